@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import closing
 
 from vestige import TraceError
 from vestige.base.failure import Failure
@@ -111,7 +112,7 @@ def _attach_by_socket(options: Namespace, request: dict[str, Any], interrupts: I
         connection = connect(options.socket)
     except OSError as error:
         raise Failure(f"{options.socket}: {error.strerror}") from None
-    with connection:
+    with closing(connection):
         pid, uid = peer(connection)
         if uid not in (0, os.geteuid()):
             raise Failure(f"{options.socket}: a process of another user listens there")
@@ -143,7 +144,7 @@ def _attach(options: Namespace, request: dict[str, Any], interrupts: Interrupts)
             connection, still_s = enter(target, door, address, options.wait_s, limit_s)
         if still_s:
             _say(f"it stood still for {still_s:.2f} s")
-        with connection:
+        with closing(connection):
             return _record(options, request, Held(Talk(connection), door, who, interrupts, target.handle))
     finally:
         os.close(target.handle)

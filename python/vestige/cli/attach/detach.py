@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 
 from vestige.base.failure import Failure
 from vestige.base.private_folder import Refused
@@ -30,7 +31,7 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     if (options.pid is None) == (options.socket is None):
         raise Failure("give the PID of a process, or --socket PATH", code=2)
-    with _reach(options.pid, options.socket) as connection:
+    with closing(_reach(options.pid, options.socket)) as connection:
         facts = _ask(Talk(connection))
     if "error" in facts:
         raise Failure(str(facts["error"]))
