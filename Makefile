@@ -170,7 +170,7 @@ check-long: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) check-spark check-
 		--no-deps --no-compile -r tests/clients/requirements-long.txt
 	@.venv/clients/bin/python -m pytest -q tests/clients/test_accelerate.py
 
-# The tests in Python, with the slow ones on every Python: `make test` runs those on every other.
+# The tests in Python, with the slow ones on every Python: `make test` runs those on two.
 check-slow: FORCE
 	@VESTIGE_SLOW=all $(MAKE) --no-print-directory --keep-going \
 		$$(scripts/find_python.sh --all | sed 's|.*|test-python-&|')

@@ -37,7 +37,7 @@ case $parts in
 *quick*) quick=$default ;;
 *) quick=$({ echo "$all" && scripts/find_python.sh --free-threaded; } | grep -vxF "$default" | tr '\n' ' ' || true) ;;
 esac
-TURNS=$(echo "$all" | tail -n 2 | tr '\n' ' ')
+TURNS=$(echo "$all" | tail -n 2 | xargs)
 export TURNS
 
 rm -rf build/test

@@ -1,4 +1,4 @@
-"""Which tests are quick, for `make quick` and for the older of two Pythons that have the same engine.
+"""Which tests are quick, for `make quick` and for the Pythons of `make test` that run no others.
 
 slow.txt names those that are not: all that took longer than SLOW seconds of CPU, their child processes included, when
 it was last written. A test that it does not name is quick, so a new one is run until somebody measures it:
