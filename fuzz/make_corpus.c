@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <vestige/device.h>
+
 #include "make_corpus.h"
 #include "target.h"
 #include "trace_input.h"
@@ -218,6 +220,62 @@ static void make_switches(void)
     save_trace(&b, "switches");
 }
 
+/* Version 4: a device with a clock of its own, calls on one thread and what
+ * they launched, told by another. */
+static void make_devices(void)
+{
+    const double rate = 5e8;
+    vst_file_entry entry = {.kind = VST_ENTRY_DEVICE,
+                            .id = 1,
+                            .x = UINT64_C(1) << 32,
+                            .z = 0x61647563};
+    const uint64_t call[] = {6 | 1 << 16, 1 | UINT64_C(1) << 32, 7, 2110, 20};
+    const uint64_t kernel[] = {1 | 16 << 8 | 1 << 16 | UINT64_C(7) << 32,
+                               2 | UINT64_C(1) << 32,
+                               7,
+                               1080,
+                               30,
+                               6,
+                               UINT64_C(0x31203a226122)};
+    const uint64_t copy[] = {2 | 0x0e << 8 | 1 << 16 | UINT64_C(9) << 32,
+                             2 | UINT64_C(1) << 32,
+                             8,
+                             1090,
+                             40,
+                             77,
+                             5,
+                             4096};
+    const uint64_t lost[] = {8 | 1 << 16, 0, 3, 0, 0};
+    builder b;
+
+    begin(&b);
+    memcpy(&entry.y, &rate, sizeof entry.y);
+    builder_entry(&b, &entry, "a device", "\"numSms\": 1");
+    entry.line = VST_DEVICE_ENTRY_STREAM;
+    entry.x = 7;
+    builder_entry(&b, &entry, "stream", "");
+    entry.line = VST_DEVICE_ENTRY_PAIR;
+    for (uint64_t i = 0; i < 3; i++) {
+        entry.x = 1000 + 100 * i;
+        entry.y = 2000 + 201 * i;
+        entry.z = 2;
+        builder_entry(&b, &entry, "", "");
+    }
+    builder_header(&b)->version = VST_FILE_VERSION;
+    builder_fix_header(&b);
+    builder_records(&b, 0, 1, 2000, 1);
+    builder_enter(&b, 1, 100);
+    builder_escape(&b, VST_ESCAPE_DEVICE, 50, call, 5);
+    builder_exit(&b, 1, 50);
+    builder_seal(&b, 1);
+    builder_records(&b, 0, 2, 2300, 1);
+    builder_escape(&b, VST_ESCAPE_DEVICE, 10, copy, 8);
+    builder_escape(&b, VST_ESCAPE_DEVICE, 10, kernel, 7);
+    builder_escape(&b, VST_ESCAPE_DEVICE, 10, lost, 5);
+    builder_seal(&b, 1);
+    save_trace(&b, "devices");
+}
+
 /* Everything that can claim more than there is does. */
 static void make_claims(void)
 {
@@ -302,6 +360,7 @@ int main(int argc, char **argv)
     make_kept();
     make_memory();
     make_switches();
+    make_devices();
     make_claims();
     make_no_trace();
     make_events();

@@ -18,10 +18,12 @@ struct vst_session {
     vst_recording *recording;
     vst_tracer *tracer;        /* NULL until the first start */
     vst_memory_tracer *memory; /* the same; NULL if it is not asked for */
+    vst__collectors collectors;
     uint32_t pid;
     vst__os_waits waits; /* for a processor */
     bool gc;
     bool wants_memory;
+    bool wants_devices;
     bool is_recording;
     bool finished;
 };
@@ -56,10 +58,12 @@ vst_status vst_session_create(const vst_session_options *options,
     session->pid = vst__os_process_id();
     session->gc = options->gc;
     session->wants_memory = options->memory;
+    session->wants_devices = options->devices && vst__collectors_any();
     bounds = (vst__file_bounds){.max_size = options->max_size,
                                 .keep_ns = options->keep_ns,
                                 .min_duration_ns = options->min_duration_ns,
-                                .newest = options->switches};
+                                .newest = options->switches ||
+                                          session->wants_devices};
     status = vst__file_create(options->path, options->overwrite, &bounds,
                               &session->file, error);
     if (status == VST_OK) {
@@ -152,6 +156,8 @@ vst_status vst_session_start(vst_session *session, vst_error *error)
         return vst_error_set(error, status, 0, 0);
     }
     session->is_recording = true;
+    if (session->wants_devices)
+        vst__collectors_start(&session->collectors, session->recording);
     return VST_OK;
 }
 
@@ -180,6 +186,9 @@ vst_status vst_session_stop(vst_session *session)
     if (!session->is_recording)
         return VST_E_STATE;
     session->is_recording = false;
+    /* First, while there is a recording to deliver to. */
+    if (session->wants_devices && is_ours(session))
+        vst__collectors_stop(&session->collectors, session->recording);
     if (session->memory != NULL)
         session->memory->ops->stop(session->memory);
     session->tracer->ops->stop(session->tracer);
@@ -198,6 +207,8 @@ vst_status vst_session_finish(vst_session *session, vst_error *error)
     if (session->is_recording)
         vst_session_stop(session);
     session->finished = true;
+    if (session->wants_devices && is_ours(session))
+        vst__devices_tell_late(session->recording);
     return is_ours(session) ? vst__file_finish(session->file, error) : VST_OK;
 }
 
@@ -207,6 +218,8 @@ void vst_session_destroy(vst_session *session)
         return;
     if (session->file != NULL && session->recording != NULL)
         vst_session_finish(session, NULL);
+    if (is_ours(session))
+        vst__collectors_destroy(&session->collectors);
     if (session->memory != NULL)
         session->memory->ops->destroy(session->memory);
     if (session->tracer != NULL)
@@ -275,6 +288,12 @@ vst_status vst_session_snapshot(const vst_session *session, const char *path,
         return vst_error_set(error, VST_E_STATE, 0, 0);
     return vst__snapshot(vst__file_descriptor(session->file), path, overwrite,
                          window_ns, note, error);
+}
+
+void vst_session_flush_devices(vst_session *session)
+{
+    if (session->is_recording && session->wants_devices && is_ours(session))
+        vst__collectors_flush(&session->collectors, session->recording);
 }
 
 vst_status vst_session_export_memory(vst_session *session, const char *path,

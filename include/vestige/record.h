@@ -52,9 +52,13 @@ enum { VST_DEF_KINDS = VST_DEF_MODULE + 1 };
 /* "python", "native", "annotation" …; "unknown" for what is no kind. */
 VST_API const char *vst_definition_kind_name(vst_definition_kind kind);
 
-/* A definition that names nothing: spans of one thread end on another
- * (VST_ESCAPE_FAR_END). */
-enum { VST_DEF_FAR_ENDS = 9 };
+/* Definitions that are not of spans. */
+enum {
+    /* It names nothing: spans of one thread end on another
+     * (VST_ESCAPE_FAR_END). */
+    VST_DEF_FAR_ENDS = 9,
+    VST_DEF_ACTIVITY = 10 /* the name of what a device did, see device.h */
+};
 
 typedef struct vst_definition {
     vst_definition_kind kind;

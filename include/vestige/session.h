@@ -35,6 +35,8 @@ typedef struct vst_session_options {
     /* Record when each thread that records had a processor, as far as the
      * system tells; see vst_session_can_see_switches. */
     bool switches;
+    /* Make the registered collectors (device.h), and start them. */
+    bool devices;
     /* Calls are recorded only to this depth, which counts from the calls that
      * are open when the recording begins; with `only`, from the functions that
      * it is about. 0: to any. */
@@ -86,6 +88,9 @@ VST_API vst_status vst_session_snapshot(const vst_session *session,
                                         const char *path, bool overwrite,
                                         uint64_t window_ns, const char *note,
                                         vst_error *error);
+/* Has the collectors deliver what devices have done so far. Between start and
+ * stop, by any thread. */
+VST_API void vst_session_flush_devices(vst_session *session);
 /* The memory tracer's export_memory_history; VST_E_STATE if none was made. */
 VST_API vst_status vst_session_export_memory(vst_session *session,
                                              const char *path,

@@ -163,6 +163,8 @@ typedef struct vst_wait {
     int64_t end_ns;
 } vst_wait;
 
+struct vst_device_span;
+struct vst_devices;
 struct vst_far_ends;
 struct vst_imports;
 struct vst_task_event;
@@ -234,6 +236,10 @@ typedef struct vst_sink {
      * another thread than the spans before and after, overlap others in any
      * way, and have no serial. */
     vst_status (*reported)(void *ctx, const vst_span *span);
+    /* What devices did, see device.h. */
+    vst_status (*device)(void *ctx, const struct vst_device_span *span);
+    /* Set by vst_trace_replay in a copy of its own, for the matcher. */
+    struct vst_devices *devices;
 } vst_sink;
 
 #ifdef __cplusplus

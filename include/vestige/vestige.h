@@ -5,6 +5,7 @@
 #include "api.h"
 #include "clock.h"
 #include "contexts.h"
+#include "device.h"
 #include "flight.h"
 #include "graph.h"
 #include "imports.h"

@@ -126,8 +126,11 @@ typedef enum vst_escape {
      * happens to a task. Files of any version may have these */
     VST_ESCAPE_TASK = 23,
     /* 24: a function whose calls are left out from here on, or are not any
-     * more; 25: what a device did. As 22. */
+     * more. As 22. */
 
+    /* see device.h: what a device did, or a call of its runtime. The times are
+     * in the payload; the record's own is when it was delivered */
+    VST_ESCAPE_DEVICE = 25,
     /* id: an exception was raised in the call on top, or C code that this call
      * ran raised it. The definition is a VST_DEF_INSTANT with the class as its
      * name, and the file and the line of the call. Who caught it follows from

@@ -48,9 +48,10 @@ typedef enum vst_entry_kind {
                               * line | function << 32), z = kind | flags << 8 */
     VST_ENTRY_MODULE = 21,   /* id = number, a = path, b = build id; x = bias,
                               * y = start, z = end */
-    VST_ENTRY_MEMORY = 22    /* there may be records of memory */
-    /* 23: what records cost; 24: a task; 25: a device. Given out here,
-     * specified by the version that writes them */
+    VST_ENTRY_MEMORY = 22,   /* there may be records of memory */
+    /* 23: what records cost; 24: a task. Given out here, specified by the
+     * version that writes them */
+    VST_ENTRY_DEVICE = 25 /* see <vestige/device.h> */
 } vst_entry_kind;
 
 /* One definition, on its way to the file. */

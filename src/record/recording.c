@@ -68,6 +68,7 @@ void vst__recording_destroy(vst_recording *recording)
     }
     vst__intern_destroy(recording->definitions);
     vst__stacks_free(&recording->stacks);
+    vst__devices_free(&recording->devices);
     vst__free(recording->key);
     vst__free(recording);
 }

@@ -13,6 +13,7 @@
 #include "base/fold.h"
 #include "base/intern.h"
 #include "base/provider.h"
+#include "record/devices.h"
 #include "record/scope.h"
 
 typedef struct vst__thread vst__thread;
@@ -126,6 +127,7 @@ struct vst_recording {
     uint32_t last_module;
     bool has_memory; /* the trace says so */
     vst__switches switches;
+    vst__devices devices;
     char *key; /* scratch for vst_recording_define_id */
     size_t key_size;
     /* Given to the functions that make tracers; set before the first start. */

@@ -275,6 +275,38 @@ static vst_status end(vst_matcher *matcher, const uint64_t *payload,
                             sink);
 }
 
+/* An escape that leaves the stack as it is, and says nothing of its top. */
+static vst_status beside(vst_matcher *matcher,
+                         const vst_time_converter *converter,
+                         const vst_compressed_event *event, int64_t previous_ns,
+                         const vst_sink *sink)
+{
+    const uint64_t *payload = event->payload;
+    uint32_t words = event->payload_words;
+
+    switch (vst_trace_key_escape_type(event->key)) {
+    case VST_ESCAPE_INSTANT:
+        return instant(matcher, event, sink);
+    case VST_ESCAPE_EXCEPTION:
+        return vst__matcher_raise(matcher, payload[0], sink);
+    case VST_ESCAPE_DEVICE:
+        if (sink->devices != NULL)
+            vst__matcher_call(matcher, payload, words, sink->devices);
+        return VST_OK;
+    case VST_ESCAPE_REPORTED:
+        return vst__matcher_reported(matcher, payload, words, sink);
+    case VST_ESCAPE_COUNTER:
+        return counter(matcher, event, sink);
+    case VST_ESCAPE_LOST:
+        return vst__matcher_lost(matcher, payload[0], previous_ns, sink);
+    case VST_ESCAPE_WAIT:
+        return vst__matcher_waited(matcher, converter, event, previous_ns,
+                                   sink);
+    default:
+        return VST_OK;
+    }
+}
+
 /* What effects.h says of an escape's type, carried out. Not inline: enters and
  * exits are to keep their registers. */
 VST_NOINLINE static vst_status escape(vst_matcher *matcher,
@@ -320,21 +352,8 @@ VST_NOINLINE static vst_status escape(vst_matcher *matcher,
         return vst__matcher_add_node(matcher, payload, words, sink);
     case VST_ESCAPE_TASK:
         return vst__matcher_task(matcher, payload, words, sink);
-    case VST_ESCAPE_INSTANT:
-        return instant(matcher, event, sink);
-    case VST_ESCAPE_EXCEPTION:
-        return vst__matcher_raise(matcher, payload[0], sink);
-    case VST_ESCAPE_REPORTED:
-        return vst__matcher_reported(matcher, payload, words, sink);
-    case VST_ESCAPE_COUNTER:
-        return counter(matcher, event, sink);
-    case VST_ESCAPE_LOST:
-        return vst__matcher_lost(matcher, payload[0], previous_ns, sink);
-    case VST_ESCAPE_WAIT:
-        return vst__matcher_waited(matcher, converter, event, previous_ns,
-                                   sink);
     default:
-        return VST_OK;
+        return beside(matcher, converter, event, previous_ns, sink);
     }
 }
 

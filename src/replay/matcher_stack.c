@@ -371,7 +371,7 @@ vst_status vst__matcher_deliver(vst_matcher *matcher, const vst__frame *frame,
     matcher->counts.spans++;
     matcher->counts.cut_spans += (span->flags & VST_SPAN_CUT) != 0;
     if (sink->span != NULL)
-        status = sink->span(sink->ctx, span);
+        status = vst__sink_span(sink, span);
     if (frame->args != 0)
         free_args(matcher, frame->args);
     return status;

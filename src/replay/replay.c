@@ -10,6 +10,7 @@
 
 #include "os/progress.h"
 #include "replay/decode.h"
+#include "replay/devices.h"
 #include "replay/far_ends.h"
 #include "replay/imports.h"
 #include "replay/running.h"
@@ -18,7 +19,8 @@
 typedef struct span_maker {
     vst_tracer *tracer;
     vst_matcher *matcher; /* where there is no tracer */
-    vst_sink sink;        /* the caller's, and the next two */
+    vst_sink sink;        /* the caller's, and the next ones */
+    vst_devices devices;
     vst_far_ends far_ends;
     vst_running running;
     vst_imports imports;
@@ -98,7 +100,10 @@ static vst_status open_window(replay *self)
     self->last_segment += window->segment_count;
     if (window->segment_count == 0)
         return VST_OK;
-    if (self->spans.sink.running != NULL)
+    if (self->spans.sink.devices != NULL)
+        status =
+            vst__activities_collect(&self->spans.devices, self->trace, window);
+    if (status == VST_OK && self->spans.sink.running != NULL)
         status =
             vst__running_collect(&self->spans.running, self->trace, window);
     if (status == VST_OK && self->spans.sink.far_ends != NULL)
@@ -183,6 +188,13 @@ vst_status vst__replay_step(replay *self, bool *done)
             if (*done)
                 return status;
         } else if (self->segments == self->last_segment) {
+            bool more = false;
+
+            if (self->spans.sink.devices != NULL)
+                status = vst__activities_deliver(&self->spans.devices,
+                                                 &self->spans.sink, &more);
+            if (status != VST_OK || more)
+                return status;
             self->in_window = false;
             self->window++;
         } else {
@@ -255,6 +267,9 @@ vst_status vst__replay_begin(vst_trace *trace, int window, vst_tracer *tracer,
         vst__trace_has_far_ends(trace) ? &self->spans.far_ends : NULL;
     self->spans.sink.running =
         vst__trace_has_switches(trace) ? &self->spans.running : NULL;
+    self->spans.sink.devices = sink->device != NULL && trace->devices.count != 0
+                                   ? &self->spans.devices
+                                   : NULL;
     self->spans.sink.knows_gil = vst__trace_has_gil_waits(trace);
     self->spans.sink.by_running = trace->by_running;
     self->spans.sink.trace = trace;
@@ -290,6 +305,7 @@ void vst__replay_end(replay *self)
     vst__decoder_close(&self->decoder);
     vst__far_ends_free(&self->spans.far_ends);
     vst__running_free(&self->spans.running);
+    vst__activities_free(&self->spans.devices);
     vst__imports_free(&self->spans.imports);
     free(self);
 }

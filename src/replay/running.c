@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "store/live.h"
 
 /* A place is an offset, which is a multiple of 8, and in its low bits how many
  * payload words the escape has. */
@@ -110,24 +111,6 @@ vst_status vst__running_collect(vst_running *self, vst_trace *trace,
 
 /* ---- one thread ---------------------------------------------------------- */
 
-/* Whether the chunk was given to other records while it was read. */
-static vst_status is_reused(vst_running *self, const vst__segment *segment,
-                            bool *reused)
-{
-    vst_chunk_header header;
-    size_t got;
-    vst_status status = VST_OK;
-
-    *reused = false;
-    if (!segment->guarded)
-        return VST_OK;
-    status = vst__source_read(&self->trace->source, &header, sizeof header,
-                              segment->header, &got);
-    *reused = got != sizeof header || header.magic != VST_CHUNK_MAGIC ||
-              header.sequence != segment->sequence;
-    return status;
-}
-
 /* What was not told, or cannot be read, ends what is known. */
 static void lose_track(vst_running *self)
 {
@@ -150,8 +133,8 @@ static bool read_piece(vst_running *self)
         &self->trace->source, self->words, words * sizeof *self->words,
         (piece->place >> WORDS_BITS << 3) + 2 * sizeof *self->words, &got);
     if (self->status == VST_OK)
-        self->status =
-            is_reused(self, &self->segments[piece->segment], &reused);
+        self->status = vst__live_is_reused(
+            self->trace, &self->segments[piece->segment], &reused);
     self->at = 0;
     self->word_count = self->status != VST_OK || reused ? 0 : got / 8;
     if (self->word_count < words)

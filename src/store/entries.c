@@ -56,6 +56,7 @@ void vst__entries_free(vst_trace *trace)
     free(trace->metadata);
     free(trace->windows);
     vst__stacks_free_all(trace);
+    vst__trace_devices_free(trace);
 }
 
 /* ---- one entry ---------------------------------------------------------- */
@@ -183,6 +184,10 @@ static vst_status add_entry(vst_trace *trace, const vst_file_entry *entry,
         return vst__modules_add(trace, entry,
                                 keep(&trace->strings, a, entry->a_len),
                                 keep(&trace->strings, b, entry->b_len));
+    case VST_ENTRY_DEVICE:
+        return vst__trace_devices_add(trace, entry,
+                                      keep(&trace->strings, a, entry->a_len),
+                                      keep(&trace->strings, b, entry->b_len));
     case VST_ENTRY_MEMORY:
         trace->has_memory = true;
         return VST_OK;
@@ -484,6 +489,8 @@ vst_status vst__entries_finish(vst_trace *trace)
         status = finish_threads(trace);
     if (status == VST_OK)
         status = finish_windows(trace);
+    if (status == VST_OK)
+        status = vst__trace_devices_finish(trace);
     finish_metadata(trace);
     vst__stacks_finish(trace);
     return status;

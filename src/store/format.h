@@ -53,11 +53,11 @@
  * Versions. A file has the lowest that holds what is in it, and 3 where it is
  * not known beforehand. Version 3 has records of memory (types of wire.h from
  * VST_ESCAPE_FIXED on) and the entries STACK, MODULE and MEMORY; else it is
- * version 2. Version 4 has types of wire.h from VST_ESCAPE_SWITCHES on, and
- * chunks of VST_THREAD_SWITCHES; but VST_ESCAPE_TASK and VST_ESCAPE_EXCEPTION
- * are in any version, since readers of all versions pass over them. A reader of
- * version 4 passes over types below VST_ESCAPE_FIXED, kinds of entries and
- * kinds of chunks that it does not know.
+ * version 2. Version 4 has types of wire.h from VST_ESCAPE_SWITCHES on, chunks
+ * of VST_THREAD_SWITCHES and the entry DEVICE; but VST_ESCAPE_TASK and
+ * VST_ESCAPE_EXCEPTION are in any version, since readers of all versions pass
+ * over them. A reader of version 4 passes over types below VST_ESCAPE_FIXED,
+ * kinds of entries and kinds of chunks that it does not know.
  *
  * Switches. RECORDS chunks whose thread is VST_THREAD_SWITCHES hold escapes
  * SWITCHES of all threads of the window, each thread's in order of time, and no

@@ -47,3 +47,20 @@ vst_status vst__live_entries(vst_trace *trace, uint64_t offset, uint64_t *room)
     trace->block.count = 0; /* what it shows was read too early */
     return status;
 }
+
+vst_status vst__live_is_reused(vst_trace *trace, const vst__segment *segment,
+                               bool *reused)
+{
+    vst_chunk_header header;
+    size_t got;
+    vst_status status;
+
+    *reused = false;
+    if (!segment->guarded)
+        return VST_OK;
+    status = vst__source_read(&trace->source, &header, sizeof header,
+                              segment->header, &got);
+    *reused = got != sizeof header || header.magic != VST_CHUNK_MAGIC ||
+              header.sequence != segment->sequence;
+    return status;
+}

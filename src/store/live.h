@@ -24,6 +24,11 @@ bool vst__live_header(vst_chunk_header *chunk, const vst_chunk_header *later);
  * which the next reads find complete. */
 vst_status vst__live_entries(vst_trace *trace, uint64_t offset, uint64_t *room);
 
+/* Whether the segment's chunk was given to other records since it was found:
+ * what was read of it just now does not count. */
+vst_status vst__live_is_reused(vst_trace *trace, const vst__segment *segment,
+                               bool *reused);
+
 /* The bytes of a record or an entry, by its first 8 bytes; 0: there is none. */
 uint64_t vst__live_size(const vst_chunk_header *chunk, const void *first);
 

@@ -9,6 +9,7 @@
 
 #include "store/block.h"
 #include "store/clockmap.h"
+#include "store/devices.h"
 #include "store/format.h"
 #include "store/source.h"
 #include "store/stream.h"
@@ -106,6 +107,7 @@ struct vst_trace {
     vst_module *modules;
     size_t module_count, module_capacity;
 
+    vst__trace_devices devices;
     vst__clockmap clock;
     vst_progress_fn progress;
     void *progress_ctx;

@@ -1,0 +1,153 @@
+/* The registry of collectors, and those that a session makes. Registering may
+ * happen on any thread; the rest is done by the thread that controls the
+ * recording, under no lock but for the look at the registry. */
+#include <stdio.h>
+#include <string.h>
+
+#include "record/devices.h"
+#include "record/recording.h"
+
+typedef struct registered {
+    const char *name;
+    vst_collector_make_fn make; /* NULL: the place is free */
+} registered;
+
+/* Guarded by the recorder's lock. */
+static registered places[VST_COLLECTORS_MAX];
+
+/* ---- the registry -------------------------------------------------------- */
+
+/* The place of this name, else a free one, else NULL. */
+static registered *find(const char *name)
+{
+    registered *free_place = NULL;
+
+    for (size_t i = VST_COLLECTORS_MAX; i-- > 0;) {
+        registered *place = &places[i];
+
+        if (place->make != NULL && strcmp(place->name, name) == 0)
+            return place;
+        if (place->make == NULL)
+            free_place = place;
+    }
+    return free_place;
+}
+
+vst_status vst_collector_register(const char *name, vst_collector_make_fn make)
+{
+    registered *place;
+
+    vst__recorder_take();
+    place = find(name);
+    if (place != NULL)
+        *place = (registered){name, make};
+    vst__recorder_give();
+    return place != NULL ? VST_OK : VST_E_NOMEM;
+}
+
+void vst_collector_unregister(const char *name)
+{
+    registered *place;
+
+    vst__recorder_take();
+    place = find(name);
+    if (place != NULL)
+        *place = (registered){NULL, NULL};
+    vst__recorder_give();
+}
+
+bool vst__collectors_any(void)
+{
+    bool any = false;
+
+    vst__recorder_take();
+    for (size_t i = 0; i < VST_COLLECTORS_MAX; i++)
+        any |= places[i].make != NULL;
+    vst__recorder_give();
+    return any;
+}
+
+/* ---- those of a session -------------------------------------------------- */
+
+/* The name is the collector's: no text of a program. */
+static void tell_failed(vst_recording *recording, const char *name,
+                        vst_status status)
+{
+    char key[64], json[128];
+
+    snprintf(key, sizeof key, "vestige.collector.%s", name);
+    snprintf(json, sizeof json, "\"not started: %s\"",
+             vst_status_string(status));
+    vst_recording_set_metadata(recording, key, json);
+}
+
+static void make_all(vst__collectors *self, vst_recording *recording)
+{
+    registered all[VST_COLLECTORS_MAX];
+
+    vst__recorder_take();
+    memcpy(all, places, sizeof all);
+    vst__recorder_give();
+    for (size_t i = 0; i < VST_COLLECTORS_MAX; i++) {
+        vst_collector *made = NULL;
+        vst_status status;
+
+        if (all[i].make == NULL)
+            continue;
+        vst__devices_set_collector(recording, (uint32_t)self->count + 1);
+        status = all[i].make(recording, &made);
+        if (status != VST_OK) {
+            tell_failed(recording, all[i].name, status);
+            continue;
+        }
+        self->names[self->count] = all[i].name;
+        self->made[self->count++] = made;
+    }
+}
+
+void vst__collectors_start(vst__collectors *self, vst_recording *recording)
+{
+    vst__devices_open(recording, true);
+    if (!self->are_made)
+        make_all(self, recording);
+    self->are_made = true;
+    for (size_t i = 0; i < self->count; i++) {
+        vst_status status;
+
+        vst__devices_set_collector(recording, (uint32_t)i + 1);
+        status = self->made[i]->ops->start(self->made[i]);
+        self->runs[i] = status == VST_OK;
+        if (status != VST_OK)
+            tell_failed(recording, self->names[i], status);
+    }
+    vst__devices_sync(recording);
+}
+
+void vst__collectors_flush(const vst__collectors *self,
+                           vst_recording *recording)
+{
+    for (size_t i = 0; i < self->count; i++)
+        if (self->runs[i] && self->made[i]->ops->flush != NULL)
+            self->made[i]->ops->flush(self->made[i]);
+    vst__devices_sync(recording);
+}
+
+/* Clocks are compared last: all that was delivered lies between two times that
+ * are known. */
+void vst__collectors_stop(vst__collectors *self, vst_recording *recording)
+{
+    for (size_t i = self->count; i-- > 0;)
+        if (self->runs[i])
+            self->made[i]->ops->stop(self->made[i]);
+    vst__devices_sync(recording);
+    vst__devices_open(recording, false);
+    vst__devices_tell(recording);
+}
+
+void vst__collectors_destroy(vst__collectors *self)
+{
+    while (self->count != 0) {
+        vst_collector *made = self->made[--self->count];
+        made->ops->destroy(made);
+    }
+}
