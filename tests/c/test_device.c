@@ -1,0 +1,430 @@
+/* Devices, by the one that is made of threads (examples/c/device):
+ * what it did is read back as it was, whoever launched it, however late it was
+ * delivered. */
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../examples/c/device/worker_device.h"
+#include "check.h"
+#include "store/reader.h"
+
+enum { STREAMS = 4, LAUNCHERS = 8, NAMES = 8 };
+
+/* What was read. */
+typedef struct taken {
+    vst_device_span *items;
+    vst_device_launch *launches; /* the same place; thread 0: none */
+    size_t count, capacity;
+} taken;
+
+static vst_status take(void *ctx, const vst_device_span *span)
+{
+    taken *self = ctx;
+
+    if (self->count == self->capacity) {
+        self->capacity = self->capacity != 0 ? 2 * self->capacity : 1024;
+        self->items =
+            realloc(self->items, self->capacity * sizeof *self->items);
+        self->launches =
+            realloc(self->launches, self->capacity * sizeof *self->launches);
+    }
+    self->items[self->count] = *span;
+    self->launches[self->count++] =
+        span->launch != NULL ? *span->launch : (vst_device_launch){0};
+    return VST_OK;
+}
+
+static vst_status ignore(void *ctx, const vst_span *span)
+{
+    (void)ctx, (void)span;
+    return VST_OK;
+}
+
+static void take_all(vst_trace *trace, taken *all)
+{
+    const vst_sink sink = {.ctx = all, .span = ignore, .device = take};
+
+    memset(all, 0, sizeof *all);
+    CHECK_INT(vst_trace_replay(trace, VST_WINDOW_ALL, NULL, &sink, NULL),
+              VST_OK);
+}
+
+static void forget(taken *all)
+{
+    free(all->items);
+    free(all->launches);
+}
+
+static vst_session *begin(const vst_session_options *options)
+{
+    vst_session *session;
+
+    CHECK_INT(vst_session_create(options, &session, NULL), VST_OK);
+    CHECK_INT(vst_session_start(session, NULL), VST_OK);
+    return session;
+}
+
+static vst_trace *end(vst_session *session, taken *all)
+{
+    vst_trace *trace;
+
+    CHECK_INT(vst_session_finish(session, NULL), VST_OK);
+    CHECK_INT(vst_session_open_trace(session, &trace, NULL), VST_OK);
+    take_all(trace, all);
+    return trace;
+}
+
+static bool is_named(const vst_trace *trace, vst_id id, const char *name)
+{
+    const vst_definition *definition = vst_trace_definition(trace, id);
+
+    return definition != NULL && strcmp(definition->name, name) == 0;
+}
+
+static const vst_device_span *find(const vst_trace *trace, const taken *all,
+                                   const char *name)
+{
+    for (size_t i = 0; i < all->count; i++)
+        if (is_named(trace, all->items[i].id, name))
+            return &all->items[i];
+    CHECK_TEXT("there is none", name);
+    exit(1);
+}
+
+/* ---- a known schedule ---------------------------------------------------- */
+
+static pthread_mutex_t meeting_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t meeting_changed = PTHREAD_COND_INITIALIZER;
+
+/* Returns when `two` kernels are in it: they run at the same time. */
+static void meet(void *argument)
+{
+    int *inside = argument;
+
+    pthread_mutex_lock(&meeting_lock);
+    ++*inside;
+    pthread_cond_broadcast(&meeting_changed);
+    while (*inside < 2)
+        pthread_cond_wait(&meeting_changed, &meeting_lock);
+    pthread_mutex_unlock(&meeting_lock);
+}
+
+/* Our clock as a kernel sees it. */
+typedef struct seen {
+    vst_ticks first, last;
+} seen;
+
+static void look(void *argument)
+{
+    seen *self = argument;
+
+    self->first = vst_clock_ticks();
+    self->last = vst_clock_ticks();
+}
+
+static void order_and_overlap_are_those_of_the_schedule(void)
+{
+    static char from[1000], to[1000];
+    const vst_session_options options = {.devices = true};
+    vst_session *session = begin(&options);
+    const vst_device_span *first, *second, *copy, *after, *set;
+    const vst_trace_device *device;
+    worker_event copied = {0};
+    int inside = 0;
+    seen clock;
+    taken all;
+    vst_trace *trace;
+
+    worker_launch(0, "first", meet, &inside);
+    worker_launch(1, "second", meet, &inside);
+    worker_copy(0, to, from, sizeof to);
+    worker_event_record(0, &copied);
+    worker_event_wait(2, &copied);
+    worker_launch(2, "after", look, &clock);
+    worker_set(2, to, 1, sizeof to);
+    trace = end(session, &all);
+
+    CHECK_INT(trace->header.version, VST_FILE_VERSION);
+    CHECK_INT(vst_trace_device_count(trace), 1);
+    device = vst_trace_device_at(trace, 0);
+    CHECK_TEXT(device->name, "threads of this process");
+    CHECK_TEXT(device->platform, "workers");
+    CHECK_INT(device->pairs, 2);
+    CHECK(device->error_ns >= 0);
+    CHECK_INT(vst_trace_stream_count(trace), STREAMS);
+    CHECK_TEXT(vst_trace_stream_at(trace, 2)->name, "worker 2");
+
+    first = find(trace, &all, "first");
+    second = find(trace, &all, "second");
+    copy = find(trace, &all, "Memcpy HtoD (Pageable -> Device)");
+    after = find(trace, &all, "after");
+    set = find(trace, &all, "Memset (Device)");
+    CHECK(first->start_ns <= second->end_ns &&
+          second->start_ns <= first->end_ns);
+    CHECK(first->end_ns <= copy->start_ns);
+    CHECK(copy->end_ns <= after->start_ns);
+    CHECK(after->end_ns <= set->start_ns);
+    CHECK_INT(copy->kind, VST_ACTIVITY_COPY);
+    CHECK_INT(copy->bytes, 1000);
+    CHECK_INT(set->kind, VST_ACTIVITY_SET);
+    CHECK_INT(after->stream, 2);
+    /* The device's clock is another one, at another rate. */
+    CHECK(after->start_ns - device->error_ns - 10 <=
+          vst__clockmap_to_ns(&trace->clock, clock.first));
+    CHECK(after->end_ns + device->error_ns + 10 >=
+          vst__clockmap_to_ns(&trace->clock, clock.last));
+    CHECK(vst_trace_metadata(trace, "vestige.devices") != NULL);
+    vst_trace_close(trace);
+    vst_session_destroy(session);
+    forget(&all);
+}
+
+/* ---- many threads launch ------------------------------------------------- */
+
+static void nothing(void *argument)
+{
+    (void)argument;
+}
+
+typedef struct launcher {
+    pthread_t thread;
+    unsigned number;
+    unsigned launches;
+    vst_id outer, inner, note;
+    uint64_t handle;
+} launcher;
+
+static const char *const kernel_names[LAUNCHERS] = {
+    "kernel 0", "kernel 1", "kernel 2", "kernel 3",
+    "kernel 4", "kernel 5", "kernel 6", "kernel 7"};
+
+/* Every second launch is in an operator inside of another, every fourth in an
+ * annotation too. */
+static void *launch(void *argument)
+{
+    const launcher *self = argument;
+
+    for (unsigned i = 0; i < self->launches; i++) {
+        bool note = i % 4 == 3;
+
+        vst_record_operator(self->outer, 0, NULL, 0);
+        if (i % 2 != 0)
+            vst_record_operator(self->inner, 0, NULL, 0);
+        if (note)
+            vst_record_operator(self->note, 0, NULL, 0);
+        worker_launch((self->number + i) % STREAMS, kernel_names[self->number],
+                      nothing, NULL);
+        if (note)
+            vst_record_operator_exit(VST_EXIT, self->note, 0);
+        if (i % 2 != 0)
+            vst_record_operator_exit(VST_EXIT, self->inner, 0);
+        vst_record_operator_exit(VST_EXIT, self->outer, 0);
+    }
+    return NULL;
+}
+
+static vst_id define(vst_session *session, vst_definition_kind kind,
+                     const char *name, unsigned number)
+{
+    const vst_definition definition = {.kind = kind,
+                                       .name = name,
+                                       .name_len = (uint32_t)strlen(name),
+                                       .line = (int32_t)number,
+                                       .file = ""};
+    vst_id id = 0;
+
+    vst_recording_define_id(vst_session_recording(session), &definition, &id);
+    return id;
+}
+
+static void run_launchers(vst_session *session, launcher *launchers,
+                          unsigned launches)
+{
+    for (unsigned i = 0; i < LAUNCHERS; i++) {
+        launchers[i] = (launcher){
+            .number = i,
+            .launches = launches,
+            .outer = define(session, VST_DEF_OPERATOR, "outer", i),
+            .inner = define(session, VST_DEF_OPERATOR, "inner", i),
+            .note = define(session, VST_DEF_ANNOTATION, "note", i),
+        };
+        pthread_create(&launchers[i].thread, NULL, launch, &launchers[i]);
+    }
+    for (unsigned i = 0; i < LAUNCHERS; i++)
+        pthread_join(launchers[i].thread, NULL);
+}
+
+static const launcher *launcher_of(const vst_trace *trace,
+                                   const launcher *launchers, vst_id kernel)
+{
+    for (unsigned i = 0; i < LAUNCHERS; i++)
+        if (is_named(trace, kernel, kernel_names[i]))
+            return &launchers[i];
+    return NULL;
+}
+
+/* Returns how many there are of each kind of launch: in an operator, in one
+ * inside of it, in an annotation. */
+static void check_kernel(const vst_trace *trace, const launcher *launchers,
+                         const vst_device_span *kernel,
+                         const vst_device_launch *from, unsigned *kinds)
+{
+    const launcher *own = launcher_of(trace, launchers, kernel->id);
+    int64_t error_ns = vst_trace_device_at(trace, 0)->error_ns + 10;
+
+    if (own == NULL || from->thread == 0) {
+        CHECK(own != NULL && from->thread != 0);
+        return;
+    }
+    CHECK(is_named(trace, from->id, "workerLaunchKernel"));
+    CHECK(from->start_ns <= kernel->start_ns + error_ns);
+    CHECK(kernel->op.id == own->outer || kernel->op.id == own->inner);
+    CHECK(kernel->op.serial != 0);
+    CHECK(kernel->annotation.id == 0 || kernel->annotation.id == own->note);
+    kinds[0] += kernel->op.id == own->outer;
+    kinds[1] += kernel->op.id == own->inner;
+    kinds[2] += kernel->annotation.id == own->note;
+}
+
+static void kernels_belong_to_the_calls_and_operators_that_launched_them(void)
+{
+    const unsigned launches = 1000;
+    const vst_session_options options = {.devices = true};
+    vst_session *session = begin(&options);
+    launcher launchers[LAUNCHERS];
+    unsigned kinds[3] = {0}, kernels = 0;
+    uint32_t stream = 0;
+    int64_t behind_ns = INT64_MIN;
+    taken all;
+    vst_trace *trace;
+
+    run_launchers(session, launchers, launches);
+    trace = end(session, &all);
+    for (size_t i = 0; i < all.count; i++) {
+        const vst_device_span *kernel = &all.items[i];
+
+        if (kernel->kind != VST_ACTIVITY_KERNEL)
+            continue;
+        kernels++;
+        if (kernel->stream != stream)
+            behind_ns = INT64_MIN;
+        CHECK(kernel->stream >= stream && kernel->start_ns >= behind_ns);
+        stream = kernel->stream;
+        behind_ns = kernel->end_ns;
+        check_kernel(trace, launchers, kernel, &all.launches[i], kinds);
+    }
+    CHECK_INT(kernels, launches * LAUNCHERS);
+    CHECK_INT(kinds[0], kernels / 2);
+    CHECK_INT(kinds[1], kernels / 2);
+    CHECK_INT(kinds[2], kernels / 4);
+    vst_trace_close(trace);
+    vst_session_destroy(session);
+    forget(&all);
+}
+
+static void a_million_activities_are_all_there(void)
+{
+    const unsigned launches = 62500 / check_step(1, 50);
+    const vst_session_options options = {.devices = true};
+    vst_session *session = begin(&options);
+    launcher launchers[LAUNCHERS];
+    size_t kernels = 0, with_call = 0;
+    taken all;
+    vst_trace *trace;
+
+    run_launchers(session, launchers, launches);
+    vst_session_flush_devices(session);
+    CHECK_INT(vst_session_lost(session), 0);
+    trace = end(session, &all);
+    for (size_t i = 0; i < all.count; i++) {
+        kernels += all.items[i].kind == VST_ACTIVITY_KERNEL;
+        with_call += all.items[i].kind == VST_ACTIVITY_KERNEL &&
+                     all.launches[i].thread != 0;
+    }
+    CHECK_INT(kernels, (size_t)launches * LAUNCHERS);
+    CHECK_INT(with_call, kernels);
+    CHECK_INT(all.count, 2 * kernels + 1); /* and the last synchronisation */
+    CHECK_INT(vst_trace_device_at(trace, 0)->pairs, 3);
+    vst_trace_close(trace);
+    vst_session_destroy(session);
+    forget(&all);
+}
+
+/* ---- a file that is bounded, or whose process dies ----------------------- */
+
+static void a_bounded_file_keeps_the_newest(void)
+{
+    const unsigned launches = 20000;
+    const vst_session_options options = {.devices = true, .max_size = 1 << 20};
+    vst_session *session = begin(&options);
+    vst_trace_info info;
+    uint64_t last = 0;
+    taken all;
+    vst_trace *trace;
+
+    for (unsigned i = 0; i < launches; i++)
+        worker_launch(i % STREAMS, "kernel", nothing, NULL);
+    worker_synchronize();
+    worker_launch(0, "newest", nothing, NULL);
+    trace = end(session, &all);
+    vst_trace_get_info(trace, &info);
+    CHECK(info.bytes <= 2 << 20);
+    CHECK(info.dropped != 0);
+    CHECK_INT(info.lost, 0);
+    CHECK(all.count > 1000 && all.count < 2 * launches);
+    last = find(trace, &all, "newest")->correlation;
+    CHECK(last != 0);
+    vst_trace_close(trace);
+    vst_session_destroy(session);
+    forget(&all);
+}
+
+/* The child is killed while its threads are in the middle of it. */
+static void what_was_delivered_is_there_after_a_crash(void)
+{
+    char path[] = "/tmp/vestige_device_XXXXXX";
+    int fd = mkstemp(path), status;
+    pid_t child = fork();
+    vst_trace *trace;
+    taken all;
+
+    close(fd);
+    if (child == 0) {
+        const vst_session_options options = {
+            .devices = true, .path = path, .overwrite = true};
+        vst_session *session;
+
+        if (worker_device_open(STREAMS) != 0)
+            _exit(1);
+        session = begin(&options);
+        for (unsigned i = 0; i < 1000; i++)
+            worker_launch(i % STREAMS, "kernel", nothing, NULL);
+        worker_synchronize();
+        vst_session_flush_devices(session);
+        raise(SIGKILL);
+    }
+    CHECK_INT(waitpid(child, &status, 0), child);
+    CHECK(WIFSIGNALED(status));
+    CHECK_INT(vst_trace_open(path, &trace, NULL), VST_OK);
+    take_all(trace, &all);
+    CHECK_INT(all.count, 2001);
+    CHECK_INT(vst_trace_device_at(trace, 0)->pairs, 2);
+    vst_trace_close(trace);
+    forget(&all);
+    unlink(path);
+}
+
+int main(void)
+{
+    /* Before there are threads. */
+    TEST(what_was_delivered_is_there_after_a_crash);
+    CHECK_INT(worker_device_open(STREAMS), 0);
+    TEST(order_and_overlap_are_those_of_the_schedule);
+    TEST(kernels_belong_to_the_calls_and_operators_that_launched_them);
+    TEST(a_million_activities_are_all_there);
+    TEST(a_bounded_file_keeps_the_newest);
+    worker_device_close();
+    return checks_end();
+}
