@@ -14,7 +14,7 @@ SWITCH, ALLOC_LARGE = 11, 0x81
 MALLOC = 1
 
 
-def trace(*chunks):
+def trace(*chunks, version=3):
     """A finished file."""
     body, clock = b"", struct.pack("<QqQ", START, START, EPOCH + START)
     for sequence, (kind, payload) in enumerate(chunks):
@@ -23,7 +23,7 @@ def trace(*chunks):
         head += struct.pack("<I", sequence)
         head += struct.pack("<IIIQ", zlib.crc32(head), len(payload) // 8, 1, START + 1_000_000_000)
         body += (head + payload).ljust(size, b"\0")
-    head = b"vestige\n" + struct.pack("<IIIId", 3, 0x01020304, PAGE, 0, 1e9) + clock + bytes(range(16))
+    head = b"vestige\n" + struct.pack("<IIIId", version, 0x01020304, PAGE, 0, 1e9) + clock + bytes(range(16))
     head += struct.pack("<I", 4242)
     head += struct.pack("<IIIQQ", zlib.crc32(head), 2, 1, 0, PAGE + len(body))
     return head.ljust(PAGE, b"\0") + body
@@ -40,22 +40,23 @@ def records(*words):
 # ---- entries -------------------------------------------------------------------
 
 
-def define(id, name="f", file="a.py", line=1, kind=PYTHON):
-    texts = name.encode() + file.encode()
+def entry(kind, id=0, a="", b="", line=0, numbers=(0, 0, 0)):
+    texts = a.encode() + b.encode()
     size = (48 + len(texts) + 7) // 8 * 8
-    head = struct.pack("<IHHIiIIQQQ", size, kind, 0, id, line, len(name.encode()), len(file.encode()), 0, 0, 0)
+    head = struct.pack("<IHHIiIIQQQ", size, kind, 0, id, line, len(a.encode()), len(b.encode()), *numbers)
     return (head + texts).ljust(size, b"\0")
 
 
+def define(id, name="f", file="a.py", line=1, kind=PYTHON):
+    return entry(kind, id, name, file, line)
+
+
 def thread(number=1, tid=4242, name="MainThread"):
-    size = (48 + len(name) + 7) // 8 * 8
-    return (struct.pack("<IHHIiIIQQQ", size, THREAD, 0, number, 0, len(name), 0, tid, 0, 0) + name.encode()).ljust(
-        size, b"\0"
-    )
+    return entry(THREAD, number, name, numbers=(tid, 0, 0))
 
 
 def has_memory():
-    return struct.pack("<IHHIiIIQQQ", 48, MEMORY, 0, 0, 0, 0, 0, 0, 0, 0)
+    return entry(MEMORY)
 
 
 def stack(id, parent, function, line=1):

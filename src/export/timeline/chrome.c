@@ -100,7 +100,9 @@ static void put_head(vst__timeline *timeline)
     vst__output *output = timeline->output;
 
     vst__output_text(output, "{\n\"schemaVersion\": 1,\n"
-                             "\"deviceProperties\": [],\n\"trace_id\": ");
+                             "\"deviceProperties\": [");
+    vst__chrome_put_properties(timeline);
+    vst__output_text(output, "],\n\"trace_id\": ");
     put_trace_id(output, timeline->processes[0].trace);
     vst__output_text(output, ",\n");
     put_metadata(timeline);
@@ -220,6 +222,7 @@ static vst_status write_process(vst__timeline *timeline,
     vst__chrome_sink(timeline, &sink);
     vst__timeline_watch(timeline, &sink);
     status = vst__timeline_replay(timeline, options, &sink, error);
+    vst__chrome_end_devices(timeline);
     vst__chrome_free_heads(timeline);
     if (status == VST_OK)
         vst__timeline_put_flows(timeline);

@@ -1,7 +1,7 @@
 /* The inside of the Chrome exporter, shared by chrome.c (the document),
- * chrome_events.c (the events of a replay) and chrome_beside.c (processes,
- * threads, arrows and memory). The timeline says which of them there are. One
- * thread at a time. */
+ * chrome_events.c (the events of a replay), chrome_devices.c (what devices did)
+ * and chrome_beside.c (processes, threads, arrows and memory). The timeline
+ * says which of them there are. One thread at a time. */
 #ifndef VST_EXPORT_CHROME_H
 #define VST_EXPORT_CHROME_H
 
@@ -16,6 +16,13 @@ typedef struct vst__chrome_head {
     bool is_step; /* of the program's, as its profiler counts them */
     int32_t line;
 } vst__chrome_head;
+
+/* What a device did for an annotation on one of its streams. */
+typedef struct vst__chrome_annotated {
+    uint64_t serial;
+    vst_id id;
+    int64_t start_ns, end_ns;
+} vst__chrome_annotated;
 
 typedef struct vst__chrome {
     vst__timeline timeline; /* first: a drawing is given only this */
@@ -35,6 +42,12 @@ typedef struct vst__chrome {
     size_t thread_count;
     uint64_t time_from; /* 0: there are no such digits */
     size_t time_count;  /* of the text with these digits */
+
+    /* ---- for chrome_devices.c: of the stream that is being written ---- */
+    uint32_t device, stream;
+    vst__chrome_annotated *annotated;
+    size_t annotated_count, annotated_capacity;
+    vst__map64 annotated_of; /* serial -> 1 + index */
 } vst__chrome;
 
 static inline vst__chrome *vst__chrome_of(const vst__timeline *timeline)
@@ -62,6 +75,17 @@ void vst__chrome_set_thread(vst__timeline *timeline, uint32_t number);
 vst_status vst__chrome_make_heads(vst__timeline *timeline);
 void vst__chrome_free_heads(vst__timeline *timeline);
 
+/* ---- chrome_devices.c --------------------------------------------------- */
+
+/* What the document's head says of the devices of the first trace. */
+void vst__chrome_put_properties(vst__timeline *timeline);
+/* Names and places of the devices of timeline->process. */
+void vst__chrome_put_devices(vst__timeline *timeline);
+/* For the sink. */
+vst_status vst__chrome_write_device(void *ctx, const vst_device_span *span);
+/* The annotations of the last stream; and frees what was kept. */
+void vst__chrome_end_devices(vst__timeline *timeline);
+
 /* ---- chrome_beside.c ---------------------------------------------------- */
 
 /* Names and places of timeline->process and its threads; the first event of the
@@ -75,6 +99,12 @@ void vst__chrome_put_windows_place(vst__timeline *timeline);
 vst_status vst__chrome_add_overload(const vst__chrome_head *head,
                                     const vst_span *span,
                                     vst__chrome_head *overloaded);
+/* An event about a process, or about a thread of it, up to the value it tells.
+ */
+void vst__chrome_put_about(vst__timeline *timeline, const char *name,
+                           uint32_t pid, uint32_t tid, const char *what);
+/* The name of timeline->process, as JSON. */
+void vst__chrome_put_name(vst__timeline *timeline);
 void vst__chrome_put_end(vst__timeline *timeline, const vst__arrow_end *end);
 void vst__chrome_put_lane(vst__timeline *timeline, uint32_t thread,
                           uint32_t tid, const char *name, size_t name_len);

@@ -33,8 +33,8 @@ static char *put_text(char *at, const char *text)
 /* An event about a process or a thread, up to the value it tells. In another
  * profiler's place it has the time that that one gives it: when the first
  * window began. */
-static void put_about(vst__timeline *timeline, const char *name, uint32_t tid,
-                      const char *what)
+void vst__chrome_put_about(vst__timeline *timeline, const char *name,
+                           uint32_t pid, uint32_t tid, const char *what)
 {
     vst__output *output = timeline->output;
     const vst_trace *trace = timeline->trace;
@@ -50,12 +50,18 @@ static void put_about(vst__timeline *timeline, const char *name, uint32_t tid,
     vst__output_text(output, "\", \"ts\": ");
     vst__json_put_us(output, vst__timeline_time(timeline, time_ns));
     vst__output_text(output, ", \"pid\": ");
-    vst__json_put_u64(output, timeline->process->pid);
+    vst__json_put_u64(output, pid);
     vst__output_text(output, ", \"tid\": ");
     vst__json_put_u64(output, tid);
     vst__output_text(output, ", \"args\": {\"");
     vst__output_text(output, what);
     vst__output_text(output, "\": ");
+}
+
+static void put_about(vst__timeline *timeline, const char *name, uint32_t tid,
+                      const char *what)
+{
+    vst__chrome_put_about(timeline, name, timeline->process->pid, tid, what);
 }
 
 static void put_about_thread(vst__timeline *timeline, uint32_t tid,
@@ -93,7 +99,7 @@ static void put_about_states(vst__timeline *timeline,
     put_about_thread(timeline, track->states_tid, name, (size_t)count, place);
 }
 
-static void put_name(vst__timeline *timeline)
+void vst__chrome_put_name(vst__timeline *timeline)
 {
     const char *name = vst_trace_metadata(timeline->trace,
                                           VST_TIMELINE_INTERNAL "process_name");
@@ -117,7 +123,7 @@ void vst__chrome_put_process(vst__timeline *timeline)
     if (index != 0)
         vst__output_text(output, ",\n");
     put_about(timeline, "process_name", 0, "name");
-    put_name(timeline);
+    vst__chrome_put_name(timeline);
     vst__output_text(output, "}},\n");
     put_about(timeline, "process_labels", 0, "labels");
     vst__timeline_put_labels(timeline, output);
@@ -138,6 +144,7 @@ void vst__chrome_put_process(vst__timeline *timeline)
             put_about_states(timeline, track, &trace->threads[i], i + 1);
     }
     vst__output_text(output, "}}");
+    vst__chrome_put_devices(timeline);
 }
 
 void vst__chrome_put_state(vst__timeline *timeline, const vst__state *state)

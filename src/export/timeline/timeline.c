@@ -68,6 +68,7 @@ void vst__timeline_end(vst__timeline *timeline)
     vst__timeline_forget_tasks(timeline);
     for (size_t i = 0; i < timeline->process_count; i++) {
         free(timeline->processes[i].tracks);
+        free(timeline->processes[i].device_pids);
         free(timeline->processes[i].starts);
     }
     free(timeline->processes);

@@ -55,6 +55,7 @@ typedef struct vst__timeline_process {
     uint32_t windows_tid;              /* track of the windows themselves */
     int64_t steps_end_ns;              /* of the last step that is on it */
     vst__timeline_track *tracks;       /* one for each of the trace's threads */
+    uint32_t *device_pids;             /* one for each of its devices */
 
     /* ---- for timeline_arrows.c ---- */
     struct vst__timeline_process *parent; /* NULL: not in the document */
@@ -183,6 +184,10 @@ vst_status vst__timeline_assign(vst__timeline *timeline);
 void vst__timeline_put_long_name(vst__timeline *timeline, vst__output *output);
 /* The same of what else tells it apart. */
 void vst__timeline_put_labels(vst__timeline *timeline, vst__output *output);
+
+/* The pid by which a device of timeline->process is shown. */
+uint32_t vst__timeline_device_pid(const vst__timeline_process *process,
+                                  uint32_t device);
 
 /* ---- timeline_memory.c -------------------------------------------------- */
 

@@ -94,6 +94,58 @@ static vst_status assign_pids(vst__timeline *timeline)
     return VST_OK;
 }
 
+static bool is_pid(const vst__timeline *timeline, uint32_t pid)
+{
+    for (size_t i = 0; i < timeline->process_count; i++) {
+        const vst__timeline_process *process = &timeline->processes[i];
+
+        if (process->pid == pid)
+            return true;
+        for (size_t k = 0; process->device_pids != NULL &&
+                           k < vst_trace_device_count(process->trace);
+             k++)
+            if (process->device_pids[k] == pid)
+                return true;
+    }
+    return false;
+}
+
+/* A device is shown as a process whose pid is the device's ordinal, as torch
+ * does; where that is taken, it gets one of the largest that there are. */
+static vst_status assign_device_pids(vst__timeline *timeline,
+                                     vst__timeline_process *process)
+{
+    const vst_trace *trace = process->trace;
+    size_t count = vst_trace_device_count(trace);
+    uint32_t *pids, next = TID_MAX;
+
+    if (count == 0)
+        return VST_OK;
+    pids = malloc(count * sizeof *pids);
+    if (pids == NULL)
+        return VST_E_NOMEM;
+    memset(pids, 0xff, count * sizeof *pids); /* no pid yet */
+    process->device_pids = pids;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t pid = vst_trace_device_at(trace, i)->ordinal;
+
+        while (pid > TID_MAX || is_pid(timeline, pid))
+            pid = next--;
+        pids[i] = pid;
+    }
+    return VST_OK;
+}
+
+uint32_t vst__timeline_device_pid(const vst__timeline_process *process,
+                                  uint32_t device)
+{
+    size_t index = vst_trace_device_index(process->trace, device);
+
+    return index < vst_trace_device_count(process->trace)
+               ? process->device_pids[index]
+               : process->pid;
+}
+
 static void note_shown(vst__timeline_process *process,
                        const vst__window *window)
 {
@@ -115,6 +167,8 @@ vst_status vst__timeline_assign(vst__timeline *timeline)
         vst__timeline_process *process = &timeline->processes[i];
 
         status = assign_tids(process);
+        if (status == VST_OK)
+            status = assign_device_pids(timeline, process);
         for (size_t k = 0; status == VST_OK && k < process->window_count; k++)
             note_shown(process,
                        &process->trace->windows[process->first_window + k]);
