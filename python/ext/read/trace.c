@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include <vestige/device.h>
+
 PyTypeObject *vpy_trace_type;
 
 typedef vpy_trace trace;
@@ -90,6 +92,42 @@ PyObject *vpy_trace_text(const char *bytes, size_t length)
     return PyUnicode_DecodeUTF8(bytes, (Py_ssize_t)length, "replace");
 }
 
+/* What is known of the devices, a dict each. */
+static PyObject *devices_of(const vst_trace *handle)
+{
+    PyObject *list = PyList_New(0);
+
+    for (size_t i = 0; list != NULL && i < vst_trace_device_count(handle);
+         i++) {
+        const vst_trace_device *d = vst_trace_device_at(handle, i);
+        PyObject *name = vpy_trace_text(d->name, d->name_len);
+        PyObject *item = Py_BuildValue(
+            "{s:s,s:I,s:N,s:O,s:n,s:L}", "platform", d->platform, "ordinal",
+            d->ordinal, "name", name, "has_clock",
+            d->has_clock ? Py_True : Py_False, "pairs", (Py_ssize_t)d->pairs,
+            "error_ns", (long long)d->error_ns);
+
+        if (item == NULL || PyList_Append(list, item) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(item);
+    }
+    return list;
+}
+
+/* Adds them to what info() tells, if there are any. */
+static PyObject *add_devices(PyObject *told, const vst_trace *handle)
+{
+    PyObject *devices;
+
+    if (told == NULL || vst_trace_device_count(handle) == 0)
+        return told;
+    devices = devices_of(handle);
+    if (devices == NULL || PyDict_SetItemString(told, "devices", devices) < 0)
+        Py_CLEAR(told);
+    Py_XDECREF(devices);
+    return told;
+}
+
 static PyObject *trace_info(PyObject *object, PyObject *unused)
 {
     static const char *const clock_names[] = {
@@ -99,6 +137,7 @@ static PyObject *trace_info(PyObject *object, PyObject *unused)
     };
     trace *self = (trace *)object;
     vst_trace_info info;
+    PyObject *told;
     char id[33];
 
     (void)unused;
@@ -107,7 +146,7 @@ static PyObject *trace_info(PyObject *object, PyObject *unused)
     vst_trace_get_info(self->handle, &info);
     for (int i = 0; i < 16; i++)
         snprintf(id + 2 * i, 3, "%02X", info.trace_id[i]);
-    return Py_BuildValue(
+    told = Py_BuildValue(
         "{s:I,s:I,s:s,s:O,s:I,s:I,s:K,s:K,s:K,s:K,s:K,s:L,s:L,s:L,s:s,s:O,s:K,"
         "s:O,s:K,s:K,s:O,s:O}",
         "version", info.version, "pid", info.pid, "trace_id", id, "clean",
@@ -126,6 +165,7 @@ static PyObject *trace_info(PyObject *object, PyObject *unused)
         (unsigned long long)info.left_out, "switches",
         info.switches ? Py_True : Py_False, "gil_waits",
         info.gil_waits ? Py_True : Py_False);
+    return add_devices(told, self->handle);
 }
 
 static PyObject *trace_threads(PyObject *object, PyObject *unused)

@@ -147,6 +147,7 @@ def _show(source: Source, rows: int) -> None:
         **_left_out(facts),
         **_scope(metadata),
         **_running(facts, metadata),
+        **_devices(facts),
         "size": _size(facts),
     }
     nodes = _nodes(source)
@@ -298,6 +299,19 @@ def _running(facts: dict[str, Any], metadata: dict[str, Any]) -> dict[str, str]:
         of = f"{told['refused']:,} of {plural(told.get('threads', 0), 'thread')}"
         return {"running": f"not known of {of}: {why_refused(told.get('errno', 0))}", **_gil(metadata)}
     return {"running": "known of all threads", **_gil(metadata)} if facts["switches"] else {}
+
+
+def _devices(facts: dict[str, Any]) -> dict[str, str]:
+    """What the trace says of devices, and how well their clocks are known."""
+    told = []
+    for device in facts.get("devices", ()):
+        clock = ""
+        if device["has_clock"] and device["error_ns"] < 0:
+            clock = ", its clock was never compared with ours"
+        elif device["has_clock"]:
+            clock = f", its times are right to {duration(device['error_ns'])}"
+        told.append(f"{clean(device['platform'])} {device['ordinal']}: {clean(device['name'])}{clock}")
+    return {"devices": "; ".join(told)} if told else {}
 
 
 def _gil(metadata: dict[str, Any]) -> dict[str, str]:

@@ -1,0 +1,59 @@
+"""What devices did, in a trace made by hand: `vestige info` tells of them, exports and other commands read it."""
+
+import json
+
+import pytest
+
+import handmade as h
+import vestige
+from handmade_devices import ANNOTATION, OPERATOR, Work, device, pair
+from in_process import vestige as run
+
+pytestmark = pytest.mark.any_python
+
+
+@pytest.fixture
+def path(tmp_path):
+    work = Work()
+    work.span(ANNOTATION, "step", 100, 900)
+    work.span(OPERATOR, "aten::mm", 200, 800)
+    work.launch("gemm", 300, 1000, 2000, correlation=5)
+    work.launch("gemm", 850, 2000, 2500, correlation=6)
+    path = tmp_path / "device.vst"
+    path.write_bytes(
+        work.trace(device("A \x1b[31mGPU", ticks_per_second=5e8), pair(10, 1000, 40), pair(90, 1160, 70)),
+    )
+    return path
+
+
+def test_info_tells_of_devices_and_how_well_their_clocks_are_known(path):
+    (line,) = [line for line in run("info", path).out.splitlines() if line.startswith("  devices")]
+    assert "\x1b" not in line
+    assert line.split(maxsplit=1)[1].startswith("cuda 0: A ")
+    assert line.endswith("GPU, its times are right to 70 ns")
+    (told,) = json.loads(run("info", "--json", path).out)["devices"]
+    assert (told["platform"], told["pairs"], told["error_ns"]) == ("cuda", 2, 70)
+
+
+def test_a_trace_without_devices_says_nothing_of_them(tmp_path):
+    path = tmp_path / "plain.vst"
+    path.write_bytes(h.trace(h.definitions(h.thread(), h.define(1)), h.records(h.enter(1), h.leave(1))))
+    assert "devices" not in vestige.Trace(str(path)).info()
+
+
+def test_kernels_have_the_id_of_the_operator_that_launched_them(path, tmp_path):
+    vestige.Trace(str(path)).export(str(tmp_path / "device.json"))
+    events = json.loads((tmp_path / "device.json").read_text())["traceEvents"]
+    ids = {
+        event["name"]: event["args"]["External id"]
+        for event in events
+        if event.get("cat") in ("cpu_op", "user_annotation")
+    }
+    kernels = [event["args"]["External id"] for event in events if event.get("cat") == "kernel"]
+    assert kernels == [ids["aten::mm"], ids["step"]]
+
+
+@pytest.mark.parametrize("suffix", ["pftrace", "folded", "speedscope.json", "pstats"])
+def test_formats_that_do_not_show_devices_read_such_files(path, tmp_path, suffix):
+    vestige.Trace(str(path)).export(str(tmp_path / f"device.{suffix}"))
+    assert (tmp_path / f"device.{suffix}").stat().st_size > 0
