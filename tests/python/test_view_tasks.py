@@ -75,7 +75,12 @@ async def short():
     await asyncio.sleep(0)
 
 
+def deep(levels):
+    return deep(levels - 1) if levels else time.sleep(0.001)
+
+
 async def main():
+    deep(60)
     queue = asyncio.Queue()
     tasks = [asyncio.create_task(getter(queue), name=f"get <b>{number}</b>") for number in range(3)]
     await asyncio.create_task(putter(queue, tasks), name="put")
@@ -361,6 +366,29 @@ def test_tasks_are_folded_by_name_and_open_on_a_click(page):
     assert "get <b>0</b>" not in lane_names(page)
 
 
+def tracks_of(page):
+    return page.eval("vestige.timeline.tracks.map(({type, top, rows, left}) => ({type, top, rows, left}))")
+
+
+def test_lanes_are_in_sight_beneath_a_deep_thread(page):
+    thread, more, lane = tracks_of(page)[1:4]
+    assert [thread["type"], more["type"], lane["type"]] == ["thread", "more", "lane"]
+    assert thread["rows"] == 16 and more["left"] > 45 and lane["top"] < 400
+    page.eval("vestige.stage.rows.scrollTop = 0")
+    settle_lanes(page)
+    assert f"{more['left']} more rows" in text(page, "#gutter")
+    page.eval("document.querySelector('#gutter .more button').click()")
+    thread, more, lane = tracks_of(page)[1:4]
+    assert thread["rows"] > 60 and more["left"] == 0 and lane["top"] > 1080
+    page.eval("vestige.timeline.toggle('m0:1'), vestige.stage.arranged()")
+    assert tracks_of(page)[1]["rows"] == 16
+    # A call further down is shown where it is.
+    page.eval("vestige.goTo(0, 1, 50, 0, 1, 0)")
+    assert tracks_of(page)[1]["rows"] > 60
+    page.eval("vestige.timeline.toggle('m0:1'), vestige.stage.arranged()")
+    settle_lanes(page)
+
+
 def test_a_wait_is_paler_than_the_step_behind_it(page):
     found = open_getters(page)
     lane = found["first"]
@@ -418,6 +446,7 @@ def test_a_waker_that_is_not_known_is_shown_as_unknown(page):
     page.click(x_of(page, (second["start_ns"] + second["end_ns"]) / 2), y_of_lane(page, found["first"]))
     page.wait("document.getElementById('details').innerText.includes('Woken by')")
     assert "unknown" in text(page, "#details")
+    show(page, "foreign")  # the details took some of the room
     page.click(x_of(page, (first["start_ns"] + first["end_ns"]) / 2), y_of_lane(page, found["first"]))
     page.wait("document.getElementById('details').innerText.includes('its first step')")
     arrows = page.eval("vestige.lanes.arrows.get(0)")

@@ -300,7 +300,7 @@ class App {
 
   /** Shows a span wherever it is, and selects it. */
   async goTo(trace, thread, depth, start, end, id) {
-    if (this.timeline.unfold(trace, thread)) this.stage.arranged();
+    if (this.timeline.unfold(trace, thread, depth)) this.stage.arranged();
     this.view.selectSpan({ trace, thread, depth, start, end, id });
     this.view.reveal(start, end);
     await this.select({ trace, thread, depth, time: start, start });
@@ -314,6 +314,7 @@ class App {
     if (!next) return this.say(span ? "No span there." : "No span is shown.");
     if (await this.select(next)) {
       this.view.reveal(this.view.span.start, this.view.span.end);
+      if (!next.isLane && this.timeline.unfold(next.trace, next.thread, next.depth)) this.stage.arranged();
       this.stage.scrollTo(next.trace, next.thread, next.depth, next.isLane);
     }
   }

@@ -76,6 +76,7 @@ function describe(track) {
     return [shown, track.folded ? "" : formatCount(spans), `${shown} (tid ${tid})\n${formatCount(spans)} spans, ${depth} deep`];
   }
   if (track.type === "lane") return describeLane(track);
+  if (track.type === "more") return [track.left ? `${formatCount(track.left)} more rows` : "fewer rows", "", "The rows of the deepest calls"];
   const { title, unit } = track.counter;
   return [title, "", `${title}${unit ? ` in ${unit}` : ""}`];
 }

@@ -11,10 +11,12 @@ const COUNTER = 46;
 const MANY = 40; // threads; with more, only the first few of each process begin unfolded
 const DEEPEST = 4096;
 const TALL = 2400; // about three screens: several processes that are taller begin folded
+const DEEP = 24; // a thread with more rows than this begins with its first few, if it has lanes: those lie beneath
+const FIRST = 16;
 
 export class Timeline {
   // arrange() sets these.
-  /** @type {{type: string, key: string, top: number, height: number, trace: any, thread?: any, inset?: number, counter?: any, lane?: any, group?: any, rows?: number, folded?: boolean}[]} */
+  /** @type {{type: string, key: string, top: number, height: number, trace: any, thread?: any, inset?: number, counter?: any, lane?: any, group?: any, rows?: number, left?: number, folded?: boolean}[]} */
   tracks;
   /** @type {Map<string, any>} */ places;
   /** @type {number} */ height;
@@ -61,11 +63,14 @@ export class Timeline {
   addThread(trace, thread, top) {
     const key = threadKey(trace, thread);
     const folded = this.folded.has(key);
-    const rows = Math.min(Math.max(thread.depth, 1), DEEPEST);
+    const all = Math.min(Math.max(thread.depth, 1), DEEPEST);
     const inset = this.marks.get(trace.trace)?.has(thread.number) ? STRIP : 0;
-    const height = inset + (folded ? FOLDED : rows * ROW);
     const lanes = folded ? [] : (this.lanes.get(trace.trace) ?? []).filter((group) => group.thread === thread.number);
+    const deep = lanes.length > 0 && all > DEEP, more = deepKey(trace.trace, thread.number);
+    const rows = deep && this.folded.has(more) ? FIRST : all;
+    const height = inset + (folded ? FOLDED : rows * ROW);
     top = this.add({ type: "thread", key, trace, thread, top, inset, rows, folded, height }, folded || lanes.length ? 2 : THREAD_GAP);
+    if (deep) top = this.add({ type: "more", key: more, trace, thread, left: all - rows, top, height: ROW }, 2);
     for (const group of lanes) top = this.addGroup(trace, group, top);
     return lanes.length ? top + THREAD_GAP : top;
   }
@@ -142,14 +147,18 @@ export class Timeline {
     this.arrange();
   }
 
-  unfold(trace, number) {
-    const changed = [`p${trace}`, `t${trace}:${number}`].map((key) => this.folded.delete(key)).includes(true);
+  /** Makes a depth of a thread visible. Whether anything changed. */
+  unfold(trace, number, depth = 0) {
+    const keys = [`p${trace}`, `t${trace}:${number}`];
+    if (depth >= FIRST) keys.push(deepKey(trace, number));
+    const changed = keys.map((key) => this.folded.delete(key)).includes(true);
     if (changed) this.arrange();
     return changed;
   }
 
   setLanes(trace, groups) {
     this.lanes.set(trace, groups);
+    for (const { thread } of groups) this.folded.add(deepKey(trace, thread));
     this.arrange();
   }
 
@@ -173,6 +182,11 @@ export class Timeline {
 
 function threadKey(trace, thread) {
   return `t${trace.trace}:${thread.number}`;
+}
+
+/** Of the rows of a thread that are not its first few. */
+function deepKey(trace, number) {
+  return `m${trace}:${number}`;
 }
 
 function laneKey(trace, number) {
