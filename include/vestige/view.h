@@ -19,15 +19,22 @@ typedef struct vst_view vst_view;
 
 enum { VST_VIEW_IMPORT_IDS = 8 };
 
+/* The id by which a folded import is shown, in a trace whose largest id is
+ * `max`. */
+static inline vst_id vst_view_import_id(vst_id max, vst_import what,
+                                        vst_id module)
+{
+    return max + (what == VST_IMPORT_MODULE ? VST_VIEW_IMPORT_IDS + module
+                                            : (vst_id)what);
+}
+
 typedef struct vst_view_options {
     /* Where the index is kept; NULL: beside the trace, t.vst in t.vst.view. One
      * that is stale, torn or foreign is built again. */
     const char *index;
     bool no_file; /* keep it in memory, as is done where it cannot be written */
     /* Leaves out the frames of the import system. An import is a span whose id
-     * is behind the largest one that the trace defines: by VST_VIEW_IMPORT_IDS
-     * and the id of the module's code, or by what is known of it, a vst_import.
-     */
+     * is behind the largest one that the trace defines: vst_view_import_id. */
     bool fold_imports;
     /* The trace is being recorded: the index is kept in memory, and extended by
      * vst_view_refresh. Imports are not folded. */

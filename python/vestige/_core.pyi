@@ -165,9 +165,11 @@ class Trace:
         timeout: float | None = None,
         framework: bool = False,
         tree: bool = False,
+        fold_imports: bool = False,
     ) -> tuple[memoryview, memoryview, bool]:
         """Every span: rows as trace_events.c has them, the text of their arguments, and whether time ran out. For a
-        tree, each block of a framework's is a row, too, and arguments tell where tensors lie."""
+        tree, each block of a framework's is a row, too, and arguments tell where tensors lie. With `fold_imports`,
+        imports have the ids by which views show them; the import system's frames are there and marked."""
     def averages(
         self,
         *,

@@ -58,9 +58,7 @@ static inline vst_id vst__import_fold_id(const vst_imports *imports,
 {
     if (what == VST_IMPORT_NONE)
         return own;
-    return imports->max + (what == VST_IMPORT_MODULE
-                               ? VST_VIEW_IMPORT_IDS + module
-                               : (vst_id)what);
+    return vst_view_import_id(imports->max, what, module);
 }
 
 /* Whether two ids may be those of one span, of which one was met before it was

@@ -503,12 +503,13 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-def test_one_file_shows_the_same_as_a_server_of_all_frames(browser, place):
-    assert place.vestige("view", "t.vst", "--html", "t.html").returncode == 0
+@pytest.mark.parametrize("frames", [[], ["--all"]])
+def test_one_file_shows_the_same_as_a_server(browser, place, frames):
+    assert place.vestige("view", "t.vst", "--html", "t.html", "--force", *frames).returncode == 0
     whole = (place.path / "t.html").read_text()
     assert not re.search(r'(src|href)\s*=\s*"(?!data:)', whole) and "default-src 'none'" in whole
     told = []
-    server = Served(place.path, "t.vst", "--all", "--no-index")
+    server = Served(place.path, "t.vst", "--no-index", *frames)
     for url in (server.url, (place.path / "t.html").as_uri()):
         page = browser.open(url)
         page.set_size(1366, 768)

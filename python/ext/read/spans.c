@@ -187,16 +187,17 @@ bool vpy_deadline_look(vpy_deadline *deadline)
 bool vpy_reading_parse(vpy_reading *reading, vpy_trace *trace, PyObject *args,
                        PyObject *kw, const char *format)
 {
-    static char *names[] = {"all_windows", "since",     "calls",
-                            "shapes",      "overloads", "framework",
-                            "timeout",     "tree",      NULL};
+    static char *names[] = {"all_windows",  "since",     "calls",   "shapes",
+                            "overloads",    "framework", "timeout", "tree",
+                            "fold_imports", NULL};
     PyObject *timeout = NULL;
 
     *reading = (vpy_reading){.since = -1, .calls = 1};
-    return PyArg_ParseTupleAndKeywords(
-               args, kw, format, names, &reading->all, &reading->since,
-               &reading->calls, &reading->shapes, &reading->overloads,
-               &reading->framework, &timeout, &reading->tree) &&
+    return PyArg_ParseTupleAndKeywords(args, kw, format, names, &reading->all,
+                                       &reading->since, &reading->calls,
+                                       &reading->shapes, &reading->overloads,
+                                       &reading->framework, &timeout,
+                                       &reading->tree, &reading->folds) &&
            vpy_trace_is_usable(trace) &&
            vpy_deadline_set(&reading->deadline, timeout);
 }

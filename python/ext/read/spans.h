@@ -54,10 +54,11 @@ typedef struct vpy_reading {
     int shapes, overloads;
     int framework; /* bytes are those of a framework's allocator */
     int tree;      /* a row for each block, and args tell of tensors */
+    int folds;     /* imports have the ids by which views show them */
     vpy_deadline deadline;
 } vpy_reading;
 
-/* format: "|$pippppOp:" and the method's name. False with an exception set. */
+/* format: "|$pippppOpp:" and the method's name. False with an exception set. */
 bool vpy_reading_parse(vpy_reading *reading, vpy_trace *trace, PyObject *args,
                        PyObject *kw, const char *format);
 

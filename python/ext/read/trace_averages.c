@@ -261,7 +261,7 @@ PyObject *vpy_trace_averages(PyObject *object, PyObject *args, PyObject *kw)
     vst_status status;
     vst_sink sink;
 
-    if (!vpy_reading_parse(&a.wish, self, args, kw, "|$pippppOp:averages"))
+    if (!vpy_reading_parse(&a.wish, self, args, kw, "|$pippppOpp:averages"))
         return NULL;
     if (!note_kinds(self, &a))
         return PyErr_NoMemory();

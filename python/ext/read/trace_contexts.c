@@ -80,7 +80,7 @@ PyObject *vpy_trace_contexts(PyObject *object, PyObject *args, PyObject *kw)
     vst_status status;
     vst_sink sink;
 
-    if (!vpy_reading_parse(&c.wish, self, args, kw, "|$pippppOp:contexts"))
+    if (!vpy_reading_parse(&c.wish, self, args, kw, "|$pippppOpp:contexts"))
         return NULL;
     sink = (vst_sink){.ctx = &c, .span = add_span, .leave = leave};
     if (vst_contexts_create(&c.tree) != VST_OK)

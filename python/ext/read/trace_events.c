@@ -226,6 +226,13 @@ static bool place(events *e, const vst_span *span, int32_t at)
     return true;
 }
 
+static vst_id id_of(const events *e, const vst_span *span)
+{
+    if (!e->wish.folds || !(span->flags & VST_SPAN_IMPORT))
+        return span->id;
+    return vst_view_import_id(e->max, span->import, span->module);
+}
+
 static vst_status take_span(void *ctx, const vst_span *span)
 {
     events *e = ctx;
@@ -249,7 +256,7 @@ static vst_status take_span(void *ctx, const vst_span *span)
         .self_bytes = vpy_self_bytes(span, e->wish.framework),
         .total_bytes = vpy_total_bytes(span, e->wish.framework),
         .serial = (uint32_t)span->serial,
-        .id = span->id,
+        .id = id_of(e, span),
         .parent = -1,
         .first = (int32_t)e->count, /* where it stands, until it is sorted */
         .next = -1,
@@ -396,7 +403,7 @@ PyObject *vpy_trace_events(PyObject *object, PyObject *args, PyObject *kw)
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
-    if (!vpy_reading_parse(&e.wish, self, args, kw, "|$pippppOp:events"))
+    if (!vpy_reading_parse(&e.wish, self, args, kw, "|$pippppOpp:events"))
         return NULL;
     if (!mark_calls(self, &e))
         return PyErr_NoMemory();

@@ -70,8 +70,6 @@ def main(argv: list[str]) -> int:
         raise Failure(f"--index {options.index}: there is no such folder", code=2)
     if options.html is not None and os.path.lexists(options.html) and not options.force:
         raise Failure(f"{options.html}: already exists; --force overwrites it", code=2)
-    if options.fold_imports and options.html is not None:
-        raise Failure("--fold-imports is for the viewer; the page that --html writes has every frame", code=2)
     if options.fold_imports and options.all:
         raise Failure("--fold-imports and --all contradict each other", code=2)
     if options.follow and (options.html is not None or options.align is not None):
@@ -81,9 +79,13 @@ def main(argv: list[str]) -> int:
         raise Failure("--source is about the page that --html writes; the viewer shows source anyway", code=2)
     inputs = find_traces(options.files, children=not options.no_children)
     keep = not options.no_index and options.html is None
-    fold = options.html is None and not options.all
     traces = open_traces(
-        inputs, keep=keep, folder=options.index, align=options.align, fold_imports=fold, follow=options.follow
+        inputs,
+        keep=keep,
+        folder=options.index,
+        align=options.align,
+        fold_imports=not options.all,
+        follow=options.follow,
     )
     if options.html is not None:
         write_page(inputs, traces, options.html, every_source=options.source)

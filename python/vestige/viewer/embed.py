@@ -37,6 +37,7 @@ START, END, ARGS_AT, SELF_BYTES, TOTAL_BYTES = 0, 1, 3, 4, 5
 ID, PARENT, THREAD, FLAGS, ARGS_LENGTH = 13, 14, 17, 18, 19
 ASYNC = 64
 BESIDE = ASYNC | 2048  # or told by a backend of torch
+MACHINERY = 512  # a frame of the import system
 BITS = {4: 1 << 24, ASYNC: 1 << 25, 1: 1 << 26, 2: 1 << 27}  # flags of spans, and of rectangles
 
 
@@ -76,8 +77,8 @@ def _pack_trace(shown: Shown, traces: Traces, facts: dict[str, Any], blob: Blob,
         nothing: dict[str, Any] = {"rows": [], "memory": None, "args": [], "counters": [], "losses": [], "sources": {}}
         nothing |= {"marks": None, "states": None, "tasks": None}
         return {"names": name_table(shown), **nothing}
-    block, text, _ = shown.open().events(all_windows=True)
-    rows = Rows(block)
+    block, text, _ = shown.open().events(all_windows=True, fold_imports=traces.fold_imports)
+    rows = Rows(block, folded=traces.fold_imports)
     ranks = sorted(rows.lanes)
     depths = rows.depths()
     for thread in facts["threads"]:
@@ -86,7 +87,7 @@ def _pack_trace(shown: Shown, traces: Traces, facts: dict[str, Any], blob: Blob,
     counters = shown.view.counters(start, end, PIXELS)
     losses = shown.view.losses(start, end)
     raised = {number for number, entry in enumerate(shown.functions) if entry and entry[0] == INSTANT}
-    found = {number: source_of(sources, shown, number) for number in sorted(raised.union(rows.ids))}
+    found = {number: source_of(sources, shown, number) for number in sorted(raised | rows.shown_ids())}
     return {
         "names": name_table(shown),
         "rows": [[*rank, len(rows.lanes[rank]), *blob.add(rows.spans(rank, start))] for rank in ranks],
@@ -102,10 +103,11 @@ def _pack_trace(shown: Shown, traces: Traces, facts: dict[str, Any], blob: Blob,
 class Rows:
     """The spans of a trace, by where they are drawn: (thread, depth) to their numbers, in order of start."""
 
-    def __init__(self, block: memoryview) -> None:
+    def __init__(self, block: memoryview, *, folded: bool) -> None:
+        self._hidden = MACHINERY if folded else 0
         words, halves = block.cast("q"), block.cast("i")
         self.starts, self.ends = words[START::WORDS].tolist(), words[END::WORDS].tolist()
-        self.self_bytes, self.total_bytes = words[SELF_BYTES::WORDS], words[TOTAL_BYTES::WORDS]
+        self.self_bytes, self.total_bytes = words[SELF_BYTES::WORDS].tolist(), words[TOTAL_BYTES::WORDS]
         self.args_at, self.args_length = words[ARGS_AT::WORDS], halves[ARGS_LENGTH::HALVES].tolist()
         self.ids, self.flags = halves[ID::HALVES].tolist(), halves[FLAGS::HALVES].tolist()
         self.threads, self.parents = halves[THREAD::HALVES].tolist(), halves[PARENT::HALVES].tolist()
@@ -138,19 +140,30 @@ class Rows:
 
     def _place(self) -> None:
         """Parents come before their children, so a span lies below its parent. Those beside the stack lie below all
-        of their thread's."""
+        of their thread's. What lies in one that is hidden moves up, and what that one allocated by itself is its
+        caller's."""
         depths: list[int] = []
+        visible: list[int] = []  # itself, or the one around it that is
         beside = []
         for span, (parent, thread, flags) in enumerate(zip(self.parents, self.threads, self.flags)):
-            depth = depths[parent] + 1 if parent >= 0 and self.threads[parent] == thread else 0
+            inside = parent >= 0 and self.threads[parent] == thread
+            depth = depths[parent] + 1 if inside else 0
+            visible.append(span)
             if flags & BESIDE:
                 beside.append(span)
                 depths.append(depth - 1)  # as if it were not there
+            elif flags & self._hidden:
+                depths.append(depth - 1)
+                visible[span] = visible[parent] if inside else span
+                self.self_bytes[visible[span]] += self.self_bytes[span] if inside else 0
             else:
                 depths.append(self._put(span, depth))
         self.levels = self.depths()
         for span in beside:
             self._put(span, self.levels.get(self.threads[span], 0))
+
+    def shown_ids(self) -> set[int]:
+        return {self.ids[span] for lane in self.lanes.values() for span in lane}
 
     def depths(self) -> dict[int, int]:
         """How many rows threads have so far."""
