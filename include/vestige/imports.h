@@ -13,11 +13,15 @@
 extern "C" {
 #endif
 
-/* What a span of VST_SPAN_IMPORT imported. Only a module whose code ran can be
- * named: by the file of that code. */
+/* What a span of VST_SPAN_IMPORT imported. A module is named by the file of its
+ * code; one without code by the definition of a native function whose name is
+ * VST_MODULE_WITHOUT_CODE and the module's, entered while the import system
+ * makes it. Where the trace has neither, it is not named. */
+#define VST_MODULE_WITHOUT_CODE "<module> "
+
 typedef enum vst_import {
     VST_IMPORT_NONE = 0,
-    VST_IMPORT_MODULE,    /* vst_span.module is the definition of its code */
+    VST_IMPORT_MODULE,    /* vst_span.module is the definition of its name */
     VST_IMPORT_EXTENSION, /* written in C, in a shared library */
     VST_IMPORT_BUILTIN,   /* written in C, a part of the interpreter */
     VST_IMPORT_NAMESPACE, /* a package that has no code */
@@ -27,8 +31,8 @@ typedef enum vst_import {
 
 /* The name of a module, from the definition of its code: "pandas.core.frame" of
  * pandas/core/frame.py, or the path itself where the search path does not
- * explain it. Copies at most size bytes without a NUL; the length of the whole
- * name, 0 if it is no module's code. */
+ * explain it; of one without code as above. Copies at most size bytes without a
+ * NUL; the length of the whole name, 0 if it is no module's. */
 VST_API size_t vst_module_name(const vst_definition *definition, char *name,
                                size_t size);
 

@@ -38,6 +38,8 @@ static unsigned char class_of_native(const vst_definition *d)
         return VST_CLASS_EXTENSION;
     if (is_name(d, "<built-in function create_builtin>"))
         return VST_CLASS_BUILTIN;
+    if (vst_module_name(d, NULL, 0) != 0)
+        return VST_CLASS_MODULE_CODE;
     return VST_CLASS_NATIVE;
 }
 
@@ -290,9 +292,13 @@ static size_t copy(char *name, size_t size, const char *bytes, size_t length,
 size_t vst_module_name(const vst_definition *d, char *name, size_t size)
 {
     static const char frozen[] = "<frozen ", package[] = "/__init__";
+    static const char no_code[] = VST_MODULE_WITHOUT_CODE;
     size_t head = sizeof frozen - 1, length;
     const char *path;
 
+    if (d->kind == VST_DEF_NATIVE && begins_with(d, no_code))
+        return copy(name, size, d->name + sizeof no_code - 1,
+                    d->name_len - (sizeof no_code - 1), false);
     if (d->kind != VST_DEF_PYTHON || !is_name(d, "<module>") || !d->file_len)
         return 0;
     if (d->file[0] == '<') { /* not a file: only frozen modules have a name */

@@ -5,7 +5,8 @@
  * An import is the span of _find_and_load, through which every import passes:
  * the statement, __import__(), importlib.import_module(), lazy imports; or that
  * of a loader's exec_module that something else calls (a lazy loader, reload).
- * The first module code that runs in it names it. The import system's other
+ * The first module code that runs in it names it, or for a module without code
+ * what stands in its place (imports.h). The import system's other
  * frames, what they call in C, and the module's code are VST_SPAN_MACHINERY:
  * pictures that fold imports leave them out. What they call in other files is
  * not. */
@@ -28,7 +29,7 @@ enum {
     VST_CLASS_EXTENSION,  /* the import is of an extension module */
     VST_CLASS_BUILTIN,    /* of a built-in one */
     VST_CLASS_NAMESPACE,  /* of a namespace package */
-    VST_CLASS_MODULE_CODE /* <module> */
+    VST_CLASS_MODULE_CODE /* <module>, or the name of one without code */
 };
 
 /* An import and the code that another loader runs for it may have so many

@@ -23,6 +23,7 @@ importlib.import_module("by_name")  # is there: no import
 import zipped
 import namespace.inside
 import _decimal
+import xxsubtype
 import broken_parent
 try:
     import not_there
@@ -94,11 +95,21 @@ def test_every_way_to_import_gives_a_span_with_the_name_of_the_module(recorded):
     assert found["by_function"]["times"] == 2  # reloaded
 
 
-def test_modules_without_code_are_called_what_is_known_of_them(recorded):
+def test_modules_without_code_have_their_names(recorded):
+    """A module in a shared library, one in the interpreter, a namespace package."""
     found = imports(recorded)
-    assert not found["(failed)"]["named"] and not found["(extension module)"]["named"]
-    if sys.version_info >= (3, 11):  # before, names of functions lack their class
-        assert not found["(namespace package)"]["named"]
+    assert found["_decimal"]["first_imported_by"] == "program.py(1): <module>"
+    for name in ("_decimal", "xxsubtype", "namespace"):
+        assert found[name]["named"] and found[name]["times"] == 1
+    assert not any(name.startswith("(") and name != "(failed)" for name in found)
+    assert not found["(failed)"]["named"]
+
+
+@pytest.mark.parametrize("options", [["--no-c"], ["--engine", "safe"], ["--min-duration", "50us"]])
+def test_modules_without_code_have_names_however_it_is_recorded(tmp_path, options):
+    (tmp_path / "program.py").write_text("import _decimal, xxsubtype\n")
+    subprocess.run([COMMAND, "run", "-q", *options, "-o", "t.vst", "program.py"], cwd=tmp_path, check=True)
+    assert {"_decimal", "xxsubtype"} <= set(imports(tmp_path / "t.vst"))
 
 
 def test_who_imported_a_module_first_is_told(recorded):
@@ -148,6 +159,18 @@ def test_files_for_programs_keep_every_frame_and_mark_imports(recorded):
     events = json.loads(made.read_text())["traceEvents"]
     marked = [event for event in events if event.get("args", {}).get("imports") == "top.middle.leaf"]
     assert [event["name"].rpartition(" ")[2] for event in marked] == ["_find_and_load"]
+
+
+def test_a_module_of_an_older_trace_is_called_what_is_known_of_it(tmp_path):
+    entries = [
+        define(1, "_find_and_load", FROZEN, 1),
+        define(2, "_find_and_load_unlocked", FROZEN, 2),
+        define(3, "<built-in function create_dynamic>", "_imp", kind=2),
+    ]
+    path = tmp_path / "made.vst"
+    words = [enter(1), enter(2), enter(3), leave(3), leave(2), leave(1)]
+    path.write_bytes(trace(definitions(thread(), *entries), records(*words)))
+    assert not imports(path)["(extension module)"]["named"]
 
 
 FROZEN = "<frozen importlib._bootstrap>"

@@ -132,8 +132,9 @@ def test_files_that_are_no_traces_are_told_of(tmp_path):
 # ---- one page
 
 
-def opened(*paths, **options):
-    traces = Traces(find_traces([str(path) for path in paths], **options).sources, keep=False)
+def opened(*paths, fold_imports=False, **options):
+    sources = find_traces([str(path) for path in paths], **options).sources
+    traces = Traces(sources, keep=False, fold_imports=fold_imports)
     traces.build()
     return traces
 
@@ -216,6 +217,25 @@ def test_the_data_of_a_page_has_what_the_server_would_tell(path):
     times = struct.unpack_from(f"<{counter['count']}d", blob, counter["times"])
     assert counter["name"] == "queue" and values[-1] == 7.0 and list(times) == sorted(times)
     assert 0 <= times[0] <= times[-1] <= data["info"]["duration_ns"]
+
+
+def test_the_data_of_a_page_folds_imports_as_the_server_does(tmp_path):
+    (tmp_path / "app.py").write_text("import xml.dom.minidom, _decimal\nxml.dom.minidom.parseString('<a/>')\n")
+    subprocess.run([COMMAND, "run", "-q", "-o", "t.vst", "app.py"], cwd=tmp_path, check=True)
+    traces = opened(tmp_path / "t.vst", fold_imports=True)
+    data, blob = unpack(embed.pack(traces))
+    (trace,), (shown,) = data["traces"], traces
+    names = [entry and entry[1] for entry in trace["names"]["names"]]
+    rows = read_rows(trace, blob)
+    told = {names[number] for row in rows.values() for _, _, number, _ in row}
+    assert {"import xml.dom.minidom", "import _decimal"} <= told and "_find_and_load" not in told
+    assert sum(map(len, rows.values())) == shown.facts["spans"] == data["info"]["traces"][0]["spans"]
+    assert data["info"]["imports_folded"] and 1 + max(depth for _, depth in rows) == shown.threads[0]["levels"]
+    for (thread, depth), row in rows.items():
+        for start, end, number, _ in row[:: len(row) // 20 + 1]:
+            if end > start:
+                found = shown.view.span_at(thread, depth, start + traces.start_ns)
+                assert (found["id"], found["end_ns"] - traces.start_ns) == (number, end)
 
 
 def test_spans_that_overlap_lie_in_rows_of_their_own(tmp_path):

@@ -1,9 +1,9 @@
 /* Functions that need more than an enter and an exit: functions whose arguments
  * and results are recorded, functions that a trigger watches, the function
  * through which a framework calls its modules, the code that importing the
- * framework runs, the function in which a new thread gets its name, those by
- * which a thread pool gets work, and coroutines, whose calls may be steps of
- * tasks. */
+ * framework runs, the function in which a new thread gets its name, those that
+ * make modules, those by which a thread pool gets work, and coroutines, whose
+ * calls may be steps of tasks. */
 #include "calls/ids.h"
 
 #include "base/inside.h"
@@ -60,16 +60,20 @@ static void put_arguments(vpy_json *json, PyCodeObject *code,
     PyErr_Clear();
 }
 
+static bool is_called(const PyCodeObject *code, const char *name)
+{
+    return PyUnicode_CompareWithASCIIString(code->co_name, name) == 0;
+}
+
 static bool is_thread_start(PyCodeObject *code)
 {
-    return PyUnicode_CompareWithASCIIString(code->co_name,
-                                            "_bootstrap_inner") == 0;
+    return is_called(code, "_bootstrap_inner");
 }
 
 /* Among special functions only the framework's import is a module's code. */
 static bool is_import(PyCodeObject *code)
 {
-    return PyUnicode_CompareWithASCIIString(code->co_name, "<module>") == 0;
+    return is_called(code, "<module>");
 }
 
 /* Work for a thread pool: its object is made where it is handed over, and its
@@ -78,7 +82,7 @@ static void record_work(PyCodeObject *code, const vpy_iframe *frame)
 {
     PyObject *self =
         code->co_argcount > 0 ? vpy_iframe_argument(frame, 0) : NULL;
-    bool runs = PyUnicode_CompareWithASCIIString(code->co_name, "run") == 0;
+    bool runs = is_called(code, "run");
 
     if (self != NULL && strcmp(Py_TYPE(self)->tp_name, "_WorkItem") == 0)
         vst_record_task((uint64_t[]){runs ? VST_TASK_RUNS : VST_TASK_SUBMITS,
@@ -107,6 +111,8 @@ static VST_COLD void look_into(PyObject *code, const vpy_iframe *frame)
     if (frame != NULL && is_thread_start((PyCodeObject *)code)) {
         vpy_threads_name_from_frame(frame);
     } else if (frame != NULL && !has_arguments(code)) {
+        if (vpy_is_given_spec(((PyCodeObject *)code)->co_name))
+            vpy_module_made((PyCodeObject *)code, frame);
         record_work((PyCodeObject *)code, frame);
     } else if (frame != NULL) {
         vpy_json_begin(&json, "arguments");

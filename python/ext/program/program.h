@@ -78,6 +78,16 @@ void vpy_framework_left(vst_kind kind, vst_id id, vst_id entered,
 bool vpy_imports_framework(const char *file, uint32_t length, PyObject *name);
 void vpy_framework_imported(void);
 
+/* ---- import_names.c --------------------------------------------------------
+ */
+
+/* Whether it is one of the functions of the import system that make a module;
+ * by its name alone, where it is a special function. */
+bool vpy_makes_module(const char *file, uint32_t length, PyObject *name);
+bool vpy_is_given_spec(PyObject *name);
+/* It is called: records which module it makes, if that has no code. */
+void vpy_module_made(const PyCodeObject *code, const vpy_iframe *frame);
+
 /* ---- framework_tensors.c ---------------------------------------------------
  */
 

@@ -30,6 +30,12 @@ def plain_name(name: str) -> str:
     return words[2].rstrip(">") if name.startswith("<built-in ") and len(words) > 2 else name
 
 
+def is_module(function: Function) -> bool:
+    """Whether it is a module's code, or stands for a module without code (<vestige/imports.h>)."""
+    kind, name, *_ = function
+    return name == MODULE_CODE if kind == PYTHON else kind == NATIVE and name.startswith(f"{MODULE_CODE} ")
+
+
 def telling_name(trace: Imports, number: int, function: Function) -> str:
     """`<module> pandas.core.frame`, `<lambda> app.py:12`, `forward net.py:7`; else the function's name."""
     kind, name, _, file, line = function

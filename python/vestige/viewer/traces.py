@@ -11,7 +11,7 @@ from threading import Condition, Lock, Thread
 from vestige._core import Marks, States, TaskLanes, Trace, View
 from vestige.reading.awaits import WRAPPERS
 from vestige.reading.kinds import INSTANT, PYTHON
-from vestige.reading.labels import IMPORTS_CODE, MODULE_CODE, telling_name
+from vestige.reading.labels import IMPORTS_CODE, is_module, telling_name
 
 from .answers import Problem
 
@@ -58,9 +58,9 @@ def find_places(trace: Trace) -> list[Place | None]:
     for what in UNNAMED_IMPORTS:
         places[last + what] = (PYTHON, trace.import_name(what), None, 0)
     for number, entry in enumerate(functions):
-        if entry and entry[0] == PYTHON and entry[1] == MODULE_CODE:
+        if entry and is_module(entry):
             name = trace.import_name(number << 3 | IMPORTS_CODE)
-            places[last + IMPORT_IDS + number] = (PYTHON, name, entry[2], entry[4])
+            places[last + IMPORT_IDS + number] = (PYTHON, name, entry[2] if entry[0] == PYTHON else None, entry[4])
     return places
 
 

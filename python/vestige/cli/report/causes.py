@@ -47,7 +47,7 @@ def slow_imports(evidence: Evidence) -> Finding | None:
     if imports.total_ns < max(IMPORTS_SHARE * evidence.passed_ns, IMPORTS_NS):
         return None
     modules = imports.sorted("self")
-    # One without a name, as an extension module, says nothing.
+    # One without a name, which failed or is of an older trace, says nothing.
     slowest, ns = next((link for link in imports.chain if not link[0].startswith("(")), imports.chain[0])
     which = "the slowest" if slowest == imports.chain[0][0] else "the slowest that has a name"
     worst = next((module for module in modules if module.is_named), modules[0])
