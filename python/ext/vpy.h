@@ -61,6 +61,19 @@ PyObject *vpy_text(PyObject *str, const char **bytes, uint32_t *length);
  * exception set if that fails. */
 int vpy_type_add(PyObject *module, PyType_Spec *spec);
 
+/* A type with methods alone, whose objects are made by calling it. Its texts
+ * and methods stay. */
+typedef struct vpy_class {
+    const char *name; /* with the module */
+    const char *doc;
+    size_t size;
+    initproc init;
+    destructor dealloc;
+    PyMethodDef *methods;
+} vpy_class;
+
+int vpy_class_add(PyObject *module, const vpy_class *described);
+
 /* ---- base/lists.c -------------------------------------------------------- */
 
 /* Appends an item to a list, which takes it over. NULL: making the item failed.

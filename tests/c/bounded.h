@@ -11,6 +11,7 @@
 #include <vestige/vestige.h>
 
 #include "check.h"
+#include "one_session.h"
 
 enum {
     IDS = 10, /* the leaves of a thread take turns */
@@ -19,24 +20,10 @@ enum {
     OUTER = 7 /* calls around the leaves */
 };
 
-static vst_session *session;
 static vst_id leaves[IDS], outer;
 static char path[64];
 
 /* ---- recording ---------------------------------------------------------- */
-
-static inline vst_id define(const char *name)
-{
-    vst_definition definition = {.kind = VST_DEF_NATIVE,
-                                 .name = name,
-                                 .name_len = (uint32_t)strlen(name)};
-    vst_id id = 0;
-
-    CHECK_INT(vst_recording_define_id(vst_session_recording(session),
-                                      &definition, &id),
-              VST_OK);
-    return id;
-}
 
 static inline void begin(uint64_t max_size, uint64_t keep_ns)
 {

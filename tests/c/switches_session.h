@@ -13,22 +13,9 @@
 #include <vestige/vestige.h>
 
 #include "check.h"
+#include "one_session.h"
 
-static vst_session *session;
 static vst_id sleeps_id, works_id;
-
-static vst_id define(const char *name)
-{
-    vst_definition definition = {.kind = VST_DEF_NATIVE,
-                                 .name = name,
-                                 .name_len = (uint32_t)strlen(name)};
-    vst_id id;
-
-    CHECK_INT(vst_recording_define_id(vst_session_recording(session),
-                                      &definition, &id),
-              VST_OK);
-    return id;
-}
 
 static void start_with(const vst_session_options *options)
 {

@@ -173,6 +173,20 @@ static void run_beside(void *(*function)(void *), pthread_t *thread)
     CHECK_INT(pthread_create(thread, NULL, function, NULL), 0);
 }
 
+/* A thread waits for the lock until we drop it, and ends. */
+static void record_a_wait(void *(*function)(void *), void *argument)
+{
+    pthread_t thread;
+
+    start();
+    CHECK_INT(pthread_create(&thread, NULL, function, argument), 0);
+    let_wait(LOOKS);
+    drop();
+    pthread_join(thread, NULL);
+    stop();
+    CHECK_INT(wait_count, 1);
+}
+
 static int64_t length(const vst_wait *wait)
 {
     return wait->end_ns - wait->start_ns;
@@ -192,15 +206,7 @@ static void *call_and_take(void *unused)
 
 static void many_looks_are_one_wait_with_its_holder(void)
 {
-    pthread_t thread;
-
-    start();
-    run_beside(call_and_take, &thread);
-    let_wait(LOOKS);
-    drop();
-    pthread_join(thread, NULL);
-    stop();
-    CHECK_INT(wait_count, 1);
+    record_a_wait(call_and_take, NULL);
     CHECK_INT(waits[0].reason, VST_WAIT_GIL);
     CHECK_INT(waits[0].thread, 2);
     CHECK_INT(waits[0].holder, 1);
@@ -222,15 +228,7 @@ static void *take_and_call(void *unused)
 
 static void a_thread_that_never_recorded_keeps_its_wait(void)
 {
-    pthread_t thread;
-
-    start();
-    run_beside(take_and_call, &thread);
-    let_wait(LOOKS);
-    drop();
-    pthread_join(thread, NULL);
-    stop();
-    CHECK_INT(wait_count, 1);
+    record_a_wait(take_and_call, NULL);
     CHECK_INT(waits[0].thread, 2);
     CHECK_INT(waits[0].id, 0);
     CHECK_INT(calls.gil_ns, 0); /* no call was open */
@@ -254,16 +252,7 @@ static void *fill_and_take(void *rest)
 static void a_full_chunk_keeps_it_for_the_next_record(void)
 {
     for (uintptr_t rest = 1; rest < 9; rest++) {
-        pthread_t thread;
-
-        start();
-        CHECK_INT(pthread_create(&thread, NULL, fill_and_take, (void *)rest),
-                  0);
-        let_wait(LOOKS);
-        drop();
-        pthread_join(thread, NULL);
-        stop();
-        CHECK_INT(wait_count, 1);
+        record_a_wait(fill_and_take, (void *)rest);
         CHECK_INT(calls.gil_ns, length(&waits[0]));
     }
 }
@@ -415,6 +404,15 @@ static void await(const bool *what)
     }
 }
 
+/* Stops the recording while the thread is in a call, behind its waits. */
+static void stop_beside(pthread_t thread)
+{
+    await(&has_waited);
+    stop();
+    tell(&may_end);
+    pthread_join(thread, NULL);
+}
+
 /* Waits that end, in a call that goes on. */
 static void *wait_often_and_go_on(void *unused)
 {
@@ -440,10 +438,7 @@ static void what_a_long_call_kept_is_stored_at_the_stop(void)
     start();
     drop();
     run_beside(wait_often_and_go_on, &thread);
-    await(&has_waited);
-    stop();
-    tell(&may_end);
-    pthread_join(thread, NULL);
+    stop_beside(thread);
     CHECK_INT(waits_in_all, MANY);
 }
 
@@ -467,10 +462,7 @@ static void a_wait_that_ended_after_the_watch_is_no_longer(void)
     let_wait(LOOKS);
     vst_lock_watch(NULL);
     drop();
-    await(&has_waited);
-    stop();
-    tell(&may_end);
-    pthread_join(thread, NULL);
+    stop_beside(thread);
     CHECK_INT(wait_count, 1);
     CHECK(waits[0].end_ns < calls.last_end_ns);
 }

@@ -15,46 +15,12 @@ enum { THREADS = 8, WINDOWS = 40, CALLS = 2000 };
 static atomic_int stopping;
 static atomic_ullong recorded; /* pairs, by threads that saw a recording */
 
-static void *record_freely(void *unused)
+static void record_fifty(void)
 {
-    (void)unused;
-    while (!atomic_load(&stopping))
-        if (vst_thread_enter_free()) {
-            for (int i = 0; i < 50; i++) {
-                vst_record(VST_ENTER, 1);
-                vst_record(VST_EXIT, 1);
-            }
-            atomic_fetch_add(&recorded, 50);
-        }
-    return NULL;
-}
-
-static void free_running_threads_survive_every_start_and_stop(void)
-{
-    pthread_t threads[THREADS];
-    vst_recording *recording;
-
-    atomic_store(&stopping, 0);
-    provider_begin();
-    for (int i = 0; i < THREADS; i++)
-        pthread_create(&threads[i], NULL, record_freely, NULL);
-    for (int i = 0; i < WINDOWS; i++) {
-        unsigned long long before;
-
-        CHECK_INT(vst__recording_create(&provider.table, &recording), VST_OK);
-        CHECK_INT(vst__recording_start(recording), VST_OK);
-        before = atomic_load(&recorded);
-        while (atomic_load(&recorded) == before)
-            ;
-        vst__recording_stop(recording);
-        vst__recording_destroy(recording);
+    for (int i = 0; i < 50; i++) {
+        vst_record(VST_ENTER, 1);
+        vst_record(VST_EXIT, 1);
     }
-    atomic_store(&stopping, 1);
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
-    for (size_t i = 0; i < provider.chunk_count; i++)
-        CHECK(provider.chunks[i].released);
-    provider_end();
 }
 
 /* A lock that threads hold while they record is the world that is stopped. */
@@ -71,22 +37,8 @@ static void hold(bool begins)
     }
 }
 
-static void *record_in_the_world(void *unused)
-{
-    (void)unused;
-    while (!atomic_load(&stopping)) {
-        pthread_mutex_lock(&world);
-        for (int i = 0; i < 50; i++) {
-            vst_record(VST_ENTER, 1);
-            vst_record(VST_EXIT, 1);
-        }
-        pthread_mutex_unlock(&world);
-        atomic_fetch_add(&recorded, 50);
-    }
-    return NULL;
-}
-
-static void threads_that_are_held_survive_every_start_and_stop(void)
+/* Windows that start and stop while threads run `record`. */
+static void start_and_stop_beside(void *(*record)(void *), bool holding)
 {
     pthread_t threads[THREADS];
     vst_recording *recording;
@@ -95,20 +47,21 @@ static void threads_that_are_held_survive_every_start_and_stop(void)
     holds = 0;
     provider_begin();
     for (int i = 0; i < THREADS; i++)
-        pthread_create(&threads[i], NULL, record_in_the_world, NULL);
+        pthread_create(&threads[i], NULL, record, NULL);
     for (int i = 0; i < WINDOWS; i++) {
         unsigned long long before;
 
         CHECK_INT(vst__recording_create(&provider.table, &recording), VST_OK);
-        vst_recording_set_hold(recording, hold);
+        if (holding)
+            vst_recording_set_hold(recording, hold);
         CHECK_INT(vst__recording_start(recording), VST_OK);
         before = atomic_load(&recorded);
         while (atomic_load(&recorded) == before)
             ;
         vst__recording_stop(recording);
-        CHECK_INT(holds, i + 1);
+        CHECK_INT(holds, holding ? i + 1 : 0);
         vst__recording_destroy(recording); /* which stops it, if it must */
-        CHECK_INT(holds, i + 1);
+        CHECK_INT(holds, holding ? i + 1 : 0);
     }
     atomic_store(&stopping, 1);
     for (int i = 0; i < THREADS; i++)
@@ -116,6 +69,39 @@ static void threads_that_are_held_survive_every_start_and_stop(void)
     for (size_t i = 0; i < provider.chunk_count; i++)
         CHECK(provider.chunks[i].released);
     provider_end();
+}
+
+static void *record_freely(void *unused)
+{
+    (void)unused;
+    while (!atomic_load(&stopping))
+        if (vst_thread_enter_free()) {
+            record_fifty();
+            atomic_fetch_add(&recorded, 50);
+        }
+    return NULL;
+}
+
+static void free_running_threads_survive_every_start_and_stop(void)
+{
+    start_and_stop_beside(record_freely, false);
+}
+
+static void *record_in_the_world(void *unused)
+{
+    (void)unused;
+    while (!atomic_load(&stopping)) {
+        pthread_mutex_lock(&world);
+        record_fifty();
+        pthread_mutex_unlock(&world);
+        atomic_fetch_add(&recorded, 50);
+    }
+    return NULL;
+}
+
+static void threads_that_are_held_survive_every_start_and_stop(void)
+{
+    start_and_stop_beside(record_in_the_world, true);
 }
 
 static vst_recording *shared;

@@ -14,10 +14,10 @@
 #include <vestige/vestige.h>
 
 #include "check.h"
+#include "one_session.h"
 
 enum { THREADS = 6, RECORDS = 20000 };
 
-static vst_session *session;
 static vst_id leaf;
 static char path[64];
 
@@ -68,17 +68,6 @@ static void guard(void)
 
 /* ---- recording ------------------------------------------------------------
  */
-
-static vst_id define(const char *name)
-{
-    vst_definition definition = {.kind = VST_DEF_NATIVE,
-                                 .name = name,
-                                 .name_len = (uint32_t)strlen(name)};
-    vst_id id = 0;
-
-    vst_recording_define_id(vst_session_recording(session), &definition, &id);
-    return id;
-}
 
 static void begin(vst_session_options options)
 {

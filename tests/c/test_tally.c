@@ -7,23 +7,10 @@
 
 #include "check.h"
 #include "fake_clock.h"
+#include "one_session.h"
 
-static vst_session *session;
 static vst_id outer, leaf, deep;
 static char path[64];
-
-static vst_id define(const char *name)
-{
-    vst_definition definition = {.kind = VST_DEF_NATIVE,
-                                 .name = name,
-                                 .name_len = (uint32_t)strlen(name)};
-    vst_id id = 0;
-
-    CHECK_INT(vst_recording_define_id(vst_session_recording(session),
-                                      &definition, &id),
-              VST_OK);
-    return id;
-}
 
 static void begin(void)
 {

@@ -10,3 +10,23 @@ int vpy_type_add(PyObject *module, PyType_Spec *spec)
     Py_XDECREF(type);
     return failed;
 }
+
+int vpy_class_add(PyObject *module, const vpy_class *described)
+{
+    PyType_Slot slots[] = {
+        {Py_tp_init, (void *)(uintptr_t)described->init},
+        {Py_tp_new, (void *)(uintptr_t)PyType_GenericNew},
+        {Py_tp_dealloc, (void *)(uintptr_t)described->dealloc},
+        {Py_tp_methods, described->methods},
+        {Py_tp_doc, (void *)(uintptr_t)described->doc},
+        {0, NULL},
+    };
+    PyType_Spec spec = {
+        .name = described->name,
+        .basicsize = (int)described->size,
+        .flags = Py_TPFLAGS_DEFAULT,
+        .slots = slots,
+    };
+
+    return vpy_type_add(module, &spec);
+}

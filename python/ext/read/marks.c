@@ -289,20 +289,16 @@ static PyMethodDef methods[] = {
 PyDoc_STRVAR(marks_doc, "Marks(trace, *, progress=None)\n--\n\nThe instants of "
                         "a trace, as marks of a picture.");
 
-static PyType_Slot slots[] = {
-    {Py_tp_init, marks_init},       {Py_tp_new, PyType_GenericNew},
-    {Py_tp_dealloc, marks_dealloc}, {Py_tp_methods, methods},
-    {Py_tp_doc, (void *)marks_doc}, {0, NULL},
-};
-
-static PyType_Spec spec = {
+static const vpy_class described = {
     .name = "vestige._core.Marks",
-    .basicsize = sizeof(marks),
-    .flags = Py_TPFLAGS_DEFAULT,
-    .slots = slots,
+    .doc = marks_doc,
+    .size = sizeof(marks),
+    .init = marks_init,
+    .dealloc = marks_dealloc,
+    .methods = methods,
 };
 
 int vpy_marks_init(PyObject *module)
 {
-    return vpy_type_add(module, &spec);
+    return vpy_class_add(module, &described);
 }

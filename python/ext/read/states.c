@@ -145,20 +145,16 @@ static PyMethodDef methods[] = {
 PyDoc_STRVAR(states_doc, "States(trace)\n--\n\nWhen the threads of a trace did "
                          "not run.");
 
-static PyType_Slot slots[] = {
-    {Py_tp_init, states_init},       {Py_tp_new, PyType_GenericNew},
-    {Py_tp_dealloc, states_dealloc}, {Py_tp_methods, methods},
-    {Py_tp_doc, (void *)states_doc}, {0, NULL},
-};
-
-static PyType_Spec spec = {
+static const vpy_class described = {
     .name = "vestige._core.States",
-    .basicsize = sizeof(states),
-    .flags = Py_TPFLAGS_DEFAULT,
-    .slots = slots,
+    .doc = states_doc,
+    .size = sizeof(states),
+    .init = states_init,
+    .dealloc = states_dealloc,
+    .methods = methods,
 };
 
 int vpy_states_init(PyObject *module)
 {
-    return vpy_type_add(module, &spec);
+    return vpy_class_add(module, &described);
 }

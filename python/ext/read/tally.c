@@ -195,20 +195,16 @@ static PyMethodDef methods[] = {
 PyDoc_STRVAR(tally_doc, "Tally(path, before_ns=0)\n--\n\n"
                         "A trace that is read while it is recorded.");
 
-static PyType_Slot slots[] = {
-    {Py_tp_init, tally_init},       {Py_tp_new, PyType_GenericNew},
-    {Py_tp_dealloc, tally_dealloc}, {Py_tp_methods, methods},
-    {Py_tp_doc, (void *)tally_doc}, {0, NULL},
-};
-
-static PyType_Spec spec = {
+static const vpy_class described = {
     .name = "vestige._core.Tally",
-    .basicsize = sizeof(tally),
-    .flags = Py_TPFLAGS_DEFAULT,
-    .slots = slots,
+    .doc = tally_doc,
+    .size = sizeof(tally),
+    .init = tally_init,
+    .dealloc = tally_dealloc,
+    .methods = methods,
 };
 
 int vpy_tally_init(PyObject *module)
 {
-    return vpy_type_add(module, &spec);
+    return vpy_class_add(module, &described);
 }

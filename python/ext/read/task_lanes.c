@@ -311,20 +311,16 @@ PyDoc_STRVAR(task_lanes_doc,
              "TaskLanes(trace, *, wrappers=(), progress=None)\n--\n\nThe "
              "tasks of a trace, as lanes of a picture.");
 
-static PyType_Slot slots[] = {
-    {Py_tp_init, task_lanes_init},       {Py_tp_new, PyType_GenericNew},
-    {Py_tp_dealloc, task_lanes_dealloc}, {Py_tp_methods, methods},
-    {Py_tp_doc, (void *)task_lanes_doc}, {0, NULL},
-};
-
-static PyType_Spec spec = {
+static const vpy_class described = {
     .name = "vestige._core.TaskLanes",
-    .basicsize = sizeof(task_lanes),
-    .flags = Py_TPFLAGS_DEFAULT,
-    .slots = slots,
+    .doc = task_lanes_doc,
+    .size = sizeof(task_lanes),
+    .init = task_lanes_init,
+    .dealloc = task_lanes_dealloc,
+    .methods = methods,
 };
 
 int vpy_task_lanes_init(PyObject *module)
 {
-    return vpy_type_add(module, &spec);
+    return vpy_class_add(module, &described);
 }

@@ -402,17 +402,13 @@ static PyMethodDef trace_methods[] = {
 
 PyDoc_STRVAR(trace_doc, "Trace(path)\n--\n\nA recorded trace.");
 
-static PyType_Slot trace_slots[] = {
-    {Py_tp_init, trace_init},       {Py_tp_new, PyType_GenericNew},
-    {Py_tp_dealloc, trace_dealloc}, {Py_tp_methods, trace_methods},
-    {Py_tp_doc, (void *)trace_doc}, {0, NULL},
-};
-
-static PyType_Spec trace_spec = {
+static const vpy_class described = {
     .name = "vestige._core.Trace",
-    .basicsize = sizeof(trace),
-    .flags = Py_TPFLAGS_DEFAULT,
-    .slots = trace_slots,
+    .doc = trace_doc,
+    .size = sizeof(trace),
+    .init = trace_init,
+    .dealloc = trace_dealloc,
+    .methods = trace_methods,
 };
 
 /* ---- recovery ---------------------------------------------------------- */
@@ -464,12 +460,10 @@ static PyMethodDef functions[] = {
 
 int vpy_trace_type_init(PyObject *module)
 {
-    vpy_trace_type =
-        (PyTypeObject *)PyType_FromModuleAndSpec(module, &trace_spec, NULL);
-    if (vpy_trace_type == NULL)
+    if (vpy_class_add(module, &described) < 0)
         return -1;
-    if (PyModule_AddType(module, vpy_trace_type) < 0 ||
-        vpy_trace_events_init() < 0)
+    vpy_trace_type = (PyTypeObject *)PyObject_GetAttrString(module, "Trace");
+    if (vpy_trace_type == NULL || vpy_trace_events_init() < 0)
         return -1;
     return PyModule_AddFunctions(module, functions);
 }

@@ -255,20 +255,16 @@ PyDoc_STRVAR(view_doc,
              "View(path, *, index=None, keep=True, progress=None, workers=0)\n"
              "--\n\nPictures of a trace, from an index that is kept.");
 
-static PyType_Slot view_slots[] = {
-    {Py_tp_init, view_init},       {Py_tp_new, PyType_GenericNew},
-    {Py_tp_dealloc, view_dealloc}, {Py_tp_methods, methods},
-    {Py_tp_doc, (void *)view_doc}, {0, NULL},
-};
-
-static PyType_Spec view_spec = {
+static const vpy_class described = {
     .name = "vestige._core.View",
-    .basicsize = sizeof(vpy_view),
-    .flags = Py_TPFLAGS_DEFAULT,
-    .slots = view_slots,
+    .doc = view_doc,
+    .size = sizeof(vpy_view),
+    .init = view_init,
+    .dealloc = view_dealloc,
+    .methods = methods,
 };
 
 int vpy_view_init(PyObject *module)
 {
-    return vpy_type_add(module, &view_spec);
+    return vpy_class_add(module, &described);
 }
