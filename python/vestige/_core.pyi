@@ -214,7 +214,8 @@ class Trace:
         id of the function, kind of what was awaited, id of the function that waited, count, ns. "steps", if asked for:
         task, id, start_ns, end_ns, kind of what is awaited after it (-1: the task ends, -2: the step goes on with
         another call), id of the function that waits, task that woke it (0: a callback, -1: not known), id of what did.
-        "blocked": task, thread, start_ns, ns, [(id, ns)], of steps of asyncio's tasks that took at least blocked_ns,
+        "blocked": task, thread, start_ns, ns, [(id, ns, what import_name() takes or 0, whether it is a frame of the
+        import system that is folded)], of steps of asyncio's tasks that took at least blocked_ns,
         with the calls that took most of it, outermost first."""
 
     def functions(self) -> list[tuple[int, str, str, str, int] | None]:

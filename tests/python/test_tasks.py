@@ -514,6 +514,23 @@ def test_the_report_of_tasks(tmp_path):
     assert len(lines) == 1 + len(report["tasks"])
 
 
+def test_an_import_that_blocks_the_loop_is_one_line_of_the_stack(tmp_path, monkeypatch):
+    (tmp_path / "blocks_when_imported.py").write_text("import time\ntime.sleep(0.03)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    async def imports():
+        __import__("blocks_when_imported")
+
+    path = record(tmp_path / "t.vst", lambda: asyncio.run(imports()))
+    words = ("report", path, "--tasks", "--blocked", "20ms")
+    text = vestige(*words).out
+    assert "import " in text and "_find_and_load" not in text and text.index("import ") < text.index("sleep\n")
+    (step,) = json.loads(vestige(*words, "--format", "json").out)["blocked"]
+    named = [call["import"].rpartition("/")[2] for call in step["stack"] if "import" in call]
+    assert [name.removesuffix(".py") for name in named] == ["blocks_when_imported"]
+    assert any(call.get("folded") and call["function"].endswith("_find_and_load_unlocked") for call in step["stack"])
+
+
 def test_a_report_without_tasks_says_so(tmp_path):
     path = record(tmp_path / "t.vst")
     assert "no task of asyncio was recorded" in vestige("report", path, "--tasks").out

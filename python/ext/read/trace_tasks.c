@@ -2,6 +2,7 @@
  * the records: the tasks, what they waited for, each step if that is asked for,
  * and the steps that took long, with the calls that took most of them. The
  * replay runs without the GIL. */
+#include "read/report.h"
 #include "read/trace.h"
 
 #include <stdlib.h>
@@ -23,7 +24,9 @@ typedef struct step {
 typedef struct call {
     vst_id id;
     int64_t ns;
-    size_t longest; /* 1 + index, 0: none took long */
+    size_t longest;    /* 1 + index, 0: none took long */
+    uint32_t imported; /* as a row of the tree has it (report.h); 0: nothing */
+    bool is_machinery; /* of the import system */
 } call;
 
 typedef struct blocked {
@@ -88,7 +91,11 @@ static vst_status add_long_call(reading *r, const vst_span *span)
 
     if (made == NULL)
         return VST_E_NOMEM;
-    *made = (call){span->id, ns, *inner};
+    *made = (call){span->id, ns, *inner,
+                   span->flags & VST_SPAN_IMPORT
+                       ? vpy_import_key(span->module, span->import)
+                       : 0,
+                   (span->flags & VST_SPAN_MACHINERY) != 0};
     *inner = 0;
     outer = longest_at(r, span->depth);
     if (*outer == 0 || ((call *)r->calls.items)[*outer - 1].ns < ns)
@@ -230,7 +237,9 @@ static PyObject *blocked_at(const reading *r, size_t i)
 
     for (size_t at = b->call; stack != NULL && at != 0;) {
         const call *c = (const call *)r->calls.items + at - 1;
-        PyObject *item = Py_BuildValue("(IL)", c->id, (long long)c->ns);
+        PyObject *item =
+            Py_BuildValue("(ILIN)", c->id, (long long)c->ns, c->imported,
+                          PyBool_FromLong(c->is_machinery));
         if (!vpy_append(stack, item))
             Py_CLEAR(stack);
         at = c->longest;

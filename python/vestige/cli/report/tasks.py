@@ -120,7 +120,6 @@ class Tasks:
             if number not in named:
                 continue
             name, group = named[number]
-            calls = [(functions[function] or (0, "?", "", "?", 0), took) for function, took in stack]
             self.blocked.append(
                 {
                     "task": name,
@@ -129,7 +128,7 @@ class Tasks:
                     "thread": threads.get(thread, "?"),
                     "start_ns": start_ns,
                     "time_ns": ns,
-                    "stack": [{"function": shown_name(call), "time_ns": took} for call, took in calls],
+                    "stack": [_call(trace, functions, *call) for call in stack],
                 }
             )
         self.blocked.sort(key=lambda step: -step["time_ns"])
@@ -142,6 +141,15 @@ class Tasks:
         if by == "total":
             return sorted(self.groups.values(), key=lambda group: (-sum(group.latencies), group.shown))
         return sorted(self.groups.values(), key=lambda group: (-group.running_ns, group.shown))
+
+
+def _call(
+    trace: Trace, functions: Sequence[Function | None], function: int, ns: int, imported: int, folded: bool
+) -> dict[str, Any]:
+    call: dict[str, Any] = {"function": shown_name(functions[function] or (0, "?", "", "?", 0)), "time_ns": ns}
+    if imported:
+        call["import"] = trace.import_name(imported).removeprefix("import ")
+    return {**call, "folded": True} if folded else call
 
 
 # ---- for programs --------------------------------------------------------------
@@ -233,8 +241,9 @@ def _show_blocked(tasks: Tasks, start_ns: int, rows: int, out: TextIO) -> None:
         which = f"{step['task']}, {step['function']}" if step["task"] else step["function"]
         head = f"{duration(step['time_ns']):>9} after {duration(step['start_ns'] - start_ns)} in "
         print(f"{paint(head, 'hot')}{fit(which, width - len(head))}", file=out)
-        for number, call in enumerate(step["stack"][-STACK_ROWS:]):
-            name = plain_name(call["function"])
+        shown = [call for call in step["stack"] if not call.get("folded")]
+        for number, call in enumerate(shown[-STACK_ROWS:]):
+            name = f"import {call['import']}" if "import" in call else plain_name(call["function"])
             indent = " " * (10 + 2 * number)
             print(indent + cut(f"{duration(call['time_ns'])} {name}", width - len(indent)), file=out)
     if len(tasks.blocked) > rows:
