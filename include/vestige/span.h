@@ -195,6 +195,9 @@ typedef struct vst_sink {
     bool recursion;
     /* Deliver spans without args: making their text takes time. */
     bool no_args;
+    /* Do not tell imports apart (VST_SPAN_IMPORT, VST_SPAN_MACHINERY): that
+     * takes a look at each call. */
+    bool no_imports;
     vst_status (*span)(void *ctx, const vst_span *span);
     /* The frame at this depth left the stack without becoming a span there: it
      * goes on beside the stack, or ended beside it. Spans that ended inside it

@@ -443,6 +443,9 @@ vst_status vst_matcher_feed(vst_matcher *matcher,
     matcher->places = sink->places;
     matcher->running = sink->running;
     matcher->imports = sink->imports;
+    matcher->wants_more = matcher->indexed || sink->places != NULL ||
+                          sink->running != NULL || sink->imports != NULL ||
+                          sink->knows_gil || sink->by_running;
     if (count != 0)
         matcher->thread = events[0].where.resource;
     status = feed(matcher, converter, events, count, sink);

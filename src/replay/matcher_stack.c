@@ -9,8 +9,6 @@
 #include <vestige/graph.h>
 
 #include "base/grow.h"
-#include "replay/imports.h"
-#include "replay/places.h"
 
 enum {
     /* After an exit searched more frames than this in vain, open ids are
@@ -199,36 +197,7 @@ vst_status vst__matcher_add_operator(vst_matcher *matcher,
     return status;
 }
 
-/* ---- how often an id is open -------------------------------------------- */
-
-/* Counts one more; true if it was open already. */
-static bool count_open(vst_matcher *matcher, vst_id id)
-{
-    uint64_t *times = vst__map64_put(&matcher->open, id);
-
-    if (times == NULL) {
-        matcher->indexed = false; /* no memory: it is only an index */
-        return false;
-    }
-    return ++*times > 1;
-}
-
-static void uncount_open(vst_matcher *matcher, vst_id id)
-{
-    uint64_t *times = vst__map64_find(&matcher->open, id);
-
-    if (times != NULL && --*times == 0)
-        vst__map64_remove(&matcher->open, id);
-}
-
-void vst__matcher_build_index(vst_matcher *matcher)
-{
-    vst__map64_clear(&matcher->open);
-    matcher->indexed = true;
-    for (size_t i = 0; i < matcher->count && matcher->indexed; i++)
-        if (!(matcher->frames[i].flags & VST_FRAME_INNER))
-            count_open(matcher, matcher->frames[i].id);
-}
+/* ---- which one is open --------------------------------------------------- */
 
 size_t vst__matcher_find(vst_matcher *matcher, vst_id id)
 {
@@ -245,32 +214,23 @@ size_t vst__matcher_find(vst_matcher *matcher, vst_id id)
 
 /* ---- the stack ---------------------------------------------------------- */
 
-/* Of the top frame. */
-static vst_status find_place(vst_matcher *matcher)
+VST_NOINLINE static bool make_room(vst_matcher *matcher)
 {
-    vst__frame *top = &matcher->frames[matcher->count - 1];
-    uint32_t around = matcher->count > 1 ? (top - 1)->place : 0;
+    vst__frame *frames = vst__grow(matcher->frames, &matcher->capacity,
+                                   matcher->count + 1, sizeof *frames);
 
-    top->place = vst__places_enter(matcher->places, around, top->id);
-    if (top->place == 0)
-        return VST_E_NOMEM;
-    if (!(top->flags & VST_FRAME_BEGIN) &&
-        matcher->places->items[top->place].recursive)
-        top->flags |= VST_SPAN_RECURSIVE;
-    return VST_OK;
+    if (frames == NULL)
+        return false;
+    matcher->frames = frames;
+    return true;
 }
 
 vst_status vst__matcher_push(vst_matcher *matcher, vst_id id, uint32_t flags)
 {
     vst__frame *frame;
 
-    if (matcher->count == matcher->capacity) {
-        frame = vst__grow(matcher->frames, &matcher->capacity,
-                          matcher->count + 1, sizeof *frame);
-        if (frame == NULL)
-            return VST_E_NOMEM;
-        matcher->frames = frame;
-    }
+    if (matcher->count == matcher->capacity && !make_room(matcher))
+        return VST_E_NOMEM;
     frame = &matcher->frames[matcher->count];
     frame->caller = 0;
     frame->task = 0;
@@ -288,52 +248,18 @@ vst_status vst__matcher_push(vst_matcher *matcher, vst_id id, uint32_t flags)
     matcher->count++;
     frame->start_ns = matcher->last_ns;
     frame->children_ns = 0;
-    frame->ran_ns = VST_RUNNING_UNKNOWN;
-    frame->waited_ns = matcher->waited_ns;
-    if (matcher->running != NULL) {
-        frame->ran_ns = vst__running_at(matcher->running, frame->start_ns);
-        frame->lost_ns =
-            vst__running_lost_at(matcher->running, frame->start_ns);
-    }
+    frame->ran_ns = frame->lost_ns = frame->waited_ns = VST_RUNNING_UNKNOWN;
     frame->self_bytes = frame->self_allocations = 0;
     frame->inner_bytes = frame->inner_allocations = 0;
     frame->self_framework = frame->inner_framework = 0;
     frame->serial = ++matcher->serial;
     frame->id = id;
     frame->flags = flags;
-    frame->slot = 0;
-    frame->args = 0;
-    frame->place = 0;
-    frame->exception = 0;
-    frame->module = 0;
+    frame->slot = frame->args = frame->exception = frame->place = 0;
     frame->import = VST_IMPORT_NONE;
-    if (matcher->imports != NULL)
-        vst__imports_enter(matcher->imports, matcher->frames, matcher->count);
-    if (matcher->indexed && !(flags & VST_FRAME_BEGIN) &&
-        count_open(matcher, id))
-        frame->flags |= VST_SPAN_RECURSIVE;
-    return matcher->places != NULL ? find_place(matcher) : VST_OK;
-}
-
-void vst__matcher_measure(const vst_matcher *matcher, const vst__frame *frame,
-                          vst_span *span, const vst_sink *sink)
-{
-    bool is_ours = frame->waited_ns != VST_RUNNING_UNKNOWN;
-
-    span->running_ns = span->preempted_ns = VST_RUNNING_UNKNOWN;
-    if (matcher->running != NULL && frame->ran_ns != VST_RUNNING_UNKNOWN)
-        span->running_ns = vst__running_between(
-            matcher->running, frame->start_ns, frame->ran_ns, span->end_ns);
-    if (span->running_ns != VST_RUNNING_UNKNOWN)
-        span->preempted_ns =
-            vst__running_lost_at(matcher->running, span->end_ns) -
-            frame->lost_ns;
-    span->gil_ns = sink->knows_gil && is_ours
-                       ? matcher->waited_ns - frame->waited_ns
-                       : VST_RUNNING_UNKNOWN;
-    if (sink->by_running)
-        span->end_ns =
-            frame->start_ns + (span->running_ns > 0 ? span->running_ns : 0);
+    frame->module = 0;
+    return VST_LIKELY(!matcher->wants_more) ? VST_OK
+                                            : vst__matcher_note_more(matcher);
 }
 
 vst_status vst__matcher_deliver(vst_matcher *matcher, const vst__frame *frame,
@@ -346,7 +272,7 @@ vst_status vst__matcher_deliver(vst_matcher *matcher, const vst__frame *frame,
     span->start_ns = frame->start_ns;
     span->serial = frame->serial;
     span->place = frame->place;
-    span->import = (vst_import)frame->import;
+    span->import = frame->import;
     span->module = frame->module;
     span->task = frame->task;
     span->children_ns = frame->children_ns;
@@ -413,23 +339,21 @@ vst_status vst__matcher_close(vst_matcher *matcher, int64_t end_ns,
     vst_span span; /* the other fields are those of the frame */
     vst_status status;
 
-    if (matcher->imports != NULL)
-        vst__imports_leave(top, flags & VST_SPAN_RAISED);
     matcher->count--;
     span.end_ns = end_ns;
     span.depth = (uint32_t)matcher->count;
     span.parent = 0;
     span.caller = top->caller;
     span.flags = flags;
-    vst__matcher_measure(matcher, top, &span, sink);
+    span.running_ns = span.preempted_ns = span.gil_ns = VST_RUNNING_UNKNOWN;
+    if (!VST_LIKELY(!matcher->wants_more))
+        vst__matcher_settle_more(matcher, top, &span, sink);
     if (matcher->count != 0) {
         vst__frame *parent = top - 1;
         parent->children_ns += span.end_ns - top->start_ns;
         add_allocated(parent, top);
         span.parent = parent->serial;
     }
-    if (matcher->indexed && !(top->flags & VST_FRAME_BEGIN))
-        uncount_open(matcher, top->id);
     status = vst__matcher_deliver(matcher, top, &span, sink);
     if (!VST_LIKELY(top->exception == 0) && status == VST_OK)
         status = vst__matcher_pass_exception(matcher, top, flags, sink);
@@ -464,7 +388,7 @@ void vst__matcher_forget(vst_matcher *matcher)
         const vst__frame *top = &matcher->frames[--matcher->count];
 
         if (matcher->indexed && !(top->flags & VST_FRAME_BEGIN))
-            uncount_open(matcher, top->id);
+            vst__matcher_uncount(matcher, top->id);
         if (top->args != 0)
             free_args(matcher, top->args);
     }

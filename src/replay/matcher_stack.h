@@ -46,13 +46,14 @@ typedef struct vst__frame {
     int64_t self_framework, inner_framework; /* bytes */
     vst_id id;
     uint32_t flags;
-    uint32_t slot; /* of a BEGIN */
-    uint32_t args; /* 1 + index of its arguments, 0: none */
-    uint32_t place;
-    vst_id module; /* of an import: its code, and what it is (vst_import) */
-    unsigned char import;
-    uint32_t task;      /* see span.h */
+    uint32_t slot;      /* of a BEGIN */
+    uint32_t args;      /* 1 + index of its arguments, 0: none */
     uint32_t exception; /* 1 + index of the one that it has not left, 0: none */
+    /* As a span has them, and in that order: they are copied together. */
+    uint32_t place;
+    vst_import import; /* what it is, and the module's code */
+    vst_id module;
+    uint32_t task; /* see span.h */
 } vst__frame;
 
 typedef enum vst__slot_state {
@@ -141,7 +142,8 @@ struct vst_matcher {
     vst__text text;            /* of an operator, while it is read */
     struct vst_places *places; /* the sink's, NULL: none */
     vst_running *running;      /* the same */
-    int64_t waited_ns;       /* by the thread so far, for the language's lock */
+    bool wants_more;   /* of a frame than its own fields, see matcher_more.c */
+    int64_t waited_ns; /* by the thread so far, for the language's lock */
     int64_t waited_until_ns; /* no wait begins before this */
     int64_t wait_told_ns;    /* the time of the last event that told of one */
     const struct vst_imports *imports;
@@ -167,6 +169,12 @@ vst_status vst__matcher_push(vst_matcher *matcher, vst_id id, uint32_t flags);
 /* Closes the top span at end_ns and delivers it. */
 vst_status vst__matcher_close(vst_matcher *matcher, int64_t end_ns,
                               uint32_t flags, const vst_sink *sink);
+/* matcher_more.c: the top frame began; it ends, and is off the stack. */
+vst_status vst__matcher_note_more(vst_matcher *matcher);
+void vst__matcher_settle_more(vst_matcher *matcher, vst__frame *top,
+                              vst_span *span, const vst_sink *sink);
+/* A frame with this id is gone: for the index. */
+void vst__matcher_uncount(vst_matcher *matcher, vst_id id);
 /* Finds how long the span of a frame, which has its end, ran and waited. */
 void vst__matcher_measure(const vst_matcher *matcher, const vst__frame *frame,
                           vst_span *span, const vst_sink *sink);

@@ -273,7 +273,7 @@ vst_status vst__replay_begin(vst_trace *trace, int window, vst_tracer *tracer,
     self->spans.sink.knows_gil = vst__trace_has_gil_waits(trace);
     self->spans.sink.by_running = trace->by_running;
     self->spans.sink.trace = trace;
-    if (!vst__imports_make(&self->spans.imports, trace)) {
+    if (!sink->no_imports && !vst__imports_make(&self->spans.imports, trace)) {
         vst__replay_end(self);
         *result = NULL;
         return VST_E_NOMEM;

@@ -266,6 +266,7 @@ PyObject *vpy_trace_averages(PyObject *object, PyObject *args, PyObject *kw)
     if (!note_kinds(self, &a))
         return PyErr_NoMemory();
     sink = (vst_sink){.ctx = &a,
+                      .no_imports = true,
                       .span = add_span,
                       .leave = leave,
                       .loose = add_loose,

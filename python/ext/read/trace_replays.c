@@ -231,7 +231,8 @@ PyObject *vpy_trace_totals(PyObject *object, PyObject *args, PyObject *kw)
     t.of = calloc((size_t)t.max + 1, sizeof *t.of);
     if (t.of == NULL)
         return PyErr_NoMemory();
-    sink = (vst_sink){.ctx = &t, .recursion = true, .span = add_span};
+    sink = (vst_sink){
+        .ctx = &t, .recursion = true, .no_imports = true, .span = add_span};
     vpy_trace_begin(self, progress);
     Py_BEGIN_ALLOW_THREADS
     status =
