@@ -228,19 +228,19 @@ static uint32_t node_of(vst_contexts *c, const vst_span *span, uint32_t key)
 
 vst_status vst_contexts_add(vst_contexts *c, const vst_span *span, uint32_t key)
 {
-    uint32_t index;
+    uint32_t index = node_of(c, span, key);
 
+    if (index == 0)
+        return VST_E_NOMEM;
+    if (span->flags & VST_SPAN_BESIDE) {
+        if (span->flags & VST_SPAN_ASYNC)
+            c->nodes[index].self_ns = 0;
+        return merge(c, &c->roots, index) ? VST_OK : VST_E_NOMEM;
+    }
     if (c->thread != span->thread) {
         c->thread = span->thread;
         if (!gather_all(c))
             return VST_E_NOMEM;
-    }
-    index = node_of(c, span, key);
-    if (index == 0)
-        return VST_E_NOMEM;
-    if (span->flags & VST_SPAN_ASYNC) {
-        c->nodes[index].self_ns = 0;
-        return merge(c, &c->roots, index) ? VST_OK : VST_E_NOMEM;
     }
     if (!reserve_depth(c, span->depth) ||
         !gather(c, span->depth, &c->nodes[index].first))

@@ -10,7 +10,12 @@ import sys
 
 import pytest
 
+import vestige
+from arrow_reader import rows_of
+
 pytest.importorskip("torch", reason="torch is not installed for this Python")
+
+REPORTED = 2048  # of flags
 
 SCRIPT = """
 import ctypes, json, os, tempfile, threading, time
@@ -120,7 +125,15 @@ def after_the_stop():
         tell(microseconds(), microseconds(), b"in time")
     return [node.name for node in backends(prof)]
 
-print(json.dumps([beside_torch(), of_threads(), after_the_stop()]))
+def in_a_file():
+    trace = os.path.join(os.path.dirname(path), "t.vst")
+    with vestige.profile(output=trace):
+        now = microseconds()
+        tell(now, now + 300, b"delegate::op", b"accelerator")
+        sorted([2, 1])
+    return trace
+
+print(json.dumps([beside_torch(), of_threads(), after_the_stop(), in_a_file()]))
 """
 
 
@@ -144,6 +157,25 @@ def test_reports_of_any_thread_and_any_bytes_are_kept(told):
     assert (nodes, events, on_their_threads) == (1200, 1200, True)
     assert len(names) == 1
     assert names[0].startswith('a"b\\')
+
+
+def test_reports_and_tables_show_it_beside_the_calls(told, tmp_path):
+    def shown(*arguments):
+        command = [sys.executable, "-m", "vestige", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    for how in ([], ["--tree"]):
+        (line,) = [line for line in shown("report", told[3], *how).splitlines() if "delegate::op" in line]
+        assert "300" in line
+    with vestige.open(told[3]) as traces:
+        rows = [row for row in rows_of(traces.tables["span"]) if row["flags"] & REPORTED]
+        rows += [row for row in rows_of(traces.tables["op"]) if row["flags"] & REPORTED]
+    assert [(row["span"], row["name"], row["duration_ns"], row["self_ns"]) for row in rows] == [
+        (0, "delegate::op", 300_000, 0)
+    ] * 2
+    assert json.loads(rows[0]["args"]) == {"Backend": "accelerator"}
+    shown("export", told[3], "-o", str(tmp_path / "t.pftrace"))
+    assert b"delegate::op" in (tmp_path / "t.pftrace").read_bytes()
 
 
 def test_a_report_after_the_stop_is_in_no_recording(told):

@@ -82,7 +82,13 @@ PyObject *vpy_trace_contexts(PyObject *object, PyObject *args, PyObject *kw)
 
     if (!vpy_reading_parse(&c.wish, self, args, kw, "|$pippppOpp:contexts"))
         return NULL;
-    sink = (vst_sink){.ctx = &c, .span = add_span, .leave = leave};
+    sink = (vst_sink){
+        .ctx = &c,
+        .no_imports = true,
+        .span = add_span,
+        .leave = leave,
+        .reported = add_span,
+    };
     if (vst_contexts_create(&c.tree) != VST_OK)
         return PyErr_NoMemory();
     vpy_trace_begin(self, NULL);
