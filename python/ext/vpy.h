@@ -110,7 +110,8 @@ static inline long vpy_thread_id(void)
 }
 
 /* Where the C stack of the calling thread ends, and its size (base/stack.c).
- * Slow in the main thread: the C library reads the list of mappings. */
+ * Slow the first time in the main thread: the C library reads the list of
+ * mappings. */
 bool vpy_stack_find(uintptr_t *low, size_t *size);
 
 #pragma GCC visibility pop

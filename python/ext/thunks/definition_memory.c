@@ -1,7 +1,9 @@
 /* Where a definition lies: whether in the image of a program or library, where
  * it stays for good, and whether its memory may be written, since const tables
  * lie in pages that the loader made read-only. The list of mappings is read
- * once, and again when it does not contain an address. With the GIL. */
+ * once, and again when it does not contain an address or when libraries came or
+ * went: reading it takes as long as looking at some thousand definitions. With
+ * the GIL. */
 #include "thunks/thunks.h"
 
 #include <link.h>
@@ -20,6 +22,13 @@ typedef struct ranges {
 } ranges;
 
 static ranges mapped, images;
+
+/* How many libraries the loader had loaded and unloaded by then. */
+typedef struct loads {
+    unsigned long long added, removed;
+} loads;
+
+static loads loads_known;
 
 static void add(ranges *list, uintptr_t start, uintptr_t end, bool flag)
 {
@@ -82,6 +91,14 @@ static void read_mapped(void)
         fclose(file);
 }
 
+/* The first object knows the counts of all. */
+static int read_loads(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+    (void)size;
+    *(loads *)ctx = (loads){info->dlpi_adds, info->dlpi_subs};
+    return 1;
+}
+
 static int add_image(struct dl_phdr_info *info, size_t size, void *ctx)
 {
     (void)size, (void)ctx;
@@ -97,6 +114,7 @@ static int add_image(struct dl_phdr_info *info, size_t size, void *ctx)
 static void read_images(void)
 {
     images.count = images.last = 0;
+    dl_iterate_phdr(read_loads, &loads_known);
     dl_iterate_phdr(add_image, NULL);
     qsort(images.items, images.count, sizeof *images.items, by_address);
 }
@@ -120,4 +138,13 @@ vpy_table_memory vpy_table_memory_of(const void *table)
 void vpy_table_memory_forget(void)
 {
     mapped.count = images.count = 0;
+}
+
+void vpy_table_memory_check(void)
+{
+    loads now = {0, 0};
+
+    dl_iterate_phdr(read_loads, &now);
+    if (now.added != loads_known.added || now.removed != loads_known.removed)
+        vpy_table_memory_forget();
 }

@@ -109,7 +109,10 @@ static void tell_type(PyTypeObject *type, found_fn *found)
 {
     PyObject *dict;
 
-    if (strncmp(type->tp_name, "vestige.", 8) == 0)
+    /* A class without a table is written in Python and none of ours; its name
+     * is not looked at, as that lies elsewhere in memory. */
+    if ((type->tp_methods != NULL || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) &&
+        strncmp(type->tp_name, "vestige.", 8) == 0)
         return;
     for (PyMethodDef *m = type->tp_methods; m != NULL && m->ml_name != NULL;
          m++)
@@ -120,6 +123,27 @@ static void tell_type(PyTypeObject *type, found_fn *found)
     dict = vpy_type_dict(type);
     tell_values(dict, found);
     Py_XDECREF(dict);
+}
+
+/* With torch there are ten thousand types, each with a dictionary of its own,
+ * all over the memory: what will be looked at is fetched before. */
+static void fetch_type(const types *seen, size_t at)
+{
+    enum { DICT_AHEAD = 4, TYPE_AHEAD = 8 };
+    const PyTypeObject *type;
+
+    if (at + TYPE_AHEAD >= seen->count)
+        return;
+    type = seen->items[at + TYPE_AHEAD];
+    __builtin_prefetch(&type->tp_flags);
+    __builtin_prefetch(&type->tp_methods);
+    __builtin_prefetch(&type->tp_dict);
+    type = seen->items[at + DICT_AHEAD];
+    if (type->tp_dict != NULL)
+        __builtin_prefetch(type->tp_dict);
+    type = seen->items[at + DICT_AHEAD / 2];
+    if (type->tp_flags & Py_TPFLAGS_HEAPTYPE && type->tp_dict != NULL)
+        __builtin_prefetch(((PyDictObject *)type->tp_dict)->ma_keys);
 }
 
 static PyTypeObject **place_of(const types *seen, const PyTypeObject *type)
@@ -206,18 +230,19 @@ static bool find_types(types *seen)
 static void tell_module(PyObject *module, found_fn *found)
 {
     PyModuleDef *definition = PyModule_GetDef(module);
-    PyObject *name = PyModule_GetNameObject(module);
+    PyObject *name;
     vpy_found it = {.keeper = module, .owner = VPY_OF_MODULE};
 
-    PyErr_Clear();
     tell_values(PyModule_GetDict(module), found);
+    if (definition == NULL || definition->m_methods == NULL)
+        return; /* most are written in Python */
+    name = PyModule_GetNameObject(module);
+    PyErr_Clear();
     it.where = module_name(name);
-    if (definition != NULL)
-        for (PyMethodDef *m = definition->m_methods;
-             m != NULL && m->ml_name != NULL; m++) {
-            it.method = m;
-            found(&it);
-        }
+    for (PyMethodDef *m = definition->m_methods; m->ml_name != NULL; m++) {
+        it.method = m;
+        found(&it);
+    }
     Py_XDECREF(name);
 }
 
@@ -242,6 +267,7 @@ bool vpy_find_methods(found_fn *found)
 
     tell_modules(found);
     for (size_t i = 0; i < seen.count; i++) {
+        fetch_type(&seen, i);
         tell_type(seen.items[i], found);
         Py_DECREF(seen.items[i]);
     }

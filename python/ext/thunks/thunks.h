@@ -145,9 +145,11 @@ typedef struct vpy_table_memory {
     bool writable;
 } vpy_table_memory;
 
-/* What is known is kept until it is forgotten: memory is mapped anew. */
+/* What is known is kept until it is forgotten: memory is mapped anew. Checking
+ * forgets it only if libraries were loaded or unloaded meanwhile. */
 vpy_table_memory vpy_table_memory_of(const void *table);
 void vpy_table_memory_forget(void);
+void vpy_table_memory_check(void);
 
 /* ---- young_objects.c --------------------------------------------------- */
 

@@ -13,7 +13,7 @@ static vpy_watched *all; /* those that are watched */
 void vpy_watch(vpy_watched *w, PyMethodDef *method, int flags)
 {
     vpy_state_take();
-    vpy_table_memory_forget();
+    vpy_table_memory_check();
     if (w->method == NULL && (method->ml_flags & ~METH_STATIC) == flags &&
         vpy_table_memory_of(method).writable) {
         vpy_function_identity_keep(VPY_FOR_WATCHED);
