@@ -22,7 +22,7 @@
 /* Users are promised 64 MiB as the fixed part. What is fixed in the core is
  * less (buffers of an output, frames of a packed trace, blocks of columns), and
  * an input of this target is small: the less is allowed, the more is found. */
-#define FIXED ((size_t)24 << 20)
+#define FIXED ((size_t)28 << 20)
 
 enum {
     TIMES = 20,

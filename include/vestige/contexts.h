@@ -22,6 +22,9 @@ typedef struct vst_context {
     int64_t self_ns, total_ns;
     int64_t running_ns; /* of total_ns, how long its thread had a processor */
     uint64_t unknown;   /* spans whose running time is not known */
+    /* Of total_ns, without the recorder; VST_RUNNING_UNKNOWN: not known of all.
+     */
+    int64_t compensated_ns;
     int64_t self_bytes, total_bytes; /* of a framework: net of what it freed */
     uint64_t self_allocations;
     int64_t first_ns; /* of the first to begin, and its serial */

@@ -94,6 +94,10 @@ VST_API vst_status vst_recording_set_metadata(vst_recording *recording,
                                               const char *key,
                                               const char *json);
 
+/* What getting room for a word took so far, on average, in nanoseconds: see
+ * costs.h. */
+VST_API double vst_recording_storage_ns(vst_recording *recording);
+
 /* ---- threads ----------------------------------------------------------- */
 
 /* Names a thread. handle is what vst_thread_handle() returns in it;

@@ -64,6 +64,10 @@ typedef struct vst_span {
     /* Of its duration, how long its thread waited for the language's own lock;
      * VST_RUNNING_UNKNOWN where the trace does not tell. */
     int64_t gil_ns;
+    /* What it would have taken without the recorder, more or less by
+     * compensated_error_ns; VST_RUNNING_UNKNOWN where the trace does not tell
+     * what records cost (costs.h), or where some are missing. */
+    int64_t compensated_ns, compensated_error_ns;
     /* What it allocated by itself, and with all that it called. */
     uint64_t self_bytes, total_bytes;
     uint64_t self_allocations, total_allocations;
@@ -165,6 +169,7 @@ typedef struct vst_wait {
 
 struct vst_device_span;
 struct vst_devices;
+struct vst_costs;
 struct vst_far_ends;
 struct vst_imports;
 struct vst_task_event;
@@ -216,6 +221,10 @@ typedef struct vst_sink {
     bool knows_gil;
     /* The same: spans last as long as they ran (vst_trace_set_by_running). */
     bool by_running;
+    /* The same: what records cost, or NULL; and spans last as long as they
+     * would have without them (vst_trace_set_compensated). */
+    const struct vst_costs *costs;
+    bool compensated;
     /* The same: for the texts of exceptions. */
     const struct vst_trace *trace;
     /* The same: which definitions are the import system's, or NULL. */
@@ -233,7 +242,10 @@ typedef struct vst_sink {
     /* Args of operators tell which tensors they were given, if that is
      * recorded (VST_FACT_TENSORS_AT, see operator.h). */
     bool tensors;
-    /* The same: named inputs that files do not show (VST_FACT_KEYWORDS). */
+    /* Args tell what spans would have taken without the recorder, where that is
+     * known: "compensated_us" and "compensated_error_us". */
+    bool tells_compensated;
+    /* Of operators: named inputs that files do not show (VST_FACT_KEYWORDS). */
     bool keywords;
     /* Spans of VST_ESCAPE_REPORTED. They come after what they lie in, may be of
      * another thread than the spans before and after, overlap others in any

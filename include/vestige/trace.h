@@ -111,6 +111,11 @@ VST_API void vst_trace_set_range(vst_trace *trace, int64_t from_ns,
  * counters, losses and waits keep their times. */
 VST_API void vst_trace_set_by_running(vst_trace *trace, bool by_running);
 
+/* The same: a span lasts as long as it would have without the recorder
+ * (vst_span's compensated_ns), from its start on. Spans of which that is not
+ * known keep their length. */
+VST_API void vst_trace_set_compensated(vst_trace *trace, bool compensated);
+
 /* What replay's own matcher counted in the last vst_trace_replay. */
 VST_API uint64_t vst_trace_unmatched_exits(const vst_trace *trace);
 

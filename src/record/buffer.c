@@ -219,7 +219,7 @@ static vst__writer *make_room(vst__writer *writer, size_t words)
     words += kept;
     if (writer->chunk.words != NULL && !vst__writer_has_room(writer, words)) {
         vst__recorder_take();
-        vst__writer_change_chunk(writer, words);
+        vst__writer_change_chunk_timed(writer, words);
         vst__recorder_give();
     }
     if (writer->chunk.words == NULL && writer->asks_again &&

@@ -125,6 +125,8 @@ struct vst_recording {
     uint64_t lost;            /* so far, of writers that are gone */
     vst__stacks stacks;
     uint32_t last_module;
+    /* What fresh chunks took, and how many words they had room for. */
+    uint64_t chunk_ns, chunk_words;
     bool has_memory; /* the trace says so */
     vst__switches switches;
     vst__devices devices;
@@ -233,6 +235,7 @@ void vst__writer_leave_what_is_gone(vst__writer *writer);
 /* Seals the chunk and takes another, with room for an escape of `need` words,
  * the time before it included; there may be none. */
 void vst__writer_change_chunk(vst__writer *writer, size_t need);
+void vst__writer_change_chunk_timed(vst__writer *writer, size_t words);
 /* Takes one after there was none, if there is one now. */
 void vst__writer_ask_again(vst__writer *writer, size_t need);
 /* Plain records may fill the chunk again, after something asked for the slow

@@ -97,6 +97,10 @@ static void add_to(vst_context *sum, const vst_context *n)
     sum->total_ns += n->total_ns;
     sum->running_ns += n->running_ns;
     sum->unknown += n->unknown;
+    if (n->compensated_ns == VST_RUNNING_UNKNOWN)
+        sum->compensated_ns = VST_RUNNING_UNKNOWN;
+    else if (sum->compensated_ns != VST_RUNNING_UNKNOWN)
+        sum->compensated_ns += n->compensated_ns;
     sum->self_bytes += n->self_bytes;
     sum->total_bytes += n->total_bytes;
     sum->self_allocations += n->self_allocations;
@@ -215,6 +219,7 @@ static uint32_t node_of(vst_contexts *c, const vst_span *span, uint32_t key)
         .total_ns = duration,
         .running_ns = span->running_ns > 0 ? span->running_ns : 0,
         .unknown = span->running_ns == VST_RUNNING_UNKNOWN,
+        .compensated_ns = span->compensated_ns,
         .self_ns =
             duration > span->children_ns ? duration - span->children_ns : 0,
         .self_bytes = (int64_t)span->self_bytes,

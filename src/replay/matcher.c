@@ -380,6 +380,8 @@ static vst_status feed(vst_matcher *matcher,
             break;
         if (now_ns > matcher->last_ns)
             matcher->last_ns = now_ns;
+        if (!VST_LIKELY(matcher->costs == NULL))
+            vst__matcher_pass_time(matcher, previous_ns);
         switch (kind) {
         case VST_ENTER:
             matcher->after_gap = false;
@@ -443,9 +445,11 @@ vst_status vst_matcher_feed(vst_matcher *matcher,
     matcher->places = sink->places;
     matcher->running = sink->running;
     matcher->imports = sink->imports;
+    matcher->costs = sink->costs;
     matcher->wants_more = matcher->indexed || sink->places != NULL ||
                           sink->running != NULL || sink->imports != NULL ||
-                          sink->knows_gil || sink->by_running;
+                          sink->costs != NULL || sink->knows_gil ||
+                          sink->by_running;
     if (count != 0)
         matcher->thread = events[0].where.resource;
     status = feed(matcher, converter, events, count, sink);

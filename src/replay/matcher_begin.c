@@ -137,13 +137,17 @@ vst_status vst__matcher_settle(vst_matcher *matcher, bool ends,
     return vst__matcher_close(matcher, matcher->last_ns, 0, sink);
 }
 
-static vst_status deliver_detached(vst_matcher *matcher, const vst__slot *slot,
+static vst_status deliver_detached(vst_matcher *matcher, vst__slot *slot,
                                    int64_t end_ns, uint32_t flags,
                                    const vst_sink *sink)
 {
     vst_span span = {.end_ns = end_ns, .flags = VST_SPAN_ASYNC | flags};
 
-    vst__matcher_measure(matcher, &slot->frame, &span, sink);
+    vst_status status =
+        vst__matcher_measure(matcher, &slot->frame, &span, sink);
+
+    if (status != VST_OK)
+        return status;
     return vst__matcher_deliver(matcher, &slot->frame, &span, sink);
 }
 

@@ -13,6 +13,8 @@ static vst_status lose(vst_matcher *matcher, vst_loss_kind kind,
         .records = records,
     };
 
+    if (kind != VST_LOSS_GAP) /* no hook, no cost */
+        matcher->costs_lost_ns = matcher->last_ns;
     return sink->loss != NULL ? sink->loss(sink->ctx, &loss) : VST_OK;
 }
 

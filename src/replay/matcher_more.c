@@ -59,6 +59,7 @@ VST_NOINLINE vst_status vst__matcher_note_more(vst_matcher *matcher)
     vst__frame *top = &matcher->frames[matcher->count - 1];
 
     top->waited_ns = matcher->waited_ns;
+    top->costs = matcher->costs_so_far;
     if (matcher->running != NULL) {
         top->ran_ns = vst__running_at(matcher->running, top->start_ns);
         top->lost_ns = vst__running_lost_at(matcher->running, top->start_ns);
@@ -73,35 +74,17 @@ VST_NOINLINE vst_status vst__matcher_note_more(vst_matcher *matcher)
 
 /* ---- when it ends -------------------------------------------------------- */
 
-void vst__matcher_measure(const vst_matcher *matcher, const vst__frame *frame,
-                          vst_span *span, const vst_sink *sink)
-{
-    bool is_ours = frame->waited_ns != VST_RUNNING_UNKNOWN;
-
-    span->running_ns = span->preempted_ns = VST_RUNNING_UNKNOWN;
-    if (matcher->running != NULL && frame->ran_ns != VST_RUNNING_UNKNOWN)
-        span->running_ns = vst__running_between(
-            matcher->running, frame->start_ns, frame->ran_ns, span->end_ns);
-    if (span->running_ns != VST_RUNNING_UNKNOWN)
-        span->preempted_ns =
-            vst__running_lost_at(matcher->running, span->end_ns) -
-            frame->lost_ns;
-    span->gil_ns = sink->knows_gil && is_ours
-                       ? matcher->waited_ns - frame->waited_ns
-                       : VST_RUNNING_UNKNOWN;
-    if (sink->by_running)
-        span->end_ns =
-            frame->start_ns + (span->running_ns > 0 ? span->running_ns : 0);
-}
-
-VST_NOINLINE void vst__matcher_settle_more(vst_matcher *matcher,
-                                           vst__frame *top, vst_span *span,
-                                           const vst_sink *sink)
+VST_NOINLINE vst_status vst__matcher_settle_more(vst_matcher *matcher,
+                                                 vst__frame *top,
+                                                 vst_span *span,
+                                                 const vst_sink *sink)
 {
     if (matcher->imports != NULL)
         vst__imports_leave(top, span->flags & VST_SPAN_RAISED);
-    if (matcher->running != NULL || sink->knows_gil || sink->by_running)
-        vst__matcher_measure(matcher, top, span, sink);
     if (matcher->indexed && !(top->flags & VST_FRAME_BEGIN))
         vst__matcher_uncount(matcher, top->id);
+    if (matcher->running == NULL && matcher->costs == NULL &&
+        !sink->knows_gil && !sink->by_running)
+        return VST_OK;
+    return vst__matcher_measure(matcher, top, span, sink);
 }

@@ -29,6 +29,8 @@ vst_status vst__matcher_reported(vst_matcher *matcher, const uint64_t *payload,
         .running_ns = VST_RUNNING_UNKNOWN,
         .preempted_ns = VST_RUNNING_UNKNOWN,
         .gil_ns = VST_RUNNING_UNKNOWN,
+        .compensated_ns = VST_RUNNING_UNKNOWN,
+        .compensated_error_ns = VST_RUNNING_UNKNOWN,
         .flags = VST_SPAN_REPORTED,
         .op = &op,
     };

@@ -337,7 +337,7 @@ vst_status vst__matcher_close(vst_matcher *matcher, int64_t end_ns,
 {
     vst__frame *top = &matcher->frames[matcher->count - 1];
     vst_span span; /* the other fields are those of the frame */
-    vst_status status;
+    vst_status status = VST_OK;
 
     matcher->count--;
     span.end_ns = end_ns;
@@ -346,8 +346,12 @@ vst_status vst__matcher_close(vst_matcher *matcher, int64_t end_ns,
     span.caller = top->caller;
     span.flags = flags;
     span.running_ns = span.preempted_ns = span.gil_ns = VST_RUNNING_UNKNOWN;
-    if (!VST_LIKELY(!matcher->wants_more))
-        vst__matcher_settle_more(matcher, top, &span, sink);
+    span.compensated_ns = span.compensated_error_ns = VST_RUNNING_UNKNOWN;
+    if (!VST_LIKELY(!matcher->wants_more)) {
+        status = vst__matcher_settle_more(matcher, top, &span, sink);
+        if (status != VST_OK)
+            return status;
+    }
     if (matcher->count != 0) {
         vst__frame *parent = top - 1;
         parent->children_ns += span.end_ns - top->start_ns;
@@ -416,6 +420,9 @@ void vst__matcher_reset(vst_matcher *matcher)
     matcher->switched_by.is_known = false;
     matcher->last_ns = INT64_MIN;
     matcher->waited_ns = 0;
+    matcher->costs_so_far = (vst__cost_clock){0, 0};
+    matcher->costs_lost_ns = INT64_MIN;
+    matcher->costs_ran_ns = 0;
     matcher->waited_until_ns = INT64_MIN;
     matcher->wait_told_ns = INT64_MAX;
     matcher->in_gap = matcher->after_gap = false;

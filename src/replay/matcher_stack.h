@@ -16,6 +16,7 @@
 #include <vestige/tasks.h>
 
 #include "base/map64.h"
+#include "replay/costs.h"
 #include "replay/devices.h"
 #include "replay/operator.h"
 #include "replay/running.h"
@@ -38,6 +39,7 @@ typedef struct vst__frame {
     int64_t children_ns;
     int64_t ran_ns; /* of the thread when it began, or VST_RUNNING_UNKNOWN */
     int64_t lost_ns, waited_ns; /* the same, if that is known */
+    vst__cost_clock costs;      /* the same */
     uint64_t serial;
     uint64_t caller; /* serial of the nearest span that a call opened */
     /* What was allocated in it, and in all that it called. */
@@ -147,6 +149,10 @@ struct vst_matcher {
     int64_t waited_until_ns; /* no wait begins before this */
     int64_t wait_told_ns;    /* the time of the last event that told of one */
     const struct vst_imports *imports;
+    const vst_costs *costs; /* the sink's, NULL: not known */
+    vst__cost_clock costs_so_far;
+    int64_t costs_lost_ns; /* records are missing before this */
+    int64_t costs_ran_ns;  /* how long the thread had run by the last event */
 
     vst_matcher_counts counts;
     uint64_t spans_before; /* counted before this thread, or a DROPPED */
@@ -171,13 +177,10 @@ vst_status vst__matcher_close(vst_matcher *matcher, int64_t end_ns,
                               uint32_t flags, const vst_sink *sink);
 /* matcher_more.c: the top frame began; it ends, and is off the stack. */
 vst_status vst__matcher_note_more(vst_matcher *matcher);
-void vst__matcher_settle_more(vst_matcher *matcher, vst__frame *top,
-                              vst_span *span, const vst_sink *sink);
+vst_status vst__matcher_settle_more(vst_matcher *matcher, vst__frame *top,
+                                    vst_span *span, const vst_sink *sink);
 /* A frame with this id is gone: for the index. */
 void vst__matcher_uncount(vst_matcher *matcher, vst_id id);
-/* Finds how long the span of a frame, which has its end, ran and waited. */
-void vst__matcher_measure(const vst_matcher *matcher, const vst__frame *frame,
-                          vst_span *span, const vst_sink *sink);
 /* Delivers what frame holds; span was measured and has the place and flags. */
 vst_status vst__matcher_deliver(vst_matcher *matcher, const vst__frame *frame,
                                 vst_span *span, const vst_sink *sink);
@@ -206,6 +209,16 @@ vst_status vst__matcher_add_node(vst_matcher *matcher, const uint64_t *payload,
 void vst__matcher_forget(vst_matcher *matcher);
 /* Forgets everything but serials and counts. */
 void vst__matcher_reset(vst_matcher *matcher);
+
+/* ---- matcher_measure.c -------------------------------------------------- */
+
+/* Finds how long the span of a frame, which has its end, ran and waited, and
+ * what of it was the recorder's. Counts what its own call cost. */
+vst_status vst__matcher_measure(vst_matcher *matcher, vst__frame *frame,
+                                vst_span *span, const vst_sink *sink);
+/* Where costs are known: the time from previous_ns to now was that of the span
+ * on top. */
+void vst__matcher_pass_time(vst_matcher *matcher, int64_t previous_ns);
 
 /* ---- matcher_begin.c ---------------------------------------------------- */
 

@@ -9,6 +9,7 @@
 #include <vestige/replay.h>
 
 #include "os/progress.h"
+#include "replay/costs.h"
 #include "replay/decode.h"
 #include "replay/devices.h"
 #include "replay/far_ends.h"
@@ -24,6 +25,7 @@ typedef struct span_maker {
     vst_far_ends far_ends;
     vst_running running;
     vst_imports imports;
+    vst_costs costs;
 } span_maker;
 
 struct vst__replay {
@@ -273,13 +275,17 @@ vst_status vst__replay_begin(vst_trace *trace, int window, vst_tracer *tracer,
     self->spans.sink.knows_gil = vst__trace_has_gil_waits(trace);
     self->spans.sink.by_running = trace->by_running;
     self->spans.sink.trace = trace;
-    if (!sink->no_imports && !vst__imports_make(&self->spans.imports, trace)) {
+    self->spans.sink.compensated = trace->compensated;
+    if ((!sink->no_imports &&
+         !vst__imports_make(&self->spans.imports, trace)) ||
+        !vst__costs_make(&self->spans.costs, trace)) {
         vst__replay_end(self);
         *result = NULL;
         return VST_E_NOMEM;
     }
     self->spans.sink.imports =
         self->spans.imports.class_of != NULL ? &self->spans.imports : NULL;
+    self->spans.sink.costs = vst__costs_known(&self->spans.costs);
     self->sink.ctx = &self->spans;
     self->sink.events = tracer != NULL ? feed_tracer : feed_matcher;
     if (tracer == NULL)
@@ -307,6 +313,7 @@ void vst__replay_end(replay *self)
     vst__running_free(&self->spans.running);
     vst__activities_free(&self->spans.devices);
     vst__imports_free(&self->spans.imports);
+    vst__costs_free(&self->spans.costs);
     free(self);
 }
 

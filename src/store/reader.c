@@ -359,6 +359,11 @@ void vst_trace_set_by_running(vst_trace *trace, bool by_running)
     trace->by_running = by_running;
 }
 
+void vst_trace_set_compensated(vst_trace *trace, bool compensated)
+{
+    trace->compensated = compensated;
+}
+
 /* A file bounded in time may hold more than it was asked for. */
 vst_status vst__trace_show_all(vst_trace *trace)
 {

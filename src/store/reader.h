@@ -112,7 +112,8 @@ struct vst_trace {
     vst_progress_fn progress;
     void *progress_ctx;
     uint64_t unmatched_exits;
-    bool by_running; /* see vst_trace_set_by_running */
+    bool by_running;  /* see vst_trace_set_by_running */
+    bool compensated; /* see vst_trace_set_compensated */
 
     /* While it grows (grow.c): chunks that may change, by their place. In a
      * bounded file these are all that there are. */

@@ -47,7 +47,9 @@ enum {
     SPAN_RUNNING,
     SPAN_GIL,
     SPAN_IMPORTS,
-    SPAN_TASK
+    SPAN_TASK,
+    SPAN_COMPENSATED,
+    SPAN_COMPENSATED_ERROR
 };
 
 static const vst__column_spec span_columns[] = {
@@ -69,6 +71,9 @@ static const vst__column_spec span_columns[] = {
     [SPAN_GIL] = {"gil_ns", VST_COLUMN_I64, true, 0},
     [SPAN_IMPORTS] = {"imports", VST_COLUMN_TEXT, true, 0},
     [SPAN_TASK] = {"task", VST_COLUMN_I64, true, 0},
+    [SPAN_COMPENSATED] = {"compensated_ns", VST_COLUMN_I64, true, 0},
+    [SPAN_COMPENSATED_ERROR] = {"compensated_error_ns", VST_COLUMN_I64, true,
+                                0},
 };
 
 int64_t vst__span_self(const vst_span *span)
@@ -102,6 +107,7 @@ static vst_status add_span(void *ctx, const vst_span *span)
     vst__table_stream *stream = ctx;
     vst__batch *batch = &stream->batch;
     const vst__defined *defined = vst__names_of(stream, span->id);
+    bool is_compensated = span->compensated_ns != VST_RUNNING_UNKNOWN;
     vst_status status = vst__batch_reserve(batch);
 
     if (status != VST_OK)
@@ -125,6 +131,10 @@ static vst_status add_span(void *ctx, const vst_span *span)
                            span->running_ns);
     vst__batch_i64_or_null(batch, SPAN_GIL, span->gil_ns != VST_RUNNING_UNKNOWN,
                            span->gil_ns);
+    vst__batch_i64_or_null(batch, SPAN_COMPENSATED, is_compensated,
+                           span->compensated_ns);
+    vst__batch_i64_or_null(batch, SPAN_COMPENSATED_ERROR, is_compensated,
+                           span->compensated_error_ns);
     vst__batch_i64_or_null(batch, SPAN_TASK, span->task != 0, span->task);
     if (VST_LIKELY(span->args_len == 0)) {
         vst__batch_no_text(batch, SPAN_ARGS);

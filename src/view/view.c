@@ -204,7 +204,8 @@ static vst_status get_index(making *self, vst_error *error)
  * rectangles suffice. False without memory. */
 static bool choose_folding(vst_view *view, bool wanted)
 {
-    if (!vst__imports_make(&view->imports, view->trace))
+    if (!vst__imports_make(&view->imports, view->trace) ||
+        !vst__costs_make(&view->costs, view->trace))
         return false;
     if (wanted && view->imports.class_of != NULL &&
         view->imports.max < (VST_VIEW_ID_MASK - VST_VIEW_IMPORT_IDS) / 2)
@@ -342,6 +343,7 @@ void vst_view_close(vst_view *view)
     free(view->stretches);
     free(view->index_path);
     vst__imports_free(&view->imports);
+    vst__costs_free(&view->costs);
     vst__tracks_free(&view->memory);
     vst_trace_close(view->trace);
     pthread_mutex_destroy(&view->lock);

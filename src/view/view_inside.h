@@ -8,6 +8,7 @@
 
 #include <vestige/view.h>
 
+#include "replay/costs.h"
 #include "view/index.h"
 #include "view/walk.h"
 
@@ -16,6 +17,7 @@ struct vst_view {
     vst_trace *trace;
     vst__reading reading;
     vst_imports imports; /* class_of NULL: none, or not folded */
+    vst_costs costs;     /* kind_of NULL: not known */
     vst_trace_info info;
     char *index_path; /* NULL: in memory */
     bool built;

@@ -226,7 +226,9 @@ static vst_status replay(looking *self, const found *wanted, bool beside,
 {
     bool folded = self->view->reading.imports != NULL && !beside;
     capture ctx = {wanted, self->depth, beside, false, folded, span};
-    vst_sink sink = {.ctx = &ctx, .span = take_whole};
+    vst_sink sink = {.ctx = &ctx,
+                     .span = take_whole,
+                     .costs = vst__costs_known(&self->view->costs)};
     vst__walk *walk = &self->pass.walk;
     int64_t children_ns = 0;
     vst_status status;

@@ -227,6 +227,8 @@ vst_status vst__walk_feed(vst__walk *walk, const vst_compressed_event *events,
         .counter = take_counter,
         .task = take_task,
         .far_ends = walk->stretch->far_ends,
+        .costs = walk->whole_sink != NULL ? walk->whole_sink->costs : NULL,
+        .tells_compensated = true,
     };
     vst_status status;
 

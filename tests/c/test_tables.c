@@ -194,14 +194,15 @@ static void spans_are_rows_in_the_order_of_their_ends(void)
     vst_table_source source = small(4);
 
     /* process thread span parent func name kind start duration self depth
-     * stack flags args running gil imports task */
-    CHECK_TEXT(rows_of("span", &source, 1),
-               "4 0 2 1 2 <built-in function len> native 1200 50 50 1 2 0 - - "
-               "- - -\n"
-               "4 0 3 1 1 app.py(3): main python 1300 100 100 1 3 128 "
-               "{\"n\": 1} - - - -\n"
-               "4 0 1 - 1 app.py(3): main python 1100 900 750 0 1 0 - - - - -\n"
-               "4 0 4 - 3 a step annotation 1400 1100 0 0 4 64 - - - - -\n");
+     * stack flags args running gil imports task compensated error */
+    CHECK_TEXT(
+        rows_of("span", &source, 1),
+        "4 0 2 1 2 <built-in function len> native 1200 50 50 1 2 0 - - "
+        "- - - - -\n"
+        "4 0 3 1 1 app.py(3): main python 1300 100 100 1 3 128 "
+        "{\"n\": 1} - - - - - -\n"
+        "4 0 1 - 1 app.py(3): main python 1100 900 750 0 1 0 - - - - - - -\n"
+        "4 0 4 - 3 a step annotation 1400 1100 0 0 4 64 - - - - - - -\n");
 }
 
 static void waits_and_calls_that_wait_are_rows_of_one_table(void)
@@ -237,8 +238,8 @@ static void waits_and_calls_that_wait_are_rows_of_one_table(void)
     CHECK_TEXT(
         rows_of("span", &source, 1),
         "3 1 2 1 2 <built-in function sleep> native 1200 300 300 1 2 0 "
-        "- - 0 - -\n"
-        "3 1 1 - 1 f.py(1): work python 1100 410 110 0 1 0 - - 30 - -\n");
+        "- - 0 - - - -\n"
+        "3 1 1 - 1 f.py(1): work python 1100 410 110 0 1 0 - - 30 - - - -\n");
 }
 
 static void stacks_are_the_places_in_the_tree_of_calls(void)
@@ -320,10 +321,11 @@ static void bad_bytes_and_what_is_no_json_become_text(void)
     builder_enter(&b, 9, 1); /* which nothing defines */
     builder_exit(&b, 9, 1);
     source = source_of(&b, 0);
-    CHECK_TEXT(rows_of("span", &source, 1),
-               "0 0 1 - 1 a\xef\xbf\xbd\xef\xbf\xbdz annotation 1001 1 1 0 1 0 "
-               "{\"args\": \"\\\"\xef\xbf\xbd\\n\"} - - - -\n"
-               "0 0 2 - 9 unknown function unknown 1003 1 1 0 2 0 - - - - -\n");
+    CHECK_TEXT(
+        rows_of("span", &source, 1),
+        "0 0 1 - 1 a\xef\xbf\xbd\xef\xbf\xbdz annotation 1001 1 1 0 1 0 "
+        "{\"args\": \"\\\"\xef\xbf\xbd\\n\"} - - - - - -\n"
+        "0 0 2 - 9 unknown function unknown 1003 1 1 0 2 0 - - - - - - -\n");
     CHECK_TEXT(rows_of("thread", &source, 1), "0 0 - \xef\xbf\xbd 7\n");
 }
 

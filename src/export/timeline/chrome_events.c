@@ -494,5 +494,6 @@ void vst__chrome_sink(vst__timeline *timeline, vst_sink *sink)
         .loss = write_loss,
         .reported = write_span,
         .device = vst__chrome_write_device,
+        .tells_compensated = true,
     };
 }

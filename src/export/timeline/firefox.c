@@ -219,6 +219,7 @@ static vst_status write_process(vst__firefox *self,
         .instant = take_instant,
         .counter = take_counter,
         .loss = take_loss,
+        .tells_compensated = true,
     };
     size_t before = self->thread_total;
     vst_status status;

@@ -458,5 +458,6 @@ void vst__perfetto_sink(vst__perfetto *self, vst_sink *sink)
         .counter = write_counter,
         .loss = write_loss,
         .reported = write_span,
+        .tells_compensated = true,
     };
 }

@@ -1,0 +1,28 @@
+/* What it takes to get room for records: measured where a thread has filled its
+ * chunk, for those who compensate (costs.h). In CPU time: while others run, the
+ * thread takes no longer to do it. With the recorder's lock held. */
+#include "os/os.h"
+#include "record/recording.h"
+
+void vst__writer_change_chunk_timed(vst__writer *writer, size_t words)
+{
+    vst_recording *recording = writer->recording;
+    uint64_t tid = vst__os_thread_id(), began = vst__os_thread_cpu_ns(tid);
+
+    vst__writer_change_chunk(writer, words);
+    if (writer->chunk.words == NULL)
+        return;
+    recording->chunk_ns += vst__os_thread_cpu_ns(tid) - began;
+    recording->chunk_words += writer->chunk.capacity;
+}
+
+double vst_recording_storage_ns(vst_recording *recording)
+{
+    double ns = 0;
+
+    vst__recorder_take();
+    if (recording->chunk_words != 0)
+        ns = (double)recording->chunk_ns / (double)recording->chunk_words;
+    vst__recorder_give();
+    return ns;
+}

@@ -1,0 +1,135 @@
+#include "replay/costs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <vestige/costs.h>
+#include <vestige/trace.h>
+
+/* A second a call: what is more is damage, and no sum of these overflows. */
+#define COST_MAX INT64_C(1000000000000)
+
+enum { MILLION = 1000000, PS = 1000 };
+
+/* The next number of the array, if there is one: 1. 0: the array ends here. -1:
+ * this is no array of numbers. */
+static int next_number(const char **at, int64_t *number)
+{
+    char *end;
+    long long value;
+
+    *at += strspn(*at, " \t\r\n");
+    if (**at == ']')
+        return 0;
+    errno = 0;
+    value = strtoll(*at, &end, 10);
+    if (end == *at || errno != 0 || value < -COST_MAX || value > COST_MAX)
+        return -1;
+    end += strspn(end, " \t\r\n");
+    if (*end != ',' && *end != ']')
+        return -1;
+    *at = *end == ',' ? end + 1 : end;
+    *number = value;
+    return 1;
+}
+
+static bool is_cost(const int64_t group[VST_COSTS_GROUP])
+{
+    int64_t kind = group[0], cost = group[1], inside = group[2];
+
+    return kind >= 0 && cost >= 0 && group[3] >= 0 && inside <= cost &&
+           (kind != 0 || cost < MILLION);
+}
+
+bool vst__costs_parse(const char *json, vst__cost of[VST_DEF_KINDS])
+{
+    int64_t layout, group[VST_COSTS_GROUP];
+    bool has[VST_DEF_KINDS] = {false};
+    int got = 0, more = 1;
+
+    memset(of, 0, VST_DEF_KINDS * sizeof *of);
+    if (json == NULL || *json++ != '[' || next_number(&json, &layout) != 1 ||
+        layout != VST_COSTS_LAYOUT)
+        return false;
+    while (more == 1) {
+        for (got = 0; got < VST_COSTS_GROUP && more == 1; got += more == 1)
+            more = next_number(&json, &group[got]);
+        if (got == 0 && more == 0)
+            break;
+        if (got < VST_COSTS_GROUP || !is_cost(group))
+            return false;
+        if (group[0] < VST_DEF_KINDS) {
+            of[group[0]] = (vst__cost){group[1], group[2], group[3]};
+            has[group[0]] = true;
+        }
+    }
+    for (int kind = 1; kind < VST_DEF_KINDS; kind++)
+        if (!has[kind])
+            of[kind] =
+                (vst__cost){of[VST_DEF_PYTHON].cost, of[VST_DEF_PYTHON].inside,
+                            of[VST_DEF_PYTHON].cost};
+    return has[VST_DEF_PYTHON];
+}
+
+bool vst__costs_make(vst_costs *costs, const vst_trace *trace)
+{
+    const char *json = vst_trace_metadata(trace, VST_COSTS_METADATA);
+
+    costs->kind_of = NULL;
+    costs->max = vst_trace_definition_max(trace);
+    if (!vst__costs_parse(json, costs->of))
+        return true;
+    costs->kind_of = calloc((size_t)costs->max + 1, 1);
+    if (costs->kind_of == NULL)
+        return false;
+    for (vst_id id = 1; id <= costs->max; id++) {
+        const vst_definition *definition = vst_trace_definition(trace, id);
+
+        if (definition != NULL && (int)definition->kind < VST_DEF_KINDS)
+            costs->kind_of[id] = (unsigned char)definition->kind;
+    }
+    return true;
+}
+
+void vst__costs_free(vst_costs *costs)
+{
+    free(costs->kind_of);
+    costs->kind_of = NULL;
+}
+
+static const vst__cost *cost_of(const vst_costs *costs, vst_id id)
+{
+    vst_definition_kind kind = vst__costs_kind(costs, id);
+
+    return &costs->of[kind != 0 ? kind : VST_DEF_NATIVE];
+}
+
+void vst__costs_count(const vst_costs *costs, vst__cost_clock *clock, vst_id id)
+{
+    const vst__cost *cost = cost_of(costs, id);
+
+    clock->cost_ps += cost->cost;
+    clock->error_ps += cost->error;
+}
+
+/* A millionth of a nanosecond is a thousandth of a picosecond. */
+void vst__costs_pass(const vst_costs *costs, vst__cost_clock *clock, int64_t ns)
+{
+    clock->cost_ps +=
+        ns / PS * costs->of[0].cost + ns % PS * costs->of[0].cost / PS;
+    clock->error_ps +=
+        ns / PS * costs->of[0].error + ns % PS * costs->of[0].error / PS;
+}
+
+/* The span's own call has not been counted: of its cost, what lies inside is in
+ * its time. The same part of the error is. */
+void vst__costs_between(const vst_costs *costs, const vst__cost_clock *start,
+                        const vst__cost_clock *end, vst_id id, int64_t *cost_ns,
+                        int64_t *error_ns)
+{
+    const vst__cost *own = cost_of(costs, id);
+
+    *cost_ns = (end->cost_ps - start->cost_ps + own->inside) / PS;
+    *error_ns = (end->error_ps - start->error_ps + own->error + PS - 1) / PS;
+}

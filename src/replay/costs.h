@@ -1,0 +1,59 @@
+/* What recording cost, read from a trace's metadata (costs.h), and as clocks
+ * that the matcher keeps beside a thread's events: how much of the time so far
+ * was the recorder's, and how much more or less it may be. The cost of a span
+ * is the difference between its end and its start. One thread at a time. */
+#ifndef VST_REPLAY_COSTS_H
+#define VST_REPLAY_COSTS_H
+
+#include <vestige/record.h>
+#include <vestige/span.h>
+
+/* Picoseconds; of kind 0 millionths. */
+typedef struct vst__cost {
+    int64_t cost, inside, error;
+} vst__cost;
+
+typedef struct vst_costs {
+    vst__cost of[VST_DEF_KINDS];
+    unsigned char *kind_of; /* of each id up to max; NULL: nothing is known */
+    vst_id max;
+} vst_costs;
+
+/* The clocks of a thread, and what they showed when a span began. */
+typedef struct vst__cost_clock {
+    int64_t cost_ps, error_ps;
+} vst__cost_clock;
+
+struct vst_trace;
+
+/* Whether there was memory for it; kind_of is NULL where costs are not known.
+ */
+bool vst__costs_make(vst_costs *costs, const struct vst_trace *trace);
+void vst__costs_free(vst_costs *costs);
+/* Reads the metadata. False: it tells no costs. */
+bool vst__costs_parse(const char *json, vst__cost of[VST_DEF_KINDS]);
+
+/* NULL where they are not known. */
+static inline const vst_costs *vst__costs_known(const vst_costs *costs)
+{
+    return costs->kind_of != NULL ? costs : NULL;
+}
+
+static inline vst_definition_kind vst__costs_kind(const vst_costs *costs,
+                                                  vst_id id)
+{
+    return id <= costs->max ? (vst_definition_kind)costs->kind_of[id] : 0;
+}
+
+/* A call of id has ended. */
+void vst__costs_count(const vst_costs *costs, vst__cost_clock *clock,
+                      vst_id id);
+/* The language's own code ran for so long. */
+void vst__costs_pass(const vst_costs *costs, vst__cost_clock *clock,
+                     int64_t ns);
+/* What of a span of id is the recorder's, in nanoseconds, and the error. */
+void vst__costs_between(const vst_costs *costs, const vst__cost_clock *start,
+                        const vst__cost_clock *end, vst_id id, int64_t *cost_ns,
+                        int64_t *error_ns);
+
+#endif

@@ -1,0 +1,97 @@
+/* What a span's time was: how long its thread ran and waited, and what it would
+ * have taken without the recorder. One thread at a time. */
+#include "replay/matcher_stack.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* Adds what was found to the members of a span. */
+static vst_status tell_compensated(vst_matcher *matcher, vst__frame *frame,
+                                   const vst_span *span)
+{
+    char text[128];
+    int64_t ns = span->compensated_ns, error_ns = span->compensated_error_ns;
+    int length = snprintf(text, sizeof text,
+                          "\"compensated_us\": %" PRId64 ".%03d, "
+                          "\"compensated_error_us\": %" PRId64 ".%03d",
+                          ns / 1000, (int)(ns % 1000), error_ns / 1000,
+                          (int)(error_ns % 1000));
+
+    return vst__matcher_describe(matcher, frame, text, (size_t)length);
+}
+
+/* A span with records missing inside cost more than what is there says. */
+static void compensate(vst_matcher *matcher, const vst__frame *frame,
+                       vst_span *span, const vst_sink *sink)
+{
+    int64_t cost_ns, duration_ns = span->end_ns - frame->start_ns;
+
+    if (frame->start_ns >= matcher->costs_lost_ns &&
+        frame->waited_ns != VST_RUNNING_UNKNOWN) {
+        vst__costs_between(matcher->costs, &frame->costs,
+                           &matcher->costs_so_far, frame->id, &cost_ns,
+                           &span->compensated_error_ns);
+        if (cost_ns > duration_ns)
+            cost_ns = duration_ns;
+        span->compensated_ns = duration_ns - cost_ns;
+        if (span->compensated_error_ns > INT64_MAX / 2 - duration_ns)
+            span->compensated_error_ns = INT64_MAX / 2 - duration_ns;
+    }
+    vst__costs_count(matcher->costs, &matcher->costs_so_far, frame->id);
+    if (!sink->compensated)
+        return;
+    if (span->compensated_ns != VST_RUNNING_UNKNOWN)
+        duration_ns = span->compensated_ns;
+    /* What it called may have been taken for more than there is. */
+    if (duration_ns < frame->children_ns)
+        duration_ns = frame->children_ns;
+    span->end_ns = frame->start_ns + duration_ns;
+}
+
+vst_status vst__matcher_measure(vst_matcher *matcher, vst__frame *frame,
+                                vst_span *span, const vst_sink *sink)
+{
+    bool is_ours = frame->waited_ns != VST_RUNNING_UNKNOWN;
+
+    span->running_ns = span->preempted_ns = VST_RUNNING_UNKNOWN;
+    span->compensated_ns = span->compensated_error_ns = VST_RUNNING_UNKNOWN;
+    if (matcher->running != NULL && frame->ran_ns != VST_RUNNING_UNKNOWN)
+        span->running_ns = vst__running_between(
+            matcher->running, frame->start_ns, frame->ran_ns, span->end_ns);
+    if (span->running_ns != VST_RUNNING_UNKNOWN)
+        span->preempted_ns =
+            vst__running_lost_at(matcher->running, span->end_ns) -
+            frame->lost_ns;
+    span->gil_ns = sink->knows_gil && is_ours
+                       ? matcher->waited_ns - frame->waited_ns
+                       : VST_RUNNING_UNKNOWN;
+    if (sink->by_running)
+        span->end_ns =
+            frame->start_ns + (span->running_ns > 0 ? span->running_ns : 0);
+    if (VST_LIKELY(matcher->costs == NULL))
+        return VST_OK;
+    compensate(matcher, frame, span, sink);
+    return sink->tells_compensated &&
+                   span->compensated_ns != VST_RUNNING_UNKNOWN
+               ? tell_compensated(matcher, frame, span)
+               : VST_OK;
+}
+
+/* Where it is known when the thread ran, the time is that: nothing is slower
+ * while it waits. */
+void vst__matcher_pass_time(vst_matcher *matcher, int64_t previous_ns)
+{
+    int64_t passed_ns = matcher->last_ns - previous_ns;
+
+    if (matcher->running != NULL) {
+        int64_t ran_ns = vst__running_at(matcher->running, matcher->last_ns);
+
+        passed_ns = ran_ns - matcher->costs_ran_ns;
+        matcher->costs_ran_ns = ran_ns;
+    }
+    if (matcher->count != 0 && previous_ns != INT64_MIN &&
+        vst__costs_kind(matcher->costs,
+                        matcher->frames[matcher->count - 1].id) ==
+            VST_DEF_PYTHON)
+        vst__costs_pass(matcher->costs, &matcher->costs_so_far, passed_ns);
+}

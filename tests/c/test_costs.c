@@ -1,0 +1,175 @@
+/* What spans would have taken without the recorder, in hand-made files: every
+ * time and every cost is known, and so is every number. */
+#include <vestige/costs.h>
+#include <vestige/trace.h>
+
+#include "check.h"
+#include "replay/costs.h"
+#include "trace_builder.h"
+
+enum { A = 1, B = 2, C = 3, SPANS = 3 };
+
+/* A Python call costs 100 ns, 20 of them inside, and 10 more or less; a C call
+ * 50 ns and 5, and its span is 5 ns shorter than the call. */
+#define COSTS "1, 100000, 20000, 10000, 2, 50000, -5000, 5000"
+
+typedef struct seen {
+    vst_span of[SPANS + 1]; /* by id */
+    char args[128];         /* of B */
+} seen;
+
+static vst_status see(void *ctx, const vst_span *span)
+{
+    seen *self = ctx;
+
+    self->of[span->id] = *span;
+    if (span->id == B && span->args != NULL)
+        snprintf(self->args, sizeof self->args, "%.*s", (int)span->args_len,
+                 span->args);
+    return VST_OK;
+}
+
+/* a 2000..8000 around b 3000..4000 and c 5000..7000; records are lost before c,
+ * if `loses`. */
+static void make(builder *b, const char *json, bool loses)
+{
+    builder_init(b);
+    builder_definitions(b, 1);
+    builder_define(b, VST_DEF_PYTHON, A, "a", "f.py", 1);
+    builder_define(b, VST_DEF_PYTHON, B, "b", "f.py", 2);
+    builder_define(b, VST_DEF_NATIVE, C, "c", "", 0);
+    builder_thread(b, 1, 4242, "main");
+    if (json != NULL)
+        builder_metadata(b, VST_COSTS_METADATA, json);
+    builder_window(b, 0, 1500, 9000);
+    builder_seal(b, 1);
+    builder_records(b, 0, 1, 1900, 1);
+    builder_enter(b, A, 100);
+    builder_enter(b, B, 1000);
+    builder_exit(b, B, 1000);
+    if (loses)
+        builder_escape(b, VST_ESCAPE_LOST, 0, (uint64_t[]){7}, 1);
+    builder_enter(b, C, 1000);
+    builder_exit(b, C, 2000);
+    builder_exit(b, A, 1000);
+    builder_seal(b, 1);
+}
+
+static void replay(const char *json, bool loses, bool compensated, seen *result)
+{
+    const vst_sink sink = {
+        .ctx = result, .span = see, .tells_compensated = true};
+    vst_trace *trace = NULL;
+    builder b;
+
+    memset(result, 0, sizeof *result);
+    make(&b, json, loses);
+    CHECK_INT(builder_open(&b, &trace, NULL), VST_OK);
+    vst_trace_set_compensated(trace, compensated);
+    CHECK_INT(vst_trace_replay(trace, VST_WINDOW_ALL, NULL, &sink, NULL),
+              VST_OK);
+    vst_trace_close(trace);
+    builder_free(&b);
+}
+
+static void check(const seen *result, vst_id id, long long ns, long long error)
+{
+    CHECK_INT((long long)result->of[id].compensated_ns, ns);
+    CHECK_INT((long long)result->of[id].compensated_error_ns, error);
+}
+
+static void a_span_is_shorter_by_what_its_records_cost(void)
+{
+    seen result;
+
+    replay("[1, " COSTS "]", false, false, &result);
+    check(&result, B, 980, 10);
+    check(&result, C, 2005, 5);
+    check(&result, A, 6000 - 100 - 50 - 20, 25);
+    CHECK_INT((long long)result.of[A].end_ns - result.of[A].start_ns, 6000);
+    CHECK_TEXT(result.args, "\"compensated_us\": 0.980, "
+                            "\"compensated_error_us\": 0.010");
+}
+
+static void a_share_of_the_languages_own_time_is_the_recorders(void)
+{
+    seen result;
+
+    replay("[1, 0, 100000, 0, 25000, " COSTS "]", false, false, &result);
+    check(&result, B, 880, 35);
+    check(&result, C, 2005, 5);
+    check(&result, A, 5830 - 400, 25 + 100);
+}
+
+static void without_costs_nothing_is_known(void)
+{
+    static const char *const values[] = {NULL,
+                                         "\"short calls were left out\"",
+                                         "",
+                                         "[",
+                                         "[]",
+                                         "[1]",
+                                         "[1, ",
+                                         "[1, 1, 2]",
+                                         "[2, " COSTS "]",
+                                         "[1, 1, -5, 0, 0]",
+                                         "[1, 1, 5, 6, 0]",
+                                         "[1, 2, 50000, 0, 5000]",
+                                         "[1, 1, 99999999999999999999, 0, 0]",
+                                         "[1, 0, 1000000, 0, 0, " COSTS "]",
+                                         "{\"a\": 1}"};
+    seen result;
+
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        replay(values[i], false, true, &result);
+        check(&result, A, VST_RUNNING_UNKNOWN, VST_RUNNING_UNKNOWN);
+        CHECK_INT((long long)result.of[A].end_ns - result.of[A].start_ns, 6000);
+        CHECK(result.args[0] == 0);
+    }
+}
+
+static void a_span_with_records_missing_is_not_known(void)
+{
+    seen result;
+
+    replay("[1, " COSTS "]", true, false, &result);
+    check(&result, B, 980, 10);
+    check(&result, C, 2005, 5);
+    check(&result, A, VST_RUNNING_UNKNOWN, VST_RUNNING_UNKNOWN);
+}
+
+static void spans_last_as_long_as_they_would_have(void)
+{
+    seen result;
+
+    replay("[1, " COSTS "]", false, true, &result);
+    CHECK_INT((long long)result.of[B].end_ns - result.of[B].start_ns, 980);
+    CHECK_INT((long long)result.of[A].end_ns - result.of[A].start_ns, 5830);
+    CHECK_INT((long long)result.of[A].children_ns, 980 + 2005);
+    /* A cost that is too high leaves what the calls inside took. */
+    replay("[1, 1, 9000000, 20000, 0, 2, 9000000, -5000, 0]", false, true,
+           &result);
+    CHECK_INT((long long)result.of[A].end_ns - result.of[A].start_ns, 2985);
+    check(&result, A, 0, 0);
+}
+
+static void other_kinds_cost_what_a_python_call_costs_or_nothing(void)
+{
+    vst__cost of[VST_DEF_KINDS];
+
+    CHECK(vst__costs_parse("[1, " COSTS ", 99, 1, 1, 1]", of));
+    CHECK_INT((long long)of[VST_DEF_GC].cost, 100000);
+    CHECK_INT((long long)of[VST_DEF_GC].error, 100000);
+    CHECK_INT((long long)of[VST_DEF_NATIVE].inside, -5000);
+}
+
+int main(void)
+{
+    TEST(a_span_is_shorter_by_what_its_records_cost);
+    TEST(a_share_of_the_languages_own_time_is_the_recorders);
+    TEST(without_costs_nothing_is_known);
+    TEST(a_span_with_records_missing_is_not_known);
+    TEST(spans_last_as_long_as_they_would_have);
+    TEST(other_kinds_cost_what_a_python_call_costs_or_nothing);
+    return checks_end();
+}
