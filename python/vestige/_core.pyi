@@ -59,6 +59,8 @@ class Session:
     def stop(self) -> None: ...
     def finish(self) -> None: ...
     def set_metadata(self, key: str, json: str) -> None: ...
+    def storage_ns(self) -> float:
+        """What getting room for a word took so far, on average."""
     def trace(self) -> Trace: ...
     def source_files(self) -> dict[str, int]: ...
     def export_memory(self, path: str | bytes) -> None:
@@ -180,7 +182,7 @@ class Trace:
         overloads: bool = False,
         timeout: float | None = None,
         framework: bool = False,
-    ) -> list[tuple[int, int, int, int, int, int, int, int, str | None, str | None, bool]]:
+    ) -> list[tuple[int, int, int, int, int, int, int, int, str | None, str | None, bool, int | None]]:
         """Sums of the spans with the same definition. A row has
 
         - the definition's id, and the serial of the first span
@@ -189,6 +191,7 @@ class Trace:
         - the number of operations
         - with `shapes` and `overloads`: these as JSON, since spans that differ in them have rows of their own
         - whether the spans are beside the stack, such as asynchronous ones
+        - ns with what it called, without what recording cost; None: not known of all
         """
     def contexts(
         self,
@@ -198,7 +201,7 @@ class Trace:
         shapes: bool = False,
         timeout: float | None = None,
         framework: bool = False,
-    ) -> list[tuple[int, int, str | None, int, int, int, int, int, int, int]]:
+    ) -> list[tuple[int, int, str | None, int, int, int, int, int, int, int, int | None]]:
         """Sums of the spans with the same definition and the same callers: a tree, parents before children. A row has
 
         - the index of the parent's row, -1 for the outermost
@@ -225,6 +228,8 @@ class Trace:
         """(thread, id of the function that it was in for longest, ns) of those that held the GIL while others waited"""
     def set_by_running(self, value: bool, /) -> None:
         """In reports, and in exports that add up, spans last as long as their thread had a processor."""
+    def set_compensated(self, value: bool, /) -> None:
+        """In reports, spans last as long as they would have without being recorded, where the trace tells."""
     def import_name(self, key: int) -> str:
         """`import pandas.core.frame`, of the last item of a row of the tree; or what is known of a module without a
         name."""

@@ -14,6 +14,7 @@ from . import _core
 from . import torch as torch_api
 from .recording import endings, forked, standard_error
 from .recording.children import follow, name_process, unfollow
+from .recording.costs import note_costs, note_storage
 from .recording.metadata import check_json, check_key, note_sources
 from .recording.options import check_flags, read_options, sched_note, session_options, tell_engine
 from .recording.ranks import check_ranks, distributed_info, own_path
@@ -81,6 +82,7 @@ class profile(TorchProfile):
                   and counted; their time becomes their caller's own. Annotations and the like all stay
     sched         record when each thread had a processor, so that every call has a running time beside its duration
                   (Linux; not known where the system refuses to tell)
+    compensate    learn first, for a third of a second, what recording costs: see compensated_time_total of events
     exceptions    record where exceptions are raised, by type, so that it is known who caught each; not what they say,
                   and not those by which iterators and generators end
     children      record child processes too, those forked and those started anew, each into a file of its own beside
@@ -144,6 +146,7 @@ class profile(TorchProfile):
         qualified_names: bool | None = None,
         sched: bool = False,
         exceptions: bool = False,
+        compensate: bool = False,
     ) -> None:
         named = dict(locals())
         given = {name: value for name, value in named.items() if name not in ("self", "use_cuda", *DEFAULTS)}
@@ -152,8 +155,7 @@ class profile(TorchProfile):
         if activities is not None:  # loads enum: only for a program that names activities
             from .torch.activity import check_activities, listed
 
-            activities = listed(activities)
-            chosen = check_activities(activities)
+            chosen = check_activities(activities := listed(activities))
         self._given_activities, self._activities, self._stack_given = activities, chosen, with_stack is True
         _warn_of_cuda(use_cuda)
         self.with_stack = not torch_mode if with_stack is None else with_stack
@@ -332,6 +334,7 @@ class profile(TorchProfile):
         adapter.stop()
         if self._session.recording:
             self._session.stop()
+        note_storage(self)
         self._stopped_ns = time_ns()
         if self.execution_trace_observer is not None:
             self.execution_trace_observer.stop()
@@ -353,6 +356,7 @@ class profile(TorchProfile):
                 if self._is_child and self._session.recording:
                     name_process(self)
                 note_sources(self._session)
+                note_storage(self)
                 self._session.finish()
                 if not self._is_child:  # a child stays silent
                     self._tell_loss()
@@ -474,6 +478,7 @@ class profile(TorchProfile):
             facts["with_stack"] = "1"
         if self.profile_memory:
             facts["profile_memory"] = "1"
+        note_costs(self, facts)
         if self._options["exceptions"]:
             facts["vestige.exceptions"] = "1"
         if self._options["max_depth"]:

@@ -549,8 +549,8 @@ def test_the_rows_say_what_the_extension_has():
     trace = prof._session.trace()
     block, text, timed_out = trace.events()
     assert isinstance(trace, _core.Trace) and not timed_out
-    assert len(block) % 80 == 0 and len(text) == 0
-    assert len(block) // 80 == len(prof.events())
+    assert len(block) % 88 == 0 and len(text) == 0
+    assert len(block) // 88 == len(prof.events())
     assert vestige.Trace is _core.Trace
 
 

@@ -81,8 +81,10 @@ typedef struct vpy_sum {
     uint64_t
         outer; /* calls that were not inside another of the same function */
     int64_t self_ns, total_ns;
-    int64_t running_ns; /* of total_ns */
-    uint64_t unknown;   /* spans whose running time is not known */
+    int64_t running_ns;     /* of total_ns */
+    uint64_t unknown;       /* spans whose running time is not known */
+    int64_t error_ns;       /* of total_ns, where that is compensated */
+    uint64_t uncompensated; /* spans of which that is not known */
     uint64_t self_bytes, total_bytes, allocations;
 } vpy_sum;
 

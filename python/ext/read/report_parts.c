@@ -90,6 +90,10 @@ void vpy_sums_add(vpy_sums *sums, const vst_span *span, int64_t self_ns)
         sum->unknown++;
     else
         sum->running_ns += span->running_ns;
+    if (span->compensated_ns == VST_RUNNING_UNKNOWN)
+        sum->uncompensated++;
+    else
+        sum->error_ns += span->compensated_error_ns;
     sum->total_bytes += span->total_bytes;
     if (sums->total != NULL)
         vpy_spread_add(&sums->total[span->id], duration);
@@ -113,13 +117,14 @@ static PyObject *sum_of(const vpy_sums *sums, vst_id id)
         total = vpy_spread_typical(&sums->total[id]);
     }
     return Py_BuildValue(
-        "(IKKLLKKK(ddd)(ddd)N)", (unsigned)id, (unsigned long long)s->calls,
+        "(IKKLLKKK(ddd)(ddd)NN)", (unsigned)id, (unsigned long long)s->calls,
         (unsigned long long)s->outer, (long long)s->self_ns,
         (long long)s->total_ns, (unsigned long long)s->self_bytes,
         (unsigned long long)s->total_bytes, (unsigned long long)s->allocations,
         self.error_of_mean, self.median, self.error_of_median,
         total.error_of_mean, total.median, total.error_of_median,
-        running_of(s->running_ns, s->unknown));
+        running_of(s->running_ns, s->unknown),
+        running_of(s->error_ns, s->uncompensated));
 }
 
 PyObject *vpy_sums_list(const vpy_sums *sums)

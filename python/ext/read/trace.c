@@ -276,6 +276,21 @@ static PyObject *trace_set_by_running(PyObject *object, PyObject *value)
     Py_RETURN_NONE;
 }
 
+PyDoc_STRVAR(set_compensated_doc,
+             "set_compensated(value)\n--\n\nSpans last as long as they would "
+             "have without being recorded.");
+
+static PyObject *trace_set_compensated(PyObject *object, PyObject *value)
+{
+    trace *self = (trace *)object;
+    int compensated = PyObject_IsTrue(value);
+
+    if (compensated < 0 || !vpy_trace_is_usable(self))
+        return NULL;
+    vst_trace_set_compensated(self->handle, compensated);
+    Py_RETURN_NONE;
+}
+
 PyObject *vpy_traces_to_export(PyObject *list)
 {
     PyObject *traces = PySequence_Tuple(list);
@@ -347,6 +362,7 @@ VPY_DEFINE_LOCKED(vpy_trace_functions)
 VPY_DEFINE_LOCKED(vpy_trace_exceptions)
 VPY_DEFINE_LOCKED(vpy_trace_gil_holders)
 VPY_DEFINE_LOCKED(trace_set_by_running)
+VPY_DEFINE_LOCKED(trace_set_compensated)
 VPY_DEFINE_LOCKED(vpy_trace_import_name)
 VPY_DEFINE_LOCKED_KEYWORDS(trace_set_range)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_export)
@@ -393,6 +409,8 @@ static PyMethodDef trace_methods[] = {
     {"gil_holders", VPY_LOCKED(vpy_trace_gil_holders), METH_NOARGS, NULL},
     {"set_by_running", VPY_LOCKED(trace_set_by_running), METH_O,
      set_by_running_doc},
+    {"set_compensated", VPY_LOCKED(trace_set_compensated), METH_O,
+     set_compensated_doc},
     {"import_name", VPY_LOCKED(vpy_trace_import_name), METH_VARARGS, NULL},
     {"count_nodes",
      (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_count_nodes),

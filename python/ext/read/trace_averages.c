@@ -16,12 +16,14 @@ typedef struct average {
     bool async;
     uint64_t count;
     int64_t self_ns, total_ns;
+    int64_t compensated_ns; /* of total_ns */
+    uint64_t uncompensated; /* spans of which that is not known */
     int64_t self_bytes, total_bytes;
     int64_t flops;
     int64_t first_ns; /* the first to begin, and its serial */
     uint64_t serial;
     /* The span that was added last. */
-    int64_t last_ns;
+    int64_t last_ns, last_compensated_ns;
     int64_t last_bytes;
     int64_t last_flops;
 } average;
@@ -128,6 +130,7 @@ static void lift(average *sum)
 {
     sum->count--;
     sum->total_ns -= sum->last_ns;
+    sum->compensated_ns -= sum->last_compensated_ns;
     sum->total_bytes -= sum->last_bytes;
     sum->flops -= sum->last_flops;
 }
@@ -139,6 +142,7 @@ static vst_status add_span(void *ctx, const vst_span *span)
         span->id <= a->max ? (vst_definition_kind)a->kinds[span->id] : 0;
     bool call = vpy_is_call(kind), shown = a->wish.calls || !call;
     average key = {.id = span->id, .first_ns = INT64_MAX};
+    bool is_known = span->compensated_ns != VST_RUNNING_UNKNOWN;
     average *sum;
     int64_t self_ns, flops;
 
@@ -161,11 +165,14 @@ static vst_status add_span(void *ctx, const vst_span *span)
         return VST_E_NOMEM;
     vpy_pending_note(&a->pending, span, (uint32_t)(sum - a->of) + 1);
     sum->last_ns = span->end_ns - span->start_ns;
+    sum->last_compensated_ns = is_known ? span->compensated_ns : 0;
     sum->last_bytes = vpy_total_bytes(span, a->wish.framework);
     sum->last_flops = flops;
     sum->count += !(span->flags & VST_SPAN_RESUMED);
     sum->self_ns += key.async ? 0 : self_ns;
     sum->total_ns += span->end_ns - span->start_ns;
+    sum->compensated_ns += sum->last_compensated_ns;
+    sum->uncompensated += !is_known;
     sum->self_bytes += vpy_self_bytes(span, a->wish.framework);
     sum->total_bytes += vpy_total_bytes(span, a->wish.framework);
     sum->flops += flops;
@@ -211,6 +218,14 @@ static int by_first(const void *a, const void *b)
     return x->serial < y->serial ? -1 : x->serial > y->serial;
 }
 
+/* None where it is not known of all. */
+static PyObject *compensated_of(const average *sum)
+{
+    if (sum->uncompensated != 0)
+        Py_RETURN_NONE;
+    return PyLong_FromLongLong((long long)sum->compensated_ns);
+}
+
 static PyObject *list_of(averages *a)
 {
     PyObject *texts = vpy_texts_list(&a->texts), *list = NULL;
@@ -229,11 +244,12 @@ static PyObject *list_of(averages *a)
         overload =
             sum->overload ? PyList_GET_ITEM(texts, sum->overload - 1) : none;
         entry = Py_BuildValue(
-            "(IKKLLLLLOOO)", (unsigned)sum->id, (unsigned long long)sum->serial,
-            (unsigned long long)sum->count, (long long)sum->self_ns,
-            (long long)sum->total_ns, (long long)sum->self_bytes,
-            (long long)sum->total_bytes, (long long)sum->flops, shapes,
-            overload, sum->async ? Py_True : Py_False);
+            "(IKKLLLLLOOON)", (unsigned)sum->id,
+            (unsigned long long)sum->serial, (unsigned long long)sum->count,
+            (long long)sum->self_ns, (long long)sum->total_ns,
+            (long long)sum->self_bytes, (long long)sum->total_bytes,
+            (long long)sum->flops, shapes, overload,
+            sum->async ? Py_True : Py_False, compensated_of(sum));
         if (!vpy_append(list, entry))
             Py_CLEAR(list);
     }

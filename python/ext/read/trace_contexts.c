@@ -41,14 +41,18 @@ static vst_status leave(void *ctx, uint32_t depth)
 static PyObject *entry_of(const vst_context_row *row, PyObject *texts)
 {
     const vst_context *n = &row->node;
+    PyObject *compensated =
+        n->compensated_ns == VST_RUNNING_UNKNOWN
+            ? Py_NewRef(Py_None)
+            : PyLong_FromLongLong((long long)n->compensated_ns);
 
-    return Py_BuildValue("(LIOKLKLLLL)", (long long)row->parent - 1,
+    return Py_BuildValue("(LIOKLKLLLLN)", (long long)row->parent - 1,
                          (unsigned)n->id,
                          n->key ? PyList_GET_ITEM(texts, n->key - 1) : Py_None,
                          (unsigned long long)n->serial, (long long)n->first_ns,
                          (unsigned long long)n->count, (long long)n->self_ns,
                          (long long)n->total_ns, (long long)n->self_bytes,
-                         (long long)n->total_bytes);
+                         (long long)n->total_bytes, compensated);
 }
 
 /* Parents before their children. */

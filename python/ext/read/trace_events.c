@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ten words of eight bytes; events.py knows this. */
+/* Eleven words of eight bytes; events.py knows this. */
 typedef struct row {
     int64_t start_ns, end_ns;
     int64_t self_ns;
@@ -18,6 +18,7 @@ typedef struct row {
     uint32_t serial, id;
     int32_t parent, first, next; /* rows, -1: none */
     uint32_t thread, flags, args_length;
+    int64_t compensated_ns; /* as a span's */
 } row;
 
 enum {
@@ -263,6 +264,7 @@ static vst_status take_span(void *ctx, const vst_span *span)
         .thread = span->thread,
         .flags = span->flags |
                  (span->op != NULL ? span->op->scope << SCOPE_SHIFT : 0),
+        .compensated_ns = span->compensated_ns,
     };
     if (!place(e, span, (int32_t)e->count++))
         return VST_E_NOMEM;
@@ -289,6 +291,7 @@ static vst_status take_loose(void *ctx, const vst_loose_bytes *loose)
         .first = (int32_t)e->count,
         .next = -1,
         .thread = loose->thread,
+        .compensated_ns = VST_RUNNING_UNKNOWN,
     };
     if (loose->depth != 0) {
         if (!reach(e, loose->thread, loose->depth))

@@ -258,6 +258,16 @@ static PyObject *session_set_metadata(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *session_storage_ns(PyObject *object, PyObject *unused)
+{
+    session *self = (session *)object;
+
+    (void)unused;
+    return is_started(self) ? PyFloat_FromDouble(vst_recording_storage_ns(
+                                  vst_session_recording(self->handle)))
+                            : NULL;
+}
+
 static PyObject *session_trace(PyObject *object, PyObject *unused)
 {
     session *self = (session *)object;
@@ -414,6 +424,7 @@ static PyMethodDef session_methods[] = {
     {"stop", session_stop, METH_NOARGS, NULL},
     {"finish", session_finish, METH_NOARGS, NULL},
     {"set_metadata", session_set_metadata, METH_VARARGS, NULL},
+    {"storage_ns", session_storage_ns, METH_NOARGS, NULL},
     {"trace", session_trace, METH_NOARGS, NULL},
     {"source_files", session_source_files, METH_NOARGS, NULL},
     {"export_memory", session_export_memory, METH_O, NULL},

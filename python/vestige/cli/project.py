@@ -22,7 +22,17 @@ BYTES_MAX = 1 << 20
 # Not those that are about one run: its file, its rank.
 OPTIONS = (
     *("quiet", "view", "no-c", "no-gc", "include", "exclude", "record-args", "only", "max-depth", "max-size", "last"),
-    *("min-duration", "sched", "exceptions", "no-children", "snapshot-signal", "trigger", "max-snapshots", "engine"),
+    *(
+        "min-duration",
+        "sched",
+        "compensate",
+        "exceptions",
+        "no-children",
+        "snapshot-signal",
+        "trigger",
+        "max-snapshots",
+        "engine",
+    ),
 )
 PARSERS = ("tomllib", "tomli")
 

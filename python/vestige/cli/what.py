@@ -29,6 +29,9 @@ def add_recorded(parser: Parser) -> None:
         "--sched", action="store_true", help="record when each thread had a processor, and waits for the GIL"
     )
     parser.add_argument("--no-sched", dest="sched", action="store_false", help="do not (default)")
+    parser.add_argument(
+        "--compensate", action="store_true", help="learn what recording costs, for report --compensated"
+    )
     parser.add_argument("--no-children", action="store_true", help="leave out child processes")
     parser.add_argument("--snapshot-signal", metavar="SIG", help="write a snapshot on this signal (USR2, …)")
     parser.add_argument(
@@ -86,6 +89,7 @@ def recorded(options: Namespace) -> dict[str, Any]:
         "keep_last": options.last,
         "min_duration": options.min_duration,
         "sched": options.sched,
+        "compensate": options.compensate,
         "children": not options.no_children,
         "triggers": options.trigger,
         "snapshot_signal": options.snapshot_signal,

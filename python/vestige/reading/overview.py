@@ -117,7 +117,7 @@ def of_trace(trace: Trace, selection: dict[str, Any], *, memory: bool = False, c
     kept = _since(tree, definitions, cell) if cell is not None else [True] * len(tree)
     sums: dict[str, list[int]] = {}
     gc_ns = first = last = 0
-    for place, (parent, number, _, _, start, count, own, total, own_bytes, all_bytes) in enumerate(tree):
+    for place, (parent, number, _, _, start, count, own, total, own_bytes, all_bytes, _) in enumerate(tree):
         if not kept[place]:
             continue
         kind, name = (definitions[number] if number < len(definitions) else None) or (0, f"unknown function {number}")

@@ -27,6 +27,7 @@ FLAGS = (
     "qualified_names",
     "sched",
     "exceptions",
+    "compensate",
 )
 LISTS = ("include", "exclude", "record_args", "only", "triggers")
 TIMES = ("keep_last", "min_duration")

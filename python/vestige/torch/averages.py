@@ -61,6 +61,7 @@ class FunctionEventAvg(FormattedTimes):
         self.cpu_time_total: float = 0
         self.device_time_total: float = 0
         self.self_cpu_time_total: float = 0
+        self.compensated_time_total: float | None = 0.0  # None: not known of all
         self.self_device_time_total: float = 0
         self.input_shapes: Any = None
         self.overload_name: str | None = None
@@ -136,9 +137,14 @@ class FunctionEventAvg(FormattedTimes):
         for field in SUMS:
             setattr(self, field, getattr(self, field) + getattr(other, field))
         self.flops += other.flops or 0
+        self._add_compensated(getattr(other, "compensated_time_total", None))
         return self
 
     __iadd__ = add
+
+    def _add_compensated(self, us: float | None) -> None:
+        before = self.compensated_time_total
+        self.compensated_time_total = None if us is None or before is None else before + us
 
     def __repr__(self) -> str:
         device = self.use_device or "cuda"
@@ -191,7 +197,9 @@ def average_names(results: Results, with_calls: bool, by_shapes: bool, by_overlo
         timeout=results.timeout,
         **results.selection,
     )
-    for number, serial, count, self_ns, total_ns, self_bytes, total_bytes, flops, shapes, overload, is_async in sums:
+    for found in sums:
+        number, serial, count, self_ns, total_ns, self_bytes, total_bytes, flops, *_ = found
+        shapes, overload, is_async, compensated_ns = found[8:]
         kind, name = _known(results, number)
         name = rewrite(name)
         key = (name, kind == ANNOTATION, shapes, overload, is_async)
@@ -206,6 +214,7 @@ def average_names(results: Results, with_calls: bool, by_shapes: bool, by_overlo
         row.count += count
         row.self_cpu_time_total += self_ns / 1000
         row.cpu_time_total += total_ns / 1000
+        row._add_compensated(None if compensated_ns is None else compensated_ns / 1000)
         row.cpu_memory_usage += total_bytes
         row.self_cpu_memory_usage += self_bytes
         row.flops += flops
@@ -230,7 +239,7 @@ def average_stacks(results: Results, with_calls: bool, by_shapes: bool, depth: i
         kind, name = known[at]
         if kind in CALLS and not with_calls:
             continue
-        _, _, shapes, serial, _, count, _, total_ns, self_bytes, total_bytes = nodes[at]
+        _, _, shapes, serial, _, count, _, total_ns, self_bytes, total_bytes, compensated_ns = nodes[at]
         name = rewrite(name)
         key = (name, kind == ANNOTATION, shapes, stacks[at])
         row = rows.get(key)
@@ -242,6 +251,7 @@ def average_stacks(results: Results, with_calls: bool, by_shapes: bool, depth: i
         row.count += count
         row.self_cpu_time_total += own[at] / 1000
         row.cpu_time_total += total_ns / 1000
+        row._add_compensated(None if compensated_ns is None else compensated_ns / 1000)
         row.cpu_memory_usage += total_bytes
         row.self_cpu_memory_usage += self_bytes
     return list(rows.values())

@@ -23,9 +23,10 @@ LOOSE = 0, "[memory]"  # of the id 0: what a framework allocated outside of all 
 CALLS = (PYTHON, NATIVE, GC, MODULE)
 ASYNC, RESUMED = 64, 16  # flags of spans
 REPORTED = 2048  # by a backend of torch
-WORDS, HALVES = 10, 20  # of a row, in 8 and 4 bytes
+WORDS, HALVES = 11, 22  # of a row, in 8 and 4 bytes
 START, END, SELF, ARGS_AT, SELF_BYTES, TOTAL_BYTES = range(6)  # words
 SERIAL, ID, PARENT, FIRST, NEXT, THREAD, FLAGS, ARGS_LENGTH = range(12, 20)  # halves
+COMPENSATED = 10  # word
 STEP = "ProfilerStep#"
 USER_SCOPE = 7
 SCOPE_SHIFT = 24  # in the flags of an operator
@@ -262,6 +263,12 @@ class FunctionEvent(FormattedTimes):
             return self.time_range.elapsed_us()  # type: ignore[no-any-return]
         at = self._row * WORDS
         return (self._store.words[at + END] - self._store.words[at + START]) / 1000
+
+    @property
+    def compensated_time_total(self) -> float | None:
+        """What cpu_time_total would have been without the recording (profile(compensate=True)); None: not known."""
+        ns = -1 if self._store is None else self._store.words[self._row * WORDS + COMPENSATED]
+        return None if ns < 0 else ns / 1000
 
     @property
     def self_cpu_time_total(self) -> float:

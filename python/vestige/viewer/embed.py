@@ -31,8 +31,8 @@ SPANS_MAX = 2_000_000
 BYTES_MAX = 50 << 20  # of the page
 ARGS_MAX = 8 << 20  # bytes of text, of all arguments
 PIXELS = 1 << 14  # points of a counter's curve, at most
-# Rows of Trace.events(), see python/ext/read/trace_events.c: ten words of 8 bytes, or twenty of 4.
-WORDS, HALVES = 10, 20
+# Rows of Trace.events(), see python/ext/read/trace_events.c: eleven words of 8 bytes, or 22 of 4.
+WORDS, HALVES = 11, 22
 START, END, ARGS_AT, SELF_BYTES, TOTAL_BYTES = 0, 1, 3, 4, 5
 ID, PARENT, THREAD, FLAGS, ARGS_LENGTH = 13, 14, 17, 18, 19
 ASYNC = 64

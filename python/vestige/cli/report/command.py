@@ -13,6 +13,7 @@ from vestige.cli.console import Parser, add_files
 from vestige.cli.patterns import Patterns, add_patterns
 from vestige.reading.inputs import Inputs, find_traces
 
+from . import compensated
 from .data import Data, gil_holders
 from .findings import Evidence, engine_of, find, lines
 from .tables import (
@@ -88,6 +89,8 @@ def main(argv: list[str]) -> int:
         raise Failure("--exceptions: exceptions were not recorded here; see vestige run --exceptions")
     if options.cpu and not any(source.facts["switches"] for source in inputs.sources):
         raise Failure("--cpu: when threads ran was not recorded here; see vestige run --sched")
+    if options.compensated:
+        compensated.check(inputs.sources)
     reading = Reading(inputs, options)
     if not reading.read:
         return 1
@@ -132,6 +135,9 @@ def _parser() -> Parser:
     parser.add_argument(
         "--cpu", action="store_true", help="measure the time that threads had a processor (vestige run --sched)"
     )
+    parser.add_argument(
+        "--compensated", action="store_true", help="times without what recording cost (vestige run --compensate)"
+    )
     parser.add_argument("--blocked", metavar="TIME", help="with --tasks: steps that took this long (default: 50ms)")
     parser.add_argument("--min", metavar="SHARE", help="leave out smaller branches of the tree (default: 1%%)")
     parser.add_argument(
@@ -148,6 +154,8 @@ def _check(options: Namespace) -> None:
         raise Failure(f"-n must be at least 1, not {options.n}", code=2)
     if options.cpu and options.view in ("threads", "gc", "memory"):
         raise Failure(f"--cpu: not with --{options.view}, which shows it beside the rest", code=2)
+    if options.compensated and options.view in ("threads", "gc", "memory", "tasks", "exceptions"):
+        raise Failure(f"--compensated: not with --{options.view}", code=2)
     if options.blocked is not None and options.view != "tasks":
         raise Failure("--blocked belongs to --tasks", code=2)
     options.blocked_ns = _blocked(options.blocked) if options.view == "tasks" else 0
@@ -274,6 +282,7 @@ class Reading:
             trace.set_range(*self._between)
         options, view = self._options, self._options.view
         trace.set_by_running(options.cpu)
+        trace.set_compensated(options.compensated)
         text = options.format == "text"
         span = span_of([source.facts]) if self._between is None else self._between[1] - self._between[0]
         if "vestige.only" in source.metadata:  # of few functions, all may take less than that
@@ -370,6 +379,8 @@ def _show(reading: Reading, options: Namespace) -> None:
     out, data = sys.stdout, reading.data
     if options.cpu:
         print(f"times are those in which threads had a processor{_unknown(data)}", file=out)
+    if options.compensated:
+        print(compensated.note([source for source, _ in reading.read], data), file=out)
     show_head(
         reading.facts,
         data,
@@ -380,7 +391,8 @@ def _show(reading: Reading, options: Namespace) -> None:
     )
     whole, rows = reading.whole_ns, options.rows
     if options.view == "flat":
-        show_functions(reading.functions(), whole, rows, out, memory=reading.has_memory, switches=reading.has_switches)
+        columns = {"memory": reading.has_memory, "switches": reading.has_switches, "errors": options.compensated}
+        show_functions(reading.functions(), whole, rows, out, **columns)
     elif options.view == "findings":
         for line in lines(reading.findings(), line_width(out) if width_of(out) < UNBOUNDED else UNBOUNDED):
             print(line, file=out)

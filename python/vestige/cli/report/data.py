@@ -49,8 +49,8 @@ class Entry:
     """A function's sums over all that was read."""
 
     # fmt: off
-    __slots__ = ("allocations", "calls", "file", "kind", "library", "line", "name", "outer", "running_ns", "self_bytes",
-                 "self_ns", "shown", "total_bytes", "total_ns")
+    __slots__ = ("allocations", "calls", "error_ns", "file", "kind", "library", "line", "name", "outer", "running_ns",
+                 "self_bytes", "self_ns", "shown", "total_bytes", "total_ns")
     # fmt: on
 
     def __init__(self, function: Function, library: str) -> None:
@@ -60,9 +60,13 @@ class Entry:
         self.calls = self.outer = self.self_ns = self.total_ns = 0
         self.self_bytes = self.total_bytes = self.allocations = 0
         self.running_ns: int | None = 0
+        self.error_ns: int | None = 0  # of total_ns, if that is compensated
 
-    def add(self, running_ns: int | None, calls: int, outer: int, self_ns: int, total_ns: int, *memory: int) -> None:
-        self.running_ns = sum_if_known(self.running_ns, running_ns)
+    def add(
+        self, known: Sequence[int | None], calls: int, outer: int, self_ns: int, total_ns: int, *memory: int
+    ) -> None:
+        self.running_ns = sum_if_known(self.running_ns, known[0])
+        self.error_ns = sum_if_known(self.error_ns, known[1])
         self.calls += calls
         self.outer += outer
         self.self_ns += self_ns
@@ -303,7 +307,7 @@ class Data:
             entry = self.functions.get(key)
             if entry is None:
                 entry = self.functions[key] = Entry(function, libraries[number])
-            entry.add(sums[-1], *sums[:7])
+            entry.add(sums[-2:], *sums[:7])
 
     def _add_tree(
         self,

@@ -133,19 +133,29 @@ def running(ns: int | None) -> str:
 
 
 def show_functions(
-    entries: Sequence[Entry], whole_ns: int, rows: int, out: TextIO, *, memory: bool, switches: bool = False
+    entries: Sequence[Entry],
+    whole_ns: int,
+    rows: int,
+    out: TextIO,
+    *,
+    memory: bool,
+    switches: bool = False,
+    errors: bool = False,
 ) -> None:
+    """`errors`: times are compensated, and how far off the total may be is a column."""
     if not entries:
         return
     paint, width = Paint(out), width_of(out)
-    more = f" {'running':>8}" if switches else ""
+    more = f" {'±':>8}" if errors else ""
+    more += f" {'running':>8}" if switches else ""
     more += f" {'self mem':>8} {'all mem':>8}" if memory else ""
     head = f"{'calls':>11} {'self':>8} {'%':>4} {'total':>8}{more}"
     print(paint(f"{head}  function", "head"), file=out)
     for entry in entries[:rows]:
         share = min(entry.self_ns / (whole_ns or 1), 1.0)
         style = "hot" if share >= HOT else None
-        more = running(entry.running_ns) if switches else ""
+        more = running(entry.error_ns) if errors else ""
+        more += running(entry.running_ns) if switches else ""
         more += f" {size(entry.self_bytes):>8} {size(entry.total_bytes):>8}" if memory else ""
         own = paint(f"{duration(entry.self_ns):>8} {share:4.0%}", style)
         name = paint(fit(entry.shown, width - len(head) - 2), style or ("dim" if entry.library else None))

@@ -1,0 +1,121 @@
+"""Durations without what recording cost (profile(compensate=True), `vestige run --compensate`)."""
+
+import json
+
+import pytest
+
+import vestige
+from vestige.recording import costs
+
+PROGRAM = """\
+def leaf(n):
+    return n + len("abc")
+
+
+def main():
+    for n in range(300):
+        leaf(n)
+
+
+main()
+"""
+MODEL = [1, 1, 100, 20, 10, 2, 50, 5, 5]  # in ps: less than a nanosecond, so that nothing is cut to 0
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """Costs that are known instead of measured."""
+    monkeypatch.setattr(costs, "_learn", lambda engine, native: list(MODEL))
+    monkeypatch.setattr(costs, "_learned", {})
+
+
+def leaf(n):
+    return n + len("abc")
+
+
+def record(**options):
+    with vestige.profile(compensate=True, **options) as profile:
+        for n in range(300):
+            leaf(n)
+    return profile
+
+
+def test_events_and_averages_tell_what_calls_would_have_taken(known):
+    profile = record()
+    events = [event for event in profile.events() if event.name.endswith(": leaf")]
+    assert len(events) == 300
+    assert all(0 <= event.compensated_time_total <= event.cpu_time_total for event in events)
+    for averages in (profile.key_averages(), profile.key_averages(group_by_stack_n=1)):
+        (row,) = [row for row in averages if row.key.endswith(": leaf")]
+        assert row.compensated_time_total == pytest.approx(sum(event.compensated_time_total for event in events))
+
+
+def test_without_it_nothing_is_known():
+    with vestige.profile() as profile:
+        leaf(1)
+    assert all(event.compensated_time_total is None for event in profile.events())
+    assert all(row.compensated_time_total is None for row in profile.key_averages())
+
+
+@pytest.mark.any_python
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"min_duration": "1ms"}, "short calls were left out"),
+        ({"exclude": ["json"]}, "functions were left out"),
+        ({"max_depth": 3}, "deep calls were left out"),
+        ({"record_args": ["leaf"]}, "arguments were recorded"),
+        ({"with_stack": False}, "calls of Python functions were not recorded"),
+    ],
+)
+def test_where_what_costs_is_not_counted_the_trace_says_why(known, options, why):
+    trace = record(**options)._trace()
+    assert json.loads(trace.metadata()[costs.METADATA]).startswith(why)
+    assert all(row[-1] is None for row in trace.averages(calls=True))
+
+
+def test_what_the_file_took_is_part_of_every_call():
+    model = json.loads(costs.add_storage(json.dumps([1, 0, 300_000, 0, 7, *MODEL[1:]]), 1.5))
+    assert model == [1, 0, 300_000, 0, 7, 1, 3100, 20, 1510, 2, 3050, 5, 1505]
+    assert costs.add_storage('"why"', 1.5) == '"why"'
+
+
+def test_costs_are_learned_with_the_hooks_of_the_engine():
+    """What they are depends on the machine; that they are there, and that the model holds together, does not."""
+    model = costs._learn(costs._core.engines[0], True)
+    groups = [model[at : at + 4] for at in range(1, len(model), 4)]
+    assert model[0] == 1
+    assert [group[0] for group in groups][-2:] == [1, 2]
+    for kind, cost, inside, error in groups:
+        assert cost >= 0 and error >= 0 and inside <= cost, kind
+    assert vestige._core.Session(None).recording is False
+
+
+@pytest.mark.any_python
+def test_reports_and_exports_tell_it(workplace):
+    workplace.write("program.py", PROGRAM)
+    workplace.trace("--compensate", "program.py")
+    shown = workplace.vestige("report", "t.vst", "--compensated").stdout
+    assert shown.startswith("times are what calls would have taken without being recorded\n")
+    assert "±" in shown
+    found = json.loads(workplace.vestige("report", "t.vst", "--compensated", "--format", "json").stdout)
+    rows = {row["function"].rpartition(" ")[2]: row for row in found["functions"]}
+    assert rows["leaf"]["compensated_error_ns"] > 0
+    workplace.vestige("export", "t.vst", "-o", "t.json")
+    with open(workplace.path / "t.json") as file:
+        spans = [each for each in json.load(file)["traceEvents"] if each.get("name", "").endswith(": leaf")]
+    assert len(spans) == 300
+    assert all(span["args"]["compensated_error_us"] >= 0 for span in spans)
+
+
+@pytest.mark.any_python
+def test_a_trace_without_costs_says_so_in_one_line(workplace):
+    workplace.write("program.py", PROGRAM)
+    workplace.trace("program.py")
+    failed = workplace.vestige("report", "t.vst", "--compensated", check=False)
+    assert failed.returncode == 1
+    assert (
+        failed.stderr == "vestige: --compensated: what recording cost was not learned; see vestige run --compensate\n"
+    )
+    failed = workplace.vestige("report", "t.vst", "--compensated", "--gc", check=False)
+    assert failed.returncode == 2
