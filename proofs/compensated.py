@@ -1,0 +1,339 @@
+"""How far compensated durations are from what programs take without being recorded.
+
+    proofs/compensated.py totals     twelve programs of pyperformance: CPU time bare, recorded and compensated
+    proofs/compensated.py functions  functions of the standard library, each run bare by itself
+    proofs/compensated.py peers      what cProfile and VizTracer show of the same programs
+    proofs/compensated.py write      results/compensated.md from what the others have put into build/compensated
+
+Run it with the Python of .venv/<version> (make develop PY=…), with pyperformance 1.14.0 and sqlglot installed there, or
+in a folder that PYTHONPATH names. Each program runs in a process of its own, where bare and recorded runs take turns; of
+each kind the least CPU time counts. Every recording learns its costs anew. The compensated total is the CPU time of a
+recorded run less what the trace says was the recorder's.
+"""
+
+import argparse
+import asyncio
+import gc
+import json
+import os
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
+KEPT = os.path.join(ROOT, "build", "compensated")
+sys.path.insert(0, os.path.join(ROOT, "bench"))
+
+# ---- programs ----------------------------------------------------------------
+
+
+def hexiom():
+    module = programs.load("hexiom")
+    return lambda: [module.main(1, 25) for _ in range(4)]
+
+
+def nbody():
+    module = programs.load("nbody")
+    return lambda: module.bench_nbody(1, "sun", 6000)
+
+
+def pyflate():
+    module = programs.load("pyflate")
+    path = os.path.join(os.path.dirname(module.__file__), "data", "interpreter.tar.bz2")
+    return lambda: module.bench_pyflake(1, path)
+
+
+def sqlglot():
+    module = programs.load("sqlglot_v2")
+    return lambda: [(module.bench_parse(1), module.bench_transpile(1)) for _ in range(20)]
+
+
+def tomli_loads():
+    """The standard library's tomllib, which is tomli's code: tomli itself comes compiled to C. A tenth of the data."""
+    import tomllib
+
+    folder = os.path.dirname(programs.load("nbody").__file__)
+    path = os.path.join(os.path.dirname(folder), "bm_tomli_loads", "data", "tomli-bench-data.toml")
+    with open(path, encoding="utf-8") as file:
+        lines = file.readlines()
+    text = "".join(lines[: len(lines) // 10])
+    return lambda: tomllib.loads(text)
+
+
+def async_tree():
+    module = programs.load("async_tree")
+    module.NUM_RECURSE_LEVELS = 4
+    return lambda: asyncio.run(module.NoneAsyncTree().run())
+
+
+SIX_MORE = {
+    "hexiom": hexiom,
+    "nbody": nbody,
+    "pyflate": pyflate,
+    "sqlglot": sqlglot,
+    "tomli_loads": tomli_loads,
+    "async_tree": async_tree,
+}
+
+
+def cpu_ns(run):
+    begin = time.process_time_ns()
+    run()
+    return time.process_time_ns() - begin
+
+
+def sum_of(trace, compensated):
+    trace.set_compensated(compensated)
+    trace.set_by_running(True)
+    return sum(row[3] for row in trace.report(functions=True)["functions"])
+
+
+def recorded(run, engine):
+    """The least CPU time of two recorded runs, and what the trace says was ours of a run."""
+    from vestige import profile
+    from vestige.recording import costs
+
+    costs._learned.clear()
+    record = profile(engine=engine, compensate=True, sched=True)
+    taken = []
+    for _ in range(3):  # the first defines functions
+        record.start()
+        taken.append(cpu_ns(run))
+        record.stop()
+    trace = record._trace()
+    return min(taken[1:]), (sum_of(trace, False) - sum_of(trace, True)) / 3
+
+
+def run_total(name, engine, rounds):
+    """Of a recorded run, the compensated time is that of the round whose recorded run took least."""
+    run = {**programs.SIX, **SIX_MORE}[name]()
+    run()
+    bare, best = 1 << 62, (1 << 62, 0)
+    for _ in range(rounds):
+        gc.collect()
+        bare = min(bare, *(cpu_ns(run) for _ in range(3)))
+        best = min(best, recorded(run, engine))
+    return {"bare": bare, "recorded": best[0], "compensated": best[0] - best[1]}
+
+
+# ---- peers -------------------------------------------------------------------
+
+
+def run_peer(name, peer, rounds):
+    """CPU time of a program under another profiler: what it would show, as none of them compensates."""
+    import peers
+
+    run = {**programs.SIX, **SIX_MORE}[name]()
+    run()
+    tool = peers.CProfile() if peer == "cProfile" else peers.VizTracerAnew()
+    best = 1 << 62
+    for _ in range(rounds):
+        gc.collect()
+        tool.start()
+        best = min(best, cpu_ns(run), cpu_ns(run))
+        tool.stop()
+        tool.clear()
+    return {"recorded": best}
+
+
+# ---- functions ---------------------------------------------------------------
+
+PARTS = """
+textwrap.wrap("one two three four five six seven eight nine ten " * 4, 30)
+textwrap.dedent("    a\\n      b\\n    c\\n" * 5)
+textwrap.shorten("one two three four five six seven", 20)
+json.dumps({"a": [1, 2, 3], "b": {"c": None}}, indent=2)
+json.loads('{"a": [1, 2, 3], "b": {"c": null}}')
+fractions.Fraction.limit_denominator(fractions.Fraction(314159, 100000), 100)
+statistics.mean([1, 2, 3, 4, 5, 6])
+statistics.pstdev([1.0, 2.0, 3.5, 4.0])
+statistics.median_grouped([1, 2, 2, 3, 4])
+urllib.parse.urlencode({"a": 1, "b": "c d", "e": "é"})
+urllib.parse.quote("a path/with spaces/and é")
+urllib.parse.unquote("a%20path/with%20spaces")
+urllib.parse.urljoin("http://a/b/c/d", "../g")
+urllib.parse.parse_qs("a=1&b=2&c=3&d=4")
+posixpath.normpath("/a/./b/../c//d/e/../f")
+posixpath.relpath("/a/b/c/d", "/a/x/y")
+posixpath.commonpath(["/a/b/c", "/a/b/d", "/a/b"])
+ntpath.normpath("c:/a/./b/../c//d")
+fnmatch.translate("*.[ch]pp?")
+colorsys.rgb_to_hls(0.2, 0.4, 0.4)
+colorsys.hsv_to_rgb(0.5, 0.5, 0.4)
+shlex.split("a 'b c' d --e=f \\"g h\\"")
+shlex.join(["a", "b c", "d'e"])
+html.escape("<a href='x'>y & z</a>")
+html.unescape("&lt;a&gt; &amp; &eacute;")
+copy.deepcopy([1, [2, 3], {"a": (4, 5)}])
+copy.copy({"a": 1})
+heapq.merge([1, 4, 7], [2, 5, 8])
+bisect.bisect([1, 2, 3, 4], 3)
+calendar.monthcalendar(2024, 2)
+calendar.month(2024, 2)
+ipaddress.ip_address("192.168.10.1")
+ipaddress.ip_network("10.0.0.0/24")
+pprint.pformat([list(range(6)), {"a": 1, "b": 2}] * 3)
+difflib.get_close_matches("appel", ["ape", "apple", "peach", "puppy"])
+string.capwords("one two three four")
+base64.b32encode(b"some bytes of text")
+uuid.uuid5(uuid.NAMESPACE_DNS, "python.org")
+mimetypes.guess_type("a/b/file.tar.gz")
+email.utils.parseaddr("A Name <a@b.example>")
+email.utils.formataddr(("A Name", "a@b.example"))
+dataclasses.make_dataclass("C", ["x", "y"])
+ast.literal_eval("[1, 2, {'a': (3, 4)}]")
+random.sample(range(100), 6)
+random.shuffle(list(range(12)))
+glob.escape("a[b]*c?")
+tokenize.untokenize([(1, "a"), (54, "="), (2, "1")])
+quopri.decodestring(b"a=20b=20c")
+gettext.c2py("n != 1")
+optparse.OptionParser(add_help_option=False)
+"""
+
+
+def parts():
+    """Function and a run of many calls of it, for each line."""
+    for line in filter(None, PARTS.splitlines()):
+        module = line.partition("(")[0].rpartition(".")[0]
+        names = {}
+        for each in {"urllib.parse": ["urllib.parse"], "email.utils": ["email.utils"]}.get(
+            module, [module.partition(".")[0]]
+        ):
+            exec(f"import {each}", names)
+        called = line.partition("(")[0]
+        function = eval(called, names)
+        function = getattr(function, "__func__", function)
+        if not hasattr(function, "__code__"):
+            continue
+        exec(f"def take(*args, **named):\n    return args, named\ngiven = take{line[len(called) :]}", names)
+        args, named = names["given"]
+        exec(RUN, run := {"f": eval(called, names), "args": args, "named": named, "now": time.perf_counter_ns})
+        yield called, function.__code__, run["run"]
+
+
+# Each call is timed by itself, and their median counts: a few are interrupted, or pay for a garbage collection.
+RUN = """
+def run(n):
+    taken = []
+    for _ in range(n):
+        begin = now()
+        f(*args, **named)
+        taken.append(now() - begin)
+    return sorted(taken)[n // 2]
+"""
+
+
+def time_part(run):
+    """How often it is called in about a millisecond."""
+    begin = time.thread_time_ns()
+    run(10)
+    return max(25, min(2000, 10_000_000 // max(1, time.thread_time_ns() - begin)))
+
+
+def rows_of(trace, code):
+    """What the report has of a function."""
+    known = trace.functions()
+    name, line = code.co_name, code.co_firstlineno
+    rows = trace.report(functions=True, spread=True)["functions"]
+    return [row for row in rows if known[row[0]][1].rpartition(".")[2] == name and known[row[0]][4] == line]
+
+
+def run_functions(engine, rounds):
+    """[name, bare ns of a call, recorded, compensated, error]: the least of the rounds, where what is recorded is the
+    median of the calls, since a few of them are interrupted."""
+    from vestige import profile
+    from vestige.recording import costs
+
+    # A median has nothing of what fresh pieces of the file take now and then.
+    costs.add_storage = lambda model, _: model
+    chosen = [(name, code, run, time_part(run)) for name, code, run in parts()]
+    exec(RUN, empty := {"f": int, "args": (), "named": {}, "now": time.perf_counter_ns})
+    reading_ns = empty["run"](2000)  # what reading the clock takes, and a call of nearly nothing
+    bare = dict.fromkeys((name for name, *_ in chosen), 1e18)
+    best = {}
+    for _ in range(rounds):
+        for name, _, run, count in chosen:
+            bare[name] = min(bare[name], run(count) - reading_ns)
+        costs._learned.clear()
+        record = profile(engine=engine, compensate=True, gc=False)
+        for name, code, run, count in chosen:
+            run(5)
+            record.start()
+            run(count)
+            record.stop()
+            trace = record._trace()
+            plain = rows_of(trace, code)
+            trace.set_compensated(True)
+            rows = rows_of(trace, code)
+            record = profile(engine=engine, compensate=True, gc=False)
+            if len(rows) != 1:
+                continue
+            calls = rows[0][2]
+            found = (plain[0][9][1], rows[0][9][1], rows[0][11] / calls)
+            best[name] = min(best.get(name, found), found)
+    return [[name, bare[name], *best[name]] for name, *_ in chosen if name in best]
+
+
+# ---- all of it ---------------------------------------------------------------
+
+
+def keep(part, rows):
+    os.makedirs(KEPT, exist_ok=True)
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    with open(os.path.join(KEPT, f"{part}-{version}.json"), "w") as file:
+        json.dump(rows, file, indent=1)
+
+
+def child(*arguments):
+    done = subprocess.run([sys.executable, __file__, *arguments], stdout=subprocess.PIPE, text=True, timeout=600)
+    if done.returncode:
+        return None
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def measure(part, rounds):
+    names = [*programs.SIX, *SIX_MORE]
+    if part == "functions":
+        rows = {engine: child("one-functions", engine, str(rounds)) for engine in ("turbo", "safe")}
+    elif part == "totals":
+        rows = {}
+        for engine in ("turbo", "safe"):
+            for name in names:
+                rows[f"{engine} {name}"] = told = child("one-total", f"{engine} {name}", str(rounds))
+                print(engine, name, told, flush=True)
+                keep(part, rows)
+    else:
+        rows = {}
+        for peer in ("cProfile", "VizTracer"):
+            for name in names:
+                rows[f"{peer} {name}"] = child("one-peer", f"{peer} {name}", str(rounds))
+    keep(part, rows)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "part", choices=("totals", "functions", "peers", "write", "one-total", "one-functions", "one-peer")
+    )
+    parser.add_argument("which", nargs="?")
+    parser.add_argument("rounds", nargs="?", type=int, default=4)
+    options = parser.parse_args()
+    if options.part == "write":
+        import compensated_report
+
+        compensated_report.write(KEPT, os.path.join(HERE, "results", "compensated.md"))
+    elif options.part == "one-functions":
+        print(json.dumps(run_functions(options.which, options.rounds)))
+    elif options.part.startswith("one-"):
+        how, name = options.which.split()
+        print(json.dumps((run_total if options.part == "one-total" else run_peer)(name, how, options.rounds)))
+    else:
+        measure(options.part, options.rounds)
+
+
+if __name__ == "__main__":
+    import programs
+
+    main()
