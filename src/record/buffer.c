@@ -144,6 +144,8 @@ static bool get_ready(vst__writer *writer, bool free_running)
     vst__recorder_take();
     epoch = epoch_first();
     ready = join_recording(writer);
+    if (!ready && !free_running && vst__recording_now != NULL)
+        vst__recording_now->lost++; /* a record, for want of memory */
     if (ready) {
         writer->hot.epoch = epoch;
         writer->free_running |= free_running;
@@ -229,7 +231,11 @@ static vst__writer *make_room(vst__writer *writer, size_t words)
         vst__recorder_give();
     }
     if (writer->chunk.words == NULL) {
-        vst__writer_count_lost(writer);
+        /* Else the recording ended while the tracer's attention function ran:
+         * nothing is missing from it. */
+        if (writer->hot.epoch == current_epoch() ||
+            writer->memory_epoch == current_epoch())
+            vst__writer_count_lost(writer);
         return NULL;
     }
     if (kept != 0) {
@@ -246,11 +252,12 @@ static vst__writer *writer_with_room(size_t words)
 {
     vst__writer *writer = own_writer();
 
-    if (writer == NULL ||
-        (writer->hot.epoch != current_epoch() && !get_ready(writer, false))) {
+    if (writer == NULL) {
         count_lost_outside();
         return NULL;
     }
+    if (writer->hot.epoch != current_epoch() && !get_ready(writer, false))
+        return NULL;
     vst__switches_help();
     return make_room(writer, words);
 }
