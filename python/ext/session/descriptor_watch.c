@@ -6,8 +6,9 @@
  * The function returns in how many seconds it wants to be called at the latest,
  * a negative number for never, or None: then the watch is over.
  *
- * Everything below is guarded by the GIL, except what the thread reads while it
- * sleeps: that does not change as long as the thread is there. */
+ * Everything below is guarded by the GIL, or the state lock where there is
+ * none, except what the thread reads while it sleeps: that does not change as
+ * long as the thread is there. */
 #include "base/own_code.h"
 #include "session/session.h"
 
@@ -23,10 +24,13 @@
 static PyObject *function; /* NULL: nobody watches */
 static int descriptor;     /* what is watched; whoever watches closes it */
 static int bell = -1;      /* an eventfd that ends the thread's sleep */
-static double deadline_s;  /* of the monotonic clock; negative: none */
+static double deadline_s;  /* of the monotonic clock; negative: none. Its own
+                            * thread changes it */
 static pthread_t thread;
-static long thread_id; /* the kernel's; of the thread, which sets it first */
+static long thread_id; /* the kernel's; of the thread, which sets it first. Read
+                        * by who has joined it */
 static bool is_there;  /* the thread runs, and nobody joins it yet */
+static bool is_joined; /* somebody waits for its end */
 static bool paused;    /* for a fork */
 
 static double now_s(void)
@@ -50,30 +54,60 @@ static int timeout_ms(void)
     return (int)((left_s < longest_s ? left_s : longest_s) * 1000) + 1;
 }
 
-static void forget(void)
+/* The bell stays as long as a thread may listen to it. */
+static void close_bell(void)
 {
-    Py_CLEAR(function);
-    if (bell >= 0)
-        close(bell);
+    if (function != NULL || is_joined || bell < 0)
+        return;
+    close(bell);
     bell = -1;
-    paused = false;
 }
 
-/* Calls the function, with the GIL held. False: the watch is over. */
+/* Returns what to give up once no lock is held: its end may run anything. */
+static PyObject *forget(void)
+{
+    PyObject *old = function;
+
+    function = NULL;
+    paused = false;
+    close_bell();
+    return old;
+}
+
+/* Calls the function. False: the watch is over. */
 static bool call(void)
 {
-    PyObject *callable = Py_NewRef(function);
-    PyObject *result = PyObject_CallNoArgs(callable);
-    bool goes_on = result != NULL && result != Py_None;
+    PyObject *callable, *result = NULL;
+    bool goes_on;
 
-    Py_DECREF(callable);
-    if (goes_on) {
+    vpy_state_take();
+    callable = Py_XNewRef(function);
+    vpy_state_give();
+    if (callable != NULL)
+        result = PyObject_CallNoArgs(callable);
+    goes_on = callable == NULL || (result != NULL && result != Py_None);
+    if (result != NULL && goes_on) {
         double seconds = PyFloat_AsDouble(result);
         deadline_s = seconds < 0 ? -1 : now_s() + seconds;
     }
+    Py_XDECREF(callable);
     Py_XDECREF(result);
     PyErr_Clear();
     return goes_on;
+}
+
+/* The thread ends by itself, and nobody will join it. */
+static void retire(void)
+{
+    PyObject *old;
+
+    vpy_state_take();
+    if (is_there)
+        pthread_detach(pthread_self());
+    is_there = false;
+    old = forget();
+    vpy_state_give();
+    Py_XDECREF(old);
 }
 
 static void *watch(void *unused)
@@ -92,14 +126,9 @@ static void *watch(void *unused)
         if (both[1].revents)
             break;
         state = PyGILState_Ensure();
-        if (function != NULL)
-            goes_on = call();
-        if (!goes_on) {
-            if (is_there)
-                pthread_detach(pthread_self());
-            is_there = false;
-            forget();
-        }
+        goes_on = call();
+        if (!goes_on)
+            retire();
         PyGILState_Release(state);
     }
     return NULL;
@@ -135,20 +164,36 @@ static void wait_until_gone(void)
         nanosleep(&moment, NULL);
 }
 
-/* Ends the thread and waits for its end; another thread calls this. */
-static void end_thread(void)
+/* Ends the thread and waits for its end, if it is there and not the one that
+ * calls. for_fork: it comes back. */
+static void end_thread(bool for_fork)
 {
     const uint64_t one = 1;
-    pthread_t ending = thread;
+    pthread_t ending;
     ssize_t written;
+    bool ends;
 
-    is_there = false;
-    written = write(bell, &one, sizeof one);
-    (void)written;
+    vpy_state_take();
+    ends = is_there && !pthread_equal(thread, pthread_self());
+    ending = thread;
+    if (ends) {
+        is_there = false;
+        is_joined = true;
+        paused = for_fork;
+        written = write(bell, &one, sizeof one);
+        (void)written;
+    }
+    vpy_state_give();
+    if (!ends)
+        return;
     Py_BEGIN_ALLOW_THREADS
     pthread_join(ending, NULL);
     wait_until_gone();
     Py_END_ALLOW_THREADS
+    vpy_state_take();
+    is_joined = false;
+    close_bell();
+    vpy_state_give();
 }
 
 /* ---- around a fork ------------------------------------------------------- */
@@ -157,10 +202,7 @@ static void end_thread(void)
  * must not cause that: it is stopped for the fork. */
 void vpy_watch_before_fork(void)
 {
-    if (!is_there || pthread_equal(thread, pthread_self()))
-        return;
-    paused = true;
-    end_thread();
+    end_thread(true);
 }
 
 static int resume(void *unused)
@@ -169,12 +211,14 @@ static int resume(void *unused)
     ssize_t got;
 
     (void)unused;
+    vpy_state_take();
     if (paused && function != NULL) {
         got = read(bell, &rung, sizeof rung);
         (void)got;
         start();
     }
     paused = false;
+    vpy_state_give();
     return 0;
 }
 
@@ -182,7 +226,12 @@ static int resume(void *unused)
  * so the thread comes back by a pending call in the main thread. */
 void vpy_watch_after_fork_in_parent(void)
 {
-    if (paused &&
+    bool was_paused;
+
+    vpy_state_take();
+    was_paused = paused;
+    vpy_state_give();
+    if (was_paused &&
         (vpy_thread_id() != getpid() || Py_AddPendingCall(resume, NULL) < 0))
         resume(NULL);
 }
@@ -190,44 +239,67 @@ void vpy_watch_after_fork_in_parent(void)
 /* The child has no such thread, and does not answer for its parent. */
 void vpy_watch_after_fork(void)
 {
-    is_there = false;
-    forget();
+    PyObject *old;
+
+    vpy_state_take();
+    is_there = is_joined = false;
+    old = forget();
+    vpy_state_give();
+    Py_XDECREF(old);
 }
 
 /* ---- functions of the module --------------------------------------------- */
 
+/* With the lock. False, with errno set where the system refused. */
+static bool begin(int watched, PyObject *callable)
+{
+    bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (bell < 0)
+        return false;
+    errno = 0;
+    descriptor = watched;
+    deadline_s = -1;
+    function = Py_NewRef(callable);
+    return start();
+}
+
 static PyObject *watch_descriptor(PyObject *module, PyObject *args)
 {
-    PyObject *callable;
-    int watched;
+    PyObject *callable, *old = NULL;
+    bool is_free, begun = false;
+    int watched, error;
 
     (void)module;
     if (!PyArg_ParseTuple(args, "iO:watch_descriptor", &watched, &callable))
         return NULL;
-    if (function != NULL)
-        Py_RETURN_FALSE;
-    bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (bell < 0)
+    vpy_state_take();
+    is_free = function == NULL && !is_joined;
+    if (is_free)
+        begun = begin(watched, callable);
+    error = errno;
+    if (is_free && !begun)
+        old = forget();
+    vpy_state_give();
+    Py_XDECREF(old);
+    if (begun || !is_free)
+        return PyBool_FromLong(begun);
+    errno = error;
+    if (error != 0)
         return PyErr_SetFromErrno(PyExc_OSError);
-    descriptor = watched;
-    deadline_s = -1;
-    function = Py_NewRef(callable);
-    if (!start()) {
-        forget();
-        PyErr_SetString(PyExc_RuntimeError, "no thread could be started");
-        return NULL;
-    }
-    Py_RETURN_TRUE;
+    PyErr_SetString(PyExc_RuntimeError, "no thread could be started");
+    return NULL;
 }
 
 static PyObject *unwatch_descriptor(PyObject *module, PyObject *unused)
 {
+    PyObject *old;
+
     (void)module, (void)unused;
-    if (function == NULL)
-        Py_RETURN_NONE;
-    if (is_there && !pthread_equal(thread, pthread_self()))
-        end_thread();
-    forget();
+    end_thread(false);
+    vpy_state_take();
+    old = forget();
+    vpy_state_give();
+    Py_XDECREF(old);
     Py_RETURN_NONE;
 }
 
