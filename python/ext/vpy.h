@@ -67,6 +67,7 @@ typedef struct vpy_class {
     const char *name; /* with the module */
     const char *doc;
     size_t size;
+    newfunc make; /* NULL: an object of zeros */
     initproc init;
     destructor dealloc;
     PyMethodDef *methods;

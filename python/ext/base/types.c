@@ -13,9 +13,10 @@ int vpy_type_add(PyObject *module, PyType_Spec *spec)
 
 int vpy_class_add(PyObject *module, const vpy_class *described)
 {
+    newfunc make = described->make != NULL ? described->make : PyType_GenericNew;
     PyType_Slot slots[] = {
         {Py_tp_init, (void *)(uintptr_t)described->init},
-        {Py_tp_new, (void *)(uintptr_t)PyType_GenericNew},
+        {Py_tp_new, (void *)(uintptr_t)make},
         {Py_tp_dealloc, (void *)(uintptr_t)described->dealloc},
         {Py_tp_methods, described->methods},
         {Py_tp_doc, (void *)(uintptr_t)described->doc},

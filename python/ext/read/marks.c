@@ -11,14 +11,16 @@
 
 typedef struct marks {
     PyObject_HEAD
-    vst_marks *handle;
+    vst_marks *handle; /* atomic: set once, see vpy_handle_set */
 } marks;
 
 static bool is_usable(const marks *self)
 {
-    if (self->handle == NULL)
+    bool is_made = vpy_handle_of(&self->handle) != NULL;
+
+    if (!is_made)
         PyErr_SetString(PyExc_ValueError, "these marks were not made");
-    return self->handle != NULL;
+    return is_made;
 }
 
 /* Times that a trace can have, and of which differences fit. */
@@ -40,22 +42,23 @@ static int marks_init(PyObject *object, PyObject *args, PyObject *kw)
     PyObject *progress = NULL;
     vpy_trace *trace;
     vst_error error = {VST_OK, 0, 0};
+    vst_marks *made = NULL;
     vst_status status;
 
     if (!PyArg_ParseTupleAndKeywords(args, kw, "O!|$O:Marks", names,
-                                     vpy_trace_type, &trace, &progress) ||
-        !vpy_trace_is_usable(trace))
+                                     vpy_trace_type, &trace, &progress))
         return -1;
-    vst_marks_destroy(self->handle);
-    self->handle = NULL;
-    vpy_trace_begin(trace, progress);
+    if (!vpy_trace_borrow(trace, progress))
+        return -1;
     Py_BEGIN_ALLOW_THREADS;
-    status = vst_marks_create(trace->handle, &self->handle, &error);
+    status = vst_marks_create(trace->handle, &made, &error);
     Py_END_ALLOW_THREADS;
     vpy_trace_end(trace);
-    if (status == VST_OK)
+    if (status == VST_OK && vpy_handle_set(&self->handle, made))
         return 0;
-    vpy_raise(status, &error, trace->path);
+    vst_marks_destroy(made);
+    if (status != VST_OK)
+        vpy_raise(status, &error, trace->path);
     return -1;
 }
 

@@ -9,6 +9,32 @@
 
 #pragma GCC visibility push(hidden)
 
+/* The handle of an object is set once, when all behind it is made, and stays
+ * until the object's end. So threads that share the object need no lock for it:
+ * release pairs with the acquire of vpy_handle_of. False, with an exception
+ * set, if the object has one already. */
+static inline bool vpy_handle_set(void *place, void *handle)
+{
+    void *none = NULL;
+    bool is_set =
+        __atomic_compare_exchange_n((void **)place, &none, handle, false,
+                                    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+
+    if (!is_set)
+        PyErr_SetString(PyExc_RuntimeError, "it was made already");
+    return is_set;
+}
+
+static inline void *vpy_handle_of(const void *place)
+{
+    return __atomic_load_n((void *const *)place, __ATOMIC_ACQUIRE);
+}
+
+/* Gives an object the path that it reads, once; the path is taken over. False,
+ * with that message as an exception, if it has one. */
+bool vpy_path_set(PyObject *object, PyObject **place, PyObject *path,
+                  const char *message);
+
 int vpy_trace_type_init(PyObject *module);
 int vpy_marks_init(PyObject *module);
 int vpy_memory_events_init(PyObject *module);

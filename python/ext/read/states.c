@@ -8,7 +8,7 @@
 
 typedef struct states {
     PyObject_HEAD
-    vst_states *handle;
+    vst_states *handle; /* atomic: set once, see vpy_handle_set */
 } states;
 
 enum { PIXELS_MAX = 1 << 16 };
@@ -27,22 +27,23 @@ static int states_init(PyObject *object, PyObject *args, PyObject *kw)
     states *self = (states *)object;
     vpy_trace *trace;
     vst_error error = {VST_OK, 0, 0};
+    vst_states *made = NULL;
     vst_status status;
 
     if (!PyArg_ParseTupleAndKeywords(args, kw, "O!:States", names,
-                                     vpy_trace_type, &trace) ||
-        !vpy_trace_is_usable(trace))
+                                     vpy_trace_type, &trace))
         return -1;
-    vst_states_destroy(self->handle);
-    self->handle = NULL;
-    vpy_trace_begin(trace, NULL);
+    if (!vpy_trace_borrow(trace, NULL))
+        return -1;
     Py_BEGIN_ALLOW_THREADS;
-    status = vst_states_create(trace->handle, &self->handle, &error);
+    status = vst_states_create(trace->handle, &made, &error);
     Py_END_ALLOW_THREADS;
     vpy_trace_end(trace);
-    if (status == VST_OK)
+    if (status == VST_OK && vpy_handle_set(&self->handle, made))
         return 0;
-    vpy_raise(status, &error, trace->path);
+    vst_states_destroy(made);
+    if (status != VST_OK)
+        vpy_raise(status, &error, trace->path);
     return -1;
 }
 
@@ -70,7 +71,7 @@ static PyObject *states_draw(PyObject *object, PyObject *args)
     if (!PyArg_ParseTuple(args, "ILLI:draw", &thread, &from_ns, &to_ns,
                           &pixels))
         return NULL;
-    if (self->handle == NULL || pixels > PIXELS_MAX ||
+    if (vpy_handle_of(&self->handle) == NULL || pixels > PIXELS_MAX ||
         !is_range(from_ns, to_ns)) {
         PyErr_SetString(PyExc_ValueError, "no such picture can be drawn");
         return NULL;
@@ -101,7 +102,7 @@ static PyObject *states_sums(PyObject *object, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "ILL:sums", &thread, &from_ns, &to_ns))
         return NULL;
-    if (self->handle == NULL ||
+    if (vpy_handle_of(&self->handle) == NULL ||
         (from_ns != to_ns && !is_range(from_ns, to_ns))) {
         PyErr_SetString(PyExc_ValueError, "there are no states then");
         return NULL;
@@ -126,7 +127,7 @@ static PyObject *states_stretches(PyObject *object, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "I:stretches", &state))
         return NULL;
-    if (self->handle == NULL || state >= VST_STATES) {
+    if (vpy_handle_of(&self->handle) == NULL || state >= VST_STATES) {
         PyErr_SetString(PyExc_ValueError, "there is no such state");
         return NULL;
     }

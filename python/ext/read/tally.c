@@ -1,5 +1,5 @@
 /* vestige._core.Tally: what a program is doing (<vestige/tally.h>), as a Python
- * object. */
+ * object. Its methods run in its critical section, where there is no GIL. */
 #include "read/read.h"
 #include "read/trace.h"
 
@@ -7,45 +7,47 @@
 
 typedef struct tally {
     PyObject_HEAD
-    vst_tally *handle;
-    PyObject *path; /* bytes */
-    bool busy;      /* it reads, without the GIL */
+    vst_tally *handle; /* atomic: set once, see vpy_handle_set */
+    PyObject *path;    /* bytes; set once, in the critical section */
+    /* A thread is in next(), which reads without the GIL. It changes in the
+     * critical section. */
+    bool busy;
 } tally;
 
 static bool is_usable(const tally *self)
 {
-    if (self->handle == NULL)
+    bool is_open = vpy_handle_of(&self->handle) != NULL;
+
+    if (!is_open)
         PyErr_SetString(PyExc_RuntimeError, "the tally is not open");
     else if (self->busy)
         PyErr_SetString(PyExc_RuntimeError,
                         "another thread is reading this trace");
-    return self->handle != NULL && !self->busy;
+    return is_open && !self->busy;
 }
 
 static int tally_init(PyObject *object, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"path", "before_ns", NULL};
     tally *self = (tally *)object;
+    PyObject *path = NULL;
     long long before_ns = 0;
+    vst_tally *opened = NULL;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
-    if (self->path != NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "the tally is open already");
-        return -1;
-    }
     if (!PyArg_ParseTupleAndKeywords(args, kw, "O&|L:Tally", names,
-                                     PyUnicode_FSConverter, &self->path,
-                                     &before_ns))
+                                     PyUnicode_FSConverter, &path, &before_ns))
+        return -1;
+    if (!vpy_path_set(object, &self->path, path, "the tally is open already"))
         return -1;
     Py_BEGIN_ALLOW_THREADS
-    status = vst_tally_open(PyBytes_AS_STRING(self->path), before_ns,
-                            &self->handle, &error);
+    status =
+        vst_tally_open(PyBytes_AS_STRING(path), before_ns, &opened, &error);
     Py_END_ALLOW_THREADS
-    if (status == VST_OK)
+    if (status == VST_OK && vpy_handle_set(&self->handle, opened))
         return 0;
-    self->handle = NULL;
-    vpy_raise(status, &error, self->path);
+    vpy_raise(status, &error, path);
     return -1;
 }
 
@@ -112,6 +114,18 @@ static PyObject *counters_of(const vst_tally_look *look)
     return list;
 }
 
+static PyObject *to_dict(tally *self, const vst_tally_look *look)
+{
+    return Py_BuildValue(
+        "{s:L,s:L,s:K,s:K,s:O,s:N,s:N,s:N}", "from_ns",
+        (long long)look->from_ns, "to_ns", (long long)look->to_ns, "records",
+        (unsigned long long)look->words, "lost", (unsigned long long)look->lost,
+        "finished", look->finished ? Py_True : Py_False, "functions",
+        functions_of(look), "threads",
+        threads_of(vst_tally_trace(self->handle), look), "counters",
+        counters_of(look));
+}
+
 PyDoc_STRVAR(next_doc,
              "next(alive)\n--\n\nWhat happened since the last look, up to now "
              "if the program is alive.");
@@ -123,6 +137,7 @@ static PyObject *tally_next(PyObject *object, PyObject *alive)
     vst_error error = {VST_OK, 0, 0};
     vst_tally_look look;
     vst_status status;
+    PyObject *result;
 
     if (is_alive < 0 || !is_usable(self))
         return NULL;
@@ -130,17 +145,10 @@ static PyObject *tally_next(PyObject *object, PyObject *alive)
     Py_BEGIN_ALLOW_THREADS
     status = vst_tally_next(self->handle, is_alive, &look, &error);
     Py_END_ALLOW_THREADS
-    self->busy = false;
-    if (status != VST_OK)
-        return vpy_raise(status, &error, self->path);
-    return Py_BuildValue(
-        "{s:L,s:L,s:K,s:K,s:O,s:N,s:N,s:N}", "from_ns", (long long)look.from_ns,
-        "to_ns", (long long)look.to_ns, "records",
-        (unsigned long long)look.words, "lost", (unsigned long long)look.lost,
-        "finished", look.finished ? Py_True : Py_False, "functions",
-        functions_of(&look), "threads",
-        threads_of(vst_tally_trace(self->handle), &look), "counters",
-        counters_of(&look));
+    result = status == VST_OK ? to_dict(self, &look)
+                              : vpy_raise(status, &error, self->path);
+    self->busy = false; /* the look is the tally's own memory */
+    return result;
 }
 
 PyDoc_STRVAR(function_doc,
@@ -185,10 +193,14 @@ static PyObject *tally_info(PyObject *object, PyObject *unused)
         (unsigned long long)info.damaged_at);
 }
 
+VPY_DEFINE_LOCKED(tally_next)
+VPY_DEFINE_LOCKED(tally_function)
+VPY_DEFINE_LOCKED(tally_info)
+
 static PyMethodDef methods[] = {
-    {"next", tally_next, METH_O, next_doc},
-    {"function", tally_function, METH_O, function_doc},
-    {"info", tally_info, METH_NOARGS, info_doc},
+    {"next", VPY_LOCKED(tally_next), METH_O, next_doc},
+    {"function", VPY_LOCKED(tally_function), METH_O, function_doc},
+    {"info", VPY_LOCKED(tally_info), METH_NOARGS, info_doc},
     {NULL, NULL, 0, NULL},
 };
 

@@ -11,16 +11,18 @@
 
 typedef struct task_lanes {
     PyObject_HEAD
-    vst_task_lanes *handle;
+    vst_task_lanes *handle; /* atomic: set once, see vpy_handle_set */
 } task_lanes;
 
 enum { WAKES_MAX = 10000 };
 
 static bool is_usable(const task_lanes *self)
 {
-    if (self->handle == NULL)
+    bool is_made = vpy_handle_of(&self->handle) != NULL;
+
+    if (!is_made)
         PyErr_SetString(PyExc_ValueError, "these lanes were not made");
-    return self->handle != NULL;
+    return is_made;
 }
 
 static int task_lanes_init(PyObject *object, PyObject *args, PyObject *kw)
@@ -32,28 +34,29 @@ static int task_lanes_init(PyObject *object, PyObject *args, PyObject *kw)
     vst_id *ids = NULL;
     vpy_trace *trace;
     vst_error error = {VST_OK, 0, 0};
+    vst_task_lanes *made = NULL;
     vst_status status;
 
     if (!PyArg_ParseTupleAndKeywords(args, kw, "O!|$OO:TaskLanes", names,
-                                     vpy_trace_type, &trace, &list,
-                                     &progress) ||
-        !vpy_trace_is_usable(trace))
+                                     vpy_trace_type, &trace, &list, &progress))
         return -1;
     if (list != NULL && (ids = vpy_to_numbers(list, &wrappers.count)) == NULL)
         return -1;
     wrappers.ids = ids;
-    vst_task_lanes_destroy(self->handle);
-    self->handle = NULL;
-    vpy_trace_begin(trace, progress);
+    if (!vpy_trace_borrow(trace, progress)) {
+        free(ids);
+        return -1;
+    }
     Py_BEGIN_ALLOW_THREADS;
-    status =
-        vst_task_lanes_create(trace->handle, &wrappers, &self->handle, &error);
+    status = vst_task_lanes_create(trace->handle, &wrappers, &made, &error);
     Py_END_ALLOW_THREADS;
     vpy_trace_end(trace);
     free(ids);
-    if (status == VST_OK)
+    if (status == VST_OK && vpy_handle_set(&self->handle, made))
         return 0;
-    vpy_raise(status, &error, trace->path);
+    vst_task_lanes_destroy(made);
+    if (status != VST_OK)
+        vpy_raise(status, &error, trace->path);
     return -1;
 }
 

@@ -18,24 +18,22 @@ static int trace_init(PyObject *object, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"path", NULL};
     trace *self = (trace *)object;
+    PyObject *path = NULL;
+    vst_trace *opened = NULL;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
-    if (self->handle != NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "the trace is open already");
-        return -1;
-    }
     if (!PyArg_ParseTupleAndKeywords(args, kw, "O&:Trace", names,
-                                     PyUnicode_FSConverter, &self->path))
+                                     PyUnicode_FSConverter, &path))
+        return -1;
+    if (!vpy_path_set(object, &self->path, path, "the trace is open already"))
         return -1;
     Py_BEGIN_ALLOW_THREADS
-    status =
-        vst_trace_open(PyBytes_AS_STRING(self->path), &self->handle, &error);
+    status = vst_trace_open(PyBytes_AS_STRING(path), &opened, &error);
     Py_END_ALLOW_THREADS
-    if (status == VST_OK)
+    if (status == VST_OK && vpy_handle_set(&self->handle, opened))
         return 0;
-    self->handle = NULL;
-    vpy_raise(status, &error, self->path);
+    vpy_raise(status, &error, path);
     return -1;
 }
 
@@ -77,12 +75,14 @@ bool vpy_trace_is_usable(vpy_trace *self)
 {
     bool is_busy = __atomic_load_n(&self->busy, __ATOMIC_ACQUIRE);
 
-    if (self->handle == NULL)
+    bool is_open = vpy_handle_of(&self->handle) != NULL;
+
+    if (!is_open)
         PyErr_SetString(PyExc_RuntimeError, "the trace is not open");
     else if (is_busy)
         PyErr_SetString(PyExc_RuntimeError,
                         "another thread is reading this trace");
-    return self->handle != NULL && !is_busy;
+    return is_open && !is_busy;
 }
 
 /* ---- facts ------------------------------------------------------------- */
@@ -289,6 +289,24 @@ static PyObject *trace_set_compensated(PyObject *object, PyObject *value)
         return NULL;
     vst_trace_set_compensated(self->handle, compensated);
     Py_RETURN_NONE;
+}
+
+bool vpy_path_set(PyObject *object, PyObject **place, PyObject *path,
+                  const char *message)
+{
+    bool is_set;
+
+    VPY_BEGIN_CRITICAL_SECTION(object);
+    is_set = *place == NULL;
+    if (is_set)
+        *place = path;
+    VPY_END_CRITICAL_SECTION();
+    (void)object;
+    if (!is_set) {
+        Py_DECREF(path);
+        PyErr_SetString(PyExc_RuntimeError, message);
+    }
+    return is_set;
 }
 
 PyObject *vpy_traces_to_export(PyObject *list)

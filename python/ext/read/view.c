@@ -7,36 +7,51 @@
 
 bool vpy_view_is_usable(const vpy_view *self)
 {
-    if (self->handle == NULL)
+    bool is_open = vpy_handle_of(&self->handle) != NULL;
+
+    if (!is_open)
         PyErr_SetString(PyExc_RuntimeError, "the view is not open");
-    return self->handle != NULL;
+    return is_open;
 }
 
 /* ---- the object --------------------------------------------------------- */
+
+static PyObject *view_new(PyTypeObject *type, PyObject *args, PyObject *kw)
+{
+    PyObject *object = PyType_GenericNew(type, args, kw);
+
+    if (object != NULL)
+        pthread_rwlock_init(&((vpy_view *)object)->growth, NULL);
+    return object;
+}
 
 static int view_init(PyObject *object, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"path",    "index",        "keep",   "progress",
                             "workers", "fold_imports", "follow", NULL};
     vpy_view *self = (vpy_view *)object;
-    PyObject *index = NULL, *index_bytes = NULL, *progress = NULL;
+    PyObject *path = NULL, *index = NULL, *index_bytes = NULL;
+    PyObject *progress = NULL;
+    vst_view *opened = NULL;
     int keep = 1, fold = 0, follow = 0;
     unsigned workers = 0;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
     vst_view_options options;
 
-    if (self->handle != NULL || self->path != NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "the view is open already");
-        return -1;
-    }
     if (!PyArg_ParseTupleAndKeywords(
-            args, kw, "O&|$OpOIpp:View", names, PyUnicode_FSConverter,
-            &self->path, &index, &keep, &progress, &workers, &fold, &follow))
+            args, kw, "O&|$OpOIpp:View", names, PyUnicode_FSConverter, &path,
+            &index, &keep, &progress, &workers, &fold, &follow))
         return -1;
     if (index != NULL && index != Py_None &&
-        !PyUnicode_FSConverter(index, &index_bytes))
+        !PyUnicode_FSConverter(index, &index_bytes)) {
+        Py_DECREF(path);
         return -1;
+    }
+    if (!vpy_path_set(object, &self->path, path, "the view is open already")) {
+        Py_XDECREF(index_bytes);
+        return -1;
+    }
     options = (vst_view_options){
         .index = index_bytes != NULL ? PyBytes_AS_STRING(index_bytes) : NULL,
         .no_file = !keep,
@@ -48,16 +63,13 @@ static int view_init(PyObject *object, PyObject *args, PyObject *kw)
         options.progress = vpy_report_progress;
         options.progress_ctx = progress;
     }
-    pthread_rwlock_init(&self->growth, NULL);
     Py_BEGIN_ALLOW_THREADS
-    status = vst_view_open(PyBytes_AS_STRING(self->path), &options,
-                           &self->handle, &error);
+    status = vst_view_open(PyBytes_AS_STRING(path), &options, &opened, &error);
     Py_END_ALLOW_THREADS
     Py_XDECREF(index_bytes);
-    if (status == VST_OK)
+    if (status == VST_OK && vpy_handle_set(&self->handle, opened))
         return 0;
-    self->handle = NULL;
-    vpy_raise(status, &error, self->path);
+    vpy_raise(status, &error, path);
     return -1;
 }
 
@@ -68,8 +80,7 @@ static void view_dealloc(PyObject *object)
 
     if (self->handle != NULL)
         vst_view_close(self->handle);
-    if (self->path != NULL)
-        pthread_rwlock_destroy(&self->growth);
+    pthread_rwlock_destroy(&self->growth);
     Py_CLEAR(self->path);
     type->tp_free(object);
     Py_DECREF(type);
@@ -185,11 +196,12 @@ static PyObject *view_set_offset(PyObject *object, PyObject *ns)
 
     if ((offset == -1 && PyErr_Occurred() != NULL) || !vpy_view_is_usable(self))
         return NULL;
-    if (self->users) {
+    if (pthread_rwlock_trywrlock(&self->growth) != 0) {
         PyErr_SetString(PyExc_RuntimeError, "another thread uses this view");
         return NULL;
     }
     status = vst_view_set_offset(self->handle, offset);
+    pthread_rwlock_unlock(&self->growth);
     if (status != VST_OK)
         return vpy_raise(status, NULL, self->path);
     Py_RETURN_NONE;
@@ -259,6 +271,7 @@ static const vpy_class described = {
     .name = "vestige._core.View",
     .doc = view_doc,
     .size = sizeof(vpy_view),
+    .make = view_new,
     .init = view_init,
     .dealloc = view_dealloc,
     .methods = methods,

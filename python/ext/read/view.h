@@ -13,11 +13,10 @@
 
 typedef struct vpy_view {
     PyObject_HEAD
-    vst_view *handle;
-    PyObject *path;   /* bytes */
-    Py_ssize_t users; /* questions being answered */
-    /* Held to read by those that ask, to write by refresh(). Nobody waits for
-     * the GIL while they hold it. */
+    vst_view *handle; /* atomic: set once, see vpy_handle_set */
+    PyObject *path;   /* bytes; set once, in the critical section */
+    /* Held to read by those that ask, to write by refresh() and set_offset().
+     */
     pthread_rwlock_t growth;
 } vpy_view;
 

@@ -85,10 +85,8 @@ static void question_free(question *q)
 /* From here to answer_end() the view is in use, without the GIL. */
 static PyThreadState *answer_begin(vpy_view *self)
 {
-    PyThreadState *saved;
+    PyThreadState *saved = PyEval_SaveThread();
 
-    self->users++;
-    saved = PyEval_SaveThread();
     pthread_rwlock_rdlock(&self->growth);
     return saved;
 }
@@ -97,7 +95,6 @@ static void answer_end(vpy_view *self, PyThreadState *saved)
 {
     pthread_rwlock_unlock(&self->growth);
     PyEval_RestoreThread(saved);
-    self->users--;
 }
 
 /* ---- questions ---------------------------------------------------------- */
