@@ -17,8 +17,8 @@
  * A module is known by its address and a weak reference, which tells whether
  * another one lies there now. No module is kept alive.
  *
- * The GIL guards all of it. On builds without one nobody sets the framework's
- * functions, so its modules are shown as the functions that they are. */
+ * The GIL guards all of it. On builds without one set_framework_code() refuses,
+ * so modules are shown as the functions that they are. */
 #include "program/program.h"
 
 #include "base/inside.h"
@@ -43,7 +43,8 @@ static module_entry *entries;
 static size_t capacity, count; /* capacity is 0 or a power of two */
 static PyObject *numbers;      /* class name: how many there are */
 static uint32_t generation;    /* the recording that the table belongs to */
-static PyObject *waiter;       /* called once it is imported, or NULL */
+static PyObject *waiter; /* called once it is imported, or NULL; atomic, who
+                          * takes it out has its reference */
 
 static void forget_all(void)
 {
@@ -284,12 +285,12 @@ bool vpy_imports_framework(const char *file, uint32_t length, PyObject *name)
  * signals. */
 static int tell_waiter(void *unused)
 {
-    PyObject *called = waiter, *result;
+    PyObject *called = __atomic_exchange_n(&waiter, NULL, __ATOMIC_ACQ_REL);
+    PyObject *result;
 
     (void)unused;
     if (called == NULL)
         return 0;
-    waiter = NULL;
     result = PyObject_CallNoArgs(called);
     if (result == NULL)
         PyErr_Clear();
@@ -300,17 +301,16 @@ static int tell_waiter(void *unused)
 
 void vpy_framework_imported(void)
 {
-    if (waiter != NULL)
+    if (__atomic_load_n(&waiter, __ATOMIC_RELAXED) != NULL)
         Py_AddPendingCall(tell_waiter, NULL);
 }
 
 static PyObject *await_framework(PyObject *module, PyObject *callable)
 {
+    PyObject *next = callable != Py_None ? Py_NewRef(callable) : NULL;
+
     (void)module;
-    Py_INCREF(callable);
-    Py_XSETREF(waiter, callable);
-    if (callable == Py_None)
-        Py_CLEAR(waiter);
+    Py_XDECREF(__atomic_exchange_n(&waiter, next, __ATOMIC_ACQ_REL));
     Py_RETURN_NONE;
 }
 
@@ -320,8 +320,10 @@ static PyObject *set_framework_code(PyObject *module, PyObject *args)
     PyObject *overload = Py_None, *packet = Py_None;
 
     (void)module;
-    if (VPY_FREE_THREADED)
-        Py_RETURN_NONE; /* see the top */
+    if (VPY_FREE_THREADED) { /* see the top */
+        PyErr_SetString(PyExc_RuntimeError, "this Python has no GIL");
+        return NULL;
+    }
     if (!PyArg_ParseTuple(args, "OOO|OOO:set_framework_code", &call, &enter,
                           &leave, &step, &overload, &packet) ||
         !take_code(call, &module_code) || !take_code(enter, &enter_code) ||

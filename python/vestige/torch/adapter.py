@@ -162,7 +162,10 @@ def _begin() -> None:
     if _notes is not None:
         codes.append(_code("torch.optim.optimizer", "Optimizer", "_optimizer_step_code"))
         codes += [_code("torch._ops", kind, "__call__") for kind in ("OpOverload", "OpOverloadPacket")]
-    _core.set_framework_code(*codes)
+    try:
+        _core.set_framework_code(*codes)
+    except RuntimeError as error:
+        tell(f"torch's modules are shown as the functions that they are: {error}")
     _load()
     _core.set_graph(_graph[0], _thread)
     _announce(sys.modules.get("torch.autograd.profiler"))
