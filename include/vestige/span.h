@@ -64,6 +64,9 @@ typedef struct vst_span {
     /* Of its duration, how long its thread waited for the language's own lock;
      * VST_RUNNING_UNKNOWN where the trace does not tell. */
     int64_t gil_ns;
+    /* The same where there is no such lock: for locks of objects, and while the
+     * world stood still. */
+    int64_t paused_ns;
     /* What it would have taken without the recorder, more or less by
      * compensated_error_ns; VST_RUNNING_UNKNOWN where the trace does not tell
      * what records cost (costs.h), or where some are missing. */
@@ -97,6 +100,8 @@ static inline int64_t vst_span_waiting(const vst_span *span)
     ns -= span->running_ns + span->preempted_ns;
     if (span->gil_ns != VST_RUNNING_UNKNOWN)
         ns -= span->gil_ns;
+    if (span->paused_ns != VST_RUNNING_UNKNOWN)
+        ns -= span->paused_ns;
     return ns > 0 ? ns : 0;
 }
 
@@ -219,6 +224,8 @@ typedef struct vst_sink {
     struct vst_running *running;
     /* The same: waits for the language's lock were recorded. */
     bool knows_gil;
+    /* The same: those for locks of objects. */
+    bool knows_pauses;
     /* The same: spans last as long as they ran (vst_trace_set_by_running). */
     bool by_running;
     /* The same: what records cost, or NULL; and spans last as long as they

@@ -26,7 +26,8 @@ VST_API void vst_states_draw(const vst_states *states, uint32_t thread,
 typedef enum vst_state {
     VST_STATE_WAITS,     /* off the processor */
     VST_STATE_PREEMPTED, /* the same, although it could have run */
-    VST_STATE_GIL        /* waits for the language's lock */
+    VST_STATE_GIL        /* waits for the language's lock, or those it has
+                          * instead of it (vst_wait_is_of_language) */
 } vst_state;
 
 enum { VST_STATES = VST_STATE_GIL + 1 };

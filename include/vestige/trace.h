@@ -39,6 +39,7 @@ typedef struct vst_trace_info {
     uint64_t left_out; /* calls left out; a few less if its process died */
     bool switches;     /* it tells when threads had a processor */
     bool gil_waits;    /* and how long they waited for the language's lock */
+    bool object_waits; /* or, where there is none, for locks of objects */
 } vst_trace_info;
 
 typedef struct vst_trace_thread {

@@ -113,10 +113,10 @@ typedef enum vst_escape {
     VST_ESCAPE_SWITCHES = 20,
     /* ticks when it began, ticks when it ended, reason | thread << 32: the
      * thread waited for what another one held. The reason is a vst_wait_reason
-     * (waits.h), of which only VST_WAIT_GIL is written so far; thread is the
-     * number of the one that had it for most of the time, 0: nobody, or not
-     * known. The thread records nothing while it waits, but the escape may be
-     * written later than the wait ended: its times are its own. A trace with
+     * (waits.h), of which VST_WAIT_GIL, _WORLD and _OBJECT are written; thread
+     * is the number of the one that had it for most of the time, 0: nobody, or
+     * not known. The thread records nothing while it waits, but the escape may
+     * be written later than the wait ended: its times are its own. A trace with
      * the metadata VST_WAITS_METADATA has all such waits of its threads */
     VST_ESCAPE_WAIT = 21,
     /* 22: what a record costs, as the recorder learned it. It is given out here

@@ -149,7 +149,8 @@ typedef struct vpy_code_extras {
     void *values[1];
 } vpy_code_extras;
 
-static inline uintptr_t vpy_code_get_extra(PyObject *code, Py_ssize_t index)
+static inline __attribute__((always_inline)) uintptr_t
+vpy_code_get_extra(PyObject *code, Py_ssize_t index)
 {
 #if VPY_KNOWS_INSIDE
     vpy_code_extras *extras =

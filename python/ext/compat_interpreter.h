@@ -6,6 +6,8 @@
 
 #include "compat.h"
 
+#include <vestige/waits.h>
+
 #if VPY_KNOWS_INSIDE
 #define Py_BUILD_CORE 1
 #undef _PyGC_FINALIZED /* the internal header has a function of this name */
@@ -50,6 +52,37 @@ static inline const void *vpy_gil_switch_condition(const vpy_gil *gil)
     return NULL;
 }
 #endif
+#endif
+
+/* ---- locks of objects ---------------------------------------------------- */
+
+#if VPY_FREE_THREADED
+/* The innermost critical section of a thread that is entering it, or coming
+ * back to it, has no lock yet. */
+static inline bool vpy_thread_enters_section(const PyThreadState *tstate)
+{
+    const PyCriticalSection *section =
+        (const void *)(tstate->critical_section & ~(uintptr_t)3);
+
+    return section != NULL && section->_cs_mutex == NULL;
+}
+
+/* What a thread waits for that is about to sleep because of this address. The
+ * program's own locks are let go of the thread's state first, and are nothing
+ * here. */
+static inline vst_wait_reason vpy_thread_parks_for(const PyThreadState *tstate,
+                                                   uintptr_t address)
+{
+    uintptr_t world = (uintptr_t)&tstate->interp->stoptheworld;
+
+    if (address == (uintptr_t)&tstate->state ||
+        address - world < sizeof tstate->interp->stoptheworld)
+        return VST_WAIT_WORLD;
+    return PyThreadState_GetUnchecked() == tstate ||
+                   vpy_thread_enters_section(tstate)
+               ? VST_WAIT_OBJECT
+               : VST_WAIT_NONE;
+}
 #endif
 
 /* ---- len, isinstance and list.append ------------------------------------ */

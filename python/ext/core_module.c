@@ -135,8 +135,22 @@ static PyObject *gil_waits_trouble(PyObject *module, PyObject *unused)
     const char *trouble;
 
     (void)module, (void)unused;
+    vpy_control_take();
     vpy_gil_waits_prepare();
     trouble = vpy_gil_waits_trouble();
+    vpy_control_give();
+    return PyUnicode_FromString(trouble != NULL ? trouble : "");
+}
+
+static PyObject *object_waits_trouble(PyObject *module, PyObject *unused)
+{
+    const char *trouble;
+
+    (void)module, (void)unused;
+    vpy_control_take();
+    vpy_object_waits_prepare();
+    trouble = vpy_object_waits_trouble();
+    vpy_control_give();
     return PyUnicode_FromString(trouble != NULL ? trouble : "");
 }
 
@@ -154,6 +168,9 @@ static PyMethodDef functions[] = {
     {"gil_waits_trouble", gil_waits_trouble, METH_NOARGS,
      PyDoc_STR("gil_waits_trouble()\n--\n\nWhat keeps waits for the GIL from "
                "being recorded, \"\" if nothing does.")},
+    {"object_waits_trouble", object_waits_trouble, METH_NOARGS,
+     PyDoc_STR("object_waits_trouble()\n--\n\nThe same of waits for locks of "
+               "objects and for a stopped world, where there is no GIL.")},
     {"can_see_switches", can_see_switches, METH_NOARGS,
      PyDoc_STR("can_see_switches()\n--\n\n0, or the errno with which the "
                "system refuses to tell when threads run.")},

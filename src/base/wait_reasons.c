@@ -45,6 +45,7 @@ const char *vst_wait_reason_name(uint32_t reason)
         [VST_WAIT_NONE] = "",       [VST_WAIT_GIL] = "gil",
         [VST_WAIT_LOCK] = "lock",   [VST_WAIT_IO] = "io",
         [VST_WAIT_SLEEP] = "sleep", [VST_WAIT_CHILD] = "child",
+        [VST_WAIT_WORLD] = "world", [VST_WAIT_OBJECT] = "object",
     };
 
     return reason < VST_WAIT_REASONS ? names[reason] : "";

@@ -31,10 +31,11 @@ enum { IS_CALLED = INT_MAX, IS_TAKEN = INT_MAX, IS_STORED = INT_MAX };
 /* Most names are told apart by their first letter. */
 static const vst__hook *hook_named(const vst__patching *p, const char *name)
 {
-    if (strchr("acdfmprv", name[0]) == NULL || name[0] == '\0')
+    if (strchr("acdfmprsv", name[0]) == NULL || name[0] == '\0')
         return NULL;
     for (size_t i = 0; i < p->count; i++)
-        if (p->hooks[i].original != NULL && strcmp(p->hooks[i].name, name) == 0)
+        if (p->hooks[i].name[0] == name[0] && p->hooks[i].original != NULL &&
+            strcmp(p->hooks[i].name, name) == 0)
             return &p->hooks[i];
     return NULL;
 }

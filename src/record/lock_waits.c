@@ -36,13 +36,14 @@ typedef struct wait_record {
 /* Of one thread. It changes its own while it is inside (see below), or where it
  * records; vst__lock_waits_end() reads them when it can do neither. */
 typedef struct vst__thread_waits {
-    const void **learn;    /* see vst_lock_learn */
-    uint64_t watch;        /* number of the watch that the rest belongs to */
-    vst_ticks began;       /* of the wait in progress, 0: there is none */
-    vst_ticks seen;        /* when the timed wait in progress began, */
-    uintptr_t seen_holder; /* and who had the lock then */
-    uintptr_t holder;      /* who had it for most of the time before, */
-    uint64_t majority;     /* by how many ticks more than all others */
+    const void **learn;     /* see vst_lock_learn */
+    uint64_t watch;         /* number of the watch that the rest belongs to */
+    vst_ticks began;        /* of the wait in progress, 0: there is none */
+    vst_ticks seen;         /* when the timed wait in progress began, */
+    uintptr_t seen_holder;  /* and who had the lock then */
+    uintptr_t holder;       /* who had it for most of the time before, */
+    uint64_t majority;      /* by how many ticks more than all others */
+    vst_wait_reason reason; /* of the wait in progress */
     vst_ticks ended; /* when the wait ended after the watch did; 0: it did not.
                       * Atomic, relaxed: a plain time */
     uint32_t kept_count;
@@ -98,12 +99,17 @@ static void store(vst__writer *writer, const wait_record *wait, vst_ticks now)
                       wait->payload, now);
 }
 
+static wait_record make(vst_ticks began, vst_ticks ended, uintptr_t holder,
+                        vst_wait_reason reason)
+{
+    return (wait_record){
+        {began, ended, (uint64_t)vst__thread_number(holder) << 32 | reason}};
+}
+
 static void record(vst_ticks began, vst_ticks ended, uintptr_t holder)
 {
     vst__writer *writer = (vst__writer *)vst_thread_buffer;
-    const wait_record wait = {
-        {began, ended,
-         (uint64_t)vst__thread_number(holder) << 32 | VST_WAIT_GIL}};
+    const wait_record wait = make(began, ended, holder, VST_WAIT_GIL);
 
     if (here.kept_count == 0 && is_ready(writer) &&
         vst__writer_has_room(writer, 1 + WAIT_WORDS)) {
@@ -212,6 +218,7 @@ static bool begin_timed(const vst_lock *lock)
     here.seen_holder = __atomic_load_n(lock->holder, __ATOMIC_RELAXED);
     if (here.began == 0) {
         here.began = here.seen;
+        here.reason = VST_WAIT_GIL;
         here.holder = here.majority = 0;
     }
     go_out();
@@ -287,6 +294,53 @@ static int hook_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
     return result;
 }
 
+/* ---- waits on semaphores: parked_waits.c ----------------------------------
+ */
+
+const void **vst__waits_learn(void)
+{
+    return here.learn;
+}
+
+const vst_lock *vst__parked_begin(const void *semaphore)
+{
+    const vst_lock *lock = __atomic_load_n(&watched, __ATOMIC_ACQUIRE);
+    vst_wait_reason reason = lock != NULL && lock->parked_for != NULL
+                                 ? lock->parked_for(semaphore)
+                                 : VST_WAIT_NONE;
+
+    if (reason == VST_WAIT_NONE || !go_in(lock))
+        return NULL;
+    begin_anew();
+    here.began = here.seen = vst_clock_ticks();
+    here.reason = reason;
+    here.holder = here.seen_holder = here.majority = 0;
+    go_out();
+    return lock;
+}
+
+/* The thread may be anywhere, also in the middle of a record: so the wait is
+ * always kept for the next one. */
+void vst__parked_end(const vst_lock *lock)
+{
+    vst_ticks now = vst_clock_ticks();
+
+    if (!go_in(lock)) {
+        __atomic_store_n(&here.ended, now, __ATOMIC_RELAXED);
+        return;
+    }
+    begin_anew();
+    if (here.began != 0) {
+        const wait_record wait = make(here.began, now, 0, here.reason);
+        /* Before its first record a thread has no call that could miss it. */
+        if (here.many != NULL || here.kept_count < FEW)
+            keep(&wait);
+        ask_for_slow_path((vst__writer *)vst_thread_buffer);
+    }
+    here.began = 0;
+    go_out();
+}
+
 /* ---- in and out -----------------------------------------------------------
  */
 
@@ -318,12 +372,12 @@ static int change_object(struct dl_phdr_info *info, size_t size, void *ctx)
     return 1;
 }
 
-/* How many slots were changed. */
-static uint64_t change_slots(const void *address, bool takes_out)
+uint64_t vst__slots_change(const void *address, vst__hook *some, size_t count,
+                           bool takes_out)
 {
     change self = {
         .address = address,
-        .patching = {.hooks = hooks, .count = HOOKS, .takes_out = takes_out},
+        .patching = {.hooks = some, .count = count, .takes_out = takes_out},
     };
 
     self.patching.protection = &self.protection;
@@ -345,7 +399,7 @@ static bool find_originals(void)
 
 /* Threads may be in a hook after it was taken out: the library that has them is
  * never unloaded. */
-static void pin(void)
+void vst__waits_pin(void)
 {
     Dl_info info;
 
@@ -358,13 +412,13 @@ vst_status vst_lock_hook(const void *address)
     if (real.timedwait == NULL || real.wait == NULL) {
         if (!find_originals())
             return VST_E_UNSUPPORTED;
-        pin();
+        vst__waits_pin();
         /* As in memory/hooks.c: who comes through a slot finds the originals.
          */
         if (vst__os_barrier_prepare())
             vst__os_barrier();
     }
-    if (change_slots(address, false) == 0)
+    if (vst__slots_change(address, hooks, HOOKS, false) == 0)
         return VST_E_UNSUPPORTED;
     hooked = address;
     return VST_OK;
@@ -373,7 +427,7 @@ vst_status vst_lock_hook(const void *address)
 void vst_lock_unhook(void)
 {
     if (hooked != NULL)
-        change_slots(hooked, true);
+        vst__slots_change(hooked, hooks, HOOKS, true);
     hooked = NULL;
 }
 
@@ -410,9 +464,7 @@ static bool open_wait(vst__thread_waits *waits, vst_ticks now,
     if (ended != 0 && ended < now)
         now = ended;
     weigh_holder(waits, now);
-    *wait = (wait_record){
-        {waits->began, now,
-         (uint64_t)vst__thread_number(waits->holder) << 32 | VST_WAIT_GIL}};
+    *wait = make(waits->began, now, waits->holder, waits->reason);
     waits->began = 0;
     return now > wait->payload[0];
 }

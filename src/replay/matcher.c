@@ -449,7 +449,7 @@ vst_status vst_matcher_feed(vst_matcher *matcher,
     matcher->wants_more = matcher->indexed || sink->places != NULL ||
                           sink->running != NULL || sink->imports != NULL ||
                           sink->costs != NULL || sink->knows_gil ||
-                          sink->by_running;
+                          sink->knows_pauses || sink->by_running;
     if (count != 0)
         matcher->thread = events[0].where.resource;
     status = feed(matcher, converter, events, count, sink);

@@ -62,9 +62,11 @@ vst_status vst__matcher_measure(vst_matcher *matcher, vst__frame *frame,
         span->preempted_ns =
             vst__running_lost_at(matcher->running, span->end_ns) -
             frame->lost_ns;
-    span->gil_ns = sink->knows_gil && is_ours
-                       ? matcher->waited_ns - frame->waited_ns
-                       : VST_RUNNING_UNKNOWN;
+    span->gil_ns = span->paused_ns = VST_RUNNING_UNKNOWN;
+    if (is_ours && sink->knows_gil)
+        span->gil_ns = matcher->waited_ns - frame->waited_ns;
+    else if (is_ours && sink->knows_pauses)
+        span->paused_ns = matcher->waited_ns - frame->waited_ns;
     if (sink->by_running)
         span->end_ns =
             frame->start_ns + (span->running_ns > 0 ? span->running_ns : 0);

@@ -84,7 +84,7 @@ VST_NOINLINE vst_status vst__matcher_settle_more(vst_matcher *matcher,
     if (matcher->indexed && !(top->flags & VST_FRAME_BEGIN))
         vst__matcher_uncount(matcher, top->id);
     if (matcher->running == NULL && matcher->costs == NULL &&
-        !sink->knows_gil && !sink->by_running)
+        !sink->knows_gil && !sink->knows_pauses && !sink->by_running)
         return VST_OK;
     return vst__matcher_measure(matcher, top, span, sink);
 }

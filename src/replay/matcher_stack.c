@@ -345,7 +345,8 @@ vst_status vst__matcher_close(vst_matcher *matcher, int64_t end_ns,
     span.parent = 0;
     span.caller = top->caller;
     span.flags = flags;
-    span.running_ns = span.preempted_ns = span.gil_ns = VST_RUNNING_UNKNOWN;
+    span.running_ns = span.preempted_ns = VST_RUNNING_UNKNOWN;
+    span.gil_ns = span.paused_ns = VST_RUNNING_UNKNOWN;
     span.compensated_ns = span.compensated_error_ns = VST_RUNNING_UNKNOWN;
     if (!VST_LIKELY(!matcher->wants_more)) {
         status = vst__matcher_settle_more(matcher, top, &span, sink);

@@ -30,7 +30,7 @@ vst_status vst__matcher_waited(vst_matcher *matcher,
     if (wait.end_ns <= wait.start_ns)
         return VST_OK;
     matcher->waited_until_ns = wait.end_ns;
-    if (wait.reason == VST_WAIT_GIL)
+    if (vst_wait_is_of_language(wait.reason))
         matcher->waited_ns += wait.end_ns - wait.start_ns;
     if (matcher->count != 0) {
         wait.id = matcher->frames[matcher->count - 1].id;

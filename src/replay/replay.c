@@ -273,6 +273,7 @@ vst_status vst__replay_begin(vst_trace *trace, int window, vst_tracer *tracer,
                                    ? &self->spans.devices
                                    : NULL;
     self->spans.sink.knows_gil = vst__trace_has_gil_waits(trace);
+    self->spans.sink.knows_pauses = vst__trace_has_object_waits(trace);
     self->spans.sink.by_running = trace->by_running;
     self->spans.sink.trace = trace;
     self->spans.sink.compensated = trace->compensated;

@@ -82,7 +82,7 @@ static bool is_wait(const uint64_t *word)
     return vst_word_kind(*word) == VST_ESCAPE &&
            vst_word_escape_type(*word) == VST_ESCAPE_WAIT &&
            vst_word_escape_words(*word) >= 3 &&
-           (uint32_t)word[3] == VST_WAIT_GIL;
+           vst_wait_is_of_language((uint32_t)word[3]);
 }
 
 static vst_status read_waits(reading *self, const vst__segment *segment)
@@ -104,6 +104,8 @@ static vst_status read_waits(reading *self, const vst__segment *segment)
 static vst_status read_window(reading *self, const vst__window *window)
 {
     const vst_trace *trace = self->trace;
+    bool has_waits =
+        vst__trace_has_gil_waits(trace) || vst__trace_has_object_waits(trace);
     vst_status status;
 
     if (vst__window_is_gone(trace, window) || window->segment_count == 0)
@@ -111,9 +113,8 @@ static vst_status read_window(reading *self, const vst__window *window)
     self->first_ns = vst__clockmap_to_ns(&self->trace->clock, window->first);
     self->last_ns = vst__clockmap_to_ns(&self->trace->clock, window->last);
     status = read_switches(self, window);
-    for (size_t i = 0; status == VST_OK && vst__trace_has_gil_waits(trace) &&
-                       i < window->segment_count;
-         i++)
+    for (size_t i = 0;
+         status == VST_OK && has_waits && i < window->segment_count; i++)
         status = read_waits(self, &trace->segments[window->segments + i]);
     return status == VST_OK ? self->status : status;
 }

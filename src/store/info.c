@@ -21,11 +21,21 @@ bool vst__trace_has_switches(const vst_trace *trace)
     return false;
 }
 
-bool vst__trace_has_gil_waits(const vst_trace *trace)
+static bool is_true(const vst_trace *trace, const char *key)
 {
-    const char *json = vst_trace_metadata(trace, VST_WAITS_METADATA);
+    const char *json = vst_trace_metadata(trace, key);
 
     return json != NULL && strcmp(json, "true") == 0;
+}
+
+bool vst__trace_has_gil_waits(const vst_trace *trace)
+{
+    return is_true(trace, VST_WAITS_METADATA);
+}
+
+bool vst__trace_has_object_waits(const vst_trace *trace)
+{
+    return is_true(trace, VST_OBJECT_WAITS_METADATA);
 }
 
 /* Stopped, every window closed, and all of it there. */
@@ -70,6 +80,7 @@ void vst_trace_get_info(const vst_trace *trace, vst_trace_info *info)
                       : VST_CLOCK_MONOTONIC;
     info->switches = vst__trace_has_switches(trace);
     info->gil_waits = vst__trace_has_gil_waits(trace);
+    info->object_waits = vst__trace_has_object_waits(trace);
     for (size_t i = 0; i < trace->thread_count; i++) {
         info->words += trace->threads[i].words;
         info->threads += trace->threads[i].words != 0;

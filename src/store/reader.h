@@ -140,6 +140,7 @@ vst_status vst__trace_show_all(vst_trace *trace);
 /* Whether it has switches of threads. */
 bool vst__trace_has_switches(const vst_trace *trace);
 bool vst__trace_has_gil_waits(const vst_trace *trace);
+bool vst__trace_has_object_waits(const vst_trace *trace);
 /* All of it was dropped, or lies outside of the range. */
 bool vst__window_is_gone(const vst_trace *trace, const vst__window *window);
 

@@ -28,8 +28,10 @@ static struct {
               .given = PTHREAD_COND_INITIALIZER,
               .mutex = PTHREAD_MUTEX_INITIALIZER};
 
-static const vst_lock lock = {&language.condition, &language.given,
-                              &language.is_held, &language.holder};
+static const vst_lock lock = {.condition = &language.condition,
+                              .given_condition = &language.given,
+                              .is_held = &language.is_held,
+                              .holder = &language.holder};
 
 static unsigned looks; /* of the thread that waits; guarded by the mutex */
 

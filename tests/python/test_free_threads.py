@@ -1,11 +1,15 @@
 """On a Python without the GIL all threads record at once: nothing is miscounted, and nothing turns the GIL on."""
 
 import gc
+import json
 import threading
+import time
 from zlib import crc32
 
 import pytest
 
+import vestige
+from arrow_reader import rows_of
 from other_builds import HERE
 from tree import assert_nests, load, read, short
 from vestige import _core, profile, record_function
@@ -199,9 +203,119 @@ def test_equal_stacks_of_many_threads_are_one_object():
     assert len({id(one) for one in kept}) == 1
 
 
-def test_there_is_no_time_of_waiting_for_the_gil(tmp_path):
-    with profile(output=str(tmp_path / "t.vst"), sched=True) as prof:
-        together(leaf, times=5)
+def waits_of(path):
+    with vestige.open(str(path)) as traces:
+        return list(rows_of(traces.wait)), list(rows_of(traces.span))
+
+
+def test_pauses_of_all_threads_are_waits_and_the_gil_has_none(tmp_path):
+    path, over, runs = tmp_path / "t.vst", threading.Event(), threading.Event()
+
+    def spins():
+        while not over.is_set():
+            leaf()
+            runs.set()
+
+    thread = threading.Thread(target=spins)
+    with profile(output=str(path), sched=True) as prof:
+        thread.start()
+        runs.wait(60)
+        for _ in range(5):
+            gc.collect()  # stops the world: the other thread runs Python, and must wait
+        over.set()
+        thread.join()
     trace = prof._read().trace
-    assert not trace.info()["gil_waits"]
+    assert (trace.info()["gil_waits"], trace.info()["object_waits"]) == (False, True)
     assert trace.metadata()["vestige.gil"] == '"there is no GIL"'
+    waits, spans = waits_of(path)
+    worlds = [row for row in waits if row["reason"] == "world"]
+    assert worlds and all(row["duration_ns"] > 0 for row in worlds)
+    assert {row["gil_ns"] for row in spans} == {None}
+    assert _core.hooks_in_place() == 0
+
+
+def test_a_lock_of_the_program_s_is_no_wait_for_an_object(tmp_path):
+    path, lock = tmp_path / "t.vst", threading.Lock()
+    thread = threading.Thread(target=lambda: (lock.acquire(), lock.release()))
+    with profile(output=str(path), sched=True):
+        lock.acquire()
+        thread.start()
+        time.sleep(0.01)
+        lock.release()
+        thread.join()
+    waits, _ = waits_of(path)
+    (held,) = [row for row in waits if row["name"] == "<acquire>" and row["duration_ns"] > 1_000_000] or [None]
+    inside = [row for row in waits if row["reason"] == "object" and held and row["span"] == held["span"]]
+    assert inside == []
+
+
+def test_threads_that_want_one_object_wait_for_its_lock_and_reports_say_so(workplace):
+    workplace.write(
+        "fights.py",
+        """
+        import threading
+
+        shared, over, turned = list(range(300_000)), threading.Event(), [0]
+
+        def turns():
+            while not over.is_set():
+                shared.reverse()  # with the list's lock, nearly all the time
+                turned[0] += 1
+
+        thread = threading.Thread(target=turns)
+        thread.start()
+        for number in range(20):
+            before = turned[0]
+            while turned[0] == before:
+                shared.append(number)
+        over.set()
+        thread.join()
+        """,
+    )
+    assert workplace.trace("--sched", "fights.py").returncode == 0
+    waits, _ = waits_of(workplace.path / "t.vst")
+    found = [row for row in waits if row["reason"] == "object" and "append" in (row["name"] or "")]
+    assert found
+    rows = json.loads(workplace.vestige("report", "t.vst", "--threads", "--format", "json").stdout)["threads"]
+    assert sum(row["object_ns"] for row in rows) >= sum(row["duration_ns"] for row in found) > 0
+    assert {row["gil_ns"] for row in rows} == {None}
+    if "running_ns" in rows[0]:
+        shown = workplace.vestige("report", "t.vst", "--threads").stdout
+        assert "    time  running   object    world     lock      I/O    sleep preempted  thread\n" in shown
+
+
+def test_a_framework_s_modules_are_refused_in_one_line():
+    with pytest.raises(RuntimeError, match="^this Python has no GIL$"):
+        _core.set_framework_code(leaf.__code__, None, None)
+
+
+def test_threads_that_share_what_reads_get_an_answer_or_an_error(tmp_path):
+    path = tmp_path / "t.vst"
+    with profile(output=str(path)):
+        together(leaf, times=5)
+    shared = {
+        "view": _core.View(str(path), keep=False),
+        "tally": _core.Tally(str(path)),
+        "trace": _core.Trace(str(path)),
+    }
+    info, refusals = shared["view"].info(), []
+
+    def ask(question):
+        try:
+            question()
+        except RuntimeError as refusal:
+            refusals.append(str(refusal))
+
+    together(
+        lambda: ask(lambda: shared["view"].window(info["start_ns"], info["end_ns"] + 1, 100)),
+        lambda: ask(lambda: shared["view"].set_offset(0)),
+        lambda: ask(shared["view"].threads),
+        lambda: ask(lambda: shared["tally"].next(False)),
+        lambda: ask(lambda: shared["tally"].function(1)),
+        lambda: ask(lambda: _core.Marks(shared["trace"]).threads()),
+        lambda: ask(shared["trace"].totals),
+        times=10,
+    )
+    assert set(refusals) <= {"another thread is reading this trace", "another thread uses this view"}
+    with pytest.raises(RuntimeError, match="open already"):
+        shared["view"].__init__(str(path))

@@ -5,6 +5,7 @@ import pytest
 import vestige
 from browser import BROWSER, Browser
 from conftest import Workplace
+from other_builds import HERE
 from vestige import Trace
 from vestige._core import States
 from view_page import READY, WAYS, fill_of, settle, text, thread_named, x_of, y_of
@@ -105,7 +106,8 @@ def test_the_server_tells_of_spans_and_draws(place, trace):
             if (span := client.get("span", thread=1, depth=depth, time=(start + end) // 2)) and "naps" in span["name"]
         )
         span = client.get("span", thread=1, depth=depth, time=(start + end) // 2)
-        assert span["waiting_ns"] + span["preempted_ns"] > 50_000_000 and "gil_ns" in span
+        assert span["waiting_ns"] + span["preempted_ns"] > 50_000_000
+        assert ("object_ns" if HERE["nogil"] else "gil_ns") in span
         assert span["running_ns"] + span["waiting_ns"] + span["preempted_ns"] == end - start
         client.connection.close()
 
@@ -167,7 +169,8 @@ def test_details_list_running_and_waiting(page, trace):
     page.click(x, y)
     page.wait("document.getElementById('details').innerText.includes('Running')")
     shown = text(page, "#details")
-    assert "Running" in shown and "Waiting" in shown and "Preempted" in shown and "For the GIL" in shown
+    assert "Running" in shown and "Waiting" in shown and "Preempted" in shown
+    assert ("For locks of objects" if HERE["nogil"] else "For the GIL") in shown
 
 
 def test_a_trace_without_them_has_no_legend(place):

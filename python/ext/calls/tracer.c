@@ -58,6 +58,7 @@ static void set_active(vpy_tracer *tracer)
 static void end_parts(void)
 {
     vpy_gil_waits_end();
+    vpy_object_waits_end();
     vpy_exceptions_end();
     vpy_greenlets_end();
     vpy_tasks_end();
@@ -95,8 +96,10 @@ static void hold_threads(bool begins)
 static bool begin_calls(vpy_tracer *tracer)
 {
     vst_recording_set_hold(tracer->recording, hold_threads);
-    if (tracer->options.gil)
+    if (tracer->options.gil) {
         vpy_gil_waits_begin(tracer); /* tells the trace that there is no GIL */
+        vpy_object_waits_begin(tracer);
+    }
     if (is_wanted(tracer) && !vpy_engine_start(tracer))
         return false;
     vpy_threads_announce_at_once(tracer);

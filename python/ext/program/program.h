@@ -59,6 +59,14 @@ void vpy_gil_waits_end(void);
 /* What keeps waits from being recorded, NULL: nothing. */
 const char *vpy_gil_waits_trouble(void);
 
+/* ---- object_waits.c: the same where there is no GIL -------------------------
+ */
+
+void vpy_object_waits_prepare(void);
+void vpy_object_waits_begin(vpy_tracer *tracer);
+void vpy_object_waits_end(void);
+const char *vpy_object_waits_trouble(void);
+
 /* ---- framework_modules.c ---------------------------------------------------
  */
 

@@ -141,13 +141,16 @@ typedef struct vpy_thread_sums {
     int64_t preempted_ns, gil_ns; /* the same as running_ns */
     uint64_t unknown_gil;
     /* In calls that only wait, by what they wait for: without the time that
-     * they ran, were preempted or waited for the GIL. */
+     * they ran, were preempted or waited for the GIL. Of the interpreter's own
+     * waits, for objects and a stopped world, in all calls. */
     int64_t waited_ns[VST_WAIT_REASONS];
     int64_t top_ns; /* of the function that took most by itself */
     vst_id top;
 } vpy_thread_sums;
 
-PyObject *vpy_thread_sums_list(const vpy_thread_sums *sums, size_t count);
+/* has_pauses: waits for objects and for a stopped world are known. */
+PyObject *vpy_thread_sums_list(const vpy_thread_sums *sums, size_t count,
+                               bool has_pauses);
 
 /* What waited, by definition id. */
 typedef struct vpy_waits {

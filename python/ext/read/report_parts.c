@@ -199,24 +199,41 @@ PyObject *vpy_tree_list(const vst_context_row *rows, size_t count,
 
 /* ---- threads ----------------------------------------------------------- */
 
-PyObject *vpy_thread_sums_list(const vpy_thread_sums *sums, size_t count)
+/* By what they were for; what is not known is left out at the end. */
+static PyObject *waited_of(const vpy_thread_sums *sums, bool has_pauses)
+{
+    static const vst_wait_reason order[] = {VST_WAIT_LOCK,   VST_WAIT_IO,
+                                            VST_WAIT_SLEEP,  VST_WAIT_CHILD,
+                                            VST_WAIT_OBJECT, VST_WAIT_WORLD};
+    Py_ssize_t size = has_pauses ? 6 : 4;
+    PyObject *tuple = PyTuple_New(size);
+
+    for (Py_ssize_t i = 0; tuple != NULL && i < size; i++) {
+        PyObject *ns = PyLong_FromLongLong(sums->waited_ns[order[i]]);
+
+        if (ns == NULL)
+            Py_CLEAR(tuple);
+        else
+            PyTuple_SET_ITEM(tuple, i, ns);
+    }
+    return tuple;
+}
+
+PyObject *vpy_thread_sums_list(const vpy_thread_sums *sums, size_t count,
+                               bool has_pauses)
 {
     PyObject *list = PyList_New(0);
 
     for (size_t i = 0; list != NULL && i < count; i++) {
         PyObject *entry = Py_BuildValue(
-            "(IKLLLLLNNN(LLLL)I)", (unsigned)sums[i].number,
+            "(IKLLLLLNNNNI)", (unsigned)sums[i].number,
             (unsigned long long)sums[i].calls, (long long)sums[i].self_ns,
             (long long)sums[i].waiting_ns, (long long)sums[i].gc_ns,
             (long long)sums[i].first_ns, (long long)sums[i].last_ns,
             running_of(sums[i].running_ns, sums[i].unknown),
             running_of(sums[i].gil_ns, sums[i].unknown_gil),
             running_of(sums[i].preempted_ns, sums[i].unknown),
-            (long long)sums[i].waited_ns[VST_WAIT_LOCK],
-            (long long)sums[i].waited_ns[VST_WAIT_IO],
-            (long long)sums[i].waited_ns[VST_WAIT_SLEEP],
-            (long long)sums[i].waited_ns[VST_WAIT_CHILD],
-            (unsigned)sums[i].top);
+            waited_of(&sums[i], has_pauses), (unsigned)sums[i].top);
         if (!vpy_append(list, entry))
             Py_CLEAR(list);
     }

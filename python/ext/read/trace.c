@@ -165,6 +165,10 @@ static PyObject *trace_info(PyObject *object, PyObject *unused)
         (unsigned long long)info.left_out, "switches",
         info.switches ? Py_True : Py_False, "gil_waits",
         info.gil_waits ? Py_True : Py_False);
+    /* Programs rely on what is said of other traces. */
+    if (told != NULL && info.object_waits &&
+        PyDict_SetItemString(told, "object_waits", Py_True) < 0)
+        Py_CLEAR(told);
     return add_devices(told, self->handle);
 }
 

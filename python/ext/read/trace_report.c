@@ -19,6 +19,7 @@ typedef struct report {
     const unsigned char *marks; /* by definition id, NULL: all are shown */
     vst_id max;
     bool has_gc, has_threads;
+    bool has_pauses;    /* of threads, see add_pause */
     bool folds_imports; /* the tree has no frames of the import system */
     vpy_sums sums;      /* of functions, if they are asked for */
     vst_contexts *tree;
@@ -124,6 +125,20 @@ static bool find_reasons(report *r, const vst_trace *trace)
                 (unsigned char)vst_wait_reason_of(d->name, d->name_len);
     }
     return r->reasons != NULL;
+}
+
+/* Waits for locks of objects, and for a stopped world, where they are known. */
+static vst_status add_pause(void *ctx, const vst_wait *wait)
+{
+    report *r = ctx;
+    vpy_thread_sums *sums = NULL;
+
+    if (wait->serial != 0 && vpy_chosen_has(&r->chosen, wait->thread) &&
+        (wait->reason == VST_WAIT_OBJECT || wait->reason == VST_WAIT_WORLD))
+        sums = sums_of_thread(r, wait->thread);
+    if (sums != NULL)
+        sums->waited_ns[wait->reason] += wait->end_ns - wait->start_ns;
+    return VST_OK;
 }
 
 static vst_status add_to_thread(report *r, const vst_span *span,
@@ -340,7 +355,8 @@ static PyObject *build(report *r, const vst_context_row *rows, size_t count,
          put(dict, "tree", vpy_tree_list(rows, count, min_ns))) &&
         (!r->has_threads ||
          put(dict, "threads",
-             vpy_thread_sums_list(r->threads, r->thread_count))) &&
+             vpy_thread_sums_list(r->threads, r->thread_count,
+                                  r->has_pauses))) &&
         (!r->has_threads ||
          put(dict, "waits", vpy_waits_list(&r->waits, r->max))) &&
         (!r->has_gc || put(dict, "gc", vpy_collections_dict(&r->gc))) &&
@@ -397,6 +413,7 @@ static vst_status read_all(report *r, vpy_trace *trace,
                      .no_args = !r->has_gc && !r->has_notable,
                      .span = add_span,
                      .leave = leave,
+                     .wait = r->has_pauses ? add_pause : NULL,
                      .task = r->has_awaits ? on_task : NULL,
                      .reported = add_reported};
     vst_status status = vst_trace_replay(trace->handle, VST_WINDOW_ALL,
@@ -415,6 +432,7 @@ PyObject *vpy_trace_report(PyObject *object, PyObject *args, PyObject *kw)
         "functions", "spread",       "tree",   "threads",  "gc",
         "marks",     "only_threads", "min_ns", "progress", "fold_imports",
         "notable",   "awaits",       NULL};
+    vst_trace_info info;
     vpy_trace *self = (vpy_trace *)object;
     PyObject *progress = NULL, *result = NULL, *marks = NULL, *only = NULL;
     int functions = 0, spread = 0, tree = 0, threads = 0, gc = 0, fold = 0;
@@ -443,6 +461,8 @@ PyObject *vpy_trace_report(PyObject *object, PyObject *args, PyObject *kw)
                       ? (const unsigned char *)PyBytes_AS_STRING(marks)
                       : NULL;
         r.has_threads = threads;
+        vst_trace_get_info(self->handle, &info);
+        r.has_pauses = threads && info.object_waits;
         r.has_gc = gc;
         r.folds_imports = fold && tree;
         r.has_notable = notable;

@@ -178,8 +178,10 @@ static PyObject *start(PyObject *object, PyObject *unused)
     self->wishes.calls.raises = vpy_flight_waits_for_exceptions(self->flight);
     if (self->wishes.calls.python || self->wishes.calls.native)
         vpy_engine_prepare(&self->wishes.calls);
-    if (self->wishes.calls.gil)
+    if (self->wishes.calls.gil) {
         vpy_gil_waits_prepare();
+        vpy_object_waits_prepare();
+    }
     status = vst_session_start(self->handle, &error);
     vpy_engine_give_up(); /* another tracer may have taken our place */
     if (status != VST_OK) {

@@ -111,7 +111,10 @@ def _tell_sched() -> dict[str, str]:
     from vestige.recording.options import why_refused
 
     error = _core.can_see_switches()
-    return {"running times": why_refused(error) if error else "", "waits for the GIL": _core.gil_waits_trouble()}
+    waits = {"waits for the GIL": _core.gil_waits_trouble()}
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        waits = {"waits for locks of objects": _core.object_waits_trouble()}
+    return {"running times": why_refused(error) if error else "", **waits}
 
 
 def _show_fallbacks(fallbacks: dict[str, str]) -> None:
@@ -316,6 +319,8 @@ def _devices(facts: dict[str, Any]) -> dict[str, str]:
 
 def _gil(metadata: dict[str, Any]) -> dict[str, str]:
     """Whether waits for the GIL are known."""
+    if metadata.get("vestige.object_waits") is True:
+        return {"gil": "there is none; waits for locks of objects are known"}
     told = metadata.get("vestige.gil")
     if told is True:
         return {"gil": "waits for it are known"}

@@ -204,6 +204,8 @@ class Api:
                 "waiting_ns": waiting,
                 "preempted_ns": preempted,
             }
+        if facts.get("object_waits"):
+            return {**times, "object_ns": gil}
         return {**times, "gil_ns": gil} if facts["gil_waits"] else times
 
     def _source(self, request: Request, fields: Fields) -> Answer:

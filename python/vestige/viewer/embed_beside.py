@@ -93,7 +93,8 @@ def _pack_states(shown: Shown, traces: Traces, blob: Blob) -> dict[str, Any]:
         ]
         for kind in rows
     ]
-    return {"exact": exact, "kinds": packed, "switches": bool(facts["switches"]), "gil": bool(facts["gil_waits"])}
+    waits = {"gil": bool(facts["gil_waits"]), "objects": bool(facts.get("object_waits"))}
+    return {"exact": exact, "kinds": packed, "switches": bool(facts["switches"]), **waits}
 
 
 def _gaps(stretches: list[tuple[int, int, int]], base: int) -> Iterable[int]:

@@ -120,8 +120,8 @@ class Shown:
 
     @property
     def has_states(self) -> bool:
-        """Whether it tells when its threads ran, or waited for the GIL."""
-        return bool(self.source.facts["switches"] or self.source.facts["gil_waits"])
+        """Whether it tells when its threads ran, or waited for the GIL, or for what is there instead of it."""
+        return any(self.source.facts.get(kind) for kind in ("switches", "gil_waits", "object_waits"))
 
     @property
     def states(self) -> States:

@@ -8,7 +8,7 @@ from vestige.reading.awaits import awaits, names_wait
 from vestige.reading.kinds import GC, NATIVE, PYTHON
 from vestige.reading.labels import plain_name, short_name
 from vestige.reading.libraries import FOLLOWS, LIBRARY, OWN, classify
-from vestige.reading.waits import CHILD, IO, LOCK, SLEEP, waits_for
+from vestige.reading.waits import CHILD, IO, LOCK, OBJECT, SLEEP, WORLD, waits_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class Thread:
     """`self_ns` is all of its time, or, where waiting is left out, the time it worked."""
 
     # fmt: off
-    __slots__ = ("calls", "first_ns", "gc_ns", "gil_ns", "last_ns", "name", "pid", "preempted_ns",
+    __slots__ = ("calls", "first_ns", "gc_ns", "gil_ns", "last_ns", "name", "paused", "pid", "preempted_ns",
                  "running_ns", "self_ns", "tid", "top", "top_shown", "waited", "waiting_ns")
     # fmt: on
 
@@ -139,6 +139,7 @@ class Thread:
         self.gil_ns: int | None = sums[8]
         self.preempted_ns: int | None = sums[9]
         self.waited: dict[str, int] = dict(zip((LOCK, IO, SLEEP, CHILD), sums[10]))  # where running_ns is known
+        self.paused: dict[str, int] = dict(zip((OBJECT, WORLD), sums[10][4:]))  # empty where it is not known
         self.pid = pid
         self.tid = facts.get("tid", 0)
         self.name = facts.get("name") or "(unnamed)"

@@ -178,6 +178,7 @@ def _times(thread: Thread) -> dict[str, int | None]:
     return {
         "running_ns": thread.running_ns,
         "gil_ns": thread.gil_ns,
+        **{f"{kind}_ns": ns for kind, ns in thread.paused.items()},
         **{f"{kind}_ns": thread.waited_ns(kind) for kind in thread.waited},
         "preempted_ns": thread.preempted_ns,
     }

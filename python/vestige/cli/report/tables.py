@@ -7,7 +7,7 @@ from __future__ import annotations
 from vestige.base.printable import one_line
 from vestige.base.quantities import chosen_time, duration, plural, size
 from vestige.base.terminal import UNBOUNDED, Paint, cells, cut, fit, pad, width_of
-from vestige.reading.waits import KINDS
+from vestige.reading.waits import KINDS, OBJECT, WORLD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -224,11 +224,22 @@ def _time(ns: int | None) -> str:
     return "?" if ns is None else duration(ns) if ns else "-"
 
 
+def _language_columns(threads: Sequence[Thread]) -> list[tuple[str, Callable[[Thread], int | None]]]:
+    """What the interpreter itself makes threads wait for: the GIL, or else locks of objects and a stopped world."""
+    columns: list[tuple[str, Callable[[Thread], int | None]]] = []
+    if any(not thread.paused for thread in threads):
+        columns.append(("GIL", lambda thread: thread.gil_ns))
+    if any(thread.paused for thread in threads):
+        columns.append(("object", lambda thread: thread.paused.get(OBJECT)))
+        columns.append(("world", lambda thread: thread.paused.get(WORLD)))
+    return columns
+
+
 def _time_columns(threads: Sequence[Thread]) -> list[tuple[str, Callable[[Thread], int | None]]]:
     """What a thread's time was; children only where somebody waited for them."""
     columns: list[tuple[str, Callable[[Thread], int | None]]] = [
         ("running", lambda thread: thread.running_ns),
-        ("GIL", lambda thread: thread.gil_ns),
+        *_language_columns(threads),
         ("lock", lambda thread: thread.waited_ns("lock")),
         ("I/O", lambda thread: thread.waited_ns("io")),
         ("sleep", lambda thread: thread.waited_ns("sleep")),

@@ -129,7 +129,7 @@ export class Details {
 /** Arguments by name are rows of their own; anything deeper stays JSON. */
 /** What the span's time was, as far as the trace tells. */
 function timesOf(span, length) {
-  const rows = [["Running", span.running_ns], ["Waiting", span.waiting_ns], ["Preempted", span.preempted_ns], ["For the GIL", span.gil_ns]];
+  const rows = [["Running", span.running_ns], ["Waiting", span.waiting_ns], ["Preempted", span.preempted_ns], ["For the GIL", span.gil_ns], ["For locks of objects", span.object_ns]];
   return rows.filter(([, ns]) => ns !== undefined).map(([name, ns]) => [name, formatTime(ns), formatShare(ns, length)]);
 }
 

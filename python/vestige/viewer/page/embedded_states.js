@@ -7,10 +7,11 @@ const WAITS = 0, PREEMPTED = 1, GIL = 2;
 const COLUMNS = 3; // gap, length, share
 
 export class EmbeddedStates {
-  constructor({ exact, kinds, switches, gil }, piece) {
+  constructor({ exact, kinds, switches, gil, objects }, piece) {
     this.exact = exact;
     this.switches = switches;
     this.gil = gil;
+    this.objects = objects; // locks of objects and a stopped world, where there is no GIL
     this.kinds = kinds.map((rows) => new Map(rows.map(([thread, count, offset, length]) => [thread, readRow(readNumbers(piece(offset, length), count * COLUMNS), count)])));
   }
 
@@ -33,6 +34,7 @@ export class EmbeddedStates {
     if (!this.exact) return {};
     const [waiting, preempted, gil] = this.kinds.map((kind) => sumOf(kind.get(thread), from, to));
     const times = this.switches ? { running_ns: to - from - waiting - preempted, waiting_ns: waiting, preempted_ns: preempted } : {};
+    if (this.objects) return { ...times, object_ns: gil };
     return this.gil ? { ...times, gil_ns: gil } : times;
   }
 }

@@ -1,0 +1,184 @@
+/* Waits that the interpreter itself makes on builds without the GIL: for locks
+ * of objects, and for a world that is stopped or is to stop. All of them, and
+ * waits for locks of the program too, park the thread: it sleeps on a semaphore
+ * that lies on its own stack, in a structure that also has the address of what
+ * it waits for. <vestige/waits.h> has the hooks of semaphores; here each wait
+ * is told apart by what the thread's own state says.
+ *
+ * That the structure is what we know is tried once a process: a thread of ours
+ * waits for a lock of ours. While nobody waits, no hook is called. */
+#include "program/program.h"
+
+#include "compat_interpreter.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+
+#if VPY_FREE_THREADED
+
+enum {
+    LOOK_EVERY_NS = 20000,
+    LOOK_FOR_NS = 1000000000,
+    NEAR = 4096 /* bytes of stack between the hook and the structure */
+};
+
+/* All guarded by the control lock, and constant while waits are recorded. */
+static bool is_tried;
+static const char *trouble = "locks of objects were not looked for yet";
+
+static const void *learned; /* a semaphore; atomic: our thread stores it */
+static PyMutex tried;       /* what our thread waits for */
+
+/* What a semaphore's thread waits for. */
+static uintptr_t address_beside(const void *semaphore)
+{
+    return ((const uintptr_t *)semaphore)[-1];
+}
+
+/* Semaphores of other locks lie elsewhere. */
+static bool is_on_stack(const void *semaphore)
+{
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+    return (uintptr_t)semaphore - here < NEAR;
+}
+
+/* The calling thread is about to wait, and its state does not change. */
+static vst_wait_reason parked_for(const void *semaphore)
+{
+    const PyThreadState *tstate = PyGILState_GetThisThreadState();
+
+    if (tstate == NULL || !is_on_stack(semaphore))
+        return VST_WAIT_NONE;
+    return vpy_thread_parks_for(tstate, address_beside(semaphore));
+}
+
+static const vst_lock locks = {.parked_for = parked_for};
+
+static void *wait_for_lock(void *unused)
+{
+    (void)unused;
+    vst_lock_learn(&learned);
+    PyMutex_Lock(&tried);
+    vst_lock_learn(NULL);
+    PyMutex_Unlock(&tried);
+    return NULL;
+}
+
+/* No handler of the program's runs in it. */
+static bool start_thread(pthread_t *thread)
+{
+    sigset_t all, before;
+    bool done;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    done = pthread_create(thread, NULL, wait_for_lock, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return done;
+}
+
+/* NULL: the thread did not wait as it should. */
+static const void *see_semaphore(void)
+{
+    const struct timespec moment = {0, LOOK_EVERY_NS};
+    const void *found = NULL;
+
+    for (long i = 0; found == NULL && i < LOOK_FOR_NS / LOOK_EVERY_NS; i++) {
+        nanosleep(&moment, NULL);
+        found = __atomic_load_n(&learned, __ATOMIC_ACQUIRE);
+    }
+    return found;
+}
+
+static const char *try_wait(void)
+{
+    const char *found = NULL;
+    const void *seen;
+    pthread_t thread;
+
+    PyMutex_Lock(&tried);
+    if (!start_thread(&thread)) {
+        PyMutex_Unlock(&tried);
+        return "no thread could be started to look for locks of objects";
+    }
+    Py_BEGIN_ALLOW_THREADS;
+    seen = see_semaphore();
+    if (seen == NULL)
+        found = "the interpreter does not wait for locks as it should";
+    else if (address_beside(seen) != (uintptr_t)&tried)
+        found = "what a thread waits for is not where it should be";
+    PyMutex_Unlock(&tried);
+    pthread_join(thread, NULL);
+    Py_END_ALLOW_THREADS;
+    return found;
+}
+
+static bool hook(void)
+{
+    __typeof__(&PyEval_AcquireThread) function = PyEval_AcquireThread;
+    const void *address;
+
+    memcpy(&address, &function, sizeof address);
+    return vst_parking_hook(address) == VST_OK;
+}
+
+#define NO_HOOK "the interpreter does not wait by functions of the C library"
+
+void vpy_object_waits_prepare(void)
+{
+    if (is_tried)
+        return;
+    is_tried = true;
+    trouble = hook() ? try_wait() : NO_HOOK;
+    vst_parking_unhook();
+}
+
+void vpy_object_waits_begin(vpy_tracer *tracer)
+{
+    const char *why = trouble;
+    char json[128];
+
+    if (why == NULL && !hook())
+        why = NO_HOOK;
+    if (why == NULL)
+        vst_lock_watch(&locks);
+    snprintf(json, sizeof json, "\"%s\"", why != NULL ? why : "");
+    vst_recording_set_metadata(tracer->recording, VST_OBJECT_WAITS_METADATA,
+                               why == NULL ? "true" : json);
+}
+
+void vpy_object_waits_end(void)
+{
+    vst_lock_watch(NULL);
+    vst_parking_unhook();
+}
+
+const char *vpy_object_waits_trouble(void)
+{
+    return trouble;
+}
+
+#else
+
+void vpy_object_waits_prepare(void)
+{
+}
+
+void vpy_object_waits_begin(vpy_tracer *tracer)
+{
+    (void)tracer;
+}
+
+void vpy_object_waits_end(void)
+{
+}
+
+const char *vpy_object_waits_trouble(void)
+{
+    return "there is a GIL";
+}
+
+#endif

@@ -1,0 +1,108 @@
+/* The hooks of vst_parking_hook() (<vestige/waits.h>): what the library that
+ * has the language calls in place of sem_wait and its kin. Any thread of the
+ * program, anywhere in that library; lock_waits.c records. A wait that is not
+ * of the language itself passes through. */
+#include "record/lock_waits.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <string.h>
+
+#include "os/os.h"
+
+typedef int clockwait_fn(sem_t *semaphore, clockid_t clock,
+                         const struct timespec *until);
+
+/* Constant while any hook is in. A C library without sem_clockwait has no
+ * caller of it. */
+static struct {
+    __typeof__(&sem_wait) wait;
+    __typeof__(&sem_timedwait) timedwait;
+    clockwait_fn *clockwait;
+} real;
+
+static const vst_lock *begin(sem_t *semaphore)
+{
+    const void **learn = vst__waits_learn();
+
+    if (learn != NULL)
+        __atomic_store_n(learn, semaphore, __ATOMIC_RELEASE);
+    return vst__parked_begin(semaphore);
+}
+
+static int end(const vst_lock *lock, int result)
+{
+    int error = errno;
+
+    if (lock != NULL)
+        vst__parked_end(lock);
+    errno = error;
+    return result;
+}
+
+static int hook_wait(sem_t *semaphore)
+{
+    const vst_lock *lock = begin(semaphore);
+
+    return end(lock, real.wait(semaphore));
+}
+
+static int hook_timedwait(sem_t *semaphore, const struct timespec *until)
+{
+    const vst_lock *lock = begin(semaphore);
+
+    return end(lock, real.timedwait(semaphore, until));
+}
+
+static int hook_clockwait(sem_t *semaphore, clockid_t clock,
+                          const struct timespec *until)
+{
+    const vst_lock *lock = begin(semaphore);
+
+    return end(lock, real.clockwait(semaphore, clock, until));
+}
+
+enum { WAIT, TIMEDWAIT, CLOCKWAIT, HOOKS };
+
+static vst__hook hooks[HOOKS] = {
+    [WAIT] = {"sem_wait", (void *)hook_wait, NULL},
+    [TIMEDWAIT] = {"sem_timedwait", (void *)hook_timedwait, NULL},
+    [CLOCKWAIT] = {"sem_clockwait", (void *)hook_clockwait, NULL},
+};
+
+static const void *hooked; /* an address in what has the hooks; NULL: nothing */
+
+static bool find_originals(void)
+{
+    for (size_t i = 0; i < HOOKS; i++)
+        if (hooks[i].original == NULL)
+            hooks[i].original = vst__objects_find(hooks[i].name);
+    memcpy(&real.wait, &hooks[WAIT].original, sizeof real.wait);
+    memcpy(&real.timedwait, &hooks[TIMEDWAIT].original, sizeof real.timedwait);
+    memcpy(&real.clockwait, &hooks[CLOCKWAIT].original, sizeof real.clockwait);
+    return real.wait != NULL && real.timedwait != NULL;
+}
+
+vst_status vst_parking_hook(const void *address)
+{
+    if (real.wait == NULL) {
+        if (!find_originals())
+            return VST_E_UNSUPPORTED;
+        vst__waits_pin();
+        /* As in memory/hooks.c: who comes through a slot finds the originals.
+         */
+        if (vst__os_barrier_prepare())
+            vst__os_barrier();
+    }
+    if (vst__slots_change(address, hooks, HOOKS, false) == 0)
+        return VST_E_UNSUPPORTED;
+    hooked = address;
+    return VST_OK;
+}
+
+void vst_parking_unhook(void)
+{
+    if (hooked != NULL)
+        vst__slots_change(hooked, hooks, HOOKS, true);
+    hooked = NULL;
+}
