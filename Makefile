@@ -173,7 +173,7 @@ check-long: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) check-spark check-
 # The tests in Python, with the slow ones on every Python: `make test` runs those on two.
 check-slow: FORCE
 	@VESTIGE_SLOW=all $(MAKE) --no-print-directory --keep-going \
-		$$(scripts/find_python.sh --all | sed 's|.*|test-python-&|')
+		$$({ scripts/find_python.sh --all && scripts/find_python.sh --free-threaded; } | sed 's|.*|test-python-&|')
 
 # 1,000 damaged inputs for every command; COUNT=100 is shorter.
 check-commands: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) FORCE

@@ -24,8 +24,13 @@ if [ -z "$parts" ]; then
     for version in $(scripts/find_python.sh --all | sort -rV); do
         parts="$parts python-$version"
     done
-    # Not all tests know yet what differs there; to build one takes minutes.
-    absent="${absent}not run: all tests on Python 3.14t because: scripts/test.sh python-3.14t runs them alone"$'\n'
+    # To build one takes minutes: those that are here.
+    for version in $(scripts/find_python.sh --free-threaded); do
+        parts="$parts python-$version"
+    done
+    for version in $(scripts/find_python.sh --no-free-threaded); do
+        absent="${absent}not run: the tests of threads on Python $version because: it is not here, scripts/pythons.sh $version builds it"$'\n'
+    done
     parts="$parts asan c tsan install elsewhere counts layers"
 fi
 

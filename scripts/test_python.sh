@@ -18,6 +18,16 @@ tests=tests/python
 ignored=
 torch=$(ls tests/python/test_*torch*.py tests/python/test_execution_trace.py \
     tests/python/test_memory_categories.py)
+# Without the GIL, what touches hooks, threads, memory, collections and children; VESTIGE_SLOW=all runs all there, too.
+case $1:${VESTIGE_SLOW:-} in
+*t:all) ;;
+*t:*)
+    export VESTIGE_QUICK=1
+    tests=$(printf 'tests/python/test_%s.py ' annotations bounded children children_forks embedded engines exceptions flight \
+        forked free_threads gc gil_waits memory_api memory_hooks memory_stacks min_duration profile_api scope tasks threads \
+        traceback traceback_native tree_exceptions tree_functions tree_generators tree_native)
+    ;;
+esac
 # shellcheck disable=SC2086 # lists of files
 case ${2:-} in
 torch) tests=$torch ;;

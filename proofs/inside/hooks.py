@@ -1,7 +1,7 @@
 """What of vestige's is still hooked into this interpreter. It asks the interpreter's own structures, not vestige:
 wherever a pointer to code can stand, none may lead into vestige's extension once a recording is over.
 
-The layouts are those of CPython 3.10 to 3.13 on 64 bits, builds with a GIL.
+The layouts are those of CPython 3.10 to 3.15 on 64 bits.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import sys
 import types
 
 WORD = 8
-IN_FUNCTION = 2 * WORD  # PyCFunctionObject.m_ml
-IN_DESCRIPTOR = 5 * WORD  # PyMethodDescrObject.d_method
+HEAD = object.__basicsize__  # longer without the GIL
+IN_FUNCTION = HEAD  # PyCFunctionObject.m_ml
+IN_DESCRIPTOR = HEAD + 3 * WORD  # PyMethodDescrObject.d_method
 IN_DEFINITION = WORD  # PyMethodDef.ml_meth, after its ml_name
 THREAD_STATE = 200  # bytes of it that hold the hooks of a thread; all versions' are longer
 
