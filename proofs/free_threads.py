@@ -164,6 +164,7 @@ WAYS: list[dict[str, Any]] = [
     {},
     {"exceptions": True},
     {"profile_memory": True},
+    {"sched": True},
     {"c_functions": False, "triggers": ["slow:leaf>1s", "raise:Refused"], "max_snapshots": 1},
 ]
 
