@@ -74,6 +74,10 @@ typedef struct vpy_class {
 } vpy_class;
 
 int vpy_class_add(PyObject *module, const vpy_class *described);
+/* Gives an object the path that it reads, once; the path is taken over. False,
+ * with that message as an exception, if it has one. */
+bool vpy_path_set(PyObject *object, PyObject **place, PyObject *path,
+                  const char *message);
 
 /* ---- base/lists.c -------------------------------------------------------- */
 

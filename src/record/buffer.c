@@ -212,6 +212,16 @@ static void count_lost_outside(void)
     vst__recorder_give();
 }
 
+/* Not if the recording ended while the tracer's attention function ran. The
+ * epoch alone does not tell: it also changes where the file was cut. */
+static void count_lost(vst__writer *writer)
+{
+    vst__recorder_take();
+    if (writer->recording != NULL && writer->recording == vst__recording_now)
+        vst__writer_count_lost(writer);
+    vst__recorder_give();
+}
+
 /* For a writer that is ready. NULL: there is no chunk, and the record is lost.
  * Stores the waits that the thread has kept. */
 static vst__writer *make_room(vst__writer *writer, size_t words)
@@ -231,11 +241,11 @@ static vst__writer *make_room(vst__writer *writer, size_t words)
         vst__recorder_give();
     }
     if (writer->chunk.words == NULL) {
-        /* Else the recording ended while the tracer's attention function ran:
-         * nothing is missing from it. */
         if (writer->hot.epoch == current_epoch() ||
             writer->memory_epoch == current_epoch())
             vst__writer_count_lost(writer);
+        else
+            count_lost(writer);
         return NULL;
     }
     if (kept != 0) {

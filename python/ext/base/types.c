@@ -1,4 +1,4 @@
-/* Types of the module. */
+/* Types of the module, and what their objects are given once. */
 #include "vpy.h"
 
 int vpy_type_add(PyObject *module, PyType_Spec *spec)
@@ -30,4 +30,22 @@ int vpy_class_add(PyObject *module, const vpy_class *described)
     };
 
     return vpy_type_add(module, &spec);
+}
+
+bool vpy_path_set(PyObject *object, PyObject **place, PyObject *path,
+                  const char *message)
+{
+    bool is_set;
+
+    VPY_BEGIN_CRITICAL_SECTION(object);
+    is_set = *place == NULL;
+    if (is_set)
+        *place = path;
+    VPY_END_CRITICAL_SECTION();
+    (void)object;
+    if (!is_set) {
+        Py_DECREF(path);
+        PyErr_SetString(PyExc_RuntimeError, message);
+    }
+    return is_set;
 }

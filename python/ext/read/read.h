@@ -30,11 +30,6 @@ static inline void *vpy_handle_of(const void *place)
     return __atomic_load_n((void *const *)place, __ATOMIC_ACQUIRE);
 }
 
-/* Gives an object the path that it reads, once; the path is taken over. False,
- * with that message as an exception, if it has one. */
-bool vpy_path_set(PyObject *object, PyObject **place, PyObject *path,
-                  const char *message);
-
 int vpy_trace_type_init(PyObject *module);
 int vpy_marks_init(PyObject *module);
 int vpy_memory_events_init(PyObject *module);

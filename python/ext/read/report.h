@@ -148,9 +148,14 @@ typedef struct vpy_thread_sums {
     vst_id top;
 } vpy_thread_sums;
 
+/* Adds how long an outermost call ran and waited. */
+void vpy_thread_sums_add(vpy_thread_sums *sums, const vst_span *span);
 /* has_pauses: waits for objects and for a stopped world are known. */
 PyObject *vpy_thread_sums_list(const vpy_thread_sums *sums, size_t count,
                                bool has_pauses);
+
+/* What each function waits for, by definition id; NULL: no memory. */
+unsigned char *vpy_wait_reasons(const vst_trace *trace, vst_id max);
 
 /* What waited, by definition id. */
 typedef struct vpy_waits {

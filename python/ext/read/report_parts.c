@@ -219,6 +219,34 @@ static PyObject *waited_of(const vpy_thread_sums *sums, bool has_pauses)
     return tuple;
 }
 
+void vpy_thread_sums_add(vpy_thread_sums *sums, const vst_span *span)
+{
+    if (span->running_ns == VST_RUNNING_UNKNOWN) {
+        sums->unknown++;
+    } else {
+        sums->running_ns += span->running_ns;
+        sums->preempted_ns += span->preempted_ns;
+    }
+    if (span->gil_ns == VST_RUNNING_UNKNOWN)
+        sums->unknown_gil++;
+    else
+        sums->gil_ns += span->gil_ns;
+}
+
+unsigned char *vpy_wait_reasons(const vst_trace *trace, vst_id max)
+{
+    unsigned char *reasons = calloc((size_t)max + 1, 1);
+
+    for (vst_id id = 1; reasons != NULL && id <= max; id++) {
+        const vst_definition *d = vst_trace_definition(trace, id);
+
+        if (d != NULL && d->kind == VST_DEF_NATIVE)
+            reasons[id] =
+                (unsigned char)vst_wait_reason_of(d->name, d->name_len);
+    }
+    return reasons;
+}
+
 PyObject *vpy_thread_sums_list(const vpy_thread_sums *sums, size_t count,
                                bool has_pauses)
 {

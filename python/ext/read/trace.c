@@ -266,18 +266,24 @@ static PyObject *trace_set_range(PyObject *object, PyObject *args, PyObject *kw)
     Py_RETURN_NONE;
 }
 
+static PyObject *set_flag(PyObject *object, PyObject *value,
+                          void (*set)(vst_trace *trace, bool value))
+{
+    trace *self = (trace *)object;
+    int flag = PyObject_IsTrue(value);
+
+    if (flag < 0 || !vpy_trace_is_usable(self))
+        return NULL;
+    set(self->handle, flag);
+    Py_RETURN_NONE;
+}
+
 PyDoc_STRVAR(set_by_running_doc,
              "set_by_running(value)\n--\n\nSpans last as long as they ran.");
 
 static PyObject *trace_set_by_running(PyObject *object, PyObject *value)
 {
-    trace *self = (trace *)object;
-    int by_running = PyObject_IsTrue(value);
-
-    if (by_running < 0 || !vpy_trace_is_usable(self))
-        return NULL;
-    vst_trace_set_by_running(self->handle, by_running);
-    Py_RETURN_NONE;
+    return set_flag(object, value, vst_trace_set_by_running);
 }
 
 PyDoc_STRVAR(set_compensated_doc,
@@ -286,31 +292,7 @@ PyDoc_STRVAR(set_compensated_doc,
 
 static PyObject *trace_set_compensated(PyObject *object, PyObject *value)
 {
-    trace *self = (trace *)object;
-    int compensated = PyObject_IsTrue(value);
-
-    if (compensated < 0 || !vpy_trace_is_usable(self))
-        return NULL;
-    vst_trace_set_compensated(self->handle, compensated);
-    Py_RETURN_NONE;
-}
-
-bool vpy_path_set(PyObject *object, PyObject **place, PyObject *path,
-                  const char *message)
-{
-    bool is_set;
-
-    VPY_BEGIN_CRITICAL_SECTION(object);
-    is_set = *place == NULL;
-    if (is_set)
-        *place = path;
-    VPY_END_CRITICAL_SECTION();
-    (void)object;
-    if (!is_set) {
-        Py_DECREF(path);
-        PyErr_SetString(PyExc_RuntimeError, message);
-    }
-    return is_set;
+    return set_flag(object, value, vst_trace_set_compensated);
 }
 
 PyObject *vpy_traces_to_export(PyObject *list)

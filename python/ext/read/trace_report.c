@@ -99,34 +99,6 @@ static vpy_thread_sums *sums_of_thread(report *r, uint32_t number)
     return &grown[r->thread_count++];
 }
 
-static void add_outermost(vpy_thread_sums *sums, const vst_span *span)
-{
-    if (span->running_ns == VST_RUNNING_UNKNOWN) {
-        sums->unknown++;
-    } else {
-        sums->running_ns += span->running_ns;
-        sums->preempted_ns += span->preempted_ns;
-    }
-    if (span->gil_ns == VST_RUNNING_UNKNOWN)
-        sums->unknown_gil++;
-    else
-        sums->gil_ns += span->gil_ns;
-}
-
-/* What each function waits for, by definition id. */
-static bool find_reasons(report *r, const vst_trace *trace)
-{
-    r->reasons = calloc((size_t)r->max + 1, 1);
-    for (vst_id id = 1; r->reasons != NULL && id <= r->max; id++) {
-        const vst_definition *d = vst_trace_definition(trace, id);
-
-        if (d != NULL && d->kind == VST_DEF_NATIVE)
-            r->reasons[id] =
-                (unsigned char)vst_wait_reason_of(d->name, d->name_len);
-    }
-    return r->reasons != NULL;
-}
-
 /* Waits for locks of objects, and for a stopped world, where they are known. */
 static vst_status add_pause(void *ctx, const vst_wait *wait)
 {
@@ -159,7 +131,7 @@ static vst_status add_to_thread(report *r, const vst_span *span,
         sums->self_ns += self_ns;
     }
     if (span->parent == 0)
-        add_outermost(sums, span);
+        vpy_thread_sums_add(sums, span);
     if (r->reasons[span->id] != VST_WAIT_NONE && vst_span_waiting(span) > 0)
         sums->waited_ns[r->reasons[span->id]] += vst_span_waiting(span);
     if (mark & VPY_MARK_WAITS) {
@@ -378,8 +350,9 @@ static bool set_up(report *r, const vpy_trace *self, int functions, int spread,
     r->own = calloc((size_t)r->max + 1, sizeof *r->own);
     r->spent = calloc((size_t)r->max + 1, sizeof *r->spent);
     r->waits.of = calloc((size_t)r->max + 1, sizeof *r->waits.of);
+    r->reasons = vpy_wait_reasons(self->handle, r->max);
     if (r->own == NULL || r->spent == NULL || r->waits.of == NULL ||
-        !find_reasons(r, self->handle))
+        r->reasons == NULL)
         return false;
     if (functions && !vpy_sums_make(&r->sums, r->max, spread))
         return false;
