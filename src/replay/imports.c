@@ -165,8 +165,7 @@ static void tell(vst__frame *import, const vst__frame *top, unsigned char of)
 {
     if (import == NULL || import->import == VST_IMPORT_MODULE)
         return;
-    import->import =
-        (unsigned char)vst__imports_say((vst_import)import->import, of);
+    import->import = (unsigned char)vst__imports_say(import->import, of);
     if (import->import == VST_IMPORT_MODULE)
         import->module = top->id;
 }

@@ -446,10 +446,11 @@ vst_status vst_matcher_feed(vst_matcher *matcher,
     matcher->running = sink->running;
     matcher->imports = sink->imports;
     matcher->costs = sink->costs;
-    matcher->wants_more = matcher->indexed || sink->places != NULL ||
-                          sink->running != NULL || sink->imports != NULL ||
-                          sink->costs != NULL || sink->knows_gil ||
-                          sink->knows_pauses || sink->by_running;
+    matcher->measures = sink->running != NULL || sink->costs != NULL ||
+                        sink->knows_gil || sink->knows_pauses ||
+                        sink->by_running;
+    matcher->wants_more =
+        sink->places != NULL || sink->imports != NULL || matcher->measures;
     if (count != 0)
         matcher->thread = events[0].where.resource;
     status = feed(matcher, converter, events, count, sink);

@@ -5,6 +5,16 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+void vst__matcher_begin_measure(vst_matcher *matcher, vst__frame *frame)
+{
+    frame->waited_ns = matcher->waited_ns;
+    frame->costs = matcher->costs_so_far;
+    if (matcher->running == NULL)
+        return;
+    frame->ran_ns = vst__running_at(matcher->running, frame->start_ns);
+    frame->lost_ns = vst__running_lost_at(matcher->running, frame->start_ns);
+}
+
 /* Adds what was found to the members of a span. */
 static vst_status tell_compensated(vst_matcher *matcher, vst__frame *frame,
                                    const vst_span *span)

@@ -197,6 +197,37 @@ vst_status vst__matcher_add_operator(vst_matcher *matcher,
     return status;
 }
 
+/* ---- how often an id is open -------------------------------------------- */
+
+/* Counts one more; true if it was open already. */
+static bool count_open(vst_matcher *matcher, vst_id id)
+{
+    uint64_t *times = vst__map64_put(&matcher->open, id);
+
+    if (times == NULL) {
+        matcher->indexed = false; /* no memory: it is only an index */
+        return false;
+    }
+    return ++*times > 1;
+}
+
+static void uncount(vst_matcher *matcher, vst_id id)
+{
+    uint64_t *times = vst__map64_find(&matcher->open, id);
+
+    if (times != NULL && --*times == 0)
+        vst__map64_remove(&matcher->open, id);
+}
+
+void vst__matcher_build_index(vst_matcher *matcher)
+{
+    vst__map64_clear(&matcher->open);
+    matcher->indexed = true;
+    for (size_t i = 0; i < matcher->count && matcher->indexed; i++)
+        if (!(matcher->frames[i].flags & VST_FRAME_INNER))
+            count_open(matcher, matcher->frames[i].id);
+}
+
 /* ---- which one is open --------------------------------------------------- */
 
 size_t vst__matcher_find(vst_matcher *matcher, vst_id id)
@@ -258,6 +289,9 @@ vst_status vst__matcher_push(vst_matcher *matcher, vst_id id, uint32_t flags)
     frame->slot = frame->args = frame->exception = frame->place = 0;
     frame->import = VST_IMPORT_NONE;
     frame->module = 0;
+    if (matcher->indexed && !(flags & VST_FRAME_BEGIN) &&
+        count_open(matcher, id))
+        frame->flags |= VST_SPAN_RECURSIVE;
     return VST_LIKELY(!matcher->wants_more) ? VST_OK
                                             : vst__matcher_note_more(matcher);
 }
@@ -348,6 +382,8 @@ vst_status vst__matcher_close(vst_matcher *matcher, int64_t end_ns,
     span.running_ns = span.preempted_ns = VST_RUNNING_UNKNOWN;
     span.gil_ns = span.paused_ns = VST_RUNNING_UNKNOWN;
     span.compensated_ns = span.compensated_error_ns = VST_RUNNING_UNKNOWN;
+    if (matcher->indexed && !(top->flags & VST_FRAME_BEGIN))
+        uncount(matcher, top->id);
     if (!VST_LIKELY(!matcher->wants_more)) {
         status = vst__matcher_settle_more(matcher, top, &span, sink);
         if (status != VST_OK)
@@ -393,7 +429,7 @@ void vst__matcher_forget(vst_matcher *matcher)
         const vst__frame *top = &matcher->frames[--matcher->count];
 
         if (matcher->indexed && !(top->flags & VST_FRAME_BEGIN))
-            vst__matcher_uncount(matcher, top->id);
+            uncount(matcher, top->id);
         if (top->args != 0)
             free_args(matcher, top->args);
     }

@@ -145,6 +145,7 @@ struct vst_matcher {
     struct vst_places *places; /* the sink's, NULL: none */
     vst_running *running;      /* the same */
     bool wants_more;   /* of a frame than its own fields, see matcher_more.c */
+    bool measures;     /* the same: how long it ran, waited, would have taken */
     int64_t waited_ns; /* by the thread so far, for the language's lock */
     int64_t waited_until_ns; /* no wait begins before this */
     int64_t wait_told_ns;    /* the time of the last event that told of one */
@@ -179,8 +180,6 @@ vst_status vst__matcher_close(vst_matcher *matcher, int64_t end_ns,
 vst_status vst__matcher_note_more(vst_matcher *matcher);
 vst_status vst__matcher_settle_more(vst_matcher *matcher, vst__frame *top,
                                     vst_span *span, const vst_sink *sink);
-/* A frame with this id is gone: for the index. */
-void vst__matcher_uncount(vst_matcher *matcher, vst_id id);
 /* Delivers what frame holds; span was measured and has the place and flags. */
 vst_status vst__matcher_deliver(vst_matcher *matcher, const vst__frame *frame,
                                 vst_span *span, const vst_sink *sink);
@@ -212,6 +211,8 @@ void vst__matcher_reset(vst_matcher *matcher);
 
 /* ---- matcher_measure.c -------------------------------------------------- */
 
+/* A frame begins: notes what its thread has run, waited and cost by then. */
+void vst__matcher_begin_measure(vst_matcher *matcher, vst__frame *frame);
 /* Finds how long the span of a frame, which has its end, ran and waited, and
  * what of it was the recorder's. Counts what its own call cost. */
 vst_status vst__matcher_measure(vst_matcher *matcher, vst__frame *frame,

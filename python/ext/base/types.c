@@ -13,7 +13,8 @@ int vpy_type_add(PyObject *module, PyType_Spec *spec)
 
 int vpy_class_add(PyObject *module, const vpy_class *described)
 {
-    newfunc make = described->make != NULL ? described->make : PyType_GenericNew;
+    newfunc make =
+        described->make != NULL ? described->make : PyType_GenericNew;
     PyType_Slot slots[] = {
         {Py_tp_init, (void *)(uintptr_t)described->init},
         {Py_tp_new, (void *)(uintptr_t)make},
