@@ -94,7 +94,7 @@ class Run:
             marks[number] = 1
         keys = keys_of(functions)
         rows = trace.report(functions=True, spread=True, marks=bytes(marks), progress=progress)["functions"]
-        for number, calls, outer, self_ns, total_ns, _, _, _, own, all_, _ in rows:
+        for number, calls, outer, self_ns, total_ns, _, _, _, own, all_, *_ in rows:
             key, function = keys[number], functions[number]
             if key is None or function is None or not calls:
                 continue
