@@ -35,7 +35,7 @@ def functions(trace):
     """By name: calls, total and running time."""
     names = [function and function[1] for function in trace.functions()]
     rows = trace.report(functions=True)["functions"]
-    return {names[row[0]]: (row[1], row[4], row[-1]) for row in rows}
+    return {names[row[0]]: (row[1], row[4], row[10]) for row in rows}
 
 
 @needs_switches

@@ -360,7 +360,7 @@ static vst_status gather(vpy_trace *self, events *e, int window,
                          vst_error *error)
 {
     vst_sink sink = {.ctx = e,
-                     .no_imports = true,
+                     .no_imports = !e->wish.folds,
                      .span = take_span,
                      .leave = leave,
                      .loose = take_loose,
