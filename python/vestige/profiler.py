@@ -14,8 +14,7 @@ from . import _core
 from . import torch as torch_api
 from .recording import endings, forked, standard_error
 from .recording.children import follow, name_process, unfollow
-from .recording.costs import note_costs, note_storage
-from .recording.metadata import check_json, check_key, note_sources
+from .recording.metadata import check_json, check_key, note_costs, note_sources, note_storage
 from .recording.options import check_flags, read_options, sched_note, session_options, tell_engine
 from .recording.ranks import check_ranks, distributed_info, own_path
 from .render import quote

@@ -7,7 +7,7 @@
 #include <vestige/costs.h>
 #include <vestige/trace.h>
 
-/* A second a call: what is more is damage, and no sum of these overflows. */
+/* A second a call: what is more is damage. */
 #define COST_MAX INT64_C(1000000000000)
 
 enum { MILLION = 1000000, PS = 1000 };
@@ -109,17 +109,21 @@ void vst__costs_count(const vst_costs *costs, vst__cost_clock *clock, vst_id id)
 {
     const vst__cost *cost = cost_of(costs, id);
 
-    clock->cost_ps += cost->cost;
-    clock->error_ps += cost->error;
+    clock->cost_ps += (uint64_t)cost->cost;
+    clock->error_ps += (uint64_t)cost->error;
 }
 
 /* A millionth of a nanosecond is a thousandth of a picosecond. */
-void vst__costs_pass(const vst_costs *costs, vst__cost_clock *clock, int64_t ns)
+static uint64_t share(uint64_t ns, int64_t millionths)
 {
-    clock->cost_ps +=
-        ns / PS * costs->of[0].cost + ns % PS * costs->of[0].cost / PS;
-    clock->error_ps +=
-        ns / PS * costs->of[0].error + ns % PS * costs->of[0].error / PS;
+    return ns / PS * (uint64_t)millionths + ns % PS * (uint64_t)millionths / PS;
+}
+
+void vst__costs_pass(const vst_costs *costs, vst__cost_clock *clock,
+                     uint64_t ns)
+{
+    clock->cost_ps += share(ns, costs->of[0].cost);
+    clock->error_ps += share(ns, costs->of[0].error);
 }
 
 /* The span's own call has not been counted: of its cost, what lies inside is in
@@ -130,6 +134,9 @@ void vst__costs_between(const vst_costs *costs, const vst__cost_clock *start,
 {
     const vst__cost *own = cost_of(costs, id);
 
-    *cost_ns = (end->cost_ps - start->cost_ps + own->inside) / PS;
-    *error_ns = (end->error_ps - start->error_ps + own->error + PS - 1) / PS;
+    *cost_ns =
+        (int64_t)(end->cost_ps - start->cost_ps + (uint64_t)own->inside) / PS;
+    *error_ns = (int64_t)((end->error_ps - start->error_ps +
+                           (uint64_t)own->error + PS - 1) /
+                          PS);
 }

@@ -21,7 +21,7 @@ typedef struct vst_costs {
 
 /* The clocks of a thread, and what they showed when a span began. */
 typedef struct vst__cost_clock {
-    int64_t cost_ps, error_ps;
+    uint64_t cost_ps, error_ps; /* modulo 2^64, if a file claims so much */
 } vst__cost_clock;
 
 struct vst_trace;
@@ -50,7 +50,7 @@ void vst__costs_count(const vst_costs *costs, vst__cost_clock *clock,
                       vst_id id);
 /* The language's own code ran for so long. */
 void vst__costs_pass(const vst_costs *costs, vst__cost_clock *clock,
-                     int64_t ns);
+                     uint64_t ns);
 /* What of a span of id is the recorder's, in nanoseconds, and the error. */
 void vst__costs_between(const vst_costs *costs, const vst__cost_clock *start,
                         const vst__cost_clock *end, vst_id id, int64_t *cost_ns,

@@ -41,7 +41,8 @@ static void compensate(vst_matcher *matcher, const vst__frame *frame,
         vst__costs_between(matcher->costs, &frame->costs,
                            &matcher->costs_so_far, frame->id, &cost_ns,
                            &span->compensated_error_ns);
-        if (cost_ns > duration_ns)
+        /* A damaged file may claim anything. */
+        if (cost_ns > duration_ns || cost_ns < duration_ns - INT64_MAX)
             cost_ns = duration_ns;
         span->compensated_ns = duration_ns - cost_ns;
         if (span->compensated_error_ns > INT64_MAX / 2 - duration_ns)
@@ -93,17 +94,21 @@ vst_status vst__matcher_measure(vst_matcher *matcher, vst__frame *frame,
  * while it waits. */
 void vst__matcher_pass_time(vst_matcher *matcher, int64_t previous_ns)
 {
-    int64_t passed_ns = matcher->last_ns - previous_ns;
+    bool is_first = previous_ns == INT64_MIN;
+    int64_t passed_ns = is_first ? 0 : matcher->last_ns - previous_ns;
 
     if (matcher->running != NULL) {
         int64_t ran_ns = vst__running_at(matcher->running, matcher->last_ns);
 
+        if (ran_ns == VST_RUNNING_UNKNOWN)
+            ran_ns = matcher->costs_ran_ns;
         passed_ns = ran_ns - matcher->costs_ran_ns;
         matcher->costs_ran_ns = ran_ns;
     }
-    if (matcher->count != 0 && previous_ns != INT64_MIN &&
+    if (matcher->count != 0 && !is_first && passed_ns > 0 &&
         vst__costs_kind(matcher->costs,
                         matcher->frames[matcher->count - 1].id) ==
             VST_DEF_PYTHON)
-        vst__costs_pass(matcher->costs, &matcher->costs_so_far, passed_ns);
+        vst__costs_pass(matcher->costs, &matcher->costs_so_far,
+                        (uint64_t)passed_ns);
 }

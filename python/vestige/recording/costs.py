@@ -31,19 +31,6 @@ PS = 1000
 _learned: dict[tuple[Any, ...], list[int]] = {}  # by what was recorded with; a forked child has it, too
 
 
-def note_costs(profile: Any, facts: dict[str, str]) -> None:
-    """Adds what is learned to the facts of a profile that asks for it, and is about to record."""
-    if profile._options["compensate"]:
-        facts[METADATA] = costs_of(profile._session_options)
-
-
-def note_storage(profile: Any) -> None:
-    """The same, of what was learned in the recording that has ended."""
-    if profile._options["compensate"]:
-        costs = add_storage(costs_of(profile._session_options), profile._session.storage_ns())
-        profile._session.set_metadata(METADATA, costs)
-
-
 def costs_of(options: dict[str, Any]) -> str:
     """The metadata for a recording with these options of a session: costs, or why they cannot be known."""
     reason = _why_not(options)

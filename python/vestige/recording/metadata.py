@@ -1,4 +1,4 @@
-"""The metadata that a recording gets: what a program adds, and the state of its source files.
+"""The metadata that a recording gets: what a program adds, what recording costs, and the state of its source files.
 
 When a recording ends, it notes for each source file of its functions when that was written, and its size. A page in
 one file, which is made to be sent, shows lines of these files only, and only while they are unchanged. A trace that
@@ -12,6 +12,8 @@ import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from vestige._core import Session
 
 KEY = "vestige.sources"
@@ -33,6 +35,23 @@ def note_sources(session: Session) -> None:
         session.set_metadata(KEY, f"[{','.join(noted[:FILES_MAX])}]")
     except Exception:
         pass
+
+
+def note_costs(profile: Any, facts: dict[str, str]) -> None:
+    """Adds what is learned to the facts of a profile that asks for it, and is about to record."""
+    if profile._options["compensate"]:
+        from .costs import METADATA, costs_of
+
+        facts[METADATA] = costs_of(profile._session_options)
+
+
+def note_storage(profile: Any) -> None:
+    """The same, of what was learned in the recording that has ended."""
+    if profile._options["compensate"]:
+        from .costs import METADATA, add_storage, costs_of
+
+        costs = add_storage(costs_of(profile._session_options), profile._session.storage_ns())
+        profile._session.set_metadata(METADATA, costs)
 
 
 def check_key(key: str) -> None:
