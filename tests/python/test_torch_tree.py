@@ -165,7 +165,7 @@ def test_inputs_are_described_as_in_torchs():
         x = torch.ones(4, 6, dtype=torch.float64, requires_grad=True)
         y = torch.stack([x[:, ::2], x[:, 1::2]]).half()
         torch.add(y, 3, alpha=2)
-        torch.empty(2).to_sparse()
+        torch.ones(2).to_sparse()
         torch.ones(3, dtype=torch.complex64) * (1 + 2j)
         torch._foreach_add([torch.ones(1)] * 40, 1.0)
         torch.tensor([True]).any()
