@@ -9,13 +9,7 @@
 
 #include "compat_interpreter.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <time.h>
-
 #if VPY_KNOWS_GIL
-
-enum { LOOK_EVERY_NS = 20000, LOOK_FOR_NS = 1000000000 };
 
 static vst_lock lock; /* constant while it is watched */
 static bool is_tried;
@@ -33,32 +27,6 @@ static void *ask_for_gil(void *unused)
     vst_lock_learn(NULL);
     PyGILState_Release(state);
     return NULL;
-}
-
-/* No handler of the program's runs in it. */
-static bool start_thread(pthread_t *thread)
-{
-    sigset_t all, before;
-    bool done;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    done = pthread_create(thread, NULL, ask_for_gil, NULL) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return done;
-}
-
-/* Holds the GIL. NULL: the thread did not wait as it should. */
-static const void *see_condition(void)
-{
-    const struct timespec moment = {0, LOOK_EVERY_NS};
-    const void *found = NULL;
-
-    for (long i = 0; found == NULL && i < LOOK_FOR_NS / LOOK_EVERY_NS; i++) {
-        nanosleep(&moment, NULL);
-        found = __atomic_load_n(&condition, __ATOMIC_ACQUIRE);
-    }
-    return found;
 }
 
 static unsigned long switch_interval(void)
@@ -86,9 +54,9 @@ static const char *find_gil(void)
     const void *seen;
     pthread_t thread;
 
-    if (!start_thread(&thread))
+    if (!vpy_wait_trial_start(&thread, ask_for_gil))
         return "no thread could be started to look for the GIL";
-    seen = see_condition();
+    seen = vpy_wait_trial_learn(&condition);
     if (seen == NULL) {
         found = "the interpreter does not wait for the GIL as it should";
     } else {

@@ -11,16 +11,11 @@
 
 #include "compat_interpreter.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
-#include <time.h>
 
 #if VPY_FREE_THREADED
 
 enum {
-    LOOK_EVERY_NS = 20000,
-    LOOK_FOR_NS = 1000000000,
     NEAR = 4096 /* bytes of stack between the hook and the structure */
 };
 
@@ -67,32 +62,6 @@ static void *wait_for_lock(void *unused)
     return NULL;
 }
 
-/* No handler of the program's runs in it. */
-static bool start_thread(pthread_t *thread)
-{
-    sigset_t all, before;
-    bool done;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    done = pthread_create(thread, NULL, wait_for_lock, NULL) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return done;
-}
-
-/* NULL: the thread did not wait as it should. */
-static const void *see_semaphore(void)
-{
-    const struct timespec moment = {0, LOOK_EVERY_NS};
-    const void *found = NULL;
-
-    for (long i = 0; found == NULL && i < LOOK_FOR_NS / LOOK_EVERY_NS; i++) {
-        nanosleep(&moment, NULL);
-        found = __atomic_load_n(&learned, __ATOMIC_ACQUIRE);
-    }
-    return found;
-}
-
 static const char *try_wait(void)
 {
     const char *found = NULL;
@@ -100,12 +69,12 @@ static const char *try_wait(void)
     pthread_t thread;
 
     PyMutex_Lock(&tried);
-    if (!start_thread(&thread)) {
+    if (!vpy_wait_trial_start(&thread, wait_for_lock)) {
         PyMutex_Unlock(&tried);
         return "no thread could be started to look for locks of objects";
     }
     Py_BEGIN_ALLOW_THREADS;
-    seen = see_semaphore();
+    seen = vpy_wait_trial_learn(&learned);
     if (seen == NULL)
         found = "the interpreter does not wait for locks as it should";
     else if (address_beside(seen) != (uintptr_t)&tried)

@@ -8,6 +8,8 @@
 
 #include "calls/tracer.h"
 
+#include <pthread.h>
+
 #pragma GCC visibility push(hidden)
 
 /* ---- threads.c ------------------------------------------------------------
@@ -46,6 +48,14 @@ void vpy_greenlets_end(void);
 /* Called when a function gets its id: greenlet may have been imported. */
 void vpy_greenlets_look(void);
 void vpy_greenlets_watch_thread(void); /* the current one */
+
+/* ---- wait_trial.c ---------------------------------------------------------
+ */
+
+/* Starts a thread that waits. No handler of the program's runs in it. */
+bool vpy_wait_trial_start(pthread_t *thread, void *(*wait)(void *unused));
+/* What that thread waits for; NULL: it did not wait as it should. */
+const void *vpy_wait_trial_learn(const void **place);
 
 /* ---- gil_waits.c ----------------------------------------------------------
  */
