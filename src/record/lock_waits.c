@@ -15,13 +15,12 @@
  * that comes out of a wait after the end finds that nothing is watched. */
 #include "record/lock_waits.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
 #include <time.h>
 
-#include "objects/objects.h"
 #include "os/os.h"
+#include "record/wait_slots.h"
 
 enum {
     WAIT_WORDS = 3,
@@ -351,84 +350,21 @@ static vst__hook hooks[HOOKS] = {
     [WAIT] = {"pthread_cond_wait", (void *)hook_wait, NULL},
 };
 
-typedef struct change {
-    const void *address;
-    vst__patching patching;
-    vst__protection protection;
-} change;
-
-static int change_object(struct dl_phdr_info *info, size_t size, void *ctx)
-{
-    change *self = ctx;
-    vst__object object;
-
-    (void)size;
-    vst__object_read(info, &object);
-    if ((uintptr_t)self->address - object.start >= object.end - object.start)
-        return 0;
-    if (vst__protection_read(&self->protection))
-        vst__patch_object(&object, &self->patching);
-    vst__protection_free(&self->protection);
-    return 1;
-}
-
-uint64_t vst__slots_change(const void *address, vst__hook *some, size_t count,
-                           bool takes_out)
-{
-    change self = {
-        .address = address,
-        .patching = {.hooks = some, .count = count, .takes_out = takes_out},
-    };
-
-    self.patching.protection = &self.protection;
-    dl_iterate_phdr(change_object, &self);
-    return self.patching.patched;
-}
-
-static const void *hooked; /* an address in what has the hooks; NULL: nothing */
-
-static bool find_originals(void)
-{
-    for (size_t i = 0; i < HOOKS; i++)
-        if (hooks[i].original == NULL)
-            hooks[i].original = vst__objects_find(hooks[i].name);
-    memcpy(&real.timedwait, &hooks[TIMEDWAIT].original, sizeof real.timedwait);
-    memcpy(&real.wait, &hooks[WAIT].original, sizeof real.wait);
-    return real.timedwait != NULL && real.wait != NULL;
-}
-
-/* Threads may be in a hook after it was taken out: the library that has them is
- * never unloaded. */
-void vst__waits_pin(void)
-{
-    Dl_info info;
-
-    if (dladdr((void *)hook_timedwait, &info) != 0 && info.dli_fname != NULL)
-        dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-}
+static vst__wait_slots slots = {.hooks = hooks, .count = HOOKS};
 
 vst_status vst_lock_hook(const void *address)
 {
-    if (real.timedwait == NULL || real.wait == NULL) {
-        if (!find_originals())
-            return VST_E_UNSUPPORTED;
-        vst__waits_pin();
-        /* As in memory/hooks.c: who comes through a slot finds the originals.
-         */
-        if (vst__os_barrier_prepare())
-            vst__os_barrier();
-    }
-    if (vst__slots_change(address, hooks, HOOKS, false) == 0)
+    vst__wait_slots_find(&slots);
+    memcpy(&real.timedwait, &hooks[TIMEDWAIT].original, sizeof real.timedwait);
+    memcpy(&real.wait, &hooks[WAIT].original, sizeof real.wait);
+    if (real.timedwait == NULL || real.wait == NULL)
         return VST_E_UNSUPPORTED;
-    hooked = address;
-    return VST_OK;
+    return vst__wait_slots_hook(&slots, address);
 }
 
 void vst_lock_unhook(void)
 {
-    if (hooked != NULL)
-        vst__slots_change(hooked, hooks, HOOKS, true);
-    hooked = NULL;
+    vst__wait_slots_unhook(&slots);
 }
 
 void vst_lock_learn(const void **condition)

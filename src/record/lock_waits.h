@@ -5,7 +5,6 @@
 
 #include <vestige/waits.h>
 
-#include "objects/objects.h"
 #include "record/recording.h"
 
 /* ---- by the owner of a writer, which belongs to a recording ---------------
@@ -34,12 +33,6 @@ void vst__lock_waits_after_fork(void); /* in the child */
 const vst_lock *vst__parked_begin(const void *semaphore);
 void vst__parked_end(const vst_lock *lock);
 const void **vst__waits_learn(void); /* see vst_lock_learn */
-/* Puts hooks into the slots of the object that has an address, or takes them
- * out. Returns how many slots were changed. */
-uint64_t vst__slots_change(const void *address, vst__hook *some, size_t count,
-                           bool takes_out);
-/* The library that has the hooks is not unloaded from here on. */
-void vst__waits_pin(void);
 
 /* ---- thread_numbers.c ----------------------------------------------------
  */

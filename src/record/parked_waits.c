@@ -8,7 +8,7 @@
 #include <semaphore.h>
 #include <string.h>
 
-#include "os/os.h"
+#include "record/wait_slots.h"
 
 typedef int clockwait_fn(sem_t *semaphore, clockid_t clock,
                          const struct timespec *until);
@@ -70,39 +70,20 @@ static vst__hook hooks[HOOKS] = {
     [CLOCKWAIT] = {"sem_clockwait", (void *)hook_clockwait, NULL},
 };
 
-static const void *hooked; /* an address in what has the hooks; NULL: nothing */
-
-static bool find_originals(void)
-{
-    for (size_t i = 0; i < HOOKS; i++)
-        if (hooks[i].original == NULL)
-            hooks[i].original = vst__objects_find(hooks[i].name);
-    memcpy(&real.wait, &hooks[WAIT].original, sizeof real.wait);
-    memcpy(&real.timedwait, &hooks[TIMEDWAIT].original, sizeof real.timedwait);
-    memcpy(&real.clockwait, &hooks[CLOCKWAIT].original, sizeof real.clockwait);
-    return real.wait != NULL && real.timedwait != NULL;
-}
+static vst__wait_slots slots = {.hooks = hooks, .count = HOOKS};
 
 vst_status vst_parking_hook(const void *address)
 {
-    if (real.wait == NULL) {
-        if (!find_originals())
-            return VST_E_UNSUPPORTED;
-        vst__waits_pin();
-        /* As in memory/hooks.c: who comes through a slot finds the originals.
-         */
-        if (vst__os_barrier_prepare())
-            vst__os_barrier();
-    }
-    if (vst__slots_change(address, hooks, HOOKS, false) == 0)
+    vst__wait_slots_find(&slots);
+    memcpy(&real.wait, &hooks[WAIT].original, sizeof real.wait);
+    memcpy(&real.timedwait, &hooks[TIMEDWAIT].original, sizeof real.timedwait);
+    memcpy(&real.clockwait, &hooks[CLOCKWAIT].original, sizeof real.clockwait);
+    if (real.wait == NULL || real.timedwait == NULL)
         return VST_E_UNSUPPORTED;
-    hooked = address;
-    return VST_OK;
+    return vst__wait_slots_hook(&slots, address);
 }
 
 void vst_parking_unhook(void)
 {
-    if (hooked != NULL)
-        vst__slots_change(hooked, hooks, HOOKS, true);
-    hooked = NULL;
+    vst__wait_slots_unhook(&slots);
 }

@@ -16,6 +16,8 @@ static bool is_tried;
 static const char *trouble = "the GIL was not looked for yet";
 static const void *condition; /* of the GIL; atomic: our thread stores it */
 
+static const vpy_waits waits = {vst_lock_hook, &lock, VST_WAITS_METADATA};
+
 /* Runs without the GIL, and asks for it. */
 static void *ask_for_gil(void *unused)
 {
@@ -79,39 +81,18 @@ static const char *find_gil(void)
     return found;
 }
 
-static bool hook(void)
-{
-    __typeof__(&PyEval_AcquireThread) function = PyEval_AcquireThread;
-    const void *address;
-
-    memcpy(&address, &function, sizeof address);
-    return vst_lock_hook(address) == VST_OK;
-}
-
 void vpy_gil_waits_prepare(void)
 {
     if (is_tried)
         return;
     is_tried = true;
-    if (hook())
-        trouble = find_gil();
-    else
-        trouble = "the interpreter does not wait by functions of the C library";
+    trouble = vpy_waits_hook(vst_lock_hook) ? find_gil() : VPY_WAITS_NO_HOOK;
     vst_lock_unhook();
 }
 
 void vpy_gil_waits_begin(vpy_tracer *tracer)
 {
-    const char *why = vpy_gil_waits_trouble();
-    char json[128];
-
-    if (why == NULL && !hook())
-        why = "the interpreter does not wait by functions of the C library";
-    if (why == NULL)
-        vst_lock_watch(&lock);
-    snprintf(json, sizeof json, "\"%s\"", why != NULL ? why : "");
-    vst_recording_set_metadata(tracer->recording, VST_WAITS_METADATA,
-                               why == NULL ? "true" : json);
+    vpy_waits_begin(tracer, &waits, trouble);
 }
 
 void vpy_gil_waits_end(void)

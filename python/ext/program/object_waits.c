@@ -85,38 +85,21 @@ static const char *try_wait(void)
     return found;
 }
 
-static bool hook(void)
-{
-    __typeof__(&PyEval_AcquireThread) function = PyEval_AcquireThread;
-    const void *address;
-
-    memcpy(&address, &function, sizeof address);
-    return vst_parking_hook(address) == VST_OK;
-}
-
-#define NO_HOOK "the interpreter does not wait by functions of the C library"
+static const vpy_waits waits = {vst_parking_hook, &locks,
+                                VST_OBJECT_WAITS_METADATA};
 
 void vpy_object_waits_prepare(void)
 {
     if (is_tried)
         return;
     is_tried = true;
-    trouble = hook() ? try_wait() : NO_HOOK;
+    trouble = vpy_waits_hook(vst_parking_hook) ? try_wait() : VPY_WAITS_NO_HOOK;
     vst_parking_unhook();
 }
 
 void vpy_object_waits_begin(vpy_tracer *tracer)
 {
-    const char *why = trouble;
-    char json[128];
-
-    if (why == NULL && !hook())
-        why = NO_HOOK;
-    if (why == NULL)
-        vst_lock_watch(&locks);
-    snprintf(json, sizeof json, "\"%s\"", why != NULL ? why : "");
-    vst_recording_set_metadata(tracer->recording, VST_OBJECT_WAITS_METADATA,
-                               why == NULL ? "true" : json);
+    vpy_waits_begin(tracer, &waits, trouble);
 }
 
 void vpy_object_waits_end(void)

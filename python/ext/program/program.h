@@ -49,8 +49,27 @@ void vpy_greenlets_end(void);
 void vpy_greenlets_look(void);
 void vpy_greenlets_watch_thread(void); /* the current one */
 
-/* ---- wait_trial.c ---------------------------------------------------------
+/* ---- waits.c --------------------------------------------------------------
  */
+
+typedef vst_status vpy_waits_hook_fn(const void *address);
+
+/* One way in which the interpreter waits. */
+typedef struct vpy_waits {
+    vpy_waits_hook_fn *hook; /* of <vestige/waits.h> */
+    const vst_lock *lock;
+    const char *metadata; /* by which a trace says whether they are recorded */
+} vpy_waits;
+
+#define VPY_WAITS_NO_HOOK                                                      \
+    "the interpreter does not wait by functions of the C library"
+
+/* Puts hooks into the interpreter; whether it has slots for them. */
+bool vpy_waits_hook(vpy_waits_hook_fn *hook);
+/* Records waits from here on if there was no trouble (NULL), and tells the
+ * trace whether. */
+void vpy_waits_begin(vpy_tracer *tracer, const vpy_waits *waits,
+                     const char *trouble);
 
 /* Starts a thread that waits. No handler of the program's runs in it. */
 bool vpy_wait_trial_start(pthread_t *thread, void *(*wait)(void *unused));
