@@ -66,14 +66,15 @@ class Vestige:
 class Engine:
     """One of vestige's engines, by its name. A profile for each start(): its file and its memory are new, as a user's are."""
 
-    def __init__(self, name, engine):
+    def __init__(self, name, engine, **options):
         self.name = name
         self.engine = engine
+        self.options = options
 
     def start(self):
         from vestige import profile
 
-        self.profile = profile(engine=self.engine)
+        self.profile = profile(engine=self.engine, **self.options)
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # it would record with another one
             self.profile.start()

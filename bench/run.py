@@ -3,12 +3,12 @@
 
     python bench/run.py [FAMILY ...] [--quick] [--markdown] [--json FILE] [--write]
 
-Families: calls (what a hook costs), engines (vestige's own beside each other, loops and programs), file (recording for
-long), store (the file beside memory, opening a torn one), stop (start, stop, import), export, exports (files for every
-tool), reports (in the terminal), tables (Arrow, Parquet), pack (traces at rest), snapshot (what it holds up),
-short_calls (left out), tracebacks, memory (allocations), torch_ops (operators), execution_trace, view (pictures of a
-trace), view_browser (the viewer's page). Each says in its module how it measures. The last lines name every bar that was
-missed; the exit code stays 0.
+Families: calls (what a hook costs), engines (vestige's own beside each other, loops and programs), floor (hooks that do
+nothing, in programs), file (recording for long), store (the file beside memory, opening a torn one), stop (start, stop,
+import), export, exports (files for every tool), reports (in the terminal), tables (Arrow, Parquet), pack (traces at
+rest), snapshot (what it holds up), short_calls (left out), tracebacks, memory (allocations), torch_ops (operators),
+execution_trace, view (pictures of a trace), view_browser (the viewer's page). Each says in its module how it measures.
+The last lines name every bar that was missed; the exit code stays 0.
 """
 
 import argparse
@@ -23,7 +23,20 @@ import peers
 import published
 from report import say
 
-FAMILIES = ["calls", "engines", "file", "store", "stop", "export", "exports", "reports", "tables", "pack", "snapshot"]
+FAMILIES = [
+    "calls",
+    "engines",
+    "floor",
+    "file",
+    "store",
+    "stop",
+    "export",
+    "exports",
+    "reports",
+    "tables",
+    "pack",
+    "snapshot",
+]
 FAMILIES += ["short_calls", "tracebacks", "memory", "torch_ops", "execution_trace", "view", "view_browser"]
 
 
