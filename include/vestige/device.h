@@ -262,6 +262,7 @@ typedef struct vst_device_launch {
     uint32_t kind;
     uint32_t thread; /* number */
     int64_t start_ns, end_ns;
+    uint32_t number; /* which of what it launched this is, from 0 */
 } vst_device_launch;
 
 /* What a sink gets of an activity (vst_sink.device): after the threads of the

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "replay/escapes.h"
 #include "store/live.h"
 
 enum {
@@ -12,13 +13,6 @@ enum {
 };
 
 /* ---- collecting ---------------------------------------------------------- */
-
-static bool is_device(const uint64_t *word)
-{
-    return vst_word_kind(*word) == VST_ESCAPE &&
-           vst_word_escape_type(*word) == VST_ESCAPE_DEVICE &&
-           vst_word_escape_words(*word) >= VST_ACTIVITY_WORDS;
-}
 
 /* The newest thread that the system knew by this number; 0: none. */
 static uint32_t thread_of(const vst_trace *trace, uint64_t tid)
@@ -70,10 +64,11 @@ static void read_more(vst_trace *trace, const uint64_t *payload, uint32_t words,
     activity->place = offset + (at + 1) * sizeof *payload;
 }
 
-static vst_status note(vst_devices *self, const uint64_t *word, uint64_t offset,
-                       uint32_t segment, const int64_t *shown)
+static vst_status note(void *ctx, const vst__escape_found *found)
 {
-    const uint64_t *payload = word + 1;
+    vst_devices *self = ctx;
+    const uint64_t *payload = found->word + 1;
+    const int64_t *shown = self->shown;
     uint32_t kind = (uint32_t)payload[0] & 0xffu;
     bool on_thread = vst_activity_is_on_thread(kind);
     vst__activity *items,
@@ -84,8 +79,8 @@ static vst_status note(vst_devices *self, const uint64_t *word, uint64_t offset,
             .id = (vst_id)payload[1],
             .context = (uint32_t)(payload[1] >> 32),
             .correlation = payload[2],
-            .segment = segment,
-            .thread = on_thread ? self->segments[segment].thread : 0,
+            .segment = found->segment,
+            .thread = on_thread ? self->segments[found->segment].thread : 0,
         };
 
     if (kind == 0 || kind >= VST_ACTIVITY_LOST)
@@ -95,8 +90,8 @@ static vst_status note(vst_devices *self, const uint64_t *word, uint64_t offset,
                &activity);
     if (activity.end_ns < shown[0] || activity.start_ns > shown[1])
         return VST_OK;
-    read_more(self->trace, payload, vst_word_escape_words(*word),
-              offset + sizeof *word, &activity);
+    read_more(self->trace, payload, vst_word_escape_words(*found->word),
+              found->offset + sizeof *payload, &activity);
     if (self->count >= UINT32_MAX - 1)
         return VST_E_NOMEM;
     items =
@@ -106,29 +101,6 @@ static vst_status note(vst_devices *self, const uint64_t *word, uint64_t offset,
     self->items = items;
     items[self->count++] = activity;
     return VST_OK;
-}
-
-static vst_status note_segment(vst_devices *self, uint32_t number,
-                               const int64_t *shown)
-{
-    const vst__segment *segment = &self->segments[number];
-    uint64_t end = segment->offset + segment->words * sizeof(uint64_t);
-    vst_status status = VST_OK;
-    vst__stream stream;
-    const uint64_t *word;
-
-    vst__segment_open(segment, &self->trace->block, &stream);
-    while (status == VST_OK && vst__stream_fill(&stream))
-        while (status == VST_OK && (word = vst__stream_next(&stream)) != NULL) {
-            uint64_t behind =
-                end - vst__stream_remaining(&stream) * sizeof *word;
-
-            if (is_device(word))
-                status = note(self, word,
-                              behind - vst__stream_words(*word) * sizeof *word,
-                              number, shown);
-        }
-    return status == VST_OK ? stream.status : status;
 }
 
 static int order_of(uint64_t a, uint64_t b)
@@ -217,7 +189,7 @@ static vst_status find_launches(vst_devices *self)
         vst__activity *call = find_call(self, i);
 
         if (call != NULL && vst_activity_is_work(self->items[i].kind))
-            call->launched++;
+            self->items[i].launched = call->launched++;
     }
     return status;
 }
@@ -332,18 +304,18 @@ void vst__activities_settle(vst_devices *self, const uint64_t *payload,
 vst_status vst__activities_collect(vst_devices *self, vst_trace *trace,
                                    const vst__window *window)
 {
-    const int64_t shown[2] = {
-        vst__clockmap_to_ns(&trace->clock, window->first),
-        vst__clockmap_to_ns(&trace->clock, window->last),
-    };
+    const vst__escape_visit visit = {VST_ESCAPE_DEVICE, VST_ACTIVITY_WORDS,
+                                     note, self};
     vst_status status;
 
     self->trace = trace;
     self->segments = &trace->segments[window->segments];
+    self->shown[0] = vst__clockmap_to_ns(&trace->clock, window->first);
+    self->shown[1] = vst__clockmap_to_ns(&trace->clock, window->last);
     self->count = self->calls = self->at = 0;
     status = find_causes(self);
     for (size_t i = 0; status == VST_OK && i < window->segment_count; i++)
-        status = note_segment(self, (uint32_t)i, shown);
+        status = vst__escapes_each(trace, self->segments, (uint32_t)i, &visit);
     if (self->count > 1)
         qsort(self->items, self->count, sizeof *self->items, in_order);
     while (self->calls < self->count &&
@@ -396,7 +368,7 @@ static vst_status deliver(vst_devices *self, size_t index, const vst_sink *sink)
         .correlation = activity->correlation,
         .external = activity->external,
         .bytes = activity->bytes,
-        .launched = activity->launched,
+        .launched = index < self->calls ? activity->launched : 0,
     };
     vst_status status = VST_OK;
     bool has_text = false;
@@ -416,8 +388,9 @@ static vst_status deliver(vst_devices *self, size_t index, const vst_sink *sink)
         span.annotation = self->claims[VST_CAUSE_ANNOTATION].causes[at];
     }
     if (call != NULL && call != activity) {
-        launch = (vst_device_launch){call->id, call->kind, call->thread,
-                                     call->start_ns, call->end_ns};
+        launch = (vst_device_launch){call->id,     call->kind,
+                                     call->thread, call->start_ns,
+                                     call->end_ns, activity->launched};
         span.launch = &launch;
     }
     return sink->device(sink->ctx, &span);

@@ -26,9 +26,9 @@ typedef struct vst__activity {
     uint64_t place; /* in the file, of its attributes; 0: none */
     uint32_t stream, context;
     vst_id id;
-    uint32_t thread;  /* of a call, else 0 */
-    uint32_t segment; /* of the window */
-    uint32_t launched;
+    uint32_t thread;   /* of a call, else 0 */
+    uint32_t segment;  /* of the window */
+    uint32_t launched; /* of a call: how many; else which of them it is */
     uint16_t device;
     uint8_t kind;
     bool is_told;    /* of a call: by another thread than its own */
@@ -46,6 +46,7 @@ typedef struct vst__claims {
 typedef struct vst_devices {
     vst_trace *trace;
     const vst__segment *segments;
+    int64_t shown[2];     /* from and to, of the window */
     vst__activity *items; /* calls and overhead first: see vst_device_span */
     size_t count, capacity;
     size_t calls;        /* of them */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "replay/escapes.h"
 #include "store/live.h"
 
 /* A place is an offset, which is a multiple of 8, and in its low bits how many
@@ -26,9 +27,10 @@ static void note_told(vst_running *self, uint64_t word)
         self->until_ns = ns;
 }
 
-static vst_status note_piece(vst_running *self, const uint64_t *word,
-                             uint64_t offset, uint32_t segment)
+static vst_status note_piece(void *ctx, const vst__escape_found *found)
 {
+    vst_running *self = ctx;
+    const uint64_t *word = found->word;
     uint32_t words = vst_word_escape_words(*word);
     vst__running_piece *pieces;
 
@@ -42,40 +44,11 @@ static vst_status note_piece(vst_running *self, const uint64_t *word,
         return VST_E_NOMEM;
     self->pieces = pieces;
     pieces[self->count++] = (vst__running_piece){
-        .place = offset << PLACE_SHIFT | words,
+        .place = found->offset << PLACE_SHIFT | words,
         .thread = (uint32_t)word[1],
-        .segment = segment,
+        .segment = found->segment,
     };
     return VST_OK;
-}
-
-static bool is_switches(const uint64_t *word)
-{
-    return vst_word_kind(*word) == VST_ESCAPE &&
-           vst_word_escape_type(*word) == VST_ESCAPE_SWITCHES &&
-           vst_word_escape_words(*word) >= 2;
-}
-
-static vst_status note_segment(vst_running *self, uint32_t number)
-{
-    const vst__segment *segment = &self->segments[number];
-    uint64_t end = segment->offset + segment->words * sizeof(uint64_t);
-    vst_status status = VST_OK;
-    vst__stream stream;
-    const uint64_t *word;
-
-    vst__segment_open(segment, &self->trace->block, &stream);
-    while (status == VST_OK && vst__stream_fill(&stream))
-        while (status == VST_OK && (word = vst__stream_next(&stream)) != NULL) {
-            uint64_t behind =
-                end - vst__stream_remaining(&stream) * sizeof *word;
-
-            if (is_switches(word))
-                status = note_piece(
-                    self, word,
-                    behind - vst__stream_words(*word) * sizeof *word, number);
-        }
-    return status == VST_OK ? stream.status : status;
 }
 
 static int by_thread(const void *a, const void *b)
@@ -92,6 +65,7 @@ static int by_thread(const void *a, const void *b)
 vst_status vst__running_collect(vst_running *self, vst_trace *trace,
                                 const vst__window *window)
 {
+    const vst__escape_visit visit = {VST_ESCAPE_SWITCHES, 2, note_piece, self};
     vst_status status = VST_OK;
 
     self->trace = trace;
@@ -103,7 +77,7 @@ vst_status vst__running_collect(vst_running *self, vst_trace *trace,
     if (self->words == NULL)
         return VST_E_NOMEM;
     for (size_t i = 0; status == VST_OK && i < window->switches; i++)
-        status = note_segment(self, (uint32_t)i);
+        status = vst__escapes_each(trace, self->segments, (uint32_t)i, &visit);
     if (self->count > 1)
         qsort(self->pieces, self->count, sizeof *self->pieces, by_thread);
     return status;

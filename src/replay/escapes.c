@@ -1,0 +1,31 @@
+/* See escapes.h. */
+#include "replay/escapes.h"
+
+static bool is_wanted(uint64_t word, uint32_t type, uint32_t words_min)
+{
+    return vst_word_kind(word) == VST_ESCAPE &&
+           vst_word_escape_type(word) == type &&
+           vst_word_escape_words(word) >= words_min;
+}
+
+vst_status vst__escapes_each(vst_trace *trace, const vst__segment *segments,
+                             uint32_t number, const vst__escape_visit *visit)
+{
+    const vst__segment *segment = &segments[number];
+    uint64_t end = segment->offset + segment->words * sizeof(uint64_t);
+    vst__escape_found found = {.segment = number};
+    vst_status status = VST_OK;
+    vst__stream stream;
+
+    vst__segment_open(segment, &trace->block, &stream);
+    while (status == VST_OK && vst__stream_fill(&stream))
+        while (status == VST_OK &&
+               (found.word = vst__stream_next(&stream)) != NULL)
+            if (is_wanted(*found.word, visit->type, visit->words_min)) {
+                found.offset = end - (vst__stream_remaining(&stream) +
+                                      vst__stream_words(*found.word)) *
+                                         sizeof(uint64_t);
+                status = visit->fn(visit->ctx, &found);
+            }
+    return status == VST_OK ? stream.status : status;
+}
