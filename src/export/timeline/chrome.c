@@ -222,7 +222,7 @@ static vst_status write_process(vst__timeline *timeline,
     vst__chrome_sink(timeline, &sink);
     vst__timeline_watch(timeline, &sink);
     status = vst__timeline_replay(timeline, options, &sink, error);
-    vst__chrome_end_devices(timeline);
+    vst__timeline_end_devices(timeline);
     vst__chrome_free_heads(timeline);
     if (status == VST_OK)
         vst__timeline_put_flows(timeline);
@@ -270,6 +270,12 @@ static vst_status write_chrome(vst_trace *const *traces, size_t count,
         .state = vst__chrome_put_state,
         .lane = vst__chrome_put_lane,
         .task = vst__chrome_put_task,
+        .stream = vst__chrome_put_stream,
+        .activity = vst__chrome_put_activity,
+        .annotated = vst__chrome_put_annotated,
+        .number = vst__chrome_arg_number,
+        .fraction = vst__chrome_arg_fraction,
+        .definition = vst__chrome_arg_definition,
     };
     vst__chrome chrome = {.timeline = {.drawing = &drawing, .output = output}};
     vst__timeline *timeline = &chrome.timeline;

@@ -17,13 +17,6 @@ typedef struct vst__chrome_head {
     int32_t line;
 } vst__chrome_head;
 
-/* What a device did for an annotation on one of its streams. */
-typedef struct vst__chrome_annotated {
-    uint64_t serial;
-    vst_id id;
-    int64_t start_ns, end_ns;
-} vst__chrome_annotated;
-
 typedef struct vst__chrome {
     vst__timeline timeline; /* first: a drawing is given only this */
 
@@ -43,11 +36,7 @@ typedef struct vst__chrome {
     uint64_t time_from; /* 0: there are no such digits */
     size_t time_count;  /* of the text with these digits */
 
-    /* ---- for chrome_devices.c: of the stream that is being written ---- */
-    uint32_t device, stream;
-    vst__chrome_annotated *annotated;
-    size_t annotated_count, annotated_capacity;
-    vst__map64 annotated_of; /* serial -> 1 + index */
+    const char *between; /* arguments of a device's activity */
 } vst__chrome;
 
 static inline vst__chrome *vst__chrome_of(const vst__timeline *timeline)
@@ -81,10 +70,19 @@ void vst__chrome_free_heads(vst__timeline *timeline);
 void vst__chrome_put_properties(vst__timeline *timeline);
 /* Names and places of the devices of timeline->process. */
 void vst__chrome_put_devices(vst__timeline *timeline);
-/* For the sink. */
-vst_status vst__chrome_write_device(void *ctx, const vst_device_span *span);
-/* The annotations of the last stream; and frees what was kept. */
-void vst__chrome_end_devices(vst__timeline *timeline);
+/* For the drawing. */
+void vst__chrome_put_stream(vst__timeline *timeline, const char *name,
+                            size_t name_len);
+void vst__chrome_put_activity(vst__timeline *timeline,
+                              const vst_device_span *span);
+void vst__chrome_put_annotated(vst__timeline *timeline,
+                               const vst__timeline_annotated *annotated);
+void vst__chrome_arg_number(vst__timeline *timeline, const char *key,
+                            uint64_t value);
+void vst__chrome_arg_fraction(vst__timeline *timeline, const char *key,
+                              double value);
+void vst__chrome_arg_definition(vst__timeline *timeline, const char *key,
+                                vst_id id);
 
 /* ---- chrome_beside.c ---------------------------------------------------- */
 

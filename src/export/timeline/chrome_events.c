@@ -493,7 +493,6 @@ void vst__chrome_sink(vst__timeline *timeline, vst_sink *sink)
         .counter = write_counter,
         .loss = write_loss,
         .reported = write_span,
-        .device = vst__chrome_write_device,
         .tells_compensated = true,
     };
 }

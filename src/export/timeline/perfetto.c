@@ -227,6 +227,7 @@ static vst_status write_process(vst__perfetto *self,
     process->steps_end_ns = INT64_MIN;
     self->process_uuid = uuid_of(self, process);
     self->next_uuid = self->process_uuid + (UINT64_C(1) << 33);
+    self->device_uuid = 0;
     memset(self->memory_tracks, 0, sizeof self->memory_tracks);
     /* Numbers of names are this process's own. */
     vst__pf_forget_sequences(self, VST_PERFETTO_SEQUENCES);
@@ -239,6 +240,7 @@ static vst_status write_process(vst__perfetto *self,
         vst__perfetto_sink(self, &sink);
         vst__timeline_watch(timeline, &sink);
         status = vst__timeline_replay(timeline, options, &sink, error);
+        vst__timeline_end_devices(timeline);
     } else {
         vst_error_set(error, status, 0, 0);
     }

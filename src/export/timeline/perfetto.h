@@ -1,7 +1,7 @@
 /* The inside of the exporter for Perfetto's own format, shared by perfetto.c
  * (the document), perfetto_events.c (the events of a replay), perfetto_beside.c
- * (arrows and memory) and perfetto_args.c (packets and their arguments). One
- * thread at a time.
+ * (arrows and memory), perfetto_devices.c (what devices did) and
+ * perfetto_args.c (packets and their arguments). One thread at a time.
  *
  * A file is a list of packets. Each belongs to a sequence, and a sequence has
  * memory: names are sent once and then called by number, a time is what has
@@ -85,9 +85,11 @@ typedef enum vst__pf_category {
     VST_PF_MEMORY,
     VST_PF_FWDBWD,
     VST_PF_STARTS,
-    VST_PF_TASK, /* from here on: only on the sequence beside the others */
+    VST_PF_TASK, /* from here on: on the sequence beside the others, when used
+                  */
     VST_PF_AWAIT,
-    VST_PF_CATEGORIES
+    VST_PF_DEVICE, /* and so many as vst__device_category has */
+    VST_PF_CATEGORIES = VST_PF_DEVICE + VST_DEVICE_CATEGORIES
 } vst__pf_category;
 
 /* A set of numbers. */
@@ -100,7 +102,7 @@ typedef struct vst__pf_sequence {
     bool begun;
     int64_t last_ns;
     vst__pf_set names, keys; /* numbers of those that were sent */
-    bool has_task_categories;
+    uint64_t categories;     /* a bit each: those from VST_PF_TASK on, sent */
 } vst__pf_sequence;
 
 /* What is known of a definition. */
@@ -135,9 +137,19 @@ typedef struct vst__perfetto {
 
     /* Of the thread that is being replayed. */
     uint64_t thread_uuid;
+
+    /* Tracks on which what would overlap lies beside each other. */
+    uint64_t lane_parent;
+    char lane_name[128];
+    size_t lane_name_len;
     int64_t *lanes; /* when the last span of each ends */
     uint64_t *lane_uuids;
     size_t lane_count, lane_capacity, lane_uuid_capacity;
+
+    /* For perfetto_devices.c: the device whose streams are being written. */
+    uint32_t device;
+    uint64_t device_uuid; /* 0: none yet */
+    bool has_annotations; /* the lanes are those of its annotations */
 } vst__perfetto;
 
 /* ---- perfetto.c --------------------------------------------------------- */
@@ -196,6 +208,16 @@ void vst__pf_arg_json(vst__perfetto *self, uint32_t number, const char *key,
 
 void vst__perfetto_sink(vst__perfetto *self, vst_sink *sink);
 vst_status vst__pf_draw_span(vst__timeline *timeline, const vst_span *span);
+/* The name of an event that is open, on a sequence. */
+void vst__pf_put_name(vst__perfetto *self, uint32_t number, vst_id id);
+/* From here on, lanes are tracks of this name under another. */
+void vst__pf_begin_lanes(vst__perfetto *self, uint64_t parent, const char *name,
+                         size_t name_len);
+/* A lane where nothing overlaps what is from then to then. Spans come in the
+ * order of their ends, or of their starts: a lane is free if its last one ended
+ * before. */
+vst_status vst__pf_find_lane(vst__perfetto *self, int64_t start_ns,
+                             int64_t end_ns, uint64_t *uuid);
 /* An instant on a thread's own track, up to its name. */
 void vst__pf_open_on_thread(vst__perfetto *self, uint32_t thread,
                             vst__pf_category category);
@@ -213,5 +235,20 @@ extern const vst__drawing vst__perfetto_drawing;
 /* ---- perfetto_states.c -------------------------------------------------- */
 
 void vst__pf_draw_state(vst__timeline *timeline, const vst__state *state);
+
+/* ---- perfetto_devices.c: for the drawing -------------------------------- */
+
+void vst__pf_draw_stream(vst__timeline *timeline, const char *name,
+                         size_t name_len);
+void vst__pf_draw_activity(vst__timeline *timeline,
+                           const vst_device_span *span);
+void vst__pf_draw_annotated(vst__timeline *timeline,
+                            const vst__timeline_annotated *annotated);
+void vst__pf_draw_number(vst__timeline *timeline, const char *key,
+                         uint64_t value);
+void vst__pf_draw_fraction(vst__timeline *timeline, const char *key,
+                           double value);
+void vst__pf_draw_definition(vst__timeline *timeline, const char *key,
+                             vst_id id);
 
 #endif

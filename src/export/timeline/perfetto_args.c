@@ -60,7 +60,7 @@ void vst__pf_forget_sequences(vst__perfetto *self, size_t count)
         if (!sequence->begun)
             continue;
         sequence->begun = false;
-        sequence->has_task_categories = false;
+        sequence->categories = 0;
         empty(&sequence->names);
         empty(&sequence->keys);
     }
@@ -78,9 +78,9 @@ static void put_clock(vst__proto *packet, uint64_t id, int64_t ns,
     vst__proto_close(packet, clock);
 }
 
-static void put_categories(vst__proto *packet, uint32_t first, uint32_t last)
+static const char *category_name(uint32_t number)
 {
-    static const char *const names[VST_PF_CATEGORIES] = {
+    static const char *const names[VST_PF_DEVICE] = {
         [VST_PF_PYTHON] = "python_function",
         [VST_PF_OPERATOR] = "cpu_op",
         [VST_PF_ANNOTATION] = "user_annotation",
@@ -94,11 +94,19 @@ static void put_categories(vst__proto *packet, uint32_t first, uint32_t last)
         [VST_PF_AWAIT] = "await",
     };
 
+    return number < VST_PF_DEVICE
+               ? names[number]
+               : vst__device_category_name(
+                     (vst__device_category)(number - VST_PF_DEVICE));
+}
+
+static void put_categories(vst__proto *packet, uint32_t first, uint32_t last)
+{
     for (uint32_t i = first; i <= last; i++) {
         size_t one = vst__proto_open(packet, VST_PF_INTERNED_CATEGORIES);
 
         vst__proto_u64(packet, VST_PF_INTERNED_IID, i);
-        vst__proto_text(packet, VST_PF_INTERNED_NAME, names[i]);
+        vst__proto_text(packet, VST_PF_INTERNED_NAME, category_name(i));
         vst__proto_close(packet, one);
     }
 }
@@ -146,10 +154,11 @@ void vst__pf_open_event(vst__perfetto *self, vst__pf_type type,
 {
     vst__pf_sequence *beside = &self->sequences[VST_PERFETTO_BESIDE];
 
-    /* Those of tasks are sent when there are tasks. */
-    if (category >= VST_PF_TASK && !beside->has_task_categories) {
-        put_categories(&self->interned, VST_PF_TASK, VST_PF_AWAIT);
-        beside->has_task_categories = true;
+    /* Those of tasks and devices are sent when there are such. */
+    if (category >= VST_PF_TASK && type != VST_PF_END &&
+        !(beside->categories >> category & 1)) {
+        put_categories(&self->interned, category, category);
+        beside->categories |= UINT64_C(1) << category;
     }
     vst__proto_clear(&self->event);
     vst__proto_u64(&self->event, VST_PF_EVENT_TYPE, type);

@@ -172,4 +172,10 @@ const vst__drawing vst__perfetto_drawing = {
     .state = vst__pf_draw_state,
     .lane = draw_lane,
     .task = draw_task,
+    .stream = vst__pf_draw_stream,
+    .activity = vst__pf_draw_activity,
+    .annotated = vst__pf_draw_annotated,
+    .number = vst__pf_draw_number,
+    .fraction = vst__pf_draw_fraction,
+    .definition = vst__pf_draw_definition,
 };

@@ -107,8 +107,7 @@ static void put_shown_name(vst__proto *to, const vst_definition *definition)
     vst__proto_raw_utf8(to, definition->name, definition->name_len);
 }
 
-/* The name of an event that is open, on a sequence. */
-static void put_name(vst__perfetto *self, uint32_t number, vst_id id)
+void vst__pf_put_name(vst__perfetto *self, uint32_t number, vst_id id)
 {
     char unknown[48] = "unknown function ";
     size_t index, opened, text;
@@ -135,19 +134,20 @@ static void put_name(vst__perfetto *self, uint32_t number, vst_id id)
 
 static void set_thread(vst__perfetto *self, uint32_t number)
 {
+    static const char lanes[] = "overlapping spans";
     vst__timeline *timeline = &self->timeline;
     const vst_trace_thread *thread =
         vst_trace_thread_find(timeline->trace, number);
 
     timeline->thread = number;
-    timeline->has_thread = true;
     timeline->thread_tid =
         thread != NULL
             ? timeline->process->tracks[thread - timeline->trace->threads].tid
             : timeline->process->windows_tid;
     self->thread_uuid =
         vst__pf_thread_uuid(self, timeline->process, timeline->thread_tid);
-    self->lane_count = 0;
+    vst__pf_begin_lanes(self, self->thread_uuid, lanes, sizeof lanes - 1);
+    timeline->has_thread = true;
     vst__pf_forget_sequences(self, VST_PERFETTO_BESIDE);
 }
 
@@ -216,7 +216,7 @@ static vst_status write_slowly(vst__perfetto *self, uint32_t number,
                        name != NULL ? category_of(name->kind) : VST_PF_PYTHON);
     if (track != 0)
         vst__proto_u64(&self->event, VST_PF_EVENT_TRACK_UUID, track);
-    put_name(self, number, span->id);
+    vst__pf_put_name(self, number, span->id);
     put_args(self, number, span, name);
     status = vst__pf_write_event(self, number, span->start_ns);
     if (status != VST_OK)
@@ -265,20 +265,28 @@ static void write_fast(vst__perfetto *self, uint32_t number,
     vst__output_commit(output, at);
 }
 
-/* A track beside the thread's where nothing overlaps the span: spans come in
- * the order of their ends, so it is free if its last one ended before. */
-static vst_status find_lane(vst__perfetto *self, const vst_span *span,
-                            uint64_t *uuid)
+void vst__pf_begin_lanes(vst__perfetto *self, uint64_t parent, const char *name,
+                         size_t name_len)
 {
-    static const char name[] = "overlapping spans";
+    self->lane_parent = parent;
+    self->lane_name_len =
+        name_len < sizeof self->lane_name ? name_len : sizeof self->lane_name;
+    memcpy(self->lane_name, name, self->lane_name_len);
+    self->lane_count = 0;
+    self->timeline.has_thread = false; /* its lanes are others */
+}
+
+vst_status vst__pf_find_lane(vst__perfetto *self, int64_t start_ns,
+                             int64_t end_ns, uint64_t *uuid)
+{
     size_t first =
         self->lane_count > LANES_TRIED ? self->lane_count - LANES_TRIED : 0;
     int64_t *lanes;
     uint64_t *uuids;
 
     for (size_t i = first; i < self->lane_count; i++)
-        if (self->lanes[i] <= span->start_ns) {
-            self->lanes[i] = span->end_ns;
+        if (self->lanes[i] <= start_ns) {
+            self->lanes[i] = end_ns;
             *uuid = self->lane_uuids[i];
             return VST_OK;
         }
@@ -293,10 +301,11 @@ static vst_status find_lane(vst__perfetto *self, const vst_span *span,
         return VST_E_NOMEM;
     self->lane_uuids = uuids;
     *uuid = self->next_uuid++;
-    lanes[self->lane_count] = span->end_ns;
+    lanes[self->lane_count] = end_ns;
     uuids[self->lane_count++] = *uuid;
-    return vst__pf_put_track(self, *uuid, self->thread_uuid,
-                             VST_PF_TRACK_OF_SPANS, name, sizeof name - 1);
+    return vst__pf_put_track(self, *uuid, self->lane_parent,
+                             VST_PF_TRACK_OF_SPANS, self->lane_name,
+                             self->lane_name_len);
 }
 
 static vst_status write_beside(vst__perfetto *self, const vst_span *span,
@@ -311,7 +320,7 @@ static vst_status write_beside(vst__perfetto *self, const vst_span *span,
         track = vst__pf_thread_uuid(self, timeline->process,
                                     timeline->process->windows_tid);
     else
-        status = find_lane(self, span, &track);
+        status = vst__pf_find_lane(self, span->start_ns, span->end_ns, &track);
     return status != VST_OK
                ? status
                : write_slowly(self, VST_PERFETTO_BESIDE, track, span, name);
@@ -381,7 +390,7 @@ static vst_status write_instant(void *ctx, const vst_instant *instant)
     vst__pf_open_on_thread(self, instant->thread,
                            name != NULL ? category_of(name->kind)
                                         : VST_PF_PYTHON);
-    put_name(self, VST_PERFETTO_BESIDE, instant->id);
+    vst__pf_put_name(self, VST_PERFETTO_BESIDE, instant->id);
     if (instant->args_len != 0)
         vst__pf_args_json(self, VST_PERFETTO_BESIDE, instant->args,
                           instant->args_len);

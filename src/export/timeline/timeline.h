@@ -7,11 +7,13 @@
  * Shared by timeline.c (beginning, end, replaying), timeline_process.c
  * (processes and threads), timeline_memory.c (allocations and frees),
  * timeline_flows.c (operators and their gradients), timeline_tasks.c (lanes of
- * tasks), timeline_arrows.c (which process started which) and timeline_states.c
- * (when threads ran). One thread at a time. */
+ * tasks), timeline_arrows.c (which process started which), timeline_states.c
+ * (when threads ran) and timeline_devices.c (what devices did). One thread at a
+ * time. */
 #ifndef VST_EXPORT_TIMELINE_H
 #define VST_EXPORT_TIMELINE_H
 
+#include <vestige/device.h>
 #include <vestige/memory.h>
 
 #include "base/map64.h"
@@ -100,6 +102,21 @@ typedef struct vst__task_span {
     bool is_wait;
 } vst__task_span;
 
+/* What a device did for an annotation on one of its streams. */
+typedef struct vst__timeline_annotated {
+    uint64_t serial;
+    vst_id id;
+    int64_t start_ns, end_ns;
+} vst__timeline_annotated;
+
+/* The stream of a device that is being written. */
+typedef struct vst__timeline_stream {
+    uint32_t device, number; /* device 0: none */
+    vst__timeline_annotated *annotated;
+    size_t annotated_count, annotated_capacity;
+    vst__map64 annotated_of; /* serial -> 1 + index */
+} vst__timeline_stream;
+
 /* How the parts of a timeline are written. */
 typedef struct vst__drawing {
     vst_status (*span)(vst__timeline *timeline, const vst_span *span);
@@ -118,6 +135,17 @@ typedef struct vst__drawing {
     void (*lane)(vst__timeline *timeline, uint32_t thread, uint32_t tid,
                  const char *name, size_t name_len);
     void (*task)(vst__timeline *timeline, const vst__task_span *span);
+
+    /* Devices. `activity` may be NULL: they are not drawn. A stream
+     * (timeline->stream) comes before what is on it, annotations behind it. */
+    void (*stream)(vst__timeline *timeline, const char *name, size_t name_len);
+    void (*activity)(vst__timeline *timeline, const vst_device_span *span);
+    void (*annotated)(vst__timeline *timeline,
+                      const vst__timeline_annotated *annotated);
+    /* Arguments of an activity that is being written. */
+    void (*number)(vst__timeline *timeline, const char *key, uint64_t value);
+    void (*fraction)(vst__timeline *timeline, const char *key, double value);
+    void (*definition)(vst__timeline *timeline, const char *key, vst_id id);
 } vst__drawing;
 
 struct vst__timeline {
@@ -145,6 +173,7 @@ struct vst__timeline {
     uint64_t last_flow; /* of all processes */
 
     struct vst__timeline_tasks *tasks; /* of timeline_tasks.c; NULL: none yet */
+    vst__timeline_stream stream;       /* for timeline_devices.c */
 };
 
 /* A time as the document has it. Two traces of which one is damaged may be
@@ -225,6 +254,48 @@ vst_status vst__timeline_note_step(vst__timeline *timeline,
 /* Arrows of work for thread pools, once the spans are written. */
 void vst__timeline_put_work(vst__timeline *timeline);
 void vst__timeline_forget_tasks(vst__timeline *timeline);
+
+/* ---- timeline_devices.c ------------------------------------------------- */
+
+/* What clients call activities. */
+typedef enum vst__device_category {
+    VST_DEVICE_KERNEL,
+    VST_DEVICE_MEMCPY,
+    VST_DEVICE_MEMSET,
+    VST_DEVICE_SYNC,
+    VST_DEVICE_OVERHEAD,
+    VST_DEVICE_CUDA_RUNTIME,
+    VST_DEVICE_CUDA_DRIVER,
+    VST_DEVICE_XPU_RUNTIME,
+    VST_DEVICE_XPU_DRIVER,
+    VST_DEVICE_ANNOTATION,
+    VST_DEVICE_CATEGORIES
+} vst__device_category;
+
+const char *vst__device_category_name(vst__device_category category);
+vst__device_category
+vst__timeline_activity_category(const vst__timeline *timeline,
+                                const vst_device_span *span);
+/* `GPU 0`, into so many bytes; its length. */
+#define VST_DEVICE_LABEL_MAX 48
+size_t vst__timeline_device_label(const vst_trace_device *device, char *text);
+/* Has the drawing put the arguments that clients look for; what the collector
+ * gave comes behind them. */
+void vst__timeline_put_activity_args(vst__timeline *timeline,
+                                     const vst_device_span *span);
+/* The number of the arrow from a call to what it launched. Those of several
+ * processes, or collectors, are told apart by what no correlation id reaches:
+ * numbers stay exact up to 2 ** 53. */
+uint64_t vst__timeline_activity_flow(const vst__timeline *timeline,
+                                     const vst_device_span *span);
+/* Has the drawing begin timeline->stream, by the name that was declared, or its
+ * number. */
+void vst__timeline_put_stream(vst__timeline *timeline);
+/* Has the sink draw devices, if the format shows them. */
+void vst__timeline_watch_devices(vst__timeline *timeline, vst_sink *sink);
+/* After the replay: the annotations of the last stream; and frees what was
+ * kept. */
+void vst__timeline_end_devices(vst__timeline *timeline);
 
 /* ---- timeline_arrows.c -------------------------------------------------- */
 

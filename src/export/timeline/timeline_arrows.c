@@ -194,6 +194,7 @@ static vst_status watch_span(void *ctx, const vst_span *span)
 void vst__timeline_watch(vst__timeline *timeline, vst_sink *sink)
 {
     vst__timeline_watch_tasks(timeline, sink);
+    vst__timeline_watch_devices(timeline, sink);
     if (timeline->process->has_children)
         find_starters(timeline->process);
     if (timeline->process->has_children || timeline->process->parent != NULL)
