@@ -262,7 +262,7 @@ test-elsewhere: build/c/.core .venv/$(PY)/.installed .venv/$(PY)/.test-tools FOR
 test-quick: .venv/$(PY)/.installed .venv/$(PY)/.test-basics FORCE
 	@PY=$(PY) scripts/test_part.sh quick
 
-test-clients: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) FORCE
+test-clients: build/c/.core .venv/$(PY)/.installed .venv/clients/.tools-$(PY) FORCE
 	@scripts/test_part.sh clients
 
 # The examples use what the clients brought along.

@@ -39,7 +39,7 @@ run() {
     case $part in
     lint) scripts/lint.sh ;;
     layers) python3 scripts/check_layers.py ;;
-    core) setup c -Dbench=true && ninja -C build/c src/libvestige.a ;;
+    core) setup c -Dbench=true && ninja -C build/c src/libvestige.a examples/c/device ;;
     c) core "" -Dbench=true ;;
     # Little optimized and with line numbers alone, they are compiled in half the
     # time. Warnings that the compiler gives only then are off.

@@ -115,6 +115,9 @@ typedef enum vst_activity_kind {
     VST_ACTIVITY_LOST = 8
 } vst_activity_kind;
 
+/* "kernel", "copy" …; "unknown" for what is no kind. */
+VST_API const char *vst_activity_kind_name(uint32_t kind);
+
 /* Calls, and the overhead of the collecting, happen on threads. */
 static inline bool vst_activity_is_on_thread(uint32_t kind)
 {

@@ -8,6 +8,7 @@ const char *vst_definition_kind_name(vst_definition_kind kind)
         [VST_DEF_ANNOTATION] = "annotation", [VST_DEF_GC] = "gc",
         [VST_DEF_INSTANT] = "instant",       [VST_DEF_COUNTER] = "counter",
         [VST_DEF_OPERATOR] = "operator",     [VST_DEF_MODULE] = "module",
+        [VST_DEF_ACTIVITY] = "activity",
     };
     size_t number = (size_t)kind;
 

@@ -9,13 +9,25 @@
 
 /* ---- kinds -------------------------------------------------------------- */
 
+/* Kinds of spans, and behind them that of what devices did. */
+enum { KIND_ACTIVITY = VST_DEF_KINDS, KINDS };
+
 static vst_status add_kinds(vst__table_stream *stream)
 {
-    const char *kinds[VST_DEF_KINDS];
+    const char *kinds[KINDS];
 
     for (size_t i = 0; i < VST_DEF_KINDS; i++)
         kinds[i] = vst_definition_kind_name((vst_definition_kind)i);
-    return vst__names_add(stream, VST_NAMES_KINDS, kinds, VST_DEF_KINDS);
+    kinds[KIND_ACTIVITY] =
+        vst_definition_kind_name((vst_definition_kind)VST_DEF_ACTIVITY);
+    return vst__names_add(stream, VST_NAMES_KINDS, kinds, KINDS);
+}
+
+static int32_t number_of(size_t kind)
+{
+    return kind < VST_DEF_KINDS       ? (int32_t)kind
+           : kind == VST_DEF_ACTIVITY ? (int32_t)KIND_ACTIVITY
+                                      : 0;
 }
 
 vst_status vst__names_add(vst__table_stream *stream, vst__names to,
@@ -84,7 +96,7 @@ vst_status vst__names_define(vst__table_stream *stream)
         const vst_definition *d = &trace->definitions[i];
         vst__defined *to = &defined[trace->definition_ids[i]];
 
-        to->kind = (size_t)d->kind < VST_DEF_KINDS ? (int32_t)d->kind : 0;
+        to->kind = number_of((size_t)d->kind);
         status =
             add_shown(&stream->dictionaries[VST_NAMES_SHOWN], d, &to->shown);
         if (status == VST_OK && d->file_len != 0 &&

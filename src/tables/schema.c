@@ -7,10 +7,11 @@
 #include "tables/schema.h"
 
 static const vst__table *const tables[] = {
-    &vst__table_process, &vst__table_thread,  &vst__table_func,
-    &vst__table_stack,   &vst__table_span,    &vst__table_op,
-    &vst__table_alloc,   &vst__table_counter, &vst__table_instant,
-    &vst__table_lost,    &vst__table_task,    &vst__table_wait,
+    &vst__table_process, &vst__table_thread,   &vst__table_func,
+    &vst__table_stack,   &vst__table_span,     &vst__table_op,
+    &vst__table_alloc,   &vst__table_counter,  &vst__table_instant,
+    &vst__table_lost,    &vst__table_task,     &vst__table_wait,
+    &vst__table_device,  &vst__table_activity,
 };
 
 enum { TABLES = sizeof tables / sizeof tables[0] };

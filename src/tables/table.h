@@ -59,7 +59,7 @@ typedef struct vst__table {
 extern const vst__table vst__table_process, vst__table_thread, vst__table_func,
     vst__table_stack, vst__table_span, vst__table_op, vst__table_alloc,
     vst__table_counter, vst__table_instant, vst__table_lost, vst__table_task,
-    vst__table_wait;
+    vst__table_wait, vst__table_device, vst__table_activity;
 
 #define VST_COLUMNS(list)                                                      \
     .columns = list, .column_count = sizeof list / sizeof *list

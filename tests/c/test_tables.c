@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <vestige/device.h>
 #include <vestige/tables.h>
 #include <vestige/waits.h>
 
@@ -74,7 +75,8 @@ static size_t put_value(char *to, size_t room, const vst_arrow_schema *schema,
 static bool is_moment(const vst_arrow_schema *column)
 {
     static const char *const lengths[] = {"duration_ns", "self_ns",
-                                          "running_ns", "gil_ns", "waiting_ns"};
+                                          "running_ns",  "gil_ns",
+                                          "waiting_ns",  "clock_error_ns"};
     size_t end = strlen(column->name);
 
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
@@ -240,6 +242,61 @@ static void waits_and_calls_that_wait_are_rows_of_one_table(void)
         "3 1 2 1 2 <built-in function sleep> native 1200 300 300 1 2 0 "
         "- - 0 - - - -\n"
         "3 1 1 - 1 f.py(1): work python 1100 410 110 0 1 0 - - 30 - - - -\n");
+}
+
+static void what_devices_did_has_tables_of_its_own(void)
+{
+    const uint64_t call[] = {VST_ACTIVITY_RUNTIME | UINT64_C(1) << 16, 2, 5,
+                             1150, 20};
+    const uint64_t kernel[] = {
+        VST_ACTIVITY_COPY |
+            (VST_ACTIVITY_HOST_TIME | VST_ACTIVITY_HAS_BYTES) << 8 |
+            UINT64_C(1) << 16 | UINT64_C(7) << 32,
+        3 | UINT64_C(9) << 32,
+        5,
+        1300,
+        40,
+        4096};
+    vst_table_source source;
+    builder b;
+
+    builder_init(&b);
+    builder_header(&b)->version = VST_FILE_VERSION;
+    builder_fix_header(&b);
+    builder_definitions(&b, 1);
+    builder_thread(&b, 1, 77, "main");
+    builder_define(&b, VST_DEF_OPERATOR, 1, "aten::to", "", 0);
+    builder_define(&b, VST_DEF_ACTIVITY, 2, "cudaMemcpyAsync", "", 0);
+    builder_define(&b, VST_DEF_ACTIVITY, 3, "Memcpy HtoD", "", 0);
+    builder_entry(&b,
+                  &(vst_file_entry){.kind = VST_ENTRY_DEVICE,
+                                    .id = 1,
+                                    .x = 2 | UINT64_C(1) << 32,
+                                    .z = 0x61647563},
+                  "A GPU", "\"numSms\": 108");
+    builder_records(&b, 0, 1, 1000, 1);
+    builder_enter(&b, 1, 100);
+    builder_escape(&b, VST_ESCAPE_DEVICE, 60, call, 5);
+    builder_exit(&b, 1, 100);
+    builder_escape(&b, VST_ESCAPE_DEVICE, 200, kernel, 6);
+    source = source_of(&b, 4);
+    /* process device platform ordinal name own_clock pairs error args */
+    CHECK_TEXT(rows_of("device", &source, 1),
+               "4 1 cuda 2 A GPU no 0 0 {\"numSms\": 108}\n");
+    /* process device stream kind func name start duration correlation bytes
+     * context thread launch launch_name op op_name annotation its_name args */
+    CHECK_TEXT(rows_of("activity", &source, 1),
+               "4 1 - runtime 2 cudaMemcpyAsync 1150 20 5 - - 1 - - 1 aten::to "
+               "- - -\n"
+               "4 1 7 copy 3 Memcpy HtoD 1300 40 5 4096 9 1 1150 "
+               "cudaMemcpyAsync 1 aten::to - - -\n");
+    CHECK_TEXT(rows_of("func", &source, 1),
+               "4 1 operator aten::to aten::to - -\n"
+               "4 2 activity cudaMemcpyAsync cudaMemcpyAsync - -\n"
+               "4 3 activity Memcpy HtoD Memcpy HtoD - -\n");
+    source = small(0);
+    CHECK_TEXT(rows_of("device", &source, 1), "");
+    CHECK_TEXT(rows_of("activity", &source, 1), "");
 }
 
 static void stacks_are_the_places_in_the_tree_of_calls(void)
@@ -590,6 +647,7 @@ int main(void)
 {
     TEST(spans_are_rows_in_the_order_of_their_ends);
     TEST(waits_and_calls_that_wait_are_rows_of_one_table);
+    TEST(what_devices_did_has_tables_of_its_own);
     TEST(stacks_are_the_places_in_the_tree_of_calls);
     TEST(what_lies_beside_spans_has_tables_of_its_own);
     TEST(functions_threads_and_processes_are_told);

@@ -20,6 +20,8 @@ ABOUT = {
     "lost": "stretches in which records are missing",
     "wait": "waits: for the GIL, where that was recorded, and in calls that only wait",
     "task": "asyncio's tasks",
+    "device": "devices (GPUs …) that were recorded, and how well their clocks are known",
+    "activity": "what devices did, and the calls that launched it",
     "run": "which of the command's paths a process came from: 0, 1, …",
 }
 
