@@ -102,8 +102,8 @@ static PyObject *devices_of(const vst_trace *handle)
         const vst_trace_device *d = vst_trace_device_at(handle, i);
         PyObject *name = vpy_trace_text(d->name, d->name_len);
         PyObject *item = Py_BuildValue(
-            "{s:s,s:I,s:N,s:O,s:n,s:L}", "platform", d->platform, "ordinal",
-            d->ordinal, "name", name, "has_clock",
+            "{s:I,s:s,s:I,s:N,s:O,s:n,s:L}", "number", d->number, "platform",
+            d->platform, "ordinal", d->ordinal, "name", name, "has_clock",
             d->has_clock ? Py_True : Py_False, "pairs", (Py_ssize_t)d->pairs,
             "error_ns", (long long)d->error_ns);
 
@@ -378,6 +378,7 @@ VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_averages)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_contexts)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_report)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_tasks)
+VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_device_sums)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_count_nodes)
 
 static PyMethodDef trace_methods[] = {
@@ -405,6 +406,9 @@ static PyMethodDef trace_methods[] = {
      METH_VARARGS | METH_KEYWORDS, NULL},
     {"definitions", VPY_LOCKED(vpy_trace_definitions), METH_NOARGS, NULL},
     {"report", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_report),
+     METH_VARARGS | METH_KEYWORDS, NULL},
+    {"device_sums",
+     (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_device_sums),
      METH_VARARGS | METH_KEYWORDS, NULL},
     {"tasks", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_tasks),
      METH_VARARGS | METH_KEYWORDS, NULL},

@@ -79,6 +79,7 @@ PyObject *vpy_trace_gil_holders(PyObject *object, PyObject *unused);
 PyObject *vpy_trace_exceptions(PyObject *object, PyObject *unused);
 
 /* trace_tasks.c: a method. */
+PyObject *vpy_trace_device_sums(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_trace_tasks(PyObject *object, PyObject *args, PyObject *kw);
 
 /* trace_nodes.c: the same. */

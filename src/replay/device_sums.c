@@ -1,0 +1,465 @@
+/* See <vestige/device_sums.h>. The works of a window are kept until it ends:
+ * they come stream by stream, and what a device did is what all its streams did
+ * beside each other. One thread at a time. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <vestige/device_sums.h>
+
+#include "base/grow.h"
+#include "base/map64.h"
+#include "store/reader.h"
+
+#define NO_CALL INT64_MIN
+
+/* A kernel, copy or set. */
+typedef struct work {
+    int64_t start_ns, end_ns;
+    int64_t called_ns, returned_ns; /* its launch; NO_CALL: not known */
+    vst_id id, op, annotation;
+    uint32_t device, stream, thread;
+} work;
+
+struct vst_device_sums {
+    vst_device_named *named;
+    size_t named_count, named_capacity;
+    vst__map64 named_of; /* device, kind and id -> 1 + index */
+
+    vst_device_use *uses;
+    size_t use_count, use_capacity;
+    vst__map64 use_of; /* device and stream -> 1 + index */
+
+    vst_device_gap *gaps;
+    size_t gap_count, gap_capacity;
+
+    /* Of the window that is being read. */
+    int64_t first_ns, last_ns;
+    work *works;
+    size_t work_count, work_capacity;
+    int64_t *calls; /* of a stream */
+    size_t call_capacity;
+};
+
+/* ---- by name ------------------------------------------------------------- */
+
+static vst_status add_named(vst_device_sums *self, const vst_device_span *span)
+{
+    uint64_t key =
+        (uint64_t)span->device << 40 | (uint64_t)span->kind << 32 | span->id;
+    uint64_t *place = vst__map64_put(&self->named_of, key);
+    int64_t ns = span->end_ns - span->start_ns;
+    vst_device_named *named;
+
+    if (place == NULL)
+        return VST_E_NOMEM;
+    if (*place == 0) {
+        named = vst__grow(self->named, &self->named_capacity,
+                          self->named_count + 1, sizeof *named);
+        if (named == NULL)
+            return VST_E_NOMEM;
+        self->named = named;
+        named[self->named_count++] = (vst_device_named){
+            .device = span->device, .kind = span->kind, .id = span->id};
+        *place = self->named_count;
+    }
+    named = &self->named[*place - 1];
+    named->count++;
+    named->total_ns += ns;
+    named->bytes += span->bytes;
+    if (named->longest_ns < ns)
+        named->longest_ns = ns;
+    return VST_OK;
+}
+
+static vst_status add_work(vst_device_sums *self, const vst_device_span *span)
+{
+    const vst_device_launch *launch = span->launch;
+    work *works = vst__grow(self->works, &self->work_capacity,
+                            self->work_count + 1, sizeof *works);
+
+    if (works == NULL)
+        return VST_E_NOMEM;
+    self->works = works;
+    works[self->work_count++] = (work){
+        .start_ns = span->start_ns,
+        .end_ns = span->end_ns,
+        .called_ns = launch != NULL ? launch->start_ns : NO_CALL,
+        .returned_ns = launch != NULL ? launch->end_ns : NO_CALL,
+        .id = span->id,
+        .op = span->op.id,
+        .annotation = span->annotation.id,
+        .device = span->device,
+        .stream = span->stream,
+        .thread = launch != NULL ? launch->thread : 0,
+    };
+    return VST_OK;
+}
+
+static vst_status on_device(void *ctx, const vst_device_span *span)
+{
+    vst_device_sums *self = ctx;
+    vst_status status = add_named(self, span);
+
+    if (status == VST_OK && vst_activity_is_work(span->kind))
+        status = add_work(self, span);
+    return status;
+}
+
+/* Operators and annotations are found only by a sink that takes spans. */
+static vst_status on_span(void *ctx, const vst_span *span)
+{
+    (void)ctx, (void)span;
+    return VST_OK;
+}
+
+/* ---- use ----------------------------------------------------------------- */
+
+static vst_device_use *find_use(vst_device_sums *self, const work *of,
+                                bool is_stream)
+{
+    uint64_t key = (uint64_t)of->device << 33 |
+                   (is_stream ? UINT64_C(1) << 32 | of->stream : 0);
+    uint64_t *place = vst__map64_put(&self->use_of, key + 1);
+    vst_device_use *uses;
+
+    if (place == NULL)
+        return NULL;
+    if (*place == 0) {
+        uses = vst__grow(self->uses, &self->use_capacity, self->use_count + 1,
+                         sizeof *uses);
+        if (uses == NULL)
+            return NULL;
+        self->uses = uses;
+        uses[self->use_count++] = (vst_device_use){
+            .device = of->device,
+            .is_stream = is_stream,
+            .stream = is_stream ? of->stream : 0,
+            .start_ns = of->start_ns,
+            .end_ns = of->end_ns,
+        };
+        *place = self->use_count;
+    }
+    return &self->uses[*place - 1];
+}
+
+static int64_t unlaunched(const work *next, int64_t idle_from_ns)
+{
+    int64_t until =
+        next->called_ns < next->start_ns ? next->called_ns : next->start_ns;
+
+    return until > idle_from_ns ? until - idle_from_ns : 0;
+}
+
+/* The longest of each device are kept; they come device by device. */
+static vst_status note_gap(vst_device_sums *self, const work *next,
+                           int64_t from_ns)
+{
+    const vst_device_gap gap = {
+        .device = next->device,
+        .start_ns = from_ns,
+        .end_ns = next->start_ns,
+        .unlaunched_ns =
+            next->called_ns != NO_CALL ? unlaunched(next, from_ns) : -1,
+        .stream = next->stream,
+        .id = next->id,
+        .thread = next->thread,
+        .op = next->op,
+        .annotation = next->annotation,
+    };
+    vst_device_gap *gaps = self->gaps, *shortest = NULL;
+    size_t own = 0;
+
+    for (size_t i = 0; i < self->gap_count; i++) {
+        if (gaps[i].device != gap.device)
+            continue;
+        own++;
+        if (shortest == NULL || gaps[i].end_ns - gaps[i].start_ns <
+                                    shortest->end_ns - shortest->start_ns)
+            shortest = &gaps[i];
+    }
+    if (own < VST_DEVICE_GAPS_MAX) {
+        gaps = vst__grow(gaps, &self->gap_capacity, self->gap_count + 1,
+                         sizeof *gaps);
+        if (gaps == NULL)
+            return VST_E_NOMEM;
+        self->gaps = gaps;
+        gaps[self->gap_count++] = gap;
+    } else if (gap.end_ns - gap.start_ns >
+               shortest->end_ns - shortest->start_ns) {
+        *shortest = gap;
+    }
+    return VST_OK;
+}
+
+static void add_launch(vst_device_use *use, const work *one)
+{
+    if (one->called_ns == NO_CALL)
+        return;
+    use->launched++;
+    if (one->start_ns > one->returned_ns)
+        use->delay_ns += one->start_ns - one->returned_ns;
+}
+
+static int64_t clip(const vst_device_sums *self, int64_t ns)
+{
+    return ns < self->first_ns  ? self->first_ns
+           : ns > self->last_ns ? self->last_ns
+                                : ns;
+}
+
+/* Works that are sorted by their starts. */
+static vst_status add_use(vst_device_sums *self, const work *works,
+                          size_t count, bool is_stream)
+{
+    vst_device_use *use = find_use(self, works, is_stream);
+    int64_t first_ns = clip(self, works->start_ns), edge_ns = first_ns;
+    vst_status status = VST_OK;
+
+    if (use == NULL)
+        return VST_E_NOMEM;
+    for (size_t i = 0; status == VST_OK && i < count; i++) {
+        int64_t start_ns = clip(self, works[i].start_ns);
+        int64_t end_ns = clip(self, works[i].end_ns);
+        int64_t gap_ns = start_ns - edge_ns;
+
+        add_launch(use, &works[i]);
+        if (use->end_ns < works[i].end_ns)
+            use->end_ns = works[i].end_ns;
+        if (gap_ns > 0) {
+            use->gaps++;
+            use->idle_ns += gap_ns;
+            if (use->longest_gap_ns < gap_ns)
+                use->longest_gap_ns = gap_ns;
+            if (works[i].called_ns != NO_CALL)
+                use->unlaunched_ns += unlaunched(&works[i], edge_ns);
+            if (!is_stream)
+                status = note_gap(self, &works[i], edge_ns);
+            edge_ns = start_ns;
+        }
+        if (end_ns > edge_ns) {
+            use->busy_ns += end_ns - edge_ns;
+            edge_ns = end_ns;
+        }
+    }
+    use->works += count;
+    use->span_ns += edge_ns - first_ns;
+    return status;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The queue of a stream's works, which are sorted by their starts. */
+static vst_status add_queue(vst_device_sums *self, const work *works,
+                            size_t count)
+{
+    vst_device_use *use = find_use(self, works, true);
+    int64_t *calls =
+        vst__grow(self->calls, &self->call_capacity, count, sizeof *calls);
+    size_t launched = 0, begun = 0, at = 0;
+
+    if (use == NULL || calls == NULL)
+        return VST_E_NOMEM;
+    self->calls = calls;
+    for (size_t i = 0; i < count; i++)
+        if (works[i].called_ns != NO_CALL)
+            calls[launched++] = works[i].called_ns;
+    qsort(calls, launched, sizeof *calls, by_time);
+    for (size_t i = 0; i < launched; i++) {
+        uint64_t queue;
+
+        for (; at < count && works[at].start_ns <= calls[i]; at++)
+            begun += works[at].called_ns != NO_CALL;
+        queue = i + 1 > begun ? i + 1 - begun : 0;
+        use->queue_sum += queue;
+        if (use->queue_max < queue)
+            use->queue_max = queue;
+    }
+    return VST_OK;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const work *x = a, *y = b;
+
+    if (x->start_ns != y->start_ns)
+        return x->start_ns < y->start_ns ? -1 : 1;
+    return (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns);
+}
+
+/* How many from `at` on are of the same device, or also of the same stream. */
+static size_t run_of(const vst_device_sums *self, size_t at, bool is_stream)
+{
+    const work *works = self->works;
+    size_t end = at;
+
+    while (end < self->work_count && works[end].device == works[at].device &&
+           (!is_stream || works[end].stream == works[at].stream))
+        end++;
+    return end - at;
+}
+
+static vst_status end_window(vst_device_sums *self)
+{
+    vst_status status = VST_OK;
+    size_t count;
+
+    for (size_t at = 0; status == VST_OK && at < self->work_count;
+         at += count) {
+        count = run_of(self, at, true);
+        status = add_use(self, &self->works[at], count, true);
+        if (status == VST_OK)
+            status = add_queue(self, &self->works[at], count);
+    }
+    for (size_t at = 0; status == VST_OK && at < self->work_count;
+         at += count) {
+        count = run_of(self, at, false);
+        qsort(&self->works[at], count, sizeof *self->works, by_start);
+        status = add_use(self, &self->works[at], count, false);
+    }
+    self->work_count = 0;
+    return status;
+}
+
+/* ---- the whole ----------------------------------------------------------- */
+
+static int order(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int in_order_of_name(const void *a, const void *b)
+{
+    const vst_device_named *x = a, *y = b;
+
+    return x->device != y->device ? order(x->device, y->device)
+           : x->kind != y->kind   ? order(x->kind, y->kind)
+                                  : order(x->id, y->id);
+}
+
+static int in_order_of_use(const void *a, const void *b)
+{
+    const vst_device_use *x = a, *y = b;
+
+    return x->device != y->device         ? order(x->device, y->device)
+           : x->is_stream != y->is_stream ? order(x->is_stream, y->is_stream)
+                                          : order(x->stream, y->stream);
+}
+
+static int in_order_of_gap(const void *a, const void *b)
+{
+    const vst_device_gap *x = a, *y = b;
+    int64_t ns = x->end_ns - x->start_ns, other = y->end_ns - y->start_ns;
+
+    if (x->device != y->device)
+        return order(x->device, y->device);
+    if (ns != other)
+        return ns > other ? -1 : 1;
+    return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
+}
+
+static void sort(void *items, size_t count, size_t size,
+                 int (*compare)(const void *, const void *))
+{
+    if (count > 1)
+        qsort(items, count, size, compare);
+}
+
+static vst_status read_all(vst_device_sums *self, vst_trace *trace, int window,
+                           vst_error *error)
+{
+    const vst_sink sink = {
+        .ctx = self, .no_args = true, .span = on_span, .device = on_device};
+    size_t first, count;
+    vst_status status =
+        vst__trace_select_windows(trace, window, &first, &count);
+
+    if (status != VST_OK || vst_trace_device_count(trace) == 0)
+        return vst_error_set(error, status, 0, 0);
+    for (size_t i = first; status == VST_OK && i < first + count; i++) {
+        const vst__window *one = &trace->windows[i];
+
+        self->first_ns = vst__clockmap_to_ns(&trace->clock, one->first);
+        self->last_ns = vst__clockmap_to_ns(&trace->clock, one->last);
+        status = vst_trace_replay(trace, (int)one->number, NULL, &sink, error);
+        if (status == VST_OK) {
+            status = end_window(self);
+            vst_error_set(error, status, 0, 0);
+        }
+    }
+    sort(self->named, self->named_count, sizeof *self->named, in_order_of_name);
+    sort(self->uses, self->use_count, sizeof *self->uses, in_order_of_use);
+    sort(self->gaps, self->gap_count, sizeof *self->gaps, in_order_of_gap);
+    return status;
+}
+
+vst_status vst_device_sums_create(vst_trace *trace, int window,
+                                  vst_device_sums **sums, vst_error *error)
+{
+    vst_device_sums *self = calloc(1, sizeof *self);
+    vst_status status;
+
+    *sums = NULL;
+    if (self == NULL)
+        return vst_error_set(error, VST_E_NOMEM, 0, 0);
+    status = read_all(self, trace, window, error);
+    if (status != VST_OK) {
+        vst_device_sums_destroy(self);
+        return status;
+    }
+    free(self->works);
+    self->works = NULL;
+    *sums = self;
+    return VST_OK;
+}
+
+void vst_device_sums_destroy(vst_device_sums *self)
+{
+    if (self == NULL)
+        return;
+    free(self->named);
+    free(self->uses);
+    free(self->gaps);
+    free(self->works);
+    free(self->calls);
+    vst__map64_free(&self->named_of);
+    vst__map64_free(&self->use_of);
+    free(self);
+}
+
+size_t vst_device_sums_named_count(const vst_device_sums *self)
+{
+    return self->named_count;
+}
+
+const vst_device_named *vst_device_sums_named_at(const vst_device_sums *self,
+                                                 size_t index)
+{
+    return &self->named[index];
+}
+
+size_t vst_device_sums_use_count(const vst_device_sums *self)
+{
+    return self->use_count;
+}
+
+const vst_device_use *vst_device_sums_use_at(const vst_device_sums *self,
+                                             size_t index)
+{
+    return &self->uses[index];
+}
+
+size_t vst_device_sums_gap_count(const vst_device_sums *self)
+{
+    return self->gap_count;
+}
+
+const vst_device_gap *vst_device_sums_gap_at(const vst_device_sums *self,
+                                             size_t index)
+{
+    return &self->gaps[index];
+}
