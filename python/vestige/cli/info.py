@@ -10,6 +10,7 @@ from vestige import _core
 from vestige._core import TraceError
 from vestige.base.printable import one_line as clean
 from vestige.base.quantities import duration, plural
+from vestige.reading.devices import clock, label
 from vestige.reading.inputs import find_traces
 
 from .console import Parser, add_files
@@ -306,14 +307,7 @@ def _running(facts: dict[str, Any], metadata: dict[str, Any]) -> dict[str, str]:
 
 def _devices(facts: dict[str, Any]) -> dict[str, str]:
     """What the trace says of devices, and how well their clocks are known."""
-    told = []
-    for device in facts.get("devices", ()):
-        clock = ""
-        if device["has_clock"] and device["error_ns"] < 0:
-            clock = ", its clock was never compared with ours"
-        elif device["has_clock"]:
-            clock = f", its times are right to {duration(device['error_ns'])}"
-        told.append(f"{clean(device['platform'])} {device['ordinal']}: {clean(device['name'])}{clock}")
+    told = [", ".join(filter(None, (label(each), clock(each)))) for each in facts.get("devices", ())]
     return {"devices": "; ".join(told)} if told else {}
 
 

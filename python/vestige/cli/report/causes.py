@@ -11,7 +11,8 @@ from vestige.reading.kinds import GC, NATIVE, PYTHON
 from vestige.reading.labels import plain_name
 from vestige.reading.waits import CHILD, KINDS, LOCK
 
-from .findings import Finding, place, waits
+from .findings import Finding, heaviest, place, waits
+from .idle_devices import idle_device
 from .imports import Imports
 
 TYPE_CHECKING = False
@@ -143,7 +144,7 @@ def blocked_loop(evidence: Evidence) -> Finding | None:
     waited, function, leaf = False, None, None
     busy_ns = evidence.data.processor_waits.get(step.tid, 0)
     if evidence.look is not None:
-        function, leaf = _heaviest(evidence.look(step), ns)
+        function, leaf = heaviest(evidence.look(step), ns)
         waited = leaf is not None and bool(waits(leaf))
         if not waited and steps.blocking < LOOP_OFTEN and _mean_ns(evidence, function) < LOOP_MEAN_NS:
             return None
@@ -184,30 +185,6 @@ def _beside_others(evidence: Evidence, busy_ns: int) -> str:
 def _mean_ns(evidence: Evidence, function: Node | None) -> float:
     same = [node for node in evidence.places.nodes if function is not None and node.shown == function.shown]
     return sum(node.total_ns for node in same) / (sum(node.calls for node in same) or 1)
-
-
-def _heaviest(root: Node, ns: int) -> tuple[Node | None, Node | None]:
-    """Down the calls that took half of the time: the last that is the user's own, else the last of a package, else the
-    last in Python, and the function in C below it.
-    """
-    from sys import stdlib_module_names
-
-    from vestige.reading.libraries import OWN
-
-    own = package = python = leaf = None
-    at = root
-    while at.children:
-        at = max(at.children.values(), key=lambda child: child.total_ns)
-        if 2 * at.total_ns < ns:
-            break
-        if at.kind == NATIVE:
-            leaf = at
-        elif at.owner == OWN:
-            own, leaf = at, None
-        elif own is None:
-            python, leaf = at, None
-            package = at if at.library not in stdlib_module_names else package
-    return own or package or python, leaf
 
 
 WAITING_SHARE, WAITING_NS = 0.5, 100 * MS
@@ -468,6 +445,7 @@ CAUSES: tuple[Callable[[Evidence], Finding | None], ...] = (
     slow_imports,
     many_requests,
     blocked_loop,
+    idle_device,
     waiting,
     gil,
     collections,

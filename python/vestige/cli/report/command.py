@@ -15,6 +15,8 @@ from vestige.reading.inputs import Inputs, find_traces
 
 from . import compensated
 from .data import Data, gil_holders
+from .devices import read as read_devices
+from .devices import show_devices
 from .findings import Evidence, engine_of, find, lines
 from .tables import (
     running,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from vestige.reading.inputs import Source
 
     from .data import Entry, Node, Step, Thread
+    from .devices import Device
     from .exceptions import Exceptions
     from .findings import Finding
     from .tasks import Tasks
@@ -52,6 +55,7 @@ EXAMPLES = """\
   vestige report t.vst --imports         what the start of the program took
   vestige report t.vst --tasks           asyncio's tasks, and what they awaited
   vestige report t.vst --exceptions      what was raised, and who caught it
+  vestige report t.vst --devices         kernels and copies; when a GPU was idle
   vestige report t.vst --no-waits        only what worked
   vestige report t.vst --cpu             only while it had a processor
   vestige report t.vst --from 1.5s --until 2s --thread 'worker*'
@@ -87,6 +91,8 @@ def main(argv: list[str]) -> int:
         raise Failure("--sort running: when threads ran was not recorded here; see vestige run --sched")
     if options.view == "exceptions" and not any(EXCEPTIONS in source.metadata for source in inputs.sources):
         raise Failure("--exceptions: exceptions were not recorded here; see vestige run --exceptions")
+    if options.view == "devices" and not any(source.facts.get("devices") for source in inputs.sources):
+        raise Failure("--devices: no device was recorded here; vestige info tells what a trace has")
     if options.cpu and not any(source.facts["switches"] for source in inputs.sources):
         raise Failure("--cpu: when threads ran was not recorded here; see vestige run --sched")
     if options.compensated:
@@ -123,6 +129,7 @@ def _parser() -> Parser:
         "imports": "modules by the time that their import took, what imported them, the slowest chain",
         "tasks": "asyncio's tasks by coroutine function, and the steps that blocked an event loop",
         "exceptions": "exceptions by type and place, and who caught them (vestige run --exceptions)",
+        "devices": "what devices (GPUs) did, how busy each stream was, and when a device was idle and why",
         "gc": "garbage collections: how many, how long, where",
         "memory": "functions, or lines, that allocated most, where memory was recorded",
     }
@@ -154,7 +161,9 @@ def _check(options: Namespace) -> None:
         raise Failure(f"-n must be at least 1, not {options.n}", code=2)
     if options.cpu and options.view in ("threads", "gc", "memory"):
         raise Failure(f"--cpu: not with --{options.view}, which shows it beside the rest", code=2)
-    if options.compensated and options.view in ("threads", "gc", "memory", "tasks", "exceptions"):
+    if options.cpu and options.view == "devices":
+        raise Failure("--cpu: not with --devices, which have no processor of ours", code=2)
+    if options.compensated and options.view in ("threads", "gc", "memory", "tasks", "exceptions", "devices"):
         raise Failure(f"--compensated: not with --{options.view}", code=2)
     if options.blocked is not None and options.view != "tasks":
         raise Failure("--blocked belongs to --tasks", code=2)
@@ -221,6 +230,7 @@ class Reading:
         self.memory: list[tuple[Source, dict[str, Any]]] = []
         self.tasks = _tasks(options)
         self.exceptions = _exceptions(options)
+        self.devices: list[Device] = []
         self._inputs = inputs
         self._options = options
         self._between = self._range()
@@ -310,6 +320,8 @@ class Reading:
         if self.exceptions is not None:
             only_threads = self._threads.get(source.path) if options.thread else None
             self.exceptions.add(source, trace, self._patterns.left_out(trace.functions()), only_threads)
+        if view in ("devices", "findings"):
+            self.devices += read_devices(trace, progress)
         self.read.append((source, calls))
 
     def _add_memory(self, source: Source, trace: Trace, calls: int) -> None:
@@ -349,7 +361,7 @@ class Reading:
 
     def findings(self) -> list[Finding]:
         engine = engine_of(self.read[0][0].open()) if self.read else ""
-        return find(Evidence(self.data, self.facts, engine, self._look, self._gil_holders))
+        return find(Evidence(self.data, self.facts, engine, self._look, self._gil_holders, self.devices))
 
     def _gil_holders(self) -> list[tuple[str, str, int]]:
         return [holder for source, _ in self.read for holder in gil_holders(source.open())]
@@ -413,6 +425,8 @@ def _show(reading: Reading, options: Namespace) -> None:
         from .exceptions import show_exceptions
 
         show_exceptions(reading.exceptions, rows, options.all, out)
+    elif options.view == "devices":
+        show_devices(reading.devices, min(each["start_ns"] for each in reading.facts), rows, out)
     elif options.view == "gc":
         show_collections(data, min(each["start_ns"] for each in reading.facts), whole, rows, out)
     else:

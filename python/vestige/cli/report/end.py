@@ -9,15 +9,18 @@ from vestige.base.quantities import duration, plural
 from vestige.base.terminal import UNBOUNDED, Paint, Progress, cells, cut, width_of
 
 from .data import Data, gil_holders
+from .devices import read as read_devices
 from .findings import Evidence, engine_of, find, lines
 from .tables import THREAD_NAME, WORTH_A_WORD, show_head, show_left_out, span_of
 from .tree import choose, draw, fold, shorten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any, TextIO
 
     from .data import Node, Step
+    from .devices import Device
 
 ROWS = 14  # of the tree
 THREADS = 8  # in the line about threads, where the terminal has room for them
@@ -48,7 +51,8 @@ def show(path: str, metadata: dict[str, Any], out: TextIO) -> None:
         inside.add(again, metadata, only_threads=[step.thread], **wanted)
         return inside.tree
 
-    found = find(Evidence(data, [facts], engine_of(trace), look, lambda: gil_holders(trace)))
+    devices = read_devices(trace)
+    found = find(Evidence(data, [facts], engine_of(trace), look, lambda: gil_holders(trace), devices))
     if facts["threads"] > 1:  # those that wait for work would come first
         data.leave_out_waits()
     show_head([facts], data, out)
@@ -57,7 +61,7 @@ def show(path: str, metadata: dict[str, Any], out: TextIO) -> None:
         print(line, file=out)
     for line in _tree(data, data.threads_ns, width, paint):
         print(line, file=out)
-    for line in (_threads(data, width), _collections(data, whole)):
+    for line in (_threads(data, width), _devices(devices, width), _collections(data, whole)):
         if line:
             print(line, file=out)
     show_left_out([facts], [metadata], data.only, out)
@@ -96,6 +100,14 @@ def _threads(data: Data, width: int) -> str:
             return line + more
         line += part
     return line
+
+
+def _devices(devices: Sequence[Device], width: int) -> str:
+    """`cuda 0: NVIDIA H100 busy 43% of 2.1 s; …`"""
+    told = [
+        f"{device.label} busy {device.busy:.0%} of {duration(device.use['span_ns'])}" for device in devices if device.use
+    ]
+    return cut(f"devices: {'; '.join(told)}", width) if told else ""
 
 
 def _collections(data: Data, whole: int) -> str:

@@ -6,6 +6,8 @@ from vestige.base.terminal import exact
 from vestige.reading.kinds import REPORT_NAMES
 from vestige.reading.waits import waits_for
 
+from .devices import COLUMNS as DEVICE_COLUMNS
+from .devices import as_rows as devices_as_rows
 from .exceptions import COLUMNS as EXCEPTION_COLUMNS
 from .imports import Imports, as_tables
 from .tables import span_of
@@ -50,6 +52,7 @@ COLUMNS = {
     "imports": ["module", "named", "times", "self_ns", "total_ns", "first_imported_by"],
     "tasks": TASK_COLUMNS,
     "exceptions": EXCEPTION_COLUMNS,
+    "activities": DEVICE_COLUMNS,
     "generations": ["generation", "count", "time_ns", "longest_ns", "collected", "uncollectable"],
     "lines": ["line", "self_bytes", "allocations", "peak_bytes", "not_freed_bytes"],
 }
@@ -119,6 +122,8 @@ def _tables(reading: Reading, options: Namespace) -> dict[str, list[dict[str, An
         return tasks_as_rows(reading.tasks, options.sort, options.format == "csv")
     if reading.exceptions is not None:
         return {"exceptions": reading.exceptions.rows()}
+    if options.view == "devices":
+        return devices_as_rows(reading.devices)
     if options.view == "gc":
         return _collections(reading)
     if options.view == "imports":

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .data import Data, Node, Step
+    from .devices import Device
 
 MOST = 5
 
@@ -57,12 +58,14 @@ class Evidence:
         engine: str = "",
         look: Callable[[Step], Node] | None = None,
         gil_holders: Callable[[], Sequence[tuple[str, str, int]]] | None = None,
+        devices: Sequence[Device] = (),
     ) -> None:
         self.data = data
         self.facts = facts
         self.engine = engine
         self.look = look  # the tree of what a step's thread did meanwhile
         self.gil_holders = gil_holders  # threads, what each was in for longest while others waited for the GIL, and ns
+        self.devices = devices
         self.passed_ns = sum(each["end_ns"] - each["start_ns"] for each in facts) or 1
         self.places = Places(data.tree)
         self.explained: set[str] = set()  # functions whose waits another finding tells of
@@ -127,6 +130,28 @@ class Places:
 
 def waits(node: Node) -> str:
     return waits_for(node.name) if node.kind == NATIVE else ""
+
+
+def heaviest(root: Node, ns: int) -> tuple[Node | None, Node | None]:
+    """Down the calls that took half of the time: the last that is the user's own, else the last of a package, else the
+    last in Python, and the function in C below it.
+    """
+    from sys import stdlib_module_names
+
+    own = package = python = leaf = None
+    at = root
+    while at.children:
+        at = max(at.children.values(), key=lambda child: child.total_ns)
+        if 2 * at.total_ns < ns:
+            break
+        if at.kind == NATIVE:
+            leaf = at
+        elif at.owner == OWN:
+            own, leaf = at, None
+        elif own is None:
+            python, leaf = at, None
+            package = at if at.library not in stdlib_module_names else package
+    return own or package or python, leaf
 
 
 def place(node: Node) -> dict[str, Any]:

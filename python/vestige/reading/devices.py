@@ -1,0 +1,24 @@
+"""How devices are called, and how well their clocks are known, in texts for people."""
+
+from __future__ import annotations
+
+from vestige.base.printable import one_line
+from vestige.base.quantities import duration
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def label(device: dict[str, Any]) -> str:
+    """`cuda 0: NVIDIA H100`, in one line."""
+    return one_line(f"{device['platform']} {device['ordinal']}: {device['name']}")
+
+
+def clock(device: dict[str, Any]) -> str:
+    """By how much its times may be wrong; nothing where they are the recorder's own."""
+    if not device["has_clock"]:
+        return ""
+    if device["error_ns"] < 0:
+        return "its clock was never compared with ours"
+    return f"its times are right to {duration(device['error_ns'])}"
