@@ -1,5 +1,5 @@
 """A small set of tables written by hand, as docs/reference/tables.md has them: a training of three ranks on two hosts, in which
-what is asked has answers that a person can work out.
+what is asked has answers that a person can work out. Rank 1 has a device with two streams.
 
 Each rank runs steps 2 and 3. A step is `ProfilerStep#N`, in it `train.py(10): train` calls `train.py(20): load` and
 `<built-in sleep>`; load calls itself once. Rank 2 is slow in step 3. Times are in milliseconds of the wall clock from START on.
@@ -45,6 +45,11 @@ SCHEMAS = {
     "lost": pa.schema(
         [("process", I32), ("thread", I32), ("kind", NAME), ("start_ns", I64), ("duration_ns", I64), ("records", I64)]
     ),
+    "device": pa.schema([("process", I32), ("device", I32), ("platform", TEXT), ("ordinal", I64), ("name", TEXT)]),
+    "activity": pa.schema(
+        [("process", I32), ("device", I32), ("stream", I64), ("kind", NAME), ("name", NAME), ("start_ns", I64),
+         ("duration_ns", I64), ("bytes", I64), ("launch_start_ns", I64), ("op_name", NAME), ("annotation_name", NAME)]
+    ),
 }  # fmt: skip
 STEP_2, STEP_3, TRAIN, LOAD, SLEEP, GC = range(1, 7)
 FUNCS = {
@@ -63,6 +68,14 @@ STACKS = {
 }  # fmt: skip
 DEPTHS = [0, 1, 2, 3, 2, 3]
 HOSTS = ["alpha", "alpha", "beta"]
+# stream, kind, name, start and duration in milliseconds, bytes, when its launch was called, in which operator
+ACTIVITIES = [
+    (None, "runtime", "cudaLaunchKernel", 5, 1, None, None, None),
+    (7, "kernel", "gemm", 10, 20, None, 5, "aten::mm"),
+    (7, "copy", "Memcpy HtoD", 60, 10, 4000, 50, "aten::copy_"),
+    (7, "set", "Memset (Device)", 80, 1, 100, None, None),
+    (8, "kernel", "gemm", 20, 15, None, 6, "aten::mm"),
+]
 
 
 def write(folder, *, slow_ms=40, scale=1):
@@ -89,6 +102,12 @@ def write(folder, *, slow_ms=40, scale=1):
             serial = _step(rows["span"], process, step, sleep, serial, scale)
         if process:
             rows["lost"].append([process, 0, "records", START + 500 * MS, 10 * MS, process])
+    rows["device"].append([1, 1, "cuda", 0, "A GPU"])
+    for stream, kind, name, start, ms, size, launch, op in ACTIVITIES:
+        rows["activity"].append(
+            [1, 1, stream, kind, name, START + start * MS, ms * MS, size,
+             None if launch is None else START + launch * MS, op, None]
+        )  # fmt: skip
     folder.mkdir(exist_ok=True)
     for name, schema in SCHEMAS.items():
         columns = zip(*rows[name])

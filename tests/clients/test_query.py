@@ -96,6 +96,16 @@ ANSWERS = {
         [6, 6 * MS, 12 * MS, 2 * MS, 384, 3, "aten::add"],
         [3, 3 * MS, 6 * MS, 2 * MS, 192, 3, "aten::mm"],
     ],
+    "kernels": [
+        [2, 35 * MS, 20 * MS, None, 1, "kernel", "gemm"],
+        [1, 10 * MS, 10 * MS, 4000, 1, "copy", "Memcpy HtoD"],
+        [1, MS, MS, 100, 1, "set", "Memset (Device)"],
+    ],
+    "device-gaps": [
+        [25 * MS, 15 * MS, START + 35 * MS, 1, "cuda", 0, "Memcpy HtoD", "aten::copy_", None],
+        [10 * MS, None, START + 70 * MS, 1, "cuda", 0, "Memset (Device)", None, None],
+    ],
+    "launch-bound": [[1, 101, "cuda", 0, 4, 71 * MS, 35 * MS, 15 * MS]],
     "allocations": [[12000, 12, 6000, 1000, 3, False, LOAD], [6000, 6, 6000, 1000, 3, False, "(not in Python)"]],
 }
 

@@ -17,7 +17,7 @@ idle as (
 )
 select process.rank, process.pid, device.platform, device.ordinal,
        count(*) as activities,
-       cast(max(end_ns) - min(start_ns) as bigint) as span_ns,
+       cast(max(idle.end_ns) - min(idle.start_ns) as bigint) as span_ns,
        cast(sum(idle_ns) as bigint) as idle_ns,
        cast(sum(until_launch_ns) as bigint) as until_launch_ns
 from idle
