@@ -1,4 +1,4 @@
-"""What HTA and TensorBoard make of a trace whose device did a known work: the answers follow from the times in it."""
+"""What HTA, TensorBoard and DuckDB make of a trace whose device did a known work: the answers follow from the times in it."""
 
 import sys
 from pathlib import Path
@@ -12,10 +12,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 import handmade as h
 from handmade_devices import ANNOTATION, COPY, METADATA, OPERATOR, Work, device
 
+from .tensorboard_server import Server
 from .test_in_hta import analyse
+from .test_query import ask as query
 
 STEPS = 3
 STEP = 10_000  # microseconds from one to the next
+PROPERTIES = '"numSms": 108, "totalGlobalMem": 85899345920, "computeMajor": 9, "computeMinor": 0'
 
 
 def write_step(work, number):
@@ -39,11 +42,12 @@ def folder(tmp_path_factory):
     for number in range(STEPS):
         write_step(work, number)
     path = folder / "device.vst"
-    path.write_bytes(work.trace(device(attributes='"numSms": 108'), rank))
+    path.write_bytes(work.trace(device(attributes=PROPERTIES), rank))
     trace = vestige.Trace(str(path))
-    (folder / "files").mkdir()
-    trace.export(str(folder / "files" / "rank0.pt.trace.json"))
-    return folder / "files"
+    files = folder / "runs" / "files"
+    files.mkdir(parents=True)
+    trace.export(str(files / "rank0.1700000000.pt.trace.json"))
+    return files
 
 
 @pytest.fixture(scope="module")
@@ -99,10 +103,10 @@ def test_copies_have_their_bandwidth(analysis):
 
 def test_tensorboard_finds_the_kernels_and_the_device(folder):
     data = pytest.importorskip("torch_tb_profiler.profiler.data")
-    path = folder / "rank0.pt.trace.json"
+    path = folder / "rank0.1700000000.pt.trace.json"
     run = data.RunProfileData.parse("rank0", "1", str(path), str(folder))
     assert run.has_kernel and run.has_memcpy_or_memset
-    assert run.device_props == [{"id": 0, "name": "A GPU", "numSms": 108}]
+    assert [(each["id"], each["name"], each["numSms"]) for each in run.device_props] == [(0, "A GPU", 108)]
     kernels = run.kernel_stat
     assert dict(zip(kernels.index, kernels["count"])) == {
         "gemm": STEPS,
@@ -115,3 +119,82 @@ def test_tensorboard_finds_the_kernels_and_the_device(folder):
         "ncclDevKernel_AllReduce": STEPS * 3000,
     }
     assert run.gpu_metrics_parser.gpu_ids == {0}
+
+
+# ---- tables --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["trace", "parquet"])
+def test_ready_questions_have_the_same_answers_of_a_trace_and_of_parquet(folder, tmp_path, how):
+    pytest.importorskip("duckdb")
+    path = folder.parents[1] / "device.vst"
+    if how == "parquet":
+        vestige.tables.write(path, tmp_path / "tables", format="parquet")
+        path = tmp_path / "tables"
+    kernels = query("kernels", path)
+    assert [(row[6], row[0], row[1]) for row in kernels] == [
+        ("ncclDevKernel_AllReduce", STEPS, STEPS * 3_000_000),
+        ("gemm", STEPS, STEPS * 2_000_000),
+        ("Memcpy HtoD (Pageable -> Device)", STEPS, STEPS * 500_000),
+        ("relu", STEPS, STEPS * 500_000),
+    ]
+    gaps = query("device-gaps", path)
+    assert [(row[0], row[1], row[6], row[7]) for row in gaps] == [(5_500_000, 4_650_000, "gemm", "aten::mm")] * 2
+    ((*_, activities, span, idle, until_launch),) = query("launch-bound", path)
+    assert (activities, span, idle) == (4 * STEPS, (2 * STEP + 4500) * 1000, 2 * 5_500_000)
+    assert until_launch == 2 * 4_650_000
+
+
+# ---- TensorBoard itself --------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def board(folder):
+    pytest.importorskip("torch_tb_profiler")
+    with Server(folder.parent) as server:
+        yield server
+
+
+def ask(board, route, **arguments):
+    return board.ask(route, run="files", worker="rank0", span="1", **arguments)
+
+
+def test_tensorboard_has_a_view_of_kernels_and_takes_the_worker_for_one_with_a_gpu(board):
+    assert board.ask("views", run="files") == ["Overview", "Operator", "Kernel", "Trace"]
+    assert {"title": "Device Type", "value": "GPU"} in ask(board, "overview")["environments"]
+
+
+def test_tensorboards_pie_of_kernels_has_their_times(board):
+    rows = ask(board, "kernel", group_by="Kernel")["total"]["rows"]
+    assert dict(rows) == {"ncclDevKernel_AllReduce": STEPS * 3000, "gemm": STEPS * 2000, "relu": STEPS * 500}
+
+
+def test_tensorboards_kernels_take_as_long_as_the_device_says(board):
+    table = ask(board, "kernel/table")["data"]
+    columns = [column["name"] for column in table["columns"]]
+    rows = [dict(zip(columns, row)) for row in table["rows"]]
+    assert {row["Name"]: (row["Mean Duration (us)"], row["Max Duration (us)"]) for row in rows} == {
+        "ncclDevKernel_AllReduce": (3000, 3000),
+        "gemm": (2000, 2000),
+        "relu": (500, 500),
+    }
+
+
+def test_tensorboards_steps_are_made_of_kernels_copies_and_operators(board):
+    """It takes what torch.profiler writes of a step on each stream for a step, too; the program's own comes first."""
+    steps = ask(board, "overview")["steps"]
+    kinds = [column["name"] for column in steps["columns"][1::2]]
+    own = {row[0]: dict(zip(kinds, row[1::2])) for row in reversed(steps["rows"])}
+    for number in range(STEPS):
+        assert (own[str(number)]["Kernel"], own[str(number)]["Memcpy"]) == (4000, 500)
+        assert own[str(number)]["CPU Exec"] == 300
+
+
+def test_tensorboards_summary_names_the_gpu(board):
+    summary = {row["title"]: row["value"] for row in ask(board, "overview")["gpu_metrics"]["data"]}
+    assert (summary["Name"], summary["Memory"], summary["Compute Capability"]) == ("A GPU", "80.0 GB", "9.0")
+    assert 0 < float(summary["GPU Utilization"].split()[0]) < 100
+
+
+def test_tensorboard_complains_about_nothing(board):
+    assert board.complaints() == []
