@@ -416,6 +416,141 @@ static void what_was_delivered_is_there_after_a_crash(void)
     unlink(path);
 }
 
+/* ---- copies -------------------------------------------------------------- */
+
+static char copies_folder[] = "/tmp/vestige_device_XXXXXX";
+
+static const char *in_copies(const char *name)
+{
+    static char paths[8][64];
+    static unsigned next;
+    char *path = paths[next++ % 8];
+
+    snprintf(path, sizeof *paths, "%s/%s", copies_folder, name);
+    return path;
+}
+
+/* How many kernels a file has, and whether the launch of each is there too. */
+static size_t kernels_in(const char *path, bool *have_calls)
+{
+    size_t kernels = 0, with_call = 0;
+    vst_trace *trace;
+    taken all;
+
+    CHECK_INT(vst_trace_open(path, &trace, NULL), VST_OK);
+    take_all(trace, &all);
+    for (size_t i = 0; i < all.count; i++) {
+        bool is_kernel = all.items[i].kind == VST_ACTIVITY_KERNEL;
+
+        kernels += is_kernel;
+        with_call += is_kernel && all.launches[i].thread != 0;
+        CHECK(!is_kernel || is_named(trace, all.items[i].id, "kernel"));
+    }
+    *have_calls = with_call == kernels;
+    CHECK_INT(vst_trace_device_count(trace), 1);
+    vst_trace_close(trace);
+    forget(&all);
+    unlink(path);
+    return kernels;
+}
+
+static void launch_some(unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        worker_launch(i % STREAMS, "kernel", nothing, NULL);
+    worker_synchronize();
+}
+
+static void snapshots_packed_and_recovered_files_have_all_of_it(void)
+{
+    const vst_pack_options pack = {0};
+    const vst_session_options options = {.devices = true,
+                                         .path = in_copies("t.vst")};
+    vst_session *session = begin(&options);
+    const char *path = in_copies("t.vst"), *packed = in_copies("packed.vst");
+    bool have_calls;
+
+    launch_some(400);
+    vst_session_flush_devices(session);
+    CHECK_INT(vst_session_snapshot(session, in_copies("now.vst"), false, 0,
+                                   NULL, NULL),
+              VST_OK);
+    launch_some(200);
+    /* As a process that dies now would leave it. */
+    vst_session_flush_devices(session);
+    CHECK_INT(vst_trace_recover(path, in_copies("died.vst"), false, NULL),
+              VST_OK);
+    launch_some(100);
+    CHECK_INT(vst_session_finish(session, NULL), VST_OK);
+    vst_session_destroy(session);
+
+    CHECK_INT(kernels_in(in_copies("now.vst"), &have_calls), 400);
+    CHECK(have_calls);
+    CHECK_INT(kernels_in(in_copies("died.vst"), &have_calls), 600);
+    CHECK(have_calls);
+    if (vst_trace_pack(path, packed, &pack, NULL) == VST_OK) {
+        CHECK_INT(vst_trace_unpack(packed, in_copies("again.vst"), &pack, NULL),
+                  VST_OK);
+        CHECK_INT(kernels_in(packed, &have_calls), 700);
+        CHECK(have_calls);
+        CHECK_INT(kernels_in(in_copies("again.vst"), &have_calls), 700);
+    }
+    CHECK_INT(kernels_in(path, &have_calls), 700);
+    CHECK(have_calls);
+}
+
+/* A flight recorder's file drops the oldest; its snapshot has the newest. */
+static void a_snapshot_of_the_last_moments_has_the_newest(void)
+{
+    const vst_session_options options = {
+        .devices = true, .path = in_copies("t.vst"), .max_size = 1 << 20};
+    vst_session *session = begin(&options);
+    bool have_calls;
+    size_t kernels;
+
+    launch_some(20000);
+    vst_session_flush_devices(session);
+    CHECK_INT(vst_session_snapshot(session, in_copies("last.vst"), false,
+                                   UINT64_C(60000000000), NULL, NULL),
+              VST_OK);
+    CHECK_INT(vst_session_finish(session, NULL), VST_OK);
+    vst_session_destroy(session);
+    kernels = kernels_in(in_copies("last.vst"), &have_calls);
+    CHECK(kernels > 1000 && kernels <= 20000);
+    unlink(in_copies("t.vst"));
+}
+
+/* Those that lie in a range, or across its edge, are there whole. */
+static void a_range_shows_what_devices_did_in_it(void)
+{
+    const vst_session_options options = {.devices = true};
+    vst_session *session = begin(&options);
+    size_t before = 0, behind = 0;
+    int64_t middle_ns;
+    taken all, first, second;
+    vst_trace *trace;
+
+    launch_some(100);
+    trace = end(session, &all);
+    middle_ns = all.items[all.count - 50].start_ns;
+    for (size_t i = 0; i < all.count; i++) {
+        before += all.items[i].start_ns < middle_ns;
+        behind += all.items[i].end_ns >= middle_ns;
+    }
+    vst_trace_set_range(trace, INT64_MIN, middle_ns - 1);
+    take_all(trace, &first);
+    vst_trace_set_range(trace, middle_ns, INT64_MAX);
+    take_all(trace, &second);
+    CHECK_INT(first.count, before);
+    CHECK_INT(second.count, behind);
+    CHECK(before != 0 && behind != 0);
+    vst_trace_close(trace);
+    vst_session_destroy(session);
+    forget(&all);
+    forget(&first);
+    forget(&second);
+}
+
 int main(void)
 {
     /* Before there are threads. */
@@ -425,6 +560,12 @@ int main(void)
     TEST(kernels_belong_to_the_calls_and_operators_that_launched_them);
     TEST(a_million_activities_are_all_there);
     TEST(a_bounded_file_keeps_the_newest);
+    if (mkdtemp(copies_folder) == NULL)
+        return 1;
+    TEST(snapshots_packed_and_recovered_files_have_all_of_it);
+    TEST(a_snapshot_of_the_last_moments_has_the_newest);
+    TEST(a_range_shows_what_devices_did_in_it);
+    rmdir(copies_folder);
     worker_device_close();
     return checks_end();
 }
