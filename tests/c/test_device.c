@@ -8,6 +8,7 @@
 
 #include "../../examples/c/device/worker_device.h"
 #include "check.h"
+#include "exported.h"
 #include "store/reader.h"
 
 enum { STREAMS = 4, LAUNCHERS = 8, NAMES = 8 };
@@ -288,6 +289,52 @@ static void check_kernel(const vst_trace *trace, const launcher *launchers,
     kinds[2] += kernel->annotation.id == own->note;
 }
 
+static int by_number(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The ids of one end of the arrows in a Chrome file, sorted. */
+static uint64_t *arrow_ids(const char *text, const char *end, size_t *count)
+{
+    uint64_t *ids = NULL;
+
+    *count = 0;
+    while ((text = strstr(text, end)) != NULL) {
+        text = strstr(text, "\"id\": ") + strlen("\"id\": ");
+        ids = realloc(ids, (*count + 1) * sizeof *ids);
+        ids[(*count)++] = strtoull(text, NULL, 10);
+    }
+    qsort(ids, *count, sizeof *ids, by_number);
+    return ids;
+}
+
+/* An arrow from each call that launched, to the kernel with its id, and no
+ * other. */
+static void check_arrows(vst_trace *trace, unsigned kernels)
+{
+    const vst_export_options options = {.window = VST_WINDOW_ALL};
+    size_t starts, ends;
+    uint64_t *from, *to;
+    char *text;
+
+    CHECK_INT(vst_trace_export(trace, in_folder("t.json"), &options, NULL),
+              VST_OK);
+    text = contents(in_folder("t.json"));
+    unlink(in_folder("t.json"));
+    from = arrow_ids(text, "\"ph\": \"s\", \"cat\": \"ac2g\"", &starts);
+    to = arrow_ids(text, "\"bp\": \"e\", \"cat\": \"ac2g\"", &ends);
+    CHECK_INT(starts, kernels);
+    CHECK_INT(ends, kernels);
+    for (size_t i = 0; i < starts && i < ends; i++)
+        CHECK(from[i] == to[i] && (i == 0 || from[i] != from[i - 1]));
+    free(from);
+    free(to);
+    free(text);
+}
+
 static void kernels_belong_to_the_calls_and_operators_that_launched_them(void)
 {
     const unsigned launches = 1000;
@@ -319,6 +366,7 @@ static void kernels_belong_to_the_calls_and_operators_that_launched_them(void)
     CHECK_INT(kinds[0], kernels / 2);
     CHECK_INT(kinds[1], kernels / 2);
     CHECK_INT(kinds[2], kernels / 4);
+    check_arrows(trace, kernels);
     vst_trace_close(trace);
     vst_session_destroy(session);
     forget(&all);
@@ -418,15 +466,14 @@ static void what_was_delivered_is_there_after_a_crash(void)
 
 /* ---- copies -------------------------------------------------------------- */
 
-static char copies_folder[] = "/tmp/vestige_device_XXXXXX";
-
+/* Several of them may be in use. */
 static const char *in_copies(const char *name)
 {
     static char paths[8][64];
     static unsigned next;
     char *path = paths[next++ % 8];
 
-    snprintf(path, sizeof *paths, "%s/%s", copies_folder, name);
+    snprintf(path, sizeof *paths, "%s/%s", folder, name);
     return path;
 }
 
@@ -555,17 +602,16 @@ int main(void)
 {
     /* Before there are threads. */
     TEST(what_was_delivered_is_there_after_a_crash);
-    CHECK_INT(worker_device_open(STREAMS), 0);
+    if (mkdtemp(folder) == NULL || worker_device_open(STREAMS) != 0)
+        return 1;
     TEST(order_and_overlap_are_those_of_the_schedule);
     TEST(kernels_belong_to_the_calls_and_operators_that_launched_them);
     TEST(a_million_activities_are_all_there);
     TEST(a_bounded_file_keeps_the_newest);
-    if (mkdtemp(copies_folder) == NULL)
-        return 1;
     TEST(snapshots_packed_and_recovered_files_have_all_of_it);
     TEST(a_snapshot_of_the_last_moments_has_the_newest);
     TEST(a_range_shows_what_devices_did_in_it);
-    rmdir(copies_folder);
+    rmdir(folder);
     worker_device_close();
     return checks_end();
 }
