@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import vestige
+from vestige.cli import merge
 
 from .perfetto import ClientMissing, TraceProcessor, find_engine, find_node, problems
 
@@ -148,3 +149,24 @@ def test_every_kernel_of_that_device_has_its_launch(workers):
     assert all(row["calls"] == row["kernels"] for row in flows)
     assert len({row["kernels"] for row in flows}) == 3 * ROUNDS
     assert {row["call"] for row in flows if "sum" in row["kernel"]} == {"workerLaunchKernel"}
+
+
+def test_devices_and_arrows_of_merged_traces_are_told_apart(tmp_path):
+    work = Work()
+    work.launch("gemm", 300, 1000, 2000, correlation=5)
+    for name in ("one.vst", "two.vst"):
+        (tmp_path / name).write_bytes(work.trace(device()))
+    merged = tmp_path / "both.pftrace"
+    assert merge.main([str(tmp_path / "one.vst"), str(tmp_path / "two.vst"), "-o", str(merged)]) == 0
+    with TraceProcessor.open(merged) as tp:
+        assert problems(tp) == []
+        assert [row["parent"] for row in tp.query(WORK)] == ["GPU 0: A GPU"] * 2
+        flows = tp.query("""
+            SELECT ot.upid AS caller, it.upid AS device FROM flow
+            JOIN slice o ON flow.slice_out = o.id JOIN thread_track t ON o.track_id = t.id
+            JOIN thread ot USING (utid)
+            JOIN slice i ON flow.slice_in = i.id JOIN process_track it ON i.track_id = it.id
+        """)
+    assert len(flows) == 2
+    assert all(row["caller"] == row["device"] for row in flows)
+    assert len({row["device"] for row in flows}) == 2

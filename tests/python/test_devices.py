@@ -63,3 +63,41 @@ def test_formats_that_do_not_show_devices_read_such_files(path, tmp_path, suffix
     written = (tmp_path / f"device.{suffix}").read_bytes()
     assert b"gemm" not in (gzip.decompress(written) if suffix == "pb.gz" else written)
     assert len(written) > 0
+
+
+# ---- other commands ------------------------------------------------------------
+
+
+def kernels(document):
+    return [event for event in document["traceEvents"] if event.get("cat") == "kernel"]
+
+
+def test_a_merged_timeline_has_the_devices_of_every_trace(path, tmp_path):
+    other = tmp_path / "other.vst"
+    other.write_bytes(path.read_bytes())
+    assert run("merge", path, other, "-o", tmp_path / "both.json").code == 0
+    document = json.loads((tmp_path / "both.json").read_text())
+    assert len({event["pid"] for event in kernels(document)}) == 2
+    assert len(kernels(document)) == 4
+    ids = [event["id"] for event in document["traceEvents"] if event.get("cat") == "ac2g" and event["ph"] == "f"]
+    assert len(set(ids)) == 4
+
+
+def test_packing_and_recovering_keep_what_devices_did(path, tmp_path):
+    def told(file):
+        return json.loads(run("report", file, "--devices", "--format", "json").out)["activities"]
+
+    before = told(path)
+    packed, whole = tmp_path / "packed.vst", tmp_path / "whole.vst"
+    assert run("pack", path, "-o", packed).code == 0
+    assert told(packed) == before
+    assert run("recover", packed, "-o", whole).code == 0
+    assert told(whole) == before
+
+
+def test_an_export_of_a_range_has_the_kernels_in_it(path, tmp_path):
+    assert run("export", path, "--until", "500us", "-o", tmp_path / "early.json").code == 0
+    assert kernels(json.loads((tmp_path / "early.json").read_text())) == []
+    assert run("export", path, "--from", "2.2ms", "-o", tmp_path / "late.json").code == 0
+    (kernel,) = kernels(json.loads((tmp_path / "late.json").read_text()))
+    assert kernel["dur"] == 500
