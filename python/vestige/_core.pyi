@@ -210,11 +210,11 @@ class Trace:
         - its own ns, ns with what it called, its own bytes, bytes with what it called
         """
     def device_sums(self, *, progress: Progress | None = None) -> dict[str, list[Any]]:
-        """What devices did, added up (include/vestige/device_sums.h). "named": device, kind, id, count, total ns, longest
-        ns, bytes. "uses", of each device and each of its streams: a dict of device, stream (None: the whole device) and
-        the figures. "gaps", the longest in which a device had nothing to do: device, start_ns, end_ns, ns until the next
-        launch was called (-1: not known), and of what ended it the stream, id, thread that launched it, and ids of the
-        operator and the annotation around that (0: none)."""
+        """What devices did, added up (include/vestige/device_sums.h). "named": device, kind, id, count, total ns,
+        longest ns, bytes. "uses", of each device and each of its streams: a dict of device, stream (None: the whole
+        device) and the figures. "gaps", the longest in which a device had nothing to do: device, start_ns, end_ns, ns
+        until the next launch was called (-1: not known), and of what ended it the stream, id, thread that launched
+        it, and ids of the operator and the annotation around that (0: none)."""
     def tasks(
         self, *, steps: bool = False, blocked_ns: int = -1, progress: Progress | None = None
     ) -> dict[str, list[tuple[Any, ...]]]:

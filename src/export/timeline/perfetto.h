@@ -85,11 +85,9 @@ typedef enum vst__pf_category {
     VST_PF_MEMORY,
     VST_PF_FWDBWD,
     VST_PF_STARTS,
-    VST_PF_TASK, /* from here on: on the sequence beside the others, when used
-                  */
+    VST_PF_TASK, /* from here on: sent on the sequence beside, when used */
     VST_PF_AWAIT,
-    VST_PF_DEVICE, /* and so many as vst__device_category has */
-    VST_PF_CATEGORIES = VST_PF_DEVICE + VST_DEVICE_CATEGORIES
+    VST_PF_DEVICE /* and so many as vst__device_category has */
 } vst__pf_category;
 
 /* A set of numbers. */

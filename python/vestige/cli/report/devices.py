@@ -37,7 +37,7 @@ class Device:
 
     @property
     def busy(self) -> float:
-        return self.use["busy_ns"] / (self.use["span_ns"] or 1)
+        return _share(self.use)
 
     @property
     def work(self) -> list[dict[str, Any]]:
@@ -47,6 +47,10 @@ class Device:
         """The bytes of copies, and how long those took."""
         copies = [row for row in self.named if row["kind"] == "copy"]
         return sum(row["bytes"] for row in copies), sum(row["time_ns"] for row in copies)
+
+
+def _share(use: dict[str, Any]) -> float:
+    return float(use["busy_ns"] / (use["span_ns"] or 1))
 
 
 def read(trace: Trace, progress: Progress | None = None) -> list[Device]:
@@ -166,7 +170,8 @@ def _show_device(device: Device, start_ns: int, rows: int, whose: str, out: Text
 
 def _summary(device: Device) -> list[str]:
     use = device.use
-    lines = [f"busy {device.busy:.1%}: {duration(use['busy_ns'])} of {duration(use['span_ns'])} between its first and last work"]
+    busy, span = duration(use["busy_ns"]), duration(use["span_ns"])
+    lines = [f"busy {device.busy:.1%}: {busy} of {span} between its first and last work"]
     if use["idle_ns"]:
         told = f"idle {duration(use['idle_ns'])} in {plural(use['gaps'], 'gap')}"
         if use["launched"]:
@@ -184,18 +189,15 @@ def _rate(moved: int, ns: int) -> str:
 
 def _show_streams(device: Device, out: TextIO) -> None:
     paint = Paint(out)
-    head = f"{'stream':>10} {'works':>9} {'busy':>8} {'%':>6} {'idle':>8} {'gaps':>7} {'longest':>8} {'delay':>8} {'queue':>6}"
-    print(paint(head, "head"), file=out)
+    head = f"{'stream':>10} {'works':>9} {'busy':>8} {'%':>6} {'idle':>8} {'gaps':>7} {'longest':>8}"
+    print(paint(f"{head} {'delay':>8} {'queue':>6}", "head"), file=out)
     for use in device.streams:
         launched = use["launched"]
         delay = duration(use["delay_ns"] / launched) if launched else "-"
         queue = f"{use['queue_sum'] / launched:.1f}" if launched else "-"
-        share = use["busy_ns"] / (use["span_ns"] or 1)
-        print(
-            f"{use['stream']:>10} {use['works']:>9,} {duration(use['busy_ns']):>8} {share:>6.1%} "
-            f"{duration(use['idle_ns']):>8} {use['gaps']:>7,} {duration(use['longest_gap_ns']):>8} {delay:>8} {queue:>6}",
-            file=out,
-        )
+        busy = f"{duration(use['busy_ns']):>8} {_share(use):>6.1%}"
+        idle = f"{duration(use['idle_ns']):>8} {use['gaps']:>7,} {duration(use['longest_gap_ns']):>8}"
+        print(f"{use['stream']:>10} {use['works']:>9,} {busy} {idle} {delay:>8} {queue:>6}", file=out)
 
 
 def _show_named(device: Device, rows: int, out: TextIO) -> None:
@@ -211,7 +213,8 @@ def _show_named(device: Device, rows: int, out: TextIO) -> None:
         share = f"{row['time_ns'] / whole:.1%}" if is_work else ""
         moved = size(row["bytes"]) if row["bytes"] else ""
         name = row["name"] if is_work else f"{row['name']} ({row['kind']})"
-        line = f"{duration(row['time_ns']):>10} {share:>6} {row['count']:>9,} {duration(row['longest_ns']):>8} {moved:>9}  "
+        times = f"{duration(row['time_ns']):>10} {share:>6} {row['count']:>9,} {duration(row['longest_ns']):>8}"
+        line = f"{times} {moved:>9}  "
         print(line + paint(fit(name, width - len(line)), None if is_work else "dim"), file=out)
     if len(ranked) > rows:
         print(paint(f"{'':>10} and {len(ranked) - rows:,} more", "dim"), file=out)

@@ -34,8 +34,9 @@ def idle_device(evidence: Evidence) -> Finding | None:
     others = f", and {plural(len(idle) - 1, 'other device')} no less" if len(idle) > 1 else ""
     return Finding(
         "idle device",
-        f"{device.label} had nothing to do for {1 - device.busy:.0%} of the {duration(use['span_ns'])} between its first "
-        f"and last work ({duration(use['idle_ns'])} in {plural(use['gaps'], 'gap')}){others}{_why(evidence, device, where)}.",
+        f"{device.label} had nothing to do for {1 - device.busy:.0%} of the {duration(use['span_ns'])} between its "
+        f"first and last work ({duration(use['idle_ns'])} in {plural(use['gaps'], 'gap')}){others}"
+        f"{_why(evidence, device, where)}.",
         where=where,
         numbers={
             "idle_ns": use["idle_ns"],
