@@ -40,6 +40,13 @@ struct vst_device_sums {
     size_t call_capacity;
 };
 
+/* A damaged file may say of any number of activities that they took centuries.
+ */
+static void add_ns(int64_t *sum, int64_t ns)
+{
+    *sum = *sum > INT64_MAX - ns ? INT64_MAX : *sum + ns;
+}
+
 /* ---- by name ------------------------------------------------------------- */
 
 static vst_status add_named(vst_device_sums *self, const vst_device_span *span)
@@ -64,7 +71,7 @@ static vst_status add_named(vst_device_sums *self, const vst_device_span *span)
     }
     named = &self->named[*place - 1];
     named->count++;
-    named->total_ns += ns;
+    add_ns(&named->total_ns, ns);
     named->bytes += span->bytes;
     if (named->longest_ns < ns)
         named->longest_ns = ns;
@@ -197,7 +204,7 @@ static void add_launch(vst_device_use *use, const work *one)
         return;
     use->launched++;
     if (one->start_ns > one->returned_ns)
-        use->delay_ns += one->start_ns - one->returned_ns;
+        add_ns(&use->delay_ns, one->start_ns - one->returned_ns);
 }
 
 static int64_t clip(const vst_device_sums *self, int64_t ns)
@@ -227,22 +234,22 @@ static vst_status add_use(vst_device_sums *self, const work *works,
             use->end_ns = works[i].end_ns;
         if (gap_ns > 0) {
             use->gaps++;
-            use->idle_ns += gap_ns;
+            add_ns(&use->idle_ns, gap_ns);
             if (use->longest_gap_ns < gap_ns)
                 use->longest_gap_ns = gap_ns;
             if (works[i].called_ns != NO_CALL)
-                use->unlaunched_ns += unlaunched(&works[i], edge_ns);
+                add_ns(&use->unlaunched_ns, unlaunched(&works[i], edge_ns));
             if (!is_stream)
                 status = note_gap(self, &works[i], edge_ns);
             edge_ns = start_ns;
         }
         if (end_ns > edge_ns) {
-            use->busy_ns += end_ns - edge_ns;
+            add_ns(&use->busy_ns, end_ns - edge_ns);
             edge_ns = end_ns;
         }
     }
     use->works += count;
-    use->span_ns += edge_ns - first_ns;
+    add_ns(&use->span_ns, edge_ns - first_ns);
     return status;
 }
 

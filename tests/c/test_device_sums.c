@@ -271,6 +271,27 @@ static void of_many_gaps_the_longest_are_told(void)
     builder_free(&b);
 }
 
+static void centuries_do_not_overflow(void)
+{
+    vst_device_sums *sums;
+    vst_trace *trace;
+    builder b;
+
+    begin(&b);
+    builder_window(&b, 0, 1000, 9000);
+    builder_records(&b, 0, 1, 1000, 1);
+    for (uint64_t i = 0; i < 16; i++) {
+        call(&b, i + 1, 1100);
+        add(&b, VST_ACTIVITY_KERNEL, 1, 7, KERNEL, i + 1, 2000, UINT64_MAX / 2);
+    }
+    sums = sums_of(&b, &trace);
+    CHECK_INT(vst_device_sums_named_at(sums, 0)->total_ns, INT64_MAX);
+    CHECK_INT(use_of(sums, 1, -1)->busy_ns, 7000);
+    vst_device_sums_destroy(sums);
+    vst_trace_close(trace);
+    builder_free(&b);
+}
+
 int main(void)
 {
     TEST(a_device_is_busy_while_any_stream_is);
@@ -279,5 +300,6 @@ int main(void)
     TEST(a_range_cuts_the_times);
     TEST(time_between_windows_is_not_idle);
     TEST(of_many_gaps_the_longest_are_told);
+    TEST(centuries_do_not_overflow);
     return checks_end();
 }

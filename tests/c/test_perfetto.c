@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <vestige/device.h>
 #include <vestige/trace.h>
 
 #include "export/output/proto.h"
@@ -156,6 +157,20 @@ static void annotation(const state *s, part p, const char *between)
         say("]");
 }
 
+/* Arrows are numbered as they come. */
+static void say_arrow(const char *end, uint64_t id)
+{
+    static uint64_t ids[NAMES];
+    static size_t count;
+    size_t number = 0;
+
+    while (number < count && ids[number] != id)
+        number++;
+    if (number == count && CHECK(count < NAMES))
+        ids[count++] = id;
+    say(" %s%zu", end, number);
+}
+
 static void event(state *s, part p)
 {
     uint64_t value, type = 0, track = s->track;
@@ -190,6 +205,10 @@ static void event(state *s, part p)
             annotation(s, inner, " ");
         if (field == 30)
             say(" %" PRId64, (int64_t)value);
+        if (field == 47)
+            say_arrow("from ", value);
+        if (field == 48)
+            say_arrow("to ", value);
         if (field == 44) {
             memcpy(&real, &value, sizeof real);
             say(" %g", real);
@@ -417,6 +436,58 @@ static void counters_instants_and_losses_are_there(void)
     builder_free(&b);
 }
 
+static void add_activity(builder *b, uint32_t kind, uint32_t stream, vst_id id,
+                         uint64_t start, uint64_t duration)
+{
+    const uint64_t payload[] = {kind | VST_ACTIVITY_HOST_TIME << 8 |
+                                    UINT64_C(1) << 16 | (uint64_t)stream << 32,
+                                id, 5, start, duration};
+
+    builder_escape(b, VST_ESCAPE_DEVICE, 0, payload, 5);
+}
+
+/* Two kernels of one call and one stream, which overlap. */
+static void devices_have_groups_streams_tracks_and_calls_arrows(void)
+{
+    builder b;
+
+    builder_init(&b);
+    builder_header(&b)->version = VST_FILE_VERSION;
+    builder_fix_header(&b);
+    builder_definitions(&b, 1);
+    builder_window(&b, 0, 1000, 900000);
+    builder_define(&b, VST_DEF_ACTIVITY, 1, "cudaLaunchKernel", "", 0);
+    builder_define(&b, VST_DEF_ACTIVITY, 2, "gemm", "", 0);
+    builder_define(&b, VST_DEF_ANNOTATION, 3, "step", "", 0);
+    builder_thread(&b, 0, 4242, "MainThread");
+    builder_entry(&b,
+                  &(vst_file_entry){.kind = VST_ENTRY_DEVICE,
+                                    .id = 1,
+                                    .x = UINT64_C(1) << 32,
+                                    .z = 0x61647563},
+                  "A GPU", "");
+    builder_records(&b, 0, 0, 1000, 4);
+    builder_enter(&b, 3, 100);
+    add_activity(&b, VST_ACTIVITY_RUNTIME, 0, 1, 1100, 20);
+    builder_exit(&b, 3, 100);
+    add_activity(&b, VST_ACTIVITY_KERNEL, 7, 2, 2000, 500);
+    add_activity(&b, VST_ACTIVITY_KERNEL, 7, 2, 2400, 300);
+    exported(&b);
+    expect_line(lines, " spans 0 device calls\nB ");
+    expect_line(lines, " 1100 cudaLaunchKernel (cuda_runtime) External id=1 "
+                       "correlation=5 from 0 from 1\nE ");
+    expect_line(lines, " spans 0 GPU 0: A GPU\ntrack ");
+    expect_line(lines, " spans 0 stream 7\nB ");
+    expect_line(lines, " 2000 gemm (kernel) External id=1 device=0 context=0 "
+                       "stream=7 correlation=5 to 0\nE ");
+    expect_line(lines, " 2500\ntrack "); /* the second is on another */
+    expect_line(lines, " 2400 gemm (kernel) External id=1 device=0 context=0 "
+                       "stream=7 correlation=5 to 1\nE ");
+    expect_line(lines, " spans 0 annotations of stream 7\nB ");
+    expect_line(lines, " 2000 step (gpu_user_annotation) External id=1\nE ");
+    builder_free(&b);
+}
+
 static void a_deep_stack_is_written_whole(void)
 {
     enum { DEPTH = 300 };
@@ -467,6 +538,7 @@ int main(void)
     TEST(arguments_become_what_their_json_says);
     TEST(what_overlaps_has_a_track_of_its_own);
     TEST(counters_instants_and_losses_are_there);
+    TEST(devices_have_groups_streams_tracks_and_calls_arrows);
     TEST(a_deep_stack_is_written_whole);
     TEST(a_call_takes_less_than_thirty_bytes);
     rmdir(folder);

@@ -12,6 +12,7 @@ import handmade as h
 import vestige
 from handmade_devices import ANNOTATION, COPY, KERNEL, OPERATOR, Work, device, pair
 from in_process import vestige as run
+from vestige.cli.report import end
 
 pytestmark = pytest.mark.any_python
 ROUNDS = 50
@@ -186,6 +187,20 @@ def test_a_few_works_are_no_finding(tmp_path):
     for number in range(19):
         work.launch("gemm", 40_000 * number, 40_000 * number + 100, 40_000 * number + 200, correlation=number + 1)
     assert idle(write(tmp_path / "t.vst", work)) == []
+
+
+def test_the_closing_report_has_a_line_about_devices_and_the_finding(tmp_path):
+    out = io.StringIO()
+    end.show(str(write(tmp_path / "t.vst", rounds(5_000, 5_500))), {}, out)
+    assert "devices: cuda 0: A GPU busy 40% of 494 ms\n" in out.getvalue()
+    assert "• cuda 0: A GPU had nothing to do for 60%" in out.getvalue()
+
+
+def test_the_closing_report_of_a_program_without_devices_says_nothing_of_them(tmp_path):
+    path, out = tmp_path / "plain.vst", io.StringIO()
+    path.write_bytes(h.trace(h.definitions(h.thread(), h.define(1)), h.records(h.enter(1), h.leave(1))))
+    end.show(str(path), {}, out)
+    assert "device" not in out.getvalue()
 
 
 def test_diff_and_flame_graphs_are_about_threads(path, tmp_path):
