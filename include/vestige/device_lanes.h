@@ -27,8 +27,10 @@ enum {
 
 typedef struct vst_device_lanes vst_device_lanes;
 
-/* The trace may be closed afterwards. */
-VST_API vst_status vst_device_lanes_create(vst_trace *trace,
+/* Of a window, as vst_trace_replay takes it. The trace may be closed
+ * afterwards. */
+VST_API vst_status vst_device_lanes_create(vst_trace *trace, int window,
+                                           vst_tracer *tracer,
                                            vst_device_lanes **lanes,
                                            vst_error *error);
 VST_API void vst_device_lanes_destroy(vst_device_lanes *lanes);
@@ -84,6 +86,9 @@ VST_API vst_status vst_device_lanes_find(const vst_device_lanes *lanes,
                                          uint32_t lane, uint32_t row,
                                          int64_t time_ns,
                                          vst_device_activity *activity);
+/* All texts, one behind the other: what args point into. */
+VST_API const char *vst_device_lanes_texts(const vst_device_lanes *lanes,
+                                           size_t *length);
 /* What came from a call: the numbers of the first `most`. Returns how many
  * there are. */
 VST_API size_t vst_device_lanes_launched(const vst_device_lanes *lanes,

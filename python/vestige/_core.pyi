@@ -6,6 +6,7 @@ from typing import Any, TypeAlias, TypeVar, final, overload
 
 from typing_extensions import Self
 
+from ._core_views import DeviceLanes as DeviceLanes
 from ._core_views import Marks as Marks
 from ._core_views import States as States
 from ._core_views import Tally as Tally
@@ -227,6 +228,22 @@ class Trace:
         import system that is folded)], of steps of asyncio's tasks that took at least blocked_ns,
         with the calls that took most of it, outermost first."""
 
+    def devices(
+        self, *, all_windows: bool = False, since: int = -1, progress: Progress | None = None
+    ) -> list[dict[str, Any]]:
+        """A dict for each device: its number in the trace, platform, ordinal, name, attributes (JSON members),
+        has_clock, pairs (comparisons of its clock with ours), error_ns, and its streams: number, name, priority,
+        activities, start_ns, end_ns, busy_ns, bytes."""
+    def kernels(
+        self, *, all_windows: bool = False, since: int = -1, progress: Progress | None = None
+    ) -> list[tuple[int, int, int, int, int, int, int, int]]:
+        """What devices did, added up by name: device, kind (1: kernel, 2: copy, 3: set, 4: synchronisation), id of the
+        name, how often, ns, the shortest, the longest, bytes. What took longest comes first."""
+    def activities(
+        self, *, all_windows: bool = False, since: int = -1, progress: Progress | None = None
+    ) -> tuple[memoryview, bytes]:
+        """Every activity of devices, and every call of their runtimes: rows as trace_devices.c has them, and the text
+        of their attributes. First calls by thread, then the others by device and stream."""
     def functions(self) -> list[tuple[int, str, str, str, int] | None]:
         """For each id: kind, name, file, what is shown of the file, line."""
     def exceptions(self) -> list[tuple[int, int, int, int, str, int]]: ...  # trace.h says what

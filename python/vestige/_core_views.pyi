@@ -67,6 +67,32 @@ class TaskLanes:
         more than most. And how many there are."""
 
 @final
+class DeviceLanes:
+    """What the devices of a trace did as lanes of a picture, kept in memory (<vestige/device_lanes.h>). Any thread may
+    ask. An activity is a dict: number, lane, row, kind, id, context, device, start_ns, end_ns, correlation, external,
+    bytes, op and annotation (serial and id, 0: none), launch (1 + the number of the call; 0: none), args (JSON
+    members)."""
+
+    def __init__(self, trace: Trace, *, progress: Progress | None = None) -> None: ...
+    def lanes(self) -> list[tuple[int, int, int, int, int, int, int, int, int, int]]:
+        """device (0: the lane is a thread's), stream, thread, rows, number of the first activity, activities, start_ns,
+        end_ns, busy_ns, bytes."""
+    def left_out(self) -> tuple[int, int]:
+        """Activities, and texts of their attributes, that were not kept, because there were too many."""
+    def draw(self, from_ns: int, to_ns: int, pixels: int, lanes: Sequence[int], /) -> bytes:
+        """A window as View.window gives it; a row's thread is its lane."""
+    def at(self, lane: int, row: int, time_ns: int, /) -> dict[str, Any] | None:
+        """The activity that a row shows at a time."""
+    def get(self, number: int, /) -> dict[str, Any] | None: ...
+    def launched(self, call: int, most: int, /) -> tuple[list[int], int]:
+        """The numbers of what came from a call, up to so many; and how many there are."""
+    def find(self, ids: Sequence[int], from_ns: int, to_ns: int, parts: int, /) -> bytes:
+        """How many activities with these ids begin in each part of a range: `<I` each."""
+    def next(self, ids: Sequence[int], time_ns: int, back: bool, lane: int | None = None, /) -> dict[str, Any] | None:
+        """The first activity with one of these ids that begins after a time, or the last before it, in a lane or in
+        any."""
+
+@final
 class Tally:
     """A trace that is read while it is recorded, added up since the last look (<vestige/tally.h>). One thread at a time
     may ask."""

@@ -201,6 +201,13 @@ vst_status vst_device_lanes_find(const vst_device_lanes *lanes, uint32_t lane,
     return vst_device_lanes_get(lanes, at - 1, activity);
 }
 
+const char *vst_device_lanes_texts(const vst_device_lanes *lanes,
+                                   size_t *length)
+{
+    *length = lanes->bytes_count;
+    return lanes->bytes;
+}
+
 size_t vst_device_lanes_launched(const vst_device_lanes *lanes, uint32_t call,
                                  uint32_t *numbers, size_t most)
 {

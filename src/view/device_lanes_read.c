@@ -373,7 +373,7 @@ static vst_status put_in_order(reading *r)
 }
 
 static vst_status read_all(vst_device_lanes *lanes, vst_trace *trace,
-                           vst_error *error)
+                           int window, vst_tracer *tracer, vst_error *error)
 {
     reading r = {.lanes = lanes};
     vst_sink sink = {.ctx = &r,
@@ -383,7 +383,7 @@ static vst_status read_all(vst_device_lanes *lanes, vst_trace *trace,
     vst_status status = vst_error_set(error, VST_E_NOMEM, 0, 0);
 
     if (add_text(lanes, "", 0)) /* none */
-        status = vst_trace_replay(trace, VST_WINDOW_ALL, NULL, &sink, error);
+        status = vst_trace_replay(trace, window, tracer, &sink, error);
     if (status == VST_OK)
         status = vst_error_set(error, put_in_order(&r), 0, 0);
     vst__map64_free(&r.texts);
@@ -391,7 +391,8 @@ static vst_status read_all(vst_device_lanes *lanes, vst_trace *trace,
     return status;
 }
 
-vst_status vst_device_lanes_create(vst_trace *trace, vst_device_lanes **lanes,
+vst_status vst_device_lanes_create(vst_trace *trace, int window,
+                                   vst_tracer *tracer, vst_device_lanes **lanes,
                                    vst_error *error)
 {
     vst_status status = VST_E_NOMEM;
@@ -399,7 +400,7 @@ vst_status vst_device_lanes_create(vst_trace *trace, vst_device_lanes **lanes,
     vst_error_set(error, VST_E_NOMEM, 0, 0);
     *lanes = calloc(1, sizeof **lanes);
     if (*lanes != NULL)
-        status = read_all(*lanes, trace, error);
+        status = read_all(*lanes, trace, window, tracer, error);
     if (status == VST_OK)
         return vst_error_set(error, VST_OK, 0, 0);
     vst_device_lanes_destroy(*lanes);

@@ -13,7 +13,9 @@ static vst_device_lanes *make_lanes(vst_trace *trace)
 {
     vst_device_lanes *lanes = NULL;
 
-    CHECK_INT(vst_device_lanes_create(trace, &lanes, NULL), VST_OK);
+    CHECK_INT(vst_device_lanes_create(trace, VST_WINDOW_ALL, NULL, &lanes,
+                                      NULL),
+              VST_OK);
     return lanes;
 }
 

@@ -92,42 +92,6 @@ PyObject *vpy_trace_text(const char *bytes, size_t length)
     return PyUnicode_DecodeUTF8(bytes, (Py_ssize_t)length, "replace");
 }
 
-/* What is known of the devices, a dict each. */
-static PyObject *devices_of(const vst_trace *handle)
-{
-    PyObject *list = PyList_New(0);
-
-    for (size_t i = 0; list != NULL && i < vst_trace_device_count(handle);
-         i++) {
-        const vst_trace_device *d = vst_trace_device_at(handle, i);
-        PyObject *name = vpy_trace_text(d->name, d->name_len);
-        PyObject *item = Py_BuildValue(
-            "{s:I,s:s,s:I,s:N,s:O,s:n,s:L}", "number", d->number, "platform",
-            d->platform, "ordinal", d->ordinal, "name", name, "has_clock",
-            d->has_clock ? Py_True : Py_False, "pairs", (Py_ssize_t)d->pairs,
-            "error_ns", (long long)d->error_ns);
-
-        if (item == NULL || PyList_Append(list, item) < 0)
-            Py_CLEAR(list);
-        Py_XDECREF(item);
-    }
-    return list;
-}
-
-/* Adds them to what info() tells, if there are any. */
-static PyObject *add_devices(PyObject *told, const vst_trace *handle)
-{
-    PyObject *devices;
-
-    if (told == NULL || vst_trace_device_count(handle) == 0)
-        return told;
-    devices = devices_of(handle);
-    if (devices == NULL || PyDict_SetItemString(told, "devices", devices) < 0)
-        Py_CLEAR(told);
-    Py_XDECREF(devices);
-    return told;
-}
-
 static PyObject *trace_info(PyObject *object, PyObject *unused)
 {
     static const char *const clock_names[] = {
@@ -169,7 +133,7 @@ static PyObject *trace_info(PyObject *object, PyObject *unused)
     if (told != NULL && info.object_waits &&
         PyDict_SetItemString(told, "object_waits", Py_True) < 0)
         Py_CLEAR(told);
-    return add_devices(told, self->handle);
+    return vpy_trace_add_devices(told, self->handle);
 }
 
 static PyObject *trace_threads(PyObject *object, PyObject *unused)
@@ -379,6 +343,9 @@ VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_contexts)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_report)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_tasks)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_device_sums)
+VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_devices)
+VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_kernels)
+VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_activities)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_count_nodes)
 
 static PyMethodDef trace_methods[] = {
@@ -411,6 +378,13 @@ static PyMethodDef trace_methods[] = {
      (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_device_sums),
      METH_VARARGS | METH_KEYWORDS, NULL},
     {"tasks", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_tasks),
+     METH_VARARGS | METH_KEYWORDS, NULL},
+    {"devices", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_devices),
+     METH_VARARGS | METH_KEYWORDS, NULL},
+    {"kernels", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_kernels),
+     METH_VARARGS | METH_KEYWORDS, NULL},
+    {"activities",
+     (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_activities),
      METH_VARARGS | METH_KEYWORDS, NULL},
     {"functions", VPY_LOCKED(vpy_trace_functions), METH_NOARGS, NULL},
     {"exceptions", VPY_LOCKED(vpy_trace_exceptions), METH_NOARGS, NULL},

@@ -54,6 +54,15 @@ PyObject *vpy_trace_definitions(PyObject *object, PyObject *unused);
 PyObject *vpy_trace_by_id(PyObject *object,
                           PyObject *(*entry_of)(const vst_definition *));
 int vpy_trace_events_init(void);
+/* A memoryview; takes over the memory, which may be NULL. */
+PyObject *vpy_view_of(void **bytes, size_t length);
+
+/* trace_devices.c: methods; and what info() tells of devices is added to it, if
+ * there are any. */
+PyObject *vpy_trace_add_devices(PyObject *told, const vst_trace *handle);
+PyObject *vpy_trace_devices(PyObject *object, PyObject *args, PyObject *kw);
+PyObject *vpy_trace_kernels(PyObject *object, PyObject *args, PyObject *kw);
+PyObject *vpy_trace_activities(PyObject *object, PyObject *args, PyObject *kw);
 
 /* trace_replays.c: methods, and a function of the module. */
 PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw);

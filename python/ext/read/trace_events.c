@@ -91,8 +91,7 @@ int vpy_trace_events_init(void)
     return block_type != NULL ? 0 : -1;
 }
 
-/* A memoryview; takes over the memory, which may be NULL. */
-static PyObject *view_of(void **bytes, size_t length)
+PyObject *vpy_view_of(void **bytes, size_t length)
 {
     block *self = (block *)block_type->tp_alloc(block_type, 0);
     PyObject *view = NULL;
@@ -388,8 +387,8 @@ static PyObject *give(events *e)
         rows = e->rows;
     e->rows = NULL;
     e->text = NULL;
-    first = view_of(&rows, e->count * sizeof *e->rows);
-    second = first != NULL ? view_of(&text, e->text_length) : NULL;
+    first = vpy_view_of(&rows, e->count * sizeof *e->rows);
+    second = first != NULL ? vpy_view_of(&text, e->text_length) : NULL;
     free(text);
     if (second != NULL)
         result = Py_BuildValue("(OOO)", first, second,

@@ -1,0 +1,332 @@
+/* Trace.devices(), kernels() and activities(): what devices did. Read without
+ * the GIL, by the lanes that the viewer draws. */
+#include "read/trace.h"
+
+#include <stdlib.h>
+
+#include <vestige/device_lanes.h>
+
+/* ---- what is known of devices -------------------------------------------- */
+
+/* Sets a new reference, which may be NULL with an exception set. */
+static bool set_item(PyObject *dict, const char *key, PyObject *value)
+{
+    bool is_set = value != NULL && PyDict_SetItemString(dict, key, value) == 0;
+
+    Py_XDECREF(value);
+    return is_set;
+}
+
+static PyObject *stream_of(const vst_trace_stream *stream)
+{
+    return Py_BuildValue("{s:I,s:N,s:i}", "number", stream->number, "name",
+                         vpy_trace_text(stream->name, stream->name_len),
+                         "priority", (int)stream->priority);
+}
+
+/* Those that were declared. */
+static PyObject *declared_streams(const vst_trace *trace, uint32_t device)
+{
+    PyObject *list = PyList_New(0);
+
+    for (size_t i = 0; list != NULL && i < vst_trace_stream_count(trace); i++) {
+        const vst_trace_stream *stream = vst_trace_stream_at(trace, i);
+
+        if (stream->device == device && !vpy_append(list, stream_of(stream)))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *device_of(const vst_trace *trace, const vst_trace_device *d)
+{
+    PyObject *made = Py_BuildValue(
+        "{s:I,s:s,s:I,s:N,s:N,s:O,s:n,s:L}", "number", d->number, "platform",
+        d->platform, "ordinal", d->ordinal, "name",
+        vpy_trace_text(d->name, d->name_len), "attributes",
+        vpy_trace_text(d->attributes, d->attributes_len), "has_clock",
+        d->has_clock ? Py_True : Py_False, "pairs", (Py_ssize_t)d->pairs,
+        "error_ns", (long long)d->error_ns);
+
+    if (made != NULL &&
+        !set_item(made, "streams", declared_streams(trace, d->number)))
+        Py_CLEAR(made);
+    return made;
+}
+
+PyObject *vpy_trace_add_devices(PyObject *told, const vst_trace *handle)
+{
+    PyObject *list;
+
+    if (told == NULL || vst_trace_device_count(handle) == 0)
+        return told;
+    list = PyList_New(0);
+    for (size_t i = 0; list != NULL && i < vst_trace_device_count(handle); i++)
+        if (!vpy_append(list,
+                        device_of(handle, vst_trace_device_at(handle, i))))
+            Py_CLEAR(list);
+    if (!set_item(told, "devices", list))
+        Py_CLEAR(told);
+    return told;
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+/* The lanes of the windows that are asked for; NULL with an exception set. */
+static vst_device_lanes *read_lanes(vpy_trace *self, PyObject *args,
+                                    PyObject *kw, const char *format)
+{
+    static char *names[] = {"all_windows", "since", "progress", NULL};
+    PyObject *progress = NULL;
+    vst_device_lanes *lanes = NULL;
+    vst_error error = {VST_OK, 0, 0};
+    int all = 0, since = -1, window;
+    vst_status status;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kw, format, names, &all, &since,
+                                     &progress) ||
+        !vpy_trace_is_usable(self))
+        return NULL;
+    window = vpy_trace_window(all, since);
+    vpy_trace_begin(self, progress);
+    Py_BEGIN_ALLOW_THREADS;
+    status = vst_device_lanes_create(self->handle, window, self->tracer, &lanes,
+                                     &error);
+    Py_END_ALLOW_THREADS;
+    vpy_trace_end(self);
+    if (status != VST_OK)
+        vpy_raise(status, &error, self->path);
+    return lanes;
+}
+
+/* ---- devices() ----------------------------------------------------------- */
+
+/* A stream that did something, with its sums. */
+static PyObject *summed_stream(const vst_trace *trace,
+                               const vst_device_lane *lane)
+{
+    const vst_trace_stream plain = {.number = lane->stream, .name = ""};
+    const vst_trace_stream *known =
+        vst_trace_stream_find(trace, lane->device, lane->stream);
+    PyObject *made = stream_of(known != NULL ? known : &plain);
+
+    if (made != NULL &&
+        (!set_item(made, "activities",
+                   PyLong_FromUnsignedLong(lane->activities)) ||
+         !set_item(made, "start_ns", PyLong_FromLongLong(lane->start_ns)) ||
+         !set_item(made, "end_ns", PyLong_FromLongLong(lane->end_ns)) ||
+         !set_item(made, "busy_ns", PyLong_FromLongLong(lane->busy_ns)) ||
+         !set_item(made, "bytes", PyLong_FromUnsignedLongLong(lane->bytes))))
+        Py_CLEAR(made);
+    return made;
+}
+
+static PyObject *streams_of(const vst_trace *trace,
+                            const vst_device_lanes *lanes, uint32_t device)
+{
+    PyObject *list = PyList_New(0);
+
+    for (size_t i = 0; list != NULL && i < vst_device_lanes_count(lanes); i++) {
+        const vst_device_lane *lane = vst_device_lanes_at(lanes, i);
+
+        if (lane->device == device && device != 0 &&
+            !vpy_append(list, summed_stream(trace, lane)))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+PyObject *vpy_trace_devices(PyObject *object, PyObject *args, PyObject *kw)
+{
+    vpy_trace *self = (vpy_trace *)object;
+    vst_device_lanes *lanes = read_lanes(self, args, kw, "|$piO:devices");
+    PyObject *list = lanes != NULL ? PyList_New(0) : NULL;
+
+    for (size_t i = 0; list != NULL && i < vst_trace_device_count(self->handle);
+         i++) {
+        const vst_trace_device *d = vst_trace_device_at(self->handle, i);
+        PyObject *item = device_of(self->handle, d);
+
+        if (item != NULL &&
+            !set_item(item, "streams",
+                      streams_of(self->handle, lanes, d->number)))
+            Py_CLEAR(item);
+        if (!vpy_append(list, item))
+            Py_CLEAR(list);
+    }
+    vst_device_lanes_destroy(lanes);
+    return list;
+}
+
+/* ---- kernels() ----------------------------------------------------------- */
+
+typedef struct sum {
+    uint32_t device, kind;
+    vst_id id;
+    uint64_t count, bytes;
+    int64_t ns, least_ns, most_ns;
+} sum;
+
+static int by_what(const void *a, const void *b)
+{
+    const sum *x = a, *y = b;
+
+    if (x->device != y->device)
+        return x->device < y->device ? -1 : 1;
+    if (x->kind != y->kind)
+        return x->kind < y->kind ? -1 : 1;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const sum *x = a, *y = b;
+
+    return x->ns != y->ns ? (x->ns < y->ns ? 1 : -1) : by_what(a, b);
+}
+
+static void add(sum *into, const sum *next)
+{
+    into->count += next->count;
+    into->bytes += next->bytes;
+    into->ns += next->ns;
+    if (next->least_ns < into->least_ns)
+        into->least_ns = next->least_ns;
+    if (next->most_ns > into->most_ns)
+        into->most_ns = next->most_ns;
+}
+
+/* One for each device, kind and name, those that took longest first. */
+static size_t add_up(const vst_device_lanes *lanes, sum *sums)
+{
+    size_t count = 0, kept = 0;
+    vst_device_activity one;
+
+    for (uint32_t i = 0; vst_device_lanes_get(lanes, i, &one) == VST_OK; i++) {
+        int64_t ns = one.end_ns - one.start_ns;
+
+        if (!vst_activity_is_on_thread(one.kind))
+            sums[count++] = (sum){one.device, one.kind, one.id, 1, one.bytes,
+                                  ns,         ns,       ns};
+    }
+    qsort(sums, count, sizeof *sums, by_what);
+    for (size_t i = 0; i < count; i++) {
+        if (kept != 0 && by_what(&sums[kept - 1], &sums[i]) == 0)
+            add(&sums[kept - 1], &sums[i]);
+        else
+            sums[kept++] = sums[i];
+    }
+    qsort(sums, kept, sizeof *sums, by_time);
+    return kept;
+}
+
+static size_t count_all(const vst_device_lanes *lanes)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < vst_device_lanes_count(lanes); i++)
+        count += vst_device_lanes_at(lanes, i)->activities;
+    return count;
+}
+
+PyObject *vpy_trace_kernels(PyObject *object, PyObject *args, PyObject *kw)
+{
+    vst_device_lanes *lanes =
+        read_lanes((vpy_trace *)object, args, kw, "|$piO:kernels");
+    sum *sums = NULL;
+    size_t count = 0;
+    PyObject *list = NULL;
+
+    if (lanes == NULL)
+        return NULL;
+    sums = malloc((count_all(lanes) + 1) * sizeof *sums);
+    if (sums != NULL)
+        count = add_up(lanes, sums);
+    vst_device_lanes_destroy(lanes);
+    list = sums != NULL ? PyList_New(0) : PyErr_NoMemory();
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        const sum *s = &sums[i];
+
+        if (!vpy_append(list,
+                        Py_BuildValue("(IIIKLLLK)", s->device, s->kind, s->id,
+                                      (unsigned long long)s->count,
+                                      (long long)s->ns, (long long)s->least_ns,
+                                      (long long)s->most_ns,
+                                      (unsigned long long)s->bytes)))
+            Py_CLEAR(list);
+    }
+    free(sums);
+    return list;
+}
+
+/* ---- activities() -------------------------------------------------------- */
+
+/* Fourteen words of eight bytes; reading/activities.py knows this. */
+typedef struct row {
+    int64_t start_ns, end_ns;
+    uint64_t correlation, external, bytes;
+    uint64_t op, annotation; /* serials, 0: none */
+    uint64_t args_at;        /* in the texts */
+    uint32_t kind, id;
+    uint32_t device, stream; /* stream of a call: 0 */
+    uint32_t thread;         /* of a call, 0: the trace does not have it */
+    uint32_t context;
+    uint32_t args_length;
+    uint32_t launch; /* 1 + the row of the call it came from; 0: none */
+    uint32_t op_id, annotation_id;
+    uint32_t lane, row; /* of <vestige/device_lanes.h> */
+} row;
+
+static row row_of(const vst_device_lanes *lanes, const vst_device_activity *a,
+                  const char *text)
+{
+    const vst_device_lane *lane = vst_device_lanes_at(lanes, a->lane);
+
+    return (row){
+        .start_ns = a->start_ns,
+        .end_ns = a->end_ns,
+        .correlation = a->correlation,
+        .external = a->external,
+        .bytes = a->bytes,
+        .op = a->op.serial,
+        .annotation = a->annotation.serial,
+        .args_at = (uint64_t)(a->args - text),
+        .kind = a->kind,
+        .id = a->id,
+        .device = a->device,
+        .stream = lane->stream,
+        .thread = lane->thread,
+        .context = a->context,
+        .args_length = (uint32_t)a->args_len,
+        .launch = a->launch,
+        .op_id = a->op.id,
+        .annotation_id = a->annotation.id,
+        .lane = a->lane,
+        .row = a->row,
+    };
+}
+
+PyObject *vpy_trace_activities(PyObject *object, PyObject *args, PyObject *kw)
+{
+    vst_device_lanes *lanes =
+        read_lanes((vpy_trace *)object, args, kw, "|$piO:activities");
+    size_t count = lanes != NULL ? count_all(lanes) : 0, length = 0;
+    row *rows = lanes != NULL ? malloc((count + 1) * sizeof *rows) : NULL;
+    const char *text = lanes != NULL ? vst_device_lanes_texts(lanes, &length)
+                                     : NULL;
+    vst_device_activity one;
+    void *block = rows;
+    PyObject *first, *result = NULL;
+
+    if (rows == NULL) {
+        vst_device_lanes_destroy(lanes);
+        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    }
+    for (uint32_t i = 0; vst_device_lanes_get(lanes, i, &one) == VST_OK; i++)
+        rows[i] = row_of(lanes, &one, text);
+    first = vpy_view_of(&block, count * sizeof *rows);
+    if (first != NULL)
+        result = Py_BuildValue("(Ny#)", first, text, (Py_ssize_t)length);
+    vst_device_lanes_destroy(lanes);
+    return result;
+}
