@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import struct
 
+from vestige.reading import activities
 from vestige.reading.kinds import INSTANT, NAMES
 from vestige.reading.metadata import load_json
 
 from .answers import Answer, Problem, as_json
+from .devices import DeviceAnswers
 from .exports import Tickets, Wanted
 from .fields import Fields
 from .marks import MarkAnswers
@@ -54,6 +56,7 @@ class Api:
         self._sources = Sources()
         self._tickets = Tickets()
         self._marks = MarkAnswers(traces)
+        self._devices = DeviceAnswers(traces)
         self._calls: dict[tuple[str, str], Callable[[Request, Fields], Answer]] = {
             ("GET", "info"): self._info,
             ("GET", "follow"): self._follow,
@@ -72,6 +75,7 @@ class Api:
             ("GET", "export"): self._export,
             ("GET", "handover"): self._handover,
             **self._marks.calls,
+            **self._devices.calls,
             **TaskAnswers(traces).calls,
         }
 
@@ -236,7 +240,8 @@ class Api:
             ids, self._absolute(start), self._absolute(end), pixels, threads=threads, progress=request.check
         )
         numbers = [count for (count,) in struct.iter_unpack("<I", counts)]
-        numbers = self._marks.add_found(request, fields, ids, numbers, start, end)
+        for others in (self._marks, self._devices):
+            numbers = others.add_found(request, fields, ids, numbers, start, end)
         return as_json({"total": sum(numbers), "counts": numbers})
 
     def _next(self, request: Request, fields: Fields) -> Answer:
@@ -249,10 +254,14 @@ class Api:
         if found is not None:
             base = self.traces.start_ns
             found = {**found, "start_ns": found["start_ns"] - base, "end_ns": found["end_ns"] - base}
-        mark = self._marks.nearest(request, fields, ids, after, back) if thread is None else None
-        either = [each for each in (found, mark) if each is not None]
+        candidates = [found]
+        if thread is None:
+            candidates += [
+                others.nearest(request, fields, ids, after, back) for others in (self._marks, self._devices)
+            ]
         nearest = max if back else min
-        return as_json(nearest(either, key=lambda each: each["start_ns"], default=None))
+        known = (each for each in candidates if each is not None)
+        return as_json(nearest(known, key=lambda each: each["start_ns"], default=None))
 
     # ---- for other viewers
 
@@ -327,6 +336,8 @@ def _describe_trace(shown: Shown, base: int) -> dict[str, Any]:
         "states": shown.has_states and not shown.live,
         "tasks": bool(shown.facts.get("has_tasks")) and not shown.live,
         "marks": shown.has_marks and not shown.live,
+        "devices": shown.has_devices and not shown.live,
+        "devices_not_followed": shown.has_devices and shown.live,
         "functions": len(shown.places),
         "bytes": facts["bytes"],
         "index": index,
@@ -366,7 +377,8 @@ def describe_loss(row: dict[str, Any], base: int) -> dict[str, Any]:
 
 def name_table(shown: Shown) -> dict[str, Any]:
     """What ids stand for."""
-    return {"kinds": {str(number): kind for number, kind in NAMES.items()}, "names": shown.places}
+    kinds = {**NAMES, activities.DEFINITION: "activity"}
+    return {"kinds": {str(number): kind for number, kind in kinds.items()}, "names": shown.places}
 
 
 def place_of(shown: Shown, number: int) -> tuple[int, str, str | None, int]:

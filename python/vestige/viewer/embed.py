@@ -75,7 +75,7 @@ def _pack_trace(shown: Shown, traces: Traces, facts: dict[str, Any], blob: Blob,
     """Also sets in `facts` how many rows each thread needs."""
     if not shown.ready:
         nothing: dict[str, Any] = {"rows": [], "memory": None, "args": [], "counters": [], "losses": [], "sources": {}}
-        nothing |= {"marks": None, "states": None, "tasks": None}
+        nothing |= {"marks": None, "states": None, "tasks": None, "devices": None}
         return {"names": name_table(shown), **nothing}
     block, text, _ = shown.open().events(all_windows=True, fold_imports=traces.fold_imports)
     rows = Rows(block, folded=traces.fold_imports)

@@ -1,4 +1,5 @@
-"""What a page made by `vestige view --html` has beside spans: marks, when threads ran, and the lanes of tasks.
+"""What a page made by `vestige view --html` has beside spans: marks, when threads ran, the lanes of tasks and of
+devices.
 
 Columns are varints, as embed.py has them. Each part has a most, so that the page stays small; what is above it is left
 out or drawn coarser, and the page says so.
@@ -10,8 +11,10 @@ import struct
 
 from vestige.reading.awaits import awaits
 
+from .embed_devices import pack_devices
 from .marks import read_members
 from .tasks import UNNAMED, describe_groups
+from .varints import varints
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,18 +41,8 @@ def pack_beside(shown: Shown, traces: Traces, blob: Blob) -> dict[str, Any]:
         "marks": _pack_marks(shown, traces.start_ns, blob) if shown.has_marks else None,
         "states": _pack_states(shown, traces, blob) if shown.has_states else None,
         "tasks": _pack_tasks(shown, traces.start_ns, blob) if shown.facts.get("has_tasks") else None,
+        "devices": pack_devices(shown, traces.start_ns, blob) if shown.has_devices else None,
     }
-
-
-def varints(values: Iterable[int]) -> bytearray:
-    packed = bytearray()
-    for each in values:
-        value = max(each, 0)  # in a damaged trace, times may be anything
-        while value > 127:
-            packed.append(value & 127 | 128)
-            value >>= 7
-        packed.append(value)
-    return packed
 
 
 # ---- marks

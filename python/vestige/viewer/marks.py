@@ -8,6 +8,7 @@ from vestige.reading.kinds import INSTANT
 from vestige.reading.metadata import load_json
 
 from .answers import Answer, as_json
+from .calls import call_around
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,31 +95,7 @@ class MarkAnswers:
 
     def _describe(self, shown: Shown, mark: Mark) -> dict[str, Any]:
         described = describe_mark(shown, mark, self._traces.start_ns)
-        return {**described, "call": self._call_around(shown, mark)}
-
-    def _call_around(self, shown: Shown, mark: Mark) -> dict[str, Any] | None:
-        """The call that an exception was raised in, else the innermost at that time."""
-        thread, time, raised_in = mark[0], mark[1], mark[4]
-        levels = next((each["levels"] for each in shown.threads if each["number"] == thread), 0)
-        depth = _deepest(lambda depth: shown.view.span_at(thread, depth, time) is not None, levels)
-        calls = (shown.view.span_at(thread, each, time) for each in range(depth, -1, -1))
-        inner = None
-        for call in calls:
-            if call is None:
-                continue
-            inner = inner or call
-            if not raised_in or call["id"] == raised_in:
-                inner = call
-                break
-        if inner is None:
-            return None
-        base = self._traces.start_ns
-        return {
-            "id": inner["id"],
-            "depth": inner["depth"],
-            "start_ns": inner["start_ns"] - base,
-            "end_ns": inner["end_ns"] - base,
-        }
+        return {**described, "call": call_around(shown, mark[0], mark[1], mark[4], self._traces.start_ns)}
 
     def _instants(self, fields: Fields, ids: Sequence[int]) -> list[int]:
         functions = self._shown(fields).functions
@@ -157,15 +134,3 @@ def read_members(text: str) -> dict[str, Any]:
     """The arguments of an instant are members of a JSON object."""
     members = load_json("{" + text + "}")
     return members if isinstance(members, dict) else {"args": text}
-
-
-def _deepest(is_there: Callable[[int], bool], levels: int) -> int:
-    """A stack has no holes: the last depth that is there, by halving; -1: none."""
-    low, high = -1, levels - 1
-    while low < high:
-        middle = (low + high + 1) // 2
-        if is_there(middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low

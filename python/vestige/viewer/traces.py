@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from threading import Condition, Lock, Thread
 
-from vestige._core import Marks, States, TaskLanes, Trace, View
+from vestige._core import DeviceLanes, Marks, States, TaskLanes, Trace, View
 from vestige.reading.awaits import WRAPPERS
 from vestige.reading.kinds import INSTANT, PYTHON
 from vestige.reading.labels import IMPORTS_CODE, is_module, telling_name
@@ -89,7 +89,8 @@ class Shown:
         self._states: States | None = None
         self._task_lanes: TaskLanes | None = None
         self._marks: Marks | None = None
-        self._reading = Lock()  # guards these three
+        self._device_lanes: DeviceLanes | None = None
+        self._reading = Lock()  # guards these four
 
     def _find_noted(self) -> dict[str, tuple[int, int]]:
         """By file: when it was written and its size, as the recording noted them."""
@@ -154,6 +155,17 @@ class Shown:
             if self._task_lanes is None:
                 self._task_lanes = TaskLanes(self.open(), wrappers=self.wrappers, progress=progress)
         return self._task_lanes
+
+    @property
+    def has_devices(self) -> bool:
+        return bool(self.source.facts.get("devices"))
+
+    def device_lanes(self, progress: Callable[[float], None] | None = None) -> DeviceLanes:
+        """Read when somebody asks first."""
+        with self._reading:
+            if self._device_lanes is None:
+                self._device_lanes = DeviceLanes(self.open(), progress=progress)
+        return self._device_lanes
 
     def take(self, view: View) -> None:
         """Takes the view, once its index is built."""

@@ -4,6 +4,8 @@
 import { Banners, emptyNote } from "./banners.js";
 import { Counters } from "./counters.js";
 import { Details } from "./details.js";
+import { DeviceDetails } from "./device_details.js";
+import { Devices } from "./devices.js";
 import { element } from "./elements.js";
 import { Flame } from "./flame.js";
 import { Follow } from "./follow.js";
@@ -35,6 +37,8 @@ class App {
   /** @type {Counters} */ counters;
   /** @type {Lanes} */ lanes;
   /** @type {LaneDetails} */ laneDetails;
+  /** @type {Devices} */ devices;
+  /** @type {DeviceDetails} */ deviceDetails;
   /** @type {Marks} */ marks;
   /** @type {MarkDetails} */ markDetails;
   /** @type {Stage} */ stage;
@@ -94,11 +98,13 @@ class App {
     this.windows = new Windows(this.source, info.duration_ns, () => this.stage.invalidate(), (error) => this.say(error.message));
     this.counters = new Counters(this.source, info.duration_ns, () => this.stage.invalidate());
     this.lanes = new Lanes(this);
+    this.devices = new Devices(this);
     this.marks = new Marks(this);
     this.stage = new Stage(this);
     this.panel = new Panel(this);
     this.details = new Details(this);
     this.laneDetails = new LaneDetails(this);
+    this.deviceDetails = new DeviceDetails(this);
     this.markDetails = new MarkDetails(this);
     this.flame = new Flame(this);
     this.flame.fillScopes(shown);
@@ -165,6 +171,7 @@ class App {
       try {
         await this.marks.load(one);
         await this.lanes.load(one);
+        await this.devices.load(one);
         this.stage.losses.set(trace, await this.source.losses(trace, 0, Math.max(1, Math.ceil(this.info.duration_ns))));
         if (this.timeline.setCounters(trace, await this.counters.load(trace))) this.stage.arranged();
       } catch (error) {
@@ -258,8 +265,9 @@ class App {
   }
 
   /** Selects the span at a place of a rectangle; in a run of many, the one there or else its first. */
-  async select({ trace, thread, depth, time, start, isLane = false }) {
+  async select({ trace, thread, depth, time, start, isLane = false, isDevice = false }) {
     if (isLane) return this.selectInLane(trace, thread, time, start);
+    if (isDevice) return this.selectActivity(trace, thread, depth, time, start);
     const found = await this.details.load(trace, thread, depth, time)
       ?? await this.details.load(trace, thread, depth, Math.ceil(start));
     if (!found) return null;
@@ -280,6 +288,25 @@ class App {
     return found;
   }
 
+  /** Selects what a device did, or a call of its runtime. */
+  async selectActivity(trace, lane, row, time, start) {
+    const found = await this.deviceDetails.load(trace, lane, row, time) ?? await this.deviceDetails.load(trace, lane, row, Math.ceil(start));
+    if (!found) return null;
+    this.view.selectSpan({ trace, thread: lane, depth: row, isDevice: true, start: found.start_ns, end: found.end_ns, id: found.id });
+    this.panel.open("details");
+    this.say(`${found.name}, ${formatTime(found.end_ns - found.start_ns)}, begins at ${formatMoment(found.start_ns)}`);
+    return found;
+  }
+
+  /** Shows what a device did wherever it is, and selects it. */
+  async goToActivity(trace, lane, row, start, end, id) {
+    if (this.timeline.unfoldStream(trace, lane)) this.stage.arranged();
+    this.view.selectSpan({ trace, thread: lane, depth: row, isDevice: true, start, end, id });
+    this.view.reveal(start, end);
+    await this.selectActivity(trace, lane, row, start, start);
+    this.stage.scrollTo(trace, lane, row, { isDevice: true });
+  }
+
   /** The arrow of what is selected in a lane, or null. */
   wokenSpan() {
     const { shown } = this.laneDetails;
@@ -295,7 +322,7 @@ class App {
     const found = await this.selectInLane(trace, lane, time, time);
     if (!found) return;
     this.view.reveal(found.start_ns, found.end_ns);
-    this.stage.scrollTo(trace, lane, 0, true);
+    this.stage.scrollTo(trace, lane, 0, { isLane: true });
   }
 
   /** Shows a span wherever it is, and selects it. */
@@ -314,8 +341,8 @@ class App {
     if (!next) return this.say(span ? "No span there." : "No span is shown.");
     if (await this.select(next)) {
       this.view.reveal(this.view.span.start, this.view.span.end);
-      if (!next.isLane && this.timeline.unfold(next.trace, next.thread, next.depth)) this.stage.arranged();
-      this.stage.scrollTo(next.trace, next.thread, next.depth, next.isLane);
+      if (!next.isLane && !next.isDevice && this.timeline.unfold(next.trace, next.thread, next.depth)) this.stage.arranged();
+      this.stage.scrollTo(next.trace, next.thread, next.depth, next);
     }
   }
 

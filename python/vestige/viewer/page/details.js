@@ -6,7 +6,7 @@ import { formatBytes, formatCount, formatMoment, formatShare, formatTime } from 
 
 const KINDS = {
   python: "Python function", native: "function in C", annotation: "annotation", gc: "garbage collection",
-  operator: "operator", module: "module", instant: "instant",
+  operator: "operator", module: "module", instant: "instant", activity: "work of a device",
 };
 
 export class Details {
@@ -133,7 +133,7 @@ function timesOf(span, length) {
   return rows.filter(([, ns]) => ns !== undefined).map(([name, ns]) => [name, formatTime(ns), formatShare(ns, length)]);
 }
 
-function flatten(args) {
+export function flatten(args) {
   const text = (value) => (typeof value === "string" ? value : JSON.stringify(value));
   return Object.entries(args).flatMap(([key, value]) => {
     const named = key === "arguments" && value !== null && typeof value === "object" && !Array.isArray(value);

@@ -3,7 +3,7 @@
 
 import { cutTo, differsAtEnd } from "./names.js";
 import { MANY_WAIT, awaitText } from "./lanes.js";
-import { ROW, foldedRow, foldedRows, numberOf, rowsTop } from "./timeline.js";
+import { ROW, foldedRow, foldedRows, hasRows, numberOf, rowsTop } from "./timeline.js";
 import { mix } from "./theme.js";
 import { AWAITS, RAISED, awaitsOf } from "./window_data.js";
 
@@ -58,7 +58,7 @@ export class Painter {
     this.pixels.fill(this.back);
     this.labels = [];
     this.scale = this.width / scene.view.width; // device pixels a ns
-    for (const track of scene.tracks) if (track.type === "thread" || track.type === "lane") this.drawThread(track);
+    for (const track of scene.tracks) if (hasRows(track)) this.drawThread(track);
     this.context.putImageData(this.image, 0, 0);
     this.drawLabels();
     this.took = performance.now() - started;
@@ -66,7 +66,8 @@ export class Painter {
 
   drawThread(track) {
     const trace = track.trace.trace, thread = numberOf(track);
-    const { exact, wide } = (track.type === "lane" ? this.scene.lanes : this.scene.windows).of(trace);
+    const { lanes, streams, windows } = this.scene;
+    const { exact, wide } = (track.type === "lane" ? lanes : track.type === "stream" ? streams : windows).of(trace);
     this.own = track.lane?.id ?? 0;
     const table = this.table(trace);
     const parts = [];

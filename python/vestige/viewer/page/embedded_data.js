@@ -78,3 +78,29 @@ export function lowerBound(column, value) {
   }
   return low;
 }
+
+/** Spans of a row as rectangles: those of `finest` ns or more as they are, shorter neighbours as one run. */
+export function mergeRow(row, from, to, finest) {
+  const rects = [];
+  /** @type {(number[] & {busyTime: number, longest: number}) | null} the last of the rectangles, if it can grow */
+  let run = null;
+  const { starts, ends, words } = row;
+  for (let at = lowerBound(ends, from); at < starts.length && starts[at] < to; at++) {
+    const start = starts[at], end = ends[at], length = end - start;
+    if (length >= finest) {
+      run = null;
+      rects.push([start, end, words[at], 1, 1]);
+    } else if (run && start - run[1] < finest) {
+      run.busyTime += length;
+      run.longest = Math.max(run.longest, length);
+      if (run.longest === length) run[2] = words[at];
+      run[1] = end;
+      run[4]++;
+      run[3] = run[1] > run[0] ? run.busyTime / (run[1] - run[0]) : 1;
+    } else {
+      run = Object.assign([start, end, words[at], 1, 1], { busyTime: length, longest: length });
+      rects.push(run);
+    }
+  }
+  return rects;
+}

@@ -1,5 +1,6 @@
-// The names at the left: processes, threads, tasks and counters, those in sight alone. Each is a button that folds or unfolds.
+// The names at the left: processes, threads, tasks, devices and counters, those in sight alone. Each is a button that folds or unfolds.
 
+import { labelOf } from "./devices.js";
 import { formatBytes, formatCount, formatTime } from "./units.js";
 
 export class Gutter {
@@ -45,7 +46,8 @@ export class Gutter {
 
 function make(track) {
   const item = document.createElement("div");
-  item.className = `track ${track.type}${track.type === "lane" && !track.group ? " task" : ""}`;
+  const more = track.type === "lane" && !track.group ? " task" : track.type === "stream" && !track.lane.device ? " calls" : "";
+  item.className = `track ${track.type}${more}`;
   item.setAttribute("role", "listitem");
   const button = document.createElement("button");
   button.type = "button";
@@ -76,9 +78,22 @@ function describe(track) {
     return [shown, track.folded ? "" : formatCount(spans), `${shown} (tid ${tid})\n${formatCount(spans)} spans, ${depth} deep`];
   }
   if (track.type === "lane") return describeLane(track);
+  if (track.type === "device") return describeDevice(track);
+  if (track.type === "stream") return describeStream(track);
   if (track.type === "more") return [track.left ? `${formatCount(track.left)} more rows` : "fewer rows", "", "The rows of the deepest calls"];
   const { title, unit } = track.counter;
   return [title, "", `${title}${unit ? ` in ${unit}` : ""}`];
+}
+
+function describeDevice({ device }) {
+  const label = labelOf(device), facts = Object.entries(device.attributes).map(([name, value]) => `${name}: ${typeof value === "object" ? JSON.stringify(value) : value}`);
+  const clock = device.has_clock && device.error_ns >= 0 ? [`its times are right to ${formatTime(device.error_ns)}`] : [];
+  return [`${label}: ${device.name}`, "", [`${label}: ${device.name}`, ...clock, ...facts].join("\n")];
+}
+
+function describeStream({ lane, folded }) {
+  const sums = `${formatCount(lane.activities)} activities, busy ${formatTime(lane.busy_ns)}${lane.bytes ? `, ${formatBytes(lane.bytes)}` : ""}`;
+  return [lane.title, folded ? "" : formatCount(lane.activities), `${lane.title}\n${sums}`];
 }
 
 /** A task, or all of a coroutine function. */

@@ -47,7 +47,7 @@ function shorten(name) {
 }
 
 function familyOf(kind) {
-  return ["python", "operator", "annotation", "module", "gc"].includes(kind) ? kind : "native";
+  return ["python", "operator", "annotation", "module", "gc", "activity"].includes(kind) ? kind : "native";
 }
 
 /** FNV-1a of the text's UTF-16 units. */

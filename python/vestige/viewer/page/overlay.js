@@ -1,5 +1,5 @@
 // What changes with the pointer, on a canvas above the spans: the span under it, the selected one, the selected range, the
-// line at the pointer, arrows from what woke a task. Redrawing it leaves the spans alone.
+// line at the pointer, arrows from what woke a task and from calls to what devices did for them. Redrawing it leaves the spans alone.
 
 import { STRIP } from "./marks.js";
 import { ROW, rowsTop } from "./timeline.js";
@@ -21,7 +21,7 @@ export class Overlay {
     this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
   }
 
-  /** scene: {view, timeline, top, hover, pointer, ticks, css, arrows (trace -> some), woken (the selected one's) | null} */
+  /** scene: {view, timeline, top, hover, pointer, ticks, css, arrows (trace -> some), woken (the selected one's) | null, launches} */
   draw(scene) {
     const { context } = this;
     this.scene = scene;
@@ -29,6 +29,7 @@ export class Overlay {
     this.drawGrid(scene.ticks, scene.css.grid);
     for (const [trace, arrows] of scene.arrows) for (const arrow of arrows) this.drawArrow(trace, arrow, 0.45);
     if (scene.woken) this.drawArrow(scene.woken.trace, scene.woken, 1);
+    for (const launch of scene.launches) this.drawLaunch(launch);
     if (scene.hover) this.outline(scene.hover, scene.css.text, 1);
     if (scene.view.span) this.outline(scene.view.span, scene.css.accent, 2);
     if (scene.view.range) this.drawRange(scene.view.range);
@@ -96,6 +97,22 @@ export class Overlay {
       context.fillText("?", x - 1, y);
     }
     context.restore();
+  }
+
+  /** From the call to what a device did for it. Where one of them is in something folded, there is no arrow. */
+  drawLaunch({ trace, from, to }) {
+    const { context } = this, tail = this.placeIn(trace, from), head = this.placeIn(trace, to);
+    if (!tail || !head) return;
+    context.save();
+    context.strokeStyle = context.fillStyle = this.scene.css.wakes;
+    context.lineWidth = 2;
+    this.drawCurve(tail.x, tail.y, head.x, head.y, false);
+    context.restore();
+  }
+
+  placeIn(trace, { lane, row, time }) {
+    const { timeline, top } = this.scene, track = timeline.stream(trace, lane);
+    return track && { x: this.x(time), y: track.top - top + (track.folded ? track.height / 2 : row * ROW + ROW / 2) };
   }
 
   /** In the lane of the task that did, or its group's; else at the lower edge of the thread. */

@@ -78,7 +78,7 @@ export class Search {
       for (const answer of answers) answer.counts.forEach((count, at) => (counts[at] += count));
       const total = answers.reduce((sum, answer) => sum + answer.total, 0);
       this.output.textContent = `${formatCount(total)} here`;
-      this.output.title = `${formatCount(total)} spans and marks of ${formatCount(this.functions.size)} names begin in what is shown`;
+      this.output.title = `${formatCount(total)} spans, marks and activities of ${formatCount(this.functions.size)} names begin in what is shown`;
       this.app.showMarks({ from, to, counts });
     } catch (error) {
       if (error.name !== "AbortError") this.output.textContent = "";
@@ -96,7 +96,8 @@ export class Search {
     if (around) found = await this.nearest(back ? Math.ceil(view.duration) + 1 : -1, back);
     if (!found) return this.app.say("No match.");
     this.at = found;
-    if (found.mark) this.app.goToMark(found.trace, found.thread, found.start_ns);
+    if (found.device) this.app.goToActivity(found.trace, found.lane, found.depth, found.start_ns, found.end_ns, found.id);
+    else if (found.mark) this.app.goToMark(found.trace, found.thread, found.start_ns);
     else this.app.goTo(found.trace, found.thread, found.depth, found.start_ns, found.end_ns, found.id);
     if (around) this.app.say(back ? "Continued from the end." : "Continued from the beginning.");
   }

@@ -1,6 +1,7 @@
 // The trace as it lies in a page that `vestige view --html` wrote: the calls of source_http.js, answered here.
 
-import { lowerBound, readData } from "./embedded_data.js";
+import { lowerBound, mergeRow, readData } from "./embedded_data.js";
+import { EmbeddedDevices } from "./embedded_devices.js";
 import { EmbeddedMarks } from "./embedded_marks.js";
 import { EmbeddedStates } from "./embedded_states.js";
 import { EmbeddedTasks } from "./embedded_tasks.js";
@@ -58,6 +59,19 @@ export class EmbeddedSource {
 
   async taskWakes(trace, from, to, lanes) {
     return (await this.part(trace, "tasks", EmbeddedTasks)).wakes(Math.floor(from), Math.ceil(to), lanes);
+  }
+
+  async devices(trace) {
+    return (await this.part(trace, "devices", EmbeddedDevices))?.list() ?? { devices: [], lanes: [], left_out: [0, 0] };
+  }
+
+  async deviceWindow(wish) {
+    return (await this.part(wish.trace, "devices", EmbeddedDevices)).window(wish);
+  }
+
+  async deviceAt(trace, lane, row, time) {
+    const { byThread } = (await this.data).traces[trace];
+    return (await this.part(trace, "devices", EmbeddedDevices)).at(lane, row, Math.floor(time), (...place) => callAt(byThread, ...place));
   }
 
   async info() {
@@ -131,6 +145,7 @@ export class EmbeddedSource {
       }
     }
     total += (await this.part(trace, "marks", EmbeddedMarks))?.find(wanted, from, to, counts) ?? 0;
+    total += (await this.part(trace, "devices", EmbeddedDevices))?.find(wanted, from, to, counts) ?? 0;
     return { total, counts };
   }
 
@@ -147,9 +162,9 @@ export class EmbeddedSource {
       if (best && (back ? start <= best.start_ns : start >= best.start_ns)) continue;
       best = { thread: row.thread, depth: row.depth, start_ns: start, end_ns: row.ends[at], id: row.words[at] & 0xffffff };
     }
-    const mark = (await this.part(trace, "marks", EmbeddedMarks))?.next(wanted, after, back) ?? null;
-    if (!best || !mark) return best ?? mark;
-    return (back ? mark.start_ns > best.start_ns : mark.start_ns < best.start_ns) ? mark : best;
+    const mark = (await this.part(trace, "marks", EmbeddedMarks))?.next(wanted, after, back);
+    const activity = (await this.part(trace, "devices", EmbeddedDevices))?.next(wanted, after, back);
+    return [best, mark, activity].reduce((one, other) => nearer(one, other, back), null);
   }
 
   async counters(trace, from, to, pixels) {
@@ -161,6 +176,12 @@ export class EmbeddedSource {
   async losses(trace, from, to) {
     return (await this.data).traces[trace].losses.filter((one) => one.end_ns >= from && one.start_ns < to);
   }
+}
+
+/** Which of two, one of which may be missing, begins first, or last. */
+function nearer(one, other, back) {
+  if (!one || !other) return one ?? other ?? null;
+  return (back ? other.start_ns > one.start_ns : other.start_ns < one.start_ns) ? other : one;
 }
 
 function spanAt(row, time) {
@@ -208,32 +229,6 @@ function parentsOf(stack, depth, time, names) {
     parents.push({ id, name: names[id]?.[1] ?? "", depth: level, start_ns: stack[level].starts[at], end_ns: stack[level].ends[at] });
   }
   return parents;
-}
-
-/** Spans of a row as rectangles: those of `finest` ns or more as they are, shorter neighbours as one run. */
-function mergeRow(row, from, to, finest) {
-  const rects = [];
-  /** @type {(number[] & {busyTime: number, longest: number}) | null} the last of the rectangles, if it can grow */
-  let run = null;
-  const { starts, ends, words } = row;
-  for (let at = lowerBound(ends, from); at < starts.length && starts[at] < to; at++) {
-    const start = starts[at], end = ends[at], length = end - start;
-    if (length >= finest) {
-      run = null;
-      rects.push([start, end, words[at], 1, 1]);
-    } else if (run && start - run[1] < finest) {
-      run.busyTime += length;
-      run.longest = Math.max(run.longest, length);
-      if (run.longest === length) run[2] = words[at];
-      run[1] = end;
-      run[4]++;
-      run[3] = run[1] > run[0] ? run.busyTime / (run[1] - run[0]) : 1;
-    } else {
-      run = Object.assign([start, end, words[at], 1, 1], { busyTime: length, longest: length });
-      rects.push(run);
-    }
-  }
-  return rects;
 }
 
 /** Adds a thread's calls, clipped to the range, to the tree of calls. */

@@ -76,6 +76,20 @@ export class HttpSource {
     return this.json("/api/tasks/wakes", { trace, from: Math.floor(from), to: Math.ceil(to), lanes: lanes.join(",") }, signal);
   }
 
+  /** Which devices a trace has, and lanes of their streams and of calls. */
+  devices(trace) {
+    return this.json("/api/devices", { trace });
+  }
+
+  /** A window whose rows are those of such lanes. */
+  async deviceWindow({ trace, from, to, pixels, threads }, signal) {
+    return (await this.get("/api/devices/window", { trace, from, to, pixels, lanes: threads.join(",") }, signal)).arrayBuffer();
+  }
+
+  deviceAt(trace, lane, row, time, signal) {
+    return this.json("/api/devices/at", { trace, lane, row, time: Math.floor(time) }, signal);
+  }
+
   /** Which threads have marks: [thread, marks, exceptions, not caught] of each. */
   marks(trace) {
     return this.json("/api/marks", { trace });

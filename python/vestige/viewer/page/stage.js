@@ -7,7 +7,7 @@ import { Overview } from "./overview.js";
 import { Painter } from "./draw.js";
 import { Ruler, ticksOf } from "./ruler.js";
 import { MANY_WAIT, awaitText } from "./lanes.js";
-import { ROW, numberOf, rowsTop } from "./timeline.js";
+import { ROW, hasRows, numberOf, rowsTop } from "./timeline.js";
 import { placeOf } from "./names.js";
 import { formatCount, formatMoment, formatTime } from "./units.js";
 import { AWAITS, awaitsOf } from "./window_data.js";
@@ -90,15 +90,16 @@ export class Stage {
   /** Asks for what is in sight, and one screen above and below it. */
   want() {
     const { view, windows, counters } = this.app;
-    const wishes = new Map(), lanes = new Map(), marks = new Map();
+    const wishes = new Map(), lanes = new Map(), streams = new Map(), marks = new Map();
     const pixels = Math.round(this.width * this.ratio);
     const bottom = this.rows.scrollTop + 2 * this.height;
     for (const track of this.shownTracks(this.height)) {
       if (track.type === "counter") counters.want(track.trace.trace, view.from, view.to, Math.round(this.width));
       const { trace } = track.trace;
-      if (track.type === "lane") {
-        if (!lanes.has(trace)) lanes.set(trace, { trace, from: view.from, to: view.to, pixels, threads: [], depth: 0 });
-        lanes.get(trace).threads.push(track.lane.number);
+      if (track.type === "lane" || track.type === "stream") {
+        const asked = track.type === "lane" ? lanes : streams;
+        if (!asked.has(trace)) asked.set(trace, { trace, from: view.from, to: view.to, pixels, threads: [], depth: 0 });
+        asked.get(trace).threads.push(numberOf(track));
       }
       if (track.type !== "thread") continue;
       if (track.inset) marks.set(trace, [...(marks.get(trace) ?? []), track.thread.number]);
@@ -109,6 +110,7 @@ export class Stage {
     }
     for (const wish of wishes.values()) windows.want(wish);
     if (lanes.size) this.app.lanes.want([...lanes.values()]);
+    this.app.devices.want([...streams.values()]);
     this.app.marks.want([...marks].map(([trace, threads]) => ({ trace, threads })));
   }
 
@@ -123,7 +125,7 @@ export class Stage {
       const tracks = this.shownTracks();
       const matches = app.search?.ids ?? null;
       this.painter.draw({
-        view, tracks, top, windows: app.windows, lanes: app.lanes.windows, names: app.names, palette: theme.palette, matches, css,
+        view, tracks, top, windows: app.windows, lanes: app.lanes.windows, streams: app.devices.windows, names: app.names, palette: theme.palette, matches, css,
         text: css.text, faint: css.faint, matchText: css.matchText,
       });
       this.drawTracks(tracks, top);
@@ -131,8 +133,8 @@ export class Stage {
       this.overview.draw(css);
       this.gutter.draw(tracks, (track) => isOpen(track, timeline), (track) => app.counters.told(track, this.pointerTime()));
     }
-    this.overlay.draw({ view, timeline, top, hover: this.hover, pointer: this.pointer, ticks: ticks.ticks, css, arrows: app.lanes.arrows, woken: app.wokenSpan() });
-    if (all && app.windows.settled && app.lanes.windows.settled) document.dispatchEvent(new Event("vestige-settled"));
+    this.overlay.draw({ view, timeline, top, hover: this.hover, pointer: this.pointer, ticks: ticks.ticks, css, arrows: app.lanes.arrows, woken: app.wokenSpan(), launches: app.devices.arrows() });
+    if (all && [app.windows, app.lanes.windows, app.devices.windows].every((one) => one.settled)) document.dispatchEvent(new Event("vestige-settled"));
   }
 
   /** What is drawn over the spans: processes' lines, losses, counters. */
@@ -140,7 +142,7 @@ export class Stage {
     const { context, ratio } = this.painter, css = this.app.colors;
     for (const track of tracks) {
       const y = track.top - top;
-      if (track.type === "process") {
+      if (track.type === "process" || track.type === "device") {
         context.fillStyle = css.band[0];
         context.globalAlpha = 0.18;
         context.fillRect(0, Math.round((y + 3) * ratio), this.painter.width, Math.round((track.height - 6) * ratio));
@@ -202,7 +204,7 @@ export class Stage {
     const box = this.box.getBoundingClientRect();
     const x = event.clientX - box.left, y = event.clientY - box.top + this.rows.scrollTop;
     const track = this.app.timeline.at(y);
-    if (track?.type !== "thread" && track?.type !== "lane") return null;
+    if (!track || !hasRows(track)) return null;
     const depth = this.app.timeline.depthAt(track, y);
     if (track.type === "thread" && y < rowsTop(track)) return this.app.marks.hit(track, x);
     const time = this.app.view.from + (x / this.width) * this.app.view.width;
@@ -210,17 +212,18 @@ export class Stage {
   }
 
   rectAt(track, depth, time, slack) {
-    const trace = track.trace.trace, thread = numberOf(track), isLane = track.type === "lane";
-    const { exact, wide } = this.windowsOf(isLane, trace);
+    const { trace } = track.trace, place = { trace, thread: numberOf(track), depth, time, isLane: track.type === "lane", isDevice: track.type === "stream" };
+    const { exact, wide } = this.windowsOf(place, trace);
     for (const data of [exact, wide]) {
-      const rect = data?.find(thread, depth, time, slack) ?? -1;
-      if (rect >= 0) return describe(data, rect, { trace, thread, depth, time, isLane });
+      const rect = data?.find(place.thread, depth, time, slack) ?? -1;
+      if (rect >= 0) return describe(data, rect, place);
     }
-    return { trace, thread, depth, time, isLane, rect: -1 };
+    return { ...place, rect: -1 };
   }
 
-  windowsOf(isLane, trace) {
-    return (isLane ? this.app.lanes.windows : this.app.windows).of(trace);
+  windowsOf({ isLane, isDevice }, trace) {
+    const { lanes, devices, windows } = this.app;
+    return (isLane ? lanes.windows : isDevice ? devices.windows : windows).of(trace);
   }
 
   point(event) {
@@ -236,6 +239,7 @@ export class Stage {
 
   tipOf(place) {
     if (place.isLane) return this.laneTip(place);
+    if (place.isDevice) return this.deviceTip(place);
     if (place.isMark) return this.app.marks.tipOf(place);
     const { trace, id, start, end, count, busy, raised } = place;
     const one = this.app.names.get(trace, id);
@@ -254,8 +258,14 @@ export class Stage {
     return { title: `${lane.name}: ${what}`, lines: kind === MANY_WAIT ? lines : [placeOf(one), ...lines] };
   }
 
+  deviceTip({ trace, thread, id, start, end, count, busy }) {
+    const one = this.app.names.get(trace, id), { lane } = this.app.timeline.stream(trace, thread);
+    const title = count > 1 ? `${count >= 65535 ? "65 535 or more" : formatCount(count)} activities, mostly ${one.name}` : one.name;
+    return { title, lines: [this.app.devices.placeOf(trace, lane), `${formatTime(end - start)}${count > 1 ? `, busy ${Math.round(busy * 100)} %` : ""} · at ${formatMoment(start)}`] };
+  }
+
   lossTip(place) {
-    if (place?.isLane) return null;
+    if (place?.isLane || place?.isDevice) return null;
     const loss = place && this.losses.get(place.trace)?.find((one) => (one.thread === place.thread || one.thread === null)
       && place.time >= one.start_ns && place.time <= one.end_ns);
     if (!loss) return null;
@@ -264,10 +274,10 @@ export class Stage {
   }
 
   /** The span beside, above or below another; null where there is none. */
-  neighbour({ trace, thread, depth, start, end, isLane, isMark }, key) {
-    const track = this.app.timeline.trackOf({ trace, thread, isLane });
+  neighbour({ trace, thread, depth, start, end, isLane, isDevice, isMark }, key) {
+    const track = this.app.timeline.trackOf({ trace, thread, isLane, isDevice });
     if (!track || isMark) return null;
-    const { exact } = this.windowsOf(isLane, trace);
+    const { exact } = this.windowsOf({ isLane, isDevice }, trace);
     const middle = Math.max(start, Math.min((start + end) / 2, end));
     if (key === "ArrowUp") return depth > 0 ? present(this.rectAt(track, depth - 1, middle, 1)) : null;
     const row = exact?.threads.get(thread)?.find(([one]) => one === (key === "ArrowDown" ? depth + 1 : depth));
@@ -278,7 +288,7 @@ export class Stage {
       const from = exact.start(rect), to = exact.end(rect), slack = exact.scale * 2;
       const fits = key === "ArrowLeft" ? from < start - slack && to <= start + slack
         : key === "ArrowRight" ? from >= end - slack && from > start + slack : to > start && from >= start - slack && from < end;
-      if (fits) return describe(exact, rect, { trace, thread, depth: level, time: Math.ceil(from), isLane });
+      if (fits) return describe(exact, rect, { trace, thread, depth: level, time: Math.ceil(from), isLane, isDevice });
     }
     return null;
   }
@@ -293,8 +303,8 @@ export class Stage {
     return null;
   }
 
-  scrollTo(trace, thread, depth, isLane = false) {
-    const track = this.app.timeline.trackOf({ trace, thread, isLane });
+  scrollTo(trace, thread, depth, { isLane = false, isDevice = false } = {}) {
+    const track = this.app.timeline.trackOf({ trace, thread, isLane, isDevice });
     if (!track) return;
     const y = rowsTop(track) + (track.folded ? 0 : depth * ROW);
     const { scrollTop } = this.rows;

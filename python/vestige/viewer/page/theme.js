@@ -11,6 +11,7 @@ const FAMILIES = {
   module: { from: 18, to: 38, strength: 0.75 },
   operator: { from: 36, to: 54, strength: 1.25, deep: 0.8 },
   annotation: { from: 284, to: 320, strength: 0.95 },
+  activity: { from: 96, to: 148, strength: 1 },
   gc: { from: 350, to: 358, strength: 1.2 },
 };
 const LOOK = {

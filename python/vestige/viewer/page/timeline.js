@@ -1,4 +1,5 @@
-// Which rows there are and where: processes, their threads with a row for each depth, their counters beneath. Positions
+// Which rows there are and where: processes, their threads with a row for each depth, their devices with a lane for each
+// stream, their counters beneath. Positions
 // are CSS pixels from the top of all rows; only what is in sight is ever looked at one by one.
 
 import { STRIP } from "./marks.js";
@@ -16,7 +17,7 @@ const FIRST = 16;
 
 export class Timeline {
   // arrange() sets these.
-  /** @type {{type: string, key: string, top: number, height: number, trace: any, thread?: any, inset?: number, counter?: any, lane?: any, group?: any, rows?: number, left?: number, folded?: boolean}[]} */
+  /** @type {{type: string, key: string, top: number, height: number, trace: any, thread?: any, inset?: number, counter?: any, lane?: any, group?: any, rows?: number, left?: number, folded?: boolean, device?: any}[]} */
   tracks;
   /** @type {Map<string, any>} */ places;
   /** @type {number} */ height;
@@ -26,6 +27,7 @@ export class Timeline {
     this.folded = new Set(); // keys of tracks
     this.counters = new Map(); // trace -> [{name, unit, thread}]
     this.lanes = new Map(); // trace -> groups of tasks, see lanes.js
+    this.devices = new Map(); // trace -> {devices, lanes}, see devices.js
     this.marks = new Map(); // trace -> thread -> counts of its marks, see marks.js
     for (const trace of traces) { // those that only allocated, or did nothing, come last
       trace.threads.sort((a, b) => Number(b.spans > 0) - Number(a.spans > 0));
@@ -50,6 +52,7 @@ export class Timeline {
       top = this.add({ type: "process", key, trace, top, height: PROCESS }, 0);
       if (this.folded.has(key)) continue;
       for (const thread of trace.threads) top = this.addThread(trace, thread, top);
+      top = this.addDevices(trace, top);
       for (const counter of this.counters.get(trace.trace) ?? []) {
         const counterKey = `c${trace.trace}:${counter.thread ?? ""}:${counter.name}`;
         const height = this.folded.has(counterKey) ? FOLDED : COUNTER;
@@ -66,13 +69,42 @@ export class Timeline {
     const all = Math.min(Math.max(thread.depth, 1), DEEPEST);
     const inset = this.marks.get(trace.trace)?.has(thread.number) ? STRIP : 0;
     const lanes = folded ? [] : (this.lanes.get(trace.trace) ?? []).filter((group) => group.thread === thread.number);
-    const deep = lanes.length > 0 && all > DEEP, more = deepKey(trace.trace, thread.number);
+    const calls = folded ? [] : this.streams(trace.trace, (lane) => !lane.device && lane.thread === thread.number);
+    const deep = lanes.length + calls.length > 0 && all > DEEP, more = deepKey(trace.trace, thread.number);
     const rows = deep && this.folded.has(more) ? FIRST : all;
     const height = inset + (folded ? FOLDED : rows * ROW);
-    top = this.add({ type: "thread", key, trace, thread, top, inset, rows, folded, height }, folded || lanes.length ? 2 : THREAD_GAP);
+    top = this.add({ type: "thread", key, trace, thread, top, inset, rows, folded, height }, folded || lanes.length || calls.length ? 2 : THREAD_GAP);
     if (deep) top = this.add({ type: "more", key: more, trace, thread, left: all - rows, top, height: ROW }, 2);
+    for (const lane of calls) top = this.addStream(trace, lane, top);
     for (const group of lanes) top = this.addGroup(trace, group, top);
-    return lanes.length ? top + THREAD_GAP : top;
+    return lanes.length || calls.length ? top + THREAD_GAP : top;
+  }
+
+  /** Lanes of a trace's devices for which a test holds. */
+  streams(trace, test) {
+    return (this.devices.get(trace)?.lanes ?? []).filter(test);
+  }
+
+  /** A group for each device. Calls of threads that the trace does not have come before them. */
+  addDevices(trace, top) {
+    for (const lane of this.streams(trace.trace, (one) => !one.device && !this.hasThread(trace, one.thread))) top = this.addStream(trace, lane, top);
+    for (const device of this.devices.get(trace.trace)?.devices ?? []) {
+      const key = deviceKey(trace.trace, device.number);
+      top = this.add({ type: "device", key, trace, device, top, height: PROCESS }, 0);
+      if (this.folded.has(key)) continue;
+      for (const lane of this.streams(trace.trace, (one) => one.device === device.number)) top = this.addStream(trace, lane, top);
+      top += THREAD_GAP;
+    }
+    return top;
+  }
+
+  hasThread(trace, number) {
+    return trace.threads.some((thread) => thread.number === number);
+  }
+
+  addStream(trace, lane, top) {
+    const key = streamKey(trace.trace, lane.lane), folded = this.folded.has(key);
+    return this.add({ type: "stream", key, trace, lane, top, rows: lane.rows, folded, height: folded ? FOLDED : lane.rows * ROW }, 2);
   }
 
   /** A lane for all tasks of a coroutine function, if there are several, and one for each of them if it is open. */
@@ -126,9 +158,13 @@ export class Timeline {
     return this.places.get(laneKey(trace, number)) ?? null;
   }
 
+  stream(trace, number) {
+    return this.places.get(streamKey(trace, number)) ?? null;
+  }
+
   /** The track of a place on the screen, or of a selected span. */
-  trackOf({ trace, thread, isLane }) {
-    return isLane ? this.lane(trace, thread) : this.thread(trace, thread);
+  trackOf({ trace, thread, isLane, isDevice }) {
+    return isLane ? this.lane(trace, thread) : isDevice ? this.stream(trace, thread) : this.thread(trace, thread);
   }
 
   toggle(key) {
@@ -138,7 +174,9 @@ export class Timeline {
 
   /** Folds every thread and counter, or unfolds all if none is unfolded. */
   toggleAll() {
-    const keys = this.traces.flatMap((trace) => trace.threads.map((thread) => threadKey(trace, thread)));
+    const keys = this.traces.flatMap((trace) => [
+      ...trace.threads.map((thread) => threadKey(trace, thread)), ...this.streams(trace.trace, () => true).map((lane) => streamKey(trace.trace, lane.lane)),
+    ]);
     const open = keys.some((key) => !this.folded.has(key));
     for (const key of keys) {
       if (open) this.folded.add(key);
@@ -154,6 +192,23 @@ export class Timeline {
     const changed = keys.map((key) => this.folded.delete(key)).includes(true);
     if (changed) this.arrange();
     return changed;
+  }
+
+  /** Makes a lane of a device visible. Whether anything changed. */
+  unfoldStream(trace, number) {
+    const lane = this.streams(trace, (one) => one.lane === number)[0];
+    if (!lane) return false;
+    const around = lane.device ? deviceKey(trace, lane.device) : `t${trace}:${lane.thread}`;
+    const changed = [`p${trace}`, around, streamKey(trace, number)].map((key) => this.folded.delete(key)).includes(true);
+    if (changed) this.arrange();
+    return changed;
+  }
+
+  /** Devices that did something, and all lanes. */
+  setDevices(trace, devices, lanes) {
+    this.devices.set(trace, { devices, lanes });
+    for (const { device, thread } of lanes) if (!device) this.folded.add(deepKey(trace, thread));
+    this.arrange();
   }
 
   setLanes(trace, groups) {
@@ -193,9 +248,22 @@ function laneKey(trace, number) {
   return `l${trace}:${number}`;
 }
 
+function deviceKey(trace, number) {
+  return `d${trace}:${number}`;
+}
+
+function streamKey(trace, number) {
+  return `s${trace}:${number}`;
+}
+
+/** Whether a track has rows of rectangles. */
+export function hasRows({ type }) {
+  return type === "thread" || type === "lane" || type === "stream";
+}
+
 /** The number by which windows know a track's rows: its thread's, or its lane's. */
 export function numberOf(track) {
-  return track.type === "lane" ? track.lane.number : track.thread.number;
+  return track.type === "lane" ? track.lane.number : track.type === "stream" ? track.lane.lane : track.thread.number;
 }
 
 /** Where the rows of a track begin: below the strip of its marks. */

@@ -1,0 +1,103 @@
+// What is told of a kernel, a copy, or a call of a device's runtime, in the panel of details.
+
+import { labelOf } from "./devices.js";
+import { formatBytes, formatCount, formatMoment, formatTime } from "./units.js";
+import { flatten, listOf, make } from "./details.js";
+
+const LISTED = 12; // of what came from a call
+
+export class DeviceDetails {
+  constructor(app) {
+    this.app = app;
+    this.shown = null; // {trace, found} of what is selected
+    app.details.element.addEventListener("click", (event) => {
+      const button = event.target instanceof Element && event.target.closest("button[data-device]");
+      if (button instanceof HTMLElement) this.follow(button.dataset.device, Number(button.dataset.at ?? 0));
+    });
+  }
+
+  /** Fetches and shows what a lane has at a time; resolves with it, or null. */
+  async load(trace, lane, row, time) {
+    this.app.details.abort?.abort();
+    const abort = (this.app.details.abort = new AbortController());
+    try {
+      const found = await this.app.source.deviceAt(trace, lane, row, time, abort.signal);
+      if (abort.signal.aborted || !found) return null;
+      this.shown = { trace, found };
+      this.show(trace, found);
+      return found;
+    } catch (error) {
+      if (error.name !== "AbortError") this.app.say(error.message);
+      return null;
+    }
+  }
+
+  show(trace, found) {
+    this.app.details.span = null;
+    this.app.details.element.replaceChildren(this.facts(trace, found), this.causes(found), this.launched(found));
+  }
+
+  facts(trace, found) {
+    const box = make("div", "facts"), heading = make("div", "heading"), length = found.end_ns - found.start_ns;
+    heading.append(make("h2", "", found.name), make("span", "kind activity", found.kind));
+    const lane = this.app.devices.lane(trace, found.lane), device = this.app.devices.device(trace, found.device);
+    const rows = [
+      ["Duration", formatTime(length), `${formatCount(length)} ns`],
+      ["Begins", formatMoment(found.start_ns)], ["Ends", formatMoment(found.end_ns)],
+    ];
+    if (device) rows.push(["Device", labelOf(device), device.name], ["Stream", lane.name || String(found.stream)]);
+    else rows.push(["Thread", this.app.devices.placeOf(trace, lane)]);
+    if (found.launch) rows.push(["After the call", formatTime(found.start_ns - found.launch.start_ns)]);
+    if (found.bytes !== null) rows.push(["Bytes", formatBytes(found.bytes), `${formatCount(found.bytes)} bytes`], ["Bandwidth", `${found.bandwidth.toPrecision(4)} GB/s`]);
+    box.append(heading, listOf(rows), make("h3", "", "Arguments"), listOf(argsOf(found), "args"));
+    return box;
+  }
+
+  causes(found) {
+    const box = make("div", "parents");
+    box.append(make("h3", "", found.device ? "Launched by" : "Made in"));
+    if (found.launch) box.append(link("launch", found.launch.name), make("p", "note", `at ${formatMoment(found.launch.start_ns)}`));
+    else if (found.device) box.append(make("p", "", "a call that the trace does not have"));
+    for (const [what, cause] of [["operator", found.op], ["annotation", found.annotation]]) {
+      if (!cause) continue;
+      box.append(make("h3", "", `In the ${what}`), cause.call ? link(what, cause.name) : make("p", "", cause.name));
+    }
+    if (!found.op && !found.annotation && !found.device) box.append(make("p", "", "no operator or annotation"));
+    return box;
+  }
+
+  launched(found) {
+    const box = make("div", "parents");
+    if (found.device) return box;
+    const count = found.launched_count;
+    box.append(make("h3", "", count ? `Launched ${formatCount(count)}` : "Launched nothing"));
+    found.launched.slice(0, LISTED).forEach((one, at) => box.append(link("launched", one.name, at), make("span", "note", formatTime(one.end_ns - one.start_ns))));
+    if (count > LISTED) box.append(make("p", "note", `and ${formatCount(count - LISTED)} others`));
+    return box;
+  }
+
+  follow(to, at) {
+    if (!this.shown) return;
+    const { trace, found } = this.shown, { app } = this;
+    if (to === "launch" || to === "launched") {
+      const { lane, row, start_ns: start, end_ns: end, id } = to === "launch" ? found.launch : found.launched[at];
+      return app.goToActivity(trace, lane, row, start, end, id);
+    }
+    const { thread, call } = to === "operator" ? found.op : found.annotation;
+    return app.goTo(trace, thread, call.depth, call.start_ns, call.end_ns, call.id);
+  }
+}
+
+/** By the names that Kineto gives them. */
+function argsOf({ device, stream, context, correlation, external, args }) {
+  const place = device ? { context, stream } : {};
+  return flatten({ ...place, correlation, ...(external ? { "External id": external } : {}), ...args });
+}
+
+function link(to, text, at = 0) {
+  const button = make("button", "link", text);
+  button.type = "button";
+  button.dataset.device = to;
+  button.dataset.at = String(at);
+  return button;
+}

@@ -1,0 +1,381 @@
+"""Devices in the viewer: lanes of their streams, pictures of these, and how the page shows them."""
+
+import json
+import random
+import struct
+
+import pytest
+
+import handmade as h
+from browser import BROWSER, Browser
+from handmade_devices import ANNOTATION, COPY, KERNEL, OPERATOR, Work, device, ticks
+from vestige import Trace
+from vestige._core import DeviceLanes
+from vestige.reading.activities import DEVICE, END, ID, LANE, LAUNCH, ROW, START, Activities
+from view_page import WAYS, close_to, fill_of, settle, text, x_of
+from viewing import Client, read_window, serving
+
+pytestmark = pytest.mark.any_python
+GRID = '"grid": [4, 2, 1], "registers per thread": 32'
+MEMCPY = "Memcpy HtoD (Pageable -> Device)"
+MANY = 30_000
+DEEP = 40  # calls inside of each other
+
+
+def write(folder):
+    """Two kernels and a copy on one stream, one beside them on another."""
+    work = Work()
+    for depth in range(DEEP):
+        work.span(h.PYTHON, f"level <b>{depth}</b>", 50 + depth, 950 - depth)
+    work.span(ANNOTATION, "step", 100, 900)
+    work.span(OPERATOR, "aten::mm", 200, 800)
+    work.launch("gemm", 300, 1000, 2000, correlation=5, attributes=GRID)
+    work.launch("gemm", 850, 2000, 2500, correlation=6)
+    work.launch("<img src=x onerror=alert(1)>", 400, 1500, 1800, correlation=7, stream=20)
+    work.launch(MEMCPY, 500, 2600, 3100, correlation=8, kind=COPY, size=4_000_000)
+    work.activity(KERNEL, "orphan", 3200, 3300, correlation=99, stream=20)
+    (folder / "t.vst").write_bytes(work.trace(device("A <i>GPU</i>", attributes='"numSms": 108')))
+    (folder / "plain.vst").write_bytes(
+        h.trace(h.definitions(h.thread(), h.define(1)), h.records(h.enter(1), h.leave(1)))
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("devices")
+    write(folder)
+    return folder
+
+
+# ---- lanes, against the rows of the trace -------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory):
+    """A stream that did very much, and one beside it that did a little."""
+    chance, work, at = random.Random(7), Work(), 100.0
+    work.span(ANNOTATION, "step", 10, 900_000)
+    for number in range(MANY):
+        length = chance.choice([0.5, 2, 8])
+        name, stream = f"kernel {chance.randrange(5)}", 7 if number % 10 else 8
+        work.activity(KERNEL, name, at, at + length, correlation=number + 1, stream=stream)
+        at += chance.choice([0, 0.5, 3]) + length
+    path = tmp_path_factory.mktemp("busy") / "busy.vst"
+    path.write_bytes(work.trace(device()))
+    return Trace(str(path))
+
+
+def test_every_activity_is_in_its_lane(busy):
+    lanes, rows = DeviceLanes(busy), Activities(*busy.activities())
+    assert rows.count == MANY and lanes.left_out() == (0, 0)
+    assert [row[:6] for row in lanes.lanes()] == [(1, 7, 0, 1, 0, 27_000), (1, 8, 0, 1, 27_000, 3_000)]
+    for number in range(0, MANY, 97):
+        found = lanes.get(number)
+        told = {name: found[name] for name in ("start_ns", "end_ns", "id", "device", "lane", "row", "launch")}
+        assert told == {
+            "start_ns": rows.word(number, START),
+            "end_ns": rows.word(number, END),
+            "id": rows.half(number, ID),
+            "device": rows.half(number, DEVICE),
+            "lane": rows.half(number, LANE),
+            "row": rows.half(number, ROW),
+            "launch": rows.half(number, LAUNCH),
+        }
+        assert lanes.at(found["lane"], 0, (found["start_ns"] + found["end_ns"]) // 2) == found
+
+
+def test_a_picture_of_all_has_all_and_is_small(busy):
+    lanes = DeviceLanes(busy)
+    first, second = lanes.lanes()
+    data = lanes.draw(min(first[6], second[6]), max(first[7], second[7]), 1000, [0, 1])
+    rects = read_window(data)
+    assert sum(rect.count for rect in rects) == MANY and len(rects) < 4500
+    assert struct.unpack_from("<I", data, 12)[0] > 0  # drawn from runs
+    close = read_window(lanes.draw(first[6], first[6] + 50_000, 1000, [0]))
+    assert all(rect.count == 1 for rect in close) and 5 < len(close) < 60
+
+
+def test_sums_are_those_of_the_activities(busy):
+    rows = Activities(*busy.activities())
+    names = [name for _, name in busy.definitions()[1:]]
+    sums = {}
+    for number in range(rows.count):
+        name = names[rows.half(number, ID) - 1]
+        count, ns = sums.get(name, (0, 0))
+        sums[name] = count + 1, ns + rows.word(number, END) - rows.word(number, START)
+    told = {names[id - 1]: (count, ns) for _, _, id, count, ns, _, _, _ in busy.kernels()}
+    assert told == sums
+    assert [row[4] for row in busy.kernels()] == sorted((ns for _, ns in sums.values()), reverse=True)
+    (one,) = busy.devices()
+    assert (one["platform"], one["ordinal"], [each["number"] for each in one["streams"]]) == ("cuda", 0, [7, 8])
+    assert sum(each["activities"] for each in one["streams"]) == MANY
+
+
+def test_a_search_counts_and_finds_activities(busy):
+    lanes, first = DeviceLanes(busy), DeviceLanes(busy).lanes()[0]
+    (wanted,) = [id for id, known in enumerate(busy.definitions()) if known and known[1] == "kernel 3"]
+    counts = [each for (each,) in struct.iter_unpack("<I", lanes.find([wanted], first[6], first[7] + 1, 50))]
+    (count,) = [row[3] for row in busy.kernels() if row[2] == wanted]
+    assert sum(counts) == count
+    found = lanes.next([wanted], first[6] - 1, False)
+    again = lanes.next([wanted], found["end_ns"], True)
+    assert again == found and lanes.next([wanted], found["start_ns"], True) is None
+    assert lanes.next([wanted], first[7], False, 1) is None
+
+
+def test_lanes_refuse_what_is_not_there(busy):
+    lanes = DeviceLanes(busy)
+    with pytest.raises(ValueError, match="no such picture"):
+        lanes.draw(5, 5, 10, [0])
+    with pytest.raises(ValueError, match="no such picture"):
+        lanes.draw(0, 5, 0, [0])
+    with pytest.raises(ValueError, match="no such picture"):
+        lanes.find([1], 0, 5, 0)
+    with pytest.raises(TypeError):
+        DeviceLanes("t.vst")
+    with pytest.raises(ValueError, match="not made"):
+        DeviceLanes.__new__(DeviceLanes).lanes()
+    assert read_window(lanes.draw(0, 5, 10, [1 << 31])) == []
+    assert lanes.at(9, 0, 5) is None and lanes.get(1 << 31) is None and lanes.launched(1 << 31, 5) == ([], 0)
+
+
+def test_a_trace_without_devices_has_none(folder):
+    trace = Trace(str(folder / "plain.vst"))
+    assert (trace.devices(), trace.kernels(), Activities(*trace.activities()).count) == ([], [], 0)
+
+
+# ---- the server -------------------------------------------------------------------
+
+
+def test_the_server_tells_of_devices_and_what_they_did(folder):
+    with serving(folder / "t.vst") as server:
+        client = Client(server)
+        assert client.get("info")["traces"][0]["devices"]
+        told = client.get("devices")
+        assert [(one["name"], one["attributes"]) for one in told["devices"]] == [("A <i>GPU</i>", {"numSms": 108})]
+        calls, first, second = told["lanes"]
+        assert (calls["device"], calls["thread"], first["stream"], second["stream"]) == (0, 1, 7, 20)
+        copy = client.get("devices/at", lane=1, row=0, time=first["end_ns"] - 1000)
+        assert (copy["name"], copy["kind"], copy["bytes"], copy["bandwidth"]) == (MEMCPY, "copy", 4_000_000, 8.0)
+        assert (copy["launch"]["name"], copy["op"]["name"]) == ("cudaMemcpyAsync", "aten::mm")
+        kernel = client.get("devices/at", lane=1, row=0, time=first["start_ns"])
+        assert kernel["args"] == {"grid": [4, 2, 1], "registers per thread": 32}
+        assert (kernel["correlation"], kernel["annotation"]["name"]) == ("5", "step")
+        assert kernel["op"]["call"]["depth"] == DEEP + 1
+        launch = kernel["launch"]
+        call = client.get("devices/at", lane=launch["lane"], row=launch["row"], time=launch["start_ns"])
+        assert (call["kind"], call["launched_count"]) == ("runtime call", 1)
+        assert call["launched"][0]["start_ns"] == kernel["start_ns"]
+        orphan = client.get("devices/at", lane=2, row=0, time=second["end_ns"])
+        assert (orphan["name"], orphan["launch"], orphan["op"]) == ("orphan", None, None)
+        client.connection.close()
+
+
+def test_searches_find_kernels(folder):
+    with serving(folder / "t.vst") as server:
+        client = Client(server)
+        names = client.get("names")["names"]
+        (gemm,) = [id for id, one in enumerate(names) if one and one[1] == "gemm"]
+        duration = client.get("info")["duration_ns"]
+        found = client.post("find", ids=[gemm], from_=0, to=duration, pixels=100)
+        assert (found["total"], sum(found["counts"])) == (2, 2)
+        first = client.post("next", ids=[gemm], after=-1, back=False)
+        assert (first["device"], first["lane"], first["depth"]) == (True, 1, 0)
+        last = client.post("next", ids=[gemm], after=duration, back=True)
+        assert last["start_ns"] == first["start_ns"] + 1_000_000
+        client.connection.close()
+
+
+def test_bad_questions_get_a_line(folder):
+    with serving(folder / "t.vst") as server:
+        client = Client(server)
+        assert client.error("/api/devices/at?lane=x&row=0&time=5") == (400, "lane: not an integer")
+        assert client.error("/api/devices/window?from=5&to=5&pixels=9&lanes=0") == (400, "from must be less than to")
+        assert client.get("devices/at", lane=77, row=0, time=5) is None
+        client.connection.close()
+    with serving(folder / "plain.vst") as server:
+        client = Client(server)
+        assert not client.get("info")["traces"][0]["devices"]
+        assert client.get("devices") == {"devices": [], "lanes": [], "left_out": [0, 0]}
+        assert client.error("/api/devices/at?lane=0&row=0&time=5") == (404, "the trace has no devices")
+        client.connection.close()
+
+
+# ---- the page ---------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=WAYS)
+def page(folder, tmp_path_factory, request):
+    if not BROWSER:
+        pytest.skip("no Chromium is installed (Debian's package chromium)")
+    browser = Browser(tmp_path_factory.mktemp("profile"))
+    server = WAYS[request.param](folder, "t.vst")
+    page = browser.open(server.url)
+    page.set_size(1366, 768)
+    page.wait("document.getElementById('loading').hidden && vestige.devices.lanes.size > 0")
+    show_all(page)
+    yield page
+    assert page.errors() == []
+    page.close()
+    server.stop()
+    browser.close()
+
+
+def settle_devices(page):
+    page.wait("vestige.windows.settled && vestige.devices.windows.settled && vestige.stage.pending === null")
+    settle(page)
+
+
+def show_all(page):
+    page.eval("vestige.view.show(0, 3400000), vestige.stage.rows.scrollTop = 0")
+    settle_devices(page)
+
+
+def tracks(page):
+    return page.eval(
+        "vestige.timeline.tracks.map(one => [one.type, one.device?.name ?? one.lane?.title ?? one.thread?.name ?? ''])"
+    )
+
+
+def y_of_lane(page, lane, row=0):
+    page.eval(f"vestige.stage.scrollTo(0, {lane}, {row}, {{ isDevice: true }})")
+    settle_devices(page)
+    top = page.eval(
+        "document.getElementById('rows').getBoundingClientRect().top + "
+        f"vestige.timeline.stream(0, {lane}).top - vestige.stage.rows.scrollTop"
+    )
+    return top + 18 * row + 9
+
+
+def at(us):
+    """The moment in the page, whose time begins with the recording."""
+    return ticks(us) - ticks(0)
+
+
+def choose(page, lane, us):
+    y = y_of_lane(page, lane)
+    page.click(x_of(page, at(us)), y)
+    page.wait(f"vestige.view.span?.isDevice && vestige.view.span.thread === {lane}")
+    settle_devices(page)
+
+
+def test_a_device_is_a_group_with_a_lane_for_each_stream(page):
+    show_all(page)
+    shown = tracks(page)
+    assert shown[1][0] == "thread" and shown[2][0] == "more" and shown[3] == ["stream", "runtime calls"]
+    assert shown[4:7] == [["device", "A <i>GPU</i>"], ["stream", "stream 7"], ["stream", "stream 20"]]
+    assert "cuda 0: A <i>GPU</i>" in text(page, "#gutter")  # as text
+    page.eval("document.querySelector('#gutter .device button').click()")
+    assert ["stream", "stream 7"] not in tracks(page) and ["stream", "runtime calls"] in tracks(page)
+    settle_devices(page)
+    page.eval("document.querySelector('#gutter .device button').click()")
+    assert ["stream", "stream 7"] in tracks(page)
+
+
+def test_kernels_are_drawn_where_they_ran(page):
+    show_all(page)
+    y = y_of_lane(page, 1)
+    page.mouse("mouseMoved", 400, 20)
+    settle_devices(page)
+    picture = page.screenshot()
+    assert close_to(picture.at(x_of(page, at(1700)), y + 6), fill_of(page, "gemm"))
+    assert close_to(picture.at(x_of(page, at(2900)), y + 6), fill_of(page, MEMCPY))
+    assert not close_to(picture.at(x_of(page, at(700)), y + 6), fill_of(page, "gemm"))
+
+
+def test_details_tell_what_launched_a_kernel_and_what_was_copied(page):
+    show_all(page)
+    choose(page, 1, 1500)
+    shown = text(page, "#details")
+    assert shown.startswith("gemm") and "kernel" in shown and "1 ms" in shown
+    for each in ("cuda 0", "registers per thread", "[4,2,1]", "cudaLaunchKernel", "aten::mm", "step", "700 µs"):
+        assert each in shown
+    page.eval("document.querySelector('#details button[data-device=launch]').click()")
+    page.wait("document.getElementById('details').innerText.includes('runtime call')")
+    assert "Launched 1" in text(page, "#details") and "cbid" in text(page, "#details")
+    page.eval("document.querySelector('#details button[data-device=launched]').click()")
+    page.wait("document.getElementById('details').innerText.startsWith('gemm')")
+    page.eval("document.querySelector('#details button[data-device=operator]').click()")
+    page.wait("document.getElementById('details').innerText.startsWith('aten::mm')")
+    show_all(page)
+    choose(page, 1, 2900)
+    assert "8.000 GB/s" in text(page, "#details") and "4 000 000 bytes" in text(page, "#details")
+
+
+def test_names_from_a_trace_are_text(page):
+    show_all(page)
+    choose(page, 2, 1650)
+    assert text(page, "#details").startswith("<img src=x onerror=alert(1)>")
+    assert page.eval("document.querySelectorAll('#details img').length") == 0
+
+
+def ink(page):
+    """How much is drawn above the spans."""
+    page.mouse("mouseMoved", 400, 20)
+    settle_devices(page)
+    return page.eval(
+        "vestige.stage.overlay.context.getImageData(0, 0, vestige.stage.overlay.canvas.width, "
+        "vestige.stage.overlay.canvas.height).data.reduce((sum, byte) => sum + byte, 0)"
+    )
+
+
+def test_an_arrow_leads_from_the_call_to_the_kernel(page):
+    show_all(page)
+    choose(page, 2, 3250)  # a kernel whose call is not known
+    y_of_lane(page, 1)
+    assert page.eval("vestige.devices.arrows()") == []
+    without = ink(page)
+    choose(page, 2, 1650)
+    y_of_lane(page, 1)
+    arrows = page.eval("vestige.devices.arrows()")
+    assert [(one["from"]["lane"], one["to"]["lane"]) for one in arrows] == [(0, 2)]
+    assert (arrows[0]["from"]["time"], arrows[0]["to"]["time"]) == (at(400), at(1500))
+    assert ink(page) > without + 50_000
+    choose(page, 0, 405)
+    assert [one["to"]["time"] for one in page.eval("vestige.devices.arrows()")] == [at(1500)]
+    page.eval("vestige.view.selectSpan(null)")
+    assert page.eval("vestige.devices.arrows()") == []
+
+
+def test_a_search_goes_from_kernel_to_kernel(page):
+    show_all(page)
+    page.eval("document.getElementById('query').value = 'gemm', vestige.search.run()")
+    page.wait("document.getElementById('matches').innerText.includes('2 here')")
+    page.eval("vestige.search.go(false)")
+    page.wait(f"vestige.view.span?.isDevice && vestige.view.span.start === {at(1000)}")
+    page.eval("vestige.search.go(false)")
+    page.wait(f"vestige.view.span.start === {at(2000)}")
+    page.eval("vestige.search.go(false)")
+    page.wait(f"vestige.view.span.start === {at(1000)}")  # from the beginning again
+    page.eval("document.getElementById('query').value = '', vestige.search.run(), vestige.escape()")
+    settle_devices(page)
+
+
+def test_keys_walk_along_a_stream(page):
+    show_all(page)
+    choose(page, 1, 1500)
+    page.eval("vestige.walk('ArrowRight')")
+    page.wait(f"vestige.view.span.start === {at(2000)}")
+    page.eval("vestige.walk('ArrowRight')")
+    page.wait(f"vestige.view.span.start === {at(2600)}")
+    page.eval("vestige.escape()")
+
+
+def test_a_tip_names_the_stream(page):
+    show_all(page)
+    y = y_of_lane(page, 1)
+    page.mouse("mouseMoved", x_of(page, at(1500)), y)
+    page.wait("document.getElementById('tip').innerText.includes('gemm')")
+    assert "cuda 0, stream 7" in text(page, "#tip")
+    page.mouse("mouseMoved", 400, 20)
+
+
+def test_lanes_fold(page):
+    show_all(page)
+    assert json.loads(page.eval("JSON.stringify(vestige.timeline.stream(0, 1).folded)")) is False
+    page.eval("vestige.timeline.toggle('s0:1'), vestige.stage.arranged()")
+    settle_devices(page)
+    assert page.eval("vestige.timeline.stream(0, 1).folded")
+    page.eval("vestige.goToActivity(0, 1, 0, 1000000, 2000000, 0)")
+    page.wait("!vestige.timeline.stream(0, 1).folded")
+    settle_devices(page)
