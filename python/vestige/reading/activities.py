@@ -31,7 +31,7 @@ class Activities:
     def __init__(self, block: memoryview, text: bytes) -> None:
         self.words = block.cast("q")
         self.halves = block.cast("I")
-        self._text = text
+        self.text = text
         self.count = len(self.words) // WORDS
 
     def word(self, row: int, field: int) -> int:
@@ -48,7 +48,7 @@ class Activities:
 
     def attributes_text(self, row: int) -> str:
         at = self.word(row, ARGS_AT)
-        return self._text[at : at + self.half(row, ARGS_LENGTH)].decode(errors="replace")
+        return self.text[at : at + self.half(row, ARGS_LENGTH)].decode(errors="replace")
 
     def attributes(self, row: int) -> dict[str, Any]:
         return read_attributes(self.attributes_text(row))

@@ -8,7 +8,8 @@ from vestige.reading.kinds import ANNOTATION, NATIVE, OPERATOR
 from vestige.reading.metadata import load_json
 
 from .devices import device_type
-from .events import CALLS, LOOSE, flat_shapes, rewrite, torchs
+from .event_rows import CALLS, LOOSE, flat_shapes, rewrite
+from .events import torchs
 from .table import FormattedTimes
 
 TYPE_CHECKING = False
@@ -261,7 +262,7 @@ def average_events(events: Iterable[Any], by_shapes: bool, depth: int, by_overlo
     """The averages of any list of events."""
     rows: dict[tuple[Any, ...], FunctionEventAvg] = {}
     for event in events:
-        key: tuple[Any, ...] = (event.key, event.node_id, event.is_user_annotation)
+        key: tuple[Any, ...] = (event.key, event.node_id, event.is_user_annotation, int(event.device_type))
         key += (event.overload_name,) if by_overload else ()
         key += (str(event.input_shapes),) if by_shapes else ()
         key += tuple(event.stack[:depth]) if depth > 0 else ()

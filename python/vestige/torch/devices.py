@@ -1,4 +1,4 @@
-"""The device of events: the CPU, by torch's name of it."""
+"""The devices of events, by torch's names of them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,36 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+CUDA = "cuda"
+
 
 class DeviceType:
     """torch's names of devices, for where torch is not loaded."""
 
     CPU = 0
     CUDA = 1
+    PrivateUse1 = 20
 
 
-def device_type() -> Any:
-    """The CPU, where all that is recorded ran: torch's own member if torch is loaded."""
+def device_type(name: str = "CPU") -> Any:
+    """By default the CPU, where all that threads do ran: torch's own member if torch is loaded."""
     torch = sys.modules.get("torch.autograd")
-    return torch.DeviceType.CPU if torch is not None and hasattr(torch, "DeviceType") else DeviceType.CPU
+    return getattr(torch.DeviceType if torch is not None and hasattr(torch, "DeviceType") else DeviceType, name)
+
+
+def type_of(platform: str) -> Any:
+    """torch knows CUDA's devices. Those of other platforms are what it calls PrivateUse1."""
+    return device_type("CUDA" if platform == CUDA else "PrivateUse1")
+
+
+def name_of(platform: str) -> str:
+    """What columns of tables are called after."""
+    if platform == CUDA:
+        return platform
+    torch = sys.modules.get("torch")
+    known = getattr(getattr(torch, "_C", None), "_get_privateuse1_backend_name", None)
+    return str(known()) if known is not None else "privateuseone"
+
+
+def is_on_cpu(event: Any) -> bool:
+    return int(event.device_type) == DeviceType.CPU

@@ -69,8 +69,9 @@ class EventList(list):  # type: ignore[type-arg]
     ) -> str:
         """A table of them, as torch.profiler prints it.
 
-        sort_by is a field: cpu_time, cpu_time_total, self_cpu_time_total, cpu_memory_usage, self_cpu_memory_usage or
-        count, highest first. time_unit is s, ms or us, for all values.
+        sort_by is a field: cpu_time, cpu_time_total, self_cpu_time_total, cpu_memory_usage, self_cpu_memory_usage,
+        device_time, device_time_total, self_device_time_total or count, highest first. time_unit is s, ms or us, for
+        all values.
         """
         return format_table(
             self,
@@ -101,12 +102,13 @@ class EventList(list):  # type: ignore[type-arg]
                 group_by_input_shapes, group_by_stack_n, group_by_overload_name, include_python_functions
             )
         rows = average_events(self, group_by_input_shapes, group_by_stack_n, group_by_overload_name)
-        averages: EventList = torchs(EventList)(rows, profile_memory=self._profile_memory, with_flops=self._with_flops)
+        shown = {"profile_memory": self._profile_memory, "with_flops": self._with_flops}
+        averages: EventList = torchs(EventList)(rows, use_device=self._use_device, **shown)
         return averages
 
     def _is_whole(self) -> bool:
         """Whether it still holds all the events that it was made with."""
-        return self._results is not None and len(self) == self._results.store.count
+        return self._results is not None and len(self) == self._results.store.size
 
     def total_average(self) -> FunctionEventAvg:
         """The sum of all, under the name Total."""
@@ -157,13 +159,13 @@ class LazyEvents(EventList):
     def _make(self) -> None:
         if not self._made:
             self._made = True
-            super().extend(self._store.events)
+            super().extend(self._store.all_events)
 
     def _is_whole(self) -> bool:
         return not self._made or super()._is_whole()
 
     def __len__(self) -> int:
-        return super().__len__() if self._made else self._store.count
+        return super().__len__() if self._made else self._store.size
 
     def __iter__(self) -> Iterator[Any]:
         self._make()

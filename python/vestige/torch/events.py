@@ -9,27 +9,42 @@ from __future__ import annotations
 import sys
 
 from vestige.base.printable import printable
-from vestige.reading.kinds import ANNOTATION, GC, MODULE, NATIVE, OPERATOR, PYTHON
+from vestige.reading.kinds import NATIVE, OPERATOR
 
+from .devices import is_on_cpu
 from .event_defaults import PLAIN
+from .event_fields import FIELDS
+from .event_rows import (
+    ARGS_AT,
+    ARGS_LENGTH,
+    CALLS,
+    COMPENSATED,
+    END,
+    FIRST,
+    FLAGS,
+    HALVES,
+    ID,
+    LOOSE,
+    NEXT,
+    PARENT,
+    SCOPE_SHIFT,
+    SELF,
+    SELF_BYTES,
+    SERIAL,
+    START,
+    WORDS,
+    read_members,
+)
+from .interval import Interval
 from .table import FormattedTimes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection
     from typing import Any
 
-LOOSE = 0, "[memory]"  # of the id 0: what a framework allocated outside of all spans, as torch names it
-CALLS = (PYTHON, NATIVE, GC, MODULE)
-ASYNC, RESUMED = 64, 16  # flags of spans
-REPORTED = 2048  # by a backend of torch
-WORDS, HALVES = 11, 22  # of a row, in 8 and 4 bytes
-START, END, SELF, ARGS_AT, SELF_BYTES, TOTAL_BYTES = range(6)  # words
-SERIAL, ID, PARENT, FIRST, NEXT, THREAD, FLAGS, ARGS_LENGTH = range(12, 20)  # halves
-COMPENSATED = 10  # word
-STEP = "ProfilerStep#"
-USER_SCOPE = 7
-SCOPE_SHIFT = 24  # in the flags of an operator
+    from .device_events import Devices
+
 REPR_MAX = 20  # children
 
 
@@ -48,22 +63,6 @@ def torchs(cls: type[Any]) -> type[Any]:
 _inherited: dict[type[Any], type[Any]] = {}  # torch stays loaded; an import costs more than a row of a table
 
 
-class Interval:
-    """A stretch of time in µs."""
-
-    __slots__ = ("end", "start")
-
-    def __init__(self, start: float, end: float) -> None:
-        self.start = start
-        self.end = end
-
-    def elapsed_us(self) -> float:
-        return self.end - self.start
-
-    def __repr__(self) -> str:
-        return f"Interval({self.start}, {self.end})"
-
-
 class Store:
     """The rows of a recording, what they refer to, and the events that were made of them."""
 
@@ -77,10 +76,11 @@ class Store:
         pid: int,
         base_ns: int | None = None,
         as_torch: Collection[str] = (),
+        devices: tuple[Any, ...] | None = None,
     ) -> None:
         """as_torch names what events have only in torch's place: "shapes" counts a span's text as an input, as torch
         does with record_shapes; "metadata" gives them metadata_json; "gradients" numbers arrows in the order of
-        gradients, "unlinked" leaves them out."""
+        gradients, "unlinked" leaves them out. devices: what device_events.Devices takes, if the trace has any."""
         self.words = block.cast("q")
         self.halves = block.cast("i")
         self.text = text
@@ -96,10 +96,16 @@ class Store:
         self._events: list[FunctionEvent] | None = None
         self._stacks: dict[int, list[str]] = {}
         self._flows: dict[int, tuple[int, int, bool]] | None = None
+        self.devices: Devices | None = None
+        if devices is not None:
+            from .device_events import Devices
+
+            self.devices = Devices(self, *devices)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy needs neither the trace nor its file."""
-        known = self.definitions, self.threads, self.pid, self.base_ns, tuple(self.as_torch)
+        devices = None if self.devices is None else self.devices.given
+        known = self.definitions, self.threads, self.pid, self.base_ns, tuple(self.as_torch), devices
         return _restored_store, (self.words.tobytes(), bytes(self.text), self.timed_out, *known)
 
     @property
@@ -108,6 +114,32 @@ class Store:
             make = torchs(FunctionEvent)._of
             self._events = [make(self, row) for row in range(self.count)]
         return self._events
+
+    @property
+    def size(self) -> int:
+        """How many events there are."""
+        return self.count + (0 if self.devices is None else len(self.devices.events))
+
+    @property
+    def all_events(self) -> list[FunctionEvent]:
+        """Those of threads and of devices, in order of time."""
+        if self.devices is None:
+            return self.events
+        both = [*self.events, *self.devices.events]
+        return sorted(both, key=lambda event: (event.time_range.start, -event.time_range.end))
+
+    @property
+    def use_device(self) -> str | None:
+        return None if self.devices is None else self.devices.use_device
+
+    def children_of(self, row: int) -> list[FunctionEvent]:
+        """What was called in a row, calls of devices' runtimes among it."""
+        own = [self.events[child] for child in self.children(row)]
+        calls = () if self.devices is None else self.devices.calls_in(row)
+        if self.devices is None or not calls:
+            return own
+        both = [*own, *map(self.devices.event, calls)]
+        return sorted(both, key=lambda event: (event.time_range.start, -event.time_range.end))
 
     def row_of(self, serial: int) -> int | None:
         if not self._rows:
@@ -188,24 +220,6 @@ def _restored_store(block: bytes, text: bytes, *rest: Any) -> Store:
     return Store(memoryview(block), memoryview(text), *rest)
 
 
-def read_members(text: str) -> dict[str, Any]:
-    from vestige.reading.metadata import load_json
-
-    members = load_json("{" + text + "}")
-    return members if isinstance(members, dict) else {}
-
-
-def flat_shapes(dims: Sequence[Any]) -> list[Any]:
-    """Shapes as input_shapes has them: a list of tensors is []."""
-    shapes = [shape if isinstance(shape, list) else [] for shape in dims]
-    return [[] if any(isinstance(part, list) for part in shape) else shape for shape in shapes]
-
-
-def rewrite(name: str) -> str:
-    """All steps have one name in tables."""
-    return "ProfilerStep*" if name.startswith(STEP) else name
-
-
 class FunctionEvent(FormattedTimes):
     """One call, operator or annotation, with the fields that torch.profiler gives it. Times are in µs.
 
@@ -260,7 +274,7 @@ class FunctionEvent(FormattedTimes):
     @property
     def cpu_time_total(self) -> float:
         if self._store is None:
-            return self.time_range.elapsed_us()  # type: ignore[no-any-return]
+            return self.time_range.elapsed_us() if is_on_cpu(self) else 0
         at = self._row * WORDS
         return (self._store.words[at + END] - self._store.words[at + START]) / 1000
 
@@ -273,8 +287,10 @@ class FunctionEvent(FormattedTimes):
     @property
     def self_cpu_time_total(self) -> float:
         if self._store is not None:
-            return self._store.words[self._row * WORDS + SELF] / 1000  # 0 for what is async
-        if self.is_async:
+            own_ns = self._store.words[self._row * WORDS + SELF]  # 0 for what is async
+            devices = self._store.devices
+            return (own_ns if devices is None or not own_ns else own_ns - devices.call_ns(self._row)) / 1000
+        if self.is_async or not is_on_cpu(self):
             return 0.0
         own: float = self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
         return max(0.0, own)
@@ -288,8 +304,38 @@ class FunctionEvent(FormattedTimes):
             return own
         return self._store.words[self._row * WORDS + SELF_BYTES]
 
-    device_time_total = self_device_time_total = self_device_memory_usage = 0
-    cuda_time_total = self_cuda_time_total = self_cuda_memory_usage = 0
+    @property
+    def device_time_total(self) -> float:
+        """What devices did for it, and for what it called."""
+        if self._store is not None:
+            devices = self._store.devices
+            return 0 if devices is None or self.is_async else devices.total_ns(self._row) / 1000
+        if self.is_async or not self.use_device:
+            return 0
+        if not is_on_cpu(self):
+            return self.time_range.elapsed_us()  # type: ignore[no-any-return]
+        own: float = sum(kernel.duration for kernel in self.kernels)
+        return own if self.is_legacy else own + sum(child.device_time_total for child in self.cpu_children)
+
+    @property
+    def self_device_time_total(self) -> float:
+        if self._store is not None:
+            devices = self._store.devices
+            return 0 if devices is None or self.is_async else devices.own_ns(self._row) / 1000
+        if self.is_async or not self.use_device or not is_on_cpu(self):
+            return self.device_time_total
+        inside: float = sum(child.device_time_total for child in self.cpu_children)
+        return self.device_time_total - inside
+
+    @property
+    def cuda_time_total(self) -> float:
+        return self.device_time_total
+
+    @property
+    def self_cuda_time_total(self) -> float:
+        return self.self_device_time_total
+
+    self_device_memory_usage = self_cuda_memory_usage = 0
 
     @property
     def metadata_json(self) -> str:
@@ -302,10 +348,8 @@ class FunctionEvent(FormattedTimes):
         return f'"Ev Idx": {self.id}'
 
     def append_kernel(self, name: str, device: int, duration: float) -> None:
-        """For callers that add work of a device; vestige records none."""
-        from collections import namedtuple
+        from .device_events import Kernel
 
-        Kernel = namedtuple("Kernel", "name device duration")
         self.kernels.append(Kernel(name, device, duration))
 
     def append_cpu_child(self, child: FunctionEvent) -> None:
@@ -334,167 +378,3 @@ def _restored_event(store: Store | None, row: int) -> FunctionEvent:
         return store.events[row]
     event: FunctionEvent = torchs(FunctionEvent)._of(store, row)
     return event
-
-
-# ---- fields ------------------------------------------------------------------
-
-
-def _half(field: int) -> Any:
-    return lambda store, row: store.halves[row * HALVES + field]
-
-
-def _arg(name: str, missing: Any) -> Any:
-    return lambda store, row: store.args(row).get(name, missing() if callable(missing) else missing)
-
-
-def _input(name: str, text: Any) -> Any:
-    """A list with one item for each input. A span's text is an input, too, where torch counts it."""
-
-    def read(store: Store, row: int) -> list[Any]:
-        args = store.args(row)
-        if "shapes" in store.as_torch and "args" in args and store.definition(row)[0] == ANNOTATION:
-            return [text() if callable(text) else text]
-        found: list[Any] = args.get(name, [])
-        return found
-
-    return read
-
-
-def _kind_is(*kinds: int) -> Any:
-    return lambda store, row: store.definition(row)[0] in kinds
-
-
-def _time_range(store: Store, row: int) -> Interval:
-    at = row * WORDS
-    return Interval(
-        (store.words[at + START] - store.base_ns) / 1000,
-        (store.words[at + END] - store.base_ns) / 1000,
-    )
-
-
-def _thread(store: Store, row: int) -> int:
-    number = store.halves[row * HALVES + THREAD]
-    return store.threads.get(number, number)
-
-
-def _parent(store: Store, row: int) -> FunctionEvent | None:
-    parent = store.halves[row * HALVES + PARENT]
-    return store.events[parent] if parent >= 0 else None
-
-
-def _python_parent(store: Store, row: int) -> int:
-    if store.definition(row)[0] not in CALLS:
-        return -1
-    while (row := store.halves[row * HALVES + PARENT]) >= 0:
-        if store.definition(row)[0] in CALLS:
-            return store.halves[row * HALVES + SERIAL]
-    return -1
-
-
-def _scope(store: Store, row: int) -> int:
-    kind = store.definition(row)[0]
-    if kind == ANNOTATION:
-        return USER_SCOPE
-    return store.halves[row * HALVES + FLAGS] >> SCOPE_SHIFT
-
-
-OTHER_KEYWORDS = "Keyword inputs"  # those that JSON cannot hold, as Python writes a dict
-OWN_ARGS = frozenset(  # of operators; others are keyword inputs
-    (
-        "Call stack",
-        "Concrete Inputs",
-        "Flops",
-        "Fwd thread id",
-        "Input Dims",
-        "Input Strides",
-        "Input type",
-        "Inputs",
-        "Module Hierarchy",
-        "Overload name",
-        "Sequence number",
-        "args",
-    )
-)
-
-
-def _keywords(store: Store, row: int) -> dict[str, Any]:
-    if store.definition(row)[0] in CALLS or store.halves[row * HALVES + FLAGS] & REPORTED:
-        return {}
-    args = store.args(row)
-    others = _value(args.pop(OTHER_KEYWORDS, "{}"))
-    return {**{name: value for name, value in args.items() if name not in OWN_ARGS}, **others}
-
-
-def _module_id(store: Store, row: int) -> int:
-    kind, name = store.definition(row)
-    return int(name.rpartition("_")[2]) if kind == MODULE else -1
-
-
-def _trace_name(store: Store, row: int) -> str | None:
-    kind, name = store.definition(row)
-    return name if kind else None
-
-
-def _flow(part: int) -> Any:
-    return lambda store, row: store.flows.get(row, (0, 0, False))[part]
-
-
-def _value(text: str) -> Any:
-    """What the text of an input stands for; None for a tensor."""
-    from ast import literal_eval
-
-    try:
-        return literal_eval(text) if text else None
-    except (ValueError, SyntaxError):
-        return text
-
-
-def _activity(store: Store, row: int) -> str:
-    return {ANNOTATION: "user_annotation", OPERATOR: "cpu_op"}.get(store.definition(row)[0], "python_function")
-
-
-_shapes = _input("Input Dims", list)
-_concrete = _input("Concrete Inputs", "")
-
-
-def _plain(make: Any) -> Any:
-    return lambda store, row: make() if callable(make) else make
-
-
-FIELDS: dict[str, Any] = {
-    **{field: _plain(make) for field, make in PLAIN.items()},
-    "id": _half(SERIAL),
-    "name": lambda store, row: rewrite(store.definition(row)[1]),
-    "trace_name": _trace_name,
-    "overload_name": _arg("Overload name", ""),
-    "time_range": _time_range,
-    "thread": _thread,
-    "device_resource_id": _thread,
-    "fwd_thread": _arg("Fwd thread id", 0),
-    "count": lambda store, row: int(not store.halves[row * HALVES + FLAGS] & RESUMED),
-    "cpu_children": lambda store, row: [store.events[child] for child in store.children(row)],
-    "cpu_parent": _parent,
-    "input_shapes": lambda store, row: flat_shapes(_shapes(store, row)),
-    "structured_input_shapes": _shapes,
-    "structured_input_strides": _input("Input Strides", list),
-    "input_dtypes": _input("Input type", ""),
-    "concrete_inputs": lambda store, row: [_value(text) for text in _concrete(store, row)],
-    "kwinputs": _keywords,
-    "flow_id": _flow(0),
-    "flow_type": _flow(1),
-    "flow_start": _flow(2),
-    "device_index": lambda store, row: store.pid if store.definition(row)[0] else 0,
-    "stack": lambda store, row: list(store.stack(row)),
-    "scope": _scope,
-    "cpu_memory_usage": lambda store, row: store.words[row * WORDS + TOTAL_BYTES],
-    "is_async": lambda store, row: bool(store.halves[row * HALVES + FLAGS] & ASYNC),
-    "sequence_nr": _arg("Sequence number", -1),
-    "flops": _arg("Flops", 0),
-    "is_user_annotation": _kind_is(ANNOTATION),
-    "is_python_function": _kind_is(*CALLS),
-    "activity_type": _activity,
-    "external_id": lambda store, row: 0 if store.definition(row)[0] in CALLS else store.halves[row * HALVES + SERIAL],
-    "python_id": lambda store, row: store.halves[row * HALVES + SERIAL] if store.definition(row)[0] in CALLS else -1,
-    "python_parent_id": _python_parent,
-    "python_module_id": _module_id,
-}

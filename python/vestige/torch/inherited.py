@@ -6,10 +6,14 @@ from __future__ import annotations
 
 from torch.autograd import profiler_util
 
-from . import averages, event_list, events
+from . import averages, device_events, event_list, events
 
 
 class FunctionEvent(events.FunctionEvent, profiler_util.FunctionEvent):  # type: ignore[misc]
+    __slots__ = ()
+
+
+class DeviceEvent(device_events.DeviceEvent, FunctionEvent):
     __slots__ = ()
 
 

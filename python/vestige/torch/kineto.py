@@ -6,8 +6,11 @@ _pattern_matcher, _utils, _chrome_trace_export) build on them.
 
 from __future__ import annotations
 
+import json
+
 from .adapter import allocated_before, tell
-from .events import END, HALVES, SERIAL, START, WORDS
+from .device_fields import kineto_args, times
+from .event_rows import END, HALVES, SERIAL, START, WORDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +55,10 @@ class KinetoResults:
         if self._events is None:
             store = self.results.store
             before = self._ids_before(store)
-            self._events = [KinetoEvent(event, store, before) for event in store.events]
+            self._events = [
+                KinetoEvent(event, store, before) if event._store is store else DeviceKinetoEvent(event, store, before)
+                for event in store.all_events
+            ]
         return self._events
 
     def _ids_before(self, store: Store) -> int:
@@ -158,6 +164,50 @@ class KinetoEvent:
         return f"<{self._event.activity_type} {self.name()}>"
 
 
+class DeviceKinetoEvent(KinetoEvent):
+    """The same of what a device did, or of a call of its runtime."""
+
+    __slots__ = ()
+
+    @property
+    def _devices(self) -> Any:
+        return self._store.devices
+
+    def name(self) -> str:
+        name: str = self._event.trace_name
+        return name
+
+    def start_ns(self) -> int:
+        return times(self._devices, self._event._row)[0]
+
+    def end_ns(self) -> int:
+        return times(self._devices, self._event._row)[1]
+
+    def correlation_id(self) -> int:
+        return self._event.id  # type: ignore[no-any-return]
+
+    def linked_correlation_id(self) -> int:
+        """The operator that it was launched in."""
+        serial: int = self._event.linked_correlation_id
+        return serial + self._before if serial else 0
+
+    def external_id(self) -> int:
+        return self.linked_correlation_id()
+
+    def nbytes(self) -> int:
+        return 0
+
+    def metadata_json(self) -> str:
+        return json.dumps(kineto_args(self._devices, self._event._row))[1:-1]
+
+    def extra_meta(self) -> dict[str, str]:
+        args = kineto_args(self._devices, self._event._row)
+        return {name: value if isinstance(value, str) else json.dumps(value) for name, value in args.items()}
+
+    def device_id(self) -> int:
+        return self._event.device_index  # type: ignore[no-any-return]
+
+
 def _field(name: str) -> Any:
     def get(self: KinetoEvent) -> Any:
         return getattr(self._event, name)
@@ -198,6 +248,7 @@ for _method, _name in {
     "structured_input_strides": "structured_input_strides",
 }.items():
     setattr(KinetoEvent, _method, _field(_name))
-KinetoEvent.timestamp = KinetoEvent.start_ns  # type: ignore[attr-defined]
-KinetoEvent.duration = KinetoEvent.duration_ns  # type: ignore[attr-defined]
+for _cls in (KinetoEvent, DeviceKinetoEvent):
+    _cls.timestamp = _cls.start_ns  # type: ignore[attr-defined]
+    _cls.duration = _cls.duration_ns  # type: ignore[attr-defined]
 KinetoEvent.type = KinetoEvent.activity_type  # type: ignore[attr-defined]

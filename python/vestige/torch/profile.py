@@ -237,6 +237,7 @@ class TorchProfile:
             trace,
             selection,
             verbose=bool(self._experiment.get("verbose")),
+            syncs=bool(self._experiment.get("enable_cuda_sync_events")),
             profile_memory=self.profile_memory,
             with_flops=self.with_flops,
             timeout=self.post_processing_timeout_s,

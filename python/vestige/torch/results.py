@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from vestige.reading.kinds import OPERATOR
 
+from .devices import name_of
 from .event_list import EventList, LazyEvents
 from .events import Store, torchs
 
@@ -33,6 +34,7 @@ class Results:
         base_ns: int | None = None,
         log: str = "vestige",
         as_torch: Collection[str] = (),
+        syncs: bool = False,
     ) -> None:
         self.trace = trace
         # Which windows; and whether bytes are those that a framework's allocator reported.
@@ -41,12 +43,16 @@ class Results:
         self._log = log  # the name of the logger that is told of a timeout
         self._base_ns = base_ns  # when times of events begin; None: with the first
         self._as_torch = as_torch  # see Store
+        self._syncs = syncs  # synchronisations of devices are events, too
         self.export = export
         self.timeout = timeout
         self.definitions = trace.definitions()
         self.threads: dict[int, int] = {thread["number"]: thread["tid"] for thread in trace.threads()}
         self._verbose = verbose
+        self._devices: list[dict[str, Any]] = trace.info().get("devices", [])
         self._shown: dict[str, Any] = {"profile_memory": profile_memory, "with_flops": with_flops}
+        if self._devices:
+            self._shown["use_device"] = name_of(self._devices[0]["platform"])
         self._store: Store | None = None
         self._events: LazyEvents | None = None
 
@@ -72,7 +78,15 @@ class Results:
 
     def _store_of(self, **how: Any) -> Store:
         rows = self.trace.events(**self.selection, **how)
-        return Store(*rows, self.definitions, self.threads, self.pid, self._base_ns, self._as_torch)
+        devices = self._read_devices()
+        return Store(*rows, self.definitions, self.threads, self.pid, self._base_ns, self._as_torch, devices)
+
+    def _read_devices(self) -> tuple[Any, ...] | None:
+        """What a Store takes of devices."""
+        if not self._devices:
+            return None
+        windows = {name: value for name, value in self.selection.items() if name in ("all_windows", "since")}
+        return (*self.trace.activities(**windows), self._devices, self._syncs)
 
     @property
     def events(self) -> LazyEvents:
@@ -93,10 +107,15 @@ class Results:
         if by_stack > 0 and by_overload:  # contexts do not separate overloads
             events = [event for event in self.events if with_calls or not event.is_python_function]
             rows = average_events(events, by_shapes, by_stack, by_overload)
-        elif by_stack > 0:
-            rows = average_stacks(self, with_calls, by_shapes, by_stack)
         else:
-            rows = average_names(self, with_calls, by_shapes, by_overload)
+            if by_stack > 0:
+                rows = average_stacks(self, with_calls, by_shapes, by_stack)
+            else:
+                rows = average_names(self, with_calls, by_shapes, by_overload)
+            if self._devices:
+                from .device_averages import add_devices
+
+                rows = add_devices(self.store, rows, with_calls, by_shapes, by_stack, by_overload)
         averages: EventList = torchs(EventList)(rows, **self._shown)
         return averages
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .events import CALLS
+from .event_rows import CALLS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

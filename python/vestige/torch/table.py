@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from vestige.base.printable import printable
 
+from .devices import is_on_cpu
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +48,7 @@ class FormattedTimes:
 
     @property
     def device_time(self) -> float:
-        return 0.0
+        return self.device_time_total / self.count if self.count else 0.0  # type: ignore[attr-defined]
 
     cuda_time = device_time
 
@@ -64,9 +66,15 @@ class FormattedTimes:
 
     @property
     def device_time_str(self) -> str:
-        return format_time(0.0)
+        return format_time(self.device_time)
 
-    device_time_total_str = self_device_time_total_str = device_time_str
+    @property
+    def device_time_total_str(self) -> str:
+        return format_time(self.device_time_total)  # type: ignore[attr-defined]
+
+    @property
+    def self_device_time_total_str(self) -> str:
+        return format_time(self.self_device_time_total)  # type: ignore[attr-defined]
 
 
 class Columns:
@@ -132,6 +140,22 @@ def flops_scale(events: Sequence[Any]) -> tuple[float, str] | None:
     return 1000.0**-step, FLOPS[step]
 
 
+def _device_shown(events: Sequence[Any]) -> str:
+    """What its columns are called after; empty where no event has device time."""
+    if not any(event.self_device_time_total > 0 for event in events):
+        return ""
+    if not events[0].use_device:
+        raise RuntimeError("use_device is None, but there is device performance data.")
+    return str(events[0].use_device).upper()
+
+
+def _is_work(event: Any) -> bool:
+    """Whether a table's sum of device times has it: operators have the time of kernels that are events themselves."""
+    if is_on_cpu(event):
+        return bool(event.is_legacy)
+    return not event.is_user_annotation
+
+
 class Layout:
     """Which columns a table of these events has, and the lines of each event in it."""
 
@@ -148,6 +172,8 @@ class Layout:
     ) -> None:
         places = [place for event in events for place in event.stack or ()]
         self.total = sum(event.self_cpu_time_total for event in events)
+        self.device = _device_shown(events)
+        self.device_total = sum(event.self_device_time_total for event in events if _is_work(event))
         self._unit = time_unit
         self._name_most = name_width
         self._memory = profile_memory
@@ -166,6 +192,10 @@ class Layout:
             columns.add("Overload Name", name_width)
         for title in ("Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"):
             columns.add(title)
+        if self.device:
+            for title in (f"Self {self.device}", f"Self {self.device} %", f"{self.device} total"):
+                columns.add(title)
+            columns.add(f"{self.device} time avg")
         if self._memory:
             columns.add("CPU Mem")
             columns.add("Self CPU Mem")
@@ -205,6 +235,14 @@ class Layout:
             format_time(event.cpu_time_total, self._unit),
             format_time(event.cpu_time, self._unit),
         ]
+        if self.device:
+            event.total_device_percent = format_share(event.self_device_time_total, self.device_total)
+            cells += [
+                format_time(event.self_device_time_total, self._unit),
+                event.total_device_percent,
+                format_time(event.device_time_total, self._unit),
+                format_time(event.device_time, self._unit),
+            ]
         if self._memory:
             cells += [format_memory(event.cpu_memory_usage), format_memory(event.self_cpu_memory_usage)]
         cells.append(event.count)
@@ -259,5 +297,8 @@ def format_table(
     shown = [event for event in events if not (top_level_events_only and event.cpu_parent is not None)]
     for event in shown[:row_limit] if row_limit >= 0 else shown:
         lines += layout.lines(event)
-    lines += [columns.rule, f"Self CPU time total: {format_time(layout.total, time_unit)}", ""]
+    lines += [columns.rule, f"Self CPU time total: {format_time(layout.total, time_unit)}"]
+    if layout.device:
+        lines.append(f"Self {layout.device} time total: {format_time(layout.device_total, time_unit)}")
+    lines.append("")
     return "\n".join(lines)

@@ -14,7 +14,7 @@ from torch._C import _profiler as theirs
 from vestige.reading.kinds import ANNOTATION, GC, MODULE, NATIVE, OPERATOR
 
 from . import tensor_ids
-from .events import (
+from .event_rows import (
     ARGS_AT,
     CALLS,
     END,
@@ -29,9 +29,9 @@ from .events import (
     THREAD,
     USER_SCOPE,
     WORDS,
-    Store,
 )
 from .tree_autograd import Autograd
+from .tree_devices import add_device_nodes
 from .tree_fields import (
     Allocation,
     Backend,
@@ -52,6 +52,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
+
+    from .events import Store
 
 CPU = 0  # among torch's kinds of devices
 OPEN_AT_END = 2  # flag of spans
@@ -95,6 +97,8 @@ class Tree:
         by_row = [self._node(row) for row in range(store.count)]
         self._autograd.settle()
         self.roots, self.nodes = self._link(by_row)
+        if store.devices is not None:
+            add_device_nodes(store.devices, by_row, self.roots, self.nodes)
 
     # ---- nodes ---------------------------------------------------------------
 

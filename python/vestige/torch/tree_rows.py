@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from .events import ASYNC, CALLS, END, FLAGS, HALVES, PARENT, REPORTED, START, THREAD, WORDS, Store
+from .event_rows import ASYNC, CALLS, END, FLAGS, HALVES, PARENT, REPORTED, START, THREAD, WORDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from .events import Store
 
 OPEN_AT_START = 1  # flag of spans
 

@@ -256,9 +256,7 @@ class Api:
             found = {**found, "start_ns": found["start_ns"] - base, "end_ns": found["end_ns"] - base}
         candidates = [found]
         if thread is None:
-            candidates += [
-                others.nearest(request, fields, ids, after, back) for others in (self._marks, self._devices)
-            ]
+            candidates += [others.nearest(request, fields, ids, after, back) for others in (self._marks, self._devices)]
         nearest = max if back else min
         known = (each for each in candidates if each is not None)
         return as_json(nearest(known, key=lambda each: each["start_ns"], default=None))

@@ -1,0 +1,87 @@
+"""What averages of names have of devices: the time of operators, and rows of kernels, copies and calls of runtimes.
+
+The sums of threads come from the extension, which does not know which row launched what; the rows that did are few.
+"""
+
+from __future__ import annotations
+
+from .averages import average_events
+from .device_fields import times
+from .event_rows import END, HALVES, PARENT, START, WORDS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .averages import FunctionEventAvg
+    from .device_events import Devices
+    from .events import Store
+
+
+class _Rows:
+    """The averages of threads, by what events they are of."""
+
+    def __init__(self, rows: list[FunctionEventAvg], with_calls: bool, by_shapes: bool, depth: int, by_overload: bool):
+        self._with_calls = with_calls
+        self._by_shapes, self._depth, self._by_overload = by_shapes, depth, by_overload
+        self._rows: dict[tuple[Any, ...], FunctionEventAvg] = {}
+        for row in rows:
+            self._rows.setdefault(self._key(row, row.stack or ()), row)
+
+    def _key(self, one: Any, stack: Any) -> tuple[Any, ...]:
+        key: tuple[Any, ...] = (one.key, bool(one.is_user_annotation))
+        key += (str(one.input_shapes),) if self._by_shapes else ()
+        key += (one.overload_name,) if self._by_overload else ()
+        return (*key, *stack[: self._depth]) if self._depth else (*key, bool(one.is_async))
+
+    def find(self, store: Store, row: int) -> FunctionEventAvg | None:
+        """The average that a row of a thread is in; None: calls are left out, and it is one."""
+        event = store.events[row]
+        if event.is_python_function and not self._with_calls:
+            return None
+        return self._rows.get(self._key(event, event.stack or ()))
+
+
+def add_devices(
+    store: Store, rows: list[FunctionEventAvg], with_calls: bool, by_shapes: bool, depth: int, by_overload: bool
+) -> list[FunctionEventAvg]:
+    """All averages, in the order of their first events."""
+    devices = store.devices
+    assert devices is not None
+    for row in rows:
+        row.use_device = devices.use_device
+    _add_times(store, devices, _Rows(rows, with_calls, by_shapes, depth, by_overload))
+    events = sorted(devices.events, key=lambda event: _order(*times(devices, event._row)))
+    others = average_events(events, by_shapes, depth, by_overload)
+    places = [_first_of(store, row) for row in rows]
+    places += [_order(*times(devices, row._first._row)) for row in others]
+    both = [*rows, *others]
+    return [both[at] for at in sorted(range(len(both)), key=places.__getitem__)]
+
+
+def _order(start: int, end: int) -> tuple[int, int]:
+    """Of events: what is around others comes before them."""
+    return start, -end
+
+
+def _add_times(store: Store, devices: Devices, rows: _Rows) -> None:
+    for number in range(store.count):
+        total, calls = devices.total_ns(number), devices.call_ns(number)
+        if not total and not calls:
+            continue
+        found = rows.find(store, number)
+        if found is not None and not store.events[number].is_async:
+            found.device_time_total += total / 1000
+            found.self_device_time_total += devices.own_ns(number) / 1000
+        while found is None and number >= 0:  # the time of a call that is left out is that of what it runs in
+            number = store.halves[number * HALVES + PARENT]
+            found = rows.find(store, number) if number >= 0 else None
+        if found is not None:
+            found.self_cpu_time_total -= calls / 1000
+
+
+def _first_of(store: Store, row: FunctionEventAvg) -> tuple[int, int]:
+    number = store.row_of(row._serial)
+    if number is None:
+        return 0, 0
+    return _order(store.words[number * WORDS + START], store.words[number * WORDS + END])

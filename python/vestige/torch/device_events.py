@@ -1,0 +1,267 @@
+"""What devices did as torch.profiler's events: kernels, copies and sets are events of the device, calls of its runtime
+events of threads, and operators have the device time of what was launched inside of them.
+
+The extension gives rows (reading/activities.py). An event holds the number of its row; a field is made when a program
+asks for it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import namedtuple
+
+from vestige.reading import activities as of
+from vestige.reading.activities import Activities
+
+from .device_fields import FIELDS
+from .devices import name_of, type_of
+from .event_rows import ASYNC, END, FLAGS, HALVES, PARENT, START, THREAD, WORDS
+from .events import FunctionEvent, torchs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .events import Store
+
+Kernel = namedtuple("Kernel", "name device duration")
+Span = namedtuple("Span", "name serial device stream start end")  # of an annotation, as a device has it
+
+
+class Devices:
+    """What the devices of a recording did, beside the rows of its threads."""
+
+    def __init__(self, store: Store, block: bytes | memoryview, text: bytes, known: list[dict[str, Any]], syncs: bool):
+        """known: as Trace.info() tells of devices. syncs: synchronisations are events, too."""
+        self.store = store
+        self.rows = rows = Activities(memoryview(block), text)
+        self.known = {device["number"]: device for device in known}
+        self.use_device = name_of(known[0]["platform"]) if known else None
+        self._given = known, syncs
+        kinds = rows.column(of.KIND)
+        self._shown = [row for row, kind in enumerate(kinds) if syncs or kind != of.SYNC]
+        self.annotations = self._annotate([row for row in self._shown if kinds[row] in of.WORK])
+        self._events: list[DeviceEvent] | None = None
+        self._parents: dict[int, tuple[int, int]] | None = None
+        self._own: dict[int, int] | None = None
+        self._totals: list[int] = []
+        self._kernels: dict[int, list[int]] = {}
+        self._calls: dict[int, list[int]] = {}  # in rows of threads
+        self._inner: dict[int, list[int]] = {}  # in calls
+
+    @property
+    def given(self) -> tuple[Any, ...]:
+        """What a copy is made of."""
+        known, syncs = self._given
+        return self.rows.words.tobytes(), self.rows.text, known, syncs
+
+    # ---- events
+
+    @property
+    def events(self) -> list[DeviceEvent]:
+        """Rows that are shown, then annotations: behind the last row, by their numbers."""
+        if self._events is None:
+            make = torchs(DeviceEvent)._of
+            spans = range(self.rows.count, self.rows.count + len(self.annotations))
+            self._events = [make(self, row) for row in (*self._shown, *spans)]
+            self._places = {event._row: place for place, event in enumerate(self._events)}
+        return self._events
+
+    def event(self, row: int) -> DeviceEvent:
+        events = self.events
+        return events[self._places[row]]
+
+    def annotation(self, row: int) -> Span | None:
+        """What an event is, if it is no row."""
+        return self.annotations[row - self.rows.count] if row >= self.rows.count else None
+
+    def _annotate(self, work: list[int]) -> list[Span]:
+        """A span for each device, stream and annotation, from the first to the last of what it launched."""
+        rows = self.rows
+        found: dict[tuple[int, int, int], tuple[int, int, int]] = {}
+        for row in work:
+            serial = rows.word(row, of.ANNOTATION)
+            if not serial:
+                continue
+            key = rows.half(row, of.DEVICE), rows.half(row, of.STREAM), serial
+            start, end = rows.word(row, of.START), rows.word(row, of.END)
+            before = found.get(key)
+            if before is not None:
+                start, end = min(start, before[1]), max(end, before[2])
+            found[key] = rows.half(row, of.ANNOTATION_ID), start, end
+        return [
+            Span(self.name_of(number), serial, device, stream, start, end)
+            for (device, stream, serial), (number, start, end) in found.items()
+        ]
+
+    def name_of(self, number: int) -> str:
+        known = self.store.definitions[number] if number < len(self.store.definitions) else None
+        return known[1] if known else f"unknown activity {number}"
+
+    def device_of(self, number: int) -> dict[str, Any]:
+        return self.known.get(number) or {"platform": "", "ordinal": number}
+
+    def type_of(self, number: int) -> Any:
+        return type_of(self.device_of(number)["platform"])
+
+    # ---- operators
+
+    def kernels(self, row: int) -> list[Any]:
+        """What was launched in a row of a thread, and in nothing inside of it."""
+        self._settle()
+        events = map(self.event, self._kernels.get(row, ()))
+        return [Kernel(each.name, each.device_index, each.time_range.elapsed_us()) for each in events]
+
+    def own_ns(self, row: int) -> int:
+        self._settle()
+        assert self._own is not None
+        return self._own.get(row, 0)
+
+    def total_ns(self, row: int) -> int:
+        self._settle()
+        return self._totals[row]
+
+    def _settle(self) -> None:
+        """Finds what each row launched, and adds it up from the innermost outwards: parents come before children."""
+        if self._own is not None:
+            return
+        store, rows = self.store, self.rows
+        self._own = {}
+        self._totals = [0] * store.count
+        for number in sorted(self._shown, key=lambda number: rows.word(number, of.START)):
+            serial = rows.word(number, of.OP)
+            row = store.row_of(serial) if serial and rows.half(number, of.KIND) not in of.ON_THREAD else None
+            if row is None or store.halves[row * HALVES + FLAGS] & ASYNC:
+                continue
+            ns = rows.word(number, of.END) - rows.word(number, of.START)
+            self._kernels.setdefault(row, []).append(number)
+            self._own[row] = self._own.get(row, 0) + ns
+            self._totals[row] += ns
+        parents = store.halves[PARENT::HALVES]
+        for row in range(store.count - 1, -1, -1):
+            if self._totals[row] and parents[row] >= 0:
+                self._totals[parents[row]] += self._totals[row]
+
+    # ---- calls
+
+    def calls_in(self, row: int) -> list[int]:
+        """The calls of runtimes that a row of a thread made itself."""
+        self._place_calls()
+        return self._calls.get(row, [])
+
+    def calls_in_call(self, call: int) -> list[int]:
+        self._place_calls()
+        return self._inner.get(call, [])
+
+    def call_ns(self, row: int) -> int:
+        """What they took."""
+        return sum(self.rows.word(call, of.END) - self.rows.word(call, of.START) for call in self.calls_in(row))
+
+    def parent_of(self, call: int) -> tuple[int, int]:
+        """The row of a thread that a call was made in, and the call that it was made in; -1: none."""
+        return self._place_calls().get(call, (-1, -1))
+
+    def _place_calls(self) -> dict[int, tuple[int, int]]:
+        if self._parents is None:
+            self._parents = {}
+            by_thread: dict[int, list[int]] = {}
+            for row in self._shown:
+                if self.rows.half(row, of.KIND) in of.ON_THREAD and self.rows.half(row, of.THREAD):
+                    by_thread.setdefault(self.rows.half(row, of.THREAD), []).append(row)
+            for thread, calls in by_thread.items():
+                self._place_on_thread(thread, calls)
+        return self._parents
+
+    def _place_on_thread(self, thread: int, calls: list[int]) -> None:
+        """A call lies in the innermost row that is open all the while, or in another call there."""
+        assert self._parents is not None
+        store, rows = self.store, self.rows
+        words, halves = store.words, store.halves
+        own = [
+            row
+            for row, of_thread in enumerate(halves[THREAD::HALVES])
+            if of_thread == thread and not halves[row * HALVES + FLAGS] & ASYNC
+        ]
+        starts = [words[row * WORDS + START] for row in own]
+        open_calls: list[int] = []
+        for call in sorted(calls, key=lambda call: (rows.word(call, of.START), -rows.word(call, of.END))):
+            start, end = rows.word(call, of.START), rows.word(call, of.END)
+            while open_calls and rows.word(open_calls[-1], of.END) < end:
+                open_calls.pop()
+            at = bisect_right(starts, start) - 1
+            row = own[at] if at >= 0 else -1
+            while row >= 0 and words[row * WORDS + END] < end:
+                row = halves[row * HALVES + PARENT]
+            around = open_calls[-1] if open_calls and rows.word(open_calls[-1], of.END) >= end else -1
+            if around >= 0 and row >= 0 and words[row * WORDS + START] > rows.word(around, of.START):
+                around = -1  # the call around it is further out
+            self._parents[call] = row, around
+            if around >= 0:
+                self._inner.setdefault(around, []).append(call)
+            elif row >= 0:
+                self._calls.setdefault(row, []).append(call)
+            open_calls.append(call)
+
+
+class DeviceEvent(FunctionEvent):
+    """What a device did, or a call of its runtime, with the fields of any event."""
+
+    __slots__ = ()
+
+    def __getattr__(self, field: str) -> Any:
+        make = FIELDS.get(field)
+        if make is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {field!r}")
+        value = make(self._store, self._row)
+        self.__dict__[field] = value
+        return value
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        kept = {name: value for name, value in self.__dict__.items() if name not in ("cpu_parent", "cpu_children")}
+        devices: Any = self._store
+        return _restored_event, (devices.store, self._row), kept
+
+    @property
+    def _ns(self) -> int:
+        devices: Any = self._store
+        span = devices.annotation(self._row)
+        if span is not None:
+            return int(span.end - span.start)
+        return int(devices.rows.word(self._row, of.END) - devices.rows.word(self._row, of.START))
+
+    @property
+    def _is_call(self) -> bool:
+        devices: Any = self._store
+        return self._row < devices.rows.count and devices.rows.half(self._row, of.KIND) in of.ON_THREAD
+
+    @property
+    def cpu_time_total(self) -> float:
+        return self._ns / 1000 if self._is_call else 0
+
+    @property
+    def compensated_time_total(self) -> float | None:
+        return None
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        if not self._is_call:
+            return 0
+        inside: int = sum(child._ns for child in self.cpu_children)
+        return (self._ns - inside) / 1000
+
+    @property
+    def self_cpu_memory_usage(self) -> int:
+        return 0
+
+    @property
+    def device_time_total(self) -> float:
+        return 0 if self._is_call else self._ns / 1000
+
+    @property
+    def self_device_time_total(self) -> float:
+        return self.device_time_total
+
+
+def _restored_event(store: Store, row: int) -> DeviceEvent:
+    assert store.devices is not None
+    return store.devices.event(row)

@@ -1,0 +1,196 @@
+"""The fields of events that were read: each is made of a row of the recording when a program asks for it."""
+
+from __future__ import annotations
+
+from vestige.reading.kinds import ANNOTATION, MODULE, OPERATOR
+
+from .event_defaults import PLAIN
+from .event_rows import (
+    ASYNC,
+    CALLS,
+    END,
+    FLAGS,
+    HALVES,
+    PARENT,
+    REPORTED,
+    RESUMED,
+    SCOPE_SHIFT,
+    SERIAL,
+    START,
+    THREAD,
+    TOTAL_BYTES,
+    USER_SCOPE,
+    WORDS,
+    flat_shapes,
+    rewrite,
+)
+from .interval import Interval
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .events import FunctionEvent, Store
+
+
+def _half(field: int) -> Any:
+    return lambda store, row: store.halves[row * HALVES + field]
+
+
+def _arg(name: str, missing: Any) -> Any:
+    return lambda store, row: store.args(row).get(name, missing() if callable(missing) else missing)
+
+
+def _input(name: str, text: Any) -> Any:
+    """A list with one item for each input. A span's text is an input, too, where torch counts it."""
+
+    def read(store: Store, row: int) -> list[Any]:
+        args = store.args(row)
+        if "shapes" in store.as_torch and "args" in args and store.definition(row)[0] == ANNOTATION:
+            return [text() if callable(text) else text]
+        found: list[Any] = args.get(name, [])
+        return found
+
+    return read
+
+
+def _kind_is(*kinds: int) -> Any:
+    return lambda store, row: store.definition(row)[0] in kinds
+
+
+def _time_range(store: Store, row: int) -> Interval:
+    at = row * WORDS
+    return Interval(
+        (store.words[at + START] - store.base_ns) / 1000,
+        (store.words[at + END] - store.base_ns) / 1000,
+    )
+
+
+def _thread(store: Store, row: int) -> int:
+    number = store.halves[row * HALVES + THREAD]
+    return store.threads.get(number, number)
+
+
+def _parent(store: Store, row: int) -> FunctionEvent | None:
+    parent = store.halves[row * HALVES + PARENT]
+    return store.events[parent] if parent >= 0 else None
+
+
+def _python_parent(store: Store, row: int) -> int:
+    if store.definition(row)[0] not in CALLS:
+        return -1
+    while (row := store.halves[row * HALVES + PARENT]) >= 0:
+        if store.definition(row)[0] in CALLS:
+            return store.halves[row * HALVES + SERIAL]
+    return -1
+
+
+def _scope(store: Store, row: int) -> int:
+    kind = store.definition(row)[0]
+    if kind == ANNOTATION:
+        return USER_SCOPE
+    return store.halves[row * HALVES + FLAGS] >> SCOPE_SHIFT
+
+
+OTHER_KEYWORDS = "Keyword inputs"  # those that JSON cannot hold, as Python writes a dict
+OWN_ARGS = frozenset(  # of operators; others are keyword inputs
+    (
+        "Call stack",
+        "Concrete Inputs",
+        "Flops",
+        "Fwd thread id",
+        "Input Dims",
+        "Input Strides",
+        "Input type",
+        "Inputs",
+        "Module Hierarchy",
+        "Overload name",
+        "Sequence number",
+        "args",
+    )
+)
+
+
+def _keywords(store: Store, row: int) -> dict[str, Any]:
+    if store.definition(row)[0] in CALLS or store.halves[row * HALVES + FLAGS] & REPORTED:
+        return {}
+    args = store.args(row)
+    others = _value(args.pop(OTHER_KEYWORDS, "{}"))
+    return {**{name: value for name, value in args.items() if name not in OWN_ARGS}, **others}
+
+
+def _module_id(store: Store, row: int) -> int:
+    kind, name = store.definition(row)
+    return int(name.rpartition("_")[2]) if kind == MODULE else -1
+
+
+def _trace_name(store: Store, row: int) -> str | None:
+    kind, name = store.definition(row)
+    return name if kind else None
+
+
+def _flow(part: int) -> Any:
+    return lambda store, row: store.flows.get(row, (0, 0, False))[part]
+
+
+def _value(text: str) -> Any:
+    """What the text of an input stands for; None for a tensor."""
+    from ast import literal_eval
+
+    try:
+        return literal_eval(text) if text else None
+    except (ValueError, SyntaxError):
+        return text
+
+
+def _activity(store: Store, row: int) -> str:
+    return {ANNOTATION: "user_annotation", OPERATOR: "cpu_op"}.get(store.definition(row)[0], "python_function")
+
+
+_shapes = _input("Input Dims", list)
+_concrete = _input("Concrete Inputs", "")
+
+
+def _plain(make: Any) -> Any:
+    return lambda store, row: make() if callable(make) else make
+
+
+FIELDS: dict[str, Any] = {
+    **{field: _plain(make) for field, make in PLAIN.items()},
+    "id": _half(SERIAL),
+    "name": lambda store, row: rewrite(store.definition(row)[1]),
+    "trace_name": _trace_name,
+    "overload_name": _arg("Overload name", ""),
+    "time_range": _time_range,
+    "thread": _thread,
+    "device_resource_id": _thread,
+    "fwd_thread": _arg("Fwd thread id", 0),
+    "count": lambda store, row: int(not store.halves[row * HALVES + FLAGS] & RESUMED),
+    "cpu_children": lambda store, row: store.children_of(row),
+    "kernels": lambda store, row: [] if store.devices is None else store.devices.kernels(row),
+    "use_device": lambda store, row: store.use_device,
+    "cpu_parent": _parent,
+    "input_shapes": lambda store, row: flat_shapes(_shapes(store, row)),
+    "structured_input_shapes": _shapes,
+    "structured_input_strides": _input("Input Strides", list),
+    "input_dtypes": _input("Input type", ""),
+    "concrete_inputs": lambda store, row: [_value(text) for text in _concrete(store, row)],
+    "kwinputs": _keywords,
+    "flow_id": _flow(0),
+    "flow_type": _flow(1),
+    "flow_start": _flow(2),
+    "device_index": lambda store, row: store.pid if store.definition(row)[0] else 0,
+    "stack": lambda store, row: list(store.stack(row)),
+    "scope": _scope,
+    "cpu_memory_usage": lambda store, row: store.words[row * WORDS + TOTAL_BYTES],
+    "is_async": lambda store, row: bool(store.halves[row * HALVES + FLAGS] & ASYNC),
+    "sequence_nr": _arg("Sequence number", -1),
+    "flops": _arg("Flops", 0),
+    "is_user_annotation": _kind_is(ANNOTATION),
+    "is_python_function": _kind_is(*CALLS),
+    "activity_type": _activity,
+    "external_id": lambda store, row: 0 if store.definition(row)[0] in CALLS else store.halves[row * HALVES + SERIAL],
+    "python_id": lambda store, row: store.halves[row * HALVES + SERIAL] if store.definition(row)[0] in CALLS else -1,
+    "python_parent_id": _python_parent,
+    "python_module_id": _module_id,
+}

@@ -1,0 +1,40 @@
+"""Rows of events, as python/ext/read/trace_events.c makes them, and what their names and arguments become."""
+
+from __future__ import annotations
+
+from vestige.reading.kinds import GC, MODULE, NATIVE, PYTHON
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+LOOSE = 0, "[memory]"  # of the id 0: what a framework allocated outside of all spans, as torch names it
+CALLS = (PYTHON, NATIVE, GC, MODULE)
+ASYNC, RESUMED = 64, 16  # flags of spans
+REPORTED = 2048  # by a backend of torch
+WORDS, HALVES = 11, 22  # of a row, in 8 and 4 bytes
+START, END, SELF, ARGS_AT, SELF_BYTES, TOTAL_BYTES = range(6)  # words
+SERIAL, ID, PARENT, FIRST, NEXT, THREAD, FLAGS, ARGS_LENGTH = range(12, 20)  # halves
+COMPENSATED = 10  # word
+STEP = "ProfilerStep#"
+USER_SCOPE = 7
+SCOPE_SHIFT = 24  # in the flags of an operator
+
+
+def read_members(text: str) -> dict[str, Any]:
+    from vestige.reading.metadata import load_json
+
+    members = load_json("{" + text + "}")
+    return members if isinstance(members, dict) else {}
+
+
+def flat_shapes(dims: Sequence[Any]) -> list[Any]:
+    """Shapes as input_shapes has them: a list of tensors is []."""
+    shapes = [shape if isinstance(shape, list) else [] for shape in dims]
+    return [[] if any(isinstance(part, list) for part in shape) else shape for shape in shapes]
+
+
+def rewrite(name: str) -> str:
+    """All steps have one name in tables."""
+    return "ProfilerStep*" if name.startswith(STEP) else name
