@@ -12,6 +12,8 @@ from handmade_devices import ANNOTATION, COPY, KERNEL, OPERATOR, Work, device, t
 from vestige import Trace
 from vestige._core import DeviceLanes
 from vestige.reading.activities import DEVICE, END, ID, LANE, LAUNCH, ROW, START, Activities
+from vestige.reading.inputs import find_traces
+from vestige.viewer.traces import Traces
 from view_page import WAYS, close_to, fill_of, settle, text, x_of
 from viewing import Client, read_window, serving
 
@@ -379,3 +381,18 @@ def test_lanes_fold(page):
     page.eval("vestige.goToActivity(0, 1, 0, 1000000, 2000000, 0)")
     page.wait("!vestige.timeline.stream(0, 1).folded")
     settle_devices(page)
+
+
+def test_a_page_that_follows_says_that_devices_are_not_shown(page, folder):
+    traces = Traces(find_traces([str(folder / "t.vst")]).sources, keep=False)
+    with serving(traces) as server:
+        client = Client(server)
+        told = client.get("info")["traces"][0]
+        assert (told["devices"], told["devices_not_followed"]) == (True, False)
+        traces[0].live = True
+        told = client.get("info")["traces"][0]
+        assert (told["devices"], told["devices_not_followed"]) == (False, True)
+        client.connection.close()
+    page.eval("vestige.devices.load({ trace: 5, devices: false, devices_not_followed: true })")
+    assert "not shown while a recording is followed" in text(page, "#banners")
+    page.eval("vestige.banners.show('live5', null)")
