@@ -52,8 +52,7 @@ VST_API const vst_device_lane *vst_device_lanes_at(const vst_device_lanes *self,
 /* Activities that were not kept, and texts of attributes: these are left out
  * where there are too many different ones. */
 VST_API uint64_t vst_device_lanes_left_out(const vst_device_lanes *lanes);
-VST_API uint64_t
-vst_device_lanes_texts_left_out(const vst_device_lanes *lanes);
+VST_API uint64_t vst_device_lanes_texts_left_out(const vst_device_lanes *lanes);
 
 /* A window as vst_view_window answers it; a row's thread is its lane. */
 VST_API vst_status vst_device_lanes_draw(const vst_device_lanes *lanes,
@@ -72,7 +71,7 @@ typedef struct vst_device_activity {
     int64_t start_ns, end_ns;
     uint64_t correlation, external, bytes;
     vst_device_cause op, annotation;
-    uint32_t launch; /* 1 + the number of the call it came from; 0: none */
+    uint32_t launch;  /* 1 + the number of the call it came from; 0: none */
     const char *args; /* JSON members; good as long as the lanes */
     size_t args_len;
 } vst_device_activity;

@@ -94,8 +94,8 @@ static vst_status draw_lane(const vst_device_lanes *lanes, uint32_t lane,
     uint32_t first = lanes->first_row[lane];
     vst_status status = VST_OK;
 
-    for (uint32_t i = first;
-         status == VST_OK && i < lanes->first_row[lane + 1]; i++) {
+    for (uint32_t i = first; status == VST_OK && i < lanes->first_row[lane + 1];
+         i++) {
         const vst__lane_row *row = &lanes->rows[i];
         const vst__lane_level *level =
             vst__lane_levels_find(row, picture->pixel_ns);
@@ -267,10 +267,10 @@ vst_status vst_device_lanes_search(const vst_device_lanes *lanes,
     for (size_t i = 0; i < lanes->row_count; i++) {
         const vst__lane_row *row = &lanes->rows[i];
         uint32_t end = row->first + row->count;
-        uint32_t at = from_ns == INT64_MIN
-                          ? row->first
-                          : first_after(lanes, row->first, row->count,
-                                        from_ns - 1);
+        uint32_t at =
+            from_ns == INT64_MIN
+                ? row->first
+                : first_after(lanes, row->first, row->count, from_ns - 1);
 
         for (; at < end && lanes->activities[at].start_ns < to_ns; at++) {
             const vst__lane_activity *own = &lanes->activities[at];
@@ -285,9 +285,9 @@ vst_status vst_device_lanes_search(const vst_device_lanes *lanes,
 }
 
 /* The nearest of a row; lanes->count: there is none. */
-static uint32_t nearest(const vst_device_lanes *lanes,
-                        const vst__lane_row *row, int64_t time_ns, bool back,
-                        const vst_id *sorted, size_t count)
+static uint32_t nearest(const vst_device_lanes *lanes, const vst__lane_row *row,
+                        int64_t time_ns, bool back, const vst_id *sorted,
+                        size_t count)
 {
     uint32_t end = row->first + row->count;
     uint32_t at = first_after(lanes, row->first, row->count, time_ns);

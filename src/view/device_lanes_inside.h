@@ -49,7 +49,7 @@ struct vst_device_lanes {
     size_t lane_count;
     vst__lane_row *rows;
     size_t row_count;
-    uint32_t *first_row; /* by lane, and the end */
+    uint32_t *first_row;            /* by lane, and the end */
     vst__lane_activity *activities; /* by lane, row and time */
     uint32_t count;
     vst__lane_text *texts; /* [0] is none */
@@ -68,8 +68,7 @@ void vst__lane_levels_free(vst__lane_row *row);
 const vst__lane_level *vst__lane_levels_find(const vst__lane_row *row,
                                              int64_t pixel_ns);
 
-static inline vst__run
-vst__run_of_activity(const vst__lane_activity *activity)
+static inline vst__run vst__run_of_activity(const vst__lane_activity *activity)
 {
     return vst__run_of_span(activity->start_ns, activity->end_ns, activity->id,
                             0);

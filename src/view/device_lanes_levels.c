@@ -19,9 +19,8 @@ typedef struct source {
 
 static vst__run run_at(const source *from, size_t index)
 {
-    return from->below != NULL
-               ? from->below->runs[index]
-               : vst__run_of_activity(&from->activities[index]);
+    return from->below != NULL ? from->below->runs[index]
+                               : vst__run_of_activity(&from->activities[index]);
 }
 
 static vst_status make_level(const source *from, vst__lane_level *level)
@@ -35,8 +34,8 @@ static vst_status make_level(const source *from, vst__lane_level *level)
             vst__run_merge(&level->runs[level->count - 1], &run,
                            level->width_ns))
             continue;
-        grown = vst__grow(level->runs, &capacity, level->count + 1,
-                          sizeof *grown);
+        grown =
+            vst__grow(level->runs, &capacity, level->count + 1, sizeof *grown);
         if (grown == NULL)
             return VST_E_NOMEM;
         level->runs = grown;

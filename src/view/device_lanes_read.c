@@ -51,9 +51,8 @@ static bool is_text(const vst_device_lanes *lanes, uint64_t place,
 
 static bool add_text(vst_device_lanes *lanes, const char *text, size_t length)
 {
-    vst__lane_text *texts =
-        vst__grow(lanes->texts, &lanes->text_capacity, lanes->text_count + 1,
-                  sizeof *texts);
+    vst__lane_text *texts = vst__grow(lanes->texts, &lanes->text_capacity,
+                                      lanes->text_count + 1, sizeof *texts);
     char *bytes;
 
     if (texts == NULL)
@@ -274,9 +273,8 @@ static vst_status make_lanes(reading *r)
 
     while (first < r->count) {
         size_t end = first + 1;
-        vst_device_lane *grown =
-            vst__grow(lanes->lanes, &capacity, lanes->lane_count + 1,
-                      sizeof *grown);
+        vst_device_lane *grown = vst__grow(
+            lanes->lanes, &capacity, lanes->lane_count + 1, sizeof *grown);
 
         if (grown == NULL)
             return VST_E_NOMEM;
@@ -376,10 +374,8 @@ static vst_status read_all(vst_device_lanes *lanes, vst_trace *trace,
                            int window, vst_tracer *tracer, vst_error *error)
 {
     reading r = {.lanes = lanes};
-    vst_sink sink = {.ctx = &r,
-                     .no_imports = true,
-                     .span = on_span,
-                     .device = on_device};
+    vst_sink sink = {
+        .ctx = &r, .no_imports = true, .span = on_span, .device = on_device};
     vst_status status = vst_error_set(error, VST_E_NOMEM, 0, 0);
 
     if (add_text(lanes, "", 0)) /* none */

@@ -81,8 +81,9 @@ static inline uint32_t random_below(uint32_t limit)
 }
 
 static inline void put_activity(builder *b, uint32_t kind, uint32_t device,
-                         uint32_t stream, vst_id id, uint64_t correlation,
-                         uint64_t start, uint64_t length)
+                                uint32_t stream, vst_id id,
+                                uint64_t correlation, uint64_t start,
+                                uint64_t length)
 {
     bool on_thread = vst_activity_is_on_thread(kind);
     char text[16] = "";

@@ -13,9 +13,9 @@ static vst_device_lanes *make_lanes(vst_trace *trace)
 {
     vst_device_lanes *lanes = NULL;
 
-    CHECK_INT(vst_device_lanes_create(trace, VST_WINDOW_ALL, NULL, &lanes,
-                                      NULL),
-              VST_OK);
+    CHECK_INT(
+        vst_device_lanes_create(trace, VST_WINDOW_ALL, NULL, &lanes, NULL),
+        VST_OK);
     return lanes;
 }
 
@@ -362,12 +362,10 @@ static void what_is_not_there_is_refused(void)
     CHECK_INT(vst_device_lanes_find(lanes, 0, 99, 0, &found), VST_E_ARGUMENT);
     CHECK_INT(vst_device_lanes_find(lanes, 0, 0, 0, &found), VST_E_ARGUMENT);
     CHECK_INT(vst_device_lanes_launched(lanes, UINT32_MAX, &number, 1), 0);
-    CHECK_INT(
-        vst_device_lanes_draw(lanes, 5, 5, 10, &lane, 1, &bytes, &size),
-        VST_E_ARGUMENT);
-    CHECK_INT(
-        vst_device_lanes_draw(lanes, 5, 50, 10, &lane, 1, &bytes, &size),
-        VST_OK);
+    CHECK_INT(vst_device_lanes_draw(lanes, 5, 5, 10, &lane, 1, &bytes, &size),
+              VST_E_ARGUMENT);
+    CHECK_INT(vst_device_lanes_draw(lanes, 5, 50, 10, &lane, 1, &bytes, &size),
+              VST_OK);
     CHECK_INT(look_at(bytes).head->rows, 0);
     free(bytes);
     vst_device_lanes_destroy(lanes);

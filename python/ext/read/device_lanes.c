@@ -78,13 +78,12 @@ static PyObject *device_lanes_lanes(PyObject *object, PyObject *unused)
     for (size_t i = 0; i < vst_device_lanes_count(self->handle); i++) {
         const vst_device_lane *l = vst_device_lanes_at(self->handle, i);
 
-        if (!vpy_append(list,
-                        Py_BuildValue("(IIIIIILLLK)", l->device, l->stream,
-                                      l->thread, l->rows, l->first,
-                                      l->activities, (long long)l->start_ns,
-                                      (long long)l->end_ns,
-                                      (long long)l->busy_ns,
-                                      (unsigned long long)l->bytes))) {
+        if (!vpy_append(
+                list, Py_BuildValue("(IIIIIILLLK)", l->device, l->stream,
+                                    l->thread, l->rows, l->first, l->activities,
+                                    (long long)l->start_ns,
+                                    (long long)l->end_ns, (long long)l->busy_ns,
+                                    (unsigned long long)l->bytes))) {
             Py_DECREF(list);
             return NULL;
         }
@@ -207,9 +206,10 @@ static PyObject *device_lanes_get(PyObject *object, PyObject *args)
     return to_dict(&found);
 }
 
-PyDoc_STRVAR(launched_doc,
-             "launched(call, most)\n--\n\nThe numbers of what came from a call, "
-             "up to so many; and how many there are.");
+PyDoc_STRVAR(
+    launched_doc,
+    "launched(call, most)\n--\n\nThe numbers of what came from a call, "
+    "up to so many; and how many there are.");
 
 static PyObject *device_lanes_launched(PyObject *object, PyObject *args)
 {
@@ -281,10 +281,11 @@ static PyObject *device_lanes_find(PyObject *object, PyObject *args)
     return result;
 }
 
-PyDoc_STRVAR(next_doc,
-             "next(ids, time_ns, back, lane)\n--\n\nThe first activity with one "
-             "of these ids that begins after a time, or the last before it, in "
-             "a lane or, with None, in any; or None.");
+PyDoc_STRVAR(
+    next_doc,
+    "next(ids, time_ns, back, lane)\n--\n\nThe first activity with one "
+    "of these ids that begins after a time, or the last before it, in "
+    "a lane or, with None, in any; or None.");
 
 static PyObject *device_lanes_next(PyObject *object, PyObject *args)
 {
@@ -303,7 +304,7 @@ static PyObject *device_lanes_next(PyObject *object, PyObject *args)
         return NULL;
     if (lane != Py_None) {
         number = PyLong_AsUnsignedLong(lane);
-        if (number == (unsigned long)-1 && PyErr_Occurred())
+        if (number == (unsigned long)-1 && PyErr_Occurred() != NULL)
             return NULL;
     }
     numbers = vpy_to_numbers(list, &ids.count);

@@ -40,13 +40,13 @@ static PyObject *declared_streams(const vst_trace *trace, uint32_t device)
 
 static PyObject *device_of(const vst_trace *trace, const vst_trace_device *d)
 {
-    PyObject *made = Py_BuildValue(
-        "{s:I,s:s,s:I,s:N,s:N,s:O,s:n,s:L}", "number", d->number, "platform",
-        d->platform, "ordinal", d->ordinal, "name",
-        vpy_trace_text(d->name, d->name_len), "attributes",
-        vpy_trace_text(d->attributes, d->attributes_len), "has_clock",
-        d->has_clock ? Py_True : Py_False, "pairs", (Py_ssize_t)d->pairs,
-        "error_ns", (long long)d->error_ns);
+    PyObject *made =
+        Py_BuildValue("{s:I,s:s,s:I,s:N,s:N,s:O,s:n,s:L}", "number", d->number,
+                      "platform", d->platform, "ordinal", d->ordinal, "name",
+                      vpy_trace_text(d->name, d->name_len), "attributes",
+                      vpy_trace_text(d->attributes, d->attributes_len),
+                      "has_clock", d->has_clock ? Py_True : Py_False, "pairs",
+                      (Py_ssize_t)d->pairs, "error_ns", (long long)d->error_ns);
 
     if (made != NULL &&
         !set_item(made, "streams", declared_streams(trace, d->number)))
@@ -206,8 +206,8 @@ static size_t add_up(const vst_device_lanes *lanes, sum *sums)
         int64_t ns = one.end_ns - one.start_ns;
 
         if (!vst_activity_is_on_thread(one.kind))
-            sums[count++] = (sum){one.device, one.kind, one.id, 1, one.bytes,
-                                  ns,         ns,       ns};
+            sums[count++] =
+                (sum){one.device, one.kind, one.id, 1, one.bytes, ns, ns, ns};
     }
     qsort(sums, count, sizeof *sums, by_what);
     for (size_t i = 0; i < count; i++) {
@@ -312,15 +312,15 @@ PyObject *vpy_trace_activities(PyObject *object, PyObject *args, PyObject *kw)
         read_lanes((vpy_trace *)object, args, kw, "|$piO:activities");
     size_t count = lanes != NULL ? count_all(lanes) : 0, length = 0;
     row *rows = lanes != NULL ? malloc((count + 1) * sizeof *rows) : NULL;
-    const char *text = lanes != NULL ? vst_device_lanes_texts(lanes, &length)
-                                     : NULL;
+    const char *text =
+        lanes != NULL ? vst_device_lanes_texts(lanes, &length) : NULL;
     vst_device_activity one;
     void *block = rows;
     PyObject *first, *result = NULL;
 
     if (rows == NULL) {
         vst_device_lanes_destroy(lanes);
-        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+        return PyErr_Occurred() != NULL ? NULL : PyErr_NoMemory();
     }
     for (uint32_t i = 0; vst_device_lanes_get(lanes, i, &one) == VST_OK; i++)
         rows[i] = row_of(lanes, &one, text);
