@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <vestige/device_lanes.h>
 #include <vestige/marks.h>
 #include <vestige/task_lanes.h>
 
@@ -134,6 +135,43 @@ static void ask_marks(vst_trace *trace, const vst_view_range *range)
              all->time_ns == INT64_MIN);
     }
     vst_marks_destroy(marks);
+}
+
+/* Links of activities lead to activities, and pictures hold what they say. */
+static void ask_devices(vst_trace *trace, const vst_view_range *range)
+{
+    enum { LANES = 8 };
+    int64_t middle_ns = range->from_ns / 2 + range->to_ns / 2;
+    uint32_t numbers[LANES], launched[4];
+    const vst_id wanted[] = {1, 2, 3};
+    const vst_view_ids ids = {wanted, 3};
+    vst_device_activity one;
+    vst_device_lanes *lanes;
+    void *bytes;
+    size_t size;
+
+    MUST(vst_device_lanes_create(trace, VST_WINDOW_ALL, NULL, &lanes, NULL) ==
+         VST_OK);
+    for (uint32_t i = 0; i < LANES; i++) {
+        numbers[i] = i;
+        if (vst_device_lanes_find(lanes, i, 0, middle_ns, &one) == VST_OK)
+            MUST(one.lane == i);
+    }
+    for (uint32_t i = 0; vst_device_lanes_get(lanes, i, &one) == VST_OK; i++) {
+        MUST(one.lane < vst_device_lanes_count(lanes));
+        vst_device_lanes_launched(lanes, i, launched, 4);
+        if (one.launch != 0)
+            MUST(vst_device_lanes_get(lanes, one.launch - 1, &one) == VST_OK);
+    }
+    if (vst_device_lanes_draw(lanes, range->from_ns, range->to_ns,
+                              range->pixels, numbers, LANES, &bytes,
+                              &size) == VST_OK) {
+        MUST(size >= sizeof(vst_view_head));
+        free(bytes);
+    }
+    vst_device_lanes_next(lanes, middle_ns, false, UINT32_MAX, &ids, &one);
+    vst_device_lanes_next(lanes, middle_ns, true, UINT32_MAX, &ids, &one);
+    vst_device_lanes_destroy(lanes);
 }
 
 /* The first lanes: groups, and behind them tasks. */
@@ -304,6 +342,7 @@ static void look(const trace_input *input, vst_trace *trace)
     ask(view, input->choices);
     range = some_range(view, input->choices, 1);
     ask_lanes(trace, &range);
+    ask_devices(trace, &range);
     ask_marks(trace, &range);
     if (load_changed(view, input->choices))
         ask(view, input->choices);
