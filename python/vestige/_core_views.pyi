@@ -83,7 +83,8 @@ class DeviceLanes:
         """A window as View.window gives it; a row's thread is its lane."""
     def at(self, lane: int, row: int, time_ns: int, /) -> dict[str, Any] | None:
         """The activity that a row shows at a time."""
-    def get(self, number: int, /) -> dict[str, Any] | None: ...
+    def get(self, number: int, /) -> dict[str, Any] | None:
+        """An activity by its number."""
     def launched(self, call: int, most: int, /) -> tuple[list[int], int]:
         """The numbers of what came from a call, up to so many; and how many there are."""
     def find(self, ids: Sequence[int], from_ns: int, to_ns: int, parts: int, /) -> bytes:
