@@ -5,6 +5,7 @@ import pickle
 
 import pytest
 
+from handmade import PYTHON
 from handmade_devices import ANNOTATION, COPY, OPERATOR, OVERHEAD, RUNTIME, SET, SYNC, Work, device
 from vestige import Trace
 from vestige.torch import event_list
@@ -209,6 +210,22 @@ def test_some_of_the_events_average_as_all_do(results):
     chosen = [event for event in results.events if event.name in ("relu", "aten::linear")]
     rows = {row.key: row for row in event_list.EventList(chosen, use_device="cuda").key_averages()}
     assert (rows["relu"].device_time_total, rows["aten::linear"].device_time_total) == (500, 2500)
+
+
+def test_stacks_have_the_device_time_of_what_ran_in_them(tmp_path):
+    work = Work()
+    work.span(PYTHON, "train", 100, 900)
+    work.span(OPERATOR, "aten::mm", 200, 800)
+    work.launch("gemm", 300, 1000, 1700, correlation=1001)
+    path = tmp_path / "t.vst"
+    path.write_bytes(work.trace(device()))
+    read(Trace(str(path))).export_stacks(tmp_path / "stacks.txt", "self_cuda_time_total")
+    assert (tmp_path / "stacks.txt").read_text().endswith("train 700\n")
+    rows = {row.key: row for row in read(Trace(str(path)), with_calls=True).key_averages()}
+    (train,) = [row for key, row in rows.items() if key.endswith("train")]
+    assert (train.device_time_total, train.self_device_time_total) == (700, 0)
+    alone = {row.key: row for row in read(Trace(str(path)), with_calls=False).key_averages()}
+    assert alone["aten::mm"].self_cpu_time_total == 590  # without the call of the runtime
 
 
 def test_kineto_results_have_them(results):

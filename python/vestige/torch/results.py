@@ -120,10 +120,13 @@ class Results:
         return averages
 
     def export_stacks(self, path: Any, metric: str) -> None:
-        from .stacks import check_metric, stacks_of, write_stacks
+        from .stacks import check_metric, device_stacks_of, stacks_of, write_stacks
 
         check_metric(metric)
-        write_stacks(path, stacks_of(self) if metric == "self_cpu_time_total" else ())
+        if metric == "self_cpu_time_total":
+            write_stacks(path, stacks_of(self))
+        else:
+            write_stacks(path, device_stacks_of(self.store) if self._devices else ())
 
     def _tell_timeout(self, count: int) -> None:
         import logging

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
+    from .events import Store
     from .results import Results
 
 STACK_METRICS = ("self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total")
@@ -29,6 +30,15 @@ def stacks_of(results: Results) -> Iterable[tuple[Sequence[str], int]]:
         outer = paths[node[0]] if node[0] >= 0 else ()
         paths.append((*outer, known[1]) if known is not None and known[0] in CALLS else outer)
     return ((path, node[6]) for path, node in zip(paths, nodes, strict=True) if path)
+
+
+def device_stacks_of(store: Store) -> Iterable[tuple[Sequence[str], int]]:
+    """The same with the times of what devices did for them."""
+    devices = store.devices
+    if devices is None:
+        return ()
+    rows = (row for row in range(store.count) if devices.own_ns(row))
+    return ((store.stack(row)[::-1], devices.own_ns(row)) for row in rows if store.stack(row))
 
 
 def write_stacks(path: Any, stacks: Iterable[tuple[Sequence[str], int]]) -> None:
