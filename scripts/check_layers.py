@@ -55,6 +55,9 @@ EXT_KNOWS = {
     "session": {"base", "read", "traceback", "calls", "program", "thunks", "memory", "annotate"},
 }
 
+# Headers of collectors that are built into the extension, and the folder that may include each.
+EXT_ADAPTERS = {ADAPTERS / "cupti" / "cupti.h": "session"}
+
 # The rooms of python/vestige, and which others each may import; what stands at the top may import all but cli.
 PACKAGE = ROOT / "python" / "vestige"
 ROOMS = {
@@ -93,7 +96,7 @@ def includes(path):
     """Each #include of a file: its text, and the file of ours that it names, if it is one."""
     for quote, name in INCLUDE.findall(path.read_text()):
         home = EXT if EXT in path.parents else CORE
-        places = [ROOT / "include"] if quote == "<" else [path.parent, home, ROOT / "include"]
+        places = [ROOT / "include"] if quote == "<" else [path.parent, home, ROOT / "include", ADAPTERS]
         found = [place / name for place in places if (place / name).is_file()]
         yield quote, name, found[0].resolve() if found else None
 
@@ -149,6 +152,8 @@ def check_outside():
                 if target is None:
                     if quote == '"' or name.startswith("vestige/"):
                         problem(path, name, f"{name} is neither a public header nor our own")
+                elif home is EXT and EXT_ADAPTERS.get(target) == room(path) is not None:
+                    continue
                 elif home not in target.parents and (quote == '"' or PUBLIC not in target.parents):
                     problem(path, name, f"{name} must be a public header, written <vestige/...>")
 
@@ -230,6 +235,7 @@ def check_build():
         "python/ext": ["**/*.c"],
         "python": ["vestige/**/*.py", "vestige/**/*.pyi", "vestige/py.typed"],
         "tests/c": ["test_*.c"],
+        "adapters": ["cupti/*.c"],
         "examples/c": ["*.c"],
         "fuzz": ["*.c"],
         "bench": ["*.c"],

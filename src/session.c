@@ -24,6 +24,7 @@ struct vst_session {
     bool gc;
     bool wants_memory;
     bool wants_devices;
+    bool runs_devices;
     bool is_recording;
     bool finished;
 };
@@ -156,6 +157,7 @@ vst_status vst_session_start(vst_session *session, vst_error *error)
         return vst_error_set(error, status, 0, 0);
     }
     session->is_recording = true;
+    session->runs_devices = session->wants_devices;
     if (session->wants_devices)
         vst__collectors_start(&session->collectors, session->recording);
     return VST_OK;
@@ -185,10 +187,8 @@ vst_status vst_session_stop(vst_session *session)
 {
     if (!session->is_recording)
         return VST_E_STATE;
+    vst_session_stop_devices(session); /* while it can be delivered to */
     session->is_recording = false;
-    /* First, while there is a recording to deliver to. */
-    if (session->wants_devices && is_ours(session))
-        vst__collectors_stop(&session->collectors, session->recording);
     if (session->memory != NULL)
         session->memory->ops->stop(session->memory);
     session->tracer->ops->stop(session->tracer);
@@ -292,8 +292,21 @@ vst_status vst_session_snapshot(const vst_session *session, const char *path,
 
 void vst_session_flush_devices(vst_session *session)
 {
-    if (session->is_recording && session->wants_devices && is_ours(session))
+    if (session->is_recording && session->runs_devices && is_ours(session))
         vst__collectors_flush(&session->collectors, session->recording);
+}
+
+void vst_session_stop_devices(vst_session *session)
+{
+    if (!session->is_recording || !session->runs_devices || !is_ours(session))
+        return;
+    session->runs_devices = false;
+    vst__collectors_stop(&session->collectors, session->recording);
+}
+
+bool vst_session_next_note(vst_session *session, char *line, size_t size)
+{
+    return is_ours(session) && vst__notes_next(session->recording, line, size);
 }
 
 vst_status vst_session_export_memory(vst_session *session, const char *path,

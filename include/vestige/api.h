@@ -5,6 +5,7 @@
 #ifndef VESTIGE_API_H
 #define VESTIGE_API_H
 
+#include "device.h"
 #include "graph.h"
 #include "memory.h"
 #include "operator.h"
@@ -74,7 +75,31 @@ typedef struct vst_api {
     void (*tracer_register_with_context)(vst_tracer_make_with_context_fn make);
     /* As operator.h has it. */
     void (*record_reported)(const uint64_t *payload, uint32_t words);
+    /* As device.h has them; names become ids by queue_define. */
+    vst_status (*collector_register)(const char *name,
+                                     vst_collector_make_fn make);
+    void (*collector_unregister)(const char *name);
+    void (*collector_tell)(vst_recording *recording, const char *name,
+                           const char *line);
+    vst_status (*device_declare)(vst_recording *recording,
+                                 const vst_device *device, uint32_t *number);
+    vst_status (*device_declare_stream)(vst_recording *recording,
+                                        uint32_t device,
+                                        const vst_device_stream *stream);
+    void (*device_sync)(vst_recording *recording, uint32_t device);
+    bool (*device_deliver)(vst_recording *recording,
+                           const vst_activity *activity);
+    void (*device_lost)(vst_recording *recording, uint32_t device,
+                        uint64_t count);
+    double (*clock_ticks_per_second)(void);
 } vst_api;
+
+/* What a library with a collector exports by this name: it registers the
+ * collector through the table, which stays. Any other status than VST_OK: the
+ * library is not used. vestige calls it where the user names the library
+ * (`vestige run --collector`, profile(devices=[…])). */
+#define VST_COLLECTOR_LOAD "vestige_collector_load"
+typedef vst_status (*vst_collector_load_fn)(const vst_api *api);
 
 #ifdef __cplusplus
 }

@@ -60,6 +60,13 @@ VST_API vst_status vst_collector_register(const char *name,
                                           vst_collector_make_fn make);
 VST_API void vst_collector_unregister(const char *name);
 
+/* One line for the user: what a collector cannot do, or lost. The trace keeps
+ * it as the metadata vestige.collector.<name>; vst_session_next_note() hands it
+ * to the program that records. Any thread. A collector that fails to start says
+ * why here, else its status is told. */
+VST_API void vst_collector_tell(vst_recording *recording, const char *name,
+                                const char *line);
+
 /* ---- devices and their clocks -------------------------------------------- */
 
 /* A device's own clock. It is compared with ours after the collector's start,

@@ -91,6 +91,13 @@ VST_API vst_status vst_session_snapshot(const vst_session *session,
 /* Has the collectors deliver what devices have done so far. Between start and
  * stop, by any thread. */
 VST_API void vst_session_flush_devices(vst_session *session);
+/* Stops the collectors ahead of vst_session_stop(), which does it otherwise:
+ * for programs with a lock that the devices' libraries might wait for. */
+VST_API void vst_session_stop_devices(vst_session *session);
+/* The next line that a collector has told, "cuda: …", cut to the size. False:
+ * there is none. */
+VST_API bool vst_session_next_note(vst_session *session, char *line,
+                                   size_t size);
 /* The memory tracer's export_memory_history; VST_E_STATE if none was made. */
 VST_API vst_status vst_session_export_memory(vst_session *session,
                                              const char *path,

@@ -81,6 +81,15 @@ static const vst_api api = {
     .record_storages = vst_record_storages,
     .tracer_register_with_context = vst_tracer_register_with_context,
     .record_reported = vst_record_reported,
+    .collector_register = vst_collector_register,
+    .collector_unregister = vst_collector_unregister,
+    .collector_tell = vst_collector_tell,
+    .device_declare = vst_device_declare,
+    .device_declare_stream = vst_device_declare_stream,
+    .device_sync = vst_device_sync,
+    .device_deliver = vst_device_deliver,
+    .device_lost = vst_device_lost,
+    .clock_ticks_per_second = vst_clock_ticks_per_second,
 };
 
 static PyObject *set_torch_mode(PyObject *module, PyObject *on)
@@ -231,7 +240,8 @@ static int module_exec(PyObject *module)
         vpy_framework_spans_init(module) < 0 || vpy_snapshot_init(module) < 0 ||
         vpy_watch_init(module) < 0 || vpy_traceback_init(module) < 0 ||
         vpy_memory_init(module) < 0 || vpy_memory_events_init(module) < 0 ||
-        vpy_nodes_init(module) < 0 || add_constants(module) < 0)
+        vpy_nodes_init(module) < 0 || vpy_collectors_init(module, &api) < 0 ||
+        add_constants(module) < 0)
         return -1;
     vst_tracer_register_with_context(vpy_tracer_make);
     vpy_storage_guard_init();

@@ -14,9 +14,9 @@ from . import _core
 from . import torch as torch_api
 from .recording import endings, forked, standard_error
 from .recording.children import follow, name_process, unfollow
-from .recording.metadata import check_json, check_key, note_costs, note_sources, note_storage
+from .recording.metadata import check_json, check_key, facts_of, note_sources, note_storage
 from .recording.options import check_flags, read_options, sched_note, session_options, tell_engine
-from .recording.ranks import check_ranks, distributed_info, own_path
+from .recording.ranks import check_ranks, own_path
 from .render import quote
 from .torch import adapter, hosting
 from .torch.profile import DEFAULTS, TorchProfile
@@ -40,7 +40,9 @@ class profile(TorchProfile):
             work()
         prof.export_chrome_trace("t.json.gz")
 
-    activities    members of ProfilerActivity; only CPU is collected, others warn once
+    activities    members of ProfilerActivity. CPU is always recorded; CUDA asks for devices=True. Default: CPU
+    devices       True records what GPUs do, through CUPTI, where CUDA is; this has not yet run on a GPU. Paths of
+                  libraries: the collectors in them record what other devices do
     schedule      a function of the step's number, such as schedule() returns, that says which steps are recorded; the
                   program calls step() after each. Each cycle of active steps is a window of the file. Exports,
                   events() and key_averages() show the last cycle
@@ -146,6 +148,7 @@ class profile(TorchProfile):
         sched: bool = False,
         exceptions: bool = False,
         compensate: bool = False,
+        devices: bool | Sequence[str] = False,
     ) -> None:
         named = dict(locals())
         given = {name: value for name, value in named.items() if name not in ("self", "use_cuda", *DEFAULTS)}
@@ -159,8 +162,7 @@ class profile(TorchProfile):
         _warn_of_cuda(use_cuda)
         self.with_stack = not torch_mode if with_stack is None else with_stack
         self._set_torch_options({name: named[name] for name in DEFAULTS}, torch_mode)
-        given.update(activities=chosen, with_stack=self.with_stack)
-        self._set_state(self._set_options(given, torch_mode))
+        self._set_state(self._set_options({**given, "activities": chosen, "with_stack": self.with_stack}, torch_mode))
 
     def _set_options(self, given: dict[str, Any], torch_mode: bool) -> dict[str, Any]:
         """Sets what is recorded, and where. Returns `given`, which afterwards holds checked values and defaults."""
@@ -176,6 +178,11 @@ class profile(TorchProfile):
         self._ranks = check_ranks(given["rank"], given["local_rank"], given["world_size"])
         self._output = self._own_output(given["output"])
         times = read_options(given)
+        self._device_notes: list[str] = []
+        if given["devices"] is not False or given["activities"] is not None:
+            from .recording.devices import read_devices
+
+            self._device_notes = read_devices(given)
         # Where vestige stands in for torch.profiler, torch reports its allocations itself: hooks of malloc would count
         # the same bytes a second time.
         by_torch = torch_mode and "torch" in sys.modules
@@ -293,7 +300,7 @@ class profile(TorchProfile):
         if not self._started:
             if not self._is_child:  # a child has done it before
                 standard_error.note()
-            facts = {**self._facts(), **facts, **self._metadata}
+            facts = {**facts_of(self), **facts, **self._metadata}
         self._results = None
         adapter.prepare()
         if self._children:
@@ -306,6 +313,7 @@ class profile(TorchProfile):
             tell_engine(self._session.engine_note())
             if self._options["sched"] and not self._started and not self._is_child:
                 tell_engine(sched_note())
+            self._tell_devices(self._device_notes)
             if self.execution_trace_observer is not None and hosts:
                 self.execution_trace_observer.start()
             self._session.start()
@@ -319,6 +327,7 @@ class profile(TorchProfile):
             self._let_go()
             raise
         tell_engine(self._session.engine_note())  # some reasons are known only now
+        self._tell_devices(self._session.notes())
         hosting.begun()
         self._first_window = self._windows
         self._windows += 1
@@ -332,7 +341,9 @@ class profile(TorchProfile):
         self._tracing = False
         adapter.stop()
         if self._session.recording:
+            self._settle()
             self._session.stop()
+            self._tell_devices(self._session.notes())
         note_storage(self)
         self._stopped_ns = time_ns()
         if self.execution_trace_observer is not None:
@@ -345,6 +356,7 @@ class profile(TorchProfile):
         forked.notice()
         if self._tracing:
             adapter.stop()
+            self._settle()
         was_tracing = self._tracing
         self._running = self._tracing = False
         if self._started and not self._finished:
@@ -368,6 +380,20 @@ class profile(TorchProfile):
                 hosting.end(self)
                 endings.forget(self)
         self._let_go()
+
+    def _settle(self) -> None:
+        """Waits for what devices do, if that is recorded."""
+        if self._options["devices"]:
+            from .recording.devices import settle
+
+            settle()
+
+    def _tell_devices(self, lines: list[str]) -> None:
+        """Tells what devices' collectors have to say."""
+        if lines and not self._is_child:
+            from .recording.devices import tell_once
+
+            tell_once(lines)
 
     def _let_go(self) -> None:
         """Children that start from now on are not recorded."""
@@ -460,34 +486,6 @@ class profile(TorchProfile):
 
     def _place(self) -> str:
         return "the recording" if self._output is None else f"the recording in {os.fsdecode(self._output)}"
-
-    def _facts(self) -> dict[str, str]:
-        """What every trace says about where it comes from."""
-        script = sys.argv[0] if sys.argv else ""
-        name = os.path.basename(script) if script not in ("", "-", "-c") else "python"
-        facts = {
-            "host_name": quote(os.uname().nodename),
-            "vestige.command": "[" + ", ".join(map(quote, sys.orig_argv)) + "]",
-            "vestige.engine": quote(self._session.engine),
-            "vestige.process_name": quote(name),
-            "vestige.python": quote(sys.version.split()[0]),
-            "vestige.stdlib": quote(os.path.dirname(getattr(os, "__file__", ""))),
-        }
-        if self.with_stack:
-            facts["with_stack"] = "1"
-        if self.profile_memory:
-            facts["profile_memory"] = "1"
-        note_costs(self, facts)
-        if self._options["exceptions"]:
-            facts["vestige.exceptions"] = "1"
-        if self._options["max_depth"]:
-            facts["vestige.max_depth"] = str(self._options["max_depth"])
-        if self._options["only"] is not None:
-            facts["vestige.only"] = "[" + ", ".join(map(quote, self._options["only"])) + "]"
-        distributed = distributed_info(self._ranks)
-        if distributed is not None:
-            facts["distributedInfo"] = distributed
-        return facts
 
 
 def _warn_of_cuda(use_cuda: bool | None) -> None:

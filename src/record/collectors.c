@@ -69,16 +69,16 @@ bool vst__collectors_any(void)
 
 /* ---- those of a session -------------------------------------------------- */
 
-/* The name is the collector's: no text of a program. */
+/* Unless the collector has told why, since there were so many lines. */
 static void tell_failed(vst_recording *recording, const char *name,
-                        vst_status status)
+                        vst_status status, size_t lines)
 {
-    char key[64], json[128];
+    char line[128];
 
-    snprintf(key, sizeof key, "vestige.collector.%s", name);
-    snprintf(json, sizeof json, "\"not started: %s\"",
-             vst_status_string(status));
-    vst_recording_set_metadata(recording, key, json);
+    if (vst__notes_count(recording) != lines)
+        return;
+    snprintf(line, sizeof line, "not started: %s", vst_status_string(status));
+    vst_collector_tell(recording, name, line);
 }
 
 static void make_all(vst__collectors *self, vst_recording *recording)
@@ -89,6 +89,7 @@ static void make_all(vst__collectors *self, vst_recording *recording)
     memcpy(all, places, sizeof all);
     vst__recorder_give();
     for (size_t i = 0; i < VST_COLLECTORS_MAX; i++) {
+        size_t lines = vst__notes_count(recording);
         vst_collector *made = NULL;
         vst_status status;
 
@@ -97,7 +98,7 @@ static void make_all(vst__collectors *self, vst_recording *recording)
         vst__devices_set_collector(recording, (uint32_t)self->count + 1);
         status = all[i].make(recording, &made);
         if (status != VST_OK) {
-            tell_failed(recording, all[i].name, status);
+            tell_failed(recording, all[i].name, status, lines);
             continue;
         }
         self->names[self->count] = all[i].name;
@@ -112,13 +113,14 @@ void vst__collectors_start(vst__collectors *self, vst_recording *recording)
         make_all(self, recording);
     self->are_made = true;
     for (size_t i = 0; i < self->count; i++) {
+        size_t lines = vst__notes_count(recording);
         vst_status status;
 
         vst__devices_set_collector(recording, (uint32_t)i + 1);
         status = self->made[i]->ops->start(self->made[i]);
         self->runs[i] = status == VST_OK;
         if (status != VST_OK)
-            tell_failed(recording, self->names[i], status);
+            tell_failed(recording, self->names[i], status, lines);
     }
     vst__devices_sync(recording);
 }

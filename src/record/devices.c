@@ -150,6 +150,7 @@ void vst__devices_set_collector(vst_recording *recording, uint32_t collector)
 void vst__devices_free(vst__devices *devices)
 {
     vst__free(devices->items);
+    vst__free(devices->notes);
 }
 
 /* ---- clocks -------------------------------------------------------------- */

@@ -18,6 +18,8 @@ typedef struct vst__device {
     vst__clock_fit fit;
 } vst__device;
 
+typedef struct vst__notes vst__notes; /* lines of collectors */
+
 /* Of a recording. */
 typedef struct vst__devices {
     /* Whether activities are taken: from the start of the collectors to their
@@ -29,6 +31,7 @@ typedef struct vst__devices {
     uint32_t collector; /* the one that is being made or started, from 1 */
     uint64_t late;      /* activities that came after the stop */
     uint64_t late_told; /* of those, how many the trace knows */
+    vst__notes *notes;  /* NULL: there are none */
 } vst__devices;
 
 /* What a session has made. */
@@ -51,6 +54,13 @@ void vst__collectors_stop(vst__collectors *self, vst_recording *recording);
 void vst__collectors_flush(const vst__collectors *self,
                            vst_recording *recording);
 void vst__collectors_destroy(vst__collectors *self);
+
+/* ---- collector_notes.c; any thread --------------------------------------- */
+
+size_t vst__notes_count(vst_recording *recording);
+/* The oldest line that was not taken yet, with its collector's name. False:
+ * there is none. */
+bool vst__notes_next(vst_recording *recording, char *text, size_t size);
 
 /* ---- devices.c ----------------------------------------------------------- */
 

@@ -206,13 +206,69 @@ static void one_that_fails_is_left_out_and_the_trace_says_so(void)
     CHECK_INT(started, 1);
     CHECK_INT(stopped, 0);
     trace = open_trace(session);
-    CHECK(vst_trace_metadata(trace, "vestige.collector.broken") != NULL);
-    CHECK(vst_trace_metadata(trace, "vestige.collector.fake") != NULL);
+    CHECK_TEXT(vst_trace_metadata(trace, "vestige.collector.broken"),
+               "\"not started: not supported by this build\"");
+    CHECK_TEXT(vst_trace_metadata(trace, "vestige.collector.fake"),
+               "\"not started: the file could not be read or written\"");
     vst_trace_close(trace);
     vst_session_destroy(session);
     CHECK_INT(destroyed, 1);
     vst_collector_unregister("fake");
     vst_collector_unregister("broken");
+}
+
+static vst_status fail_and_say_why(vst_recording *made_for,
+                                   vst_collector **collector)
+{
+    (void)collector;
+    vst_collector_tell(made_for, "broken", "no \"driver\"\x1b is here");
+    return VST_E_UNSUPPORTED;
+}
+
+static void what_collectors_tell_is_in_the_trace_and_handed_over_once(void)
+{
+    const vst_session_options options = {.devices = true};
+    char line[64];
+    vst_session *session;
+    vst_trace *trace;
+
+    CHECK_INT(vst_collector_register("broken", fail_and_say_why), VST_OK);
+    session = begin(&options);
+    CHECK(vst_session_next_note(session, line, sizeof line));
+    CHECK_TEXT(line, "broken: no 'driver'? is here");
+    CHECK(!vst_session_next_note(session, line, sizeof line));
+    for (int i = 0; i < 100; i++)
+        vst_collector_tell(vst_session_recording(session), "broken", "again");
+    for (int i = 1; i < 16; i++)
+        CHECK(vst_session_next_note(session, line, sizeof line));
+    CHECK(!vst_session_next_note(session, line, sizeof line));
+    vst_session_stop(session);
+    trace = open_trace(session);
+    CHECK(strncmp(vst_trace_metadata(trace, "vestige.collector.broken"),
+                  "\"no 'driver'? is here; again; again", 34) == 0);
+    vst_trace_close(trace);
+    vst_session_destroy(session);
+    vst_collector_unregister("broken");
+}
+
+static void devices_can_be_stopped_ahead_of_the_rest(void)
+{
+    const vst_session_options options = {.devices = true};
+    vst_session *session;
+
+    forget_calls();
+    CHECK_INT(vst_collector_register("fake", make), VST_OK);
+    session = begin(&options);
+    vst_session_stop_devices(session);
+    vst_session_stop_devices(session);
+    vst_session_flush_devices(session);
+    CHECK_INT(stopped, 1);
+    CHECK_INT(flushed, 0);
+    CHECK_INT(vst_session_stop(session), VST_OK);
+    vst_session_stop_devices(session);
+    CHECK_INT(stopped, 1);
+    vst_session_destroy(session);
+    vst_collector_unregister("fake");
 }
 
 static void the_registry_has_room_for_a_few(void)
@@ -389,6 +445,8 @@ int main(void)
     TEST(a_collector_lives_as_long_as_its_session);
     TEST(what_comes_after_the_stop_is_counted);
     TEST(one_that_fails_is_left_out_and_the_trace_says_so);
+    TEST(what_collectors_tell_is_in_the_trace_and_handed_over_once);
+    TEST(devices_can_be_stopped_ahead_of_the_rest);
     TEST(the_registry_has_room_for_a_few);
     TEST(a_clock_is_straight_between_its_pairs);
     TEST(a_file_may_say_anything_of_devices);

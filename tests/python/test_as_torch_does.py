@@ -20,7 +20,7 @@ def torch_mode():
     vestige.uninstall()
 
 
-@pytest.mark.filterwarnings("ignore:vestige records the CPU only")
+@pytest.mark.filterwarnings("ignore:vestige. no CUDA activity")
 def test_method_with_c_function(tmp_path):
     class A:
         method_with_c_function = classmethod(repr)
@@ -52,7 +52,7 @@ def test_method_with_c_function(tmp_path):
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 12), reason="the rule for tool id 2 is 3.12's")
-@pytest.mark.filterwarnings("ignore:vestige records the CPU only")
+@pytest.mark.filterwarnings("ignore:vestige. no CUDA activity")
 def test_monitoring_callback(torch_mode):
     from sys import monitoring
 

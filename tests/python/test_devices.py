@@ -7,7 +7,7 @@ import pytest
 
 import handmade as h
 import vestige
-from handmade_devices import ANNOTATION, OPERATOR, Work, device, pair
+from handmade_devices import ANNOTATION, METADATA, OPERATOR, Work, device, pair
 from in_process import vestige as run
 
 pytestmark = pytest.mark.any_python
@@ -34,6 +34,17 @@ def test_info_tells_of_devices_and_how_well_their_clocks_are_known(path):
     assert line.endswith("GPU, its times are right to 70 ns")
     (told,) = json.loads(run("info", "--json", path).out)["devices"]
     assert (told["platform"], told["pairs"], told["error_ns"]) == ("cuda", 2, 70)
+
+
+def test_info_says_that_the_collector_for_cuda_is_unproven_and_what_it_told(tmp_path):
+    told = h.entry(METADATA, a="vestige.collector.cuda", b='"3 activities were \\u001b[31mlost"')
+    work = Work()
+    path = tmp_path / "device.vst"
+    path.write_bytes(work.trace(device("A GPU"), told))
+    lines = [line.strip() for line in run("info", path).out.splitlines()]
+    (line,) = [line for line in lines if line.startswith("cuda ")]
+    assert "has not yet run on a GPU" in line and line.endswith("[31mlost") and "\x1b" not in line
+    assert "cuda" in json.loads(run("info", "--json").out)
 
 
 def test_a_trace_without_devices_says_nothing_of_them(tmp_path):

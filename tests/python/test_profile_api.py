@@ -393,7 +393,7 @@ def test_other_activities_are_accepted_with_one_warning():
         print([(str(w.message), w.category.__name__, w.filename) for w in caught])
         """
     result = run_python(code)
-    message = "vestige records the CPU only: no CUDA activity is collected"
+    message = "vestige: no CUDA activity is collected: there is no CUDA driver here (libcuda.so.1)"
     assert result.stdout.strip() == str([(message, "UserWarning", "<string>")])
 
 

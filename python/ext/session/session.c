@@ -200,6 +200,7 @@ static PyObject *stop(PyObject *object, PyObject *unused)
     session *self = (session *)object;
 
     (void)unused;
+    vpy_collectors_stop(self->handle);
     if (self->handle == NULL || vst_session_stop(self->handle) != VST_OK) {
         if (self->handle != NULL && vst_session_was_cut(self->handle))
             Py_RETURN_NONE;
@@ -220,6 +221,7 @@ static PyObject *finish(PyObject *object, PyObject *unused)
     (void)unused;
     if (self->handle == NULL)
         Py_RETURN_NONE;
+    vpy_collectors_stop(self->handle);
     is_no_longer_recording(self);
     vpy_snapshots_wait(object);
     status = vst_session_finish(self->handle, &error);
@@ -268,6 +270,12 @@ static PyObject *session_storage_ns(PyObject *object, PyObject *unused)
     return is_started(self) ? PyFloat_FromDouble(vst_recording_storage_ns(
                                   vst_session_recording(self->handle)))
                             : NULL;
+}
+
+static PyObject *session_notes(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    return vpy_collector_notes(((session *)object)->handle);
 }
 
 static PyObject *session_trace(PyObject *object, PyObject *unused)
@@ -427,6 +435,7 @@ static PyMethodDef session_methods[] = {
     {"finish", session_finish, METH_NOARGS, NULL},
     {"set_metadata", session_set_metadata, METH_VARARGS, NULL},
     {"storage_ns", session_storage_ns, METH_NOARGS, NULL},
+    {"notes", session_notes, METH_NOARGS, NULL},
     {"trace", session_trace, METH_NOARGS, NULL},
     {"source_files", session_source_files, METH_NOARGS, NULL},
     {"export_memory", session_export_memory, METH_O, NULL},
@@ -452,7 +461,7 @@ PyDoc_STRVAR(session_doc,
              "memory=False, memory_native_stacks=False, "
              "memory_native_allocators=True, memory_sample_bytes=0, "
              "min_duration_ns=0, switches=False, max_depth=0, only=None, "
-             "exceptions=False)\n--\n\nOne recording.");
+             "exceptions=False, devices=False)\n--\n\nOne recording.");
 
 static PyType_Slot session_slots[] = {
     {Py_tp_init, session_init},

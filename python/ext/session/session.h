@@ -53,6 +53,16 @@ int vpy_session_options_parse(PyObject *args, PyObject *kw,
                               vpy_session_wishes *wishes);
 void vpy_session_wishes_clear(vpy_session_wishes *wishes);
 
+/* ---- collectors.c: of what devices did --------------------------------------
+ */
+
+struct vst_api;
+int vpy_collectors_init(PyObject *module, const struct vst_api *api);
+/* Of a session, which may be NULL. The second is a list of lines that were not
+ * taken yet. */
+void vpy_collectors_stop(vst_session *session);
+PyObject *vpy_collector_notes(vst_session *session);
+
 /* ---- source_files.c --------------------------------------------------------
  */
 

@@ -69,6 +69,7 @@ static char *names[] = {"path",
                         "max_depth",
                         "only",
                         "exceptions",
+                        "devices",
                         NULL};
 
 int vpy_session_options_parse(PyObject *args, PyObject *kw,
@@ -78,17 +79,17 @@ int vpy_session_options_parse(PyObject *args, PyObject *kw,
     PyObject *only = NULL;
     int overwrite = 0, gc = 1, native = 1, python = 1, checkpoints = 0;
     int memory = 0, native_stacks = 0, native_allocators = 1, qualified = 1;
-    int switches = 0, exceptions = 0;
+    int switches = 0, exceptions = 0, devices = 0;
     unsigned int max_depth = 0;
     unsigned long long max_size = 0, keep_ns = 0, sample = 0, min_duration = 0;
     const char *engine = NULL;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kw, "|O$ppzppOOOKKppppKKppIOp:Session", names, &path,
+            args, kw, "|O$ppzppOOOKKppppKKppIOpp:Session", names, &path,
             &overwrite, &gc, &engine, &native, &python, &include, &exclude,
             &log, &max_size, &keep_ns, &checkpoints, &memory, &native_stacks,
             &native_allocators, &sample, &min_duration, &qualified, &switches,
-            &max_depth, &only, &exceptions))
+            &max_depth, &only, &exceptions, &devices))
         return -1;
     if (take_engine(engine, &wishes->calls.engine) < 0 ||
         (path != Py_None && !PyUnicode_FSConverter(path, &wishes->path)) ||
@@ -105,6 +106,7 @@ int vpy_session_options_parse(PyObject *args, PyObject *kw,
                                          .checkpoints = checkpoints,
                                          .min_duration_ns = min_duration,
                                          .switches = switches,
+                                         .devices = devices,
                                          .max_depth = max_depth,
                                          .only = wishes->calls.only != NULL};
     wishes->calls.gil = switches;

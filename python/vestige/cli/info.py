@@ -12,6 +12,7 @@ from vestige.base.printable import one_line as clean
 from vestige.base.quantities import duration, plural
 from vestige.reading.devices import clock, label
 from vestige.reading.inputs import find_traces
+from vestige.recording.devices import UNPROVEN, cuda_trouble
 
 from .console import Parser, add_files
 from .report.tables import beyond_scope, short_calls
@@ -30,6 +31,8 @@ EXAMPLES = """\
   vestige info
 """
 ROWS = 20  # threads, or processes
+COLLECTOR = "vestige.collector."  # keys of metadata: what a collector of devices told
+COLLECTORS_MAX = 8
 NODES_MAX_BYTES = 1 << 28
 ENDS = {
     "clean": "clean",
@@ -93,15 +96,21 @@ def _tell_python(as_json: bool) -> None:
     fallbacks.update({name: why for name, why in choices.items() if why})
     python = sys.version.split()[0]
     sched = _tell_sched()
+    cuda = cuda_trouble()
     if as_json:
         facts = {"python": python, "built_on": inside["built_on"], "auto": auto, "engine": engine, "engines": choices}
-        print(json.dumps({"version": _core.__version__, **facts, "sched": sched, "fallbacks": fallbacks}, indent=2))
+        print(
+            json.dumps(
+                {"version": _core.__version__, **facts, "sched": sched, "cuda": cuda, "fallbacks": fallbacks}, indent=2
+            )
+        )
         return
     lines = {
         "python": f"{python}; vestige was built on {inside['built_on']}",
         "engine": engine if engine == auto else f"{engine}, as {auto} is not usable here",
         "engines": ", ".join(name if why is None else f"{name} (not usable here)" for name, why in choices.items()),
         "sched": "; ".join(f"{what}: {why}" if why else what for what, why in sched.items()),
+        "cuda": f"not collected: {cuda}" if cuda else UNPROVEN,
     }
     _show_lines(f"vestige {_core.__version__}", lines)
     _show_fallbacks(fallbacks)
@@ -151,7 +160,7 @@ def _show(source: Source, rows: int) -> None:
         **_left_out(facts),
         **_scope(metadata),
         **_running(facts, metadata),
-        **_devices(facts),
+        **_devices(facts, metadata),
         "size": _size(facts),
     }
     nodes = _nodes(source)
@@ -305,10 +314,18 @@ def _running(facts: dict[str, Any], metadata: dict[str, Any]) -> dict[str, str]:
     return {"running": "known of all threads", **_gil(metadata)} if facts["switches"] else {}
 
 
-def _devices(facts: dict[str, Any]) -> dict[str, str]:
-    """What the trace says of devices, and how well their clocks are known."""
-    told = [", ".join(filter(None, (label(each), clock(each)))) for each in facts.get("devices", ())]
-    return {"devices": "; ".join(told)} if told else {}
+def _devices(facts: dict[str, Any], metadata: dict[str, Any]) -> dict[str, str]:
+    """What the trace says of devices, how well their clocks are known, and what their collectors told."""
+    lines = {}
+    devices = facts.get("devices", ())
+    if devices:
+        lines["devices"] = "; ".join(", ".join(filter(None, (label(each), clock(each)))) for each in devices)
+    if any(device["platform"] == "cuda" for device in devices):
+        lines["cuda"] = UNPROVEN
+    for key in sorted(key for key in metadata if key.startswith(COLLECTOR))[:COLLECTORS_MAX]:
+        name = clean(key[len(COLLECTOR) :])
+        lines[name] = f"{lines[name]}; {metadata[key]}" if name in lines else str(metadata[key])
+    return lines
 
 
 def _gil(metadata: dict[str, Any]) -> dict[str, str]:

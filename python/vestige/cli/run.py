@@ -154,6 +154,10 @@ def _parser() -> Parser:
     parser.add_argument(
         "--paused", action="store_true", help="record only while `vestige attach` asks for it, into FILE or its own"
     )
+    parser.add_argument("--devices", action="store_true", help="record what GPUs do (CUPTI); not yet run on a GPU")
+    parser.add_argument(
+        "--collector", metavar="LIB", action="append", help="record what other devices do, by the collector in LIB"
+    )
     return parser
 
 
@@ -201,6 +205,7 @@ class Recording:
             rank=options.rank,
             local_rank=options.local_rank,
             world_size=options.world_size,
+            devices=options.collector or options.devices,
             **recorded(options),
         )
 
@@ -334,6 +339,7 @@ class Recording:
         else:
             print(f"a large trace; for a report:  vestige report {quote(self._shown)}", file=out)
         self._tell_children(trace, out)
+        self._tell_devices(trace, out)
         stem = os.path.splitext(self._shown)[0]
         export = f"vestige export {quote(self._shown)} -o {quote(stem + '.json.gz')}"
         print(f"{export}   # open it at ui.perfetto.dev", file=out)
@@ -350,6 +356,12 @@ class Recording:
         if others:
             folder = os.path.dirname(self._shown)
             print(_listed([os.path.join(folder, os.path.basename(path)) for path in others]), file=out)
+
+    def _tell_devices(self, trace: Trace, out: TextIO) -> None:
+        if any(device["platform"] == "cuda" for device in trace.info().get("devices", ())):
+            from vestige.recording.devices import UNPROVEN
+
+            print(UNPROVEN, file=out)
 
     def _tell_snapshots(self, out: TextIO) -> None:
         written, refused = self._snapshots

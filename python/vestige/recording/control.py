@@ -283,6 +283,7 @@ def _choose(message: dict[str, Any]) -> tuple[profile, bool]:
         raise RuntimeError(BUSY)
     output = message["output"]
     if _paused is None or output is not None:
+        message["options"].pop("devices", None)  # it may name code to load
         return AttachedProfile(output=output or _free_name(message["folder"]), **message["options"]), False
     if message["chosen"]:
         raise RuntimeError("it was started by vestige run --paused: with options, -o FILE is needed")

@@ -1,4 +1,5 @@
-"""The metadata that a recording gets: what a program adds, what recording costs, and the state of its source files.
+"""The metadata that a recording gets: where it comes from, what a program adds, what recording costs, and the state of
+its source files.
 
 When a recording ends, it notes for each source file of its functions when that was written, and its size. A page in
 one file, which is made to be sent, shows lines of these files only, and only while they are unchanged. A trace that
@@ -9,6 +10,11 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
+
+from vestige.render import quote
+
+from .ranks import distributed_info
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +41,35 @@ def note_sources(session: Session) -> None:
         session.set_metadata(KEY, f"[{','.join(noted[:FILES_MAX])}]")
     except Exception:
         pass
+
+
+def facts_of(profile: Any) -> dict[str, str]:
+    """What every trace says about where it comes from."""
+    script = sys.argv[0] if sys.argv else ""
+    name = os.path.basename(script) if script not in ("", "-", "-c") else "python"
+    facts = {
+        "host_name": quote(os.uname().nodename),
+        "vestige.command": "[" + ", ".join(map(quote, sys.orig_argv)) + "]",
+        "vestige.engine": quote(profile._session.engine),
+        "vestige.process_name": quote(name),
+        "vestige.python": quote(sys.version.split()[0]),
+        "vestige.stdlib": quote(os.path.dirname(getattr(os, "__file__", ""))),
+    }
+    if profile.with_stack:
+        facts["with_stack"] = "1"
+    if profile.profile_memory:
+        facts["profile_memory"] = "1"
+    note_costs(profile, facts)
+    if profile._options["exceptions"]:
+        facts["vestige.exceptions"] = "1"
+    if profile._options["max_depth"]:
+        facts["vestige.max_depth"] = str(profile._options["max_depth"])
+    if profile._options["only"] is not None:
+        facts["vestige.only"] = "[" + ", ".join(map(quote, profile._options["only"])) + "]"
+    distributed = distributed_info(profile._ranks)
+    if distributed is not None:
+        facts["distributedInfo"] = distributed
+    return facts
 
 
 def note_costs(profile: Any, facts: dict[str, str]) -> None:

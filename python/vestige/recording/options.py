@@ -96,6 +96,7 @@ def session_options(given: dict[str, Any], times: dict[str, int], *, memory: boo
         "max_depth": given["max_depth"] or 0,
         "only": given["only"],
         "exceptions": given["exceptions"],
+        "devices": bool(given["devices"]),
         "memory": memory,
         "memory_native_stacks": given["memory_native_stacks"],
         "memory_native_allocators": given["memory_native_allocators"],
@@ -124,8 +125,12 @@ notes: list[str] | None = None  # takes the lines instead, for those who attache
 
 def tell_engine(line: str | None) -> None:
     """Tells the user that the engine that was asked for cannot be used, if `line` says so."""
-    if line is None:
-        return
+    if line is not None:
+        tell(line, RuntimeWarning)
+
+
+def tell(line: str, kind: type[Warning]) -> None:
+    """Tells the user that a part of what was asked for is not recorded."""
     if notes is not None:
         notes.append(line)
         return
@@ -138,7 +143,7 @@ def tell_engine(line: str | None) -> None:
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "vestige":
         level, frame = level + 1, frame.f_back
-    warnings.warn(line, RuntimeWarning, stacklevel=level)
+    warnings.warn(line, kind, stacklevel=level)
 
 
 def sched_note() -> str | None:

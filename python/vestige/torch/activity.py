@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class ProfilerActivity(enum.Enum):
-    """Where work is done. vestige records the CPU's."""
+    """Where work is done. vestige records the CPU's, and that of CUDA's devices."""
 
     CPU = 0
     XPU = 1
@@ -37,12 +37,12 @@ CPU_TYPES = frozenset(  # torch's names of what the CPU does
     )
 )
 
-_warned = False
-
 
 def supported_activities() -> set[ProfilerActivity]:
-    """The activities that can be collected: the CPU's."""
-    return {ProfilerActivity.CPU}
+    """The activities that can be collected: the CPU's, and CUDA's where its driver and libcupti are."""
+    from vestige.recording.devices import cuda_trouble
+
+    return {ProfilerActivity.CPU} if cuda_trouble() else {ProfilerActivity.CPU, ProfilerActivity.CUDA}
 
 
 def listed(activities: Iterable[Any]) -> list[Any]:
@@ -76,8 +76,6 @@ def check_activities(activities: Iterable[object] | None) -> frozenset[ProfilerA
         raise AssertionError("No valid profiler activities found")
     if strangers:
         raise TypeError(f"Expected ProfilerActivity or dict, got {type(strangers[0])}")
-    if set(chosen) != {ProfilerActivity.CPU}:
-        _warn_of_devices(chosen)
     return frozenset(chosen)
 
 
@@ -102,15 +100,3 @@ def _member(activity: object) -> ProfilerActivity | None:
     if type(activity).__name__ == "ProfilerActivity" and name in ProfilerActivity.__members__:
         return ProfilerActivity[name]  # torch's
     return None
-
-
-def _warn_of_devices(chosen: Iterable[ProfilerActivity]) -> None:
-    global _warned
-    if _warned:
-        return
-    _warned = True
-    import warnings
-
-    names = ", ".join(sorted(activity.name for activity in set(chosen) - {ProfilerActivity.CPU}))
-    message = f"vestige records the CPU only: no {names} activity is collected"
-    warnings.warn(message, stacklevel=4)  # of profile() in the program

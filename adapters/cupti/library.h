@@ -1,0 +1,64 @@
+/* libcupti and libcuda, loaded at run time: their functions, as far as we call
+ * them. The types are what NVIDIA's headers declare, by the sizes that these
+ * have in the calling convention. */
+#ifndef VST_CUPTI_LIBRARY_H
+#define VST_CUPTI_LIBRARY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden)
+
+/* CUptiResult */
+enum { CUPTI_OK = 0 };
+
+typedef void (*cupti_request_fn)(uint8_t **buffer, size_t *size,
+                                 size_t *max_records);
+typedef void (*cupti_complete_fn)(void *context, uint32_t stream,
+                                  uint8_t *buffer, size_t size, size_t valid);
+
+/* name, result, parameters. Those that every libcupti from 12.0 on has: */
+#define CUPTI_FUNCTIONS(X)                                                     \
+    X(cuptiGetVersion, (uint32_t *))                                           \
+    X(cuptiGetResultString, (int, const char **))                              \
+    X(cuptiGetCallbackName, (int, uint32_t, const char **))                    \
+    X(cuptiSetThreadIdType, (int))                                             \
+    X(cuptiActivityRegisterTimestampCallback, (uint64_t (*)(void)))            \
+    X(cuptiActivityRegisterCallbacks, (cupti_request_fn, cupti_complete_fn))   \
+    X(cuptiActivitySetAttribute, (int, size_t *, void *))                      \
+    X(cuptiActivityEnable, (int))                                              \
+    X(cuptiActivityDisable, (int))                                             \
+    X(cuptiActivityFlushAll, (uint32_t))                                       \
+    X(cuptiActivityFlushPeriod, (uint32_t))                                    \
+    X(cuptiActivityGetNextRecord, (uint8_t *, size_t, void **))                \
+    X(cuptiActivityGetNumDroppedRecords, (void *, uint32_t, size_t *))
+/* and those that newer ones have; NULL: this one has not. */
+#define CUPTI_NEWER_FUNCTIONS(X)                                               \
+    X(cuptiActivityEnableRuntimeApi, (uint32_t, uint8_t))                      \
+    X(cuptiActivityEnableDriverApi, (uint32_t, uint8_t))                       \
+    X(cuptiActivityEnableCudaEventDeviceTimestamps, (uint8_t))
+/* Of libcuda. None is called that would initialize it. */
+#define CUDA_FUNCTIONS(X)                                                      \
+    X(cuDeviceGetCount, (int *))                                               \
+    X(cuDeviceGetName, (char *, int, int))                                     \
+    X(cuDeviceTotalMem_v2, (size_t *, int))                                    \
+    X(cuDeviceGetAttribute, (int *, int, int))
+
+#define CUPTI_MEMBER(name, parameters) int(*name) parameters;
+typedef struct cupti_library {
+    CUPTI_FUNCTIONS(CUPTI_MEMBER)
+    CUPTI_NEWER_FUNCTIONS(CUPTI_MEMBER)
+    CUDA_FUNCTIONS(CUPTI_MEMBER)
+    uint32_t version; /* of CUPTI's interface */
+} cupti_library;
+#undef CUPTI_MEMBER
+
+extern cupti_library cupti; /* all of it is there once load() returned NULL */
+
+/* As vst_cupti_register has it. */
+const char *cupti_load(const char *named, const char *const *paths);
+/* What libcupti calls a result; never NULL. */
+const char *cupti_result_name(int result);
+
+#pragma GCC visibility pop
+#endif

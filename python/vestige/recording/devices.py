@@ -1,0 +1,84 @@
+"""How a recording comes by collectors of what devices did: the one for CUDA that is built in, which uses libcupti, and
+those in libraries that the user names.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from vestige import _core
+
+from .options import strings, tell
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+LIBCUPTI = "VESTIGE_LIBCUPTI"  # in the environment: the library to use
+PACKAGED = ("nvidia/cu13/lib/libcupti.so.13", "nvidia/cuda_cupti/lib/libcupti.so.12")  # where NVIDIA's packages have it
+UNPROVEN = (
+    "vestige's collector for CUDA has not yet run on a GPU; `vestige device check` compares it with torch.profiler"
+)
+
+_loaded: set[str] = set()  # libraries
+_told: set[str] = set()  # lines
+
+
+def read_devices(given: dict[str, Any]) -> list[str]:
+    """Registers the collectors that are asked for, and puts into `given` what child processes need to do the same.
+    Returns lines about what cannot be collected."""
+    value = given["devices"]
+    libraries: tuple[str, ...] = ()
+    if not isinstance(value, bool):
+        if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
+            raise TypeError(f"devices must be True, False or a list of paths, not {type(value).__name__}")
+        libraries = tuple(map(os.path.abspath, strings("devices", value) or ()))
+    names = sorted(activity.name for activity in given["activities"] or () if activity.name != "CPU")
+    if value is True and "CUDA" not in names:
+        names.append("CUDA")
+    for path in libraries:
+        _load(path)
+    lines = []
+    for name in names:
+        trouble = cuda_trouble() if name == "CUDA" else "" if libraries else "vestige has no collector for it"
+        if trouble:
+            lines.append(f"vestige: no {name} activity is collected: {trouble}")
+    given["devices"] = libraries or bool(value) or "CUDA" in names
+    return lines
+
+
+def cuda_trouble() -> str:
+    """Registers the collector for CUDA; what keeps it from that, "" if nothing does."""
+    named = os.environ.get(LIBCUPTI) or None
+    found = [os.path.join(folder, path) for path in PACKAGED for folder in sys.path if folder]
+    return _core.collect_cuda(named, tuple(os.fsencode(path) for path in found if os.path.exists(path)))
+
+
+def _load(path: str) -> None:
+    if path in _loaded:
+        return
+    try:
+        _core.load_collector(path)
+    except OSError as error:
+        raise ValueError(f"devices: {path}: {str(error).removeprefix(f'{path}: ')}") from None
+    _loaded.add(path)
+
+
+def tell_once(lines: Iterable[str]) -> None:
+    """Tells the user each line that was not told before in this process."""
+    for line in lines:
+        if line not in _told:
+            _told.add(line)
+            tell(line, UserWarning)
+
+
+def settle() -> None:
+    """Waits until devices have done what was launched, so that it is recorded: torch.profiler does so too."""
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    try:
+        if cuda is not None and cuda.is_initialized():
+            cuda.synchronize()
+    except Exception:  # never into the program, which sees it at its own next call
+        pass
