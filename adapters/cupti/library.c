@@ -62,9 +62,15 @@ static const char *take_functions(void *library)
     return NULL;
 }
 
-static void take_driver(void *library)
+static bool take_driver(void *library)
 {
+    bool is_whole = true;
+
     CUDA_FUNCTIONS(LOOK_UP)
+#define IS_THERE(name, parameters) is_whole = is_whole && cupti.name != NULL;
+    CUDA_FUNCTIONS(IS_THERE)
+#undef IS_THERE
+    return is_whole;
 }
 
 const char *cupti_load(const char *named, const char *const *paths)
@@ -76,9 +82,8 @@ const char *cupti_load(const char *named, const char *const *paths)
     if (is_loaded)
         return NULL;
     driver = open_library("libcuda.so.1", 0);
-    if (driver == NULL)
+    if (driver == NULL || !take_driver(driver))
         return fail("there is no CUDA driver here (libcuda.so.1)%s%s", "", "");
-    take_driver(driver);
     library = find(named, paths);
     if (library == NULL && named != NULL) {
         error = dlerror();

@@ -10,7 +10,24 @@
 #pragma GCC visibility push(hidden)
 
 /* CUptiResult */
-enum { CUPTI_OK = 0 };
+enum {
+    CUPTI_OK = 0,
+    CUPTI_MAX_LIMIT_REACHED = 12 /* there is no further record */
+};
+
+/* Values of other enumerations. */
+enum {
+    CUPTI_DOMAIN_DRIVER = 1,
+    CUPTI_DOMAIN_RUNTIME = 2,
+    CUPTI_ATTRIBUTE_PER_THREAD_BUFFER = 9,
+    CUPTI_THREAD_ID_DEFAULT = 0,
+    CUPTI_THREAD_ID_SYSTEM = 1,
+    CUPTI_FLUSH_FORCED = 1
+};
+
+/* Versions of the interface: the first with a buffer for each thread (CUDA
+ * 12.3), and the first that may be refused a buffer (12.9). */
+enum { CUPTI_VERSION_PER_THREAD = 21, CUPTI_VERSION_REFUSABLE = 27 };
 
 typedef void (*cupti_request_fn)(uint8_t **buffer, size_t *size,
                                  size_t *max_records);
@@ -35,8 +52,7 @@ typedef void (*cupti_complete_fn)(void *context, uint32_t stream,
 /* and those that newer ones have; NULL: this one has not. */
 #define CUPTI_NEWER_FUNCTIONS(X)                                               \
     X(cuptiActivityEnableRuntimeApi, (uint32_t, uint8_t))                      \
-    X(cuptiActivityEnableDriverApi, (uint32_t, uint8_t))                       \
-    X(cuptiActivityEnableCudaEventDeviceTimestamps, (uint8_t))
+    X(cuptiActivityEnableDriverApi, (uint32_t, uint8_t))
 /* Of libcuda. None is called that would initialize it. */
 #define CUDA_FUNCTIONS(X)                                                      \
     X(cuDeviceGetCount, (int *))                                               \
