@@ -21,8 +21,8 @@ typedef struct filled {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Guarded by the lock: */
-static uint32_t version;
-static int driver_started, keeps, failing_kind;
+static uint32_t version = 28;
+static int driver_started = 1, keeps, failing_kind;
 static char failing[64], log_text[8192];
 static uint64_t enabled_kinds;
 static filled current, held[HELD];
