@@ -121,6 +121,14 @@ def et_check(rng, folder):
     return ["et", "check", path, *rng.choice([[], ["--format", "json"], timeline])]
 
 
+def device_check(rng, folder):
+    events = [
+        {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1.5, "dur": 2, "args": {"correlation": 1}}
+    ]
+    path = folder.json(rng, "device.json", {"traceEvents": events})
+    return ["device", "check", "--files", path, path, *rng.choice([[], ["--json"]])]
+
+
 def et_show(rng, folder):
     path = folder.json(rng, "et.json", good_document())
     timeline = ["--timeline", folder.json(rng, "timeline.json", timeline_of(good_document()))]
@@ -208,7 +216,7 @@ COMMANDS = {
     "info": info, "report": report, "diff": diff, "memory-report": memory_report, "export": export, "merge": merge,
     "recover": recover, "pack": pack, "view": view, "et check": et_check, "et show": et_show, "query": query, "run": run,
     "memory": memory, "completion": completion, "mcp": mcp, "top": top,
-    "attach": attach, "detach": detach,
+    "attach": attach, "detach": detach, "device check": device_check,
 }  # fmt: skip
 assert set(cli.COMMANDS) == {name.partition(" ")[0] for name in COMMANDS}, "a command is not tried"
 

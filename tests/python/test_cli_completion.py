@@ -87,7 +87,8 @@ def test_bash_leaves_the_words_of_a_program_to_it(bash):
 def test_every_option_of_every_command_is_in_every_script(place):
     """By the help that the commands print, which is another way to the same parsers."""
     scripts = [(place / f"script.{shell}").read_text() for shell in ("bash", "zsh", "fish")]
-    commands = [[name] for name in cli.COMMANDS if name != "et"] + [["et", "check"], ["et", "show"]]
+    commands = [[name] for name in cli.COMMANDS if name not in ("et", "device")]
+    commands += [["et", "check"], ["et", "show"], ["device", "check"]]
     for command in commands:
         text = printed(*command, "--help").partition("\nexamples:")[0]
         options = set(re.findall(r"^  (?:-\w(?: \w+)?, )?(--[a-z][a-z-]+)", text, re.MULTILINE))

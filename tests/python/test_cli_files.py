@@ -253,7 +253,9 @@ def test_the_command_prints_its_help(workplace, command):
     assert "  vestige " in result.stdout
 
 
-@pytest.mark.parametrize("command", [*([name] for name in cli.COMMANDS), ["et", "check"], ["et", "show"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "command", [*([name] for name in cli.COMMANDS), ["et", "check"], ["et", "show"], ["device", "check"]], ids=" ".join
+)
 def test_every_command_has_help_with_examples(command, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     with contextlib.suppress(SystemExit):

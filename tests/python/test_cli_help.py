@@ -43,7 +43,10 @@ def test_every_command_has_a_parser(parsers):
     assert "et check" in parsers and "et show" in parsers
 
 
-@pytest.mark.parametrize("name", [*(name for name in cli.COMMANDS if name != "et"), "et check", "et show"])
+PARTED = ("et check", "et show", "device check")  # commands with commands of their own
+
+
+@pytest.mark.parametrize("name", [*(name for name in cli.COMMANDS if name not in ("et", "device")), *PARTED])
 def test_the_examples_of_a_command_are_taken_by_its_parser(name, parsers):
     parser = parsers[name]
     examples = list(commands_of(parser.format_help()))
@@ -58,9 +61,10 @@ def test_the_examples_of_a_command_are_taken_by_its_parser(name, parsers):
 
 
 def test_the_examples_of_et_and_of_the_whole_are_taken_too(parsers):
+    from vestige.cli.device.command import USAGE as DEVICE
     from vestige.cli.et.command import USAGE
 
-    for words in commands_of(USAGE):
+    for words in [*commands_of(USAGE), *commands_of(DEVICE)]:
         parsers[" ".join(words[:2])].parse_args(words[2:])
 
 

@@ -25,6 +25,7 @@ GROUPS = {
         "memory": "run a program and record every allocation",
         "attach": "record a process that runs already, for a while",
         "detach": "end such a recording",
+        "device": "compare a recording of a GPU with torch.profiler's",
     },
     "look": {
         "view": "look at traces of any size in the browser",
@@ -56,6 +57,7 @@ COMMANDS = tuple(SUMMARIES)
 FOLDERS = {  # where a command is not a file of its name
     "attach": "attach.command",
     "detach": "attach.detach",
+    "device": "device.command",
     "diff": "diff.command",
     "et": "et.command",
     "mcp": "mcp.command",
