@@ -45,7 +45,7 @@ def main(argv: list[str]) -> int:
         EXAMPLES,
     )
     parser.add_argument("--keep", metavar="FOLDER", help="keep both files there")
-    parser.add_argument("--files", metavar=("TORCH", "VESTIGE"), nargs=2, help="compare these Chrome files instead")
+    parser.add_argument("--files", metavar=("THEIRS", "OURS"), nargs=2, help="compare these Chrome files instead")
     parser.add_argument("--json", action="store_true", help="as JSON, for programs")
     options = parser.parse_args(argv)
     if options.files:
