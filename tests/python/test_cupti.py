@@ -126,6 +126,7 @@ def test_events_are_those_of_torch_profiler_field_by_field(library, tmp_path):
     (driver,) = events["cuda_driver"]
     assert driver["args"] == {"cbid": 307, "correlation": 5} and driver["name"] == "cuLaunchKernel"
     (waited,) = events["cuda_sync"]
+    assert waited["tid"] == -1
     assert waited["args"] == {
         "cuda_sync_kind": "Context Sync",
         "stream": -1,
@@ -160,6 +161,37 @@ def test_arrows_tracks_and_properties_are_those_of_torch_profiler(library, tmp_p
         *("sharedMemPerBlockOptin", "sharedMemPerMultiprocessor"),
     }
     assert (second["numSms"], second["computeMajor"]) == (108, 8)
+
+
+# Of an A100, in files of torch.profiler that Holistic Trace Analysis has published.
+PUBLISHED = [
+    ((122, 12544, (8, 16, 5), (128, 1, 1)), (5.925926, 23.703703, 25)),
+    ((16, 0, (1, 1, 1), (128, 1, 1)), (0.009259, 0.037037, 0)),
+]
+
+
+def test_kernels_fill_the_device_as_published_files_say(library, tmp_path):
+    code = f"""
+    import sys
+    import cupti_stub as c
+    import vestige
+    stub = c.Stub(sys.argv[1])
+    with vestige.profile(devices=True, output=sys.argv[2]):
+        for number, ((registers, shared, grid, block), _) in enumerate({PUBLISHED!r}, 1):
+            stub.launch("kernel", number, registers=registers, dynamic=shared, grid=grid, block=block)
+    """
+    result = run_python(code, library, tmp_path / "t.vst")
+    assert (result.returncode, result.stderr) == (0, "")
+    vestige.Trace(str(tmp_path / "t.vst")).export(str(tmp_path / "t.json"))
+    kernels = by_category(json.loads((tmp_path / "t.json").read_text()))["kernel"]
+    for kernel, (_, expected) in zip(kernels, PUBLISHED, strict=True):
+        args = kernel["args"]
+        assert args.keys() >= {
+            *("block", "blocks per SM", "context", "correlation", "device", "est. achieved occupancy %", "grid"),
+            *("queued", "registers per thread", "shared memory", "stream", "warps per SM"),
+        }
+        filled = args["blocks per SM"], args["warps per SM"], args["est. achieved occupancy %"]
+        assert filled == pytest.approx(expected, rel=1e-4)
 
 
 def test_a_kernel_has_its_demangled_name_where_the_program_has_a_c_plus_plus_library(library, tmp_path):
