@@ -164,7 +164,7 @@ test-c test-asan test-tsan: test-%: .venv/tools/.made FORCE
 # What the sanitized tests try only some of, in full.
 check-long: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) check-spark check-soak check-attach check-cpython check-packages \
 		check-differential check-apps check-asan-extension check-debug check-builds check-commands check-aarch64 \
-		check-musl check-slow check-tsan FORCE
+		check-musl check-slow check-tsan check-cupti FORCE
 	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" VESTIGE_LONG=1 scripts/test_part.sh asan
 	@.venv/$(PY)/bin/python -m pip --python .venv/clients/bin/python install -qq --disable-pip-version-check \
 		--no-deps --no-compile -r tests/clients/requirements-long.txt
@@ -182,6 +182,10 @@ check-commands: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) FORCE
 # Eight threads of a Python without the GIL under the thread sanitizer; SECONDS=60 is shorter. It builds that Python.
 check-tsan: .venv/tools/.made FORCE
 	@scripts/check_tsan.sh $(or $(SECONDS),600)
+
+# Our declarations of CUPTI's records beside all of NVIDIA's headers; ARGS=12.9.79 compares those.
+check-cupti: .venv/$(PY)/.test-basics FORCE
+	@.venv/$(PY)/bin/python proofs/cupti.py $(ARGS)
 
 # What needs Java and half a gigabyte.
 check-spark: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) FORCE

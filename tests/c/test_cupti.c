@@ -688,6 +688,48 @@ static void threads_launch_while_another_flushes(void)
     forget(trace, session);
 }
 
+static void *release(void *unused)
+{
+    stub->release();
+    return unused;
+}
+
+/* Each has calls, kernels, a device and a context: all that is shared. */
+static void buffers_are_read_on_several_threads_at_once(void)
+{
+    enum { BUFFERS = 24, A_BUFFER = 100 };
+    cupti_device device = {.kind = CUPTI_DEVICE, .id = 1, .name = "Told GPU"};
+    cupti_external external = {.kind = CUPTI_EXTERNAL, .external = 1};
+    pthread_t threads[THREADS];
+    vst_session *session;
+    vst_trace *trace;
+    int launched = 0;
+    const vst_sink sink = {.ctx = &launched, .device = count_launched};
+
+    stub->reset(version, 0);
+    session = begin();
+    for (uint32_t i = 0; i < BUFFERS; i++) {
+        for (uint32_t j = 1; j <= A_BUFFER; j++)
+            launch(i * A_BUFFER + j);
+        external.correlation = i;
+        CHECK(ADD(external));
+        CHECK(ADD(device));
+        stub->hold();
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, release, NULL);
+    vst_session_flush_devices(session);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    CHECK_INT(vst_session_finish(session, NULL), VST_OK);
+    CHECK_INT(vst_session_open_trace(session, &trace, NULL), VST_OK);
+    CHECK_INT(vst_trace_replay(trace, VST_WINDOW_ALL, NULL, &sink, NULL),
+              VST_OK);
+    CHECK_INT(launched, BUFFERS * A_BUFFER);
+    CHECK_INT(vst_session_lost(session), 0);
+    forget(trace, session);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const none[] = {NULL};
@@ -723,6 +765,7 @@ int main(int argc, char **argv)
     TEST(buffers_of_another_profiler_are_left_alone);
     TEST(a_failure_is_told_in_a_line_and_the_rest_goes_on);
     TEST(threads_launch_while_another_flushes);
+    TEST(buffers_are_read_on_several_threads_at_once);
     TEST(a_forked_child_is_left_alone);
     return checks_end();
 }

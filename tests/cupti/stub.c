@@ -171,10 +171,21 @@ static void stub_hold(void)
         held[held_count++] = taken;
 }
 
+static filled take_held(void)
+{
+    filled taken = {0};
+
+    pthread_mutex_lock(&lock);
+    if (held_count != 0)
+        taken = held[--held_count];
+    pthread_mutex_unlock(&lock);
+    return taken;
+}
+
 static void stub_release(void)
 {
-    while (held_count != 0)
-        hand_over(held[--held_count]);
+    for (filled one = take_held(); one.bytes != NULL; one = take_held())
+        hand_over(one);
 }
 
 static void stub_keep(int now)

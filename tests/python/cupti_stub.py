@@ -11,8 +11,6 @@ import struct
 import threading
 from pathlib import Path
 
-import compiled
-
 SOURCE = Path(__file__).parent.parent / "cupti" / "stub.c"
 MEMCPY, MEMSET, DRIVER, RUNTIME, KERNEL, OVERHEAD, PEER, SYNC, EXTERNAL = 1, 2, 4, 5, 10, 17, 22, 38, 39
 LAUNCH, COPY, SET = 211, 41, 51  # callback ids
@@ -52,6 +50,8 @@ SIZE = 248  # of the longest
 
 def build():
     """The library's path. It has the driver's name, which the loader finds once it is loaded."""
+    import compiled  # not in the process that uses it
+
     source = f'#include "{SOURCE}"\n'
     return compiled.library(source, "-Wl,-soname,libcuda.so.1")
 

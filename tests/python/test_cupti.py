@@ -14,6 +14,8 @@ import cupti_stub
 import vestige
 from conftest import COMMAND, PYTHON
 
+pytestmark = pytest.mark.any_python
+
 # One of each, in an operator's place and outside of it.
 PROGRAM = """
     import sys
