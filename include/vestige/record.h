@@ -271,6 +271,8 @@ VST_API void vst_record_instant(vst_id id, const char *json_members,
                                 size_t length);
 /* See VST_ESCAPE_EXCEPTION. */
 VST_API void vst_record_exception(vst_id id);
+/* See VST_ESCAPE_IMPORT. */
+VST_API void vst_record_import(vst_id id);
 /* Whether not all calls of the calling thread are recorded
  * (vst_session_options.max_depth, only), and whether that on top is one. */
 VST_API bool vst_record_leaves_out(void);

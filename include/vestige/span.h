@@ -214,6 +214,9 @@ typedef struct vst_sink {
      * belong to the frame below. A sink that keeps, for each depth, the spans
      * that wait for the span around them needs this to know the whole tree. */
     vst_status (*leave)(void *ctx, uint32_t depth);
+    /* A VST_ESCAPE_IMPORT inside of so many frames. A sink that folds imports
+     * by itself has this; else the matcher names them. */
+    vst_status (*named)(void *ctx, uint64_t id, uint32_t depth);
     vst_status (*instant)(void *ctx, const vst_instant *instant);
     vst_status (*counter)(void *ctx, const vst_counter *counter);
     vst_status (*loss)(void *ctx, const vst_loss *loss);

@@ -24,8 +24,11 @@ enum { VST_VIEW_IMPORT_IDS = 8 };
 static inline vst_id vst_view_import_id(vst_id max, vst_import what,
                                         vst_id module)
 {
-    return max + (what == VST_IMPORT_MODULE ? VST_VIEW_IMPORT_IDS + module
-                                            : (vst_id)what);
+    if (what == VST_IMPORT_MODULE)
+        return max + VST_VIEW_IMPORT_IDS + module;
+    if (what == VST_IMPORT_FAILED && module != 0) /* behind all of these */
+        return max + VST_VIEW_IMPORT_IDS + max + module;
+    return max + (vst_id)what;
 }
 
 typedef struct vst_view_options {

@@ -143,6 +143,10 @@ typedef enum vst_escape {
      * stopped, by the thread that stopped it. Files of any version may have
      * these */
     VST_ESCAPE_REPORTED = 27,
+    /* id: the call on top is one of the language's import system, and imports
+     * the module that this definition names (imports.h). Files of any version
+     * may have these */
+    VST_ESCAPE_IMPORT = 28,
 
     VST_ESCAPE_FIXED = 0x80,
     /* An allocation (vst_memory_kind, see memory.h) of less than 32 KiB.

@@ -32,6 +32,7 @@ const vst__escape_rule vst__escape_rules[VST_ESCAPE_RULES] = {
     [VST_ESCAPE_DEVICE] = {VST_EFFECT_NONE}, /* also while hooks are away */
     [VST_ESCAPE_EXCEPTION] = {VST_EFFECT_NONE, .goes_on = true},
     [VST_ESCAPE_REPORTED] = {VST_EFFECT_NONE, .goes_on = true},
+    [VST_ESCAPE_IMPORT] = {VST_EFFECT_DESCRIBES, .goes_on = true},
 };
 
 const vst__escape_rule vst__escape_rule_memory = {VST_EFFECT_NONE,

@@ -51,7 +51,7 @@ typedef struct vst__escape_rule {
     bool goes_on;
 } vst__escape_rule;
 
-enum { VST_ESCAPE_RULES = VST_ESCAPE_REPORTED + 1 };
+enum { VST_ESCAPE_RULES = VST_ESCAPE_IMPORT + 1 };
 
 extern const vst__escape_rule vst__escape_rules[VST_ESCAPE_RULES];
 /* Of a record of memory, and of one that this version does not know. */

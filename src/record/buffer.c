@@ -400,6 +400,13 @@ void vst_record_exception(vst_id id)
     vst__record_escape(VST_ESCAPE_EXCEPTION, &payload, 1);
 }
 
+void vst_record_import(vst_id id)
+{
+    const uint64_t payload = id;
+
+    vst__record_escape(VST_ESCAPE_IMPORT, &payload, 1);
+}
+
 bool vst_record_leaves_out(void)
 {
     return ((vst__writer *)vst_thread_buffer)->scope != NULL;

@@ -107,6 +107,7 @@ static bool decode_escape(const uint64_t *word, vst_compressed_event *event)
     case VST_ESCAPE_INSTANT:
     case VST_ESCAPE_COUNTER:
     case VST_ESCAPE_EXCEPTION:
+    case VST_ESCAPE_IMPORT:
         if (event->payload_words != 0)
             id = (vst_id)(word[1] & VST_ID_MAX);
         break;

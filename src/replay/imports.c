@@ -198,14 +198,24 @@ void vst__imports_enter(const vst_imports *imports, vst__frame *frames,
         tell(import_around(imports, frames, count), top, of);
 }
 
+void vst__imports_name(const vst_imports *imports, vst__frame *frames,
+                       size_t count, vst_id id)
+{
+    vst__frame *import =
+        count != 0 ? import_around(imports, frames, count) : NULL;
+
+    if (import != NULL && import->import != VST_IMPORT_MODULE)
+        import->module = id;
+}
+
 void vst__imports_leave(vst__frame *top, bool raised)
 {
     if (!(top->flags & VST_SPAN_IMPORT))
         return;
     if (top->import == VST_IMPORT_NONE) /* it was there: an ordinary call */
         top->flags &= ~(uint32_t)VST_SPAN_IMPORT;
-    if (top->import == VST_IMPORT_UNKNOWN && raised)
-        top->import = VST_IMPORT_FAILED;
+    top->import = (unsigned char)vst__imports_settle((vst_import)top->import,
+                                                     top->module, raised);
 }
 
 /* ---- texts -------------------------------------------------------------- */
@@ -291,13 +301,13 @@ static size_t copy(char *name, size_t size, const char *bytes, size_t length,
 size_t vst_module_name(const vst_definition *d, char *name, size_t size)
 {
     static const char frozen[] = "<frozen ", package[] = "/__init__";
-    static const char no_code[] = VST_MODULE_WITHOUT_CODE;
+    static const char named[] = VST_MODULE_NAMED;
     size_t head = sizeof frozen - 1, length;
     const char *path;
 
-    if (d->kind == VST_DEF_NATIVE && begins_with(d, no_code))
-        return copy(name, size, d->name + sizeof no_code - 1,
-                    d->name_len - (sizeof no_code - 1), false);
+    if (d->kind == VST_DEF_NATIVE && begins_with(d, named))
+        return copy(name, size, d->name + sizeof named - 1,
+                    d->name_len - (sizeof named - 1), false);
     if (d->kind != VST_DEF_PYTHON || !is_name(d, "<module>") || !d->file_len)
         return 0;
     if (d->file[0] == '<') { /* not a file: only frozen modules have a name */
@@ -317,18 +327,25 @@ size_t vst_module_name(const vst_definition *d, char *name, size_t size)
 size_t vst_import_name(const vst_trace *trace, vst_import import, vst_id module,
                        char name[VST_IMPORT_NAME_MAX])
 {
-    const vst_definition *d = import == VST_IMPORT_MODULE
-                                  ? vst_trace_definition(trace, module)
-                                  : NULL;
+    const vst_definition *d =
+        import == VST_IMPORT_MODULE || import == VST_IMPORT_FAILED
+            ? vst_trace_definition(trace, module)
+            : NULL;
+    size_t size = VST_IMPORT_NAME_MAX, length = 0;
     const char *text;
-    size_t length;
 
-    if (d == NULL) {
-        text =
-            text_of(import == VST_IMPORT_MODULE ? VST_IMPORT_UNKNOWN : import);
-        memcpy(name, text, strlen(text));
-        return strlen(text);
+    if (d != NULL && import == VST_IMPORT_MODULE) {
+        length = vst_module_name(d, name, size);
+        return length < size ? length : size;
     }
-    length = vst_module_name(d, name, VST_IMPORT_NAME_MAX);
-    return length < VST_IMPORT_NAME_MAX ? length : VST_IMPORT_NAME_MAX;
+    text = text_of(import == VST_IMPORT_MODULE ? VST_IMPORT_UNKNOWN : import);
+    size -= strlen(text) + 1;
+    if (d != NULL)
+        length = vst_module_name(d, name, size);
+    if (length > size)
+        length = size;
+    if (length != 0)
+        name[length++] = ' ';
+    memcpy(name + length, text, strlen(text));
+    return length + strlen(text);
 }

@@ -5,8 +5,8 @@
  * An import is the span of _find_and_load, through which every import passes:
  * the statement, __import__(), importlib.import_module(), lazy imports; or that
  * of a loader's exec_module that something else calls (a lazy loader, reload).
- * The first module code that runs in it names it, or for a module without code
- * what stands in its place (imports.h). The import system's other
+ * The first module code that runs in it names it, else the import system's own
+ * argument does (VST_ESCAPE_IMPORT). The import system's other
  * frames, what they call in C, and the module's code are VST_SPAN_MACHINERY:
  * pictures that fold imports leave them out. What they call in other files is
  * not. */
@@ -29,7 +29,7 @@ enum {
     VST_CLASS_EXTENSION,  /* the import is of an extension module */
     VST_CLASS_BUILTIN,    /* of a built-in one */
     VST_CLASS_NAMESPACE,  /* of a namespace package */
-    VST_CLASS_MODULE_CODE /* <module>, or the name of one without code */
+    VST_CLASS_MODULE_CODE /* <module>, or the name of a module */
 };
 
 /* An import and the code that another loader runs for it may have so many
@@ -89,9 +89,31 @@ static inline vst__import_part vst__imports_part(unsigned char of,
 /* What an import is known to be, once a frame of this class is part of it. */
 vst_import vst__imports_say(vst_import before, unsigned char of);
 
+/* The same, once it has ended, or the trace has; module: the definition that
+ * names it, 0: none does. */
+static inline vst_import vst__imports_settle(vst_import what, vst_id module,
+                                             bool raised)
+{
+    if (what == VST_IMPORT_NONE || what == VST_IMPORT_MODULE)
+        return what;
+    if (raised && (module != 0 || what == VST_IMPORT_UNKNOWN))
+        return VST_IMPORT_FAILED;
+    return module != 0 ? VST_IMPORT_MODULE : what;
+}
+
+/* Whether this may be the definition of a VST_ESCAPE_IMPORT. */
+static inline bool vst__imports_is_name(const vst_imports *imports, uint64_t id)
+{
+    return id <= imports->max &&
+           imports->class_of[id] == VST_CLASS_MODULE_CODE;
+}
+
 /* The top frame, frames[count - 1], was opened. */
 void vst__imports_enter(const vst_imports *imports, struct vst__frame *frames,
                         size_t count);
+/* The top frame is part of an import, of the module with this name. */
+void vst__imports_name(const vst_imports *imports, struct vst__frame *frames,
+                       size_t count, vst_id id);
 /* The frame is about to be closed: decides what it imported. */
 void vst__imports_leave(struct vst__frame *top, bool raised);
 

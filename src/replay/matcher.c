@@ -352,6 +352,8 @@ VST_NOINLINE static vst_status escape(vst_matcher *matcher,
         return vst__matcher_add_node(matcher, payload, words, sink);
     case VST_ESCAPE_TASK:
         return vst__matcher_task(matcher, payload, words, sink);
+    case VST_ESCAPE_IMPORT:
+        return vst__matcher_import(matcher, payload[0], sink);
     default:
         return beside(matcher, converter, event, previous_ns, sink);
     }

@@ -34,6 +34,18 @@ VST_NOINLINE vst_status vst__matcher_note_more(vst_matcher *matcher)
     return matcher->places != NULL ? find_place(matcher) : VST_OK;
 }
 
+vst_status vst__matcher_import(vst_matcher *matcher, uint64_t id,
+                               const vst_sink *sink)
+{
+    if (sink->named != NULL)
+        return sink->named(sink->ctx, id, (uint32_t)matcher->count);
+    if (matcher->imports != NULL &&
+        vst__imports_is_name(matcher->imports, id))
+        vst__imports_name(matcher->imports, matcher->frames, matcher->count,
+                          (vst_id)id);
+    return VST_OK;
+}
+
 /* ---- when it ends -------------------------------------------------------- */
 
 VST_NOINLINE vst_status vst__matcher_settle_more(vst_matcher *matcher,

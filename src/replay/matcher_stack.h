@@ -178,6 +178,9 @@ vst_status vst__matcher_close(vst_matcher *matcher, int64_t end_ns,
                               uint32_t flags, const vst_sink *sink);
 /* matcher_more.c: the top frame began; it ends, and is off the stack. */
 vst_status vst__matcher_note_more(vst_matcher *matcher);
+/* VST_ESCAPE_IMPORT; id: what it has. */
+vst_status vst__matcher_import(vst_matcher *matcher, uint64_t id,
+                               const vst_sink *sink);
 vst_status vst__matcher_settle_more(vst_matcher *matcher, vst__frame *top,
                                     vst_span *span, const vst_sink *sink);
 /* Delivers what frame holds; span was measured and has the place and flags. */

@@ -54,8 +54,8 @@
  * not known beforehand. Version 3 has records of memory (types of wire.h from
  * VST_ESCAPE_FIXED on) and the entries STACK, MODULE and MEMORY; else it is
  * version 2. Version 4 has types of wire.h from VST_ESCAPE_SWITCHES on, chunks
- * of VST_THREAD_SWITCHES and the entry DEVICE; but VST_ESCAPE_TASK and
- * VST_ESCAPE_EXCEPTION are in any version, since readers of all versions pass
+ * of VST_THREAD_SWITCHES and the entry DEVICE; but VST_ESCAPE_TASK, _EXCEPTION,
+ * _REPORTED and _IMPORT are in any version, since readers of all versions pass
  * over them. A reader of version 4 passes over types below VST_ESCAPE_FIXED,
  * kinds of entries and kinds of chunks that it does not know.
  *

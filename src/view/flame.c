@@ -140,14 +140,27 @@ static void tell_import(const vst__flame *tree)
         import->module = top->id;
 }
 
+void vst__flame_name(const vst__flame *tree, vst_id id)
+{
+    ptrdiff_t at = tree->imports != NULL && tree->frame_count != 0
+                       ? import_around(tree)
+                       : -1;
+
+    if (at >= 0 && tree->frames[at].import != VST_IMPORT_MODULE)
+        tree->frames[at].module = id;
+}
+
 /* An import has a row of its own while it is open: what it imports is known
  * when it ends. Then the row gets its id, or goes into the one that has it. */
-static uint32_t name_row(vst__flame *tree, const vst__flame_frame *frame)
+static uint32_t name_row(vst__flame *tree, const vst__flame_frame *frame,
+                         bool raised)
 {
     uint32_t row = frame->node;
     int64_t parent = tree->rows[row].parent;
-    vst_id id = vst__import_fold_id(tree->imports, (vst_import)frame->import,
-                                    frame->module, frame->id);
+    vst_import what = vst__imports_settle((vst_import)frame->import,
+                                          frame->module, raised);
+    vst_id id = vst__import_fold_id(tree->imports, what, frame->module,
+                                    frame->id);
     uint64_t *place =
         vst__map64_put(&tree->children, (uint64_t)(parent + 1) << 32 | id);
 
@@ -200,7 +213,7 @@ vst_status vst__flame_push(vst__flame *tree, vst_id id, int64_t start_ns)
     return VST_OK;
 }
 
-void vst__flame_pop(vst__flame *tree, int64_t end_ns)
+void vst__flame_pop(vst__flame *tree, int64_t end_ns, bool raised)
 {
     const vst__flame_frame *top = &tree->frames[--tree->frame_count];
     int64_t start =
@@ -209,7 +222,7 @@ void vst__flame_pop(vst__flame *tree, int64_t end_ns)
     vst_view_flame_row *row;
 
     row = &tree->rows[top->import_part == VST_PART_IMPORT && !top->part
-                          ? name_row(tree, top)
+                          ? name_row(tree, top, raised)
                           : top->node];
     if (top->part || end_ns < tree->from_ns || top->start_ns >= tree->to_ns)
         return;
@@ -233,7 +246,7 @@ void vst__flame_allocated(vst__flame *tree, int64_t time_ns, uint64_t bytes)
 void vst__flame_end(vst__flame *tree)
 {
     while (tree->frame_count != 0)
-        vst__flame_pop(tree, tree->to_ns);
+        vst__flame_pop(tree, tree->to_ns, false);
 }
 
 /* Rows of which nothing lies in the range go; a child always comes behind its

@@ -38,7 +38,9 @@ void vst__flame_free(vst__flame *tree);
 void vst__flame_reset(vst__flame *tree, int64_t from_ns, int64_t to_ns);
 vst_status vst__flame_push(vst__flame *tree, vst_id id, int64_t start_ns);
 /* The innermost ends. */
-void vst__flame_pop(vst__flame *tree, int64_t end_ns);
+void vst__flame_pop(vst__flame *tree, int64_t end_ns, bool raised);
+/* The innermost is part of an import, of the module with this name. */
+void vst__flame_name(const vst__flame *tree, vst_id id);
 /* Removes the top frame without counting it as a call; what ran inside it stays
  * counted. */
 void vst__flame_drop(vst__flame *tree);

@@ -104,16 +104,29 @@ static vst__folded_level *enter(vst__import_fold *fold, size_t depth, vst_id id,
     return level;
 }
 
-/* The id of an import that is a span of the batch: all that it ran was met. */
-static void name_import(const vst__import_fold *fold, vst__walk_span *span,
-                        const vst__folded_import *import)
+/* A name of the import that the level at this depth is part of. Names come
+ * backwards, too: code of the module that ran later was met before. */
+static void tell_name(vst__import_fold *fold, const vst__walk_span *name)
 {
-    vst_import what = import->what;
+    const vst__folded_level *level = &fold->levels[name->depth - 1];
+    vst__folded_import *import;
 
-    if (what == VST_IMPORT_UNKNOWN && span->flags & VST_SPAN_RAISED)
-        what = VST_IMPORT_FAILED;
-    span->id =
-        vst__import_fold_id(fold->imports, what, import->module, span->id);
+    if (name->depth > fold->level_count || level->import == 0 ||
+        level->start_ns > name->start_ns)
+        return;
+    import = &fold->records[level->import - 1];
+    if (import->what != VST_IMPORT_MODULE)
+        import->module = name->id;
+}
+
+/* The id of an import, of which all that it ran was met. */
+static vst_id id_of(const vst__import_fold *fold,
+                    const vst__folded_import *import, vst_id own, bool raised)
+{
+    return vst__import_fold_id(
+        fold->imports,
+        vst__imports_settle(import->what, import->module, raised),
+        import->module, own);
 }
 
 /* What is known of an import, for a checkpoint: a call has no pair. */
@@ -176,8 +189,7 @@ static vst_status keep_open(vst__import_fold *fold, vst__open *open,
         if (level->part == VST_PART_IMPORT) {
             known[i] = import;
             open[i].pair = pack(&import);
-            folded[made].id = vst__import_fold_id(fold->imports, import.what,
-                                                  import.module, open[i].id);
+            folded[made].id = id_of(fold, &import, open[i].id, false);
         }
         made++;
     }
@@ -218,6 +230,12 @@ static void fold_spans(vst__import_fold *fold, vst__walk *walk, size_t count)
 
         if (span->flags & VST_SPAN_ASYNC)
             continue;
+        if (span->is_import == VST_WALK_NAMES) {
+            if (span->depth != 0)
+                tell_name(fold, span);
+            span->depth = DROPPED;
+            continue;
+        }
         level = enter(fold, span->depth, span->id, span->start_ns, count + i);
         span->is_import = level->part == VST_PART_IMPORT;
         span->depth = is_hidden(level) ? DROPPED : span->depth - level->hidden;
@@ -226,7 +244,9 @@ static void fold_spans(vst__import_fold *fold, vst__walk *walk, size_t count)
         if (walk->spans[i].depth == DROPPED)
             continue;
         if (walk->spans[i].is_import)
-            name_import(fold, &walk->spans[i], &fold->records[count + i]);
+            walk->spans[i].id =
+                id_of(fold, &fold->records[count + i], walk->spans[i].id,
+                      walk->spans[i].flags & VST_SPAN_RAISED);
         walk->spans[kept++] = walk->spans[i];
     }
     walk->span_count = kept;
@@ -247,7 +267,8 @@ vst_status vst__import_fold_batch(vst__walk *walk)
     for (size_t i = 0; i < walk->span_count; i++) {
         if (walk->spans[i].depth > deepest)
             deepest = walk->spans[i].depth;
-        is_plain &= is_harmless(fold, walk->spans[i].id);
+        is_plain &= is_harmless(fold, walk->spans[i].id) &&
+                    walk->spans[i].is_import != VST_WALK_NAMES;
     }
     status = make_room(fold, (deepest > count ? deepest : count) + 1,
                        count + walk->span_count);

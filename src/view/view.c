@@ -208,7 +208,7 @@ static bool choose_folding(vst_view *view, bool wanted)
         !vst__costs_make(&view->costs, view->trace))
         return false;
     if (wanted && view->imports.class_of != NULL &&
-        view->imports.max < (VST_VIEW_ID_MASK - VST_VIEW_IMPORT_IDS) / 2)
+        view->imports.max < (VST_VIEW_ID_MASK - VST_VIEW_IMPORT_IDS) / 3)
         view->reading.imports = &view->imports;
     return true;
 }

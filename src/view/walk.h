@@ -37,6 +37,9 @@ typedef struct vst__walk_span {
     uint32_t is_import; /* while imports are folded */
 } vst__walk_span;
 
+/* is_import of what is no span: it names the import that it lies in, by id. */
+enum { VST_WALK_NAMES = 2 };
+
 /* What walks share, and never change: others may use the trace meanwhile. */
 typedef struct vst__reading {
     vst_trace *trace;

@@ -144,7 +144,7 @@ static vst_status push(vst__walk *walk, vst_id id, uint64_t pair,
                               : VST_OK;
 }
 
-static void pop(vst__walk *walk)
+static void pop(vst__walk *walk, bool raised)
 {
     const vst__open *top = &walk->open[--walk->open_count];
 
@@ -157,7 +157,7 @@ static void pop(vst__walk *walk)
     };
     walk->delivered = true;
     if (walk->tree != NULL)
-        vst__flame_pop(walk->tree, walk->last_ns);
+        vst__flame_pop(walk->tree, walk->last_ns, raised);
 }
 
 static bool is_odd_begin(const vst__walk *walk,
@@ -195,7 +195,7 @@ static void end(vst__walk *walk, uint64_t pair, bool *odd)
     if (*odd)
         return;
     walk->begun--;
-    pop(walk);
+    pop(walk, false);
 }
 
 /* One that leaves the stack alone, or says something of the span on top. */
@@ -218,6 +218,9 @@ static vst_status take_quiet(vst__walk *walk, const vst_compressed_event *event,
     case VST_ESCAPE_TASK:
         walk->has_tasks = true;
         return VST_OK;
+    case VST_ESCAPE_IMPORT:
+        return vst__walk_named(walk, event->payload[0],
+                               (uint32_t)walk->open_count, walk->last_ns);
     default:
         return VST_OK;
     }
@@ -382,7 +385,7 @@ static vst_status match_tree(vst__walk *walk,
             odd = walk->open_count == 0 || top->id != id ||
                   top->flags & VST_FRAME_BEGIN;
             if (!odd)
-                pop(walk);
+                pop(walk, kind == VST_RAISE);
         } else {
             status = escape(walk, event, previous_ns, &odd);
         }

@@ -16,6 +16,9 @@ vst_status vst__walk_finish(vst__walk *walk);
 vst_status vst__walk_to_matcher(vst__walk *walk);
 /* Takes back what is open, if it is plain. */
 vst_status vst__walk_from_matcher(vst__walk *walk);
+/* A VST_ESCAPE_IMPORT, inside of so many frames. */
+vst_status vst__walk_named(vst__walk *walk, uint64_t id, uint32_t depth,
+                           int64_t time_ns);
 vst_status vst__walk_feed(vst__walk *walk, const vst_compressed_event *events,
                           size_t count, int64_t end_ns);
 

@@ -157,6 +157,37 @@ static vst_status take_span(void *ctx, const vst_span *span)
     return VST_OK;
 }
 
+vst_status vst__walk_named(vst__walk *walk, uint64_t id, uint32_t depth,
+                           int64_t time_ns)
+{
+    const vst_imports *imports = walk->fold.imports;
+    vst__walk_span *spans;
+
+    if (imports == NULL || !vst__imports_is_name(imports, id))
+        return VST_OK;
+    if (walk->tree != NULL)
+        vst__flame_name(walk->tree, (vst_id)id);
+    spans = vst__grow(walk->spans, &walk->span_capacity, walk->span_count + 1,
+                      sizeof *spans);
+    if (spans == NULL)
+        return VST_E_NOMEM;
+    walk->spans = spans;
+    spans[walk->span_count++] =
+        (vst__walk_span){.start_ns = time_ns,
+                         .end_ns = time_ns,
+                         .id = (vst_id)id,
+                         .depth = depth,
+                         .is_import = VST_WALK_NAMES};
+    return VST_OK;
+}
+
+static vst_status take_named(void *ctx, uint64_t id, uint32_t depth)
+{
+    vst__walk *walk = ctx;
+
+    return vst__walk_named(walk, id, depth, walk->matcher->last_ns);
+}
+
 static vst_status take_loss(void *ctx, const vst_loss *loss)
 {
     const vst_sink *also = ((vst__walk *)ctx)->also;
@@ -200,10 +231,13 @@ static vst_status follow(vst__walk *walk, size_t spans_before)
                (walk->spans[span].depth != depth ||
                 walk->spans[span].flags & VST_SPAN_ASYNC))
             span++;
-        if (span < walk->span_count)
-            vst__flame_pop(tree, walk->spans[span++].end_ns);
-        else
+        if (span == walk->span_count) {
             vst__flame_drop(tree);
+            continue;
+        }
+        vst__flame_pop(tree, walk->spans[span].end_ns,
+                       walk->spans[span].flags & VST_SPAN_RAISED);
+        span++;
     }
     for (size_t i = same; i < matcher->count; i++) {
         const vst__frame *frame = &matcher->frames[i];
@@ -226,6 +260,7 @@ vst_status vst__walk_feed(vst__walk *walk, const vst_compressed_event *events,
         .loss = take_loss,
         .counter = take_counter,
         .task = take_task,
+        .named = take_named,
         .far_ends = walk->stretch->far_ends,
         .costs = walk->whole_sink != NULL ? walk->whole_sink->costs : NULL,
         .tells_compensated = true,

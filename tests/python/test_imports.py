@@ -25,10 +25,12 @@ import namespace.inside
 import _decimal
 import xxsubtype
 import broken_parent
-try:
-    import not_there
-except ImportError:
-    pass
+import eager.part
+for name in ("not_there", "not_there.deeper"):
+    try:
+        __import__(name)
+    except ImportError:
+        pass
 
 def lazily(name):
     spec = importlib.util.find_spec(name)
@@ -51,6 +53,8 @@ FILES = {
     "by_top.py": "",
     "by_function.py": "",
     "by_name.py": "",
+    "eager/__init__.py": "import eager.part\n",
+    "eager/part.py": "",
     "lazy.py": "value = 1\n",
     "lazy_statement.py": "value = 1\n",
     "namespace/inside.py": "",
@@ -101,8 +105,37 @@ def test_modules_without_code_have_their_names(recorded):
     assert found["_decimal"]["first_imported_by"] == "program.py(1): <module>"
     for name in ("_decimal", "xxsubtype", "namespace"):
         assert found[name]["named"] and found[name]["times"] == 1
-    assert not any(name.startswith("(") and name != "(failed)" for name in found)
-    assert not found["(failed)"]["named"]
+    assert not any(name.startswith("(") for name in found)
+
+
+def test_a_module_that_its_parent_imports_meanwhile_is_one_import_with_its_name(recorded):
+    found = imports(recorded)
+    assert found["eager.part"]["times"] == 1 and found["eager.part"]["first_imported_by"] == "eager"
+    assert found["eager"]["first_imported_by"] == "eager.part"
+    tree = report(recorded, "--tree", "--min", "0", "-n", "10000")
+    assert [line.split("import ")[1] for line in tree.splitlines() if "import eager" in line] == [
+        "eager.part",
+        "eager",
+        "eager.part",
+    ]
+
+
+def test_an_import_that_fails_says_of_what_module_and_that_it_failed(recorded):
+    found = imports(recorded)
+    assert found["not_there"]["failed"] and found["not_there"]["named"]
+    assert found["not_there.deeper"]["failed"] and not found["by_name"]["failed"]
+    tree = report(recorded, "--tree", "--min", "0", "-n", "10000")
+    assert "import not_there (failed)" in tree and "import not_there.deeper (failed)" in tree
+
+
+def test_a_name_is_no_call(recorded):
+    """What names a module is neither a span nor a function in any table, exporter or total."""
+    trace = Trace(str(recorded))
+    named = {number for number, entry in enumerate(trace.functions()) if entry and entry[1] == "<module> not_there"}
+    assert named
+    assert not named & {row[0] for row in trace.report(functions=True)["functions"]}
+    vestige("export", recorded, "-o", recorded.with_suffix(".json"))
+    assert '"<module> ' not in recorded.with_suffix(".json").read_text()
 
 
 @pytest.mark.parametrize("options", [["--no-c"], ["--engine", "safe"], ["--min-duration", "50us"]])

@@ -51,6 +51,8 @@ def names_of(path):
         if number <= base:
             return functions[number][1]
         what = number - base
+        if what > IDS + base:
+            return opened.import_name((what - IDS - base) << 3 | WHAT["(failed)"])
         return opened.import_name((what - IDS) << 3 | 1 if what >= IDS else what)
 
     return name

@@ -208,8 +208,8 @@ static uint32_t define(PyCodeObject *code)
                            code->co_name) ||
              is_of_work_item(definition.file, definition.file_len,
                              code->co_name) ||
-             vpy_makes_module(definition.file, definition.file_len,
-                              code->co_name) ||
+             vpy_imports_module(definition.file, definition.file_len,
+                                code->co_name) ||
              vpy_imports_framework(definition.file, definition.file_len,
                                    code->co_name) ||
              vpy_is_framework_code((PyObject *)code)))

@@ -1,8 +1,8 @@
 /* Functions that need more than an enter and an exit: functions whose arguments
  * and results are recorded, functions that a trigger watches, the function
  * through which a framework calls its modules, the code that importing the
- * framework runs, the function in which a new thread gets its name, those that
- * make modules, those by which a thread pool gets work, and coroutines, whose
+ * framework runs, the function in which a new thread gets its name, the one that
+ * imports a module, those by which a thread pool gets work, and coroutines, whose
  * calls may be steps of tasks. */
 #include "calls/ids.h"
 
@@ -111,8 +111,8 @@ static VST_COLD void look_into(PyObject *code, const vpy_iframe *frame)
     if (frame != NULL && is_thread_start((PyCodeObject *)code)) {
         vpy_threads_name_from_frame(frame);
     } else if (frame != NULL && !has_arguments(code)) {
-        if (vpy_is_given_spec(((PyCodeObject *)code)->co_name))
-            vpy_module_made((PyCodeObject *)code, frame);
+        if (vpy_is_import(((PyCodeObject *)code)->co_name))
+            vpy_module_imported(frame);
         record_work((PyCodeObject *)code, frame);
     } else if (frame != NULL) {
         vpy_json_begin(&json, "arguments");

@@ -118,12 +118,12 @@ void vpy_framework_imported(void);
 /* ---- import_names.c --------------------------------------------------------
  */
 
-/* Whether it is one of the functions of the import system that make a module;
- * by its name alone, where it is a special function. */
-bool vpy_makes_module(const char *file, uint32_t length, PyObject *name);
-bool vpy_is_given_spec(PyObject *name);
-/* It is called: records which module it makes, if that has no code. */
-void vpy_module_made(const PyCodeObject *code, const vpy_iframe *frame);
+/* Whether it is the function of the import system that imports a module which
+ * is not there yet; by its name alone, where it is a special function. */
+bool vpy_imports_module(const char *file, uint32_t length, PyObject *name);
+bool vpy_is_import(PyObject *name);
+/* It is called: records which module it imports. */
+void vpy_module_imported(const vpy_iframe *frame);
 
 /* ---- framework_tensors.c ---------------------------------------------------
  */

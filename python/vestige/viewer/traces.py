@@ -28,6 +28,7 @@ SUFFIX = ".view"
 
 
 IMPORT_IDS = 8  # see <vestige/view.h>
+FAILED = 5  # VST_IMPORT_FAILED
 UNNAMED_IMPORTS = range(2, 7)
 IMPORT_SYSTEM = "<frozen importlib."
 
@@ -53,14 +54,15 @@ def find_places(trace: Trace) -> list[Place | None]:
     places: list[Place | None] = [entry and to_place(trace, number, entry) for number, entry in enumerate(functions)]
     if not any(entry and entry[2].startswith(IMPORT_SYSTEM) for entry in functions):
         return places
-    places += [None] * (IMPORT_IDS + len(functions) - 1)
     last = len(functions) - 1
+    places += [None] * (IMPORT_IDS + 2 * last)
     for what in UNNAMED_IMPORTS:
         places[last + what] = (PYTHON, trace.import_name(what), None, 0)
     for number, entry in enumerate(functions):
         if entry and is_module(entry):
-            name = trace.import_name(number << 3 | IMPORTS_CODE)
-            places[last + IMPORT_IDS + number] = (PYTHON, name, entry[2] if entry[0] == PYTHON else None, entry[4])
+            code = (entry[2] if entry[0] == PYTHON else None, entry[4])
+            places[last + IMPORT_IDS + number] = (PYTHON, trace.import_name(number << 3 | IMPORTS_CODE), *code)
+            places[last + IMPORT_IDS + last + number] = (PYTHON, trace.import_name(number << 3 | FAILED), *code)
     return places
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .data import Node
 
 WORD = "import "
+FAILED = " (failed)"
 MODULE_WIDTH = 36
 
 
@@ -45,8 +46,8 @@ class Imports:
         self._slowest: dict[int, Node] = {}  # by id of an import's node: the slowest import inside
         self._of_node: dict[int, Module] = {}
         first: Node | None = None
-        work: list[tuple[Node, Node, Node | None, frozenset[str]]] = [
-            (child, root, None, frozenset()) for child in reversed(list(root.children.values()))
+        work: list[tuple[Node, Node, Node | None, dict[str, Node]]] = [
+            (child, root, None, {}) for child in reversed(list(root.children.values()))
         ]
         while work:
             node, above, outer, open_ = work.pop()
@@ -54,7 +55,7 @@ class Imports:
                 self._add(node, above, outer, open_)
                 if outer is None and (first is None or node.total_ns > first.total_ns):
                     first, self.chain_by = node, _shown(above)
-                outer, open_ = node, open_ | {node.imports}
+                outer, open_ = node, {**open_, node.imports: node}
             # import_module() and the like import for others.
             by = node if node.imports or (node.kind == PYTHON and node.library != "importlib") else above
             work.extend((child, by, outer, open_) for child in reversed(list(node.children.values())))
@@ -62,12 +63,17 @@ class Imports:
             self.chain.append((_shown(first), first.total_ns))
             first = self._slowest.get(id(first))
 
-    def _add(self, node: Node, above: Node, outer: Node | None, open_: frozenset[str]) -> None:
+    def _add(self, node: Node, above: Node, outer: Node | None, open_: dict[str, Node]) -> None:
         module = self._of(node, above)
         module.calls += node.calls
         module.self_ns += node.total_ns
         if node.imports not in open_:
             module.total_ns += node.total_ns
+        else:  # that one has imported the parent first, which imports the module: they are one
+            inside = [*open_.values(), node][list(open_).index(node.imports) + 1]
+            module.calls -= open_[node.imports].calls
+            module.total_ns -= inside.total_ns - node.total_ns
+            module.first_by = _shown(above)
         if outer is None:
             self.total_ns += node.total_ns
             return
@@ -123,8 +129,9 @@ def as_tables(imports: Imports, modules: Sequence[Module]) -> dict[str, list[dic
     return {
         "imports": [
             {
-                "module": module.name,
+                "module": module.name.removesuffix(FAILED),
                 "named": module.is_named,
+                "failed": module.name.endswith(FAILED),
                 "times": module.calls,
                 "self_ns": module.self_ns,
                 "total_ns": module.total_ns,
