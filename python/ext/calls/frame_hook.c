@@ -350,7 +350,7 @@ VST_NOINLINE static PyObject *evaluate_step(PyThreadState *tstate,
                                             vpy_iframe *frame, int throwing,
                                             uint64_t began)
 {
-    vpy_coroutine_begins(frame);
+    vpy_coroutine_begins(BEGAN_WITH(began), frame, NULL);
     return end_coroutine(next_evaluate(tstate, frame, throwing), frame, began);
 }
 

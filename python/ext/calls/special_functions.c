@@ -132,6 +132,7 @@ vst_id vpy_code_entered(uint32_t value, PyObject *code, const vpy_iframe *frame)
         vpy_triggers_entered(VPY_ID(value));
     if (value & VPY_COROUTINE)
         vpy_coroutine_entered(
+            VPY_ID(value),
             frame != NULL ? frame : vpy_iframe_running(vpy_thread_state()));
     if (value & VPY_SPECIAL)
         look_into(code, frame);

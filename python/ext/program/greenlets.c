@@ -113,6 +113,7 @@ static void record_stack(PyObject *object)
     bool begins = vpy_iframe_running(PyThreadState_Get()) == NULL;
     vpy_known known;
 
+    vpy_steps_now.place = NULL; /* the C stack is another one */
     if (!vpy_part_works[VPY_PART_TASKS] || !vpy_known_get(key, &known) ||
         (!begins && !known.is_fresh &&
          known.chunks == vst_thread_buffer->chunks))

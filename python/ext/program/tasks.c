@@ -88,11 +88,10 @@ static const vpy_iframe *without_shims(const vpy_iframe *frame)
  * called before the two are linked: there the caller is what runs still. */
 static const vpy_iframe *caller_of(const vpy_iframe *frame)
 {
-    const vpy_iframe *running = vpy_iframe_innermost(vpy_thread_state());
+    const vpy_iframe *running =
+        VPY_AWAITS_INLINE ? frame : vpy_iframe_innermost(vpy_thread_state());
 
-    return without_shims(running == frame || VPY_AWAITS_INLINE
-                             ? vpy_iframe_back(frame)
-                             : running);
+    return without_shims(running == frame ? vpy_iframe_back(frame) : running);
 }
 
 static const vpy_iframe *outermost_of(const vpy_iframe *frame, bool is_new)
@@ -120,8 +119,13 @@ bool vpy_is_coroutine_code(const PyCodeObject *code)
 
 static void keep_steps(uint32_t count)
 {
+    static const vpy_step none;
+    const vpy_step *top = count != 0 ? &now.steps[count - 1] : &none;
+
     now.count = count;
-    now.marked = count != 0 ? now.steps[count - 1].marked : NULL;
+    now.marked = top->marked;
+    now.marked_id = top->marked_id;
+    now.place = top->place;
 }
 
 /* Whether the innermost step that runs is of this frame. One whose own call is
@@ -138,28 +142,32 @@ static bool is_in_step(const void *outermost, const void *frame)
     return false;
 }
 
-static void begin_step(const vpy_known *coroutine, const void *frame)
+VST_INLINE void begin_step(const vpy_known *coroutine, vst_id id,
+                           const void *frame, const void *place)
 {
     if (now.count == VPY_STEPS_MAX)
         memmove(&now.steps[0], &now.steps[1],
                 --now.count * sizeof now.steps[0]);
-    now.steps[now.count++] = (vpy_step){coroutine->address, frame,
-                                        coroutine->task, coroutine->is_python};
+    now.steps[now.count++] =
+        (vpy_step){coroutine->address, frame,           id,
+                   place,              coroutine->task, coroutine->is_python};
     now.marked = frame;
+    now.marked_id = id;
+    now.place = place;
 }
 
-static void record_step(vpy_known *coroutine, bool is_new)
+VST_INLINE void record_step(vpy_known *coroutine, bool is_new)
 {
     if (is_new || coroutine->is_fresh ||
         (coroutine->task != 0 &&
          coroutine->chunks != vst_thread_buffer->chunks))
         introduce(coroutine, is_new);
     else if (coroutine->task != 0)
-        vst_record_task(
+        vst_record_task_at_once(
             &(uint64_t){vst_task_word(VST_TASK_STEP, coroutine->task)}, 1);
 }
 
-void vpy_coroutine_begins(const vpy_iframe *frame)
+VST_INLINE void begin(vst_id id, const vpy_iframe *frame, const void *place)
 {
     const vpy_iframe *outermost;
     vpy_known coroutine;
@@ -171,8 +179,10 @@ void vpy_coroutine_begins(const vpy_iframe *frame)
         now.generation = vpy_generation_now();
     }
     now.waits = 0;
-    now.entered = frame;
-    now.around = NULL;
+    if (!VPY_AWAITS_INLINE) {
+        now.entered = frame;
+        now.around = NULL;
+    }
     is_new = vpy_iframe_is_new(frame);
     outermost = outermost_of(frame, is_new);
     is_new = is_new && outermost == frame;
@@ -181,17 +191,34 @@ void vpy_coroutine_begins(const vpy_iframe *frame)
     if (!vpy_known_get(outermost, &coroutine))
         return;
     record_step(&coroutine, is_new);
-    begin_step(&coroutine, frame);
+    begin_step(&coroutine, id, frame, place);
 }
 
-void vpy_coroutine_entered(const vpy_iframe *frame)
+void vpy_coroutine_begins(vst_id id, const vpy_iframe *frame, const void *place)
+{
+    begin(id, frame, place);
+}
+
+void vpy_coroutine_entered(vst_id id, const vpy_iframe *frame)
 {
     if (VPY_AWAITS_INLINE && !vpy_iframe_is_entry(frame))
         now.waits = 0;
     else if (VPY_AWAITS_INLINE ||
              !vpy_coroutine_goes_on(frame, caller_of(frame)))
-        vpy_coroutine_begins(frame);
+        vpy_coroutine_begins(id, frame, NULL);
 }
+
+#if VPY_AWAITS_INLINE
+void vpy_coroutine_enters(vst_id id, const void *place)
+{
+    const vpy_iframe *frame = vpy_iframe_innermost(vpy_thread_state());
+
+    if (vpy_iframe_is_entry(frame))
+        begin(id, frame, place);
+    else
+        now.waits = 0;
+}
+#endif
 
 /* ---- its end ------------------------------------------------------------- */
 
@@ -214,7 +241,7 @@ static uint32_t number_of_awaited(PyObject *task)
     return number;
 }
 
-static void record_await(uint32_t task, PyObject *awaited)
+VST_INLINE void record_await(uint32_t task, PyObject *awaited)
 {
     vst_task_awaits kind = vpy_task_awaits(awaited);
     uint64_t payload[4] = {vst_task_word(VST_TASK_AWAITS, task),
@@ -225,7 +252,7 @@ static void record_await(uint32_t task, PyObject *awaited)
         payload[3] = number_of_awaited(awaited);
         vst_record_task(payload, 4);
     } else {
-        vst_record_task(payload, 3);
+        vst_record_task_at_once(payload, 3);
     }
 }
 
@@ -259,34 +286,50 @@ static void end_task(const vpy_step *s, bool raised)
     vpy_known_set(&gone);
 }
 
-/* The step that this call is marked for, and which is not any more. */
-static bool take_step(const void *frame, vpy_step *taken)
+/* The step that this call is marked for, and which is not any more. NULL: there
+ * is none. It stays where it is until the next step begins. */
+VST_INLINE const vpy_step *take_step(const void *frame)
 {
     uint32_t at = now.generation == vpy_generation_now() ? now.count : 0;
 
     while (at != 0 && now.steps[at - 1].marked != frame)
         at--;
     if (at == 0)
-        return false;
-    *taken = now.steps[at - 1];
+        return NULL;
     keep_steps(at - 1);
-    return true;
+    return &now.steps[at - 1];
+}
+
+VST_INLINE void leave(vst_id id, const vpy_iframe *frame, PyObject *result,
+                      bool waits)
+{
+    const vpy_step *step;
+
+    if (waits && now.waits == 0)
+        now.waits = id;
+    step = take_step(frame);
+    if (step == NULL)
+        return;
+    if (waits && step->task != 0) {
+        record_await(step->task, result);
+    } else if (!waits && step->marked == step->outermost) {
+        vpy_step ended = *step;
+        end_task(&ended, result == NULL);
+    }
 }
 
 void vpy_coroutine_left(vst_id id, const vpy_iframe *frame, PyObject *result,
                         bool waits)
 {
-    vpy_step s;
-
-    if (waits && now.waits == 0)
-        now.waits = id;
-    if (!take_step(frame, &s))
-        return;
-    if (!waits && s.marked == s.outermost)
-        end_task(&s, result == NULL);
-    else if (waits && s.task != 0)
-        record_await(s.task, result);
+    leave(id, frame, result, waits);
 }
+
+#if VPY_AWAITS_INLINE
+void vpy_coroutine_leaves(vst_id id, PyObject *result, bool waits)
+{
+    leave(id, vpy_iframe_innermost(vpy_thread_state()), result, waits);
+}
+#endif
 
 /* ---- for task_objects.c, and the end ---------------------------------------
  */

@@ -15,14 +15,16 @@ void vpy_tasks_end(void);
 /* Whether calls of this code may be steps of a task. */
 bool vpy_is_coroutine_code(const PyCodeObject *code);
 /* After the enter of such a call was recorded. */
-void vpy_coroutine_entered(const vpy_iframe *frame);
+void vpy_coroutine_entered(vst_id id, const vpy_iframe *frame);
 /* Before its end is recorded. result: what it returns or yields, NULL if it
  * raises; waits: it yields. The frame's address is used, not what is there. */
 void vpy_coroutine_left(vst_id id, const vpy_iframe *frame, PyObject *result,
                         bool waits);
 
-/* The same where it is known that it does not go on with a step. */
-void vpy_coroutine_begins(const vpy_iframe *frame);
+/* The same where it is known that it does not go on with a step. place: see
+ * vpy_step. */
+void vpy_coroutine_begins(vst_id id, const vpy_iframe *frame,
+                          const void *place);
 
 /* ---- the quick way through these two, with the records ---------------------
  */
@@ -31,6 +33,11 @@ void vpy_coroutine_begins(const vpy_iframe *frame);
 typedef struct vpy_step {
     const void *outermost; /* the frame whose step it is */
     const void *marked;    /* the frame whose call is marked as the step */
+    vst_id marked_id;      /* the function of that call */
+    /* Where the interpreter put the arguments of the hook that saw the call
+     * begin, on the C stack. As long as the call runs, only calls that the same
+     * evaluation makes have their arguments there. NULL: not known. */
+    const void *place;
     uint32_t task;
     bool is_python;
 } vpy_step;
@@ -46,7 +53,9 @@ typedef struct vpy_steps {
      * in the same step. */
     const void *entered;
     const void *around; /* which called that; NULL: not in the step */
-    const void *marked; /* of the innermost step; NULL: there is none */
+    /* Of the innermost step; NULL or 0: there is none. */
+    const void *marked, *place;
+    vst_id marked_id;
     vpy_step steps[VPY_STEPS_MAX];
 } vpy_steps;
 
@@ -73,13 +82,7 @@ static inline bool vpy_coroutine_goes_on(const vpy_iframe *frame,
 static inline void vpy_coroutine_enter(vst_id id, const vpy_iframe *frame)
 {
     vst_record(VST_ENTER, id);
-    /* What a coroutine awaits is in a step that is known. */
-    if (VPY_AWAITS_INLINE && !vpy_iframe_is_entry(frame))
-        vpy_steps_now.waits = 0;
-    else if (VPY_AWAITS_INLINE)
-        vpy_coroutine_begins(frame);
-    else
-        vpy_coroutine_entered(frame);
+    vpy_coroutine_entered(id, frame);
 }
 
 static inline void vpy_coroutine_leave(vst_kind kind, vst_id id,
@@ -94,6 +97,37 @@ static inline void vpy_coroutine_leave(vst_kind kind, vst_id id,
         now->waits = id;
     vst_record_end_of_call(kind, id);
 }
+
+#if VPY_AWAITS_INLINE
+/* The same two for hooks that are told no frame: to find it takes a call of the
+ * interpreter. Most coroutines are awaited by another one, so that the same
+ * evaluation goes on with them; place is the hook's own, see vpy_step. */
+VST_NOINLINE void vpy_coroutine_enters(vst_id id, const void *place);
+VST_NOINLINE void vpy_coroutine_leaves(vst_id id, PyObject *result, bool waits);
+
+VST_INLINE void vpy_coroutine_enter_at(vst_id id, const void *place)
+{
+    vpy_steps *now = &vpy_steps_now;
+
+    vst_record_word(vst_thread_buffer, VST_ENTER, id, vst_clock_ticks());
+    if (now->place == place && now->generation == vpy_generation_now())
+        now->waits = 0;
+    else
+        vpy_coroutine_enters(id, place);
+}
+
+VST_INLINE void vpy_coroutine_leave_from(vst_kind kind, vst_id id,
+                                         PyObject *result, bool waits)
+{
+    vpy_steps *now = &vpy_steps_now;
+
+    if (now->marked_id == id)
+        vpy_coroutine_leaves(id, result, waits);
+    else if (waits && now->waits == 0)
+        now->waits = id;
+    vst_record_end_of_call(kind, id);
+}
+#endif
 
 /* ---- task_table.c ---------------------------------------------------------
  */
