@@ -163,6 +163,17 @@ def test_a_program_without_a_finding_is_told_so(tmp_path):
     assert vestige("report", path, "--findings", "--format", "csv").out == "kind,text,next\n"
 
 
+def test_a_recording_of_some_calls_has_no_finding_in_what_was_recorded(tmp_path):
+    (tmp_path / "program.py").write_text("def f():\n    return 1\nf()\n")
+    run = [COMMAND, "run", "-o", "t.vst", "--force", "--max-depth", "1", "program.py"]
+    said = subprocess.run(run, cwd=tmp_path, check=True, capture_output=True, text=True).stderr
+    for text in (said, vestige("report", tmp_path / "t.vst", "--findings").out):
+        assert "no finding in what was recorded" in text
+    run[5:7] = []
+    said = subprocess.run(run, cwd=tmp_path, check=True, capture_output=True, text=True).stderr
+    assert "no finding: nothing took" in said
+
+
 def test_lost_records_come_first(tmp_path):
     path = made(tmp_path, enter(1), leave(1, delta=1000))
     (finding,) = find(evidence(path, lost=12_000))
@@ -292,6 +303,24 @@ def test_what_waited_for_a_processor_did_not_wait_for_the_program(tmp_path, busy
     found = find(told)
     assert [finding.kind for finding in found] == kinds
     assert all(finding.numbers["processor_wait_ns"] == max(busy, 50_000_000) for finding in found)
+
+
+@pytest.mark.parametrize(("busy", "told_of"), [(0, True), (500_000_000, True), (950_000_000, False)])
+def test_what_imports_and_collections_took_because_others_had_the_processor_does_not_count(tmp_path, busy, told_of):
+    """Of one second, 500 ms in an import and 150 ms in a collection, without what the thread waited for a processor."""
+    frozen, module = define(5, "_find_and_load", "<frozen importlib._bootstrap>", 1), define(6, "<module>", "m.py", 1)
+    gone = [enter(1, 0), enter(3, 1), leave(3, 150_000_000), enter(5, 1), enter(6, 1), leave(6, 500_000_000), leave(5, 1)]
+    collection = define(3, "Python GC", "", 0, kind=4)
+    path = made(tmp_path, *gone, leave(1, 1), entries=[collection, frozen, module])
+    told = evidence(path, start_ns=0, end_ns=1_000_000_000)
+    told.data.processor_waits = {7: busy}
+    found = {finding.kind: finding for finding in find(told)}
+    assert ("imports" in found, "garbage collection" in found) == (told_of, told_of)
+    assert all(finding.numbers["processor_wait_ns"] == busy for finding in found.values())
+    if found:
+        assert found["imports"].text.endswith("A thread waited 500 ms for a processor, which may be a part of that.") == (
+            busy == 500_000_000
+        )
 
 
 def blocked(tmp_path, waits, look=None):

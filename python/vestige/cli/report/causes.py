@@ -45,7 +45,7 @@ IMPORTS_SHARE, IMPORTS_NS = 0.2, 50 * MS
 
 def slow_imports(evidence: Evidence) -> Finding | None:
     imports = Imports(evidence.data.tree)
-    if imports.total_ns < max(IMPORTS_SHARE * evidence.passed_ns, IMPORTS_NS):
+    if imports.total_ns < IMPORTS_SHARE * evidence.passed_ns or evidence.undisturbed(imports.total_ns) < IMPORTS_NS:
         return None
     modules = imports.sorted("self")
     # One without a name, which failed or is of an older trace, says nothing.
@@ -57,13 +57,14 @@ def slow_imports(evidence: Evidence) -> Finding | None:
     return Finding(
         "imports",
         f"Imports took {duration(imports.total_ns)} ({evidence.share(imports.total_ns)}): {which} is {slowest}, "
-        f"{duration(ns)}, imported by {imports.chain_by}{inside}.",
+        f"{duration(ns)}, imported by {imports.chain_by}{inside}." + _beside_others(evidence, evidence.busy_ns, "A"),
         where={"module": slowest, "imported_by": imports.chain_by, "slowest_alone": worst.name},
         numbers={
             "imports_ns": imports.total_ns,
             "slowest_ns": ns,
             "alone_ns": worst.self_ns,
             "imports": sum(module.calls for module in modules),
+            "processor_wait_ns": evidence.busy_ns,
             "passed_ns": evidence.passed_ns,
         },
         look="report --imports",
@@ -175,11 +176,11 @@ def blocked_loop(evidence: Evidence) -> Finding | None:
     )
 
 
-def _beside_others(evidence: Evidence, busy_ns: int) -> str:
+def _beside_others(evidence: Evidence, busy_ns: int, whose: str = "Its") -> str:
     """A sentence where a thread waited for a processor for a tenth of the time."""
     if busy_ns < BUSY_SHARE * evidence.passed_ns:
         return ""
-    return f" Its thread waited {duration(busy_ns)} for a processor, which may be a part of that."
+    return f" {whose} thread waited {duration(busy_ns)} for a processor, which may be a part of that."
 
 
 def _mean_ns(evidence: Evidence, function: Node | None) -> float:
@@ -213,7 +214,7 @@ def waiting(evidence: Evidence) -> Finding | None:
         one[1] += node.calls
         first[key] = first.get(key, 0) + (0 if places.started[at] else node.total_ns)
     # A thread that could run and was not let did not wait for anything that the program asks for.
-    busy_ns = max(evidence.data.processor_waits.values(), default=0)
+    busy_ns = evidence.busy_ns
     idle = evidence.passed_ns - evidence.worked_ns - explained - busy_ns
     if idle < max(WAITING_SHARE * evidence.passed_ns, WAITING_NS) or not sums:
         return None
@@ -257,7 +258,7 @@ def collections(evidence: Evidence) -> Finding | None:
         if node.kind == GC and importing and evidence.tells_imports
     ]
     gc_ns = data.gc_ns - sum(node.total_ns for node in inside)
-    if gc_ns < max(GC_SHARE * evidence.passed_ns, GC_NS):
+    if gc_ns < GC_SHARE * evidence.passed_ns or evidence.undisturbed(gc_ns) < GC_NS:
         return None
     count = sum(sums[0] for sums in data.generations.values()) - sum(node.calls for node in inside)
     collected = sum(sums[3] for sums in data.generations.values())
@@ -285,6 +286,7 @@ def collections(evidence: Evidence) -> Finding | None:
             "collected": collected,
             "began_here": times,
             "began_here_ns": ns,
+            "processor_wait_ns": evidence.busy_ns,
             "passed_ns": evidence.passed_ns,
         },
         look="report --gc",

@@ -23,6 +23,7 @@ from .tables import (
     show_collections,
     show_functions,
     show_head,
+    has_all_calls,
     show_left_out,
     show_processes,
     show_threads,
@@ -406,7 +407,9 @@ def _show(reading: Reading, options: Namespace) -> None:
         columns = {"memory": reading.has_memory, "switches": reading.has_switches, "errors": options.compensated}
         show_functions(reading.functions(), whole, rows, out, **columns)
     elif options.view == "findings":
-        for line in lines(reading.findings(), line_width(out) if width_of(out) < UNBOUNDED else UNBOUNDED):
+        width = line_width(out) if width_of(out) < UNBOUNDED else UNBOUNDED
+        is_whole = has_all_calls(reading.facts, [source.metadata for source, _ in reading.read])
+        for line in lines(reading.findings(), width, all_calls=is_whole):
             print(line, file=out)
     elif options.view == "tree":
         _show_tree(reading, options)

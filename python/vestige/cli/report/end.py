@@ -11,7 +11,7 @@ from vestige.base.terminal import UNBOUNDED, Paint, Progress, cells, cut, width_
 from .data import Data, gil_holders
 from .devices import read as read_devices
 from .findings import Evidence, engine_of, find, lines
-from .tables import THREAD_NAME, WORTH_A_WORD, show_head, show_left_out, span_of
+from .tables import THREAD_NAME, WORTH_A_WORD, has_all_calls, show_head, show_left_out, span_of
 from .tree import choose, draw, fold, shorten
 
 TYPE_CHECKING = False
@@ -57,7 +57,7 @@ def show(path: str, metadata: dict[str, Any], out: TextIO) -> None:
         data.leave_out_waits()
     show_head([facts], data, out)
     paint, width = Paint(out), width_of(out)
-    for line in lines(found, width):
+    for line in lines(found, width, all_calls=has_all_calls([facts], [metadata])):
         print(line, file=out)
     for line in _tree(data, data.threads_ns, width, paint):
         print(line, file=out)

@@ -76,6 +76,15 @@ class Evidence:
         """What threads did other than wait, added up."""
         return sum(max(thread.self_ns - thread.waiting_ns, 0) for thread in self.data.threads)
 
+    @property
+    def busy_ns(self) -> int:
+        """How long a thread waited for a processor that others had; the one that waited longest."""
+        return max(self.data.processor_waits.values(), default=0)
+
+    def undisturbed(self, ns: float) -> float:
+        """What many calls would have taken if no thread had waited for a processor: that comes in all of them alike."""
+        return ns * (1 - min(self.busy_ns / self.passed_ns, 1))
+
     def share(self, ns: float) -> str:
         return f"{min(ns / self.passed_ns, 1):.0%}"
 
@@ -170,10 +179,10 @@ def engine_of(trace: Any) -> str:
     return str(trace.metadata().get("vestige.engine", "")).strip('"')
 
 
-def lines(findings: Sequence[Finding], width: int) -> list[str]:
-    """As people read them, folded where the screen ends."""
+def lines(findings: Sequence[Finding], width: int, *, all_calls: bool = True) -> list[str]:
+    """As people read them, folded where the screen ends. Without all calls, a cause may be among those left out."""
     if not findings:
-        return ["no finding: nothing took the time that should not"]
+        return [f"no finding{'' if all_calls else ' in what was recorded'}: nothing took the time that should not"]
     shown = []
     for finding in findings:
         line = "•"

@@ -120,6 +120,10 @@ def beyond_scope(metadata: dict[str, Any]) -> list[str]:
     return lines
 
 
+def has_all_calls(facts: Sequence[dict[str, Any]], metadata: Sequence[dict[str, Any]]) -> bool:
+    return not any(beyond_scope(each) for each in metadata) and not any(each["left_out"] for each in facts)
+
+
 def short_calls(facts: dict[str, Any]) -> str:
     return f"{plural(facts['left_out'], 'call')} shorter than {chosen_time(facts['min_duration_ns'])} left out"
 
