@@ -267,6 +267,49 @@ def test_eager_tasks_begin_inside_of_others(tmp_path, engine):
     assert first[2] < one[0][2] < one[0][3] < two[0][2] < two[0][3] < first[3]
 
 
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="eager tasks are of 3.12")
+def test_what_waits_once_an_eager_task_waits_is_itself_what_waits(tmp_path, engine):
+    async def leaf():
+        await asyncio.sleep(0)
+
+    async def main():
+        asyncio.current_task().set_name("main")
+        asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+        await asyncio.gather(leaf(), leaf())
+
+    found = read(tmp_path, lambda: asyncio.run(main()))
+    first = found.steps_of("main")[0]
+    assert first[4] == GATHER and found.function(first[5]).endswith("main")
+
+
+def test_coroutines_that_others_drive_inside_of_a_step_are_not_steps_of_its_task(tmp_path, engine):
+    """By hand, by an async generator and by throw(): all in one step, each in an evaluation of its own."""
+
+    async def inner(times):
+        for _ in range(times):
+            await asyncio.sleep(0)
+
+    async def numbers():
+        await inner(1)
+        yield 1
+        await inner(1)
+
+    async def main():
+        asyncio.current_task().set_name("main")
+        driven = inner(2)
+        assert driven.send(None) is driven.send(None) is None
+        with pytest.raises(KeyError):
+            driven.throw(KeyError)
+        assert [number async for number in numbers()] == [1]
+        await inner(1)
+
+    found = read(tmp_path, lambda: asyncio.run(main()))
+    steps = found.steps_of("main")
+    assert [step[4] for step in steps] == [NOTHING, NOTHING, NOTHING, ENDED]
+    assert {found.function(step[5]) for step in steps[:3]} == {"__sleep0"}
+    assert all(step[4] != ENDED for step in steps[:3]) and found.named("main")[6] == 4
+
+
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="task groups are of 3.11")
 def test_a_task_group_that_fails(tmp_path, engine):
     async def waits():

@@ -316,6 +316,7 @@ VST_INLINE void leave(vst_id id, const vpy_iframe *frame, PyObject *result,
         vpy_step ended = *step;
         end_task(&ended, result == NULL);
     }
+    now.waits = 0; /* the step around an eager one may wait next */
 }
 
 void vpy_coroutine_left(vst_id id, const vpy_iframe *frame, PyObject *result,
