@@ -148,9 +148,12 @@ VST_INLINE void begin_step(const vpy_known *coroutine, vst_id id,
     if (now.count == VPY_STEPS_MAX)
         memmove(&now.steps[0], &now.steps[1],
                 --now.count * sizeof now.steps[0]);
-    now.steps[now.count++] =
-        (vpy_step){coroutine->address, frame,           id,
-                   place,              coroutine->task, coroutine->is_python};
+    now.steps[now.count++] = (vpy_step){.outermost = coroutine->address,
+                                        .marked = frame,
+                                        .marked_id = id,
+                                        .place = place,
+                                        .task = coroutine->task,
+                                        .is_python = coroutine->is_python};
     now.marked = frame;
     now.marked_id = id;
     now.place = place;
@@ -209,14 +212,45 @@ void vpy_coroutine_entered(vst_id id, const vpy_iframe *frame)
 }
 
 #if VPY_AWAITS_INLINE
+void vpy_coroutine_enters_again(void)
+{
+    now.steps[now.count - 1].again++;
+}
+
+/* Most steps are of a task that is known, in no other step. With the GIL. */
+VST_INLINE bool begin_known(vst_id id, const vpy_iframe *frame,
+                            const void *place)
+{
+    const vpy_iframe *caller = without_shims(vpy_iframe_back(frame));
+    const vpy_known *known;
+
+    if (VPY_FREE_THREADED || now.count != 0 ||
+        now.generation != vpy_generation_now() || vpy_iframe_is_new(frame) ||
+        (caller != NULL && vpy_iframe_code(caller)->co_flags & AWAITING))
+        return false;
+    known = vpy_known_find(frame);
+    if (known == NULL || known->task == 0 || known->is_fresh ||
+        known->chunks != vst_thread_buffer->chunks)
+        return false;
+    now.waits = 0;
+    vst_record_task_at_once(
+        &(uint64_t){vst_task_word(VST_TASK_STEP, known->task)}, 1);
+    begin_step(known, id, frame, place);
+    return true;
+}
+
 void vpy_coroutine_enters(vst_id id, const void *place)
 {
     const vpy_iframe *frame = vpy_iframe_innermost(vpy_thread_state());
 
-    if (vpy_iframe_is_entry(frame))
-        begin(id, frame, place);
-    else
-        now.waits = 0;
+    if (vpy_iframe_is_entry(frame)) {
+        if (!begin_known(id, frame, place))
+            vpy_coroutine_begins(id, frame, place);
+        return;
+    }
+    now.waits = 0;
+    if (id == now.marked_id && now.generation == vpy_generation_now())
+        vpy_coroutine_enters_again();
 }
 #endif
 
@@ -286,30 +320,13 @@ static void end_task(const vpy_step *s, bool raised)
     vpy_known_set(&gone);
 }
 
-/* The step that this call is marked for, and which is not any more. NULL: there
- * is none. It stays where it is until the next step begins. */
-VST_INLINE const vpy_step *take_step(const void *frame)
+/* A step, the innermost but for some that were left unseen, is over: the task
+ * waits, or has ended. */
+VST_INLINE void end_step(uint32_t at, PyObject *result, bool waits)
 {
-    uint32_t at = now.generation == vpy_generation_now() ? now.count : 0;
+    const vpy_step *step = &now.steps[at];
 
-    while (at != 0 && now.steps[at - 1].marked != frame)
-        at--;
-    if (at == 0)
-        return NULL;
-    keep_steps(at - 1);
-    return &now.steps[at - 1];
-}
-
-VST_INLINE void leave(vst_id id, const vpy_iframe *frame, PyObject *result,
-                      bool waits)
-{
-    const vpy_step *step;
-
-    if (waits && now.waits == 0)
-        now.waits = id;
-    step = take_step(frame);
-    if (step == NULL)
-        return;
+    keep_steps(at);
     if (waits && step->task != 0) {
         record_await(step->task, result);
     } else if (!waits && step->marked == step->outermost) {
@@ -322,13 +339,27 @@ VST_INLINE void leave(vst_id id, const vpy_iframe *frame, PyObject *result,
 void vpy_coroutine_left(vst_id id, const vpy_iframe *frame, PyObject *result,
                         bool waits)
 {
-    leave(id, frame, result, waits);
+    uint32_t at = now.generation == vpy_generation_now() ? now.count : 0;
+
+    if (waits && now.waits == 0)
+        now.waits = id;
+    while (at != 0 && now.steps[at - 1].marked != frame)
+        at--;
+    if (at != 0)
+        end_step(at - 1, result, waits);
 }
 
 #if VPY_AWAITS_INLINE
 void vpy_coroutine_leaves(vst_id id, PyObject *result, bool waits)
 {
-    leave(id, vpy_iframe_innermost(vpy_thread_state()), result, waits);
+    if (waits && now.waits == 0)
+        now.waits = id;
+    if (now.generation != vpy_generation_now())
+        return;
+    if (now.steps[now.count - 1].again != 0)
+        now.steps[now.count - 1].again--;
+    else
+        end_step(now.count - 1, result, waits);
 }
 #endif
 

@@ -39,6 +39,7 @@ typedef struct vpy_step {
      * evaluation makes have their arguments there. NULL: not known. */
     const void *place;
     uint32_t task;
+    uint32_t again; /* calls of that function in the step that run, too */
     bool is_python;
 } vpy_step;
 
@@ -103,6 +104,8 @@ static inline void vpy_coroutine_leave(vst_kind kind, vst_id id,
  * interpreter. Most coroutines are awaited by another one, so that the same
  * evaluation goes on with them; place is the hook's own, see vpy_step. */
 VST_NOINLINE void vpy_coroutine_enters(vst_id id, const void *place);
+/* One of the function whose call is marked. */
+VST_NOINLINE void vpy_coroutine_enters_again(void);
 VST_NOINLINE void vpy_coroutine_leaves(vst_id id, PyObject *result, bool waits);
 
 VST_INLINE void vpy_coroutine_enter_at(vst_id id, const void *place)
@@ -110,10 +113,13 @@ VST_INLINE void vpy_coroutine_enter_at(vst_id id, const void *place)
     vpy_steps *now = &vpy_steps_now;
 
     vst_record_word(vst_thread_buffer, VST_ENTER, id, vst_clock_ticks());
-    if (now->place == place && now->generation == vpy_generation_now())
-        now->waits = 0;
-    else
+    if (now->place != place || now->generation != vpy_generation_now()) {
         vpy_coroutine_enters(id, place);
+        return;
+    }
+    now->waits = 0;
+    if (id == now->marked_id)
+        vpy_coroutine_enters_again();
 }
 
 VST_INLINE void vpy_coroutine_leave_from(vst_kind kind, vst_id id,
