@@ -10,14 +10,9 @@
 #ifndef VESTIGE_TORCH_BACKEND_EVENTS_H
 #define VESTIGE_TORCH_BACKEND_EVENTS_H
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <new>
-#include <type_traits>
 
 #include <c10/util/ApproximateClock.h>
 #include <torch/csrc/profiler/orchestration/observer.h>
@@ -37,7 +32,8 @@ namespace torch::profiler::impl
 {
 class ThreadLocalSubqueue;
 }
-/* What destroys a thread's queue is not exported by torch. We destroy none. */
+/* What destroys a thread's queue is not exported by torch, and the queue of all
+ * threads is never destroyed. */
 template <>
 struct std::default_delete<torch::profiler::impl::ThreadLocalSubqueue> {
     void operator()(torch::profiler::impl::ThreadLocalSubqueue *) const noexcept
@@ -70,18 +66,16 @@ struct lock_key {
 struct events_key {
     friend auto member(events_key);
 };
-struct place_key {
-    friend auto member(place_key);
-};
 using thread_queue = impl::ThreadLocalSubqueue;
 template struct opened_member<queues_key, &impl::RecordQueue::sub_queues_>;
 template struct opened_member<lock_key, &impl::RecordQueue::sub_queue_mutex_>;
 template struct opened_member<events_key, &thread_queue::backend_events_>;
-template struct opened_member<place_key, &thread_queue::kineto_info_>;
 
 /* Begins like torch's own profiler, KinetoThreadLocalState, which is in no
  * header: test_torch_backends.py shows whether it still does. Its queue is made
- * once and never destroyed, since threads keep the stand-in after a stop. */
+ * once and never destroyed, since threads keep the stand-in after a stop. torch
+ * makes a queue for each thread that reports, for which kineto_stand_in.h must
+ * be in place. */
 struct with_queue : impl::ProfilerStateBase {
     explicit with_queue(const impl::ProfilerConfig &config)
         : ProfilerStateBase(config)
@@ -89,35 +83,11 @@ struct with_queue : impl::ProfilerStateBase {
         new (queue_) impl::RecordQueue(config, {});
     }
 
-    /* Gives the calling thread a queue for its events. torch would make one
-     * when it is needed, but that needs Kineto, which may not be there yet. So
-     * only what reports use is made, the rest is zeros. */
-    void make_thread_queue()
-    {
-        std::unique_lock<std::mutex> guard(queue().*member(lock_key{}),
-                                           std::try_to_lock);
-        auto &all = queue().*member(queues_key{});
-        const uint64_t thread = at::RecordFunction::currentThreadId();
-
-        if (!guard.owns_lock() || all.find(thread) != all.end())
-            return;
-        auto *made =
-            static_cast<thread_queue *>(std::calloc(1, sizeof(thread_queue)));
-        if (!made)
-            return;
-        auto *events = &(made->*member(events_key{}));
-        using list = std::remove_pointer_t<decltype(events)>;
-        new (static_cast<void *>(events)) list();
-        (made->*member(place_key{})).resource =
-            static_cast<int32_t>(syscall(SYS_gettid));
-        all.emplace(thread, std::unique_ptr<thread_queue>(made));
-    }
-
-    /* The calling thread ends. Events that it has reported stay. */
+    /* The calling thread ends: frees its queue. Events that it has reported
+     * stay, in the queue, until they are read. */
     void drop_thread_queue()
     {
-        std::unique_lock<std::mutex> guard(queue().*member(lock_key{}),
-                                           std::try_to_lock);
+        std::unique_lock<std::mutex> guard(lock(), std::try_to_lock);
         auto &all = queue().*member(queues_key{});
 
         if (!guard.owns_lock())
@@ -126,18 +96,23 @@ struct with_queue : impl::ProfilerStateBase {
         if (found == all.end())
             return;
         auto &events = found->second.get()->*member(events_key{});
-        if (events.size() != 0 || found->second->tid() != 0) /* or torch's */
+        if (events.size() != 0)
             return;
-        std::destroy_at(&events);
-        std::free(found->second.release());
+        std::destroy_at(&events); /* nothing else of it has memory of its own */
+        ::operator delete(static_cast<void *>(found->second.release()));
         all.erase(found);
+    }
+
+    /* torch holds it while it makes a thread's queue. */
+    std::mutex &lock()
+    {
+        return queue().*member(lock_key{});
     }
 
     /* Hands each event that was reported to take(tid, event) and drops it. */
     template <typename Take> void read_events(Take take)
     {
-        std::unique_lock<std::mutex> guard(queue().*member(lock_key{}),
-                                           std::try_to_lock);
+        std::unique_lock<std::mutex> guard(lock(), std::try_to_lock);
 
         if (!guard.owns_lock())
             return;
@@ -168,9 +143,6 @@ struct with_queue : impl::ProfilerStateBase {
 struct with_queue : impl::ProfilerStateBase {
     using ProfilerStateBase::ProfilerStateBase;
 
-    void make_thread_queue()
-    {
-    }
     void drop_thread_queue()
     {
     }

@@ -288,11 +288,8 @@ start_any(const at::RecordFunction &fn)
         if (!state)
             return nullptr;
         state->inside = true;
-        if (state->generation != now) {
+        if (state->generation != now)
             state->depth = 0;
-            if (is_watched()) /* it may have it from another thread */
-                reported->make_thread_queue();
-        }
         state->generation = now;
         if (now_set.wants & WANTS_MEMORY)
             watch();

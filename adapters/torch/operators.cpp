@@ -18,6 +18,7 @@
 
 #include <vestige/api.h>
 
+#include "kineto_stand_in.h"
 #include "observer.h"
 
 /* Declares a function that others find by name. */
@@ -171,6 +172,7 @@ VST_EXPORTED int vst_torch_start(const vst_api *table, unsigned flags)
 #endif
         if (!reported)
             reported = std::make_shared<reports>();
+        stand_in_for_kineto(*reported);
         far_forget();
         begin_tensors();
         report();

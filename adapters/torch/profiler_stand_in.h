@@ -109,7 +109,6 @@ static inline void watch()
     const auto place = c10::DebugInfoKind::PROFILER_STATE;
 
     if (reported && !c10::ThreadLocalDebugInfo::get(place)) {
-        reported->make_thread_queue();
         c10::ThreadLocalDebugInfo::_push(place, reported);
         this_thread.count(true);
     }
