@@ -6,7 +6,8 @@
  * prepares its trace, this object makes Kineto as torch does, leaves its place
  * to it and hands the call on.
  *
- * A start of ours puts it there, one thread at a time. Any thread may call it. */
+ * A start of ours puts it there, one thread at a time. Any thread may call it.
+ */
 #ifndef VESTIGE_TORCH_KINETO_STAND_IN_H
 #define VESTIGE_TORCH_KINETO_STAND_IN_H
 
@@ -55,9 +56,10 @@ struct kineto_stand_in final : kineto_interface {
     }
 
     /* The first call of a profiler of torch's own that starts. init() comes
-     * before it, and also from others. It comes from initProfilerIfRegistered(),
-     * which libkineto_init() may call too, and which waits for itself then: so
-     * nothing is done there. Afterwards `this` is destroyed. */
+     * before it, and also from others. It comes from
+     * initProfilerIfRegistered(), which libkineto_init() may call too, and
+     * which waits for itself then: so nothing is done there. Afterwards `this`
+     * is destroyed. */
     void prepareTrace(const std::set<libkineto::ActivityType> &activities,
                       const std::string &config) override
     {

@@ -31,7 +31,7 @@
 #include "view/walk.h"
 
 #define VST_INDEX_MAGIC "vstview\n"
-#define VST_INDEX_VERSION 2u
+#define VST_INDEX_VERSION 3u
 
 enum {
     VST_CHECKPOINT_RECORDS = 8192,
@@ -75,7 +75,9 @@ typedef struct vst__index_thread {
     uint64_t spans, records;
     int64_t start_ns, end_ns;
     int64_t threshold_ns;           /* of level 1 */
-    uint64_t has_tasks;             /* 1: steps of tasks */
+    uint32_t has_tasks;             /* 1: steps of tasks */
+    uint32_t has_reported;          /* 1: it told what backends reported, */
+    int64_t told_ns;                /* the first not before then */
     uint64_t first_stream, streams; /* sorted by row, then level */
 } vst__index_thread;
 

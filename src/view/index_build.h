@@ -7,6 +7,7 @@
 
 #include "view/index.h"
 #include "view/pyramid.h"
+#include "view/reported.h"
 
 /* Appends to the index. Several threads do, each under the lock. */
 typedef struct vst__index_writer {
@@ -42,6 +43,7 @@ typedef struct vst__thread_part {
     vst__tracks tracks;
     vst__index_loss *losses;
     size_t loss_count, loss_capacity;
+    vst__reported reported; /* that it told, of any thread */
 } vst__thread_part;
 
 /* What was open at the last checkpoint of a stretch. */
@@ -57,7 +59,7 @@ vst_status vst__index_add_checkpoint(vst__stretch_part *part,
 /* The spans of a walk's last batch. */
 vst_status vst__index_add_spans(vst__thread_part *part, vst__pyramid *pyramid,
                                 const vst__walk *walk);
-/* Takes losses and counters. */
+/* Takes losses, counters and what is reported. */
 vst_sink vst__index_sink(vst__thread_part *part);
 void vst__thread_part_free(vst__thread_part *part);
 void vst__stretch_part_free(vst__stretch_part *part);

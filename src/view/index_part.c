@@ -30,6 +30,11 @@ static vst_status take_counter(void *ctx, const vst_counter *counter)
                            counter->thread, counter->time_ns, counter->value);
 }
 
+static vst_status take_reported(void *ctx, const vst_span *span)
+{
+    return vst__reported_add(&((vst__thread_part *)ctx)->reported, span);
+}
+
 static bool is_same(const vst__open *a, const vst__open *b)
 {
     return a->start_ns == b->start_ns && a->id == b->id && a->pair == b->pair &&
@@ -139,13 +144,17 @@ vst_status vst__index_add_spans(vst__thread_part *part, vst__pyramid *pyramid,
 
 vst_sink vst__index_sink(vst__thread_part *part)
 {
-    return (vst_sink){.ctx = part, .loss = take_loss, .counter = take_counter};
+    return (vst_sink){.ctx = part,
+                      .loss = take_loss,
+                      .counter = take_counter,
+                      .reported = take_reported};
 }
 
 void vst__thread_part_free(vst__thread_part *part)
 {
     free(part->blocks);
     free(part->losses);
+    vst__reported_free(&part->reported);
     vst__tracks_free(&part->tracks);
 }
 

@@ -79,6 +79,21 @@ int64_t vst__pass_time(const vst__pass *pass, uint32_t depth, int64_t from_ns,
 /* Finds the end of a span of the stack by its row and start (view_span.c). */
 vst_status vst__view_find_end(vst_view *view, vst_view_span *span,
                               vst_error *error);
+/* view_replay.c: a span, and which part of a stretch has its record. */
+typedef struct vst__view_wanted {
+    int64_t start_ns, end_ns;
+    vst_id id;
+    uint32_t depth;
+    bool beside;
+} vst__view_wanted;
+
+/* Replays that part and fills what the span holds: its arguments, what it
+ * allocated and its own time. Nothing changes if it is not there. */
+vst_status vst__view_replay(vst__pass *pass, size_t stretch,
+                            const vst__view_wanted *wanted, int64_t from_ns,
+                            int64_t to_ns, vst_view_span *span);
+vst_status vst__view_keep_args(vst_view_span *span, const char *args,
+                               size_t count);
 /* Fills error, and the errno of what could not be read. */
 vst_status vst__pass_error(const vst__pass *pass, vst_status status,
                            vst_error *error);

@@ -175,82 +175,6 @@ static vst_status find_on_stack(looking *self)
     return status == VST_OK ? VST_E_ARGUMENT : status;
 }
 
-/* ---- what it holds
- * ------------------------------------------------------------------ */
-
-typedef struct capture {
-    const found *wanted;
-    uint32_t depth;
-    bool beside, done;
-    bool folded; /* ids and depths are not those of the records */
-    vst_view_span *span;
-} capture;
-
-static vst_status keep_args(vst_view_span *span, const char *args, size_t count)
-{
-    free(span->args);
-    span->args = NULL;
-    span->args_len = 0;
-    if (count == 0)
-        return VST_OK;
-    span->args = malloc(count);
-    if (span->args == NULL)
-        return VST_E_NOMEM;
-    memcpy(span->args, args, count);
-    span->args_len = count;
-    return VST_OK;
-}
-
-static vst_status take_whole(void *ctx, const vst_span *span)
-{
-    capture *self = ctx;
-    vst_view_span *into = self->span;
-
-    if (self->done || span->start_ns != self->wanted->start_ns ||
-        span->end_ns != self->wanted->end_ns ||
-        ((span->flags & VST_SPAN_ASYNC) != 0) != self->beside ||
-        (!self->folded && (span->id != self->wanted->id ||
-                           (!self->beside && span->depth != self->depth))))
-        return VST_OK;
-    self->done = true;
-    into->flags = span->flags;
-    into->self_ns = span->end_ns - span->start_ns - span->children_ns;
-    into->self_bytes = span->self_bytes;
-    into->total_bytes = span->total_bytes;
-    into->allocations = span->total_allocations;
-    return keep_args(into, span->args, span->args_len);
-}
-
-static vst_status replay(looking *self, const found *wanted, bool beside,
-                         vst_view_span *span)
-{
-    bool folded = self->view->reading.imports != NULL && !beside;
-    capture ctx = {wanted, self->depth, beside, false, folded, span};
-    vst_sink sink = {.ctx = &ctx,
-                     .span = take_whole,
-                     .costs = vst__costs_known(&self->view->costs)};
-    vst__walk *walk = &self->pass.walk;
-    int64_t children_ns = 0;
-    vst_status status;
-    bool ends = false;
-
-    walk->always_matcher = true;
-    walk->whole_sink = &sink;
-    status = vst__pass_open(&self->pass, self->stretch, wanted->start_ns,
-                            wanted->end_ns);
-    while (status == VST_OK && !ends && !ctx.done) {
-        status = vst__pass_next(&self->pass, wanted->end_ns, &ends);
-        if (status == VST_OK && folded)
-            children_ns += vst__pass_time(&self->pass, self->depth + 1,
-                                          wanted->start_ns, wanted->end_ns);
-    }
-    walk->always_matcher = false;
-    walk->whole_sink = NULL;
-    if (folded && ctx.done)
-        span->self_ns = wanted->end_ns - wanted->start_ns - children_ns;
-    return status;
-}
-
 /* ---- of very many records
  * ------------------------------------------------------------- */
 
@@ -329,8 +253,9 @@ static vst_status args_of(looking *self, const found *at, vst_view_span *span)
          i++) { /* where imports are folded it is further in */
         const vst__frame *frame = &walk->matcher->frames[i];
         if (frame->args != 0 && frame->start_ns == at->start_ns)
-            status = keep_args(span, walk->matcher->args[frame->args - 1].bytes,
-                               walk->matcher->args[frame->args - 1].count);
+            status = vst__view_keep_args(
+                span, walk->matcher->args[frame->args - 1].bytes,
+                walk->matcher->args[frame->args - 1].count);
     }
     walk->always_matcher = walk->keep_args = false;
     return status;
@@ -400,9 +325,39 @@ static vst_status answer_stack(looking *self, vst_view_span *span)
         return status;
     if (self->thread->level_count == 0 || self->depth + 1 >= VST_ROWS_MAX ||
         vst__view_words(self->view, self->stretch, at->start_ns, at->end_ns) <=
-            self->view->span_words_max)
-        return replay(self, at, false, span);
+            self->view->span_words_max) {
+        vst__view_wanted wanted = {at->start_ns, at->end_ns, at->id,
+                                   self->depth, false};
+        return vst__view_replay(&self->pass, self->stretch, &wanted,
+                                at->start_ns, at->end_ns, span);
+    }
     return read_edges(self, at, span);
+}
+
+/* What a span beside the stack holds, if a stretch has its record. One that was
+ * reported may be told by any thread, at another time. */
+static vst_status read_lane_span(looking *self, const found *at, size_t number,
+                                 vst_view_span *span)
+{
+    vst_view *view = self->view;
+    vst__view_wanted wanted = {at->start_ns, at->end_ns, at->id, 0, true};
+    uint32_t teller = view->stretches[number].thread;
+    const vst__index_thread *thread =
+        vst__index_thread_find(&view->index, teller);
+    int64_t from_ns = at->start_ns, to_ns = at->end_ns;
+
+    if (at->flags & VST_SPAN_REPORTED) {
+        if (thread == NULL || !thread->has_reported)
+            return VST_OK;
+        from_ns = thread->told_ns;
+        to_ns = view->info.end_ns > from_ns ? view->info.end_ns : from_ns;
+    } else if (teller != self->thread->number) {
+        return VST_OK;
+    }
+    if (!vst__view_touches(view, number, from_ns, to_ns) ||
+        vst__view_words(view, number, from_ns, to_ns) > view->span_words_max)
+        return VST_OK;
+    return vst__view_replay(&self->pass, number, &wanted, from_ns, to_ns, span);
 }
 
 static vst_status answer_lane(looking *self, uint32_t lane, vst_view_span *span)
@@ -422,15 +377,8 @@ static vst_status answer_lane(looking *self, uint32_t lane, vst_view_span *span)
     if (!at.is)
         return VST_E_ARGUMENT;
     fill(view, &at, span);
-    for (size_t i = 0; status == VST_OK && i < view->stretch_count; i++) {
-        if (view->stretches[i].thread != self->thread->number ||
-            !vst__view_touches(view, i, at.start_ns, at.end_ns) ||
-            vst__view_words(view, i, at.start_ns, at.end_ns) >
-                view->span_words_max)
-            continue;
-        self->stretch = i;
-        status = replay(self, &at, true, span);
-    }
+    for (size_t i = 0; status == VST_OK && i < view->stretch_count; i++)
+        status = read_lane_span(self, &at, i, span);
     return status;
 }
 

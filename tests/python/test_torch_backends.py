@@ -12,13 +12,14 @@ import pytest
 
 import vestige
 from arrow_reader import rows_of
+from viewing import Client, serving
 
 pytest.importorskip("torch", reason="torch is not installed for this Python")
 
 REPORTED = 2048  # of flags
 
-SCRIPT = """
-import ctypes, json, os, tempfile, threading, time
+COMMON = """
+import ctypes, json, os, sys, tempfile, threading, time
 import vestige, torch
 
 class Text(ctypes.Structure):  # std::string
@@ -40,6 +41,11 @@ def microseconds():
         pass
     return start + 500
 
+"""
+
+SCRIPT = (
+    COMMON
+    + """
 def backends(prof):
     nodes = list(prof.profiler.kineto_results.experimental_event_tree())
     for node in nodes:
@@ -135,13 +141,75 @@ def in_a_file():
 
 print(json.dumps([beside_torch(), of_threads(), after_the_stop(), in_a_file()]))
 """
+)
+
+
+# A thread of a pool has the profiler of the thread that gave it work, before it runs an operator. Kineto, which torch tells
+# of each thread that reports, is made by torch's first profiler, or never.
+INHERITED = (
+    COMMON
+    + """
+c10 = ctypes.CDLL(os.path.join(torch.__path__[0], "lib", "libc10.so"))
+current = c10["_ZN3c1020ThreadLocalDebugInfo7currentEv"]
+current.restype = None
+become = c10["_ZN3c1020ThreadLocalDebugInfo22_forceCurrentDebugInfoESt10shared_ptrIS0_E"]
+become.restype = None
+
+def in_pool(work):
+    given = (ctypes.c_void_p * 2)()  # std::shared_ptr
+    current(given)
+    def run():
+        become(given)
+        work()
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+
+def names(prof):
+    return [event.name for event in prof.events()]
+
+def tell_in_pool(name):
+    in_pool(lambda: tell(microseconds(), microseconds(), name))
+
+def theirs():
+    with torch.profiler.profile() as prof:
+        torch.ones(3)
+        tell_in_pool(b"to torch")
+    return names(prof)
+
+vestige.install()
+found = []
+with torch.profiler.profile() as prof:
+    tell_in_pool(b"inherited")
+found.append(names(prof))
+if sys.argv[1] == "daemon":  # then a step makes Kineto ready where something is registered
+    os.environ["KINETO_USE_DAEMON"] = "1"
+with torch.profiler.profile() as prof:
+    torch.autograd._kineto_step()
+    tell_in_pool(b"again")
+found.append(names(prof))
+vestige.uninstall()
+found += [theirs(), theirs()]
+vestige.install()
+with torch.profiler.profile() as prof:
+    tell_in_pool(b"after torch")
+found.append(names(prof))
+print(json.dumps(found))
+"""
+)
+
+
+def run(script, *arguments):
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.fixture(scope="module")
 def told():
-    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    return run(SCRIPT)
 
 
 def test_what_a_backend_reports_is_a_node_as_torch_has_it(told):
@@ -180,3 +248,25 @@ def test_reports_and_tables_show_it_beside_the_calls(told, tmp_path):
 
 def test_a_report_after_the_stop_is_in_no_recording(told):
     assert told[2] == ["in time"]
+
+
+@pytest.mark.parametrize("how", ["plain", "daemon"])
+def test_a_thread_that_inherits_our_profiler_may_report_first(how):
+    first, again, theirs, theirs_again, after = run(INHERITED, how)
+    assert (first, again, after) == (["inherited"], ["again"], ["after torch"])
+    assert theirs == theirs_again
+    assert {"aten::ones", "to torch"} <= set(theirs)
+
+
+def test_the_viewer_draws_it_below_the_calls_of_its_thread(told):
+    with serving(told[3]) as server:
+        client = Client(server)
+        info = client.get("info")
+        (number,) = [at for at, name in enumerate(client.get("names")["names"]) if name and name[1] == "delegate::op"]
+        (rect,) = [rect for rect in client.window(0, info["duration_ns"] + 1) if rect.id == number]
+        (thread,) = [thread for thread in info["traces"][0]["threads"] if thread["number"] == rect.thread]
+        span = client.get("span", thread=rect.thread, depth=rect.depth, time=int((rect.start + rect.end) / 2))
+    assert rect.depth == thread["levels"]
+    assert (span["name"], span["end_ns"] - span["start_ns"]) == ("delegate::op", 300_000)
+    assert span["args"] == {"Backend": "accelerator"}
+    assert "reported by a backend" in span["flags"]

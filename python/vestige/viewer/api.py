@@ -38,8 +38,9 @@ FLAGS = {
     16: "resumed",
     32: "suspended",
     64: "beside the stack",
+    2048: "reported by a backend",
 }
-BESIDE = 64
+BESIDE = 64 | 2048
 WAIT = 1.0  # seconds, for news of an index
 ROWS, ROWS_MAX = 20_000, 200_000  # of a flame graph
 POINT = struct.Struct("<I4xddd")  # of a counter: pixel, least, most, last
