@@ -227,6 +227,7 @@ static vst_status read_and_publish(vst__live *live, vst_error *error)
 
     vst__live_unpublish(live);
     status = read_all(live, error);
+    vst__live_forget(live);
     published = vst__live_publish(live);
     return status == VST_OK ? vst_error_set(error, published, 0, 0) : status;
 }

@@ -21,8 +21,10 @@ const vst__reading *vst__live_reading(const vst__live *live);
 vst__stretch *vst__live_stretches(const vst__live *live, size_t *count);
 const vst__index *vst__live_index(const vst__live *live);
 
-/* ---- between live.c and live_index.c --------------------------------------
+/* ---- between live.c, live_index.c and live_forget.c ------------------------
  */
+
+#define VST_LIVE_OLD 0x80000000u /* of the level of a block to be forgotten */
 
 /* A thread, in all windows. */
 typedef struct vst__live_thread {
@@ -63,6 +65,12 @@ vst_status vst__live_append(void *live_bytes, const void *bytes, size_t count,
 /* Makes the index of all that is known: what grows ends now in it. */
 vst_status vst__live_publish(vst__live *live);
 void vst__live_unpublish(vst__live *live);
+/* All frames of a checkpoint, which has only those that the ones before it have
+ * not; to be freed. NULL without memory. */
+vst__open *vst__live_frames(const vst__stretch_part *part, size_t number);
+/* Frees what is only of times that a bounded file has dropped, while nothing is
+ * published. */
+void vst__live_forget(vst__live *live);
 /* From now on the index is empty. */
 void vst__live_break(vst__live *live);
 

@@ -182,18 +182,14 @@ static vst_status add_threads(vst__live *live, tables *to)
 
 /* ---- the rest ----------------------------------------------------------- */
 
-/* All frames of a checkpoint, which has only those that the ones before it have
- * not. */
-static vst_status add_whole(tables *to, const vst__stretch_part *part,
-                            vst__checkpoint *checkpoint, size_t number)
+vst__open *vst__live_frames(const vst__stretch_part *part, size_t number)
 {
     const vst__checkpoint *at = &part->checkpoints[number];
     uint32_t wanted = at->open_count;
     vst__open *frames = malloc((wanted + 1u) * sizeof *frames);
-    vst_status status;
 
     if (frames == NULL)
-        return VST_E_NOMEM;
+        return NULL;
     for (; wanted != 0; at--) {
         if (at->kept < wanted) {
             memcpy(frames + at->kept, part->frames + at->first_frame,
@@ -203,6 +199,17 @@ static vst_status add_whole(tables *to, const vst__stretch_part *part,
         if (at == part->checkpoints)
             break;
     }
+    return frames;
+}
+
+static vst_status add_whole(tables *to, const vst__stretch_part *part,
+                            vst__checkpoint *checkpoint, size_t number)
+{
+    vst__open *frames = vst__live_frames(part, number);
+    vst_status status;
+
+    if (frames == NULL)
+        return VST_E_NOMEM;
     checkpoint->kept = 0;
     checkpoint->first_frame = to->frames.count;
     status = ADD(to->frames, frames, checkpoint->open_count);

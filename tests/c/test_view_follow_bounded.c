@@ -1,10 +1,9 @@
 /* A view of a bounded file that is still recorded shows, after each step, what
  * a view shows that is opened on the file as it is then: also once the file has
  * dropped much of what the view has read. */
-#include <vestige/view.h>
-
 #include "bounded.h"
 #include "fake_clock.h"
+#include "view/view_inside.h"
 
 enum { LEAF_NS = 1000, SLOWEST = 8, LEAVES = 200000, PARTS = 20 };
 
@@ -118,10 +117,78 @@ static void so_is_one_that_keeps_the_last_moments(void)
     follow(0, LEAF_NS * 50000, 4000);
 }
 
+/* Leaves that a wide window stands for. It is drawn from levels. */
+static uint64_t count_leaves(vst_view *view, int64_t from_ns, int64_t to_ns)
+{
+    vst_view_range range = {.from_ns = from_ns, .to_ns = to_ns, .pixels = 50};
+    const vst_view_row *rows;
+    const vst_view_rect *rects;
+    uint64_t count = 0;
+    vst_view_head head;
+    void *bytes;
+    size_t size;
+
+    if (!CHECK_INT(vst_view_window(view, &range, &bytes, &size, NULL), VST_OK))
+        return 0;
+    memcpy(&head, bytes, sizeof head);
+    CHECK(head.level != 0);
+    rows = (const void *)((const char *)bytes + sizeof head);
+    rects = (const void *)(rows + head.rows);
+    if (head.rows == OUTER + 1)
+        for (uint32_t i = 0; i < rows[OUTER].rects; i++)
+            count += rects[rows[OUTER].first + i].count;
+    free(bytes);
+    return count;
+}
+
+/* What is drawn from levels is still there after the rest was forgotten. */
+static void what_is_dropped_takes_no_memory(void)
+{
+    enum { ROUNDS = 60, AT_ONCE = 15000 };
+    vst_view_options follow = {.follow = true};
+    vst_view_options now = {.no_file = true, .workers = 1};
+    uint64_t most = 0, early = 0, words_max;
+    vst_view *followed, *fresh;
+    vst_view_info info;
+
+    begin(MIB, 0);
+    record_outer(VST_ENTER);
+    record_for_a_while(0, AT_ONCE);
+    if (!CHECK_INT(vst_view_open(path, &follow, &followed, NULL), VST_OK))
+        abort();
+    words_max = followed->window_words_max;
+    for (int i = 1; i < ROUNDS && checks_bad == 0; i++) {
+        record_for_a_while((unsigned)i * AT_ONCE, AT_ONCE);
+        CHECK_INT(vst_view_refresh(followed, NULL), VST_OK);
+        vst_view_get_info(followed, &info);
+        most = info.index_bytes > most ? info.index_bytes : most;
+        if (i == ROUNDS / 4)
+            early = most;
+    }
+    CHECK(early != 0 && most < early * 2);
+    if (CHECK_INT(vst_view_open(path, &now, &fresh, NULL), VST_OK)) {
+        int64_t from_ns = info.start_ns + (info.end_ns - info.start_ns) / 4;
+        uint64_t truth, leaves_drawn;
+
+        fresh->window_words_max = followed->window_words_max = 1;
+        truth = count_leaves(fresh, from_ns, info.end_ns + 1);
+        leaves_drawn = count_leaves(followed, from_ns, info.end_ns + 1);
+        CHECK(truth > 1000);
+        CHECK(leaves_drawn > truth - truth / 20 &&
+              leaves_drawn < truth + truth / 20); /* the runs differ */
+        vst_view_close(fresh);
+    }
+    followed->window_words_max = words_max;
+    compare(followed);
+    vst_view_close(followed);
+    end();
+}
+
 int main(void)
 {
     fake_clock_begin();
     TEST(a_file_of_a_size_is_shown_as_a_new_view_shows_it);
     TEST(so_is_one_that_keeps_the_last_moments);
+    TEST(what_is_dropped_takes_no_memory);
     return checks_end();
 }
