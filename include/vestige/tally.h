@@ -22,6 +22,9 @@ typedef struct vst_tally_function {
      * counts once. Over all threads: may be more than the time that passed. */
     int64_t own_ns, total_ns;
     uint64_t bytes; /* that it allocated by itself, where that is recorded */
+    /* Of these times, while its thread had a processor; 0 where it is not known
+     * when threads ran. */
+    int64_t own_running_ns, total_running_ns;
 } vst_tally_function;
 
 typedef struct vst_tally_thread {
@@ -46,6 +49,9 @@ typedef struct vst_tally_look {
     uint64_t lost;  /* records that the trace does not have, or no longer had
                      * when it was read */
     bool finished;  /* the recording was: there will be nothing more */
+    /* It is recorded when threads ran. It is told some 100 ms later: until then
+     * a thread is taken to go on as it did. */
+    bool knows_running;
     const vst_tally_function *functions;
     size_t function_count;
     const vst_tally_thread *threads; /* of the last window */

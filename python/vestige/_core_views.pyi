@@ -100,8 +100,9 @@ class Tally:
 
     def __init__(self, path: str | bytes, before_ns: int = 0) -> None: ...
     def next(self, alive: bool, /) -> dict[str, Any]:
-        """from_ns, to_ns, records, lost, finished; functions [(id, calls, own_ns, total_ns, bytes)]; threads [{number,
-        tid, name, records, in_calls_ns, depth, id, since_ns}]; counters [(id, value)]."""
+        """from_ns, to_ns, records, lost, finished, knows_running; functions [(id, calls, own_ns, total_ns, bytes,
+        own_running_ns, total_running_ns)]; threads [{number, tid, name, records, in_calls_ns, depth, id, since_ns}];
+        counters [(id, value)]."""
     def function(self, number: int, /) -> tuple[int, str, str, str, int] | None:
         """kind, name, file, what is shown of the file, line."""
     def info(self) -> dict[str, Any]:

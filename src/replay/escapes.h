@@ -25,5 +25,10 @@ typedef struct vst__escape_visit {
 
 vst_status vst__escapes_each(vst_trace *trace, const vst__segment *segments,
                              uint32_t number, const vst__escape_visit *visit);
+/* Only those behind the first so many words; *words becomes how many were read
+ * by now, for a trace that grows. */
+vst_status vst__escapes_behind(vst_trace *trace, const vst__segment *segments,
+                               uint32_t number, uint64_t *words,
+                               const vst__escape_visit *visit);
 
 #endif

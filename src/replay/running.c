@@ -62,8 +62,9 @@ static int by_thread(const void *a, const void *b)
     return (x->place > y->place) - (x->place < y->place);
 }
 
-vst_status vst__running_collect(vst_running *self, vst_trace *trace,
-                                const vst__window *window)
+vst_status vst__running_collect_new(vst_running *self, vst_trace *trace,
+                                    const vst__window *window,
+                                    vst__running_mark *mark)
 {
     const vst__escape_visit visit = {VST_ESCAPE_SWITCHES, 2, note_piece, self};
     vst_status status = VST_OK;
@@ -71,16 +72,35 @@ vst_status vst__running_collect(vst_running *self, vst_trace *trace,
     self->trace = trace;
     self->segments = &trace->segments[window->segments + window->segment_count];
     self->count = 0;
-    self->until_ns = INT64_MIN;
     if (self->words == NULL)
         self->words = malloc(VST_ESCAPE_WORDS_MAX * sizeof *self->words);
     if (self->words == NULL)
         return VST_E_NOMEM;
-    for (size_t i = 0; status == VST_OK && i < window->switches; i++)
-        status = vst__escapes_each(trace, self->segments, (uint32_t)i, &visit);
+    for (size_t i = 0; status == VST_OK && i < window->switches; i++) {
+        const vst__segment *segment = &self->segments[i];
+        bool is_last = segment->start == mark->start &&
+                       segment->offset == mark->offset && mark->words != 0;
+        uint64_t words = is_last ? mark->words : 0;
+
+        if (words > segment->words ||
+            (!is_last && mark->words != 0 && segment->start <= mark->start))
+            continue;
+        status = vst__escapes_behind(trace, self->segments, (uint32_t)i, &words,
+                                     &visit);
+        *mark = (vst__running_mark){segment->start, segment->offset, words};
+    }
     if (self->count > 1)
         qsort(self->pieces, self->count, sizeof *self->pieces, by_thread);
     return status;
+}
+
+vst_status vst__running_collect(vst_running *self, vst_trace *trace,
+                                const vst__window *window)
+{
+    vst__running_mark mark = {0};
+
+    self->until_ns = INT64_MIN;
+    return vst__running_collect_new(self, trace, window, &mark);
 }
 
 /* ---- one thread ---------------------------------------------------------- */
@@ -157,7 +177,8 @@ void vst__running_advance(vst_running *self, int64_t ns)
     }
 }
 
-vst_status vst__running_open(vst_running *self, uint32_t thread)
+vst_status vst__running_resume(vst_running *self, uint32_t thread,
+                               const vst__running_kept *kept)
 {
     size_t low = 0, high = self->count;
 
@@ -173,12 +194,25 @@ vst_status vst__running_open(vst_running *self, uint32_t thread)
     self->piece = self->count != 0 ? self->pieces + low : NULL;
     self->end = self->count != 0 ? self->pieces + high : NULL;
     self->at = self->word_count = 0;
-    self->runs = self->is_preempted = false;
-    self->since_ns = INT64_MIN;
+    self->runs = kept->runs;
+    self->is_preempted = kept->is_preempted;
+    self->since_ns = kept->is ? kept->since_ns : INT64_MIN;
     self->ran_ns = self->lost_ns = 0;
-    self->known_ns = INT64_MAX;
+    self->known_ns = kept->is ? kept->known_ns : INT64_MAX;
     find_next(self);
     return self->status;
+}
+
+vst_status vst__running_open(vst_running *self, uint32_t thread)
+{
+    return vst__running_resume(self, thread, &(vst__running_kept){0});
+}
+
+void vst__running_keep(vst_running *self, vst__running_kept *kept)
+{
+    vst__running_advance(self, INT64_MAX - 1);
+    *kept = (vst__running_kept){true, self->runs, self->is_preempted,
+                                self->since_ns, self->known_ns};
 }
 
 static vst__thread_state state_now(const vst_running *self)

@@ -39,6 +39,18 @@ typedef struct vst_running {
     vst_status status; /* of the first that could not be read */
 } vst_running;
 
+/* In a trace that grows: how much of the switches was read, all zero is none,
+ * and what was known of a thread at the last word that it had. */
+typedef struct vst__running_mark {
+    vst_ticks start; /* of the last segment that had some */
+    uint64_t offset, words;
+} vst__running_mark;
+
+typedef struct vst__running_kept {
+    bool is, runs, is_preempted;
+    int64_t since_ns, known_ns;
+} vst__running_kept;
+
 /* What a thread did for a while. */
 typedef enum vst__thread_state {
     VST_THREAD_UNKNOWN, /* switches were lost, or not told */
@@ -62,6 +74,15 @@ vst_status vst__running_each(vst_running *self, uint32_t thread,
 /* Notes where the switches of a window are. */
 vst_status vst__running_collect(vst_running *self, vst_trace *trace,
                                 const vst__window *window);
+/* The same of those that are new since the mark, which moves. */
+vst_status vst__running_collect_new(vst_running *self, vst_trace *trace,
+                                    const vst__window *window,
+                                    vst__running_mark *mark);
+/* Goes on with a thread where it was kept, and keeps where it is when all of
+ * its words are read. */
+vst_status vst__running_resume(vst_running *self, uint32_t thread,
+                               const vst__running_kept *kept);
+void vst__running_keep(vst_running *self, vst__running_kept *kept);
 /* Begins with a thread of it. */
 vst_status vst__running_open(vst_running *self, uint32_t thread);
 void vst__running_free(vst_running *self);

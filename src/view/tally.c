@@ -9,6 +9,7 @@
 
 #include "base/grow.h"
 #include "replay/matcher_stack.h"
+#include "replay/running.h"
 #include "view/follow.h"
 
 /* A function that is its own caller further out than this counts twice. */
@@ -27,6 +28,11 @@ struct vst_tally {
     vst_tally_counter *counters;
     size_t counter_count, counter_capacity;
     uint64_t lost;
+    vst_running running; /* of one thread at a time; of each, follower->of keeps
+                          * what is known */
+    vst__running_mark mark;
+    uint32_t marked; /* the window that the mark is in */
+    bool knows_running;
 };
 
 vst_status vst_tally_open(const char *path, int64_t before_ns, vst_tally **out,
@@ -51,7 +57,10 @@ void vst_tally_close(vst_tally *tally)
 {
     if (tally == NULL)
         return;
+    for (size_t i = 0; i < tally->following.count; i++)
+        free(tally->following.followers[i]->of);
     vst__following_close(&tally->following);
+    vst__running_free(&tally->running);
     vst__flame_free(&tally->tree);
     vst__map64_free(&tally->places);
     free(tally->functions);
@@ -131,8 +140,13 @@ static vst_status add_row(vst_tally *tally, size_t index, int64_t *roots_ns)
     functions->calls += (int64_t)row->count > 0 ? row->count : 0;
     functions->own_ns += row->self_ns;
     functions->bytes += row->self_bytes;
-    if (!is_recursive(&tally->tree, index))
+    if (tally->tree.running != NULL)
+        functions->own_running_ns += tally->tree.ran[index].self_ns;
+    if (!is_recursive(&tally->tree, index)) {
         functions->total_ns += row->total_ns;
+        if (tally->tree.running != NULL)
+            functions->total_running_ns += tally->tree.ran[index].total_ns;
+    }
     if (row->parent < 0)
         *roots_ns += row->total_ns;
     return VST_OK;
@@ -200,6 +214,20 @@ static vst_status read_thread(vst_tally *tally, vst__follower *follower,
     return status;
 }
 
+/* Has the tree ask how long the thread of a follower ran. */
+static vst_status begin_running(vst_tally *tally, vst__follower *follower)
+{
+    tally->tree.running = NULL;
+    if (!tally->knows_running || follower->window != tally->marked)
+        return VST_OK;
+    if (follower->of == NULL)
+        follower->of = calloc(1, sizeof(vst__running_kept));
+    if (follower->of == NULL)
+        return VST_E_NOMEM;
+    tally->tree.running = &tally->running;
+    return vst__running_resume(&tally->running, follower->thread, follower->of);
+}
+
 static vst_status look_at(vst_tally *tally, vst__follower *follower,
                           int64_t to_ns)
 {
@@ -211,10 +239,14 @@ static vst_status look_at(vst_tally *tally, vst__follower *follower,
     vst_status status;
 
     vst__flame_reset(&tally->tree, tally->to_ns, to_ns);
-    status = read_thread(tally, follower, goes_on);
+    status = begin_running(tally, follower);
+    if (status == VST_OK)
+        status = read_thread(tally, follower, goes_on);
     if (status != VST_OK)
         return status;
     vst__flame_finish(&tally->tree);
+    if (tally->tree.running != NULL)
+        vst__running_keep(&tally->running, follower->of);
     for (size_t i = 0; status == VST_OK && i < tally->tree.count; i++)
         status = add_row(tally, i, &roots_ns);
     if (status == VST_OK && follower->window == last->number)
@@ -277,6 +309,25 @@ static vst_status grow(vst_tally *tally, bool alive, int64_t *to_ns,
     return VST_OK;
 }
 
+/* Finds what is new of when threads ran, in the last window. */
+static vst_status find_running(vst_tally *tally)
+{
+    vst_trace *trace = tally->following.trace;
+    const vst__window *last;
+
+    if (trace->window_count == 0)
+        return VST_OK;
+    last = trace->windows + trace->window_count - 1;
+    if (last->number != tally->marked || !tally->knows_running)
+        tally->mark = (vst__running_mark){0};
+    tally->marked = last->number;
+    tally->knows_running = last->switches != 0;
+    return tally->knows_running
+               ? vst__running_collect_new(&tally->running, trace, last,
+                                          &tally->mark)
+               : VST_OK;
+}
+
 vst_status vst_tally_next(vst_tally *tally, bool alive, vst_tally_look *look,
                           vst_error *error)
 {
@@ -287,6 +338,8 @@ vst_status vst_tally_next(vst_tally *tally, bool alive, vst_tally_look *look,
 
     vst_error_set(error, VST_OK, 0, 0);
     status = grow(tally, alive, &to_ns, error);
+    if (status == VST_OK)
+        status = vst_error_set(error, find_running(tally), 0, 0);
     for (size_t i = 0; status == VST_OK && i < following->count; i++) {
         uint64_t before = following->followers[i]->words;
 
@@ -305,6 +358,7 @@ vst_status vst_tally_next(vst_tally *tally, bool alive, vst_tally_look *look,
         .words = words,
         .lost = tally->lost,
         .finished = following->trace->header.state == VST_FILE_FINISHED,
+        .knows_running = tally->knows_running,
         .functions = tally->functions,
         .function_count = tally->function_count,
         .threads = tally->threads,

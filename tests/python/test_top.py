@@ -9,7 +9,7 @@ import pytest
 from conftest import COMMAND
 from live_terminal import LiveTerminal
 from traces import record, steps
-from vestige._core import Trace, pack
+from vestige._core import Trace, can_see_switches, pack
 
 pytestmark = pytest.mark.any_python
 
@@ -40,6 +40,7 @@ thread.join()
 """
 WHOLE = ("--last", "1h")
 LOCK = "acquire of _thread.lock"
+IDLE = "program.py(9): idle"
 
 
 class Program:
@@ -100,6 +101,8 @@ def test_into_a_pipe_goes_one_table(program):
     assert f"process {program.process.pid}: recording for" in table
     assert "\033" not in table
     assert "records/s · recording costs about" in table
+    assert ", by own time" in table
+    assert shares(top(program.trace, *WHOLE, "--filter", "idle"), IDLE)[1] > 20
     own, total = shares(table, "program.py(4): busy")
     assert 0 <= own <= total <= 100
     assert "program.py(2): leaf" in table
@@ -111,6 +114,20 @@ def test_into_a_pipe_goes_one_table(program):
     assert "waits: locks" in table
     assert LOCK not in table.partition("2 threads")[0]
     assert LOCK in top(program.trace, *WHOLE, "--waits").partition("2 threads")[0]
+
+
+@pytest.mark.skipif(can_see_switches() != 0, reason="the system does not tell when threads run")
+def test_functions_are_sorted_by_running_time_where_that_is_recorded(tmp_path):
+    program = Program(tmp_path, "--sched")
+    program.work()
+    live = top(program.process.pid, *WHOLE, "--filter", "idle")
+    program.end()
+    for table in (live, top(program.trace, *WHOLE, "--filter", "idle")):
+        assert ", by own running time, filter 'idle'; without waiting (" in table
+        assert shares(table, IDLE)[1] < 20  # it waits all the time
+    assert shares(top(program.trace, *WHOLE), "program.py(4): busy")[1] > 0
+    assert ", by total running time" in top(program.trace, *WHOLE, "--sort", "total")
+    assert ", by calls" in top(program.trace, *WHOLE, "--sort", "calls")
 
 
 def test_a_filter_and_an_order_are_options_too(program):

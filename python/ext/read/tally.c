@@ -70,10 +70,11 @@ static PyObject *functions_of(const vst_tally_look *look)
 
     for (size_t i = 0; list != NULL && i < look->function_count; i++) {
         const vst_tally_function *f = &look->functions[i];
-        PyObject *row =
-            Py_BuildValue("(IKLLK)", f->id, (unsigned long long)f->calls,
-                          (long long)f->own_ns, (long long)f->total_ns,
-                          (unsigned long long)f->bytes);
+        PyObject *row = Py_BuildValue(
+            "(IKLLKLL)", f->id, (unsigned long long)f->calls,
+            (long long)f->own_ns, (long long)f->total_ns,
+            (unsigned long long)f->bytes, (long long)f->own_running_ns,
+            (long long)f->total_running_ns);
         if (row == NULL)
             Py_CLEAR(list);
         else
@@ -117,10 +118,11 @@ static PyObject *counters_of(const vst_tally_look *look)
 static PyObject *to_dict(tally *self, const vst_tally_look *look)
 {
     return Py_BuildValue(
-        "{s:L,s:L,s:K,s:K,s:O,s:N,s:N,s:N}", "from_ns",
+        "{s:L,s:L,s:K,s:K,s:O,s:O,s:N,s:N,s:N}", "from_ns",
         (long long)look->from_ns, "to_ns", (long long)look->to_ns, "records",
         (unsigned long long)look->words, "lost", (unsigned long long)look->lost,
-        "finished", look->finished ? Py_True : Py_False, "functions",
+        "finished", look->finished ? Py_True : Py_False, "knows_running",
+        look->knows_running ? Py_True : Py_False, "functions",
         functions_of(look), "threads",
         threads_of(vst_tally_trace(self->handle), look), "counters",
         counters_of(look));

@@ -114,7 +114,8 @@ class Picture:
             *([f"memory {size(facts.resident)}"] if facts.resident is not None else []),
             *([f"{window.lost:,} records lost"] if window.lost else []),
         ]
-        state = f"last {duration(ns)}, by {SORTS[choice.sort][1]}"
+        sort = SORTS[choice.sort][1].replace(" time", " running time" if window.knows_running else " time")
+        state = f"last {duration(ns)}, by {sort}"
         state += f", filter {choice.filter!r}" if choice.filter else ""
         state += self._waiting(rows, choice)
         state += "  [frozen]" if choice.frozen else ""
@@ -128,7 +129,7 @@ class Picture:
         sums: dict[str, int] = {}
         for row in rows:
             if row.waits:
-                sums[row.waits] = sums.get(row.waits, 0) + row.own_ns
+                sums[row.waits] = sums.get(row.waits, 0) + row.passed_ns
         if not sums or choice.waits:
             return ""
         kinds = sorted(sums.items(), key=lambda item: -item[1])

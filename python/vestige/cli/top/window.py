@@ -28,6 +28,7 @@ class Row:
         self.shown = shown_name(function)
         self.waits = waits_for(function[1]) if self.kind == NATIVE else ""
         self.calls = self.own_ns = self.total_ns = self.bytes = 0
+        self.passed_ns = 0  # in it alone, whether its thread ran or not
 
 
 class Window:
@@ -57,6 +58,11 @@ class Window:
         return max(int(self._looks[-1]["to_ns"]) - int(self._looks[0]["from_ns"]), 1)
 
     @property
+    def knows_running(self) -> bool:
+        """Whether rows have the time that functions ran, and not the time that passed in them."""
+        return bool(self._looks[-1]["knows_running"])
+
+    @property
     def records(self) -> int:
         return sum(int(look["records"]) for look in self._looks)
 
@@ -67,14 +73,16 @@ class Window:
     def rows(self) -> list[Row]:
         """Every function that was in a call."""
         rows: dict[int, Row] = {}
+        running = self.knows_running
         for look in self._looks:
-            for number, calls, own_ns, total_ns, count in look["functions"]:
+            for number, calls, own_ns, total_ns, count, own_running_ns, total_running_ns in look["functions"]:
                 row = rows.get(number)
                 if row is None:
                     row = rows[number] = Row(number, self._functions[number])
                 row.calls += calls
-                row.own_ns += own_ns
-                row.total_ns += total_ns
+                row.own_ns += own_running_ns if running else own_ns
+                row.total_ns += total_running_ns if running else total_ns
+                row.passed_ns += own_ns
                 row.bytes += count
         return list(rows.values())
 
