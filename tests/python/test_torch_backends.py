@@ -201,7 +201,7 @@ print(json.dumps(found))
 
 def run(script, *arguments):
     done = subprocess.run(
-        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False, timeout=300
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False, timeout=1800
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout.splitlines()[-1])
