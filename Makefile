@@ -228,7 +228,8 @@ check-attach: FORCE
 
 # CPython's own tests, and those of packages, with and without us; ARGS='--python 3.12 --engine turbo' is shorter.
 check-cpython check-packages: check-%: .venv/$(PY)/.installed FORCE
-	@$(MAKE) --no-print-directory $$(scripts/find_python.sh --all | sed 's|.*|.venv/&/.installed|')
+	@$(MAKE) --no-print-directory \
+		$$({ scripts/find_python.sh --all && scripts/find_python.sh --free-threaded; } | sed 's|.*|.venv/&/.installed|')
 	@.venv/$(PY)/bin/python proofs/$*.py $(ARGS)
 
 # Our tests of torch with another version of it, up to 5 GB: VERSION=2.15.0 PY=3.13; ARGS=tests/python/test_torch_tree.py
@@ -247,7 +248,8 @@ check-resident: .venv/$(PY)/.installed FORCE
 
 # Generated programs, recorded by every engine of every Python; ARGS='--python 3.12 --programs 100' is shorter.
 check-differential: FORCE
-	@$(MAKE) --no-print-directory $$(scripts/find_python.sh --all | sed 's|.*|.venv/&/.test-tools|')
+	@$(MAKE) --no-print-directory \
+		$$({ scripts/find_python.sh --all && scripts/find_python.sh --free-threaded; } | sed 's|.*|.venv/&/.test-tools|')
 	@.venv/$(PY)/bin/python proofs/differential.py $(ARGS)
 
 # Each libFuzzer target for SECONDS=600; ARGS=--minimize takes what was found into the corpora.

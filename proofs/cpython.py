@@ -29,13 +29,16 @@ counts the tests of a module and their outcomes in the bare run. Its last column
 "same" means that every test had the same outcome as in the bare run, the process ended in the same way, its trace can
 be read and lost no record, and vestige left nothing behind in the interpreter.
 """
+NO_TURBO = "The turbo engine does not record on this build.\n"
 
 
-def listed(all_of_them: bool) -> list[str]:
-    """The modules to run. A line that begins with a plus names those that take longer, one with a dash those left out."""
+def listed(all_of_them: bool, has_gil: bool) -> list[str]:
+    """The modules to run. A line that begins with a plus names those that take longer, one with a star those for Pythons
+    without the GIL, one with a dash those left out.
+    """
     lines = (line.split("#")[0].strip() for line in MODULES.read_text().splitlines())
-    skipped = ("-",) if all_of_them else ("-", "+")
-    return [name for line in lines if not line.startswith(skipped) for name in line.removeprefix("+").split()]
+    skipped = ["-"] + ["+"] * (not all_of_them) + ["*"] * has_gil
+    return [name for line in lines if not line.startswith(tuple(skipped)) for name in line.lstrip("+* ").split()]
 
 
 def those_of(python: Python, names: list[str]) -> list[str]:
@@ -63,16 +66,17 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job would pass on that it is ignored
 
     bad = 0
-    for version in options.python or ways.supported():
+    for version in options.python or [*ways.supported(), *ways.supported("--free-threaded")]:
         python = Python.find(version)
         suite = Suite("cpython", python, lambda name, out: [PROGRAM, out, name], [PROGRAM])
-        suite.engines = options.engine or ENGINES
-        names = those_of(python, options.modules or listed(options.all))
+        suite.engines = [engine for engine in options.engine or ENGINES if engine in python.engines]
+        names = those_of(python, options.modules or listed(options.all, python.has_gil))
         found = ways.prove(suite, names, options.jobs)
         bad += tell_found(found, KNOWN, version, options.why)
         if not options.modules:
             path = HERE / "results" / f"cpython-{version}.md"
-            write(path, HEAD.format(full=python.full), suite, names, found)
+            head = HEAD.format(full=python.full) + NO_TURBO * (python.engines == ("safe",))
+            write(path, head, suite, names, found)
     return 1 if bad else 0
 
 

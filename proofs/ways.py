@@ -51,9 +51,16 @@ class Python:
     path: str
 
     def __post_init__(self) -> None:
-        code = "import sys, vestige._core as c; print(sys.version.split()[0], c.__file__, c.engines[0])"
+        code = """
+import sys, vestige._core as core
+trouble = core.engine_choices()
+print(sys.version.split()[0] + "t" * ("t" in sys.abiflags), core.__file__)
+print(*(engine for engine in core.engines if trouble[engine] is None))
+"""
         words = subprocess.run([self.path, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-        self.full, core, self.safe = words
+        self.full, core, self.safe, *others = words
+        self.engines = ("safe", *others)  # those that record there
+        self.has_gil = not self.full.endswith("t")
         files = [Path(core), *sorted(Path(core).parent.rglob("*.py"))]
         self.build = digest(files)
 
@@ -72,9 +79,9 @@ def digest(files: list[Path]) -> str:
     return total.hexdigest()[:12]
 
 
-def supported() -> list[str]:
-    """The versions that are here."""
-    words = subprocess.run([ROOT / "scripts" / "find_python.sh", "--all"], capture_output=True, text=True, check=True)
+def supported(which: str = "--all") -> list[str]:
+    """The versions that are here; "--free-threaded": without the GIL."""
+    words = subprocess.run([ROOT / "scripts" / "find_python.sh", which], capture_output=True, text=True, check=True)
     return words.stdout.split()
 
 
