@@ -451,6 +451,9 @@ static inline Py_hash_t vpy_function_hash(const void *self,
  * code object. */
 #define VPY_UNWINDS_LOCALLY (PY_VERSION_HEX >= 0x030F0000)
 
+/* Whether a tool id that is freed has its callbacks taken out. */
+#define VPY_FREED_TOOL_IS_CLEARED (PY_VERSION_HEX >= 0x030E0000)
+
 /* torch takes tool id 2 on 3.12 before 3.12.5 and none after. */
 #define VPY_TORCH_TAKES_TOOL_ID_2                                              \
     (PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030C0500)

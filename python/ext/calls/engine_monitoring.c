@@ -444,9 +444,10 @@ void vpy_monitoring_stop(vpy_tracer *tracer)
     ours = vpy_tool_hold();
     if (ours)
         vpy_tool_set_events(0);
-    for (size_t i = 0; i < HOOKS; i++)
-        drop_callback(i);
-    enable_again(); /* no hook can disable a place any more */
+    if (!ours || !VPY_FREED_TOOL_IS_CLEARED)
+        for (size_t i = 0; i < HOOKS; i++)
+            drop_callback(i); /* without the GIL each stops the world */
+    enable_again();           /* no hook disables a place any more */
     vpy_tool_give_back(ours);
 }
 
