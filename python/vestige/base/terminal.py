@@ -198,6 +198,17 @@ def fit(name: str, width: int) -> str:
     return cut_front(name, width) if in_parts else cut(name, width)
 
 
+def point(text: str, width: int) -> list[str]:
+    """The lines of a point in a list, folded between words where the screen ends."""
+    lines, line = [], "•"
+    for word in text.split():
+        if len(line) + 1 + len(word) > width and line.strip() not in ("•", ""):
+            lines.append(line)
+            line = " "
+        line += f" {word}"
+    return [*lines, line]
+
+
 def pad(text: str, width: int) -> str:
     return text + " " * (width - cells(text))
 

@@ -9,7 +9,7 @@ import sys
 from vestige.base.failure import Failure
 from vestige.base.printable import one_line as clean
 from vestige.base.quantities import duration, percent, plural, signed
-from vestige.base.terminal import Paint, cut, exact, fit, width_of
+from vestige.base.terminal import Paint, cut, exact, fit, point, width_of
 from vestige.cli.console import Parser
 from vestige.cli.patterns import Patterns, add_patterns
 from vestige.cli.report.command import share
@@ -182,7 +182,7 @@ def _show(comparison: Comparison, rows: list[Row], options: Namespace, out: Text
         print(cut(f"{side}  {_describe(runs)}", width), file=out)
     print(f"time  {_change(comparison.whole)}", file=out)
     print(f"noise between runs: {comparison.floor:.1%} of a function's time", file=out)
-    found = [f"• {finding.text}" for finding in findings.find(comparison)]
+    found = [line for finding in findings.find(comparison) for line in point(finding.text, width)]
     print("\n".join(found or ["no finding: no function changed by 1% of the time and more than the noise"]), file=out)
     print(file=out)
     head = f"{'self time':>11} {'noise':>9} {'calls':>7} {'self/call':>9} {'total/call':>10}"

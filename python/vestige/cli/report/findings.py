@@ -7,6 +7,7 @@ report after `vestige run`, so it imports little.
 
 from __future__ import annotations
 
+from vestige.base.terminal import point
 from vestige.reading.kinds import NATIVE
 from vestige.reading.libraries import OWN
 from vestige.reading.waits import waits_for
@@ -183,13 +184,4 @@ def lines(findings: Sequence[Finding], width: int, *, all_calls: bool = True) ->
     """As people read them, folded where the screen ends. Without all calls, a cause may be among those left out."""
     if not findings:
         return [f"no finding{'' if all_calls else ' in what was recorded'}: nothing took the time that should not"]
-    shown = []
-    for finding in findings:
-        line = "•"
-        for word in finding.text.split():
-            if len(line) + 1 + len(word) > width and line.strip() not in ("•", ""):
-                shown.append(line)
-                line = " "
-            line += f" {word}"
-        shown.append(line)
-    return shown
+    return [line for finding in findings for line in point(finding.text, width)]
