@@ -134,6 +134,18 @@ typedef struct vst_buffer {
     uint64_t chunks;    /* counts the chunks that it was given */
 } vst_buffer;
 
+/* For the definitions of variables that hooks read on every call: they lie
+ * together, and no other thread writes anything in their cache lines. One of
+ * them begins a line (VST_CACHE_LINE). */
+#define VST_CACHE_LINE 64
+#if defined(__GNUC__)
+#define VST_READ_BY_HOOKS __attribute__((section("vst_read_by_hooks")))
+#define VST_OWN_LINE __attribute__((aligned(VST_CACHE_LINE)))
+#else
+#define VST_READ_BY_HOOKS
+#define VST_OWN_LINE
+#endif
+
 /* Names the recording in progress, 0 while there is none. It changes when a
  * recording starts or stops, and when every thread is to take the slow path
  * once (see vst_recording_request_attention); a buffer whose epoch differs

@@ -46,7 +46,10 @@ static inline bool vpy_code_extras_are_shared(void)
 #include <internal/pycore_pystate.h>
 #undef Py_BUILD_CORE
 
-typedef struct vpy_lock {
+#include <vestige/record.h>
+
+/* In a cache line of its own: others write there while somebody waits. */
+typedef struct VST_OWN_LINE vpy_lock {
     PyMutex mutex;
     uintptr_t owner; /* atomic: the thread that has it, 0: none */
     unsigned depth;  /* its owner's */

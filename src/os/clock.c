@@ -11,13 +11,13 @@
 #include <string.h>
 #include <time.h>
 
-#include <vestige/clock.h>
+#include <vestige/record.h>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
 
-vst_clock_kind vst_clock_in_use = VST_CLOCK_MONOTONIC;
+VST_READ_BY_HOOKS vst_clock_kind vst_clock_in_use = VST_CLOCK_MONOTONIC;
 
 static vst_clock_sample loaded_at;
 

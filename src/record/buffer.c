@@ -22,11 +22,6 @@ static vst__writer nobody = {.hot = VST_BUFFER_NONE,
 
 VST_THREAD_LOCAL vst_buffer *vst_thread_buffer VST_TLS_MODEL = &no_buffer;
 
-static uint64_t current_epoch(void)
-{
-    return __atomic_load_n(&vst_recording_epoch, __ATOMIC_RELAXED);
-}
-
 /* For a thread that gets ready: what it looks at next, whether chunks are gone,
  * is not older than the epoch. Pairs with vst__recording_chunks_are_gone. */
 static uint64_t epoch_first(void)
@@ -52,12 +47,15 @@ __attribute__((constructor)) static void watch_thread_ends(void)
 static vst__writer *own_writer(void)
 {
     vst__writer *writer;
+    char *block;
 
     if (vst_thread_buffer != &no_buffer)
         return (vst__writer *)vst_thread_buffer;
-    writer = vst__calloc(1, sizeof *writer);
-    if (writer == NULL)
+    block = vst__calloc(1, sizeof *writer + VST_CACHE_LINE);
+    if (block == NULL)
         return NULL;
+    writer = (void *)(block + (-(uintptr_t)block & (VST_CACHE_LINE - 1)));
+    writer->block = block;
     vst__writer_unready(writer);
     vst_thread_buffer = &writer->hot;
     vst__os_thread_exit_arg(exit_hook, writer);
@@ -87,7 +85,7 @@ void vst_thread_release(void)
     vst__recorder_give();
     vst__free(writer->recent);
     vst__scope_free(writer->scope);
-    vst__free(writer);
+    vst__free(writer->block);
 }
 
 uint64_t vst_thread_handle(void)
@@ -193,9 +191,9 @@ bool vst_thread_enter_free(void)
 {
     vst__writer *writer;
 
-    if (VST_LIKELY(vst_thread_buffer->free_epoch == current_epoch()))
+    if (VST_LIKELY(vst_thread_buffer->free_epoch == vst_record_epoch()))
         return true;
-    if (current_epoch() == 0 && vst_thread_buffer->epoch == VST_EPOCH_NONE)
+    if (vst_record_epoch() == 0 && vst_thread_buffer->epoch == VST_EPOCH_NONE)
         return false;
     writer = own_writer();
     return writer != NULL && get_ready(writer, true);
@@ -241,8 +239,8 @@ static vst__writer *make_room(vst__writer *writer, size_t words)
         vst__recorder_give();
     }
     if (writer->chunk.words == NULL) {
-        if (writer->hot.epoch == current_epoch() ||
-            writer->memory_epoch == current_epoch())
+        if (writer->hot.epoch == vst_record_epoch() ||
+            writer->memory_epoch == vst_record_epoch())
             vst__writer_count_lost(writer);
         else
             count_lost(writer);
@@ -266,7 +264,7 @@ static vst__writer *writer_with_room(size_t words)
         count_lost_outside();
         return NULL;
     }
-    if (writer->hot.epoch != current_epoch() && !get_ready(writer, false))
+    if (writer->hot.epoch != vst_record_epoch() && !get_ready(writer, false))
         return NULL;
     vst__switches_help();
     return make_room(writer, words);
@@ -276,12 +274,12 @@ vst__writer *vst__writer_for_memory(size_t words)
 {
     vst__writer *writer = (vst__writer *)vst_thread_buffer;
 
-    if (current_epoch() == 0 && writer->memory_epoch == VST_EPOCH_NONE)
+    if (vst_record_epoch() == 0 && writer->memory_epoch == VST_EPOCH_NONE)
         return NULL;
     if (vst__is_forking)
         return NULL;
     writer = own_writer();
-    if (writer == NULL || (writer->memory_epoch != current_epoch() &&
+    if (writer == NULL || (writer->memory_epoch != vst_record_epoch() &&
                            !get_ready_for_memory(writer))) {
         count_lost_outside();
         return NULL;
@@ -301,9 +299,9 @@ void vst__record_taken(vst_kind kind, vst_id id, vst_ticks now)
 void vst_record_slow(vst_kind kind, vst_id id, vst_ticks now)
 {
     vst__writer *writer, *ready;
-    bool joins = vst_thread_buffer->epoch != current_epoch();
+    bool joins = vst_thread_buffer->epoch != vst_record_epoch();
 
-    if (current_epoch() == 0 && vst_thread_buffer->epoch == VST_EPOCH_NONE)
+    if (vst_record_epoch() == 0 && vst_thread_buffer->epoch == VST_EPOCH_NONE)
         return;
     writer = own_writer();
     if (!joins && writer->scope != NULL &&

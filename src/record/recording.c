@@ -18,10 +18,10 @@
 #include "record/lock_waits.h"
 #include "record/switches.h"
 
-pthread_mutex_t vst__recorder_lock = PTHREAD_MUTEX_INITIALIZER;
+vst__recorder_mutex vst__recorder_lock = {PTHREAD_MUTEX_INITIALIZER};
 VST_THREAD_LOCAL vst_memory_thread vst_memory_here VST_TLS_MODEL;
 vst_recording *vst__recording_now;
-uint64_t vst_recording_epoch;
+VST_READ_BY_HOOKS VST_OWN_LINE uint64_t vst_recording_epoch;
 
 /* Guarded by the lock. Even: that of a recording whose chunks are gone is one
  * more, and no other has it. */

@@ -21,7 +21,7 @@ typedef struct vst__thread vst__thread;
 /* A thread's buffer and what the slow path needs beside it. The first member
  * and `lost` belong to the owner; the rest is guarded by the lock. */
 typedef struct vst__writer {
-    vst_buffer hot;
+    vst_buffer hot; /* begins a cache line: no other thread writes there */
     /* Of records of memory, the owner's own: the recording it is ready for, as
      * a free-running thread; VST_RECENT_PLACES addresses, NULL until then. */
     uint64_t memory_epoch;
@@ -50,6 +50,7 @@ typedef struct vst__writer {
     uint64_t lost_before;     /* what `lost` was when it had none */
     vst_recording *recording; /* the recording it is linked into, NULL: none */
     struct vst__writer *next, *previous;
+    void *block; /* what it lies in */
 } vst__writer;
 
 /* What a thread that ended left of its chunk. */
@@ -140,7 +141,12 @@ struct vst_recording {
     void (*hold_threads)(bool begins);
 };
 
-extern pthread_mutex_t vst__recorder_lock;
+/* In a cache line of its own: others write there while somebody waits. */
+typedef struct VST_OWN_LINE vst__recorder_mutex {
+    pthread_mutex_t mutex;
+} vst__recorder_mutex;
+
+extern vst__recorder_mutex vst__recorder_lock;
 
 /* A thread that holds the lock counts as inside vestige: what a signal handler
  * allocates meanwhile is not recorded, because recording would take the lock
@@ -148,12 +154,12 @@ extern pthread_mutex_t vst__recorder_lock;
 static inline void vst__recorder_take(void)
 {
     vst_memory_enter();
-    pthread_mutex_lock(&vst__recorder_lock);
+    pthread_mutex_lock(&vst__recorder_lock.mutex);
 }
 
 static inline void vst__recorder_give(void)
 {
-    pthread_mutex_unlock(&vst__recorder_lock);
+    pthread_mutex_unlock(&vst__recorder_lock.mutex);
     vst_memory_leave();
 }
 

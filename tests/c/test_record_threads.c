@@ -209,11 +209,57 @@ static void a_thread_that_ends_between_windows_is_not_the_next_one(void)
     provider_end();
 }
 
+/* ---- cache lines -------------------------------------------------------- */
+
+static uintptr_t in_line(const volatile void *address)
+{
+    return (uintptr_t)address % VST_CACHE_LINE;
+}
+
+static void *find_buffer(void *unused)
+{
+    vst_record(VST_ENTER, 1);
+    vst_record(VST_EXIT, 1);
+    return in_line(vst_thread_buffer) == 0 ? vst_thread_buffer : unused;
+}
+
+static void what_one_thread_writes_is_in_no_line_that_another_reads(void)
+{
+    /* The linker makes these of a section. */
+    extern char __start_vst_read_by_hooks[], __stop_vst_read_by_hooks[];
+    const char *epoch = (const char *)&vst_recording_epoch;
+    const char *clock = (const char *)&vst_clock_in_use;
+    vst_recording *recording;
+    pthread_t threads[THREADS];
+    void *buffer;
+
+    CHECK_INT(in_line(__start_vst_read_by_hooks), 0);
+    CHECK(epoch >= __start_vst_read_by_hooks &&
+          epoch < __stop_vst_read_by_hooks);
+    CHECK(clock >= __start_vst_read_by_hooks &&
+          clock < __stop_vst_read_by_hooks);
+    CHECK_INT(in_line(&vst__recorder_lock), 0);
+    CHECK_INT(sizeof vst__recorder_lock % VST_CACHE_LINE, 0);
+    provider_begin();
+    CHECK_INT(vst__recording_create(&provider.table, &recording), VST_OK);
+    CHECK_INT(vst__recording_start(recording), VST_OK);
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, find_buffer, NULL);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], &buffer);
+        CHECK(buffer != NULL);
+    }
+    vst__recording_stop(recording);
+    vst__recording_destroy(recording);
+    provider_end();
+}
+
 int main(void)
 {
     TEST(free_running_threads_survive_every_start_and_stop);
     TEST(threads_that_are_held_survive_every_start_and_stop);
     TEST(short_threads_share_chunks_and_lose_nothing);
     TEST(a_thread_that_ends_between_windows_is_not_the_next_one);
+    TEST(what_one_thread_writes_is_in_no_line_that_another_reads);
     return checks_end();
 }

@@ -17,8 +17,8 @@
 #include <fnmatch.h>
 #include <string.h>
 
-Py_ssize_t vpy_code_extra_index = -1;
-uint32_t vpy_generation;
+VST_READ_BY_HOOKS Py_ssize_t vpy_code_extra_index = -1;
+VST_READ_BY_HOOKS uint32_t vpy_generation;
 PyObject *vpy_last_caller;
 
 static vpy_tracer *tracer; /* the one that gives ids, NULL: none */

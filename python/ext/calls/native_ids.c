@@ -26,8 +26,8 @@ typedef struct names {
 } names;
 
 static vpy_native no_natives[1];
-vpy_native *vpy_natives = no_natives;
-size_t vpy_natives_mask;
+VST_READ_BY_HOOKS vpy_native *vpy_natives = no_natives;
+VST_READ_BY_HOOKS size_t vpy_natives_mask;
 
 /* Smaller tables that were replaced: a hook may still look into one. */
 enum { RETIRED_MAX = 48 };
