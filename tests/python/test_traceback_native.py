@@ -13,6 +13,7 @@ import pytest
 
 import compiled
 import other_builds
+from vestige import profile
 from vestige.traceback import CapturedTraceback, free_dead_captured_tracebacks, gather_traceback, symbolize_tracebacks
 
 SOURCE = (compiled.HERE / "traceback_helper.c").read_text()
@@ -321,6 +322,18 @@ def test_gil_then_device_lock_and_device_lock_then_release_do_not_deadlock(helpe
     assert helper.deadlock(30_000) > 0
     assert other_builds.HERE["nogil"] is not getattr(sys, "_is_gil_enabled", lambda: True)()
     free_dead_captured_tracebacks()
+
+
+def test_nor_do_they_while_recordings_start_and_stop(helper):
+    """Without the GIL a start stops all threads, among them one that waits for the device's lock."""
+    released = []
+    thread = threading.Thread(target=lambda: released.extend(helper.deadlock(300) for _ in range(10)))
+    thread.start()
+    while thread.is_alive():
+        with profile():
+            CapturedTraceback.extract()
+    thread.join()
+    assert len(released) == 10
 
 
 def test_threads_capture_and_drop_at_the_same_time():
