@@ -228,7 +228,7 @@ table.
 
 def put_line(path: Path, engine: str, found: dict[str, Any]) -> None:
     """In the file there is one line a Python and engine."""
-    python = ".".join(map(str, sys.version_info[:3]))
+    python = ".".join(map(str, sys.version_info[:3])) + "t" * ("t" in sys.abiflags)  # without the GIL
     line = (
         f"| {python} | {engine} | {found['starts']:,} | {found['growth'] / MIB:+.1f} ({found['peak'] / MIB:+.1f}) "
         f"| {found['fds']:+d} | {found['threads']:+d} | {found['mappings']:+d} | {found['functions']:,} "

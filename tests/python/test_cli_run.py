@@ -271,12 +271,14 @@ def test_threads_and_atexit_functions_run_and_are_recorded(workplace, same):
         def late(): print("late")
         def first(): print("first"); late()
         def second(): print("second")
-        def in_thread(): time.sleep(0.1); print("thread")
+        def in_thread(): ended.wait(); time.sleep(0.1); print("thread")
 
         atexit.register(first)
         atexit.register(second)
+        ended = threading.Event()
         threading.Thread(target=in_thread).start()
         print("end")
+        ended.set()
         """,
     )
     same("late.py")
