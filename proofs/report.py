@@ -32,7 +32,7 @@ def tell_found(found: list[Difference], known: Path, version: str, why: bool) ->
 
 
 def write(path: Path, head: str, suite: Suite, names: list[str], found: list[Difference]) -> None:
-    rows, totals, differing = [], [0, 0, 0, 0], dict.fromkeys(ENGINES, 0)
+    rows, totals, differing = [], [0, 0, 0, 0], {}
     for name in names:
         by_outcome = counts(suite.run(name, "bare"))
         numbers = [sum(by_outcome.values()), *by_outcome.values()]
@@ -40,11 +40,12 @@ def write(path: Path, head: str, suite: Suite, names: list[str], found: list[Dif
         cells = []
         for way in ENGINES:
             mine = [d for d in found if d.name == name and d.way == way]
-            differing[way] += len(mine)
             ran = suite.run(name, way) is not None
+            if ran:
+                differing[way] = differing.get(way, 0) + len(mine)
             cells.append(f"{len(mine)} differ" if mine else "same" if ran else "not run")
         rows.append(f"| {name} | {' | '.join(map(str, numbers))} | {' | '.join(cells)} |\n")
-    ends = " | ".join(f"{number} differ" for number in differing.values())
+    ends = " | ".join(f"{differing[way]} differ" if way in differing else "not run" for way in ENGINES)
     rows.append(f"| {len(names)} in all | {' | '.join(map(str, totals))} | {ends} |\n")
     path.parent.mkdir(exist_ok=True)
     path.write_text(f"{head}\n{_differences(found)}\n{COLUMNS}{''.join(rows)}")
