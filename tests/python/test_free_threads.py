@@ -98,6 +98,21 @@ print(sys._is_gil_enabled())
     assert (done.returncode, done.stdout, done.stderr) == (0, "False\n", "")
 
 
+def test_a_run_of_pytest_which_loads_our_plugin_leaves_the_gil_off(workplace):
+    workplace.write(
+        "test_gil.py",
+        """\
+        import sys
+
+        def test_it(request):
+            assert request.config.pluginmanager.has_plugin("vestige")
+            assert not sys._is_gil_enabled()
+        """,
+    )
+    done = workplace.python("-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_gil.py")
+    assert done.returncode == 0, done.stdout
+
+
 def test_info_says_why_turbo_does_not_record(workplace):
     why = "  not turbo: this Python has no GIL, which it relies on; the safe engine records\n"
     assert why in workplace.vestige("info").stdout
