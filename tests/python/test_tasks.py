@@ -558,7 +558,7 @@ def test_the_report_of_tasks(tmp_path):
 
 
 def test_an_import_that_blocks_the_loop_is_one_line_of_the_stack(tmp_path, monkeypatch):
-    (tmp_path / "blocks_when_imported.py").write_text("import time\ntime.sleep(0.03)\n")
+    (tmp_path / "blocks_when_imported.py").write_text("import time\ntime.sleep(0.3)\n")  # longer than finding it takes
     monkeypatch.syspath_prepend(tmp_path)
 
     async def imports():

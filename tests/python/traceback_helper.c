@@ -104,7 +104,8 @@ static void *drop_under_lock(void *released)
 {
     while (!atomic_load(&is_over)) {
         pthread_mutex_lock(&device);
-        *(long *)released += handed_over != NULL;
+        if (handed_over != NULL)
+            atomic_fetch_add((atomic_long *)released, 1);
         api->traceback_release(handed_over);
         handed_over = NULL;
         pthread_mutex_unlock(&device);
@@ -114,12 +115,14 @@ static void *drop_under_lock(void *released)
 
 static PyObject *deadlock(PyObject *m, PyObject *rounds)
 {
-    long released = 0, count = PyLong_AsLong(rounds);
+    long count = PyLong_AsLong(rounds);
+    atomic_long released = 0;
     pthread_t thread;
 
     atomic_store(&is_over, false);
     pthread_create(&thread, NULL, drop_under_lock, &released);
-    for (long i = 0; i < count; i++) {
+    /* At least so many, and until the other thread had its turn. */
+    for (long i = 0; i < count || atomic_load(&released) == 0; i++) {
         vst_traceback *own = api->traceback_capture(VST_TRACEBACK_LANGUAGE, 0);
         pthread_mutex_lock(&device); /* with the GIL */
         api->traceback_release(handed_over);
@@ -132,7 +135,7 @@ static PyObject *deadlock(PyObject *m, PyObject *rounds)
     pthread_join(thread, NULL);
     api->traceback_release(handed_over);
     handed_over = NULL;
-    return PyLong_FromLong(released);
+    return PyLong_FromLong(atomic_load(&released));
 }
 
 /* ---- signals --------------------------------------------------------------
