@@ -58,6 +58,7 @@ def pytest_runtest_teardown(item):
         os.environ.pop(ENGINE, None)  # not there if the test was skipped
         if engine_before is not None:
             os.environ[ENGINE] = engine_before
+    assert not HERE["nogil"] or not sys._is_gil_enabled(), "this has turned the GIL on"
 
 
 COMMAND = str(Path(sysconfig.get_path("scripts")) / "vestige")

@@ -349,8 +349,15 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static PyModuleDef_Slot module_slots[] = {
+#ifdef Py_GIL_DISABLED
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0, NULL},
+};
+
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, "heap_definitions", NULL, 0, functions, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "heap_definitions", NULL, 0, functions, module_slots, NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC PyInit_heap_definitions(void)
@@ -415,8 +422,15 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static PyModuleDef_Slot module_slots[] = {
+#ifdef Py_GIL_DISABLED
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0, NULL},
+};
+
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, "heap_types", NULL, 0, functions, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "heap_types", NULL, 0, functions, module_slots, NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC PyInit_heap_types(void)

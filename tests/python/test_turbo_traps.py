@@ -297,7 +297,11 @@ static PyModuleDef definition = {PyModuleDef_HEAD_INIT, "throwing", NULL, -1, fu
 
 PyMODINIT_FUNC PyInit_throwing(void)
 {
-    return PyModule_Create(&definition);
+    PyObject *module = PyModule_Create(&definition);
+#ifdef Py_GIL_DISABLED
+    PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
+#endif
+    return module;
 }
 """
 
