@@ -67,6 +67,7 @@ vst_status vst__running_collect_new(vst_running *self, vst_trace *trace,
                                     vst__running_mark *mark)
 {
     const vst__escape_visit visit = {VST_ESCAPE_SWITCHES, 2, note_piece, self};
+    const vst__running_mark read = *mark;
     vst_status status = VST_OK;
 
     self->trace = trace;
@@ -78,12 +79,12 @@ vst_status vst__running_collect_new(vst_running *self, vst_trace *trace,
         return VST_E_NOMEM;
     for (size_t i = 0; status == VST_OK && i < window->switches; i++) {
         const vst__segment *segment = &self->segments[i];
-        bool is_last = segment->start == mark->start &&
-                       segment->offset == mark->offset && mark->words != 0;
-        uint64_t words = is_last ? mark->words : 0;
+        bool is_last = segment->start == read.start &&
+                       segment->offset == read.offset && read.words != 0;
+        uint64_t words = is_last ? read.words : 0;
 
         if (words > segment->words ||
-            (!is_last && mark->words != 0 && segment->start <= mark->start))
+            (!is_last && read.words != 0 && segment->start <= read.start))
             continue;
         status = vst__escapes_behind(trace, self->segments, (uint32_t)i, &words,
                                      &visit);
