@@ -29,21 +29,22 @@ void vpy_coroutine_begins(vst_id id, const vpy_iframe *frame,
 /* ---- the quick way through these two, with the records ---------------------
  */
 
-/* A step that runs. */
+/* A step that runs. The order of its members leaves no gaps: thread-local data
+ * of the extension takes room that libraries such as torch's need, too. */
 typedef struct vpy_step {
     const void *outermost; /* the frame whose step it is */
     const void *marked;    /* the frame whose call is marked as the step */
-    vst_id marked_id;      /* the function of that call */
     /* Where the interpreter put the arguments of the hook that saw the call
      * begin, on the C stack. As long as the call runs, only calls that the same
      * evaluation makes have their arguments there. NULL: not known. */
     const void *place;
+    vst_id marked_id; /* the function of that call */
     uint32_t task;
     uint32_t again; /* calls of that function in the step that run, too */
     bool is_python;
 } vpy_step;
 
-enum { VPY_STEPS_MAX = 16 }; /* one in the other; of more, the outer are lost */
+enum { VPY_STEPS_MAX = 8 }; /* one in the other; of more, the outer are lost */
 
 /* What a thread knows of the steps that it is in. */
 typedef struct vpy_steps {
