@@ -296,16 +296,22 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The ids of one end of the arrows in a Chrome file, sorted. */
-static uint64_t *arrow_ids(const char *text, const char *end, size_t *count)
+/* The ids of one end of the arrows in a Chrome file, sorted. Each is a line of
+ * its own. */
+static uint64_t *arrow_ids(const char *text, const char *begin, size_t *count)
 {
+    static const char id[] = "\"name\": \"ac2g\", \"id\": ";
+    size_t length = strlen(begin);
     uint64_t *ids = NULL;
 
     *count = 0;
-    while ((text = strstr(text, end)) != NULL) {
-        text = strstr(text, "\"id\": ") + strlen("\"id\": ");
+    for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, begin, length) != 0 ||
+            strncmp(line + length, id, sizeof id - 1) != 0)
+            continue;
         ids = realloc(ids, (*count + 1) * sizeof *ids);
-        ids[(*count)++] = strtoull(text, NULL, 10);
+        ids[(*count)++] = strtoull(line + length + sizeof id - 1, NULL, 10);
     }
     qsort(ids, *count, sizeof *ids, by_number);
     return ids;
@@ -324,8 +330,9 @@ static void check_arrows(vst_trace *trace, unsigned kernels)
               VST_OK);
     text = contents(in_folder("t.json"));
     unlink(in_folder("t.json"));
-    from = arrow_ids(text, "\"ph\": \"s\", \"cat\": \"ac2g\"", &starts);
-    to = arrow_ids(text, "\"bp\": \"e\", \"cat\": \"ac2g\"", &ends);
+    from = arrow_ids(text, "{\"ph\": \"s\", \"cat\": \"ac2g\", ", &starts);
+    to = arrow_ids(text, "{\"ph\": \"f\", \"bp\": \"e\", \"cat\": \"ac2g\", ",
+                   &ends);
     CHECK_INT(starts, kernels);
     CHECK_INT(ends, kernels);
     for (size_t i = 0; i < starts && i < ends; i++)
@@ -551,11 +558,12 @@ static void a_snapshot_of_the_last_moments_has_the_newest(void)
 {
     const vst_session_options options = {
         .devices = true, .path = in_copies("t.vst"), .max_size = 1 << 20};
+    const unsigned launches = 20000 / check_step(1, 10);
     vst_session *session = begin(&options);
     bool have_calls;
     size_t kernels;
 
-    launch_some(20000);
+    launch_some(launches);
     vst_session_flush_devices(session);
     CHECK_INT(vst_session_snapshot(session, in_copies("last.vst"), false,
                                    UINT64_C(60000000000), NULL, NULL),
@@ -563,7 +571,7 @@ static void a_snapshot_of_the_last_moments_has_the_newest(void)
     CHECK_INT(vst_session_finish(session, NULL), VST_OK);
     vst_session_destroy(session);
     kernels = kernels_in(in_copies("last.vst"), &have_calls);
-    CHECK(kernels > 1000 && kernels <= 20000);
+    CHECK(kernels > 1000 && kernels <= launches);
     unlink(in_copies("t.vst"));
 }
 
