@@ -1,13 +1,17 @@
-/* Lanes of devices are made, drawn and searched, again and again, and each time
- * another allocation of the core fails: that is told, and nothing is half made.
+/* Lanes of devices are made, drawn and searched, what they did is added up and
+ * exported, again and again, and each time another allocation of the core
+ * fails: that is told, and nothing is half made.
  * Leaks are the sanitizer's to find. */
 #include "faults.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #include <vestige/device_lanes.h>
+#include <vestige/device_sums.h>
 
 #include "device_traces.h"
+#include "exported.h"
 
 enum { FAULTS_MAX = 1000 };
 
@@ -58,7 +62,62 @@ static vst_status make_and_ask(vst_trace *trace)
     return status;
 }
 
-static void any_allocation_of_lanes_may_fail(void)
+static vst_status add_up(vst_trace *trace)
+{
+    vst_error error = {VST_OK, 0, 0};
+    vst_device_sums *sums;
+    vst_status status =
+        vst_device_sums_create(trace, VST_WINDOW_ALL, &sums, &error);
+
+    CHECK_INT(error.status, status);
+    CHECK((sums == NULL) == (status != VST_OK));
+    vst_device_sums_destroy(sums);
+    return status;
+}
+
+/* Every document that is said to be whole is the same one. */
+static void check_whole(void)
+{
+    static char *whole;
+    char *text;
+
+    faults_pause(true);
+    text = contents(in_folder("t.json"));
+    if (whole == NULL)
+        whole = text;
+    CHECK(strlen(text) > 1000 && strcmp(text, whole) == 0);
+    if (text != whole)
+        free(text);
+    faults_pause(false);
+}
+
+static vst_status export_as(vst_trace *trace, const char *name)
+{
+    const vst_export_options options = {.window = VST_WINDOW_ALL};
+    vst_error error = {VST_OK, 0, 0};
+    vst_status status =
+        vst_trace_export(trace, in_folder(name), &options, &error);
+
+    CHECK_INT(error.status, status);
+    if (status == VST_OK && strcmp(name, "t.json") == 0)
+        check_whole();
+    unlink(in_folder(name));
+    return status;
+}
+
+static vst_status export_perfetto(vst_trace *trace)
+{
+    return export_as(trace, "t.pftrace");
+}
+
+static vst_status export_chrome(vst_trace *trace)
+{
+    return export_as(trace, "t.json");
+}
+
+/* Each allocation in turn, alone and with all that follow. An export may do
+ * without some, say of numbers for keys, and is whole nevertheless. */
+static void fail_each(vst_status (*work)(vst_trace *trace), bool may_do_without)
 {
     vst_trace *trace = random_trace(3, 60);
 
@@ -70,17 +129,39 @@ static void any_allocation_of_lanes_may_fail(void)
             vst_status status;
 
             faults_begin(FAULT_MEMORY, n++, lasting != 0, ENOMEM);
-            status = make_and_ask(trace);
+            status = work(trace);
             failed = faults_end();
-            CHECK_INT(status, failed ? VST_E_NOMEM : VST_OK);
+            if (!may_do_without || status != VST_OK)
+                CHECK_INT(status, failed ? VST_E_NOMEM : VST_OK);
         }
-        CHECK(n > 20 && n < FAULTS_MAX);
+        CHECK(n > 10 && n < FAULTS_MAX);
     }
     vst_trace_close(trace);
 }
 
+static void any_allocation_of_lanes_may_fail(void)
+{
+    fail_each(make_and_ask, false);
+}
+
+static void any_allocation_of_sums_may_fail(void)
+{
+    fail_each(add_up, false);
+}
+
+static void any_allocation_of_an_export_may_fail(void)
+{
+    fail_each(export_perfetto, true);
+    fail_each(export_chrome, true);
+}
+
 int main(void)
 {
+    if (mkdtemp(folder) == NULL)
+        return 1;
     TEST(any_allocation_of_lanes_may_fail);
+    TEST(any_allocation_of_sums_may_fail);
+    TEST(any_allocation_of_an_export_may_fail);
+    rmdir(folder);
     return checks_end();
 }

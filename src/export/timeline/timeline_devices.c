@@ -151,12 +151,14 @@ static vst_status note_annotation(vst__timeline *timeline,
 
     if (span->annotation.serial == 0 || !vst_activity_is_work(span->kind))
         return VST_OK;
-    index = vst__map64_put(&self->annotated_of, span->annotation.serial);
     items = vst__grow(self->annotated, &self->annotated_capacity,
                       self->annotated_count + 1, sizeof *items);
-    if (index == NULL || items == NULL)
+    if (items == NULL)
         return VST_E_NOMEM;
     self->annotated = items;
+    index = vst__map64_put(&self->annotated_of, span->annotation.serial);
+    if (index == NULL)
+        return VST_E_NOMEM;
     if (*index == 0) {
         items[self->annotated_count++] = (vst__timeline_annotated){
             span->annotation.serial, span->annotation.id, span->start_ns,
