@@ -269,9 +269,11 @@ static vst_status add_queue(vst_device_sums *self, const work *works,
         vst__grow(self->calls, &self->call_capacity, count, sizeof *calls);
     size_t launched = 0, begun = 0, at = 0;
 
-    if (use == NULL || calls == NULL)
+    if (calls == NULL)
         return VST_E_NOMEM;
     self->calls = calls;
+    if (use == NULL)
+        return VST_E_NOMEM;
     for (size_t i = 0; i < count; i++)
         if (works[i].called_ns != NO_CALL)
             calls[launched++] = works[i].called_ns;
