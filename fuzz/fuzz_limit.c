@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <vestige/contexts.h>
+#include <vestige/device_sums.h>
 #include <vestige/memory_report.h>
 #include <vestige/states.h>
 #include <vestige/tables.h>
@@ -119,8 +120,8 @@ static const char *const memory_suffixes[] = {"pickle", "json", "csv", "folded",
 enum {
     FORMATS = sizeof formats / sizeof *formats,
     MEMORY_FORMATS = sizeof memory_suffixes / sizeof *memory_suffixes,
-    TABLES = 12,
-    OTHERS = 3,
+    TABLES = 14,
+    OTHERS = 4,
     WAYS = OTHERS + TABLES + FORMATS + MEMORY_FORMATS
 };
 
@@ -237,6 +238,15 @@ static void summarize(vst_trace *trace, const trace_input *input)
         vst_memory_summary_free(summary);
 }
 
+static void add_up_devices(vst_trace *trace, const trace_input *input)
+{
+    vst_device_sums *sums;
+
+    if (vst_device_sums_create(trace, input_window(input), &sums, NULL) ==
+        VST_OK)
+        vst_device_sums_destroy(sums);
+}
+
 static void look(const trace_input *input)
 {
     int fd = input_file(input);
@@ -263,6 +273,8 @@ static void read_one_way(vst_trace *trace, const trace_input *input,
         summarize(trace, input);
     else if (way == 2)
         look(input);
+    else if (way == 3)
+        add_up_devices(trace, input);
     else if (way < OTHERS + TABLES)
         read_table(input, way - OTHERS);
     else if (way < OTHERS + TABLES + FORMATS)
