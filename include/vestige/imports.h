@@ -14,8 +14,8 @@ extern "C" {
 #endif
 
 /* What a span of VST_SPAN_IMPORT imported. A module is named by the file of its
- * code. If no code of it ran (it is written in C, or a namespace package, or its
- * parent has imported it before, or it was not found), a VST_ESCAPE_IMPORT
+ * code. If no code of it ran (it is written in C, or a namespace package, or
+ * its parent has imported it before, or it was not found), a VST_ESCAPE_IMPORT
  * names it: its definition is that of a native function whose name is
  * VST_MODULE_NAMED and the module's. Older traces have a call of such a
  * function in its place. Where there is neither, it is not named. */
@@ -30,7 +30,7 @@ typedef enum vst_import {
     /* An exception, before any code of the module ran. vst_span.module may be
      * the definition of its name, else it is 0 */
     VST_IMPORT_FAILED,
-    VST_IMPORT_UNKNOWN    /* the trace does not tell */
+    VST_IMPORT_UNKNOWN /* the trace does not tell */
 } vst_import;
 
 /* The name of a module, from the definition of its code: "pandas.core.frame" of

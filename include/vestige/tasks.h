@@ -83,7 +83,8 @@ static inline uint64_t vst_task_word(vst_task_what what, uint32_t task)
 /* Records a payload as above, behind the record before it and at the same time.
  * The same rule as vst_record. */
 VST_API void vst_record_task(const uint64_t *payload, uint32_t words);
-/* The same, without a call where nothing stands in the way; words is a constant.
+/* The same, without a call where nothing stands in the way; words is a
+ * constant.
  */
 VST_INLINE void vst_record_task_at_once(const uint64_t *payload, uint32_t words)
 {

@@ -104,8 +104,7 @@ static inline vst_import vst__imports_settle(vst_import what, vst_id module,
 /* Whether this may be the definition of a VST_ESCAPE_IMPORT. */
 static inline bool vst__imports_is_name(const vst_imports *imports, uint64_t id)
 {
-    return id <= imports->max &&
-           imports->class_of[id] == VST_CLASS_MODULE_CODE;
+    return id <= imports->max && imports->class_of[id] == VST_CLASS_MODULE_CODE;
 }
 
 /* The top frame, frames[count - 1], was opened. */

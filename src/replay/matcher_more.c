@@ -39,8 +39,7 @@ vst_status vst__matcher_import(vst_matcher *matcher, uint64_t id,
 {
     if (sink->named != NULL)
         return sink->named(sink->ctx, id, (uint32_t)matcher->count);
-    if (matcher->imports != NULL &&
-        vst__imports_is_name(matcher->imports, id))
+    if (matcher->imports != NULL && vst__imports_is_name(matcher->imports, id))
         vst__imports_name(matcher->imports, matcher->frames, matcher->count,
                           (vst_id)id);
     return VST_OK;

@@ -167,10 +167,10 @@ static uint32_t name_row(vst__flame *tree, const vst__flame_frame *frame,
 {
     uint32_t row = frame->node;
     int64_t parent = tree->rows[row].parent;
-    vst_import what = vst__imports_settle((vst_import)frame->import,
-                                          frame->module, raised);
-    vst_id id = vst__import_fold_id(tree->imports, what, frame->module,
-                                    frame->id);
+    vst_import what =
+        vst__imports_settle((vst_import)frame->import, frame->module, raised);
+    vst_id id =
+        vst__import_fold_id(tree->imports, what, frame->module, frame->id);
     uint64_t *place =
         vst__map64_put(&tree->children, (uint64_t)(parent + 1) << 32 | id);
 

@@ -172,12 +172,11 @@ vst_status vst__walk_named(vst__walk *walk, uint64_t id, uint32_t depth,
     if (spans == NULL)
         return VST_E_NOMEM;
     walk->spans = spans;
-    spans[walk->span_count++] =
-        (vst__walk_span){.start_ns = time_ns,
-                         .end_ns = time_ns,
-                         .id = (vst_id)id,
-                         .depth = depth,
-                         .is_import = VST_WALK_NAMES};
+    spans[walk->span_count++] = (vst__walk_span){.start_ns = time_ns,
+                                                 .end_ns = time_ns,
+                                                 .id = (vst_id)id,
+                                                 .depth = depth,
+                                                 .is_import = VST_WALK_NAMES};
     return VST_OK;
 }
 

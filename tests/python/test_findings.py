@@ -309,7 +309,15 @@ def test_what_waited_for_a_processor_did_not_wait_for_the_program(tmp_path, busy
 def test_what_imports_and_collections_took_because_others_had_the_processor_does_not_count(tmp_path, busy, told_of):
     """Of one second, 500 ms in an import and 150 ms in a collection, without what the thread waited for a processor."""
     frozen, module = define(5, "_find_and_load", "<frozen importlib._bootstrap>", 1), define(6, "<module>", "m.py", 1)
-    gone = [enter(1, 0), enter(3, 1), leave(3, 150_000_000), enter(5, 1), enter(6, 1), leave(6, 500_000_000), leave(5, 1)]
+    gone = [
+        enter(1, 0),
+        enter(3, 1),
+        leave(3, 150_000_000),
+        enter(5, 1),
+        enter(6, 1),
+        leave(6, 500_000_000),
+        leave(5, 1),
+    ]
     collection = define(3, "Python GC", "", 0, kind=4)
     path = made(tmp_path, *gone, leave(1, 1), entries=[collection, frozen, module])
     told = evidence(path, start_ns=0, end_ns=1_000_000_000)
@@ -318,9 +326,9 @@ def test_what_imports_and_collections_took_because_others_had_the_processor_does
     assert ("imports" in found, "garbage collection" in found) == (told_of, told_of)
     assert all(finding.numbers["processor_wait_ns"] == busy for finding in found.values())
     if found:
-        assert found["imports"].text.endswith("A thread waited 500 ms for a processor, which may be a part of that.") == (
-            busy == 500_000_000
-        )
+        assert found["imports"].text.endswith(
+            "A thread waited 500 ms for a processor, which may be a part of that."
+        ) == (busy == 500_000_000)
 
 
 def blocked(tmp_path, waits, look=None):

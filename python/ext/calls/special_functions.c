@@ -1,9 +1,9 @@
 /* Functions that need more than an enter and an exit: functions whose arguments
  * and results are recorded, functions that a trigger watches, the function
  * through which a framework calls its modules, the code that importing the
- * framework runs, the function in which a new thread gets its name, the one that
- * imports a module, those by which a thread pool gets work, and coroutines, whose
- * calls may be steps of tasks. */
+ * framework runs, the function in which a new thread gets its name, the one
+ * that imports a module, those by which a thread pool gets work, and
+ * coroutines, whose calls may be steps of tasks. */
 #include "calls/ids.h"
 
 #include "base/inside.h"

@@ -1,5 +1,5 @@
-/* Names of modules that are imported. Replay takes the name of a module from the
- * file of its code (src/replay/imports.c), but of some no code runs: those
+/* Names of modules that are imported. Replay takes the name of a module from
+ * the file of its code (src/replay/imports.c), but of some no code runs: those
  * written in C, namespace packages, those that their parent has imported
  * meanwhile, and those that are not found. So the name is recorded where the
  * import system is given it: in the function that imports a module which is not

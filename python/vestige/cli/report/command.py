@@ -19,11 +19,11 @@ from .devices import read as read_devices
 from .devices import show_devices
 from .findings import Evidence, engine_of, find, lines
 from .tables import (
+    has_all_calls,
     running,
     show_collections,
     show_functions,
     show_head,
-    has_all_calls,
     show_left_out,
     show_processes,
     show_threads,
