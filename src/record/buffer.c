@@ -391,32 +391,6 @@ void vst_record_instant(vst_id id, const char *json_members, size_t length)
     record_bytes(VST_ESCAPE_INSTANT, &head, 1, json_members, length);
 }
 
-void vst_record_exception(vst_id id)
-{
-    const uint64_t payload = id;
-
-    vst__record_escape(VST_ESCAPE_EXCEPTION, &payload, 1);
-}
-
-void vst_record_import(vst_id id)
-{
-    const uint64_t payload = id;
-
-    vst__record_escape(VST_ESCAPE_IMPORT, &payload, 1);
-}
-
-bool vst_record_leaves_out(void)
-{
-    return ((vst__writer *)vst_thread_buffer)->scope != NULL;
-}
-
-bool vst_record_top_is_left_out(void)
-{
-    const vst__scope *scope = ((vst__writer *)vst_thread_buffer)->scope;
-
-    return scope != NULL && !vst__scope_top_is_recorded(scope);
-}
-
 vst_record_place vst_record_here(void)
 {
     const vst_buffer *buffer = vst_thread_buffer;

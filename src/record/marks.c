@@ -1,0 +1,31 @@
+/* Records of one id that say something of the call on top: an exception was
+ * raised in it, it imports a module. And what their hooks ask first. Any
+ * thread, each on its own buffer. */
+#include "record/recording.h"
+#include "record/scope.h"
+
+void vst_record_exception(vst_id id)
+{
+    const uint64_t payload = id;
+
+    vst__record_escape(VST_ESCAPE_EXCEPTION, &payload, 1);
+}
+
+void vst_record_import(vst_id id)
+{
+    const uint64_t payload = id;
+
+    vst__record_escape(VST_ESCAPE_IMPORT, &payload, 1);
+}
+
+bool vst_record_leaves_out(void)
+{
+    return ((vst__writer *)vst_thread_buffer)->scope != NULL;
+}
+
+bool vst_record_top_is_left_out(void)
+{
+    const vst__scope *scope = ((vst__writer *)vst_thread_buffer)->scope;
+
+    return scope != NULL && !vst__scope_top_is_recorded(scope);
+}
