@@ -8,9 +8,12 @@ import zipfile
 import pytest
 
 from conftest import COMMAND
-from handmade import define, definitions, enter, leave, records, thread, trace
+from handmade import define, definitions, enter, escape, leave, records, thread, trace
 from in_process import vestige
 from vestige import Trace
+from vestige._core import View
+
+IMPORT = 28  # the escape that names a module
 
 PROGRAM = """\
 import importlib, importlib.util, sys
@@ -254,3 +257,21 @@ def test_code_that_a_module_executes_does_not_name_it(tmp_path):
     words = [enter(1), enter(2), enter(3), enter(4), enter(10), enter(11), leave(11)]
     words += [leave(10), leave(4), leave(3), leave(2), leave(1)]
     assert set(imports(handmade(tmp_path, *words, module="one.py", executed="two.py"))) == {"one"}
+
+
+@pytest.mark.parametrize("named", [0, 1, 5000, 2**40], ids=["nothing", "no module", "not defined", "no id"])
+def test_a_damaged_name_of_an_import_names_nothing(tmp_path, named):
+    """And a name outside of any import, or with no words, is passed over."""
+    words = [*escape(IMPORT, 10), enter(1), *escape(IMPORT, 10), *escape(IMPORT), enter(2), enter(3)]
+    words += [*escape(IMPORT, named), leave(3), leave(2), leave(1)]
+    path = handmade(tmp_path, *words, one="one.py")
+    assert list(imports(path)) == ["(unknown module)"]
+    view = View(str(path), keep=False, fold_imports=True)
+    assert view.info()["spans"] == 2
+
+
+def test_the_code_of_a_module_names_it_rather_than_what_the_import_system_is_given(tmp_path):
+    """Its file can be shown then."""
+    words = [enter(1), enter(2), enter(3), *escape(IMPORT, 11), enter(4), enter(10), leave(10), leave(4)]
+    path = handmade(tmp_path, *words, leave(3), leave(2), leave(1), one="one.py", two="two.py")
+    assert list(imports(path)) == ["one"]
