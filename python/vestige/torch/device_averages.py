@@ -5,15 +5,16 @@ The sums of threads come from the extension, which does not know which row launc
 
 from __future__ import annotations
 
-from .averages import average_events
+from .averages import FunctionEventAvg
 from .device_fields import times
+from .devices import is_on_cpu
 from .event_rows import END, HALVES, PARENT, START, WORDS
+from .events import torchs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .averages import FunctionEventAvg
     from .device_events import Devices
     from .events import Store
 
@@ -51,12 +52,39 @@ def add_devices(
     for row in rows:
         row.use_device = devices.use_device
     _add_times(store, devices, _Rows(rows, with_calls, by_shapes, depth, by_overload))
-    events = sorted(devices.events, key=lambda event: _order(*times(devices, event._row)))
-    others = average_events(events, by_shapes, depth, by_overload)
+    others = _average(devices, by_shapes)
     places = [_first_of(store, row) for row in rows]
     places += [_order(*times(devices, row._first._row)) for row in others]
     both = [*rows, *others]
     return [both[at] for at in sorted(range(len(both)), key=places.__getitem__)]
+
+
+def _average(devices: Devices, by_shapes: bool) -> list[FunctionEventAvg]:
+    """By name and device. What devices did has neither shapes nor stacks."""
+    groups: dict[tuple[Any, ...], list[int]] = {}  # first row, its start and end, count, ns, ns of calls inside
+    for key, row, start, end, inner in devices.timed():
+        found = groups.get(key)
+        if found is None:
+            groups[key] = [row, start, end, 1, end - start, inner]
+            continue
+        if (start, -end) < (found[1], -found[2]):
+            found[:3] = row, start, end
+        found[3] += 1
+        found[4] += end - start
+        found[5] += inner
+    averages = []
+    for row, _, _, count, ns, inner in groups.values():
+        average: FunctionEventAvg = torchs(FunctionEventAvg)().add(devices.event(row))
+        average.count = count
+        if is_on_cpu(average):
+            average.cpu_time_total, average.self_cpu_time_total = ns / 1000, (ns - inner) / 1000
+        else:
+            average.device_time_total = average.self_device_time_total = ns / 1000
+        average.overload_name = ""
+        if not by_shapes:
+            average.input_shapes = ""
+        averages.append(average)
+    return averages
 
 
 def _order(start: int, end: int) -> tuple[int, int]:

@@ -15,11 +15,12 @@ from vestige.reading.activities import Activities
 
 from .device_fields import FIELDS
 from .devices import name_of, type_of
-from .event_rows import ASYNC, END, FLAGS, HALVES, PARENT, START, THREAD, WORDS
+from .event_rows import ASYNC, END, FLAGS, HALVES, PARENT, START, THREAD, WORDS, rewrite
 from .events import FunctionEvent, torchs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from .events import Store
@@ -94,6 +95,22 @@ class Devices:
             for (device, stream, serial), (number, start, end) in found.items()
         ]
 
+    def timed(self) -> Iterator[tuple[tuple[Any, ...], int, int, int, int]]:
+        """Of each event: what average it is in, its number, start and end, and what calls inside of it took."""
+        rows = self.rows
+        fields = of.START, of.END, of.KIND, of.ID, of.DEVICE
+        starts, ends, kinds, ids, devices = (rows.column(field) for field in fields)
+        names = {number: rewrite(self.name_of(number)) for number in set(ids)}
+        types = {number: int(self.type_of(number)) for number in set(devices)}
+        inner = {
+            call: sum(ends[each] - starts[each] for each in inside) for call, inside in self._calls_in_calls().items()
+        }
+        for row in self._shown:
+            device = 0 if kinds[row] in of.ON_THREAD else types[devices[row]]
+            yield (names[ids[row]], device, False), row, starts[row], ends[row], inner.get(row, 0)
+        for at, span in enumerate(self.annotations, rows.count):
+            yield (rewrite(span.name), int(self.type_of(span.device)), True), at, span.start, span.end, 0
+
     def name_of(self, number: int) -> str:
         known = self.store.definitions[number] if number < len(self.store.definitions) else None
         return known[1] if known else f"unknown activity {number}"
@@ -150,8 +167,11 @@ class Devices:
         return self._calls.get(row, [])
 
     def calls_in_call(self, call: int) -> list[int]:
+        return self._calls_in_calls().get(call, [])
+
+    def _calls_in_calls(self) -> dict[int, list[int]]:
         self._place_calls()
-        return self._inner.get(call, [])
+        return self._inner
 
     def call_ns(self, row: int) -> int:
         """What they took."""
