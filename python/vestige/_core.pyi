@@ -237,11 +237,6 @@ class Trace:
         """A dict for each device: its number in the trace, platform, ordinal, name, attributes (JSON members),
         has_clock, pairs (comparisons of its clock with ours), error_ns, and its streams: number, name, priority,
         activities, start_ns, end_ns, busy_ns, bytes."""
-    def kernels(
-        self, *, all_windows: bool = False, since: int = -1, progress: Progress | None = None
-    ) -> list[tuple[int, int, int, int, int, int, int, int]]:
-        """What devices did, added up by name: device, kind (1: kernel, 2: copy, 3: set, 4: synchronisation), id of the
-        name, how often, ns, the shortest, the longest, bytes. What took longest comes first."""
     def activities(
         self, *, all_windows: bool = False, since: int = -1, progress: Progress | None = None
     ) -> tuple[memoryview, bytes]:

@@ -99,25 +99,22 @@ def test_a_picture_of_all_has_all_and_is_small(busy):
 
 def test_sums_are_those_of_the_activities(busy):
     rows = Activities(*busy.activities())
-    names = [name for _, name in busy.definitions()[1:]]
     sums = {}
     for number in range(rows.count):
-        name = names[rows.half(number, ID) - 1]
-        count, ns = sums.get(name, (0, 0))
-        sums[name] = count + 1, ns + rows.word(number, END) - rows.word(number, START)
-    told = {names[id - 1]: (count, ns) for _, _, id, count, ns, _, _, _ in busy.kernels()}
-    assert told == sums
-    assert [row[4] for row in busy.kernels()] == sorted((ns for _, ns in sums.values()), reverse=True)
+        count, ns = sums.get(rows.half(number, ID), (0, 0))
+        sums[rows.half(number, ID)] = count + 1, ns + rows.word(number, END) - rows.word(number, START)
+    assert {id: (count, ns) for _, _, id, count, ns, _, _ in busy.device_sums()["named"]} == sums
     (one,) = busy.devices()
     assert (one["platform"], one["ordinal"], [each["number"] for each in one["streams"]]) == ("cuda", 0, [7, 8])
     assert sum(each["activities"] for each in one["streams"]) == MANY
+    assert sum(each["busy_ns"] for each in one["streams"]) == sum(ns for _, ns in sums.values())
 
 
 def test_a_search_counts_and_finds_activities(busy):
     lanes, first = DeviceLanes(busy), DeviceLanes(busy).lanes()[0]
     (wanted,) = [id for id, known in enumerate(busy.definitions()) if known and known[1] == "kernel 3"]
     counts = [each for (each,) in struct.iter_unpack("<I", lanes.find([wanted], first[6], first[7] + 1, 50))]
-    (count,) = [row[3] for row in busy.kernels() if row[2] == wanted]
+    (count,) = [row[3] for row in busy.device_sums()["named"] if row[2] == wanted]
     assert sum(counts) == count
     found = lanes.next([wanted], first[6] - 1, False)
     again = lanes.next([wanted], found["end_ns"], True)
@@ -143,7 +140,7 @@ def test_lanes_refuse_what_is_not_there(busy):
 
 def test_a_trace_without_devices_has_none(folder):
     trace = Trace(str(folder / "plain.vst"))
-    assert (trace.devices(), trace.kernels(), Activities(*trace.activities()).count) == ([], [], 0)
+    assert (trace.devices(), Activities(*trace.activities()).count) == ([], 0)
 
 
 # ---- the server -------------------------------------------------------------------

@@ -344,7 +344,6 @@ VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_report)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_tasks)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_device_sums)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_devices)
-VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_kernels)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_activities)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_count_nodes)
 
@@ -380,8 +379,6 @@ static PyMethodDef trace_methods[] = {
     {"tasks", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_tasks),
      METH_VARARGS | METH_KEYWORDS, NULL},
     {"devices", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_devices),
-     METH_VARARGS | METH_KEYWORDS, NULL},
-    {"kernels", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_kernels),
      METH_VARARGS | METH_KEYWORDS, NULL},
     {"activities",
      (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_activities),

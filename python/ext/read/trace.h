@@ -61,7 +61,6 @@ PyObject *vpy_view_of(void **bytes, size_t length);
  * there are any. */
 PyObject *vpy_trace_add_devices(PyObject *told, const vst_trace *handle);
 PyObject *vpy_trace_devices(PyObject *object, PyObject *args, PyObject *kw);
-PyObject *vpy_trace_kernels(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_trace_activities(PyObject *object, PyObject *args, PyObject *kw);
 
 /* trace_replays.c: methods, and a function of the module. */

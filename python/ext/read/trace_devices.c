@@ -1,4 +1,4 @@
-/* Trace.devices(), kernels() and activities(): what devices did. Read without
+/* Trace.devices() and activities(): what devices did. Read without
  * the GIL, by the lanes that the viewer draws. */
 #include "read/trace.h"
 
@@ -158,107 +158,6 @@ PyObject *vpy_trace_devices(PyObject *object, PyObject *args, PyObject *kw)
     return list;
 }
 
-/* ---- kernels() ----------------------------------------------------------- */
-
-typedef struct sum {
-    uint32_t device, kind;
-    vst_id id;
-    uint64_t count, bytes;
-    int64_t ns, least_ns, most_ns;
-} sum;
-
-static int by_what(const void *a, const void *b)
-{
-    const sum *x = a, *y = b;
-
-    if (x->device != y->device)
-        return x->device < y->device ? -1 : 1;
-    if (x->kind != y->kind)
-        return x->kind < y->kind ? -1 : 1;
-    return (x->id > y->id) - (x->id < y->id);
-}
-
-static int by_time(const void *a, const void *b)
-{
-    const sum *x = a, *y = b;
-
-    return x->ns != y->ns ? (x->ns < y->ns ? 1 : -1) : by_what(a, b);
-}
-
-static void add(sum *into, const sum *next)
-{
-    into->count += next->count;
-    into->bytes += next->bytes;
-    into->ns += next->ns;
-    if (next->least_ns < into->least_ns)
-        into->least_ns = next->least_ns;
-    if (next->most_ns > into->most_ns)
-        into->most_ns = next->most_ns;
-}
-
-/* One for each device, kind and name, those that took longest first. */
-static size_t add_up(const vst_device_lanes *lanes, sum *sums)
-{
-    size_t count = 0, kept = 0;
-    vst_device_activity one;
-
-    for (uint32_t i = 0; vst_device_lanes_get(lanes, i, &one) == VST_OK; i++) {
-        int64_t ns = one.end_ns - one.start_ns;
-
-        if (!vst_activity_is_on_thread(one.kind))
-            sums[count++] =
-                (sum){one.device, one.kind, one.id, 1, one.bytes, ns, ns, ns};
-    }
-    qsort(sums, count, sizeof *sums, by_what);
-    for (size_t i = 0; i < count; i++) {
-        if (kept != 0 && by_what(&sums[kept - 1], &sums[i]) == 0)
-            add(&sums[kept - 1], &sums[i]);
-        else
-            sums[kept++] = sums[i];
-    }
-    qsort(sums, kept, sizeof *sums, by_time);
-    return kept;
-}
-
-static size_t count_all(const vst_device_lanes *lanes)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < vst_device_lanes_count(lanes); i++)
-        count += vst_device_lanes_at(lanes, i)->activities;
-    return count;
-}
-
-PyObject *vpy_trace_kernels(PyObject *object, PyObject *args, PyObject *kw)
-{
-    vst_device_lanes *lanes =
-        read_lanes((vpy_trace *)object, args, kw, "|$piO:kernels");
-    sum *sums = NULL;
-    size_t count = 0;
-    PyObject *list = NULL;
-
-    if (lanes == NULL)
-        return NULL;
-    sums = malloc((count_all(lanes) + 1) * sizeof *sums);
-    if (sums != NULL)
-        count = add_up(lanes, sums);
-    vst_device_lanes_destroy(lanes);
-    list = sums != NULL ? PyList_New(0) : PyErr_NoMemory();
-    for (size_t i = 0; list != NULL && i < count; i++) {
-        const sum *s = &sums[i];
-
-        if (!vpy_append(list,
-                        Py_BuildValue("(IIIKLLLK)", s->device, s->kind, s->id,
-                                      (unsigned long long)s->count,
-                                      (long long)s->ns, (long long)s->least_ns,
-                                      (long long)s->most_ns,
-                                      (unsigned long long)s->bytes)))
-            Py_CLEAR(list);
-    }
-    free(sums);
-    return list;
-}
-
 /* ---- activities() -------------------------------------------------------- */
 
 /* Fourteen words of eight bytes; reading/activities.py knows this. */
@@ -276,6 +175,15 @@ typedef struct row {
     uint32_t op_id, annotation_id;
     uint32_t lane, row; /* of <vestige/device_lanes.h> */
 } row;
+
+static size_t count_all(const vst_device_lanes *lanes)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < vst_device_lanes_count(lanes); i++)
+        count += vst_device_lanes_at(lanes, i)->activities;
+    return count;
+}
 
 static row row_of(const vst_device_lanes *lanes, const vst_device_activity *a,
                   const char *text)
