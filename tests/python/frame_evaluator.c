@@ -60,5 +60,11 @@ static PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit_frame_evaluator(void)
 {
-    return PyModule_Create(&definition);
+    PyObject *module = PyModule_Create(&definition);
+
+#ifdef Py_GIL_DISABLED
+    if (module != NULL)
+        PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED);
+#endif
+    return module;
 }
