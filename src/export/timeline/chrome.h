@@ -78,7 +78,7 @@ void vst__chrome_put_activity(vst__timeline *timeline,
 void vst__chrome_put_annotated(vst__timeline *timeline,
                                const vst__timeline_annotated *annotated);
 void vst__chrome_arg_number(vst__timeline *timeline, const char *key,
-                            uint64_t value);
+                            int64_t value);
 void vst__chrome_arg_fraction(vst__timeline *timeline, const char *key,
                               double value);
 void vst__chrome_arg_definition(vst__timeline *timeline, const char *key,

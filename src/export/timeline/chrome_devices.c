@@ -116,8 +116,7 @@ static void put_name_of(const vst__timeline *timeline, vst_id id)
 
 /* Where an activity is shown. */
 typedef struct place {
-    int64_t pid;
-    uint32_t tid;
+    int64_t pid, tid;
 } place;
 
 static place place_of(const vst__timeline *timeline,
@@ -130,7 +129,7 @@ static place place_of(const vst__timeline *timeline,
     if (vst_activity_is_on_thread(span->kind))
         return (place){process->pid, vst__timeline_tid(process, span->thread)};
     return (place){vst__timeline_device_pid(process, span->device),
-                   span->stream};
+                   vst__timeline_stream_number(span->stream)};
 }
 
 static void put_place(const vst__timeline *timeline, place where,
@@ -138,7 +137,8 @@ static void put_place(const vst__timeline *timeline, place where,
 {
     text(timeline, ", \"pid\": ");
     vst__json_put_i64(timeline->output, where.pid);
-    number(timeline, ", \"tid\": ", where.tid);
+    text(timeline, ", \"tid\": ");
+    vst__json_put_i64(timeline->output, where.tid);
     text(timeline, ", \"ts\": ");
     vst__json_put_us(timeline->output, vst__timeline_time(timeline, time_ns));
 }
@@ -183,10 +183,10 @@ static void put_key(vst__timeline *timeline, const char *key)
 }
 
 void vst__chrome_arg_number(vst__timeline *timeline, const char *key,
-                            uint64_t value)
+                            int64_t value)
 {
     put_key(timeline, key);
-    vst__json_put_u64(timeline->output, value);
+    vst__json_put_i64(timeline->output, value);
 }
 
 void vst__chrome_arg_fraction(vst__timeline *timeline, const char *key,
@@ -214,8 +214,9 @@ void vst__chrome_put_annotated(vst__timeline *timeline,
 
     begin_event(timeline, VST_DEVICE_ANNOTATION, annotated->id, where,
                 annotated->start_ns, annotated->end_ns);
-    vst__chrome_arg_number(timeline, "External id",
-                           timeline->serials_before + annotated->serial);
+    vst__chrome_arg_number(
+        timeline, "External id",
+        (int64_t)(timeline->serials_before + annotated->serial));
     text(timeline, "}}");
 }
 

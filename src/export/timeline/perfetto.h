@@ -243,7 +243,7 @@ void vst__pf_draw_activity(vst__timeline *timeline,
 void vst__pf_draw_annotated(vst__timeline *timeline,
                             const vst__timeline_annotated *annotated);
 void vst__pf_draw_number(vst__timeline *timeline, const char *key,
-                         uint64_t value);
+                         int64_t value);
 void vst__pf_draw_fraction(vst__timeline *timeline, const char *key,
                            double value);
 void vst__pf_draw_definition(vst__timeline *timeline, const char *key,

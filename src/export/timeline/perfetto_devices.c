@@ -176,9 +176,13 @@ void vst__pf_draw_annotated(vst__timeline *timeline,
 /* ---- arguments ----------------------------------------------------------- */
 
 void vst__pf_draw_number(vst__timeline *timeline, const char *key,
-                         uint64_t value)
+                         int64_t value)
 {
-    vst__pf_arg_u64(of(timeline), VST_PERFETTO_BESIDE, key, value);
+    if (value < 0)
+        vst__pf_arg_i64(of(timeline), VST_PERFETTO_BESIDE, key, value);
+    else
+        vst__pf_arg_u64(of(timeline), VST_PERFETTO_BESIDE, key,
+                        (uint64_t)value);
 }
 
 void vst__pf_draw_fraction(vst__timeline *timeline, const char *key,

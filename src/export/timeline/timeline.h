@@ -143,7 +143,7 @@ typedef struct vst__drawing {
     void (*annotated)(vst__timeline *timeline,
                       const vst__timeline_annotated *annotated);
     /* Arguments of an activity that is being written. */
-    void (*number)(vst__timeline *timeline, const char *key, uint64_t value);
+    void (*number)(vst__timeline *timeline, const char *key, int64_t value);
     void (*fraction)(vst__timeline *timeline, const char *key, double value);
     void (*definition)(vst__timeline *timeline, const char *key, vst_id id);
 } vst__drawing;
@@ -279,6 +279,12 @@ vst__timeline_activity_category(const vst__timeline *timeline,
 /* `GPU 0`, into so many bytes; its length. */
 #define VST_DEVICE_LABEL_MAX 48
 size_t vst__timeline_device_label(const vst_trace_device *device, char *text);
+/* What is on no stream, as a wait for a context, is on torch's -1. */
+static inline int64_t vst__timeline_stream_number(uint32_t stream)
+{
+    return stream == UINT32_MAX ? -1 : (int64_t)stream;
+}
+
 /* Has the drawing put the arguments that clients look for; what the collector
  * gave comes behind them. */
 void vst__timeline_put_activity_args(vst__timeline *timeline,

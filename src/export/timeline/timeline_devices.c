@@ -90,7 +90,7 @@ static void put_bytes(vst__timeline *timeline, const vst_device_span *span)
 
     if (span->kind != VST_ACTIVITY_COPY && span->kind != VST_ACTIVITY_SET)
         return;
-    drawing->number(timeline, "bytes", span->bytes);
+    drawing->number(timeline, "bytes", (int64_t)span->bytes);
     drawing->fraction(timeline, "memory bandwidth (GB/s)",
                       ns > 0 ? (double)span->bytes / (double)ns : 0);
 }
@@ -104,16 +104,17 @@ void vst__timeline_put_activity_args(vst__timeline *timeline,
     uint64_t external = external_id(timeline, span);
 
     if (external != 0)
-        drawing->number(timeline, "External id", external);
+        drawing->number(timeline, "External id", (int64_t)external);
     if (!vst_activity_is_on_thread(span->kind)) {
         drawing->number(timeline, "device",
                         device != NULL ? device->ordinal : span->device);
         drawing->number(timeline, "context", span->context);
-        drawing->number(timeline, "stream", span->stream);
+        drawing->number(timeline, "stream",
+                        vst__timeline_stream_number(span->stream));
     }
     if (span->kind == VST_ACTIVITY_SYNC)
         drawing->definition(timeline, "cuda_sync_kind", span->id);
-    drawing->number(timeline, "correlation", span->correlation);
+    drawing->number(timeline, "correlation", (int64_t)span->correlation);
     put_bytes(timeline, span);
 }
 
