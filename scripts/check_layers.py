@@ -224,7 +224,7 @@ def check_versions():
 
 
 # By bench/instructions.py, which needs valgrind's headers for one of them.
-COMPILED_WHERE_USED = {"bench/even_malloc.c", "bench/marks.c"}
+COMPILED_WHERE_USED = {"bench/empty_hooks.c", "bench/even_malloc.c", "bench/marks.c"}
 
 
 def check_build():
