@@ -1,10 +1,14 @@
 """torch.profiler's API where devices worked: events, averages and tables are what torch's own code makes of the same
 activities."""
 
+import ctypes
 import pickle
+from pathlib import Path
 
 import pytest
 
+import compiled
+import vestige
 from handmade import PYTHON
 from handmade_devices import ANNOTATION, COPY, OPERATOR, OVERHEAD, RUNTIME, SET, SYNC, Work, device
 from vestige import Trace
@@ -71,6 +75,10 @@ def kineto(results):
 
 @pytest.fixture(scope="module")
 def theirs(results):
+    return made_by_torch(results)
+
+
+def made_by_torch(results):
     """What torch's own code makes of the same events."""
     parser = torch_profile.__new__(torch_profile)
     parser.use_device = results.store.use_device
@@ -266,3 +274,68 @@ def test_events_survive_a_copy(results):
     assert after[0]._store is not None
     kernel = pickle.loads(pickle.dumps(next(event for event in before if event.name == "relu")))
     assert (kernel.name, kernel.device_time_total, kernel.device_resource_id) == ("relu", 250, 7)
+
+
+# ---- operators that ran -----------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def workers():
+    """The device made of threads, as a library."""
+    example = Path(__file__).parent.parent.parent / "examples" / "c" / "device"
+    source = "".join(f'#include "{example / name}"\n' for name in ("loaded.c", "worker_device.c"))
+    return compiled.library(source)
+
+
+def run_operators(library):
+    """Operators that launch a kernel each, in an annotation, with inputs of two sizes."""
+    nothing = ctypes.cast(ctypes.CDLL(None).free, ctypes.c_void_p)
+
+    @torch.library.custom_op("vestige_tests::gemm", mutates_args=())
+    def gemm(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        library.worker_launch(0, b"gemm_kernel", nothing, None)
+        return a @ b
+
+    @torch.library.custom_op("vestige_tests::relu", mutates_args=())
+    def relu(a: torch.Tensor) -> torch.Tensor:
+        library.worker_launch(1, b"relu_kernel", nothing, None)
+        return torch.relu(a)
+
+    for size in (4, 8, 8):
+        with torch.profiler.record_function("step"):
+            relu(gemm(torch.ones(size, size), torch.ones(size, size)))
+    library.worker_synchronize()
+
+
+def test_operators_that_ran_have_the_kernels_that_they_launched(workers, monkeypatch):
+    library = ctypes.CDLL(str(workers))
+    with vestige.profile(devices=[str(workers)], record_shapes=True, with_stack=False) as prof:
+        run_operators(library)
+    library.worker_device_close()
+    events = {
+        name: [event for event in prof.events() if event.name == name] for name in ("vestige_tests::gemm", "step")
+    }
+    assert [[kernel.name for kernel in event.kernels] for event in events["vestige_tests::gemm"]] == [
+        ["gemm_kernel"]
+    ] * 3
+    steps = [event for event in events["step"] if event.device_type == DeviceType.CPU]
+    for event in steps:
+        inside = [child for child in event.cpu_children if child.name.startswith("vestige_tests::")]
+        assert event.device_time_total == pytest.approx(sum(child.device_time_total for child in inside))
+    monkeypatch.setattr("vestige.torch.kineto._numbers", 1_000_000)  # far from the numbers of calls
+    theirs = made_by_torch(prof._read())
+    for groups in ((False,), (True,)):
+        ours = rows_of(prof._read().key_averages(*groups, with_calls=True))
+        others = rows_of(theirs.key_averages(*groups))
+        assert ("gemm_kernel", "DeviceType.PrivateUse1", "[]" if groups[0] else "") in ours
+        assert ours.keys() == others.keys()
+        for key, figures in ours.items():  # torch subtracts microseconds since the start
+            assert figures == pytest.approx(others[key], abs=0.05), key
+
+
+def rows_of(averages):
+    times = "count cpu_time_total self_cpu_time_total device_time_total self_device_time_total"
+    return {
+        (row.key, str(row.device_type), str(row.input_shapes)): [getattr(row, name) for name in times.split()]
+        for row in averages
+    }
