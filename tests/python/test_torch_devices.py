@@ -207,6 +207,16 @@ def test_synchronisations_are_events_where_they_are_asked_for(results):
     assert (first.activity_type, first.device_type, first.device_time_total) == ("cuda_sync", DeviceType.CUDA, 700)
 
 
+def test_what_is_on_no_stream_is_where_kineto_puts_it(tmp_path):
+    work = Work()
+    work.span(OPERATOR, "aten::mm", 200, 5000)
+    work.activity(SYNC, "Context Sync", 300, 400, correlation=1001, stream=0xFFFF_FFFF)
+    path = tmp_path / "t.vst"
+    path.write_bytes(work.trace(device()))
+    (sync,) = [event for event in read(Trace(str(path)), syncs=True).events if event.name == "Context Sync"]
+    assert (sync.device_resource_id, sync.device_index) == (-1, 0)
+
+
 def test_another_platform_is_what_torch_calls_privateuse1(tmp_path):
     results = read(write(tmp_path / "t.vst", b"workers"))
     (first, _) = [event for event in results.events if event.name == "relu"]

@@ -200,6 +200,19 @@ def test_bad_questions_get_a_line(folder):
         client.connection.close()
 
 
+def test_what_is_on_no_stream_has_a_lane(tmp_path):
+    work = Work()
+    work.span(OPERATOR, "aten::mm", 200, 5000)
+    work.activity(KERNEL, "gemm", 300, 400, correlation=1, stream=0xFFFF_FFFF)
+    (tmp_path / "t.vst").write_bytes(work.trace(device()))
+    with serving(tmp_path / "t.vst") as server:
+        client = Client(server)
+        (lane,) = client.get("devices")["lanes"]
+        found = client.get("devices/at", lane=0, row=0, time=lane["start_ns"])
+        assert (lane["stream"], found["stream"], found["name"]) == (-1, -1, "gemm")
+        client.connection.close()
+
+
 # ---- the page ---------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
 
 DEFINITION = 10  # the kind of what names an activity
 KERNEL, COPY, SET, SYNC, OVERHEAD, RUNTIME, DRIVER = range(1, 8)  # see <vestige/device.h>
+NO_STREAM = (1 << 32) - 1
 WORK = (KERNEL, COPY, SET)
 ON_THREAD = (OVERHEAD, RUNTIME, DRIVER)
 NAMES = {
@@ -60,6 +61,11 @@ def read_attributes(text: str) -> dict[str, Any]:
 
     members = load_json("{" + text + "}") if text else {}
     return members if isinstance(members, dict) else {"args": text}
+
+
+def stream_number(stream: int) -> int:
+    """As Kineto writes it: -1 of what is on no stream."""
+    return -1 if stream == NO_STREAM else stream
 
 
 def bandwidth(size: int, ns: int) -> float:

@@ -67,7 +67,11 @@ def kineto_args(devices: Devices, row: int) -> dict[str, Any]:
     args: dict[str, Any] = {"External id": op} if op else {}
     if kind not in of.ON_THREAD:
         ordinal = devices.device_of(rows.half(row, of.DEVICE))["ordinal"]
-        args |= {"device": ordinal, "context": rows.half(row, of.CONTEXT), "stream": rows.half(row, of.STREAM)}
+        args |= {
+            "device": ordinal,
+            "context": rows.half(row, of.CONTEXT),
+            "stream": of.stream_number(rows.half(row, of.STREAM)),
+        }
     args["correlation"] = rows.word(row, of.CORRELATION)
     if kind in (of.COPY, of.SET):
         start, end = times(devices, row)
@@ -96,9 +100,8 @@ def _place(call: Callable[[Devices, int], Any], field: int) -> Any:
         if is_call(devices, row):
             return call(devices, row)
         span = devices.annotation(row)
-        if span is not None:
-            return span.device if field == of.DEVICE else span.stream
-        return devices.rows.half(row, field)
+        number = devices.rows.half(row, field) if span is None else span.device if field == of.DEVICE else span.stream
+        return of.stream_number(number) if field == of.STREAM else number
 
     return get
 

@@ -105,7 +105,7 @@ class DeviceAnswers:
         thread, start = lane[2], made_in["start_ns"]
         return {
             **describe_activity(shown, found, self._traces.start_ns),
-            "stream": lanes.lanes()[found["lane"]][1],
+            "stream": activities.stream_number(lanes.lanes()[found["lane"]][1]),
             "launch": call and {**self._brief(shown, call), "thread": thread},
             "launched": [self._brief(shown, each) for each in launched],
             "launched_count": count,
@@ -168,7 +168,7 @@ def describe_lanes(shown: Shown, lanes: DeviceLanes, base: int) -> list[dict[str
         {
             "lane": lane,
             "device": device,
-            "stream": stream,
+            "stream": activities.stream_number(stream),
             "thread": thread,
             "rows": rows,
             "activities": count,

@@ -64,7 +64,7 @@ export class Devices {
 
 /** What a lane is called in the gutter. */
 function titleOf({ device, stream, name }) {
-  return device ? name || `stream ${stream}` : "runtime calls";
+  return device ? name || (stream < 0 ? "no stream" : `stream ${stream}`) : "runtime calls";
 }
 
 /** As tools call it: "cuda 0". */
