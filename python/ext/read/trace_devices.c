@@ -72,23 +72,22 @@ PyObject *vpy_trace_add_devices(PyObject *told, const vst_trace *handle)
 
 /* ---- reading ------------------------------------------------------------- */
 
+typedef struct windows {
+    int all, since;
+    PyObject *progress;
+} windows;
+
 /* The lanes of the windows that are asked for; NULL with an exception set. */
-static vst_device_lanes *read_lanes(vpy_trace *self, PyObject *args,
-                                    PyObject *kw, const char *format)
+static vst_device_lanes *read_lanes(vpy_trace *self, const windows *asked)
 {
-    static char *names[] = {"all_windows", "since", "progress", NULL};
-    PyObject *progress = NULL;
+    int window = vpy_trace_window(asked->all, asked->since);
     vst_device_lanes *lanes = NULL;
     vst_error error = {VST_OK, 0, 0};
-    int all = 0, since = -1, window;
     vst_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, format, names, &all, &since,
-                                     &progress) ||
-        !vpy_trace_is_usable(self))
+    if (!vpy_trace_is_usable(self))
         return NULL;
-    window = vpy_trace_window(all, since);
-    vpy_trace_begin(self, progress);
+    vpy_trace_begin(self, asked->progress);
     Py_BEGIN_ALLOW_THREADS;
     status = vst_device_lanes_create(self->handle, window, self->tracer, &lanes,
                                      &error);
@@ -138,10 +137,17 @@ static PyObject *streams_of(const vst_trace *trace,
 
 PyObject *vpy_trace_devices(PyObject *object, PyObject *args, PyObject *kw)
 {
+    static char *names[] = {"all_windows", "since", "progress", NULL};
     vpy_trace *self = (vpy_trace *)object;
-    vst_device_lanes *lanes = read_lanes(self, args, kw, "|$piO:devices");
-    PyObject *list = lanes != NULL ? PyList_New(0) : NULL;
+    windows asked = {0, -1, NULL};
+    vst_device_lanes *lanes;
+    PyObject *list;
 
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$piO:devices", names,
+                                     &asked.all, &asked.since, &asked.progress))
+        return NULL;
+    lanes = read_lanes(self, &asked);
+    list = lanes != NULL ? PyList_New(0) : NULL;
     for (size_t i = 0; list != NULL && i < vst_trace_device_count(self->handle);
          i++) {
         const vst_trace_device *d = vst_trace_device_at(self->handle, i);
@@ -214,27 +220,37 @@ static row row_of(const vst_device_lanes *lanes, const vst_device_activity *a,
     };
 }
 
-PyObject *vpy_trace_activities(PyObject *object, PyObject *args, PyObject *kw)
+static PyObject *rows_of(vst_device_lanes *lanes)
 {
-    vst_device_lanes *lanes =
-        read_lanes((vpy_trace *)object, args, kw, "|$piO:activities");
-    size_t count = lanes != NULL ? count_all(lanes) : 0, length = 0;
-    row *rows = lanes != NULL ? malloc((count + 1) * sizeof *rows) : NULL;
-    const char *text =
-        lanes != NULL ? vst_device_lanes_texts(lanes, &length) : NULL;
+    size_t count = count_all(lanes), length = 0;
+    row *rows = malloc((count + 1) * sizeof *rows);
+    const char *text = vst_device_lanes_texts(lanes, &length);
     vst_device_activity one;
     void *block = rows;
     PyObject *first, *result = NULL;
 
-    if (rows == NULL) {
-        vst_device_lanes_destroy(lanes);
-        return PyErr_Occurred() != NULL ? NULL : PyErr_NoMemory();
-    }
+    if (rows == NULL)
+        return PyErr_NoMemory();
     for (uint32_t i = 0; vst_device_lanes_get(lanes, i, &one) == VST_OK; i++)
         rows[i] = row_of(lanes, &one, text);
     first = vpy_view_of(&block, count * sizeof *rows);
     if (first != NULL)
         result = Py_BuildValue("(Ny#)", first, text, (Py_ssize_t)length);
+    return result;
+}
+
+PyObject *vpy_trace_activities(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"all_windows", "since", "progress", NULL};
+    windows asked = {0, -1, NULL};
+    vst_device_lanes *lanes;
+    PyObject *result;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|$piO:activities", names,
+                                     &asked.all, &asked.since, &asked.progress))
+        return NULL;
+    lanes = read_lanes((vpy_trace *)object, &asked);
+    result = lanes != NULL ? rows_of(lanes) : NULL;
     vst_device_lanes_destroy(lanes);
     return result;
 }
