@@ -28,12 +28,10 @@ import namespace.inside
 import _multibytecodec
 import xxsubtype
 import broken_parent
-import eager.part
-for name in ("not_there", "not_there.deeper"):
-    try:
-        __import__(name)
-    except ImportError:
-        pass
+try:
+    import not_there
+except ImportError:
+    pass
 
 def lazily(name):
     spec = importlib.util.find_spec(name)
@@ -56,8 +54,6 @@ FILES = {
     "by_top.py": "",
     "by_function.py": "",
     "by_name.py": "",
-    "eager/__init__.py": "import eager.part\n",
-    "eager/part.py": "",
     "lazy.py": "value = 1\n",
     "lazy_statement.py": "value = 1\n",
     "namespace/inside.py": "",
@@ -111,21 +107,37 @@ def test_modules_without_code_have_their_names(recorded):
     assert not any(name.startswith("(") for name in found)
 
 
-def test_a_module_that_its_parent_imports_meanwhile_is_one_import_with_its_name(recorded):
-    found = imports(recorded)
+PARENTS = pytest.mark.xfail(
+    sys.version_info >= (3, 15), strict=True, reason="3.15 imports parents in a function that is not told apart"
+)
+
+
+@PARENTS
+def test_a_module_that_its_parent_imports_meanwhile_is_one_import_with_its_name(tmp_path):
+    (tmp_path / "eager").mkdir()
+    (tmp_path / "eager/__init__.py").write_text("import eager.part\n")
+    (tmp_path / "eager/part.py").touch()
+    (tmp_path / "program.py").write_text("import eager.part\n")
+    subprocess.run([COMMAND, "run", "-q", "-o", "t.vst", "program.py"], cwd=tmp_path, check=True)
+    found = imports(tmp_path / "t.vst")
     assert found["eager.part"]["times"] == 1 and found["eager.part"]["first_imported_by"] == "eager"
-    tree = report(recorded, "--tree", "--min", "0", "-n", "10000")
+    tree = report(tmp_path / "t.vst", "--tree", "--min", "0", "-n", "10000")
     shown = [line.split("import ")[1] for line in tree.splitlines() if "import eager" in line]
-    outer = ["eager.part"] if sys.version_info < (3, 15) else []  # where the interpreter does not import parents first
-    assert shown == [*outer, "eager", "eager.part"]
+    assert shown == ["eager.part", "eager", "eager.part"]
+
+
+@PARENTS
+def test_an_import_whose_parent_is_not_found_has_its_name(tmp_path):
+    (tmp_path / "program.py").write_text("try:\n    import not_there.deeper\nexcept ImportError:\n    pass\n")
+    subprocess.run([COMMAND, "run", "-q", "-o", "t.vst", "program.py"], cwd=tmp_path, check=True)
+    found = imports(tmp_path / "t.vst")
+    assert found["not_there"]["failed"] and found["not_there.deeper"]["failed"]
 
 
 def test_an_import_that_fails_says_of_what_module_and_that_it_failed(recorded):
     found = imports(recorded)
-    assert found["not_there"]["failed"] and found["not_there"]["named"]
-    assert found["not_there.deeper"]["failed"] and not found["by_name"]["failed"]
-    tree = report(recorded, "--tree", "--min", "0", "-n", "10000")
-    assert "import not_there (failed)" in tree and "import not_there.deeper (failed)" in tree
+    assert found["not_there"]["failed"] and found["not_there"]["named"] and not found["by_name"]["failed"]
+    assert "import not_there (failed)" in report(recorded, "--tree", "--min", "0", "-n", "10000")
 
 
 def test_a_name_is_no_call(recorded):
