@@ -355,8 +355,11 @@ static vst__wait_slots slots = {.hooks = hooks, .count = HOOKS};
 vst_status vst_lock_hook(const void *address)
 {
     vst__wait_slots_find(&slots);
-    memcpy(&real.timedwait, &hooks[TIMEDWAIT].original, sizeof real.timedwait);
-    memcpy(&real.wait, &hooks[WAIT].original, sizeof real.wait);
+    if (real.wait == NULL) { /* once: a thread may still be in a hook */
+        memcpy(&real.timedwait, &hooks[TIMEDWAIT].original,
+               sizeof real.timedwait);
+        memcpy(&real.wait, &hooks[WAIT].original, sizeof real.wait);
+    }
     if (real.timedwait == NULL || real.wait == NULL)
         return VST_E_UNSUPPORTED;
     return vst__wait_slots_hook(&slots, address);

@@ -75,9 +75,13 @@ static vst__wait_slots slots = {.hooks = hooks, .count = HOOKS};
 vst_status vst_parking_hook(const void *address)
 {
     vst__wait_slots_find(&slots);
-    memcpy(&real.wait, &hooks[WAIT].original, sizeof real.wait);
-    memcpy(&real.timedwait, &hooks[TIMEDWAIT].original, sizeof real.timedwait);
-    memcpy(&real.clockwait, &hooks[CLOCKWAIT].original, sizeof real.clockwait);
+    if (real.wait == NULL) { /* once: a thread may still be in a hook */
+        memcpy(&real.clockwait, &hooks[CLOCKWAIT].original,
+               sizeof real.clockwait);
+        memcpy(&real.timedwait, &hooks[TIMEDWAIT].original,
+               sizeof real.timedwait);
+        memcpy(&real.wait, &hooks[WAIT].original, sizeof real.wait);
+    }
     if (real.wait == NULL || real.timedwait == NULL)
         return VST_E_UNSUPPORTED;
     return vst__wait_slots_hook(&slots, address);
