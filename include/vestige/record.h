@@ -331,6 +331,23 @@ VST_API void vst_recording_request_attention(vst_recording *recording);
 VST_API void vst_recording_set_attention(vst_recording *recording,
                                          void (*fn)(void *ctx), void *ctx);
 
+/* Who counts what threads record. A thread that stored `words` words since the
+ * last time, or has filled its chunk, calls count() with these words, and then
+ * turn(), under no lock of vestige and before its next record, which is of this
+ * kind and id. vst_recording_count_all calls count() for the words of all
+ * threads that only hooks write, with the recorder's lock held: count() must
+ * not define, record or wait. words 0: nobody counts. */
+typedef struct vst_pace {
+    size_t words;
+    void *ctx;
+    void (*count)(void *ctx, const uint64_t *words, size_t count);
+    void (*turn)(void *ctx, vst_kind kind, vst_id id);
+} vst_pace;
+
+VST_API void vst_recording_set_pace(vst_recording *recording,
+                                    const vst_pace *pace);
+VST_API void vst_recording_count_all(vst_recording *recording);
+
 /* For a language whose threads run all at once: hold(true) is called, under no
  * lock of vestige, before the chunks of threads that only hooks write are taken
  * away, and hold(false) after that. Between the two, none of these threads is

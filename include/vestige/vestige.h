@@ -3,6 +3,7 @@
 #define VESTIGE_VESTIGE_H
 
 #include "api.h"
+#include "budget.h"
 #include "clock.h"
 #include "contexts.h"
 #include "device.h"

@@ -125,8 +125,9 @@ typedef enum vst_escape {
     /* see tasks.h: the span on top is a step of a task, or something else that
      * happens to a task. Files of any version may have these */
     VST_ESCAPE_TASK = 23,
-    /* 24: a function whose calls are left out from here on, or are not any
-     * more. As 22. */
+    /* see budget.h: which functions are left out from here on, to stay within
+     * a budget. Files of any version may have these */
+    VST_ESCAPE_LEFT_OUT = 24,
 
     /* see device.h: what a device did, or a call of its runtime. The times are
      * in the payload; the record's own is when it was delivered */

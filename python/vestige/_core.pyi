@@ -65,6 +65,8 @@ class Session:
         """What getting room for a word took so far, on average."""
     def notes(self) -> list[str]:
         """Lines that collectors of devices told since the last call."""
+    def set_budget(self, share: float, python_ns: float, native_ns: float, /) -> None:
+        """Before the start: the share of CPU time for recording, and what a call in Python and in C costs."""
     def trace(self) -> Trace: ...
     def source_files(self) -> dict[str, int]: ...
     def export_memory(self, path: str | bytes) -> None:

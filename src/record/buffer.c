@@ -149,6 +149,7 @@ static bool get_ready(vst__writer *writer, bool free_running)
         writer->free_running |= free_running;
         if (writer->free_running)
             writer->hot.free_epoch = epoch;
+        vst__writer_begin_pace(writer);
         attention = writer->recording->attention;
         ctx = writer->recording->attention_ctx;
     }
@@ -307,6 +308,9 @@ void vst_record_slow(vst_kind kind, vst_id id, vst_ticks now)
     if (!joins && writer->scope != NULL &&
         !vst__scope_takes(writer->scope, kind, id))
         return;
+    if (!joins && writer->pace_words != 0 &&
+        !vst__writer_tell_pace(writer, kind, id, &now))
+        return;
     if (writer != NULL)
         writer->joins_at = now;
     ready = writer_with_room(0);
@@ -389,29 +393,6 @@ void vst_record_instant(vst_id id, const char *json_members, size_t length)
     json_members = fitting(json_members, &length);
     head = (uint64_t)length << 32 | id;
     record_bytes(VST_ESCAPE_INSTANT, &head, 1, json_members, length);
-}
-
-vst_record_place vst_record_here(void)
-{
-    const vst_buffer *buffer = vst_thread_buffer;
-
-    return (vst_record_place){buffer->cursor, buffer->chunks};
-}
-
-bool vst_record_went_on(vst_record_place since)
-{
-    const vst_buffer *buffer = vst_thread_buffer;
-    const uint64_t *at = since.at;
-
-    if (at == NULL || buffer->chunks != since.chunk)
-        return false;
-    while (at < buffer->cursor) {
-        vst_kind kind = vst_word_kind(*at);
-        if (kind == VST_ENTER || kind == VST_EXIT)
-            return true;
-        at += kind == VST_ESCAPE ? 1 + vst_word_escape_words(*at) : 1;
-    }
-    return false;
 }
 
 void vst_record_counter(vst_id id, double value)

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include <vestige/budget.h>
 #include <vestige/memory.h>
 #include <vestige/record.h>
 #include <vestige/tracer.h>
@@ -31,6 +32,10 @@ typedef struct vst__writer {
     uint64_t *first;                 /* where its words in the chunk begin */
     vst_ticks left_at;   /* time of its last word in the chunk before */
     uint64_t *end;       /* behind the last word of the chunk */
+    /* See vst_recording_set_pace: after how many words, 0: never, and the first
+     * one that was not counted. */
+    size_t pace_words;
+    const uint64_t *uncounted;
     vst_chunk chunk;     /* words == NULL: none */
     uint32_t segments;   /* in the chunk */
     uint32_t number;     /* of the thread, in the trace */
@@ -137,6 +142,7 @@ struct vst_recording {
     vst_tracer_context tracer_context, memory_tracer_context;
     void (*attention)(void *ctx);
     void *attention_ctx;
+    vst_pace pace; /* constant while threads record */
     /* See vst_recording_set_hold; NULL: none. */
     void (*hold_threads)(bool begins);
 };
@@ -265,6 +271,25 @@ void vst__writer_fixed(vst__writer *writer, uint64_t word,
 /* With the lock held, as it may change chunks. */
 void vst__writer_stack(vst__writer *writer, const vst_id *ids, size_t count);
 void vst__writer_count_lost(vst__writer *writer);
+
+/* ---- pace.c; by the owner ------------------------------------------------ */
+
+/* Keeps the limit near, where the words are counted. */
+static inline void vst__writer_limit_pace(vst__writer *writer)
+{
+    vst_buffer *hot = &writer->hot;
+
+    if (writer->pace_words != 0 &&
+        hot->limit - hot->cursor > (ptrdiff_t)writer->pace_words)
+        hot->limit = hot->cursor + writer->pace_words;
+}
+
+/* For a writer that has joined its recording. */
+void vst__writer_begin_pace(vst__writer *writer);
+/* Before a record, whose time *now is; it may become later. False: the writer's
+ * recording has ended. */
+bool vst__writer_tell_pace(vst__writer *writer, vst_kind kind, vst_id id,
+                           vst_ticks *now);
 
 /* ---- left_out.c; with the lock held, while no hook records --------------- */
 

@@ -105,13 +105,14 @@ static void lose_track(vst__thread *thread)
 void vst__writer_set_limit(vst__writer *writer)
 {
     writer->hot.limit = writer->end - SLACK_WORDS;
+    vst__writer_limit_pace(writer);
     if (writer->scope != NULL || writer->hot.limit < writer->hot.cursor)
         writer->hot.limit = writer->hot.cursor;
 }
 
 static void set_chunk(vst__writer *writer, uint64_t *cursor)
 {
-    writer->hot.cursor = cursor;
+    writer->uncounted = writer->hot.cursor = cursor;
     writer->hot.chunks++;
     writer->end = writer->chunk.words + writer->chunk.capacity;
     vst__writer_set_limit(writer);

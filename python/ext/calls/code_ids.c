@@ -1,11 +1,12 @@
 /* Ids of Python functions. A code object carries its id in its extra slot, so
  * the id goes when the code object is freed: a table by address would mistake a
  * new code object for an old one, and references would keep code alive. The
- * upper half of the slot says for which recording the id was given, so a new
+ * upper half of the slot says for which round the value was given, so a new
  * recording starts without visiting any code object. */
 #include "calls/ids.h"
 
 #include "base/own_code.h"
+#include "calls/budget.h"
 #include "calls/engine.h"
 #include "calls/frame_hook.h"
 #include "program/exceptions.h"
@@ -19,10 +20,12 @@
 
 VST_READ_BY_HOOKS Py_ssize_t vpy_code_extra_index = -1;
 VST_READ_BY_HOOKS uint32_t vpy_generation;
+VST_READ_BY_HOOKS uint32_t vpy_round;
 PyObject *vpy_last_caller;
 
 static vpy_tracer *tracer; /* the one that gives ids, NULL: none */
-static uint32_t given_for; /* the generation that it gives them for */
+static uint32_t given_for;   /* the round that it gives them for */
+static uint32_t first_round; /* of the recording */
 
 int vpy_code_ids_init(void)
 {
@@ -37,9 +40,9 @@ int vpy_code_ids_init(void)
     return 0;
 }
 
-static uint32_t after(uint32_t generation)
+static uint32_t after(uint32_t number)
 {
-    return generation + 1 != 0 ? generation + 1 : 1;
+    return number + 1 != 0 ? number + 1 : 1;
 }
 
 bool vpy_code_ids_begin(vpy_tracer *for_tracer)
@@ -47,14 +50,22 @@ bool vpy_code_ids_begin(vpy_tracer *for_tracer)
     vpy_state_take();
     tracer = for_tracer;
     vpy_last_caller = NULL;
-    given_for = after(vpy_generation);
+    given_for = first_round = after(vpy_round);
     vpy_state_give();
     return vpy_own_code_begin();
 }
 
 void vpy_code_ids_go_live(void)
 {
-    __atomic_store_n(&vpy_generation, given_for, __ATOMIC_RELAXED);
+    __atomic_store_n(&vpy_round, given_for, __ATOMIC_RELAXED);
+    __atomic_store_n(&vpy_generation, after(vpy_generation), __ATOMIC_RELAXED);
+}
+
+void vpy_code_ids_next_round(void)
+{
+    vpy_last_caller = NULL;
+    given_for = after(given_for);
+    __atomic_store_n(&vpy_round, given_for, __ATOMIC_RELAXED);
 }
 
 /* The number is one that no code object has: a hook that is still running finds
@@ -64,7 +75,8 @@ void vpy_code_ids_end(void)
     vpy_state_take();
     tracer = NULL;
     vpy_last_caller = NULL;
-    __atomic_store_n(&vpy_generation, after(given_for), __ATOMIC_RELAXED);
+    __atomic_store_n(&vpy_round, after(given_for), __ATOMIC_RELAXED);
+    __atomic_store_n(&vpy_generation, after(vpy_generation), __ATOMIC_RELAXED);
     vpy_state_give();
 }
 
@@ -200,7 +212,7 @@ static uint32_t define(PyCodeObject *code)
             vpy_search_path_prefix(definition.file, definition.file_len);
         if (vst_recording_define_id(tracer->recording, &definition, &id) ==
                 VST_OK &&
-            id < VPY_COROUTINE)
+            id < VPY_LEFT_OUT)
             value = id;
         if (value &&
             (wants_args(vpy_code_qualname(code)) || vpy_getitem_is_code(code) ||
@@ -224,10 +236,32 @@ static uint32_t define(PyCodeObject *code)
             vpy_triggers_watch(vpy_code_qualname(code), definition.file,
                                definition.file_len, VPY_ID(value)))
             value |= VPY_TIMED;
+        if (vpy_is_plain(value))
+            vpy_budget_define(value, false);
     }
     Py_XDECREF(name);
     Py_XDECREF(file);
     return value;
+}
+
+static bool is_of_recording(uintptr_t extra)
+{
+    return (uint32_t)(extra >> 32) - first_round <= given_for - first_round;
+}
+
+vst_id vpy_code_known_id(PyObject *code)
+{
+    uintptr_t extra = vpy_code_get_extra(code, vpy_code_extra_index);
+
+    return is_of_recording(extra) ? VPY_ID((uint32_t)extra) : 0;
+}
+
+void vpy_code_set_value(PyObject *code, uint32_t value)
+{
+    uintptr_t extra = (uintptr_t)given_for << 32 | value;
+
+    if (vpy_code_set_extra(code, vpy_code_extra_index, (void *)extra) < 0)
+        PyErr_Clear();
 }
 
 /* With the state lock, which keeps the tracer. Another thread may have been
@@ -237,18 +271,22 @@ static uint32_t give_value(PyObject *code)
     PyObject *type, *error, *traceback;
     uint32_t value;
     uintptr_t extra;
+    bool is_new;
 
     if (vpy_code_find_ahead(code, &value))
         return value;
     PyErr_Fetch(&type, &error, &traceback);
-    value = define((PyCodeObject *)code);
-    extra = (uintptr_t)given_for << 32 | value;
-    if (vpy_code_set_extra(code, vpy_code_extra_index, (void *)extra) < 0)
-        PyErr_Clear();
-    if (value)
+    extra = vpy_code_get_extra(code, vpy_code_extra_index);
+    is_new = !is_of_recording(extra);
+    value = is_new ? define((PyCodeObject *)code) : (uint32_t)extra;
+    value = vpy_budget_value(value & ~VPY_LEFT_OUT);
+    vpy_code_set_value(code, value);
+    if (value && is_new)
         vpy_monitoring_code_defined(code);
-    vpy_greenlets_look();
-    vpy_thunks_look();
+    if (is_new) {
+        vpy_greenlets_look();
+        vpy_thunks_look();
+    }
     PyErr_Restore(type, error, traceback);
     return value;
 }
@@ -262,7 +300,7 @@ uint32_t vpy_code_define(PyObject *code)
     if (!VPY_FREE_THREADED)
         vpy_last_caller = NULL;
     vpy_state_take();
-    if (tracer != NULL && given_for == vpy_generation_now())
+    if (tracer != NULL && given_for == vpy_round_now())
         value = give_value(code);
     vpy_state_give();
     return value;

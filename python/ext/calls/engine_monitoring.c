@@ -12,7 +12,7 @@
  *    callbacks are unregistered too. */
 #include "calls/engine.h"
 
-#include "calls/ids.h"
+#include "calls/budget.h"
 #include "calls/monitoring_callback.h"
 #include "calls/monitoring_tool.h"
 #include "program/exceptions.h"
@@ -45,9 +45,9 @@ static PyObject *on_enter(PyObject *self, PyObject *const *args, size_t nargsf,
         vst_record(VST_ENTER, value);
     else if (vpy_is_plain_coroutine(value))
         vpy_coroutine_enter_at(VPY_ID(value), args);
-    else if (value)
+    else if (!vpy_is_left_out(value))
         vpy_code_entered(value, args[0], NULL);
-    else
+    else if (value == 0 || vpy_left_out_enter(value))
         return answer_unrecorded();
     Py_RETURN_NONE;
 }
@@ -61,7 +61,8 @@ static PyObject *on_throw(PyObject *self, PyObject *const *args, size_t nargsf,
     Py_RETURN_NONE;
 }
 
-/* result: NULL if an exception leaves the function; waits: it yields. */
+/* result: NULL if an exception leaves the function; waits: it yields. False: no
+ * call is recorded that would end here. */
 VST_INLINE bool leave(PyObject *code, PyObject *result, bool waits)
 {
     uint32_t value = vpy_code_value(code);
@@ -71,9 +72,11 @@ VST_INLINE bool leave(PyObject *code, PyObject *result, bool waits)
         vst_record_end_of_call(kind, value);
     else if (vpy_is_plain_coroutine(value))
         vpy_coroutine_leave_from(kind, VPY_ID(value), result, waits);
-    else if (value)
+    else if (!vpy_is_left_out(value))
         vpy_code_returns(value, 0, code, result, NULL, waits);
-    return value != 0;
+    else
+        return value != 0 && !vpy_left_out_leave(value, code, kind);
+    return true;
 }
 
 static PyObject *on_return(PyObject *self, PyObject *const *args, size_t nargsf,
@@ -149,11 +152,15 @@ static PyObject *on_call(PyObject *self, PyObject *const *args, size_t nargsf,
     (void)self, (void)nargsf, (void)kwnames;
     if (!vpy_caller_is_recorded(args[0]))
         return answer_unrecorded(); /* disables the call's end, too */
+    if (!VST_LIKELY(id < VPY_LEFT_OUT))
+        return answer_unrecorded();
     if (id && (!PyMethod_Check(args[2]) || will_end(args)))
         vst_record(VST_ENTER, id);
     Py_RETURN_NONE;
 }
 
+/* One that is left out, and ends here, began before it was: a place that is
+ * disabled tells of no end. */
 static PyObject *on_c_return(PyObject *self, PyObject *const *args,
                              size_t nargsf, PyObject *kwnames)
 {
@@ -161,7 +168,7 @@ static PyObject *on_c_return(PyObject *self, PyObject *const *args,
 
     (void)self, (void)nargsf, (void)kwnames;
     if (id && vpy_caller_is_recorded(args[0]))
-        vst_record_end_of_call(VST_EXIT, id);
+        vst_record_end_of_call(VST_EXIT, VPY_ID(id));
     Py_RETURN_NONE;
 }
 
@@ -172,42 +179,7 @@ static PyObject *on_c_raise(PyObject *self, PyObject *const *args,
 
     (void)self, (void)nargsf, (void)kwnames;
     if (id && vpy_caller_is_recorded(args[0]))
-        vst_record_end_of_call(VST_RAISE, id);
-    Py_RETURN_NONE;
-}
-
-/* ---- the self test's hook ------------------------------------------------ */
-
-/* The events of the calls that the self test makes, in order. */
-static struct {
-    PyThreadState *thread; /* that makes them, NULL: no test is under way */
-    size_t length;
-    char seen[128];
-} test;
-
-static void see(Py_UCS4 mark)
-{
-    if (test.length < sizeof test.seen - 1)
-        test.seen[test.length++] = (char)mark;
-}
-
-/* Notes the first letter of the function's name where a call begins, and the
- * event's mark. Events of other threads, and of finalizers that run meanwhile,
- * are skipped. */
-static PyObject *on_test(PyObject *self, PyObject *const *args, size_t nargsf,
-                         PyObject *kwnames)
-{
-    const PyCodeObject *code = (PyCodeObject *)args[0];
-    char mark = ((vpy_callback *)self)->mark;
-    bool begins = strchr("([{", mark) != NULL;
-
-    (void)kwnames;
-    if (test.thread != PyThreadState_Get() || !PyCode_Check(args[0]) ||
-        PyUnicode_CompareWithASCIIString(code->co_filename, VPY_TEST_FILE) != 0)
-        Py_RETURN_NONE;
-    if (begins)
-        see(PyUnicode_READ_CHAR(code->co_name, 0));
-    see((Py_UCS4)(PyVectorcall_NARGS(nargsf) < (begins ? 2 : 3) ? '?' : mark));
+        vst_record_end_of_call(VST_RAISE, VPY_ID(id));
     Py_RETURN_NONE;
 }
 
@@ -269,7 +241,7 @@ static int init(PyObject *module)
     for (size_t i = 0; made && i < HOOKS; i++) {
         Py_XSETREF(callbacks[i], vpy_callback_new(type, hooks[i].function, 0));
         Py_XSETREF(test_callbacks[i],
-                   vpy_callback_new(type, on_test, hooks[i].mark));
+                   vpy_callback_new(type, vpy_monitoring_on_test, hooks[i].mark));
         made = callbacks[i] != NULL && test_callbacks[i] != NULL;
     }
     Py_XDECREF(type);
@@ -354,11 +326,12 @@ static PyObject *live_answer = Py_None; /* once functions have their ids */
 
 static void choose_answer(const vpy_options *options)
 {
-    bool leaves_out = options->include != NULL || options->exclude != NULL;
+    bool leaves_out = VPY_DISABLES_EVENTS &&
+                      (options->include != NULL || options->exclude != NULL);
     PyObject *module = PySys_GetObject("monitoring"); /* borrowed */
     PyObject *disable = NULL;
 
-    if (VPY_DISABLES_EVENTS && leaves_out && module != NULL)
+    if ((leaves_out || options->budget > 0) && module != NULL)
         disable = PyObject_GetAttrString(module, "DISABLE");
     if (disable == NULL)
         PyErr_Clear();
@@ -373,11 +346,16 @@ void vpy_monitoring_go_live(void)
     __atomic_store_n(&at_unrecorded, live_answer, __ATOMIC_RELAXED);
 }
 
+void vpy_monitoring_enable_all(void)
+{
+    Py_XDECREF(vpy_monitoring_ask("restart_events", "()"));
+}
+
 /* Another tool that gets our id would miss the events that we disabled. */
 static void enable_again(void)
 {
     if (live_answer != Py_None)
-        Py_XDECREF(vpy_monitoring_ask("restart_events", "()"));
+        vpy_monitoring_enable_all();
     live_answer = Py_None;
     __atomic_store_n(&unwinds_locally, false, __ATOMIC_RELAXED);
 }
@@ -457,29 +435,29 @@ bool vpy_monitoring_test_begin(void)
 {
     if (vpy_tool_is_taken())
         return false;
-    test.length = 0;
-    test.thread = PyThreadState_Get();
+    vpy_monitoring_test.length = 0;
+    vpy_monitoring_test.thread = PyThreadState_Get();
     if (!place(test_callbacks, false, false)) {
         vpy_tracer_message[0] = 0; /* starting will report it again */
-        test.thread = NULL;
+        vpy_monitoring_test.thread = NULL;
     }
-    return test.thread != NULL;
+    return vpy_monitoring_test.thread != NULL;
 }
 
 const char *vpy_monitoring_test_end(void)
 {
-    if (test.thread != PyThreadState_Get())
+    if (vpy_monitoring_test.thread != PyThreadState_Get())
         return NULL;
     vpy_monitoring_test_drop();
-    test.seen[test.length] = 0;
-    return test.seen;
+    vpy_monitoring_test.seen[vpy_monitoring_test.length] = 0;
+    return vpy_monitoring_test.seen;
 }
 
 void vpy_monitoring_test_drop(void)
 {
-    if (test.thread != NULL)
+    if (vpy_monitoring_test.thread != NULL)
         vpy_monitoring_stop(NULL);
-    test.thread = NULL;
+    vpy_monitoring_test.thread = NULL;
 }
 
 static size_t hooks_in_place(void)

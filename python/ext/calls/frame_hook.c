@@ -53,21 +53,6 @@ static struct {
 static PyObject *evaluate(PyThreadState *tstate, vpy_iframe *frame,
                           int throwing);
 
-/* __builtin_frame_address would make evaluate()'s frame larger. */
-static inline uintptr_t stack_pointer(void)
-{
-    uintptr_t here;
-
-#if defined(__x86_64__)
-    __asm__ volatile("movq %%rsp, %0" : "=r"(here));
-#elif defined(__aarch64__)
-    __asm__ volatile("mov %0, sp" : "=r"(here));
-#else
-    here = (uintptr_t)__builtin_frame_address(0);
-#endif
-    return here;
-}
-
 /* An evaluation's era and its code's value, in the one word that is kept of it
  * while it lasts. */
 #define BEGAN(era, value) ((uint64_t)(era) << 30 | (value))
@@ -340,6 +325,8 @@ VST_NOINLINE static PyObject *evaluate_slowly(PyThreadState *tstate,
     if (vpy_iframe_makes_generator(frame) || vpy_frame_will_be_refused(tstate))
         return next_evaluate(tstate, frame, throwing);
     value = tstate->tracing ? 0 : vpy_frame_value(frame);
+    if (value & VPY_LEFT_OUT)
+        return next_evaluate(tstate, frame, throwing);
     if (value >= VPY_COROUTINE)
         return evaluate_special(tstate, frame, throwing, value);
     return evaluate_counted(tstate, frame, throwing, value);
@@ -354,13 +341,16 @@ VST_NOINLINE static PyObject *evaluate_step(PyThreadState *tstate,
     return end_coroutine(next_evaluate(tstate, frame, throwing), frame, began);
 }
 
-/* A coroutine, of which evaluate() knows that nothing stands in the way. */
+/* A coroutine, or a function that a budget leaves out, of which evaluate() knows
+ * that nothing stands in the way. */
 __attribute__((hot, noinline)) static PyObject *
 evaluate_coroutine(PyThreadState *tstate, vpy_iframe *frame, int throwing,
                    uint32_t value)
 {
     uint64_t began = BEGAN(vpy_frames_era, VPY_ID(value));
 
+    if (value & VPY_LEFT_OUT) /* the shortest way out */
+        return next_evaluate(tstate, frame, throwing);
     if (!(vpy_is_plain_coroutine(value) &&
           vst_record_at_once(VST_ENTER, VPY_ID(value))))
         return evaluate_slowly(tstate, frame, throwing);
@@ -384,7 +374,7 @@ evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
 
     if (!VST_LIKELY(t->era == era && stack_pointer() >= t->limit &&
                     t->depth != t->open_depth &&
-                    extra >> 32 == vpy_generation &&
+                    extra >> 32 == vpy_round &&
                     !vpy_iframe_makes_generator(frame) &&
                     !vpy_frame_will_be_refused(tstate) && !tstate->tracing))
         return evaluate_slowly(tstate, frame, throwing);
@@ -454,11 +444,28 @@ void vpy_frames_unhook(void)
     take_out();
 }
 
+/* Calls that began before go on to be seen, and calls that begin meanwhile are
+ * not. */
+static bool is_resting;
+
+bool vpy_frames_rest(bool rests)
+{
+    if (rests && in_place() != evaluate)
+        return false; /* somebody is on top of us */
+    is_resting = rests;
+    if (rests)
+        place(next_evaluate);
+    else if (in_place() == next_evaluate)
+        place(evaluate);
+    return true;
+}
+
 /* Only if the default function is in place is it certain that nobody calls our
  * hook. */
 void vpy_frames_check(void)
 {
-    if (!vpy_frames_era || in_place() != _PyEval_EvalFrameDefault)
+    if (!vpy_frames_era || is_resting ||
+        in_place() != _PyEval_EvalFrameDefault)
         return;
     vpy_open_calls_forget(NULL);
     if (!vpy_open_calls_note_all(NULL, true))
@@ -486,6 +493,7 @@ void vpy_frames_stop(void)
 {
     vpy_frames_era = 0;
     paused.era = 0;
+    is_resting = false;
     take_out();
     vpy_getitems_show();
     vpy_open_calls_forget(NULL);

@@ -54,6 +54,9 @@ bool vpy_frames_start(vpy_tracer *tracer); /* false: out of memory */
 void vpy_frames_stop(void);
 /* Installs the hook again if somebody removed it. */
 void vpy_frames_check(void);
+/* For a budget: takes the hook away for a time, or puts it back. False: it
+ * cannot be taken away. */
+bool vpy_frames_rest(bool rests);
 /* How often the hook was removed since the start because the C stack was low.
  */
 size_t vpy_frames_pauses(void);
@@ -86,6 +89,21 @@ static inline bool vpy_frames_settle(PyThreadState *tstate)
         return true;
     vpy_frames_settle_slow(tstate);
     return vpy_frames_era != 0;
+}
+
+/* __builtin_frame_address would make evaluate()'s frame larger. */
+static inline uintptr_t stack_pointer(void)
+{
+    uintptr_t here;
+
+#if defined(__x86_64__)
+    __asm__ volatile("movq %%rsp, %0" : "=r"(here));
+#elif defined(__aarch64__)
+    __asm__ volatile("mov %0, sp" : "=r"(here));
+#else
+    here = (uintptr_t)__builtin_frame_address(0);
+#endif
+    return here;
 }
 
 /* frame_inlined.c: whether the interpreter enters a __getitem__ without the

@@ -13,6 +13,10 @@
 
 /* The value of a code object: 0 if it is not recorded, else its id with these
  * bits. */
+#define VPY_LEFT_OUT                                                           \
+    ((uint32_t)1 << 27) /* not recorded for now, or not all that is open is:   \
+                         * see budget.h                                        \
+                         */
 #define VPY_COROUTINE                                                          \
     ((uint32_t)1                                                               \
      << 28) /* its calls may be steps of tasks, see program/tasks.h            \
@@ -24,27 +28,41 @@
 #define VPY_TIMED                                                              \
     ((uint32_t)1 << 31) /* a trigger watches how long it takes                 \
                          */
-#define VPY_ID(value) ((value) & (VPY_COROUTINE - 1))
+#define VPY_ID(value) ((value) & (VPY_LEFT_OUT - 1))
 
 /* Whether a function is recorded and needs nothing but its enter and exit: its
  * value is an id alone. One comparison, since 0 wraps around. */
 static inline bool vpy_is_plain(uint32_t value)
 {
-    return value - 1 < VPY_COROUTINE - 1;
+    return value - 1 < VPY_LEFT_OUT - 1;
 }
 
 /* The same of a coroutine. */
 static inline bool vpy_is_plain_coroutine(uint32_t value)
 {
-    return value - VPY_COROUTINE < VPY_COROUTINE;
+    return value - VPY_COROUTINE < VPY_LEFT_OUT;
+}
+
+/* Whether calls of a function with this value are not recorded. */
+static inline bool vpy_is_left_out(uint32_t value)
+{
+    return value == 0 || value & VPY_LEFT_OUT;
 }
 
 extern Py_ssize_t vpy_code_extra_index;
-/* Counts recordings. It stands in the upper half of a code object's extra slot,
- * and says for which recording the value was given. While nothing is recorded
- * no code object has this number. Every hook reads it without a lock: it is
- * atomic, and a recording's first value comes while the world is stopped. */
+/* Counts rounds. A recording begins one, and a budget whenever it leaves other
+ * functions out. It stands in the upper half of a code object's extra slot, and
+ * says for which round the value was given. While nothing is recorded no code
+ * object has this number. Every hook reads it without a lock: it is atomic, and
+ * a recording's first value comes while the world is stopped. */
+extern uint32_t vpy_round;
+/* Counts recordings, in the same way. */
 extern uint32_t vpy_generation;
+
+static inline uint32_t vpy_round_now(void)
+{
+    return __atomic_load_n(&vpy_round, __ATOMIC_RELAXED);
+}
 
 static inline uint32_t vpy_generation_now(void)
 {
@@ -57,6 +75,12 @@ int vpy_code_ids_init(void);
 bool vpy_code_ids_begin(vpy_tracer *tracer);
 void vpy_code_ids_go_live(void);
 void vpy_code_ids_end(void);
+/* While recording: values are asked for again (vpy_budget_value). */
+void vpy_code_ids_next_round(void);
+/* The id that a function has in this recording, 0: none yet. */
+vst_id vpy_code_known_id(PyObject *code);
+/* Gives it another value. */
+void vpy_code_set_value(PyObject *code, uint32_t value);
 VST_COLD uint32_t vpy_code_define(PyObject *code);
 /* Between begin and go_live: gives a function its value. find_ahead only looks
  * whether it has one, which may be 0; it may be called in a stopped world. */
@@ -69,7 +93,7 @@ static inline uint32_t vpy_code_value(PyObject *code)
 {
     uintptr_t extra = vpy_code_get_extra(code, vpy_code_extra_index);
 
-    if (VST_LIKELY(extra >> 32 == vpy_generation_now()))
+    if (VST_LIKELY(extra >> 32 == vpy_round_now()))
         return (uint32_t)extra;
     return vpy_code_define(code);
 }
@@ -85,7 +109,7 @@ static inline bool vpy_caller_is_recorded(PyObject *code)
 {
     if (!VPY_FREE_THREADED && VST_LIKELY(code == vpy_last_caller))
         return true;
-    if (vpy_code_value(code) == 0)
+    if (vpy_is_left_out(vpy_code_value(code)))
         return false;
     if (!VPY_FREE_THREADED)
         vpy_last_caller = code;
@@ -129,6 +153,8 @@ extern vpy_native *vpy_natives; /* never NULL */
 extern size_t vpy_natives_mask;
 
 bool vpy_native_ids_begin(vpy_tracer *tracer);
+/* For a budget: ids for which is_out() get VPY_LEFT_OUT, others have it not. */
+void vpy_native_ids_rest(bool (*is_out)(vst_id id));
 void vpy_native_ids_end(void);
 /* For functions that have no id yet, whose definition may be freed, or that are
  * no plain C functions. */

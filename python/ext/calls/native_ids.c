@@ -9,6 +9,7 @@
  * every run: <built-in method append of list object>. */
 #include "calls/ids.h"
 
+#include "calls/budget.h"
 #include "calls/engine.h"
 #include "program/program.h"
 
@@ -287,6 +288,7 @@ static vst_id define_named(const char *method, const char *class, bool on_type,
         (uint32_t)(length < (int)sizeof label ? length : (int)sizeof label - 1);
     if (vst_recording_define_id(tracer->recording, &definition, &id) != VST_OK)
         id = 0;
+    vpy_budget_define(id, true);
     return id;
 }
 
@@ -403,4 +405,14 @@ vst_id vpy_native_define(const char *name, const char *where, bool on_type)
     return tracer != NULL ? define_named(name, on_type ? where : NULL, on_type,
                                          where, (uint32_t)strlen(where))
                           : 0;
+}
+
+void vpy_native_ids_rest(bool (*is_out)(vst_id id))
+{
+    for (size_t i = 0; i <= vpy_natives_mask; i++) {
+        vpy_native *slot = &vpy_natives[i];
+        vst_id id = VPY_ID(slot->id);
+        if (slot->method != NULL && id != 0)
+            slot->id = is_out(id) ? id | VPY_LEFT_OUT : id;
+    }
 }

@@ -4,6 +4,7 @@
 #include "calls/tracer.h"
 
 #include "base/inside.h"
+#include "calls/budget.h"
 #include "calls/engine.h"
 #include "calls/ids.h"
 #include "program/exceptions.h"
@@ -125,6 +126,7 @@ static vst_status start(vpy_tracer *tracer)
 
     gc_was_enabled = PyGC_Disable();
     vpy_tracer_message[0] = 0;
+    vpy_budget_prepare(tracer->options.budget);
     if (!vpy_part_works[VPY_PART_RECORDING]) {
         snprintf(vpy_tracer_message, sizeof vpy_tracer_message, "%s",
                  vpy_part_trouble(VPY_PART_RECORDING));
@@ -138,6 +140,7 @@ static vst_status start(vpy_tracer *tracer)
         vpy_greenlets_begin(tracer);
         if (begin_calls(tracer)) {
             vpy_engine_go_live();
+            vpy_budget_begin(tracer);
             tracer->running = true;
             status = VST_OK;
             if (tracer->gc)
@@ -158,6 +161,7 @@ static void stop(vst_tracer *base)
     if (!tracer->running)
         return;
     PyErr_Fetch(&type, &value, &traceback);
+    vpy_budget_end();
     if (is_wanted(tracer))
         vpy_engine_stop(tracer);
     vpy_gc_stop();

@@ -30,6 +30,8 @@ typedef struct vpy_options {
     bool exceptions;    /* marks where exceptions are raised */
     bool short_names;   /* of Python functions, `f` instead of `C.f` */
     bool gil;           /* waits for the GIL */
+    double budget;      /* share of CPU time for recording, 0: any */
+    double budget_python_ns, budget_native_ns; /* what a call costs then */
 } vpy_options;
 
 void vpy_options_clear(vpy_options *options); /* drops what it refers to */

@@ -11,6 +11,7 @@
 #include "session/session.h"
 
 #include "annotate/annotate.h"
+#include "calls/budget.h"
 #include "calls/engine.h"
 #include "memory/memory.h"
 #include "traceback/traceback.h"
@@ -44,6 +45,7 @@ static PyObject *before_fork(PyObject *module, PyObject *unused)
     }
     vpy_flight_before_fork();
     vpy_watch_before_fork();
+    vpy_budget_before_fork();
     Py_RETURN_NONE;
 }
 
@@ -52,6 +54,7 @@ static PyObject *after_fork_in_parent(PyObject *module, PyObject *unused)
     (void)module, (void)unused;
     vpy_flight_after_fork_in_parent();
     vpy_watch_after_fork_in_parent();
+    vpy_budget_after_fork_in_parent();
     Py_RETURN_NONE;
 }
 
@@ -87,6 +90,7 @@ static void let_go(void)
     vpy_storage_guard_after_fork();
     vpy_flight_after_fork();
     vpy_watch_after_fork();
+    vpy_budget_after_fork();
     vpy_snapshots_after_fork();
     vpy_traceback_after_fork();
     vpy_memory_abandon();

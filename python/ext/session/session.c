@@ -278,6 +278,17 @@ static PyObject *session_notes(PyObject *object, PyObject *unused)
     return vpy_collector_notes(((session *)object)->handle);
 }
 
+/* The share of CPU time, and what a call in Python and in C costs in ns. */
+static PyObject *session_set_budget(PyObject *object, PyObject *args)
+{
+    vpy_options *calls = &((session *)object)->wishes.calls;
+
+    if (!PyArg_ParseTuple(args, "ddd:set_budget", &calls->budget,
+                          &calls->budget_python_ns, &calls->budget_native_ns))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyObject *session_trace(PyObject *object, PyObject *unused)
 {
     session *self = (session *)object;
@@ -436,6 +447,7 @@ static PyMethodDef session_methods[] = {
     {"set_metadata", session_set_metadata, METH_VARARGS, NULL},
     {"storage_ns", session_storage_ns, METH_NOARGS, NULL},
     {"notes", session_notes, METH_NOARGS, NULL},
+    {"set_budget", session_set_budget, METH_VARARGS, NULL},
     {"trace", session_trace, METH_NOARGS, NULL},
     {"source_files", session_source_files, METH_NOARGS, NULL},
     {"export_memory", session_export_memory, METH_O, NULL},

@@ -258,6 +258,10 @@ void vpy_thunks_put(const vpy_found *f)
         hold_keeper(&vpy_thunk_abouts[at->number], f->keeper);
         return;
     }
+    if (!is_new && at->number < VPY_THUNKS &&
+        vpy_thunk_abouts[at->number].rests &&
+        method->ml_meth == vpy_thunk_slots[at->number].original)
+        return;
     if (vpy_thunk_number(method->ml_meth) < VPY_THUNKS)
         return; /* a copy of a definition that has a thunk */
     if (is_new) {
@@ -276,6 +280,7 @@ void vpy_thunks_put(const vpy_found *f)
         } else if (hold_keeper(k, f->keeper)) {
             counts.covered += !k->patched;
             k->patched = true;
+            k->rests = false;
             /* Behind its slot; pairs with the fence in call_other. */
             __atomic_store_n(&method->ml_meth, vpy_thunk(at->number),
                              __ATOMIC_RELEASE);
@@ -316,12 +321,45 @@ static void restore(uint32_t number)
     k->patched = false;
     if (!vpy_thunk_is_alive(k))
         counts.freed++;
+    else if (k->rests)
+        k->rests = false;
     else if (k->method->ml_meth == vpy_thunk(number))
         __atomic_store_n(&k->method->ml_meth, vpy_thunk_slots[number].original,
                          __ATOMIC_RELEASE);
     else
         counts.foreign++;
     Py_CLEAR(k->keeper);
+}
+
+/* Whether the pointer was changed. */
+static bool set_rest(uint32_t number, bool rests)
+{
+    vpy_thunk_about *k = &vpy_thunk_abouts[number];
+    PyCFunction original = vpy_thunk_slots[number].original;
+    PyCFunction from = rests ? vpy_thunk(number) : original;
+
+    if (k->rests == rests || !k->patched || !vpy_thunk_is_alive(k) ||
+        k->method->ml_meth != from)
+        return false;
+    k->rests = rests;
+    __atomic_store_n(&k->method->ml_meth, rests ? original : vpy_thunk(number),
+                     __ATOMIC_RELEASE);
+    return true;
+}
+
+/* A function that imports keeps its thunk. */
+void vpy_thunks_rest(bool (*is_out)(vst_id id))
+{
+    bool changed = false;
+
+    for (uint32_t i = 0; i < used; i++) {
+        uint64_t value = vpy_thunk_slots[i].value;
+        if (value >> 32 == recording &&
+            vpy_thunk_abouts[i].is != VPY_THUNK_IMPORTS)
+            changed |= set_rest(i, is_out((vst_id)value & VST_ID_MAX));
+    }
+    if (changed)
+        vpy_compiled_code_drop();
 }
 
 void vpy_thunks_restore(void)

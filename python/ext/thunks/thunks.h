@@ -43,6 +43,9 @@ void vpy_thunks_give_up(void);
 void vpy_thunks_stop(void);
 const vpy_thunk_counts *vpy_thunks_counts(void);
 size_t vpy_thunks_in_place(void); /* how many have one now */
+/* For a budget: takes the thunks of functions away for which is_out(id), and
+ * puts those of others back. */
+void vpy_thunks_rest(bool (*is_out)(vst_id id));
 /* Called when a function gets its id: an import may have brought definitions.
  */
 void vpy_thunks_look(void);
@@ -118,6 +121,7 @@ typedef struct vpy_thunk_about {
     vpy_thunk_owner owner;
     bool in_image;
     bool patched;
+    bool rests; /* it is patched, but for a time the function is called itself */
     uint32_t is; /* VPY_THUNK_IMPORTS, VPY_THUNK_CACHED or 0 */
 } vpy_thunk_about;
 

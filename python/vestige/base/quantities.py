@@ -70,6 +70,16 @@ def parse_time(name: str, value: str | float | timedelta) -> int:
     return time
 
 
+def parse_share(name: str, value: str) -> float:
+    """A share of 1: "5%", "0.05"."""
+    number, unit = split_unit(value)
+    try:
+        share = float(number) / {"%": 100, "": 1}[unit]
+    except (ValueError, KeyError):
+        raise ValueError(f"{name}: not a share: {value!r}; write a percentage, such as 5%") from None
+    return share
+
+
 def _refuse(name: str, value: object, number: int) -> NoReturn:
     raise ValueError(f"{name} must be more than 0, not {value!r}" if number <= 0 else f"{name}: {value!r} is too large")
 

@@ -26,6 +26,7 @@ OPTIONS = (
         "min-duration",
         "sched",
         "compensate",
+        "budget",
         "exceptions",
         "no-children",
         "snapshot-signal",

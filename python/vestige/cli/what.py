@@ -32,6 +32,9 @@ def add_recorded(parser: Parser) -> None:
     parser.add_argument(
         "--compensate", action="store_true", help="learn what recording costs, for report --compensated"
     )
+    parser.add_argument(
+        "--budget", metavar="SHARE", help="recording takes at most this share of the CPU time (5%%); see the guide"
+    )
     parser.add_argument("--no-children", action="store_true", help="leave out child processes")
     parser.add_argument("--snapshot-signal", metavar="SIG", help="write a snapshot on this signal (USR2, …)")
     parser.add_argument(
@@ -61,7 +64,7 @@ def add_bounds(parser: Parser) -> None:
 
 def check_quantities(options: Namespace) -> None:
     """Raises ValueError, which names the option."""
-    from vestige.base.quantities import parse_file_bound, parse_time
+    from vestige.base.quantities import parse_file_bound, parse_share, parse_time
 
     if options.max_size is not None:
         parse_file_bound("--max-size", options.max_size)
@@ -69,6 +72,8 @@ def check_quantities(options: Namespace) -> None:
         parse_time("--last", options.last)
     if getattr(options, "min_duration", None) is not None:
         parse_time("--min-duration", options.min_duration)
+    if getattr(options, "budget", None) is not None:
+        parse_share("--budget", options.budget)
 
 
 def recorded(options: Namespace) -> dict[str, Any]:
@@ -90,6 +95,7 @@ def recorded(options: Namespace) -> dict[str, Any]:
         "min_duration": options.min_duration,
         "sched": options.sched,
         "compensate": options.compensate,
+        "budget": options.budget,
         "children": not options.no_children,
         "triggers": options.trigger,
         "snapshot_signal": options.snapshot_signal,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 METADATA = "vestige.costs"
+BUDGET = "vestige.budget"
 LAYOUT = 1
 PYTHON, NATIVE = 1, 2  # kinds of definitions; 0 is the time of Python code itself
 TURNS, RUNS = 3, 4  # the hooks are placed so often; runs of a program with and without them each time
@@ -31,15 +32,24 @@ PS = 1000
 _learned: dict[tuple[Any, ...], list[int]] = {}  # by what was recorded with; a forked child has it, too
 
 
-def costs_of(options: dict[str, Any]) -> str:
+def costs_of(options: dict[str, Any], has_budget: bool = False) -> str:
     """The metadata for a recording with these options of a session: costs, or why they cannot be known."""
-    reason = _why_not(options)
-    if reason is not None:
-        return json.dumps(reason)
+    reason = "functions were left out to stay within a budget" if has_budget else _why_not(options)
+    return json.dumps(_model_of(options) if reason is None else reason)
+
+
+def steering_costs(options: dict[str, Any]) -> tuple[float, float]:
+    """What a call in Python and one in C cost in ns, for a budget: the most that they may, so that it is kept."""
+    model = _model_of(options)
+    groups = {model[at]: (model[at + 1] + model[at + 3]) / PS for at in range(1, len(model), 4)}
+    return groups[PYTHON], groups.get(NATIVE, groups[PYTHON])
+
+
+def _model_of(options: dict[str, Any]) -> list[int]:
     key = (options["engine"], options["native"])
     if key not in _learned:
         _learned[key] = _learn(*key)
-    return json.dumps(_learned[key])
+    return _learned[key]
 
 
 def add_storage(costs: str, ns_a_word: float) -> str:

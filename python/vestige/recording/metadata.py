@@ -74,10 +74,16 @@ def facts_of(profile: Any) -> dict[str, str]:
 
 def note_costs(profile: Any, facts: dict[str, str]) -> None:
     """Adds what is learned to the facts of a profile that asks for it, and is about to record."""
+    budget = profile._options["budget"]
+    if budget is not None:
+        from .costs import BUDGET, steering_costs
+
+        profile._session.set_budget(budget, *steering_costs(profile._session_options))
+        facts[BUDGET] = repr(float(budget))
     if profile._options["compensate"]:
         from .costs import METADATA, costs_of
 
-        facts[METADATA] = costs_of(profile._session_options)
+        facts[METADATA] = costs_of(profile._session_options, budget is not None)
 
 
 def note_storage(profile: Any) -> None:
@@ -85,7 +91,8 @@ def note_storage(profile: Any) -> None:
     if profile._options["compensate"]:
         from .costs import METADATA, add_storage, costs_of
 
-        costs = add_storage(costs_of(profile._session_options), profile._session.storage_ns())
+        costs = costs_of(profile._session_options, profile._options["budget"] is not None)
+        costs = add_storage(costs, profile._session.storage_ns())
         profile._session.set_metadata(METADATA, costs)
 
 

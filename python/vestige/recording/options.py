@@ -33,6 +33,7 @@ LISTS = ("include", "exclude", "record_args", "only", "triggers")
 TIMES = ("keep_last", "min_duration")
 SIZES = ("max_size", "memory_sample")
 DEPTH_MAX = 1_000_000_000
+BUDGET_MIN, BUDGET_MAX = 0.001, 1.0
 HINT = ": see kernel.perf_event_paranoid, the limit of locked memory, and the container's seccomp profile"
 
 
@@ -52,6 +53,7 @@ def read_options(given: dict[str, Any]) -> dict[str, int]:
     for name in LISTS:
         given[name] = strings(name, given[name])
     check_depth(given["max_depth"])
+    check_budget(given)
     times = dict.fromkeys(TIMES, 0)
     if all(given[name] is None for name in TIMES + SIZES):
         return times
@@ -74,6 +76,30 @@ def check_depth(depth: object) -> None:
         raise TypeError(f"max_depth must be an int, not {type(depth).__name__}")
     if not 1 <= depth <= DEPTH_MAX:
         raise ValueError(f"max_depth must be from 1 to {DEPTH_MAX:,}, not {depth}")
+
+
+def check_budget(given: dict[str, Any]) -> None:
+    """A share of 1, or a text: "5%"."""
+    budget = given["budget"]
+    if budget is None:
+        return
+    if isinstance(budget, str):
+        from vestige.base.quantities import parse_share
+
+        budget = given["budget"] = parse_share("budget", budget)
+    if not isinstance(budget, (int, float)) or isinstance(budget, bool):
+        raise TypeError(f"budget must be a number or a str, not {type(budget).__name__}")
+    if not BUDGET_MIN <= budget <= BUDGET_MAX:
+        raise ValueError(f"budget must be from 0.1% to 100% of the CPU time, not {budget:.4%}")
+    if not given["with_stack"]:
+        raise ValueError("budget needs with_stack=True: without it, no calls are recorded")
+    for name in ("profile_memory", "min_duration", "only", "max_depth"):
+        if given[name]:
+            raise ValueError(f"budget and {name} cannot be used together")
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        raise ValueError("this Python has no GIL: a budget cannot be kept there")
+    if check_engine(given["engine"]) == "profile":
+        raise ValueError("a budget needs engine turbo on this Python")
 
 
 def session_options(given: dict[str, Any], times: dict[str, int], *, memory: bool, armed: bool) -> dict[str, Any]:

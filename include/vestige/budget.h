@@ -1,0 +1,90 @@
+/* A budget: recording takes at most a share of the process's CPU time. Where
+ * recording every call would take more, some functions are left out for a time.
+ * Their time is their caller's own meanwhile. From time to time there is a
+ * window in which every function is recorded again.
+ *
+ * VST_ESCAPE_LEFT_OUT says which functions are left out from its time on, in
+ * all threads of the process, until the next one. Any thread may have it. Its
+ * words:
+ *
+ *   0   VST_LEFT_OUT_ flags
+ *   1   CPU time of the process so far, in nanoseconds
+ *   2   what recording cost so far, by the cost of a call of each kind
+ *       (costs.h), in nanoseconds of CPU time
+ *   3   ticks since which calls were counted to decide this
+ *   4   word 1 as it was then
+ *   5…  ids of the functions; a list that does not fit goes on in a further
+ *       escape with VST_LEFT_OUT_MORE
+ *
+ * An enter that has no exit is not among what is left out: calls that begin
+ * while their function is recorded are recorded to their end.
+ *
+ * A reader estimates what is missing: each call that began in a stretch with
+ * its function recorded stands for those in the stretches beside it, by CPU
+ * time. The value of VST_BUDGET_METADATA is JSON, the share: 0.05. */
+#ifndef VESTIGE_BUDGET_H
+#define VESTIGE_BUDGET_H
+
+#include "record.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define VST_BUDGET_METADATA "vestige.budget"
+
+enum {
+    VST_LEFT_OUT_PYTHON = 1, /* every VST_DEF_PYTHON and VST_DEF_NATIVE */
+    VST_LEFT_OUT_WINDOW = 2, /* nothing is left out; a window begins */
+    VST_LEFT_OUT_MORE = 4    /* goes on with the list of the escape before */
+};
+
+enum { VST_LEFT_OUT_HEAD = 5 }; /* words before the ids */
+
+typedef struct vst_left_out {
+    uint32_t flags;
+    uint64_t cpu_ns, cost_ns;
+    vst_ticks since;
+    uint64_t since_cpu_ns;
+} vst_left_out;
+
+/* Records it, with one thread's records. To be called while no hook records in
+ * any thread, or inside of one. False: there was no room. */
+VST_API bool vst_recording_leave_out(vst_recording *recording,
+                                     const vst_left_out *left_out,
+                                     const vst_id *ids, size_t count);
+
+/* ---- reading ------------------------------------------------------------- */
+
+struct vst_trace;
+
+/* What a trace left out. */
+typedef struct vst_budget vst_budget;
+
+typedef struct vst_budget_info {
+    uint64_t changes;   /* how often other functions were left out */
+    uint64_t windows;
+    uint64_t functions; /* that were left out at some time */
+    uint64_t cpu_ns;    /* of the process, between the first and the last */
+    uint64_t cost_ns;   /* of that, what recording took by the cost model */
+    uint64_t out_cpu_ns; /* CPU time while something was left out */
+} vst_budget_info;
+
+/* *budget is NULL where nothing was left out. It refers to the trace. */
+VST_API vst_status vst_budget_read(struct vst_trace *trace,
+                                   vst_budget **budget, vst_error *error);
+VST_API void vst_budget_free(vst_budget *budget);
+VST_API void vst_budget_get_info(const vst_budget *budget,
+                                 vst_budget_info *info);
+/* For how many calls a call stands that began then: 1 or more. stretch: gets
+ * the number of the stretch it is of, for who wants to know how stretches
+ * differ. */
+VST_API double vst_budget_weight(const vst_budget *budget, vst_id id,
+                                 int64_t start_ns, size_t *stretch);
+/* The CPU time for which calls of a function were left out, of all in ns. */
+VST_API uint64_t vst_budget_out_ns(const vst_budget *budget, vst_id id);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

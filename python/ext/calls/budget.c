@@ -1,0 +1,447 @@
+/* What recording costs, and when other functions are left out: see budget.h.
+ *
+ * The account. Each call that is counted costs what was learned before the
+ * start (costs.py), and what this file does costs the CPU time that it took.
+ * What the budget allows grows with the CPU time of the process. If more was
+ * spent than allowed, the calls that were counted since the last change decide
+ * what is left out; if enough is left, a window begins.
+ *
+ * With the GIL held, except count(). */
+#include "calls/budget.h"
+
+#include "base/inside.h"
+#include "calls/engine.h"
+#include "calls/frame_hook.h"
+#include "program/triggers.h"
+#include "thunks/thunks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MS 1e6
+
+enum { PACE_WORDS = 4096 };
+
+static const double for_calls = 0.6; /* of the budget; the rest is for windows */
+static const double saved_ms = 200;  /* so much CPU time may be saved up for */
+static const double sample_ms = 50;  /* a sample is not older than this */
+static const double window_ms = 10;  /* a window is not longer, */
+static const double window_share_ms = 40; /* and costs what this allows */
+static const double between_ms = 30; /* least time between windows, on average */
+static const double word_ns = 1.5;   /* to count a word */
+static const double place_ns = 500;  /* to disable a function's places */
+
+static struct {
+    vpy_tracer *tracer; /* NULL: no budget is kept */
+    bool by_thunks, can_rest;
+    double share;
+    vpy_budget_costs costs;
+    double began, looked; /* CPU time of the process, ns */
+    double spent, forgone;
+    double passing;          /* share of the time that is spent passing by */
+    double window_cost;      /* what a window costs, about */
+    double changed, wait_ns; /* when the last change was; until a window */
+    bool in_window, rests;   /* rests: no Python function is recorded */
+    bool is_turning;
+    struct {
+        double cpu, cost;
+        vst_ticks ticks;
+    } sample;
+    vst_id *out; /* what is left out now */
+    size_t out_count;
+    uint64_t random;
+} b;
+
+static double cpu_now(void)
+{
+    return (double)vpy_cpu_ns();
+}
+
+bool vpy_budget_is_kept(void)
+{
+    return b.tracer != NULL;
+}
+
+/* ---- counting ------------------------------------------------------------- */
+
+void vpy_budget_define(vst_id id, bool is_native)
+{
+    vpy_counts *all = &vpy_budget_counts;
+    vst_id size = all->size;
+    void *of, *seen, *out;
+
+    if (b.share == 0 || id == 0)
+        return;
+    while (size <= id)
+        size = size != 0 ? size * 2 : 1024;
+    if (size != all->size) {
+        of = realloc(all->of, size * sizeof *all->of);
+        all->of = of != NULL ? of : all->of;
+        seen = of != NULL ? realloc(all->seen, size * sizeof *all->seen) : NULL;
+        all->seen = seen != NULL ? seen : all->seen;
+        out = seen != NULL ? realloc(b.out, size * sizeof *b.out) : NULL;
+        b.out = out != NULL ? out : b.out;
+        if (out == NULL)
+            return; /* it stays recorded */
+        memset(all->of + all->size, 0, (size - all->size) * sizeof *all->of);
+        all->size = size;
+    }
+    all->of[id].is |= is_native ? VPY_BUDGET_NATIVE : VPY_BUDGET_PLAIN;
+}
+
+/* With the recorder's lock held, or in a hook. */
+static void count(void *ctx, const uint64_t *words, size_t length)
+{
+    vpy_counts *all = &vpy_budget_counts;
+    const uint64_t *end = words + length;
+    uint64_t natives = 0, calls = 0;
+    double cost;
+
+    (void)ctx;
+    for (const uint64_t *at = words; at < end; at++) {
+        uint64_t word = *at;
+        vst_id id = vst_word_id(word);
+        vpy_counted *counted;
+
+        if (vst_word_kind(word) == VST_ESCAPE)
+            at += vst_word_escape_words(word);
+        if (vst_word_kind(word) != VST_ENTER)
+            continue;
+        calls++;
+        if (id >= all->size)
+            continue;
+        counted = &all->of[id];
+        if (counted->calls++ == 0)
+            all->seen[all->seen_count++] = id;
+        if (at + 1 < end && vst_word_id(at[1]) == id)
+            counted->leaves++;
+        natives += counted->is & VPY_BUDGET_NATIVE;
+    }
+    cost = (double)natives * b.costs.native_ns +
+           (double)(calls - natives) * b.costs.python_ns;
+    b.sample.cost += cost;
+    b.spent += cost + (double)length * word_ns;
+}
+
+static void begin_sample(double cpu)
+{
+    vpy_counts *all = &vpy_budget_counts;
+
+    for (size_t i = 0; i < all->seen_count; i++)
+        all->of[all->seen[i]].calls = all->of[all->seen[i]].leaves = 0;
+    all->seen_count = 0;
+    b.sample.cpu = cpu;
+    b.sample.cost = 0;
+    b.sample.ticks = vst_clock_ticks();
+}
+
+/* The time of the sample without what was spent on it. */
+static double sample_bare(double cpu)
+{
+    double bare = cpu - b.sample.cpu - b.sample.cost;
+    double least = (cpu - b.sample.cpu) / 4;
+
+    return bare > least ? bare : least;
+}
+
+/* What may be spent now; less than 0: too much was. */
+static double allowance(double cpu)
+{
+    double most = b.share * saved_ms * MS, left;
+
+    b.spent += b.passing * (cpu - b.looked);
+    b.looked = cpu;
+    left = b.share * (cpu - b.began - b.spent) - b.spent - b.forgone;
+    if (left > most) {
+        b.forgone += left - most;
+        left = most;
+    }
+    return left;
+}
+
+/* ---- changing what is left out -------------------------------------------- */
+
+static bool is_out(vst_id id)
+{
+    return id < vpy_budget_counts.size &&
+           vpy_budget_counts.of[id].is & VPY_BUDGET_OUT;
+}
+
+uint32_t vpy_budget_value(uint32_t value)
+{
+    const vpy_counted *counted;
+
+    if (b.tracer == NULL || value == 0)
+        return value;
+    if (b.rests)
+        return value | VPY_LEFT_OUT;
+    if (!vpy_is_plain(value) || value >= vpy_budget_counts.size)
+        return value;
+    counted = &vpy_budget_counts.of[value];
+    return counted->is & VPY_BUDGET_OUT || counted->odd != 0
+               ? value | VPY_LEFT_OUT
+               : value;
+}
+
+/* Takes all functions in again; apply() must follow. */
+static void take_all_in(void)
+{
+    for (size_t i = 0; i < b.out_count; i++)
+        vpy_budget_counts.of[b.out[i]].is &= (uint8_t)~VPY_BUDGET_OUT;
+}
+
+/* The functions with VPY_BUDGET_OUT are those that are left out from here on;
+ * new ones are among those of the sample. */
+static void list_out(void)
+{
+    vpy_counts *all = &vpy_budget_counts;
+    size_t count = 0;
+
+    for (size_t i = 0; i < b.out_count; i++)
+        if (all->of[b.out[i]].is & VPY_BUDGET_OUT)
+            b.out[count++] = b.out[i];
+    b.out_count = count;
+    for (size_t i = 0; i < all->seen_count; i++) {
+        const vpy_counted *counted = &all->of[all->seen[i]];
+        if (counted->is & VPY_BUDGET_OUT &&
+            !(counted->is & VPY_BUDGET_WAS_OUT))
+            b.out[b.out_count++] = all->seen[i];
+    }
+}
+
+static void settle_changes(void)
+{
+    vpy_counts *all = &vpy_budget_counts;
+
+    for (vst_id id = 0; id < all->size; id++) {
+        vpy_counted *counted = &all->of[id];
+        counted->is &= (uint8_t)~VPY_BUDGET_WAS_OUT;
+    }
+    for (size_t i = 0; i < b.out_count; i++)
+        all->of[b.out[i]].is |= VPY_BUDGET_WAS_OUT;
+}
+
+static void record_change(double cpu, uint32_t flags)
+{
+    const vst_left_out left_out = {
+        .flags = flags | (b.rests ? VST_LEFT_OUT_PYTHON : 0),
+        .cpu_ns = (uint64_t)cpu,
+        .cost_ns = (uint64_t)b.spent,
+        .since = b.sample.ticks,
+        .since_cpu_ns = (uint64_t)b.sample.cpu};
+
+    vst_recording_leave_out(b.tracer->recording, &left_out, b.out,
+                            b.out_count);
+}
+
+static double next_wait(void)
+{
+    b.random = b.random * 6364136223846793005u + 1442695040888963407u;
+    return between_ms * MS * (0.5 + (double)(b.random >> 40) / (1 << 24));
+}
+
+static void apply(double cpu, vst_id ends, uint32_t flags)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+    PyObject *type, *value, *traceback;
+    double after;
+
+    PyErr_Fetch(&type, &value, &traceback);
+    vpy_hook_enter(tstate);
+    list_out();
+    vpy_odd_frames_turn(ends);
+    settle_changes();
+    vpy_code_ids_next_round();
+#if VPY_HAS_FRAME_HOOK
+    vpy_frames_rest(b.rests);
+#endif
+    if (b.by_thunks)
+        vpy_thunks_rest(is_out);
+    else
+        vpy_native_ids_rest(is_out);
+#if VPY_HAS_MONITORING
+    if (flags & VST_LEFT_OUT_WINDOW)
+        vpy_monitoring_enable_all();
+#endif
+    record_change(cpu, flags);
+    after = cpu_now();
+    b.spent += after - cpu;
+    if (VPY_HAS_MONITORING)
+        b.spent += place_ns * (double)b.out_count;
+    b.in_window = flags & VST_LEFT_OUT_WINDOW;
+    b.changed = after;
+    b.wait_ns = next_wait();
+    begin_sample(after);
+    vpy_hook_leave(tstate);
+    PyErr_Restore(type, value, traceback);
+}
+
+/* Up to 3.11 passing by costs so much that the hook itself may have to go; then
+ * what is called in C costs less without its thunk. */
+static void rest(void)
+{
+    const vpy_counts *all = &vpy_budget_counts;
+
+    b.rests = true;
+    b.passing = 0;
+    for (size_t i = 0; i < all->seen_count; i++) {
+        vpy_counted *counted = &all->of[all->seen[i]];
+        counted->is &= (uint8_t)~VPY_BUDGET_OUT;
+        if (counted->is & VPY_BUDGET_NATIVE)
+            counted->is |= VPY_BUDGET_OUT;
+    }
+}
+
+/* Leaves out what the sample shows to cost too much, beside what is left out
+ * already. */
+static void choose(double cpu, vst_id ends)
+{
+    double time = cpu - b.sample.cpu + 1;
+    double most = for_calls * b.share * sample_bare(cpu) - b.passing * time;
+
+    if (!vpy_budget_choose(&b.costs, most) && b.can_rest)
+        rest();
+    else
+        b.passing += vpy_budget_passing_ns(&b.costs) / time;
+    apply(cpu, ends, 0);
+}
+
+static void begin_window(double cpu, vst_id ends)
+{
+    take_all_in();
+    b.rests = false;
+    b.passing = 0;
+    apply(cpu, ends, VST_LEFT_OUT_WINDOW);
+}
+
+static void end_window(double cpu, vst_id ends)
+{
+    double cost = b.sample.cost;
+
+    choose(cpu, ends);
+    cost += (cpu_now() - cpu) * 2;
+    b.window_cost += (cost - b.window_cost) / 4;
+}
+
+/* When the window is over, or the next one may begin. */
+static void set_clock(double left)
+{
+    double due = b.changed + b.wait_ns;
+    double paid = b.looked + (b.window_cost - left) / b.share;
+
+    if (b.in_window)
+        due = b.sample.cpu + window_ms * MS;
+    else if (b.out_count == 0 && !b.rests)
+        due = 1e18;
+    else if (paid > due)
+        due = paid;
+    vpy_budget_clock_set((uint64_t)due);
+}
+
+static void look(vst_id ends)
+{
+    double cpu = cpu_now(), left;
+
+    vst_recording_count_all(b.tracer->recording);
+    left = allowance(cpu);
+    if (b.in_window) {
+        if (cpu - b.sample.cpu >= window_ms * MS || left < 0 ||
+            b.sample.cost >= b.share * window_share_ms * MS)
+            end_window(cpu, ends);
+    } else if (left < 0 && b.sample.cost > b.share * sample_bare(cpu)) {
+        choose(cpu, ends);
+    } else if ((b.out_count != 0 || b.rests) &&
+               cpu - b.changed >= b.wait_ns && left >= b.window_cost) {
+        begin_window(cpu, ends);
+    } else if (cpu - b.sample.cpu >= sample_ms * MS) {
+        begin_sample(cpu);
+    }
+    b.spent += cpu_now() - cpu;
+    set_clock(left);
+}
+
+/* ---- who looks ------------------------------------------------------------ */
+
+/* A thread that records by itself may not hold the GIL. */
+static void on_turn(void *ctx, vst_kind kind, vst_id id)
+{
+    if (b.tracer != ctx || b.is_turning || !PyGILState_Check())
+        return;
+    b.is_turning = true;
+    look(kind == VST_ENTER ? 0 : id);
+    b.is_turning = false;
+}
+
+static void on_clock(void)
+{
+    if (b.tracer == NULL || b.is_turning)
+        return;
+    b.is_turning = true;
+    look(0);
+    b.is_turning = false;
+}
+
+/* ---- start and stop ------------------------------------------------------- */
+
+static bool can_be_kept(const vpy_tracer *tracer)
+{
+    return !VPY_FREE_THREADED && tracer->engine != NULL &&
+           strcmp(tracer->engine->name, "profile") != 0 &&
+           (!VPY_HAS_MONITORING || vpy_part_works[VPY_PART_TASKS]);
+}
+
+static void set_up(vpy_tracer *tracer)
+{
+    const vpy_options *options = &tracer->options;
+
+    b.by_thunks = strcmp(tracer->engine->name, "turbo") == 0;
+    b.can_rest = VPY_HAS_FRAME_HOOK && !vpy_triggers_want_times();
+    b.costs = (vpy_budget_costs){
+        .python_ns = options->budget_python_ns,
+        .native_ns = options->budget_native_ns,
+        .passed_ns = VPY_HAS_FRAME_HOOK ? options->budget_python_ns * 0.6 : 0};
+    b.began = b.looked = b.changed = cpu_now();
+    b.window_cost = b.share * window_share_ms * MS;
+    b.wait_ns = next_wait();
+}
+
+void vpy_budget_begin(vpy_tracer *tracer)
+{
+    const vst_pace pace = {PACE_WORDS, tracer, count, on_turn};
+
+    if (b.share == 0 || !can_be_kept(tracer))
+        return;
+    set_up(tracer);
+    begin_sample(b.began);
+    b.tracer = tracer;
+    record_change(b.began, 0);
+    set_clock(0);
+    vst_recording_set_pace(tracer->recording, &pace);
+    vpy_budget_clock_start(on_clock);
+}
+
+/* Functions get their ids before the hooks are placed. */
+void vpy_budget_prepare(double share)
+{
+    free(vpy_budget_counts.of);
+    free(vpy_budget_counts.seen);
+    free(b.out);
+    vpy_odd_frames_clear();
+    memset(&vpy_budget_counts, 0, sizeof vpy_budget_counts);
+    memset(&b, 0, sizeof b);
+    b.share = share;
+    b.random = vst_clock_ticks();
+}
+
+void vpy_budget_end(void)
+{
+    const vst_pace none = {0, NULL, NULL, NULL};
+
+    vpy_budget_clock_stop();
+    if (b.tracer != NULL) {
+        record_change(cpu_now(), 0);
+        vst_recording_set_pace(b.tracer->recording, &none);
+    }
+    vpy_budget_prepare(0);
+}

@@ -1,0 +1,87 @@
+/* Which functions a budget leaves out: those that are called most, of C
+ * functions first, then of leaves, then of others. A function with few calls
+ * stays, as long as leaving out those with many is enough. */
+#include "calls/budget.h"
+
+#include <stdlib.h>
+
+vpy_counts vpy_budget_counts;
+
+typedef enum rank { NATIVES, LEAVES, OTHERS, RANKS } rank;
+
+static bool can_go(const vpy_counted *counted)
+{
+    return counted->calls != 0 && !(counted->is & VPY_BUDGET_OUT) &&
+           counted->is & (VPY_BUDGET_NATIVE | VPY_BUDGET_PLAIN);
+}
+
+/* A leaf: nine of ten calls had none inside. */
+static rank rank_of(const vpy_counted *counted)
+{
+    if (counted->is & VPY_BUDGET_NATIVE)
+        return NATIVES;
+    return counted->leaves >= counted->calls - counted->calls / 10 ? LEAVES
+                                                                   : OTHERS;
+}
+
+static int by_calls(const void *a, const void *b)
+{
+    const vpy_counted *x = &vpy_budget_counts.of[*(const vst_id *)a];
+    const vpy_counted *y = &vpy_budget_counts.of[*(const vst_id *)b];
+
+    return (x->calls < y->calls) - (x->calls > y->calls);
+}
+
+static double passing_cost(const vpy_counted *counted,
+                           const vpy_budget_costs *costs)
+{
+    return counted->is & VPY_BUDGET_NATIVE ? 0
+                                           : counted->calls * costs->passed_ns;
+}
+
+double vpy_budget_passing_ns(const vpy_budget_costs *costs)
+{
+    const vpy_counts *all = &vpy_budget_counts;
+    double sum = 0;
+
+    for (size_t i = 0; i < all->seen_count; i++) {
+        const vpy_counted *counted = &all->of[all->seen[i]];
+        if (counted->is & VPY_BUDGET_OUT)
+            sum += passing_cost(counted, costs);
+    }
+    return sum;
+}
+
+static double sum_of_costs(const vpy_budget_costs *costs)
+{
+    const vpy_counts *all = &vpy_budget_counts;
+    double sum = vpy_budget_passing_ns(costs);
+
+    for (size_t i = 0; i < all->seen_count; i++) {
+        const vpy_counted *counted = &all->of[all->seen[i]];
+        if (!(counted->is & VPY_BUDGET_OUT))
+            sum += vpy_counted_cost(counted, costs);
+    }
+    return sum;
+}
+
+bool vpy_budget_choose(const vpy_budget_costs *costs, double most_ns)
+{
+    vpy_counts *all = &vpy_budget_counts;
+    double sum = sum_of_costs(costs);
+
+    qsort(all->seen, all->seen_count, sizeof *all->seen, by_calls);
+    for (int pass = 0; pass < 2 && sum > most_ns; pass++) {
+        double least = pass == 0 ? (sum - most_ns) / 32 : 0;
+        for (rank r = NATIVES; r < RANKS; r++)
+            for (size_t i = 0; i < all->seen_count && sum > most_ns; i++) {
+                vpy_counted *counted = &all->of[all->seen[i]];
+                double cost = vpy_counted_cost(counted, costs);
+                if (!can_go(counted) || rank_of(counted) != r || cost < least)
+                    continue;
+                counted->is |= VPY_BUDGET_OUT;
+                sum -= cost - passing_cost(counted, costs);
+            }
+    }
+    return sum <= most_ns;
+}

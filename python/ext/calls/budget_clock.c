@@ -1,0 +1,189 @@
+/* The clock of a budget: a thread that sleeps, and takes the GIL when something
+ * is due. Where everything is left out no hook runs, and nothing else would end
+ * that. While the process does nothing it sleeps longer.
+ *
+ * Everything below is guarded by the GIL, except what is named. */
+#include "calls/budget.h"
+
+#include "base/own_code.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SOON_MS = 10, LATER_MS = 200, IDLE_NS = 200000 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t rung = PTHREAD_COND_INITIALIZER;
+static bool ends;       /* guarded by the lock */
+static uint64_t due_ns; /* CPU time of the process; atomic */
+static pthread_t thread;
+static long thread_id; /* set by the thread; read by who has joined it */
+static bool is_there, is_away; /* away: for a fork */
+static void (*turn)(void);     /* NULL: no budget is kept */
+
+uint64_t vpy_cpu_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void vpy_budget_clock_set(uint64_t cpu_ns)
+{
+    __atomic_store_n(&due_ns, cpu_ns, __ATOMIC_RELAXED);
+}
+
+/* Whether the clock is to end. */
+static bool sleep_ms(int ms)
+{
+    struct timespec until;
+    bool ended;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += ms * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    pthread_mutex_lock(&lock);
+    if (!ends)
+        pthread_cond_timedwait(&rung, &lock, &until);
+    ended = ends;
+    pthread_mutex_unlock(&lock);
+    return ended;
+}
+
+static void *run(void *unused)
+{
+    uint64_t before = vpy_cpu_ns();
+    int ms = SOON_MS;
+
+    (void)unused;
+    vpy_thread_is_ours = true;
+    thread_id = vpy_thread_id();
+    while (!sleep_ms(ms)) {
+        uint64_t now = vpy_cpu_ns();
+        PyGILState_STATE state;
+
+        ms = now - before < IDLE_NS ? LATER_MS : SOON_MS;
+        before = now;
+        if (now < __atomic_load_n(&due_ns, __ATOMIC_RELAXED))
+            continue;
+        state = PyGILState_Ensure();
+        if (turn != NULL)
+            turn();
+        PyGILState_Release(state);
+    }
+    return NULL;
+}
+
+static void start(void)
+{
+    sigset_t most, before;
+
+    ends = false;
+    sigfillset(&most);
+    sigdelset(&most, SIGBUS);
+    pthread_sigmask(SIG_SETMASK, &most, &before);
+    is_there = pthread_create(&thread, NULL, run, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (is_there)
+        pthread_setname_np(thread, "vestige-budget");
+}
+
+/* Others may run meanwhile: the thread may be waiting for the GIL. */
+static void end(void)
+{
+    if (!is_there)
+        return;
+    is_there = false;
+    pthread_mutex_lock(&lock);
+    ends = true;
+    pthread_cond_signal(&rung);
+    pthread_mutex_unlock(&lock);
+    Py_BEGIN_ALLOW_THREADS
+    pthread_join(thread, NULL);
+    Py_END_ALLOW_THREADS
+}
+
+/* Once the interpreter ends, nobody may ask for the GIL. */
+static PyObject *end_at_exit(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    vpy_budget_clock_stop();
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef end_method = {"vestige_budget_at_exit", end_at_exit,
+                                 METH_NOARGS, NULL};
+
+void vpy_budget_clock_start(void (*fn)(void))
+{
+    static bool is_registered;
+
+    if (!is_registered && vpy_at_exit(&end_method) < 0) {
+        PyErr_Clear();
+        return; /* no windows */
+    }
+    is_registered = true;
+    turn = fn;
+    if (!is_there)
+        start();
+}
+
+void vpy_budget_clock_stop(void)
+{
+    turn = NULL;
+    is_away = false;
+    end();
+}
+
+/* ---- around a fork ------------------------------------------------------- */
+
+/* A thread that was joined may still be there for a moment as the kernel counts
+ * threads, and so does the interpreter. */
+static void wait_until_gone(void)
+{
+    const struct timespec moment = {0, 100000};
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/self/task/%ld", thread_id);
+    for (int i = 0; i < 1000 && access(path, F_OK) == 0; i++)
+        nanosleep(&moment, NULL);
+}
+
+void vpy_budget_before_fork(void)
+{
+    if (!is_there)
+        return;
+    end();
+    wait_until_gone();
+    is_away = true;
+}
+
+static int come_back(void *unused)
+{
+    (void)unused;
+    if (is_away && turn != NULL && !is_there)
+        start();
+    is_away = false;
+    return 0;
+}
+
+/* From 3.13 on Python counts threads after it has called this. */
+void vpy_budget_after_fork_in_parent(void)
+{
+    if (is_away && (vpy_thread_id() != getpid() ||
+                    Py_AddPendingCall(come_back, NULL) < 0))
+        come_back(NULL);
+}
+
+/* Without the thread, which did not survive. */
+void vpy_budget_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    is_there = is_away = false;
+    turn = NULL;
+}

@@ -1,0 +1,177 @@
+/* Calls that are open when their function is left out, or is recorded again.
+ * Up to 3.11 one hook sees the begin and the end of a call, and knows whether it
+ * recorded it. From 3.12 on they are events of their own: a frame whose call
+ * began otherwise than its function is treated now is odd, and is kept here
+ * until it ends. A function with odd frames has VPY_LEFT_OUT in its value, so
+ * that other functions pay nothing.
+ *
+ * Frames of greenlets that do not run are not known here: the ends of their
+ * calls are missing, or are one too many, which readers pass over. */
+#include "calls/budget.h"
+
+#include <stdlib.h>
+
+#if VPY_HAS_MONITORING
+
+typedef struct odd_frame {
+    const vpy_iframe *frame; /* NULL: empty */
+    vst_id id;
+    bool is_recorded; /* its call was */
+} odd_frame;
+
+static odd_frame *table;
+static size_t mask, used; /* used: with those that were emptied since */
+
+static size_t place_of(const vpy_iframe *frame)
+{
+    return ((uintptr_t)frame >> 4 ^ (uintptr_t)frame >> 13) & mask;
+}
+
+/* Its place, or an empty one; NULL: there is no table. */
+static odd_frame *find(const vpy_iframe *frame)
+{
+    size_t i;
+
+    if (table == NULL)
+        return NULL;
+    i = place_of(frame);
+    while (table[i].frame != NULL && table[i].frame != frame)
+        i = (i + 1) & mask;
+    return &table[i];
+}
+
+static bool grow(void)
+{
+    odd_frame *old = table;
+    size_t size = table != NULL ? mask + 1 : 0;
+
+    if (table != NULL && used * 2 <= mask)
+        return true;
+    table = calloc(size ? size * 2 : 64, sizeof *table);
+    if (table == NULL) {
+        table = old;
+        return false;
+    }
+    mask = size ? size * 2 - 1 : 63;
+    for (size_t i = 0; i < size; i++)
+        if (old[i].frame != NULL)
+            *find(old[i].frame) = old[i];
+    free(old);
+    return true;
+}
+
+/* Moves those behind it that would not be found any more. */
+static void drop(odd_frame *at)
+{
+    size_t hole = (size_t)(at - table), i = hole;
+
+    used--;
+    for (;;) {
+        i = (i + 1) & mask;
+        if (table[i].frame == NULL)
+            break;
+        if (((i - place_of(table[i].frame)) & mask) >= ((i - hole) & mask)) {
+            table[hole] = table[i];
+            hole = i;
+        }
+    }
+    table[hole].frame = NULL;
+}
+
+/* Without memory the end of its call will be missing, or one too many. */
+static void turn(const vpy_iframe *frame, vst_id id, vpy_counted *counted)
+{
+    odd_frame *at = find(frame);
+
+    if (at != NULL && at->frame != NULL) {
+        drop(at);
+        counted->odd--;
+    } else if (counted->odd < UINT16_MAX && grow()) {
+        *find(frame) = (odd_frame){frame, id, counted->is & VPY_BUDGET_OUT};
+        used++;
+        counted->odd++;
+    }
+}
+
+static void turn_thread(PyThreadState *tstate, vst_id ends)
+{
+    const vpy_iframe *frame = vpy_iframe_innermost(tstate);
+
+    for (; frame != NULL; frame = vpy_iframe_back(frame)) {
+        vst_id id;
+        if (vpy_iframe_is_shim(frame))
+            continue;
+        id = vpy_code_known_id((PyObject *)vpy_iframe_code(frame));
+        if (id != 0 && id < vpy_budget_counts.size && id != ends &&
+            vpy_counted_changes(&vpy_budget_counts.of[id]))
+            turn(frame, id, &vpy_budget_counts.of[id]);
+        ends = 0; /* only the innermost call ends */
+    }
+}
+
+void vpy_odd_frames_turn(vst_id ends)
+{
+    PyThreadState *here = PyThreadState_Get();
+    PyThreadState *t =
+        PyInterpreterState_ThreadHead(PyThreadState_GetInterpreter(here));
+
+    for (; t != NULL; t = PyThreadState_Next(t))
+        turn_thread(t, t == here ? ends : 0);
+}
+
+void vpy_odd_frames_clear(void)
+{
+    free(table);
+    table = NULL;
+    mask = used = 0;
+}
+
+/* ---- what the hooks do ---------------------------------------------------- */
+
+bool vpy_left_out_enter(uint32_t value)
+{
+    vst_id id = VPY_ID(value);
+
+    if (id >= vpy_budget_counts.size ||
+        vpy_budget_counts.of[id].is & VPY_BUDGET_OUT)
+        return true;
+    vst_record(VST_ENTER, id);
+    return false;
+}
+
+bool vpy_left_out_leave(uint32_t value, PyObject *code, vst_kind kind)
+{
+    vst_id id = VPY_ID(value);
+    vpy_counted *counted;
+    odd_frame *at;
+    bool is_out, records;
+
+    if (id >= vpy_budget_counts.size)
+        return true;
+    counted = &vpy_budget_counts.of[id];
+    is_out = counted->is & VPY_BUDGET_OUT;
+    records = !is_out;
+    at = find(vpy_iframe_running(vpy_thread_state()));
+    if (at != NULL && at->frame != NULL) {
+        records = at->is_recorded;
+        drop(at);
+        if (--counted->odd == 0 && !is_out)
+            vpy_code_set_value(code, vpy_budget_value(id));
+    }
+    if (records)
+        vst_record_end_of_call(kind, id);
+    return is_out && counted->odd == 0;
+}
+
+#else
+
+void vpy_odd_frames_turn(vst_id ends)
+{
+    (void)ends;
+}
+
+void vpy_odd_frames_clear(void)
+{
+}
+
+#endif

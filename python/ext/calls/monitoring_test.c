@@ -1,0 +1,35 @@
+/* The hook of the monitoring engine's self test, and what it saw: see
+ * monitoring_callback.h. With the GIL held. */
+#include "calls/monitoring_callback.h"
+
+#include "calls/engine.h"
+
+#include <string.h>
+
+vpy_monitoring_seen vpy_monitoring_test;
+
+static void see(Py_UCS4 mark)
+{
+    if (vpy_monitoring_test.length < sizeof vpy_monitoring_test.seen - 1)
+        vpy_monitoring_test.seen[vpy_monitoring_test.length++] = (char)mark;
+}
+
+/* Notes the first letter of the function's name where a call begins, and the
+ * event's mark. Events of other threads, and of finalizers that run meanwhile,
+ * are skipped. */
+PyObject *vpy_monitoring_on_test(PyObject *self, PyObject *const *args,
+                                 size_t nargsf, PyObject *kwnames)
+{
+    const PyCodeObject *code = (PyCodeObject *)args[0];
+    char mark = ((vpy_callback *)self)->mark;
+    bool begins = strchr("([{", mark) != NULL;
+
+    (void)kwnames;
+    if (vpy_monitoring_test.thread != PyThreadState_Get() || !PyCode_Check(args[0]) ||
+        PyUnicode_CompareWithASCIIString(code->co_filename, VPY_TEST_FILE) != 0)
+        Py_RETURN_NONE;
+    if (begins)
+        see(PyUnicode_READ_CHAR(code->co_name, 0));
+    see((Py_UCS4)(PyVectorcall_NARGS(nargsf) < (begins ? 2 : 3) ? '?' : mark));
+    Py_RETURN_NONE;
+}

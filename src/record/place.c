@@ -1,0 +1,26 @@
+/* Where the calling thread's next record goes, and what it recorded since then:
+ * see record.h. */
+#include "record/recording.h"
+
+vst_record_place vst_record_here(void)
+{
+    const vst_buffer *buffer = vst_thread_buffer;
+
+    return (vst_record_place){buffer->cursor, buffer->chunks};
+}
+
+bool vst_record_went_on(vst_record_place since)
+{
+    const vst_buffer *buffer = vst_thread_buffer;
+    const uint64_t *at = since.at;
+
+    if (at == NULL || buffer->chunks != since.chunk)
+        return false;
+    while (at < buffer->cursor) {
+        vst_kind kind = vst_word_kind(*at);
+        if (kind == VST_ENTER || kind == VST_EXIT)
+            return true;
+        at += kind == VST_ESCAPE ? 1 + vst_word_escape_words(*at) : 1;
+    }
+    return false;
+}

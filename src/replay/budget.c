@@ -1,0 +1,286 @@
+/* What a recording with a budget left out, and for how many calls each call
+ * stands that it recorded: see budget.h. One thread at a time. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <vestige/budget.h>
+#include <vestige/trace.h>
+
+#include "base/grow.h"
+
+/* From one VST_ESCAPE_LEFT_OUT to the next. */
+typedef struct stretch {
+    int64_t start_ns, since_ns;
+    uint64_t cpu_ns, since_cpu_ns, cost_ns; /* at its start */
+    uint32_t flags;
+    size_t ids, count; /* of budget.ids, sorted */
+} stretch;
+
+struct vst_budget {
+    stretch *all; /* by time */
+    size_t count, capacity;
+    vst_id *ids;
+    size_t id_count, id_capacity;
+    unsigned char *calls;  /* by id: whether it is a function */
+    unsigned char *was_out; /* by id: whether it was left out at some time */
+    vst_id max;
+};
+
+/* ---- collecting ----------------------------------------------------------- */
+
+static bool add_ids(vst_budget *self, const uint64_t *ids, size_t count)
+{
+    vst_id *grown = vst__grow(self->ids, &self->id_capacity,
+                              self->id_count + count, sizeof *grown);
+
+    if (grown == NULL)
+        return false;
+    self->ids = grown;
+    for (size_t i = 0; i < count; i++)
+        if (ids[i] != 0 && ids[i] <= self->max)
+            self->ids[self->id_count++] = (vst_id)ids[i];
+    return true;
+}
+
+static bool add(vst_budget *self, const vst_time_converter *converter,
+                const vst_compressed_event *event)
+{
+    const uint64_t *words = event->payload;
+    bool more = words[0] & VST_LEFT_OUT_MORE;
+    stretch *grown = vst__grow(self->all, &self->capacity, self->count + 1,
+                               sizeof *grown);
+
+    if (grown == NULL)
+        return false;
+    self->all = grown;
+    if (!more || self->count == 0)
+        grown[self->count++] = (stretch){
+            .start_ns = converter->to_ns(converter->ctx, event->ticks),
+            .since_ns = converter->to_ns(converter->ctx, words[3]),
+            .cpu_ns = words[1],
+            .since_cpu_ns = words[4],
+            .cost_ns = words[2],
+            .flags = (uint32_t)words[0],
+            .ids = self->id_count};
+    if (!add_ids(self, words + VST_LEFT_OUT_HEAD,
+                 event->payload_words - VST_LEFT_OUT_HEAD))
+        return false;
+    self->all[self->count - 1].count =
+        self->id_count - self->all[self->count - 1].ids;
+    return true;
+}
+
+static vst_status take(void *ctx, const vst_time_converter *converter,
+                       const vst_compressed_event *events, size_t count,
+                       int64_t end_ns)
+{
+    const uint32_t wanted = vst_trace_key_kind_of_escape(VST_ESCAPE_LEFT_OUT);
+
+    (void)end_ns;
+    for (size_t i = 0; i < count; i++)
+        if (vst_trace_key_kind(events[i].key) == wanted &&
+            events[i].payload_words >= VST_LEFT_OUT_HEAD &&
+            !add(ctx, converter, &events[i]))
+            return VST_E_NOMEM;
+    return VST_OK;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    vst_id x = *(const vst_id *)a, y = *(const vst_id *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The CPU time tells the order of two at the same time. */
+static int by_time(const void *a, const void *b)
+{
+    const stretch *x = a, *y = b;
+
+    if (x->start_ns != y->start_ns)
+        return x->start_ns < y->start_ns ? -1 : 1;
+    return (x->cpu_ns > y->cpu_ns) - (x->cpu_ns < y->cpu_ns);
+}
+
+static bool is_out(const vst_budget *self, size_t at, vst_id id)
+{
+    const stretch *s = &self->all[at];
+
+    if (s->flags & VST_LEFT_OUT_PYTHON && self->calls[id])
+        return true;
+    return s->count != 0 && bsearch(&id, self->ids + s->ids, s->count,
+                                    sizeof id, by_id) != NULL;
+}
+
+/* A file may claim that CPU time goes back. */
+static uint64_t cpu_of(const vst_budget *self, size_t at)
+{
+    const stretch *s = &self->all[at];
+
+    return at + 1 < self->count && s[1].cpu_ns > s->cpu_ns
+               ? s[1].cpu_ns - s->cpu_ns
+               : 0;
+}
+
+static bool finish(vst_budget *self, const vst_trace *trace)
+{
+    qsort(self->all, self->count, sizeof *self->all, by_time);
+    self->calls = calloc((size_t)self->max + 1, 1);
+    self->was_out = calloc((size_t)self->max + 1, 1);
+    if (self->calls == NULL || self->was_out == NULL)
+        return false;
+    for (vst_id id = 1; id <= self->max; id++) {
+        const vst_definition *d = vst_trace_definition(trace, id);
+        self->calls[id] = d != NULL && (d->kind == VST_DEF_PYTHON ||
+                                        d->kind == VST_DEF_NATIVE);
+    }
+    for (size_t i = 0; i < self->count; i++) {
+        const stretch *s = &self->all[i];
+        if (s->count != 0)
+            qsort(self->ids + s->ids, s->count, sizeof *self->ids, by_id);
+        for (size_t k = 0; k < s->count; k++)
+            self->was_out[self->ids[s->ids + k]] = 1;
+        for (vst_id id = 1; s->flags & VST_LEFT_OUT_PYTHON && id <= self->max;
+             id++)
+            self->was_out[id] |= self->calls[id];
+    }
+    return true;
+}
+
+vst_status vst_budget_read(vst_trace *trace, vst_budget **budget,
+                           vst_error *error)
+{
+    vst_budget *self;
+    vst_status status;
+    const vst_event_sink sink = {NULL, take};
+    vst_event_sink own = sink;
+
+    *budget = NULL;
+    vst_error_set(error, VST_OK, 0, 0);
+    if (vst_trace_metadata(trace, VST_BUDGET_METADATA) == NULL)
+        return VST_OK;
+    self = calloc(1, sizeof *self);
+    if (self == NULL)
+        return VST_E_NOMEM;
+    self->max = vst_trace_definition_max(trace);
+    own.ctx = self;
+    status = vst_trace_replay_events(trace, VST_WINDOW_ALL, &own, error);
+    if (status == VST_OK && !finish(self, trace))
+        status = VST_E_NOMEM;
+    if (status == VST_OK && self->count != 0) {
+        *budget = self;
+        return VST_OK;
+    }
+    vst_budget_free(self);
+    return status;
+}
+
+void vst_budget_free(vst_budget *budget)
+{
+    if (budget == NULL)
+        return;
+    free(budget->all);
+    free(budget->ids);
+    free(budget->calls);
+    free(budget->was_out);
+    free(budget);
+}
+
+/* ---- answers -------------------------------------------------------------- */
+
+void vst_budget_get_info(const vst_budget *budget, vst_budget_info *info)
+{
+    const stretch *first = budget->all, *last = first + budget->count - 1;
+
+    *info = (vst_budget_info){.changes = budget->count};
+    if (last->cpu_ns > first->cpu_ns)
+        info->cpu_ns = last->cpu_ns - first->cpu_ns;
+    if (last->cost_ns > first->cost_ns)
+        info->cost_ns = last->cost_ns - first->cost_ns;
+    for (size_t i = 0; i < budget->count; i++) {
+        const stretch *s = &budget->all[i];
+        info->windows += s->flags & VST_LEFT_OUT_WINDOW ? 1 : 0;
+        if (s->count != 0 || s->flags & VST_LEFT_OUT_PYTHON)
+            info->out_cpu_ns += cpu_of(budget, i);
+    }
+    for (vst_id id = 1; id <= budget->max; id++)
+        info->functions += budget->was_out[id];
+}
+
+uint64_t vst_budget_out_ns(const vst_budget *budget, vst_id id)
+{
+    uint64_t sum = 0;
+
+    if (id > budget->max || !budget->was_out[id])
+        return 0;
+    for (size_t i = 0; i < budget->count; i++)
+        sum += is_out(budget, i, id) ? cpu_of(budget, i) : 0;
+    return sum;
+}
+
+/* The last one that began by then; behind the last: none. */
+static size_t find(const vst_budget *self, int64_t ns)
+{
+    size_t low = 0, high = self->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (self->all[middle].start_ns <= ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low != 0 ? low - 1 : self->count;
+}
+
+/* The stretches before it with this function left out, and whether there is one
+ * before those in which it was recorded: then each stands for a half. */
+static double before(const vst_budget *self, size_t at, vst_id id)
+{
+    uint64_t gap = 0, own = cpu_of(self, at);
+    size_t i = at;
+
+    while (i != 0 && is_out(self, i - 1, id))
+        gap += cpu_of(self, --i);
+    if (gap == 0 || own == 0)
+        return 0;
+    return (double)gap / (double)own * (i != 0 ? 0.5 : 1);
+}
+
+/* The same behind it, by the part of it that was counted last. */
+static double after(const vst_budget *self, size_t at, vst_id id, int64_t ns)
+{
+    const stretch *next = &self->all[at + 1];
+    uint64_t gap = 0, own = cpu_of(self, at);
+    size_t i = at + 1;
+
+    for (; i < self->count && is_out(self, i, id); i++)
+        gap += cpu_of(self, i);
+    if (gap == 0 || own == 0)
+        return 0;
+    if (next->since_ns > self->all[at].start_ns &&
+        next->since_cpu_ns < next->cpu_ns) {
+        if (ns < next->since_ns)
+            return 0;
+        if (next->cpu_ns - next->since_cpu_ns < own)
+            own = next->cpu_ns - next->since_cpu_ns;
+    }
+    return (double)gap / (double)own *
+           (i < self->count && cpu_of(self, i) != 0 ? 0.5 : 1);
+}
+
+double vst_budget_weight(const vst_budget *budget, vst_id id, int64_t start_ns,
+                         size_t *stretch_number)
+{
+    size_t at = find(budget, start_ns);
+    double weight = 1;
+
+    *stretch_number = at;
+    if (at == budget->count || id > budget->max || !budget->was_out[id] ||
+        is_out(budget, at, id))
+        return weight;
+    weight += before(budget, at, id);
+    if (at + 1 < budget->count)
+        weight += after(budget, at, id, start_ns);
+    return weight;
+}
