@@ -8,7 +8,8 @@
  * words:
  *
  *   0   VST_LEFT_OUT_ flags
- *   1   CPU time of the process so far, in nanoseconds
+ *   1   CPU time of the process so far without what recording cost, in
+ *       nanoseconds
  *   2   what recording cost so far, by the cost of a call of each kind
  *       (costs.h), in nanoseconds of CPU time
  *   3   ticks since which calls were counted to decide this
@@ -16,8 +17,8 @@
  *   5…  ids of the functions; a list that does not fit goes on in a further
  *       escape with VST_LEFT_OUT_MORE
  *
- * An enter that has no exit is not among what is left out: calls that begin
- * while their function is recorded are recorded to their end.
+ * A call that begins while its function is recorded is recorded to its end, and
+ * one that begins while it is left out is not recorded at all.
  *
  * A reader estimates what is missing: each call that began in a stretch with
  * its function recorded stands for those in the stretches beside it, by CPU
@@ -65,8 +66,8 @@ typedef struct vst_budget_info {
     uint64_t changes;   /* how often other functions were left out */
     uint64_t windows;
     uint64_t functions; /* that were left out at some time */
-    uint64_t cpu_ns;    /* of the process, between the first and the last */
-    uint64_t cost_ns;   /* of that, what recording took by the cost model */
+    uint64_t cpu_ns;    /* of the process, without what recording cost */
+    uint64_t cost_ns;   /* what that was */
     uint64_t out_cpu_ns; /* CPU time while something was left out */
 } vst_budget_info;
 

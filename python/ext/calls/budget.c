@@ -30,6 +30,7 @@ static const double window_ms = 10;  /* a window is not longer, */
 static const double window_share_ms = 40; /* and costs what this allows */
 static const double between_ms = 30; /* least time between windows, on average */
 static const double word_ns = 1.5;   /* to count a word */
+static const double margin = 1.25;   /* calls may cost so much more */
 static const double place_ns = 500;  /* to disable a function's places */
 
 static struct {
@@ -38,7 +39,10 @@ static struct {
     double share;
     vpy_budget_costs costs;
     double began, looked; /* CPU time of the process, ns */
-    double spent, forgone;
+    double cost;          /* of recording so far, ns */
+    double spent;         /* the same, and what it may be more */
+    double forgone;
+    double storage_ns; /* of a word */
     double passing;          /* share of the time that is spent passing by */
     double window_cost;      /* what a window costs, about */
     double changed, wait_ns; /* when the last change was; until a window */
@@ -46,6 +50,7 @@ static struct {
     bool is_turning;
     struct {
         double cpu, cost;
+        double own; /* CPU time of the program alone */
         vst_ticks ticks;
     } sample;
     vst_id *out; /* what is left out now */
@@ -90,6 +95,12 @@ void vpy_budget_define(vst_id id, bool is_native)
     all->of[id].is |= is_native ? VPY_BUDGET_NATIVE : VPY_BUDGET_PLAIN;
 }
 
+static void spend(double ns)
+{
+    b.cost += ns;
+    b.spent += ns;
+}
+
 /* With the recorder's lock held, or in a hook. */
 static void count(void *ctx, const uint64_t *words, size_t length)
 {
@@ -119,9 +130,11 @@ static void count(void *ctx, const uint64_t *words, size_t length)
         natives += counted->is & VPY_BUDGET_NATIVE;
     }
     cost = (double)natives * b.costs.native_ns +
-           (double)(calls - natives) * b.costs.python_ns;
+           (double)(calls - natives) * b.costs.python_ns +
+           (double)length * b.storage_ns;
     b.sample.cost += cost;
-    b.spent += cost + (double)length * word_ns;
+    spend(cost * margin + (double)length * word_ns);
+    b.cost -= cost * (margin - 1);
 }
 
 static void begin_sample(double cpu)
@@ -132,6 +145,7 @@ static void begin_sample(double cpu)
         all->of[all->seen[i]].calls = all->of[all->seen[i]].leaves = 0;
     all->seen_count = 0;
     b.sample.cpu = cpu;
+    b.sample.own = cpu - b.cost;
     b.sample.cost = 0;
     b.sample.ticks = vst_clock_ticks();
 }
@@ -150,7 +164,7 @@ static double allowance(double cpu)
 {
     double most = b.share * saved_ms * MS, left;
 
-    b.spent += b.passing * (cpu - b.looked);
+    spend(b.passing * (cpu - b.looked));
     b.looked = cpu;
     left = b.share * (cpu - b.began - b.spent) - b.spent - b.forgone;
     if (left > most) {
@@ -226,10 +240,10 @@ static void record_change(double cpu, uint32_t flags)
 {
     const vst_left_out left_out = {
         .flags = flags | (b.rests ? VST_LEFT_OUT_PYTHON : 0),
-        .cpu_ns = (uint64_t)cpu,
-        .cost_ns = (uint64_t)b.spent,
+        .cpu_ns = (uint64_t)(cpu - b.cost),
+        .cost_ns = (uint64_t)b.cost,
         .since = b.sample.ticks,
-        .since_cpu_ns = (uint64_t)b.sample.cpu};
+        .since_cpu_ns = (uint64_t)b.sample.own};
 
     vst_recording_leave_out(b.tracer->recording, &left_out, b.out,
                             b.out_count);
@@ -266,9 +280,9 @@ static void apply(double cpu, vst_id ends, uint32_t flags)
 #endif
     record_change(cpu, flags);
     after = cpu_now();
-    b.spent += after - cpu;
+    spend(after - cpu);
     if (VPY_HAS_MONITORING)
-        b.spent += place_ns * (double)b.out_count;
+        spend(place_ns * (double)b.out_count);
     b.in_window = flags & VST_LEFT_OUT_WINDOW;
     b.changed = after;
     b.wait_ns = next_wait();
@@ -341,10 +355,11 @@ static void set_clock(double left)
 
 static void look(vst_id ends)
 {
-    double cpu = cpu_now(), left;
+    double cpu = cpu_now(), before, left;
 
     vst_recording_count_all(b.tracer->recording);
     left = allowance(cpu);
+    before = b.changed;
     if (b.in_window) {
         if (cpu - b.sample.cpu >= window_ms * MS || left < 0 ||
             b.sample.cost >= b.share * window_share_ms * MS)
@@ -357,7 +372,9 @@ static void look(vst_id ends)
     } else if (cpu - b.sample.cpu >= sample_ms * MS) {
         begin_sample(cpu);
     }
-    b.spent += cpu_now() - cpu;
+    if (b.changed == before) /* else apply() has done it */
+        spend(cpu_now() - cpu);
+    b.storage_ns = vst_recording_storage_ns(b.tracer->recording);
     set_clock(left);
 }
 

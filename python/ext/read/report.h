@@ -6,6 +6,7 @@
 
 #include "read/spans.h"
 
+#include <vestige/budget.h>
 #include <vestige/contexts.h>
 #include <vestige/tasks.h>
 
@@ -98,6 +99,26 @@ bool vpy_sums_make(vpy_sums *sums, vst_id max, bool spread);
 void vpy_sums_free(vpy_sums *sums);
 void vpy_sums_add(vpy_sums *sums, const vst_span *span, int64_t self_ns);
 PyObject *vpy_sums_list(const vpy_sums *sums);
+
+/* ---- functions that a budget left out (report_estimates.c) ----------------- */
+
+typedef struct vpy_estimates {
+    vst_budget *budget; /* NULL: nothing was left out */
+    struct vpy_estimate *of; /* by definition id */
+    vst_id max;
+    struct below *below; /* by depth, of the thread that is being read */
+    size_t depths;
+    uint32_t thread;
+} vpy_estimates;
+
+vst_status vpy_estimates_begin(vpy_estimates *e, vst_trace *trace,
+                               vst_error *error);
+void vpy_estimates_free(vpy_estimates *e);
+/* False: out of memory. */
+bool vpy_estimates_add(vpy_estimates *e, const vst_span *span, int64_t self_ns);
+/* The sums become estimates; error_ns is that of the total. */
+void vpy_estimates_put(vpy_estimates *e, vpy_sums *sums);
+PyObject *vpy_estimates_dict(const vpy_estimates *e);
 
 /* ---- the tree ---------------------------------------------------------- */
 

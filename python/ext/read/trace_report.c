@@ -43,6 +43,7 @@ typedef struct report {
     bool has_notable;
     vpy_steps steps;
     vpy_repeats repeats;
+    vpy_estimates estimates;
 } report;
 
 /* A thread ends, or the replay goes on with another: finds the function that it
@@ -250,8 +251,12 @@ static vst_status add_one(report *r, const vst_span *span)
     if (r->has_notable && !vpy_repeats_add(&r->repeats, span))
         return VST_E_NOMEM;
     own.children_ns = own.end_ns - own.start_ns - self_ns;
-    if (r->sums.of != NULL && !beside)
+    if (r->sums.of != NULL && !beside) {
         vpy_sums_add(&r->sums, &own, self_ns);
+        if (r->estimates.budget != NULL &&
+            !vpy_estimates_add(&r->estimates, &own, self_ns))
+            return VST_E_NOMEM;
+    }
     if (r->has_gc && mark & VPY_MARK_GC)
         vpy_collections_add(&r->gc, span);
     if (r->tree != NULL && status == VST_OK)
@@ -323,6 +328,8 @@ static PyObject *build(report *r, const vst_context_row *rows, size_t count,
         dict != NULL &&
         (r->sums.of == NULL ||
          put(dict, "functions", vpy_sums_list(&r->sums))) &&
+        (r->estimates.budget == NULL ||
+         put(dict, "budget", vpy_estimates_dict(&r->estimates))) &&
         (r->tree == NULL ||
          put(dict, "tree", vpy_tree_list(rows, count, min_ns))) &&
         (!r->has_threads ||
@@ -364,6 +371,7 @@ static void free_report(report *r)
     vst_contexts_destroy(r->tree);
     vpy_sums_free(&r->sums);
     vpy_repeats_free(&r->repeats);
+    vpy_estimates_free(&r->estimates);
     vpy_awaits_free(&r->awaits);
     free(r->pending.levels);
     free(r->untimed.levels);
@@ -389,10 +397,15 @@ static vst_status read_all(report *r, vpy_trace *trace,
                      .wait = r->has_pauses ? add_pause : NULL,
                      .task = r->has_awaits ? on_task : NULL,
                      .reported = add_reported};
-    vst_status status = vst_trace_replay(trace->handle, VST_WINDOW_ALL,
-                                         trace->tracer, &sink, error);
+    vst_status status =
+        vpy_estimates_begin(&r->estimates, trace->handle, error);
 
+    if (status == VST_OK)
+        status = vst_trace_replay(trace->handle, VST_WINDOW_ALL, trace->tracer,
+                                  &sink, error);
     end_thread(r);
+    if (status == VST_OK && r->estimates.budget != NULL && r->sums.of != NULL)
+        vpy_estimates_put(&r->estimates, &r->sums);
     return status == VST_OK && r->tree != NULL
                ? vst_contexts_finish(r->tree, rows, count)
                : status;
@@ -450,40 +463,4 @@ PyObject *vpy_trace_report(PyObject *object, PyObject *args, PyObject *kw)
     }
     free_report(&r);
     return result;
-}
-
-PyObject *vpy_trace_function(const vst_definition *d)
-{
-    return Py_BuildValue(
-        "(iNNNi)", (int)d->kind, vpy_trace_text(d->name, d->name_len),
-        vpy_trace_text(d->file, d->file_len),
-        vpy_trace_text(d->file + d->file_skip, d->file_len - d->file_skip),
-        (int)d->line);
-}
-
-/* By id: kind, name, file, what is shown of that, line. */
-PyObject *vpy_trace_functions(PyObject *object, PyObject *unused)
-{
-    (void)unused;
-    return vpy_trace_by_id(object, vpy_trace_function);
-}
-
-/* Of the last item of a row of the tree, which is not 0. */
-PyObject *vpy_trace_import_name(PyObject *object, PyObject *args)
-{
-    vpy_trace *self = (vpy_trace *)object;
-    PyObject *text, *shown;
-    char name[VST_IMPORT_NAME_MAX];
-    unsigned key;
-    size_t length;
-
-    if (!PyArg_ParseTuple(args, "I:import_name", &key) ||
-        !vpy_trace_is_usable(self))
-        return NULL;
-    length = vst_import_name(self->handle, (vst_import)(key & VPY_IMPORT_MASK),
-                             key >> VPY_IMPORT_BITS, name);
-    text = vpy_trace_text(name, length);
-    shown = text != NULL ? PyUnicode_FromFormat("import %U", text) : NULL;
-    Py_XDECREF(text);
-    return shown;
 }

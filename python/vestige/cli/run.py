@@ -180,6 +180,8 @@ class Recording:
             "vestige.max_depth": getattr(options, "max_depth", None),
         }
         self._scope = {key: value for key, value in chosen.items() if value is not None}
+        if getattr(options, "budget", None) is not None:
+            self._scope["vestige.budget"] = self._share(options.budget)
         self._exceptions = getattr(options, "exceptions", False)
         self._over = False
         self._stale = options.force and options.no_children  # children of the recording that is overwritten
@@ -193,6 +195,14 @@ class Recording:
         command = ", ".join(map(quote, program.command))
         self._profile._set_metadata("vestige.command", f"[{command}]")
         self._profile._set_metadata("vestige.process_name", quote(program.name))
+
+    def _share(self, budget: str) -> float:
+        from vestige.base.quantities import parse_share
+
+        try:
+            return parse_share("--budget", budget)
+        except ValueError as error:
+            raise Failure(str(error), code=2) from None
 
     def _make(self, options: Namespace) -> profile:
         from vestige import profile

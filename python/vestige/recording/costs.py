@@ -39,9 +39,9 @@ def costs_of(options: dict[str, Any], has_budget: bool = False) -> str:
 
 
 def steering_costs(options: dict[str, Any]) -> tuple[float, float]:
-    """What a call in Python and one in C cost in ns, for a budget: the most that they may, so that it is kept."""
+    """What a call in Python and one in C cost in ns, for a budget."""
     model = _model_of(options)
-    groups = {model[at]: (model[at + 1] + model[at + 3]) / PS for at in range(1, len(model), 4)}
+    groups = {model[at]: model[at + 1] / PS for at in range(1, len(model), 4)}
     return groups[PYTHON], groups.get(NATIVE, groups[PYTHON])
 
 

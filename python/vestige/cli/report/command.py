@@ -404,7 +404,8 @@ def _show(reading: Reading, options: Namespace) -> None:
     )
     whole, rows = reading.whole_ns, options.rows
     if options.view == "flat":
-        columns = {"memory": reading.has_memory, "switches": reading.has_switches, "errors": options.compensated}
+        columns = {"memory": reading.has_memory, "switches": reading.has_switches}
+        columns["errors"] = options.compensated or bool(data.budgets)
         show_functions(reading.functions(), whole, rows, out, **columns)
     elif options.view == "findings":
         width = line_width(out) if width_of(out) < UNBOUNDED else UNBOUNDED
@@ -438,7 +439,7 @@ def _show(reading: Reading, options: Namespace) -> None:
         show_memory(reading, rows, out)
     if len(reading.read) > 1:
         show_processes(reading.read, out)
-    show_left_out(reading.facts, [source.metadata for source, _ in reading.read], data.only, out)
+    show_left_out(reading.facts, [source.metadata for source, _ in reading.read], data, out)
 
 
 def _unknown(data: Data) -> str:

@@ -211,6 +211,7 @@ class Data:
         self.calls = 0
         self.traces = 0
         self.processor_waits: dict[int, int] = {}  # by tid: how long the thread waited for a processor, if that is told
+        self.budgets: list[tuple[float, dict[str, int]]] = []  # shares, and what was left out to stay within them
         self.only: dict[str, bool] = {}  # names that --only was given, and whether such a function was called
 
     @property
@@ -252,6 +253,8 @@ class Data:
         self.traces += 1
         waits_of = metadata.get("vestige.processor_waits", {})
         self.processor_waits |= {int(tid): ns for tid, ns in waits_of.items() if tid.isdecimal() and ns > 0}
+        if "budget" in read:
+            self.budgets.append((metadata.get("vestige.budget", 0.0), read["budget"]))
         for name in metadata.get("vestige.only", ()):
             self.only[name] = self.only.get(name, False) or any(f and _is_named(f, name) for f in functions)
         self._add_functions(read.get("functions", ()), functions, libraries, 0 if together else self.traces)

@@ -64,7 +64,7 @@ def show(path: str, metadata: dict[str, Any], out: TextIO) -> None:
     for line in (_threads(data, width), _devices(devices, width), _collections(data, whole)):
         if line:
             print(line, file=out)
-    show_left_out([facts], [metadata], data.only, out)
+    show_left_out([facts], [metadata], data, out)
 
 
 def _waits(trace: Trace) -> dict[str, int]:

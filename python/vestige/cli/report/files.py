@@ -130,9 +130,10 @@ def _tables(reading: Reading, options: Namespace) -> dict[str, list[dict[str, An
         imports = Imports(reading.data.tree)
         return as_tables(imports, imports.sorted(options.sort or "self"))
     functions = [_function(entry, reading.has_memory, reading.has_switches) for entry in reading.functions()]
-    if options.compensated:
+    if options.compensated or reading.data.budgets:
+        column = "compensated_error_ns" if options.compensated else "estimate_error_ns"
         for row, entry in zip(functions, reading.functions(), strict=True):
-            row["compensated_error_ns"] = entry.error_ns
+            row[column] = entry.error_ns
     if options.view == "memory" and not functions:
         from .memory import lines
 

@@ -96,16 +96,31 @@ def torn_ends(sources: Sequence[Source]) -> list[str]:
 
 
 def show_left_out(
-    facts: Sequence[dict[str, Any]], metadata: Sequence[dict[str, Any]], only: dict[str, bool], out: TextIO
+    facts: Sequence[dict[str, Any]], metadata: Sequence[dict[str, Any]], data: Data, out: TextIO
 ) -> None:
-    """The last lines: which calls were not recorded. `only`: the names of --only, and whether such was called."""
-    for name in (name for name, was_called in only.items() if not was_called):
+    """The last lines: which calls were not recorded."""
+    for budget in data.budgets:
+        print(Paint(out)(within_budget(*budget), "dim"), file=out)
+    for name in (name for name, was_called in data.only.items() if not was_called):
         print(Paint(out)(f"no function named {one_line(name)} was called while recording", "hot"), file=out)
     for line in dict.fromkeys(line for each in metadata for line in beyond_scope(each)):
         print(Paint(out)(line, "dim"), file=out)
     for least in sorted({each["min_duration_ns"] for each in facts if each["left_out"]}):
         count = sum(each["left_out"] for each in facts if each["min_duration_ns"] == least)
         print(Paint(out)(short_calls({"left_out": count, "min_duration_ns": least}), "dim"), file=out)
+
+
+def within_budget(share: float, told: dict[str, int]) -> str:
+    """What a budget left out, in a line."""
+    cpu = told["cpu_ns"] or 1
+    line = f"budget {share * 100:.3g}% of the CPU time, {told['cost_ns'] / cpu:.1%} used"
+    if not told["functions"]:
+        return f"{line}: every call is recorded"
+    functions = plural(told["functions"], "function")
+    return (
+        f"{line}: {functions} left out for up to {told['out_cpu_ns'] / cpu:.0%} of it; "
+        f"tables estimate their calls from {plural(told['windows'], 'window')}"
+    )
 
 
 def beyond_scope(metadata: dict[str, Any]) -> list[str]:
@@ -146,7 +161,7 @@ def show_functions(
     switches: bool = False,
     errors: bool = False,
 ) -> None:
-    """`errors`: times are compensated, and how far off the total may be is a column."""
+    """`errors`: times are compensated or estimated, and how far off the total may be is a column."""
     if not entries:
         return
     paint, width = Paint(out), width_of(out)
