@@ -63,17 +63,17 @@ struct vst_trace;
 typedef struct vst_budget vst_budget;
 
 typedef struct vst_budget_info {
-    uint64_t changes;   /* how often other functions were left out */
+    uint64_t changes; /* how often other functions were left out */
     uint64_t windows;
-    uint64_t functions; /* that were left out at some time */
-    uint64_t cpu_ns;    /* of the process, without what recording cost */
-    uint64_t cost_ns;   /* what that was */
+    uint64_t functions;  /* that were left out at some time */
+    uint64_t cpu_ns;     /* of the process, without what recording cost */
+    uint64_t cost_ns;    /* what that was */
     uint64_t out_cpu_ns; /* CPU time while something was left out */
 } vst_budget_info;
 
 /* *budget is NULL where nothing was left out. It refers to the trace. */
-VST_API vst_status vst_budget_read(struct vst_trace *trace,
-                                   vst_budget **budget, vst_error *error);
+VST_API vst_status vst_budget_read(struct vst_trace *trace, vst_budget **budget,
+                                   vst_error *error);
 VST_API void vst_budget_free(vst_budget *budget);
 VST_API void vst_budget_get_info(const vst_budget *budget,
                                  vst_budget_info *info);
@@ -82,9 +82,6 @@ VST_API void vst_budget_get_info(const vst_budget *budget,
  * differ. */
 VST_API double vst_budget_weight(const vst_budget *budget, vst_id id,
                                  int64_t start_ns, size_t *stretch);
-/* The CPU time for which calls of a function were left out, of all in ns. */
-VST_API uint64_t vst_budget_out_ns(const vst_budget *budget, vst_id id);
-
 #ifdef __cplusplus
 }
 #endif

@@ -30,8 +30,8 @@ typedef struct vst__writer {
     vst__scope *scope; /* the owner's own; NULL: every call is recorded */
     struct vst__thread_waits *waits; /* see lock_waits.c; NULL: none */
     uint64_t *first;                 /* where its words in the chunk begin */
-    vst_ticks left_at;   /* time of its last word in the chunk before */
-    uint64_t *end;       /* behind the last word of the chunk */
+    vst_ticks left_at; /* time of its last word in the chunk before */
+    uint64_t *end;     /* behind the last word of the chunk */
     /* See vst_recording_set_pace: after how many words, 0: never, and the first
      * one that was not counted. */
     size_t pace_words;

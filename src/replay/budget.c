@@ -21,12 +21,13 @@ struct vst_budget {
     size_t count, capacity;
     vst_id *ids;
     size_t id_count, id_capacity;
-    unsigned char *calls;  /* by id: whether it is a function */
+    unsigned char *calls;   /* by id: whether it is a function */
     unsigned char *was_out; /* by id: whether it was left out at some time */
     vst_id max;
 };
 
-/* ---- collecting ----------------------------------------------------------- */
+/* ---- collecting -----------------------------------------------------------
+ */
 
 static bool add_ids(vst_budget *self, const uint64_t *ids, size_t count)
 {
@@ -47,8 +48,8 @@ static bool add(vst_budget *self, const vst_time_converter *converter,
 {
     const uint64_t *words = event->payload;
     bool more = words[0] & VST_LEFT_OUT_MORE;
-    stretch *grown = vst__grow(self->all, &self->capacity, self->count + 1,
-                               sizeof *grown);
+    stretch *grown =
+        vst__grow(self->all, &self->capacity, self->count + 1, sizeof *grown);
 
     if (grown == NULL)
         return false;
@@ -108,8 +109,8 @@ static bool is_out(const vst_budget *self, size_t at, vst_id id)
 
     if (s->flags & VST_LEFT_OUT_PYTHON && self->calls[id])
         return true;
-    return s->count != 0 && bsearch(&id, self->ids + s->ids, s->count,
-                                    sizeof id, by_id) != NULL;
+    return s->count != 0 &&
+           bsearch(&id, self->ids + s->ids, s->count, sizeof id, by_id) != NULL;
 }
 
 /* A file may claim that CPU time goes back. */
@@ -122,9 +123,34 @@ static uint64_t cpu_of(const vst_budget *self, size_t at)
                : 0;
 }
 
+/* Where the first one leaves functions out, what was counted before it is a
+ * stretch, too. */
+static bool add_first(vst_budget *self)
+{
+    stretch *grown, first;
+
+    if (self->count == 0 || (self->all[0].count == 0 &&
+                             !(self->all[0].flags & VST_LEFT_OUT_PYTHON)))
+        return true;
+    grown =
+        vst__grow(self->all, &self->capacity, self->count + 1, sizeof *grown);
+    if (grown == NULL)
+        return false;
+    self->all = grown;
+    first = grown[0];
+    memmove(grown + 1, grown, self->count++ * sizeof *grown);
+    grown[0] = (stretch){.start_ns = first.since_ns,
+                         .since_ns = first.since_ns,
+                         .cpu_ns = first.since_cpu_ns,
+                         .since_cpu_ns = first.since_cpu_ns};
+    return true;
+}
+
 static bool finish(vst_budget *self, const vst_trace *trace)
 {
     qsort(self->all, self->count, sizeof *self->all, by_time);
+    if (!add_first(self))
+        return false;
     self->calls = calloc((size_t)self->max + 1, 1);
     self->was_out = calloc((size_t)self->max + 1, 1);
     if (self->calls == NULL || self->was_out == NULL)
@@ -152,8 +178,7 @@ vst_status vst_budget_read(vst_trace *trace, vst_budget **budget,
 {
     vst_budget *self;
     vst_status status;
-    const vst_event_sink sink = {NULL, take};
-    vst_event_sink own = sink;
+    vst_event_sink sink = {NULL, take};
 
     *budget = NULL;
     vst_error_set(error, VST_OK, 0, 0);
@@ -163,8 +188,8 @@ vst_status vst_budget_read(vst_trace *trace, vst_budget **budget,
     if (self == NULL)
         return VST_E_NOMEM;
     self->max = vst_trace_definition_max(trace);
-    own.ctx = self;
-    status = vst_trace_replay_events(trace, VST_WINDOW_ALL, &own, error);
+    sink.ctx = self;
+    status = vst_trace_replay_events(trace, VST_WINDOW_ALL, &sink, error);
     if (status == VST_OK && !finish(self, trace))
         status = VST_E_NOMEM;
     if (status == VST_OK && self->count != 0) {
@@ -186,7 +211,8 @@ void vst_budget_free(vst_budget *budget)
     free(budget);
 }
 
-/* ---- answers -------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------
+ */
 
 void vst_budget_get_info(const vst_budget *budget, vst_budget_info *info)
 {
@@ -205,17 +231,6 @@ void vst_budget_get_info(const vst_budget *budget, vst_budget_info *info)
     }
     for (vst_id id = 1; id <= budget->max; id++)
         info->functions += budget->was_out[id];
-}
-
-uint64_t vst_budget_out_ns(const vst_budget *budget, vst_id id)
-{
-    uint64_t sum = 0;
-
-    if (id > budget->max || !budget->was_out[id])
-        return 0;
-    for (size_t i = 0; i < budget->count; i++)
-        sum += is_out(budget, i, id) ? cpu_of(budget, i) : 0;
-    return sum;
 }
 
 /* The last one that began by then; behind the last: none. */

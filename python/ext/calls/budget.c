@@ -23,26 +23,29 @@
 
 enum { PACE_WORDS = 4096 };
 
-static const double for_calls = 0.6; /* of the budget; the rest is for windows */
-static const double saved_ms = 200;  /* so much CPU time may be saved up for */
-static const double sample_ms = 50;  /* a sample is not older than this */
-static const double window_ms = 10;  /* a window is not longer, */
+static const double for_calls =
+    0.5;                            /* of the budget; the rest is for windows */
+static const double saved_ms = 200; /* so much CPU time may be saved up for */
+static const double sample_ms = 50; /* a sample is not older than this */
+static const double window_ms = 10; /* a window is not longer, */
 static const double window_share_ms = 40; /* and costs what this allows */
-static const double between_ms = 30; /* least time between windows, on average */
-static const double word_ns = 1.5;   /* to count a word */
-static const double margin = 1.25;   /* calls may cost so much more */
-static const double place_ns = 500;  /* to disable a function's places */
+static const double between_ms =
+    30;                             /* least time between windows, on average */
+static const double word_ns = 1.5;  /* to count a word */
+static const double margin = 1.25;  /* calls may cost so much more */
+static const double place_ns = 500; /* to disable a function's places */
 
 static struct {
     vpy_tracer *tracer; /* NULL: no budget is kept */
     bool by_thunks, can_rest;
     double share;
     vpy_budget_costs costs;
-    double began, looked; /* CPU time of the process, ns */
-    double cost;          /* of recording so far, ns */
-    double spent;         /* the same, and what it may be more */
+    double began, looked;      /* CPU time of the process, ns */
+    double own;                /* CPU time of the program alone, by then */
+    double cost, cost_by_then; /* of recording so far, ns */
+    double spent;              /* the same, and what it may be more */
     double forgone;
-    double storage_ns; /* of a word */
+    double storage_ns;       /* of a word */
     double passing;          /* share of the time that is spent passing by */
     double window_cost;      /* what a window costs, about */
     double changed, wait_ns; /* when the last change was; until a window */
@@ -63,12 +66,8 @@ static double cpu_now(void)
     return (double)vpy_cpu_ns();
 }
 
-bool vpy_budget_is_kept(void)
-{
-    return b.tracer != NULL;
-}
-
-/* ---- counting ------------------------------------------------------------- */
+/* ---- counting -------------------------------------------------------------
+ */
 
 void vpy_budget_define(vst_id id, bool is_native)
 {
@@ -145,18 +144,22 @@ static void begin_sample(double cpu)
         all->of[all->seen[i]].calls = all->of[all->seen[i]].leaves = 0;
     all->seen_count = 0;
     b.sample.cpu = cpu;
-    b.sample.own = cpu - b.cost;
+    b.sample.own = b.own;
     b.sample.cost = 0;
     b.sample.ticks = vst_clock_ticks();
 }
 
-/* The time of the sample without what was spent on it. */
+static double at_least(double ns, double least)
+{
+    return ns > least ? ns : least;
+}
+
+/* The time of the sample without what was spent on it; costs may be taken for
+ * more than they are. */
 static double sample_bare(double cpu)
 {
-    double bare = cpu - b.sample.cpu - b.sample.cost;
-    double least = (cpu - b.sample.cpu) / 4;
-
-    return bare > least ? bare : least;
+    return at_least(cpu - b.sample.cpu - b.sample.cost,
+                    (cpu - b.sample.cpu) / 4);
 }
 
 /* What may be spent now; less than 0: too much was. */
@@ -165,6 +168,9 @@ static double allowance(double cpu)
     double most = b.share * saved_ms * MS, left;
 
     spend(b.passing * (cpu - b.looked));
+    b.own += at_least(cpu - b.looked - (b.cost - b.cost_by_then),
+                      (cpu - b.looked) / 4);
+    b.cost_by_then = b.cost;
     b.looked = cpu;
     left = b.share * (cpu - b.began - b.spent) - b.spent - b.forgone;
     if (left > most) {
@@ -174,7 +180,8 @@ static double allowance(double cpu)
     return left;
 }
 
-/* ---- changing what is left out -------------------------------------------- */
+/* ---- changing what is left out --------------------------------------------
+ */
 
 static bool is_out(vst_id id)
 {
@@ -218,8 +225,7 @@ static void list_out(void)
     b.out_count = count;
     for (size_t i = 0; i < all->seen_count; i++) {
         const vpy_counted *counted = &all->of[all->seen[i]];
-        if (counted->is & VPY_BUDGET_OUT &&
-            !(counted->is & VPY_BUDGET_WAS_OUT))
+        if (counted->is & VPY_BUDGET_OUT && !(counted->is & VPY_BUDGET_WAS_OUT))
             b.out[b.out_count++] = all->seen[i];
     }
 }
@@ -236,17 +242,16 @@ static void settle_changes(void)
         all->of[b.out[i]].is |= VPY_BUDGET_WAS_OUT;
 }
 
-static void record_change(double cpu, uint32_t flags)
+static void record_change(uint32_t flags)
 {
-    const vst_left_out left_out = {
-        .flags = flags | (b.rests ? VST_LEFT_OUT_PYTHON : 0),
-        .cpu_ns = (uint64_t)(cpu - b.cost),
-        .cost_ns = (uint64_t)b.cost,
-        .since = b.sample.ticks,
-        .since_cpu_ns = (uint64_t)b.sample.own};
+    const vst_left_out left_out = {.flags = flags |
+                                            (b.rests ? VST_LEFT_OUT_PYTHON : 0),
+                                   .cpu_ns = (uint64_t)b.own,
+                                   .cost_ns = (uint64_t)b.cost,
+                                   .since = b.sample.ticks,
+                                   .since_cpu_ns = (uint64_t)b.sample.own};
 
-    vst_recording_leave_out(b.tracer->recording, &left_out, b.out,
-                            b.out_count);
+    vst_recording_leave_out(b.tracer->recording, &left_out, b.out, b.out_count);
 }
 
 static double next_wait(void)
@@ -278,13 +283,14 @@ static void apply(double cpu, vst_id ends, uint32_t flags)
     if (flags & VST_LEFT_OUT_WINDOW)
         vpy_monitoring_enable_all();
 #endif
-    record_change(cpu, flags);
+    record_change(flags);
     after = cpu_now();
     spend(after - cpu);
     if (VPY_HAS_MONITORING)
         spend(place_ns * (double)b.out_count);
     b.in_window = flags & VST_LEFT_OUT_WINDOW;
-    b.changed = after;
+    b.changed = b.looked = after;
+    b.cost_by_then = b.cost;
     b.wait_ns = next_wait();
     begin_sample(after);
     vpy_hook_leave(tstate);
@@ -312,8 +318,9 @@ static void rest(void)
 static void choose(double cpu, vst_id ends)
 {
     double time = cpu - b.sample.cpu + 1;
-    double most = for_calls * b.share * sample_bare(cpu) - b.passing * time;
+    double most = for_calls * b.share * sample_bare(cpu) / margin;
 
+    most -= b.passing * time;
     if (!vpy_budget_choose(&b.costs, most) && b.can_rest)
         rest();
     else
@@ -366,8 +373,8 @@ static void look(vst_id ends)
             end_window(cpu, ends);
     } else if (left < 0 && b.sample.cost > b.share * sample_bare(cpu)) {
         choose(cpu, ends);
-    } else if ((b.out_count != 0 || b.rests) &&
-               cpu - b.changed >= b.wait_ns && left >= b.window_cost) {
+    } else if ((b.out_count != 0 || b.rests) && cpu - b.changed >= b.wait_ns &&
+               left >= b.window_cost) {
         begin_window(cpu, ends);
     } else if (cpu - b.sample.cpu >= sample_ms * MS) {
         begin_sample(cpu);
@@ -378,7 +385,8 @@ static void look(vst_id ends)
     set_clock(left);
 }
 
-/* ---- who looks ------------------------------------------------------------ */
+/* ---- who looks ------------------------------------------------------------
+ */
 
 /* A thread that records by itself may not hold the GIL. */
 static void on_turn(void *ctx, vst_kind kind, vst_id id)
@@ -399,7 +407,8 @@ static void on_clock(void)
     b.is_turning = false;
 }
 
-/* ---- start and stop ------------------------------------------------------- */
+/* ---- start and stop -------------------------------------------------------
+ */
 
 static bool can_be_kept(const vpy_tracer *tracer)
 {
@@ -427,12 +436,17 @@ void vpy_budget_begin(vpy_tracer *tracer)
 {
     const vst_pace pace = {PACE_WORDS, tracer, count, on_turn};
 
-    if (b.share == 0 || !can_be_kept(tracer))
+    if (b.share == 0)
         return;
+    if (!can_be_kept(tracer)) {
+        vpy_engine_note("vestige: this engine cannot leave functions out: the "
+                        "budget is not kept");
+        return;
+    }
     set_up(tracer);
     begin_sample(b.began);
     b.tracer = tracer;
-    record_change(b.began, 0);
+    record_change(0);
     set_clock(0);
     vst_recording_set_pace(tracer->recording, &pace);
     vpy_budget_clock_start(on_clock);
@@ -457,7 +471,9 @@ void vpy_budget_end(void)
 
     vpy_budget_clock_stop();
     if (b.tracer != NULL) {
-        record_change(cpu_now(), 0);
+        vst_recording_count_all(b.tracer->recording);
+        allowance(cpu_now());
+        record_change(0);
         vst_recording_set_pace(b.tracer->recording, &none);
     }
     vpy_budget_prepare(0);

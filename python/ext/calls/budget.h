@@ -33,7 +33,6 @@ void vpy_budget_prepare(double share);
 /* Not while the engine cannot leave functions out: then all is recorded. */
 void vpy_budget_begin(vpy_tracer *tracer);
 void vpy_budget_end(void);
-bool vpy_budget_is_kept(void);
 
 /* Called when a function gets its id. */
 void vpy_budget_define(vst_id id, bool is_native);
@@ -45,7 +44,8 @@ void vpy_budget_before_fork(void);
 void vpy_budget_after_fork_in_parent(void);
 void vpy_budget_after_fork(void); /* in the child */
 
-/* ---- between the files ---------------------------------------------------- */
+/* ---- between the files ----------------------------------------------------
+ */
 
 /* What is known of an id. */
 enum {
@@ -56,8 +56,9 @@ enum {
 };
 
 typedef struct vpy_counted {
-    uint32_t calls, leaves; /* in this sample; of those, without a call inside */
-    uint16_t odd;           /* see budget_frames.c */
+    uint32_t calls,
+        leaves;   /* in this sample; of those, without a call inside */
+    uint16_t odd; /* see budget_frames.c */
     uint8_t is;
 } vpy_counted;
 
@@ -79,9 +80,9 @@ typedef struct vpy_budget_costs {
 static inline double vpy_counted_cost(const vpy_counted *counted,
                                       const vpy_budget_costs *costs)
 {
-    return counted->calls *
-           (counted->is & VPY_BUDGET_NATIVE ? costs->native_ns
-                                            : costs->python_ns);
+    return counted->calls * (counted->is & VPY_BUDGET_NATIVE
+                                 ? costs->native_ns
+                                 : costs->python_ns);
 }
 
 /* Marks functions as left out, until what is still recorded of the sample, and
@@ -106,8 +107,7 @@ void vpy_odd_frames_clear(void);
 /* What the hooks do with a value that has VPY_LEFT_OUT. True: nothing more will
  * come of this place, which can be disabled. */
 VST_COLD bool vpy_left_out_enter(uint32_t value);
-VST_COLD bool vpy_left_out_leave(uint32_t value, PyObject *code,
-                                 vst_kind kind);
+VST_COLD bool vpy_left_out_leave(uint32_t value, PyObject *code, vst_kind kind);
 
 /* budget_clock.c: calls turn() some milliseconds after the process has used so
  * much CPU time, in a thread of its own, with the GIL. */

@@ -175,8 +175,8 @@ static int come_back(void *unused)
 /* From 3.13 on Python counts threads after it has called this. */
 void vpy_budget_after_fork_in_parent(void)
 {
-    if (is_away && (vpy_thread_id() != getpid() ||
-                    Py_AddPendingCall(come_back, NULL) < 0))
+    if (is_away &&
+        (vpy_thread_id() != getpid() || Py_AddPendingCall(come_back, NULL) < 0))
         come_back(NULL);
 }
 

@@ -1,6 +1,6 @@
 /* Calls that are open when their function is left out, or is recorded again.
- * Up to 3.11 one hook sees the begin and the end of a call, and knows whether it
- * recorded it. From 3.12 on they are events of their own: a frame whose call
+ * Up to 3.11 one hook sees the begin and the end of a call, and knows whether
+ * it recorded it. From 3.12 on they are events of their own: a frame whose call
  * began otherwise than its function is treated now is odd, and is kept here
  * until it ends. A function with odd frames has VPY_LEFT_OUT in its value, so
  * that other functions pay nothing.
@@ -126,7 +126,8 @@ void vpy_odd_frames_clear(void)
     mask = used = 0;
 }
 
-/* ---- what the hooks do ---------------------------------------------------- */
+/* ---- what the hooks do ----------------------------------------------------
+ */
 
 bool vpy_left_out_enter(uint32_t value)
 {

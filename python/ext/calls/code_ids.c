@@ -23,7 +23,7 @@ VST_READ_BY_HOOKS uint32_t vpy_generation;
 VST_READ_BY_HOOKS uint32_t vpy_round;
 PyObject *vpy_last_caller;
 
-static vpy_tracer *tracer; /* the one that gives ids, NULL: none */
+static vpy_tracer *tracer;   /* the one that gives ids, NULL: none */
 static uint32_t given_for;   /* the round that it gives them for */
 static uint32_t first_round; /* of the recording */
 

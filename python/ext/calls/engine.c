@@ -98,6 +98,12 @@ const vpy_engine *vpy_engine_choose(const vpy_options *options)
     return vpy_engines[0];
 }
 
+void vpy_engine_note(const char *text)
+{
+    if (!note[0])
+        snprintf(note, sizeof note, "%s", text);
+}
+
 PyObject *vpy_engine_take_note(void)
 {
     PyObject *text;

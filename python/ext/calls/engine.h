@@ -44,6 +44,8 @@ const vpy_engine *vpy_engine_choose(const vpy_options *options);
 /* A line for the user if the engine that was asked for cannot be used here;
  * given out once. A str, or None. */
 PyObject *vpy_engine_take_note(void);
+/* For the user, unless there is something to tell already. */
+void vpy_engine_note(const char *text);
 void vpy_engine_prepare(const vpy_options *options);
 /* Undoes what was prepared and not started. */
 void vpy_engine_give_up(void);

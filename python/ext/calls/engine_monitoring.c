@@ -240,8 +240,9 @@ static int init(PyObject *module)
 
     for (size_t i = 0; made && i < HOOKS; i++) {
         Py_XSETREF(callbacks[i], vpy_callback_new(type, hooks[i].function, 0));
-        Py_XSETREF(test_callbacks[i],
-                   vpy_callback_new(type, vpy_monitoring_on_test, hooks[i].mark));
+        Py_XSETREF(
+            test_callbacks[i],
+            vpy_callback_new(type, vpy_monitoring_on_test, hooks[i].mark));
         made = callbacks[i] != NULL && test_callbacks[i] != NULL;
     }
     Py_XDECREF(type);

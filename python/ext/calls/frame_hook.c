@@ -341,8 +341,8 @@ VST_NOINLINE static PyObject *evaluate_step(PyThreadState *tstate,
     return end_coroutine(next_evaluate(tstate, frame, throwing), frame, began);
 }
 
-/* A coroutine, or a function that a budget leaves out, of which evaluate() knows
- * that nothing stands in the way. */
+/* A coroutine, or a function that a budget leaves out, of which evaluate()
+ * knows that nothing stands in the way. */
 __attribute__((hot, noinline)) static PyObject *
 evaluate_coroutine(PyThreadState *tstate, vpy_iframe *frame, int throwing,
                    uint32_t value)
@@ -373,8 +373,7 @@ evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
     uint32_t value = (uint32_t)extra;
 
     if (!VST_LIKELY(t->era == era && stack_pointer() >= t->limit &&
-                    t->depth != t->open_depth &&
-                    extra >> 32 == vpy_round &&
+                    t->depth != t->open_depth && extra >> 32 == vpy_round &&
                     !vpy_iframe_makes_generator(frame) &&
                     !vpy_frame_will_be_refused(tstate) && !tstate->tracing))
         return evaluate_slowly(tstate, frame, throwing);
@@ -453,10 +452,8 @@ bool vpy_frames_rest(bool rests)
     if (rests && in_place() != evaluate)
         return false; /* somebody is on top of us */
     is_resting = rests;
-    if (rests)
-        place(next_evaluate);
-    else if (in_place() == next_evaluate)
-        place(evaluate);
+    if (in_place() == (rests ? evaluate : next_evaluate))
+        place(rests ? next_evaluate : evaluate);
     return true;
 }
 
@@ -464,8 +461,7 @@ bool vpy_frames_rest(bool rests)
  * hook. */
 void vpy_frames_check(void)
 {
-    if (!vpy_frames_era || is_resting ||
-        in_place() != _PyEval_EvalFrameDefault)
+    if (!vpy_frames_era || is_resting || in_place() != _PyEval_EvalFrameDefault)
         return;
     vpy_open_calls_forget(NULL);
     if (!vpy_open_calls_note_all(NULL, true))

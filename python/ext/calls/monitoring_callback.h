@@ -21,7 +21,8 @@ PyTypeObject *vpy_callback_type(PyObject *module);
 PyObject *vpy_callback_new(PyTypeObject *type, vpy_callback_fn function,
                            char mark);
 
-/* monitoring_test.c: the events of the calls that the self test makes, in order.
+/* monitoring_test.c: the events of the calls that the self test makes, in
+ * order.
  */
 typedef struct vpy_monitoring_seen {
     PyThreadState *thread; /* that makes them, NULL: no test is under way */

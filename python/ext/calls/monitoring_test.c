@@ -25,7 +25,8 @@ PyObject *vpy_monitoring_on_test(PyObject *self, PyObject *const *args,
     bool begins = strchr("([{", mark) != NULL;
 
     (void)kwnames;
-    if (vpy_monitoring_test.thread != PyThreadState_Get() || !PyCode_Check(args[0]) ||
+    if (vpy_monitoring_test.thread != PyThreadState_Get() ||
+        !PyCode_Check(args[0]) ||
         PyUnicode_CompareWithASCIIString(code->co_filename, VPY_TEST_FILE) != 0)
         Py_RETURN_NONE;
     if (begins)

@@ -100,10 +100,11 @@ void vpy_sums_free(vpy_sums *sums);
 void vpy_sums_add(vpy_sums *sums, const vst_span *span, int64_t self_ns);
 PyObject *vpy_sums_list(const vpy_sums *sums);
 
-/* ---- functions that a budget left out (report_estimates.c) ----------------- */
+/* ---- functions that a budget left out (report_estimates.c) -----------------
+ */
 
 typedef struct vpy_estimates {
-    vst_budget *budget; /* NULL: nothing was left out */
+    vst_budget *budget;      /* NULL: nothing was left out */
     struct vpy_estimate *of; /* by definition id */
     vst_id max;
     struct below *below; /* by depth, of the thread that is being read */

@@ -80,8 +80,8 @@ bool vpy_estimates_add(vpy_estimates *e, const vst_span *span, int64_t self_ns)
     inside = &e->below[span->depth + 1];
     beside = &e->below[span->depth];
     of->calls += span->flags & VST_SPAN_RESUMED ? 0 : weight;
-    of->self_ns += weight * ((double)self_ns + inside->recorded_ns) -
-                   inside->estimated_ns;
+    of->self_ns +=
+        weight * ((double)self_ns + inside->recorded_ns) - inside->estimated_ns;
     *inside = (below){0, 0};
     beside->recorded_ns += ns;
     beside->estimated_ns += weight * ns;

@@ -1,5 +1,5 @@
-/* What functions and imports are called: for those who lay reports out. With the
- * GIL held. */
+/* What functions and imports are called: for those who lay reports out. With
+ * the GIL held. */
 #include "read/trace.h"
 
 #include "read/report.h"

@@ -121,7 +121,8 @@ typedef struct vpy_thunk_about {
     vpy_thunk_owner owner;
     bool in_image;
     bool patched;
-    bool rests; /* it is patched, but for a time the function is called itself */
+    bool
+        rests; /* it is patched, but for a time the function is called itself */
     uint32_t is; /* VPY_THUNK_IMPORTS, VPY_THUNK_CACHED or 0 */
 } vpy_thunk_about;
 

@@ -1,0 +1,206 @@
+/* Budgets: threads have every word counted once, and a call that was recorded
+ * stands for those that were left out beside it. */
+#include <vestige/budget.h>
+#include <vestige/trace.h>
+
+#include "check.h"
+#include "memory_provider.h"
+#include "record/recording.h"
+#include "trace_builder.h"
+
+/* ---- counting ------------------------------------------------------------- */
+
+enum { PACE = 100 };
+
+static struct {
+    uint64_t enters, exits, turns, most;
+    vst_id last;
+} told;
+
+static void count(void *ctx, const uint64_t *words, size_t length)
+{
+    (void)ctx;
+    if (length > told.most)
+        told.most = length;
+    for (size_t i = 0; i < length; i++) {
+        told.enters += vst_word_kind(words[i]) == VST_ENTER;
+        told.exits += vst_word_kind(words[i]) == VST_EXIT;
+        if (vst_word_kind(words[i]) == VST_ESCAPE)
+            i += vst_word_escape_words(words[i]);
+    }
+}
+
+static void turn(void *ctx, vst_kind kind, vst_id id)
+{
+    (void)ctx, (void)kind;
+    told.turns++;
+    told.last = id;
+}
+
+static vst_recording *begin(void)
+{
+    const vst_pace pace = {PACE, NULL, count, turn};
+    vst_recording *recording;
+
+    memset(&told, 0, sizeof told);
+    if (vst__recording_create(provider_begin(), &recording) != VST_OK ||
+        vst__recording_start(recording) != VST_OK)
+        abort();
+    vst_recording_set_pace(recording, &pace);
+    return recording;
+}
+
+static void end(vst_recording *recording)
+{
+    vst__recording_stop(recording);
+    vst__recording_destroy(recording);
+    provider_end();
+}
+
+static void every_word_is_counted_once(void)
+{
+    vst_recording *recording = begin();
+
+    for (int i = 0; i < 20000; i++) {
+        vst_record(VST_ENTER, 1);
+        vst_record_end_of_call(VST_EXIT, 1);
+    }
+    CHECK(told.turns >= 40000 / (PACE + 1));
+    CHECK(told.most <= PACE + 8);
+    CHECK_INT(told.last, 1);
+    vst_recording_count_all(recording);
+    CHECK_INT(told.enters, 20000);
+    CHECK_INT(told.exits, 20000);
+    end(recording);
+}
+
+static void nobody_counts_after_the_pace_was_taken_away(void)
+{
+    const vst_pace none = {0, NULL, NULL, NULL};
+    vst_recording *recording = begin();
+    uint64_t turns;
+
+    vst_record(VST_ENTER, 1);
+    vst_recording_set_pace(recording, &none);
+    vst_record(VST_EXIT, 1);
+    turns = told.turns;
+    for (int i = 0; i < 1000; i++)
+        vst_record(VST_ENTER, 1);
+    CHECK_INT(told.turns, turns);
+    end(recording);
+}
+
+/* ---- what a call stands for ------------------------------------------------ */
+
+enum { HOT = 1, RARE = 2, C = 3 };
+
+static void leave_out(builder *b, uint32_t delta, uint64_t flags,
+                      uint64_t cpu_ns, uint64_t since, uint64_t since_cpu_ns,
+                      vst_id id)
+{
+    const uint64_t words[] = {flags, cpu_ns, 0, since, since_cpu_ns, id};
+
+    builder_escape(b, VST_ESCAPE_LEFT_OUT, delta, words, id != 0 ? 6 : 5);
+}
+
+/* Times are CPU times. 1000: all is recorded; 2000: HOT is left out; 6000: a
+ * window; 7000: HOT is left out again, to 9000. */
+static vst_trace *hot_is_left_out(builder *b, uint64_t flags, vst_id id)
+{
+    vst_trace *trace = NULL;
+
+    builder_init(b);
+    builder_definitions(b, 1);
+    builder_define(b, VST_DEF_PYTHON, HOT, "hot", "f.py", 1);
+    builder_define(b, VST_DEF_PYTHON, RARE, "rare", "f.py", 2);
+    builder_define(b, VST_DEF_NATIVE, C, "c", "", 0);
+    builder_thread(b, 1, 4242, "main");
+    builder_metadata(b, VST_BUDGET_METADATA, "0.05");
+    builder_window(b, 0, 500, 10000);
+    builder_seal(b, 1);
+    builder_records(b, 0, 1, 500, 1);
+    leave_out(b, 500, 0, 1000, 1000, 1000, 0);
+    leave_out(b, 1000, flags, 2000, 1500, 1500, id);
+    leave_out(b, 4000, VST_LEFT_OUT_WINDOW, 6000, 2000, 2000, 0);
+    leave_out(b, 1000, flags, 7000, 6000, 6000, id);
+    leave_out(b, 2000, flags, 9000, 7000, 7000, id);
+    builder_seal(b, 1);
+    CHECK_INT(builder_open(b, &trace, NULL), VST_OK);
+    return trace;
+}
+
+static double weight(const vst_budget *budget, vst_id id, int64_t at)
+{
+    size_t stretch;
+
+    return vst_budget_weight(budget, id, BUILDER_EPOCH_NS + at, &stretch);
+}
+
+static void check_weight(double is, double wanted)
+{
+    CHECK(is > wanted - 1e-9 && is < wanted + 1e-9);
+}
+
+static void a_call_stands_for_those_left_out_beside_it(void)
+{
+    vst_budget *budget = NULL;
+    builder b;
+    vst_trace *trace = hot_is_left_out(&b, 0, HOT);
+
+    CHECK_INT(vst_budget_read(trace, &budget, NULL), VST_OK);
+    CHECK(budget != NULL);
+    /* Of the first stretch, what was counted last: half of 4000 by 500. */
+    check_weight(weight(budget, HOT, 1200), 1);
+    check_weight(weight(budget, HOT, 1700), 1 + 2000 / 500.0);
+    /* The window: the other half by 1000, and all of the 2000 after it. */
+    check_weight(weight(budget, HOT, 6500), 1 + 2000 / 1000.0 + 2000 / 1000.0);
+    check_weight(weight(budget, RARE, 6500), 1);
+    check_weight(weight(budget, HOT, 100), 1);
+    vst_budget_free(budget);
+    vst_trace_close(trace);
+    builder_free(&b);
+}
+
+static void functions_are_left_out_all_at_once(void)
+{
+    vst_budget *budget = NULL;
+    vst_budget_info info;
+    builder b;
+    vst_trace *trace = hot_is_left_out(&b, VST_LEFT_OUT_PYTHON, 0);
+
+    CHECK_INT(vst_budget_read(trace, &budget, NULL), VST_OK);
+    check_weight(weight(budget, RARE, 6500), 5);
+    check_weight(weight(budget, C, 6500), 5);
+    vst_budget_get_info(budget, &info);
+    CHECK_INT(info.functions, 3);
+    CHECK_INT(info.windows, 1);
+    CHECK_INT(info.cpu_ns, 8000);
+    CHECK_INT(info.out_cpu_ns, 6000);
+    vst_budget_free(budget);
+    vst_trace_close(trace);
+    builder_free(&b);
+}
+
+static void what_a_file_claims_is_bounded(void)
+{
+    vst_budget *budget = NULL;
+    builder b;
+    vst_trace *trace = hot_is_left_out(&b, 0, 0x3fffffff);
+
+    CHECK_INT(vst_budget_read(trace, &budget, NULL), VST_OK);
+    check_weight(weight(budget, HOT, 6500), 1);
+    check_weight(weight(budget, 0x3fffffff, 6500), 1);
+    vst_budget_free(budget);
+    vst_trace_close(trace);
+    builder_free(&b);
+}
+
+int main(void)
+{
+    TEST(every_word_is_counted_once);
+    TEST(nobody_counts_after_the_pace_was_taken_away);
+    TEST(a_call_stands_for_those_left_out_beside_it);
+    TEST(functions_are_left_out_all_at_once);
+    TEST(what_a_file_claims_is_bounded);
+    return checks_end();
+}

@@ -1,0 +1,243 @@
+"""Budgets: what is called most is left out and estimated, what is recorded stays whole, and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import vestige
+from vestige import _core
+
+HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
+ENGINES = [engine for engine in _core.engines if engine != "profile"]
+
+pytestmark = pytest.mark.skipif(not HAS_GIL, reason="a Python without the GIL refuses a budget, which is tested below")
+
+
+def leaf(x):
+    return x + 1
+
+
+def loop(count):
+    total = 0
+    for _ in range(count):
+        total = leaf(total)
+        abs(total)
+    return total
+
+
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+
+
+def numbers(count):
+    yield from range(count)
+
+
+def failing(x):
+    raise ValueError(x)
+
+
+def mixed(count):
+    done = 0
+    for number in numbers(count):
+        try:
+            failing(number)
+        except ValueError:
+            done += fib(4)
+    return done
+
+
+def run_for(seconds, work):
+    """Runs it for so much CPU time; how often it ran."""
+    end = time.process_time() + seconds
+    times = 0
+    while time.process_time() < end:
+        work()
+        times += 1
+    return times
+
+
+def recorded(work, engine, share=0.01, ns=50.0):
+    """The trace of work(), as if a call cost `ns`: then a function that is called all the time is left out."""
+    session = _core.Session(None, engine=engine, gc=False)
+    session.set_budget(share, ns, ns)
+    session.create()
+    session.set_metadata("vestige.budget", str(share))
+    session.start()
+    try:
+        result = work()
+    finally:
+        session.stop()
+    trace = session.trace()
+    return result, trace, session
+
+
+def rows(trace):
+    names = trace.functions()
+    return {names[row[0]][1]: row for row in trace.report(functions=True)["functions"]}
+
+
+def nested(trace, name):
+    """How many calls of a function are inside of each other at most. The parent of a row is an earlier one."""
+    names = trace.functions()
+    depths = []
+    for row in trace.report(tree=True)["tree"]:
+        depths.append((names[row[1]][1] == name) + (depths[row[0]] if row[0] >= 0 else 0))
+    return max(depths)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_is_called_most_is_left_out_and_estimated(engine):
+    times, trace, session = recorded(lambda: run_for(0.5, lambda: loop(5000)), engine)
+    told = trace.report(functions=True)["budget"]
+    assert told["functions"] >= 2
+    assert told["windows"] >= 1
+    records = trace.info()["records"]
+    assert records < times * 5000  # each has four
+    found = rows(trace)
+    assert found["leaf"][1] > records / 4  # more than what was recorded of it
+    assert times * 5000 / 2.5 < found["leaf"][1] < times * 5000 * 2.5  # a machine may be busy
+    session.finish()
+    assert _core.hooks_in_place() == 0
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("work", [lambda: fib(15), lambda: mixed(50), lambda: loop(300)], ids=["fib", "mixed", "loop"])
+def test_calls_that_are_open_when_their_function_is_left_out_end_where_they_did(engine, work):
+    expected = work()
+    results = set()
+
+    def several():
+        return run_for(0.4, lambda: results.add(work()))
+
+    _, trace, session = recorded(several, engine)
+    assert results == {expected}
+    assert trace.report(functions=True)["budget"]["windows"] >= 1
+    for name, most in {"fib": 15, "mixed": 1, "failing": 1, "leaf": 1, "loop": 1, "<lambda>": 3}.items():
+        assert nested(trace, name) <= most  # after an end that is missing, the next call would be inside
+    found = rows(trace)
+    assert found["run_for"][1] == 1  # the call around all is one call, and lasts to the end
+    assert found["run_for"][4] >= 0.9 * (trace.info()["end_ns"] - trace.info()["start_ns"])
+    session.finish()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_threads_are_left_out_together_and_compute_what_they_did(engine):
+    results = []
+
+    def several():
+        threads = [threading.Thread(target=lambda: results.append(run_for(0.3, lambda: fib(12)))) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    _, trace, session = recorded(several, engine)
+    assert len(results) == 3
+    assert trace.report(functions=True)["budget"]["functions"] >= 1
+    assert nested(trace, "fib") <= 12
+    session.finish()
+    assert _core.hooks_in_place() == 0
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_program_that_costs_little_is_recorded_whole(engine):
+    def work():
+        return [loop(10) for _ in range(100)]
+
+    _, trace, session = recorded(work, engine, ns=1.0)
+    told = trace.report(functions=True)["budget"]
+    assert told["functions"] == 0
+    assert rows(trace)["leaf"][1] == 1000
+    session.finish()
+
+
+def test_a_fork_is_followed_and_warns_of_nothing(tmp_path):
+    program = tmp_path / "forks.py"
+    program.write_text(
+        "import os, sys, warnings\n"
+        "warnings.simplefilter('error')\n"
+        "def leaf(x): return x + 1\n"
+        "def work():\n"
+        "    for i in range(300000): leaf(i)\n"
+        "work()\n"
+        "pid = os.fork()\n"
+        "work()\n"
+        "if not pid: os._exit(0)\n"
+        "print(os.waitpid(pid, 0)[1])\n"
+    )
+    words = [sys.executable, "-m", "vestige", "run", "--budget", "2%", "-o", str(tmp_path / "t.vst"), str(program)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+    assert re.search(r"^budget 2% of the CPU time, \d+\.\d% used: ", done.stderr, re.M), done.stderr
+    assert len(list(tmp_path.glob("t*.vst"))) == 2
+
+
+def test_the_budget_is_said_in_a_line_of_the_report(tmp_path, capsys):
+    path = tmp_path / "t.vst"
+    profile = vestige.profile(output=path, with_stack=True, budget="2%")
+    with profile:
+        run_for(0.3, lambda: loop(2000))
+    done = subprocess.run(
+        [sys.executable, "-m", "vestige", "report", str(path)], capture_output=True, text=True, timeout=60, check=True
+    )
+    line = r"budget 2% of the CPU time, \d+\.\d% used: \d+ functions left out for up to \d+% of it; tables estimate"
+    assert re.search(line, done.stdout), done.stdout
+    assert " ± " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"budget": "5x"}, "budget: not a share: '5x'"),
+        ({"budget": 0}, "budget must be from 0.1% to 100%"),
+        ({"budget": 2.0}, "budget must be from 0.1% to 100%"),
+        ({"budget": 0.1, "max_depth": 3}, "budget and max_depth cannot be used together"),
+        ({"budget": 0.1, "profile_memory": True}, "budget and profile_memory cannot be used together"),
+        ({"budget": 0.1, "with_stack": False}, "budget needs with_stack=True"),
+    ],
+)
+def test_a_budget_that_cannot_be_kept_is_refused(options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        vestige.profile(**options)
+
+
+def test_a_budget_is_a_number():
+    with pytest.raises(TypeError, match="budget must be a number or a str, not list"):
+        vestige.profile(budget=[5])
+
+
+def test_the_command_says_what_is_wrong_with_a_budget(tmp_path):
+    words = [sys.executable, "-m", "vestige", "run", "--budget", "much", "-c", "pass"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--budget: not a share: 'much'; write a percentage, such as 5%" in done.stderr
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif("profile" not in _core.engines, reason="its safe engine can keep a budget")
+def test_the_profile_engine_is_refused():
+    with pytest.raises(ValueError, match="a budget needs engine turbo on this Python"):
+        vestige.profile(budget=0.05, engine="safe")
+
+
+def test_compensated_times_are_not_known(tmp_path):
+    path = tmp_path / "t.vst"
+    with vestige.profile(output=path, with_stack=True, budget=0.05, compensate=True):
+        loop(100)
+    done = subprocess.run(
+        [sys.executable, "-m", "vestige", "report", "--compensated", str(path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "--compensated: functions were left out to stay within a budget" in done.stderr
