@@ -164,7 +164,7 @@ test-c test-asan test-tsan: test-%: .venv/tools/.made FORCE
 # What the sanitized tests try only some of, in full.
 check-long: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) check-spark check-soak check-attach check-cpython check-packages \
 		check-differential check-apps check-asan-extension check-debug check-builds check-commands check-aarch64 \
-		check-musl check-slow check-tsan check-cupti FORCE
+		check-musl check-slow check-tsan check-cupti check-budget FORCE
 	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" VESTIGE_LONG=1 scripts/test_part.sh asan
 	@.venv/$(PY)/bin/python -m pip --python .venv/clients/bin/python install -qq --disable-pip-version-check \
 		--no-deps --no-compile -r tests/clients/requirements-long.txt
@@ -174,6 +174,11 @@ check-long: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) check-spark check-
 check-slow: FORCE
 	@VESTIGE_SLOW=all $(MAKE) --no-print-directory --keep-going \
 		$$({ scripts/find_python.sh --all && scripts/find_python.sh --free-threaded; } | sed 's|.*|test-python-&|')
+
+# Overhead with a budget, and what it estimates; ARGS='--seconds 2 --python 3.12' is shorter.
+check-budget: FORCE
+	@for py in 3.11 3.12 3.13 3.14; do $(MAKE) --no-print-directory develop PY=$$py || exit; done
+	@.venv/$(PY)/bin/python proofs/budget.py $(ARGS)
 
 # 1,000 damaged inputs for every command; COUNT=100 is shorter.
 check-commands: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) FORCE

@@ -360,6 +360,13 @@ static void set_clock(double left)
     vpy_budget_clock_set((uint64_t)due);
 }
 
+/* The share of the time that calls may cost before others are left out: all,
+ * while no windows are needed. */
+static double most_for_calls(void)
+{
+    return b.out_count != 0 || b.rests ? 1.2 * for_calls * b.share : b.share;
+}
+
 static void look(vst_id ends)
 {
     double cpu = cpu_now(), before, left;
@@ -371,7 +378,8 @@ static void look(vst_id ends)
         if (cpu - b.sample.cpu >= window_ms * MS || left < 0 ||
             b.sample.cost >= b.share * window_share_ms * MS)
             end_window(cpu, ends);
-    } else if (left < 0 && b.sample.cost > b.share * sample_bare(cpu)) {
+    } else if (left < 0 && b.sample.cost * margin >
+                               most_for_calls() * sample_bare(cpu)) {
         choose(cpu, ends);
     } else if ((b.out_count != 0 || b.rests) && cpu - b.changed >= b.wait_ns &&
                left >= b.window_cost) {

@@ -329,6 +329,7 @@ def _describe_trace(shown: Shown, base: int) -> dict[str, Any]:
         "ended": source.ended,
         "lost": facts["lost"],
         "dropped": facts["dropped"],
+        "budget": source.metadata.get("vestige.budget"),
         "damaged_at": facts["damaged_at"],
         "windows": facts["windows"],
         # What reads all records once would be old at once.
