@@ -198,15 +198,15 @@ def main():
         }
         print(json.dumps(told))
         return
-    lines = [
-        "# Budgets\n",
-        "Overhead of `--budget` over bare runs of the same work in the same process, by CPU time, turn by turn: least of"
-        f" {options.rounds} runs of about {options.seconds:g} s each. Learning what calls cost (0.2 s, once) is not in it."
-        f" A figure above the budget and {POINT:.0%} is marked. The floor is what is left with the least budget.\n",
-        "Times of functions are compared as shares of the time of the program, since a full recording slows the whole"
-        f" program down: thirty functions, the full recording for {options.seconds:g} s,"
-        f" that with a budget of 5 % for {4 * options.seconds:g} s.",
-    ]
+    head = f"""# Budgets
+
+Overhead of `--budget` over bare runs of the same work in the same process, by CPU time, turn by turn: least of
+{options.rounds} runs of about {options.seconds:g} s each. Learning what calls cost (0.2 s, once) is not in it. A figure above
+the budget and {POINT:.0%} is marked. The floor is what is left with the least budget.
+
+Times of functions are compared as shares of the time of the program, since a full recording slows the whole program
+down: thirty functions, the full recording for {options.seconds:g} s, that with a budget of 5 % for {4 * options.seconds:g} s."""
+    lines = [head]
     for python in options.python:
         for engine in options.engine:
             words = ["--child", engine, "--seconds", str(options.seconds), "--rounds", str(options.rounds)]

@@ -84,9 +84,8 @@ class profile(TorchProfile):
     sched         record when each thread had a processor, so that every call has a running time beside its duration
                   (Linux; not known where the system refuses to tell)
     compensate    learn first, for a third of a second, what recording costs: see compensated_time_total of events
-    budget        0.05 or "5%": recording takes at most this share of the process's CPU time. Functions that are called most
-                  are left out for a time where recording every call would take more; reports estimate their calls and
-                  times. Learns what recording costs first, for a third of a second
+    budget        0.05 or "5%": recording takes at most this share of the CPU time. Where every call would take more,
+                  functions that are called most are left out for a time, and reports estimate their calls and times
     exceptions    record where exceptions are raised, by type, so that it is known who caught each; not what they say,
                   and not those by which iterators and generators end
     children      record child processes too, those forked and those started anew, each into a file of its own beside

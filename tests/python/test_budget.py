@@ -176,7 +176,7 @@ def test_a_fork_is_followed_and_warns_of_nothing(tmp_path):
     words = [sys.executable, "-m", "vestige", "run", "--budget", "2%", "-o", str(tmp_path / "t.vst"), str(program)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
-    assert re.search(r"^budget 2% of the CPU time, \d+\.\d% used: ", done.stderr, re.M), done.stderr
+    assert re.search(r"^budget 2% of the CPU time, \d+\.\d% used: ", done.stderr, re.MULTILINE), done.stderr
     assert len(list(tmp_path.glob("t*.vst"))) == 2
 
 

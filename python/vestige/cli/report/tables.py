@@ -95,9 +95,7 @@ def torn_ends(sources: Sequence[Source]) -> list[str]:
     return lines
 
 
-def show_left_out(
-    facts: Sequence[dict[str, Any]], metadata: Sequence[dict[str, Any]], data: Data, out: TextIO
-) -> None:
+def show_left_out(facts: Sequence[dict[str, Any]], metadata: Sequence[dict[str, Any]], data: Data, out: TextIO) -> None:
     """The last lines: which calls were not recorded."""
     for budget in data.budgets:
         print(Paint(out)(within_budget(*budget), "dim"), file=out)
