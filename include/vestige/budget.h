@@ -77,11 +77,12 @@ VST_API vst_status vst_budget_read(struct vst_trace *trace, vst_budget **budget,
 VST_API void vst_budget_free(vst_budget *budget);
 VST_API void vst_budget_get_info(const vst_budget *budget,
                                  vst_budget_info *info);
-/* For how many calls a call stands that began then: 1 or more. stretch: gets
- * the number of the stretch it is of, for who wants to know how stretches
+/* For how many calls a call of these times stands: 1 or more. stretch: gets the
+ * number of the stretch it began in, for who wants to know how stretches
  * differ. */
 VST_API double vst_budget_weight(const vst_budget *budget, vst_id id,
-                                 int64_t start_ns, size_t *stretch);
+                                 int64_t start_ns, int64_t end_ns,
+                                 size_t *stretch);
 #ifdef __cplusplus
 }
 #endif

@@ -262,16 +262,32 @@ static double before(const vst_budget *self, size_t at, vst_id id)
     return (double)gap / (double)own * (i != 0 ? 0.5 : 1);
 }
 
-/* The same behind it, by the part of it that was counted last. */
-static double after(const vst_budget *self, size_t at, vst_id id, int64_t ns)
+/* Of a stretch, the CPU time behind this moment. */
+static double cpu_behind(const vst_budget *self, size_t at, int64_t ns)
+{
+    const stretch *s = &self->all[at];
+    double cpu = (double)cpu_of(self, at);
+
+    if (cpu <= 0 || ns <= s->start_ns)
+        return cpu;
+    return ns < s[1].start_ns ? cpu * (double)(s[1].start_ns - ns) /
+                                    (double)(s[1].start_ns - s->start_ns)
+                              : 0;
+}
+
+/* The same behind it, by the part of it that was counted last. While the call
+ * itself lasts, it stands for no other. */
+static double after(const vst_budget *self, size_t at, vst_id id, int64_t ns,
+                    int64_t end_ns)
 {
     const stretch *next = &self->all[at + 1];
-    uint64_t gap = 0, own = cpu_of(self, at);
+    uint64_t own = cpu_of(self, at);
+    double gap = 0;
     size_t i = at + 1;
 
     for (; i < self->count && is_out(self, i, id); i++)
-        gap += cpu_of(self, i);
-    if (gap == 0 || own == 0)
+        gap += cpu_behind(self, i, end_ns);
+    if (gap <= 0 || own == 0)
         return 0;
     if (next->since_ns > self->all[at].start_ns &&
         next->since_cpu_ns < next->cpu_ns) {
@@ -280,12 +296,12 @@ static double after(const vst_budget *self, size_t at, vst_id id, int64_t ns)
         if (next->cpu_ns - next->since_cpu_ns < own)
             own = next->cpu_ns - next->since_cpu_ns;
     }
-    return (double)gap / (double)own *
+    return gap / (double)own *
            (i < self->count && cpu_of(self, i) != 0 ? 0.5 : 1);
 }
 
 double vst_budget_weight(const vst_budget *budget, vst_id id, int64_t start_ns,
-                         size_t *stretch_number)
+                         int64_t end_ns, size_t *stretch_number)
 {
     size_t at = find(budget, start_ns);
     double weight = 1;
@@ -296,6 +312,6 @@ double vst_budget_weight(const vst_budget *budget, vst_id id, int64_t start_ns,
         return weight;
     weight += before(budget, at, id);
     if (at + 1 < budget->count)
-        weight += after(budget, at, id, start_ns);
+        weight += after(budget, at, id, start_ns, end_ns);
     return weight;
 }

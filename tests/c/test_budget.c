@@ -8,7 +8,8 @@
 #include "record/recording.h"
 #include "trace_builder.h"
 
-/* ---- counting ------------------------------------------------------------- */
+/* ---- counting -------------------------------------------------------------
+ */
 
 enum { PACE = 100 };
 
@@ -90,7 +91,8 @@ static void nobody_counts_after_the_pace_was_taken_away(void)
     end(recording);
 }
 
-/* ---- what a call stands for ------------------------------------------------ */
+/* ---- what a call stands for ------------------------------------------------
+ */
 
 enum { HOT = 1, RARE = 2, C = 3 };
 
@@ -133,7 +135,8 @@ static double weight(const vst_budget *budget, vst_id id, int64_t at)
 {
     size_t stretch;
 
-    return vst_budget_weight(budget, id, BUILDER_EPOCH_NS + at, &stretch);
+    return vst_budget_weight(budget, id, BUILDER_EPOCH_NS + at,
+                             BUILDER_EPOCH_NS + at + 10, &stretch);
 }
 
 static void check_weight(double is, double wanted)
@@ -144,6 +147,7 @@ static void check_weight(double is, double wanted)
 static void a_call_stands_for_those_left_out_beside_it(void)
 {
     vst_budget *budget = NULL;
+    size_t stretch;
     builder b;
     vst_trace *trace = hot_is_left_out(&b, 0, HOT);
 
@@ -156,6 +160,13 @@ static void a_call_stands_for_those_left_out_beside_it(void)
     check_weight(weight(budget, HOT, 6500), 1 + 2000 / 1000.0 + 2000 / 1000.0);
     check_weight(weight(budget, RARE, 6500), 1);
     check_weight(weight(budget, HOT, 100), 1);
+    /* One that lasts to the middle of what is left out, and to its end. */
+    check_weight(vst_budget_weight(budget, HOT, BUILDER_EPOCH_NS + 1700,
+                                   BUILDER_EPOCH_NS + 4000, &stretch),
+                 1 + 1000 / 500.0);
+    check_weight(vst_budget_weight(budget, HOT, BUILDER_EPOCH_NS + 1700,
+                                   BUILDER_EPOCH_NS + 6100, &stretch),
+                 1);
     vst_budget_free(budget);
     vst_trace_close(trace);
     builder_free(&b);

@@ -76,7 +76,8 @@ bool vpy_estimates_add(vpy_estimates *e, const vst_span *span, int64_t self_ns)
             e->below[i] = (below){0, 0};
         e->thread = span->thread;
     }
-    weight = vst_budget_weight(e->budget, span->id, span->start_ns, &stretch);
+    weight = vst_budget_weight(e->budget, span->id, span->start_ns,
+                               span->end_ns, &stretch);
     inside = &e->below[span->depth + 1];
     beside = &e->below[span->depth];
     of->calls += span->flags & VST_SPAN_RESUMED ? 0 : weight;
