@@ -154,7 +154,6 @@ class profile(TorchProfile):
         budget: float | str | None = None,
     ) -> None:
         named = dict(locals())
-        given = {name: value for name, value in named.items() if name not in ("self", "use_cuda", *DEFAULTS)}
         torch_mode = self._is_torchs or torch_api.installed
         chosen: frozenset[ProfilerActivity] | None = None
         if activities is not None:  # loads enum: only for a program that names activities
@@ -165,10 +164,11 @@ class profile(TorchProfile):
         _warn_of_cuda(use_cuda)
         self.with_stack = not torch_mode if with_stack is None else with_stack
         self._set_torch_options({name: named[name] for name in DEFAULTS}, torch_mode)
-        self._set_state(self._set_options({**given, "activities": chosen, "with_stack": self.with_stack}, torch_mode))
+        self._set_state(self._set_options({**named, "activities": chosen, "with_stack": self.with_stack}, torch_mode))
 
-    def _set_options(self, given: dict[str, Any], torch_mode: bool) -> dict[str, Any]:
-        """Sets what is recorded, and where. Returns `given`, which afterwards holds checked values and defaults."""
+    def _set_options(self, named: dict[str, Any], torch_mode: bool) -> dict[str, Any]:
+        """Sets what is recorded, and where. Returns what was given, as checked values and defaults."""
+        given = {name: value for name, value in named.items() if name not in ("self", "use_cuda", *DEFAULTS)}
         if self._experiment.get("record_python_gc_info"):
             given["gc"] = True
         elif given["gc"] is None:
