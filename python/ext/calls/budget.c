@@ -378,8 +378,8 @@ static void look(vst_id ends)
         if (cpu - b.sample.cpu >= window_ms * MS || left < 0 ||
             b.sample.cost >= b.share * window_share_ms * MS)
             end_window(cpu, ends);
-    } else if (left < 0 && b.sample.cost * margin >
-                               most_for_calls() * sample_bare(cpu)) {
+    } else if (left < 0 &&
+               b.sample.cost * margin > most_for_calls() * sample_bare(cpu)) {
         choose(cpu, ends);
     } else if ((b.out_count != 0 || b.rests) && cpu - b.changed >= b.wait_ns &&
                left >= b.window_cost) {
