@@ -24,16 +24,22 @@ struct vst__notes {
     size_t taken; /* of those, how many were handed over */
 };
 
-/* What stands in JSON and on a terminal as it is. */
+/* Characters that stand in JSON and on a terminal as they are. */
+static char plain(char c)
+{
+    if (c == '"')
+        return '\'';
+    if (c == '\\')
+        return '/';
+    return c < ' ' || c > '~' ? '?' : c;
+}
+
 static void copy_plain(char *to, size_t size, const char *from)
 {
     size_t length = 0;
 
     for (; *from != 0 && length + 1 < size; from++)
-        to[length++] = *from == '"'                   ? '\''
-                       : *from == '\\'                ? '/'
-                       : *from < ' ' || *from >= 0x7f ? '?'
-                                                      : *from;
+        to[length++] = plain(*from);
     to[length] = 0;
 }
 

@@ -214,8 +214,7 @@ void vst__imports_leave(vst__frame *top, bool raised)
         return;
     if (top->import == VST_IMPORT_NONE) /* it was there: an ordinary call */
         top->flags &= ~(uint32_t)VST_SPAN_IMPORT;
-    top->import = (unsigned char)vst__imports_settle((vst_import)top->import,
-                                                     top->module, raised);
+    top->import = vst__imports_settle(top->import, top->module, raised);
 }
 
 /* ---- texts -------------------------------------------------------------- */
