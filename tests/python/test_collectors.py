@@ -58,7 +58,7 @@ PROGRAM = """
 @pytest.fixture(scope="module")
 def device():
     """The library, compiled as its first comment says."""
-    source = "".join(f'#include "{EXAMPLE / name}"\n' for name in ("loaded.c", "worker_device.c"))
+    source = "".join(f'#include "{EXAMPLE / name}"\n' for name in ("library/loaded.c", "worker_device.c"))
     return compiled.library(source)
 
 

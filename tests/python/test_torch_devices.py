@@ -293,7 +293,7 @@ def test_events_survive_a_copy(results):
 def workers():
     """The device made of threads, as a library."""
     example = Path(__file__).parent.parent.parent / "examples" / "c" / "device"
-    source = "".join(f'#include "{example / name}"\n' for name in ("loaded.c", "worker_device.c"))
+    source = "".join(f'#include "{example / name}"\n' for name in ("library/loaded.c", "worker_device.c"))
     return compiled.library(source)
 
 
