@@ -52,7 +52,10 @@ def test_a_pickle_of_before_is_loaded(module, name):
 
 
 # Loaded only where torch is.
-WITH_TORCH = [f"vestige.torch.{name}" for name in ("inherited", "profiles", "tree", "tree_autograd", "tree_fields")]
+WITH_TORCH = [
+    f"vestige.torch.{name}"
+    for name in ("inherited", "profiles", "tree", "tree_autograd", "tree_devices", "tree_fields")
+]
 
 IMPORT_EACH = """
 import os, pkgutil, sys, vestige
