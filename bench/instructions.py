@@ -35,19 +35,17 @@ LEFT_OUT = ["workloads.py", "instructions.py"]  # all code of the loops
 class Marks:
     def __init__(self):
         marks = ctypes.PyDLL(os.environ["CALLGRIND_MARKS"])
-        self.begin, self._end = marks.mark_begin, marks.mark_end
+        self.begin, self.end = marks.mark_begin, marks.mark_end  # end takes the name as bytes
 
     def count(self, name, function, runs=1, warm=1, times=1):
         for _ in range(warm):
             function()
+        name = name.encode()
         for _ in range(times):
             self.begin()
             for _ in range(runs):
                 function()
             self.end(name)
-
-    def end(self, name):
-        self._end(name.encode())
 
 
 def raising():

@@ -87,10 +87,11 @@ def find_flag():
 
 
 async def counted(make, mode, marks):
+    name = f"{TOLD[make]}; {mode}".encode()
     await make()
     marks.begin()
     await make()
-    marks.end(f"{TOLD[make]}; {mode}")
+    marks.end(name)
 
 
 def start(mode, engine, flag, path):

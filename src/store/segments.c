@@ -100,32 +100,19 @@ typedef struct settled {
     vst_ticks last;
 } settled;
 
-/* Another segment begins behind the handover that was read last. */
-static void begin_segment(vst__segment *segment, const uint64_t *word,
-                          uint64_t offset)
-{
-    segment->offset = offset;
-    segment->words = 0;
-    segment->checkpoint = 0;
-    segment->records = 0;
-    segment->thread = (uint32_t)word[1];
-    segment->start = segment->last = word[2];
-}
-
 /* Walks the words behind those of `segment`, up to `end` in the file, and adds
  * each segment that another one follows. The last one is left in `segment`, and
- * how much of it stays in `stays`. What every word changes is in locals. */
+ * how much of it stays in `stays`. */
 static vst_status scan(vst_trace *trace, vst__segment *segment, uint64_t end,
                        bool unsettled, settled *stays)
 {
     uint64_t from = segment->offset + segment->words * sizeof(uint64_t);
     vst__stream stream;
     const uint64_t *word;
-    settled walked, kept;
 
     if (segment->words == 0)
         segment->last = segment->start;
-    kept = walked = (settled){segment->words, segment->last};
+    *stays = (settled){segment->words, segment->last};
     vst__stream_open(&stream, &trace->block, from,
                      (end - from) / sizeof(uint64_t), segment->last);
     if (unsettled)
@@ -137,31 +124,26 @@ static vst_status scan(vst_trace *trace, vst__segment *segment, uint64_t end,
             uint64_t at = end - vst__stream_remaining(&stream) * sizeof *word;
 
             if (is_handover(*word)) {
-                vst_status status;
-
-                segment->words = walked.words;
-                segment->last = walked.last;
-                status = put_segment(trace, segment);
-                if (status != VST_OK) {
-                    *stays = kept;
+                vst_status status = put_segment(trace, segment);
+                if (status != VST_OK)
                     return status;
-                }
-                begin_segment(segment, word, at);
-                stream.now = segment->last;
-                kept = walked = (settled){0, segment->last};
+                segment->offset = at;
+                segment->words = 0;
+                segment->checkpoint = 0;
+                segment->records = 0;
+                segment->thread = (uint32_t)word[1];
+                segment->start = segment->last = stream.now = word[2];
+                *stays = (settled){0, segment->last};
                 continue;
             }
-            if (walked.words == 0)
+            if (segment->words == 0)
                 note_checkpoint(segment, word, UINT32_MAX);
-            walked =
-                (settled){(at - segment->offset) / sizeof *word, stream.now};
+            segment->words = (at - segment->offset) / sizeof *word;
+            segment->last = stream.now;
             if (vst_word_kind(*word) != VST_ENTER)
-                kept = walked;
+                *stays = (settled){segment->words, segment->last};
         }
     }
-    segment->words = walked.words;
-    segment->last = walked.last;
-    *stays = kept;
     return stream.status;
 }
 

@@ -921,7 +921,7 @@ def test_imports_can_be_folded_and_shown_again(tmp_path):
         assert info["imports_folded"]
         assert info["traces"][0]["spans"] < before["traces"][0]["spans"]
         shown = {rect.id for rect in client.window(0, int(info["duration_ns"]) + 1, trace=0)}
-        assert any(names[number][1] == "import (failed)" for number in shown)
+        assert any(names[number][1] == "import this_module_is_not_there (failed)" for number in shown)
         assert client.post("imports", all=True) == {"folded": False}
         while not client.get("progress", wait=1)["ready"]:
             pass
