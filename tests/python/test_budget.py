@@ -152,7 +152,7 @@ def test_a_program_that_costs_little_is_recorded_whole(engine):
     def work():
         return [loop(10) for _ in range(100)]
 
-    _, trace, session = recorded(work, engine, ns=1.0)
+    _, trace, session = recorded(work, engine, share=0.5, ns=1.0)
     told = trace.report(functions=True)["budget"]
     assert told["functions"] == 0
     assert rows(trace)["leaf"][1] == 1000
