@@ -1,19 +1,21 @@
 #!/bin/sh
-# Starts and stops the profiler 100,000 times with each engine of each Python, or
-# of those given as arguments, the engines of a Python side by side;
+# Starts and stops the profiler 100,000 times with each engine of each Python, those
+# without the GIL that are here among them, or of those given as arguments, the engines of a Python side by side;
 # proofs/results/soak.md says what came out, build/soak how it went.
 set -eu
 
 mkdir -p build/soak
 failed=
 # shellcheck disable=SC2046 # a list of versions
-[ $# -ne 0 ] || set -- $(scripts/find_python.sh --all)
+[ $# -ne 0 ] || set -- $(scripts/find_python.sh --all && scripts/find_python.sh --free-threaded)
 for version in "$@"; do
     ${MAKE:-make} --no-print-directory develop PY="$version"
     python=.venv/$version/bin/python
     "$python" -m pip install -qq --disable-pip-version-check greenlet || true
     running=
-    for engine in $("$python" -c 'import vestige; print(*vestige._core.engines)'); do
+    for engine in $("$python" -c 'from vestige import _core
+choices = _core.engine_choices() # each with the reason why it cannot be used
+print(*[name for name in _core.engines if choices[name] is None])'); do
         log=build/soak/$version-$engine.log
         echo "soak of $engine on Python $version, see $log"
         "$python" proofs/soak.py --engine "$engine" --starts "${STARTS:-100000}" \
