@@ -72,11 +72,13 @@ static double cpu_now(void)
 void vpy_budget_define(vst_id id, bool is_native)
 {
     vpy_counts *all = &vpy_budget_counts;
-    vst_id size = all->size;
+    vst_id size;
     void *of, *seen, *out;
 
-    if (b.share == 0 || id == 0)
+    /* Without the GIL, where many threads come here at once, there is none. */
+    if (VPY_FREE_THREADED || b.share == 0 || id == 0)
         return;
+    size = all->size;
     while (size <= id)
         size = size != 0 ? size * 2 : 1024;
     if (size != all->size) {

@@ -200,7 +200,10 @@ void vpy_memory_hooks_install(void)
             continue;
         ours.ctx = current.ctx;
         vpy_world_stop();
-        wrapped[domain] = current;
+        /* A thread that is ending frees by it, and is not stopped: what is the
+         * same is not written again. */
+        if (memcmp(&wrapped[domain], &current, sizeof current) != 0)
+            wrapped[domain] = current;
         PyMem_SetAllocator(domain_ids[domain], &ours);
         vpy_world_start();
         left_behind[domain] = true;
