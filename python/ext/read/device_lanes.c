@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "read/draw_lanes.h"
 #include "read/numbers.h"
 #include "read/read.h"
 
@@ -111,48 +112,22 @@ static PyObject *device_lanes_left_out(PyObject *object, PyObject *unused)
 
 /* ---- pictures ------------------------------------------------------------ */
 
-static PyObject *refuse_picture(void)
-{
-    PyErr_SetString(PyExc_ValueError, "no such picture can be drawn");
-    return NULL;
-}
-
 PyDoc_STRVAR(draw_doc, "draw(from_ns, to_ns, pixels, lanes)\n--\n\nA window as "
                        "View.window gives it; a row's thread is its lane.");
+
+static vst_status draw(const void *handle, int64_t from_ns, int64_t to_ns,
+                       uint32_t pixels, const uint32_t *lanes, size_t count,
+                       void **bytes, size_t *size)
+{
+    return vst_device_lanes_draw(handle, from_ns, to_ns, pixels, lanes, count,
+                                 bytes, size);
+}
 
 static PyObject *device_lanes_draw(PyObject *object, PyObject *args)
 {
     const device_lanes *self = (device_lanes *)object;
-    PyObject *list, *result = NULL;
-    long long from_ns, to_ns;
-    unsigned pixels;
-    size_t count, size = 0;
-    uint32_t *lanes;
-    void *bytes = NULL;
-    vst_status status;
 
-    if (!PyArg_ParseTuple(args, "LLIO:draw", &from_ns, &to_ns, &pixels,
-                          &list) ||
-        !is_usable(self))
-        return NULL;
-    if (pixels == 0 || pixels > VST_VIEW_PIXELS_MAX)
-        return refuse_picture();
-    lanes = vpy_to_numbers(list, &count);
-    if (lanes == NULL)
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    status = vst_device_lanes_draw(self->handle, from_ns, to_ns, pixels, lanes,
-                                   count, &bytes, &size);
-    Py_END_ALLOW_THREADS;
-    free(lanes);
-    if (status == VST_OK)
-        result = PyBytes_FromStringAndSize(bytes, (Py_ssize_t)size);
-    else if (status == VST_E_NOMEM)
-        PyErr_NoMemory();
-    else
-        refuse_picture();
-    free(bytes);
-    return result;
+    return is_usable(self) ? vpy_draw_lanes(self->handle, args, draw) : NULL;
 }
 
 /* ---- one activity -------------------------------------------------------- */
@@ -255,7 +230,7 @@ static PyObject *device_lanes_find(PyObject *object, PyObject *args)
         !is_usable(self))
         return NULL;
     if (parts == 0 || parts > VST_VIEW_PIXELS_MAX)
-        return refuse_picture();
+        return vpy_refuse_picture();
     numbers = vpy_to_numbers(list, &ids.count);
     if (numbers == NULL)
         return NULL;
@@ -274,7 +249,7 @@ static PyObject *device_lanes_find(PyObject *object, PyObject *args)
             if (status == VST_E_NOMEM)
                 PyErr_NoMemory();
             else
-                refuse_picture();
+                vpy_refuse_picture();
         }
     }
     free(numbers);

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "read/draw_lanes.h"
 #include "read/numbers.h"
 #include "read/read.h"
 
@@ -150,41 +151,19 @@ static PyObject *task_lanes_left_out(PyObject *object, PyObject *unused)
 PyDoc_STRVAR(draw_doc, "draw(from_ns, to_ns, pixels, lanes)\n--\n\nA window as "
                        "View.window gives it: see <vestige/task_lanes.h>.");
 
+static vst_status draw(const void *handle, int64_t from_ns, int64_t to_ns,
+                       uint32_t pixels, const uint32_t *lanes, size_t count,
+                       void **bytes, size_t *size)
+{
+    return vst_task_lanes_draw(handle, from_ns, to_ns, pixels, lanes, count,
+                               bytes, size);
+}
+
 static PyObject *task_lanes_draw(PyObject *object, PyObject *args)
 {
     const task_lanes *self = (task_lanes *)object;
-    PyObject *list, *result = NULL;
-    long long from_ns, to_ns;
-    unsigned pixels;
-    size_t count, size = 0;
-    uint32_t *lanes;
-    void *bytes = NULL;
-    vst_status status;
 
-    if (!PyArg_ParseTuple(args, "LLIO:draw", &from_ns, &to_ns, &pixels,
-                          &list) ||
-        !is_usable(self))
-        return NULL;
-    if (pixels == 0 || pixels > VST_VIEW_PIXELS_MAX) {
-        PyErr_SetString(PyExc_ValueError, "no such picture can be drawn");
-        return NULL;
-    }
-    lanes = vpy_to_numbers(list, &count);
-    if (lanes == NULL)
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    status = vst_task_lanes_draw(self->handle, from_ns, to_ns, pixels, lanes,
-                                 count, &bytes, &size);
-    Py_END_ALLOW_THREADS;
-    free(lanes);
-    if (status == VST_OK)
-        result = PyBytes_FromStringAndSize(bytes, (Py_ssize_t)size);
-    else if (status == VST_E_NOMEM)
-        PyErr_NoMemory();
-    else
-        PyErr_SetString(PyExc_ValueError, "no such picture can be drawn");
-    free(bytes);
-    return result;
+    return is_usable(self) ? vpy_draw_lanes(self->handle, args, draw) : NULL;
 }
 
 static PyObject *to_dict(const vst_task_stretch *s)
