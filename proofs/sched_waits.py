@@ -1,6 +1,6 @@
 """What threads wait for, compared with what they log themselves: the second half of proofs/sched.py.
 
-Two threads take turns on the GIL in C: each holds it for a while, gives it back, asks for it again, and notes how long
+Two threads, each on a processor of its own, take turns on the GIL in C: each holds it for a while, gives it back, asks for it again, and notes how long
 it waited. Another thread sleeps, reads a pipe, takes a lock that is held, and waits for a child, and notes how long each
 call was off the processor. Both are compared with the table `wait`.
 """
@@ -91,13 +91,15 @@ def take_turns(interval: float) -> tuple[str, bool]:
     oracle = compiled.module("gil_oracle", ORACLE)
     logged: dict[int, int] = {}
     gate = threading.Barrier(2)
+    processors = (sorted(os.sched_getaffinity(0)) * 2)[:2]
 
-    def work() -> None:
+    def work(processor: int) -> None:
+        os.sched_setaffinity(0, {processor})  # on one processor they would mostly wait for that
         gate.wait()
         logged[threading.get_native_id()] = oracle.turns(TURNS[interval], HOLD_NS[interval])
 
     def both() -> None:
-        threads = [threading.Thread(target=work) for _ in range(2)]
+        threads = [threading.Thread(target=work, args=(processor,)) for processor in processors]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -192,7 +194,7 @@ def wait_for(kind: str) -> tuple[str, bool]:
 HEAD_GIL = """
 ## Waits for the GIL
 
-Two threads hold the GIL for longer than the switch interval, give it back and ask for it again. They note how long that takes,
+Two threads, each on a processor of its own, hold the GIL for longer than the switch interval, give it back and ask for it again. They note how long that takes,
 which is compared with the table `wait`. Each turn is two waits: until the other one has taken the GIL, which has no holder,
 and until it is given back. What they note also has some 20 µs a turn in which they wake each other.
 
