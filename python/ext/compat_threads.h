@@ -136,6 +136,13 @@ static inline void vpy_may_be_tried(PyObject *object)
     PyUnstable_EnableTryIncRef(object);
 }
 
+/* No collection runs inside of C code here, and other threads' are not ours to
+ * put off: a gc.disable() of theirs would be undone. */
+static inline int vpy_collections_put_off(void)
+{
+    return 0;
+}
+
 #else
 
 typedef struct vpy_lock {
@@ -183,6 +190,19 @@ static inline void vpy_may_be_tried(PyObject *object)
     (void)object;
 }
 
+/* Up to 3.11 making an object may collect garbage, which runs any code. */
+static inline int vpy_collections_put_off(void)
+{
+    return PyGC_Disable();
+}
+
 #endif
+
+/* With what vpy_collections_put_off has returned. */
+static inline void vpy_collections_go_on(int were_on)
+{
+    if (were_on)
+        PyGC_Enable();
+}
 
 #endif

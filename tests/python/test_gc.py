@@ -1,6 +1,7 @@
 """Garbage collections are spans, with the generation and what was found."""
 
 import gc
+import threading
 
 from other_builds import HERE
 from tree import calls, load, record
@@ -109,6 +110,40 @@ def test_callbacks_of_the_program_stay_where_they_are():
         gc.callbacks.remove(mine)
     assert seen == ["start", "stop"]
     assert len(collections(load(prof))) >= 1
+
+
+def test_threads_collect_and_change_the_list_while_recordings_start_and_stop():
+    before, over, missed = list(gc.callbacks), threading.Event(), []
+
+    def mine(phase, info):
+        pass
+
+    def change():
+        while not over.is_set():
+            gc.callbacks.append(mine)
+            gc.collect(0)
+            if mine not in gc.callbacks:
+                missed.append(list(gc.callbacks))
+                return
+            gc.callbacks.remove(mine)
+
+    def collect():
+        while not over.is_set():
+            gc.collect(0)
+
+    threads = [threading.Thread(target=function) for function in (change, collect)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(5):
+            with profile():
+                pass
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    assert missed == []
+    assert gc.callbacks == before
 
 
 def test_a_callback_list_that_the_program_empties_hurts_nobody():

@@ -7,10 +7,11 @@
 
 #include <stdio.h>
 
-/* These two change under the control lock, before the callback is in the list
- * and after it has left it. */
+/* The id that is recorded and the generation in which it is one. They change in
+ * a stopped world. */
 static vst_id gc_id;
-static PyObject *callback; /* while it is in the list */
+static uint32_t gc_id_since;
+static PyObject *callback; /* while it is in the list; the control lock's */
 /* The generation of the span that is open. One thread collects at a time. */
 static uint32_t begun_in;
 
@@ -36,6 +37,8 @@ static PyObject *on_gc(PyObject *self, PyObject *const *args, Py_ssize_t count)
     if (PyUnicode_CompareWithASCIIString(args[0], "start") == 0) {
         /* Now and then the engine checks its hooks: this is a good moment. */
         vpy_engine_check_thread();
+        if (gc_id_since != vpy_generation_now())
+            Py_RETURN_NONE; /* it was called for the recording before */
         vst_record(VST_ENTER, gc_id);
         begun_in = vpy_generation_now();
         length = snprintf(text, sizeof text, "\"generation\": %lld",
@@ -75,44 +78,116 @@ static PyObject *callback_list(void)
     return list;
 }
 
+/* A list of what was seen, with our callback as its last or without it. By
+ * identity: comparing would run the program's __eq__. */
+static PyObject *copy_changed(PyObject *seen, bool is_in)
+{
+    PyObject *copy = PyList_New(0);
+    int result = copy != NULL ? 0 : -1;
+
+    for (Py_ssize_t i = 0; result == 0 && i < PyList_GET_SIZE(seen); i++)
+        if (PyList_GET_ITEM(seen, i) != callback)
+            result = PyList_Append(copy, PyList_GET_ITEM(seen, i));
+    if (result == 0 && is_in)
+        result = PyList_Append(copy, callback);
+    if (result < 0)
+        Py_CLEAR(copy);
+    return copy;
+}
+
+static bool have_same_items(PyObject *one, PyObject *other)
+{
+    Py_ssize_t count = PyList_GET_SIZE(one);
+
+    if (count != PyList_GET_SIZE(other))
+        return false;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (PyList_GET_ITEM(one, i) != PyList_GET_ITEM(other, i))
+            return false;
+    return true;
+}
+
+static void exchange_items(PyListObject *one, PyListObject *other)
+{
+    PyObject **items = one->ob_item;
+    Py_ssize_t allocated = one->allocated, count = Py_SIZE(one);
+
+    one->ob_item = other->ob_item;
+    one->allocated = other->allocated;
+    Py_SET_SIZE(one, Py_SIZE(other));
+    other->ob_item = items;
+    other->allocated = allocated;
+    Py_SET_SIZE(other, count);
+}
+
+/* Puts what is in `wanted` into the list, unless that has changed since it was
+ * `seen`. A thread that collects reads the list without a lock, so it changes in
+ * a stopped world. Nothing may be allocated or freed there: the two lists
+ * exchange what they have. */
+static bool put_into(PyObject *list, PyObject *seen, PyObject *wanted,
+                     vst_id id)
+{
+    bool is_as_seen;
+
+    vpy_world_stop();
+    is_as_seen = have_same_items(list, seen);
+    if (is_as_seen) {
+        exchange_items((PyListObject *)list, (PyListObject *)wanted);
+        gc_id = id;
+        gc_id_since = vpy_generation_now();
+    }
+    vpy_world_start();
+    return is_as_seen;
+}
+
+/* With our callback as the last of the list, which records this id, or without
+ * it. */
+static int change_list(PyObject *list, bool is_in, vst_id id)
+{
+    int were_on = vpy_collections_put_off(), result = 0;
+    bool is_changed = false;
+
+    while (result == 0 && !is_changed) {
+        PyObject *seen = PyList_GetSlice(list, 0, PY_SSIZE_T_MAX);
+        PyObject *wanted = seen != NULL ? copy_changed(seen, is_in) : NULL;
+        if (wanted != NULL)
+            is_changed = put_into(list, seen, wanted, id);
+        else
+            result = -1;
+        Py_XDECREF(wanted);
+        Py_XDECREF(seen);
+    }
+    vpy_collections_go_on(were_on);
+    return result;
+}
+
 int vpy_gc_start(vpy_tracer *tracer)
 {
     static const char name[] = "Python GC";
     vst_definition definition = {
         .kind = VST_DEF_GC, .name = name, .name_len = sizeof name - 1};
     PyObject *list;
+    vst_id id;
 
     if (callback != NULL)
         return 0;
-    if (vst_recording_define_id(tracer->recording, &definition, &gc_id) !=
-        VST_OK)
+    if (vst_recording_define_id(tracer->recording, &definition, &id) != VST_OK)
         return -1;
     list = callback_list();
     callback = list != NULL ? PyCFunction_New(&on_gc_method, NULL) : NULL;
-    if (callback != NULL && PyList_Append(list, callback) < 0)
+    if (callback != NULL && change_list(list, true, id) < 0)
         Py_CLEAR(callback);
     Py_XDECREF(list);
     PyErr_Clear();
     return callback != NULL ? 0 : -1;
 }
 
-/* By identity: comparing would run the program's __eq__. */
-static void remove_callback(PyObject *list)
-{
-    for (Py_ssize_t i = PyList_GET_SIZE(list); i-- > 0;)
-        if (PyList_GET_ITEM(list, i) == callback)
-            PyList_SetSlice(list, i, i + 1, NULL);
-}
-
 void vpy_gc_stop(void)
 {
     PyObject *list = callback != NULL ? callback_list() : NULL;
 
-    if (list != NULL) {
-        VPY_BEGIN_CRITICAL_SECTION(list);
-        remove_callback(list);
-        VPY_END_CRITICAL_SECTION();
-    }
+    if (list != NULL)
+        change_list(list, false, gc_id);
     Py_XDECREF(list);
     Py_CLEAR(callback);
     PyErr_Clear();
