@@ -284,15 +284,13 @@ static inline PyObject *vpy_weakref_get(PyObject *weakref)
 
 /* A new weak reference that the collector does not track: gc.get_objects()
  * would show it to the program. One without a callback is shared, so it may
- * exist already. Up to 3.11 making one may collect garbage, which runs any
- * code. */
+ * exist already. */
 static inline PyObject *vpy_weakref_new(PyObject *object)
 {
-    int collects = PyGC_Disable();
+    int were_on = vpy_collections_put_off();
     PyObject *made = PyWeakref_NewRef(object, NULL);
 
-    if (collects)
-        PyGC_Enable();
+    vpy_collections_go_on(were_on);
     if (made != NULL && Py_REFCNT(made) == 1)
         PyObject_GC_UnTrack(made);
     return made;

@@ -199,6 +199,33 @@ def test_threads_that_start_and_stop_it_get_a_recording_or_an_error():
     assert _core.hooks_in_place() == 0
 
 
+def test_whether_garbage_is_collected_is_for_the_program_alone_to_say():
+    """Nothing that one thread does here turns it off or on for another one."""
+    over = threading.Event()
+
+    def start_and_stop():
+        while not over.is_set():
+            with profile():
+                makes()
+                gather_traceback(True, False, False)
+
+    thread = threading.Thread(target=start_and_stop)
+    thread.start()
+    seen = set()
+    try:
+        for number in range(60):
+            wanted = bool(number % 2)
+            (gc.enable if wanted else gc.disable)()
+            until = time.monotonic() + 0.005
+            while time.monotonic() < until:
+                seen.add((wanted, gc.isenabled()))
+    finally:
+        over.set()
+        thread.join()
+        gc.enable()
+    assert seen == {(True, True), (False, False)}
+
+
 def test_equal_stacks_of_many_threads_are_one_object():
     taken, barrier = [], threading.Barrier(THREADS)
 

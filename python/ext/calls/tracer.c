@@ -69,13 +69,12 @@ static void end_parts(void)
     set_active(NULL);
 }
 
-static int gc_was_enabled; /* while a start is under way; the control lock's */
+static int gc_was_on; /* while a start is under way; the control lock's */
 
 static void enable_gc(void)
 {
-    if (gc_was_enabled)
-        PyGC_Enable();
-    gc_was_enabled = 0;
+    vpy_collections_go_on(gc_was_on);
+    gc_was_on = 0;
 }
 
 static bool is_wanted(const vpy_tracer *tracer)
@@ -124,7 +123,7 @@ static vst_status start(vpy_tracer *tracer)
 {
     vst_status status = VST_E_TRACER;
 
-    gc_was_enabled = PyGC_Disable();
+    gc_was_on = vpy_collections_put_off();
     vpy_tracer_message[0] = 0;
     vpy_budget_prepare(tracer->options.budget);
     if (!vpy_part_works[VPY_PART_RECORDING]) {

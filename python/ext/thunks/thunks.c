@@ -269,15 +269,14 @@ static void walk(void)
 {
     vst_ticks before = vst_clock_ticks();
     size_t covered = vpy_thunks_counts()->covered;
-    int collects = PyGC_Disable();
+    int were_on = vpy_collections_put_off();
 
     vst_memory_enter();
     pending = false;
     vpy_table_memory_forget();
     vpy_find_methods(vpy_thunks_put);
     vst_memory_leave();
-    if (collects)
-        PyGC_Enable();
+    vpy_collections_go_on(were_on);
     if (vpy_thunks_counts()->covered != covered)
         vpy_compiled_code_drop();
     walk_ended = vst_clock_ticks();

@@ -59,14 +59,12 @@ static PyTypeObject code_ref_type = {
     .tp_dealloc = code_ref_dealloc,
 };
 
-/* Up to 3.11 making an object may collect garbage, which runs any code. */
 static PyObject *make_code_ref(PyObject *code)
 {
-    int was_enabled = PyGC_Disable();
+    int were_on = vpy_collections_put_off();
     code_ref *self = PyObject_GC_New(code_ref, &code_ref_type);
 
-    if (was_enabled)
-        PyGC_Enable();
+    vpy_collections_go_on(were_on);
     if (self == NULL)
         return NULL;
     Py_INCREF(code);

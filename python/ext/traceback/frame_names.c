@@ -315,7 +315,7 @@ static PyObject *make_lists(const vst_symbols *symbols, size_t count,
         .positions = positions,
     };
     /* Thousands of new lists would start garbage collections. */
-    int was_enabled = PyGC_Disable();
+    int were_on = vpy_collections_put_off();
     PyObject *result = PyList_New((Py_ssize_t)count);
 
     have.frames = calloc(have.frame_count + 1, sizeof *have.frames);
@@ -332,8 +332,7 @@ static PyObject *make_lists(const vst_symbols *symbols, size_t count,
             Py_CLEAR(result);
     }
     free_made(&have);
-    if (was_enabled)
-        PyGC_Enable();
+    vpy_collections_go_on(were_on);
     return result;
 }
 

@@ -104,7 +104,7 @@ void vpy_traceback_after_fork(void)
 static VST_COLD void gather_shown(PyThreadState *tstate, size_t skip,
                                   vst_gathered *gathered)
 {
-    int collects = PyGC_Disable();
+    int were_on = vpy_collections_put_off();
     PyFrameObject *frame = PyThreadState_GetFrame(tstate);
 
     while (frame != NULL && (gathered->count < gathered->capacity ||
@@ -124,8 +124,7 @@ static VST_COLD void gather_shown(PyThreadState *tstate, size_t skip,
         frame = back;
     }
     Py_XDECREF(frame);
-    if (collects)
-        PyGC_Enable();
+    vpy_collections_go_on(were_on);
 }
 
 /* The next frame that counts. A frame that is not shown counts only if it is an
