@@ -121,8 +121,8 @@ static void exchange_items(PyListObject *one, PyListObject *other)
 }
 
 /* Puts what is in `wanted` into the list, unless that has changed since it was
- * `seen`. A thread that collects reads the list without a lock, so it changes in
- * a stopped world. Nothing may be allocated or freed there: the two lists
+ * `seen`. A thread that collects reads the list without a lock, so it changes
+ * in a stopped world. Nothing may be allocated or freed there: the two lists
  * exchange what they have. */
 static bool put_into(PyObject *list, PyObject *seen, PyObject *wanted,
                      vst_id id)
