@@ -61,7 +61,8 @@ static unsigned char class_of_machinery(const vst_definition *d)
 {
     if (is_name(d, "_find_and_load"))
         return VST_CLASS_FINDS;
-    if (is_name(d, "_find_and_load_unlocked"))
+    if (is_name(d, "_find_and_load_unlocked") ||
+        is_name(d, "_resolve_parents")) /* from 3.15 on, before the other */
         return VST_CLASS_LOADS;
     if (begins_with(d, "NamespaceLoader.") ||
         begins_with(d, "_NamespaceLoader."))

@@ -22,7 +22,7 @@ struct vst__frame;
 enum {
     VST_CLASS_OTHER,
     VST_CLASS_FINDS,      /* _find_and_load */
-    VST_CLASS_LOADS,      /* _find_and_load_unlocked: it was not there yet */
+    VST_CLASS_LOADS,      /* is called if the module was not there yet */
     VST_CLASS_EXECUTES,   /* exec_module of a loader */
     VST_CLASS_MACHINERY,  /* another function of the import system */
     VST_CLASS_NATIVE,     /* any function in C, but for these: */

@@ -107,12 +107,6 @@ def test_modules_without_code_have_their_names(recorded):
     assert not any(name.startswith("(") for name in found)
 
 
-PARENTS = pytest.mark.xfail(
-    sys.version_info >= (3, 15), strict=True, reason="3.15 imports parents in a function that is not told apart"
-)
-
-
-@PARENTS
 def test_a_module_that_its_parent_imports_meanwhile_is_one_import_with_its_name(tmp_path):
     (tmp_path / "eager").mkdir()
     (tmp_path / "eager/__init__.py").write_text("import eager.part\n")
@@ -126,7 +120,6 @@ def test_a_module_that_its_parent_imports_meanwhile_is_one_import_with_its_name(
     assert shown == ["eager.part", "eager", "eager.part"]
 
 
-@PARENTS
 def test_an_import_whose_parent_is_not_found_has_its_name(tmp_path):
     (tmp_path / "program.py").write_text("try:\n    import not_there.deeper\nexcept ImportError:\n    pass\n")
     subprocess.run([COMMAND, "run", "-q", "-o", "t.vst", "program.py"], cwd=tmp_path, check=True)

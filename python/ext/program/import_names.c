@@ -2,10 +2,12 @@
  * the file of its code (src/replay/imports.c), but of some no code runs: those
  * written in C, namespace packages, those that their parent has imported
  * meanwhile, and those that are not found. So the name is recorded where the
- * import system is given it: in the function that imports a module which is not
- * there yet, once for each.
+ * import system is given it: in the functions that are called for a module
+ * which is not there yet. From 3.15 on there are two: the first one imports the
+ * parent, and nothing follows if that fails or has imported the module.
  *
- * Only calls of that function come here, and no code of the program's runs. */
+ * Only calls of these functions come here, and no code of the program's runs.
+ */
 #include "program/program.h"
 
 #include <string.h>
@@ -13,7 +15,8 @@
 bool vpy_is_import(PyObject *name)
 {
     return PyUnicode_CompareWithASCIIString(name, "_find_and_load_unlocked") ==
-           0;
+               0 ||
+           PyUnicode_CompareWithASCIIString(name, "_resolve_parents") == 0;
 }
 
 bool vpy_imports_module(const char *file, uint32_t length, PyObject *name)

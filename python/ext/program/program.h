@@ -39,6 +39,8 @@ void vpy_threads_announce_at_once(vpy_tracer *tracer);
 int vpy_gc_init(void);
 int vpy_gc_start(vpy_tracer *tracer);
 void vpy_gc_stop(void);
+/* Ids of Python functions of the program in gc.callbacks; how many. */
+uint32_t vpy_gc_callback_ids(vst_id *ids, uint32_t room);
 
 /* ---- greenlets.c ----------------------------------------------------------
  */
@@ -118,8 +120,8 @@ void vpy_framework_imported(void);
 /* ---- import_names.c --------------------------------------------------------
  */
 
-/* Whether it is the function of the import system that imports a module which
- * is not there yet; by its name alone, where it is a special function. */
+/* Whether it is a function of the import system that is called for a module
+ * which is not there yet; by its name alone, where it is a special function. */
 bool vpy_imports_module(const char *file, uint32_t length, PyObject *name);
 bool vpy_is_import(PyObject *name);
 /* It is called: records which module it imports. */
