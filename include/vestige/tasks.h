@@ -42,7 +42,8 @@ typedef enum vst_task_what {
     VST_TASK_NAMED = 2,
     /* The step ends here, and the task waits: vst_task_awaits | id of the
      * innermost function that waits << 32, address of the object that it waits
-     * for, number of the task if that is one (0: not known) */
+     * for, unless that is nothing, number of the task if that is one (0: not
+     * known) */
     VST_TASK_AWAITS = 3,
     /* The task ends here: 0, or 1 if an exception ends it */
     VST_TASK_ENDS = 4,
@@ -55,7 +56,10 @@ typedef enum vst_task_what {
     VST_TASK_RUNS = 7,
     /* The current stack is this task's: byte length of its name | VST_STACK_
      * flags << 32, the name's bytes */
-    VST_TASK_STACK = 8
+    VST_TASK_STACK = 8,
+    /* A garbage collection calls these functions of the program, wherever the
+     * thread is: an id each. The task's number is 0 */
+    VST_TASK_COLLECTORS = 9
 } vst_task_what;
 
 enum {

@@ -60,6 +60,7 @@ void vst_matcher_destroy(vst_matcher *matcher)
     vst__map64_free(&matcher->pairs);
     vst__map64_free(&matcher->stacks);
     vst__map64_free(&matcher->stack_tasks);
+    vst__map64_free(&matcher->collectors);
     free(matcher->frames);
     free(matcher->slots);
     free(matcher->saved);

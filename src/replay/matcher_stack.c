@@ -452,6 +452,7 @@ void vst__matcher_reset(vst_matcher *matcher)
     vst__map64_clear(&matcher->pairs);
     vst__map64_clear(&matcher->stacks);
     vst__map64_clear(&matcher->stack_tasks);
+    vst__map64_clear(&matcher->collectors);
     matcher->count = matcher->stack_task = 0;
     matcher->stack = 0;
     matcher->switched_by.is_known = false;

@@ -129,6 +129,7 @@ struct vst_matcher {
      * VST_STACK_ flags << 32 */
     uint32_t stack_task, stack_flags;
     vst__map64 stack_tasks;
+    vst__map64 collectors;      /* functions that a collection calls */
     vst_task_waker switched_by; /* what ran before the last switch */
     vst__map64 stacks;          /* number -> 1 + index of a saved one */
     vst__saved *saved;

@@ -107,13 +107,28 @@ static vst_status step_on_stack(vst_matcher *matcher, const vst__frame *frame,
 }
 
 /* A collection begins wherever the interpreter is, also before a greenlet's
- * first call, and what it calls is not the greenlet's. */
+ * first call, and what it calls is not the greenlet's. The program's callbacks
+ * run before and after what is recorded as the collection, or none is recorded.
+ */
 static bool is_collecting(const vst_matcher *matcher, const vst_sink *sink)
 {
-    for (size_t i = matcher->count; i-- != 0;)
-        if (is_of_kind(matcher->frames[i].id, VST_DEF_GC, sink))
+    for (size_t i = matcher->count; i-- != 0;) {
+        vst_id id = matcher->frames[i].id;
+
+        if (is_of_kind(id, VST_DEF_GC, sink) ||
+            vst__map64_find(&matcher->collectors, id) != NULL)
             return true;
+    }
     return false;
+}
+
+static vst_status know_collectors(vst_matcher *matcher, const uint64_t *ids,
+                                  uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (vst__map64_put(&matcher->collectors, ids[i]) == NULL)
+            return VST_E_NOMEM;
+    return VST_OK;
 }
 
 vst_status vst__matcher_enter_on_stack(vst_matcher *matcher,
@@ -278,6 +293,8 @@ vst_status vst__matcher_task(vst_matcher *matcher, const uint64_t *payload,
         read_name(payload, words, &event);
         return know_stack(matcher, &event,
                           words > 1 ? (uint32_t)(payload[1] >> 32) : 0, sink);
+    case VST_TASK_COLLECTORS:
+        return know_collectors(matcher, payload + 1, words - 1);
     default:
         return VST_OK; /* of a later version */
     }

@@ -192,3 +192,34 @@ void vpy_gc_stop(void)
     Py_CLEAR(callback);
     PyErr_Clear();
 }
+
+/* ---- what else a collection calls ------------------------------------------
+ */
+
+/* The code that a callable runs, borrowed, or NULL. */
+static PyObject *code_of(PyObject *callable)
+{
+    if (PyMethod_Check(callable))
+        callable = PyMethod_GET_FUNCTION(callable);
+    return PyFunction_Check(callable) ? PyFunction_GET_CODE(callable) : NULL;
+}
+
+uint32_t vpy_gc_callback_ids(vst_id *ids, uint32_t room)
+{
+    PyObject *list = callback_list(), *copy = NULL;
+    uint32_t count = 0;
+
+    /* None but ours: there is nothing to copy. */
+    if (list != NULL && PyList_GET_SIZE(list) > (callback != NULL))
+        copy = PyList_GetSlice(list, 0, PY_SSIZE_T_MAX);
+    for (Py_ssize_t i = 0; copy != NULL && i < PyList_GET_SIZE(copy); i++) {
+        PyObject *code = code_of(PyList_GET_ITEM(copy, i));
+        uint32_t value = code != NULL ? vpy_code_value(code) : 0;
+        if (!vpy_is_left_out(value) && count < room)
+            ids[count++] = VPY_ID(value);
+    }
+    PyErr_Clear();
+    Py_XDECREF(copy);
+    Py_XDECREF(list);
+    return count;
+}

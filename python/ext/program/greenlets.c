@@ -84,6 +84,21 @@ static PyObject *given_name(PyObject *object)
     return name;
 }
 
+/* A collection may begin before the greenlet's first call. What the program has
+ * it call is not the greenlet's function. */
+static void record_collectors(void)
+{
+    enum { ROOM = 16 };
+    vst_id ids[ROOM];
+    uint64_t payload[1 + ROOM] = {vst_task_word(VST_TASK_COLLECTORS, 0)};
+    uint32_t count = vpy_gc_callback_ids(ids, ROOM);
+
+    for (uint32_t i = 0; i < count; i++)
+        payload[1 + i] = ids[i];
+    if (count != 0)
+        vst_record_task(payload, 1 + count);
+}
+
 static VST_COLD void introduce(PyObject *object, uint32_t task, bool begins)
 {
     bool hub = is_hub(object);
@@ -98,6 +113,8 @@ static VST_COLD void introduce(PyObject *object, uint32_t task, bool begins)
         bytes = hub ? "Hub" : "";
         length = (uint32_t)strlen(bytes);
     }
+    if (begins)
+        record_collectors();
     vst_record_task_stack(
         task, (begins ? VST_STACK_BEGINS : 0) | (hub ? VST_STACK_HUB : 0),
         bytes, length);
@@ -113,7 +130,7 @@ static void record_stack(PyObject *object)
     bool begins = vpy_iframe_running(PyThreadState_Get()) == NULL;
     vpy_known known;
 
-    vpy_steps_now.place = NULL; /* the C stack is another one */
+    vpy_steps_now.top.place = NULL; /* the C stack is another one */
     if (!vpy_part_works[VPY_PART_TASKS] || !vpy_known_get(key, &known) ||
         (!begins && !known.is_fresh &&
          known.chunks == vst_thread_buffer->chunks))
