@@ -4,11 +4,13 @@
     python bench/task_steps.py [--engine turbo] --instructions
 
 Two coroutines make many steps: one gives up its turn (`sleep(0)`), one awaits a future inside of a second coroutine. A
-third one begins tasks and awaits each: that is two steps, the name of a task and its end, and is told by the task. Each runs without a recording, in a recording that knows nothing of tasks, and in one as it
-always is, turn by turn in one process; the least of many short stretches is shown. A recording knows nothing of tasks
-where the check of the interpreter's inside says so, so the flag that this check sets is changed here: that needs the
-extension's symbols (`make develop` keeps them) and nm. `--instructions` counts them by callgrind instead, which is the
-same on a busy machine.
+third one begins tasks and awaits each: that is two steps, the name of a task and its end, and is told by the task. Each
+runs without a recording, in a recording that knows nothing of tasks, and in one as it always is, turn by turn in one
+process. The least of many short stretches is shown, and as the difference the median of those of all rounds: in a
+round the least of one kind follows on that of the other, so that a machine that is faster for a minute changes neither.
+A recording knows nothing of tasks where the check of the interpreter's inside says so, so the flag that this check sets
+is changed here: that needs the extension's symbols (`make develop` keeps them) and nm. `--instructions` counts them by
+callgrind instead, which is the same on a busy machine.
 """
 
 import argparse
@@ -17,6 +19,7 @@ import ctypes
 import gc
 import os
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -113,8 +116,7 @@ def end(recording, flag):
 def run_round(mode, engine, flag, path, best):
     recording = start(mode, engine, flag, path)
     for make in TOLD:
-        least = asyncio.run(timed(make))
-        best[make, mode] = min(best.get((make, mode), least), least)
+        best.setdefault((make, mode), []).append(asyncio.run(timed(make)))
     end(recording, flag)
 
 
@@ -138,7 +140,7 @@ def instructions(engine):
         command = [*valgrind, sys.executable, __file__, "--engine", engine, "--count", name]
         subprocess.run(command, check=True, env=variables, capture_output=True)
         counts = counts_of(folder)
-    return {(make, mode): counts[f"{TOLD[make]}; {mode}"] / STEPS for make in TOLD for mode in MODES}
+    return {(make, mode): [counts[f"{TOLD[make]}; {mode}"] / STEPS] for make in TOLD for mode in MODES}
 
 
 def measure(engine, rounds):
@@ -162,12 +164,13 @@ def main():
         gc.disable()
         return count_all(options.engine, options.count)
     best = instructions(options.engine) if options.instructions else measure(options.engine, options.rounds)
-    unit = "instructions" if options.instructions else "ns, least of many"
+    unit = "instructions" if options.instructions else "ns, least of many; more: median of all rounds"
     print(f"CPython {sys.version.split()[0]}, engine {options.engine}, {asyncio.Task.__module__}; {unit}")
     print(f"{'':<18}{'off':>8}{'without tasks':>16}{'with tasks':>13}{'more':>8}")
     for make in TOLD:
         off, without, with_ = (best[make, mode] for mode in MODES)
-        print(f"{TOLD[make]:<18}{off:>8.0f}{without:>16.0f}{with_:>13.0f}{with_ - without:>8.0f}")
+        more = statistics.median(b - a for a, b in zip(without, with_))
+        print(f"{TOLD[make]:<18}{min(off):>8.0f}{min(without):>16.0f}{min(with_):>13.0f}{more:>8.0f}")
 
 
 if __name__ == "__main__":

@@ -281,7 +281,7 @@ VST_NOINLINE static PyObject *end_step(PyObject *result,
 __attribute__((hot, noinline)) static PyObject *
 end_coroutine(PyObject *result, const vpy_iframe *frame, uint64_t began)
 {
-    if (vpy_steps_now.marked == frame && BEGAN_IN(began) == vpy_frames_era)
+    if (vpy_steps_now.top.marked == frame && BEGAN_IN(began) == vpy_frames_era)
         return end_step(result, frame, began);
     if (vpy_steps_now.waits == 0 && vpy_iframe_waits(frame))
         vpy_steps_now.waits = BEGAN_WITH(began);

@@ -117,46 +117,54 @@ bool vpy_is_coroutine_code(const PyCodeObject *code)
     return vpy_part_works[VPY_PART_TASKS] && (code->co_flags & COROUTINE) != 0;
 }
 
-static void keep_steps(uint32_t count)
+/* Of the steps that run, one in the other: count from 1, the innermost last. */
+static const vpy_step *step_at(uint32_t number)
 {
-    static const vpy_step none;
-    const vpy_step *top = count != 0 ? &now.steps[count - 1] : &none;
+    return number == now.count ? &now.top : &now.outer[number - 1];
+}
 
+VST_INLINE void keep_steps(uint32_t count)
+{
+    if (count == 0)
+        now.top = (vpy_step){.marked = NULL};
+    else
+        now.top = *step_at(count);
     now.count = count;
-    now.marked = top->marked;
-    now.marked_id = top->marked_id;
-    now.place = top->place;
 }
 
 /* Whether the innermost step that runs is of this frame. One whose own call is
  * marked has been left unseen, and begins again. */
 static bool is_in_step(const void *outermost, const void *frame)
 {
-    const vpy_step *top = now.count != 0 ? &now.steps[now.count - 1] : NULL;
-
-    if (top == NULL || top->outermost != outermost)
+    if (now.count == 0 || now.top.outermost != outermost)
         return false;
-    if (top->marked != frame)
+    if (now.top.marked != frame)
         return true;
     keep_steps(now.count - 1);
     return false;
 }
 
+static void keep_outer_step(void)
+{
+    if (now.count == VPY_STEPS_MAX)
+        memmove(&now.outer[0], &now.outer[1],
+                (--now.count - 1) * sizeof now.outer[0]);
+    now.outer[now.count - 1] = now.top;
+}
+
 VST_INLINE void begin_step(const vpy_known *coroutine, vst_id id,
                            const void *frame, const void *place)
 {
-    if (now.count == VPY_STEPS_MAX)
-        memmove(&now.steps[0], &now.steps[1],
-                --now.count * sizeof now.steps[0]);
-    now.steps[now.count++] = (vpy_step){.outermost = coroutine->address,
-                                        .marked = frame,
-                                        .marked_id = id,
-                                        .place = place,
-                                        .task = coroutine->task,
-                                        .is_python = coroutine->is_python};
-    now.marked = frame;
-    now.marked_id = id;
-    now.place = place;
+    if (now.count != 0)
+        keep_outer_step();
+    now.count++;
+    now.top.outermost = coroutine->address;
+    now.top.marked = frame;
+    now.top.place = place;
+    now.top.marked_id = id;
+    now.top.task = coroutine->task;
+    now.top.again = 0;
+    now.top.is_python = coroutine->is_python;
 }
 
 VST_INLINE void record_step(vpy_known *coroutine, bool is_new)
@@ -212,11 +220,6 @@ void vpy_coroutine_entered(vst_id id, const vpy_iframe *frame)
 }
 
 #if VPY_AWAITS_INLINE
-void vpy_coroutine_enters_again(void)
-{
-    now.steps[now.count - 1].again++;
-}
-
 /* Most steps are of a task that is known, in no other step. With the GIL. */
 VST_INLINE bool begin_known(vst_id id, const vpy_iframe *frame,
                             const void *place)
@@ -249,8 +252,8 @@ void vpy_coroutine_enters(vst_id id, const void *place)
         return;
     }
     now.waits = 0;
-    if (id == now.marked_id && now.generation == vpy_generation_now())
-        vpy_coroutine_enters_again();
+    if (id == now.top.marked_id && now.generation == vpy_generation_now())
+        now.top.again++;
 }
 #endif
 
@@ -282,11 +285,14 @@ VST_INLINE void record_await(uint32_t task, PyObject *awaited)
                            (uint64_t)now.waits << 32 | kind,
                            (uint64_t)(uintptr_t)awaited, 0};
 
-    if (kind == VST_AWAITS_TASK) {
-        payload[3] = number_of_awaited(awaited);
-        vst_record_task(payload, 4);
-    } else {
+    if (kind == VST_AWAITS_FUTURE) {
         vst_record_task_at_once(payload, 3);
+    } else if (kind == VST_AWAITS_NOTHING) {
+        vst_record_task_at_once(payload, 2);
+    } else {
+        if (kind == VST_AWAITS_TASK)
+            payload[3] = number_of_awaited(awaited);
+        vst_record_task(payload, kind == VST_AWAITS_TASK ? 4 : 3);
     }
 }
 
@@ -322,16 +328,20 @@ static void end_task(const vpy_step *s, bool raised)
 
 /* A step, the innermost but for some that were left unseen, is over: the task
  * waits, or has ended. */
-VST_INLINE void end_step(uint32_t at, PyObject *result, bool waits)
+VST_INLINE void end_step(uint32_t number, PyObject *result, bool waits)
 {
-    const vpy_step *step = &now.steps[at];
+    const vpy_step *step = step_at(number);
 
-    keep_steps(at);
-    if (waits && step->task != 0) {
-        record_await(step->task, result);
-    } else if (!waits && step->marked == step->outermost) {
+    if (waits) {
+        uint32_t task = step->task;
+        keep_steps(number - 1);
+        if (task != 0)
+            record_await(task, result);
+    } else {
         vpy_step ended = *step;
-        end_task(&ended, result == NULL);
+        keep_steps(number - 1);
+        if (ended.marked == ended.outermost)
+            end_task(&ended, result == NULL);
     }
     now.waits = 0; /* the step around an eager one may wait next */
 }
@@ -339,14 +349,14 @@ VST_INLINE void end_step(uint32_t at, PyObject *result, bool waits)
 void vpy_coroutine_left(vst_id id, const vpy_iframe *frame, PyObject *result,
                         bool waits)
 {
-    uint32_t at = now.generation == vpy_generation_now() ? now.count : 0;
+    uint32_t number = now.generation == vpy_generation_now() ? now.count : 0;
 
     if (waits && now.waits == 0)
         now.waits = id;
-    while (at != 0 && now.steps[at - 1].marked != frame)
-        at--;
-    if (at != 0)
-        end_step(at - 1, result, waits);
+    while (number != 0 && step_at(number)->marked != frame)
+        number--;
+    if (number != 0)
+        end_step(number, result, waits);
 }
 
 #if VPY_AWAITS_INLINE
@@ -356,10 +366,10 @@ void vpy_coroutine_leaves(vst_id id, PyObject *result, bool waits)
         now.waits = id;
     if (now.generation != vpy_generation_now())
         return;
-    if (now.steps[now.count - 1].again != 0)
-        now.steps[now.count - 1].again--;
+    if (now.top.again != 0)
+        now.top.again--;
     else
-        end_step(now.count - 1, result, waits);
+        end_step(now.count, result, waits);
 }
 #endif
 

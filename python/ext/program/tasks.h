@@ -55,10 +55,8 @@ typedef struct vpy_steps {
      * in the same step. */
     const void *entered;
     const void *around; /* which called that; NULL: not in the step */
-    /* Of the innermost step; NULL or 0: there is none. */
-    const void *marked, *place;
-    vst_id marked_id;
-    vpy_step steps[VPY_STEPS_MAX];
+    vpy_step top;       /* the innermost step; all zero: there is none */
+    vpy_step outer[VPY_STEPS_MAX - 1]; /* around it, the outermost first */
 } vpy_steps;
 
 extern VST_THREAD_LOCAL vpy_steps vpy_steps_now VST_TLS_MODEL;
@@ -69,7 +67,7 @@ static inline bool vpy_coroutine_goes_on(const vpy_iframe *frame,
                                          const vpy_iframe *caller)
 {
     vpy_steps *now = &vpy_steps_now;
-    const void *marked = now->marked;
+    const void *marked = now->top.marked;
 
     if (marked == NULL || frame == marked ||
         (caller != now->entered && caller != now->around && caller != marked) ||
@@ -93,7 +91,7 @@ static inline void vpy_coroutine_leave(vst_kind kind, vst_id id,
 {
     vpy_steps *now = &vpy_steps_now;
 
-    if (now->marked == frame)
+    if (now->top.marked == frame)
         vpy_coroutine_left(id, frame, result, waits);
     else if (waits && now->waits == 0)
         now->waits = id;
@@ -105,8 +103,6 @@ static inline void vpy_coroutine_leave(vst_kind kind, vst_id id,
  * interpreter. Most coroutines are awaited by another one, so that the same
  * evaluation goes on with them; place is the hook's own, see vpy_step. */
 VST_NOINLINE void vpy_coroutine_enters(vst_id id, const void *place);
-/* One of the function whose call is marked. */
-VST_NOINLINE void vpy_coroutine_enters_again(void);
 VST_NOINLINE void vpy_coroutine_leaves(vst_id id, PyObject *result, bool waits);
 
 VST_INLINE void vpy_coroutine_enter_at(vst_id id, const void *place)
@@ -114,13 +110,13 @@ VST_INLINE void vpy_coroutine_enter_at(vst_id id, const void *place)
     vpy_steps *now = &vpy_steps_now;
 
     vst_record_word(vst_thread_buffer, VST_ENTER, id, vst_clock_ticks());
-    if (now->place != place || now->generation != vpy_generation_now()) {
+    if (now->top.place != place || now->generation != vpy_generation_now()) {
         vpy_coroutine_enters(id, place);
         return;
     }
     now->waits = 0;
-    if (id == now->marked_id)
-        vpy_coroutine_enters_again();
+    if (id == now->top.marked_id)
+        now->top.again++;
 }
 
 VST_INLINE void vpy_coroutine_leave_from(vst_kind kind, vst_id id,
@@ -128,7 +124,7 @@ VST_INLINE void vpy_coroutine_leave_from(vst_kind kind, vst_id id,
 {
     vpy_steps *now = &vpy_steps_now;
 
-    if (now->marked_id == id)
+    if (now->top.marked_id == id)
         vpy_coroutine_leaves(id, result, waits);
     else if (waits && now->waits == 0)
         now->waits = id;
