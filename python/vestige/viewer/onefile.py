@@ -8,11 +8,11 @@ class or const. The page may run that one script and that one style, by their ha
 from __future__ import annotations
 
 import base64
-import hashlib
 import html
 import os
 import re
 
+from vestige.base.content_hash import content_hash
 from vestige.base.printable import printable
 
 FOLDER = os.path.join(os.path.dirname(__file__), "page")
@@ -25,8 +25,8 @@ def one_file(data: bytes, title: str) -> str:
     """The page around a container as embed.pack makes it."""
     style, script = _read("app.css"), _join_modules()
     policy = (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data: blob:; "
-        "base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src '{content_hash(script)}'; style-src '{content_hash(style)}'; "
+        "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     page = _read("index.html")
     page = _replace(page, "<title>vestige</title>", f"<title>{html.escape(printable(title))} · vestige</title>")
@@ -70,10 +70,6 @@ def _add_module(name: str, done: list[str], parts: list[str]) -> None:
 
 def _variable(name: str) -> str:
     return "module_" + name.removesuffix(".js")
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _read(name: str) -> str:

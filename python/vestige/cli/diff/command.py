@@ -93,7 +93,8 @@ def _parser() -> Parser:
     parser.add_argument("-n", metavar="N", type=int, default=30, help="functions to list (default: 30)")
     parser.add_argument("--sort", metavar="BY", choices=SORTS, default="effect", help=f"{', '.join(SORTS)}")
     parser.add_argument("-o", "--output", metavar="FILE.svg", help="write a flame graph of the difference, too")
-    parser.add_argument("--html", metavar="FILE", help="the same in a page, with what changed")
+    parser.add_argument("--html", metavar="FILE", help="the same in a page that zooms, with what changed")
+    parser.add_argument("--view", action="store_true", help="show that page in the browser")
     parser.add_argument("--force", action="store_true", help="overwrite these files")
     add_patterns(parser)
     parser.add_argument("--format", choices=("text", "json", "csv"), default="text", help="output format")
@@ -110,7 +111,7 @@ def _check_files(options: Namespace) -> None:
 
 def _draw(comparison: Comparison, options: Namespace) -> None:
     """The flame graph, where one is asked for."""
-    if options.output is None and options.html is None:
+    if options.output is None and options.html is None and not options.view:
         return
     from . import flame
 
@@ -118,9 +119,27 @@ def _draw(comparison: Comparison, options: Namespace) -> None:
     picture = flame.draw(flame.build(comparison.before, comparison.after), title)
     if options.output is not None:
         flame.write(options.output, picture)
-    if options.html is not None:
-        found = [finding.text for finding in findings.find(comparison)]
-        flame.write(options.html, flame.page(picture, title, found))
+    if options.html is not None or options.view:
+        page = flame.page(picture, title, [finding.text for finding in findings.find(comparison)])
+        if options.html is not None:
+            flame.write(options.html, page)
+        if options.view:
+            _open_page(options.html, page)
+
+
+def _open_page(path: str | None, page: str) -> None:
+    """In the browser, from a file that is left to it: who opens it, and when, is not known."""
+    import tempfile
+    import webbrowser
+    from pathlib import Path
+
+    if path is None:
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="diff-", suffix=".html", delete=False) as file:
+            file.write(page)
+        path = file.name
+    address = Path(path).resolve().as_uri()
+    print(f"the flame graph: {address}", file=sys.stderr)
+    webbrowser.open(address)
 
 
 def _sides(options: Namespace) -> tuple[list[str], list[str]]:

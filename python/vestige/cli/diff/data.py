@@ -176,8 +176,8 @@ class Row:
     is_gone: bool
     is_negligible: bool
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, kind: int) -> None:
+        self.name, self.kind = name, kind
 
     @property
     def is_significant(self) -> bool:
@@ -225,7 +225,7 @@ class Comparison:
     # ---- one function -------------------------------------------------------------
 
     def _row(self, key: Key, name: str) -> Row:
-        row = Row(name)
+        row = Row(name, key[0])
         before = [run.functions.get(key, _NOTHING) for run in self.before]
         after = [run.functions.get(key, _NOTHING) for run in self.after]
         row.is_new = not any(sums.calls for sums in before)

@@ -5,6 +5,7 @@ or less, that take longer or less a call, that are new or gone. Each is more tha
 from __future__ import annotations
 
 from vestige.base.quantities import duration, plural, signed
+from vestige.reading.kinds import PYTHON
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,23 +16,24 @@ if TYPE_CHECKING:
 MOST = 5
 EFFECT = 0.01  # of the longer side: what changed less is not told
 RATIO = 1.25  # of calls, or of the time of a call
+CALLS_TO_TELL = 10  # on both sides: a function that is called exactly as often as another is not so by chance
 
 
 class Finding:
     """As those of `vestige report` are."""
 
-    def __init__(self, kind: str, row: Row, text: str, **numbers: float) -> None:
+    def __init__(self, kind: str, row: Row, text: str, effect: float | None = None, **numbers: float) -> None:
         self.kind = kind
         self.row = row
         self.text = text
-        self.numbers = numbers
+        self.numbers = {**numbers, "effect_ns": row.effect if effect is None else effect}
 
     def as_json(self) -> dict[str, Any]:
         return {
             "kind": self.kind,
             "text": self.text,
             "where": {"function": self.row.name},
-            "numbers": {**self.numbers, "effect_ns": self.row.effect},
+            "numbers": self.numbers,
         }
 
 
@@ -39,11 +41,24 @@ def find(comparison: Comparison) -> list[Finding]:
     """Those of the largest effect first."""
     least = EFFECT * max(comparison.whole.before, comparison.whole.after)
     rows = [row for row in comparison.rows if row.is_significant and abs(row.effect) >= least]
-    found = [_about(row) for row in sorted(rows, key=lambda row: -abs(row.effect))]
-    return [finding for finding in found if finding is not None][:MOST]
+    found: dict[tuple[str, str], Finding] = {}  # one cause is told once
+    for row in sorted(rows, key=lambda row: -abs(row.effect)):
+        finding = _about(row, comparison)
+        if finding is not None:
+            found.setdefault((finding.kind, finding.row.name), finding)
+    return list(found.values())[:MOST]
 
 
-def _about(row: Row) -> Finding | None:
+def _around(row: Row, comparison: Comparison) -> Row:
+    """The function around one that is called more often or less: each of its calls calls that once, so both are called
+    as often as each other, before and after. It has the longest total time of those.
+    """
+    rows = [other for other in comparison.rows if other.kind == PYTHON and other.calls == row.calls]
+    rows = [other for other in rows if all(a >= b for a, b in zip(other.total_time, row.total_time))]
+    return max(rows, key=lambda other: sum(other.total_time), default=row) if min(row.calls) >= CALLS_TO_TELL else row
+
+
+def _about(row: Row, comparison: Comparison) -> Finding | None:
     before, after = row.calls
     effect = signed(duration(row.effect), row.effect)
     calls = {"calls_before": before, "calls_after": after}
@@ -53,8 +68,10 @@ def _about(row: Row) -> Finding | None:
         return Finding("gone", row, f"{row.name} is gone: it had {plural(round(before), 'call')}, {effect}.", **calls)
     ratio = after / before if before else 1.0
     if not 1 / RATIO < ratio < RATIO:
-        text = f"{row.name} is called {_times(ratio)} as often ({before:,.0f} → {after:,.0f} calls), {effect}."
-        return Finding("calls", row, text, **calls)
+        around = _around(row, comparison)
+        where = "" if around is row else f" in {row.name}"
+        text = f"{around.name} is called {_times(ratio)} as often ({before:,.0f} → {after:,.0f} calls), {effect}"
+        return Finding("calls", around, f"{text}{where}.", row.effect, **calls)
     # By its median call; where few calls tell nothing of that, by all of them.
     change, what = row.self_call, "a call"
     if not change.is_significant:

@@ -1,15 +1,21 @@
 """The flame graph of a difference: the calls of both sides, a box as wide as the longer of them took. A box is red
-where a function's own time grew, blue where it shrank. One picture without a script: titles tell the figures.
+where a function's own time grew, blue where it shrank. The picture has no script, its titles tell the figures; the page
+around it (page.html) has one, by its hash, that zooms.
 """
 
 from __future__ import annotations
 
+import os
+import re
+
 from vestige._core import TraceError
+from vestige.base.content_hash import content_hash
 from vestige.base.failure import Failure, explain
 from vestige.base.new_files import replacing
 from vestige.base.printable import one_line
 from vestige.base.quantities import duration, percent, signed
 from vestige.cli.report.data import Data
+from vestige.reading.kinds import NATIVE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +35,8 @@ FULL = 0.5  # of a box's time: a change of that much has the full colour
 class Box:
     """A call by where it was called from, on both sides: ns of a run on average."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, label: str) -> None:
+        self.name, self.label = name, label
         self.own = [0.0, 0.0]
         self.total = [0.0, 0.0]
         self.width = 0.0
@@ -38,7 +44,7 @@ class Box:
 
 
 def build(before: Sequence[Run], after: Sequence[Run]) -> Box:
-    root = Box("all")
+    root = Box("all", "all threads")
     for side, runs in enumerate((before, after)):
         for run in runs:
             for source in run.sources:
@@ -64,7 +70,7 @@ def _add(root: Box, tree: Node, side: int, weight: float) -> None:
         name = _name(node)
         box = above.children.get(name)
         if box is None:
-            box = above.children[name] = Box(name)
+            box = above.children[name] = Box(name, _label(name) if node.kind == NATIVE else name)
         box.own[side] += weight * node.self_ns
         box.total[side] += weight * node.total_ns
         work.extend((box, child) for child in node.children.values())
@@ -75,6 +81,14 @@ def _name(node: Node) -> str:
     if node.imports or not node.line:
         return node.shown
     return node.shown.replace(f"({node.line}): ", ": ", 1)
+
+
+def _label(name: str) -> str:
+    """`str.join` of `<built-in method join of str object>`, `len` of `<built-in function len>`."""
+    found = re.fullmatch(r"<built-in (?:method|function) (\S+)(?: of (\S+) object)?>", name)
+    if found is None:
+        return name
+    return f"{found[2]}.{found[1]}" if found[2] else found[1]
 
 
 def draw(root: Box, title: str) -> str:
@@ -96,7 +110,8 @@ def draw(root: Box, title: str) -> str:
             at += child.width * scale
     height = TOP + (deepest + 1) * ROW + 10
     a, b = root.total
-    head = f"{duration(a)} → {duration(b)}, {percent(b / a - 1) if a else 'new'}: red is slower, blue is faster"
+    change = percent(b / a - 1) if a else "new"
+    head = f"all threads: {duration(a)} → {duration(b)}, {change}; red: its own time grew, blue: it shrank"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH + 2 * LEFT}" height="{height}" '
         f'viewBox="0 0 {WIDTH + 2 * LEFT} {height}" font-family="monospace" font-size="11">\n'
@@ -112,9 +127,11 @@ def _draw_box(box: Box, x: float, y: int, wide: float) -> str:
     told = f"{box.name}\n{duration(a)} → {duration(b)}"
     told += f", {signed(duration(b - a), b - a)}; own time {signed(duration(change), change)}"
     room = int((wide - 6) / CHARACTER)
-    label = box.name if len(box.name) <= room else f"…{box.name[len(box.name) - room + 1 :]}" if room >= 3 else ""
+    cut = f"…{box.label[len(box.label) - room + 1 :]}" if room >= 3 else ""
+    label = box.label if len(box.label) <= room else cut
     return (
-        f'<g><title>{_escape(told)}</title><rect x="{x:.2f}" y="{y}" width="{max(wide - 0.5, 0.5):.2f}" '
+        f'<g data-label="{_escape(box.label)}"><title>{_escape(told)}</title>'
+        f'<rect x="{x:.2f}" y="{y}" width="{max(wide - 0.5, 0.5):.2f}" '
         f'height="{ROW - 1}" fill="{_colour(change, max(a, b))}"/>'
         f'<text x="{x + 3:.2f}" y="{y + 12}">{_escape(label)}</text></g>'
     )
@@ -135,14 +152,17 @@ def _escape(text: str) -> str:
 
 def page(picture: str, title: str, findings: Sequence[str]) -> str:
     """The same in a page, below what changed."""
-    told = "".join(f"<li>{_escape(finding)}</li>" for finding in findings) or "<li>no finding</li>"
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
-    return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{_escape(title)}</title>'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        "<style>body{font:14px system-ui,sans-serif;margin:1em;background:#fff;color:#111}"
-        f"svg{{max-width:100%;height:auto}}</style></head><body><ul>{told}</ul>\n{picture}</body></html>\n"
-    )
+    with open(os.path.join(os.path.dirname(__file__), "page.html"), encoding="utf-8") as file:
+        template = file.read()
+    style, script = (re.findall(f"<{name}>(.*?)</{name}>", template, re.DOTALL)[0] for name in ("style", "script"))
+    parts = {
+        "policy": f"default-src 'none'; script-src '{content_hash(script)}'; style-src '{content_hash(style)}'; "
+        "base-uri 'none'; form-action 'none'",
+        "title": _escape(title),
+        "findings": "".join(f"<li>{_escape(finding)}</li>" for finding in findings) or "<li>no finding</li>",
+        "picture": picture,
+    }
+    return re.sub(r"{{(\w+)}}", lambda found: parts[found[1]], template)
 
 
 def write(path: str, text: str) -> None:

@@ -5,12 +5,12 @@ One file: nothing is loaded from elsewhere, and nothing runs in it but the page'
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import os
 import re
 from html import escape
+
+from vestige.base.content_hash import content_hash
 
 from .svg import STYLE, write_picture
 from .tree import shown_time
@@ -47,13 +47,10 @@ def _policy(template: str) -> str:
     """Allows the page's script, its style and the picture's."""
     ((style,), (script,)) = (re.findall(f"<{name}>(.*?)</{name}>", template, re.DOTALL) for name in ("style", "script"))
     return (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}' '{_hash(STYLE)}'; "
+        f"default-src 'none'; script-src '{content_hash(script)}'; "
+        f"style-src '{content_hash(style)}' '{content_hash(STYLE)}'; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _rows(drawing: Drawing) -> list[list[Any]]:
