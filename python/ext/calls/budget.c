@@ -25,7 +25,7 @@ enum { PACE_WORDS = 4096 };
 
 static const double for_calls =
     0.5;                            /* of the budget; the rest is for windows */
-static const double saved_ms = 200; /* so much CPU time may be saved up for */
+static const double saved_ms = 100; /* so much CPU time may be saved up for */
 static const double sample_ms = 50; /* a sample is not older than this */
 static const double window_ms = 10; /* a window is not longer, */
 static const double window_share_ms = 40; /* and costs what this allows */
@@ -199,9 +199,9 @@ uint32_t vpy_budget_value(uint32_t value)
         return value;
     if (b.rests)
         return value | VPY_LEFT_OUT;
-    if (!vpy_is_plain(value) || value >= vpy_budget_counts.size)
+    if (!vpy_can_be_left_out(value) || VPY_ID(value) >= vpy_budget_counts.size)
         return value;
-    counted = &vpy_budget_counts.of[value];
+    counted = &vpy_budget_counts.of[VPY_ID(value)];
     return counted->is & VPY_BUDGET_OUT || counted->odd != 0
                ? value | VPY_LEFT_OUT
                : value;
@@ -408,11 +408,12 @@ static void on_turn(void *ctx, vst_kind kind, vst_id id)
     b.is_turning = false;
 }
 
-static void on_clock(void)
+static void on_clock(double own_ns)
 {
     if (b.tracer == NULL || b.is_turning)
         return;
     b.is_turning = true;
+    spend(own_ns);
     look(0);
     b.is_turning = false;
 }

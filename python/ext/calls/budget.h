@@ -104,14 +104,18 @@ static inline bool vpy_counted_changes(const vpy_counted *counted)
  * none. */
 void vpy_odd_frames_turn(vst_id ends);
 void vpy_odd_frames_clear(void);
-/* What the hooks do with a value that has VPY_LEFT_OUT. True: nothing more will
- * come of this place, which can be disabled. */
-VST_COLD bool vpy_left_out_enter(uint32_t value);
-VST_COLD bool vpy_left_out_leave(uint32_t value, PyObject *code, vst_kind kind);
+/* What the hooks do with a value that has VPY_LEFT_OUT. place: see vpy_step.
+ * result and waits: see vpy_coroutine_left. True: nothing more will come of
+ * this place in the code, which can be disabled. */
+VST_COLD bool vpy_left_out_enter(uint32_t value, const void *place);
+VST_COLD bool vpy_left_out_leave(uint32_t value, PyObject *code,
+                                 PyObject *result, bool waits);
 
 /* budget_clock.c: calls turn() some milliseconds after the process has used so
- * much CPU time, in a thread of its own, with the GIL. */
-void vpy_budget_clock_start(void (*turn)(void));
+ * much CPU time, in a thread of its own, with the GIL. own_ns: CPU time that
+ * the thread itself has used since turn() returned last. */
+typedef void vpy_budget_turn(double own_ns);
+void vpy_budget_clock_start(vpy_budget_turn *turn);
 void vpy_budget_clock_set(uint64_t cpu_ns);
 void vpy_budget_clock_stop(void);
 uint64_t vpy_cpu_ns(void); /* of the process */

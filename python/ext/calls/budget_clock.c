@@ -1,6 +1,7 @@
 /* The clock of a budget: a thread that sleeps, and takes the GIL when something
  * is due. Where everything is left out no hook runs, and nothing else would end
- * that. While the process does nothing it sleeps longer.
+ * that. It sleeps for about as long as the process will take to use the CPU
+ * time until then, so that it costs little where the process mostly waits.
  *
  * Everything below is guarded by the GIL, except what is named. */
 #include "calls/budget.h"
@@ -13,7 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SOON_MS = 10, LATER_MS = 200, IDLE_NS = 200000 };
+enum { SOON_MS = 10, LATER_MS = 500, EARLIER_NS = 50000000 };
+
+static const double idle_share = 0.001;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t rung = PTHREAD_COND_INITIALIZER;
@@ -22,19 +25,34 @@ static uint64_t due_ns; /* CPU time of the process; atomic */
 static pthread_t thread;
 static long thread_id; /* set by the thread; read by who has joined it */
 static bool is_there, is_away; /* away: for a fork */
-static void (*turn)(void);     /* NULL: no budget is kept */
+static vpy_budget_turn *turn;  /* NULL: no budget is kept */
 
-uint64_t vpy_cpu_ns(void)
+static uint64_t read_clock(clockid_t clock)
 {
     struct timespec now;
 
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+uint64_t vpy_cpu_ns(void)
+{
+    return read_clock(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+static uint64_t due_now(void)
+{
+    return __atomic_load_n(&due_ns, __ATOMIC_RELAXED);
+}
+
+/* Where it is due much earlier than before, the thread must not sleep on. */
 void vpy_budget_clock_set(uint64_t cpu_ns)
 {
+    bool is_earlier = cpu_ns + EARLIER_NS < due_now();
+
     __atomic_store_n(&due_ns, cpu_ns, __ATOMIC_RELAXED);
+    if (is_earlier)
+        pthread_cond_signal(&rung);
 }
 
 /* Whether the clock is to end. */
@@ -55,26 +73,45 @@ static bool sleep_ms(int ms)
     return ended;
 }
 
+/* How long it will take to use so much CPU time, if it goes on as since the
+ * last look. */
+static int next_sleep(uint64_t passed, uint64_t used, uint64_t left)
+{
+    double share = (double)used / (double)(passed + 1);
+    double needed = (double)left / 1e6;
+
+    if (share < idle_share)
+        return LATER_MS;
+    needed /= share;
+    return needed > LATER_MS  ? LATER_MS
+           : needed > SOON_MS ? (int)needed
+                              : SOON_MS;
+}
+
 static void *run(void *unused)
 {
-    uint64_t before = vpy_cpu_ns();
+    uint64_t since = read_clock(CLOCK_MONOTONIC), before = vpy_cpu_ns();
+    uint64_t own = 0;
     int ms = SOON_MS;
 
     (void)unused;
     vpy_thread_is_ours = true;
     thread_id = vpy_thread_id();
     while (!sleep_ms(ms)) {
-        uint64_t now = vpy_cpu_ns();
-        PyGILState_STATE state;
+        uint64_t time = read_clock(CLOCK_MONOTONIC);
+        uint64_t now = vpy_cpu_ns(), due = due_now();
 
-        ms = now - before < IDLE_NS ? LATER_MS : SOON_MS;
+        if (now >= due) {
+            PyGILState_STATE state = PyGILState_Ensure();
+            if (turn != NULL)
+                turn((double)(read_clock(CLOCK_THREAD_CPUTIME_ID) - own));
+            PyGILState_Release(state);
+            own = read_clock(CLOCK_THREAD_CPUTIME_ID);
+            due = due_now();
+        }
+        ms = next_sleep(time - since, now - before, due > now ? due - now : 0);
+        since = time;
         before = now;
-        if (now < __atomic_load_n(&due_ns, __ATOMIC_RELAXED))
-            continue;
-        state = PyGILState_Ensure();
-        if (turn != NULL)
-            turn();
-        PyGILState_Release(state);
     }
     return NULL;
 }
@@ -119,7 +156,7 @@ static PyObject *end_at_exit(PyObject *self, PyObject *unused)
 static PyMethodDef end_method = {"vestige_budget_at_exit", end_at_exit,
                                  METH_NOARGS, NULL};
 
-void vpy_budget_clock_start(void (*fn)(void))
+void vpy_budget_clock_start(vpy_budget_turn *fn)
 {
     static bool is_registered;
 

@@ -9,6 +9,8 @@
  * calls are missing, or are one too many, which readers pass over. */
 #include "calls/budget.h"
 
+#include "program/tasks.h"
+
 #include <stdlib.h>
 
 #if VPY_HAS_MONITORING
@@ -129,19 +131,26 @@ void vpy_odd_frames_clear(void)
 /* ---- what the hooks do ----------------------------------------------------
  */
 
-bool vpy_left_out_enter(uint32_t value)
+/* A step of a task begins with the outermost of its coroutines that is
+ * recorded. If none is, the step is not recorded either. */
+bool vpy_left_out_enter(uint32_t value, const void *place)
 {
     vst_id id = VPY_ID(value);
 
     if (id >= vpy_budget_counts.size ||
         vpy_budget_counts.of[id].is & VPY_BUDGET_OUT)
         return true;
-    vst_record(VST_ENTER, id);
+    if (value & VPY_COROUTINE)
+        vpy_coroutine_enter_at(id, place);
+    else
+        vst_record(VST_ENTER, id);
     return false;
 }
 
-bool vpy_left_out_leave(uint32_t value, PyObject *code, vst_kind kind)
+bool vpy_left_out_leave(uint32_t value, PyObject *code, PyObject *result,
+                        bool waits)
 {
+    vst_kind kind = result != NULL ? VST_EXIT : VST_RAISE;
     vst_id id = VPY_ID(value);
     vpy_counted *counted;
     odd_frame *at;
@@ -157,9 +166,11 @@ bool vpy_left_out_leave(uint32_t value, PyObject *code, vst_kind kind)
         records = at->is_recorded;
         drop(at);
         if (--counted->odd == 0 && !is_out)
-            vpy_code_set_value(code, vpy_budget_value(id));
+            vpy_code_set_value(code, vpy_budget_value(value & ~VPY_LEFT_OUT));
     }
-    if (records)
+    if (records && value & VPY_COROUTINE)
+        vpy_coroutine_leave_from(kind, id, result, waits);
+    else if (records)
         vst_record_end_of_call(kind, id);
     return is_out && counted->odd == 0;
 }

@@ -236,8 +236,8 @@ static uint32_t define(PyCodeObject *code)
             vpy_triggers_watch(vpy_code_qualname(code), definition.file,
                                definition.file_len, VPY_ID(value)))
             value |= VPY_TIMED;
-        if (vpy_is_plain(value))
-            vpy_budget_define(value, false);
+        if (vpy_can_be_left_out(value))
+            vpy_budget_define(VPY_ID(value), false);
     }
     Py_XDECREF(name);
     Py_XDECREF(file);

@@ -47,7 +47,7 @@ static PyObject *on_enter(PyObject *self, PyObject *const *args, size_t nargsf,
         vpy_coroutine_enter_at(VPY_ID(value), args);
     else if (!vpy_is_left_out(value))
         vpy_code_entered(value, args[0], NULL);
-    else if (value == 0 || vpy_left_out_enter(value))
+    else if (value == 0 || vpy_left_out_enter(value, args))
         return answer_unrecorded();
     Py_RETURN_NONE;
 }
@@ -75,7 +75,7 @@ VST_INLINE bool leave(PyObject *code, PyObject *result, bool waits)
     else if (!vpy_is_left_out(value))
         vpy_code_returns(value, 0, code, result, NULL, waits);
     else
-        return value != 0 && !vpy_left_out_leave(value, code, kind);
+        return value != 0 && !vpy_left_out_leave(value, code, result, waits);
     return true;
 }
 

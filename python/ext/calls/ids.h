@@ -43,6 +43,13 @@ static inline bool vpy_is_plain_coroutine(uint32_t value)
     return value - VPY_COROUTINE < VPY_LEFT_OUT;
 }
 
+/* Whether a budget may leave it out: a hook that does not run for a call misses
+ * nothing but the call. */
+static inline bool vpy_can_be_left_out(uint32_t value)
+{
+    return vpy_is_plain(value) || vpy_is_plain_coroutine(value);
+}
+
 /* Whether calls of a function with this value are not recorded. */
 static inline bool vpy_is_left_out(uint32_t value)
 {
