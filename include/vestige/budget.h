@@ -71,12 +71,23 @@ typedef struct vst_budget_info {
     uint64_t out_cpu_ns; /* CPU time while something was left out */
 } vst_budget_info;
 
+/* From one change to the next. */
+typedef struct vst_budget_stretch {
+    int64_t start_ns, end_ns; /* end_ns of the last one: INT64_MAX */
+    uint32_t flags;           /* VST_LEFT_OUT_ */
+    size_t count;             /* of ids */
+    const vst_id *ids;        /* what was left out, in order */
+} vst_budget_stretch;
+
 /* *budget is NULL where nothing was left out. It refers to the trace. */
 VST_API vst_status vst_budget_read(struct vst_trace *trace, vst_budget **budget,
                                    vst_error *error);
 VST_API void vst_budget_free(vst_budget *budget);
 VST_API void vst_budget_get_info(const vst_budget *budget,
                                  vst_budget_info *info);
+/* number: below vst_budget_info.changes. */
+VST_API void vst_budget_get_stretch(const vst_budget *budget, size_t number,
+                                    vst_budget_stretch *stretch);
 /* For how many calls a call of these times stands: 1 or more. stretch: gets the
  * number of the stretch it began in, for who wants to know how stretches
  * differ. */

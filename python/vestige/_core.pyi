@@ -247,6 +247,7 @@ class Trace:
     def functions(self) -> list[tuple[int, str, str, str, int] | None]:
         """For each id: kind, name, file, what is shown of the file, line."""
     def exceptions(self) -> list[tuple[int, int, int, int, str, int]]: ...  # trace.h says what
+    def left_out(self, end_ns: int, /) -> list[tuple[int, int, bool, tuple[int, ...]]]: ...  # the same
     def gil_holders(self) -> list[tuple[int, int, int]]:
         """(thread, id of the function that it was in for longest, ns) of those that held the GIL while others waited"""
     def set_by_running(self, value: bool, /) -> None:

@@ -233,6 +233,19 @@ void vst_budget_get_info(const vst_budget *budget, vst_budget_info *info)
         info->functions += budget->was_out[id];
 }
 
+void vst_budget_get_stretch(const vst_budget *budget, size_t number,
+                            vst_budget_stretch *found)
+{
+    const stretch *s = &budget->all[number];
+
+    *found = (vst_budget_stretch){
+        .start_ns = s->start_ns,
+        .end_ns = number + 1 < budget->count ? s[1].start_ns : INT64_MAX,
+        .flags = s->flags,
+        .count = s->count,
+        .ids = budget->ids + s->ids};
+}
+
 /* The last one that began by then; behind the last: none. */
 static size_t find(const vst_budget *self, int64_t ns)
 {

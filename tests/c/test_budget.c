@@ -172,6 +172,32 @@ static void a_call_stands_for_those_left_out_beside_it(void)
     builder_free(&b);
 }
 
+static void each_stretch_says_what_was_left_out(void)
+{
+    static const int64_t starts[] = {1000, 2000, 6000, 7000, 9000};
+    vst_budget *budget = NULL;
+    vst_budget_info info;
+    builder b;
+    vst_trace *trace = hot_is_left_out(&b, 0, HOT);
+
+    CHECK_INT(vst_budget_read(trace, &budget, NULL), VST_OK);
+    vst_budget_get_info(budget, &info);
+    CHECK_INT(info.changes, 5);
+    for (size_t i = 0; i < 5; i++) {
+        vst_budget_stretch stretch;
+        vst_budget_get_stretch(budget, i, &stretch);
+        CHECK_INT(stretch.start_ns, BUILDER_EPOCH_NS + starts[i]);
+        CHECK_INT(stretch.end_ns,
+                  i < 4 ? BUILDER_EPOCH_NS + starts[i + 1] : INT64_MAX);
+        CHECK_INT(stretch.flags, i == 2 ? VST_LEFT_OUT_WINDOW : 0);
+        CHECK_INT(stretch.count, i % 2 != 0 || i == 4);
+        CHECK(stretch.count == 0 || stretch.ids[0] == HOT);
+    }
+    vst_budget_free(budget);
+    vst_trace_close(trace);
+    builder_free(&b);
+}
+
 static void functions_are_left_out_all_at_once(void)
 {
     vst_budget *budget = NULL;
@@ -211,6 +237,7 @@ int main(void)
     TEST(every_word_is_counted_once);
     TEST(nobody_counts_after_the_pace_was_taken_away);
     TEST(a_call_stands_for_those_left_out_beside_it);
+    TEST(each_stretch_says_what_was_left_out);
     TEST(functions_are_left_out_all_at_once);
     TEST(what_a_file_claims_is_bounded);
     return checks_end();

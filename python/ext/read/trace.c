@@ -329,6 +329,7 @@ VPY_DEFINE_LOCKED(vpy_trace_definitions)
 VPY_DEFINE_LOCKED(vpy_trace_functions)
 VPY_DEFINE_LOCKED(vpy_trace_exceptions)
 VPY_DEFINE_LOCKED(vpy_trace_gil_holders)
+VPY_DEFINE_LOCKED(vpy_trace_left_out)
 VPY_DEFINE_LOCKED(trace_set_by_running)
 VPY_DEFINE_LOCKED(trace_set_compensated)
 VPY_DEFINE_LOCKED(vpy_trace_import_name)
@@ -386,6 +387,7 @@ static PyMethodDef trace_methods[] = {
     {"functions", VPY_LOCKED(vpy_trace_functions), METH_NOARGS, NULL},
     {"exceptions", VPY_LOCKED(vpy_trace_exceptions), METH_NOARGS, NULL},
     {"gil_holders", VPY_LOCKED(vpy_trace_gil_holders), METH_NOARGS, NULL},
+    {"left_out", VPY_LOCKED(vpy_trace_left_out), METH_O, NULL},
     {"set_by_running", VPY_LOCKED(trace_set_by_running), METH_O,
      set_by_running_doc},
     {"set_compensated", VPY_LOCKED(trace_set_compensated), METH_O,

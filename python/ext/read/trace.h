@@ -86,6 +86,11 @@ PyObject *vpy_trace_gil_holders(PyObject *object, PyObject *unused);
  * functions, 0: none; "caught", "not caught" or "unknown". */
 PyObject *vpy_trace_exceptions(PyObject *object, PyObject *unused);
 
+/* trace_left_out.c: a method, with the end of the trace in ns. [(start_ns,
+ * end_ns, whether every function was, ids)]: when a budget left functions out.
+ */
+PyObject *vpy_trace_left_out(PyObject *object, PyObject *end_ns);
+
 /* trace_tasks.c: a method. */
 PyObject *vpy_trace_device_sums(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_trace_tasks(PyObject *object, PyObject *args, PyObject *kw);
