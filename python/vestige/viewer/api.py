@@ -17,6 +17,7 @@ from .answers import Answer, Problem, as_json
 from .devices import DeviceAnswers
 from .exports import Tickets, Wanted
 from .fields import Fields
+from .left_out import describe_left_out
 from .marks import MarkAnswers
 from .sources import Sources
 from .tasks import TaskAnswers
@@ -73,6 +74,7 @@ class Api:
             ("POST", "next"): self._next,
             ("GET", "counters"): self._counters,
             ("GET", "losses"): self._losses,
+            ("GET", "left_out"): self._left_out,
             ("GET", "export"): self._export,
             ("GET", "handover"): self._handover,
             **self._marks.calls,
@@ -164,6 +166,9 @@ class Api:
         start, end = fields.range()
         rows = shown.view.losses(self._absolute(start), self._absolute(end))
         return as_json([describe_loss(row, self.traces.start_ns) for row in rows])
+
+    def _left_out(self, request: Request, fields: Fields) -> Answer:
+        return as_json(describe_left_out(self._shown(fields), self.traces.start_ns))
 
     # ---- about spans
 
@@ -336,6 +341,7 @@ def _describe_trace(shown: Shown, base: int) -> dict[str, Any]:
         "states": shown.has_states and not shown.live,
         "tasks": bool(shown.facts.get("has_tasks")) and not shown.live,
         "marks": shown.has_marks and not shown.live,
+        "left_out": source.metadata.get("vestige.budget") is not None and not shown.live,
         "devices": shown.has_devices and not shown.live,
         "devices_not_followed": shown.has_devices and shown.live,
         "functions": len(shown.places),

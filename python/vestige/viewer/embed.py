@@ -18,6 +18,7 @@ from vestige.reading.kinds import INSTANT
 from .answers import to_json
 from .api import describe, describe_loss, describe_track, name_table, read_args, read_points, source_of
 from .embed_beside import pack_beside
+from .left_out import describe_left_out
 from .sources import Sources
 
 TYPE_CHECKING = False
@@ -75,7 +76,7 @@ def _pack_trace(shown: Shown, traces: Traces, facts: dict[str, Any], blob: Blob,
     """Also sets in `facts` how many rows each thread needs."""
     if not shown.ready:
         nothing: dict[str, Any] = {"rows": [], "memory": None, "args": [], "counters": [], "losses": [], "sources": {}}
-        nothing |= {"marks": None, "states": None, "tasks": None, "devices": None}
+        nothing |= {"left_out": None, "marks": None, "states": None, "tasks": None, "devices": None}
         return {"names": name_table(shown), **nothing}
     block, text, _ = shown.open().events(all_windows=True, fold_imports=traces.fold_imports)
     rows = Rows(block, folded=traces.fold_imports)
@@ -95,6 +96,7 @@ def _pack_trace(shown: Shown, traces: Traces, facts: dict[str, Any], blob: Blob,
         "args": list(_args(rows, ranks, text)),
         "counters": [_pack_counter(shown, track, end - start, blob) for track in counters],
         "losses": [describe_loss(row, traces.start_ns) for row in losses],
+        "left_out": describe_left_out(shown, traces.start_ns) if facts["left_out"] else None,
         "sources": {str(number): lines for number, lines in found.items() if lines is not None},
         **pack_beside(shown, traces, blob),
     }

@@ -21,6 +21,7 @@ import { Panel } from "./panel.js";
 import { Search } from "./search.js";
 import { EmbeddedSource } from "./source_embedded.js";
 import { HttpSource, takeToken } from "./source_http.js";
+import { LeftOut } from "./left_out.js";
 import { Stage } from "./stage.js";
 import { Theme } from "./theme.js";
 import { Timeline } from "./timeline.js";
@@ -100,6 +101,7 @@ class App {
     this.lanes = new Lanes(this);
     this.devices = new Devices(this);
     this.marks = new Marks(this);
+    this.leftOut = new LeftOut(this);
     this.stage = new Stage(this);
     this.panel = new Panel(this);
     this.details = new Details(this);
@@ -170,6 +172,7 @@ class App {
       const { trace } = one;
       try {
         await this.marks.load(one);
+        await this.leftOut.load(one);
         await this.lanes.load(one);
         await this.devices.load(one);
         this.stage.losses.set(trace, await this.source.losses(trace, 0, Math.max(1, Math.ceil(this.info.duration_ns))));

@@ -51,7 +51,7 @@ export function notesOf(trace) {
     lines.push(`The file is damaged${where}: what comes before that is shown.`);
   }
   if (trace.lost) lines.push(`${formatCount(trace.lost)} records were lost; the gaps are hatched.`);
-  if (trace.budget) lines.push(`Recording had a budget of ${+(trace.budget * 100).toPrecision(3)} % of the CPU time: calls of functions that are called most may be missing, and their time is their caller's.`);
+  if (trace.budget) lines.push(`Recording had a budget of ${+(trace.budget * 100).toPrecision(3)} % of the CPU time: calls of functions that are called most may be missing, and their time is their caller's. A band above the rows says when.`);
   if (trace.dropped) lines.push(`${formatCount(trace.dropped)} older records were dropped to stay within the limit of size or time.`);
   return lines;
 }

@@ -67,6 +67,7 @@ export class Details {
       ["Depth", String(span.depth)],
     ];
     rows.push(...timesOf(span, length));
+    rows.push(...this.app.leftOut.rowsOf(this.place.trace, span.start_ns, span.end_ns));
     if (span.flags?.length) rows.push(["Noted", span.flags.join(", ")]);
     if (span.allocations || span.total_bytes || span.self_bytes) {
       rows.push(["Allocated", formatBytes(span.total_bytes ?? 0), `by itself ${formatBytes(span.self_bytes ?? 0)}`]);

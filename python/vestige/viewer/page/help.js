@@ -53,7 +53,7 @@ export class Help {
       if (family === "operator" || family === "module") swatch.style.borderBottom = `2px solid ${strong}`;
       colours.append(swatch, make("dd", what));
     }
-    const note = make("p", "Pale and grained: many short spans drawn as one; the paler, the less of that time was busy. Hatched: records are missing there. A red end: an exception ended the call. Paler than its neighbours: the thread was off the processor; with diagonal lines, it waited for the GIL, or without one for locks of objects and for a stopped world (vestige run --sched). In the lane of a task the pale parts are what it awaited; arrows lead from what woke it. Marks above the rows of a thread: triangles are exceptions (vestige run --exceptions), with a line above if nobody caught them; diamonds are instants that the program marks; bars are several at once.");
+    const note = make("p", "Pale and grained: many short spans drawn as one; the paler, the less of that time was busy. Hatched: records are missing there. A red band above the rows of a thread: a budget left functions out (vestige run --budget). A red end: an exception ended the call. Paler than its neighbours: the thread was off the processor; with diagonal lines, it waited for the GIL, or without one for locks of objects and for a stopped world (vestige run --sched). In the lane of a task the pale parts are what it awaited; arrows lead from what woke it. Marks above the rows of a thread: triangles are exceptions (vestige run --exceptions), with a line above if nobody caught them; diamonds are instants that the program marks; bars are several at once.");
     const close = make("button", "Close");
     close.type = "button";
     close.addEventListener("click", () => this.dialog.close());

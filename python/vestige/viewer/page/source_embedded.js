@@ -173,6 +173,10 @@ export class EmbeddedSource {
       { name, thread, unit, points: thin(times, values, from, to, pixels) }));
   }
 
+  async leftOut(trace) {
+    return (await this.data).traces[trace].left_out;
+  }
+
   async losses(trace, from, to) {
     return (await this.data).traces[trace].losses.filter((one) => one.end_ns >= from && one.start_ns < to);
   }

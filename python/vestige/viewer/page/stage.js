@@ -153,6 +153,7 @@ export class Stage {
         this.app.counters.draw(context, track, this.app.view, y, this.width, ratio, css);
       } else if (track.type === "thread") {
         this.drawLosses(track, y);
+        this.app.leftOut.draw(context, track, y, ratio, css.loss);
         if (track.inset) this.app.marks.draw(context, track, y, ratio, css, this.app.search?.ids ?? null);
       }
     }
@@ -246,6 +247,7 @@ export class Stage {
     const title = count > 1 ? `${count >= 65535 ? "65 535 or more" : formatCount(count)} spans, mostly ${one.name}` : one.name;
     const lines = [placeOf(one), `${formatTime(end - start)}${count > 1 ? `, busy ${Math.round(busy * 100)} %` : ""} · at ${formatMoment(start)}`];
     if (raised) lines.push("left by an exception");
+    lines.push(this.app.leftOut.lineOf(trace, start, end));
     return { title, lines };
   }
 

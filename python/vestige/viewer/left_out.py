@@ -1,0 +1,29 @@
+"""When a budget left functions out, for the page: stretches of time, each with the number of a set of functions."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .traces import Shown
+
+STRETCHES_MAX = 20_000
+NAMES_MAX = 50  # of a set
+
+
+def describe_left_out(shown: Shown, base: int) -> dict[str, Any]:
+    """`sets` have the ids of functions, or null where every function was left out."""
+    numbers: dict[tuple[int, ...] | None, int] = {}
+    stretches: list[list[int]] = []
+    rows = shown.open().left_out(shown.end_ns)
+    near = (shown.end_ns - shown.start_ns) // STRETCHES_MAX if len(rows) > STRETCHES_MAX else 0
+    for start, end, everything, ids in rows:
+        which = numbers.setdefault(None if everything else ids[:NAMES_MAX], len(numbers))
+        start, end = start - base, end - base
+        last = stretches[-1] if stretches else None
+        if last and (start - last[1] < near or (start == last[1] and which == last[2])):
+            last[1] = end
+        else:
+            stretches.append([start, end, which])
+    return {"sets": list(numbers), "stretches": stretches}

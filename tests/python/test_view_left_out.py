@@ -1,0 +1,115 @@
+"""What a budget left out, in the viewer: a band above the rows of every thread, and the functions in tips and details."""
+
+import pytest
+
+from browser import BROWSER, Browser
+from conftest import Workplace
+from vestige import Trace
+from view_page import WAYS, settle, text, x_of
+from viewing import Client, serving
+
+pytestmark = pytest.mark.any_python
+PROGRAM = """\
+from vestige import _core
+
+
+def leaf(x):
+    return x + 1
+
+
+def loop():
+    x = 0
+    for _ in range(400_000):
+        x = leaf(x)
+
+
+session = _core.Session("t.vst", gc=False)
+session.set_budget(0.01, 50.0, 50.0)
+session.create()
+session.set_metadata("vestige.budget", "0.01")
+session.start()
+for _ in range(3):
+    loop()
+session.stop()
+session.finish()
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    workplace = Workplace(tmp_path_factory.mktemp("left_out"))
+    workplace.write("app.py", PROGRAM)
+    done = workplace.python("app.py")
+    assert done.returncode == 0, done.stderr
+    return workplace
+
+
+@pytest.fixture(scope="module")
+def trace(place):
+    return Trace(str(place.path / "t.vst"))
+
+
+def stretches_of(trace):
+    return trace.left_out(trace.info()["end_ns"])
+
+
+def test_the_trace_tells_when_functions_were_left_out(trace):
+    found, info = stretches_of(trace), trace.info()
+    names = trace.functions()
+    assert found and all(before[1] <= after[0] for before, after in zip(found, found[1:]))
+    for start, end, everything, ids in found:
+        assert info["start_ns"] <= start <= end <= info["end_ns"]
+        assert everything or "leaf" in {names[number][1] for number in ids}
+    calls = [start for start, _ in trace.spans("leaf")]
+    for start, end, *_ in found:
+        assert not [call for call in calls if start < call < end - 1_000_000]  # those of a window that begins are near
+
+
+def test_the_server_answers_with_sets_of_functions(place, trace):
+    with serving(place.path / "t.vst") as server:
+        client = Client(server)
+        told = client.get("left_out", trace=0)
+        assert client.get("info")["traces"][0]["left_out"]
+    base, found = trace.info()["start_ns"], stretches_of(trace)
+    assert told["stretches"][0][0] == found[0][0] - base
+    assert told["stretches"][-1][1] == found[-1][1] - base
+    for _, _, which in told["stretches"]:
+        ids = told["sets"][which]
+        assert ids is None or "leaf" in {trace.functions()[number][1] for number in ids}
+
+
+@pytest.fixture(params=WAYS)
+def page(place, tmp_path_factory, request):
+    if not BROWSER:
+        pytest.skip("no Chromium is installed (Debian's package chromium)")
+    browser = Browser(tmp_path_factory.mktemp("profile"))
+    server = WAYS[request.param](place.path, "t.vst")
+    page = browser.open(server.url)
+    page.set_size(1366, 768)
+    page.wait("document.getElementById('loading').hidden && vestige.windows.settled && vestige.leftOut.held.size > 0")
+    settle(page)
+    yield page
+    assert page.errors() == []
+    page.close()
+    server.stop()
+    browser.close()
+
+
+def test_a_band_says_when_and_the_details_say_what(trace, page):
+    found, base = stretches_of(trace), trace.info()["start_ns"]
+    start, end, *_ = max(found, key=lambda row: row[1] - row[0])
+    middle = (start + end) / 2 - base
+    rows = "document.getElementById('rows').getBoundingClientRect().top - vestige.stage.rows.scrollTop"
+    y = page.eval(f"{rows} + vestige.timeline.thread(0, 1).top") + 2
+    reddish, _, blue, *_ = page.screenshot().at(x_of(page, middle), y)
+    assert reddish > blue + 20
+    line = page.eval(f"vestige.leftOut.lineOf(0, {middle - 1000}, {middle + 1000})")
+    assert line.startswith("left out inside, to stay within the budget: ")
+    assert "leaf" in line or "every function" in line
+    assert page.eval(f"vestige.leftOut.lineOf(0, {found[0][0] - base - 2000}, {found[0][0] - base - 1000})") == ""
+    depth = page.eval(
+        f"(async () => {{ for (let d = 5; d >= 0; d--) if (await vestige.details.load(0, 1, d, {middle})) return d; return -1 }})()"
+    )
+    assert depth >= 0
+    page.wait("document.getElementById('details').textContent.includes('Left out inside')")
+    assert "A band above the rows says when" in text(page, "#banners")
