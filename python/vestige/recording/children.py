@@ -57,20 +57,21 @@ def follow(prof: profile) -> None:
         prof._family = (output, prof._session.trace().info()["trace_id"])
     root, trace = prof._family
     defaults = type(prof).__init__.__kwdefaults__ or {}
-    # Short, since glibc never frees the text of a variable that was set: a process may be attached to again and again.
     options = {
         name: value
         for name, value in prof._options.items()
         if _is_plain(value) and not (name in defaults and defaults[name] == value)
     }
     folder = sys.path[0] if sys.path else ""
-    text = encode({"abi": ABI, "root": root, "trace": trace, "folder": folder, "options": options})
+    text = encode({"abi": ABI, "root": root, "folder": folder, "options": options})
     if len(text) > VARIABLE_MAX:
         raise ValueError("the options are too long to hand on to child processes")
     _followed = ref(prof, _lost)
     _recorded = os.getpid()
+    # glibc never frees the text of a variable that was set, but takes the same text again: what differs from one
+    # recording to the next is in the short one, since a process may be attached to thousands of times.
     _put(CHILDREN, text)
-    _put(PARENT, str(_recorded))
+    _put(PARENT, f"{_recorded} {trace}")
     path = os.environ.get(PATH, "")
     if path.split(os.pathsep)[0] != STARTUP:
         _put(PATH, STARTUP + os.pathsep + path if path else STARTUP)
@@ -175,8 +176,8 @@ def _start(text: str, name: str, folder: str) -> None:
     global _recorded, _started
     time_ns = time.time_ns()
     facts, _ = _Scan.once(text, 0)
-    parent = os.environ.get(PARENT, "")
-    _recorded = int(parent) if parent.isdigit() else None
+    parent, _, trace = os.environ[PARENT].partition(" ")
+    _recorded = int(parent)
     origin = {"pid": _recorded, "tid": None, "time_ns": time_ns, "how": "spawn"}
 
     from vestige.profiler import profile
@@ -186,7 +187,7 @@ def _start(text: str, name: str, folder: str) -> None:
     extra = [part for part in dict.fromkeys((folder, facts["folder"])) if part and part not in sys.path]
     sys.path[:0] = extra
     try:
-        family = (facts["root"], facts["trace"])
+        family = (facts["root"], trace)
         if _record(prof, family, facts["options"], {"vestige.process_name": quote(name)}, origin):
             _started = prof
     finally:
