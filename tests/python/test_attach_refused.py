@@ -143,6 +143,18 @@ def test_gdb_that_takes_too_long_is_ended_before_it_calls_anything(tmp_path, mon
     assert continued == [(target.handle, signal.SIGCONT)]
 
 
+def test_gdb_gets_no_variables_that_are_for_another_python(tmp_path, monkeypatch):
+    program = tmp_path / "gdb"
+    program.write_text("#!/bin/sh\nenv\n")
+    program.chmod(0o700)
+    monkeypatch.setenv("PYTHONHOME", "/nowhere")
+    monkeypatch.setenv("KEPT", "1")
+    output, _ = gdb._run(Other(), [str(program)], str(tmp_path), 60)
+    lines = output.splitlines()
+    assert "KEPT=1" in lines
+    assert not [line for line in lines if line.startswith("PYTHON")]
+
+
 def test_files_that_are_no_libraries_are_no_libraries(tmp_path):
     library = Library(os.path.realpath(f"/proc/{os.getpid()}/exe"), 0)
     whole = bytes(library._data[:4096])

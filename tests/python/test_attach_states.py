@@ -14,6 +14,8 @@ import compiled
 import vestige
 from conftest import COMMAND, TIMEOUT
 from running import BY_REMOTE_EXEC, FOLDER, PATIENT, WORKER, need_a_way_in, refusal, running  # noqa: F401 (fixture)
+from vestige.cli.attach import gdb
+from vestige.cli.attach.target import Target
 
 need_a_way_in()
 SHORT = ("--wait", "300ms")
@@ -116,6 +118,38 @@ def test_where_the_main_thread_waits_gdb_has_another_one_do_it(running):
     assert result.returncode == 0, result.stderr
     assert re.search(r"stands still for up to .*\n.*it stood still for \d+\.\d\d s", result.stderr)
     assert (program.ask("hooks()"), program.ask("branch(7)")) == (0, 42)
+
+
+def waits_for(pid):
+    """The first argument of the system call that the main thread is in; 0 if it runs."""
+    with open(f"/proc/{pid}/syscall") as file:
+        words = file.read().split()
+    return int(words[1], 16) if len(words) > 3 else 0
+
+
+@pytest.mark.skipif(sys.version_info < (3, 13), reason="before 3.13 no lock of the GIL is taken")
+def test_where_the_main_thread_waits_for_the_gil_it_alone_is_asked(running, tmp_path):
+    """A thread that gives it the GIL would wait for the main thread, and that for a lock of this thread."""
+    if shutil.which("gdb") is None:
+        pytest.skip("gdb is not installed")
+    program = running(
+        """
+import re, sys, threading, time
+print("ready", flush=True)
+sys.stdin.readline()
+threading.Thread(target=lambda: re.match(r"(a+)+$", "a" * 64 + "b"), daemon=True).start()
+time.sleep(0.01)
+"""
+    )
+    program.tell("go")
+    target = Target(program.pid)
+    begin, end = target.library.place("_PyRuntime")
+    while not begin <= waits_for(program.pid) < end:
+        time.sleep(0.001)
+    _, any_thread = gdb.inject(target, str(tmp_path / "none.py"), str(tmp_path), TIMEOUT)
+    os.close(target.handle)
+    program.kill()
+    assert not any_thread
 
 
 def test_a_process_that_gdb_would_hold_too_long_is_let_go(running):

@@ -44,27 +44,31 @@ class Library:
             if kind == LOADED:
                 self._segments.append((offset, vaddr, size))
         sections = [SECTION.unpack_from(self._data, sections_at + i * SECTION.size) for i in range(section_count)]
-        self._symbols: dict[str, int] = {}
+        self._symbols: dict[str, tuple[int, int]] = {}  # values and sizes
         for section in sections:
             if section[1] == SYMBOLS:
                 self._read_symbols(section[4], section[5], sections[section[6]][4])
 
     def _read_symbols(self, at: int, size: int, names_at: int) -> None:
-        for name, _, _, section, value, _ in SYMBOL.iter_unpack(self._data[at : at + size]):
+        for name, _, _, section, value, length in SYMBOL.iter_unpack(self._data[at : at + size]):
             if section and value:
                 end = self._data.find(b"\0", names_at + name)
-                self._symbols.setdefault(self._data[names_at + name : end].decode("ascii", "replace"), value)
+                text = self._data[names_at + name : end].decode("ascii", "replace")
+                self._symbols.setdefault(text, (value, length))
 
     def address(self, name: str) -> int:
         """Of a function or variable in the process; 0 if there is none of this name."""
-        value = self._symbols.get(name, 0)
-        return self._bias + value if value else 0
+        return self.place(name)[0]
+
+    def place(self, name: str) -> tuple[int, int]:
+        """Where a function or variable begins and ends in the process; (0, 0) if there is none of this name."""
+        value, size = self._symbols.get(name, (0, 0))
+        return (self._bias + value, self._bias + value + size) if value else (0, 0)
 
     def read(self, name: str, size: int) -> bytes | None:
         """What the file has as the value of a variable."""
-        value = self._symbols.get(name)
-        for offset, vaddr, length in self._segments if value is not None else ():
-            assert value is not None
+        value, _ = self._symbols.get(name, (0, 0))
+        for offset, vaddr, length in self._segments if value else ():
             if vaddr <= value and value + size <= vaddr + length:
                 return self._data[offset + value - vaddr : offset + value - vaddr + size]
         return None

@@ -48,15 +48,15 @@ def enter(target: Target, door: Any, address: str, patience_s: float, limit_s: f
     end = "" if limit_s is None else f"-{os.getpid()}"
     script = os.path.join(folder, f"attach-{target.pid}-{target.begun}{end}.py")
     _write(script, _source(address))
-    still_s = 0.0
+    still_s, any_thread = 0.0, False
     done = asked = False
     try:
         if limit_s is None:
             remote.inject(target, script)
         else:
-            still_s = gdb.inject(target, script, folder, limit_s)
+            still_s, any_thread = gdb.inject(target, script, folder, limit_s)
         asked = True
-        connection = _accept(target, door, patience_s, any_thread=limit_s is not None and target.takes_any_thread())
+        connection = _accept(target, door, patience_s, any_thread=any_thread)
         done = True
         return connection, still_s
     finally:
@@ -101,7 +101,7 @@ def _silent(target: Target, patience_s: float, *, any_thread: bool) -> str:
     whose = "" if any_thread else " in its main thread"
     where = target.waits_in()
     doing = f"it waits in the system ({where})" if where else "it runs code that is not Python's"
-    more = "" if any_thread or not target.takes_any_thread() else ", --gdb has any thread do it"
+    more = ", --gdb has any thread do it" if HAS_REMOTE and not any_thread and target.takes_any_thread() else ""
     return (
         f"process {target.pid} ran no Python code{whose} for {patience_s:g} s: {doing}; nothing was started there. "
         f"--wait waits longer{more}, vestige.listen() needs no such moment"

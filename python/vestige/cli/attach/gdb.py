@@ -2,8 +2,8 @@
 
 gdb stops the process wherever it is: maybe inside malloc, maybe without the GIL. So nothing is called there that
 allocates or takes the GIL. Three things are done: mmap() gives a page, once for each process; the code is written
-into it; and Py_AddPendingCall(), which may be called anywhere, has PyRun_SimpleString() run it later, between two
-instructions of Python. The addresses of these functions come from elf.py. gdb reads no symbols: it is even told that
+into it; and Py_AddPendingCall(), which may be called anywhere, or its like for any thread (_any_thread()), has
+PyRun_SimpleString() run it later, between two instructions of Python. The addresses of these functions come from elf.py. gdb reads no symbols: it is even told that
 the program is another one, so that a process with large libraries does not stand still while gdb reads them.
 
 If gdb takes too long, it is killed, which lets the process go. But not while it calls a function there: whoever first
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .target import Target
 
 TINY = "/bin/true"  # a program with few symbols
+WITHOUT_GIL = "_Py_MergeZeroLocalRefcount"  # a function of Pythons that can do without
 PAGE = 4096
 SLOT = 512  # bytes of the page for one attempt: an earlier one may still have to be run
 LOOK_EVERY_S = 0.005
@@ -48,7 +49,13 @@ if $page == 0
 end
 printf "page %lu\\n", $page
 set {{char[{length}]}}($page + {slot}) = "{code}"
-printf "added %d\\n", {call}
+set $any = {any_thread}
+printf "any %d\\n", $any
+if $any
+  printf "added %d\\n", {call_any}
+else
+  printf "added %d\\n", {call_main}
+end
 detach
 quit
 """
@@ -64,8 +71,10 @@ def needs() -> str:
     return found
 
 
-def inject(target: Target, script: str, folder: str, limit_s: float) -> float:
-    """Has the process run a script soon. Returns for how many seconds it stood still."""
+def inject(target: Target, script: str, folder: str, limit_s: float) -> tuple[float, bool]:
+    """Has the process run a script soon. Returns for how many seconds it stood still, and whether any of its threads
+    will run it, not the main thread alone.
+    """
     program = needs()
     page, count = _known_page(target, folder)
     attempt = os.path.join(folder, f"gdb-{os.getpid()}")
@@ -79,12 +88,12 @@ def inject(target: Target, script: str, folder: str, limit_s: float) -> float:
         output, still_s = _run(target, words, attempt, limit_s)
     finally:
         shutil.rmtree(attempt, ignore_errors=True)
-    lines = dict(line.split(" ", 1) for line in output.splitlines() if line.startswith(("page ", "added ")))
+    lines = dict(line.split(" ", 1) for line in output.splitlines() if line.startswith(("page ", "any ", "added ")))
     if "page" in lines:
         _remember_page(target, folder, int(lines["page"]), count + 1)
     if lines.get("added") != "0":
         raise Failure(_why(target, output, added="added" in lines))
-    return still_s
+    return still_s, lines["any"] != "0"
 
 
 def _commands(target: Target, script: str, folder: str, page: int, slot: int) -> str:
@@ -107,25 +116,37 @@ def _commands(target: Target, script: str, folder: str, page: int, slot: int) ->
         length=len(code) + 1,
         slot=slot,
         code=code.replace("\\", "\\\\").replace('"', '\\"'),
-        call=_call(target, run, slot),
+        any_thread=_any_thread(target),
+        call_any=f"((int(*)(void*,unsigned long,unsigned long,int)){python.address('_PyEval_AddPendingCall')})"
+        f"(((void*(*)(void)){python.address('PyInterpreterState_Main')})(), {run}, $page + {slot}, 0)",
+        call_main=f"((int(*)(unsigned long,unsigned long)){python.address('Py_AddPendingCall')})"
+        f"({run}, $page + {slot})",
     )
 
 
-def _call(target: Target, run: int, slot: int) -> str:
-    """What queues the call. From 3.12 on any thread may run it; before, and where that function is hidden, the main
-    thread alone."""
-    add = target.library.address("_PyEval_AddPendingCall")
-    main = target.library.address("PyInterpreterState_Main")
-    if target.takes_any_thread() and main:
-        interpreter = f"((void*(*)(void)){main})()"
-        return f"((int(*)(void*,unsigned long,unsigned long,int)){add})({interpreter}, {run}, $page + {slot}, 0)"
-    add = target.library.address("Py_AddPendingCall")
-    return f"((int(*)(unsigned long,unsigned long)){add})({run}, $page + {slot})"
+def _any_thread(target: Target) -> str:
+    """What gdb evaluates: whether any thread may be asked to run the script, not the main thread alone.
+
+    From 3.13 on that takes a mutex of the GIL. The main thread, which has to call it here, must not hold that mutex nor
+    be waiting for the GIL: a thread that gives the GIL to a waiter holds the mutex until the waiter has awoken, which
+    it could not. So it must wait in the system, and not for something inside the interpreter's own state. Without the
+    GIL it takes a lock that the main thread may hold or wait for at any time.
+    """
+    if not target.takes_any_thread() or not target.library.address("PyInterpreterState_Main"):
+        return "0"
+    if target.version() == (3, 12):
+        return "1"
+    begin, end = target.library.place("_PyRuntime")
+    if begin == end or target.library.address(WITHOUT_GIL) or os.uname().machine != "x86_64":
+        return "0"
+    return f"$orig_rax >= 0 && ($rdi < {begin} || $rdi >= {end})"
 
 
 def _run(target: Target, words: list[str], attempt: str, limit_s: float) -> tuple[str, float]:
     """gdb's output, and how long it held the process."""
-    environment = {**os.environ, "DEBUGINFOD_URLS": "", "LC_ALL": "C"}
+    # gdb has a Python of its own, which what is set for this one could keep from starting.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    environment.update(DEBUGINFOD_URLS="", LC_ALL="C")
     with open(os.path.join(attempt, "output"), "x+") as output:
         gdb = subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment, start_new_session=True
