@@ -158,6 +158,13 @@ def test_text_of_a_trace_cannot_command_the_terminal(tmp_path):
     assert "a\ufffd[31mb" in top(trace, *WHOLE)
 
 
+def test_a_budget_stands_beside_what_recording_costs(tmp_path):
+    trace = record(tmp_path / "t.vst", steps(3), vestige_budget=0.02)
+    assert "of a core, budget 2% of what the process runs" in top(trace, *WHOLE)
+    trace = record(tmp_path / "t.vst", steps(3), vestige_budget="none of them")
+    assert "budget" not in top(trace, *WHOLE)
+
+
 # ---- what cannot be watched
 
 

@@ -104,9 +104,14 @@ def _positive(value: Any) -> int | None:
     return number if number and number > 0 else None
 
 
+def _share(value: Any) -> float | None:
+    return float(value) if type(value) in (int, float) and 0 <= value <= 1 else None
+
+
 SHAPES: dict[str, Callable[[Any], Any]] = {
     "distributedInfo": _members_of(rank=_integer, world_size=_integer),
     "host_name": _text,
+    "vestige.budget": _share,
     "vestige.command": _command,
     "vestige.engine": _text,
     "vestige.exit": _members_of(by=_text, code=_integer),

@@ -75,6 +75,7 @@ class Top:
         self._choice = choice
         self._window = Window(last_ns, str(target.source.metadata.get("vestige.engine", "")))
         self._picture = Picture(Paint(sys.stdout))
+        self._picture.budget = target.source.metadata.get("vestige.budget")
         self._facts: Facts | None = None
         self._ended = ""  # why
         self._problem = ""  # if that was one

@@ -67,6 +67,7 @@ class Picture:
     def __init__(self, paint: Paint) -> None:
         self._paint = paint
         self.title = ""
+        self.budget: float | None = None  # the share of the CPU time that recording may take
 
     def lines(self, window: Window, facts: Facts, choice: Choice, columns: int, rows: int) -> list[str]:
         """For a terminal of that size, but for its last row."""
@@ -108,7 +109,7 @@ class Picture:
         busy = facts.busy()
         parts = [
             f"{window.records * 10**9 / ns:,.0f} records/s",
-            f"recording costs about {window.cost_ns(rows) / ns:.1%} of a core",
+            f"recording costs about {window.cost_ns(rows) / ns:.1%} of a core{self._allowed()}",
             *([f"the process runs {busy:.0%}"] if busy is not None else []),
             f"GC {gc_ns / ns:.1%} ({collections * 1e9 / ns:.3g}/s)",
             *([f"memory {size(facts.resident)}"] if facts.resident is not None else []),
@@ -124,6 +125,9 @@ class Picture:
             *_filled(parts, columns),
             cut(state, columns),
         ]
+
+    def _allowed(self) -> str:
+        return "" if self.budget is None else f", budget {self.budget * 100:.3g}% of what the process runs"
 
     def _waiting(self, rows: list[Row], choice: Choice) -> str:
         sums: dict[str, int] = {}
