@@ -2,6 +2,7 @@
  * call around it is left first, as a coroutine's frame is at an await, the span
  * goes on beside the stack and is delivered as VST_SPAN_ASYNC with its true
  * times. One thread at a time. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/effects.h"
@@ -252,6 +253,14 @@ vst_status vst__matcher_end_far(vst_matcher *matcher, const vst_sink *sink)
     return deliver_detached(matcher, slot, matcher->far_end_ns, 0, sink);
 }
 
+static int by_serial(const void *a, const void *b)
+{
+    const vst__slot *x = a, *y = b;
+
+    return (x->frame.serial > y->frame.serial) -
+           (x->frame.serial < y->frame.serial);
+}
+
 vst_status vst__matcher_close_all(vst_matcher *matcher, int64_t end_ns,
                                   uint32_t flags, const vst_sink *sink)
 {
@@ -259,6 +268,11 @@ vst_status vst__matcher_close_all(vst_matcher *matcher, int64_t end_ns,
 
     while (status == VST_OK && matcher->count != 0)
         status = vst__matcher_close(matcher, end_ns, flags, sink);
+    /* The oldest first, whichever slots they have: views, which give the open
+     * spans new slots, then put them into the same lanes. */
+    if (matcher->slot_count > 1)
+        qsort(matcher->slots, matcher->slot_count, sizeof *matcher->slots,
+              by_serial);
     for (size_t i = 0; status == VST_OK && i < matcher->slot_count; i++)
         if (matcher->slots[i].state == VST_SLOT_DETACHED)
             status = deliver_detached(matcher, &matcher->slots[i], end_ns,

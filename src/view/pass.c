@@ -151,6 +151,29 @@ vst_status vst__pass_next(vst__pass *pass, int64_t to_ns, bool *ends)
     return status == VST_OK ? tell(pass) : status;
 }
 
+bool vst__pass_is_on_stack(const vst__pass *pass,
+                           const vst__index_thread *thread,
+                           const vst__open *open)
+{
+    if (open->flags & VST_FRAME_DEAD)
+        return false;
+    if (!(open->flags & VST_FRAME_BEGIN))
+        return true;
+    /* Lanes have at level 0 each span by itself. */
+    for (uint32_t i = 0; i < thread->beside; i++) {
+        vst__runs runs;
+        vst__run run;
+
+        if (!vst__runs_open(&runs, &pass->view->index, thread,
+                            VST_ROW_BESIDE | i, 0, open->start_ns))
+            continue;
+        while (vst__runs_next(&runs, &run) && run.start_ns <= open->start_ns)
+            if (run.start_ns == open->start_ns && run.id == open->id)
+                return false;
+    }
+    return true;
+}
+
 int64_t vst__pass_time(const vst__pass *pass, uint32_t depth, int64_t from_ns,
                        int64_t to_ns)
 {

@@ -242,8 +242,8 @@ static uint32_t find_lane(vst__pyramid *pyramid, vst__run *run)
         lane--;
         if (run->end_ns < pyramid->lane_ends[lane])
             run->end_ns = pyramid->lane_ends[lane];
-        run->start_ns = pyramid->lane_ends[lane];
-        run->busy_ns = run->end_ns - run->start_ns;
+        *run = vst__run_of_span(pyramid->lane_ends[lane], run->end_ns, run->id,
+                                run->flags);
     }
     if (lane == pyramid->lane_count)
         pyramid->lane_count++;

@@ -72,6 +72,11 @@ vst_status vst__pass_open(vst__pass *pass, size_t stretch, int64_t from_ns,
                           int64_t to_ns);
 /* The next batch; *ends: what follows is behind to_ns. */
 vst_status vst__pass_next(vst__pass *pass, int64_t to_ns, bool *ends);
+/* Whether what is open after a batch is a span of its row: one that BEGIN
+ * opened may turn out to lie beside the stack when it ends. */
+bool vst__pass_is_on_stack(const vst__pass *pass,
+                           const vst__index_thread *thread,
+                           const vst__open *open);
 /* How long spans of a depth took in the last batch, of those that lie in a
  * range. */
 int64_t vst__pass_time(const vst__pass *pass, uint32_t depth, int64_t from_ns,

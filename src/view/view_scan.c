@@ -67,7 +67,7 @@ static vst_status meet_open(scan *self, const vst__index_thread *thread)
     if (open == NULL)
         return VST_E_NOMEM;
     for (size_t i = 0; i < count; i++)
-        if (!(open[i].flags & VST_FRAME_DEAD))
+        if (vst__pass_is_on_stack(&self->pass, thread, &open[i]))
             meet(self, thread,
                  &(vst__walk_span){.start_ns = open[i].start_ns,
                                    .end_ns = INT64_MAX,

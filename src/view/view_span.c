@@ -61,8 +61,8 @@ static vst_status take_open(looking *self)
     if (open == NULL)
         return VST_E_NOMEM;
     for (size_t i = 0; i < count && i <= self->depth; i++)
-        if (!(open[i].flags & VST_FRAME_DEAD) &&
-            open[i].start_ns <= self->time_ns)
+        if (open[i].start_ns <= self->time_ns &&
+            vst__pass_is_on_stack(&self->pass, self->thread, &open[i]))
             self->at[i] =
                 (found){open[i].start_ns, INT64_MAX, open[i].id,
                         open[i].flags & ~(uint32_t)VST_FRAME_OWN, true};
@@ -103,7 +103,8 @@ static size_t unknown_ends(looking *self)
     return unknown;
 }
 
-/* Short spans end soon, so the walk goes on until all have ended. */
+/* Short spans end soon, so the walk goes on until all have ended. What never
+ * ends in its row, say because records were dropped, is no span of it. */
 static vst_status find_ends(looking *self)
 {
     vst_status status = VST_OK;
@@ -135,6 +136,8 @@ static vst_status find_ends(looking *self)
             unknown--;
         }
     }
+    for (uint32_t i = 0; i <= self->depth; i++)
+        self->at[i].is &= self->at[i].end_ns != INT64_MAX;
     return status;
 }
 
@@ -321,7 +324,7 @@ static vst_status answer_stack(looking *self, vst_view_span *span)
     at = &self->at[self->depth];
     fill(self->view, at, span);
     status = fill_parents(self, span);
-    if (status != VST_OK || at->end_ns == INT64_MAX)
+    if (status != VST_OK)
         return status;
     if (self->thread->level_count == 0 || self->depth + 1 >= VST_ROWS_MAX ||
         vst__view_words(self->view, self->stretch, at->start_ns, at->end_ns) <=

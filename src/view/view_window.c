@@ -78,7 +78,7 @@ static vst_status add_batch(drawing *self)
 }
 
 /* What goes on behind the window. */
-static vst_status add_open(drawing *self)
+static vst_status add_open(drawing *self, const vst__index_thread *thread)
 {
     size_t count;
     const vst__open *open = vst__walk_open_spans(&self->pass.walk, &count);
@@ -90,8 +90,8 @@ static vst_status add_open(drawing *self)
         int64_t end_ns = self->range.to_ns + 1;
         vst__run run;
 
-        if (open[i].flags & VST_FRAME_DEAD ||
-            open[i].start_ns > self->range.to_ns)
+        if (open[i].start_ns > self->range.to_ns ||
+            !vst__pass_is_on_stack(&self->pass, thread, &open[i]))
             continue;
         run = vst__run_of_span(open[i].start_ns, end_ns, open[i].id,
                                open[i].flags & ~(uint32_t)VST_FRAME_OWN);
@@ -100,7 +100,8 @@ static vst_status add_open(drawing *self)
     return status;
 }
 
-static vst_status read_stretch(drawing *self, size_t number)
+static vst_status read_stretch(drawing *self, const vst__index_thread *thread,
+                               size_t number)
 {
     int64_t to_ns = self->range.to_ns;
     vst_status status =
@@ -112,7 +113,7 @@ static vst_status read_stretch(drawing *self, size_t number)
         if (status == VST_OK)
             status = add_batch(self);
     }
-    return status == VST_OK ? add_open(self) : status;
+    return status == VST_OK ? add_open(self, thread) : status;
 }
 
 static vst_status draw_records(drawing *self, const vst__index_thread *thread)
@@ -123,7 +124,7 @@ static vst_status draw_records(drawing *self, const vst__index_thread *thread)
         if (self->view->stretches[i].thread == thread->number &&
             vst__view_touches(self->view, i, self->range.from_ns,
                               self->range.to_ns))
-            status = read_stretch(self, i);
+            status = read_stretch(self, thread, i);
     for (size_t i = 0; i < self->row_count; i++) {
         row *from = &self->rows[i];
 

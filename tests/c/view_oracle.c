@@ -32,17 +32,22 @@ static vst_status take_span(void *ctx, const vst_span *span)
         return VST_E_NOMEM;
     thread->spans = spans;
     spans += thread->count++;
-    *spans = (oracle_span){.span = *span, .args_at = view->text_count};
+    *spans = (oracle_span){
+        .span = *span, .args_at = view->text_count, .order = view->spans};
     spans->row = span->depth;
     if (span->flags & VST_SPAN_ASYNC) {
         uint32_t lane = 0;
         while (lane < thread->beside && thread->lanes[lane] > span->start_ns)
             lane++;
-        if (lane == 64)
+        if (lane == 64) { /* it is drawn behind what is in the last one */
             lane = 63;
+            spans->span.start_ns = thread->lanes[lane];
+            if (span->end_ns < thread->lanes[lane])
+                spans->span.end_ns = thread->lanes[lane];
+        }
         if (lane == thread->beside)
             thread->beside++;
-        thread->lanes[lane] = span->end_ns;
+        thread->lanes[lane] = spans->span.end_ns;
         spans->row = lane;
     } else if (span->depth >= thread->levels) {
         thread->levels = span->depth + 1;
@@ -93,6 +98,8 @@ static int by_start(const void *a, const void *b)
         return x->span.flags & VST_SPAN_ASYNC ? 1 : -1;
     if (x->row != y->row)
         return x->row < y->row ? -1 : 1;
+    if (x->span.flags & VST_SPAN_ASYNC) /* a lane has them as they came */
+        return x->order < y->order ? -1 : 1;
     if (x->span.start_ns != y->span.start_ns)
         return x->span.start_ns < y->span.start_ns ? -1 : 1;
     return (x->span.serial > y->span.serial) -
@@ -212,16 +219,34 @@ vst_status oracle_window(oracle *view, const vst_view_range *range,
     return vst_error_set(error, status, 0, 0);
 }
 
+/* The last one: behind a span of no width another may begin in its place. */
 static const oracle_span *find_at(const oracle_thread *thread, uint32_t depth,
                                   int64_t time_ns)
 {
+    const oracle_span *found = NULL;
+
     for (size_t i = 0; i < thread->count; i++) {
         const oracle_span *one = &thread->spans[i];
         if (one->row == depth && one->span.start_ns <= time_ns &&
             (time_ns < one->span.end_ns || time_ns == one->span.start_ns))
-            return one;
+            found = one;
     }
-    return NULL;
+    return found;
+}
+
+/* The last of a row that has room for a span. */
+static const oracle_span *find_around(const oracle_thread *thread, uint32_t row,
+                                      const vst_span *span)
+{
+    const oracle_span *found = NULL;
+
+    for (size_t i = 0; i < thread->count; i++) {
+        const oracle_span *one = &thread->spans[i];
+        if (one->row == row && one->span.start_ns <= span->start_ns &&
+            one->span.end_ns >= span->end_ns)
+            found = one;
+    }
+    return found;
 }
 
 static void fill(const oracle *view, const oracle_span *one,
@@ -266,7 +291,7 @@ vst_status oracle_span_at(oracle *view, uint32_t thread, uint32_t depth,
     if (span->parents == NULL)
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
     for (uint32_t i = 0; i < depth; i++) {
-        const oracle_span *parent = find_at(of, i, one->span.start_ns);
+        const oracle_span *parent = find_around(of, i, &one->span);
         if (parent != NULL)
             span->parents[span->parent_count++] = (vst_view_parent){
                 parent->span.id, parent->span.start_ns + view->offset_ns,

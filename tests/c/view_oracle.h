@@ -11,6 +11,7 @@
 typedef struct oracle_span {
     vst_span span;    /* without args */
     uint64_t args_at; /* in the oracle's text */
+    uint64_t order;   /* in which replay gave it */
     uint32_t row; /* depth, or of one beside the stack behind all of those */
 } oracle_span;
 
