@@ -75,28 +75,29 @@ static vst_status make_head(vst__timeline *timeline,
                             vst__chrome_head *head)
 {
     size_t strings = (size_t)definition->name_len + definition->file_len + 2;
+    char *text = malloc(strings * VST_JSON_ESCAPE_MAX + EVENT_MAX);
     char *at;
 
-    head->bytes = malloc(strings * VST_JSON_ESCAPE_MAX + EVENT_MAX);
-    if (head->bytes == NULL)
+    if (text == NULL)
         return VST_E_NOMEM;
     /* The phase stands where set_phase() finds it. */
-    at = PUT(head->bytes, ",\n{\"ph\": \"X\", \"cat\": \"");
+    at = PUT(text, ",\n{\"ph\": \"X\", \"cat\": \"");
     at = put_text(at, vst__chrome_category(definition->kind));
     at = PUT(at, "\", \"name\": \"");
     at = put_name(at, definition);
-    head->name_end = (size_t)(at - head->bytes);
+    head->name_end = (size_t)(at - text);
     at = PUT(at, "\", \"pid\": ");
     at = vst__json_u64(at, timeline->process->pid);
     at = PUT(at, ", \"tid\": ");
-    head->count = (size_t)(at - head->bytes);
+    head->count = (size_t)(at - text);
     head->kind = definition->kind;
     head->is_step = vst__timeline_is_step(definition);
     head->line = definition->line;
-    at = realloc(head->bytes, head->count);
-    if (at != NULL)
-        head->bytes = at;
-    return VST_OK;
+    head->bytes = malloc(head->count); /* most of the room was not needed */
+    if (head->bytes != NULL)
+        memcpy(head->bytes, text, head->count);
+    free(text);
+    return head->bytes != NULL ? VST_OK : VST_E_NOMEM;
 }
 
 static void set_phase(char *event, char phase)

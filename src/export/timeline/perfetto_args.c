@@ -189,20 +189,24 @@ vst_status vst__pf_write_event(vst__perfetto *self, uint32_t number,
 
 /* ---- arguments ---------------------------------------------------------- */
 
-/* The number of a key, which is sent if the sequence does not know it yet; 0:
- * none. */
+/* The number of a key, which is sent if the sequence does not know it yet. Long
+ * keys have none: 0. */
 static uint32_t number_of(vst__perfetto *self, uint32_t number, const char *key,
                           size_t count)
 {
-    uint32_t iid =
-        count <= KEY_MAX ? vst__intern_find(self->keys, key, count) : 0;
+    uint32_t iid;
     size_t one;
 
+    if (count > KEY_MAX)
+        return 0;
+    iid = vst__intern_find(self->keys, key, count);
     if (iid == 0) {
-        if (count > KEY_MAX || vst__intern_add(self->keys, key, count,
-                                               self->key_count + 1) != VST_OK)
+        iid = self->key_count + 1;
+        if (vst__intern_add(self->keys, key, count, iid) != VST_OK) {
+            self->status = VST_E_NOMEM;
             return 0;
-        iid = ++self->key_count;
+        }
+        self->key_count = iid;
     }
     if (!vst__pf_set_add(self, &self->sequences[number].keys, iid))
         return iid;
