@@ -171,21 +171,26 @@ static size_t describe_graph(uint32_t graph, uint64_t node, uint32_t channel,
                             graph, node, channel, channel_type);
 }
 
+/* Records of copies and sets have these members, each type in places of its
+ * own. */
+#define MOVES_BYTES(self, record, of_kind)                                     \
+    {                                                                          \
+        .kind = (of_kind),                                                     \
+        .device = cupti_device_number((self), (record)->device),               \
+        .stream = (record)->stream,                                            \
+        .context = (record)->context,                                          \
+        .correlation = (record)->correlation,                                  \
+        .bytes = (record)->bytes,                                              \
+        .start = (record)->start,                                              \
+        .end = (record)->end,                                                  \
+    }
+
 static void deliver_copy(cupti_collector *self, const cupti_memcpy *record)
 {
     char text[CUPTI_TEXT], name[96];
     size_t length = describe_graph(record->graph, record->graph_node,
                                    record->channel, record->channel_type, text);
-    vst_activity activity = {
-        .kind = VST_ACTIVITY_COPY,
-        .device = cupti_device_number(self, record->device),
-        .stream = record->stream,
-        .context = record->context,
-        .correlation = record->correlation,
-        .bytes = record->bytes,
-        .start = record->start,
-        .end = record->end,
-    };
+    vst_activity activity = MOVES_BYTES(self, record, VST_ACTIVITY_COPY);
 
     cupti_copy_name(record->copy_kind, record->from_kind, record->to_kind, name,
                     sizeof name);
@@ -199,16 +204,7 @@ static void deliver_peer_copy(cupti_collector *self,
     char text[CUPTI_TEXT], name[96];
     size_t length = describe_graph(record->graph, record->graph_node,
                                    record->channel, record->channel_type, text);
-    vst_activity activity = {
-        .kind = VST_ACTIVITY_COPY,
-        .device = cupti_device_number(self, record->device),
-        .stream = record->stream,
-        .context = record->context,
-        .correlation = record->correlation,
-        .bytes = record->bytes,
-        .start = record->start,
-        .end = record->end,
-    };
+    vst_activity activity = MOVES_BYTES(self, record, VST_ACTIVITY_COPY);
 
     length += (size_t)snprintf(
         text + length, CUPTI_TEXT - length,
@@ -227,16 +223,7 @@ static void deliver_set(cupti_collector *self, const cupti_memset *record)
     char text[CUPTI_TEXT], name[64];
     size_t length = describe_graph(record->graph, record->graph_node,
                                    record->channel, record->channel_type, text);
-    vst_activity activity = {
-        .kind = VST_ACTIVITY_SET,
-        .device = cupti_device_number(self, record->device),
-        .stream = record->stream,
-        .context = record->context,
-        .correlation = record->correlation,
-        .bytes = record->bytes,
-        .start = record->start,
-        .end = record->end,
-    };
+    vst_activity activity = MOVES_BYTES(self, record, VST_ACTIVITY_SET);
 
     snprintf(name, sizeof name, "Memset (%s)",
              cupti_memory_name(record->memory_kind));

@@ -114,6 +114,10 @@ static inline long vpy_thread_id(void)
     return syscall(SYS_gettid);
 }
 
+/* A thread that was joined may still be there for a moment as the kernel counts
+ * threads, and so does the interpreter: waits for its end (ended_threads.c). */
+void vpy_wait_until_gone(long thread_id);
+
 /* Where the C stack of the calling thread ends, and its size (base/stack.c).
  * Slow the first time in the main thread: the C library reads the list of
  * mappings. */

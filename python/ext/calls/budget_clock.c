@@ -10,7 +10,6 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -179,24 +178,12 @@ void vpy_budget_clock_stop(void)
 
 /* ---- around a fork ------------------------------------------------------- */
 
-/* A thread that was joined may still be there for a moment as the kernel counts
- * threads, and so does the interpreter. */
-static void wait_until_gone(void)
-{
-    const struct timespec moment = {0, 100000};
-    char path[64];
-
-    snprintf(path, sizeof path, "/proc/self/task/%ld", thread_id);
-    for (int i = 0; i < 1000 && access(path, F_OK) == 0; i++)
-        nanosleep(&moment, NULL);
-}
-
 void vpy_budget_before_fork(void)
 {
     if (!is_there)
         return;
     end();
-    wait_until_gone();
+    vpy_wait_until_gone(thread_id);
     is_away = true;
 }
 

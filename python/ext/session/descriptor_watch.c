@@ -16,7 +16,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -152,18 +151,6 @@ static bool start(void)
     return is_there;
 }
 
-/* A thread that was joined may still be there for a moment as the kernel counts
- * threads, and so does the interpreter. */
-static void wait_until_gone(void)
-{
-    const struct timespec moment = {0, 100000};
-    char path[64];
-
-    snprintf(path, sizeof path, "/proc/self/task/%ld", thread_id);
-    for (int i = 0; i < 1000 && access(path, F_OK) == 0; i++)
-        nanosleep(&moment, NULL);
-}
-
 /* Ends the thread and waits for its end, if it is there and not the one that
  * calls. for_fork: it comes back. */
 static void end_thread(bool for_fork)
@@ -188,7 +175,7 @@ static void end_thread(bool for_fork)
         return;
     Py_BEGIN_ALLOW_THREADS
     pthread_join(ending, NULL);
-    wait_until_gone();
+    vpy_wait_until_gone(thread_id);
     Py_END_ALLOW_THREADS
     vpy_state_take();
     is_joined = false;

@@ -19,8 +19,10 @@ from .metadata import check_shapes, load_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
+
+    from vestige.base.terminal import Progress
 
 
 SUFFIX = ".vst"
@@ -141,6 +143,22 @@ class Inputs:
     def fail(self, source: Source, error: Exception) -> None:
         """A trace turned out to be unreadable after all."""
         self.tell(explain(source.path, error))
+
+    def read_each(self, read: Callable[[Source, Progress], object]) -> None:
+        """Reads all of them and shows how far that is. One that cannot be read is reported; the others follow."""
+        from vestige.base.terminal import Progress
+
+        records = sum(source.facts["records"] for source in self.sources) or 1
+        done = 0
+        for source in self.sources:
+            progress = Progress(f"reading {source.path}", done / records, source.facts["records"] / records)
+            done += source.facts["records"]
+            try:
+                read(source, progress)
+            except (OSError, TraceError) as error:
+                self.fail(source, error)
+            finally:
+                progress.clear()
 
     def add(self, path: str, *, children: bool) -> None:
         """A file, and if it is a root, its children."""

@@ -19,6 +19,7 @@ from .exports import Tickets, Wanted
 from .fields import Fields
 from .left_out import describe_left_out
 from .marks import MarkAnswers
+from .pictures import as_picture
 from .sources import Sources
 from .tasks import TaskAnswers
 
@@ -141,9 +142,7 @@ class Api:
         threads = fields.numbers("threads")
         depth = fields.number("depth", 0, 1 << 20, default=0)
         data = shown.view.window(self._absolute(start), self._absolute(end), pixels, threads=threads, max_depth=depth)
-        answer = bytearray(data)
-        struct.pack_into("<qq", answer, 16, start, end)
-        return Answer(bytes(answer))
+        return as_picture(data, start, end)
 
     def _states(self, request: Request, fields: Fields) -> Answer:
         """For each thread asked for, a byte a pixel: what part it was off the processor; then the same of the GIL."""

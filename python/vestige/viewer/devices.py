@@ -12,6 +12,7 @@ from vestige.reading import activities
 
 from .answers import Answer, Problem, as_json
 from .calls import call_around
+from .pictures import draw_lanes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,12 +55,7 @@ class DeviceAnswers:
         )
 
     def _window(self, request: Request, fields: Fields) -> Answer:
-        start, end = fields.range()
-        numbers = fields.numbers("lanes") or []
-        data = self._lanes(request, fields).draw(self._absolute(start), self._absolute(end), fields.pixels(), numbers)
-        answer = bytearray(data)
-        struct.pack_into("<qq", answer, 16, start, end)
-        return Answer(bytes(answer))
+        return draw_lanes(self._lanes(request, fields), fields, self._traces.start_ns)
 
     def _at(self, request: Request, fields: Fields) -> Answer:
         shown, lanes = self._shown(fields), self._lanes(request, fields)

@@ -144,21 +144,15 @@ def _keep_those_with_memory(inputs: Inputs) -> None:
 
 
 def _read_all(inputs: Inputs, options: Namespace) -> Read:
-    read = []
+    read: Read = []
     rows = options.n or (20 if _sections(options) else 5)
     if len(inputs.sources) > 1 or options.format == "csv":
         rows = -1  # all of them: they are put together, or asked for
-    records = sum(source.facts["records"] for source in inputs.sources) or 1
-    done = 0
-    for source in inputs.sources:
-        progress = Progress(f"reading {source.path}", done / records, source.facts["records"] / records)
-        done += source.facts["records"]
-        try:
-            read.append((source, source.open().memory(rows=rows, temporary=options.k, progress=progress)))
-        except (OSError, TraceError) as error:
-            inputs.fail(source, error)
-        finally:
-            progress.clear()
+
+    def add(source: Source, progress: Progress) -> None:
+        read.append((source, source.open().memory(rows=rows, temporary=options.k, progress=progress)))
+
+    inputs.read_each(add)
     return read
 
 

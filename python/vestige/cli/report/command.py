@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from vestige._core import TraceError
 from vestige.base.failure import Failure
 from vestige.base.quantities import duration, parse_time, plural, size
-from vestige.base.terminal import UNBOUNDED, Paint, Progress, line_width, width_of
+from vestige.base.terminal import UNBOUNDED, Paint, line_width, width_of
 from vestige.cli import ranges
 from vestige.cli.console import Parser, add_files
 from vestige.cli.patterns import Patterns, add_patterns
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from vestige._core import Trace
+    from vestige.base.terminal import Progress
     from vestige.reading.inputs import Source
 
     from .data import Entry, Node, Step, Thread
@@ -237,17 +237,7 @@ class Reading:
         self._between = self._range()
         self._patterns = Patterns(options.include, options.exclude)
         self._threads = self._find_threads()
-        records = sum(source.facts["records"] for source in inputs.sources) or 1
-        done = 0
-        for source in inputs.sources:
-            progress = Progress(f"reading {source.path}", done / records, source.facts["records"] / records)
-            done += source.facts["records"]
-            try:
-                self._add(source, progress)
-            except (OSError, TraceError) as error:
-                inputs.fail(source, error)
-            finally:
-                progress.clear()
+        inputs.read_each(self._add)
         if self.read:
             self._patterns.check(inputs)
 

@@ -1,0 +1,29 @@
+"""Pictures, as the core draws them and the page gets them: with times that begin where the page's do."""
+
+from __future__ import annotations
+
+import struct
+
+from .answers import Answer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vestige._core import DeviceLanes, TaskLanes
+
+    from .fields import Fields
+
+RANGE_AT = 16  # in the head of a picture: from when to when it is
+
+
+def as_picture(drawn: bytes, start: int, end: int) -> Answer:
+    """What was drawn of a range, which is from `start` to `end` for the page."""
+    picture = bytearray(drawn)
+    struct.pack_into("<qq", picture, RANGE_AT, start, end)
+    return Answer(bytes(picture))
+
+
+def draw_lanes(lanes: DeviceLanes | TaskLanes, fields: Fields, base_ns: int) -> Answer:
+    """The lanes and the range that the fields name. The page's times begin at `base_ns`."""
+    start, end = fields.range()
+    numbers = fields.numbers("lanes") or []
+    return as_picture(lanes.draw(base_ns + start, base_ns + end, fields.pixels(), numbers), start, end)
