@@ -108,6 +108,8 @@ VST_EXPORTED void vst_torch_forget(void)
     now_set.generation.store(0, std::memory_order_relaxed);
     forget_tensors();
     unwatch();
+    if (!nodes->forget())
+        nodes = new debug_info_nodes;
     watched = this_thread.is_counted; /* the other threads are the parent's */
 }
 
@@ -123,6 +125,7 @@ VST_EXPORTED void vst_torch_stop(void)
     if (reported)
         reported->turn(false, now_set.api, false, false);
     try {
+        nodes->turn(false);
         end_tensors();
     } catch (...) {
         /* A lock that cannot be taken: they stay until the next stop. */
@@ -176,6 +179,7 @@ VST_EXPORTED int vst_torch_start(const vst_api *table, unsigned flags)
         far_forget();
         begin_tensors();
         report();
+        nodes->turn(true);
         watch();
         begin_names();
         place_callback();
@@ -207,7 +211,7 @@ VST_EXPORTED void vst_torch_without(void (*function)(void *), void *ctx)
     function(ctx);
 }
 
-/* Whether any thread may still hold our profiler. */
+/* Whether any thread may find our profiler after a stop. */
 VST_EXPORTED int vst_torch_is_watched(void)
 {
     return watched.load(std::memory_order_relaxed) > 0;

@@ -16,6 +16,7 @@
 #include <vestige/api.h>
 
 #include "backend_events.h"
+#include "debug_info_nodes.h"
 
 namespace vestige_torch
 {
@@ -74,21 +75,23 @@ struct reports final : with_queue {
 
 inline std::shared_ptr<reports> reported; /* made once, never freed */
 
-inline std::atomic<long> watched{0}; /* threads that may hold it */
+/* Threads from which a stop cannot take it. */
+inline std::atomic<long> watched{0};
 
-/* Counts the calling thread as one of them, until it ends. */
 struct watched_thread {
+    bool had_it = false;
     bool is_counted = false;
 
-    void count(bool has_it)
+    /* keeps_it: the calling thread is one of those, until it ends. */
+    void count(bool keeps_it)
     {
-        if (has_it != is_counted)
-            watched.fetch_add(has_it ? 1 : -1, std::memory_order_relaxed);
-        is_counted = has_it;
+        if (keeps_it != is_counted)
+            watched.fetch_add(keeps_it ? 1 : -1, std::memory_order_relaxed);
+        is_counted = keeps_it;
     }
     ~watched_thread()
     {
-        if (is_counted && reported)
+        if (had_it && reported)
             reported->drop_thread_queue();
         count(false);
     }
@@ -110,11 +113,12 @@ static inline void watch()
 
     if (reported && !c10::ThreadLocalDebugInfo::get(place)) {
         c10::ThreadLocalDebugInfo::_push(place, reported);
-        this_thread.count(true);
+        this_thread.had_it = true;
+        this_thread.count(!nodes->add(c10::ThreadLocalDebugInfo::current()));
     }
 }
 
-/* Takes it from the calling thread. Others keep it, and see that it is off. */
+/* Takes it from the calling thread. */
 static inline void unwatch()
 {
     const auto place = c10::DebugInfoKind::PROFILER_STATE;

@@ -114,12 +114,24 @@ def of_threads():
 
 def after_the_stop():
     vestige.install()
-    went_on, stopped = threading.Event(), threading.Event()
-    def run():  # keeps our profiler after the stop
+    went_on, stopped, grew = threading.Event(), threading.Event(), []
+    def memory():
+        with open("/proc/self/statm") as pages:
+            return int(pages.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    def run():  # had our profiler before the stop
         one + one
         went_on.set()
         stopped.wait()
         tell(microseconds(), microseconds(), b"late")
+        before = memory()
+        for _ in range(100_000):
+            tell(1, 2, b"late, too", b"accelerator")
+        grew.append(memory() - before)
+        vestige.uninstall()
+        with torch.profiler.profile() as theirs:  # torch takes no thread that has a profiler
+            one + one
+        grew.append(len(theirs.events()) > 0)
+        vestige.install()
     with torch.profiler.profile(profile_memory=True):
         thread = threading.Thread(target=run)
         thread.start()
@@ -129,7 +141,7 @@ def after_the_stop():
     tell(microseconds(), microseconds(), b"too late")
     with torch.profiler.profile(profile_memory=True) as prof:
         tell(microseconds(), microseconds(), b"in time")
-    return [node.name for node in backends(prof)]
+    return [node.name for node in backends(prof)], grew
 
 def in_a_file():
     trace = os.path.join(os.path.dirname(path), "t.vst")
@@ -247,7 +259,10 @@ def test_reports_and_tables_show_it_beside_the_calls(told, tmp_path):
 
 
 def test_a_report_after_the_stop_is_in_no_recording(told):
-    assert told[2] == ["in time"]
+    names, (grew, has_torchs_events) = told[2]
+    assert names == ["in time"]
+    assert grew < 4_000_000  # 100,000 of them would take more than ten
+    assert has_torchs_events
 
 
 @pytest.mark.parametrize("how", ["plain", "daemon"])
