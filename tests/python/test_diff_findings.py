@@ -100,7 +100,7 @@ def test_a_click_in_the_page_zooms_in_and_escape_out_again(sides, tmp_path):
     try:
         page = browser.open((tmp_path / "d.html").as_uri())
         box = "[...document.querySelectorAll('svg g')].find((one) => one.dataset.label === 'app.py: parse')"
-        page.wait(f"document.readyState === 'complete' && {box}")
+        page.wait(f"document.readyState === 'complete' && Boolean({box})")
         shown = "[...document.querySelectorAll('svg g')].filter((one) => one.style.display !== 'none').length"
         wide = f"Number({box}.querySelector('rect').getAttribute('width'))"
         before = page.eval(wide)
