@@ -164,7 +164,7 @@ test-c test-asan test-tsan: test-%: .venv/tools/.made FORCE
 # What the sanitized tests try only some of, in full.
 check-long: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) check-spark check-soak check-attach check-cpython check-packages \
 		check-differential check-apps check-asan-extension check-debug check-builds check-commands check-aarch64 \
-		check-musl check-slow check-tsan check-cupti check-budget FORCE
+		check-musl check-slow check-tsan check-cupti check-budget check-production FORCE
 	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" VESTIGE_LONG=1 scripts/test_part.sh asan
 	@.venv/$(PY)/bin/python -m pip --python .venv/clients/bin/python install -qq --disable-pip-version-check \
 		--no-deps --no-compile -r tests/clients/requirements-long.txt
@@ -179,6 +179,10 @@ check-slow: FORCE
 check-budget: FORCE
 	@for py in 3.11 3.12 3.13 3.14; do $(MAKE) --no-print-directory develop PY=$$py || exit; done
 	@.venv/$(PY)/bin/python proofs/budget.py $(ARGS)
+
+# An hour of `vestige run --budget 2% --last 60s --trigger …` beside bare servers; ARGS='--minutes 5' is shorter.
+check-production: .venv/$(PY)/.installed FORCE
+	@.venv/$(PY)/bin/python proofs/production.py --results proofs/results/production.md $(ARGS)
 
 # 1,000 damaged inputs for every command; COUNT=100 is shorter.
 check-commands: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) FORCE

@@ -3,8 +3,9 @@
 gdb stops the process wherever it is: maybe inside malloc, maybe without the GIL. So nothing is called there that
 allocates or takes the GIL. Three things are done: mmap() gives a page, once for each process; the code is written
 into it; and Py_AddPendingCall(), which may be called anywhere, or its like for any thread (_any_thread()), has
-PyRun_SimpleString() run it later, between two instructions of Python. The addresses of these functions come from elf.py. gdb reads no symbols: it is even told that
-the program is another one, so that a process with large libraries does not stand still while gdb reads them.
+PyRun_SimpleString() run it later, between two instructions of Python. The addresses of these functions come from
+elf.py. gdb reads no symbols: it is even told that the program is another one, so that a process with large libraries
+does not stand still while gdb reads them.
 
 If gdb takes too long, it is killed, which lets the process go. But not while it calls a function there: whoever first
 renames the file `permit` may decide.
