@@ -124,7 +124,8 @@ static uint64_t cpu_of(const vst_budget *self, size_t at)
 }
 
 /* Where the first one leaves functions out, what was counted before it is a
- * stretch, too. */
+ * stretch, too. What recording had cost when that began is not told; a bounded
+ * file has dropped when it was little. It is taken to have grown evenly. */
 static bool add_first(vst_budget *self)
 {
     stretch *grown, first;
@@ -143,6 +144,12 @@ static bool add_first(vst_budget *self)
                          .since_ns = first.since_ns,
                          .cpu_ns = first.since_cpu_ns,
                          .since_cpu_ns = first.since_cpu_ns};
+    if (first.since_cpu_ns < first.cpu_ns)
+        grown[0].cost_ns =
+            (uint64_t)((double)first.cost_ns * (double)first.since_cpu_ns /
+                       (double)first.cpu_ns);
+    else
+        grown[0].cost_ns = first.cost_ns;
     return true;
 }
 

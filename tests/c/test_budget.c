@@ -218,6 +218,37 @@ static void functions_are_left_out_all_at_once(void)
     builder_free(&b);
 }
 
+/* A bounded file has dropped the beginning, when recording had cost nothing. */
+static void what_was_spent_before_the_file_begins_is_left_out(void)
+{
+    static const uint64_t first[] = {0, 100000, 2000, 500, 99000, HOT},
+                          second[] = {0, 101000, 2020, 1000, 100000, HOT};
+    vst_budget *budget = NULL;
+    vst_budget_info info;
+    vst_trace *trace = NULL;
+    builder b;
+
+    builder_init(&b);
+    builder_definitions(&b, 1);
+    builder_define(&b, VST_DEF_PYTHON, HOT, "hot", "f.py", 1);
+    builder_thread(&b, 1, 4242, "main");
+    builder_metadata(&b, VST_BUDGET_METADATA, "0.02");
+    builder_window(&b, 0, 500, 10000);
+    builder_seal(&b, 1);
+    builder_records(&b, 0, 1, 500, 1);
+    builder_escape(&b, VST_ESCAPE_LEFT_OUT, 500, first, 6);
+    builder_escape(&b, VST_ESCAPE_LEFT_OUT, 1000, second, 6);
+    builder_seal(&b, 1);
+    CHECK_INT(builder_open(&b, &trace, NULL), VST_OK);
+    CHECK_INT(vst_budget_read(trace, &budget, NULL), VST_OK);
+    vst_budget_get_info(budget, &info);
+    CHECK_INT(info.cpu_ns, 2000);
+    CHECK_INT(info.cost_ns, 40);
+    vst_budget_free(budget);
+    vst_trace_close(trace);
+    builder_free(&b);
+}
+
 static void what_a_file_claims_is_bounded(void)
 {
     vst_budget *budget = NULL;
@@ -239,6 +270,7 @@ int main(void)
     TEST(a_call_stands_for_those_left_out_beside_it);
     TEST(each_stretch_says_what_was_left_out);
     TEST(functions_are_left_out_all_at_once);
+    TEST(what_was_spent_before_the_file_begins_is_left_out);
     TEST(what_a_file_claims_is_bounded);
     return checks_end();
 }
