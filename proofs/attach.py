@@ -39,7 +39,7 @@ for child processes, which glibc does not free.
 
 With the JIT on, CPython itself grows. The same server without vestige, on 3.15.2: by 1,392 KiB in 10,750 answers, and by
 2,160 KiB in 13,285 if a thread of its own switches events of `sys.monitoring` on and off 1,800 times meanwhile. That is
-0.13 and 0.16 KiB an answer; attached to it was 0.21.
+0.13 and 0.16 KiB an answer; attached to it was 0.23.
 
 | Python | way in | JIT | attached | RSS growth, KiB | answers (wrong) | median and 99th percentile of an answer, ms | longest standstill, s | seconds | result |
 |---|---|---|---|---|---|---|---|---|---|
