@@ -1,13 +1,17 @@
 """vestige's engines beside each other and beside other profilers: loops of calls, six programs, a training step.
 
 Loops and programs: one process alternates the profilers, each in blocks of a few runs, the first of which is not
-counted. What counts is CPU time of the process, the least of all runs; starting and stopping is not in it. A run of a
-loop is 200,000 calls: it takes several pieces of the trace's file, so fresh memory is in its time. vestige records to a
-new file in each block, with all other settings at their defaults, and VizTracer is a new one with the memory that it
-makes by default: each as in a program that it is used in. "VizTracer again" is cleared, and goes on in memory that it
-has used before, the least that it can cost; no bar compares with it. cProfile is cleared too: it adds up and needs next to no
+counted. What counts is CPU time of the process; starting and stopping is not in it. vestige records to a new file in
+each block, with all other settings at their defaults, and VizTracer is a new one with the memory that it makes by
+default: each as in a program that it is used in. "VizTracer again" is cleared, and goes on in memory that it has used
+before, the least that it can cost; no bar compares with it. cProfile is cleared too: it adds up and needs next to no
 memory. What a call costs is a run's time less that without a profiler, divided by the calls; the slowdown of a program
 is the one time over the other.
+
+Of a loop the least of all runs counts. A run is 200,000 calls: it takes several pieces of the trace's file, so fresh
+memory is in its time. A run of a short program writes less than a piece, and the fastest of its runs are those that
+need no fresh memory. So a block of a program is eight runs in one recording, and their mean is what it took; the least
+of all blocks counts.
 
 torch.profiler keeps kilobytes of a call, and its start and stop take seconds: it gets shorter runs of the loops,
 no uncounted first run of a program, and fewer runs of both.
@@ -44,6 +48,7 @@ LOOPS = PYTHON | GENERATOR | NATIVE | KEYWORDS
 PYTHON_BARS = {"VizTracer": 0.45 if peers.NEW else 0.3, "torch": 0.2}
 NATIVE_BARS = {"VizTracer": 0.25}
 SLOWDOWN_BAR = 1.5 if peers.NEW else 1.6
+PROGRAM_RUNS = 8  # in one recording
 STEP_BARS = {"torch": 0.5}
 
 
@@ -66,27 +71,27 @@ def cpu_ns(function):
     return time.process_time_ns() - begin
 
 
-def run_block(tool, function, runs, warm=True):
-    """The least CPU time of a run under the tool, in ns."""
+def run_block(tool, function, runs, warm=True, of_runs=min):
+    """The CPU time of a run under the tool, in ns: the least of the runs, or their mean."""
     gc.collect()  # none of them pays for what another left
     tool.start()
     if warm:
         function()  # hooks are placed, caches filled and names defined at the first run
-    best = min(cpu_ns(function) for _ in range(runs))
+    taken = of_runs([cpu_ns(function) for _ in range(runs)])
     tool.stop()
     tool.clear()
-    return best
+    return taken
 
 
-def alternate(tools, functions, rounds, runs, warm=True):
-    """{tool: {function: ns}}."""
+def alternate(tools, functions, rounds, runs, warm=True, of_runs=min):
+    """{tool: {function: ns}}, the least of all blocks."""
     best = {tool.name: dict.fromkeys(functions, float("inf")) for tool in tools}
     for number in range(rounds):
         if number % max(1, rounds // 4) == 0:
             say(f"round {number + 1} of {rounds}: {', '.join(best)}; {len(functions)} of them")
         for name, function in functions.items():
             for tool in tools:
-                taken = run_block(tool, function, runs, warm)
+                taken = run_block(tool, function, runs, warm, of_runs)
                 best[tool.name][name] = min(best[tool.name][name], taken)
     return best
 
@@ -124,13 +129,17 @@ def loops_ns(rounds, repeat, torch_rounds, torch_repeat):
     return result
 
 
-def programs_ns(rounds, torch_rounds):
-    """ns of a run of each program under each tool."""
+def alternate_programs(tools, rounds, **block):
+    """{tool: {program: ns of a run}}."""
     six = {name: make() for name, make in programs.SIX.items()}
-    best = alternate(everybody(), six, rounds, runs=2)
+    return alternate(tools, six, rounds, **{"runs": PROGRAM_RUNS, **block}, of_runs=statistics.fmean)
+
+
+def programs_ns(rounds, torch_rounds):
+    best = alternate_programs(everybody(), rounds)
     torch = peers.torch()
     if torch:
-        best |= alternate([torch], six, torch_rounds, runs=2, warm=False)
+        best |= alternate_programs([torch], torch_rounds, runs=2, warm=False)
     return best
 
 
@@ -196,7 +205,7 @@ def measure(quick):
         torch_rounds=1 if quick else 3,
         torch_repeat=10,
     )
-    best = child.run(programs_ns, rounds=3 if quick else 20, torch_rounds=1 if quick else 2)
+    best = child.run(programs_ns, rounds=2 if quick else 12, torch_rounds=1 if quick else 2)
     tables = [
         loop_table("Python call, extra cost", costs, PYTHON, GENERATOR, PYTHON_BARS),
         loop_table("C call, extra cost", costs, NATIVE, KEYWORDS, NATIVE_BARS),

@@ -3,7 +3,7 @@
 Where ours would be, an empty hook is put: up to 3.11 a function that evaluates frames as the interpreter does by itself,
 from 3.12 on a callback of sys.monitoring for each event of Python functions. Another one reads the clock and does
 nothing with it: no tracer can do with less. C functions are not hooked at all. Beside them stand turbo without C
-functions (`c_functions=False`), and turbo as it is. All of them take turns in one process, as in `engines`.
+functions (`c_functions=False`), turbo as it is, and VizTracer. All of them take turns in one process, as in `engines`.
 
 A C compiler makes the hooks.
 """
@@ -18,8 +18,7 @@ from pathlib import Path
 
 import child
 import peers
-import programs
-from engines import alternate, program_table
+from engines import alternate_programs, program_table
 
 HERE = Path(__file__).resolve().parent
 
@@ -71,11 +70,12 @@ def programs_ns(rounds):
         empty("and the clock", hooks, True),
         peers.Engine("turbo, no C", "turbo", c_functions=False),
         peers.Engine("turbo", "turbo"),
+        *([peers.VizTracerAnew()] if peers.is_installed("viztracer") else []),
     ]
-    return alternate(tools, {name: make() for name, make in programs.SIX.items()}, rounds, runs=2)
+    return alternate_programs(tools, rounds)
 
 
 def measure(quick):
-    table = program_table(child.run(programs_ns, rounds=3 if quick else 20))
+    table = program_table(child.run(programs_ns, rounds=2 if quick else 12))
     table.title = "Programs with hooks that do nothing, times as long as without a profiler"
     return [table]
