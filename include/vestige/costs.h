@@ -14,6 +14,9 @@
  *            enter's time is taken, or comes back from it after the exit's
  *   error    the cost may be more or less by this
  *
+ * Kind VST_COSTS_TASK is a task that is introduced (tasks.h), which happens
+ * inside of its call; inside is 0, and without a group it costs nothing.
+ *
  * Kind 0 is the time that the language's own code takes while it is being
  * recorded, calls apart: cost is the recorder's share of it in millionths,
  * inside is 0, error is that of the share. A kind that has no group costs what
@@ -23,6 +26,10 @@
 
 #define VST_COSTS_METADATA "vestige.costs"
 
-enum { VST_COSTS_LAYOUT = 1, VST_COSTS_GROUP = 4 };
+enum {
+    VST_COSTS_LAYOUT = 1,
+    VST_COSTS_GROUP = 4,
+    VST_COSTS_TASK = 100 /* no vst_definition_kind has this number */
+};
 
 #endif

@@ -42,13 +42,21 @@ static bool is_cost(const int64_t group[VST_COSTS_GROUP])
            (kind != 0 || cost < MILLION);
 }
 
-bool vst__costs_parse(const char *json, vst__cost of[VST_DEF_KINDS])
+/* Where a group's kind stands in the table; -1: it is not known here. */
+static int place_of(int64_t kind)
+{
+    if (kind == VST_COSTS_TASK)
+        return VST__COST_TASK;
+    return kind < VST_DEF_KINDS ? (int)kind : -1;
+}
+
+bool vst__costs_parse(const char *json, vst__cost of[VST__COSTS])
 {
     int64_t layout, group[VST_COSTS_GROUP];
-    bool has[VST_DEF_KINDS] = {false};
-    int got = 0, more = 1;
+    bool has[VST__COSTS] = {false};
+    int got = 0, more = 1, place;
 
-    memset(of, 0, VST_DEF_KINDS * sizeof *of);
+    memset(of, 0, VST__COSTS * sizeof *of);
     if (json == NULL || *json++ != '[' || next_number(&json, &layout) != 1 ||
         layout != VST_COSTS_LAYOUT)
         return false;
@@ -59,9 +67,10 @@ bool vst__costs_parse(const char *json, vst__cost of[VST_DEF_KINDS])
             break;
         if (got < VST_COSTS_GROUP || !is_cost(group))
             return false;
-        if (group[0] < VST_DEF_KINDS) {
-            of[group[0]] = (vst__cost){group[1], group[2], group[3]};
-            has[group[0]] = true;
+        place = place_of(group[0]);
+        if (place >= 0) {
+            of[place] = (vst__cost){group[1], group[2], group[3]};
+            has[place] = true;
         }
     }
     for (int kind = 1; kind < VST_DEF_KINDS; kind++)
@@ -105,12 +114,20 @@ static const vst__cost *cost_of(const vst_costs *costs, vst_id id)
     return &costs->of[kind != 0 ? kind : VST_DEF_NATIVE];
 }
 
-void vst__costs_count(const vst_costs *costs, vst__cost_clock *clock, vst_id id)
+static void count(vst__cost_clock *clock, const vst__cost *cost)
 {
-    const vst__cost *cost = cost_of(costs, id);
-
     clock->cost_ps += (uint64_t)cost->cost;
     clock->error_ps += (uint64_t)cost->error;
+}
+
+void vst__costs_count(const vst_costs *costs, vst__cost_clock *clock, vst_id id)
+{
+    count(clock, cost_of(costs, id));
+}
+
+void vst__costs_count_task(const vst_costs *costs, vst__cost_clock *clock)
+{
+    count(clock, &costs->of[VST__COST_TASK]);
 }
 
 /* A millionth of a nanosecond is a thousandth of a picosecond. */

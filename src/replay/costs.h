@@ -13,8 +13,11 @@ typedef struct vst__cost {
     int64_t cost, inside, error;
 } vst__cost;
 
+/* By vst_definition_kind, and behind them a task that is introduced. */
+enum { VST__COST_TASK = VST_DEF_KINDS, VST__COSTS };
+
 typedef struct vst_costs {
-    vst__cost of[VST_DEF_KINDS];
+    vst__cost of[VST__COSTS];
     unsigned char *kind_of; /* of each id up to max; NULL: nothing is known */
     vst_id max;
 } vst_costs;
@@ -31,7 +34,7 @@ struct vst_trace;
 bool vst__costs_make(vst_costs *costs, const struct vst_trace *trace);
 void vst__costs_free(vst_costs *costs);
 /* Reads the metadata. False: it tells no costs. */
-bool vst__costs_parse(const char *json, vst__cost of[VST_DEF_KINDS]);
+bool vst__costs_parse(const char *json, vst__cost of[VST__COSTS]);
 
 /* NULL where they are not known. */
 static inline const vst_costs *vst__costs_known(const vst_costs *costs)
@@ -48,6 +51,8 @@ static inline vst_definition_kind vst__costs_kind(const vst_costs *costs,
 /* A call of id has ended. */
 void vst__costs_count(const vst_costs *costs, vst__cost_clock *clock,
                       vst_id id);
+/* A task was introduced. */
+void vst__costs_count_task(const vst_costs *costs, vst__cost_clock *clock);
 /* The language's own code ran for so long. */
 void vst__costs_pass(const vst_costs *costs, vst__cost_clock *clock,
                      uint64_t ns);

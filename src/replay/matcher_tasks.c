@@ -270,6 +270,8 @@ vst_status vst__matcher_task(vst_matcher *matcher, const uint64_t *payload,
         if (top == NULL || event.task == 0)
             return VST_OK;
         read_name(payload, words, &event);
+        if (matcher->costs != NULL && event.name != NULL)
+            vst__costs_count_task(matcher->costs, &matcher->costs_so_far);
         begin_step(matcher, &event);
         break;
     case VST_TASK_NAMED:

@@ -1,6 +1,7 @@
 /* What spans would have taken without the recorder, in hand-made files: every
  * time and every cost is known, and so is every number. */
 #include <vestige/costs.h>
+#include <vestige/tasks.h>
 #include <vestige/trace.h>
 
 #include "check.h"
@@ -155,12 +156,53 @@ static void spans_last_as_long_as_they_would_have(void)
 
 static void other_kinds_cost_what_a_python_call_costs_or_nothing(void)
 {
-    vst__cost of[VST_DEF_KINDS];
+    vst__cost of[VST__COSTS];
 
     CHECK(vst__costs_parse("[1, " COSTS ", 99, 1, 1, 1]", of));
     CHECK_INT((long long)of[VST_DEF_GC].cost, 100000);
     CHECK_INT((long long)of[VST_DEF_GC].error, 100000);
     CHECK_INT((long long)of[VST_DEF_NATIVE].inside, -5000);
+    CHECK_INT((long long)of[VST__COST_TASK].cost, 0);
+}
+
+/* The step of a task in call a, 2000..5000, with the task's name if `named`. */
+static int64_t step_ns(const char *json, bool named)
+{
+    seen result;
+    const vst_sink sink = {.ctx = &result, .span = see};
+    uint64_t payload[] = {vst_task_word(VST_TASK_STEP, 1), 6, 0};
+    vst_trace *trace = NULL;
+    builder b;
+
+    memset(&result, 0, sizeof result);
+    memcpy(&payload[2], "Task-1", 6);
+    builder_init(&b);
+    builder_definitions(&b, 1);
+    builder_define(&b, VST_DEF_PYTHON, A, "a", "f.py", 1);
+    builder_thread(&b, 1, 4242, "main");
+    builder_metadata(&b, VST_COSTS_METADATA, json);
+    builder_window(&b, 0, 1500, 9000);
+    builder_seal(&b, 1);
+    builder_records(&b, 0, 1, 1900, 1);
+    builder_enter(&b, A, 100);
+    builder_escape(&b, VST_ESCAPE_TASK, 0, payload, named ? 3 : 1);
+    builder_exit(&b, A, 3000);
+    builder_seal(&b, 1);
+    CHECK_INT(builder_open(&b, &trace, NULL), VST_OK);
+    CHECK_INT(vst_trace_replay(trace, VST_WINDOW_ALL, NULL, &sink, NULL),
+              VST_OK);
+    vst_trace_close(trace);
+    builder_free(&b);
+    return result.of[A].compensated_ns;
+}
+
+static void a_task_costs_where_it_is_introduced(void)
+{
+    const char *json = "[1, " COSTS ", 100, 700000, 0, 700000]";
+
+    CHECK_INT((long long)step_ns(json, true), 3000 - 20 - 700);
+    CHECK_INT((long long)step_ns(json, false), 3000 - 20);
+    CHECK_INT((long long)step_ns("[1, " COSTS "]", true), 3000 - 20);
 }
 
 int main(void)
@@ -171,5 +213,6 @@ int main(void)
     TEST(a_span_with_records_missing_is_not_known);
     TEST(spans_last_as_long_as_they_would_have);
     TEST(other_kinds_cost_what_a_python_call_costs_or_nothing);
+    TEST(a_task_costs_where_it_is_introduced);
     return checks_end();
 }
