@@ -75,8 +75,8 @@ def test_where_what_costs_is_not_counted_the_trace_says_why(known, options, why)
 
 
 def test_what_the_file_took_is_part_of_every_call():
-    model = json.loads(costs.add_storage(json.dumps([1, 0, 300_000, 0, 7, *MODEL[1:]]), 1.5))
-    assert model == [1, 0, 300_000, 0, 7, 1, 3100, 20, 1510, 2, 3050, 5, 1505]
+    model = json.loads(costs.add_storage(json.dumps([1, 0, 300_000, 0, 7, *MODEL[1:], 100, 9, 0, 9]), 1.5))
+    assert model == [1, 0, 300_000, 0, 7, 1, 3100, 20, 1510, 2, 3050, 5, 1505, 100, 9, 0, 9]
     assert costs.add_storage('"why"', 1.5) == '"why"'
 
 
@@ -85,10 +85,40 @@ def test_costs_are_learned_with_the_hooks_of_the_engine():
     model = costs._learn(costs._core.engines[0], True)
     groups = [model[at : at + 4] for at in range(1, len(model), 4)]
     assert model[0] == 1
-    assert [group[0] for group in groups][-2:] == [1, 2]
+    assert [group[0] for group in groups][-3:] == [1, 100, 2]
     for kind, cost, inside, error in groups:
         assert cost >= 0 and error >= 0 and inside <= cost, kind
     assert vestige._core.Session(None).recording is False
+
+
+def program(bare, python, native, share, python_cost, c_cost):
+    """A program that takes longer by exactly that."""
+    made = costs._Program(lambda: None)
+    made.bare, made.calls = bare, [0.0, python, native]
+    made.recorded = (bare + python * python_cost + native * c_cost) / (1 - share)
+    return made
+
+
+@pytest.mark.parametrize("share", [0.0, 0.4])
+@pytest.mark.parametrize("native", [True, False])
+def test_costs_are_those_that_explain_how_much_longer_programs_take(share, native):
+    shapes = (
+        (90_000, 1000, 10),
+        (50_000, 400, 300),
+        (70_000, 10, 900),
+        (80_000, 700, 1),
+        (60_000, 1, 0),
+        (20_000, 0, 0),
+    )
+    made = [program(bare, p, c * native, share, 45.0, 25.0) for bare, p, c in shapes]
+    found = costs._explain(dict(zip(costs.AMONG + costs.IDLE, made)), share > 0, native)
+    assert found == pytest.approx((share, 45.0, 25.0 * native))
+
+
+def test_a_cost_is_at_least_that_in_a_loop_and_the_error_covers_it():
+    assert costs._group(costs.PYTHON, 20.0, 31.5, 2.0) == [1, 31_500, 2000, 11_025]
+    assert costs._group(costs.PYTHON, 50.0, 20.0, 2.0) == [1, 50_000, 2000, 30_000]
+    assert costs._group(costs.NATIVE, -5.0, -1.0, -2.0) == [2, 0, -2000, 1000]
 
 
 @pytest.mark.any_python

@@ -1,10 +1,11 @@
 """Learns what recording costs, in the process that is about to be recorded: include/vestige/costs.h says how the file
 keeps it.
 
-Small programs run with and without the hooks of the engine that will record. One is a loop of calls that do nothing,
-where hooks cost least; the others (costs_programs.py) have calls among other code, where they cost more. Which of them
-the program to be recorded is like is not known: the cost is their mean, and the error covers all of them. While it
-records, the recorder measures what fresh pieces of the file take, and add_storage() adds that.
+Small programs (costs_programs.py) run with and without the hooks of the engine that will record. In loops of calls that
+do nothing, hooks cost least; in the others calls stand among other code, where they cost more. The costs are those
+that explain best how much longer the others take. No program to be recorded is quite like them: the error covers how
+much other programs were seen to differ, and the loops. While it records, the recorder measures what fresh pieces of the
+file take, and add_storage() adds that.
 """
 
 from __future__ import annotations
@@ -24,7 +25,12 @@ BUDGET = "vestige.budget"
 LAYOUT = 1
 PYTHON, NATIVE = 1, 2  # kinds of definitions; 0 is the time of Python code itself
 TURNS, RUNS = 3, 4  # the hooks are placed so often; runs of a program with and without them each time
-LEAST_ERROR = 0.4  # of a cost: so much programs were seen to differ from those here (proofs/compensated.py)
+IDLE = ("idle", "numbers")  # programs without calls
+AMONG = ("shelves", "shelves_c", "irregular", "words")  # programs with calls among other code
+# Of a cost: nine of ten programs differed less from the mean of twenty (proofs/results/compensated.md names them).
+LEAST_ERROR = {PYTHON: 0.35, NATIVE: 0.7}
+TASK = 100  # VST_COSTS_TASK
+TASK_IN_CALLS = 20  # what it takes to introduce a task, in calls of Python functions
 SLOWS_CODE = "profile"  # the engine, up to 3.11, with which Python runs every instruction slower
 MILLION = 1_000_000
 PS = 1000
@@ -58,7 +64,7 @@ def add_storage(costs: str, ns_a_word: float) -> str:
     if isinstance(model, str) or ns_a_word <= 0:
         return costs
     for at in range(1, len(model), 4):
-        if model[at]:
+        if model[at] in (PYTHON, NATIVE):
             model[at + 1] += round(2 * ns_a_word * PS)
             model[at + 3] += round(ns_a_word * PS)
     return json.dumps(model)
@@ -146,11 +152,40 @@ def _measure(programs: list[_Program], engine: str, native: bool) -> tuple[dict[
     return medians, session.engine == SLOWS_CODE
 
 
-def _group(kind: int, costs: list[float], inside: float) -> list[int]:
-    """A group of the model, from the costs that were found, in ns."""
-    mean = max(sum(costs) / len(costs), 0.0)
-    error = max(LEAST_ERROR * mean, *(abs(cost - mean) for cost in costs))
-    return [kind, round(mean * PS), round(min(inside, mean) * PS), round(error * PS)]
+def _solve(rows: list[list[float]]) -> list[float]:
+    """The factors of the columns that come nearest to the last column, by least squares."""
+    count = len(rows[0]) - 1
+    sums = [[sum(row[i] * row[j] for row in rows) for j in range(count + 1)] for i in range(count)]
+    for i in range(count):
+        for j in range(count):
+            if i != j:
+                factor = sums[j][i] / sums[i][i]
+                sums[j] = [x - factor * y for x, y in zip(sums[j], sums[i])]
+    return [sums[i][count] / sums[i][i] for i in range(count)]
+
+
+def _explain(programs: dict[str, _Program], slows: bool, native: bool) -> tuple[float, float, float]:
+    """The recorder's share of Python's own time, and what a call in Python and one in C cost: of these, what explains
+    best how much longer the programs take, each by the share of its own time."""
+    rows = []
+    for program in (programs[name] for name in (IDLE + AMONG if slows else AMONG)):
+        columns = [program.calls[PYTHON], program.recorded - program.bare]
+        if native:
+            columns.insert(1, program.calls[NATIVE])
+        if slows:
+            columns.insert(0, program.recorded)
+        rows.append([column / program.bare for column in columns])
+    found = _solve(rows)
+    share = min(max(found.pop(0), 0.0), 0.9) if slows else 0.0
+    return share, found[0], found[1] if native else 0.0
+
+
+def _group(kind: int, cost: float, least: float, inside: float) -> list[int]:
+    """A group of the model, from the cost among other code and that in a loop, in ns. On a busy machine the first may
+    come out too low."""
+    cost = max(cost, least, 0.0)
+    error = max(LEAST_ERROR[kind] * cost, cost - least)
+    return [kind, round(cost * PS), round(min(inside, cost) * PS), round(error * PS)]
 
 
 def _learn(engine: str, native: bool) -> list[int]:
@@ -159,23 +194,17 @@ def _learn(engine: str, native: bool) -> list[int]:
     runs = costs_programs.make()
     programs = {name: _Program(run) for name, run in runs.items()}
     medians, slows = _measure(list(programs.values()), engine, native)
-    idle, loop, c_loop = programs["idle"], programs["python"], programs["native"]
-    share = max(0.0, 1 - idle.bare / idle.recorded) if slows else 0.0
-
-    c_cost = c_loop.longer_by(share) / c_loop.calls[NATIVE] if native else 0.0
-
-    def cost(name: str) -> float:
-        program = programs[name]
-        return (program.longer_by(share) - c_cost * program.calls[NATIVE]) / program.calls[PYTHON]
+    loop, c_loop = programs["python"], programs["native"]
+    share, python_cost, c_cost = _explain(programs, slows, native)
 
     model = [LAYOUT]
     if share:
-        model += [0, round(share * MILLION), 0, round(share * MILLION / 4)]
-    inside = medians[PYTHON] - loop.bare / loop.calls[PYTHON]
-    model += _group(PYTHON, [cost("python"), cost("shelves"), cost("irregular")], inside)
+        error = max(abs(share - (1 - programs[name].bare / programs[name].recorded)) for name in IDLE)
+        model += [0, round(share * MILLION), 0, round(max(share / 4, error) * MILLION)]
+    least = loop.longer_by(share) / loop.calls[PYTHON]
+    model += _group(PYTHON, python_cost, least, medians[PYTHON] - loop.bare / loop.calls[PYTHON])
+    model += [TASK, TASK_IN_CALLS * model[-3], 0, TASK_IN_CALLS * model[-3]]
     if native:
-        mixed = programs["shelves_c"]
-        among = (mixed.longer_by(share) - cost("shelves") * mixed.calls[PYTHON]) / mixed.calls[NATIVE]
-        inside = medians[NATIVE] - c_loop.bare / c_loop.calls[NATIVE]
-        model += _group(NATIVE, [c_cost, among], inside)
+        least = c_loop.longer_by(share) / c_loop.calls[NATIVE]
+        model += _group(NATIVE, c_cost, least, medians[NATIVE] - c_loop.bare / c_loop.calls[NATIVE])
     return model

@@ -16,6 +16,14 @@ def idle():
     for each in range(12_000):
         number = number + each & 1023
 
+def numbers():
+    x, v, all = 0.5, 1.25, [1.5, 2.5, 3.5]
+    for each in range(2_500):
+        d = x - all[1]
+        m = d * d + v * 0.01
+        all[1] = all[1] - d * m
+        v = v - m * all[0] * 0.5
+
 def nothing():
     pass
 
@@ -177,6 +185,61 @@ def with_c(rounds):
 
 """
 
+# Text taken apart: most calls are of C functions.
+WORDS = """
+def kind_of(word, known):
+    kind = known.get(word)
+    if kind is None:
+        if word.isdigit():
+            kind = 'number'
+        elif word[0].isupper() and isinstance(word, str):
+            kind = 'name'
+        else:
+            kind = 'word'
+        known[word] = kind
+    return kind
+
+
+class Reader:
+    def __init__(self, text):
+        self.text = text
+        self.at = 0
+        self.found = []
+
+    def line(self):
+        end = self.text.find(chr(10), self.at)
+        if end < 0:
+            return None
+        line = self.text[self.at:end].strip()
+        self.at = end + 1
+        return line
+
+    def read(self):
+        known = {}
+        while True:
+            line = self.line()
+            if line is None:
+                break
+            if not line or line.startswith('#'):
+                continue
+            name, _, rest = line.partition('=')
+            for word in rest.split():
+                self.add(name.rstrip(), word, kind_of(word.lower(), known))
+        return len(self.found)
+
+    def add(self, name, word, kind):
+        if kind == 'number':
+            value = int(word)
+        else:
+            value = word.replace('_', ' ')
+        self.found.append((name, value, hash(word)))
+
+
+def read(rounds, text):
+    for _ in range(rounds):
+        Reader(text).read()
+"""
+
 FUNCTIONS = 24  # of the irregular program
 NODES = 24
 STATEMENTS = (
@@ -219,7 +282,8 @@ def _compiled(source: str) -> dict[str, Any]:
 
 def make() -> dict[str, Callable[[], object]]:
     """Functions that run them once each, by name."""
-    loops, shelves, odd = _compiled(LOOPS), _compiled(SHELVES), _compiled(irregular())
+    loops, shelves, odd, words = (_compiled(source) for source in (LOOPS, SHELVES, irregular(), WORDS))
+    text = "".join(f"# line {n}\n key{n} = Some words_{n} and {n} more {n * 7}\n\n" for n in range(25))
     nodes = [odd["Node"]() for _ in range(NODES)]
 
     def run_irregular() -> None:
@@ -230,9 +294,11 @@ def make() -> dict[str, Callable[[], object]]:
 
     return {
         "idle": loops["idle"],
+        "numbers": loops["numbers"],
         "python": loops["python"],
         "native": loops["native"],
         "shelves": lambda: shelves["without_c"](15),
         "shelves_c": lambda: shelves["with_c"](12),
         "irregular": run_irregular,
+        "words": lambda: words["read"](3, text),
     }
