@@ -29,6 +29,7 @@ IDLE = ("idle", "numbers")  # programs without calls
 AMONG = ("shelves", "shelves_c", "irregular", "words")  # programs with calls among other code
 # Of a cost: nine of ten programs differed less from the mean of twenty (proofs/results/compensated.md names them).
 LEAST_ERROR = {PYTHON: 0.35, NATIVE: 0.7}
+OWN_ERROR = 0.03  # of the time of Python's own code: programs without calls were seen to take that much more or less
 TASK = 100  # VST_COSTS_TASK
 TASK_IN_CALLS = 20  # what it takes to introduce a task, in calls of Python functions
 SLOWS_CODE = "profile"  # the engine, up to 3.11, with which Python runs every instruction slower
@@ -197,10 +198,10 @@ def _learn(engine: str, native: bool) -> list[int]:
     loop, c_loop = programs["python"], programs["native"]
     share, python_cost, c_cost = _explain(programs, slows, native)
 
-    model = [LAYOUT]
-    if share:
-        error = max(abs(share - (1 - programs[name].bare / programs[name].recorded)) for name in IDLE)
-        model += [0, round(share * MILLION), 0, round(max(share / 4, error) * MILLION)]
+    error = OWN_ERROR
+    if slows:
+        error = max(share / 4, *(abs(share - 1 + programs[name].bare / programs[name].recorded) for name in IDLE))
+    model = [LAYOUT, 0, round(share * MILLION), 0, round(error * MILLION)]
     least = loop.longer_by(share) / loop.calls[PYTHON]
     model += _group(PYTHON, python_cost, least, medians[PYTHON] - loop.bare / loop.calls[PYTHON])
     model += [TASK, TASK_IN_CALLS * model[-3], 0, TASK_IN_CALLS * model[-3]]

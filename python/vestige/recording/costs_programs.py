@@ -252,17 +252,27 @@ STATEMENTS = (
     "y = (self.a, n)",
     "x = self.next.a",
 )
+CALLS = (  # of C functions
+    "x = len(self.c)",
+    "x = self.d.get('x')",
+    "self.e.append(n)",
+    "x = isinstance(n, int)",
+    "x = self.s.startswith('a')",
+    "x = min(n, self.a)",
+    "x = self.s.find('c')",
+    "x = abs(self.b)",
+)
 
 
 def irregular() -> str:
-    """Methods that call each other in an order that nobody can foretell."""
+    """Methods that call each other, and C functions, in an order that nobody can foretell."""
     lines = ["class Node:", "    pass"]
     seed = 7
     for number in range(FUNCTIONS):
         lines.append(f"    def f{number}(self, n):")
-        for _ in range(3):
+        for chosen in (STATEMENTS, CALLS, STATEMENTS, CALLS):
             seed = seed * 75 % 65537
-            lines.append("        " + STATEMENTS[seed % len(STATEMENTS)])
+            lines.append("        " + chosen[seed % len(chosen)])
         one = seed * 75 % 65537
         seed = one * 75 % 65537
         lines.append("        if n > 0:")
@@ -289,6 +299,7 @@ def make() -> dict[str, Callable[[], object]]:
     def run_irregular() -> None:
         for number, node in enumerate(nodes):  # every run does the same
             node.a, node.b, node.c, node.d = number, number * 3, [number] * 4, {"k": number, "x": 1}
+            node.e, node.s = [], "text"
             node.next = nodes[number - 1]
         odd["run"](nodes)
 
