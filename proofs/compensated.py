@@ -1,14 +1,19 @@
 """How far compensated durations are from what programs take without being recorded.
 
     proofs/compensated.py totals     twelve programs of pyperformance: CPU time bare, recorded and compensated
+    proofs/compensated.py others     the same of twenty programs more, of which the errors come
     proofs/compensated.py functions  functions of the standard library, each run bare by itself
     proofs/compensated.py peers      what cProfile and VizTracer show of the same programs
     proofs/compensated.py write      results/compensated.md from what the others have put into build/compensated
 
+A second argument, turbo or safe (or the name of a peer), measures that alone and keeps what is known of the other: each
+takes two or three minutes, in which the machine should have nothing else to do.
+
 Run it with the Python of .venv/<version> (make develop PY=…), with pyperformance 1.14.0 and sqlglot installed there, or
 in a folder that PYTHONPATH names. Each program runs in a process of its own, where bare and recorded runs take turns; of
 each kind the least CPU time counts. Every recording learns its costs anew. The compensated total is the CPU time of a
-recorded run less what the trace says was the recorder's.
+recorded run less what the trace says was the recorder's. Of the runs in a recording the first does not count: in it
+functions are defined, and the interpreter, which forgets at the start how it had specialised its code, does that anew.
 """
 
 import argparse
@@ -77,6 +82,12 @@ SIX_MORE = {
 }
 
 
+def all_programs():
+    import compensated_others
+
+    return {**programs.SIX, **SIX_MORE, **compensated_others.ALL}
+
+
 def cpu_ns(run):
     begin = time.process_time_ns()
     run()
@@ -89,31 +100,37 @@ def sum_of(trace, compensated):
     return sum(row[3] for row in trace.report(functions=True)["functions"])
 
 
-def recorded(run, engine):
-    """The least CPU time of two recorded runs, and what the trace says was ours of a run."""
+RUNS = 4  # in a recording
+
+
+def recorded(run, engine, least):
+    """The least CPU time of the recorded runs, and what the trace says was ours of a run. Where the time is not less
+    than `least`, the trace is not read."""
     from vestige import profile
     from vestige.recording import costs
 
     costs._learned.clear()
     record = profile(engine=engine, compensate=True, sched=True)
-    taken = []
-    for _ in range(3):  # the first defines functions
-        record.start()
-        taken.append(cpu_ns(run))
-        record.stop()
+    record.start()
+    taken = [cpu_ns(run) for _ in range(RUNS)]
+    record.stop()
+    if min(taken[1:]) >= least:
+        return least, 0
     trace = record._trace()
-    return min(taken[1:]), (sum_of(trace, False) - sum_of(trace, True)) / 3
+    return min(taken[1:]), (sum_of(trace, False) - sum_of(trace, True)) / RUNS
 
 
 def run_total(name, engine, rounds):
     """Of a recorded run, the compensated time is that of the round whose recorded run took least."""
-    run = {**programs.SIX, **SIX_MORE}[name]()
+    run = all_programs()[name]()
     run()
     bare, best = 1 << 62, (1 << 62, 0)
     for _ in range(rounds):
         gc.collect()
-        bare = min(bare, *(cpu_ns(run) for _ in range(3)))
-        best = min(best, recorded(run, engine))
+        bare = min(bare, *(cpu_ns(run) for _ in range(4)))
+        gc.collect()
+        found = recorded(run, engine, best[0])
+        best = found if found[0] < best[0] else best
     return {"bare": bare, "recorded": best[0], "compensated": best[0] - best[1]}
 
 
@@ -124,7 +141,7 @@ def run_peer(name, peer, rounds):
     """CPU time of a program under another profiler: what it would show, as none of them compensates."""
     import peers
 
-    run = {**programs.SIX, **SIX_MORE}[name]()
+    run = all_programs()[name]()
     run()
     tool = peers.CProfile() if peer == "cProfile" else peers.VizTracerAnew()
     best = 1 << 62
@@ -279,11 +296,19 @@ def run_functions(engine, rounds):
 # ---- all of it ---------------------------------------------------------------
 
 
+def kept(part):
+    return os.path.join(KEPT, f"{part}-{sys.version_info[0]}.{sys.version_info[1]}.json")
+
+
 def keep(part, rows):
+    """Adds them to what is known."""
     os.makedirs(KEPT, exist_ok=True)
-    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    with open(os.path.join(KEPT, f"{part}-{version}.json"), "w") as file:
-        json.dump(rows, file, indent=1)
+    known = {}
+    if os.path.exists(kept(part)):
+        with open(kept(part)) as file:
+            known = json.load(file)
+    with open(kept(part), "w") as file:
+        json.dump({**known, **rows}, file, indent=1)
 
 
 def child(*arguments):
@@ -293,29 +318,26 @@ def child(*arguments):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def measure(part, rounds):
-    names = [*programs.SIX, *SIX_MORE]
+def measure(part, which, rounds):
     if part == "functions":
-        rows = {engine: child("one-functions", engine, str(rounds)) for engine in ("turbo", "safe")}
-    elif part == "totals":
-        rows = {}
-        for engine in ("turbo", "safe"):
-            for name in names:
-                rows[f"{engine} {name}"] = told = child("one-total", f"{engine} {name}", str(rounds))
-                print(engine, name, told, flush=True)
-                keep(part, rows)
-    else:
-        rows = {}
-        for peer in ("cProfile", "VizTracer"):
-            for name in names:
-                rows[f"{peer} {name}"] = child("one-peer", f"{peer} {name}", str(rounds))
-    keep(part, rows)
+        for engine in which or ("turbo", "safe"):
+            keep(part, {engine: child("one-functions", engine, str(rounds))})
+        return
+    names = [*programs.SIX, *SIX_MORE]
+    if part == "others":
+        names = [name for name in all_programs() if name not in names]
+    one = "one-peer" if part == "peers" else "one-total"
+    for how in which or (("cProfile", "VizTracer") if part == "peers" else ("turbo", "safe")):
+        for name in names:
+            told = child(one, f"{how} {name}", str(rounds))
+            keep(part, {f"{how} {name}": told})
+            print(how, name, told and {key: f"{value / 1e6:.2f} ms" for key, value in told.items()}, flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "part", choices=("totals", "functions", "peers", "write", "one-total", "one-functions", "one-peer")
+        "part", choices=("totals", "others", "functions", "peers", "write", "one-total", "one-functions", "one-peer")
     )
     parser.add_argument("which", nargs="?")
     parser.add_argument("rounds", nargs="?", type=int, default=4)
@@ -323,14 +345,15 @@ def main():
     if options.part == "write":
         import compensated_report
 
-        compensated_report.write(KEPT, os.path.join(HERE, "results", "compensated.md"))
+        figure = os.path.join(ROOT, "docs", "how", "compensated.svg")
+        compensated_report.write(KEPT, os.path.join(HERE, "results", "compensated.md"), figure)
     elif options.part == "one-functions":
         print(json.dumps(run_functions(options.which, options.rounds)))
     elif options.part.startswith("one-"):
         how, name = options.which.split()
         print(json.dumps((run_total if options.part == "one-total" else run_peer)(name, how, options.rounds)))
     else:
-        measure(options.part, options.rounds)
+        measure(options.part, options.which and [options.which], options.rounds)
 
 
 if __name__ == "__main__":
