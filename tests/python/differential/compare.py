@@ -211,7 +211,7 @@ def check_at_once(source):
     barrier, results = threading.Barrier(COPIES), {}
 
     def run(main):
-        barrier.wait(60)
+        barrier.wait(600)  # the process itself may be stopped for a while
         results[threading.current_thread().name] = main()
 
     def copy(number):
