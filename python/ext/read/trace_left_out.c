@@ -59,7 +59,7 @@ PyObject *vpy_trace_left_out(PyObject *object, PyObject *end_ns)
     vst_status status;
     int64_t end = PyLong_AsLongLong(end_ns);
 
-    if (PyErr_Occurred() || !vpy_trace_is_usable(self))
+    if (PyErr_Occurred() != NULL || !vpy_trace_is_usable(self))
         return NULL;
     vpy_trace_begin(self, NULL);
     Py_BEGIN_ALLOW_THREADS;

@@ -40,6 +40,7 @@ class App {
   /** @type {LaneDetails} */ laneDetails;
   /** @type {Devices} */ devices;
   /** @type {DeviceDetails} */ deviceDetails;
+  /** @type {LeftOut} */ leftOut;
   /** @type {Marks} */ marks;
   /** @type {MarkDetails} */ markDetails;
   /** @type {Stage} */ stage;
