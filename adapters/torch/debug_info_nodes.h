@@ -29,7 +29,7 @@ struct kind_key {
 };
 template struct opened_member<kind_key, &c10::ThreadLocalDebugInfo::kind_>;
 
-inline constexpr std::string_view off_name = "VESTIGE_IS_OFF";
+inline constexpr std::string_view off_name = "vestige is off";
 
 class debug_info_nodes
 {
