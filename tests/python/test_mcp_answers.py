@@ -342,7 +342,8 @@ def test_sql_and_ready_questions_are_answered(place):
     text = asking.sql(place, "select count(*) as calls from span where name like '%leaf'", ["first.vst"], 500)
     assert text == "calls\n20001"
     assert "leaf" in asking.ask(place, "top-functions", ["first.vst"], {"rows": "50"}, 4000)
-    assert "leaf" in asking.ask(place, "growth", ["first.vst", "second.vst"], {}, 4000)
+    told = asking.ask(place, "growth", ["first.vst", "second.vst"], {"function": "leaf"}, 4000)
+    assert re.search(r"20001 \| 40001 \|.* shop.py\(3\): leaf$", told, re.MULTILINE)
     assert asking.sql(place, "select name from span where false", [], 500) == "no rows; the columns are name"
     assert asking.sql(place, "select * from span", [], 100).endswith("a larger max_tokens)")
     with pytest.raises(Failure, match="compares 2 traces"):
