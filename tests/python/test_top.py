@@ -162,7 +162,7 @@ def test_a_budget_stands_beside_what_recording_costs(tmp_path):
     trace = record(tmp_path / "t.vst", steps(3), vestige_budget=0.02)
     assert "of a core, budget 2% of what the process runs" in top(trace, *WHOLE)
     trace = record(tmp_path / "t.vst", steps(3), vestige_budget="none of them")
-    assert "budget" not in top(trace, *WHOLE)
+    assert "of a core, budget" not in top(trace, *WHOLE)
 
 
 # ---- what cannot be watched
