@@ -13,6 +13,7 @@ import pytest
 import compiled
 import vestige
 from conftest import COMMAND, TIMEOUT
+from other_builds import HERE
 from running import BY_REMOTE_EXEC, FOLDER, PATIENT, WORKER, need_a_way_in, refusal, running  # noqa: F401 (fixture)
 from vestige.cli.attach import gdb
 from vestige.cli.attach.target import Target
@@ -114,6 +115,9 @@ def test_where_the_main_thread_waits_gdb_has_another_one_do_it(running):
     )
     if BY_REMOTE_EXEC:
         assert "in its main thread" in refusal(program.attach(*SHORT))
+    if HERE["nogil"]:  # there gdb asks the main thread alone
+        refusal(program.attach("--gdb", *SHORT))
+        return
     result = program.attach("-q", "--for", "20ms", "--gdb")
     assert result.returncode == 0, result.stderr
     assert re.search(r"stands still for up to .*\n.*it stood still for \d+\.\d\d s", result.stderr)
@@ -127,7 +131,9 @@ def waits_for(pid):
     return int(words[1], 16) if len(words) > 3 else 0
 
 
-@pytest.mark.skipif(sys.version_info < (3, 13), reason="before 3.13 no lock of the GIL is taken")
+@pytest.mark.skipif(
+    sys.version_info < (3, 13) or HERE["nogil"], reason="only from 3.13 on, with the GIL, is its lock taken"
+)
 def test_where_the_main_thread_waits_for_the_gil_it_alone_is_asked(running, tmp_path):
     """A thread that gives it the GIL would wait for the main thread, and that for a lock of this thread."""
     if shutil.which("gdb") is None:
