@@ -7,14 +7,13 @@ import struct
 import pytest
 
 import handmade as h
-from browser import BROWSER, Browser
 from handmade_devices import ANNOTATION, COPY, KERNEL, OPERATOR, Work, device, ticks
 from vestige import Trace
 from vestige._core import DeviceLanes
 from vestige.reading.activities import DEVICE, END, ID, LANE, LAUNCH, ROW, START, Activities
 from vestige.reading.inputs import find_traces
 from vestige.viewer.traces import Traces
-from view_page import WAYS, close_to, fill_of, settle, text, x_of
+from view_page import WAYS, close_to, fill_of, settle, shown, text, x_of
 from viewing import Client, read_window, serving
 
 pytestmark = pytest.mark.any_python
@@ -218,19 +217,10 @@ def test_what_is_on_no_stream_has_a_lane(tmp_path):
 
 @pytest.fixture(scope="module", params=WAYS)
 def page(folder, tmp_path_factory, request):
-    if not BROWSER:
-        pytest.skip("no Chromium is installed (Debian's package chromium)")
-    browser = Browser(tmp_path_factory.mktemp("profile"))
-    server = WAYS[request.param](folder, "t.vst")
-    page = browser.open(server.url)
-    page.set_size(1366, 768)
-    page.wait("document.getElementById('loading').hidden && vestige.devices.lanes.size > 0")
-    show_all(page)
-    yield page
-    assert page.errors() == []
-    page.close()
-    server.stop()
-    browser.close()
+    ready = "document.getElementById('loading').hidden && vestige.devices.lanes.size > 0"
+    with shown(request.param, folder, tmp_path_factory.mktemp("profile"), ready) as page:
+        show_all(page)
+        yield page
 
 
 def settle_devices(page):

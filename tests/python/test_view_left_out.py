@@ -2,10 +2,9 @@
 
 import pytest
 
-from browser import BROWSER, Browser
 from conftest import Workplace
 from vestige import Trace
-from view_page import WAYS, settle, text, x_of
+from view_page import WAYS, settle, shown, text, x_of
 from viewing import Client, serving
 
 pytestmark = pytest.mark.any_python
@@ -80,19 +79,10 @@ def test_the_server_answers_with_sets_of_functions(place, trace):
 
 @pytest.fixture(params=WAYS)
 def page(place, tmp_path_factory, request):
-    if not BROWSER:
-        pytest.skip("no Chromium is installed (Debian's package chromium)")
-    browser = Browser(tmp_path_factory.mktemp("profile"))
-    server = WAYS[request.param](place.path, "t.vst")
-    page = browser.open(server.url)
-    page.set_size(1366, 768)
-    page.wait("document.getElementById('loading').hidden && vestige.windows.settled && vestige.leftOut.held.size > 0")
-    settle(page)
-    yield page
-    assert page.errors() == []
-    page.close()
-    server.stop()
-    browser.close()
+    ready = "document.getElementById('loading').hidden && vestige.windows.settled && vestige.leftOut.held.size > 0"
+    with shown(request.param, place.path, tmp_path_factory.mktemp("profile"), ready) as page:
+        settle(page)
+        yield page
 
 
 def test_a_band_says_when_and_the_details_say_what(trace, page):

@@ -5,11 +5,10 @@ import struct
 
 import pytest
 
-from browser import BROWSER, Browser
 from conftest import Workplace
 from vestige import Trace
 from vestige._core import Marks
-from view_page import WAYS, close_to, settle, text, x_of
+from view_page import WAYS, close_to, settle, shown, text, x_of
 from viewing import Client, serving
 
 pytestmark = pytest.mark.any_python
@@ -188,19 +187,10 @@ def test_bad_questions_get_a_line(place):
 
 @pytest.fixture(scope="module", params=WAYS)
 def page(place, tmp_path_factory, request):
-    if not BROWSER:
-        pytest.skip("no Chromium is installed (Debian's package chromium)")
-    browser = Browser(tmp_path_factory.mktemp("profile"))
-    server = WAYS[request.param](place.path, "t.vst")
-    page = browser.open(server.url)
-    page.set_size(1366, 768)
-    page.wait("document.getElementById('loading').hidden && vestige.timeline.marks.size > 0")
-    settle_marks(page)
-    yield page
-    assert page.errors() == []
-    page.close()
-    server.stop()
-    browser.close()
+    ready = "document.getElementById('loading').hidden && vestige.timeline.marks.size > 0"
+    with shown(request.param, place.path, tmp_path_factory.mktemp("profile"), ready) as page:
+        settle_marks(page)
+        yield page
 
 
 def settle_marks(page):

@@ -3,12 +3,11 @@
 import pytest
 
 import vestige
-from browser import BROWSER, Browser
 from conftest import Workplace
 from other_builds import HERE
 from vestige import Trace
 from vestige._core import States
-from view_page import READY, WAYS, fill_of, settle, text, thread_named, x_of, y_of
+from view_page import READY, WAYS, fill_of, settle, shown, text, thread_named, x_of, y_of
 from viewing import Client, serving
 
 pytestmark = [
@@ -114,19 +113,10 @@ def test_the_server_tells_of_spans_and_draws(place, trace):
 
 @pytest.fixture(scope="module", params=WAYS)
 def page(place, tmp_path_factory, request):
-    if not BROWSER:
-        pytest.skip("no Chromium is installed (Debian's package chromium)")
-    browser = Browser(tmp_path_factory.mktemp("profile"))
-    server = WAYS[request.param](place.path, "t.vst")
-    page = browser.open(server.url)
-    page.set_size(1366, 768)
-    page.wait(READY.replace(" && vestige.counters.whole.size > 0", ""))
-    settle(page)
-    yield page
-    assert page.errors() == []
-    page.close()
-    server.stop()
-    browser.close()
+    ready = READY.replace(" && vestige.counters.whole.size > 0", "")
+    with shown(request.param, place.path, tmp_path_factory.mktemp("profile"), ready) as page:
+        settle(page)
+        yield page
 
 
 def at(page, trace, name, thread, share=0.5):

@@ -7,12 +7,11 @@ import struct
 import pytest
 
 import scheduled
-from browser import BROWSER, Browser
 from conftest import Workplace
 from traces import record
 from vestige import Trace
 from vestige._core import TaskLanes, View
-from view_page import WAYS, close_to, fill_of, settle, text, x_of
+from view_page import WAYS, close_to, fill_of, settle, shown, text, x_of
 from viewing import Client, read_window, serving
 
 pytestmark = pytest.mark.any_python
@@ -299,19 +298,10 @@ def test_the_index_knows_whether_there_are_tasks(place, many_tasks):
 
 @pytest.fixture(scope="module", params=WAYS)
 def page(place, tmp_path_factory, request):
-    if not BROWSER:
-        pytest.skip("no Chromium is installed (Debian's package chromium)")
-    browser = Browser(tmp_path_factory.mktemp("profile"))
-    server = WAYS[request.param](place.path, "t.vst")
-    page = browser.open(server.url)
-    page.set_size(1366, 768)
-    page.wait("document.getElementById('loading').hidden && vestige.lanes.groups.size > 0")
-    settle_lanes(page)
-    yield page
-    assert page.errors() == []
-    page.close()
-    server.stop()
-    browser.close()
+    ready = "document.getElementById('loading').hidden && vestige.lanes.groups.size > 0"
+    with shown(request.param, place.path, tmp_path_factory.mktemp("profile"), ready) as page:
+        settle_lanes(page)
+        yield page
 
 
 def settle_lanes(page):

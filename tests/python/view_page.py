@@ -4,7 +4,11 @@ import json
 import re
 import signal
 import subprocess
+from contextlib import contextmanager
 
+import pytest
+
+from browser import BROWSER, Browser
 from conftest import COMMAND
 
 PROGRAM = """\
@@ -160,3 +164,20 @@ def select(page, place, name):
     depth = {"outer": 1, "phase": 2, "linger": 3, "busy": 3, "fail": 3}[name]
     page.click(x_of(page, (start + end) / 2), y_of(page, 1, depth))
     page.wait("vestige.view.span && !document.getElementById('panel').hidden")
+
+
+@contextmanager
+def shown(way, folder, profile, ready):
+    """The page of t.vst in a folder, when an expression of the page is true. The page must make no error."""
+    if not BROWSER:
+        pytest.skip("no Chromium is installed (Debian's package chromium)")
+    browser = Browser(profile)
+    server = WAYS[way](folder, "t.vst")
+    page = browser.open(server.url)
+    page.set_size(1366, 768)
+    page.wait(ready)
+    yield page
+    assert page.errors() == []
+    page.close()
+    server.stop()
+    browser.close()
