@@ -3,6 +3,7 @@
  * a time. */
 #include "replay/decode.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,16 +29,28 @@ static uint64_t words_left(const vst__decoder *decoder)
     return stream->left + (uint64_t)(stream->end - stream->at);
 }
 
+vst__decoder *vst__decoder_create(void)
+{
+    vst__decoder *decoder = malloc(sizeof *decoder);
+
+    if (decoder != NULL)
+        memset(decoder, 0, offsetof(vst__decoder, events));
+    return decoder;
+}
+
+void vst__decoder_destroy(vst__decoder *decoder)
+{
+    if (decoder != NULL)
+        vst__decoder_close(decoder);
+    free(decoder);
+}
+
 void vst__decoder_open(vst__decoder *decoder, vst_trace *trace,
                        const vst__window *window, const vst__segment *segments,
                        size_t count)
 {
     const vst_trace_thread *thread =
         vst_trace_thread_find(trace, segments->thread);
-    vst_compressed_event event = {
-        .system_tid = thread != NULL ? thread->system_tid : 0,
-        .where = {(int32_t)trace->header.pid, segments->thread},
-    };
 
     decoder->trace = trace;
     if (decoder->block == NULL)
@@ -51,9 +64,10 @@ void vst__decoder_open(vst__decoder *decoder, vst_trace *trace,
     decoder->shown = trace->clip;
     decoder->pending_at = decoder->pending_count = 0;
     vst__fold_reset(&decoder->fold);
-    /* What is the same in all events is written once, not once an event. */
-    for (size_t i = 0; i < VST_BATCH; i++)
-        decoder->events[i] = event;
+    decoder->system_tid = thread != NULL ? thread->system_tid : 0;
+    decoder->where =
+        (vst_device_resource){(int32_t)trace->header.pid, segments->thread};
+    decoder->filled = 0;
     /* A checkpoint tells what the runs before it would. */
     while (decoder->folding && decoder->segment + 1 != decoder->end &&
            decoder->segment[1].checkpoint != 0 &&
@@ -349,6 +363,16 @@ static vst_status decode_more(vst__decoder *decoder, size_t *count)
     return status;
 }
 
+static void fill_events(vst__decoder *decoder, size_t count)
+{
+    for (; decoder->filled < count; decoder->filled++) {
+        vst_compressed_event *event = &decoder->events[decoder->filled];
+
+        event->system_tid = decoder->system_tid;
+        event->where = decoder->where;
+    }
+}
+
 static bool is_over(const vst__decoder *decoder)
 {
     return decoder->segment == decoder->end && !decoder->folding &&
@@ -366,6 +390,7 @@ vst_status vst__decoder_next(vst__decoder *decoder, size_t *count, bool *last)
         else
             status = decode_more(decoder, count);
     }
+    fill_events(decoder, *count);
     *last = is_over(decoder);
     return status;
 }

@@ -39,11 +39,21 @@ typedef struct vst__decoder {
     uint64_t *pending;
     size_t pending_at, pending_count;
 
+    /* What all events of a thread have in common is written once into each that
+     * is used: the first `filled` have it. */
+    uint64_t system_tid;
+    vst_device_resource where;
+    size_t filled;
     vst_compressed_event events[VST_BATCH];
 } vst__decoder;
 
-/* Decodes `count` segments of one thread of a window, in their order. The
- * decoder is all zero before the first time. */
+/* NULL without memory. A short reading uses few of the events, so they are not
+ * cleared. */
+vst__decoder *vst__decoder_create(void);
+void vst__decoder_destroy(vst__decoder *decoder); /* NULL: nothing is done */
+/* Decodes `count` segments of one thread of a window, in their order. Before
+ * the first time, a decoder that is a part of something is all zero up to its
+ * events. */
 void vst__decoder_open(vst__decoder *decoder, vst_trace *trace,
                        const vst__window *window, const vst__segment *segments,
                        size_t count);

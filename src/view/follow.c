@@ -39,7 +39,7 @@ static vst_status insert(vst__following *following, size_t at,
     if (made == NULL)
         return VST_E_NOMEM;
     status = vst__walk_init(&made->walk, &following->reading);
-    free(made->walk.decoder);
+    vst__decoder_destroy(made->walk.decoder);
     if (status != VST_OK) {
         free_follower(made);
         return status;
@@ -100,7 +100,7 @@ vst_status vst__following_open(vst__following *following, const char *path,
 
     if (status != VST_OK)
         return status;
-    following->decoder = calloc(1, sizeof *following->decoder);
+    following->decoder = vst__decoder_create();
     if (following->decoder == NULL)
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
     return vst_error_set(error, look(following), 0, 0);
@@ -112,9 +112,7 @@ void vst__following_close(vst__following *following)
         free_follower(following->followers[i]);
     free(following->followers);
     free(following->stretches);
-    if (following->decoder != NULL)
-        vst__decoder_close(following->decoder);
-    free(following->decoder);
+    vst__decoder_destroy(following->decoder);
     vst_trace_close(following->trace);
     memset(following, 0, sizeof *following);
 }

@@ -41,7 +41,7 @@ static vst_status read_far_ends(vst_view *view)
 
     if (view->far_ends == NULL)
         return VST_OK;
-    decoder = calloc(1, sizeof *decoder);
+    decoder = vst__decoder_create();
     if (decoder == NULL)
         return VST_E_NOMEM;
     for (size_t i = 0; status == VST_OK && i < trace->window_count; i++)
@@ -49,8 +49,7 @@ static vst_status read_far_ends(vst_view *view)
             status =
                 vst__far_ends_collect(&view->far_ends[i], trace,
                                       &trace->windows[i], decoder, &converter);
-    vst__decoder_close(decoder);
-    free(decoder);
+    vst__decoder_destroy(decoder);
     return status;
 }
 

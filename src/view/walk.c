@@ -30,15 +30,13 @@ vst_status vst__walk_init(vst__walk *walk, const vst__reading *reading)
     walk->converter = vst__clockmap_converter(&walk->clock);
     walk->count_until_ns = INT64_MAX;
     walk->fold.imports = reading->imports;
-    walk->decoder = calloc(1, sizeof *walk->decoder);
+    walk->decoder = vst__decoder_create();
     return walk->decoder != NULL ? VST_OK : VST_E_NOMEM;
 }
 
 void vst__walk_free(vst__walk *walk)
 {
-    if (walk->decoder != NULL)
-        vst__decoder_close(walk->decoder);
-    free(walk->decoder);
+    vst__decoder_destroy(walk->decoder);
     vst_matcher_destroy(walk->matcher);
     vst__block_free(&walk->block);
     free(walk->segments);
