@@ -145,8 +145,8 @@ typedef enum vst_escape {
      * these */
     VST_ESCAPE_REPORTED = 27,
     /* id: the call on top is one of the language's import system, and imports
-     * the module that this definition names (imports.h). Files of any version
-     * may have these */
+     * the module that this definition names (imports.h); or it calls such a
+     * function, which is not recorded. Files of any version may have these */
     VST_ESCAPE_IMPORT = 28,
 
     VST_ESCAPE_FIXED = 0x80,

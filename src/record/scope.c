@@ -59,6 +59,13 @@ static bool is_top_recorded(const vst__scope_stack *stack)
            (stack->count == 0 || stack->frames[stack->count - 1].is_recorded);
 }
 
+/* Of the call on top. */
+static bool is_caller_recorded(const vst__scope_stack *stack)
+{
+    return stack->forgotten == 0 && stack->count > 1 &&
+           stack->frames[stack->count - 2].is_recorded;
+}
+
 static void pop(vst__scope_stack *stack)
 {
     const vst__scope_frame *top = &stack->frames[--stack->count];
@@ -246,7 +253,10 @@ bool vst__scope_takes_escape(vst__scope *scope, vst_escape type,
 {
     switch (vst__escape_rule_of((uint32_t)type)->effect) {
     case VST_EFFECT_DESCRIBES:
-        return scope->describes;
+        /* A name is recorded in a function that the import calls, and says what
+         * the import is of, also where the depth ends between the two. */
+        return scope->describes ||
+               (type == VST_ESCAPE_IMPORT && is_caller_recorded(&scope->now));
     case VST_EFFECT_BEGINS:
         scope->describes = true;
         return true;

@@ -115,12 +115,12 @@ void vst__imports_free(vst_imports *imports)
 
 /* ---- frames ------------------------------------------------------------- */
 
-/* The import that the top frame is a part of; not that of a module whose code
- * is between them. NULL: none. */
+/* The innermost import among the frames, unless code of a module is further in.
+ * NULL: none. */
 static vst__frame *import_around(const vst_imports *imports, vst__frame *frames,
                                  size_t count)
 {
-    for (size_t i = count - 1, left = VST_IMPORT_FRAMES; i-- != 0 && left;) {
+    for (size_t i = count, left = VST_IMPORT_FRAMES; i-- != 0 && left;) {
         if (frames[i].flags & VST_SPAN_IMPORT)
             return &frames[i];
         if (vst__imports_class(imports, frames[i].id) == VST_CLASS_MODULE_CODE)
@@ -196,17 +196,18 @@ void vst__imports_enter(const vst_imports *imports, vst__frame *frames,
     if (part == VST_PART_PLUMBING)
         top->flags |= VST_FRAME_PLUMBING;
     if (part == VST_PART_INSIDE || of == VST_CLASS_MODULE_CODE)
-        tell(import_around(imports, frames, count), top, of);
+        tell(import_around(imports, frames, count - 1), top, of);
 }
 
 void vst__imports_name(const vst_imports *imports, vst__frame *frames,
                        size_t count, vst_id id)
 {
-    vst__frame *import =
-        count != 0 ? import_around(imports, frames, count) : NULL;
+    vst__frame *import = import_around(imports, frames, count);
 
-    if (import != NULL && import->import != VST_IMPORT_MODULE)
-        import->module = id;
+    if (import == NULL || import->import == VST_IMPORT_MODULE)
+        return;
+    import->import = vst__imports_say_named(import->import);
+    import->module = id;
 }
 
 void vst__imports_leave(vst__frame *top, bool raised)

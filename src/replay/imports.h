@@ -101,6 +101,14 @@ static inline vst_import vst__imports_settle(vst_import what, vst_id module,
     return module != 0 ? VST_IMPORT_MODULE : what;
 }
 
+/* The same, once a name was recorded in it: that is done only for a module
+ * which is not there yet. Where the frames inside of the import were left out,
+ * nothing else tells. */
+static inline vst_import vst__imports_say_named(vst_import before)
+{
+    return before == VST_IMPORT_NONE ? VST_IMPORT_UNKNOWN : before;
+}
+
 /* Whether this may be the definition of a VST_ESCAPE_IMPORT. */
 static inline bool vst__imports_is_name(const vst_imports *imports, uint64_t id)
 {
@@ -110,7 +118,7 @@ static inline bool vst__imports_is_name(const vst_imports *imports, uint64_t id)
 /* The top frame, frames[count - 1], was opened. */
 void vst__imports_enter(const vst_imports *imports, struct vst__frame *frames,
                         size_t count);
-/* The top frame is part of an import, of the module with this name. */
+/* The top frame is an import, or part of one, of the module with this name. */
 void vst__imports_name(const vst_imports *imports, struct vst__frame *frames,
                        size_t count, vst_id id);
 /* The frame is about to be closed: decides what it imported. */

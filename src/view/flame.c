@@ -116,12 +116,12 @@ static bool is_own_row(const vst__flame *tree, const vst__flame_frame *frame)
            tree->count < VST_FLAME_ROWS_MAX;
 }
 
-/* The frame of the import that the top one is a part of, or -1. */
-static ptrdiff_t import_around(const vst__flame *tree)
+/* The innermost import among the first frames, or -1. */
+static ptrdiff_t import_around(const vst__flame *tree, size_t count)
 {
     size_t left = VST_IMPORT_FRAMES;
 
-    for (size_t i = tree->frame_count - 1; i-- != 0 && left != 0;) {
+    for (size_t i = count; i-- != 0 && left != 0;) {
         if (tree->frames[i].import_part == VST_PART_IMPORT)
             return (ptrdiff_t)i;
         if (tree->frames[i].of == VST_CLASS_MODULE_CODE)
@@ -140,7 +140,7 @@ static void tell_import(const vst__flame *tree)
 
     if (top->import_part != VST_PART_INSIDE && top->of != VST_CLASS_MODULE_CODE)
         return;
-    at = import_around(tree);
+    at = import_around(tree, tree->frame_count - 1);
     if (at < 0 || tree->frames[at].import == VST_IMPORT_MODULE)
         return;
     import = &tree->frames[at];
@@ -152,12 +152,15 @@ static void tell_import(const vst__flame *tree)
 
 void vst__flame_name(const vst__flame *tree, vst_id id)
 {
-    ptrdiff_t at = tree->imports != NULL && tree->frame_count != 0
-                       ? import_around(tree)
-                       : -1;
+    ptrdiff_t at =
+        tree->imports != NULL ? import_around(tree, tree->frame_count) : -1;
+    vst__flame_frame *import = at >= 0 ? &tree->frames[at] : NULL;
 
-    if (at >= 0 && tree->frames[at].import != VST_IMPORT_MODULE)
-        tree->frames[at].module = id;
+    if (import == NULL || import->import == VST_IMPORT_MODULE)
+        return;
+    import->import =
+        (unsigned char)vst__imports_say_named((vst_import)import->import);
+    import->module = id;
 }
 
 /* An import has a row of its own while it is open: what it imports is known

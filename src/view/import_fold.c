@@ -115,8 +115,10 @@ static void tell_name(vst__import_fold *fold, const vst__walk_span *name)
         level->start_ns > name->start_ns)
         return;
     import = &fold->records[level->import - 1];
-    if (import->what != VST_IMPORT_MODULE)
-        import->module = name->id;
+    if (import->what == VST_IMPORT_MODULE)
+        return;
+    import->what = vst__imports_say_named(import->what);
+    import->module = name->id;
 }
 
 /* The id of an import, of which all that it ran was met. */

@@ -51,6 +51,24 @@ static void calls_deeper_than_the_limit_are_left_out(void)
     CHECK(leave(OTHER) && enter(OTHER) && leave(OTHER) && leave(MAIN));
 }
 
+static bool names_import(void)
+{
+    const uint64_t name = LEAF;
+
+    return vst__scope_takes_escape(scope, VST_ESCAPE_IMPORT, &name);
+}
+
+static void the_name_of_an_import_is_taken_of_the_first_call_left_out(void)
+{
+    begin(2, false);
+    CHECK(enter(MAIN) && names_import());
+    CHECK(enter(OTHER) && names_import());
+    CHECK(!enter(LEAF) && names_import() && !describes());
+    CHECK(!enter(LEAF) && !names_import()); /* of another import, further in */
+    CHECK(!leave(LEAF) && names_import());
+    CHECK(!leave(LEAF) && leave(OTHER) && leave(MAIN));
+}
+
 static void an_exit_may_name_a_call_further_out(void)
 {
     begin(2, false);
@@ -129,6 +147,7 @@ static void a_scope_of_every_call_is_none(void)
 int main(void)
 {
     TEST(calls_deeper_than_the_limit_are_left_out);
+    TEST(the_name_of_an_import_is_taken_of_the_first_call_left_out);
     TEST(an_exit_may_name_a_call_further_out);
     TEST(only_what_is_inside_of_a_function_is_taken);
     TEST(calls_that_are_open_at_the_start_have_no_depth);

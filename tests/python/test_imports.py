@@ -150,6 +150,26 @@ def test_modules_without_code_have_names_however_it_is_recorded(tmp_path, option
     assert {"_multibytecodec", "xxsubtype"} <= set(imports(tmp_path / "t.vst"))
 
 
+@pytest.mark.parametrize("options", [[], ["--no-c"], ["--engine", "safe"]])
+def test_an_import_has_its_name_where_all_inside_of_it_is_too_deep(tmp_path, options):
+    """The depth ends with _find_and_load: what it calls is left out, also the imports inside."""
+    (tmp_path / "outer.py").write_text("import inner\n")
+    (tmp_path / "inner.py").touch()
+    (tmp_path / "program.py").write_text(
+        "import outer, _multibytecodec\ntry:\n    import not_there\nexcept ImportError:\n    pass\n"
+        "def f():\n    import importlib\nf()\n"
+    )
+    subprocess.run(
+        [COMMAND, "run", "-q", *options, "--max-depth", "2", "-o", "t.vst", "program.py"], cwd=tmp_path, check=True
+    )
+    found = imports(tmp_path / "t.vst")
+    assert set(found) == {"outer", "_multibytecodec", "not_there"}
+    assert [name for name, row in found.items() if row["failed"]] == ["not_there"]
+    assert all(row["times"] == 1 for row in found.values())
+    tree = report(tmp_path / "t.vst", "--tree", "--min", "0", "-n", "10000")
+    assert "import outer" in tree and "_find_and_load" not in tree
+
+
 def test_who_imported_a_module_first_is_told(recorded):
     found = imports(recorded)
     assert found["by_top"]["first_imported_by"] == "top"

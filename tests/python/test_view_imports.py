@@ -8,7 +8,7 @@ import pytest
 import vestige
 from arrow_reader import rows_of
 from conftest import COMMAND
-from handmade import define, definitions, enter, leave, records, thread, trace
+from handmade import define, definitions, enter, escape, leave, records, thread, trace
 from vestige import Trace
 from vestige._core import View
 
@@ -162,6 +162,16 @@ def test_an_import_that_goes_on_at_the_end_has_its_name(tmp_path):
         tmp_path, enter(1), enter(2), enter(3), enter(4), enter(5), enter(7), leave(7), enter(2), enter(3), enter(6)
     )
     assert seen(path) == ["0 main", "1 import one", "2 f", "2 import two"]
+
+
+def test_an_import_of_which_nothing_inside_was_recorded_has_its_name(tmp_path):
+    """As --max-depth records it. One without a name is a call of the function: the module was there."""
+    path = made(tmp_path, enter(1), enter(2), *escape(28, 6), leave(2), enter(2), leave(2), enter(2), *escape(28, 5))
+    assert seen(path) == ["0 main", "1 import two", "1 _find_and_load", "1 import one"]
+    name = names_of(path)
+    info = view_of(path).info()
+    rows, _ = view_of(path).flame(info["start_ns"], info["end_ns"] + 1)
+    assert sorted(name(row[1]) for row in rows) == ["_find_and_load", "import one", "import two", "main"]
 
 
 def test_an_import_longer_than_a_batch_keeps_its_name(tmp_path):
