@@ -265,6 +265,10 @@ typedef struct vst_sink {
     vst_status (*device)(void *ctx, const struct vst_device_span *span);
     /* Set by vst_trace_replay in a copy of its own, for the matcher. */
     struct vst_devices *devices;
+    /* At time_ns the frame that began at start_ns was moved from the stack to
+     * beside it: it is no span of its depth. Frames that are on the stack at
+     * the same time differ in their starts. */
+    vst_status (*moved)(void *ctx, int64_t start_ns, int64_t time_ns);
 } vst_sink;
 
 #ifdef __cplusplus

@@ -30,6 +30,29 @@ static uint32_t new_slot(vst_matcher *matcher)
     return (uint32_t)++matcher->slot_count;
 }
 
+static void detach(vst_matcher *matcher, size_t index)
+{
+    vst__frame *frame = &matcher->frames[index];
+    vst__slot *slot = &matcher->slots[frame->slot];
+
+    slot->state = VST_SLOT_DETACHED;
+    slot->frame = *frame;
+    if (frame->flags & VST_FRAME_OPERATOR)
+        matcher->newest = frame->slot + 1;
+    frame->flags |= VST_FRAME_DEAD;
+    frame->args = 0;
+}
+
+vst_status vst__matcher_detach(vst_matcher *matcher, size_t index,
+                               const vst_sink *sink)
+{
+    detach(matcher, index);
+    return sink->moved != NULL
+               ? sink->moved(sink->ctx, matcher->frames[index].start_ns,
+                             matcher->last_ns)
+               : VST_OK;
+}
+
 vst_status vst__matcher_begin(vst_matcher *matcher, uint64_t pair,
                               uint64_t before)
 {
@@ -54,7 +77,7 @@ vst_status vst__matcher_begin(vst_matcher *matcher, uint64_t pair,
     *newest = number;
     matcher->frames[slot->index].slot = number - 1;
     if (before & VST_BEGIN_DETACHED) {
-        vst__matcher_detach(matcher, slot->index);
+        detach(matcher, slot->index);
         matcher->count--;
     }
     return VST_OK;
@@ -73,19 +96,6 @@ vst_status vst__matcher_begin_now(vst_matcher *matcher, uint64_t pair,
             matcher->far_end_ns = matcher->last_ns;
     }
     return status;
-}
-
-void vst__matcher_detach(vst_matcher *matcher, size_t index)
-{
-    vst__frame *frame = &matcher->frames[index];
-    vst__slot *slot = &matcher->slots[frame->slot];
-
-    slot->state = VST_SLOT_DETACHED;
-    slot->frame = *frame;
-    if (frame->flags & VST_FRAME_OPERATOR)
-        matcher->newest = frame->slot + 1;
-    frame->flags |= VST_FRAME_DEAD;
-    frame->args = 0;
 }
 
 static bool is_operator(const vst__frame *frame)
@@ -211,6 +221,7 @@ vst_status vst__matcher_end(vst_matcher *matcher, uint64_t pair, bool inside,
 {
     vst__slot *slot = take_slot(matcher, pair);
     vst__slot_state state = slot != NULL ? slot->state : VST_SLOT_FREE;
+    vst_status status = VST_OK;
     int64_t end_ns;
 
     if (slot != NULL)
@@ -224,7 +235,7 @@ vst_status vst__matcher_end(vst_matcher *matcher, uint64_t pair, bool inside,
     case VST_SLOT_ON_STACK:
         if (slot->index + 1 == matcher->count)
             return vst__matcher_close(matcher, matcher->last_ns, 0, sink);
-        vst__matcher_detach(matcher, slot->index);
+        status = vst__matcher_detach(matcher, slot->index, sink);
         slot->state = VST_SLOT_FREE;
         break;
     case VST_SLOT_DETACHED:
@@ -232,6 +243,8 @@ vst_status vst__matcher_end(vst_matcher *matcher, uint64_t pair, bool inside,
     case VST_SLOT_SUSPENDED: /* its pieces were delivered */
         return VST_OK;
     }
+    if (status != VST_OK)
+        return status;
     if (inside)
         begin_inside(matcher, &slot->frame);
     return deliver_detached(matcher, slot, matcher->last_ns, 0, sink);
@@ -240,11 +253,14 @@ vst_status vst__matcher_end(vst_matcher *matcher, uint64_t pair, bool inside,
 vst_status vst__matcher_end_far(vst_matcher *matcher, const vst_sink *sink)
 {
     vst__slot *slot = take_slot(matcher, matcher->far_pair);
+    vst_status status;
 
     matcher->begun_far = false;
     if (slot == NULL || slot->state != VST_SLOT_ON_STACK)
         return VST_OK;
-    vst__matcher_detach(matcher, slot->index);
+    status = vst__matcher_detach(matcher, slot->index, sink);
+    if (status != VST_OK)
+        return status;
     matcher->count--;
     matcher->newest = 0;
     slot->state = VST_SLOT_FREE;
@@ -253,10 +269,12 @@ vst_status vst__matcher_end_far(vst_matcher *matcher, const vst_sink *sink)
     return deliver_detached(matcher, slot, matcher->far_end_ns, 0, sink);
 }
 
-static int by_serial(const void *a, const void *b)
+static int by_start(const void *a, const void *b)
 {
     const vst__slot *x = a, *y = b;
 
+    if (x->frame.start_ns != y->frame.start_ns)
+        return x->frame.start_ns < y->frame.start_ns ? -1 : 1;
     return (x->frame.serial > y->frame.serial) -
            (x->frame.serial < y->frame.serial);
 }
@@ -269,10 +287,10 @@ vst_status vst__matcher_close_all(vst_matcher *matcher, int64_t end_ns,
     while (status == VST_OK && matcher->count != 0)
         status = vst__matcher_close(matcher, end_ns, flags, sink);
     /* The oldest first, whichever slots they have: views, which give the open
-     * spans new slots, then put them into the same lanes. */
+     * spans new slots and serials, then put them into the same lanes. */
     if (matcher->slot_count > 1)
         qsort(matcher->slots, matcher->slot_count, sizeof *matcher->slots,
-              by_serial);
+              by_start);
     for (size_t i = 0; status == VST_OK && i < matcher->slot_count; i++)
         if (matcher->slots[i].state == VST_SLOT_DETACHED)
             status = deliver_detached(matcher, &matcher->slots[i], end_ns,

@@ -417,8 +417,9 @@ vst_status vst__matcher_cut(vst_matcher *matcher, size_t count, int64_t end_ns,
             continue;
         }
         if (!(top->flags & VST_FRAME_DEAD))
-            vst__matcher_detach(matcher, matcher->count - 1);
-        status = drop(matcher, sink);
+            status = vst__matcher_detach(matcher, matcher->count - 1, sink);
+        if (status == VST_OK)
+            status = drop(matcher, sink);
     }
     return status;
 }

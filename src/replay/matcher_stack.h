@@ -265,7 +265,8 @@ vst_status vst__matcher_end(vst_matcher *matcher, uint64_t pair, bool inside,
 /* Delivers the span that begun_far is about: its arguments are known by now. */
 vst_status vst__matcher_end_far(vst_matcher *matcher, const vst_sink *sink);
 /* Moves a BEGIN's span from its frame, which is dead then, to its slot. */
-void vst__matcher_detach(vst_matcher *matcher, size_t index);
+vst_status vst__matcher_detach(vst_matcher *matcher, size_t index,
+                               const vst_sink *sink);
 /* An operator's span goes back to the stack, or ends: VST_ESCAPE_SETTLE. */
 vst_status vst__matcher_settle(vst_matcher *matcher, bool ends,
                                const vst_sink *sink);

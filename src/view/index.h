@@ -18,6 +18,11 @@
  * block's first: 0), width, width that no span fills, id << 1 | is single, and
  * the count, or of a single one its flags.
  *
+ * Moves. A span that BEGIN opened is on the stack until it ends, or until the
+ * call around it is left: then it goes on beside the stack, and is drawn in a
+ * lane alone. Of each such span the index has how long it was on the stack, so
+ * that a walk that ends meanwhile knows that it is no span of its row.
+ *
  * The file: vst__index_header, blocks, then the tables, each at a multiple of
  * 8. It is valid if magic, version, byte order, size and checksum are right,
  * and of the trace if all that identifies that is the same. It is written under
@@ -31,7 +36,7 @@
 #include "view/walk.h"
 
 #define VST_INDEX_MAGIC "vstview\n"
-#define VST_INDEX_VERSION 3u
+#define VST_INDEX_VERSION 4u
 
 enum {
     VST_CHECKPOINT_RECORDS = 8192,
@@ -79,7 +84,13 @@ typedef struct vst__index_thread {
     uint32_t has_reported;          /* 1: it told what backends reported, */
     int64_t told_ns;                /* the first not before then */
     uint64_t first_stream, streams; /* sorted by row, then level */
+    uint64_t first_move, moves;     /* sorted by start */
 } vst__index_thread;
+
+typedef struct vst__index_move {
+    int64_t start_ns; /* as the frame has it; that of its lane may differ */
+    int64_t moved_ns;
+} vst__index_move;
 
 typedef struct vst__index_stretch {
     uint64_t first_checkpoint, checkpoints;
@@ -125,6 +136,7 @@ typedef struct vst__index_table {
     X(blocks, vst__index_block)                                                \
     X(streams, vst__index_stream)                                              \
     X(threads, vst__index_thread)                                              \
+    X(moves, vst__index_move)                                                  \
     X(stretches, vst__index_stretch)                                           \
     X(checkpoints, vst__checkpoint)                                            \
     X(frames, vst__open)                                                       \
@@ -226,6 +238,12 @@ bool vst__runs_open(vst__runs *runs, const vst__index *index,
 bool vst__runs_next(vst__runs *runs, vst__run *run);
 /* How long runs of a level are at most. */
 int64_t vst__index_threshold(const vst__index_thread *thread, uint32_t level);
+
+/* Whether a frame that is open at time_ns, and began before that, will be moved
+ * from the stack. */
+bool vst__index_is_moved(const vst__index *index,
+                         const vst__index_thread *thread, int64_t start_ns,
+                         int64_t time_ns);
 
 /* The last checkpoint of a stretch that is not after from_ns; its number, or
  * -1.

@@ -44,6 +44,8 @@ typedef struct vst__thread_part {
     vst__index_loss *losses;
     size_t loss_count, loss_capacity;
     vst__reported reported; /* that it told, of any thread */
+    vst__index_move *moves; /* in the order of time */
+    size_t move_count, move_capacity;
 } vst__thread_part;
 
 /* What was open at the last checkpoint of a stretch. */
@@ -59,8 +61,9 @@ vst_status vst__index_add_checkpoint(vst__stretch_part *part,
 /* The spans of a walk's last batch. */
 vst_status vst__index_add_spans(vst__thread_part *part, vst__pyramid *pyramid,
                                 const vst__walk *walk);
-/* Takes losses, counters and what is reported. */
+/* Takes losses, counters, what is moved and what is reported. */
 vst_sink vst__index_sink(vst__thread_part *part);
+void vst__index_sort_moves(vst__index_move *moves, size_t count);
 void vst__thread_part_free(vst__thread_part *part);
 void vst__stretch_part_free(vst__stretch_part *part);
 

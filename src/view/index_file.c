@@ -180,7 +180,8 @@ static bool are_threads(const vst__index *index, const vst_trace *trace)
             !is_time(thread->start_ns) || !is_time(thread->end_ns) ||
             (thread->has_reported && !is_time(thread->told_ns)) ||
             !is_in(thread->first_stream, thread->streams,
-                   header->streams.count))
+                   header->streams.count) ||
+            !is_in(thread->first_move, thread->moves, header->moves.count))
             return false;
     }
     for (size_t i = 0; i < header->streams.count; i++)

@@ -35,6 +35,32 @@ static vst_status take_reported(void *ctx, const vst_span *span)
     return vst__reported_add(&((vst__thread_part *)ctx)->reported, span);
 }
 
+static vst_status take_moved(void *ctx, int64_t start_ns, int64_t time_ns)
+{
+    vst__thread_part *part = ctx;
+    vst__index_move *moves = vst__grow(part->moves, &part->move_capacity,
+                                       part->move_count + 1, sizeof *moves);
+
+    if (moves == NULL)
+        return VST_E_NOMEM;
+    part->moves = moves;
+    moves[part->move_count++] = (vst__index_move){start_ns, time_ns};
+    return VST_OK;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const vst__index_move *x = a, *y = b;
+
+    return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+void vst__index_sort_moves(vst__index_move *moves, size_t count)
+{
+    if (count > 1)
+        qsort(moves, count, sizeof *moves, by_start);
+}
+
 static bool is_same(const vst__open *a, const vst__open *b)
 {
     return a->start_ns == b->start_ns && a->id == b->id && a->pair == b->pair &&
@@ -147,6 +173,7 @@ vst_sink vst__index_sink(vst__thread_part *part)
     return (vst_sink){.ctx = part,
                       .loss = take_loss,
                       .counter = take_counter,
+                      .moved = take_moved,
                       .reported = take_reported};
 }
 
@@ -154,6 +181,7 @@ void vst__thread_part_free(vst__thread_part *part)
 {
     free(part->blocks);
     free(part->losses);
+    free(part->moves);
     vst__reported_free(&part->reported);
     vst__tracks_free(&part->tracks);
 }

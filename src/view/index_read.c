@@ -140,6 +140,32 @@ bool vst__runs_next(vst__runs *runs, vst__run *run)
     return true;
 }
 
+/* ---- moves ------------------------------------------------------------------
+ */
+
+bool vst__index_is_moved(const vst__index *index,
+                         const vst__index_thread *thread, int64_t start_ns,
+                         int64_t time_ns)
+{
+    const vst__index_move *moves = index->moves + thread->first_move;
+    size_t low = 0, high = (size_t)thread->moves;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (moves[middle].start_ns < start_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    /* A frame with the same start that was moved earlier is another one: it was
+     * gone when this one began. */
+    for (; low < thread->moves && moves[low].start_ns == start_ns; low++)
+        if (moves[low].moved_ns >= time_ns)
+            return true;
+    return false;
+}
+
 /* ---- checkpoints
  * ------------------------------------------------------------- */
 

@@ -109,6 +109,21 @@ static void write_blocks(vst__index_writer *writer, vst__index_header *header,
         }
 }
 
+static void write_moves(vst__index_writer *writer, vst__index_header *header,
+                        const vst__index_parts *parts)
+{
+    header->moves.offset = align(writer);
+    for (size_t i = 0; i < parts->thread_count; i++) {
+        vst__thread_part *part = &parts->threads[i];
+
+        vst__index_sort_moves(part->moves, part->move_count);
+        append(writer, part->moves, part->move_count * sizeof *part->moves);
+        part->thread.first_move = header->moves.count;
+        part->thread.moves = part->move_count;
+        header->moves.count += part->move_count;
+    }
+}
+
 /* Blocks of one row and level are a stream. */
 static void write_streams(vst__index_writer *writer, vst__index_header *header,
                           const vst__index_parts *parts)
@@ -267,6 +282,7 @@ vst_status vst__index_write(vst__index_writer *writer,
     for (size_t i = 0; i < parts->thread_count; i++)
         header.spans += parts->threads[i].thread.spans;
     write_blocks(writer, &header, parts);
+    write_moves(writer, &header, parts);
     write_streams(writer, &header, parts);
     write_checkpoints(writer, &header, parts);
     write_tracks(writer, &header, parts);

@@ -136,6 +136,16 @@ static void forget_losses(vst__thread_part *part, int64_t from_ns)
     part->loss_count = kept;
 }
 
+static void forget_moves(vst__thread_part *part, int64_t from_ns)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < part->move_count; i++)
+        if (part->moves[i].moved_ns >= from_ns)
+            part->moves[kept++] = part->moves[i];
+    part->move_count = kept;
+}
+
 void vst__live_forget(vst__live *live)
 {
     vst_trace_info info;
@@ -143,8 +153,10 @@ void vst__live_forget(vst__live *live)
     vst_trace_get_info(live->following.trace, &info);
     if (!forget_blocks(live, info.start_ns))
         return;
-    for (size_t i = 0; i < live->thread_count; i++)
+    for (size_t i = 0; i < live->thread_count; i++) {
         forget_losses(&live->threads[i]->part, info.start_ns);
+        forget_moves(&live->threads[i]->part, info.start_ns);
+    }
     for (size_t i = 0; i < live->following.count; i++)
         if (live->following.followers[i]->of != NULL)
             forget_checkpoints(live->following.followers[i]->of);

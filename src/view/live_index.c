@@ -123,6 +123,22 @@ static vst_status add_streams(tables *to, const vst__pyramid *pyramid,
     return status;
 }
 
+static vst_status add_moves(tables *to, const vst__thread_part *part,
+                            vst__index_thread *thread)
+{
+    vst_status status = VST_OK;
+
+    thread->first_move = to->moves.count;
+    thread->moves = part->move_count;
+    if (part->move_count != 0)
+        status = ADD(to->moves, part->moves, part->move_count);
+    if (status == VST_OK && part->move_count != 0)
+        vst__index_sort_moves((vst__index_move *)(void *)to->moves.items +
+                                  thread->first_move,
+                              part->move_count);
+    return status;
+}
+
 static vst_status add_thread(vst__live *live, tables *to,
                              const vst__live_thread *of,
                              const vst__reported *reported, uint32_t number)
@@ -147,6 +163,8 @@ static vst_status add_thread(vst__live *live, tables *to,
                                         &ended.block_count);
         if (status == VST_OK)
             status = add_streams(to, &ended, &thread);
+        if (status == VST_OK)
+            status = add_moves(to, &of->part, &thread);
         vst__pyramid_free(&ended);
     }
     live->header.spans += thread.spans;

@@ -59,10 +59,10 @@ bool vst__view_touches(vst_view *view, size_t stretch, int64_t from_ns,
     const vst__stretch *of = &view->stretches[stretch];
     vst__clockmap clock = view->reading.clock;
 
-    /* The calls open at the start begin a little earlier, each at a time of its
-     * own. */
-    return vst__clockmap_to_ns(&clock, of->window->last) >= from_ns &&
-           vst__clockmap_to_ns(&clock, of->window->began) - 1000000 <= to_ns;
+    return vst__clockmap_to_ns(&clock, of->window->last) + VST_VIEW_EDGE_NS >=
+               from_ns &&
+           vst__clockmap_to_ns(&clock, of->window->began) - VST_VIEW_EDGE_NS <=
+               to_ns;
 }
 
 /* The first checkpoint behind to_ns, or as many as there are. */
@@ -138,15 +138,19 @@ static vst_status tell(vst__pass *pass)
                               &pass->next_progress_ns, done < 1 ? done : 1);
 }
 
+/* Up to when the records were read. */
+static int64_t time_of(const vst__walk *walk)
+{
+    return walk->plain ? walk->last_ns : walk->matcher->last_ns;
+}
+
 vst_status vst__pass_next(vst__pass *pass, int64_t to_ns, bool *ends)
 {
     uint64_t before = vst__walk_words(&pass->walk);
     vst_status status = vst__walk_next(&pass->walk, ends);
 
     pass->words += vst__walk_words(&pass->walk) - before;
-    if (pass->walk.last_ns > to_ns && pass->walk.plain)
-        *ends = true;
-    if (!pass->walk.plain && pass->walk.matcher->last_ns > to_ns)
+    if (time_of(&pass->walk) > to_ns)
         *ends = true;
     return status == VST_OK ? tell(pass) : status;
 }
@@ -157,21 +161,9 @@ bool vst__pass_is_on_stack(const vst__pass *pass,
 {
     if (open->flags & VST_FRAME_DEAD)
         return false;
-    if (!(open->flags & VST_FRAME_BEGIN))
-        return true;
-    /* Lanes have at level 0 each span by itself. */
-    for (uint32_t i = 0; i < thread->beside; i++) {
-        vst__runs runs;
-        vst__run run;
-
-        if (!vst__runs_open(&runs, &pass->view->index, thread,
-                            VST_ROW_BESIDE | i, 0, open->start_ns))
-            continue;
-        while (vst__runs_next(&runs, &run) && run.start_ns <= open->start_ns)
-            if (run.start_ns == open->start_ns && run.id == open->id)
-                return false;
-    }
-    return true;
+    return !(open->flags & VST_FRAME_BEGIN) ||
+           !vst__index_is_moved(&pass->view->index, thread, open->start_ns,
+                                time_of(&pass->walk));
 }
 
 int64_t vst__pass_time(const vst__pass *pass, uint32_t depth, int64_t from_ns,

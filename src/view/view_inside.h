@@ -45,6 +45,11 @@ vst_status vst__view_clean_range(const vst_view *view,
                                  vst_view_range *clean);
 bool vst__view_wants(const vst_view_range *range, uint32_t thread);
 
+/* Each frame of a stack begins at a time of its own. So calls that are open at
+ * the start begin a little earlier than the records do, and those that are
+ * entered in the last nanosecond a little later. */
+enum { VST_VIEW_EDGE_NS = 1000000 };
+
 /* Whether a stretch has something in a range. */
 bool vst__view_touches(vst_view *view, size_t stretch, int64_t from_ns,
                        int64_t to_ns);

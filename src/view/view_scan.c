@@ -222,8 +222,8 @@ static vst_status search(scan *self, int64_t at_ns)
 {
     const searching *found = self->ctx;
     vst_trace_info *info = &self->view->info;
-    /* Some spans begin before the trace does. */
-    int64_t first_ns = info->start_ns - 1000000, last_ns = info->end_ns + 1;
+    int64_t first_ns = info->start_ns - VST_VIEW_EDGE_NS;
+    int64_t last_ns = info->end_ns + VST_VIEW_EDGE_NS;
     int64_t step_ns = (last_ns - first_ns) / 4096 + 1000;
     vst_status status = VST_OK;
 

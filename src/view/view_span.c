@@ -127,6 +127,7 @@ static vst_status find_ends(looking *self)
             if (span->flags & VST_SPAN_ASYNC || span->depth > self->depth ||
                 !at->is || at->end_ns != INT64_MAX ||
                 at->start_ns != span->start_ns ||
+                span->end_ns <= self->time_ns || /* one of no width */
                 !vst__import_fold_is_same(self->view->reading.imports, at->id,
                                           span->id))
                 continue;

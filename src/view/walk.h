@@ -123,8 +123,9 @@ typedef struct vst__walk {
     size_t span_count, span_capacity;
 
     vst__import_fold fold;
-    vst__flame *tree;     /* NULL: nobody wants one */
-    const vst_sink *also; /* losses, counters, what is reported; or NULL */
+    vst__flame *tree; /* NULL: nobody wants one */
+    /* Losses, counters, what is moved or reported; or NULL. */
+    const vst_sink *also;
     const vst_sink *whole_sink;
 } vst__walk;
 

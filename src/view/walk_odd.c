@@ -204,6 +204,15 @@ static vst_status take_counter(void *ctx, const vst_counter *counter)
                : VST_OK;
 }
 
+static vst_status take_moved(void *ctx, int64_t start_ns, int64_t time_ns)
+{
+    const vst_sink *also = ((vst__walk *)ctx)->also;
+
+    return also != NULL && also->moved != NULL
+               ? also->moved(also->ctx, start_ns, time_ns)
+               : VST_OK;
+}
+
 static vst_status take_reported(void *ctx, const vst_span *span)
 {
     vst__walk *walk = ctx;
@@ -273,6 +282,7 @@ vst_status vst__walk_feed(vst__walk *walk, const vst_compressed_event *events,
         .span = take_span,
         .loss = take_loss,
         .counter = take_counter,
+        .moved = take_moved,
         .task = take_task,
         .named = take_named,
         .reported = take_reported,

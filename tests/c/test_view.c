@@ -506,23 +506,53 @@ static void traces_of_calls_look_as_they_are(void)
 }
 
 /* Of all sizes, most of them small: what is rare comes in any of them. */
-static void traces_of_anything_look_as_replay_says(void)
+static void check_anything(unsigned i, unsigned pages)
 {
     static const unsigned odds[] = {1,  3,   6,   11,  20, 40,
                                     80, 150, 300, 500, 800};
-    unsigned count =
+
+    check_all(&(view_random){.state = i,
+                             .threads = 1 + i % 3,
+                             .windows = 1 + i / 3 % 2,
+                             .pages = 1 + i / 7 % pages,
+                             .chunks = 1 + i / 5 % 3,
+                             .odd = odds[i % 11],
+                             .more_kinds = i % 2 == 1,
+                             .far_ends = i / 2 % 2,
+                             .keep_ns = i % 4 == 0 ? i % 3000 * 1000 : 0},
+              false);
+}
+
+/* VESTIGE_SEEDS=3000-4000 in the environment tries those;
+ * VESTIGE_SEEDS=3000-4000/2 in chunks of at most two pages, which takes a tenth
+ * of the time. */
+static void traces_of_anything_look_as_replay_says(void)
+{
+    const char *seeds = getenv("VESTIGE_SEEDS");
+    unsigned first = 1, pages = 9;
+    unsigned last =
         getenv("VESTIGE_LONG") != NULL ? 300 : 40 / check_step(1, 3);
 
-    for (unsigned i = 1; i <= count && !checks_bad; i++)
-        check_all(&(view_random){.state = i,
-                                 .threads = 1 + i % 3,
-                                 .windows = 1 + i / 3 % 2,
-                                 .pages = 1 + i / 7 % 9,
-                                 .chunks = 1 + i / 5 % 3,
-                                 .odd = odds[i % 11],
-                                 .far_ends = i / 2 % 2,
-                                 .keep_ns = i % 4 == 0 ? i % 3000 * 1000 : 0},
-                  false);
+    if (seeds != NULL)
+        CHECK(sscanf(seeds, "%u-%u/%u", &first, &last, &pages) >= 2);
+    for (unsigned i = first; i <= last && !checks_bad; i++)
+        check_anything(i, pages);
+}
+
+/* What was drawn, or told of a span, was another thing once. */
+static void traces_that_once_differed_look_as_replay_says(void)
+{
+    static const struct {
+        unsigned seed, pages;
+    } traces[] = {
+        {3340, 9},   /* on the stack and beside it: one name, one start */
+        {150074, 9}, /* a span of no width, and one with its name and start */
+        {17940, 2},  /* a call entered in the last nanosecond */
+        {38532, 2},  /* an operator went back to the stack */
+    };
+
+    for (size_t i = 0; i < sizeof traces / sizeof *traces && !checks_bad; i++)
+        check_anything(traces[i].seed, traces[i].pages);
 }
 
 static void what_lies_before_the_clip_is_not_shown(void)
@@ -559,6 +589,7 @@ int main(void)
 {
     TEST(traces_of_calls_look_as_they_are);
     TEST(traces_of_anything_look_as_replay_says);
+    TEST(traces_that_once_differed_look_as_replay_says);
     TEST(what_lies_before_the_clip_is_not_shown);
     TEST(long_spans_are_known_from_their_edges);
     return checks_end();

@@ -60,7 +60,7 @@ static void odd_record(builder *b, view_random *random, thread_state *thread)
     uint32_t delta = some_time(random, thread);
     double value = below(random, 1000);
 
-    switch (below(random, 22)) {
+    switch (below(random, random->more_kinds ? 24 : 22)) {
     case 0:
     case 1:
     case 2:
@@ -127,6 +127,15 @@ static void odd_record(builder *b, view_random *random, thread_state *thread)
         break;
     case 19:
         builder_escape(b, VST_ESCAPE_TIME, 0, (uint64_t[]){thread->now}, 1);
+        break;
+    case 22:
+        words[0] = some_id(random);
+        builder_escape(b, VST_ESCAPE_INSTANT, delta, words, 1);
+        break;
+    case 23:
+        words[0] = some_pair(random, thread);
+        words[1] = 1;
+        builder_escape(b, VST_ESCAPE_END, delta, words, 2);
         break;
     default: /* leaves what was not entered, or not last */
         builder_word(b, vst_word(VST_RAISE, some_id(random), delta));

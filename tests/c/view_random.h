@@ -12,6 +12,7 @@ typedef struct view_random {
     unsigned chunks; /* of a thread in a window */
     /* In a thousand, how often a record is not the enter or exit of a call. */
     unsigned odd;
+    bool more_kinds; /* of such records: instants, ends inside of calls */
     bool far_ends;
     uint64_t keep_ns; /* of the header */
 } view_random;
