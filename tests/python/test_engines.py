@@ -90,6 +90,45 @@ def test_id_3_is_taken_when_4_is_not_free():
 
 
 @needs_monitoring
+@pytest.mark.parametrize("engine", vestige._core.engines)
+def test_places_that_an_earlier_holder_of_our_id_disabled_are_recorded(engine):
+    """And a tool that holds another id is called once more at the places that it disabled."""
+    monitoring, seen = sys.monitoring, []
+    events = [monitoring.events.PY_START, monitoring.events.PY_RETURN, monitoring.events.CALL]
+
+    def disable(tool):
+        def answer(code, *rest):
+            if code is leaf.__code__:
+                seen.append(tool)
+            return monitoring.DISABLE
+
+        monitoring.use_tool_id(tool, "somebody")
+        for event in events:
+            monitoring.register_callback(tool, event, answer)
+        monitoring.set_events(tool, sum(events))
+
+    def free(tool):
+        monitoring.set_events(tool, 0)
+        for event in events:
+            monitoring.register_callback(tool, event, None)
+        monitoring.free_tool_id(tool)
+
+    disable(4)
+    disable(1)
+    monitoring.restart_events()  # with another engine this test disabled the same places
+    try:
+        leaf()
+        once = seen.count(1)
+        free(4)
+        found = names(record(leaf, engine=engine))
+        leaf()
+    finally:
+        free(1)
+    assert found["leaf"] == 1
+    assert seen.count(1) == 2 * once
+
+
+@needs_monitoring
 def test_with_4_and_3_taken_there_is_a_clear_error_and_other_ids_stay_free():
     sys.monitoring.use_tool_id(4, "somebody")
     sys.monitoring.use_tool_id(3, "somebody else")

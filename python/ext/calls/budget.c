@@ -12,6 +12,7 @@
 #include "base/inside.h"
 #include "calls/engine.h"
 #include "calls/frame_hook.h"
+#include "calls/monitoring_tool.h"
 #include "program/triggers.h"
 #include "thunks/thunks.h"
 
@@ -283,7 +284,7 @@ static void apply(double cpu, vst_id ends, uint32_t flags)
         vpy_native_ids_rest(is_out);
 #if VPY_HAS_MONITORING
     if (flags & VST_LEFT_OUT_WINDOW)
-        vpy_monitoring_enable_all();
+        vpy_tool_enable_all();
 #endif
     record_change(flags);
     after = cpu_now();

@@ -75,9 +75,6 @@ bool vpy_monitoring_start(vpy_tracer *tracer, bool native);
 void vpy_monitoring_stop(vpy_tracer *tracer);
 /* From now on functions have their ids: those that have none are left out. */
 void vpy_monitoring_go_live(void);
-/* What was left out may be recorded again: the hooks are asked at every place.
- */
-void vpy_monitoring_enable_all(void);
 /* Called when a function gets its id. */
 #if VPY_UNWINDS_LOCALLY
 void vpy_monitoring_code_defined(PyObject *code);

@@ -347,16 +347,11 @@ void vpy_monitoring_go_live(void)
     __atomic_store_n(&at_unrecorded, live_answer, __ATOMIC_RELAXED);
 }
 
-void vpy_monitoring_enable_all(void)
-{
-    Py_XDECREF(vpy_monitoring_ask("restart_events", "()"));
-}
-
 /* Another tool that gets our id would miss the events that we disabled. */
 static void enable_again(void)
 {
     if (live_answer != Py_None)
-        vpy_monitoring_enable_all();
+        vpy_tool_enable_all();
     live_answer = Py_None;
     __atomic_store_n(&unwinds_locally, false, __ATOMIC_RELAXED);
 }

@@ -11,7 +11,7 @@
  * it refuses. No error stays set: it would be set in the next call. */
 PyObject *vpy_monitoring_ask(const char *function, const char *format, ...);
 
-/* Takes a free id. False: there is none. */
+/* Takes a free id, with no place disabled. False: there is none. */
 bool vpy_tool_take(void);
 bool vpy_tool_is_taken(void);
 /* Whether our tool id is ours still, or again. The program may have freed it.
@@ -22,6 +22,8 @@ bool vpy_tool_set_events(unsigned long events);
 void vpy_tool_set_local_events(PyObject *code, unsigned long events);
 /* A new reference to the callback that was there; NULL: it is refused. */
 PyObject *vpy_tool_register(long event, PyObject *function);
+/* Callbacks are called again at all places that were disabled. */
+void vpy_tool_enable_all(void);
 /* The id is free after that, if it was ours. */
 void vpy_tool_give_back(bool ours);
 
