@@ -549,6 +549,7 @@ static void traces_that_once_differed_look_as_replay_says(void)
         {150074, 9}, /* a span of no width, and one with its name and start */
         {17940, 2},  /* a call entered in the last nanosecond */
         {38532, 2},  /* an operator went back to the stack */
+        {62885, 2},  /* the same, behind a span of no width */
     };
 
     for (size_t i = 0; i < sizeof traces / sizeof *traces && !checks_bad; i++)

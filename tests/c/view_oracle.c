@@ -98,12 +98,12 @@ static int by_start(const void *a, const void *b)
         return x->span.flags & VST_SPAN_ASYNC ? 1 : -1;
     if (x->row != y->row)
         return x->row < y->row ? -1 : 1;
-    if (x->span.flags & VST_SPAN_ASYNC) /* a lane has them as they came */
-        return x->order < y->order ? -1 : 1;
-    if (x->span.start_ns != y->span.start_ns)
+    /* A lane has them as they came. So has a depth of the stack, but there the
+     * test does not take replay's word for it. */
+    if (!(x->span.flags & VST_SPAN_ASYNC) &&
+        x->span.start_ns != y->span.start_ns)
         return x->span.start_ns < y->span.start_ns ? -1 : 1;
-    return (x->span.serial > y->span.serial) -
-           (x->span.serial < y->span.serial);
+    return x->order < y->order ? -1 : 1;
 }
 
 static vst_status load(oracle *view, const vst_view_options *options,
