@@ -31,6 +31,10 @@ void vpy_trace_begin(vpy_trace *self, PyObject *progress);
  * method, and so not in the critical section of the trace. */
 bool vpy_trace_borrow(vpy_trace *self, PyObject *progress);
 void vpy_trace_end(vpy_trace *self);
+/* A whole replay, between the two; with the GIL, which it gives back meanwhile.
+ */
+vst_status vpy_trace_replay(vpy_trace *self, int window, PyObject *progress,
+                            const vst_sink *sink, vst_error *error);
 /* The windows to replay: from a number on, all, or the last. */
 int vpy_trace_window(int all, int since);
 /* A tuple of a sequence's items, at least one; NULL with an exception set.

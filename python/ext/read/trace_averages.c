@@ -287,12 +287,8 @@ PyObject *vpy_trace_averages(PyObject *object, PyObject *args, PyObject *kw)
                       .leave = leave,
                       .loose = add_loose,
                       .reported = add_span};
-    vpy_trace_begin(self, NULL);
-    Py_BEGIN_ALLOW_THREADS
-    status = vst_trace_replay(self->handle, vpy_reading_window(&a.wish),
-                              self->tracer, &sink, &error);
-    Py_END_ALLOW_THREADS
-    vpy_trace_end(self);
+    status = vpy_trace_replay(self, vpy_reading_window(&a.wish), NULL, &sink,
+                              &error);
     if (status == VST_OK || a.wish.deadline.passed)
         list = list_of(&a);
     else

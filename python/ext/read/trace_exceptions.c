@@ -112,12 +112,7 @@ PyObject *vpy_trace_exceptions(PyObject *object, PyObject *unused)
     (void)unused;
     if (!vpy_trace_is_usable(self))
         return NULL;
-    vpy_trace_begin(self, NULL);
-    Py_BEGIN_ALLOW_THREADS;
-    status = vst_trace_replay(self->handle, VST_WINDOW_ALL, self->tracer, &sink,
-                              &error);
-    Py_END_ALLOW_THREADS;
-    vpy_trace_end(self);
+    status = vpy_trace_replay(self, VST_WINDOW_ALL, NULL, &sink, &error);
     result = status == VST_OK ? list_of(&found)
                               : vpy_raise(status, &error, self->path);
     free(found.slots);

@@ -20,6 +20,19 @@ void vpy_trace_end(vpy_trace *self)
     __atomic_store_n(&self->busy, false, __ATOMIC_RELEASE);
 }
 
+vst_status vpy_trace_replay(vpy_trace *self, int window, PyObject *progress,
+                            const vst_sink *sink, vst_error *error)
+{
+    vst_status status;
+
+    vpy_trace_begin(self, progress);
+    Py_BEGIN_ALLOW_THREADS
+    status = vst_trace_replay(self->handle, window, self->tracer, sink, error);
+    Py_END_ALLOW_THREADS
+    vpy_trace_end(self);
+    return status;
+}
+
 int vpy_trace_window(int all, int since)
 {
     if (since >= 0)
@@ -233,13 +246,8 @@ PyObject *vpy_trace_totals(PyObject *object, PyObject *args, PyObject *kw)
         return PyErr_NoMemory();
     sink = (vst_sink){
         .ctx = &t, .recursion = true, .no_imports = true, .span = add_span};
-    vpy_trace_begin(self, progress);
-    Py_BEGIN_ALLOW_THREADS
-    status =
-        vst_trace_replay(self->handle, all ? VST_WINDOW_ALL : VST_WINDOW_LAST,
-                         self->tracer, &sink, &error);
-    Py_END_ALLOW_THREADS
-    vpy_trace_end(self);
+    status = vpy_trace_replay(self, vpy_trace_window(all, -1), progress, &sink,
+                              &error);
     if (status == VST_OK)
         list = list_totals(self, &t, memory);
     else
@@ -418,12 +426,8 @@ PyObject *vpy_trace_spans(PyObject *object, PyObject *args, PyObject *kw)
         PyErr_NoMemory();
     } else if (mark(self, &s, name, (size_t)name_len)) {
         vst_sink sink = {.ctx = &s, .span = find_span};
-        vpy_trace_begin(self, progress);
-        Py_BEGIN_ALLOW_THREADS
-        status = vst_trace_replay(self->handle, VST_WINDOW_ALL, self->tracer,
-                                  &sink, &error);
-        Py_END_ALLOW_THREADS
-        vpy_trace_end(self);
+        status =
+            vpy_trace_replay(self, VST_WINDOW_ALL, progress, &sink, &error);
         keep_first(&s);
         list = status == VST_OK ? list_found(&s)
                                 : vpy_raise(status, &error, self->path);

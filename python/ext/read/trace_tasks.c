@@ -288,12 +288,8 @@ PyObject *vpy_trace_tasks(PyObject *object, PyObject *args, PyObject *kw)
     if (status == VST_OK) {
         vst_sink sink = {
             .ctx = &r, .no_args = true, .span = on_span, .task = on_task};
-        vpy_trace_begin(self, progress);
-        Py_BEGIN_ALLOW_THREADS
-        status = vst_trace_replay(self->handle, VST_WINDOW_ALL, self->tracer,
-                                  &sink, &error);
-        Py_END_ALLOW_THREADS
-        vpy_trace_end(self);
+        status =
+            vpy_trace_replay(self, VST_WINDOW_ALL, progress, &sink, &error);
     }
     result =
         status == VST_OK ? build(&r) : vpy_raise(status, &error, self->path);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/escape.h"
 #include "export/output/output_gzip.h"
 #include "os/os.h"
 #include "store/reader.h"
@@ -265,6 +266,29 @@ void vst__output_write(vst__output *output, const char *bytes, size_t count)
         if (count != 0)
             drain(output, false);
     }
+}
+
+void vst__output_utf8(vst__output *output, const char *bytes, size_t count,
+                      const char *(*instead_of)(unsigned char c))
+{
+    const unsigned char *at = (const unsigned char *)bytes, *from = at;
+    const unsigned char *end = at + count;
+
+    while (at != end) {
+        size_t length = vst__json_utf8(at, end);
+        const char *text = length == 0   ? "\xef\xbf\xbd"
+                           : length == 1 ? instead_of(*at)
+                                         : NULL;
+
+        if (text == NULL) {
+            at += length;
+            continue;
+        }
+        vst__output_write(output, (const char *)from, (size_t)(at - from));
+        vst__output_text(output, text);
+        from = ++at;
+    }
+    vst__output_write(output, (const char *)from, (size_t)(at - from));
 }
 
 vst_status vst__output_finish(vst__output *output, vst_status status,

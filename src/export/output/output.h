@@ -38,6 +38,10 @@ void vst__output_expect(vst__output *output, vst_trace *const *traces,
                         size_t count);
 void vst__output_flush(vst__output *output);
 void vst__output_write(vst__output *output, const char *bytes, size_t count);
+/* Text in UTF-8. What is not is replaced, and so are the characters of one byte
+ * for which `instead_of` does not return NULL. */
+void vst__output_utf8(vst__output *output, const char *bytes, size_t count,
+                      const char *(*instead_of)(unsigned char c));
 
 /* Room for count bytes, at most VST_OUTPUT_RESERVE_MAX; what was written there
  * counts once it is committed. */

@@ -9,22 +9,14 @@
 #include "export/sums/tree.h"
 
 /* Names end where their line does. */
+static const char *instead_of(unsigned char c)
+{
+    return c < 0x20 ? "_" : NULL;
+}
+
 static void put_text(vst__output *output, const char *bytes, size_t count)
 {
-    const unsigned char *at = (const unsigned char *)bytes;
-    const unsigned char *end = at + count;
-
-    while (at != end) {
-        size_t length = vst__json_utf8(at, end);
-
-        if (length == 0)
-            vst__output_text(output, "\xef\xbf\xbd");
-        else if (*at < 0x20)
-            vst__output_write(output, "_", 1);
-        else
-            vst__output_write(output, (const char *)at, length);
-        at += length != 0 ? length : 1;
-    }
+    vst__output_utf8(output, bytes, count, instead_of);
 }
 
 /* `fn=(3) name`; the name is written the first time that it is used. */

@@ -34,26 +34,23 @@ typedef struct flame {
 } flame;
 
 /* What XML cannot hold is replaced. */
+static const char *instead_of(unsigned char c)
+{
+    switch (c) {
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '&':
+        return "&amp;";
+    default:
+        return c < 0x20 ? "\xef\xbf\xbd" : NULL;
+    }
+}
+
 static void put_text(vst__output *output, const char *bytes, size_t count)
 {
-    const unsigned char *at = (const unsigned char *)bytes;
-    const unsigned char *end = at + count;
-
-    while (at != end) {
-        size_t length = vst__json_utf8(at, end);
-
-        if (length == 0 || *at < 0x20)
-            vst__output_text(output, "\xef\xbf\xbd");
-        else if (*at == '<')
-            vst__output_text(output, "&lt;");
-        else if (*at == '>')
-            vst__output_text(output, "&gt;");
-        else if (*at == '&')
-            vst__output_text(output, "&amp;");
-        else
-            vst__output_write(output, (const char *)at, length);
-        at += length != 0 ? length : 1;
-    }
+    vst__output_utf8(output, bytes, count, instead_of);
 }
 
 /* ---- where frames are --------------------------------------------------- */
