@@ -225,10 +225,12 @@ static void check_window(pair *p, const vst_view_range *range)
     free(bytes[1]);
 }
 
+/* Of a stack: lanes are drawn from level 0 if no other is coarse enough. */
 static bool has_levels(const pair *p)
 {
     for (size_t i = 0; i < p->view->index.header->threads.count; i++)
-        if (p->view->index.threads[i].level_count != 0)
+        if (p->view->index.threads[i].level_count != 0 &&
+            p->view->index.threads[i].levels != 0)
             return true;
     return false;
 }
@@ -550,6 +552,7 @@ static void traces_that_once_differed_look_as_replay_says(void)
         {17940, 2},  /* a call entered in the last nanosecond */
         {38532, 2},  /* an operator went back to the stack */
         {62885, 2},  /* the same, behind a span of no width */
+        {63208, 9},  /* a thread of many records, and nothing on its stack */
     };
 
     for (size_t i = 0; i < sizeof traces / sizeof *traces && !checks_bad; i++)
