@@ -294,14 +294,21 @@ static int by_place(const void *a, const void *b)
     return (x->index > y->index) - (x->index < y->index);
 }
 
-/* Sorted places of count items, NULL without memory. */
-static place *sorted_places(const void *keys, size_t stride, size_t count)
+/* Sorted places of count items, and room for as many of a size, which is
+ * returned. NULL without memory: there is nothing to free. */
+static void *make_room_sorted(size_t size, const void *keys, size_t stride,
+                              size_t count, place **sorted)
 {
-    place *places = malloc((count + 1) * sizeof *places);
+    place *places = malloc(count * sizeof *places);
+    void *room = malloc(count * size);
     bool ascending = true;
 
-    if (places == NULL)
+    *sorted = places;
+    if (places == NULL || room == NULL) {
+        free(places);
+        free(room);
         return NULL;
+    }
     for (size_t i = 0; i < count; i++) {
         memcpy(&places[i].key, (const char *)keys + i * stride,
                sizeof places[i].key);
@@ -310,7 +317,7 @@ static place *sorted_places(const void *keys, size_t stride, size_t count)
     }
     if (!ascending)
         qsort(places, count, sizeof *places, by_place);
-    return places;
+    return room;
 }
 
 static bool is_last_of_key(const place *places, size_t i, size_t count)
@@ -327,13 +334,10 @@ static vst_status finish_definitions(vst_trace *trace)
 
     if (count == 0)
         return VST_OK;
-    places = sorted_places(trace->definition_ids, sizeof(vst_id), count);
-    sorted = malloc(count * sizeof *sorted);
-    if (places == NULL || sorted == NULL) {
-        free(places);
-        free(sorted);
+    sorted = make_room_sorted(sizeof *sorted, trace->definition_ids,
+                              sizeof(vst_id), count, &places);
+    if (sorted == NULL)
         return VST_E_NOMEM;
-    }
     for (size_t i = 0; i < count; i++)
         if (is_last_of_key(places, i, count) && places[i].key <= bound) {
             sorted[kept] = trace->definitions[places[i].index];
@@ -356,13 +360,10 @@ static vst_status finish_threads(vst_trace *trace)
 
     if (count == 0)
         return VST_OK;
-    places = sorted_places(&trace->threads->number, sizeof *sorted, count);
-    sorted = malloc(count * sizeof *sorted);
-    if (places == NULL || sorted == NULL) {
-        free(places);
-        free(sorted);
+    sorted = make_room_sorted(sizeof *sorted, &trace->threads->number,
+                              sizeof *sorted, count, &places);
+    if (sorted == NULL)
         return VST_E_NOMEM;
-    }
     merged.name = "";
     for (size_t i = 0; i < count; i++) {
         const vst_trace_thread *thread = &trace->threads[places[i].index];
@@ -397,13 +398,10 @@ static vst_status finish_windows(vst_trace *trace)
 
     if (count == 0)
         return VST_OK;
-    places = sorted_places(&trace->windows->number, sizeof *sorted, count);
-    sorted = malloc(count * sizeof *sorted);
-    if (places == NULL || sorted == NULL) {
-        free(places);
-        free(sorted);
+    sorted = make_room_sorted(sizeof *sorted, &trace->windows->number,
+                              sizeof *sorted, count, &places);
+    if (sorted == NULL)
         return VST_E_NOMEM;
-    }
     for (size_t i = 0; i < count; i++) {
         const vst__window *window = &trace->windows[places[i].index];
 

@@ -1,5 +1,5 @@
 // The elements of index.html by their ids. A missing element, or one of the wrong kind, is a mistake of ours:
-// element() throws at once.
+// element() throws at once. And the sizes of those that are drawn on.
 
 /**
  * @template {HTMLElement} T
@@ -11,4 +11,17 @@ export function element(id, kind) {
   const found = document.getElementById(id);
   if (!(found instanceof (kind ?? HTMLElement))) throw new Error(`no ${kind?.name ?? "element"} with the id ${id}`);
   return /** @type {T} */ (found);
+}
+
+/**
+ * Gives a canvas a size in CSS pixels, of which each is so many of the screen. What was drawn is gone.
+ * @param {CanvasRenderingContext2D} context
+ * @param {number} width
+ * @param {number} height
+ * @param {number} ratio
+ */
+export function fitCanvas(context, width, height, ratio) {
+  context.canvas.width = Math.round(width * ratio);
+  context.canvas.height = Math.round(height * ratio);
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
 }

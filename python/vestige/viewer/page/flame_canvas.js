@@ -1,6 +1,7 @@
 // Draws trees of calls as boxes, downwards (callees) and upwards (callers), with zoom, pointer and keys. What a box means
 // is known to flame_model.js; the owner shows texts about it (onHover, onPick).
 
+import { fitCanvas } from "./elements.js";
 import { layOut } from "./flame_model.js";
 import { cutTo } from "./names.js";
 import { toCss } from "./theme.js";
@@ -75,9 +76,7 @@ export class FlameCanvas {
     const ratio = window.devicePixelRatio || 1;
     this.canvas.style.width = `${wide}px`;
     this.canvas.style.height = `${tall}px`;
-    this.canvas.width = Math.round(wide * ratio);
-    this.canvas.height = Math.round(tall * ratio);
-    this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    fitCanvas(this.context, wide, tall, ratio);
     this.context.font = FONT;
     this.context.textBaseline = "middle";
   }

@@ -1,6 +1,7 @@
 // What changes with the pointer, on a canvas above the spans: the span under it, the selected one, the selected range, the
 // line at the pointer, arrows from what woke a task and from calls to what devices did for them. Redrawing it leaves the spans alone.
 
+import { fitCanvas } from "./elements.js";
 import { STRIP } from "./marks.js";
 import { ROW, rowsTop } from "./timeline.js";
 import { formatTime } from "./units.js";
@@ -16,9 +17,7 @@ export class Overlay {
   resize(width, height, ratio) {
     this.width = width;
     this.height = height;
-    this.canvas.width = Math.round(width * ratio);
-    this.canvas.height = Math.round(height * ratio);
-    this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    fitCanvas(this.context, width, height, ratio);
   }
 
   /** scene: {view, timeline, top, hover, pointer, ticks, css, arrows (trace -> some), woken (the selected one's) | null, launches} */

@@ -1,6 +1,7 @@
 // The whole trace in a strip: how deep the stacks of the busiest threads are over time, and a box around what is shown.
 // The box is dragged to pan, its edges to zoom; dragging elsewhere chooses a new part.
 
+import { fitCanvas } from "./elements.js";
 import { WindowData } from "./window_data.js";
 
 const BANDS = 8; // threads at most
@@ -24,9 +25,7 @@ export class Overview {
   resize(width, height, ratio) {
     this.width = width;
     this.height = height;
-    this.canvas.width = Math.round(width * ratio);
-    this.canvas.height = Math.round(height * ratio);
-    this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    fitCanvas(this.context, width, height, ratio);
   }
 
   /** Fetches once; the strip never needs more, unless the trace grows. */

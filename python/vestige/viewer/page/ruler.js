@@ -1,5 +1,6 @@
 // The ruler above the rows: times in units that fit the zoom, and a mark wherever the search matches.
 
+import { fitCanvas } from "./elements.js";
 import { chooseBase, chooseStep, formatMoment, formatTick } from "./units.js";
 
 const APART = 110; // CSS pixels between labels, at least
@@ -22,9 +23,7 @@ export class Ruler {
   resize(width, height, ratio) {
     this.width = width;
     this.height = height;
-    this.canvas.width = Math.round(width * ratio);
-    this.canvas.height = Math.round(height * ratio);
-    this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    fitCanvas(this.context, width, height, ratio);
   }
 
   draw(view, { step, ticks, base }, css) {
