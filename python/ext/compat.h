@@ -156,7 +156,7 @@ vpy_code_get_extra(PyObject *code, Py_ssize_t index)
     vpy_code_extras *extras =
         __atomic_load_n(&((PyCodeObject *)code)->co_extra, __ATOMIC_ACQUIRE);
 
-    if (extras == NULL || extras->size <= index)
+    if (__builtin_expect(extras == NULL || extras->size <= index, 0))
         return 0;
     return (uintptr_t)__atomic_load_n(&extras->values[index], __ATOMIC_ACQUIRE);
 #else

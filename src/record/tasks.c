@@ -14,22 +14,8 @@ void vst_record_task(const uint64_t *payload, uint32_t words)
 void vst_record_task_wakes(uint64_t address)
 {
     const uint64_t payload[2] = {vst_task_word(VST_TASK_WAKES, 0), address};
-    vst_buffer *buffer = vst_thread_buffer;
-    uint64_t *at = buffer->cursor;
-    vst_ticks now = vst_clock_ticks();
-    uint64_t delta = now - buffer->last;
 
-    /* In the same epoch nothing is asked of the thread, and it has no scope. */
-    if (buffer->epoch != vst_record_epoch() || delta >> 32 != 0 ||
-        buffer->limit - at <= 2) {
-        vst__record_escape(VST_ESCAPE_TASK, payload, 2);
-        return;
-    }
-    vst_store_word(at + 1, payload[0]);
-    vst_store_word(at + 2, payload[1]);
-    vst_store_word(at, vst_word_escape(VST_ESCAPE_TASK, 2, (uint32_t)delta));
-    buffer->last = now;
-    buffer->cursor = buffer->floor = at + 3;
+    vst__record_escape(VST_ESCAPE_TASK, payload, 2);
 }
 
 /* A payload with a name, and what else its second word has. */

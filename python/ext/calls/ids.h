@@ -105,6 +105,15 @@ static inline uint32_t vpy_code_value(PyObject *code)
     return vpy_code_define(code);
 }
 
+/* The same for hooks that must be small: it calls nothing. 0 also if the
+ * function has no value yet. */
+VST_INLINE uint32_t vpy_code_value_at_once(PyObject *code)
+{
+    uintptr_t extra = vpy_code_get_extra(code, vpy_code_extra_index);
+
+    return VST_LIKELY(extra >> 32 == vpy_round_now()) ? (uint32_t)extra : 0;
+}
+
 /* The recorded function that last called something in C: often it calls again.
  * Defining a code object resets it, so that a new code object at the same
  * address is not mistaken for it. Without the GIL there is none: threads would

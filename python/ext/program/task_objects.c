@@ -181,20 +181,13 @@ void vpy_task_record_name(vst_task_what what, uint32_t number, PyObject *task)
     Py_XDECREF(name);
 }
 
-vst_task_awaits vpy_task_awaits(PyObject *object)
+static VST_NOINLINE vst_task_awaits awaits_by_name(PyObject *object,
+                                                   PyTypeObject *task_in_c,
+                                                   PyTypeObject *future_in_c)
 {
-    PyTypeObject *type = Py_TYPE(object), *task_in_c, *future_in_c;
-    const char *name;
+    const char *name = strrchr(Py_TYPE(object)->tp_name, '.');
 
-    get_types(&task_in_c, &future_in_c);
-    if (type == future_in_c)
-        return VST_AWAITS_FUTURE;
-    if (type == task_in_c)
-        return VST_AWAITS_TASK;
-    if (object == Py_None)
-        return VST_AWAITS_NOTHING;
-    name = strrchr(type->tp_name, '.');
-    name = name != NULL ? name + 1 : type->tp_name;
+    name = name != NULL ? name + 1 : Py_TYPE(object)->tp_name;
     if (strcmp(name, "_GatheringFuture") == 0)
         return VST_AWAITS_GATHER;
     if (is_of(object, task_in_c) || strcmp(name, "Task") == 0)
@@ -202,6 +195,20 @@ vst_task_awaits vpy_task_awaits(PyObject *object)
     if (is_of(object, future_in_c) || strcmp(name, "Future") == 0)
         return VST_AWAITS_FUTURE;
     return VST_AWAITS_OTHER;
+}
+
+vst_task_awaits vpy_task_awaits(PyObject *object)
+{
+    PyTypeObject *task_in_c, *future_in_c;
+
+    get_types(&task_in_c, &future_in_c);
+    if (Py_TYPE(object) == future_in_c)
+        return VST_AWAITS_FUTURE;
+    if (Py_TYPE(object) == task_in_c)
+        return VST_AWAITS_TASK;
+    if (object == Py_None)
+        return VST_AWAITS_NOTHING;
+    return awaits_by_name(object, task_in_c, future_in_c);
 }
 
 /* ---- watched methods ------------------------------------------------------
@@ -235,10 +242,13 @@ static PyObject *pass_on(const vpy_watched *w, PyObject *self, PyObject *b,
 }
 
 /* Before the original function: it may run what waits at once. */
-static void record_waking(PyObject *future)
+VST_INLINE void record_waking(PyObject *future)
 {
-    if (vpy_is_active() && PyThreadState_Get()->tracing == 0)
-        vst_record_task_wakes((uint64_t)(uintptr_t)future);
+    uint64_t address = (uint64_t)(uintptr_t)future;
+
+    if (vpy_is_active() && vpy_thread_state()->tracing == 0 &&
+        !vst_record_task_wakes_at_once(address))
+        vst_record_task_wakes(address);
 }
 
 static PyObject *on_set_result(PyObject *self, PyObject *b, PyObject *c,

@@ -152,12 +152,10 @@ static void keep_outer_step(void)
     now.outer[now.count - 1] = now.top;
 }
 
-VST_INLINE void begin_step(const vpy_known *coroutine, vst_id id,
-                           const void *frame, const void *place)
+/* It is the innermost step from now on. */
+VST_INLINE void put_step(const vpy_known *coroutine, vst_id id,
+                         const void *frame, const void *place)
 {
-    if (now.count != 0)
-        keep_outer_step();
-    now.count++;
     now.top.outermost = coroutine->address;
     now.top.marked = frame;
     now.top.place = place;
@@ -167,14 +165,23 @@ VST_INLINE void begin_step(const vpy_known *coroutine, vst_id id,
     now.top.is_python = coroutine->is_python;
 }
 
-VST_INLINE void record_step(vpy_known *coroutine, bool is_new)
+static void begin_step(const vpy_known *coroutine, vst_id id, const void *frame,
+                       const void *place)
+{
+    if (now.count != 0)
+        keep_outer_step();
+    now.count++;
+    put_step(coroutine, id, frame, place);
+}
+
+static void record_step(vpy_known *coroutine, bool is_new)
 {
     if (is_new || coroutine->is_fresh ||
         (coroutine->task != 0 &&
          coroutine->chunks != vst_thread_buffer->chunks))
         introduce(coroutine, is_new);
     else if (coroutine->task != 0)
-        vst_record_task_at_once(
+        vst_record_task(
             &(uint64_t){vst_task_word(VST_TASK_STEP, coroutine->task)}, 1);
 }
 
@@ -233,12 +240,13 @@ VST_INLINE bool begin_known(vst_id id, const vpy_iframe *frame,
         return false;
     known = vpy_known_find(frame);
     if (known == NULL || known->task == 0 || known->is_fresh ||
-        known->chunks != vst_thread_buffer->chunks)
+        known->chunks != vst_thread_buffer->chunks ||
+        !vst_record_task_at_once(
+            &(uint64_t){vst_task_word(VST_TASK_STEP, known->task)}, 1))
         return false;
     now.waits = 0;
-    vst_record_task_at_once(
-        &(uint64_t){vst_task_word(VST_TASK_STEP, known->task)}, 1);
-    begin_step(known, id, frame, place);
+    now.count = 1;
+    put_step(known, id, frame, place);
     return true;
 }
 
@@ -278,22 +286,31 @@ static uint32_t number_of_awaited(PyObject *task)
     return number;
 }
 
+static VST_NOINLINE void record_await_slowly(uint64_t first, uint64_t second,
+                                             PyObject *awaited)
+{
+    vst_task_awaits kind = (uint32_t)second;
+    uint64_t payload[4] = {first, second, (uint64_t)(uintptr_t)awaited, 0};
+
+    if (kind == VST_AWAITS_TASK)
+        payload[3] = number_of_awaited(awaited);
+    vst_record_task(payload, kind == VST_AWAITS_NOTHING ? 2
+                             : kind == VST_AWAITS_TASK  ? 4
+                                                        : 3);
+}
+
 VST_INLINE void record_await(uint32_t task, PyObject *awaited)
 {
     vst_task_awaits kind = vpy_task_awaits(awaited);
-    uint64_t payload[4] = {vst_task_word(VST_TASK_AWAITS, task),
-                           (uint64_t)now.waits << 32 | kind,
-                           (uint64_t)(uintptr_t)awaited, 0};
+    uint64_t first = vst_task_word(VST_TASK_AWAITS, task);
+    uint64_t second = (uint64_t)now.waits << 32 | kind;
 
-    if (kind == VST_AWAITS_FUTURE) {
-        vst_record_task_at_once(payload, 3);
-    } else if (kind == VST_AWAITS_NOTHING) {
-        vst_record_task_at_once(payload, 2);
-    } else {
-        if (kind == VST_AWAITS_TASK)
-            payload[3] = number_of_awaited(awaited);
-        vst_record_task(payload, kind == VST_AWAITS_TASK ? 4 : 3);
-    }
+    if (!(kind == VST_AWAITS_FUTURE &&
+          vst_record_task_at_once(
+              (uint64_t[]){first, second, (uint64_t)(uintptr_t)awaited}, 3)) &&
+        !(kind == VST_AWAITS_NOTHING &&
+          vst_record_task_at_once((uint64_t[]){first, second}, 2)))
+        record_await_slowly(first, second, awaited);
 }
 
 /* Task.set_name of a task in Python is not watched. */

@@ -105,29 +105,47 @@ static inline void vpy_coroutine_leave(vst_kind kind, vst_id id,
 VST_NOINLINE void vpy_coroutine_enters(vst_id id, const void *place);
 VST_NOINLINE void vpy_coroutine_leaves(vst_id id, PyObject *result, bool waits);
 
-VST_INLINE void vpy_coroutine_enter_at(vst_id id, const void *place)
+/* Of a coroutine whose enter was recorded: whether it is in the step that runs.
+ */
+VST_INLINE bool vpy_coroutine_is_in_step(vst_id id, const void *place)
 {
     vpy_steps *now = &vpy_steps_now;
 
-    vst_record_word(vst_thread_buffer, VST_ENTER, id, vst_clock_ticks());
-    if (now->top.place != place || now->generation != vpy_generation_now()) {
-        vpy_coroutine_enters(id, place);
-        return;
-    }
+    if (now->top.place != place || now->generation != vpy_generation_now())
+        return false;
     now->waits = 0;
     if (id == now->top.marked_id)
         now->top.again++;
+    return true;
+}
+
+VST_INLINE void vpy_coroutine_enter_at(vst_id id, const void *place)
+{
+    vst_record(VST_ENTER, id);
+    if (!vpy_coroutine_is_in_step(id, place))
+        vpy_coroutine_enters(id, place);
+}
+
+/* Whether a coroutine that is left may be the one that began the step. */
+VST_INLINE bool vpy_coroutine_may_end_step(vst_id id)
+{
+    return vpy_steps_now.top.marked_id == id;
+}
+
+/* A coroutine inside of a step is left. */
+VST_INLINE void vpy_coroutine_left_inside(vst_id id, bool waits)
+{
+    if (waits && vpy_steps_now.waits == 0)
+        vpy_steps_now.waits = id;
 }
 
 VST_INLINE void vpy_coroutine_leave_from(vst_kind kind, vst_id id,
                                          PyObject *result, bool waits)
 {
-    vpy_steps *now = &vpy_steps_now;
-
-    if (now->top.marked_id == id)
+    if (vpy_coroutine_may_end_step(id))
         vpy_coroutine_leaves(id, result, waits);
-    else if (waits && now->waits == 0)
-        now->waits = id;
+    else
+        vpy_coroutine_left_inside(id, waits);
     vst_record_end_of_call(kind, id);
 }
 #endif

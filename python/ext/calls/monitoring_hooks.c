@@ -1,0 +1,245 @@
+/* The hooks of Python 3.12 and later, which sys.monitoring calls.
+ * engine_monitoring.c places them.
+ *
+ * The hooks of Python functions do the common case themselves and call nothing
+ * for it: so they have no registers to save. To what is left they jump.
+ *
+ * What the events do not say, and what is done about it:
+ *  - Calls that are open when recording starts only end: vpy_threads_announce
+ * has recorded them as open. Calls in C that are open then end unseen.
+ *  - A generator resumed by throw() gives PY_THROW and no PY_RESUME.
+ *  - CALL fires for every callable; only C functions are recorded. For a bound
+ * method around a C function, CALL names the method and C_RETURN the function.
+ *
+ * Any thread with the GIL; where there is none, any thread. */
+#include "calls/monitoring_hooks.h"
+
+#include "calls/budget.h"
+#include "calls/ids.h"
+#include "program/exceptions.h"
+#include "program/tasks.h"
+#include "program/triggers.h"
+
+#include <opcode.h>
+
+PyObject *vpy_monitoring_answer = Py_None;
+
+static PyObject *answer_unrecorded(void)
+{
+    return Py_NewRef(__atomic_load_n(&vpy_monitoring_answer, __ATOMIC_RELAXED));
+}
+
+static VST_NOINLINE PyObject *enter_slowly(PyObject *const *args)
+{
+    uint32_t value = vpy_code_value(args[0]);
+
+    if (vpy_is_plain(value))
+        vst_record(VST_ENTER, value);
+    else if (vpy_is_plain_coroutine(value))
+        vpy_coroutine_enter_at(VPY_ID(value), args);
+    else if (!vpy_is_left_out(value))
+        vpy_code_entered(value, args[0], NULL);
+    else if (value == 0 || vpy_left_out_enter(value, args))
+        return answer_unrecorded();
+    Py_RETURN_NONE;
+}
+
+static VST_NOINLINE PyObject *begin_step(vst_id id, const void *place)
+{
+    vpy_coroutine_enters(id, place);
+    Py_RETURN_NONE;
+}
+
+static VST_NOINLINE PyObject *enter_coroutine(PyObject *const *args, vst_id id)
+{
+    if (!VST_LIKELY(vst_record_at_once(VST_ENTER, id)))
+        return enter_slowly(args);
+    if (!VST_LIKELY(vpy_coroutine_is_in_step(id, args)))
+        return begin_step(id, args);
+    Py_RETURN_NONE;
+}
+
+static PyObject *on_enter(PyObject *self, PyObject *const *args, size_t nargsf,
+                          PyObject *kwnames)
+{
+    uint32_t value = vpy_code_value_at_once(args[0]);
+
+    (void)self, (void)nargsf, (void)kwnames;
+    if (VST_LIKELY(vpy_is_plain(value) && vst_record_at_once(VST_ENTER, value)))
+        Py_RETURN_NONE;
+    if (vpy_is_plain_coroutine(value))
+        return enter_coroutine(args, VPY_ID(value));
+    return enter_slowly(args);
+}
+
+/* A throw and an unwinding belong to no place: they cannot be disabled there.
+ * See "code that is left out" about unwinding. */
+static PyObject *on_throw(PyObject *self, PyObject *const *args, size_t nargsf,
+                          PyObject *kwnames)
+{
+    Py_DECREF(on_enter(self, args, nargsf, kwnames));
+    Py_RETURN_NONE;
+}
+
+/* result: NULL if an exception leaves the function; waits: it yields. */
+static VST_NOINLINE PyObject *leave_slowly(PyObject *code, PyObject *result,
+                                           bool waits)
+{
+    uint32_t value = vpy_code_value(code);
+    vst_kind kind = result != NULL ? VST_EXIT : VST_RAISE;
+
+    if (vpy_is_plain(value))
+        vst_record_end_of_call(kind, value);
+    else if (vpy_is_plain_coroutine(value))
+        vpy_coroutine_leave_from(kind, VPY_ID(value), result, waits);
+    else if (!vpy_is_left_out(value))
+        vpy_code_returns(value, 0, code, result, NULL, waits);
+    else if (value == 0 || vpy_left_out_leave(value, code, result, waits))
+        return answer_unrecorded(); /* no call is recorded that ends here */
+    Py_RETURN_NONE;
+}
+
+static VST_NOINLINE PyObject *leave_step(vst_id id, PyObject *result,
+                                         bool waits)
+{
+    vpy_coroutine_leaves(id, result, waits);
+    vst_record_end_of_call(result != NULL ? VST_EXIT : VST_RAISE, id);
+    Py_RETURN_NONE;
+}
+
+VST_INLINE PyObject *leave(PyObject *code, PyObject *result, bool waits)
+{
+    uint32_t value = vpy_code_value_at_once(code);
+    vst_kind kind = result != NULL ? VST_EXIT : VST_RAISE;
+
+    if (vpy_is_plain_coroutine(value)) {
+        value = VPY_ID(value);
+        if (vpy_coroutine_may_end_step(value))
+            return leave_step(value, result, waits);
+        vpy_coroutine_left_inside(value, waits);
+    }
+    if (VST_LIKELY(
+            vpy_is_plain(value) && vst_clock_is_at_hand() &&
+            vst_record_end_of_call_at_once(kind, value, vst_clock_ticks())))
+        Py_RETURN_NONE;
+    return leave_slowly(code, result, waits);
+}
+
+static PyObject *on_return(PyObject *self, PyObject *const *args, size_t nargsf,
+                           PyObject *kwnames)
+{
+    (void)self, (void)nargsf, (void)kwnames;
+    return leave(args[0], args[2], false);
+}
+
+static PyObject *on_yield(PyObject *self, PyObject *const *args, size_t nargsf,
+                          PyObject *kwnames)
+{
+    (void)self, (void)nargsf, (void)kwnames;
+    return leave(args[0], args[2], true);
+}
+
+static PyObject *on_unwind(PyObject *self, PyObject *const *args, size_t nargsf,
+                           PyObject *kwnames)
+{
+    (void)self, (void)nargsf, (void)kwnames;
+    Py_DECREF(leave(args[0], NULL, false));
+    Py_RETURN_NONE;
+}
+
+/* In place of on_unwind while exceptions are recorded. */
+static PyObject *on_marked_unwind(PyObject *self, PyObject *const *args,
+                                  size_t nargsf, PyObject *kwnames)
+{
+    PyObject *traceback = PyException_GetTraceback(args[2]);
+
+    vpy_exception_leaves(vpy_code_value(args[0]) != 0 ? traceback : NULL);
+    Py_XDECREF(traceback);
+    return on_unwind(self, args, nargsf, kwnames);
+}
+
+/* Only while a trigger waits for an exception, or they are recorded. */
+static PyObject *on_raise(PyObject *self, PyObject *const *args, size_t nargsf,
+                          PyObject *kwnames)
+{
+    PyObject *traceback = PyException_GetTraceback(args[2]);
+
+    (void)self, (void)nargsf, (void)kwnames;
+    vpy_triggers_raised(args[2], traceback);
+    vpy_exception_seen(args[2], traceback);
+    Py_XDECREF(traceback);
+    Py_RETURN_NONE;
+}
+
+#ifdef INSTRUMENTED_CALL_KW
+#define IS_PLAIN_CALL(op)                                                      \
+    ((op) == INSTRUMENTED_CALL || (op) == INSTRUMENTED_CALL_KW)
+#else
+#define IS_PLAIN_CALL(op) ((op) == INSTRUMENTED_CALL)
+#endif
+
+/* A bound method around a C function that is called with *args has no end
+ * event. */
+static bool will_end(PyObject *const *args)
+{
+    Py_ssize_t offset = PyLong_AsSsize_t(args[1]);
+    const char *code = ((PyCodeObject *)args[0])->co_code_adaptive;
+
+    return IS_PLAIN_CALL((unsigned char)code[offset]);
+}
+
+static PyObject *on_call(PyObject *self, PyObject *const *args, size_t nargsf,
+                         PyObject *kwnames)
+{
+    vst_id id = vpy_native_id(args[2]);
+
+    (void)self, (void)nargsf, (void)kwnames;
+    if (!vpy_caller_is_recorded(args[0]))
+        return answer_unrecorded(); /* disables the call's end, too */
+    if (!VST_LIKELY(id < VPY_LEFT_OUT))
+        return answer_unrecorded();
+    if (id && (!PyMethod_Check(args[2]) || will_end(args)))
+        vst_record(VST_ENTER, id);
+    Py_RETURN_NONE;
+}
+
+/* One that is left out, and ends here, began before it was: a place that is
+ * disabled tells of no end. */
+static PyObject *on_c_return(PyObject *self, PyObject *const *args,
+                             size_t nargsf, PyObject *kwnames)
+{
+    vst_id id = vpy_native_id(args[2]);
+
+    (void)self, (void)nargsf, (void)kwnames;
+    if (id && vpy_caller_is_recorded(args[0]))
+        vst_record_end_of_call(VST_EXIT, VPY_ID(id));
+    Py_RETURN_NONE;
+}
+
+static PyObject *on_c_raise(PyObject *self, PyObject *const *args,
+                            size_t nargsf, PyObject *kwnames)
+{
+    vst_id id = vpy_native_id(args[2]);
+
+    (void)self, (void)nargsf, (void)kwnames;
+    if (id && vpy_caller_is_recorded(args[0]))
+        vst_record_end_of_call(VST_RAISE, VPY_ID(id));
+    Py_RETURN_NONE;
+}
+
+/* ---- which there are ----------------------------------------------------- */
+
+const vpy_monitoring_hook vpy_monitoring_hooks[] = {
+    {"PY_START", on_enter, VPY_WITH_CALLS, '('},
+    {"PY_RESUME", on_enter, VPY_WITH_CALLS, '['},
+    {"PY_THROW", on_throw, VPY_WITH_CALLS, '{'},
+    {"PY_RETURN", on_return, VPY_WITH_CALLS, ')'},
+    {"PY_YIELD", on_yield, VPY_WITH_CALLS, ']'},
+    {"PY_UNWIND", on_unwind, VPY_WITH_CALLS, '!'},
+    {"CALL", on_call, VPY_WITH_NATIVE_CALLS, 0},
+    {"C_RETURN", on_c_return, VPY_WITH_NATIVE_CALLS, 0},
+    {"C_RAISE", on_c_raise, VPY_WITH_NATIVE_CALLS, 0},
+    {"RAISE", on_raise, VPY_WITH_EXCEPTIONS, 0},
+    {"PY_UNWIND", on_marked_unwind, VPY_WITH_MARKS,
+     0}, /* after the other: it stays */
+};

@@ -1,0 +1,34 @@
+/* The hooks of monitoring_hooks.c, for engine_monitoring.c, which places them.
+ */
+#ifndef VPY_CALLS_MONITORING_HOOKS_H
+#define VPY_CALLS_MONITORING_HOOKS_H
+
+#include "calls/monitoring_callback.h"
+
+#pragma GCC visibility push(hidden)
+
+/* When a hook is placed. */
+typedef enum vpy_monitoring_with {
+    VPY_WITH_CALLS, /* always */
+    VPY_WITH_NATIVE_CALLS,
+    VPY_WITH_EXCEPTIONS,
+    VPY_WITH_MARKS /* exceptions are recorded */
+} vpy_monitoring_with;
+
+typedef struct vpy_monitoring_hook {
+    const char *event;
+    vpy_callback_fn function;
+    vpy_monitoring_with with;
+    char mark; /* in the self test */
+} vpy_monitoring_hook;
+
+enum { VPY_MONITORING_HOOKS = 11, VPY_MONITORING_UNWIND = 5 };
+extern const vpy_monitoring_hook vpy_monitoring_hooks[VPY_MONITORING_HOOKS];
+
+/* What a hook returns at a place in code that is not recorded: None, or
+ * sys.monitoring.DISABLE, so that the interpreter does not call it there again.
+ * Borrowed. Atomic: hooks read it. */
+extern PyObject *vpy_monitoring_answer;
+
+#pragma GCC visibility pop
+#endif
