@@ -60,14 +60,19 @@ static inline bool vpy_iframe_is_shim(const vpy_iframe *frame)
 #endif
 }
 
-/* The innermost frame of a thread that is the program's. */
-static inline const vpy_iframe *vpy_iframe_running(PyThreadState *tstate)
+/* The frame, or the nearest below it that is the program's. */
+static inline const vpy_iframe *
+vpy_iframe_without_shims(const vpy_iframe *frame)
 {
-    const vpy_iframe *frame = vpy_iframe_innermost(tstate);
-
     while (frame != NULL && vpy_iframe_is_shim(frame))
         frame = vpy_iframe_back(frame);
     return frame;
+}
+
+/* The innermost frame of a thread that is the program's. */
+static inline const vpy_iframe *vpy_iframe_running(PyThreadState *tstate)
+{
+    return vpy_iframe_without_shims(vpy_iframe_innermost(tstate));
 }
 
 /* Whether a C function began to evaluate with this frame. */

@@ -77,23 +77,6 @@ static VST_COLD void introduce(vpy_known *coroutine, bool is_new)
 /* ---- a call of a coroutine ------------------------------------------------
  */
 
-static const vpy_iframe *without_shims(const vpy_iframe *frame)
-{
-    while (frame != NULL && vpy_iframe_is_shim(frame))
-        frame = vpy_iframe_back(frame);
-    return frame;
-}
-
-/* The frame that resumes this one. The frame hook of a Python up to 3.11 is
- * called before the two are linked: there the caller is what runs still. */
-static const vpy_iframe *caller_of(const vpy_iframe *frame)
-{
-    const vpy_iframe *running =
-        VPY_AWAITS_INLINE ? frame : vpy_iframe_innermost(vpy_thread_state());
-
-    return without_shims(running == frame ? vpy_iframe_back(frame) : running);
-}
-
 static const vpy_iframe *outermost_of(const vpy_iframe *frame, bool is_new)
 {
     const vpy_iframe *outermost = frame;
@@ -101,8 +84,8 @@ static const vpy_iframe *outermost_of(const vpy_iframe *frame, bool is_new)
     /* Here a C function began it, as an eager task does. */
     if (VPY_AWAITS_INLINE && is_new)
         return frame;
-    for (frame = caller_of(frame); frame != NULL;
-         frame = without_shims(vpy_iframe_back(frame))) {
+    for (frame = vpy_coroutine_caller(frame); frame != NULL;
+         frame = vpy_iframe_without_shims(vpy_iframe_back(frame))) {
         int flags = vpy_iframe_code(frame)->co_flags;
         if (!(flags & AWAITING))
             break;
@@ -185,7 +168,31 @@ static void record_step(vpy_known *coroutine, bool is_new)
             &(uint64_t){vst_task_word(VST_TASK_STEP, coroutine->task)}, 1);
 }
 
-VST_INLINE void begin(vst_id id, const vpy_iframe *frame, const void *place)
+/* Most steps are of a task that is known, in no other step. With the GIL. */
+VST_INLINE bool begin_known(vst_id id, const vpy_iframe *frame,
+                            const void *place)
+{
+    const vpy_iframe *caller = vpy_coroutine_caller(frame);
+    const vpy_known *known;
+
+    if (VPY_FREE_THREADED || now.count != 0 ||
+        now.generation != vpy_generation_now() || vpy_iframe_is_new(frame) ||
+        (caller != NULL && vpy_iframe_code(caller)->co_flags & AWAITING))
+        return false;
+    known = vpy_known_find(frame);
+    if (known == NULL || known->task == 0 || known->is_fresh ||
+        known->chunks != vst_thread_buffer->chunks ||
+        !vst_record_task_at_once(
+            &(uint64_t){vst_task_word(VST_TASK_STEP, known->task)}, 1))
+        return false;
+    vpy_coroutine_runs(frame, NULL);
+    now.count = 1;
+    put_step(known, id, frame, place);
+    return true;
+}
+
+static VST_NOINLINE void begin(vst_id id, const vpy_iframe *frame,
+                               const void *place)
 {
     const vpy_iframe *outermost;
     vpy_known coroutine;
@@ -193,14 +200,9 @@ VST_INLINE void begin(vst_id id, const vpy_iframe *frame, const void *place)
 
     if (now.generation != vpy_generation_now()) {
         keep_steps(0);
-        now.entered = NULL;
         now.generation = vpy_generation_now();
     }
-    now.waits = 0;
-    if (!VPY_AWAITS_INLINE) {
-        now.entered = frame;
-        now.around = NULL;
-    }
+    vpy_coroutine_runs(frame, NULL);
     is_new = vpy_iframe_is_new(frame);
     outermost = outermost_of(frame, is_new);
     is_new = is_new && outermost == frame;
@@ -214,7 +216,8 @@ VST_INLINE void begin(vst_id id, const vpy_iframe *frame, const void *place)
 
 void vpy_coroutine_begins(vst_id id, const vpy_iframe *frame, const void *place)
 {
-    begin(id, frame, place);
+    if (!begin_known(id, frame, place))
+        begin(id, frame, place);
 }
 
 void vpy_coroutine_entered(vst_id id, const vpy_iframe *frame)
@@ -222,41 +225,17 @@ void vpy_coroutine_entered(vst_id id, const vpy_iframe *frame)
     if (VPY_AWAITS_INLINE && !vpy_iframe_is_entry(frame))
         now.waits = 0;
     else if (VPY_AWAITS_INLINE ||
-             !vpy_coroutine_goes_on(frame, caller_of(frame)))
+             !vpy_coroutine_goes_on(frame, vpy_coroutine_caller(frame)))
         vpy_coroutine_begins(id, frame, NULL);
 }
 
 #if VPY_AWAITS_INLINE
-/* Most steps are of a task that is known, in no other step. With the GIL. */
-VST_INLINE bool begin_known(vst_id id, const vpy_iframe *frame,
-                            const void *place)
-{
-    const vpy_iframe *caller = without_shims(vpy_iframe_back(frame));
-    const vpy_known *known;
-
-    if (VPY_FREE_THREADED || now.count != 0 ||
-        now.generation != vpy_generation_now() || vpy_iframe_is_new(frame) ||
-        (caller != NULL && vpy_iframe_code(caller)->co_flags & AWAITING))
-        return false;
-    known = vpy_known_find(frame);
-    if (known == NULL || known->task == 0 || known->is_fresh ||
-        known->chunks != vst_thread_buffer->chunks ||
-        !vst_record_task_at_once(
-            &(uint64_t){vst_task_word(VST_TASK_STEP, known->task)}, 1))
-        return false;
-    now.waits = 0;
-    now.count = 1;
-    put_step(known, id, frame, place);
-    return true;
-}
-
 void vpy_coroutine_enters(vst_id id, const void *place)
 {
     const vpy_iframe *frame = vpy_iframe_innermost(vpy_thread_state());
 
     if (vpy_iframe_is_entry(frame)) {
-        if (!begin_known(id, frame, place))
-            vpy_coroutine_begins(id, frame, place);
+        vpy_coroutine_begins(id, frame, place);
         return;
     }
     now.waits = 0;

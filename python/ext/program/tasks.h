@@ -54,12 +54,40 @@ typedef struct vpy_steps {
     /* The coroutine that was entered last. As long as it runs, what it calls is
      * in the same step. */
     const void *entered;
-    const void *around; /* which called that; NULL: not in the step */
-    vpy_step top;       /* the innermost step; all zero: there is none */
+    /* Which called that, and which called this one; NULL: not in the step. */
+    const void *around, *below;
+    vpy_step top; /* the innermost step; all zero: there is none */
     vpy_step outer[VPY_STEPS_MAX - 1]; /* around it, the outermost first */
 } vpy_steps;
 
 extern VST_THREAD_LOCAL vpy_steps vpy_steps_now VST_TLS_MODEL;
+
+/* The frame that resumes this one. The frame hook of a Python up to 3.11 is
+ * called before the two are linked: there the caller is what runs still. */
+static inline const vpy_iframe *vpy_coroutine_caller(const vpy_iframe *frame)
+{
+    const vpy_iframe *running =
+        VPY_AWAITS_INLINE ? frame : vpy_iframe_innermost(vpy_thread_state());
+
+    return vpy_iframe_without_shims(running == frame ? vpy_iframe_back(frame)
+                                                     : running);
+}
+
+/* A coroutine was entered. caller: of the same step, or NULL. */
+static inline void vpy_coroutine_runs(const void *frame, const void *caller)
+{
+    vpy_steps *now = &vpy_steps_now;
+
+    now->waits = 0;
+    if (VPY_AWAITS_INLINE)
+        return;
+    if (caller == now->entered)
+        now->below = now->around;
+    else if (caller != now->around)
+        now->below = NULL;
+    now->around = caller;
+    now->entered = frame;
+}
 
 /* Whether a coroutine that is entered is in a step that is known: it is called
  * by one that has not been left since it was entered. Up to 3.11. */
@@ -70,19 +98,20 @@ static inline bool vpy_coroutine_goes_on(const vpy_iframe *frame,
     const void *marked = now->top.marked;
 
     if (marked == NULL || frame == marked ||
-        (caller != now->entered && caller != now->around && caller != marked) ||
+        (caller != now->entered && caller != now->around &&
+         caller != now->below && caller != marked) ||
         now->generation != vpy_generation_now() || caller == NULL)
         return false;
-    now->around = caller;
-    now->waits = 0;
-    now->entered = frame;
+    vpy_coroutine_runs(frame, caller);
     return true;
 }
 
 static inline void vpy_coroutine_enter(vst_id id, const vpy_iframe *frame)
 {
     vst_record(VST_ENTER, id);
-    vpy_coroutine_entered(id, frame);
+    if (VPY_AWAITS_INLINE ||
+        !vpy_coroutine_goes_on(frame, vpy_coroutine_caller(frame)))
+        vpy_coroutine_entered(id, frame);
 }
 
 static inline void vpy_coroutine_leave(vst_kind kind, vst_id id,
