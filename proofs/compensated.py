@@ -19,6 +19,7 @@ functions are defined, and the interpreter, which forgets at the start how it ha
 import argparse
 import asyncio
 import gc
+import inspect
 import json
 import os
 import subprocess
@@ -210,27 +211,36 @@ optparse.OptionParser(add_help_option=False)
 """
 
 
+def stub_of(function):
+    """A function that takes the same arguments and does nothing."""
+    taken = inspect.signature(function).parameters.values()
+    empty = inspect.Parameter.empty
+    plain = [each.replace(annotation=empty, default=empty if each.default is empty else None) for each in taken]
+    exec(f"def stub{inspect.Signature(plain)}: pass", names := {})
+    return names["stub"]
+
+
 def parts():
-    """Function and a run of many calls of it, for each line."""
+    """Name and code of a function, a run of many calls of it, and one of many calls of its stub, for each line."""
     for line in filter(None, PARTS.splitlines()):
-        module = line.partition("(")[0].rpartition(".")[0]
-        names = {}
-        for each in {"urllib.parse": ["urllib.parse"], "email.utils": ["email.utils"]}.get(
-            module, [module.partition(".")[0]]
-        ):
-            exec(f"import {each}", names)
         called = line.partition("(")[0]
+        module = called.rpartition(".")[0]
+        if module not in ("urllib.parse", "email.utils"):
+            module = module.partition(".")[0]
+        exec(f"import {module}", names := {})
         function = eval(called, names)
-        function = getattr(function, "__func__", function)
-        if not hasattr(function, "__code__"):
+        bound = function if inspect.ismethod(function) or inspect.isfunction(function) else None
+        if bound is None or inspect.isgeneratorfunction(bound):  # calling a generator function only makes a generator
             continue
         exec(f"def take(*args, **named):\n    return args, named\ngiven = take{line[len(called) :]}", names)
         args, named = names["given"]
-        exec(RUN, run := {"f": eval(called, names), "args": args, "named": named, "now": time.perf_counter_ns})
-        yield called, function.__code__, run["run"]
+        given = {"args": args, "named": named, "now": time.perf_counter_ns}
+        exec(RUN, run := {"f": function, **given})
+        exec(RUN, stub := {"f": stub_of(function), **given})
+        yield called, bound.__code__, run["run"], stub["run"]
 
 
-# Each call is timed by itself, and their median counts: a few are interrupted, or pay for a garbage collection.
+# Each call is timed by itself, and the median counts: a few are interrupted, or pay for a garbage collection.
 RUN = """
 def run(n):
     taken = []
@@ -249,6 +259,24 @@ def time_part(run):
     return max(25, min(2000, 10_000_000 // max(1, time.thread_time_ns() - begin)))
 
 
+def nothing():
+    pass
+
+
+def plain_call_ns():
+    """What a call of a function that does nothing takes."""
+    best = 1 << 62
+    for _ in range(20):
+        begin = time.thread_time_ns()
+        for _ in range(1000):
+            nothing()
+            nothing()
+            nothing()
+            nothing()
+        best = min(best, time.thread_time_ns() - begin)
+    return best / 4000
+
+
 def rows_of(trace, code):
     """What the report has of a function."""
     known = trace.functions()
@@ -259,24 +287,25 @@ def rows_of(trace, code):
 
 def run_functions(engine, rounds):
     """[name, bare ns of a call, recorded, compensated, error]: the least of the rounds, where what is recorded is the
-    median of the calls, since a few of them are interrupted."""
+    median of the calls, since a few of them are interrupted.
+
+    A span has no more of how a function is called than a plain call takes. So what a bare run takes for the clock and
+    for passing the arguments is measured with the stub, and taken off."""
     from vestige import profile
     from vestige.recording import costs
 
     # A median has nothing of what fresh pieces of the file take now and then.
     costs.add_storage = lambda model, _: model
-    chosen = [(name, code, run, time_part(run)) for name, code, run in parts()]
-    exec(RUN, empty := {"f": int, "args": (), "named": {}, "now": time.perf_counter_ns})
-    reading_ns = empty["run"](2000)  # what reading the clock takes, and a call of nearly nothing
-    bare = dict.fromkeys((name for name, *_ in chosen), 1e18)
-    best = {}
+    chosen = [(*part, time_part(part[2])) for part in parts()]
+    plain_ns = plain_call_ns()
+    bare, best = {}, {}
     for _ in range(rounds):
-        for name, _, run, count in chosen:
-            bare[name] = min(bare[name], run(count) - reading_ns)
         costs._learned.clear()
-        record = profile(engine=engine, compensate=True, gc=False)
-        for name, code, run, count in chosen:
+        for name, code, run, stub, count in chosen:
+            record = profile(engine=engine, compensate=True, gc=False)
             run(5)
+            took = run(count) - stub(1000) + plain_ns
+            bare[name] = min(bare.get(name, took), took)
             record.start()
             run(count)
             record.stop()
@@ -284,7 +313,6 @@ def run_functions(engine, rounds):
             plain = rows_of(trace, code)
             trace.set_compensated(True)
             rows = rows_of(trace, code)
-            record = profile(engine=engine, compensate=True, gc=False)
             if len(rows) != 1:
                 continue
             calls = rows[0][2]

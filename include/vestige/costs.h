@@ -17,6 +17,11 @@
  * Kind VST_COSTS_TASK is a task that is introduced (tasks.h), which happens
  * inside of its call; inside is 0, and without a group it costs nothing.
  *
+ * Kind VST_COSTS_END is what a Python function does after its exit's time was
+ * taken: its variables are freed then. It takes between nothing and error
+ * picoseconds, but no more than cost millionths of the span's duration. Half of
+ * that belongs to the span, with an error of as much; inside is 0.
+ *
  * Kind 0 is the time that the language's own code takes while it is being
  * recorded, calls apart: cost is the recorder's share of it in millionths,
  * inside is 0, error is that of the share. A kind that has no group costs what
@@ -29,7 +34,9 @@
 enum {
     VST_COSTS_LAYOUT = 1,
     VST_COSTS_GROUP = 4,
-    VST_COSTS_TASK = 100 /* no vst_definition_kind has this number */
+    /* No vst_definition_kind has these numbers. */
+    VST_COSTS_TASK = 100,
+    VST_COSTS_END = 101
 };
 
 #endif

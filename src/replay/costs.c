@@ -39,7 +39,7 @@ static bool is_cost(const int64_t group[VST_COSTS_GROUP])
     int64_t kind = group[0], cost = group[1], inside = group[2];
 
     return kind >= 0 && cost >= 0 && group[3] >= 0 && inside <= cost &&
-           (kind != 0 || cost < MILLION);
+           ((kind != 0 && kind != VST_COSTS_END) || cost < MILLION);
 }
 
 /* Where a group's kind stands in the table; -1: it is not known here. */
@@ -47,6 +47,8 @@ static int place_of(int64_t kind)
 {
     if (kind == VST_COSTS_TASK)
         return VST__COST_TASK;
+    if (kind == VST_COSTS_END)
+        return VST__COST_END;
     return kind < VST_DEF_KINDS ? (int)kind : -1;
 }
 
@@ -143,17 +145,32 @@ void vst__costs_pass(const vst_costs *costs, vst__cost_clock *clock,
     clock->error_ps += share(ns, costs->of[0].error);
 }
 
+/* Half of the most that a function did after its exit, in picoseconds. */
+static uint64_t half_of_end(const vst_costs *costs, vst_id id,
+                            uint64_t duration_ns)
+{
+    const vst__cost *most = &costs->of[VST__COST_END];
+    uint64_t ps = share(duration_ns, most->cost);
+
+    if (vst__costs_kind(costs, id) != VST_DEF_PYTHON)
+        return 0;
+    return (ps < (uint64_t)most->error ? ps : (uint64_t)most->error) / 2;
+}
+
 /* The span's own call has not been counted: of its cost, what lies inside is in
  * its time. The same part of the error is. */
 void vst__costs_between(const vst_costs *costs, const vst__cost_clock *start,
-                        const vst__cost_clock *end, vst_id id, int64_t *cost_ns,
+                        const vst__cost_clock *end, vst_id id,
+                        uint64_t duration_ns, int64_t *cost_ns,
                         int64_t *error_ns)
 {
     const vst__cost *own = cost_of(costs, id);
+    uint64_t after = half_of_end(costs, id, duration_ns);
 
-    *cost_ns =
-        (int64_t)(end->cost_ps - start->cost_ps + (uint64_t)own->inside) / PS;
+    *cost_ns = (int64_t)(end->cost_ps - start->cost_ps + (uint64_t)own->inside -
+                         after) /
+               PS;
     *error_ns = (int64_t)((end->error_ps - start->error_ps +
-                           (uint64_t)own->error + PS - 1) /
+                           (uint64_t)own->error + after + PS - 1) /
                           PS);
 }

@@ -8,13 +8,14 @@
 #include <vestige/record.h>
 #include <vestige/span.h>
 
-/* Picoseconds; of kind 0 millionths. */
+/* Picoseconds; of kind 0 millionths, and the cost of an end. */
 typedef struct vst__cost {
     int64_t cost, inside, error;
 } vst__cost;
 
-/* By vst_definition_kind, and behind them a task that is introduced. */
-enum { VST__COST_TASK = VST_DEF_KINDS, VST__COSTS };
+/* By vst_definition_kind, and behind them a task that is introduced, and what a
+ * function does after its exit. */
+enum { VST__COST_TASK = VST_DEF_KINDS, VST__COST_END, VST__COSTS };
 
 typedef struct vst_costs {
     vst__cost of[VST__COSTS];
@@ -56,9 +57,11 @@ void vst__costs_count_task(const vst_costs *costs, vst__cost_clock *clock);
 /* The language's own code ran for so long. */
 void vst__costs_pass(const vst_costs *costs, vst__cost_clock *clock,
                      uint64_t ns);
-/* What of a span of id is the recorder's, in nanoseconds, and the error. */
+/* What of a span of id is the recorder's, in nanoseconds, and the error. Less
+ * than 0 if the span lacks more than that. */
 void vst__costs_between(const vst_costs *costs, const vst__cost_clock *start,
-                        const vst__cost_clock *end, vst_id id, int64_t *cost_ns,
+                        const vst__cost_clock *end, vst_id id,
+                        uint64_t duration_ns, int64_t *cost_ns,
                         int64_t *error_ns);
 
 #endif

@@ -38,9 +38,9 @@ static void compensate(vst_matcher *matcher, const vst__frame *frame,
 
     if (frame->start_ns >= matcher->costs_lost_ns &&
         frame->waited_ns != VST_RUNNING_UNKNOWN) {
-        vst__costs_between(matcher->costs, &frame->costs,
-                           &matcher->costs_so_far, frame->id, &cost_ns,
-                           &span->compensated_error_ns);
+        vst__costs_between(
+            matcher->costs, &frame->costs, &matcher->costs_so_far, frame->id,
+            (uint64_t)duration_ns, &cost_ns, &span->compensated_error_ns);
         /* A damaged file may claim anything. */
         if (cost_ns > duration_ns || cost_ns < duration_ns - INT64_MAX)
             cost_ns = duration_ns;

@@ -102,6 +102,17 @@ static void a_share_of_the_languages_own_time_is_the_recorders(void)
     check(&result, A, 5830 - 400, 25 + 100);
 }
 
+/* Between nothing and 60 ns, but at most a twentieth of the span. */
+static void what_a_function_does_after_its_exit_is_half_known(void)
+{
+    seen result;
+
+    replay("[1, " COSTS ", 101, 50000, 0, 60000]", false, false, &result);
+    check(&result, B, 980 + 25, 10 + 25);
+    check(&result, C, 2005, 5);
+    check(&result, A, 5830 + 30, 25 + 30);
+}
+
 static void without_costs_nothing_is_known(void)
 {
     static const char *const values[] = {NULL,
@@ -118,6 +129,7 @@ static void without_costs_nothing_is_known(void)
                                          "[1, 2, 50000, 0, 5000]",
                                          "[1, 1, 99999999999999999999, 0, 0]",
                                          "[1, 0, 1000000, 0, 0, " COSTS "]",
+                                         "[1, 101, 1000000, 0, 0, " COSTS "]",
                                          "{\"a\": 1}"};
     seen result;
 
@@ -163,6 +175,7 @@ static void other_kinds_cost_what_a_python_call_costs_or_nothing(void)
     CHECK_INT((long long)of[VST_DEF_GC].error, 100000);
     CHECK_INT((long long)of[VST_DEF_NATIVE].inside, -5000);
     CHECK_INT((long long)of[VST__COST_TASK].cost, 0);
+    CHECK_INT((long long)of[VST__COST_END].error, 0);
 }
 
 /* The step of a task in call a, 2000..5000, with the task's name if `named`. */
@@ -209,6 +222,7 @@ int main(void)
 {
     TEST(a_span_is_shorter_by_what_its_records_cost);
     TEST(a_share_of_the_languages_own_time_is_the_recorders);
+    TEST(what_a_function_does_after_its_exit_is_half_known);
     TEST(without_costs_nothing_is_known);
     TEST(a_span_with_records_missing_is_not_known);
     TEST(spans_last_as_long_as_they_would_have);

@@ -85,7 +85,7 @@ def test_costs_are_learned_with_the_hooks_of_the_engine():
     model = costs._learn(costs._core.engines[0], True)
     groups = [model[at : at + 4] for at in range(1, len(model), 4)]
     assert model[0] == 1
-    assert [group[0] for group in groups][-3:] == [1, 100, 2]
+    assert [group[0] for group in groups][-4:] == [1, 100, 101, 2]
     for kind, cost, inside, error in groups:
         assert cost >= 0 and error >= 0 and inside <= cost, kind
     assert vestige._core.Session(None).recording is False
@@ -119,6 +119,20 @@ def test_a_cost_is_at_least_that_in_a_loop_and_the_error_covers_it():
     assert costs._group(costs.PYTHON, 20.0, 31.5, 2.0) == [1, 31_500, 2000, 11_025]
     assert costs._group(costs.PYTHON, 50.0, 20.0, 2.0) == [1, 50_000, 2000, 30_000]
     assert costs._group(costs.NATIVE, -5.0, -1.0, -2.0) == [2, 0, -2000, 1000]
+
+
+def loop(bare_ns, span_ns):
+    """A loop of calls that take so long, with spans of that length."""
+    made = costs._Program(lambda: None)
+    made.bare, made.calls, made.span = 1000 * bare_ns, [0.0, 1000, 0.0], span_ns
+    return made
+
+
+def test_what_functions_do_after_their_exits_is_the_most_that_their_spans_lack():
+    empty = loop(20, 15)
+    assert costs._end(empty, [loop(200, 195), loop(100, 71), loop(300, 250)], 0.0) == [101, 338_028, 0, 45_000]
+    assert costs._end(empty, [loop(200, 390)], 0.5) == [101, 0, 0, 0]
+    assert costs._end(empty, [loop(20, 1)], 0.0) == [101, 999_999, 0, 14_000]
 
 
 @pytest.mark.any_python

@@ -27,11 +27,13 @@ PYTHON, NATIVE = 1, 2  # kinds of definitions; 0 is the time of Python code itse
 TURNS, RUNS = 3, 4  # the hooks are placed so often; runs of a program with and without them each time
 IDLE = ("idle", "numbers")  # programs without calls
 AMONG = ("shelves", "shelves_c", "irregular", "words")  # programs with calls among other code
+ENDS = ("floats", "wholes", "lists", "text")  # programs that call a function which has something to free at its end
 # Of a cost: nine of ten programs differed less from the mean of twenty (proofs/results/compensated.md names them).
 LEAST_ERROR = {PYTHON: 0.35, NATIVE: 0.7}
 OWN_ERROR = 0.03  # of the time of Python's own code: programs without calls were seen to take that much more or less
 TASK = 100  # VST_COSTS_TASK
 TASK_IN_CALLS = 20  # what it takes to introduce a task, in calls of Python functions
+END = 101  # VST_COSTS_END
 SLOWS_CODE = "profile"  # the engine, up to 3.11, with which Python runs every instruction slower
 MILLION = 1_000_000
 PS = 1000
@@ -99,10 +101,15 @@ class _Program:
         self.run = run
         self.bare = self.recorded = 1 << 62
         self.calls = [0.0, 0.0, 0.0]  # by kind, of a run
+        self.span = 0.0  # of a loop: the median duration of what it calls, as it was recorded
 
     def longer_by(self, share: float) -> float:
         """What a run takes longer, the recorder's share of Python's own time apart."""
         return self.recorded - self.bare - share * self.recorded
+
+    def span_lacks(self, kind: int, share: float = 0.0) -> float:
+        """How much shorter the spans of a loop are than its calls of this kind without being recorded."""
+        return self.bare / self.calls[kind] - self.span * (1 - share)
 
 
 def _time(run: Callable[[], object]) -> int:
@@ -125,9 +132,11 @@ def _count(trace: Any, since: int) -> list[float]:
     return calls
 
 
-def _measure(programs: list[_Program], engine: str, native: bool) -> tuple[dict[int, float], bool]:
-    """Fills the programs in. Gives, by kind, the median duration of the calls of the function that is called most, and
-    whether Python's own code is slower while it is recorded."""
+def _measure(by_name: dict[str, _Program], engine: str, native: bool) -> bool:
+    """Fills the programs in. Gives whether Python's own code is slower while it is recorded."""
+    from .costs_programs import CALLED
+
+    programs = list(by_name.values())
     for _ in range(TURNS):
         for program in programs:
             program.bare = min(program.bare, _time(program.run))
@@ -146,11 +155,12 @@ def _measure(programs: list[_Program], engine: str, native: bool) -> tuple[dict[
         all_calls = _count(trace, window)
         programs[window].calls = [(a - b) / (1 + RUNS) for a, b in zip(all_calls, later)]
         later = all_calls
-    kinds = trace.definitions()
-    rows = sorted(trace.report(functions=True, spread=True)["functions"], key=lambda row: row[1])
-    medians = {kinds[row[0]][0]: row[9][1] for row in rows}
+    names = trace.functions()
+    medians = {names[row[0]][1]: row[9][1] for row in trace.report(functions=True, spread=True)["functions"]}
+    for name, called in CALLED.items():
+        by_name[name].span = medians.get(called, 0.0)
     session.finish()
-    return medians, session.engine == SLOWS_CODE
+    return session.engine == SLOWS_CODE
 
 
 def _solve(rows: list[list[float]]) -> list[float]:
@@ -189,12 +199,20 @@ def _group(kind: int, cost: float, least: float, inside: float) -> list[int]:
     return [kind, round(cost * PS), round(min(inside, cost) * PS), round(error * PS)]
 
 
+def _end(loop: _Program, programs: list[_Program], share: float) -> list[int]:
+    """The group of what functions do after their exits: how much more the spans of these programs lack than those of
+    a loop of calls that do nothing."""
+    more = [max(0.0, each.span_lacks(PYTHON, share) - loop.span_lacks(PYTHON)) for each in programs]
+    of_span = max(ns / each.span for ns, each in zip(more, programs))
+    return [END, min(round(of_span * MILLION), MILLION - 1), 0, round(max(more) * PS)]
+
+
 def _learn(engine: str, native: bool) -> list[int]:
     from . import costs_programs
 
     runs = costs_programs.make()
     programs = {name: _Program(run) for name, run in runs.items()}
-    medians, slows = _measure(list(programs.values()), engine, native)
+    slows = _measure(programs, engine, native)
     loop, c_loop = programs["python"], programs["native"]
     share, python_cost, c_cost = _explain(programs, slows, native)
 
@@ -203,9 +221,10 @@ def _learn(engine: str, native: bool) -> list[int]:
         error = max(share / 4, *(abs(share - 1 + programs[name].bare / programs[name].recorded) for name in IDLE))
     model = [LAYOUT, 0, round(share * MILLION), 0, round(error * MILLION)]
     least = loop.longer_by(share) / loop.calls[PYTHON]
-    model += _group(PYTHON, python_cost, least, medians[PYTHON] - loop.bare / loop.calls[PYTHON])
+    model += _group(PYTHON, python_cost, least, -loop.span_lacks(PYTHON))
     model += [TASK, TASK_IN_CALLS * model[-3], 0, TASK_IN_CALLS * model[-3]]
+    model += _end(loop, [programs[name] for name in ENDS], share)
     if native:
         least = c_loop.longer_by(share) / c_loop.calls[NATIVE]
-        model += _group(NATIVE, c_cost, least, medians[NATIVE] - c_loop.bare / c_loop.calls[NATIVE])
+        model += _group(NATIVE, c_cost, least, -c_loop.span_lacks(NATIVE))
     return model

@@ -39,6 +39,51 @@ def native():
         x.append(1); x.append(1); x.append(1); x.append(1); x.append(1)
 """
 
+# Functions with variables of several types, which are freed when the function has returned.
+ENDS = """
+def with_floats(x, y):
+    a = x * y + 0.5
+    b = a - x * 0.25
+    c = b / (a + 2.0)
+    d = c * c + b
+    e = d / (c + 1.0)
+    return a, d, e
+
+def with_wholes(x, y):
+    a = x * y + 5
+    b = a - x
+    c = b // (a + 2)
+    d = c * c + b & 1023
+    return d + 1 if d > 3 else a
+
+def with_lists(x, y):
+    known = {'a': x, 'b': y}
+    known['c'] = known['a']
+    found = [x, y, known['b']]
+    found[1] = found[0]
+    return found[1:]
+
+def with_text(x, y):
+    a = x + y
+    b = a + '.'
+    c = a[1:] + b[:-1]
+    return f'{a} {c}'
+
+def call(f, x, y):
+    for _ in range(150):
+        f(x, y); f(x, y); f(x, y); f(x, y); f(x, y)
+"""
+
+# What the programs of loops call.
+CALLED = {
+    "python": "nothing",
+    "native": "<built-in method append of list object>",
+    "floats": "with_floats",
+    "wholes": "with_wholes",
+    "lists": "with_lists",
+    "text": "with_text",
+}
+
 # Small methods of a few classes.
 SHELVES = """
 class Item:
@@ -292,7 +337,8 @@ def _compiled(source: str) -> dict[str, Any]:
 
 def make() -> dict[str, Callable[[], object]]:
     """Functions that run them once each, by name."""
-    loops, shelves, odd, words = (_compiled(source) for source in (LOOPS, SHELVES, irregular(), WORDS))
+    sources = (LOOPS, ENDS, SHELVES, irregular(), WORDS)
+    loops, ends, shelves, odd, words = (_compiled(source) for source in sources)
     text = "".join(f"# line {n}\n key{n} = Some words_{n} and {n} more {n * 7}\n\n" for n in range(25))
     nodes = [odd["Node"]() for _ in range(NODES)]
 
@@ -308,6 +354,10 @@ def make() -> dict[str, Callable[[], object]]:
         "numbers": loops["numbers"],
         "python": loops["python"],
         "native": loops["native"],
+        "floats": lambda: ends["call"](ends["with_floats"], 1.5, 2.5),
+        "wholes": lambda: ends["call"](ends["with_wholes"], 15, 25),
+        "lists": lambda: ends["call"](ends["with_lists"], 15, 25),
+        "text": lambda: ends["call"](ends["with_text"], "abc", "def"),
         "shelves": lambda: shelves["without_c"](15),
         "shelves_c": lambda: shelves["with_c"](12),
         "irregular": run_irregular,
