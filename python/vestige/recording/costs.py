@@ -3,7 +3,8 @@ keeps it.
 
 Small programs (costs_programs.py) run with and without the hooks of the engine that will record. In loops of calls that
 do nothing, hooks cost least; in the others calls stand among other code, where they cost more. The costs are those
-that explain best how much longer the others take. No program to be recorded is quite like them: the error covers how
+that explain best how much longer the others take. A third kind of program calls functions that have something to free
+at their end, which is after the exit was recorded. No program to be recorded is quite like them: the error covers how
 much other programs were seen to differ, and the loops. While it records, the recorder measures what fresh pieces of the
 file take, and add_storage() adds that.
 """
