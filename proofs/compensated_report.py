@@ -178,7 +178,8 @@ FUNCTIONS = """
 Functions of the standard library, each also run bare by itself, in a loop; bare and recorded runs take turns. The median
 of a function's recorded calls is compared. From the bare run is taken off what the clock takes and passing the arguments,
 but for what a plain call does, by calling a function that takes the same arguments and does nothing. The aim, 90 % of
-the error bars, is reached. Bars are given in the share of the duration.
+the error bars, is reached. Bars are given in the share of the duration. The machine had other work meanwhile, as it had when
+cProfile and VizTracer were measured.
 
 The exit of a Python function is recorded before the interpreter frees the function's variables, so spans lack up to 70 ns of
 what the call takes. That was found on the functions whose bars did not hold. How much it is, is not fitted to them: the
