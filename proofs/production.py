@@ -31,11 +31,12 @@ USUAL_ROWS, LARGE_ROWS, LARGE_SHARE = 600, 6000, 0.03  # so the 99th percentile 
 SLOW_MS, SLOW_TIMES = 300, 15  # more often than there are snapshots
 CONNECTION = 100  # requests
 STALL_S = 0.1
+SAME_HASHES = {**os.environ, "PYTHONHASHSEED": "0"}  # else two bare servers differ by a percent
 RSS_LIMIT_KIB = 2048
 HEAD = f"""# Production
 
 A web server (`proofs/production_server.py`) under `vestige run {" ".join(RECIPE[:-1])} 'answer>200ms'`, and two bare ones
-beside it. The three get the same requests, one after the other in changing order, at a steady pace: pages of
+beside it, all with the same seed of hashes. The three get the same requests, one after the other in changing order, at a steady pace: pages of
 {USUAL_ROWS} rows, {LARGE_SHARE:.0%} of them ten times as large, a new connection every {CONNECTION}. A request that takes too long
 fires the trigger {SLOW_TIMES} times; {SNAPSHOTS} snapshots are kept. All figures are from the end of the warm-up on, which is a
 tenth, at least {2 * WINDOW_S} s. Overhead is CPU time a request, of the whole process, beside the mean of the two bare
@@ -75,7 +76,7 @@ class Server:
         self.name = name
         with open(Path(folder) / f"{name}.log", "w") as log:
             self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, cwd=folder
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, cwd=folder, env=SAME_HASHES
             )
         self.pid, self.port = map(int, self.process.stdout.readline().split())
         self.asked = 0

@@ -32,15 +32,17 @@ static const double window_ms = 10; /* a window is not longer, */
 static const double window_share_ms = 40; /* and costs what this allows */
 static const double between_ms =
     30;                             /* least time between windows, on average */
-static const double word_ns = 1.5;  /* to count a word */
-static const double margin = 1.25;  /* calls may cost so much more */
+static const double word_ns = 2.5;  /* to count a word */
 static const double place_ns = 500; /* to disable a function's places */
+/* Calls may cost so much more than was learned. Nine of ten programs stay below
+ * with Python functions; calls in C cost a server up to three times as much. */
+static const double margin_python = 1.5, margin_native = 3;
 
 static struct {
     vpy_tracer *tracer; /* NULL: no budget is kept */
     bool by_thunks, can_rest;
     double share;
-    vpy_budget_costs costs;
+    vpy_budget_costs costs, most; /* of a call; that it may be */
     double began, looked;      /* CPU time of the process, ns */
     double own;                /* CPU time of the program alone, by then */
     double cost, cost_by_then; /* of recording so far, ns */
@@ -54,7 +56,8 @@ static struct {
     bool is_turning;
     struct {
         double cpu, cost;
-        double own; /* CPU time of the program alone */
+        double most; /* that the cost may be */
+        double own;  /* CPU time of the program alone */
         vst_ticks ticks;
     } sample;
     vst_id *out; /* what is left out now */
@@ -67,8 +70,7 @@ static double cpu_now(void)
     return (double)vpy_cpu_ns();
 }
 
-/* ---- counting -------------------------------------------------------------
- */
+/* ---- counting ------------------------------------------------------------ */
 
 void vpy_budget_define(vst_id id, bool is_native)
 {
@@ -109,7 +111,7 @@ static void count(void *ctx, const uint64_t *words, size_t length)
     vpy_counts *all = &vpy_budget_counts;
     const uint64_t *end = words + length;
     uint64_t natives = 0, calls = 0;
-    double cost;
+    double native_cost, cost, most;
 
     (void)ctx;
     for (const uint64_t *at = words; at < end; at++) {
@@ -131,12 +133,15 @@ static void count(void *ctx, const uint64_t *words, size_t length)
             counted->leaves++;
         natives += counted->is & VPY_BUDGET_NATIVE;
     }
-    cost = (double)natives * b.costs.native_ns +
-           (double)(calls - natives) * b.costs.python_ns +
+    native_cost = (double)natives * b.costs.native_ns;
+    cost = (double)(calls - natives) * b.costs.python_ns +
            (double)length * b.storage_ns;
+    most = cost * margin_python + native_cost * margin_native;
+    cost += native_cost;
     b.sample.cost += cost;
-    spend(cost * margin + (double)length * word_ns);
-    b.cost -= cost * (margin - 1);
+    b.sample.most += most;
+    spend(cost + (double)length * word_ns);
+    b.spent += most - cost;
 }
 
 static void begin_sample(double cpu)
@@ -148,7 +153,7 @@ static void begin_sample(double cpu)
     all->seen_count = 0;
     b.sample.cpu = cpu;
     b.sample.own = b.own;
-    b.sample.cost = 0;
+    b.sample.cost = b.sample.most = 0;
     b.sample.ticks = vst_clock_ticks();
 }
 
@@ -250,7 +255,7 @@ static void record_change(uint32_t flags)
     const vst_left_out left_out = {.flags = flags |
                                             (b.rests ? VST_LEFT_OUT_PYTHON : 0),
                                    .cpu_ns = (uint64_t)b.own,
-                                   .cost_ns = (uint64_t)b.cost,
+                                   .cost_ns = (uint64_t)b.spent,
                                    .since = b.sample.ticks,
                                    .since_cpu_ns = (uint64_t)b.sample.own};
 
@@ -321,13 +326,13 @@ static void rest(void)
 static void choose(double cpu, vst_id ends)
 {
     double time = cpu - b.sample.cpu + 1;
-    double most = for_calls * b.share * sample_bare(cpu) / margin;
+    double most = for_calls * b.share * sample_bare(cpu);
 
     most -= b.passing * time;
-    if (!vpy_budget_choose(&b.costs, most) && b.can_rest)
+    if (!vpy_budget_choose(&b.most, most) && b.can_rest)
         rest();
     else
-        b.passing += vpy_budget_passing_ns(&b.costs) / time;
+        b.passing += vpy_budget_passing_ns(&b.most) / time;
     apply(cpu, ends, 0);
 }
 
@@ -341,7 +346,7 @@ static void begin_window(double cpu, vst_id ends)
 
 static void end_window(double cpu, vst_id ends)
 {
-    double cost = b.sample.cost;
+    double cost = b.sample.most;
 
     choose(cpu, ends);
     cost += (cpu_now() - cpu) * 2;
@@ -379,10 +384,10 @@ static void look(vst_id ends)
     before = b.changed;
     if (b.in_window) {
         if (cpu - b.sample.cpu >= window_ms * MS || left < 0 ||
-            b.sample.cost >= b.share * window_share_ms * MS)
+            b.sample.most >= b.share * window_share_ms * MS)
             end_window(cpu, ends);
     } else if (left < 0 &&
-               b.sample.cost * margin > most_for_calls() * sample_bare(cpu)) {
+               b.sample.most > most_for_calls() * sample_bare(cpu)) {
         choose(cpu, ends);
     } else if ((b.out_count != 0 || b.rests) && cpu - b.changed >= b.wait_ns &&
                left >= b.window_cost) {
@@ -439,6 +444,10 @@ static void set_up(vpy_tracer *tracer)
         .python_ns = options->budget_python_ns,
         .native_ns = options->budget_native_ns,
         .passed_ns = VPY_HAS_FRAME_HOOK ? options->budget_python_ns * 0.6 : 0};
+    b.most = (vpy_budget_costs){
+        .python_ns = b.costs.python_ns * margin_python,
+        .native_ns = b.costs.native_ns * margin_native,
+        .passed_ns = b.costs.passed_ns * margin_python};
     b.began = b.looked = b.changed = cpu_now();
     b.window_cost = b.share * window_share_ms * MS;
     b.wait_ns = next_wait();
