@@ -446,11 +446,13 @@ void vpy_frames_unhook(void)
 /* Calls that began before go on to be seen, and calls that begin meanwhile are
  * not. */
 static bool is_resting;
+uint32_t vpy_frames_returns;
 
 bool vpy_frames_rest(bool rests)
 {
     if (rests && in_place() != evaluate)
         return false; /* somebody is on top of us */
+    vpy_frames_returns += is_resting && !rests;
     is_resting = rests;
     if (in_place() == (rests ? evaluate : next_evaluate))
         place(rests ? next_evaluate : evaluate);
@@ -473,7 +475,7 @@ void vpy_frames_check(void)
 bool vpy_frames_start(vpy_tracer *tracer)
 {
     (void)tracer;
-    pauses = 0;
+    pauses = vpy_frames_returns = 0;
     vpy_frames_hook();
     if (!vpy_open_calls_note_all(NULL, false)) {
         vpy_open_calls_forget(NULL);

@@ -57,6 +57,7 @@ void vpy_frames_check(void);
 /* For a budget: takes the hook away for a time, or puts it back. False: it
  * cannot be taken away. */
 bool vpy_frames_rest(bool rests);
+extern uint32_t vpy_frames_returns; /* how often it was put back */
 /* How often the hook was removed since the start because the C stack was low.
  */
 size_t vpy_frames_pauses(void);
@@ -127,6 +128,7 @@ void vpy_open_calls_settle(vpy_frames_thread *t, PyThreadState *tstate);
 
 #pragma GCC visibility pop
 #else
+#define vpy_frames_returns 0u
 #define vpy_frames_settle(tstate) ((void)(tstate), true)
 #define vpy_getitem_is_code(code) false
 #endif

@@ -167,6 +167,18 @@ static PyObject *name_of(PyObject *task)
     return name;
 }
 
+/* Tasks that live one after the other may have the same address, but unless the
+ * program names them they have not the same name. */
+uint64_t vpy_task_identity(PyObject *task)
+{
+    PyObject *name = name_of(task);
+    uint64_t hash =
+        name != NULL ? (uint64_t)PyUnicode_Type.tp_hash(name) : 0;
+
+    Py_XDECREF(name);
+    return hash ^ (uintptr_t)task;
+}
+
 void vpy_task_record_name(vst_task_what what, uint32_t number, PyObject *task)
 {
     PyObject *name = name_of(task), *encoded = NULL;

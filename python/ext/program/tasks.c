@@ -27,6 +27,7 @@
 #include "program/tasks.h"
 
 #include "base/inside.h"
+#include "calls/frame_hook.h"
 #include "calls/ids.h"
 
 #include <string.h>
@@ -40,6 +41,26 @@ VST_THREAD_LOCAL vpy_steps vpy_steps_now VST_TLS_MODEL;
 
 /* ---- what a coroutine is --------------------------------------------------
  */
+
+/* Whether the hook was away, so that the coroutine that was known at this place
+ * may have ended unseen. */
+static bool is_unsure(const vpy_known *coroutine)
+{
+    return coroutine->returns != vpy_frames_returns;
+}
+
+static void identify(vpy_known *coroutine, PyObject *task)
+{
+    uint64_t identity = vpy_task_identity(task);
+
+    if (is_unsure(coroutine) && coroutine->identity != 0 &&
+        coroutine->identity != identity)
+        coroutine->task = 0;
+    if (coroutine->task == 0)
+        coroutine->task = vpy_task_new_number();
+    coroutine->identity = identity;
+    coroutine->is_python = !vpy_task_is_c(task);
+}
 
 /* Finds out which task a coroutine's frame belongs to, and records that this
  * call is a step of it. */
@@ -61,13 +82,12 @@ static VST_COLD void introduce(vpy_known *coroutine, bool is_new)
         coroutine->task = 0;
     }
     if (task != NULL) {
-        if (coroutine->task == 0)
-            coroutine->task = vpy_task_new_number();
-        coroutine->is_python = !vpy_task_is_c(task);
+        identify(coroutine, task);
         vpy_known_set(coroutine);
         vpy_task_record_name(VST_TASK_STEP, coroutine->task, task);
     }
     coroutine->chunks = vst_thread_buffer->chunks;
+    coroutine->returns = vpy_frames_returns;
     vpy_known_set(coroutine);
     Py_XDECREF(task);
     vpy_hook_leave(tstate);
@@ -159,7 +179,7 @@ static void begin_step(const vpy_known *coroutine, vst_id id, const void *frame,
 
 static void record_step(vpy_known *coroutine, bool is_new)
 {
-    if (is_new || coroutine->is_fresh ||
+    if (is_new || coroutine->is_fresh || is_unsure(coroutine) ||
         (coroutine->task != 0 &&
          coroutine->chunks != vst_thread_buffer->chunks))
         introduce(coroutine, is_new);

@@ -191,6 +191,10 @@ typedef struct vpy_known {
      */
     bool is_fresh;
     bool is_python; /* a Task that is written in Python */
+    /* vpy_frames_returns when it was introduced: while the hook was away,
+     * another coroutine may have got its place. */
+    uint32_t returns;
+    uint64_t identity; /* of the task then, 0: it was not seen yet */
 } vpy_known;
 
 /* NULL: there is no memory, and the task is not known. Valid until the next
@@ -212,6 +216,8 @@ uint32_t vpy_task_new_number(void);
 uint32_t vpy_task_number(const void *frame);
 /* The task that runs on this thread: a new reference, or NULL. */
 PyObject *vpy_task_running(void);
+/* The same number for the same task, as long as it keeps its name. */
+uint64_t vpy_task_identity(PyObject *task);
 /* The frame of its coroutine. NULL: it is not known; *is_other: because the
  * coroutine is none of Python's own. */
 const void *vpy_task_frame(PyObject *task, bool *is_other);
