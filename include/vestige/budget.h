@@ -67,7 +67,7 @@ typedef struct vst_budget_info {
     uint64_t windows;
     uint64_t functions;  /* that were left out at some time */
     uint64_t cpu_ns;     /* of the process, without what recording cost */
-    uint64_t cost_ns;    /* what that was */
+    uint64_t cost_ns;    /* what that may have been, at most */
     uint64_t out_cpu_ns; /* CPU time while something was left out */
 } vst_budget_info;
 
