@@ -76,7 +76,13 @@ class Server:
         self.name = name
         with open(Path(folder) / f"{name}.log", "w") as log:
             self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, cwd=folder, env=SAME_HASHES
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                cwd=folder,
+                env=SAME_HASHES,
             )
         self.pid, self.port = map(int, self.process.stdout.readline().split())
         self.asked = 0

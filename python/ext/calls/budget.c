@@ -43,10 +43,10 @@ static struct {
     bool by_thunks, can_rest;
     double share;
     vpy_budget_costs costs, most; /* of a call; that it may be */
-    double began, looked;      /* CPU time of the process, ns */
-    double own;                /* CPU time of the program alone, by then */
-    double cost, cost_by_then; /* of recording so far, ns */
-    double spent;              /* the same, and what it may be more */
+    double began, looked;         /* CPU time of the process, ns */
+    double own;                   /* CPU time of the program alone, by then */
+    double cost, cost_by_then;    /* of recording so far, ns */
+    double spent;                 /* the same, and what it may be more */
     double forgone;
     double storage_ns;       /* of a word */
     double passing;          /* share of the time that is spent passing by */
@@ -444,10 +444,9 @@ static void set_up(vpy_tracer *tracer)
         .python_ns = options->budget_python_ns,
         .native_ns = options->budget_native_ns,
         .passed_ns = VPY_HAS_FRAME_HOOK ? options->budget_python_ns * 0.6 : 0};
-    b.most = (vpy_budget_costs){
-        .python_ns = b.costs.python_ns * margin_python,
-        .native_ns = b.costs.native_ns * margin_native,
-        .passed_ns = b.costs.passed_ns * margin_python};
+    b.most = (vpy_budget_costs){.python_ns = b.costs.python_ns * margin_python,
+                                .native_ns = b.costs.native_ns * margin_native,
+                                .passed_ns = b.costs.passed_ns * margin_python};
     b.began = b.looked = b.changed = cpu_now();
     b.window_cost = b.share * window_share_ms * MS;
     b.wait_ns = next_wait();

@@ -172,8 +172,7 @@ static PyObject *name_of(PyObject *task)
 uint64_t vpy_task_identity(PyObject *task)
 {
     PyObject *name = name_of(task);
-    uint64_t hash =
-        name != NULL ? (uint64_t)PyUnicode_Type.tp_hash(name) : 0;
+    uint64_t hash = name != NULL ? (uint64_t)PyUnicode_Type.tp_hash(name) : 0;
 
     Py_XDECREF(name);
     return hash ^ (uintptr_t)task;
