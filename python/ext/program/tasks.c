@@ -201,7 +201,7 @@ VST_INLINE bool begin_known(vst_id id, const vpy_iframe *frame,
         return false;
     known = vpy_known_find(frame);
     if (known == NULL || known->task == 0 || known->is_fresh ||
-        known->chunks != vst_thread_buffer->chunks ||
+        is_unsure(known) || known->chunks != vst_thread_buffer->chunks ||
         !vst_record_task_at_once(
             &(uint64_t){vst_task_word(VST_TASK_STEP, known->task)}, 1))
         return false;
