@@ -351,6 +351,10 @@ static inline PyObject *vpy_wrapped_function(PyObject *wrapper)
 /* Patch releases of 3.11 enter a __getitem__ in Python without the hook. */
 #define VPY_MAY_INLINE_GETITEM (PY_VERSION_HEX >= 0x030B0000)
 
+/* On 3.11 a function has the address that it is called by, and no part of the
+ * interpreter compares it. */
+#define VPY_HAS_FUNCTION_ENTRY (PY_VERSION_HEX >= 0x030B0000)
+
 /* The function that a frame runs; borrowed. */
 static inline PyObject *vpy_iframe_function(const vpy_iframe *frame)
 {
@@ -387,6 +391,7 @@ static inline bool vpy_frame_will_be_refused(const PyThreadState *tstate)
 }
 #else
 #define VPY_HAS_FRAME_HOOK 0
+#define VPY_HAS_FUNCTION_ENTRY 0
 #endif
 
 /* ---- calls of C functions ----------------------------------------------- */

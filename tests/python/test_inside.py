@@ -13,7 +13,8 @@ FACTS = list(_core.inside()["facts"])
 SAFE = _core.engines[0]
 MONITORS = sys.version_info >= (3, 12)
 OF_FRAMES = ("sizes", "thread", "frame object", "running frame", "frame")
-READS_FRAMES = ("turbo", "tracebacks", "memory", "arguments", "tasks", "bottom")
+ENTRIES = ("entries",) if sys.version_info[:2] == (3, 11) else ()
+READS_FRAMES = ("turbo", *ENTRIES, "tracebacks", "memory", "arguments", "tasks", "bottom")
 SHIFTS = (8, 16, 24, 64, -8, -16, -24, -64)
 
 # Which parts need which fact; the safe engine needs frames until 3.11.
@@ -22,7 +23,8 @@ NEED = {
     "version": (*READS_FRAMES, "collector"),
     "extras": ("recording", "turbo"),
     "coroutine": ("tasks",),
-    "recursion": ("bottom",),
+    "recursion": ("bottom", *ENTRIES),
+    "calls": ENTRIES,
     "callables": ("turbo",),
     "instructions": ("turbo",),
     "collector": ("collector",),

@@ -28,6 +28,7 @@ static const struct {
     [VPY_FACT_FRAME] = {"frame", "has another layout of frames"},
     [VPY_FACT_COROUTINE] = {"coroutine", "keeps coroutine frames elsewhere"},
     [VPY_FACT_RECURSION] = {"recursion", "counts recursion elsewhere"},
+    [VPY_FACT_CALLS] = {"calls", "makes frames of calls in another way"},
     [VPY_FACT_CALLABLES] = {"callables",
                             "keeps len, isinstance and list.append elsewhere"},
     [VPY_FACT_INSTRUCTIONS] = {"instructions",
@@ -54,6 +55,10 @@ static const struct {
     [VPY_PART_TURBO] = {"turbo", ABOUT_FRAMES | FACT(EXTRAS) | FACT(CALLABLES) |
                                      FACT(INSTRUCTIONS) | FACT(WRAPPERS) |
                                      FACT(FUNCTIONS)},
+    [VPY_PART_ENTRIES] = {"entries",
+                          VPY_HAS_FUNCTION_ENTRY
+                              ? ABOUT_FRAMES | FACT(RECURSION) | FACT(CALLS)
+                              : 0},
     [VPY_PART_TRACEBACKS] = {"tracebacks", ABOUT_FRAMES},
     [VPY_PART_MEMORY] = {"memory", ABOUT_FRAMES},
     [VPY_PART_ARGUMENTS] = {"arguments", ABOUT_FRAMES},
@@ -375,7 +380,7 @@ static int check_the_inside(void)
     holds[VPY_FACT_INSTRUCTIONS] =
         holds[VPY_FACT_SIZES] && vpy_instructions_hold();
     holds[VPY_FACT_COLLECTOR] = collector_holds();
-    for (int i = VPY_FACT_FRAME_OBJECT; i <= VPY_FACT_RECURSION; i++)
+    for (int i = VPY_FACT_FRAME_OBJECT; i <= VPY_FACT_CALLS; i++)
         holds[i] = holds[VPY_FACT_SIZES] && holds[VPY_FACT_THREAD];
     return holds[VPY_FACT_FRAME] ? look_quietly() : 0;
 }

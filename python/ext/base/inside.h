@@ -17,6 +17,7 @@
 typedef enum vpy_part {
     VPY_PART_RECORDING,  /* any engine */
     VPY_PART_TURBO,      /* else: the safe engine */
+    VPY_PART_ENTRIES,    /* else: turbo leaves calls to the interpreter */
     VPY_PART_TRACEBACKS, /* else: by Python's own functions */
     VPY_PART_MEMORY,     /* else: allocations have no Python stack */
     VPY_PART_ARGUMENTS,  /* else: of calls none are recorded */
@@ -55,6 +56,7 @@ typedef enum vpy_fact {
     VPY_FACT_FRAME,
     VPY_FACT_COROUTINE,
     VPY_FACT_RECURSION,
+    VPY_FACT_CALLS,
     VPY_FACT_CALLABLES,
     VPY_FACT_INSTRUCTIONS,
     VPY_FACT_COLLECTOR,
@@ -74,8 +76,8 @@ extern ptrdiff_t vpy_fact_shifts[VPY_FACTS];
 bool vpy_instructions_hold(void);
 #if VPY_KNOWS_INSIDE
 /* Makes a few known calls, and clears what does not hold of FRAME_OBJECT,
- * RUNNING, FRAME, COROUTINE and RECURSION. An exception is somebody else's: a
- * signal's, or there is no memory. */
+ * RUNNING, FRAME, COROUTINE, RECURSION and CALLS. An exception is somebody
+ * else's: a signal's, or there is no memory. */
 int vpy_inside_look_at_frames(bool holds[VPY_FACTS]);
 /* Whether an address lies in the part of this thread's C stack that is in use.
  */

@@ -6,6 +6,7 @@
  * a field that moved may be anything, so that the order of the comparisons
  * matters: an address that two structures agree on is one. With the GIL. */
 #include "base/inside.h"
+#include "base/made_frames.h"
 
 #if VPY_KNOWS_INSIDE
 
@@ -18,7 +19,8 @@ static const char program[] =
 static struct {
     bool *holds;
     PyObject *mark;
-    PyObject *codes[3];     /* inner, outer, maker */
+    PyObject *codes[3]; /* inner, outer, maker */
+    PyObject *outer;
     const vpy_iframe *base; /* that ran before outer was called */
     PyObject *generator;    /* of maker */
     int left;               /* calls that inner's thread might still make */
@@ -125,6 +127,19 @@ static void look_at_recursion(PyThreadState *tstate)
     *holds = *holds && vpy_recursion_is_known(shifted);
 }
 
+/* What C code has called has the last frame on the thread's stack of frames, if
+ * it calls no Python function. The frame is known by now. */
+static bool call_is_known(const PyThreadState *tstate, const vpy_iframe *frame)
+{
+#if VPY_HAS_FUNCTION_ENTRY
+    return vpy_iframe_is_as_pushed(VPY_SHIFTED(VPY_FACT_CALLS, tstate), frame,
+                                   (PyFunctionObject *)known.outer);
+#else
+    (void)frame;
+    return VPY_SHIFTED(VPY_FACT_CALLS, tstate) == tstate;
+#endif
+}
+
 static PyObject *look(PyObject *self, PyObject *mark)
 {
     PyThreadState *tstate = PyThreadState_Get();
@@ -141,6 +156,9 @@ static PyObject *look(PyObject *self, PyObject *mark)
     }
     if (holds[VPY_FACT_FRAME])
         holds[VPY_FACT_FRAME] = frame_is_known(frame, shown);
+    if (known.seen == 1)
+        holds[VPY_FACT_CALLS] =
+            holds[VPY_FACT_FRAME] && call_is_known(tstate, frame);
     if (known.seen == 2)
         holds[VPY_FACT_COROUTINE] =
             holds[VPY_FACT_FRAME] && coroutine_is_known(frame);
@@ -164,6 +182,7 @@ static bool call_known(PyObject *functions, PyObject *looks)
         known.codes[0] = PyFunction_GET_CODE(inner);
         known.codes[1] = PyFunction_GET_CODE(outer);
         known.codes[2] = PyFunction_GET_CODE(maker);
+        known.outer = outer;
         known.base = find_running(PyThreadState_Get());
         result = PyObject_CallFunctionObjArgs(outer, looks, known.mark, NULL);
         if (result != NULL) /* else with the exception of somebody else's */

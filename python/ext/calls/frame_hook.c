@@ -13,45 +13,24 @@
  * it does. When a quarter of the stack is left, the hook is removed for all
  * threads until the thread has returned some way. The thread records a gap, and
  * the others do so with their next call.
+ *  - With a hook, the interpreter takes a long way to each Python function. On
+ * 3.11 a function that the hook has seen once is from then on called through
+ * call_function(), which needs no hook (base/made_frames.h).
  *  - Somebody else may install a hook over ours and call ours from it. Ours
  * cannot be removed then: it records nothing once recording has stopped, and
  * removes itself when it finds itself on top again.
  *
  * An "era" is a period with the hook installed. An evaluation that ends in a
- * different era is ignored, unless its thread was there for both. With the GIL
- * held. */
+ * different era is ignored, unless its thread was there for both. frame_place.c
+ * installs and removes the hook. With the GIL held. */
 #include "calls/frame_hook.h"
 
+#include "base/inside.h"
+#include "base/made_frames.h"
 #include "calls/ids.h"
-#include "program/program.h"
 #include "program/tasks.h"
-#include "program/triggers.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 #if VPY_HAS_FRAME_HOOK
-
-#define STACK_BACK(size) ((size) / 16) /* how far it must return */
-
-VST_THREAD_LOCAL vpy_frames_thread vpy_frames_this VST_TLS_MODEL = {
-    .era = UINT64_MAX};
-uint64_t vpy_frames_era;
-
-static uint64_t last_era;
-static PyInterpreterState *interpreter;
-static _PyFrameEvalFunction next_evaluate; /* the one before ours */
-static bool buried; /* somebody is on top of us, and may call us */
-static size_t pauses;
-
-static struct {
-    uint64_t era; /* the one that was interrupted, 0: no pause */
-    const vpy_frames_thread *thread; /* that asked for it */
-    uintptr_t ends_above;            /* of its stack */
-} paused;
-
-static PyObject *evaluate(PyThreadState *tstate, vpy_iframe *frame,
-                          int throwing);
 
 /* An evaluation's era and its code's value, in the one word that is kept of it
  * while it lasts. */
@@ -59,26 +38,7 @@ static PyObject *evaluate(PyThreadState *tstate, vpy_iframe *frame,
 #define BEGAN_IN(began) ((began) >> 30)
 #define BEGAN_WITH(began) ((uint32_t)(began) & VST_ID_MAX)
 
-static _PyFrameEvalFunction in_place(void)
-{
-    return _PyInterpreterState_GetEvalFrameFunc(interpreter);
-}
-
-static void place(_PyFrameEvalFunction function)
-{
-    _PyInterpreterState_SetEvalFrameFunc(interpreter, function);
-}
-
-static void put_in_place(void)
-{
-    interpreter = PyThreadState_Get()->interp;
-    if (in_place() == evaluate)
-        return;
-    next_evaluate = in_place();
-    place(evaluate);
-}
-
-/* ---- a thread's stack ---------------------------------------------------- */
+static inline void put_entry(const vpy_iframe *frame);
 
 static inline bool stack_is_low(const vpy_frames_thread *t)
 {
@@ -87,115 +47,20 @@ static inline bool stack_is_low(const vpy_frames_thread *t)
     return here < t->limit && here >= t->stack;
 }
 
-/* The first call of a thread in this era. */
-VST_COLD static void join_era(vpy_frames_thread *t, PyThreadState *tstate)
-{
-    t->era = t->since = vpy_frames_era;
-    t->depth = 0;
-    t->is_low = false;
-    t->limit = vpy_stack_limit(&t->stack, &t->stack_size);
-    vpy_open_calls_take(t, tstate);
-}
-
-void vpy_frames_settle_slow(PyThreadState *tstate)
-{
-    vpy_frames_thread *t = &vpy_frames_this;
-
-    if (!vpy_frames_era)
-        return;
-    if (t->era != vpy_frames_era)
-        join_era(t, tstate);
-    if (t->depth == t->open_depth)
-        vpy_open_calls_settle(t, tstate);
-}
-
-/* ---- away and back ------------------------------------------------------- */
-
-static void begin_gap(void)
-{
-    vst_record_gap(false);
-    vpy_triggers_forget_thread();
-    pauses++;
-}
-
-/* Somebody is on top of us and stays there. What the thread does is not
- * recorded until this evaluation ends. */
-static PyObject *evaluate_in_gap(PyThreadState *tstate, vpy_iframe *frame,
-                                 int throwing)
-{
-    vpy_frames_thread *t = &vpy_frames_this;
-    uint64_t era = vpy_frames_era;
-    bool is_first = !t->is_low;
-    PyObject *result;
-
-    if (is_first)
-        begin_gap();
-    t->is_low = true;
-    result = next_evaluate(tstate, frame, throwing);
-    if (is_first && vpy_frames_era == era) {
-        t->is_low = false;
-        vst_record_gap(true);
-    }
-    return result;
-}
-
-/* The stack is low: removes the hook until leave_late finds that it is not. */
-VST_COLD static PyObject *evaluate_without(PyThreadState *tstate,
-                                           vpy_iframe *frame, int throwing)
-{
-    vpy_frames_thread *t = &vpy_frames_this;
-
-    if (in_place() != evaluate)
-        return evaluate_in_gap(tstate, frame, throwing);
-    begin_gap();
-    paused.era = vpy_frames_era;
-    paused.thread = t;
-    paused.ends_above = t->limit + STACK_BACK(t->stack_size);
-    vpy_frames_era = 0;
-    place(next_evaluate);
-    return next_evaluate(tstate, frame, throwing);
-}
-
-/* Other threads learn of it with their next call. */
-VST_COLD static void come_back(vpy_frames_thread *t, PyThreadState *tstate)
-{
-    paused.era = 0;
-    vpy_open_calls_forget(t->open);
-    if (!vpy_open_calls_note_all(tstate, true))
-        return; /* no memory: the hook stays removed */
-    vpy_frames_era = t->era = ++last_era;
-    put_in_place();
-    vst_record_gap(true);
-}
-
-/* An evaluation ends in another era than it began in. */
-VST_COLD static void leave_late(uint64_t era, uint32_t value, bool raises)
-{
-    vpy_frames_thread *t = &vpy_frames_this;
-    uint64_t now = vpy_frames_era ? vpy_frames_era : paused.era;
-
-    if (now == 0 || t->era != now || era < t->since)
-        return;
-    t->depth--;
-    if (value)
-        vst_record_end_of_call(raises ? VST_RAISE : VST_EXIT, VPY_ID(value));
-    if (paused.era && paused.thread == t &&
-        (stack_pointer() > paused.ends_above || t->depth == 0))
-        come_back(t, PyThreadState_Get());
-}
-
-/* ---- the hook ------------------------------------------------------------ */
+/* ---- what is rare, and ends of calls ------------------------------------- */
 
 /* Nothing is recorded: this is a test, or somebody calls our hook although it
  * was removed. */
 VST_COLD static PyObject *evaluate_unrecorded(PyThreadState *tstate,
                                               vpy_iframe *frame, int throwing)
 {
-    if (vpy_frames_tested == tstate && !vpy_iframe_makes_generator(frame))
-        return vpy_frames_test(tstate, frame, throwing, next_evaluate);
-    if (vpy_frames_tested == NULL && !paused.era && in_place() == evaluate)
-        place(next_evaluate);
-    return next_evaluate(tstate, frame, throwing);
+    if (vpy_frames_tested == tstate && !vpy_iframe_makes_generator(frame)) {
+        put_entry(frame);
+        return vpy_frames_test(tstate, frame, throwing, vpy_next_evaluate);
+    }
+    if (vpy_frames_tested == NULL && !vpy_frames_are_recorded())
+        vpy_frames_give_way();
+    return vpy_next_evaluate(tstate, frame, throwing);
 }
 
 /* A function that wants more than an enter and an exit. */
@@ -213,7 +78,7 @@ VST_COLD static PyObject *evaluate_special(PyThreadState *tstate,
     vpy_hook_enter(tstate);
     id = vpy_code_entered(value, code, frame);
     vpy_hook_leave(tstate);
-    result = next_evaluate(tstate, frame, throwing);
+    result = vpy_next_evaluate(tstate, frame, throwing);
     if (vpy_frames_era == era) {
         t->depth--;
         vpy_hook_enter(tstate);
@@ -221,7 +86,7 @@ VST_COLD static PyObject *evaluate_special(PyThreadState *tstate,
                          value & VPY_COROUTINE && vpy_iframe_waits(frame));
         vpy_hook_leave(tstate);
     } else {
-        leave_late(era, id, result == NULL);
+        vpy_frames_leave_late(era, id, result == NULL);
     }
     Py_DECREF(code);
     return result;
@@ -243,7 +108,7 @@ VST_COLD static PyObject *end_by_other_clock(PyObject *result, uint32_t value)
 
 VST_COLD static PyObject *end_late(PyObject *result, uint64_t began)
 {
-    leave_late(BEGAN_IN(began), BEGAN_WITH(began), result == NULL);
+    vpy_frames_leave_late(BEGAN_IN(began), BEGAN_WITH(began), result == NULL);
     return result;
 }
 
@@ -299,7 +164,7 @@ VST_COLD static PyObject *evaluate_counted(PyThreadState *tstate,
     vpy_frames_this.depth++;
     if (value)
         vst_record(VST_ENTER, value);
-    result = next_evaluate(tstate, frame, throwing);
+    result = vpy_next_evaluate(tstate, frame, throwing);
     if (value || BEGAN_IN(began) != vpy_frames_era)
         return end(result, began);
     vpy_frames_this.depth--;
@@ -317,16 +182,16 @@ VST_NOINLINE static PyObject *evaluate_slowly(PyThreadState *tstate,
     if (era == 0)
         return evaluate_unrecorded(tstate, frame, throwing);
     if (t->era != era)
-        join_era(t, tstate);
+        vpy_frames_join_era(t, tstate);
     if (stack_is_low(t))
-        return evaluate_without(tstate, frame, throwing);
+        return vpy_evaluate_without(tstate, frame, throwing);
     if (t->depth == t->open_depth)
         vpy_open_calls_settle(t, tstate);
     if (vpy_iframe_makes_generator(frame) || vpy_frame_will_be_refused(tstate))
-        return next_evaluate(tstate, frame, throwing);
+        return vpy_next_evaluate(tstate, frame, throwing);
     value = tstate->tracing ? 0 : vpy_frame_value(frame);
     if (value & VPY_LEFT_OUT)
-        return next_evaluate(tstate, frame, throwing);
+        return vpy_next_evaluate(tstate, frame, throwing);
     if (value >= VPY_COROUTINE)
         return evaluate_special(tstate, frame, throwing, value);
     return evaluate_counted(tstate, frame, throwing, value);
@@ -338,10 +203,11 @@ VST_NOINLINE static PyObject *evaluate_step(PyThreadState *tstate,
                                             uint64_t began)
 {
     vpy_coroutine_begins(BEGAN_WITH(began), frame, NULL);
-    return end_coroutine(next_evaluate(tstate, frame, throwing), frame, began);
+    return end_coroutine(vpy_next_evaluate(tstate, frame, throwing), frame,
+                         began);
 }
 
-/* A coroutine, or a function that a budget leaves out, of which evaluate()
+/* A coroutine, or a function that a budget leaves out, of which vpy_evaluate()
  * knows that nothing stands in the way. */
 __attribute__((hot, noinline)) static PyObject *
 evaluate_coroutine(PyThreadState *tstate, vpy_iframe *frame, int throwing,
@@ -350,21 +216,121 @@ evaluate_coroutine(PyThreadState *tstate, vpy_iframe *frame, int throwing,
     uint64_t began = BEGAN(vpy_frames_era, VPY_ID(value));
 
     if (value & VPY_LEFT_OUT) /* the shortest way out */
-        return next_evaluate(tstate, frame, throwing);
+        return vpy_next_evaluate(tstate, frame, throwing);
     if (!(vpy_is_plain_coroutine(value) &&
           vst_record_at_once(VST_ENTER, VPY_ID(value))))
         return evaluate_slowly(tstate, frame, throwing);
     vpy_frames_this.depth++;
     if (!vpy_coroutine_goes_on(frame, vpy_iframe_innermost(tstate)))
         return evaluate_step(tstate, frame, throwing, began);
-    return end_coroutine(next_evaluate(tstate, frame, throwing), frame, began);
+    return end_coroutine(vpy_next_evaluate(tstate, frame, throwing), frame,
+                         began);
 }
+
+/* ---- the entry of a function --------------------------------------------- */
+
+/* Whether the thread may record a call, of a code object with this extra. */
+VST_INLINE bool nothing_is_in_the_way(const vpy_frames_thread *t, uint64_t era,
+                                      const PyThreadState *tstate,
+                                      uintptr_t extra)
+{
+    return VST_LIKELY(t->era == era && stack_pointer() >= t->limit &&
+                      t->depth != t->open_depth && extra >> 32 == vpy_round &&
+                      !vpy_frame_will_be_refused(tstate) && !tstate->tracing);
+}
+
+#if VPY_HAS_FUNCTION_ENTRY
+
+/* While the hook is tested. */
+VST_COLD static PyObject *call_tested(PyThreadState *tstate,
+                                      PyFunctionObject *function,
+                                      PyObject *const *args, Py_ssize_t given)
+{
+    PyCodeObject *code = (PyCodeObject *)function->func_code;
+    vpy_iframe *frame =
+        vpy_iframe_push(tstate, function, code, args, given,
+                        vpy_call_missing(function, code, given));
+    PyObject *result = vpy_frames_test(tstate, frame, 0, vpy_next_evaluate);
+
+    vpy_iframe_pop(tstate, frame);
+    return result;
+}
+
+/* The interpreter's own way, on which vpy_evaluate() is. Once nothing is
+ * recorded, the function gets its own address back. */
+VST_NOINLINE static PyObject *call_slowly(PyObject *callable,
+                                          PyObject *const *args, size_t given,
+                                          PyObject *names)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+    PyFunctionObject *function = (PyFunctionObject *)callable;
+    PyCodeObject *code = (PyCodeObject *)function->func_code;
+    Py_ssize_t count = PyVectorcall_NARGS(given);
+
+    if (vpy_frames_tested == tstate && names == NULL &&
+        vpy_code_is_simple(code) && vpy_iframe_has_room(tstate, code) &&
+        vpy_call_missing(function, code, count) >= 0)
+        return call_tested(tstate, function, args, count);
+    if (vpy_frames_tested == NULL && !vpy_frames_are_recorded())
+        function->vectorcall = _PyFunction_Vectorcall;
+    return _PyFunction_Vectorcall(callable, args, given, names);
+}
+
+/* Stands at the address by which a function is called. It does what
+ * vpy_evaluate() does, and what the interpreter does before and after
+ * (made_frames.h). */
+__attribute__((hot, aligned(64))) static PyObject *
+call_function(PyObject *callable, PyObject *const *args, size_t given,
+              PyObject *names)
+{
+    PyThreadState *tstate = vpy_thread_state();
+    PyFunctionObject *function = (PyFunctionObject *)callable;
+    PyCodeObject *code = (PyCodeObject *)function->func_code;
+    vpy_frames_thread *t = &vpy_frames_this;
+    uint64_t era = vpy_frames_era;
+    uintptr_t extra =
+        vpy_code_get_extra((PyObject *)code, vpy_code_extra_index);
+    uint32_t value = (uint32_t)extra;
+    Py_ssize_t count = PyVectorcall_NARGS(given);
+    Py_ssize_t missing = vpy_call_missing(function, code, count);
+    vpy_iframe *frame;
+    PyObject *result;
+
+    if (!VST_LIKELY(tstate->interp->eval_frame == vpy_evaluate &&
+                    names == NULL && missing >= 0 && vpy_code_is_simple(code) &&
+                    nothing_is_in_the_way(t, era, tstate, extra) &&
+                    vpy_is_plain(value) && vpy_iframe_has_room(tstate, code) &&
+                    vst_record_at_once(VST_ENTER, value)))
+        return call_slowly(callable, args, given, names);
+    t->depth++;
+    frame = vpy_iframe_push(tstate, function, code, args, count, missing);
+    result = end(vpy_next_evaluate(tstate, frame, 0), BEGAN(era, value));
+    vpy_iframe_pop(tstate, frame);
+    return result;
+}
+
+static inline void put_entry(const vpy_iframe *frame)
+{
+    PyFunctionObject *function = frame->f_func;
+
+    if (vpy_part_works[VPY_PART_ENTRIES] && vpy_code_is_simple(frame->f_code) &&
+        function->vectorcall == _PyFunction_Vectorcall)
+        function->vectorcall = call_function;
+}
+#else
+static inline void put_entry(const vpy_iframe *frame)
+{
+    (void)frame;
+}
+#endif
+
+/* ---- the hook ------------------------------------------------------------ */
 
 /* Its C frame is on the stack once for each Python call that is open: it keeps
  * one word over the evaluation, and calls nothing else that it comes back
  * from. */
-__attribute__((hot, aligned(64))) static PyObject *
-evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
+__attribute__((hot, aligned(64))) PyObject *
+vpy_evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
 {
     vpy_frames_thread *t = &vpy_frames_this;
     uint64_t era = vpy_frames_era;
@@ -372,128 +338,15 @@ evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
                                          vpy_code_extra_index);
     uint32_t value = (uint32_t)extra;
 
-    if (!VST_LIKELY(t->era == era && stack_pointer() >= t->limit &&
-                    t->depth != t->open_depth && extra >> 32 == vpy_round &&
-                    !vpy_iframe_makes_generator(frame) &&
-                    !vpy_frame_will_be_refused(tstate) && !tstate->tracing))
+    if (!VST_LIKELY(nothing_is_in_the_way(t, era, tstate, extra) &&
+                    !vpy_iframe_makes_generator(frame)))
         return evaluate_slowly(tstate, frame, throwing);
     if (!VST_LIKELY(vpy_is_plain(value)))
         return evaluate_coroutine(tstate, frame, throwing, value);
     if (!VST_LIKELY(vst_record_at_once(VST_ENTER, value)))
         return evaluate_slowly(tstate, frame, throwing);
+    put_entry(frame);
     t->depth++;
-    return end(next_evaluate(tstate, frame, throwing), BEGAN(era, value));
-}
-
-/* ---- start and stop ------------------------------------------------------ */
-
-/* With the default evaluation function in place nobody calls ours. */
-bool vpy_frames_in_place(void)
-{
-    if (interpreter == NULL)
-        return false;
-    if (in_place() == _PyEval_EvalFrameDefault)
-        buried = false;
-    return in_place() == evaluate || buried;
-}
-
-size_t vpy_frames_pauses(void)
-{
-    return pauses;
-}
-
-static void take_out(void)
-{
-    if (in_place() == evaluate)
-        place(next_evaluate);
-    buried =
-        in_place() != next_evaluate && in_place() != _PyEval_EvalFrameDefault;
-}
-
-/* Whether the hook on top of ours calls ours. If it does, installing ours again
- * would make the two call each other for ever. */
-static bool is_reached(void)
-{
-    PyObject *code, *globals, *result = NULL;
-    bool reached;
-
-    if (!vpy_frames_in_place() || in_place() == evaluate)
-        return false;
-    code = Py_CompileString("0", "<vestige>", Py_file_input);
-    globals = PyDict_New();
-    vpy_frames_test_begin();
-    if (code != NULL && globals != NULL)
-        result = PyEval_EvalCode(code, globals, globals);
-    reached = vpy_frames_test_end()[0] != 0;
-    Py_XDECREF(result);
-    Py_XDECREF(globals);
-    Py_XDECREF(code);
-    PyErr_Clear();
-    return reached;
-}
-
-void vpy_frames_hook(void)
-{
-    if (!is_reached())
-        put_in_place();
-}
-
-void vpy_frames_unhook(void)
-{
-    take_out();
-}
-
-/* Calls that began before go on to be seen, and calls that begin meanwhile are
- * not. */
-static bool is_resting;
-uint32_t vpy_frames_returns;
-
-bool vpy_frames_rest(bool rests)
-{
-    if (rests && in_place() != evaluate)
-        return false; /* somebody is on top of us */
-    vpy_frames_returns += is_resting && !rests;
-    is_resting = rests;
-    if (in_place() == (rests ? evaluate : next_evaluate))
-        place(rests ? next_evaluate : evaluate);
-    return true;
-}
-
-/* Only if the default function is in place is it certain that nobody calls our
- * hook. */
-void vpy_frames_check(void)
-{
-    if (!vpy_frames_era || is_resting || in_place() != _PyEval_EvalFrameDefault)
-        return;
-    vpy_open_calls_forget(NULL);
-    if (!vpy_open_calls_note_all(NULL, true))
-        return;
-    put_in_place();
-    vpy_frames_era = ++last_era;
-}
-
-bool vpy_frames_start(vpy_tracer *tracer)
-{
-    (void)tracer;
-    pauses = vpy_frames_returns = 0;
-    vpy_frames_hook();
-    if (!vpy_open_calls_note_all(NULL, false)) {
-        vpy_open_calls_forget(NULL);
-        take_out();
-        return false;
-    }
-    vpy_getitems_hide();
-    vpy_frames_era = ++last_era;
-    return true;
-}
-
-void vpy_frames_stop(void)
-{
-    vpy_frames_era = 0;
-    paused.era = 0;
-    is_resting = false;
-    take_out();
-    vpy_getitems_show();
-    vpy_open_calls_forget(NULL);
+    return end(vpy_next_evaluate(tstate, frame, throwing), BEGAN(era, value));
 }
 #endif

@@ -107,6 +107,23 @@ static inline uintptr_t stack_pointer(void)
     return here;
 }
 
+/* ---- between frame_hook.c and frame_place.c ------------------------------ */
+
+extern _PyFrameEvalFunction vpy_next_evaluate; /* the one before ours */
+PyObject *vpy_evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing);
+/* The first call of a thread in this era. */
+VST_COLD void vpy_frames_join_era(vpy_frames_thread *t, PyThreadState *tstate);
+/* The stack is low: removes the hook until vpy_frames_leave_late finds that it
+ * is not. */
+VST_COLD PyObject *vpy_evaluate_without(PyThreadState *tstate,
+                                        vpy_iframe *frame, int throwing);
+/* An evaluation ends in another era than it began in. */
+VST_COLD void vpy_frames_leave_late(uint64_t era, uint32_t value, bool raises);
+/* Whether there is a recording, with the hook installed or not. */
+bool vpy_frames_are_recorded(void);
+/* Nothing is recorded, and the hook is called: removes it if it is on top. */
+void vpy_frames_give_way(void);
+
 /* frame_inlined.c: whether the interpreter enters a __getitem__ without the
  * hook, and whether it is kept from that now. */
 extern bool vpy_getitems_are_inlined, vpy_getitems_are_hidden;

@@ -77,6 +77,7 @@ def main(argv: list[str]) -> int:
 INSTEAD = {
     "recording": "vestige cannot record",
     "turbo": "the safe engine records",
+    "entries": "the turbo engine leaves calls of Python functions to the interpreter, which takes longer",
     "tracebacks": "Python's own functions are asked for tracebacks, and native frames are not placed among them",
     "memory": "allocations have no Python stack",
     "arguments": "arguments of calls and names of modules are not recorded",

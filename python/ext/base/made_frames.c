@@ -1,0 +1,77 @@
+/* What rarely happens to a frame that we made: see made_frames.h. With the GIL
+ * held. */
+#include "base/made_frames.h"
+
+#include <string.h>
+
+#if VPY_HAS_FUNCTION_ENTRY
+
+/* The copy is what the frame was. A frame that did not come to its first
+ * traceable instruction is shown there. */
+static void take_over(PyFrameObject *object, const vpy_iframe *frame)
+{
+    vpy_iframe *copy = (vpy_iframe *)(void *)object->_f_frame_data;
+    PyCodeObject *code = frame->f_code;
+    PyObject *type, *value, *traceback;
+
+    memcpy(copy, frame,
+           offsetof(vpy_iframe, localsplus) +
+               (size_t)frame->stacktop * sizeof(PyObject *));
+    object->f_frame = copy;
+    copy->owner = FRAME_OWNED_BY_FRAME_OBJECT;
+    if (_PyInterpreterFrame_LASTI(copy) < code->_co_firsttraceable)
+        copy->prev_instr = _PyCode_CODE(code) + code->_co_firsttraceable;
+    PyErr_Fetch(&type, &value, &traceback);
+    object->f_back = PyFrame_GetBack(object); /* NULL also without memory */
+    PyErr_Restore(type, value, traceback);
+    copy->previous = NULL;
+    if (!PyObject_GC_IsTracked((PyObject *)object))
+        PyObject_GC_Track(object);
+}
+
+bool vpy_iframe_hand_over(vpy_iframe *frame)
+{
+    PyFrameObject *object = frame->frame_obj;
+    bool outlives = Py_REFCNT(object) > 1;
+
+    frame->frame_obj = NULL;
+    if (outlives)
+        take_over(object, frame);
+    Py_DECREF(object);
+    return outlives;
+}
+
+/* ---- whether we know them ------------------------------------------------ */
+
+/* The field between two others is compared with an address that is known. What
+ * the first points to is read only then. */
+static bool stack_is_known(const PyThreadState *tstate, const void *top)
+{
+    const char *chunk = (const char *)tstate->datastack_chunk;
+    const char *limit = (const char *)tstate->datastack_limit;
+
+    return tstate->datastack_top == top && chunk < (const char *)top &&
+           (const char *)top <= limit &&
+           (size_t)(limit - chunk) == tstate->datastack_chunk->size;
+}
+
+bool vpy_iframe_is_as_pushed(const PyThreadState *tstate,
+                             const vpy_iframe *frame,
+                             const PyFunctionObject *function)
+{
+    const PyCodeObject *code = frame->f_code;
+    const void *end =
+        (PyObject *const *)(const void *)frame + vpy_iframe_words(code);
+
+    return stack_is_known(tstate, end) &&
+           function->vectorcall == _PyFunction_Vectorcall &&
+           (PyObject *)code == function->func_code &&
+           frame->f_func == function &&
+           frame->f_globals == function->func_globals &&
+           frame->f_builtins == function->func_builtins &&
+           frame->f_locals == NULL && frame->owner == FRAME_OWNED_BY_THREAD &&
+           code->co_argcount == 2 && code->co_nlocalsplus == 2 &&
+           vpy_code_is_simple(code) && function->func_defaults == NULL;
+}
+
+#endif

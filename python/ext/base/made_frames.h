@@ -1,0 +1,119 @@
+/* The frames of calls that we make ourselves, on 3.11. With an evaluation hook
+ * installed the interpreter takes a long way to each Python function: through
+ * four C functions, the last of which makes the frame for arguments of any
+ * kind. frame_hook.c puts a function of its own at the address by which a
+ * Python function is called. It makes the frame by functions of this
+ * file, has it evaluated and clears it, as the interpreter does for calls
+ * inside its loop. Calls that are not as simple take the long way.
+ *
+ * inside_frames.c finds out whether everything is where it must be. With
+ * the GIL held. */
+#ifndef VPY_BASE_MADE_FRAMES_H
+#define VPY_BASE_MADE_FRAMES_H
+
+#include "vpy.h"
+
+#if VPY_HAS_FUNCTION_ENTRY
+#pragma GCC visibility push(hidden)
+
+enum {
+    /* The flags that decide how a function takes its arguments, and what its
+     * call makes. */
+    VPY_CALL_FLAGS = CO_OPTIMIZED | CO_VARARGS | CO_VARKEYWORDS | CO_GENERATOR |
+    CO_COROUTINE | CO_ASYNC_GENERATOR
+};
+
+/* A function of positional arguments, which runs when it is called. */
+static inline bool vpy_code_is_simple(const PyCodeObject *code)
+{
+    return (code->co_flags & VPY_CALL_FLAGS) == CO_OPTIMIZED &&
+           code->co_kwonlyargcount == 0;
+}
+
+/* How many words of the thread's stack of frames a call needs. */
+static inline size_t vpy_iframe_words(const PyCodeObject *code)
+{
+    return (size_t)code->co_nlocalsplus + (size_t)code->co_stacksize +
+           FRAME_SPECIALS_SIZE;
+}
+
+/* How many arguments the function's defaults are to give; negative: the call is
+ * none of those that are made here. */
+static inline Py_ssize_t vpy_call_missing(const PyFunctionObject *function,
+                                          const PyCodeObject *code,
+                                          Py_ssize_t given)
+{
+    Py_ssize_t missing = code->co_argcount - given;
+
+    if (VST_LIKELY(missing == 0))
+        return 0;
+    return function->func_defaults != NULL &&
+                   missing <= PyTuple_GET_SIZE(function->func_defaults)
+               ? missing
+               : -1;
+}
+
+static inline bool vpy_iframe_has_room(const PyThreadState *tstate,
+                                       const PyCodeObject *code)
+{
+    return tstate->datastack_top != NULL &&
+           vpy_iframe_words(code) <
+               (size_t)(tstate->datastack_limit - tstate->datastack_top);
+}
+
+/* The frame of a simple call for which there is room. */
+static inline vpy_iframe *vpy_iframe_push(PyThreadState *tstate,
+                                          PyFunctionObject *function,
+                                          PyCodeObject *code,
+                                          PyObject *const *args,
+                                          Py_ssize_t given, Py_ssize_t missing)
+{
+    vpy_iframe *frame = (vpy_iframe *)(void *)tstate->datastack_top;
+    int count = code->co_nlocalsplus, i = 0;
+
+    tstate->datastack_top += vpy_iframe_words(code);
+    Py_INCREF(function);
+    _PyFrame_InitializeSpecials(frame, function, NULL, count);
+    for (; i < given; i++)
+        frame->localsplus[i] = Py_NewRef(args[i]);
+    if (missing != 0) {
+        PyObject *defaults = function->func_defaults;
+        Py_ssize_t at = PyTuple_GET_SIZE(defaults) - missing;
+
+        for (; i < given + missing; i++)
+            frame->localsplus[i] = Py_NewRef(PyTuple_GET_ITEM(defaults, at++));
+    }
+    for (; i < count; i++)
+        frame->localsplus[i] = NULL;
+    return frame;
+}
+
+/* A frame object may outlive the call, in a traceback: then it takes over what
+ * the frame holds. False: it does not, and is gone. */
+VST_COLD bool vpy_iframe_hand_over(vpy_iframe *frame);
+
+/* Clears the frame of a call that has ended. Destructors run while it counts as
+ * a level of recursion, as the interpreter has it. */
+static inline void vpy_iframe_pop(PyThreadState *tstate, vpy_iframe *frame)
+{
+    tstate->recursion_remaining--;
+    if (VST_LIKELY(frame->frame_obj == NULL) || !vpy_iframe_hand_over(frame)) {
+        for (int i = 0; i < frame->stacktop; i++)
+            Py_XDECREF(frame->localsplus[i]);
+        Py_XDECREF(frame->f_locals);
+        Py_DECREF(frame->f_func);
+        Py_DECREF(frame->f_code);
+    }
+    tstate->recursion_remaining++;
+    tstate->datastack_top = (PyObject **)(void *)frame;
+}
+
+/* Whether a frame that runs, and is the last on the thread's stack of frames,
+ * is what vpy_iframe_push would have made for a call of this function. */
+bool vpy_iframe_is_as_pushed(const PyThreadState *tstate,
+                             const vpy_iframe *frame,
+                             const PyFunctionObject *function);
+
+#pragma GCC visibility pop
+#endif
+#endif

@@ -1,0 +1,269 @@
+/* Where the evaluation hook is: installing it, removing it and coming back.
+ * What it does for a call is in frame_hook.c, which also says why it is removed
+ * at times. With the GIL held. */
+#include "calls/frame_hook.h"
+
+#include "calls/ids.h"
+#include "program/program.h"
+#include "program/triggers.h"
+
+#if VPY_HAS_FRAME_HOOK
+
+#define STACK_BACK(size) ((size) / 16) /* how far it must return */
+
+VST_THREAD_LOCAL vpy_frames_thread vpy_frames_this VST_TLS_MODEL = {
+    .era = UINT64_MAX};
+uint64_t vpy_frames_era;
+_PyFrameEvalFunction vpy_next_evaluate;
+
+static uint64_t last_era;
+static PyInterpreterState *interpreter;
+static bool buried; /* somebody is on top of us, and may call us */
+static size_t pauses;
+
+static struct {
+    uint64_t era; /* the one that was interrupted, 0: no pause */
+    const vpy_frames_thread *thread; /* that asked for it */
+    uintptr_t ends_above;            /* of its stack */
+} paused;
+
+static _PyFrameEvalFunction in_place(void)
+{
+    return _PyInterpreterState_GetEvalFrameFunc(interpreter);
+}
+
+static void place(_PyFrameEvalFunction function)
+{
+    _PyInterpreterState_SetEvalFrameFunc(interpreter, function);
+}
+
+static void put_in_place(void)
+{
+    interpreter = PyThreadState_Get()->interp;
+    if (in_place() == vpy_evaluate)
+        return;
+    vpy_next_evaluate = in_place();
+    place(vpy_evaluate);
+}
+
+/* ---- a thread's stack ---------------------------------------------------- */
+
+void vpy_frames_join_era(vpy_frames_thread *t, PyThreadState *tstate)
+{
+    t->era = t->since = vpy_frames_era;
+    t->depth = 0;
+    t->is_low = false;
+    t->limit = vpy_stack_limit(&t->stack, &t->stack_size);
+    vpy_open_calls_take(t, tstate);
+}
+
+void vpy_frames_settle_slow(PyThreadState *tstate)
+{
+    vpy_frames_thread *t = &vpy_frames_this;
+
+    if (!vpy_frames_era)
+        return;
+    if (t->era != vpy_frames_era)
+        vpy_frames_join_era(t, tstate);
+    if (t->depth == t->open_depth)
+        vpy_open_calls_settle(t, tstate);
+}
+
+/* ---- away and back ------------------------------------------------------- */
+
+static void begin_gap(void)
+{
+    vst_record_gap(false);
+    vpy_triggers_forget_thread();
+    pauses++;
+}
+
+/* Somebody is on top of us and stays there. What the thread does is not
+ * recorded until this evaluation ends. */
+static PyObject *evaluate_in_gap(PyThreadState *tstate, vpy_iframe *frame,
+                                 int throwing)
+{
+    vpy_frames_thread *t = &vpy_frames_this;
+    uint64_t era = vpy_frames_era;
+    bool is_first = !t->is_low;
+    PyObject *result;
+
+    if (is_first)
+        begin_gap();
+    t->is_low = true;
+    result = vpy_next_evaluate(tstate, frame, throwing);
+    if (is_first && vpy_frames_era == era) {
+        t->is_low = false;
+        vst_record_gap(true);
+    }
+    return result;
+}
+
+PyObject *vpy_evaluate_without(PyThreadState *tstate, vpy_iframe *frame,
+                               int throwing)
+{
+    vpy_frames_thread *t = &vpy_frames_this;
+
+    if (in_place() != vpy_evaluate)
+        return evaluate_in_gap(tstate, frame, throwing);
+    begin_gap();
+    paused.era = vpy_frames_era;
+    paused.thread = t;
+    paused.ends_above = t->limit + STACK_BACK(t->stack_size);
+    vpy_frames_era = 0;
+    place(vpy_next_evaluate);
+    return vpy_next_evaluate(tstate, frame, throwing);
+}
+
+/* Other threads learn of it with their next call. */
+VST_COLD static void come_back(vpy_frames_thread *t, PyThreadState *tstate)
+{
+    paused.era = 0;
+    vpy_open_calls_forget(t->open);
+    if (!vpy_open_calls_note_all(tstate, true))
+        return; /* no memory: the hook stays removed */
+    vpy_frames_era = t->era = ++last_era;
+    put_in_place();
+    vst_record_gap(true);
+}
+
+void vpy_frames_leave_late(uint64_t era, uint32_t value, bool raises)
+{
+    vpy_frames_thread *t = &vpy_frames_this;
+    uint64_t now = vpy_frames_era ? vpy_frames_era : paused.era;
+
+    if (now == 0 || t->era != now || era < t->since)
+        return;
+    t->depth--;
+    if (value)
+        vst_record_end_of_call(raises ? VST_RAISE : VST_EXIT, VPY_ID(value));
+    if (paused.era && paused.thread == t &&
+        (stack_pointer() > paused.ends_above || t->depth == 0))
+        come_back(t, PyThreadState_Get());
+}
+
+/* ---- for the hook -------------------------------------------------------- */
+
+bool vpy_frames_are_recorded(void)
+{
+    return vpy_frames_era != 0 || paused.era != 0;
+}
+
+void vpy_frames_give_way(void)
+{
+    if (in_place() == vpy_evaluate)
+        place(vpy_next_evaluate);
+}
+
+/* ---- start and stop ------------------------------------------------------ */
+
+/* With the default evaluation function in place nobody calls ours. */
+bool vpy_frames_in_place(void)
+{
+    if (interpreter == NULL)
+        return false;
+    if (in_place() == _PyEval_EvalFrameDefault)
+        buried = false;
+    return in_place() == vpy_evaluate || buried;
+}
+
+size_t vpy_frames_pauses(void)
+{
+    return pauses;
+}
+
+static void take_out(void)
+{
+    if (in_place() == vpy_evaluate)
+        place(vpy_next_evaluate);
+    buried = in_place() != vpy_next_evaluate &&
+             in_place() != _PyEval_EvalFrameDefault;
+}
+
+/* Whether the hook on top of ours calls ours. If it does, installing ours again
+ * would make the two call each other for ever. */
+static bool is_reached(void)
+{
+    PyObject *code, *globals, *result = NULL;
+    bool reached;
+
+    if (!vpy_frames_in_place() || in_place() == vpy_evaluate)
+        return false;
+    code = Py_CompileString("0", "<vestige>", Py_file_input);
+    globals = PyDict_New();
+    vpy_frames_test_begin();
+    if (code != NULL && globals != NULL)
+        result = PyEval_EvalCode(code, globals, globals);
+    reached = vpy_frames_test_end()[0] != 0;
+    Py_XDECREF(result);
+    Py_XDECREF(globals);
+    Py_XDECREF(code);
+    PyErr_Clear();
+    return reached;
+}
+
+void vpy_frames_hook(void)
+{
+    if (!is_reached())
+        put_in_place();
+}
+
+void vpy_frames_unhook(void)
+{
+    take_out();
+}
+
+/* Calls that began before go on to be seen, and calls that begin meanwhile are
+ * not. */
+static bool is_resting;
+uint32_t vpy_frames_returns;
+
+bool vpy_frames_rest(bool rests)
+{
+    if (rests && in_place() != vpy_evaluate)
+        return false; /* somebody is on top of us */
+    vpy_frames_returns += is_resting && !rests;
+    is_resting = rests;
+    if (in_place() == (rests ? vpy_evaluate : vpy_next_evaluate))
+        place(rests ? vpy_next_evaluate : vpy_evaluate);
+    return true;
+}
+
+/* Only if the default function is in place is it certain that nobody calls our
+ * hook. */
+void vpy_frames_check(void)
+{
+    if (!vpy_frames_era || is_resting || in_place() != _PyEval_EvalFrameDefault)
+        return;
+    vpy_open_calls_forget(NULL);
+    if (!vpy_open_calls_note_all(NULL, true))
+        return;
+    put_in_place();
+    vpy_frames_era = ++last_era;
+}
+
+bool vpy_frames_start(vpy_tracer *tracer)
+{
+    (void)tracer;
+    pauses = vpy_frames_returns = 0;
+    vpy_frames_hook();
+    if (!vpy_open_calls_note_all(NULL, false)) {
+        vpy_open_calls_forget(NULL);
+        take_out();
+        return false;
+    }
+    vpy_getitems_hide();
+    vpy_frames_era = ++last_era;
+    return true;
+}
+
+void vpy_frames_stop(void)
+{
+    vpy_frames_era = 0;
+    paused.era = 0;
+    is_resting = false;
+    take_out();
+    vpy_getitems_show();
+    vpy_open_calls_forget(NULL);
+}
+#endif

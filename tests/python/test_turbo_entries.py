@@ -1,0 +1,277 @@
+"""On 3.11 the turbo engine makes the frames of simple calls itself: they look, live and end as the interpreter's do. The
+tests hold on every Python."""
+
+import ctypes
+import gc
+import sys
+import types
+import weakref
+
+import pytest
+
+from tree import record, tree
+from vestige import profile
+
+SAFE = "safe"
+CALLS = 3  # from the second call on, a function is called in our way
+
+
+def each_engine(function):
+    """The tree of calls by turbo, which is that of the safe engine."""
+    turbo, safe = tree(function, engine="turbo"), tree(function, engine=SAFE)
+    assert turbo == safe
+    return turbo
+
+
+# ---- arguments ----------------------------------------------------------
+
+
+def takes_two(a, b):
+    return a, b
+
+
+def takes_defaults(a, b=2, c=3):
+    return a, b, c
+
+
+def takes_all(a, /, b=2, *rest, c=3, **names):
+    return a, b, rest, c, names
+
+
+def takes_keyword(a, *, b=2):
+    return a, b
+
+
+def has_cells(a, b=5):
+    def inner():
+        nonlocal a
+        a += b
+        return a
+
+    return inner(), inner()
+
+
+class Methods:
+    def plain(self, a=1):
+        return a
+
+    @classmethod
+    def of_class(cls, a):
+        return cls.__name__, a
+
+    @property
+    def own(self):
+        return self.plain(7)
+
+    def __eq__(self, other):
+        return other == 3
+
+    __hash__ = None
+
+
+def call_in_every_way():
+    made = Methods()
+    found = []
+    for _ in range(CALLS):
+        found += [takes_two(1, 2), takes_two(b=2, a=1), takes_two(*(1, 2)), takes_two(**{"a": 1, "b": 2})]
+        found += [takes_defaults(1), takes_defaults(1, 5), takes_defaults(1, 5, 6), takes_defaults(1, c=9)]
+        found += [takes_all(1), takes_all(1, 4, 5, c=6, d=7), takes_keyword(1), takes_keyword(1, b=5), has_cells(1)]
+        found += [made.plain(), made.plain(3), made.of_class(2), made.own, made == 3, max([2, 1], key=lambda x: -x)]
+    return found
+
+
+def test_calls_get_their_arguments_however_they_are_given():
+    bare = call_in_every_way()
+    with profile(engine="turbo"):
+        assert call_in_every_way() == bare
+    each_engine(call_in_every_way)
+
+
+def test_a_call_with_wrong_arguments_is_refused_in_the_same_words():
+    def refusals():
+        said = []
+        for args, names in [((), {}), ((1,), {}), ((1, 2, 3), {}), ((1, 2), {"b": 3}), ((1, 2), {"c": 3})]:
+            takes_two(1, 2)
+            with pytest.raises(TypeError) as caught:
+                takes_two(*args, **names)
+            said.append(str(caught.value))
+        return said
+
+    bare = refusals()
+    with profile(engine="turbo"):
+        assert refusals() == bare
+
+
+def test_a_function_that_gets_other_code_or_defaults_runs_these():
+    def plain(a, b=1):
+        return a + b
+
+    def generates(a, b=1):
+        yield from (a, b)
+
+    def takes_rest(*rest):
+        return rest
+
+    def changing():
+        first, found = plain.__code__, []
+        for code in (first, generates.__code__, takes_rest.__code__, first):
+            plain.__code__ = code
+            for _ in range(CALLS):
+                made = plain(1, 2)
+                found.append(list(made) if isinstance(made, types.GeneratorType) else made)
+        for defaults in ((5,), None, (1,)):
+            plain.__defaults__ = defaults
+            found.append([plain(1, 1), plain(4) if defaults else None])
+        return found
+
+    bare = changing()
+    assert bare[3:6] == [[1, 2]] * CALLS and bare[-3:] == [[2, 9], [2, None], [2, 5]]
+    with profile(engine="turbo"):
+        assert changing() == bare
+    each_engine(changing)
+
+
+# ---- frames that outlive their call -------------------------------------
+
+
+def keeps_frame(kept, number):
+    text = str(number)  # noqa: F841, it is looked for in the frame
+    kept.append(sys._getframe())
+    return locals() if number % 2 else None
+
+
+def fails(number):
+    held = [number]  # noqa: F841
+    raise ValueError(number)
+
+
+def outer(kept, number):
+    keeps_frame(kept, number)
+    try:
+        fails(number)
+    except ValueError as error:
+        kept.append(error.__traceback__.tb_next.tb_frame)
+
+
+def test_a_frame_that_is_kept_has_its_variables_and_its_callers():
+    kept = []
+    with profile(engine="turbo"):
+        for number in range(CALLS * 2):
+            outer(kept, number)
+    gc.collect()
+    assert all(gc.is_tracked(frame) for frame in kept)
+    for number in range(CALLS * 2):
+        own, failed = kept[2 * number : 2 * number + 2]
+        assert own.f_code is keeps_frame.__code__ and own.f_locals["text"] == str(number)
+        assert failed.f_code is fails.__code__ and failed.f_locals == {"number": number, "held": [number]}
+        assert own.f_back.f_code is failed.f_back.f_code is outer.__code__
+        assert own.f_back is failed.f_back and own.f_back.f_locals["number"] == number
+        assert own.f_back.f_back.f_code.co_name == "test_a_frame_that_is_kept_has_its_variables_and_its_callers"
+        assert own.f_lineno == keeps_frame.__code__.co_firstlineno + 3
+        own.clear()
+        assert own.f_locals == {}
+
+
+def test_what_a_call_holds_is_released_when_it_ends():
+    class Thing:
+        pass
+
+    def holds(thing, other=None):
+        copies = [thing, other]
+        return len(copies)
+
+    def raises(thing):
+        raise KeyError
+
+    def use():
+        thing = Thing()
+        gone = weakref.ref(thing)
+        holds(thing)
+        holds(thing, thing)
+        with pytest.raises(KeyError):
+            raises(thing)
+        counts = sys.getrefcount(thing)
+        del thing
+        return gone() is None, counts
+
+    bare = use()
+    functions = (holds, raises, holds.__code__, raises.__code__)
+    with profile(engine="turbo"):
+        use()
+        before = [sys.getrefcount(each) for each in functions]
+        assert [use() for _ in range(50)] == [bare] * 50
+        assert [sys.getrefcount(each) for each in functions] == before
+
+
+def test_a_destructor_that_runs_as_a_call_ends_is_seen_in_its_caller():
+    class Ends:
+        def __del__(self):
+            ended.append(sys._getframe(1).f_code.co_name)
+
+    def holds(thing):
+        pass
+
+    def caller():
+        holds(Ends())
+
+    ended = []
+
+    def work():
+        for _ in range(CALLS):
+            caller()
+
+    work()
+    bare = ended.copy()
+    ended.clear()
+    record(work, engine="turbo")
+    assert ended == bare
+    each_engine(work)
+
+
+# ---- depth --------------------------------------------------------------
+
+
+def test_recursion_ends_where_it_does_without_us():
+    def dive(depth):
+        reached[0] = depth
+        dive(depth + 1)
+
+    def deepest():
+        with pytest.raises(RecursionError):
+            dive(0)
+        return reached[0]
+
+    reached = [0]
+    bare = deepest()
+    with profile(engine="turbo") as prof:
+        assert deepest() == bare
+        assert deepest() == bare
+    calls = [event for event in prof.events() if event.name.endswith("dive")]
+    assert len(calls) == 2 * (bare + 1)
+
+
+# ---- afterwards ---------------------------------------------------------
+
+
+def words_of(function):
+    """The memory of a function, less the count of its references."""
+    size = type(function).__basicsize__
+    return ctypes.string_at(id(function), size)[8:]
+
+
+def test_after_the_recording_a_function_is_what_it_was():
+    def plain(a):
+        return a
+
+    def calls():
+        for number in range(CALLS):
+            plain(number)
+
+    plain(0)
+    before = words_of(plain)
+    with profile(engine="turbo"):
+        calls()
+        during = words_of(plain)
+    assert (during != before) == (sys.version_info[:2] == (3, 11))
+    sorted([0], key=plain)  # C code calls it by its address
+    assert words_of(plain) == before
