@@ -366,12 +366,17 @@ static inline PyObject *vpy_iframe_function(const vpy_iframe *frame)
 #endif
 }
 
+/* Whether calling a function makes a generator or a coroutine. */
+static inline bool vpy_code_generates(const PyCodeObject *code)
+{
+    return code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR);
+}
+
 /* From 3.11 on a generator is made by evaluating its first instructions. */
 static inline bool vpy_iframe_makes_generator(const vpy_iframe *frame)
 {
 #if PY_VERSION_HEX >= 0x030B0000
-    return (frame->f_code->co_flags &
-            (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) &&
+    return vpy_code_generates(frame->f_code) &&
            frame->owner != FRAME_OWNED_BY_GENERATOR;
 #else
     (void)frame;

@@ -6,24 +6,42 @@
 
 #if VPY_HAS_FUNCTION_ENTRY
 
+/* The frame object of the caller, a new reference. It has one mostly, of an
+ * earlier exception; making one may fail for want of memory, and then there is
+ * none. */
+static PyFrameObject *find_back(PyFrameObject *object, const vpy_iframe *caller)
+{
+    PyObject *type, *value, *traceback;
+    PyFrameObject *back;
+
+    while (caller != NULL &&
+           vpy_iframe_is_incomplete(caller, vpy_iframe_instruction(caller)))
+        caller = caller->previous;
+    if (caller == NULL)
+        return NULL;
+    if (VST_LIKELY(caller->frame_obj != NULL))
+        return (PyFrameObject *)Py_NewRef(caller->frame_obj);
+    PyErr_Fetch(&type, &value, &traceback);
+    back = PyFrame_GetBack(object);
+    PyErr_Restore(type, value, traceback);
+    return back;
+}
+
 /* The copy is what the frame was. A frame that did not come to its first
  * traceable instruction is shown there. */
 static void take_over(PyFrameObject *object, const vpy_iframe *frame)
 {
     vpy_iframe *copy = (vpy_iframe *)(void *)object->_f_frame_data;
     PyCodeObject *code = frame->f_code;
-    PyObject *type, *value, *traceback;
 
     memcpy(copy, frame,
            offsetof(vpy_iframe, localsplus) +
                (size_t)frame->stacktop * sizeof(PyObject *));
     object->f_frame = copy;
     copy->owner = FRAME_OWNED_BY_FRAME_OBJECT;
-    if (_PyInterpreterFrame_LASTI(copy) < code->_co_firsttraceable)
+    if (vpy_iframe_instruction(copy) < code->_co_firsttraceable)
         copy->prev_instr = _PyCode_CODE(code) + code->_co_firsttraceable;
-    PyErr_Fetch(&type, &value, &traceback);
-    object->f_back = PyFrame_GetBack(object); /* NULL also without memory */
-    PyErr_Restore(type, value, traceback);
+    object->f_back = find_back(object, copy->previous);
     copy->previous = NULL;
     if (!PyObject_GC_IsTracked((PyObject *)object))
         PyObject_GC_Track(object);

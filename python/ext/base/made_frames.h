@@ -90,7 +90,7 @@ static inline vpy_iframe *vpy_iframe_push(PyThreadState *tstate,
 
 /* A frame object may outlive the call, in a traceback: then it takes over what
  * the frame holds. False: it does not, and is gone. */
-VST_COLD bool vpy_iframe_hand_over(vpy_iframe *frame);
+VST_NOINLINE bool vpy_iframe_hand_over(vpy_iframe *frame);
 
 /* Clears the frame of a call that has ended. Destructors run while it counts as
  * a level of recursion, as the interpreter has it. */

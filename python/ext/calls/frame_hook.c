@@ -313,8 +313,8 @@ static inline void put_entry(const vpy_iframe *frame)
 {
     PyFunctionObject *function = frame->f_func;
 
-    if (vpy_part_works[VPY_PART_ENTRIES] && vpy_code_is_simple(frame->f_code) &&
-        function->vectorcall == _PyFunction_Vectorcall)
+    if (!VST_LIKELY(function->vectorcall != _PyFunction_Vectorcall) &&
+        vpy_code_is_simple(frame->f_code) && vpy_part_works[VPY_PART_ENTRIES])
         function->vectorcall = call_function;
 }
 #else
@@ -338,14 +338,16 @@ vpy_evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
                                          vpy_code_extra_index);
     uint32_t value = (uint32_t)extra;
 
-    if (!VST_LIKELY(nothing_is_in_the_way(t, era, tstate, extra) &&
-                    !vpy_iframe_makes_generator(frame)))
+    if (!VST_LIKELY(nothing_is_in_the_way(t, era, tstate, extra)))
+        return evaluate_slowly(tstate, frame, throwing);
+    if (!vpy_code_generates(vpy_iframe_code(frame)))
+        put_entry(frame);
+    else if (vpy_iframe_makes_generator(frame))
         return evaluate_slowly(tstate, frame, throwing);
     if (!VST_LIKELY(vpy_is_plain(value)))
         return evaluate_coroutine(tstate, frame, throwing, value);
     if (!VST_LIKELY(vst_record_at_once(VST_ENTER, value)))
         return evaluate_slowly(tstate, frame, throwing);
-    put_entry(frame);
     t->depth++;
     return end(vpy_next_evaluate(tstate, frame, throwing), BEGAN(era, value));
 }
