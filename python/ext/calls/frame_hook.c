@@ -112,11 +112,8 @@ VST_COLD static PyObject *end_late(PyObject *result, uint64_t began)
     return result;
 }
 
-/* An evaluation has ended. It is a function of its own, which is jumped to:
- * what it needs takes no stack while the frame is evaluated. It jumps, too, to
- * what it leaves to others, and so has no registers to save. */
-__attribute__((hot, noinline)) static PyObject *end(PyObject *result,
-                                                    uint64_t began)
+/* An evaluation has ended. */
+VST_INLINE PyObject *end_here(PyObject *result, uint64_t began)
 {
     uint32_t value = BEGAN_WITH(began);
     vst_ticks now;
@@ -131,6 +128,15 @@ __attribute__((hot, noinline)) static PyObject *end(PyObject *result,
             result != NULL ? VST_EXIT : VST_RAISE, value, now)))
         return end_slowly(result, value, now);
     return result;
+}
+
+/* The same as a function of its own, which is jumped to: what it needs takes no
+ * stack while the frame is evaluated. It jumps, too, to what it leaves to
+ * others, and so has no registers to save. */
+__attribute__((hot, noinline)) static PyObject *end(PyObject *result,
+                                                    uint64_t began)
+{
+    return end_here(result, began);
 }
 
 /* The call that is a task's step ends. */
@@ -304,7 +310,7 @@ call_function(PyObject *callable, PyObject *const *args, size_t given,
         return call_slowly(callable, args, given, names);
     t->depth++;
     frame = vpy_iframe_push(tstate, function, code, args, count, missing);
-    result = end(vpy_next_evaluate(tstate, frame, 0), BEGAN(era, value));
+    result = end_here(vpy_next_evaluate(tstate, frame, 0), BEGAN(era, value));
     vpy_iframe_pop(tstate, frame);
     return result;
 }
