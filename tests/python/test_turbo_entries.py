@@ -275,3 +275,24 @@ def test_after_the_recording_a_function_is_what_it_was():
     assert (during != before) == (sys.version_info[:2] == (3, 11))
     sorted([0], key=plain)  # C code calls it by its address
     assert words_of(plain) == before
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="only on 3.11 has a function another address")
+def test_while_a_budget_takes_the_hook_away_a_function_is_what_it_was():
+    def plain(a):
+        return a
+
+    def calls():
+        for number in range(CALLS):
+            plain(number)
+
+    plain(0)
+    before = words_of(plain)
+    with profile(engine="turbo", budget=0.001):
+        calls()
+        assert words_of(plain) != before
+        for _ in range(2000):
+            sorted(range(2000), key=plain)  # C code calls it by its address
+            if words_of(plain) == before:
+                break
+        assert words_of(plain) == before

@@ -262,8 +262,9 @@ VST_COLD static PyObject *call_tested(PyThreadState *tstate,
     return result;
 }
 
-/* The interpreter's own way, on which vpy_evaluate() is. Once nothing is
- * recorded, the function gets its own address back. */
+/* The interpreter's own way, on which vpy_evaluate() is. Where it is not, since
+ * the recording has ended or a budget has taken the hook away for a time, the
+ * function gets its own address back: the interpreter then calls it fastest. */
 VST_NOINLINE static PyObject *call_slowly(PyObject *callable,
                                           PyObject *const *args, size_t given,
                                           PyObject *names)
@@ -277,7 +278,9 @@ VST_NOINLINE static PyObject *call_slowly(PyObject *callable,
         vpy_code_is_simple(code) && vpy_iframe_has_room(tstate, code) &&
         vpy_call_missing(function, code, count) >= 0)
         return call_tested(tstate, function, args, count);
-    if (vpy_frames_tested == NULL && !vpy_frames_are_recorded())
+    if (vpy_frames_tested == NULL &&
+        (tstate->interp->eval_frame != vpy_evaluate ||
+         !vpy_frames_are_recorded()))
         function->vectorcall = _PyFunction_Vectorcall;
     return _PyFunction_Vectorcall(callable, args, given, names);
 }
