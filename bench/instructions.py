@@ -203,6 +203,9 @@ def count_reading(marks, folder):
         marks.count(f"{name}()", getattr(trace, name))
     marks.count("report()", lambda: trace.report(functions=True, tree=True, threads=True))
     marks.count("index of a view", lambda: _core.View(path, index=f"{out}.index", keep=False, workers=1))
+    view = _core.View(path, index=f"{out}.index", keep=False, workers=1)
+    middle = sum(view.info()[edge] for edge in ("start_ns", "end_ns")) // 2
+    marks.count("a short window of a view", lambda: view.window(middle, middle + 1000, 1600))
     marks.count("pack", lambda: _core.pack(path, f"{out}.packed", overwrite=True))
     history = _core.Trace(os.path.join(folder, "read_memory.vst"))
     marks.count("memory()", history.memory)
