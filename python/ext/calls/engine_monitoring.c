@@ -7,6 +7,7 @@
  * callbacks are unregistered too. */
 #include "calls/engine.h"
 
+#include "calls/ids.h"
 #include "calls/monitoring_hooks.h"
 #include "calls/monitoring_tool.h"
 #include "program/exceptions.h"
