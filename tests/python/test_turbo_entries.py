@@ -71,9 +71,10 @@ class Methods:
 
 def call_in_every_way():
     made = Methods()
+    named = {"a": 1, "b": 2}
     found = []
     for _ in range(CALLS):
-        found += [takes_two(1, 2), takes_two(b=2, a=1), takes_two(*(1, 2)), takes_two(**{"a": 1, "b": 2})]
+        found += [takes_two(1, 2), takes_two(b=2, a=1), takes_two(*(1, 2)), takes_two(**named)]
         found += [takes_defaults(1), takes_defaults(1, 5), takes_defaults(1, 5, 6), takes_defaults(1, c=9)]
         found += [takes_all(1), takes_all(1, 4, 5, c=6, d=7), takes_keyword(1), takes_keyword(1, b=5), has_cells(1)]
         found += [made.plain(), made.plain(3), made.of_class(2), made.own, made == 3, max([2, 1], key=lambda x: -x)]
@@ -135,7 +136,7 @@ def test_a_function_that_gets_other_code_or_defaults_runs_these():
 
 
 def keeps_frame(kept, number):
-    text = str(number)  # noqa: F841, it is looked for in the frame
+    text = str(number)
     kept.append(sys._getframe())
     return locals() if number % 2 else None
 

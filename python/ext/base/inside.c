@@ -247,35 +247,6 @@ static bool thread_holds(void)
     return hold;
 }
 
-/* list.append cannot be replaced. If the program has replaced one of the
- * others, list.append speaks for it, which lies beside them. */
-static bool callables_hold(void)
-{
-#if VPY_HAS_CACHED_CALLABLES
-    PyObject *builtins = PyEval_GetBuiltins();
-    PyObject *list = vpy_type_dict(&PyList_Type);
-    PyObject *expected[VPY_CALLABLES] = {
-        PyDict_GetItemString(builtins, "len"),
-        PyDict_GetItemString(builtins, "isinstance"),
-        list != NULL ? PyDict_GetItemString(list, "append") : NULL,
-    };
-    PyInterpreterState *interpreter =
-        VPY_SHIFTED(VPY_FACT_CALLABLES, PyInterpreterState_Get());
-    PyObject **found[VPY_CALLABLES];
-    bool hold = expected[VPY_CALLABLES - 1] != NULL;
-
-    vpy_callables_find(interpreter, found);
-    for (size_t i = 0; i < VPY_CALLABLES; i++)
-        if (i == VPY_CALLABLES - 1 ||
-            (expected[i] != NULL && PyCFunction_CheckExact(expected[i])))
-            hold = hold && *found[i] == expected[i];
-    Py_XDECREF(list);
-    return hold;
-#else
-    return true;
-#endif
-}
-
 #if VPY_COUNTS_YOUNG_OBJECTS
 /* Whether a function of the module gc returns these three numbers. */
 static bool gc_returns(PyObject *gc, const char *name, const int numbers[3])
@@ -376,7 +347,7 @@ static int check_the_inside(void)
     holds[VPY_FACT_SIZES] = sizes_hold();
     holds[VPY_FACT_EXTRAS] = extras_hold();
     holds[VPY_FACT_THREAD] = thread_holds();
-    holds[VPY_FACT_CALLABLES] = callables_hold();
+    holds[VPY_FACT_CALLABLES] = vpy_callables_hold();
     holds[VPY_FACT_INSTRUCTIONS] =
         holds[VPY_FACT_SIZES] && vpy_instructions_hold();
     holds[VPY_FACT_COLLECTOR] = collector_holds();

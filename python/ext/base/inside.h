@@ -74,6 +74,8 @@ extern ptrdiff_t vpy_fact_shifts[VPY_FACTS];
 
 /* Whether calls have the numbers that we know. It needs SIZES. */
 bool vpy_instructions_hold(void);
+/* Whether the interpreter keeps functions where we look for them. */
+bool vpy_callables_hold(void);
 #if VPY_KNOWS_INSIDE
 /* Makes a few known calls, and clears what does not hold of FRAME_OBJECT,
  * RUNNING, FRAME, COROUTINE, RECURSION and CALLS. An exception is somebody

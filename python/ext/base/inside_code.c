@@ -1,5 +1,6 @@
 /* The numbers of instructions that we know, checked: those of calls, which
- * cached_callables.c reads in code and writes into it.
+ * cached_callables.c reads in code and writes into it; and the functions that
+ * the interpreter compares calls with.
  *
  * The interpreter is asked without running anything. Python's interface shows
  * code with every specialized instruction as what it was specialized from. So
@@ -8,6 +9,8 @@
 #include "base/inside.h"
 
 #if VPY_HAS_CACHED_CALLABLES
+
+#include "compat_interpreter.h"
 
 #include <opcode.h>
 #include <string.h>
@@ -69,9 +72,42 @@ bool vpy_instructions_hold(void)
     return hold;
 }
 
+/* ---- what calls are compared with -----------------------------------------
+ */
+
+/* list.append cannot be replaced. If the program has replaced one of the
+ * others, list.append speaks for it, which lies beside them. */
+bool vpy_callables_hold(void)
+{
+    PyObject *builtins = PyEval_GetBuiltins();
+    PyObject *list = vpy_type_dict(&PyList_Type);
+    PyObject *expected[VPY_CALLABLES] = {
+        PyDict_GetItemString(builtins, "len"),
+        PyDict_GetItemString(builtins, "isinstance"),
+        list != NULL ? PyDict_GetItemString(list, "append") : NULL,
+    };
+    PyInterpreterState *interpreter =
+        VPY_SHIFTED(VPY_FACT_CALLABLES, PyInterpreterState_Get());
+    PyObject **found[VPY_CALLABLES];
+    bool hold = expected[VPY_CALLABLES - 1] != NULL;
+
+    vpy_callables_find(interpreter, found);
+    for (size_t i = 0; i < VPY_CALLABLES; i++)
+        if (i == VPY_CALLABLES - 1 ||
+            (expected[i] != NULL && PyCFunction_CheckExact(expected[i])))
+            hold = hold && *found[i] == expected[i];
+    Py_XDECREF(list);
+    return hold;
+}
+
 #else
 
 bool vpy_instructions_hold(void)
+{
+    return true;
+}
+
+bool vpy_callables_hold(void)
 {
     return true;
 }
