@@ -3,8 +3,8 @@ makes the frames of simple calls itself, which takes less than the interpreter's
 
 Where ours would be, an empty hook is put: up to 3.11 a function that evaluates frames as the interpreter does by itself,
 from 3.12 on a callback of sys.monitoring for each event of Python functions. Another one reads the clock and does
-nothing with it. C functions are not hooked at all. Beside them stand turbo without C
-functions (`c_functions=False`), turbo as it is, and VizTracer. All of them take turns in one process, as in `engines`.
+nothing with it. C functions are not hooked at all. Beside them stand turbo without C functions (`c_functions=False`),
+turbo as it is, and VizTracer. All of them take turns in one process, as in `engines`.
 
 A C compiler makes the hooks.
 """
