@@ -103,6 +103,7 @@ def test_a_call_with_wrong_arguments_is_refused_in_the_same_words():
         assert refusals() == bare
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of code of another kind, from 3.13 on
 def test_a_function_that_gets_other_code_or_defaults_runs_these():
     def plain(a, b=1):
         return a + b

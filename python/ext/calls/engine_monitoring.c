@@ -211,6 +211,12 @@ bool vpy_monitoring_start(vpy_tracer *tracer, bool native)
         enable_again();
         return false;
     }
+    /* Places that an earlier holder of the id disabled stay so when it gives
+     * the id back, and we would not see their calls. The interpreter does not
+     * tell whether there are any, and enables them for all tools at once. So
+     * another tool that disabled places is called once more at each, which it
+     * must expect of sys.monitoring; to miss calls would be worse. */
+    vpy_tool_enable_all();
     watch_open_calls();
     return true;
 }

@@ -61,13 +61,6 @@ bool vpy_tool_take(void)
     bool taken = as_torch ? take(2, name) : take(4, name) || take(3, name);
 
     Py_XDECREF(name);
-    /* Places that an earlier holder of the id disabled stay so when it gives
-     * the id back, and we would not see their calls. The interpreter does not
-     * tell whether there are any, and enables them for all tools at once. So
-     * another tool that disabled places is called once more at each, which it
-     * must expect of sys.monitoring; to miss calls would be worse. */
-    if (taken)
-        vpy_tool_enable_all();
     return taken;
 }
 

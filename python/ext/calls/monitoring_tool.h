@@ -11,7 +11,7 @@
  * it refuses. No error stays set: it would be set in the next call. */
 PyObject *vpy_monitoring_ask(const char *function, const char *format, ...);
 
-/* Takes a free id, with no place disabled. False: there is none. */
+/* Takes a free id. False: there is none. */
 bool vpy_tool_take(void);
 bool vpy_tool_is_taken(void);
 /* Whether our tool id is ours still, or again. The program may have freed it.
