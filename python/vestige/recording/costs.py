@@ -204,7 +204,7 @@ def _end(loop: _Program, programs: list[_Program], share: float) -> list[int]:
     """The group of what functions do after their exits: how much more the spans of these programs lack than those of
     a loop of calls that do nothing."""
     more = [max(0.0, each.span_lacks(PYTHON, share) - loop.span_lacks(PYTHON)) for each in programs]
-    of_span = max(ns / each.span for ns, each in zip(more, programs))
+    of_span = max(ns / max(each.span, 1.0) for ns, each in zip(more, programs))  # a coarse clock may say 0
     return [END, min(round(of_span * MILLION), MILLION - 1), 0, round(max(more) * PS)]
 
 
