@@ -24,21 +24,18 @@
 
 enum { PACE_WORDS = 4096 };
 
-static const double for_calls =
-    0.5;                            /* of the budget; the rest is for windows */
-static const double saved_ms = 100; /* so much CPU time may be saved up for */
-static const double sample_ms = 50; /* a sample is not older than this */
-static const double window_ms = 10; /* a window is not longer, */
+static const double for_calls = 0.5; /* of the budget; the rest: windows */
+static const double saved_ms = 100;  /* so much CPU time may be saved up for */
+static const double sample_ms = 50;  /* a sample is not older than this */
+static const double window_ms = 10;  /* a window is not longer, */
 static const double window_share_ms = 40; /* and costs what this allows */
-static const double between_ms =
-    30;                             /* least time between windows, on average */
-static const double word_ns = 2.5;  /* to count a word */
-static const double place_ns = 500; /* to disable a function's places */
-/* Calls may cost so much more than was learned in loops: chosen by what budgets
- * took of web servers, with and without functions in C. */
+static const double between_ms = 30; /* least between windows, on average */
+static const double word_ns = 2.5;   /* to count a word */
+static const double place_ns = 500;  /* to disable a function's places */
+/* Calls may cost so much more than in loops: chosen by what servers took. */
 static const double margin_python = 1.5, margin_native = 3;
-/* Of the budget, for what is counted. The rest is for what is not: caches that
- * records fill, code that the interpreter specialises anew after a window. */
+/* Of the budget. The rest is for what is not counted: caches that records fill,
+ * code that the interpreter specialises anew. */
 static const double for_counted = 2.0 / 3;
 
 static struct {
