@@ -189,7 +189,8 @@ static int64_t now_ns(void)
 }
 
 /* However slow the machine is: it records until the file holds less than half
- * of it, and gives up only where that never comes. */
+ * of it, and gives up only where that never comes. After a pause, in which all
+ * that the file holds gets too old, it goes on for a while. */
 static void only_what_was_recorded_lately_is_shown(void)
 {
     const int64_t keep = 20000000;
@@ -204,8 +205,12 @@ static void only_what_was_recorded_lately_is_shown(void)
     record_outer(VST_ENTER);
     until = now_ns() + 10 * keep;
     for (; now_ns() < until || (file_size() >= (uint64_t)i * 8 && i < most);
-         i += 1000)
+         i += 1000) {
+        int64_t began = now_ns();
         record_leaves(i, 1000);
+        if (now_ns() - began > keep / 4 && until < now_ns() + 2 * keep)
+            until = now_ns() + 2 * keep;
+    }
     vst_session_finish(session, NULL);
     trace = open_file(&info);
     s = see(trace);
