@@ -62,24 +62,29 @@ static void on_threads(pthread_t *threads, unsigned count)
         pthread_join(threads[i], NULL);
 }
 
+/* A host that takes the processor away from the machine does so without a
+ * switch: then a thread that is about to sleep seems to run. That does not come
+ * three times. */
 static void threads_are_told_apart(void)
 {
     enum { COUNT = 50 };
     pthread_t threads[COUNT];
+    bool they_sleep = false;
     vst_trace *trace;
     vst_trace_info info;
 
-    if (!can_see())
-        return;
-    start();
-    works();
-    on_threads(threads, COUNT);
-    trace = stop();
-    CHECK_INT(of[sleeps_id].known, COUNT);
-    CHECK(of[sleeps_id].running_ns < of[sleeps_id].total_ns / 2);
-    vst_trace_get_info(trace, &info);
-    CHECK_INT(info.threads, COUNT + 1);
-    end(trace);
+    for (int i = 0; i < 3 && can_see() && !they_sleep; i++) {
+        start();
+        works();
+        on_threads(threads, COUNT);
+        trace = stop();
+        CHECK_INT(of[sleeps_id].known, COUNT);
+        they_sleep = of[sleeps_id].running_ns < of[sleeps_id].total_ns / 2;
+        vst_trace_get_info(trace, &info);
+        CHECK_INT(info.threads, COUNT + 1);
+        end(trace);
+    }
+    CHECK(they_sleep || !can_see());
 }
 
 static void a_system_that_refuses_takes_nothing_else_away(void)
