@@ -47,8 +47,12 @@ static void without_the_option_nothing_is_told(void)
     end(trace);
 }
 
+/* The recorder watches a thread from its first record on. Fifty threads wait
+ * for one lock then; that wait must not be part of the sleep. */
 static void *sleep_on_a_thread(void *unused)
 {
+    vst_record(VST_ENTER, works_id);
+    vst_record(VST_EXIT, works_id);
     sleeps();
     return unused;
 }
@@ -62,29 +66,24 @@ static void on_threads(pthread_t *threads, unsigned count)
         pthread_join(threads[i], NULL);
 }
 
-/* A host that takes the processor away from the machine does so without a
- * switch: then a thread that is about to sleep seems to run. That does not come
- * three times. */
 static void threads_are_told_apart(void)
 {
     enum { COUNT = 50 };
     pthread_t threads[COUNT];
-    bool they_sleep = false;
     vst_trace *trace;
     vst_trace_info info;
 
-    for (int i = 0; i < 3 && can_see() && !they_sleep; i++) {
-        start();
-        works();
-        on_threads(threads, COUNT);
-        trace = stop();
-        CHECK_INT(of[sleeps_id].known, COUNT);
-        they_sleep = of[sleeps_id].running_ns < of[sleeps_id].total_ns / 2;
-        vst_trace_get_info(trace, &info);
-        CHECK_INT(info.threads, COUNT + 1);
-        end(trace);
-    }
-    CHECK(they_sleep || !can_see());
+    if (!can_see())
+        return;
+    start();
+    works();
+    on_threads(threads, COUNT);
+    trace = stop();
+    CHECK_INT(of[sleeps_id].known, COUNT);
+    CHECK(of[sleeps_id].running_ns < of[sleeps_id].total_ns / 2);
+    vst_trace_get_info(trace, &info);
+    CHECK_INT(info.threads, COUNT + 1);
+    end(trace);
 }
 
 static void a_system_that_refuses_takes_nothing_else_away(void)

@@ -261,7 +261,9 @@ def words_of(function):
     return ctypes.string_at(id(function), size)[8:]
 
 
-def test_after_the_recording_a_function_is_what_it_was():
+def make_plain():
+    """A function, one that calls it a few times, and the memory of the first."""
+
     def plain(a):
         return a
 
@@ -270,7 +272,11 @@ def test_after_the_recording_a_function_is_what_it_was():
             plain(number)
 
     plain(0)
-    before = words_of(plain)
+    return plain, calls, words_of(plain)
+
+
+def test_after_the_recording_a_function_is_what_it_was():
+    plain, calls, before = make_plain()
     with profile(engine="turbo"):
         calls()
         during = words_of(plain)
@@ -281,20 +287,12 @@ def test_after_the_recording_a_function_is_what_it_was():
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="only on 3.11 has a function another address")
 def test_while_a_budget_takes_the_hook_away_a_function_is_what_it_was():
-    def plain(a):
-        return a
-
-    def calls():
-        for number in range(CALLS):
-            plain(number)
-
-    plain(0)
-    before = words_of(plain)
+    plain, calls, before = make_plain()
     with profile(engine="turbo", budget=0.001):
         calls()
         assert words_of(plain) != before
         for _ in range(2000):
-            sorted(range(2000), key=plain)  # C code calls it by its address
+            sorted(range(2000), key=plain)
             if words_of(plain) == before:
                 break
         assert words_of(plain) == before
