@@ -160,12 +160,15 @@ VST_API extern uint64_t vst_recording_epoch;
 #define VST_LIKELY(x) __builtin_expect(!!(x), 1)
 #define VST_NOINLINE __attribute__((noinline)) /* keep it out of hooks */
 #define VST_COLD __attribute__((cold, noinline))
+/* Lies beside the other hooks: a call then needs few pages of code. */
+#define VST_HOT __attribute__((hot))
 #define VST_INLINE static inline __attribute__((always_inline))
 #else
 #define VST_TLS_MODEL
 #define VST_LIKELY(x) (x)
 #define VST_NOINLINE
 #define VST_COLD
+#define VST_HOT
 #define VST_INLINE static inline
 #endif
 #ifdef __cplusplus

@@ -190,8 +190,8 @@ static inline void native(int what, PyObject *code, PyObject *function)
 
 /* It looks for new threads when a call begins and when a call in C ends, which
  * includes the call by which Python made a thread. */
-static int hook(PyObject *object, PyFrameObject *frame, int what,
-                PyObject *argument)
+static VST_NOINLINE int hook_slowly(PyObject *object, PyFrameObject *frame,
+                                    int what, PyObject *argument)
 {
     PyObject *code = vpy_frame_code(frame);
 
@@ -207,6 +207,65 @@ static int hook(PyObject *object, PyFrameObject *frame, int what,
         leave(code, frame, argument);
     }
     return 0;
+}
+
+static VST_NOINLINE int look_slowly(void)
+{
+    adopt_new_threads();
+    return 0;
+}
+
+/* Only PyTrace_CALL and PyTrace_RETURN have a coroutine's value. */
+static VST_NOINLINE VST_HOT int on_coroutine(PyFrameObject *frame, int what,
+                                             PyObject *result, vst_id id)
+{
+    const vpy_iframe *inside = vpy_iframe_of(frame);
+
+    if (what == PyTrace_CALL)
+        vpy_coroutine_enter(id, inside);
+    else
+        vpy_coroutine_leave(result != NULL ? VST_EXIT : VST_RAISE, id, inside,
+                            result, vpy_iframe_waits(inside));
+    look_for_new_threads();
+    return 0;
+}
+
+/* The end of a call, by an exception or not. False: nothing was done. */
+VST_INLINE bool end_at_once(bool raised, vst_id id)
+{
+    return vst_clock_is_at_hand() &&
+           vst_record_end_of_call_at_once(raised ? VST_RAISE : VST_EXIT, id,
+                                          vst_clock_ticks());
+}
+
+/* Does the common case itself and calls nothing for it: so it has no registers
+ * to save. To what is left it jumps. New threads are looked for after each
+ * event that is recorded. */
+static VST_HOT int hook(PyObject *object, PyFrameObject *frame, int what,
+                        PyObject *argument)
+{
+    PyObject *code = vpy_frame_code(frame);
+    bool is_native = what >= PyTrace_C_CALL, is_done = false;
+    uint32_t value = is_native
+                         ? record_native ? vpy_native_id_at_once(argument) : 0
+                         : vpy_code_value_at_once(code);
+
+    if (VST_LIKELY(vpy_is_plain(value) &&
+                   (!is_native || vpy_caller_is_recorded_at_once(code)))) {
+        if (what == PyTrace_CALL || what == PyTrace_C_CALL)
+            is_done = vst_record_at_once(VST_ENTER, value);
+        else if (what == PyTrace_RETURN)
+            is_done = end_at_once(argument == NULL, value);
+        else if (what == PyTrace_C_RETURN)
+            is_done = end_at_once(false, value);
+    } else if (vpy_is_plain_coroutine(value)) {
+        return on_coroutine(frame, what, argument, VPY_ID(value));
+    }
+    if (!VST_LIKELY(is_done))
+        return hook_slowly(object, frame, what, argument);
+    return VST_LIKELY(vpy_threads_made(interpreter) == threads_seen)
+               ? 0
+               : look_slowly();
 }
 
 /* ---- the program's own hooks ------------------------------------------- */

@@ -132,6 +132,19 @@ static inline bool vpy_caller_is_recorded(PyObject *code)
     return true;
 }
 
+/* The same for hooks that must be small: it calls nothing. False also if that
+ * is not known here. */
+VST_INLINE bool vpy_caller_is_recorded_at_once(PyObject *code)
+{
+    if (!VPY_FREE_THREADED && VST_LIKELY(code == vpy_last_caller))
+        return true;
+    if (vpy_is_left_out(vpy_code_value_at_once(code)))
+        return false;
+    if (!VPY_FREE_THREADED)
+        vpy_last_caller = code;
+    return true;
+}
+
 /* ---- special_functions.c --------------------------------------------------
  */
 
@@ -188,9 +201,11 @@ VST_COLD vst_id vpy_native_id_of(PyMethodDef *method, PyObject *self,
 /* Gives an id to a function of a module, or of a class if on_type, by name. */
 vst_id vpy_native_define(const char *name, const char *where, bool on_type);
 
-/* The slot of a function that has an id already, else NULL. */
-static inline const vpy_native *vpy_native_find(PyMethodDef *method,
-                                                PyTypeObject *owner)
+#define VPY_NO_SLOT UINT32_MAX /* in place of an id: it must be asked for */
+
+/* What the table has for a function: its id, which may be 0 or have
+ * VPY_LEFT_OUT, or VPY_NO_SLOT. */
+VST_INLINE vst_id vpy_native_find(PyMethodDef *method, PyTypeObject *owner)
 {
     size_t mask = __atomic_load_n(&vpy_natives_mask, __ATOMIC_ACQUIRE);
     const vpy_native *table = __atomic_load_n(&vpy_natives, __ATOMIC_ACQUIRE);
@@ -200,22 +215,20 @@ static inline const vpy_native *vpy_native_find(PyMethodDef *method,
     if (!VST_LIKELY(__atomic_load_n(&slot->method, __ATOMIC_ACQUIRE) ==
                         method &&
                     __atomic_load_n(&slot->owner, __ATOMIC_RELAXED) == owner))
-        return NULL;
-    if (VST_LIKELY(__atomic_load_n(&slot->names, __ATOMIC_RELAXED) == 0))
-        return slot;
-    version = __atomic_load_n(&slot->version, __ATOMIC_ACQUIRE);
-    return VST_LIKELY(version != 0 && version == vpy_type_version(owner))
-               ? slot
-               : NULL;
+        return VPY_NO_SLOT;
+    if (!VST_LIKELY(__atomic_load_n(&slot->names, __ATOMIC_RELAXED) == 0)) {
+        version = __atomic_load_n(&slot->version, __ATOMIC_ACQUIRE);
+        if (!VST_LIKELY(version != 0 && version == vpy_type_version(owner)))
+            return VPY_NO_SLOT;
+    }
+    return __atomic_load_n(&slot->id, __ATOMIC_RELAXED);
 }
 
-/* The id of a callable; 0 if it is no C function, or not recorded. */
-static inline vst_id vpy_native_id(PyObject *callable)
+/* The same for a callable, whatever it is. It calls nothing. */
+VST_INLINE vst_id vpy_native_id_at_once(PyObject *callable)
 {
-    PyTypeObject *type = Py_TYPE(callable);
+    PyTypeObject *type = Py_TYPE(callable), *owner;
     PyMethodDef *method;
-    PyTypeObject *owner;
-    const vpy_native *slot;
 
     if (type == &PyCFunction_Type) {
         PyObject *self = ((PyCFunctionObject *)callable)->m_self;
@@ -224,15 +237,23 @@ static inline vst_id vpy_native_id(PyObject *callable)
     } else if (type == &PyMethodDescr_Type) {
         method = ((PyMethodDescrObject *)callable)->d_method;
         owner = ((PyMethodDescrObject *)callable)->d_common.d_type;
-    } else if (type == &PyFunction_Type || type == &PyType_Type) {
-        return 0;
     } else {
-        return vpy_native_id_slow(callable);
+        return VPY_NO_SLOT;
     }
-    slot = vpy_native_find(method, owner);
-    return VST_LIKELY(slot != NULL)
-               ? __atomic_load_n(&slot->id, __ATOMIC_RELAXED)
-               : vpy_native_id_slow(callable);
+    return vpy_native_find(method, owner);
+}
+
+/* The id of a callable; 0 if it is no C function, or not recorded. */
+static inline vst_id vpy_native_id(PyObject *callable)
+{
+    vst_id id = vpy_native_id_at_once(callable);
+
+    if (VST_LIKELY(id != VPY_NO_SLOT))
+        return id;
+    if (Py_IS_TYPE(callable, &PyFunction_Type) ||
+        Py_IS_TYPE(callable, &PyType_Type))
+        return 0;
+    return vpy_native_id_slow(callable);
 }
 
 #pragma GCC visibility pop

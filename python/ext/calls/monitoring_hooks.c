@@ -44,32 +44,24 @@ static VST_NOINLINE PyObject *enter_slowly(PyObject *const *args)
     Py_RETURN_NONE;
 }
 
-static VST_NOINLINE PyObject *begin_step(vst_id id, const void *place)
+static VST_NOINLINE VST_HOT PyObject *begin_step(vst_id id, const void *place)
 {
     vpy_coroutine_enters(id, place);
     Py_RETURN_NONE;
 }
 
-static VST_NOINLINE PyObject *enter_coroutine(PyObject *const *args, vst_id id)
-{
-    if (!VST_LIKELY(vst_record_at_once(VST_ENTER, id)))
-        return enter_slowly(args);
-    if (!VST_LIKELY(vpy_coroutine_is_in_step(id, args)))
-        return begin_step(id, args);
-    Py_RETURN_NONE;
-}
-
-static PyObject *on_enter(PyObject *self, PyObject *const *args, size_t nargsf,
-                          PyObject *kwnames)
+static VST_HOT PyObject *on_enter(PyObject *self, PyObject *const *args,
+                                  size_t nargsf, PyObject *kwnames)
 {
     uint32_t value = vpy_code_value_at_once(args[0]);
+    vst_id id = value & ~VPY_COROUTINE;
 
     (void)self, (void)nargsf, (void)kwnames;
-    if (VST_LIKELY(vpy_is_plain(value) && vst_record_at_once(VST_ENTER, value)))
+    if (!VST_LIKELY(vpy_is_plain(id) && vst_record_at_once(VST_ENTER, id)))
+        return enter_slowly(args);
+    if (VST_LIKELY(value == id || vpy_coroutine_is_in_step(id, args)))
         Py_RETURN_NONE;
-    if (vpy_is_plain_coroutine(value))
-        return enter_coroutine(args, VPY_ID(value));
-    return enter_slowly(args);
+    return begin_step(id, args);
 }
 
 /* A throw and an unwinding belong to no place: they cannot be disabled there.
@@ -99,8 +91,8 @@ static VST_NOINLINE PyObject *leave_slowly(PyObject *code, PyObject *result,
     Py_RETURN_NONE;
 }
 
-static VST_NOINLINE PyObject *leave_step(vst_id id, PyObject *result,
-                                         bool waits)
+static VST_NOINLINE VST_HOT PyObject *leave_step(vst_id id, PyObject *result,
+                                                 bool waits)
 {
     vpy_coroutine_leaves(id, result, waits);
     vst_record_end_of_call(result != NULL ? VST_EXIT : VST_RAISE, id);
@@ -125,22 +117,22 @@ VST_INLINE PyObject *leave(PyObject *code, PyObject *result, bool waits)
     return leave_slowly(code, result, waits);
 }
 
-static PyObject *on_return(PyObject *self, PyObject *const *args, size_t nargsf,
-                           PyObject *kwnames)
+static VST_HOT PyObject *on_return(PyObject *self, PyObject *const *args,
+                                   size_t nargsf, PyObject *kwnames)
 {
     (void)self, (void)nargsf, (void)kwnames;
     return leave(args[0], args[2], false);
 }
 
-static PyObject *on_yield(PyObject *self, PyObject *const *args, size_t nargsf,
-                          PyObject *kwnames)
+static VST_HOT PyObject *on_yield(PyObject *self, PyObject *const *args,
+                                  size_t nargsf, PyObject *kwnames)
 {
     (void)self, (void)nargsf, (void)kwnames;
     return leave(args[0], args[2], true);
 }
 
-static PyObject *on_unwind(PyObject *self, PyObject *const *args, size_t nargsf,
-                           PyObject *kwnames)
+static VST_HOT PyObject *on_unwind(PyObject *self, PyObject *const *args,
+                                   size_t nargsf, PyObject *kwnames)
 {
     (void)self, (void)nargsf, (void)kwnames;
     Py_DECREF(leave(args[0], NULL, false));
@@ -188,12 +180,10 @@ static bool will_end(PyObject *const *args)
     return IS_PLAIN_CALL((unsigned char)code[offset]);
 }
 
-static PyObject *on_call(PyObject *self, PyObject *const *args, size_t nargsf,
-                         PyObject *kwnames)
+static VST_NOINLINE PyObject *call_slowly(PyObject *const *args)
 {
     vst_id id = vpy_native_id(args[2]);
 
-    (void)self, (void)nargsf, (void)kwnames;
     if (!vpy_caller_is_recorded(args[0]))
         return answer_unrecorded(); /* disables the call's end, too */
     if (!VST_LIKELY(id < VPY_LEFT_OUT))
@@ -203,28 +193,58 @@ static PyObject *on_call(PyObject *self, PyObject *const *args, size_t nargsf,
     Py_RETURN_NONE;
 }
 
+static VST_HOT PyObject *on_call(PyObject *self, PyObject *const *args,
+                                 size_t nargsf, PyObject *kwnames)
+{
+    vst_id id = vpy_native_id_at_once(args[2]);
+
+    (void)self, (void)nargsf, (void)kwnames;
+    if (VST_LIKELY(vpy_caller_is_recorded_at_once(args[0]))) {
+        if (VST_LIKELY(vpy_is_plain(id))) {
+            if (VST_LIKELY(vst_record_at_once(VST_ENTER, id)))
+                Py_RETURN_NONE;
+        } else if (Py_IS_TYPE(args[2], &PyFunction_Type)) {
+            Py_RETURN_NONE;
+        }
+    }
+    return call_slowly(args);
+}
+
 /* One that is left out, and ends here, began before it was: a place that is
  * disabled tells of no end. */
-static PyObject *on_c_return(PyObject *self, PyObject *const *args,
-                             size_t nargsf, PyObject *kwnames)
+static VST_NOINLINE PyObject *c_end_slowly(PyObject *const *args, vst_kind kind)
 {
     vst_id id = vpy_native_id(args[2]);
 
-    (void)self, (void)nargsf, (void)kwnames;
     if (id && vpy_caller_is_recorded(args[0]))
-        vst_record_end_of_call(VST_EXIT, VPY_ID(id));
+        vst_record_end_of_call(kind, VPY_ID(id));
     Py_RETURN_NONE;
+}
+
+VST_INLINE PyObject *c_end(PyObject *const *args, vst_kind kind)
+{
+    vst_id id = vpy_native_id_at_once(args[2]);
+
+    if (VST_LIKELY(vpy_is_plain(id) &&
+                   vpy_caller_is_recorded_at_once(args[0]) &&
+                   vst_clock_is_at_hand() &&
+                   vst_record_end_of_call_at_once(kind, id, vst_clock_ticks())))
+        Py_RETURN_NONE;
+    return c_end_slowly(args, kind);
+}
+
+static VST_HOT PyObject *on_c_return(PyObject *self, PyObject *const *args,
+                                     size_t nargsf, PyObject *kwnames)
+{
+    (void)self, (void)nargsf, (void)kwnames;
+    return c_end(args, VST_EXIT);
 }
 
 static PyObject *on_c_raise(PyObject *self, PyObject *const *args,
                             size_t nargsf, PyObject *kwnames)
 {
-    vst_id id = vpy_native_id(args[2]);
-
     (void)self, (void)nargsf, (void)kwnames;
-    if (id && vpy_caller_is_recorded(args[0]))
-        vst_record_end_of_call(VST_RAISE, VPY_ID(id));
-    Py_RETURN_NONE;
+    return c_end(args, VST_RAISE);
 }
 
 /* ---- which there are ----------------------------------------------------- */

@@ -262,8 +262,8 @@ VST_INLINE void record_waking(PyObject *future)
         vst_record_task_wakes(address);
 }
 
-static PyObject *on_set_result(PyObject *self, PyObject *b, PyObject *c,
-                               PyObject *d, PyObject *e)
+static VST_HOT PyObject *on_set_result(PyObject *self, PyObject *b, PyObject *c,
+                                       PyObject *d, PyObject *e)
 {
     record_waking(self);
     return pass_on(&set_result, self, b, c, d, e);

@@ -234,13 +234,14 @@ static VST_NOINLINE void begin(vst_id id, const vpy_iframe *frame,
     begin_step(&coroutine, id, frame, place);
 }
 
-void vpy_coroutine_begins(vst_id id, const vpy_iframe *frame, const void *place)
+VST_HOT void vpy_coroutine_begins(vst_id id, const vpy_iframe *frame,
+                                  const void *place)
 {
     if (!begin_known(id, frame, place))
         begin(id, frame, place);
 }
 
-void vpy_coroutine_entered(vst_id id, const vpy_iframe *frame)
+VST_HOT void vpy_coroutine_entered(vst_id id, const vpy_iframe *frame)
 {
     if (VPY_AWAITS_INLINE && !vpy_iframe_is_entry(frame))
         now.waits = 0;
@@ -250,7 +251,7 @@ void vpy_coroutine_entered(vst_id id, const vpy_iframe *frame)
 }
 
 #if VPY_AWAITS_INLINE
-void vpy_coroutine_enters(vst_id id, const void *place)
+VST_HOT void vpy_coroutine_enters(vst_id id, const void *place)
 {
     const vpy_iframe *frame = vpy_iframe_innermost(vpy_thread_state());
 
@@ -362,8 +363,8 @@ VST_INLINE void end_step(uint32_t number, PyObject *result, bool waits)
     now.waits = 0; /* the step around an eager one may wait next */
 }
 
-void vpy_coroutine_left(vst_id id, const vpy_iframe *frame, PyObject *result,
-                        bool waits)
+VST_HOT void vpy_coroutine_left(vst_id id, const vpy_iframe *frame,
+                                PyObject *result, bool waits)
 {
     uint32_t number = now.generation == vpy_generation_now() ? now.count : 0;
 
@@ -376,7 +377,7 @@ void vpy_coroutine_left(vst_id id, const vpy_iframe *frame, PyObject *result,
 }
 
 #if VPY_AWAITS_INLINE
-void vpy_coroutine_leaves(vst_id id, PyObject *result, bool waits)
+VST_HOT void vpy_coroutine_leaves(vst_id id, PyObject *result, bool waits)
 {
     if (waits && now.waits == 0)
         now.waits = id;

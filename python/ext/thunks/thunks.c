@@ -38,7 +38,7 @@ VST_INLINE PyObject *forward(const vpy_thunk_slot *s, words w)
 }
 
 /* Skips frames in which no Python code runs, or not yet. */
-static VST_COLD bool find_caller(const vpy_iframe *frame)
+static VST_NOINLINE VST_HOT bool find_caller(const vpy_iframe *frame)
 {
     while (frame != NULL &&
            (vpy_iframe_is_shim(frame) ||
@@ -233,9 +233,10 @@ static VST_NOINLINE PyObject *call_other(PyObject *a, PyObject *b, PyObject *c,
     return id ? record(s, w, in, id) : forward(s, w);
 }
 
-__attribute__((used)) PyObject *vpy_thunk_call(PyObject *a, PyObject *b,
-                                               PyObject *c, PyObject *d,
-                                               PyObject *e, uint32_t number)
+__attribute__((used)) VST_HOT PyObject *vpy_thunk_call(PyObject *a, PyObject *b,
+                                                       PyObject *c, PyObject *d,
+                                                       PyObject *e,
+                                                       uint32_t number)
 {
     const vpy_thunk_slot *s = &vpy_thunk_slots[number];
     uint64_t in = current_recording();
