@@ -285,6 +285,20 @@ VST_NOINLINE static PyObject *call_slowly(PyObject *callable,
     return _PyFunction_Vectorcall(callable, args, given, names);
 }
 
+/* A function that a budget leaves out: nothing is recorded. */
+VST_NOINLINE static PyObject *
+call_left_out(PyThreadState *tstate, PyFunctionObject *function,
+              PyObject *const *args, Py_ssize_t given, Py_ssize_t missing)
+{
+    vpy_iframe *frame =
+        vpy_iframe_push(tstate, function, (PyCodeObject *)function->func_code,
+                        args, given, missing);
+    PyObject *result = vpy_next_evaluate(tstate, frame, 0);
+
+    vpy_iframe_pop(tstate, frame);
+    return result;
+}
+
 /* Stands at the address by which a function is called. It does what
  * vpy_evaluate() does, and what the interpreter does before and after
  * (made_frames.h). */
@@ -308,9 +322,13 @@ call_function(PyObject *callable, PyObject *const *args, size_t given,
     if (!VST_LIKELY(tstate->interp->eval_frame == vpy_evaluate &&
                     names == NULL && missing >= 0 && vpy_code_is_simple(code) &&
                     nothing_is_in_the_way(t, era, tstate, extra) &&
-                    vpy_is_plain(value) && vpy_iframe_has_room(tstate, code) &&
-                    vst_record_at_once(VST_ENTER, value)))
+                    vpy_iframe_has_room(tstate, code)))
         return call_slowly(callable, args, given, names);
+    if (!VST_LIKELY(vpy_is_plain(value) &&
+                    vst_record_at_once(VST_ENTER, value)))
+        return value & VPY_LEFT_OUT
+                   ? call_left_out(tstate, function, args, count, missing)
+                   : call_slowly(callable, args, given, names);
     t->depth++;
     frame = vpy_iframe_push(tstate, function, code, args, count, missing);
     result = end_here(vpy_next_evaluate(tstate, frame, 0), BEGAN(era, value));
