@@ -2,9 +2,10 @@
 
     python proofs/production.py --minutes 60 --results proofs/results/production.md
 
-Three servers (production_server.py) get the same requests, one after the other in changing order: one is recorded, two
-are bare. What the two bare ones differ by is the noise of the machine. Where this process was kept from running (a
-thread looks at the clock all the while), the requests of that time are left out and counted.
+Servers (production_server.py) get the same requests, one after the other in changing order: half of them are recorded,
+half are bare. There are several of each, since two processes of the same program differ by a percent, however long they
+run: by where their memory lies, and by the seed of their hashes. Where this process was kept from running (a thread
+looks at the clock all the while), the requests of that time are left out and counted.
 """
 
 import argparse
@@ -31,19 +32,20 @@ USUAL_ROWS, LARGE_ROWS, LARGE_SHARE = 600, 6000, 0.03  # so the 99th percentile 
 SLOW_MS, SLOW_TIMES = 300, 15  # more often than there are snapshots
 CONNECTION = 100  # requests
 STALL_S = 0.1
-SAME_HASHES = {**os.environ, "PYTHONHASHSEED": "0"}  # else two bare servers differ by a percent
+PAIRS = 4  # of a recorded server and a bare one, each pair with a seed of hashes of its own
 RSS_LIMIT_KIB = 2048
+TRACE = "t.vst"
 HEAD = f"""# Production
 
-A web server (`proofs/production_server.py`) under `vestige run {" ".join(RECIPE[:-1])} 'answer>200ms'`, and two bare ones
-beside it, all with the same seed of hashes. The three get the same requests, one after the other in changing order, at a steady pace: pages of
+{PAIRS} web servers (`proofs/production_server.py`) under `vestige run {" ".join(RECIPE[:-1])} 'answer>200ms'`, and {PAIRS} bare ones
+beside them. A recorded and a bare one have the same seed of hashes. All get the same requests, one after the other in changing order, at a steady pace: pages of
 {USUAL_ROWS} rows, {LARGE_SHARE:.0%} of them ten times as large, a new connection every {CONNECTION}. A request that takes too long
 fires the trigger {SLOW_TIMES} times; {SNAPSHOTS} snapshots are kept. All figures are from the end of the warm-up on, which is a
-tenth, at least {2 * WINDOW_S} s. Overhead is CPU time a request, of the whole process, beside the mean of the two bare
-ones; latencies are what the client sees. In brackets: the interval that holds 95 % of resampled runs (whole stretches of
-ten seconds). Noise is the same figure of one bare server beside the other. The bar is the budget and {POINT:.0%}: "held",
+tenth, at least {2 * WINDOW_S} s. Overhead is CPU time a request, of the whole process, of the recorded servers beside the bare
+ones; latencies are what the client sees, of all servers of a kind. In brackets: the interval that holds 95 % of resampled runs (other servers of
+each kind, other stretches of ten seconds). Noise is the same figure of half of the bare servers beside the other half. The bar is the budget and {POINT:.0%}: "held",
 "above" where all of the interval is above it, else "not decided". Requests of moments in which the client itself was kept
-from running are left out. `make check-production` makes this table.
+from running are left out. Of memory, files and snapshots the largest of the servers is told. `make check-production` makes this table.
 
 | Python | minutes | requests each (left out) | CPU of a request, µs | overhead (noise) | 99th percentile, ms | 99th percentile over bare (noise) | RSS growth, KiB (bare) | the file at the end of the warm-up, largest after it, MiB | snapshots of those asked for, largest, MiB | result |
 |---|---|---|---|---|---|---|---|---|---|---|
@@ -72,9 +74,10 @@ class Clock(threading.Thread):
 
 
 class Server:
-    def __init__(self, name, command, folder):
-        self.name = name
-        with open(Path(folder) / f"{name}.log", "w") as log:
+    def __init__(self, name, command, folder, seed):
+        self.name, self.folder = name, folder
+        folder.mkdir()
+        with open(folder / "log", "w") as log:
             self.process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
@@ -82,7 +85,7 @@ class Server:
                 stderr=log,
                 text=True,
                 cwd=folder,
-                env=SAME_HASHES,
+                env={**os.environ, "PYTHONHASHSEED": str(seed)},
             )
         self.pid, self.port = map(int, self.process.stdout.readline().split())
         self.asked = 0
@@ -128,8 +131,9 @@ class Stretch:
 
 
 class Run:
-    def __init__(self, servers, options, trace):
-        self.servers, self.options, self.trace = servers, options, trace
+    def __init__(self, recorded, bare, options):
+        servers = [*recorded, *bare]
+        self.recorded, self.bare, self.servers, self.options = recorded, bare, servers, options
         self.random = random.Random(options.seed)
         self.stretches, self.trouble = [], []
         self.sizes, self.rss = [], {server.name: [] for server in servers}
@@ -166,7 +170,7 @@ class Run:
                 stretch.taken[name].append(seconds)
 
     def note_sizes(self):
-        self.sizes.append(os.path.getsize(self.trace))
+        self.sizes.append(max(os.path.getsize(server.folder / TRACE) for server in self.recorded))
         for server in self.servers:
             self.rss[server.name].append(server.rss_kib())
 
@@ -189,7 +193,7 @@ class Run:
                 self.stretches.append(stretch)
             self.note_sizes()
             if len(self.sizes) % 30 == 0:
-                kib = {name: sizes[-1] for name, sizes in self.rss.items()}
+                kib = [sizes[-1] for sizes in self.rss.values()]
                 print(f"{passed:6.0f} s  RSS, KiB {kib}  file {self.sizes[-1]:,} bytes", flush=True)
         self.clock.over = True
         self.clock.join()
@@ -198,30 +202,27 @@ class Run:
 # ---- figures -----------------------------------------------------------------------------------------------------
 
 
-def cpu_of(stretches, name):
-    return sum(stretch.cpu[name] for stretch in stretches) / sum(stretch.count for stretch in stretches)
+def cpu_of(stretches, servers):
+    spent = sum(stretch.cpu[server.name] for stretch in stretches for server in servers)
+    return spent / len(servers) / sum(stretch.count for stretch in stretches)
 
 
-def late_of(stretches, name):
-    taken = sorted(one for stretch in stretches for one in stretch.taken[name])
+def late_of(stretches, servers):
+    taken = sorted(one for stretch in stretches for server in servers for one in stretch.taken[server.name])
     return taken[int(len(taken) * 0.99)]
 
 
-def beside_bare(figure, stretches):
-    """Of the recorded server beside the mean of the bare ones, and of these one beside the other."""
-    recorded, one, other = (figure(stretches, name) for name in ("recorded", "bare", "bare too"))
-    return recorded / ((one + other) / 2) - 1, other / one - 1
+def with_interval(figure, stretches, servers, others, times=200):
+    """(share, low, high) of the figure of some servers beside that of others."""
 
+    def beside(chosen, some, of_others):
+        return figure(chosen, some) / figure(chosen, of_others) - 1
 
-def with_interval(figure, stretches, times=200):
-    """[share, low, high] of both."""
     chance = random.Random(1)
-    resampled = [beside_bare(figure, chance.choices(stretches, k=len(stretches))) for _ in range(times)]
-    found = []
-    for number, share in enumerate(beside_bare(figure, stretches)):
-        ordered = sorted(one[number] for one in resampled)
-        found.append((share, ordered[int(times * 0.025)], ordered[int(times * 0.975)]))
-    return found
+    resampled = sorted(
+        beside(*(chance.choices(what, k=len(what)) for what in (stretches, servers, others))) for _ in range(times)
+    )
+    return beside(stretches, servers, others), resampled[int(times * 0.025)], resampled[int(times * 0.975)]
 
 
 def verdict(share, low):
@@ -232,50 +233,60 @@ def interval_text(interval):
     return "{:+.1%} [{:+.1%}, {:+.1%}]".format(*interval)
 
 
-def snapshots_of(folder):
-    return [path.stat().st_size for path in Path(folder).glob("t-snapshot*.vst")]
+def snapshots_of(server):
+    return [path.stat().st_size for path in server.folder.glob("t-snapshot*.vst")]
 
 
-def not_written(folder):
+def not_written(server):
     """Snapshots that were one too many."""
-    found = re.search(r"([\d,]+) more w", (Path(folder) / "recorded.log").read_text())
+    found = re.search(r"([\d,]+) more w", (server.folder / "log").read_text())
     return int(found[1].replace(",", "")) if found else 0
 
 
-def figures(run, folder, ended):
+def growth_of(sizes):
+    """From the mean of the first quarter to that of the last."""
+    quarter = max(1, len(sizes) // 4)
+    return sum(sizes[-quarter:]) / quarter - sum(sizes[:quarter]) / quarter
+
+
+def trouble_of(run, ended, growth, sizes):
     trouble = list(run.trouble)
     if any(ended):
         trouble.append(f"the servers ended with {ended}")
-    info = vestige.Trace(run.trace).info()
-    if not info["clean"]:
-        trouble.append("the trace is not clean")
-    # Means of the first and the last quarter.
-    growth = {}
-    for name, sizes in run.rss.items():
-        quarter = max(1, len(sizes) // 4)
-        growth[name] = sum(sizes[-quarter:]) / quarter - sum(sizes[:quarter]) / quarter
-    if growth["recorded"] - max(growth["bare"], growth["bare too"], 0) > RSS_LIMIT_KIB:
+    if not all(vestige.Trace(server.folder / TRACE).info()["clean"] for server in run.recorded):
+        trouble.append("a trace is not clean")
+    if growth[0] - max(growth[1], 0) > RSS_LIMIT_KIB:
         trouble.append("memory grew")
-    warm_size, size = max(run.sizes_before), max(run.sizes)
-    if size > 1.25 * warm_size + (1 << 20):
+    if sizes[1] > 1.25 * sizes[0] + (1 << 20):
         trouble.append("the file grew")
-    snapshots = snapshots_of(folder)
-    if not 1 <= len(snapshots) <= SNAPSHOTS or max(snapshots) > max(size, warm_size) + (1 << 20):
-        trouble.append(f"{len(snapshots)} snapshots, the largest has {max(snapshots, default=0):,} bytes")
-    cpu, late = (with_interval(figure, run.stretches) for figure in (cpu_of, late_of))
+    for server in run.recorded:
+        written = snapshots_of(server)
+        if not 1 <= len(written) <= SNAPSHOTS or max(written) > max(sizes) + (1 << 20):
+            trouble.append(f"{len(written)} snapshots, the largest has {max(written, default=0):,} bytes")
+    return trouble
+
+
+def figures(run, ended):
+    growth = [max(growth_of(run.rss[server.name]) for server in servers) for servers in (run.recorded, run.bare)]
+    sizes = max(run.sizes_before), max(run.sizes)
+    trouble = trouble_of(run, ended, growth, sizes)
+    kinds = (run.recorded, run.bare), (run.bare[::2], run.bare[1::2])
+    cpu, late = ([with_interval(figure, run.stretches, *kind) for kind in kinds] for figure in (cpu_of, late_of))
     results = {"CPU": verdict(*cpu[0][:2]), "99th percentile": verdict(*late[0][:2])}
     trouble += [f"{what} above" for what, said in results.items() if said == "above"]
+    most = max(run.recorded, key=lambda server: max(snapshots_of(server), default=0))
+    snapshots = snapshots_of(most)
     told = (
         platform.python_version(),
         f"{run.options.minutes:g}",
         f"{sum(one.count for one in run.stretches):,} ({sum(one.left_out for one in run.stretches):,})",
-        f"{cpu_of(run.stretches, 'recorded') * 1e6:,.0f}",
+        f"{cpu_of(run.stretches, run.recorded) * 1e6:,.0f}",
         f"{interval_text(cpu[0])} ({interval_text(cpu[1])})",
-        f"{late_of(run.stretches, 'recorded') * 1e3:.1f}",
+        f"{late_of(run.stretches, run.recorded) * 1e3:.1f}",
         f"{interval_text(late[0])} ({interval_text(late[1])})",
-        "{recorded:+,.0f} ({bare:+,.0f}, {bare too:+,.0f})".format(**growth),
-        f"{warm_size / 2**20:.1f}, {size / 2**20:.1f}",
-        f"{len(snapshots)} of {len(snapshots) + not_written(folder)}, {max(snapshots, default=0) / 2**20:.1f}",
+        "{:+,.0f} ({:+,.0f})".format(*growth),
+        "{:.1f}, {:.1f}".format(*(size / 2**20 for size in sizes)),
+        f"{len(snapshots)} of {len(snapshots) + not_written(most)}, {max(snapshots, default=0) / 2**20:.1f}",
         "; ".join([*dict.fromkeys(trouble), *(f"{what} {said}" for what, said in results.items() if said != "above")]),
     )
     return trouble, "| " + " | ".join(told) + " |"
@@ -292,28 +303,28 @@ def put_line(path, line):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=60)
-    parser.add_argument("--rate", type=float, default=60, help="requests a second to each server")
+    parser.add_argument("--rate", type=float, default=25, help="requests a second to each server")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--results", type=Path)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="vestige-production-") as folder:
-        trace = str(Path(folder) / "t.vst")
-        program = [sys.executable, str(HERE.resolve() / "production_server.py")]
-        recorded = [sys.executable, "-m", "vestige", "run", "-o", trace, *RECIPE, program[1]]
-        servers = [Server("bare", program, folder), Server("recorded", recorded, folder)]
-        servers.append(Server("bare too", program, folder))
+    program = [sys.executable, str(HERE.resolve() / "production_server.py")]
+    recorded = [sys.executable, "-m", "vestige", "run", "-o", TRACE, *RECIPE, program[1]]
+    with tempfile.TemporaryDirectory(prefix="vestige-production-") as name:
+        servers = []
         try:
-            run = Run(servers, options, trace)
+            for kind, command in (("recorded", recorded), ("bare", program)):
+                servers += [Server(f"{kind} {i}", command, Path(name) / f"{kind}{i}", i) for i in range(PAIRS)]
+            run = Run(servers[:PAIRS], servers[PAIRS:], options)
             run.whole()
             ended = [server.end() for server in servers]
         finally:
             for server in servers:
                 server.process.kill()
                 server.process.wait()
-        print((Path(folder) / "recorded.log").read_text())
-        trouble, line = figures(run, folder, ended)
-        report = subprocess.run([sys.executable, "-m", "vestige", "report", trace], capture_output=True, text=True)
-        print(report.stdout)
+        print((servers[0].folder / "log").read_text())
+        trouble, line = figures(run, ended)
+        report = [sys.executable, "-m", "vestige", "report", str(servers[0].folder / TRACE)]
+        print(subprocess.run(report, capture_output=True, text=True, check=False).stdout)
         print(line)
     if options.results:
         put_line(options.results, line)

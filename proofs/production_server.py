@@ -4,6 +4,13 @@ Its main thread ends when the standard input does. GET /page/N answers a page of
 N milliseconds longer than it should.
 """
 
+# Not used. The heap of a real server has holes, which its imports have left. In a heap without any, a page of this one
+# takes up to 2 % fewer instructions, all of them the allocator's: recorded or not, one import more would be measured.
+import asyncio  # noqa: F401
+import decimal  # noqa: F401
+import email.message  # noqa: F401
+import html.parser  # noqa: F401
+import inspect  # noqa: F401
 import json
 import os
 import sys
