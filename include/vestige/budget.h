@@ -7,7 +7,10 @@
  * all threads of the process, until the next one. Any thread may have it. Its
  * words:
  *
- *   0   VST_LEFT_OUT_ flags
+ *   0   VST_LEFT_OUT_ flags; from VST_LEFT_OUT_PASSING on (24 bits) what calls
+ *       that are left out cost all the same, in millionths of the time of
+ *       Python code; from VST_LEFT_OUT_TAKEN on (32 bits) how long the thread
+ *       took to change what is left out, in nanoseconds, 0 if another one did
  *   1   CPU time of the process so far without what recording cost, in
  *       nanoseconds
  *   2   what recording cost so far, by the cost of a call of each kind
@@ -40,10 +43,17 @@ enum {
     VST_LEFT_OUT_MORE = 4    /* goes on with the list of the escape before */
 };
 
+enum {
+    VST_LEFT_OUT_PASSING = 8, /* bits of the first word */
+    VST_LEFT_OUT_TAKEN = 32
+};
+
 enum { VST_LEFT_OUT_HEAD = 5 }; /* words before the ids */
 
 typedef struct vst_left_out {
     uint32_t flags;
+    uint32_t passing;  /* millionths */
+    uint32_t taken_ns; /* by the calling thread */
     uint64_t cpu_ns, cost_ns;
     vst_ticks since;
     uint64_t since_cpu_ns;
@@ -75,8 +85,9 @@ typedef struct vst_budget_info {
 typedef struct vst_budget_stretch {
     int64_t start_ns, end_ns; /* end_ns of the last one: INT64_MAX */
     uint32_t flags;           /* VST_LEFT_OUT_ */
-    size_t count;             /* of ids */
-    const vst_id *ids;        /* what was left out, in order */
+    uint32_t passing;  /* what is left out cost: millionths of the time */
+    size_t count;      /* of ids */
+    const vst_id *ids; /* what was left out, in order */
 } vst_budget_stretch;
 
 /* *budget is NULL where nothing was left out. It refers to the trace. */

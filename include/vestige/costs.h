@@ -22,6 +22,10 @@
  * picoseconds, but no more than cost millionths of the span's duration. Half of
  * that belongs to the span, with an error of as much; inside is 0.
  *
+ * Kind VST_COSTS_PASSING is there if calls that a budget leaves out cost, too:
+ * by how much, budget.h says. cost is the millionths of that which are counted,
+ * error those by which it may be more or less; inside is 0.
+ *
  * Kind 0 is the time that the language's own code takes while it is being
  * recorded, calls apart: cost is the recorder's share of it in millionths,
  * inside is 0, error is that of the share. A kind that has no group costs what
@@ -36,7 +40,8 @@ enum {
     VST_COSTS_GROUP = 4,
     /* No vst_definition_kind has these numbers. */
     VST_COSTS_TASK = 100,
-    VST_COSTS_END = 101
+    VST_COSTS_END = 101,
+    VST_COSTS_PASSING = 102
 };
 
 #endif

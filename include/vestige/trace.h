@@ -116,6 +116,7 @@ VST_API void vst_trace_set_by_running(vst_trace *trace, bool by_running);
  * (vst_span's compensated_ns), from its start on. Spans of which that is not
  * known keep their length. */
 VST_API void vst_trace_set_compensated(vst_trace *trace, bool compensated);
+VST_API bool vst_trace_is_compensated(const vst_trace *trace);
 
 /* What replay's own matcher counted in the last vst_trace_replay. */
 VST_API uint64_t vst_trace_unmatched_exits(const vst_trace *trace);

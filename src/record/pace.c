@@ -64,7 +64,10 @@ void vst_recording_count_all(vst_recording *recording)
 /* ---- what is left out -----------------------------------------------------
  */
 
-enum { IDS_MAX = VST_ESCAPE_WORDS_MAX - VST_LEFT_OUT_HEAD };
+enum {
+    IDS_MAX = VST_ESCAPE_WORDS_MAX - VST_LEFT_OUT_HEAD,
+    PASSING_MAX = (1 << (VST_LEFT_OUT_TAKEN - VST_LEFT_OUT_PASSING)) - 1
+};
 
 /* The calling thread's writer if it has one, or another with room; NULL. */
 static vst__writer *find_writer(const vst_recording *recording, size_t words)
@@ -84,13 +87,15 @@ static vst__writer *find_writer(const vst_recording *recording, size_t words)
     return NULL;
 }
 
-static bool store(const vst_recording *recording, const uint64_t *payload,
+static bool store(const vst_recording *recording, uint64_t *payload,
                   uint32_t words)
 {
     vst__writer *writer = find_writer(recording, 1 + (size_t)words);
 
     if (writer == NULL)
         return false;
+    if (writer != (vst__writer *)vst_thread_buffer) /* it took no time */
+        payload[0] &= (UINT64_C(1) << VST_LEFT_OUT_TAKEN) - 1;
     vst__writer_escape(writer, VST_ESCAPE_LEFT_OUT, payload, words);
     return true;
 }
@@ -100,7 +105,11 @@ bool vst_recording_leave_out(vst_recording *recording,
                              size_t count)
 {
     uint64_t payload[VST_ESCAPE_WORDS_MAX] = {
-        left_out->flags, left_out->cpu_ns, left_out->cost_ns, left_out->since,
+        left_out->flags |
+            (uint64_t)(left_out->passing & PASSING_MAX)
+                << VST_LEFT_OUT_PASSING |
+            (uint64_t)left_out->taken_ns << VST_LEFT_OUT_TAKEN,
+        left_out->cpu_ns, left_out->cost_ns, left_out->since,
         left_out->since_cpu_ns};
     bool done = true;
 
@@ -112,7 +121,7 @@ bool vst_recording_leave_out(vst_recording *recording,
             payload[VST_LEFT_OUT_HEAD + i] = ids[i];
         done = done && vst__recording_now == recording &&
                store(recording, payload, VST_LEFT_OUT_HEAD + part);
-        payload[0] |= VST_LEFT_OUT_MORE;
+        payload[0] = left_out->flags | VST_LEFT_OUT_MORE;
         ids += part;
         count -= part;
     } while (count != 0);

@@ -12,9 +12,11 @@
 typedef struct stretch {
     int64_t start_ns, since_ns;
     uint64_t cpu_ns, since_cpu_ns, cost_ns; /* at its start */
-    uint32_t flags;
+    uint32_t flags, passing;
     size_t ids, count; /* of budget.ids, sorted */
 } stretch;
+
+enum { FLAGS = (1 << VST_LEFT_OUT_PASSING) - 1 };
 
 struct vst_budget {
     stretch *all; /* by time */
@@ -61,7 +63,8 @@ static bool add(vst_budget *self, const vst_time_converter *converter,
             .cpu_ns = words[1],
             .since_cpu_ns = words[4],
             .cost_ns = words[2],
-            .flags = (uint32_t)words[0],
+            .flags = (uint32_t)words[0] & FLAGS,
+            .passing = (uint32_t)words[0] >> VST_LEFT_OUT_PASSING,
             .ids = self->id_count};
     if (!add_ids(self, words + VST_LEFT_OUT_HEAD,
                  event->payload_words - VST_LEFT_OUT_HEAD))
@@ -249,6 +252,7 @@ void vst_budget_get_stretch(const vst_budget *budget, size_t number,
         .start_ns = s->start_ns,
         .end_ns = number + 1 < budget->count ? s[1].start_ns : INT64_MAX,
         .flags = s->flags,
+        .passing = s->passing,
         .count = s->count,
         .ids = budget->ids + s->ids};
 }

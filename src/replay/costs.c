@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <vestige/budget.h>
 #include <vestige/costs.h>
 #include <vestige/trace.h>
 
@@ -39,7 +40,9 @@ static bool is_cost(const int64_t group[VST_COSTS_GROUP])
     int64_t kind = group[0], cost = group[1], inside = group[2];
 
     return kind >= 0 && cost >= 0 && group[3] >= 0 && inside <= cost &&
-           ((kind != 0 && kind != VST_COSTS_END) || cost < MILLION);
+           ((kind != 0 && kind != VST_COSTS_END) || cost < MILLION) &&
+           (kind != VST_COSTS_PASSING ||
+            (cost <= MILLION && group[3] <= MILLION));
 }
 
 /* Where a group's kind stands in the table; -1: it is not known here. */
@@ -49,6 +52,8 @@ static int place_of(int64_t kind)
         return VST__COST_TASK;
     if (kind == VST_COSTS_END)
         return VST__COST_END;
+    if (kind == VST_COSTS_PASSING)
+        return VST__COST_PASSING;
     return kind < VST_DEF_KINDS ? (int)kind : -1;
 }
 
@@ -83,11 +88,47 @@ bool vst__costs_parse(const char *json, vst__cost of[VST__COSTS])
     return has[VST_DEF_PYTHON];
 }
 
-bool vst__costs_make(vst_costs *costs, const vst_trace *trace)
+/* A millionth of a nanosecond is a thousandth of a picosecond. */
+static uint64_t share(uint64_t ns, uint64_t millionths)
+{
+    return ns / PS * millionths + ns % PS * millionths / PS;
+}
+
+/* What cannot be read is what nobody can say anything about. False: there is no
+ * memory. */
+static bool read_passing(vst_costs *costs, vst_trace *trace)
+{
+    vst_budget *budget;
+    vst_budget_info info;
+    vst_status status;
+    uint64_t so_far = 0;
+
+    if (costs->of[VST__COST_PASSING].cost == 0)
+        return true;
+    status = vst_budget_read(trace, &budget, NULL);
+    if (status != VST_OK || budget == NULL)
+        return status != VST_E_NOMEM;
+    vst_budget_get_info(budget, &info);
+    costs->passing = calloc(info.changes, sizeof *costs->passing);
+    for (size_t i = 0; costs->passing != NULL && i < info.changes; i++) {
+        vst_budget_stretch stretch;
+
+        vst_budget_get_stretch(budget, i, &stretch);
+        costs->passing[i] =
+            (vst__passing){stretch.start_ns, stretch.passing, so_far};
+        so_far += share((uint64_t)stretch.end_ns - (uint64_t)stretch.start_ns,
+                        stretch.passing);
+        costs->passing_count = i + 1;
+    }
+    vst_budget_free(budget);
+    return costs->passing != NULL;
+}
+
+bool vst__costs_make(vst_costs *costs, vst_trace *trace)
 {
     const char *json = vst_trace_metadata(trace, VST_COSTS_METADATA);
 
-    costs->kind_of = NULL;
+    *costs = (vst_costs){.kind_of = NULL};
     costs->max = vst_trace_definition_max(trace);
     if (!vst__costs_parse(json, costs->of))
         return true;
@@ -100,13 +141,15 @@ bool vst__costs_make(vst_costs *costs, const vst_trace *trace)
         if (definition != NULL && (int)definition->kind < VST_DEF_KINDS)
             costs->kind_of[id] = (unsigned char)definition->kind;
     }
-    return true;
+    return read_passing(costs, trace);
 }
 
 void vst__costs_free(vst_costs *costs)
 {
     free(costs->kind_of);
+    free(costs->passing);
     costs->kind_of = NULL;
+    costs->passing = NULL;
 }
 
 static const vst__cost *cost_of(const vst_costs *costs, vst_id id)
@@ -132,17 +175,54 @@ void vst__costs_count_task(const vst_costs *costs, vst__cost_clock *clock)
     count(clock, &costs->of[VST__COST_TASK]);
 }
 
-/* A millionth of a nanosecond is a thousandth of a picosecond. */
-static uint64_t share(uint64_t ns, int64_t millionths)
-{
-    return ns / PS * (uint64_t)millionths + ns % PS * (uint64_t)millionths / PS;
-}
-
 void vst__costs_pass(const vst_costs *costs, vst__cost_clock *clock,
                      uint64_t ns)
 {
-    clock->cost_ps += share(ns, costs->of[0].cost);
-    clock->error_ps += share(ns, costs->of[0].error);
+    clock->cost_ps += share(ns, (uint64_t)costs->of[0].cost);
+    clock->error_ps += share(ns, (uint64_t)costs->of[0].error);
+}
+
+/* What calls that were left out had cost by a time, in picoseconds. */
+static uint64_t passed_by(const vst_costs *costs, int64_t ns)
+{
+    size_t low = 0, high = costs->passing_count;
+    const vst__passing *last;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (costs->passing[middle].start_ns <= ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0)
+        return 0;
+    last = &costs->passing[low - 1];
+    return last->before_ps +
+           share((uint64_t)ns - (uint64_t)last->start_ns, last->millionths);
+}
+
+void vst__costs_pass_left_out(const vst_costs *costs, vst__cost_clock *clock,
+                              int64_t start_ns, int64_t end_ns, uint64_t ran_ns)
+{
+    const vst__cost *of = &costs->of[VST__COST_PASSING];
+    uint64_t passed_ns = (uint64_t)end_ns - (uint64_t)start_ns;
+    double ps;
+
+    if (costs->passing_count == 0 || passed_ns == 0)
+        return;
+    ps = (double)(passed_by(costs, end_ns) - passed_by(costs, start_ns)) *
+         ((double)ran_ns / (double)passed_ns);
+    if (ps > (double)COST_MAX) /* a file may claim anything */
+        ps = (double)COST_MAX;
+    clock->cost_ps += (uint64_t)(ps * (double)of->cost / MILLION);
+    clock->error_ps += (uint64_t)(ps * (double)of->error / MILLION);
+}
+
+void vst__costs_take(vst__cost_clock *clock, uint64_t ns)
+{
+    clock->cost_ps += ns * PS;
 }
 
 /* Half of the most that a function did after its exit, in picoseconds. */
@@ -150,7 +230,7 @@ static uint64_t half_of_end(const vst_costs *costs, vst_id id,
                             uint64_t duration_ns)
 {
     const vst__cost *most = &costs->of[VST__COST_END];
-    uint64_t ps = share(duration_ns, most->cost);
+    uint64_t ps = share(duration_ns, (uint64_t)most->cost);
 
     if (vst__costs_kind(costs, id) != VST_DEF_PYTHON)
         return 0;

@@ -13,14 +13,28 @@ typedef struct vst__cost {
     int64_t cost, inside, error;
 } vst__cost;
 
-/* By vst_definition_kind, and behind them a task that is introduced, and what a
- * function does after its exit. */
-enum { VST__COST_TASK = VST_DEF_KINDS, VST__COST_END, VST__COSTS };
+/* By vst_definition_kind, and behind them a task that is introduced, what a
+ * function does after its exit, and calls that a budget left out. */
+enum {
+    VST__COST_TASK = VST_DEF_KINDS,
+    VST__COST_END,
+    VST__COST_PASSING,
+    VST__COSTS
+};
+
+/* From then on, until the next one, a share of the time was spent on calls that
+ * a budget left out; and what that came to before. */
+typedef struct vst__passing {
+    int64_t start_ns;
+    uint64_t millionths, before_ps;
+} vst__passing;
 
 typedef struct vst_costs {
     vst__cost of[VST__COSTS];
     unsigned char *kind_of; /* of each id up to max; NULL: nothing is known */
     vst_id max;
+    vst__passing *passing; /* by time */
+    size_t passing_count;
 } vst_costs;
 
 /* The clocks of a thread, and what they showed when a span began. */
@@ -32,7 +46,7 @@ struct vst_trace;
 
 /* Whether there was memory for it; kind_of is NULL where costs are not known.
  */
-bool vst__costs_make(vst_costs *costs, const struct vst_trace *trace);
+bool vst__costs_make(vst_costs *costs, struct vst_trace *trace);
 void vst__costs_free(vst_costs *costs);
 /* Reads the metadata. False: it tells no costs. */
 bool vst__costs_parse(const char *json, vst__cost of[VST__COSTS]);
@@ -57,6 +71,13 @@ void vst__costs_count_task(const vst_costs *costs, vst__cost_clock *clock);
 /* The language's own code ran for so long. */
 void vst__costs_pass(const vst_costs *costs, vst__cost_clock *clock,
                      uint64_t ns);
+/* The same, between two times: what was left out meanwhile. ran_ns: how long
+ * the thread ran of that. */
+void vst__costs_pass_left_out(const vst_costs *costs, vst__cost_clock *clock,
+                              int64_t start_ns, int64_t end_ns,
+                              uint64_t ran_ns);
+/* The thread itself took so long to change what is left out. */
+void vst__costs_take(vst__cost_clock *clock, uint64_t ns);
 /* What of a span of id is the recorder's, in nanoseconds, and the error. Less
  * than 0 if the span lacks more than that. */
 void vst__costs_between(const vst_costs *costs, const vst__cost_clock *start,

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <vestige/budget.h>
 #include <vestige/waits.h>
 
 #include "base/effects.h"
@@ -300,6 +301,10 @@ static vst_status beside(vst_matcher *matcher,
         return counter(matcher, event, sink);
     case VST_ESCAPE_LOST:
         return vst__matcher_lost(matcher, payload[0], previous_ns, sink);
+    case VST_ESCAPE_LEFT_OUT:
+        vst__costs_take(&matcher->costs_so_far,
+                        payload[0] >> VST_LEFT_OUT_TAKEN);
+        return VST_OK;
     case VST_ESCAPE_WAIT:
         return vst__matcher_waited(matcher, converter, event, previous_ns,
                                    sink);

@@ -108,7 +108,11 @@ void vst__matcher_pass_time(vst_matcher *matcher, int64_t previous_ns)
     if (matcher->count != 0 && !is_first && passed_ns > 0 &&
         vst__costs_kind(matcher->costs,
                         matcher->frames[matcher->count - 1].id) ==
-            VST_DEF_PYTHON)
+            VST_DEF_PYTHON) {
         vst__costs_pass(matcher->costs, &matcher->costs_so_far,
                         (uint64_t)passed_ns);
+        vst__costs_pass_left_out(matcher->costs, &matcher->costs_so_far,
+                                 previous_ns, matcher->last_ns,
+                                 (uint64_t)passed_ns);
+    }
 }

@@ -364,6 +364,11 @@ void vst_trace_set_compensated(vst_trace *trace, bool compensated)
     trace->compensated = compensated;
 }
 
+bool vst_trace_is_compensated(const vst_trace *trace)
+{
+    return trace->compensated;
+}
+
 /* A file bounded in time may hold more than it was asked for. */
 vst_status vst__trace_show_all(vst_trace *trace)
 {

@@ -1,5 +1,6 @@
 /* What spans would have taken without the recorder, in hand-made files: every
  * time and every cost is known, and so is every number. */
+#include <vestige/budget.h>
 #include <vestige/costs.h>
 #include <vestige/tasks.h>
 #include <vestige/trace.h>
@@ -130,6 +131,7 @@ static void without_costs_nothing_is_known(void)
                                          "[1, 1, 99999999999999999999, 0, 0]",
                                          "[1, 0, 1000000, 0, 0, " COSTS "]",
                                          "[1, 101, 1000000, 0, 0, " COSTS "]",
+                                         "[1, 102, 1000001, 0, 0, " COSTS "]",
                                          "{\"a\": 1}"};
     seen result;
 
@@ -218,6 +220,79 @@ static void a_task_costs_where_it_is_introduced(void)
     CHECK_INT((long long)step_ns("[1, " COSTS "]", true), 3000 - 20);
 }
 
+static void leave_out(builder *b, uint32_t delta, uint64_t passing,
+                      uint64_t taken_ns)
+{
+    builder_escape(b, VST_ESCAPE_LEFT_OUT, delta,
+                   (uint64_t[]){passing << VST_LEFT_OUT_PASSING |
+                                    taken_ns << VST_LEFT_OUT_TAKEN,
+                                0, 0, 0, 0},
+                   VST_LEFT_OUT_HEAD);
+}
+
+/* a 2000..8000, in which other functions are left out from 3000 on; b of
+ * another thread, 2500..4500. */
+static void replay_left_out(const char *json, uint64_t passing,
+                            uint64_t taken_ns, seen *result)
+{
+    const vst_sink sink = {.ctx = result, .span = see};
+    vst_trace *trace = NULL;
+    builder b;
+
+    memset(result, 0, sizeof *result);
+    builder_init(&b);
+    builder_definitions(&b, 1);
+    builder_define(&b, VST_DEF_PYTHON, A, "a", "f.py", 1);
+    builder_define(&b, VST_DEF_PYTHON, B, "b", "f.py", 2);
+    builder_thread(&b, 1, 4242, "main");
+    builder_thread(&b, 2, 4243, "other");
+    builder_metadata(&b, VST_COSTS_METADATA, json);
+    builder_metadata(&b, VST_BUDGET_METADATA, "0.05");
+    builder_window(&b, 0, 1500, 9000);
+    builder_seal(&b, 1);
+    builder_records(&b, 0, 1, 1900, 1);
+    builder_enter(&b, A, 100);
+    leave_out(&b, 1000, passing, taken_ns);
+    leave_out(&b, 4000, 0, 0);
+    builder_exit(&b, A, 1000);
+    builder_seal(&b, 1);
+    builder_records(&b, 0, 2, 1900, 1);
+    builder_enter(&b, B, 600);
+    builder_exit(&b, B, 2000);
+    builder_seal(&b, 1);
+    CHECK_INT(builder_open(&b, &trace, NULL), VST_OK);
+    CHECK_INT(vst_trace_replay(trace, VST_WINDOW_ALL, NULL, &sink, NULL),
+              VST_OK);
+    vst_trace_close(trace);
+    builder_free(&b);
+}
+
+static void what_a_thread_took_to_leave_functions_out_is_the_recorders(void)
+{
+    seen result;
+
+    replay_left_out("[1, " COSTS "]", 0, 300, &result);
+    check(&result, A, 6000 - 20 - 300, 10);
+    check(&result, B, 2000 - 20, 10);
+}
+
+/* A tenth of the time from 3000 to 7000 went to calls that were left out. Half
+ * as much more or less it may have been. */
+static void what_is_left_out_costs_in_all_threads(void)
+{
+    const char *json = "[1, " COSTS ", 102, 1000000, 0, 500000]";
+    seen result;
+
+    replay_left_out(json, 100000, 0, &result);
+    check(&result, A, 6000 - 20 - 400, 10 + 200);
+    check(&result, B, 2000 - 20 - 150, 10 + 75);
+    replay_left_out("[1, " COSTS "]", 100000, 0, &result);
+    check(&result, A, 6000 - 20, 10);
+    /* The most that a file can claim. */
+    replay_left_out(json, 0xffffff, UINT32_MAX, &result);
+    check(&result, B, 0, result.of[B].compensated_error_ns);
+}
+
 int main(void)
 {
     TEST(a_span_is_shorter_by_what_its_records_cost);
@@ -228,5 +303,7 @@ int main(void)
     TEST(spans_last_as_long_as_they_would_have);
     TEST(other_kinds_cost_what_a_python_call_costs_or_nothing);
     TEST(a_task_costs_where_it_is_introduced);
+    TEST(what_a_thread_took_to_leave_functions_out_is_the_recorders);
+    TEST(what_is_left_out_costs_in_all_threads);
     return checks_end();
 }

@@ -67,6 +67,8 @@ typedef struct vpy_counts {
     vst_id size;
     vst_id *seen; /* that have calls in this sample */
     size_t seen_count;
+    vst_id *out; /* that are left out now */
+    size_t out_count;
 } vpy_counts;
 
 extern vpy_counts vpy_budget_counts;
@@ -91,6 +93,15 @@ static inline double vpy_counted_cost(const vpy_counted *counted,
 bool vpy_budget_choose(const vpy_budget_costs *costs, double most_ns);
 /* What passing by those that are left out costs, in the sample. */
 double vpy_budget_passing_ns(const vpy_budget_costs *costs);
+
+bool vpy_budget_is_out(vst_id id);
+/* Takes all functions in again; a new list must follow. */
+void vpy_budget_take_all_in(void);
+/* The functions with VPY_BUDGET_OUT are those that are left out from here on;
+ * new ones are among those of the sample. */
+void vpy_budget_list_out(void);
+/* The change is done: they have VPY_BUDGET_WAS_OUT. */
+void vpy_budget_settle(void);
 
 static inline bool vpy_counted_changes(const vpy_counted *counted)
 {

@@ -85,3 +85,46 @@ bool vpy_budget_choose(const vpy_budget_costs *costs, double most_ns)
     }
     return sum <= most_ns;
 }
+
+/* ---- the list of what is left out -----------------------------------------
+ */
+
+bool vpy_budget_is_out(vst_id id)
+{
+    return id < vpy_budget_counts.size &&
+           vpy_budget_counts.of[id].is & VPY_BUDGET_OUT;
+}
+
+void vpy_budget_take_all_in(void)
+{
+    const vpy_counts *all = &vpy_budget_counts;
+
+    for (size_t i = 0; i < all->out_count; i++)
+        all->of[all->out[i]].is &= (uint8_t)~VPY_BUDGET_OUT;
+}
+
+void vpy_budget_list_out(void)
+{
+    vpy_counts *all = &vpy_budget_counts;
+    size_t count = 0;
+
+    for (size_t i = 0; i < all->out_count; i++)
+        if (all->of[all->out[i]].is & VPY_BUDGET_OUT)
+            all->out[count++] = all->out[i];
+    all->out_count = count;
+    for (size_t i = 0; i < all->seen_count; i++) {
+        const vpy_counted *counted = &all->of[all->seen[i]];
+        if (counted->is & VPY_BUDGET_OUT && !(counted->is & VPY_BUDGET_WAS_OUT))
+            all->out[all->out_count++] = all->seen[i];
+    }
+}
+
+void vpy_budget_settle(void)
+{
+    vpy_counts *all = &vpy_budget_counts;
+
+    for (vst_id id = 0; id < all->size; id++)
+        all->of[id].is &= (uint8_t)~VPY_BUDGET_WAS_OUT;
+    for (size_t i = 0; i < all->out_count; i++)
+        all->of[all->out[i]].is |= VPY_BUDGET_WAS_OUT;
+}

@@ -107,6 +107,7 @@ typedef struct vpy_estimates {
     vst_budget *budget;      /* NULL: nothing was left out */
     struct vpy_estimate *of; /* by definition id */
     vst_id max;
+    bool compensated;    /* times are, and have an error of that */
     struct below *below; /* by depth, of the thread that is being read */
     size_t depths;
     uint32_t thread;

@@ -26,6 +26,7 @@ vst_status vpy_estimates_begin(vpy_estimates *e, vst_trace *trace,
 
     if (status != VST_OK || e->budget == NULL)
         return status;
+    e->compensated = vst_trace_is_compensated(trace);
     e->max = vst_trace_definition_max(trace);
     e->of = calloc((size_t)e->max + 1, sizeof *e->of);
     return e->of != NULL ? VST_OK : VST_E_NOMEM;
@@ -122,14 +123,20 @@ void vpy_estimates_put(vpy_estimates *e, vpy_sums *sums)
     for (vst_id id = 1; id <= e->max && id <= sums->max; id++) {
         vpy_sum *sum = &sums->of[id];
         struct vpy_estimate *of = &e->of[id];
+        double compensated = 0;
 
         if (sum->calls == 0 && sum->self_ns == 0)
             continue;
+        /* Calls that stand for others are off as those are. */
+        if (e->compensated && sum->total_ns > 0)
+            compensated =
+                (double)sum->error_ns * of->total_ns / (double)sum->total_ns;
+        if (!e->compensated)
+            sum->uncompensated = 0;
         sum->calls = (uint64_t)whole(of->calls);
         sum->self_ns = whole(of->self_ns);
         sum->total_ns = whole(of->total_ns);
-        sum->error_ns = whole(error_of(of, (double)info.windows));
-        sum->uncompensated = 0;
+        sum->error_ns = whole(error_of(of, (double)info.windows) + compensated);
     }
 }
 

@@ -12,6 +12,7 @@ file take, and add_storage() adds that.
 from __future__ import annotations
 
 import json
+import sys
 from time import thread_time_ns
 
 from vestige import _core
@@ -35,6 +36,9 @@ OWN_ERROR = 0.03  # of the time of Python's own code: programs without calls wer
 TASK = 100  # VST_COSTS_TASK
 TASK_IN_CALLS = 20  # what it takes to introduce a task, in calls of Python functions
 END = 101  # VST_COSTS_END
+PASSING = 102  # VST_COSTS_PASSING
+PASSING_COSTS = sys.version_info < (3, 12)  # a call that a budget leaves out costs, too
+COUNTING_NS = 2.5  # a word, where there is a budget: word_ns of python/ext/calls/budget.c
 SLOWS_CODE = "profile"  # the engine, up to 3.11, with which Python runs every instruction slower
 MILLION = 1_000_000
 PS = 1000
@@ -44,8 +48,11 @@ _learned: dict[tuple[Any, ...], list[int]] = {}  # by what was recorded with; a 
 
 def costs_of(options: dict[str, Any], has_budget: bool = False) -> str:
     """The metadata for a recording with these options of a session: costs, or why they cannot be known."""
-    reason = "functions were left out to stay within a budget" if has_budget else _why_not(options)
-    return json.dumps(_model_of(options) if reason is None else reason)
+    reason = _why_not(options)
+    if reason is not None:
+        return json.dumps(reason)
+    passing = [PASSING, MILLION, 0, MILLION // 2] if has_budget and PASSING_COSTS else []
+    return json.dumps(_model_of(options) + passing)
 
 
 def steering_costs(options: dict[str, Any]) -> tuple[float, float]:
@@ -63,7 +70,7 @@ def _model_of(options: dict[str, Any]) -> list[int]:
 
 
 def add_storage(costs: str, ns_a_word: float) -> str:
-    """The same with what the pieces of the file took in the recording, which every call's two records share."""
+    """The same with what each record took in the recording, of which every call has two."""
     model = json.loads(costs)
     if isinstance(model, str) or ns_a_word <= 0:
         return costs
