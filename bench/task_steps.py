@@ -2,6 +2,7 @@
 
     python bench/task_steps.py [--engine turbo] [--rounds 40]
     python bench/task_steps.py [--engine turbo] --instructions
+    python bench/task_steps.py [--engine turbo] [--rounds 8] --beside OTHER/.venv/3.12/bin/python
 
 Two coroutines make many steps: one gives up its turn (`sleep(0)`), one awaits a future inside of a second coroutine. A
 third one begins tasks and awaits each: that is two steps, the name of a task and its end, and is told by the task. Each
@@ -10,13 +11,15 @@ process. The least of many short stretches is shown, and as the difference the m
 round the least of one kind follows on that of the other, so that a machine that is faster for a minute changes neither.
 A recording knows nothing of tasks where the check of the interpreter's inside says so, so the flag that this check sets
 is changed here: that needs the extension's symbols (`make develop` keeps them) and nm. `--instructions` counts them by
-callgrind instead, which is the same on a busy machine.
+callgrind instead, which is the same on a busy machine. `--beside` compares what a recording costs in all with another
+build of vestige, say one of before tasks were recorded: processes of the two take turns.
 """
 
 import argparse
 import asyncio
 import ctypes
 import gc
+import json
 import os
 import re
 import statistics
@@ -153,13 +156,43 @@ def measure(engine, rounds):
     return best
 
 
+def tell_costs(engine):
+    """What recording adds to a step, whatever this build records of it."""
+    best = {}
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
+        for _ in range(3):
+            for mode in ("off", "with tasks"):
+                run_round(mode, engine, ctypes.c_bool(), os.path.join(folder, "t.vst"), best)
+    print(json.dumps([min(best[make, "with tasks"]) - min(best[make, "off"]) for make in TOLD]))
+
+
+def compare(engine, other, rounds):
+    costs = {sys.executable: [], other: []}
+    for number in range(rounds):
+        for python in sorted(costs, reverse=number % 2 == 1):
+            command = [python, __file__, "--engine", engine, "--costs"]
+            costs[python].append(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout))
+    print(f"CPython {sys.version.split()[0]}, engine {engine}; ns that recording adds, median of {rounds} processes")
+    print(f"{'':<18}{'other':>8}{'this':>8}{'more':>8}")
+    for number, told in enumerate(TOLD.values()):
+        here, there = (statistics.median(cost[number] for cost in costs[one]) for one in (sys.executable, other))
+        print(f"{told:<18}{there:>8.0f}{here:>8.0f}{here - there:>8.0f}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--engine", default="auto")
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--instructions", action="store_true")
+    parser.add_argument("--beside", metavar="PYTHON", help="one that has another build of vestige")
     parser.add_argument("--count", help=argparse.SUPPRESS)
+    parser.add_argument("--costs", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.beside:
+        return compare(options.engine, options.beside, options.rounds)
+    if options.costs:
+        gc.disable()
+        return tell_costs(options.engine)
     if options.count:
         gc.disable()
         return count_all(options.engine, options.count)
