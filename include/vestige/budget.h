@@ -20,6 +20,8 @@
  *   5…  ids of the functions; a list that does not fit goes on in a further
  *       escape with VST_LEFT_OUT_MORE
  *
+ * Where the file drops what is old, what is left out is told again.
+ *
  * A call that begins while its function is recorded is recorded to its end, and
  * one that begins while it is left out is not recorded at all.
  *
@@ -40,7 +42,8 @@ extern "C" {
 enum {
     VST_LEFT_OUT_PYTHON = 1, /* every VST_DEF_PYTHON and VST_DEF_NATIVE */
     VST_LEFT_OUT_WINDOW = 2, /* nothing is left out; a window begins */
-    VST_LEFT_OUT_MORE = 4    /* goes on with the list of the escape before */
+    VST_LEFT_OUT_MORE = 4,   /* goes on with the list of the escape before */
+    VST_LEFT_OUT_STILL = 8   /* before it functions were left out, too */
 };
 
 enum {

@@ -126,15 +126,17 @@ static uint64_t cpu_of(const vst_budget *self, size_t at)
                : 0;
 }
 
-/* Where the first one leaves functions out, what was counted before it is a
- * stretch, too. What recording had cost when that began is not told; a bounded
- * file has dropped when it was little. It is taken to have grown evenly. */
+/* Where the first one leaves functions out, and nothing was left out before,
+ * what was counted before it is a stretch, too. What recording had cost when
+ * that began is not told; a bounded file has dropped when it was little. It is
+ * taken to have grown evenly. */
 static bool add_first(vst_budget *self)
 {
     stretch *grown, first;
 
-    if (self->count == 0 || (self->all[0].count == 0 &&
-                             !(self->all[0].flags & VST_LEFT_OUT_PYTHON)))
+    if (self->count == 0 || self->all[0].flags & VST_LEFT_OUT_STILL ||
+        (self->all[0].count == 0 &&
+         !(self->all[0].flags & VST_LEFT_OUT_PYTHON)))
         return true;
     grown =
         vst__grow(self->all, &self->capacity, self->count + 1, sizeof *grown);

@@ -219,10 +219,11 @@ static void functions_are_left_out_all_at_once(void)
 }
 
 /* A bounded file has dropped the beginning, when recording had cost nothing. */
-static void what_was_spent_before_the_file_begins_is_left_out(void)
+/* A file that begins with HOT being left out. */
+static vst_budget_info info_of_rest(uint64_t flags)
 {
-    static const uint64_t first[] = {0, 100000, 2000, 500, 99000, HOT},
-                          second[] = {0, 101000, 2020, 1000, 100000, HOT};
+    const uint64_t first[] = {flags, 100000, 2000, 500, 99000, HOT},
+                   second[] = {flags, 101000, 2020, 1000, 100000, HOT};
     vst_budget *budget = NULL;
     vst_budget_info info;
     vst_trace *trace = NULL;
@@ -242,11 +243,28 @@ static void what_was_spent_before_the_file_begins_is_left_out(void)
     CHECK_INT(builder_open(&b, &trace, NULL), VST_OK);
     CHECK_INT(vst_budget_read(trace, &budget, NULL), VST_OK);
     vst_budget_get_info(budget, &info);
-    CHECK_INT(info.cpu_ns, 2000);
-    CHECK_INT(info.cost_ns, 40);
     vst_budget_free(budget);
     vst_trace_close(trace);
     builder_free(&b);
+    return info;
+}
+
+static void what_was_spent_before_the_file_begins_is_left_out(void)
+{
+    vst_budget_info info = info_of_rest(0);
+
+    CHECK_INT(info.cpu_ns, 2000);
+    CHECK_INT(info.cost_ns, 40);
+    CHECK_INT(info.out_cpu_ns, 1000);
+}
+
+static void a_file_may_begin_while_functions_are_left_out(void)
+{
+    vst_budget_info info = info_of_rest(VST_LEFT_OUT_STILL);
+
+    CHECK_INT(info.cpu_ns, 1000);
+    CHECK_INT(info.cost_ns, 20);
+    CHECK_INT(info.out_cpu_ns, 1000);
 }
 
 static void what_a_file_claims_is_bounded(void)
@@ -271,6 +289,7 @@ int main(void)
     TEST(each_stretch_says_what_was_left_out);
     TEST(functions_are_left_out_all_at_once);
     TEST(what_was_spent_before_the_file_begins_is_left_out);
+    TEST(a_file_may_begin_while_functions_are_left_out);
     TEST(what_a_file_claims_is_bounded);
     return checks_end();
 }

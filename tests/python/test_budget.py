@@ -292,6 +292,18 @@ def test_the_profile_engine_is_refused():
         vestige.profile(budget=0.05, engine="safe")
 
 
+def test_a_bounded_file_says_what_is_left_out_all_the_while(tmp_path):
+    """Also if that was decided before the time that it keeps."""
+    path = tmp_path / "t.vst"
+    with vestige.profile(output=path, with_stack=True, budget=0.001, keep_last="0.4s"):
+        run_for(1.2, lambda: (loop(500), [vestige.instant("mark") for _ in range(50)]))
+    trace = vestige.Trace(path)
+    budget = trace.report(functions=True)["budget"]
+    assert trace.info()["dropped"] > 0
+    assert budget["functions"] > 0
+    assert budget["out_cpu_ns"] > 0.5 * budget["cpu_ns"]
+
+
 def report_of(path, *options):
     words = [sys.executable, "-m", "vestige", "report", "--format", "json", *options, str(path)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)

@@ -30,6 +30,7 @@ static const double sample_ms = 50;  /* a sample is not older than this */
 static const double window_ms = 10;  /* a window is not longer, */
 static const double window_share_ms = 40; /* and costs what this allows */
 static const double between_ms = 30; /* least between windows, on average */
+static const double tell_ms = 100;   /* then a bounded file is told again */
 static const double word_ns = 2.5;   /* to count a word */
 static const double place_ns = 500;  /* to disable a function's places */
 /* Calls may cost so much more than in loops: chosen by what servers took. */
@@ -57,6 +58,8 @@ static struct {
     double changed, wait_ns; /* when the last change was; until a window */
     bool in_window, rests;   /* rests: no Python function is recorded */
     bool is_turning;
+    double told;   /* CPU time when the trace was told last what is left out */
+    bool told_out; /* and whether anything was */
     struct {
         double cpu, cost;
         double most; /* that the cost may be */
@@ -208,20 +211,41 @@ uint32_t vpy_budget_value(uint32_t value)
                : value;
 }
 
+static bool leaves_out(void)
+{
+    return vpy_budget_counts.out_count != 0 || b.rests;
+}
+
 /* taken_ns: by the calling thread, to change it. */
 static void record_change(uint32_t flags, double taken_ns)
 {
-    const vst_left_out left_out = {.flags = flags |
-                                            (b.rests ? VST_LEFT_OUT_PYTHON : 0),
-                                   .passing = (uint32_t)(b.passing * 1e6),
-                                   .taken_ns = (uint32_t)taken_ns,
-                                   .cpu_ns = (uint64_t)b.own,
-                                   .cost_ns = (uint64_t)b.spent,
-                                   .since = b.sample.ticks,
-                                   .since_cpu_ns = (uint64_t)b.sample.own};
+    const vst_left_out left_out = {
+        .flags = flags | (b.rests ? VST_LEFT_OUT_PYTHON : 0) |
+                 (b.told_out ? VST_LEFT_OUT_STILL : 0),
+        .passing = (uint32_t)(b.passing * 1e6),
+        .taken_ns = (uint32_t)taken_ns,
+        .cpu_ns = (uint64_t)b.own,
+        .cost_ns = (uint64_t)b.spent,
+        .since = b.sample.ticks,
+        .since_cpu_ns = (uint64_t)b.sample.own};
 
+    b.told = b.looked;
+    b.told_out = leaves_out();
     vst_recording_leave_out(b.tracer->recording, &left_out,
                             vpy_budget_counts.out, vpy_budget_counts.out_count);
+}
+
+/* A bounded file drops what it was told long ago. */
+static bool is_to_be_told(void)
+{
+    return b.tracer->options.is_bounded && leaves_out() && !b.in_window;
+}
+
+static void tell_again(void)
+{
+    if (!is_to_be_told() || b.looked - b.told < tell_ms * MS)
+        return;
+    record_change(0, 0);
 }
 
 static double next_wait(void)
@@ -323,10 +347,12 @@ static void set_clock(double left)
 
     if (b.in_window)
         due = b.sample.cpu + window_ms * MS;
-    else if (vpy_budget_counts.out_count == 0 && !b.rests)
+    else if (!leaves_out())
         due = 1e18;
     else if (paid > due)
         due = paid;
+    if (is_to_be_told() && due > b.told + tell_ms * MS)
+        due = b.told + tell_ms * MS;
     vpy_budget_clock_set((uint64_t)due);
 }
 
@@ -334,9 +360,7 @@ static void set_clock(double left)
  * while no windows are needed. */
 static double most_for_calls(void)
 {
-    return vpy_budget_counts.out_count != 0 || b.rests
-               ? 1.2 * for_calls * b.share
-               : b.share;
+    return leaves_out() ? 1.2 * for_calls * b.share : b.share;
 }
 
 static void look(vst_id ends)
@@ -353,8 +377,8 @@ static void look(vst_id ends)
     } else if (left < 0 &&
                b.sample.most > most_for_calls() * sample_bare(cpu)) {
         choose(cpu, ends);
-    } else if ((vpy_budget_counts.out_count != 0 || b.rests) &&
-               cpu - b.changed >= b.wait_ns && left >= b.window_cost) {
+    } else if (leaves_out() && cpu - b.changed >= b.wait_ns &&
+               left >= b.window_cost) {
         begin_window(cpu, ends);
     } else if (cpu - b.sample.cpu >= sample_ms * MS) {
         begin_sample(cpu);
@@ -362,6 +386,7 @@ static void look(vst_id ends)
     if (b.changed == before) /* else apply() has done it */
         spend(cpu_now() - cpu);
     b.storage_ns = vst_recording_storage_ns(b.tracer->recording);
+    tell_again();
     set_clock(left);
 }
 

@@ -32,6 +32,7 @@ typedef struct vpy_options {
     bool gil;           /* waits for the GIL */
     double budget;      /* share of CPU time for recording, 0: any */
     double budget_python_ns, budget_native_ns; /* what a call costs then */
+    bool is_bounded;                           /* the file drops what is old */
 } vpy_options;
 
 void vpy_options_clear(vpy_options *options); /* drops what it refers to */

@@ -109,6 +109,7 @@ int vpy_session_options_parse(PyObject *args, PyObject *kw,
                                          .devices = devices,
                                          .max_depth = max_depth,
                                          .only = wishes->calls.only != NULL};
+    wishes->calls.is_bounded = max_size != 0 || keep_ns != 0;
     wishes->calls.gil = switches;
     wishes->calls.native = native;
     wishes->calls.python = python;
