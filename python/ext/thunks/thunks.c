@@ -52,8 +52,9 @@ VST_INLINE bool caller_is_recorded(PyThreadState *tstate)
 {
     const vpy_iframe *frame = vpy_iframe_innermost(tstate);
 
-    if (VST_LIKELY(frame != NULL &&
-                   (PyObject *)vpy_iframe_code(frame) == vpy_last_caller))
+    if (VST_LIKELY(
+            frame != NULL && !vpy_iframe_is_shim(frame) &&
+            vpy_caller_is_recorded_at_once((PyObject *)vpy_iframe_code(frame))))
         return true;
     return find_caller(frame);
 }
