@@ -222,7 +222,7 @@ static void record_change(uint32_t flags, double taken_ns)
     const vst_left_out left_out = {
         .flags = flags | (b.rests ? VST_LEFT_OUT_PYTHON : 0) |
                  (b.told_out ? VST_LEFT_OUT_STILL : 0),
-        .passing = (uint32_t)(b.passing * 1e6),
+        .passing = (uint32_t)(b.passing * 1e6 / margin_python),
         .taken_ns = (uint32_t)taken_ns,
         .cpu_ns = (uint64_t)b.own,
         .cost_ns = (uint64_t)b.spent,
@@ -436,7 +436,7 @@ static void set_up(vpy_tracer *tracer)
             VPY_HAS_FRAME_HOOK ? options->budget_python_ns * passed : 0};
     b.most = (vpy_budget_costs){.python_ns = b.costs.python_ns * margin_python,
                                 .native_ns = b.costs.native_ns * margin_native,
-                                .passed_ns = b.costs.passed_ns};
+                                .passed_ns = b.costs.passed_ns * margin_python};
     b.began = b.looked = b.changed = cpu_now();
     b.window_cost = b.share * window_share_ms * MS;
     b.wait_ns = next_wait();
