@@ -94,8 +94,7 @@ static uint64_t share(uint64_t ns, uint64_t millionths)
     return ns / PS * millionths + ns % PS * millionths / PS;
 }
 
-/* What cannot be read is what nobody can say anything about. False: there is no
- * memory. */
+/* Who reads the spans says what cannot be read. False: there is no memory. */
 static bool read_passing(vst_costs *costs, vst_trace *trace)
 {
     vst_budget *budget;

@@ -223,7 +223,7 @@ static void record_change(uint32_t flags, double taken_ns)
         .flags = flags | (b.rests ? VST_LEFT_OUT_PYTHON : 0) |
                  (b.told_out ? VST_LEFT_OUT_STILL : 0),
         .passing = (uint32_t)(b.passing * 1e6 / margin_python),
-        .taken_ns = (uint32_t)taken_ns,
+        .taken_ns = taken_ns < UINT32_MAX ? (uint32_t)taken_ns : UINT32_MAX,
         .cpu_ns = (uint64_t)b.own,
         .cost_ns = (uint64_t)b.spent,
         .since = b.sample.ticks,
