@@ -88,9 +88,8 @@ typedef struct vst_budget_info {
 typedef struct vst_budget_stretch {
     int64_t start_ns, end_ns; /* end_ns of the last one: INT64_MAX */
     uint32_t flags;           /* VST_LEFT_OUT_ */
-    uint32_t passing;  /* what is left out cost: millionths of the time */
-    size_t count;      /* of ids */
-    const vst_id *ids; /* what was left out, in order */
+    size_t count;             /* of ids */
+    const vst_id *ids;        /* what was left out, in order */
 } vst_budget_stretch;
 
 /* *budget is NULL where nothing was left out. It refers to the trace. */
@@ -108,6 +107,10 @@ VST_API void vst_budget_get_stretch(const vst_budget *budget, size_t number,
 VST_API double vst_budget_weight(const vst_budget *budget, vst_id id,
                                  int64_t start_ns, int64_t end_ns,
                                  size_t *stretch);
+/* What calls that were left out cost a thread which ran Python code from
+ * start_ns to end_ns, in nanoseconds. */
+VST_API double vst_budget_passing_ns(const vst_budget *budget, int64_t start_ns,
+                                     int64_t end_ns);
 #ifdef __cplusplus
 }
 #endif

@@ -62,7 +62,7 @@ class Session:
     def finish(self) -> None: ...
     def set_metadata(self, key: str, json: str) -> None: ...
     def storage_ns(self) -> float:
-        """What getting room for a word took so far, on average."""
+        """What a word took beside being stored, on average: getting room for it, and counting it for a budget."""
     def notes(self) -> list[str]:
         """Lines that collectors of devices told since the last call."""
     def set_budget(self, share: float, python_ns: float, native_ns: float, /) -> None:

@@ -12,7 +12,9 @@
 typedef struct stretch {
     int64_t start_ns, since_ns;
     uint64_t cpu_ns, since_cpu_ns, cost_ns; /* at its start */
-    uint32_t flags, passing;
+    uint32_t flags;
+    double passing;    /* the share of the time that what is left out costs */
+    double passed_ns;  /* what that came to before it */
     size_t ids, count; /* of budget.ids, sorted */
 } stretch;
 
@@ -64,7 +66,7 @@ static bool add(vst_budget *self, const vst_time_converter *converter,
             .since_cpu_ns = words[4],
             .cost_ns = words[2],
             .flags = (uint32_t)words[0] & FLAGS,
-            .passing = (uint32_t)words[0] >> VST_LEFT_OUT_PASSING,
+            .passing = ((uint32_t)words[0] >> VST_LEFT_OUT_PASSING) / 1e6,
             .ids = self->id_count};
     if (!add_ids(self, words + VST_LEFT_OUT_HEAD,
                  event->payload_words - VST_LEFT_OUT_HEAD))
@@ -158,6 +160,13 @@ static bool add_first(vst_budget *self)
     return true;
 }
 
+/* What calls that were left out had cost by a time in or behind a stretch. */
+static double passed_by(const stretch *s, int64_t ns)
+{
+    return s->passed_ns +
+           (double)((uint64_t)ns - (uint64_t)s->start_ns) * s->passing;
+}
+
 static bool finish(vst_budget *self, const vst_trace *trace)
 {
     qsort(self->all, self->count, sizeof *self->all, by_time);
@@ -173,7 +182,9 @@ static bool finish(vst_budget *self, const vst_trace *trace)
                                         d->kind == VST_DEF_NATIVE);
     }
     for (size_t i = 0; i < self->count; i++) {
-        const stretch *s = &self->all[i];
+        stretch *s = &self->all[i];
+        if (i + 1 < self->count)
+            s[1].passed_ns = passed_by(s, s[1].start_ns);
         if (s->count != 0)
             qsort(self->ids + s->ids, s->count, sizeof *self->ids, by_id);
         for (size_t k = 0; k < s->count; k++)
@@ -254,7 +265,6 @@ void vst_budget_get_stretch(const vst_budget *budget, size_t number,
         .start_ns = s->start_ns,
         .end_ns = number + 1 < budget->count ? s[1].start_ns : INT64_MAX,
         .flags = s->flags,
-        .passing = s->passing,
         .count = s->count,
         .ids = budget->ids + s->ids};
 }
@@ -340,4 +350,16 @@ double vst_budget_weight(const vst_budget *budget, vst_id id, int64_t start_ns,
     if (at + 1 < budget->count)
         weight += after(budget, at, id, start_ns, end_ns);
     return weight;
+}
+
+double vst_budget_passing_ns(const vst_budget *budget, int64_t start_ns,
+                             int64_t end_ns)
+{
+    size_t first = find(budget, start_ns), last = find(budget, end_ns);
+    double before_ns =
+        first != budget->count ? passed_by(&budget->all[first], start_ns) : 0;
+
+    return last != budget->count
+               ? passed_by(&budget->all[last], end_ns) - before_ns
+               : 0;
 }

@@ -94,35 +94,6 @@ static uint64_t share(uint64_t ns, uint64_t millionths)
     return ns / PS * millionths + ns % PS * millionths / PS;
 }
 
-/* Who reads the spans says what cannot be read. False: there is no memory. */
-static bool read_passing(vst_costs *costs, vst_trace *trace)
-{
-    vst_budget *budget;
-    vst_budget_info info;
-    vst_status status;
-    uint64_t so_far = 0;
-
-    if (costs->of[VST__COST_PASSING].cost == 0)
-        return true;
-    status = vst_budget_read(trace, &budget, NULL);
-    if (status != VST_OK || budget == NULL)
-        return status != VST_E_NOMEM;
-    vst_budget_get_info(budget, &info);
-    costs->passing = calloc(info.changes, sizeof *costs->passing);
-    for (size_t i = 0; costs->passing != NULL && i < info.changes; i++) {
-        vst_budget_stretch stretch;
-
-        vst_budget_get_stretch(budget, i, &stretch);
-        costs->passing[i] =
-            (vst__passing){stretch.start_ns, stretch.passing, so_far};
-        so_far += share((uint64_t)stretch.end_ns - (uint64_t)stretch.start_ns,
-                        stretch.passing);
-        costs->passing_count = i + 1;
-    }
-    vst_budget_free(budget);
-    return costs->passing != NULL;
-}
-
 bool vst__costs_make(vst_costs *costs, vst_trace *trace)
 {
     const char *json = vst_trace_metadata(trace, VST_COSTS_METADATA);
@@ -140,15 +111,17 @@ bool vst__costs_make(vst_costs *costs, vst_trace *trace)
         if (definition != NULL && (int)definition->kind < VST_DEF_KINDS)
             costs->kind_of[id] = (unsigned char)definition->kind;
     }
-    return read_passing(costs, trace);
+    /* Who reads the spans says what cannot be read. */
+    return costs->of[VST__COST_PASSING].cost == 0 ||
+           vst_budget_read(trace, &costs->budget, NULL) != VST_E_NOMEM;
 }
 
 void vst__costs_free(vst_costs *costs)
 {
     free(costs->kind_of);
-    free(costs->passing);
+    vst_budget_free(costs->budget);
     costs->kind_of = NULL;
-    costs->passing = NULL;
+    costs->budget = NULL;
 }
 
 static const vst__cost *cost_of(const vst_costs *costs, vst_id id)
@@ -181,39 +154,17 @@ void vst__costs_pass(const vst_costs *costs, vst__cost_clock *clock,
     clock->error_ps += share(ns, (uint64_t)costs->of[0].error);
 }
 
-/* What calls that were left out had cost by a time, in picoseconds. */
-static uint64_t passed_by(const vst_costs *costs, int64_t ns)
-{
-    size_t low = 0, high = costs->passing_count;
-    const vst__passing *last;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (costs->passing[middle].start_ns <= ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == 0)
-        return 0;
-    last = &costs->passing[low - 1];
-    return last->before_ps +
-           share((uint64_t)ns - (uint64_t)last->start_ns, last->millionths);
-}
-
 void vst__costs_pass_left_out(const vst_costs *costs, vst__cost_clock *clock,
                               int64_t start_ns, int64_t end_ns, uint64_t ran_ns)
 {
     const vst__cost *of = &costs->of[VST__COST_PASSING];
-    uint64_t passed_ns = (uint64_t)end_ns - (uint64_t)start_ns;
     double ps;
 
-    if (costs->passing_count == 0 || passed_ns == 0)
+    if (costs->budget == NULL || end_ns == start_ns)
         return;
-    ps = (double)(passed_by(costs, end_ns) - passed_by(costs, start_ns)) *
-         ((double)ran_ns / (double)passed_ns);
-    if (ps > (double)COST_MAX) /* a file may claim anything */
+    ps = vst_budget_passing_ns(costs->budget, start_ns, end_ns) * PS *
+         ((double)ran_ns / (double)((uint64_t)end_ns - (uint64_t)start_ns));
+    if (!(ps >= 0 && ps <= (double)COST_MAX)) /* a file may claim anything */
         ps = (double)COST_MAX;
     clock->cost_ps += (uint64_t)(ps * (double)of->cost / MILLION);
     clock->error_ps += (uint64_t)(ps * (double)of->error / MILLION);

@@ -22,19 +22,11 @@ enum {
     VST__COSTS
 };
 
-/* From then on, until the next one, a share of the time was spent on calls that
- * a budget left out; and what that came to before. */
-typedef struct vst__passing {
-    int64_t start_ns;
-    uint64_t millionths, before_ps;
-} vst__passing;
-
 typedef struct vst_costs {
     vst__cost of[VST__COSTS];
     unsigned char *kind_of; /* of each id up to max; NULL: nothing is known */
     vst_id max;
-    vst__passing *passing; /* by time */
-    size_t passing_count;
+    struct vst_budget *budget; /* NULL: what is left out costs nothing */
 } vst_costs;
 
 /* The clocks of a thread, and what they showed when a span began. */

@@ -57,21 +57,27 @@ static void make(builder *b, const char *json, bool loses)
     builder_seal(b, 1);
 }
 
-static void replay(const char *json, bool loses, bool compensated, seen *result)
+static void replay_built(builder *b, bool compensated, seen *result)
 {
     const vst_sink sink = {
         .ctx = result, .span = see, .tells_compensated = true};
     vst_trace *trace = NULL;
-    builder b;
 
     memset(result, 0, sizeof *result);
-    make(&b, json, loses);
-    CHECK_INT(builder_open(&b, &trace, NULL), VST_OK);
+    CHECK_INT(builder_open(b, &trace, NULL), VST_OK);
     vst_trace_set_compensated(trace, compensated);
     CHECK_INT(vst_trace_replay(trace, VST_WINDOW_ALL, NULL, &sink, NULL),
               VST_OK);
     vst_trace_close(trace);
-    builder_free(&b);
+    builder_free(b);
+}
+
+static void replay(const char *json, bool loses, bool compensated, seen *result)
+{
+    builder b;
+
+    make(&b, json, loses);
+    replay_built(&b, compensated, result);
 }
 
 static void check(const seen *result, vst_id id, long long ns, long long error)
@@ -184,12 +190,9 @@ static void other_kinds_cost_what_a_python_call_costs_or_nothing(void)
 static int64_t step_ns(const char *json, bool named)
 {
     seen result;
-    const vst_sink sink = {.ctx = &result, .span = see};
     uint64_t payload[] = {vst_task_word(VST_TASK_STEP, 1), 6, 0};
-    vst_trace *trace = NULL;
     builder b;
 
-    memset(&result, 0, sizeof result);
     memcpy(&payload[2], "Task-1", 6);
     builder_init(&b);
     builder_definitions(&b, 1);
@@ -203,11 +206,7 @@ static int64_t step_ns(const char *json, bool named)
     builder_escape(&b, VST_ESCAPE_TASK, 0, payload, named ? 3 : 1);
     builder_exit(&b, A, 3000);
     builder_seal(&b, 1);
-    CHECK_INT(builder_open(&b, &trace, NULL), VST_OK);
-    CHECK_INT(vst_trace_replay(trace, VST_WINDOW_ALL, NULL, &sink, NULL),
-              VST_OK);
-    vst_trace_close(trace);
-    builder_free(&b);
+    replay_built(&b, false, &result);
     return result.of[A].compensated_ns;
 }
 
@@ -235,11 +234,8 @@ static void leave_out(builder *b, uint32_t delta, uint64_t passing,
 static void replay_left_out(const char *json, uint64_t passing,
                             uint64_t taken_ns, seen *result)
 {
-    const vst_sink sink = {.ctx = result, .span = see};
-    vst_trace *trace = NULL;
     builder b;
 
-    memset(result, 0, sizeof *result);
     builder_init(&b);
     builder_definitions(&b, 1);
     builder_define(&b, VST_DEF_PYTHON, A, "a", "f.py", 1);
@@ -260,11 +256,7 @@ static void replay_left_out(const char *json, uint64_t passing,
     builder_enter(&b, B, 600);
     builder_exit(&b, B, 2000);
     builder_seal(&b, 1);
-    CHECK_INT(builder_open(&b, &trace, NULL), VST_OK);
-    CHECK_INT(vst_trace_replay(trace, VST_WINDOW_ALL, NULL, &sink, NULL),
-              VST_OK);
-    vst_trace_close(trace);
-    builder_free(&b);
+    replay_built(&b, false, result);
 }
 
 static void what_a_thread_took_to_leave_functions_out_is_the_recorders(void)

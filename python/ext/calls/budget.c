@@ -148,6 +148,11 @@ static void count(void *ctx, const uint64_t *words, size_t length)
     b.spent += most - cost;
 }
 
+double vpy_budget_word_ns(vst_recording *recording, double share)
+{
+    return vst_recording_storage_ns(recording) + (share != 0 ? word_ns : 0);
+}
+
 static void begin_sample(double cpu)
 {
     vpy_counts *all = &vpy_budget_counts;

@@ -39,6 +39,9 @@ void vpy_budget_define(vst_id id, bool is_native);
 /* The value with which the hooks are to know a function now. */
 uint32_t vpy_budget_value(uint32_t value);
 
+/* What a word takes beside being stored, with such a budget or none. */
+double vpy_budget_word_ns(vst_recording *recording, double share);
+
 /* Around a fork: the thread of budget_clock.c is not there meanwhile. */
 void vpy_budget_before_fork(void);
 void vpy_budget_after_fork_in_parent(void);

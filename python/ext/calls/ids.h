@@ -120,29 +120,34 @@ VST_INLINE uint32_t vpy_code_value_at_once(PyObject *code)
  * take it from each other, and a code object's own value is as near. */
 extern PyObject *vpy_last_caller;
 
-/* Calls in C are recorded only where the Python function that makes them is. */
-static inline bool vpy_caller_is_recorded(PyObject *code)
+VST_INLINE bool vpy_is_last_caller(const PyObject *code)
 {
-    if (!VPY_FREE_THREADED && VST_LIKELY(code == vpy_last_caller))
-        return true;
-    if (vpy_is_left_out(vpy_code_value(code)))
+    return !VPY_FREE_THREADED && VST_LIKELY(code == vpy_last_caller);
+}
+
+/* Of another caller with this value: whether it is recorded. */
+VST_INLINE bool vpy_note_caller(PyObject *code, uint32_t value)
+{
+    if (vpy_is_left_out(value))
         return false;
     if (!VPY_FREE_THREADED)
         vpy_last_caller = code;
     return true;
 }
 
+/* Calls in C are recorded only where the Python function that makes them is. */
+static inline bool vpy_caller_is_recorded(PyObject *code)
+{
+    return vpy_is_last_caller(code) ||
+           vpy_note_caller(code, vpy_code_value(code));
+}
+
 /* The same for hooks that must be small: it calls nothing. False also if that
  * is not known here. */
 VST_INLINE bool vpy_caller_is_recorded_at_once(PyObject *code)
 {
-    if (!VPY_FREE_THREADED && VST_LIKELY(code == vpy_last_caller))
-        return true;
-    if (vpy_is_left_out(vpy_code_value_at_once(code)))
-        return false;
-    if (!VPY_FREE_THREADED)
-        vpy_last_caller = code;
-    return true;
+    return vpy_is_last_caller(code) ||
+           vpy_note_caller(code, vpy_code_value_at_once(code));
 }
 
 /* ---- special_functions.c --------------------------------------------------

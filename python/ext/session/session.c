@@ -3,6 +3,7 @@
 #include "session/session.h"
 
 #include "annotate/annotate.h"
+#include "calls/budget.h"
 #include "calls/engine.h"
 #include "memory/memory.h"
 #include "program/program.h"
@@ -267,8 +268,9 @@ static PyObject *session_storage_ns(PyObject *object, PyObject *unused)
     session *self = (session *)object;
 
     (void)unused;
-    return is_started(self) ? PyFloat_FromDouble(vst_recording_storage_ns(
-                                  vst_session_recording(self->handle)))
+    return is_started(self) ? PyFloat_FromDouble(vpy_budget_word_ns(
+                                  vst_session_recording(self->handle),
+                                  self->wishes.calls.budget))
                             : NULL;
 }
 

@@ -89,11 +89,10 @@ def note_costs(profile: Any, facts: dict[str, str]) -> None:
 def note_storage(profile: Any) -> None:
     """The same, of what was learned in the recording that has ended."""
     if profile._options["compensate"]:
-        from .costs import COUNTING_NS, METADATA, add_storage, costs_of
+        from .costs import METADATA, add_storage, costs_of
 
-        has_budget = profile._options["budget"] is not None
-        costs = costs_of(profile._session_options, has_budget)
-        costs = add_storage(costs, profile._session.storage_ns() + (COUNTING_NS if has_budget else 0))
+        costs = costs_of(profile._session_options, profile._options["budget"] is not None)
+        costs = add_storage(costs, profile._session.storage_ns())
         profile._session.set_metadata(METADATA, costs)
 
 
