@@ -65,14 +65,13 @@ static vst_status new_definitions(vst__file *file, size_t entry_size)
     size_t size = file->definitions_next;
     size_t most = file->slots.size ? file->slots.size : DEFINITIONS_LAST;
     vst_chunk chunk;
-    size_t words;
     vst_status status;
 
     if (size < entry_size + sizeof(vst_chunk_header))
         size = entry_size + sizeof(vst_chunk_header);
-    words = (size - sizeof(vst_chunk_header)) / 8;
-    status = vst__file_new_chunk(file, VST_CHUNK_DEFINITIONS, 0, words, words,
-                                 &chunk);
+    status = vst__file_new_chunk(file, VST_CHUNK_DEFINITIONS, 0,
+                                 (size - sizeof(vst_chunk_header)) / 8,
+                                 entry_size / 8, &chunk);
     if (status != VST_OK)
         return status;
     if (file->definitions.words != NULL)

@@ -161,22 +161,40 @@ static void clear_header(vst_chunk_header *at)
     memset(at, 0, sizeof *at);
 }
 
-/* Empties the oldest part and frees it. */
-static vst_status drop(vst__file *file, const vst__slot_room *oldest,
-                       uint32_t wanted, const vst_chunk_header *header)
-{
-    vst__os_storage *storage;
-    void *memory;
-    vst_status status =
-        vst__file_map(file, oldest->place, oldest->size, &memory, &storage);
+/* The functions from here to take_room() return whether they did all of it: true
+ * means that *room is filled. Where they return false, file->sys_errno says
+ * why. */
 
-    if (status != VST_OK)
-        return status;
-    empty_chunk(file, oldest, *header, memory);
-    clear_header(memory);
-    vst__os_storage_unmap(storage);
+static bool map_room(vst__file *file, uint64_t place, uint64_t size,
+                     mapped_room *room)
+{
+    room->place = place;
+    room->size = size;
+    return vst__file_map(file, place, size, &room->memory, &room->storage) ==
+           VST_OK;
+}
+
+static bool prepare(vst__file *file, uint64_t place, uint32_t size)
+{
+    if (vst__slots_prepare(&file->slots, place, size) == VST_OK)
+        return true;
+    file->sys_errno = ENOMEM;
+    return false;
+}
+
+/* Empties the oldest part and frees it. */
+static bool drop(vst__file *file, const vst__slot_room *oldest, uint32_t wanted,
+                 const vst_chunk_header *header)
+{
+    mapped_room room;
+
+    if (!map_room(file, oldest->place, oldest->size, &room))
+        return false;
+    empty_chunk(file, oldest, *header, room.memory);
+    clear_header(room.memory);
+    vst__os_storage_unmap(room.storage);
     vst__slots_drop_oldest(&file->slots, wanted);
-    return VST_OK;
+    return true;
 }
 
 static void note_taken(vst__file *file, const vst__slot_room *found,
@@ -189,125 +207,107 @@ static void note_taken(vst__file *file, const vst__slot_room *found,
 }
 
 /* Empties the part that was found, and takes it. */
-static vst_status take_found(vst__file *file, const vst__slot_room *found,
-                             const vst_chunk_header *header, mapped_room *room)
+static bool take_found(vst__file *file, const vst__slot_room *found,
+                       const vst_chunk_header *header, mapped_room *room)
 {
-    vst_status status =
-        vst__slots_prepare(&file->slots, found->place, found->size);
-
-    if (status == VST_OK)
-        status = vst__file_map(file, found->place, found->size, &room->memory,
-                               &room->storage);
-    if (status != VST_OK)
-        return status;
+    if (!prepare(file, found->place, found->size) ||
+        !map_room(file, found->place, found->size, room))
+        return false;
     if (!found->is_free)
         empty_chunk(file, found, *header, room->memory);
     note_taken(file, found, header);
-    room->place = found->place;
-    room->size = found->size;
-    return VST_OK;
+    return true;
 }
 
 /* Takes room at the end of the file. */
-static vst_status grow(vst__file *file, uint64_t size, mapped_room *room)
+static bool grow(vst__file *file, uint64_t size, mapped_room *room)
 {
-    vst_status status =
-        vst__file_map(file, file->end, size, &room->memory, &room->storage);
-
-    if (status != VST_OK)
-        return status;
-    room->size = size;
-    room->place = file->last = file->end;
+    if (!map_room(file, file->end, size, room))
+        return false;
+    file->last = file->end;
     file->end += size;
-    return VST_OK;
+    return true;
 }
 
 /* Adds a slot; only what is needed of it gets storage. */
-static vst_status grow_by_slot(vst__file *file, uint32_t size,
-                               const vst_chunk_header *header,
-                               mapped_room *room)
+static bool grow_by_slot(vst__file *file, uint32_t size,
+                         const vst_chunk_header *header, mapped_room *room)
 {
     vst__slots *slots = &file->slots;
     vst__slot_room fresh = {.place = file->end, .size = size, .is_free = true};
-    vst_status status = vst__slots_prepare(slots, file->end, size);
 
-    if (status == VST_OK)
-        status = grow(file, size, room);
-    if (status != VST_OK)
-        return status;
+    if (!prepare(file, file->end, size) || !grow(file, size, room))
+        return false;
     file->end = fresh.place + slots->size;
     vst__slots_add(slots, fresh.place);
     note_taken(file, &fresh, header);
-    return VST_OK;
+    return true;
 }
 
 /* Where the disk is full there may still be an old part. */
-static vst_status take_part(vst__file *file, uint32_t size, uint64_t least,
-                            const vst_chunk_header *header, mapped_room *room)
+static bool take_part(vst__file *file, uint32_t size, uint64_t least,
+                      const vst_chunk_header *header, mapped_room *room)
 {
     vst__slots *slots = &file->slots;
     vst__slot_wish wish = {.size = size,
                            .least = (uint32_t)least,
                            .now = vst_clock_ticks(),
                            .may_grow = vst__slots_may_grow(slots, file->end)};
-    vst_status status = fail(file, ENOSPC);
 
+    file->sys_errno = ENOSPC; /* if no step fails, but none is left */
     for (;;) {
         vst__slot_room found;
 
         switch (vst__slots_choose(slots, &wish, &found)) {
         case VST_SLOT_TAKE:
-            status = take_found(file, &found, header, room);
-            if (status == VST_OK || !found.is_free)
-                return status;
+            if (take_found(file, &found, header, room))
+                return true;
+            if (!found.is_free)
+                return false;
             wish.without_free = true;
             break;
         case VST_SLOT_DROP:
-            status = drop(file, &found, size, header);
-            if (status != VST_OK)
-                return status;
+            if (!drop(file, &found, size, header))
+                return false;
             break;
         case VST_SLOT_GROW:
-            status = grow_by_slot(file, size, header, room);
-            if (status == VST_OK)
-                return status;
+            if (grow_by_slot(file, size, header, room))
+                return true;
             wish.may_grow = false;
             break;
         case VST_SLOT_NONE:
             if (!vst__slots_stop_draining(slots))
-                return status;
+                return false;
             break;
         }
     }
 }
 
 /* Definitions are never dropped. As long as they take less than half of what
- * the file may hold, they take it from the records; beyond that it grows. */
-static vst_status take_definitions(vst__file *file, uint64_t size,
-                                   const vst_chunk_header *header,
-                                   mapped_room *room)
+ * the file may hold, they take it from the records, if need be a page; beyond
+ * that, and where threads hold every page, the file grows. */
+static bool take_definitions(vst__file *file, uint64_t size, uint64_t least,
+                             const vst_chunk_header *header, mapped_room *room)
 {
     const vst__slots *slots = &file->slots;
     bool is_bounded = slots->max_size != 0;
 
     if (size <= slots->size &&
-        (!is_bounded || file->definitions_size < slots->max_size / 2)) {
-        uint32_t part = vst__slots_size_of_fixed(slots, size);
-
-        if (take_part(file, part, part, header, room) == VST_OK)
-            return VST_OK;
-    }
+        (!is_bounded || file->definitions_size < slots->max_size / 2) &&
+        take_part(file, vst__slots_size_of_fixed(slots, size), least, header,
+                  room))
+        return true;
     return grow(file, (size + slots->size - 1) & ~(uint64_t)(slots->size - 1),
                 room);
 }
 
-static vst_status take_room(vst__file *file, uint64_t size, uint64_t least,
-                            const vst_chunk_header *header, mapped_room *room)
+static bool take_room(vst__file *file, uint64_t size, uint64_t least,
+                      const vst_chunk_header *header, mapped_room *room)
 {
     if (file->slots.size == 0)
         return grow(file, size, room);
     if (header->kind == VST_CHUNK_DEFINITIONS)
-        return take_definitions(file, size, header, room);
+        return take_definitions(file, size, least, header, room);
     return take_part(file, vst__slots_size_for(&file->slots, size, least),
                      least, header, room);
 }
@@ -329,14 +329,12 @@ vst_status vst__file_new_chunk(vst__file *file, vst_chunk_kind kind,
         .segments = 1,
     };
     mapped_room room;
-    vst_status status;
 
     if (bytes_of(words) > VST_CHUNK_SIZE_MAX)
         return VST_E_NOSPACE;
     vst_clock_sample_now(&header.sample);
-    status = take_room(file, bytes_of(words), bytes_of(least), &header, &room);
-    if (status != VST_OK)
-        return status;
+    if (!take_room(file, bytes_of(words), bytes_of(least), &header, &room))
+        return fail(file, file->sys_errno);
     file->sequence++;
     header.size = (uint32_t)room.size;
     write_chunk_header(room.memory, header);

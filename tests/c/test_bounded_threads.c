@@ -290,6 +290,67 @@ static void more_threads_than_pages_lose_records_and_get_pages_later(void)
     end();
 }
 
+enum { NAMES = 5, NAME_SIZE = 160 };
+
+/* A name that is new to the file needs room beside the pages that threads hold.
+ */
+static void *record_a_name_and_wait(void *arg)
+{
+    static unsigned last;
+    char name[NAME_SIZE];
+    vst_id id;
+
+    (void)arg;
+    for (int i = 0; i < NAMES; i++) {
+        snprintf(name, sizeof name, "name %0150u",
+                 __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED));
+        id = define(name);
+        vst_record(VST_ENTER, id);
+        vst_record(VST_EXIT, id);
+    }
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    return NULL;
+}
+
+/* Two generations: the first leaves sealed pages and spares to the second. The
+ * file may exceed its bound by no more than what defines names and threads. */
+static void crowd(uint64_t max_size, unsigned threads)
+{
+    static pthread_t all[1200];
+    const uint64_t definitions = 2 * threads * (NAMES + 1) * 2 * NAME_SIZE;
+    const vst_sink sink = {.span = NULL};
+    vst_trace_info info;
+    vst_trace *trace;
+
+    begin(max_size, 0);
+    for (int generation = 0; generation < 2; generation++) {
+        start_waiting(all, threads, record_a_name_and_wait);
+        pthread_barrier_wait(&barrier);
+        for (unsigned i = 0; i < threads; i++)
+            pthread_join(all[i], NULL);
+        pthread_barrier_destroy(&barrier);
+    }
+    record_leaves(0, 1000);
+    vst_session_finish(session, NULL);
+    CHECK(file_size() <= max_size + definitions);
+    trace = open_file(&info);
+    CHECK(info.clean);
+    CHECK_INT(info.damaged_at, 0);
+    CHECK_INT(info.lost, vst_session_lost(session));
+    CHECK_INT(vst_trace_replay(trace, VST_WINDOW_ALL, NULL, &sink, NULL),
+              VST_OK);
+    vst_trace_close(trace);
+    end();
+}
+
+static void a_crowd_of_threads_fills_a_file_of_any_size(void)
+{
+    for (unsigned threads = 150; threads <= 1200; threads *= 2)
+        for (uint64_t size = MIB; size <= 4 * MIB; size *= 2)
+            crowd(size, threads);
+}
+
 static void *record_a_little(void *arg)
 {
     (void)arg;
@@ -383,6 +444,7 @@ int main(void)
     TEST(more_threads_than_slots_share_them);
     TEST(threads_that_record_little_take_little);
     TEST(more_threads_than_pages_lose_records_and_get_pages_later);
+    TEST(a_crowd_of_threads_fills_a_file_of_any_size);
     TEST(short_threads_share_slots);
     TEST(a_thread_that_waits_all_along_is_still_there);
     TEST(a_thread_that_waits_is_still_there_after_many_definitions);
