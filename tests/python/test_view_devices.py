@@ -13,7 +13,7 @@ from vestige._core import DeviceLanes
 from vestige.reading.activities import DEVICE, END, ID, LANE, LAUNCH, ROW, START, Activities
 from vestige.reading.inputs import find_traces
 from vestige.viewer.traces import Traces
-from view_page import WAYS, close_to, fill_of, settle, shown, text, x_of
+from view_page import WAYS, close_to, fill_of, length_in_tip, settle, shown, text, x_of
 from viewing import Client, read_window, serving
 
 pytestmark = pytest.mark.any_python
@@ -369,6 +369,17 @@ def test_a_tip_names_the_stream(page):
     page.mouse("mouseMoved", x_of(page, at(1500)), y)
     page.wait("document.getElementById('tip').innerText.includes('gemm')")
     assert "cuda 0, stream 7" in text(page, "#tip")
+    page.mouse("mouseMoved", 400, 20)
+
+
+def test_a_tip_tells_the_length_of_a_kernel_that_is_only_partly_shown(page):
+    show_all(page)
+    y = y_of_lane(page, 1)
+    page.eval(f"vestige.view.show({at(1200)}, {at(1400)})")
+    settle_devices(page)
+    page.mouse("mouseMoved", x_of(page, at(1300)), y)
+    page.wait("document.getElementById('tip').innerText.includes('gemm')")
+    assert length_in_tip(page) == 1e6
     page.mouse("mouseMoved", 400, 20)
 
 

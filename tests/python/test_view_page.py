@@ -20,6 +20,7 @@ from view_page import (
     calls_of,
     close_to,
     fill_of,
+    length_in_tip,
     select,
     settle,
     span_of,
@@ -190,6 +191,53 @@ def test_many_short_calls_are_drawn_as_runs_that_count_them(page, place):
     assert "tiny" in text(page, "#tip")
 
 
+def test_a_tip_tells_the_length_of_a_span_that_is_only_partly_shown(page, place):
+    start, end = span_of(place, "linger", -1)
+    for left, right in ((0.4, 0.6), (-0.5, 0.6), (0.4, 1.5)):
+        page.eval(f"vestige.view.show({start + left * (end - start)}, {start + right * (end - start)})")
+        settle(page)
+        page.mouse("mouseMoved", x_of(page, start + 0.5 * (end - start)), y_of(page, 1, 3))
+        page.wait("document.getElementById('tip').innerText.startsWith('linger')")
+        assert length_in_tip(page) == pytest.approx(end - start, rel=0.01)
+        assert page.eval("vestige.stage.hover.start") == pytest.approx(start, abs=2)
+        page.mouse("mouseMoved", 400, 20)
+        page.eval("vestige.stage.whole = null")  # each part has to ask for itself
+
+
+def under_pointer(page):
+    """The name in the box at the pointer, and the framed span."""
+    settle(page)
+    framed = page.eval("vestige.stage.hover && vestige.names.get(0, vestige.stage.hover.id).name")
+    shown = page.eval("document.getElementById('tip').hidden ? null : document.querySelector('#tip b').textContent")
+    return shown, framed
+
+
+def test_the_tip_and_the_frame_are_about_what_moves_under_the_pointer(page, place):
+    start, end = span_of(place, "linger", -1)
+    half = (end - start) / 2
+    shown = f"vestige.view.show({start - 1.5 * half}, {start + 2.5 * half})"
+    page.eval(shown)
+    settle(page)
+    x = x_of(page, start + 0.2 * half)
+    page.mouse("mouseMoved", x, y_of(page, 1, 3))
+    assert under_pointer(page) == ("linger", "linger")
+    for _ in range(2):  # to the right, until the sleep before it is under the pointer
+        page.key("a")
+    assert under_pointer(page) == (None, None)
+    assert x_of(page, start) > x + 20
+    page.eval(shown)
+    assert under_pointer(page) == ("linger", "linger")
+    page.eval(f"vestige.view.zoom(0.2, {start - half})")
+    assert under_pointer(page) == (None, None)
+    page.eval(shown)
+    assert under_pointer(page) == ("linger", "linger")
+    # The rows move, too: a row further down is below the pointer then.
+    page.eval("document.getElementById('content').style.height = '5000px', vestige.stage.rows.scrollTop = 18")
+    page.wait("vestige.stage.rows.scrollTop === 18")
+    name, framed = under_pointer(page)
+    assert name == framed and name != "linger"
+
+
 def test_a_span_tells_all_about_itself(page, place):
     select(page, place, "outer")
     start, end = span_of(place, "outer", -1)
@@ -250,6 +298,13 @@ def test_the_flame_graph_is_of_the_selected_range(page, place):
     assert text(page, "#flame-told").startswith("linger app.py:16")
     colour = page.screenshot().at(box[0] + 300, box[1] + 4 * 20 + 15)
     assert close_to(colour, fill_of(page, "linger"))
+    # The tip is about what another range has under the pointer.
+    assert page.eval("document.querySelector('#tip b').textContent") == "linger"
+    start, end = span_of(place, "busy", -1)
+    page.eval(f"vestige.view.selectRange({{ from: {start + 1000}, to: {end - 1000} }})")
+    page.wait("vestige.flame.canvas.boxes.some(box => box.node.one?.name === 'busy')")
+    assert page.eval("document.querySelector('#tip b').textContent") == "busy"
+    page.mouse("mouseMoved", 400, 20)
 
 
 def test_the_sandwich_shows_callers_and_callees(page, place):

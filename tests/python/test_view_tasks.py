@@ -11,7 +11,7 @@ from conftest import Workplace
 from traces import record
 from vestige import Trace
 from vestige._core import TaskLanes, View
-from view_page import WAYS, close_to, fill_of, settle, shown, text, x_of
+from view_page import WAYS, close_to, fill_of, length_in_tip, settle, shown, text, x_of
 from viewing import Client, read_window, serving
 
 pytestmark = pytest.mark.any_python
@@ -392,6 +392,18 @@ def test_a_wait_is_paler_than_the_step_behind_it(page):
     assert close_to(runs, fill_of(page, "getter"))
     waits = picture.at(x_of(page, wait["start_ns"] + (wait["end_ns"] - wait["start_ns"]) * 0.9), y + 6)
     assert sum(waits) > sum(runs) + 20 and sum(waits) < 3 * 254
+
+
+def test_a_tip_tells_the_length_of_a_wait_that_is_only_partly_shown(page):
+    found = open_getters(page)
+    wait = page.eval(f"vestige.source.taskAt(0, {found['first']}, {found['start_ns'] + 10_000_000})")
+    length = wait["end_ns"] - wait["start_ns"]
+    page.eval(f"vestige.view.show({wait['start_ns'] + 0.4 * length}, {wait['start_ns'] + 0.6 * length})")
+    settle_lanes(page)
+    page.mouse("mouseMoved", x_of(page, wait["start_ns"] + 0.5 * length), y_of_lane(page, found["first"]))
+    page.wait("document.getElementById('tip').innerText.startsWith('get <b>0</b>: await')")
+    assert length_in_tip(page) == pytest.approx(length, rel=0.01)
+    page.mouse("mouseMoved", 400, 20)
 
 
 def test_details_say_what_is_awaited_and_who_woke_it(page):

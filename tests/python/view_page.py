@@ -146,6 +146,13 @@ def text(page, selector):
     return re.sub("[ \xa0]+", " ", page.eval(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''"))
 
 
+def length_in_tip(page):
+    """The length that the box at the pointer tells, in ns, once that is the whole span's; 0: there is no such box."""
+    page.wait("!document.getElementById('tip').innerText.includes('at least')")
+    found = re.search(r"^([\d.]+) (ns|µs|ms|s)\b", text(page, "#tip"), re.MULTILINE)
+    return float(found[1]) * {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}[found[2]] if found else 0
+
+
 def calls_of(page, name):
     """How often a function was called, in the table of the sandwich."""
     row = f".find(row => row.lastChild.textContent === {json.dumps(name)})"

@@ -19,8 +19,9 @@ export class FlameCanvas {
     this.boxes = [];
     this.focus = null; // the node that has the whole width
     this.current = null;
+    this.event = null; // the pointer's last event over the canvas
     canvas.addEventListener("pointermove", (event) => this.point(event));
-    canvas.addEventListener("pointerleave", () => this.hover(null));
+    canvas.addEventListener("pointerleave", () => this.point(null));
     canvas.addEventListener("click", (event) => this.click(event));
     canvas.addEventListener("keydown", (event) => this.key(event));
   }
@@ -60,6 +61,7 @@ export class FlameCanvas {
     this.resize(wide, Math.max((lower + 1) * BOX + 2, this.canvas.parentElement.clientHeight - 4));
     for (const box of this.boxes) this.drawBox(box);
     this.mark();
+    if (this.event) this.point(this.event); // another box may be under the pointer now
   }
 
   /** The focus and all above it have the whole width. */
@@ -110,10 +112,8 @@ export class FlameCanvas {
   }
 
   point(event) {
-    this.hover(this.at(event), event);
-  }
-
-  hover(box, event) {
+    this.event = event;
+    const box = event && this.at(event);
     this.canvas.style.cursor = box ? "pointer" : "default";
     this.onHover(box?.node ?? null, event);
   }

@@ -85,6 +85,7 @@ export class Follow {
     app.counters.duration = Math.max(1, Math.ceil(duration));
     if (isWhole) view.show(view.least, view.most, { remember: false });
     else if (atEnd) view.show(view.from + duration - before, view.to + duration - before, { remember: false });
+    app.stage.whole = null; // a span that was open then is longer now
     app.stage.want();
     app.stage.invalidate();
   }

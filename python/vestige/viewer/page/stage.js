@@ -30,12 +30,14 @@ export class Stage {
       this.arranged();
     });
     this.losses = new Map();
-    this.hover = null;
+    this.event = null; // the pointer's last event over the rows
+    this.hover = null; // the place under the pointer
     this.pointer = null; // x of the pointer, CSS pixels
+    this.whole = null; // the last span that was asked for because its window cuts it off
+    this.isAsking = false;
     this.width = this.height = this.ratio = 0;
     this.pending = null;
     this.rows.addEventListener("scroll", () => {
-      this.point(null);
       this.invalidate();
       this.want();
     });
@@ -118,6 +120,7 @@ export class Stage {
     const all = this.pending === "all";
     this.pending = null;
     if (this.measure()) this.want();
+    if (this.event) this.aim();
     const { app } = this, { view, timeline, theme } = app;
     const css = theme.colors, top = this.rows.scrollTop;
     const ticks = ticksOf(view, this.width);
@@ -203,6 +206,7 @@ export class Stage {
   /** What lies under the pointer: null outside of threads, with rect -1 where there is no span. */
   hit(event) {
     const box = this.box.getBoundingClientRect();
+    if (event.clientY >= box.bottom) return null; // the rows have become lower
     const x = event.clientX - box.left, y = event.clientY - box.top + this.rows.scrollTop;
     const track = this.app.timeline.at(y);
     if (!track || !hasRows(track)) return null;
@@ -217,9 +221,32 @@ export class Stage {
     const { exact, wide } = this.windowsOf(place, trace);
     for (const data of [exact, wide]) {
       const rect = data?.find(place.thread, depth, time, slack) ?? -1;
-      if (rect >= 0) return describe(data, rect, place);
+      if (rect >= 0) return this.complete(describe(data, rect, place));
     }
     return { ...place, rect: -1 };
+  }
+
+  /** Gives a span that its window cuts off its whole length, or asks for that. */
+  complete(place) {
+    if (!place.cut || place.count > 1) return place;
+    const time = Math.round((place.start + place.end) / 2), { whole } = this;
+    const isKnown = whole && ["trace", "thread", "depth", "id", "isLane", "isDevice"].every((key) => whole[key] === place[key]);
+    if (isKnown && whole.start - 1 < time && time < whole.end + 1) return { ...place, start: whole.start, end: whole.end, cut: whole.cut };
+    if (!this.isAsking) this.askWhole(place, time);
+    return place;
+  }
+
+  async askWhole(place, time) {
+    const { source } = this.app, { trace, thread, depth, isLane, isDevice } = place;
+    this.isAsking = true;
+    try {
+      const found = await (isLane ? source.taskAt(trace, thread, time) : isDevice ? source.deviceAt(trace, thread, depth, time) : source.span(trace, thread, depth, time));
+      this.whole = found ? { ...place, start: found.start_ns, end: found.end_ns, cut: false } : place;
+    } catch {
+      this.whole = place;
+    }
+    this.isAsking = false;
+    this.invalidate("overlay");
   }
 
   windowsOf({ isLane, isDevice }, trace) {
@@ -227,43 +254,50 @@ export class Stage {
     return (isLane ? lanes.windows : isDevice ? devices.windows : windows).of(trace);
   }
 
+  /** Takes an event of the pointer over the rows; null: the pointer has left them. */
   point(event) {
-    const place = event ? this.hit(event) : null;
-    const box = this.box.getBoundingClientRect();
-    this.pointer = event ? event.clientX - box.left : null;
-    const found = place && place.rect >= 0 ? place : null;
-    this.hover = found;
-    this.box.classList.toggle("over", Boolean(found));
-    this.app.tip.show(found ? this.tipOf(found) : event ? this.lossTip(place) : null, event);
+    this.event = event;
+    this.pointer = event ? event.clientX - this.box.getBoundingClientRect().left : null;
+    if (!event) this.aim();
     this.invalidate(this.app.timeline.counters.size ? "all" : "overlay");
+  }
+
+  /** Finds the place under the pointer. Each frame does, as the picture moves under a pointer that stands still. */
+  aim() {
+    const { event } = this, place = event ? this.hit(event) : null;
+    this.hover = place && place.rect >= 0 ? place : null;
+    this.box.classList.toggle("over", Boolean(this.hover));
+    this.app.tip.show(this.hover ? this.tipOf(this.hover) : event ? this.lossTip(place) : null, event);
   }
 
   tipOf(place) {
     if (place.isLane) return this.laneTip(place);
     if (place.isDevice) return this.deviceTip(place);
     if (place.isMark) return this.app.marks.tipOf(place);
-    const { trace, id, start, end, count, busy, raised } = place;
+    const { trace, id, start, end, count, raised } = place;
     const one = this.app.names.get(trace, id);
     const title = count > 1 ? `${count >= 65535 ? "65 535 or more" : formatCount(count)} spans, mostly ${one.name}` : one.name;
-    const lines = [placeOf(one), `${formatTime(end - start)}${count > 1 ? `, busy ${Math.round(busy * 100)} %` : ""} · at ${formatMoment(start)}`];
+    const lines = [placeOf(one), timeOf(place)];
     if (raised) lines.push("left by an exception");
     lines.push(this.app.leftOut.lineOf(trace, start, end));
     return { title, lines };
   }
 
-  laneTip({ trace, thread, id, word, start, end, count }) {
+  laneTip(place) {
+    const { trace, thread, id, word, count } = place;
     const one = this.app.names.get(trace, id), { lane } = this.app.timeline.lane(trace, thread);
-    const lines = [`${formatTime(end - start)} · at ${formatMoment(start)}`];
+    const lines = [timeOf({ ...place, count: 1 })];
     if (!(word & AWAITS)) return { title: `${lane.name}: ${count > 1 ? `${formatCount(count)} steps` : one.name}`, lines };
     const kind = awaitsOf(word);
     const what = awaitText(kind, id === lane.id ? null : one.name, count);
     return { title: `${lane.name}: ${what}`, lines: kind === MANY_WAIT ? lines : [placeOf(one), ...lines] };
   }
 
-  deviceTip({ trace, thread, id, start, end, count, busy }) {
+  deviceTip(place) {
+    const { trace, thread, id, count } = place;
     const one = this.app.names.get(trace, id), { lane } = this.app.timeline.stream(trace, thread);
     const title = count > 1 ? `${count >= 65535 ? "65 535 or more" : formatCount(count)} activities, mostly ${one.name}` : one.name;
-    return { title, lines: [this.app.devices.placeOf(trace, lane), `${formatTime(end - start)}${count > 1 ? `, busy ${Math.round(busy * 100)} %` : ""} · at ${formatMoment(start)}`] };
+    return { title, lines: [this.app.devices.placeOf(trace, lane), timeOf(place)] };
   }
 
   lossTip(place) {
@@ -321,6 +355,12 @@ function isOpen(track, timeline) {
   return !timeline.folded.has(track.key);
 }
 
+/** The length and the beginning of a span, or of the part that is known of a span which its window cuts off. */
+function timeOf({ start, end, count, busy, cut }) {
+  const length = `${cut ? "at least " : ""}${formatTime(end - start)}`;
+  return `${length}${count > 1 ? `, busy ${Math.round(busy * 100)} %` : ""}${cut ? "" : ` · at ${formatMoment(start)}`}`;
+}
+
 function present(place) {
   return place.rect >= 0 ? place : null;
 }
@@ -328,7 +368,7 @@ function present(place) {
 function describe(data, rect, place) {
   return {
     ...place, rect, start: data.start(rect), end: data.end(rect), id: data.id(rect), word: data.flags(rect),
-    count: data.count(rect), busy: data.busy(rect), raised: (data.flags(rect) & (1 << 24)) !== 0,
+    count: data.count(rect), busy: data.busy(rect), raised: (data.flags(rect) & (1 << 24)) !== 0, cut: data.isCut(rect),
   };
 }
 

@@ -47,6 +47,11 @@ export class WindowData {
     return this.from + this.words[rect * 4 + 1] * this.scale;
   }
 
+  /** Whether a rectangle reaches an edge of the window: its span may go on outside. */
+  isCut(rect) {
+    return this.words[rect * 4] === 0 || this.words[rect * 4 + 1] === UNIT;
+  }
+
   id(rect) {
     return this.words[rect * 4 + 2] & 0xffffff;
   }
