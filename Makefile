@@ -17,7 +17,7 @@ help:
 	@echo 'make demo    [PY=3.12]  trace a small program and show its report'
 	@echo 'make lint               format, likely mistakes, types, spelling, lengths, unused code; CHECKS=ruff runs one'
 	@echo 'make quick   [PY=3.12]  the tests in C and the quick ones in Python: two minutes'
-	@echo 'make test               everything, on every Python from 3.10 to 3.15'
+	@echo 'make test               everything, on every Python from 3.11 to 3.15'
 	@echo 'make test-c             one part: lint layers c asan tsan install counts clients docs torch python-3.12 ...'
 	@echo 'make docs               the documentation as a site, in build/docs/html'
 	@echo 'make check-long         proofs that take longer: every fault, every flipped bit, Spark, transformers'

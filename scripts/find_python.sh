@@ -12,7 +12,7 @@
 #   find_python.sh --tools    the path of the newest that can make an environment with pip
 set -eu
 
-supported="3.10 3.11 3.12 3.13 3.14 3.15"
+supported="3.11 3.12 3.13 3.14 3.15"
 free_threaded="3.14t 3.15t"
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/vestige/pythons
 

@@ -8,4 +8,4 @@ echo "making .venv/tools"
 rm -rf .venv/tools
 "$python" -m venv .venv/tools
 .venv/tools/bin/python -m pip install -qq --disable-pip-version-check --upgrade pip \
-    'meson-python>=0.17' 'meson>=1.3' ninja tomli # which meson-python takes on 3.10
+    'meson-python>=0.17' 'meson>=1.3' ninja

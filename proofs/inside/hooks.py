@@ -1,7 +1,7 @@
 """What of vestige's is still hooked into this interpreter. It asks the interpreter's own structures, not vestige:
 wherever a pointer to code can stand, none may lead into vestige's extension once a recording is over.
 
-The layouts are those of CPython 3.10 to 3.15 on 64 bits.
+The layouts are those of CPython 3.11 to 3.15 on 64 bits.
 """
 
 from __future__ import annotations

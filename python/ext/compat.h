@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#if PY_VERSION_HEX < 0x030A0000
-#error "vestige needs Python 3.10 or later"
+#if PY_VERSION_HEX < 0x030B0000
+#error "vestige needs Python 3.11 or later"
 #endif
 
 /* Hooks were proven up to this version. */
@@ -33,20 +33,14 @@
 #if PY_VERSION_HEX >= 0x030E0000
 #include <internal/pycore_interpframe.h>
 #endif
-#if PY_VERSION_HEX >= 0x030B0000
 #include <internal/pycore_frame.h>
-#endif
 #undef Py_BUILD_CORE
 #endif
 
 #include "compat_threads.h"
 
 #if PY_VERSION_HEX < 0x030C0000
-#if PY_VERSION_HEX >= 0x030B0000
 #define vpy_threads_made(interp) ((interp)->threads.next_unique_id)
-#else
-#define vpy_threads_made(interp) ((interp)->tstate_next_unique_id)
-#endif
 
 /* Says whether the interpreter calls a thread's functions, outside of them. */
 static inline void vpy_use_tracing(PyThreadState *tstate, bool active)
@@ -66,11 +60,7 @@ static inline void vpy_set_profile(PyThreadState *tstate, Py_tracefunc function,
     Py_XINCREF(object);
     tstate->c_profileobj = object;
     tstate->c_profilefunc = function;
-#if PY_VERSION_HEX >= 0x030B0000
     vpy_use_tracing(tstate, active);
-#else
-    tstate->cframe->use_tracing = active;
-#endif
     Py_XDECREF(old);
 }
 
@@ -80,16 +70,9 @@ static inline void vpy_set_trace(PyThreadState *tstate, Py_tracefunc function)
     bool active = function != NULL || tstate->c_profilefunc != NULL;
 
     tstate->c_tracefunc = function;
-#if PY_VERSION_HEX >= 0x030B0000
     vpy_use_tracing(tstate, active);
-#else
-    tstate->cframe->use_tracing = active;
-#endif
 }
 #endif
-
-/* From 3.11 on there are functions to enter and leave tracing. */
-#define VPY_HAS_ENTER_TRACING (PY_VERSION_HEX >= 0x030B0000)
 
 /* Between these two the interpreter reports no calls, as within a trace
  * function: what a hook of ours does is not the program's. */
@@ -116,17 +99,12 @@ static inline void vpy_hook_leave(PyThreadState *tstate)
 
 /* Whether "auto" means the turbo engine: on the versions where proofs/ found no
  * difference but those that it lists. */
-#define VPY_TURBO_IS_PROVEN (PY_MINOR_VERSION >= 10 && PY_MINOR_VERSION <= 15)
+#define VPY_TURBO_IS_PROVEN (PY_MINOR_VERSION >= 11 && PY_MINOR_VERSION <= 15)
 
 /* Before 3.14.5 the collector of 3.14 had other generations. */
 #define VPY_COUNTS_YOUNG_OBJECTS                                               \
     (VPY_KNOWS_INSIDE && !VPY_FREE_THREADED &&                                 \
      (PY_VERSION_HEX < 0x030E0000 || PY_VERSION_HEX >= 0x030E0500))
-
-/* From 3.11 on the interpreter keeps len, isinstance and list.append, to
- * compare what is called with. */
-#define VPY_HAS_CACHED_CALLABLES                                               \
-    (VPY_KNOWS_INSIDE && PY_VERSION_HEX >= 0x030B0000)
 
 /* ---- the extra slot of a code object ----------------------------------- */
 
@@ -167,12 +145,6 @@ vpy_code_get_extra(PyObject *code, Py_ssize_t index)
 #endif
 }
 
-#if PY_VERSION_HEX >= 0x030B0000
-#define vpy_code_qualname(code) ((code)->co_qualname)
-#else
-#define vpy_code_qualname(code) ((code)->co_name)
-#endif
-
 /* ---- frames and threads ------------------------------------------------ */
 
 /* Of the code a frame runs: borrowed, the frame keeps it. */
@@ -182,24 +154,17 @@ static inline PyObject *vpy_frame_code(PyFrameObject *frame)
     PyCodeObject *code = PyFrame_GetCode(frame);
     Py_DECREF(code);
     return (PyObject *)code;
-#elif PY_VERSION_HEX >= 0x030B0000
-    return (PyObject *)frame->f_frame->f_code;
 #else
-    return (PyObject *)frame->f_code;
+    return (PyObject *)frame->f_frame->f_code;
 #endif
 }
 
 /* The number of the instruction a frame is at; -1 if it is not known. */
 static inline int vpy_frame_instruction(PyFrameObject *frame)
 {
-#if PY_VERSION_HEX >= 0x030B0000
     int bytes = PyFrame_GetLasti(frame);
 
     return bytes < 0 ? -1 : bytes / 2;
-#else
-    (void)frame;
-    return -1;
-#endif
 }
 
 #include "compat_frames.h"
@@ -238,18 +203,6 @@ static inline bool vpy_may_take_gil(void)
 #else
 #define vpy_is_finalizing() _Py_IsFinalizing()
 #endif
-
-/* The kernel's id of a thread, 0 where the interpreter does not know it. */
-static inline uint64_t vpy_thread_system_tid(PyThreadState *tstate)
-{
-#if PY_VERSION_HEX >= 0x030B0000
-    return tstate->native_thread_id;
-#else
-    (void)tstate;
-    return 0;
-#endif
-}
-#define VPY_KNOWS_SYSTEM_TID (PY_VERSION_HEX >= 0x030B0000)
 
 /* Whether a weak reference is one to this object, which is alive. */
 static inline bool vpy_weakref_is_to(PyObject *weakref, PyObject *object)
@@ -348,22 +301,10 @@ static inline PyObject *vpy_wrapped_function(PyObject *wrapper)
 #if PY_VERSION_HEX < 0x030C0000
 #define VPY_HAS_FRAME_HOOK 1
 
-/* Patch releases of 3.11 enter a __getitem__ in Python without the hook. */
-#define VPY_MAY_INLINE_GETITEM (PY_VERSION_HEX >= 0x030B0000)
-
-/* On 3.11 a function has the address that it is called by, and no part of the
- * interpreter compares it. */
-#define VPY_HAS_FUNCTION_ENTRY (PY_VERSION_HEX >= 0x030B0000)
-
 /* The function that a frame runs; borrowed. */
 static inline PyObject *vpy_iframe_function(const vpy_iframe *frame)
 {
-#if PY_VERSION_HEX >= 0x030B0000
     return (PyObject *)frame->f_func;
-#else
-    (void)frame;
-    return NULL;
-#endif
 }
 
 /* Whether calling a function makes a generator or a coroutine. */
@@ -372,31 +313,20 @@ static inline bool vpy_code_generates(const PyCodeObject *code)
     return code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR);
 }
 
-/* From 3.11 on a generator is made by evaluating its first instructions. */
+/* A generator is made by evaluating its first instructions. */
 static inline bool vpy_iframe_makes_generator(const vpy_iframe *frame)
 {
-#if PY_VERSION_HEX >= 0x030B0000
     return vpy_code_generates(frame->f_code) &&
            frame->owner != FRAME_OWNED_BY_GENERATOR;
-#else
-    (void)frame;
-    return false;
-#endif
 }
 
 /* Whether there is no recursion left for one more frame. */
 static inline bool vpy_frame_will_be_refused(const PyThreadState *tstate)
 {
-#if PY_VERSION_HEX >= 0x030B0000
     return tstate->recursion_remaining <= 0 && !tstate->recursion_headroom;
-#else
-    return tstate->recursion_depth >= tstate->interp->ceval.recursion_limit &&
-           !tstate->recursion_headroom;
-#endif
 }
 #else
 #define VPY_HAS_FRAME_HOOK 0
-#define VPY_HAS_FUNCTION_ENTRY 0
 #endif
 
 /* ---- calls of C functions ----------------------------------------------- */
@@ -432,7 +362,7 @@ static inline Py_hash_t vpy_function_hash(const void *self,
         CALL_NO_KW_METHOD_DESCRIPTOR_O
 #define VPY_UNDECIDED_CALL CALL
 #define VPY_CALL CALL
-#elif PY_VERSION_HEX >= 0x030B0000
+#else
 #define VPY_PLAIN_CALLS                                                        \
     PRECALL_NO_KW_BUILTIN_O, PRECALL_NO_KW_BUILTIN_FAST,                       \
         PRECALL_NO_KW_METHOD_DESCRIPTOR_O

@@ -6,11 +6,7 @@
 
 #if VPY_KNOWS_INSIDE
 /* The interpreter's own frame, for which no frame object is made. */
-#if PY_VERSION_HEX >= 0x030B0000
 typedef _PyInterpreterFrame vpy_iframe;
-#else
-typedef PyFrameObject vpy_iframe;
-#endif
 
 /* From 3.14 on a frame holds tagged references: what a bit says about the count
  * is not part of the address. */
@@ -30,20 +26,14 @@ static inline const vpy_iframe *vpy_iframe_innermost(PyThreadState *tstate)
 {
 #if PY_VERSION_HEX >= 0x030D0000
     return tstate->current_frame;
-#elif PY_VERSION_HEX >= 0x030B0000
-    return tstate->cframe->current_frame;
 #else
-    return tstate->frame;
+    return tstate->cframe->current_frame;
 #endif
 }
 
 static inline const vpy_iframe *vpy_iframe_back(const vpy_iframe *frame)
 {
-#if PY_VERSION_HEX >= 0x030B0000
     return frame->previous;
-#else
-    return frame->f_back;
-#endif
 }
 
 /* From 3.12 the C function that evaluates has a frame of its own, in which no
@@ -80,32 +70,21 @@ static inline bool vpy_iframe_is_entry(const vpy_iframe *frame)
 {
 #if PY_VERSION_HEX >= 0x030C0000
     return frame->previous == NULL || vpy_iframe_is_shim(frame->previous);
-#elif PY_VERSION_HEX >= 0x030B0000
-    return frame->is_entry;
 #else
-    (void)frame;
-    return true;
+    return frame->is_entry;
 #endif
 }
 
 /* A local variable of a frame that runs; borrowed, NULL if it has no value. */
 static inline PyObject *vpy_iframe_local(const vpy_iframe *frame, int index)
 {
-#if PY_VERSION_HEX >= 0x030B0000
     return vpy_iframe_object(frame->localsplus[index]);
-#else
-    return frame->f_localsplus[index];
-#endif
 }
 
 /* The interpreter's own frame behind a frame object. */
 static inline const vpy_iframe *vpy_iframe_of(const PyFrameObject *frame)
 {
-#if PY_VERSION_HEX >= 0x030B0000
     return frame->f_frame;
-#else
-    return frame;
-#endif
 }
 
 static inline PyCodeObject *vpy_iframe_code(const vpy_iframe *frame)
@@ -126,10 +105,8 @@ static inline int vpy_iframe_instruction(const vpy_iframe *frame)
                  _PyFrame_GetBytecode((vpy_iframe *)(uintptr_t)frame));
 #elif PY_VERSION_HEX >= 0x030D0000
     return (int)(frame->instr_ptr - _PyCode_CODE(vpy_iframe_code(frame)));
-#elif PY_VERSION_HEX >= 0x030B0000
-    return (int)(frame->prev_instr - _PyCode_CODE(frame->f_code));
 #else
-    return frame->f_lasti;
+    return (int)(frame->prev_instr - _PyCode_CODE(frame->f_code));
 #endif
 }
 
@@ -142,13 +119,8 @@ static inline uintptr_t vpy_iframe_place(const vpy_iframe *frame)
     return (uintptr_t)frame->instr_ptr;
 #elif PY_VERSION_HEX >= 0x030C0000
     return (uintptr_t)frame->prev_instr;
-#elif PY_VERSION_HEX >= 0x030B0000
-    return (uintptr_t)frame->prev_instr | frame->is_entry;
 #else
-    /* Objects are 16 bytes apart, addresses have 47 bits. */
-    uintptr_t number = (uintptr_t)frame->f_lasti + 1;
-    return (uintptr_t)frame->f_code >> 3 | (number < 0xfffff ? number : 0xfffff)
-                                               << 44;
+    return (uintptr_t)frame->prev_instr | frame->is_entry;
 #endif
 }
 
@@ -157,13 +129,8 @@ static inline uintptr_t vpy_iframe_place(const vpy_iframe *frame)
 static inline bool vpy_iframe_is_incomplete(const vpy_iframe *frame,
                                             int instruction)
 {
-#if PY_VERSION_HEX >= 0x030B0000
     return instruction < vpy_iframe_code(frame)->_co_firsttraceable &&
            frame->owner != FRAME_OWNED_BY_GENERATOR;
-#else
-    (void)frame, (void)instruction;
-    return false;
-#endif
 }
 
 /* ---- coroutines --------------------------------------------------------- */
@@ -171,16 +138,11 @@ static inline bool vpy_iframe_is_incomplete(const vpy_iframe *frame,
 /* Whether what a coroutine awaits is resumed without a C function between. */
 #define VPY_AWAITS_INLINE (PY_VERSION_HEX >= 0x030C0000)
 
-/* The frame of a coroutine or generator, as long as it has not ended. Up to
- * 3.10 it is an object of its own, later a part of the coroutine. */
+/* The frame of a coroutine or generator, as long as it has not ended. */
 static inline const vpy_iframe *vpy_iframe_of_coroutine(PyObject *coroutine)
 {
-#if PY_VERSION_HEX >= 0x030B0000
     return (const vpy_iframe *)(const void *)&((PyGenObject *)coroutine)
         ->gi_iframe;
-#else
-    return ((PyGenObject *)coroutine)->gi_frame;
-#endif
 }
 
 /* Of a frame of a coroutine that runs, or is about to: whether it begins, and
@@ -188,52 +150,32 @@ static inline const vpy_iframe *vpy_iframe_of_coroutine(PyObject *coroutine)
  * await takes several more. */
 static inline bool vpy_iframe_is_new(const vpy_iframe *frame)
 {
-#if PY_VERSION_HEX >= 0x030B0000
     return vpy_iframe_instruction(frame) <=
            vpy_iframe_code(frame)->_co_firsttraceable + 2;
-#else
-    return frame->f_lasti < 0;
-#endif
 }
 
 #if PY_VERSION_HEX < 0x030C0000
 /* Of a coroutine that is being left: whether it waits, and has not ended. */
 static inline bool vpy_iframe_waits(const vpy_iframe *frame)
 {
-#if PY_VERSION_HEX >= 0x030B0000
     const PyGenObject *generator =
         (const PyGenObject *)(const void *)((const char *)frame -
                                             offsetof(PyGenObject, gi_iframe));
     return generator->gi_frame_state == FRAME_SUSPENDED;
-#else
-    return frame->f_state == FRAME_SUSPENDED;
-#endif
 }
 #endif
 
 /* An argument's current value; borrowed, NULL if it has none. If inner
- * functions use it, it lies in a cell: on 3.10 from the beginning, later once
- * the first instructions have run. */
+ * functions use it, it lies in a cell once the first instructions have run. */
 static inline PyObject *vpy_iframe_argument(const vpy_iframe *frame, int index)
 {
     PyObject *value = vpy_iframe_local(frame, index);
     PyCodeObject *code = vpy_iframe_code(frame);
-
-#if PY_VERSION_HEX >= 0x030B0000
     const char *kinds = PyBytes_AS_STRING(code->co_localspluskinds);
 
     if (value != NULL && (kinds[index] & CO_FAST_CELL) && PyCell_Check(value) &&
         !vpy_iframe_is_incomplete(frame, vpy_iframe_instruction(frame)))
         value = PyCell_GET(value);
-#else
-    Py_ssize_t cells = PyTuple_GET_SIZE(code->co_cellvars);
-
-    for (Py_ssize_t i = 0;
-         value == NULL && code->co_cell2arg != NULL && i < cells; i++)
-        if (code->co_cell2arg[i] == index)
-            value =
-                PyCell_GET(vpy_iframe_local(frame, code->co_nlocals + (int)i));
-#endif
     return value;
 }
 
@@ -261,12 +203,9 @@ static inline bool vpy_recursion_is_known(PyThreadState *tstate)
 #if PY_VERSION_HEX >= 0x030C0000
     int remaining = tstate->py_recursion_remaining;
     bool is_limit = tstate->py_recursion_limit == limit;
-#elif PY_VERSION_HEX >= 0x030B0000
+#else
     int remaining = tstate->recursion_remaining;
     bool is_limit = tstate->recursion_limit == limit;
-#else
-    int remaining = limit - tstate->recursion_depth;
-    bool is_limit = true;
 #endif
     return is_limit && remaining <= limit;
 }
@@ -287,12 +226,9 @@ static inline vpy_recursion vpy_recursion_put_aside(PyThreadState *tstate)
 #if PY_VERSION_HEX >= 0x030C0000
     used.python = tstate->py_recursion_limit - tstate->py_recursion_remaining;
     tstate->py_recursion_remaining += used.python;
-#elif PY_VERSION_HEX >= 0x030B0000
+#else
     used.python = tstate->recursion_limit - tstate->recursion_remaining;
     tstate->recursion_remaining += used.python;
-#else
-    used.python = tstate->recursion_depth;
-    tstate->recursion_depth -= used.python;
 #endif
     return used;
 }
@@ -305,10 +241,8 @@ static inline void vpy_recursion_take_back(PyThreadState *tstate,
 #endif
 #if PY_VERSION_HEX >= 0x030C0000
     tstate->py_recursion_remaining -= used.python;
-#elif PY_VERSION_HEX >= 0x030B0000
-    tstate->recursion_remaining -= used.python;
 #else
-    tstate->recursion_depth += used.python;
+    tstate->recursion_remaining -= used.python;
 #endif
 }
 
@@ -331,12 +265,9 @@ static inline vpy_iframe *vpy_iframes_replace(PyThreadState *tstate,
 #if PY_VERSION_HEX >= 0x030D0000
     vpy_iframe *before = tstate->current_frame;
     tstate->current_frame = frame;
-#elif PY_VERSION_HEX >= 0x030B0000
+#else
     vpy_iframe *before = tstate->cframe->current_frame;
     tstate->cframe->current_frame = frame;
-#else
-    vpy_iframe *before = tstate->frame;
-    tstate->frame = frame;
 #endif
     return before;
 }
@@ -371,18 +302,12 @@ typedef enum vpy_frame_owner {
     VPY_FRAME_OF_GENERATOR
 } vpy_frame_owner;
 
-/* On 3.10 frames are objects and belong to nobody. */
 static inline bool vpy_iframe_is_of(const vpy_iframe *frame,
                                     vpy_frame_owner owner)
 {
-#if PY_VERSION_HEX >= 0x030B0000
     int expected = owner == VPY_FRAME_OF_THREAD ? FRAME_OWNED_BY_THREAD
                                                 : FRAME_OWNED_BY_GENERATOR;
     return frame->owner == expected;
-#else
-    (void)frame, (void)owner;
-    return true;
-#endif
 }
 
 /* How many Python calls a thread may still make. */
@@ -390,10 +315,8 @@ static inline int vpy_recursion_left(const PyThreadState *tstate)
 {
 #if PY_VERSION_HEX >= 0x030C0000
     return tstate->py_recursion_remaining;
-#elif PY_VERSION_HEX >= 0x030B0000
-    return tstate->recursion_remaining;
 #else
-    return -tstate->recursion_depth; /* only differences count */
+    return tstate->recursion_remaining;
 #endif
 }
 
@@ -408,30 +331,19 @@ static inline int vpy_c_recursion_left(const PyThreadState *tstate)
 }
 #define VPY_ENTERING_IS_COUNTED (PY_VERSION_HEX < 0x030E0000)
 
-/* Of calls: from 3.12 on those by C code have a shim, and from
- * 3.11 on a frame is not shown before its first instructions have run. */
+/* From 3.12 on a call by C code has a shim. */
 #define VPY_C_CALLS_HAVE_SHIMS (PY_VERSION_HEX >= 0x030C0000)
-#define VPY_HIDES_NEW_FRAMES (PY_VERSION_HEX >= 0x030B0000)
 
 /* How large code and frame objects are, by the structures that we know. */
-#if PY_VERSION_HEX >= 0x030B0000
 #define VPY_CODE_SIZE offsetof(PyCodeObject, co_code_adaptive)
 #define VPY_FRAME_SIZE                                                         \
     (offsetof(PyFrameObject, _f_frame_data) + offsetof(vpy_iframe, localsplus))
-#else
-#define VPY_CODE_SIZE sizeof(PyCodeObject)
-#define VPY_FRAME_SIZE sizeof(PyFrameObject)
-#endif
 
 #else
 #include "compat_unknown.h"
 #endif
 
 /* ---- lines --------------------------------------------------------------- */
-
-/* Whether a code object's line table has columns too, in a format of its own.
- */
-#define VPY_LINES_HAVE_COLUMNS (PY_VERSION_HEX >= 0x030B0000)
 
 /* Up to 3.11 a str may not be "ready": it has no characters to read yet. */
 #if PY_VERSION_HEX < 0x030C0000
@@ -452,13 +364,9 @@ static inline vpy_location vpy_code_location(PyCodeObject *code,
     vpy_location at = {-1, -1, -1, -1};
     int address = instruction * 2; /* an instruction has two bytes */
 
-#if PY_VERSION_HEX >= 0x030B0000
     if (!PyCode_Addr2Location(code, address, &at.line, &at.column, &at.end_line,
                               &at.end_column))
         at = (vpy_location){-1, -1, -1, -1};
-#else
-    at.line = PyCode_Addr2Line(code, address);
-#endif
     return at;
 }
 

@@ -89,7 +89,7 @@ static inline vst_wait_reason vpy_thread_parks_for(const PyThreadState *tstate,
 
 enum { VPY_CALLABLES = 3 };
 
-#if VPY_HAS_CACHED_CALLABLES
+#if VPY_KNOWS_INSIDE
 static inline void vpy_callables_find(PyInterpreterState *interpreter,
                                       PyObject **found[VPY_CALLABLES])
 {

@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
-from typing import Any, TypeAlias, TypeVar, final, overload
-
-from typing_extensions import Self
+from typing import Any, Self, TypeAlias, TypeVar, final, overload
 
 from ._core_views import DeviceLanes as DeviceLanes
 from ._core_views import Marks as Marks

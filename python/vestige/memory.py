@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
     from types import TracebackType
-    from typing import Any, TypeVar
-
-    from typing_extensions import Self
+    from typing import Any, Self, TypeVar
 
     from .profiler import profile
 

@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import timedelta
     from types import TracebackType
-    from typing import Any
-
-    from typing_extensions import Self
+    from typing import Any, Self
 
     from .torch.activity import ProfilerActivity
 

@@ -16,7 +16,6 @@ taken, or by free_dead_captured_tracebacks().
 
 from __future__ import annotations
 
-import sys
 import traceback
 
 from ._core import CapturedTraceback as _CapturedTraceback
@@ -91,7 +90,7 @@ class CapturedTraceback(_CapturedTraceback):
 
 def _summarize(frame: Frame) -> traceback.FrameSummary:
     line = frame["line"] or None
-    if sys.version_info >= (3, 11) and "column" in frame:
+    if "column" in frame:
         return traceback.FrameSummary(
             frame["filename"],
             line,

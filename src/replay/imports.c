@@ -1,5 +1,5 @@
 /* See imports.h. Every rule about the import system's functions stands in this
- * file; they hold for CPython 3.10 to 3.15. Any thread, one at a time for one
+ * file; they hold for CPython 3.11 to 3.15. Any thread, one at a time for one
  * stack. */
 #include "replay/imports.h"
 

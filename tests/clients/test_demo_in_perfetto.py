@@ -59,8 +59,6 @@ def test_every_call_of_the_known_program_is_there(processor):
         function = name.rpartition("): ")[2]
         found[function] = found.get(function, 0) + calls
     counts = demo_counts()
-    if sys.version_info < (3, 11):  # code objects have no qualified name
-        counts = {name.rpartition(".")[2]: calls for name, calls in counts.items()}
     assert {name: found.get(name) for name in counts} == counts
 
 

@@ -62,7 +62,6 @@ def run(new_loop, main):
         loop.close()
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="task groups are of 3.11")
 def test_a_task_group_in_uvloop(tmp_path, engine, new_loop):
     async def work(queue):
         await queue.get()

@@ -53,9 +53,6 @@ from {what}
 
 raise SystemExit(main())
 """
-QUALIFIED = re.compile(
-    r"(?<=\): )[\w.<>]+\.(?=[\w<>]+$)"
-)  # `JSONDecoder.` of `json/decoder.py(343): JSONDecoder.decode`
 SECONDS = 300  # nothing here takes that long; a block that waits for ever does
 
 
@@ -212,8 +209,6 @@ def compare(command: str, shown: list[str], output: str) -> None:
     """Every line that is shown is among the output, in order."""
     lines = iter(map(shape, output.splitlines()))
     for line in shown:
-        if sys.version_info < (3, 11):
-            line = QUALIFIED.sub("", line)  # code objects do not know their classes there
         pattern = ".*".join(map(re.escape, shape(line).split("…")))
         if pattern in ("", ".*"):
             continue

@@ -3,11 +3,7 @@
  * rude, by the interpreter itself. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-#if PY_VERSION_HEX < 0x030B0000
-typedef PyFrameObject frame_type;
-#else
 typedef struct _PyInterpreterFrame frame_type;
-#endif
 
 static _PyFrameEvalFunction previous;
 static int rude;

@@ -4,9 +4,6 @@
  * definition is freed with them, as bindings do it. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-#if PY_VERSION_HEX < 0x030B0000
-#include <frameobject.h>
-#endif
 #include <dlfcn.h>
 #include <stdlib.h>
 

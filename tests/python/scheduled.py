@@ -123,7 +123,7 @@ async def act(world, kind, depth):
         used = world.queue.get() if kind == "get" else world.queue.put(1)
         try:
             await asyncio.wait_for(used, 3 * world.second)
-        except asyncio.TimeoutError:
+        except TimeoutError:
             pass
     elif kind == "lock":
         async with world.lock:

@@ -47,8 +47,7 @@ def test_method_with_c_function(tmp_path):
                 found = True
                 break
     assert found
-    if sys.version_info >= (3, 11):  # 3.10 has no event for a method around a C function
-        assert len([e for e in events if e.get("name") == "<built-in function repr>"]) == 2
+    assert len([e for e in events if e.get("name") == "<built-in function repr>"]) == 2
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 12), reason="the rule for tool id 2 is 3.12's")

@@ -99,7 +99,11 @@ def test_another_version_of_python_says_which_vestige_to_use():
     with pytest.raises(Failure, match=f"process 77 is Python 3.9, this vestige is for {here}: use the vestige of 3.9"):
         entry.check_version(Other((3, 9)))
     entry.check_version(Other(sys.version_info[:2]))
-    entry.check_version(Other(None))  # the process itself will say
+
+
+def test_a_python_before_3_11_is_refused_as_unsupported():
+    with pytest.raises(Failure, match="is a Python before 3.11, which vestige does not support$"):
+        entry.check_version(Other(None))
 
 
 def test_without_gdb_the_line_says_what_else_there_is(monkeypatch):

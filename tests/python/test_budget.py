@@ -311,7 +311,7 @@ def report_of(path, *options):
 
 
 def test_what_a_budget_costs_is_compensated(tmp_path):
-    """The times of calls, of the changes, and on 3.10 and 3.11 of calls that are left out: all are taken off."""
+    """The times of calls, of the changes, and on 3.11 of calls that are left out: all are taken off."""
     path = tmp_path / "t.vst"
     with vestige.profile(output=path, with_stack=True, budget=0.05, compensate=True):
         run_for(0.2, lambda: loop(400))

@@ -103,7 +103,6 @@ def test_python_m_vestige_does_the_same(workplace):
     assert (traced.stdout, traced.stderr, traced.returncode) == (plain.stdout, "", 0)
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="safe_path came with 3.11")
 def test_a_safe_path_stays_safe(workplace, same):
     workplace.write("show.py", SHOW)
     same("show.py", env={**os.environ, "PYTHONSAFEPATH": "1"})

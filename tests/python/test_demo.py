@@ -1,7 +1,6 @@
 """The demo under trace: every call that it is known to make is there, no more and no less."""
 
 import re
-import sys
 from pathlib import Path
 
 from vestige import Trace
@@ -21,8 +20,6 @@ def test_the_demo_is_recorded_call_by_call(workplace):
         assert 0 <= self_ns <= total_ns
         if match := re.fullmatch(r"demo\.py\(\d+\): (\S+)", name):
             found[match[1]] = calls
-    if sys.version_info < (3, 11):  # code knows its plain name only
-        expected["__init__"] = expected.pop("Node.__init__")
     assert {name: found.get(name) for name in expected} == expected
     assert trace.info()["lost"] == 0
     assert {f"worker {i}" for i in range(3)} <= {thread["name"] for thread in trace.threads()}

@@ -17,8 +17,8 @@ from differential import compare, generate
 from differential.compare import HIDDEN, SHOWN, Different
 
 ACCURACY = Path(__file__).parents[2] / "docs" / "how" / "accuracy.md"
-PROGRAMS = 50  # here; six Pythons make it 300
-# To explain a failure, hypothesis may set a trace function. On 3.10 `await` then calls send(), and turbo records it.
+PROGRAMS = 50  # here; five Pythons make it 250
+# To explain a failure, hypothesis may set a trace function.
 PHASES = [Phase.generate, Phase.shrink]
 
 

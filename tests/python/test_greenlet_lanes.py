@@ -27,7 +27,7 @@ def leaf():
 
 
 def function(found, number):
-    """Its plain name: 3.10 does not tell the qualified one."""
+    """Its plain name."""
     return found.function(number).rpartition(".")[2]
 
 

@@ -66,7 +66,7 @@ def work():
     code = compile("def f(n):\n return [bytearray(1 << 20)] if n == 0 else f(n - 1)", f"/tmp/{MILD}/evil.py", "exec")
     names = {}
     exec(code, names)
-    names["f"].__code__ = names["f"].__code__.replace(co_name=MILD, **qualified(MILD))
+    names["f"].__code__ = names["f"].__code__.replace(co_name=MILD, co_qualname=MILD)
 
     def run():
         with record_function(MILD, MILD):
@@ -76,12 +76,6 @@ def work():
     thread.start()
     thread.join()
     run()
-
-
-def qualified(name):
-    import sys
-
-    return {"co_qualname": name} if sys.version_info >= (3, 11) else {}
 
 
 @pytest.fixture(scope="module")

@@ -68,8 +68,6 @@ def test_the_check_finds_the_same_however_deep_it_is_asked_for():
 @pytest.mark.parametrize("fact", FACTS)
 def test_a_structure_that_has_moved_is_found_out(fact):
     """Reading beside the right place does no harm, and finds nothing that would pass for it."""
-    if fact in ("callables", "instructions") and sys.version_info < (3, 11):
-        pytest.skip("nothing is kept until 3.10")
     if fact in ELSEWHERE:
         pytest.skip("it is elsewhere on this build")
     for shift in SHIFTS:
@@ -95,7 +93,7 @@ def test_who_replaced_len_keeps_turbo(workplace):
         print(_core.inside()["facts"]["callables"], _core.check_inside("callables", 24)["facts"]["callables"])
     """
     done = workplace.python(workplace.write("p.py", program))
-    assert (done.stdout, done.stderr) == (f"True {sys.version_info < (3, 11)}\n", "")
+    assert (done.stdout, done.stderr) == ("True False\n", "")
 
 
 # As a wheel that was built on 3.14.4 would find 3.14.10: 24 bytes beside.
@@ -129,7 +127,6 @@ OTHERWISE = {
 }
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="nothing is kept until 3.10")
 @pytest.mark.parametrize("fact", OTHERWISE)
 def test_where_calls_of_len_are_not_as_known_the_safe_engine_records_each_and_info_says_why(workplace, fact):
     engine, metadata = moved(workplace, fact)

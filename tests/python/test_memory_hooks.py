@@ -429,7 +429,6 @@ def build():
     return things, table, names, growing, again, texts
 
 gc.disable()
-build()  # a function's first frame is kept for its next one up to 3.10
 memory.start(sys.argv[1], native_allocators=False)
 gc.collect()  # what is kept for the next object of a kind is freed
 # Keeps the names of files: from 3.13.2 on the next line waits for itself for ever if it drops the last reference to one.

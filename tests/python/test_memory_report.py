@@ -102,7 +102,7 @@ def test_the_peak_is_held_by_the_lines_that_held_it(recorded):
 def test_what_is_freed_at_once_is_temporary_on_every_thread(recorded):
     summary = summary_of(recorded.path / "m.vst")
     assert at_line(summary, "temporary", CHURN_LINE) == (100, 100 * sys.getsizeof(bytes(2000)))
-    assert at_line(summary, "temporary", LEAK_LINE)[1] < EACH  # 3.10 takes a little for itself
+    assert at_line(summary, "temporary", LEAK_LINE)[1] < EACH
     assert len(summary["threads"]) == 2
 
 

@@ -53,8 +53,7 @@ class Moments:
         stack = []
         while frame is not None:
             code = frame.f_code
-            name = code.co_qualname if sys.version_info >= (3, 11) else code.co_name
-            stack.append((name, code.co_filename, frame.f_lineno))
+            stack.append((code.co_qualname, code.co_filename, frame.f_lineno))
             frame = frame.f_back
         self.expected[size] = stack
         return size
@@ -267,10 +266,8 @@ def test_code_at_the_address_of_code_that_ended_has_its_own_name():
 
     versions = []
     for number in range(64):
-        changes = {"co_name": f"version{number}", "co_firstlineno": 1000 * (number + 1)}
-        if sys.version_info >= (3, 11):
-            changes["co_qualname"] = changes["co_name"]
-        versions.append(changes)
+        name = f"version{number}"
+        versions.append({"co_name": name, "co_qualname": name, "co_firstlineno": 1000 * (number + 1)})
     places = set()
     expected = {}
 
@@ -367,9 +364,8 @@ def test_python_called_by_c_is_an_entry_and_python_called_by_python_is_not():
     plain, mapped = history.bytearrays(SIZE)
     flags = [frame.flags & IS_ENTRY for frame in history.frames(mapped)]
     assert flags[1]  # the lambda
-    if sys.version_info >= (3, 11):
-        assert not flags[0]
-        assert not history.frames(plain)[0].flags & IS_ENTRY
+    assert not flags[0]
+    assert not history.frames(plain)[0].flags & IS_ENTRY
 
 
 def test_our_own_frames_are_not_shown():

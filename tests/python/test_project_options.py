@@ -1,10 +1,8 @@
 """Options of a project in pyproject.toml, and the viewer at the end of a run."""
 
-import importlib.util
 import os
 import signal
 import subprocess
-import sys
 
 import pytest
 
@@ -12,15 +10,12 @@ from conftest import COMMAND
 from vestige import Trace
 
 pytestmark = pytest.mark.any_python
-needs_toml = pytest.mark.skipif(
-    not any(map(importlib.util.find_spec, ("tomllib", "tomli"))), reason="no parser of TOML on this Python"
-)
 PROGRAM = """\
 import json, sys
 def load_this(x): return x
 def load_that(x): return x
 load_this(1); load_that(2)
-assert "tomllib" not in sys.modules and "tomli" not in sys.modules
+assert "tomllib" not in sys.modules
 """
 
 
@@ -40,7 +35,6 @@ def names():
     return {function[1] for function in Trace("t.vst").functions() if function}
 
 
-@needs_toml
 def test_the_nearest_pyproject_gives_options(place):
     (place / "pyproject.toml").write_text("[tool.vestige]\nquiet = true\nno_c = true\ninclude = ['app.py']\n")
     ran = run("app.py")
@@ -48,14 +42,12 @@ def test_the_nearest_pyproject_gives_options(place):
     assert "load_this" in names() and not any("built-in" in name or name == "JSONDecoder" for name in names())
 
 
-@needs_toml
 def test_what_is_written_wins(place):
     (place / "pyproject.toml").write_text("[tool.vestige]\nengine = 'turbo'\nquiet = true\n")
     assert run("--engine", "safe", "app.py").returncode == 0
     assert Trace("t.vst").metadata()["vestige.engine"] != '"turbo"'
 
 
-@needs_toml
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -102,15 +94,3 @@ def test_the_viewer_opens_when_the_program_has_ended(place):
         assert process.stdout.readline().startswith("http://127.0.0.1:")
         os.killpg(process.pid, signal.SIGINT)
         assert process.wait(timeout=60) == 3, process.stderr.read()
-
-
-def test_python_310_is_told_what_is_missing(place, monkeypatch):
-    from vestige.base.failure import Failure
-    from vestige.cli import project
-    from vestige.cli import run as command
-
-    (place / "pyproject.toml").write_text("[tool.vestige]\nquiet = true\n")
-    monkeypatch.setattr(project, "PARSERS", ("no_such_parser",))
-    with pytest.raises(Failure, match="neither tomllib nor tomli"):
-        project.project_options(command._parser())
-    assert sys.modules.get("no_such_parser") is None

@@ -99,7 +99,7 @@ def test_every_supported_python_is_either_here_or_missing(script):
     here, missing = (script("find_python.sh", way).stdout.split() for way in ("--all", "--missing"))
     assert VERSION in here
     assert sorted(here + missing) == sorted({*here, *missing})
-    assert {"3.10", "3.11", "3.12", "3.13", "3.14", "3.15"} == {*here, *missing}
+    assert {"3.11", "3.12", "3.13", "3.14", "3.15"} == {*here, *missing}
 
 
 def test_what_is_supported_is_what_the_package_and_the_documentation_name(script):

@@ -2,7 +2,6 @@
 are too deep or not inside of the functions. Each engine, with generators, exceptions, threads and greenlets."""
 
 import asyncio
-import sys
 import threading
 
 import pytest
@@ -334,8 +333,6 @@ def test_names_that_nothing_has_are_said(workplace):
 def test_a_project_may_choose(workplace):
     program = workplace.write("p.py", PROGRAM)
     workplace.write("pyproject.toml", "[tool.vestige]\nonly = 'wanted'\nmax-depth = 1\n")
-    if sys.version_info < (3, 11):
-        pytest.importorskip("tomli")
     assert workplace.trace(program).returncode == 0
     assert "deeper calls are not recorded: --max-depth 1" in workplace.vestige("info", "t.vst").stdout
 

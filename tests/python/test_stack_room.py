@@ -10,29 +10,22 @@ import pytest
 import vestige
 
 every_engine = pytest.mark.parametrize("engine", vestige._core.engines)
-calls_take_stack = pytest.mark.skipif(
-    sys.version_info >= (3, 11), reason="calls of Python functions take no C stack from 3.11 on"
-)
 
 # ---- how deep it goes -----------------------------------------------------------
 
 DEEP = """
 import sys, threading
-engine, way, size, when, depth = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4], int(sys.argv[5])
+engine, size, depth = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 sys.setrecursionlimit(1_000_000)
-
-def plain(n):
-    return 0 if n == 0 else plain(n - 1) + 1
 
 def through_c(n):
     return 0 if n == 0 else sorted([n - 1], key=through_c)[0] + 1
 
-down = {"plain": plain, "through_c": through_c}[way]
 go = threading.Event()
 
 def work():
     go.wait()
-    down(depth)
+    through_c(depth)
 
 def thread():
     threading.stack_size(size)
@@ -40,25 +33,19 @@ def thread():
     made.start()
     return made
 
-if when == "before":
-    made = thread()
 if engine != "none":
     from vestige import profile
 
     prof = profile(engine=engine, output="t.vst")
     prof.start()
-if when == "meanwhile":
-    made = thread()
+made = thread()
 go.set()
-if when == "main":
-    down(depth)
-else:
-    made.join()
+made.join()
 """
 
 
-def survives(folder, engine, *args, limit="-S -s 1024"):
-    shell = ["bash", "-c", f'ulimit {limit} -c 0; exec "$@"', "bash"]
+def survives(folder, engine, *args):
+    shell = ["bash", "-c", 'ulimit -S -s 1024 -c 0; exec "$@"', "bash"]
     command = [*shell, sys.executable, "-c", DEEP, engine, *map(str, args)]
     (folder / "t.vst").unlink(missing_ok=True)
     result = subprocess.run(command, check=False, cwd=folder, capture_output=True, text=True, timeout=60)
@@ -67,30 +54,22 @@ def survives(folder, engine, *args, limit="-S -s 1024"):
     return result.returncode == 0
 
 
-def deepest(folder, *args, limit="-S -s 1024"):
+def deepest(folder, *args):
     """What the bare interpreter survives, but for what is random: where in its page a stack begins."""
     fits, breaks = 1, 8192
     while breaks - fits > 1 + fits // 100:
         middle = (fits + breaks) // 2
-        survived = survives(folder, "none", *args, middle, limit=limit)
+        survived = survives(folder, "none", *args, middle)
         fits, breaks = (middle, breaks) if survived else (fits, middle)
     return fits - fits // 50 - 1
 
 
 @pytest.mark.parametrize("size", [0, 256 * 1024], ids=["default size", "256 KiB"])
-@pytest.mark.parametrize("way", [pytest.param("plain", marks=calls_take_stack), "through_c"])
-def test_as_deep_a_recursion_fits_on_the_stack_of_a_new_thread_as_without_us(way, size, tmp_path):
-    depth = deepest(tmp_path, way, size, "meanwhile")
+def test_as_deep_a_recursion_fits_on_the_stack_of_a_new_thread_as_without_us(size, tmp_path):
+    depth = deepest(tmp_path, size)
     assert depth > 10
     for engine in vestige._core.engines:
-        assert survives(tmp_path, engine, way, size, "meanwhile", depth), engine
-
-
-@calls_take_stack
-@pytest.mark.parametrize("when, limit", [("before", "-S -s 1024"), ("main", "-s 1024")], ids=["thread", "main"])
-def test_a_stack_that_cannot_be_longer_holds_nine_tenths_under_turbo(when, limit, tmp_path):
-    depth = deepest(tmp_path, "plain", 0, when, limit=limit)
-    assert survives(tmp_path, "turbo", "plain", 0, when, depth * 9 // 10 + depth // 50, limit=limit)
+        assert survives(tmp_path, engine, size, depth), engine
 
 
 # ---- where the main thread's stack grows to -------------------------------------

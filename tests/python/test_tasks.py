@@ -310,7 +310,6 @@ def test_coroutines_that_others_drive_inside_of_a_step_are_not_steps_of_its_task
     assert all(step[4] != ENDED for step in steps[:3]) and found.named("main")[6] == 4
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="task groups are of 3.11")
 def test_a_task_group_that_fails(tmp_path, engine):
     async def waits():
         await asyncio.sleep(60)
@@ -365,7 +364,7 @@ def test_what_a_task_waits_for_and_who_wakes_it(tmp_path, engine):
     awaits = {found.name(step[0]): [] for step in found.steps}
     for step in found.steps:
         awaits[found.name(step[0])].append((step[4], found.function(step[5])))
-    assert awaits["getter"] == [(FUTURE, "Queue.get" if sys.version_info >= (3, 11) else "get"), (ENDED, None)]
+    assert awaits["getter"] == [(FUTURE, "Queue.get"), (ENDED, None)]
     assert awaits["locker"][0][0] == FUTURE and awaits["locker"][0][1].endswith("acquire")
     assert [kind for kind, _ in awaits["main"]] == [FUTURE, TASK, GATHER, ENDED]
     assert found.wakers_of("getter")[0] == (NO_WAKER, None)
@@ -432,9 +431,8 @@ def test_a_lane_has_steps_and_waits_and_arrows_point_to_steps(tmp_path, engine):
     events = exported(tmp_path, lambda: asyncio.run(queued()))
     lanes = lanes_of(events)
     ((tid, (name, on)),) = [(tid, lane) for tid, lane in lanes.items() if lane[0].startswith("taker")]
-    get = "get" if sys.version_info < (3, 11) else "Queue.get"
     assert name.endswith("taker")
-    assert [event["name"] for event in on] == ["taker", f"await {get}", "taker", f"await {get}", "taker"]
+    assert [event["name"] for event in on] == ["taker", "await Queue.get", "taker", "await Queue.get", "taker"]
     for before, after in zip(on, on[1:]):
         assert abs(before["ts"] + before["dur"] - after["ts"]) < 0.01
     arrows = [event for event in events if event.get("cat") == "task" and event["ph"] in "sf"]

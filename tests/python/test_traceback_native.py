@@ -406,8 +406,6 @@ def test_a_stack_of_100000_python_frames(workplace):
                 print(sum(frame.name == "recurse" for frame in summary), len(taken.format()) < 200 + len(summary) // 2)
 
         sys.setrecursionlimit(200_000)
-        if sys.version_info < (3, 11):
-            threading.stack_size(1 << 30)
         thread = threading.Thread(target=work)
         thread.start()
         thread.join()

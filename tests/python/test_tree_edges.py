@@ -381,7 +381,6 @@ def test_arguments_and_return_values_of_named_functions_are_recorded():
     assert args_of(trace, "other") == [{}]
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="code objects have no qualified name before 3.11")
 def test_a_method_can_be_named_with_its_class():
     def outer():
         Thing().method('é"\n')

@@ -50,7 +50,7 @@ def test_comprehensions_are_frames_until_3_12_inlined_them():
         {1: leaf() for _ in (1,)}
 
     assert tree(outer) == by_version(
-        v310="""
+        v311="""
         outer
           <listcomp>
             leaf
@@ -243,7 +243,6 @@ def test_methods_properties_and_operators_are_calls():
     )
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="code objects have no qualified name before 3.11")
 def test_a_method_is_named_by_its_qualified_name():
     class Thing:
         def method(self):

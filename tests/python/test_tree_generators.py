@@ -1,7 +1,6 @@
 """Generators and coroutines: every resume is a span of the same name."""
 
 import asyncio
-import sys
 import types
 
 import pytest
@@ -138,7 +137,7 @@ def test_closing_a_generator_that_never_ran_enters_it_until_3_12():
         numbers().close()
 
     assert tree(outer) == by_version(
-        v310="""
+        v311="""
         outer
           <generator.close>
             numbers (raised)
@@ -338,7 +337,7 @@ def test_a_coroutine_that_is_never_awaited_is_closed_like_a_generator():
         main().close()
 
     assert tree(outer) == by_version(
-        v310="""
+        v311="""
         outer
           <coroutine.close>
             main (raised)
@@ -450,7 +449,6 @@ def test_a_cancelled_task_ends_by_an_exception():
     assert [bool(span["args"].get("raised")) for span in spans] == [False, True]
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="TaskGroup is new in 3.11")
 def test_a_task_group_that_fails_shows_each_task():
     async def bad():
         await asyncio.sleep(0)
@@ -465,7 +463,7 @@ def test_a_task_group_that_fails_shows_each_task():
             group.create_task(bad())
 
     def outer():
-        with pytest.raises(BaseExceptionGroup):  # noqa: F821
+        with pytest.raises(BaseExceptionGroup):
             asyncio.run(main())
 
     counts = names(record(outer))

@@ -30,9 +30,7 @@ def leaf():
 def test_a_long_or_strange_function_name_is_kept(name):
     space = {}
     exec("def made(): pass", space)
-    code = space["made"].__code__.replace(co_name=name)
-    if sys.version_info >= (3, 11):
-        code = code.replace(co_qualname=name)
+    code = space["made"].__code__.replace(co_name=name, co_qualname=name)
     made = type(leaf)(code, {})
     counts = names(record(lambda: made()))
     (found,) = [text for text in counts if text != "<lambda>"]

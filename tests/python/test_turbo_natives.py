@@ -189,8 +189,7 @@ def instructions(thing):
     fresh = type(get)(get.__code__.replace(co_name="fresh"), globals())
     for _ in range(10):
         fresh(thing)
-    adaptive = {"adaptive": True} if sys.version_info >= (3, 11) else {}
-    return [each.opname for each in dis.get_instructions(fresh, **adaptive)]
+    return [each.opname for each in dis.get_instructions(fresh, adaptive=True)]
 
 def recorded(thing):
     return {name: count for name, count in names(record(get, thing, engine="turbo")).items() if "getitem" in name}

@@ -431,7 +431,6 @@ def drop_what_ended_threads_left():
         sys.settrace(None)
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="instructions are specialised from 3.11 on")
 def test_after_a_stop_the_same_instructions_run_as_before(engine):
     """The old speed, as far as it can be told without a clock: what hot code has become is what it becomes again."""
     drop_what_ended_threads_left()

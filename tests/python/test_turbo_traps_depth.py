@@ -17,9 +17,9 @@ SAFE = vestige._core.engines[0]
 every_engine = pytest.mark.parametrize("engine", vestige._core.engines)
 needs_turbo = pytest.mark.skipif("turbo" not in vestige._core.engines, reason="there is no such engine here")
 
-# As far as the bare interpreter gets with some room left: until 3.10 each call needs some of the C stack.
-DEEP = 100_000 if sys.version_info >= (3, 11) else 15_000
-DEEP_IN_256K = 20_000 if sys.version_info >= (3, 11) else 400
+# As far as the bare interpreter gets with some room left.
+DEEP = 100_000
+DEEP_IN_256K = 20_000
 
 
 def leaf():
@@ -98,57 +98,6 @@ def test_a_hundred_thousand_frames_and_small_stacks_are_no_trouble(engine, tmp_p
         assert_nests(exported)
         assert not pauses or [event for event in exported["traceEvents"] if event["name"] == "hooks away"]
         assert not [event for event in calls(exported) if event["name"].endswith(": leaf") and event["args"].get("cut")]
-
-
-RECURSION = """
-import sys
-depth, engine = int(sys.argv[1]), sys.argv[2]
-
-def down(n):
-    return 0 if n == 0 else down(n - 1) + 1
-
-sys.setrecursionlimit(depth + 100)
-if engine == "none":
-    down(depth)
-else:
-    import resource
-    from vestige import profile
-
-    before = resource.getrlimit(resource.RLIMIT_STACK)
-    with profile(engine=engine, output="t.vst"):
-        assert down(depth) == depth
-    assert resource.getrlimit(resource.RLIMIT_STACK) == before
-"""
-
-
-def survives(depth, engine, folder):
-    command = [
-        "bash",
-        "-c",
-        'ulimit -S -s 2048; exec "$@"',
-        "bash",
-        sys.executable,
-        "-c",
-        RECURSION,
-        str(depth),
-        engine,
-    ]
-    return subprocess.run(command, cwd=folder, capture_output=True, timeout=120).returncode == 0
-
-
-@pytest.mark.skipif(sys.version_info >= (3, 11), reason="calls of Python functions take no C stack from 3.11 on")
-def test_as_deep_a_recursion_fits_on_the_stack_as_without_us(tmp_path):
-    fits, breaks = 1000, 100_000
-    while breaks - fits > 100:
-        middle = (fits + breaks) // 2
-        fits, breaks = (middle, breaks) if survives(middle, "none", tmp_path) else (fits, middle)
-    depth = fits - 200  # where the stack begins is random
-    for engine in vestige._core.engines:
-        (tmp_path / engine).mkdir()
-        assert survives(depth, engine, tmp_path / engine), engine
-        trace = Trace(str(tmp_path / engine / "t.vst"))
-        assert trace.info()["clean"]
-        assert counted(trace, "down") > depth // 3
 
 
 def counted(trace, name):

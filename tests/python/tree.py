@@ -88,7 +88,7 @@ def expected(text):
 
 
 def by_version(**trees):
-    """The golden tree of this Python: by_version(v310=…, v312=…), each from that version on."""
+    """The golden tree of this Python: by_version(v311=…, v312=…), each from that version on."""
     fitting = [name for name in sorted(trees) if (3, int(name[2:])) <= sys.version_info[:2]]
     return expected(trees[fitting[-1]])
 

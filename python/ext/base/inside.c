@@ -56,7 +56,7 @@ static const struct {
                                      FACT(INSTRUCTIONS) | FACT(WRAPPERS) |
                                      FACT(FUNCTIONS)},
     [VPY_PART_ENTRIES] = {"entries",
-                          VPY_HAS_FUNCTION_ENTRY
+                          VPY_HAS_FRAME_HOOK
                               ? ABOUT_FRAMES | FACT(RECURSION) | FACT(CALLS)
                               : 0},
     [VPY_PART_TRACEBACKS] = {"tracebacks", ABOUT_FRAMES},
@@ -208,11 +208,9 @@ static bool states_are_counted(PyInterpreterState *interpreter)
 }
 #endif
 
-/* 3.10 has no function that counts: there the fields beside it must do. */
 static bool tracing_is_counted(PyThreadState *tstate,
                                const PyThreadState *shifted)
 {
-#if VPY_HAS_ENTER_TRACING
     int before = shifted->tracing;
     bool is_counted;
 
@@ -220,10 +218,6 @@ static bool tracing_is_counted(PyThreadState *tstate,
     is_counted = shifted->tracing == before + 1;
     PyThreadState_LeaveTracing(tstate);
     return is_counted && shifted->tracing == before;
-#else
-    (void)tstate, (void)shifted;
-    return true;
-#endif
 }
 
 /* What lies between two fields that are where they must be is there, too. */
@@ -237,9 +231,7 @@ static bool thread_holds(void)
                 vpy_thread_state() == tstate &&
                 vpy_cframe_is_known(shifted, tstate);
 
-#if VPY_KNOWS_SYSTEM_TID
     hold = hold && shifted->native_thread_id == PyThread_get_thread_native_id();
-#endif
     hold = hold && tracing_is_counted(tstate, shifted);
 #if !VPY_HAS_MONITORING
     hold = hold && states_are_counted(tstate->interp);

@@ -8,7 +8,7 @@
  * these must be shown as the calls that they were. With the GIL held. */
 #include "base/inside.h"
 
-#if VPY_HAS_CACHED_CALLABLES
+#if VPY_KNOWS_INSIDE
 
 #include "compat_interpreter.h"
 

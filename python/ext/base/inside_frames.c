@@ -95,8 +95,7 @@ static bool frame_is_known(const vpy_iframe *at, PyFrameObject *shown)
            vpy_iframe_local(frame, 1) == known.mark &&
            vpy_iframe_is_of(frame, owner) && !vpy_iframe_is_shim(frame) &&
            !vpy_iframe_is_incomplete(frame, instruction) &&
-           vpy_iframe_is_incomplete(frame, -1) ==
-               (VPY_HIDES_NEW_FRAMES && known.seen != 2) &&
+           vpy_iframe_is_incomplete(frame, -1) == (known.seen != 2) &&
            callers_are_known(frame, shown) &&
            (known.seen != 1 || vpy_iframe_is_entry(frame));
 }
@@ -131,7 +130,7 @@ static void look_at_recursion(PyThreadState *tstate)
  * it calls no Python function. The frame is known by now. */
 static bool call_is_known(const PyThreadState *tstate, const vpy_iframe *frame)
 {
-#if VPY_HAS_FUNCTION_ENTRY
+#if VPY_HAS_FRAME_HOOK
     return vpy_iframe_is_as_pushed(VPY_SHIFTED(VPY_FACT_CALLS, tstate), frame,
                                    (PyFunctionObject *)known.outer);
 #else

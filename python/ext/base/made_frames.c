@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#if VPY_HAS_FUNCTION_ENTRY
+#if VPY_HAS_FRAME_HOOK
 
 /* The frame object of the caller, a new reference. It has one mostly, of an
  * earlier exception; making one may fail for want of memory, and then there is

@@ -13,7 +13,7 @@
 
 #include "vpy.h"
 
-#if VPY_HAS_FUNCTION_ENTRY
+#if VPY_HAS_FRAME_HOOK
 #pragma GCC visibility push(hidden)
 
 enum {

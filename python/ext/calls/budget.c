@@ -36,8 +36,8 @@ static const double place_ns = 500;  /* to disable a function's places */
 /* Calls may cost so much more than in loops: chosen by what servers took. */
 static const double margin_python = 1.5, margin_native = 3;
 /* A Python call that is left out, of what one costs that is recorded: as
- * measured in loops on 3.11 and 3.10. In a server it was less. */
-static const double passed = VPY_HAS_FUNCTION_ENTRY ? 0.5 : 0.2;
+ * measured in loops on 3.11. In a server it was less. */
+static const double passed = 0.5;
 /* Of the budget. The rest is for what is not counted: caches that records fill,
  * code that the interpreter specialises anew, a heap with other holes. */
 static const double for_counted = 0.5;

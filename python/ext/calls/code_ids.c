@@ -161,7 +161,7 @@ bool vpy_code_wants_arguments(const PyCodeObject *code)
 
     PyErr_Fetch(&type, &value, &traceback);
     vpy_state_take();
-    wants = tracer != NULL && wants_args(vpy_code_qualname(code));
+    wants = tracer != NULL && wants_args(code->co_qualname);
     vpy_state_give();
     PyErr_Restore(type, value, traceback);
     return wants;
@@ -199,7 +199,7 @@ static uint32_t define(PyCodeObject *code)
     };
     uint32_t value = 0;
     PyObject *shown =
-        tracer->options.short_names ? code->co_name : vpy_code_qualname(code);
+        tracer->options.short_names ? code->co_name : code->co_qualname;
     PyObject *name = vpy_text(shown, &definition.name, &definition.name_len);
     PyObject *file =
         vpy_text(code->co_filename, &definition.file, &definition.file_len);
@@ -215,7 +215,7 @@ static uint32_t define(PyCodeObject *code)
             id < VPY_LEFT_OUT)
             value = id;
         if (value &&
-            (wants_args(vpy_code_qualname(code)) || vpy_getitem_is_code(code) ||
+            (wants_args(code->co_qualname) || vpy_getitem_is_code(code) ||
              starts_thread(definition.file, definition.file_len,
                            code->co_name) ||
              is_of_work_item(definition.file, definition.file_len,
@@ -226,15 +226,14 @@ static uint32_t define(PyCodeObject *code)
                                    code->co_name) ||
              vpy_is_framework_code((PyObject *)code)))
             value |= VPY_SPECIAL;
-        if (value && is_listed(tracer->options.only, vpy_code_qualname(code)))
+        if (value && is_listed(tracer->options.only, code->co_qualname))
             vst_recording_record_inside(tracer->recording, VPY_ID(value));
         if (value && vpy_exceptions_are_known_late)
             value |= VPY_MARKED;
         if (value && vpy_is_coroutine_code(code))
             value |= VPY_COROUTINE;
-        if (value &&
-            vpy_triggers_watch(vpy_code_qualname(code), definition.file,
-                               definition.file_len, VPY_ID(value)))
+        if (value && vpy_triggers_watch(code->co_qualname, definition.file,
+                                        definition.file_len, VPY_ID(value)))
             value |= VPY_TIMED;
         if (vpy_can_be_left_out(value))
             vpy_budget_define(VPY_ID(value), false);

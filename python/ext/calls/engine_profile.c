@@ -1,5 +1,4 @@
-/* The hooks of Python 3.10 and 3.11: a C profile function on every thread
- * state.
+/* The hooks of Python 3.11: a C profile function on every thread state.
  *
  * Such a hook belongs to one thread. A thread that Python makes gets it before
  * it runs: its state is in the interpreter's list when the call that made it

@@ -245,8 +245,6 @@ VST_INLINE bool nothing_is_in_the_way(const vpy_frames_thread *t, uint64_t era,
                       !vpy_frame_will_be_refused(tstate) && !tstate->tracing);
 }
 
-#if VPY_HAS_FUNCTION_ENTRY
-
 /* While the hook is tested. */
 VST_COLD static PyObject *call_tested(PyThreadState *tstate,
                                       PyFunctionObject *function,
@@ -344,12 +342,6 @@ static inline void put_entry(const vpy_iframe *frame)
         vpy_code_is_simple(frame->f_code) && vpy_part_works[VPY_PART_ENTRIES])
         function->vectorcall = call_function;
 }
-#else
-static inline void put_entry(const vpy_iframe *frame)
-{
-    (void)frame;
-}
-#endif
 
 /* ---- the hook ------------------------------------------------------------ */
 

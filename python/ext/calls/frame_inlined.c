@@ -20,8 +20,6 @@
 bool vpy_getitems_are_inlined;
 bool vpy_getitems_are_hidden;
 
-#if VPY_MAY_INLINE_GETITEM
-
 enum { VERSIONS_MAX = UINT16_MAX };
 static const uint32_t first_version = (uint32_t)1 << 31; /* of ours */
 
@@ -140,26 +138,3 @@ uint32_t vpy_frame_value(const vpy_iframe *frame)
                ? value & ~VPY_SPECIAL
                : value;
 }
-
-#else
-
-void vpy_getitems_hide(void)
-{
-}
-
-void vpy_getitems_show(void)
-{
-}
-
-bool vpy_getitem_is_code(const PyCodeObject *code)
-{
-    (void)code;
-    return false;
-}
-
-uint32_t vpy_frame_value(const vpy_iframe *frame)
-{
-    return vpy_code_value((PyObject *)vpy_iframe_code(frame));
-}
-
-#endif

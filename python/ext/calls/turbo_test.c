@@ -68,8 +68,7 @@ static const char *end(void)
 /* Whether another try is worth while, in which each __getitem__ is hidden. */
 static bool may_mend(const char *seen)
 {
-    if (!VPY_MAY_INLINE_GETITEM || vpy_getitems_are_inlined ||
-        strcmp(seen, without_getitem) != 0)
+    if (vpy_getitems_are_inlined || strcmp(seen, without_getitem) != 0)
         return false;
     vpy_getitems_are_inlined = true;
     return true;

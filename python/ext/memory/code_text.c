@@ -9,8 +9,6 @@
 
 /* ---- lines -------------------------------------------------------------- */
 
-#if VPY_LINES_HAVE_COLUMNS
-
 /* Six bits a byte, the lowest first; another one follows if bit 6 is set. The
  * sign is the lowest bit of the number. */
 static int read_signed(const uint8_t *p, const uint8_t *end)
@@ -55,32 +53,6 @@ int vpy_code_line(const PyCodeObject *code, int instruction)
     }
     return -1;
 }
-
-#else
-
-/* Pairs: how many bytes of code, and how far the line is from the one before;
- * -128 says that there is none. */
-int vpy_code_line(const PyCodeObject *code, int instruction)
-{
-    const uint8_t *p = (const uint8_t *)PyBytes_AS_STRING(code->co_linetable);
-    const uint8_t *end = p + PyBytes_GET_SIZE(code->co_linetable);
-    int line = code->co_firstlineno, next = 0;
-    int address = instruction * (int)sizeof(_Py_CODEUNIT);
-
-    if (instruction < 0)
-        return line;
-    for (; end - p >= 2; p += 2) {
-        int delta = (int8_t)p[1];
-        if (delta != -128)
-            line += delta;
-        next += p[0];
-        if (next > address)
-            return delta == -128 ? -1 : line;
-    }
-    return -1;
-}
-
-#endif
 
 /* ---- text --------------------------------------------------------------- */
 

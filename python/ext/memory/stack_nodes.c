@@ -235,7 +235,7 @@ static bool define_function(PyCodeObject *code, vst_id *function)
         .line = code->co_firstlineno,
     };
     bool defined = false;
-    bool readable = vpy_plain_text_get(vpy_code_qualname(code), &name);
+    bool readable = vpy_plain_text_get(code->co_qualname, &name);
 
     readable &= vpy_plain_text_get(code->co_filename, &file);
     if (vpy_file_is_own(file.bytes, file.length)) {

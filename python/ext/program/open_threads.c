@@ -134,7 +134,7 @@ static void announce(looker *self, PyThreadState *tstate)
     turn_round(self->ids, self->ids_count);
     vst_recording_open_stack(self->tracer->recording, handle,
                              is_own ? (uint64_t)vpy_thread_id()
-                                    : vpy_thread_system_tid(tstate),
+                                    : tstate->native_thread_id,
                              self->ids, self->ids_count);
     vst_recording_key_thread(self->tracer->recording, handle,
                              (uintptr_t)tstate);

@@ -2,8 +2,8 @@
  *
  * A call that is recorded takes more of the C stack than one that is not: the
  * interpreter goes a longer way under a profile function, and a hook or thunk
- * has a frame of its own. Up to 3.10 every call of a Python function takes C
- * stack, so a recursion that fits without us would not fit with us.
+ * has a frame of its own. So a recursion through C functions that fits without
+ * us would not fit with us.
  *
  * The main thread's stack grows on demand. The kernel compares it with its
  * limit only when it grows: it is made to grow once, under a limit that is

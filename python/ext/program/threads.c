@@ -114,18 +114,6 @@ static PyObject *thread_with(uint64_t handle)
     return thread;
 }
 
-/* Of another thread than ours. Not every version keeps it with the thread. */
-static uint64_t system_tid_of(PyThreadState *tstate)
-{
-    uint64_t system_tid = vpy_thread_system_tid(tstate);
-    PyObject *thread = system_tid == 0 ? thread_with(tstate->thread_id) : NULL;
-
-    if (thread != NULL)
-        system_tid = native_id_of(thread);
-    Py_XDECREF(thread);
-    return system_tid;
-}
-
 void vpy_threads_announce(vpy_tracer *tracer)
 {
     PyThreadState *own = PyThreadState_Get();
@@ -146,7 +134,7 @@ void vpy_threads_announce(vpy_tracer *tracer)
             tstate == own ? PyThread_get_thread_ident() : tstate->thread_id;
         vst_recording_open_stack(tracer->recording, handle,
                                  tstate == own ? (uint64_t)vpy_thread_id()
-                                               : system_tid_of(tstate),
+                                               : tstate->native_thread_id,
                                  list.ids, list.count);
         vst_recording_key_thread(tracer->recording, handle, (uintptr_t)tstate);
     }
@@ -203,8 +191,7 @@ static uint64_t main_thread_handle(void)
         return vst_thread_handle();
     if (!vpy_thread_states_are_known())
         return 0;
-    while (tstate != NULL &&
-           vpy_thread_system_tid(tstate) != (uint64_t)getpid())
+    while (tstate != NULL && tstate->native_thread_id != (uint64_t)getpid())
         tstate = PyThreadState_Next(tstate);
     return tstate != NULL ? tstate->thread_id : 0;
 }

@@ -1,4 +1,4 @@
-/* len, isinstance and list.append: from 3.11 on the interpreter has special
+/* len, isinstance and list.append: the interpreter has special
  * instructions for them, which call nothing. These compare the callable with
  * one that the interpreter keeps. While recording we replace what it keeps, so
  * that the instructions fall back to ordinary calls. Those would stay ordinary
@@ -10,7 +10,7 @@
 
 #include "compat_interpreter.h"
 
-#if VPY_HAS_CACHED_CALLABLES
+#if VPY_KNOWS_INSIDE
 
 #include <opcode.h>
 #include <stdlib.h>

@@ -152,7 +152,7 @@ VST_INLINE vst_id id_as_before(const vpy_thunk_slot *s, uint64_t rest,
                        s->owner->tp_version_tag == s->version
                    ? id
                    : 0;
-#if VPY_HAS_CACHED_CALLABLES
+#if VPY_KNOWS_INSIDE
     if (rest >> 30 == VPY_THUNK_CACHED >> 30) {
         const vpy_iframe *frame = vpy_iframe_innermost(tstate);
         uintptr_t place = frame != NULL ? vpy_iframe_place(frame) : 0;
@@ -178,7 +178,7 @@ static vst_id id_anew(uint32_t number, PyThreadState *tstate, PyObject *self)
             return 0;
         id = id_by_class(number, self, &by_class);
         s->value = (value & ~(uint64_t)VST_ID_MAX) | id;
-#if VPY_HAS_CACHED_CALLABLES
+#if VPY_KNOWS_INSIDE
     } else if (VPY_THUNK_IS(value) == VPY_THUNK_CACHED) {
         const vpy_iframe *frame = vpy_iframe_innermost(tstate);
         vpy_cached_call_note(frame, vpy_iframe_place(frame));

@@ -162,7 +162,7 @@ def _find_script(name: str) -> str | None:
 
 def _absolute(path: str) -> str:
     """As the interpreter does it: `..` stays."""
-    if path == "." and sys.version_info >= (3, 11):
+    if path == ".":
         path = ""
     return os.path.join(os.getcwd(), path) if path else os.getcwd()
 

@@ -35,7 +35,6 @@ OPTIONS = (
         "engine",
     ),
 )
-PARSERS = ("tomllib", "tomli")
 
 
 def project_options(parser: Parser) -> list[str]:
@@ -87,20 +86,14 @@ def _read(path: str) -> bytes:
 def _load(path: str, text: bytes) -> dict[str, Any]:
     loaded = set(sys.modules)
     try:
-        for name in PARSERS:
-            try:
-                loads = __import__(name).loads
-                break
-            except ImportError:
-                continue
-        else:
-            raise Failure(f"{path}: [tool.vestige] cannot be read: this Python has neither tomllib nor tomli", code=2)
-        document = loads(text.decode())
+        import tomllib
+
+        document = tomllib.loads(text.decode())
     except ValueError as error:  # not TOML, not UTF-8
         raise Failure(f"{path}: {error}", code=2) from None
     finally:
         for name in set(sys.modules) - loaded:
-            if name.partition(".")[0] in PARSERS:
+            if name.partition(".")[0] == "tomllib":
                 del sys.modules[name]
     table = document["tool"]["vestige"] if isinstance(document.get("tool"), dict) else {}
     return table if isinstance(table, dict) else {}

@@ -31,9 +31,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable
-    from typing import Any, TextIO
-
-    from typing_extensions import Self
+    from typing import Any, Self, TextIO
 
     from vestige import Trace, profile
 

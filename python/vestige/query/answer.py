@@ -5,9 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
-
-    from typing_extensions import Self
+    from typing import Any, Self
 
 BATCH = 10_000
 

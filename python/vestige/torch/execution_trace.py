@@ -19,9 +19,7 @@ from .resources import collect_sources, folder_for, name_data
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from typing_extensions import Self
+    from typing import Any, Self
 
 PREFIXES = ("ENABLE_PYTORCH_EXECUTION_TRACE", "VESTIGE_EXECUTION_TRACE")
 FORMAT = "execution-trace"

@@ -46,7 +46,6 @@ C_CALLS_C = "C functions that C calls are spans under `turbo` alone"
 WITH = "and so are those that an operation calls: `__format__` in an f-string, `__enter__` in a `with`"
 REFUSED = "called with arguments which the interpreter refuses for it (`len()`) has a span except under `turbo`"
 NO_SELF = "a method that is called without its object (`list.append()`) under `monitoring` alone"
-METHOD = "On 3.10 a method object around a C function (`classmethod(len)`) has none under `profile`"
 
 # Of a recorded tree: what an engine shows beyond the oracle.
 SHOWN = [
@@ -63,7 +62,6 @@ HIDDEN = [
     Difference(SAFE, WITH, lambda node, parent: node.why == "by with"),
     Difference(["turbo"], REFUSED, lambda node, parent: node.why in ("arguments", "self")),
     Difference(["profile"], NO_SELF, lambda node, parent: node.why == "self"),
-    Difference(["profile"], METHOD, lambda node, parent: node.why == "method" and PYTHON == (3, 10)),
 ]
 
 

@@ -26,5 +26,3 @@ class Interpreter:
     )
     # `with` calls __enter__ as any function (but not __exit__ after an exception)
     with_calls_enter = sys.version_info >= (3, 14)
-    # a code object knows its qualified name
-    names_are_qualified = sys.version_info >= (3, 11)

@@ -135,8 +135,7 @@ class Runtime:
             del function, args, named  # a traceback must not keep them longer than the program's does
 
     def _call_native(self, name, function, args, named):
-        why = "method" if isinstance(function, types.MethodType) else ""
-        self.log.enter(name, why)
+        self.log.enter(name, "")
         raised = True
         try:
             self._enter_one_that_never_ran(function, args)

@@ -69,8 +69,7 @@ class Rewriter(ast.NodeTransformer):
         self.names = {}  # (plain name, line) -> label
 
     def label(self, name, line):
-        full = "".join([*self.place, name]) if Interpreter.names_are_qualified else name
-        return f"{self.file}({line}): {full}"
+        return f"{self.file}({line}): {''.join([*self.place, name])}"
 
     def whole(self, tree):
         label = ast.Constant(self.label("<module>", 1))

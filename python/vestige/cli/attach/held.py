@@ -18,9 +18,7 @@ from .talk import Talk
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, TextIO
-
-    from typing_extensions import Self
+    from typing import Any, Self, TextIO
 
     from vestige import Trace
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 
 from vestige.base.failure import Failure
 
@@ -153,13 +152,12 @@ class Target:
         return library
 
     def version(self) -> tuple[int, int] | None:
-        """Of its Python; None if that cannot be told."""
-        number = self.library.read("Py_Version", 8)  # from 3.11 on
-        if number is not None:
-            whole = int.from_bytes(number, "little")
-            return whole >> 24 & 0xFF, whole >> 16 & 0xFF
-        found = re.search(r"python(\d)\.(\d+)", os.path.basename(self.library.path))
-        return (int(found[1]), int(found[2])) if found else None
+        """Of its Python; None for one before 3.11, which has no such variable."""
+        number = self.library.read("Py_Version", 8)
+        if number is None:
+            return None
+        whole = int.from_bytes(number, "little")
+        return whole >> 24 & 0xFF, whole >> 16 & 0xFF
 
     def takes_any_thread(self) -> bool:
         """Whether any thread may run what gdb asks for, not the main thread alone."""

@@ -83,7 +83,7 @@ class Exceptions:
 def _sees_late(metadata: dict[str, Any]) -> bool:
     """Whether the engine is told of exceptions only when they leave a function."""
     version = metadata.get("vestige.python", "")
-    return metadata.get("vestige.engine") == "turbo" and version.startswith(("3.10.", "3.11."))
+    return metadata.get("vestige.engine") == "turbo" and version.startswith("3.11.")
 
 
 def show_exceptions(exceptions: Exceptions, rows: int, everything: bool, out: TextIO) -> None:
