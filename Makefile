@@ -134,7 +134,7 @@ build/c/.core: $(SOURCES) | .venv/tools/.made
 .venv/%/.test-tools: .venv/%/.test-basics tests/requirements-torch.txt | .venv/%/.installed
 	@.venv/$*/bin/python -m pip install -qq --disable-pip-version-check --no-compile -r tests/requirements-torch.txt 2>/dev/null || \
 		echo 'no torch for Python $*: its tests are skipped'
-	@.venv/$*/bin/python -m vestige.torch_build
+	@.venv/$*/bin/python -m vestige.torch.build
 	@touch $@
 
 # Other people's programs have an environment of their own, on top of the default Python's.

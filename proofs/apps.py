@@ -204,7 +204,7 @@ def environment(version: str) -> Python:
             link.symlink_to(base / place / name)
     python = Python(version, str(folder / "bin" / "python"))
     variables = {**os.environ, "XDG_CACHE_HOME": str(CACHE)}
-    subprocess.run([python.path, "-m", "vestige.torch_build"], env=variables, check=True)
+    subprocess.run([python.path, "-m", "vestige.torch.build"], env=variables, check=True)
     return python
 
 

@@ -32,4 +32,4 @@ env -u MAKEFLAGS PATH="$PWD/.venv/tools/bin:$PATH" ".venv/$1/bin/python" -m pip 
 [ -z "$quick" ] || touch ".venv/$1/.quick"
 [ -n "$quick" ] || rm -f ".venv/$1/.quick"
 # Where torch is installed, what records its operators is built right away.
-".venv/$1/bin/python" -m vestige.torch_build
+".venv/$1/bin/python" -m vestige.torch.build

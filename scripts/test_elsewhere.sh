@@ -23,7 +23,7 @@ site='import sysconfig; print(sysconfig.get_path("purelib"))'
 "$here/.venv/$1/bin/python" -c "$site" \
     >"$(".venv/$1/bin/python" -c "$site")/vestige-tests.pth"
 # As in every environment that has torch: no test is to wait for the compiler.
-".venv/$1/bin/python" -m vestige.torch_build
+".venv/$1/bin/python" -m vestige.torch.build
 
 cd tests/python
 PATH="$there/.venv/$1/bin:$PATH" python -m pytest -q -rfEs -p no:cacheprovider \

@@ -62,9 +62,7 @@ vst_status vst_session_create(const vst_session_options *options,
     session->wants_devices = options->devices && vst__collectors_any();
     bounds = (vst__file_bounds){.max_size = options->max_size,
                                 .keep_ns = options->keep_ns,
-                                .min_duration_ns = options->min_duration_ns,
-                                .newest = options->switches ||
-                                          session->wants_devices};
+                                .min_duration_ns = options->min_duration_ns};
     status = vst__file_create(options->path, options->overwrite, &bounds,
                               &session->file, error);
     if (status == VST_OK) {

@@ -71,10 +71,12 @@ static void destroy(vst_tracer *tracer)
 static const vst_tracer_ops my_ops = {stop, restart, register_gc_callback,
                                       get_events, destroy};
 
-static vst_status make(vst_recording *recording, vst_tracer **out)
+static vst_status make(vst_recording *recording,
+                       const vst_tracer_context *context, vst_tracer **out)
 {
     my_tracer *tracer = calloc(1, sizeof *tracer);
 
+    (void)context;
     if (tracer == NULL)
         return VST_E_NOMEM;
     tracer->base.ops = &my_ops;
@@ -124,7 +126,7 @@ int main(int argc, char **argv)
     vst_trace *trace;
     vst_status status;
 
-    vst_tracer_register(make);
+    vst_tracer_register_with_context(make);
     if ((status = vst_session_create(&options, &session, NULL)) != VST_OK ||
         (status = vst_session_start(session, NULL)) != VST_OK)
         return fail("start", status);

@@ -23,11 +23,13 @@ extern "C" {
 
 typedef struct vst_api {
     size_t size;
-    void (*tracer_register)(vst_tracer_make_fn make);
-    vst_tracer_make_fn (*tracer_registered)(void);
-    /* vst_recording_define_id, by its old name. */
-    vst_status (*queue_define)(vst_recording *recording,
-                               const vst_definition *definition, vst_id *id);
+    /* As tracer.h has them. */
+    void (*tracer_register_with_context)(vst_tracer_make_with_context_fn make);
+    vst_tracer_make_with_context_fn (*tracer_registered)(void);
+    /* As record.h has it. */
+    vst_status (*recording_define_id)(vst_recording *recording,
+                                      const vst_definition *definition,
+                                      vst_id *id);
     bool (*thread_enter_free)(void);
     void (*record)(vst_kind kind, vst_id id);
     vst_status (*matcher_create)(vst_matcher **matcher);
@@ -71,11 +73,9 @@ typedef struct vst_api {
     vst_ticks (*clock_ticks)(void);
     /* As storage.h has it. */
     void (*record_storages)(const uint64_t *payload, uint32_t words);
-    /* As tracer.h has it. */
-    void (*tracer_register_with_context)(vst_tracer_make_with_context_fn make);
     /* As operator.h has it. */
     void (*record_reported)(const uint64_t *payload, uint32_t words);
-    /* As device.h has them; names become ids by queue_define. */
+    /* As device.h has them; names become ids by recording_define_id. */
     vst_status (*collector_register)(const char *name,
                                      vst_collector_make_fn make);
     void (*collector_unregister)(const char *name);

@@ -20,19 +20,6 @@ extern "C" {
 /* Where a tracer's records go: the recording in progress. */
 typedef struct vst_recording vst_recording;
 
-/* Old names: a recording was called a queue in 0.1. */
-typedef vst_recording vst_queue;
-#define vst_queue_define vst_recording_define_id
-#define vst_queue_define_module vst_recording_define_module
-#define vst_queue_define_stack vst_recording_define_stack
-#define vst_queue_each_file vst_recording_each_file
-#define vst_queue_name_thread vst_recording_name_thread
-#define vst_queue_open_stack vst_recording_open_stack
-#define vst_queue_request_attention vst_recording_request_attention
-#define vst_queue_set_attention vst_recording_set_attention
-#define vst_queue_set_metadata vst_recording_set_metadata
-#define vst_session_queue vst_session_recording
-
 /* ---- definitions: what an id stands for -------------------------------- */
 
 typedef enum vst_definition_kind {

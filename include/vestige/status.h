@@ -28,7 +28,7 @@ extern "C" {
     X(VST_E_EXISTS, -3, "the file already exists")                             \
     X(VST_E_NOSPACE, -4, "no space left for the trace")                        \
     X(VST_E_NOT_A_TRACE, -5, "not a vestige trace")                            \
-    X(VST_E_VERSION, -6, "the trace was written by a newer vestige")           \
+    X(VST_E_VERSION, -6, "the trace is not in version 1 of the file format")   \
     X(VST_E_DAMAGED, -7, "the trace is damaged")                               \
     X(VST_E_BUSY, -8, "a recording is already running in this process")        \
     X(VST_E_STATE, -9, "not possible in this state")                           \

@@ -65,10 +65,7 @@ typedef struct vst_compressed_event {
     vst_trace_key key;
     uint64_t system_tid;
     vst_device_resource where;
-    union {
-        vst_ticks ticks;
-        vst_ticks enter_t; /* old name; exits have a time too */
-    };
+    vst_ticks ticks;
     const uint64_t *payload; /* the words of an escape, else NULL */
     uint32_t payload_words;
 } vst_compressed_event;
@@ -113,10 +110,6 @@ struct vst_tracer {
     const vst_tracer_ops *ops;
 };
 
-/* Makes a tracer that records into the recording, and starts it. */
-typedef vst_status (*vst_tracer_make_fn)(vst_recording *recording,
-                                         vst_tracer **tracer);
-
 /* What a tracer is made for. */
 typedef struct vst_tracer_context {
     struct vst_session *session; /* NULL: of none */
@@ -125,17 +118,17 @@ typedef struct vst_tracer_context {
     const void *options;
 } vst_tracer_context;
 
+/* Makes a tracer that records into the recording, and starts it. */
 typedef vst_status (*vst_tracer_make_with_context_fn)(
     vst_recording *recording, const vst_tracer_context *context,
     vst_tracer **tracer);
 
-/* The last one registered makes the tracers; NULL: none does. */
-VST_API void vst_tracer_register(vst_tracer_make_fn make);
+/* The function registered last makes the tracers; NULL: tracers do nothing. */
 VST_API void
 vst_tracer_register_with_context(vst_tracer_make_with_context_fn make);
-/* What is registered, for a tracer that wraps it. If it was registered with a
- * context, the function passes the recording's. */
-VST_API vst_tracer_make_fn vst_tracer_registered(void);
+/* Returns the registered function, for a tracer that wraps the tracer of that
+ * function; NULL: none is registered. */
+VST_API vst_tracer_make_with_context_fn vst_tracer_registered(void);
 VST_API vst_status vst_tracer_make(vst_recording *recording,
                                    vst_tracer **tracer);
 
@@ -155,15 +148,11 @@ struct vst_memory_tracer {
     const vst_memory_tracer_ops *ops;
 };
 
-/* Makes one that records into the recording once it is started. */
-typedef vst_status (*vst_memory_tracer_make_fn)(vst_recording *recording,
-                                                vst_memory_tracer **tracer);
-
+/* Makes a memory tracer that records into the recording once it is started. */
 typedef vst_status (*vst_memory_tracer_make_with_context_fn)(
     vst_recording *recording, const vst_tracer_context *context,
     vst_memory_tracer **tracer);
 
-VST_API void vst_memory_tracer_register(vst_memory_tracer_make_fn make);
 VST_API void vst_memory_tracer_register_with_context(
     vst_memory_tracer_make_with_context_fn make);
 VST_API vst_status vst_memory_tracer_make(vst_recording *recording,

@@ -84,8 +84,8 @@ VST_API void vst_lock_learn(const void **condition);
 VST_API vst_status vst_parking_hook(const void *address);
 VST_API void vst_parking_unhook(void);
 /* Records waits for this lock from now on, while the hooks are in and a
- * recording of version 4 goes on; NULL: not any more, and no thread is about to
- * record one when this returns. */
+ * recording with switches goes on; NULL: not any more, and no thread is about
+ * to record one when this returns. */
 VST_API void vst_lock_watch(const vst_lock *lock);
 
 #ifdef __cplusplus

@@ -104,8 +104,6 @@ typedef enum vst_escape {
     /* see storage.h: what the span on top was given, or the program has */
     VST_ESCAPE_STORAGES = 19,
 
-    /* From here on: of version 4 of the file (see src/store/format.h). */
-
     /* thread number, words: when the system gave the thread a processor and
      * when it took it away, oldest first, see vst_switch. Only the stream of
      * VST_THREAD_SWITCHES has these. Number 0, one word: every switch of all
@@ -119,14 +117,13 @@ typedef enum vst_escape {
      * be written later than the wait ended: its times are its own. A trace with
      * the metadata VST_WAITS_METADATA has all such waits of its threads */
     VST_ESCAPE_WAIT = 21,
-    /* 22: what a record costs, as the recorder learned it. It is given out here
-     * and specified by the version that writes it. */
+    /* 22 is not used. */
 
     /* see tasks.h: the span on top is a step of a task, or something else that
-     * happens to a task. Files of any version may have these */
+     * happens to a task */
     VST_ESCAPE_TASK = 23,
     /* see budget.h: which functions are left out from here on, to stay within
-     * a budget. Files of any version may have these */
+     * a budget */
     VST_ESCAPE_LEFT_OUT = 24,
 
     /* see device.h: what a device did, or a call of its runtime. The times are
@@ -135,18 +132,16 @@ typedef enum vst_escape {
     /* id: an exception was raised in the call on top, or C code that this call
      * ran raised it. The definition is a VST_DEF_INSTANT with the class as its
      * name, and the file and the line of the call. Who caught it follows from
-     * the calls that it leaves, see vst_instant. Files of any version may have
-     * these */
+     * the calls that it leaves, see vst_instant */
     VST_ESCAPE_EXCEPTION = 26,
     /* id, system's number of the thread, nanoseconds of the wall clock when it
      * began and when it ended, the payload of an operator (operator.h): a span
      * that a framework's backend measured by itself, told when the recording
-     * stopped, by the thread that stopped it. Files of any version may have
-     * these */
+     * stopped, by the thread that stopped it */
     VST_ESCAPE_REPORTED = 27,
     /* id: the call on top is one of the language's import system, and imports
      * the module that this definition names (imports.h); or it calls such a
-     * function, which is not recorded. Files of any version may have these */
+     * function, which is not recorded */
     VST_ESCAPE_IMPORT = 28,
 
     VST_ESCAPE_FIXED = 0x80,

@@ -51,9 +51,9 @@ static vst_buffer **thread_buffer(void)
 
 static const vst_api api = {
     .size = sizeof(vst_api),
-    .tracer_register = vst_tracer_register,
+    .tracer_register_with_context = vst_tracer_register_with_context,
     .tracer_registered = vst_tracer_registered,
-    .queue_define = vst_recording_define_id,
+    .recording_define_id = vst_recording_define_id,
     .thread_enter_free = vst_thread_enter_free,
     .record = record,
     .matcher_create = vst_matcher_create,
@@ -79,7 +79,6 @@ static const vst_api api = {
     .clock_in_use = &vst_clock_in_use,
     .clock_ticks = vst_clock_ticks_portable,
     .record_storages = vst_record_storages,
-    .tracer_register_with_context = vst_tracer_register_with_context,
     .record_reported = vst_record_reported,
     .collector_register = vst_collector_register,
     .collector_unregister = vst_collector_unregister,

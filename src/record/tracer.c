@@ -7,79 +7,47 @@
 #include "record/recording.h"
 #include "record/tracer_noop.h"
 
-static _Atomic(vst_tracer_make_fn) make_tracer;
-static _Atomic(vst_tracer_make_with_context_fn) make_with_context;
-static _Atomic(vst_memory_tracer_make_fn) make_memory_tracer;
-static _Atomic(vst_memory_tracer_make_with_context_fn) make_memory_with_context;
+static _Atomic(vst_tracer_make_with_context_fn) make_tracer;
+static _Atomic(vst_memory_tracer_make_with_context_fn) make_memory_tracer;
 
 /* ---- tracers ------------------------------------------------------------ */
 
-/* What is registered with a context, as one without. */
-static vst_status make_in_context(vst_recording *recording, vst_tracer **tracer)
-{
-    vst_tracer_make_with_context_fn make = atomic_load(&make_with_context);
-
-    return make(recording, &recording->tracer_context, tracer);
-}
-
-void vst_tracer_register(vst_tracer_make_fn make)
+void vst_tracer_register_with_context(vst_tracer_make_with_context_fn make)
 {
     atomic_store(&make_tracer, make);
 }
 
-void vst_tracer_register_with_context(vst_tracer_make_with_context_fn make)
-{
-    if (make != NULL)
-        atomic_store(&make_with_context, make);
-    vst_tracer_register(make != NULL ? make_in_context : NULL);
-}
-
-vst_tracer_make_fn vst_tracer_registered(void)
+vst_tracer_make_with_context_fn vst_tracer_registered(void)
 {
     return atomic_load(&make_tracer);
 }
 
 vst_status vst_tracer_make(vst_recording *recording, vst_tracer **tracer)
 {
-    vst_tracer_make_fn make = atomic_load(&make_tracer);
+    vst_tracer_make_with_context_fn make = atomic_load(&make_tracer);
 
     if (make != NULL)
-        return make(recording, tracer);
+        return make(recording, &recording->tracer_context, tracer);
     *tracer = &vst__tracer_noop;
     return VST_OK;
 }
 
 /* ---- memory tracers ----------------------------------------------------- */
 
-static vst_status make_memory_in_context(vst_recording *recording,
-                                         vst_memory_tracer **tracer)
-{
-    vst_memory_tracer_make_with_context_fn make =
-        atomic_load(&make_memory_with_context);
-
-    return make(recording, &recording->memory_tracer_context, tracer);
-}
-
-void vst_memory_tracer_register(vst_memory_tracer_make_fn make)
-{
-    atomic_store(&make_memory_tracer, make);
-}
-
 void vst_memory_tracer_register_with_context(
     vst_memory_tracer_make_with_context_fn make)
 {
-    if (make != NULL)
-        atomic_store(&make_memory_with_context, make);
-    vst_memory_tracer_register(make != NULL ? make_memory_in_context : NULL);
+    atomic_store(&make_memory_tracer, make);
 }
 
 vst_status vst_memory_tracer_make(vst_recording *recording,
                                   vst_memory_tracer **tracer)
 {
-    vst_memory_tracer_make_fn make = atomic_load(&make_memory_tracer);
+    vst_memory_tracer_make_with_context_fn make =
+        atomic_load(&make_memory_tracer);
 
     if (make != NULL)
-        return make(recording, tracer);
+        return make(recording, &recording->memory_tracer_context, tracer);
     *tracer = &vst__memory_tracer_noop;
     return VST_OK;
 }

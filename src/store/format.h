@@ -1,91 +1,92 @@
-/* The trace file (.vst): its specification.
+/* The trace file (.vst), version 1: its specification. With wire.h (the words
+ * of a record) and device.h (what devices did) it is all that a reader needs.
  *
- * A file is a header of VST_FILE_HEADER_SIZE bytes, then chunks one after the
- * other without gaps. All numbers are in the byte order of the machine that
- * wrote it, which `byte_order` tells. A file is written through shared
- * mappings, so what a program recorded is in it the moment it is recorded, and
- * the death of the process, however sudden, loses nothing that was committed.
- * A torn tail is normal.
+ * FILE. A header of VST_FILE_HEADER_SIZE bytes, then chunks one after the other
+ * without gaps. All numbers are in the byte order of the machine that wrote the
+ * file. The header's `byte_order` reads as VST_FILE_BYTE_ORDER on a machine of
+ * the same order. A writer stores through shared mappings, so a record is in
+ * the file the moment it is stored, and the sudden death of the process loses
+ * no committed record. A file may end anywhere.
  *
- * File header. Valid if and only if magic, byte_order and checksum are right
- * (the checksum covers the bytes before it) and version is not newer than the
- * reader's. The fields after the checksum change while recording: a reader
- * takes them as hints, never as bounds.
+ * FILE HEADER. Valid if and only if magic, byte_order, version, checksum and
+ * header_size are right. The checksum covers the bytes before it. The fields
+ * behind the checksum change while recording: a reader uses them as hints,
+ * never as bounds.
  *
- * Chunk. A header of 64 bytes, then its payload. Valid if and only if magic,
- * checksum and size are right: size is a multiple of 4096. The last chunk may
- * be cut by the end of the file (a finished file ends with the words it used);
- * it is read up to there. The first chunk lies right after the file header, the
- * next one `size` bytes further. An invalid chunk header ends the file: if its
- * magic, which is stored last, is 0 that is the ordinary end of a file whose
- * process died, else it is damage.
+ * CHUNK. A header of 64 bytes, then its payload; `size` counts both. Valid if
+ * and only if magic, checksum and size are right: size is a multiple of
+ * VST_CHUNK_ALIGN and at most VST_CHUNK_SIZE_MAX. The first chunk follows the
+ * file header, the next chunk begins `size` bytes behind the beginning of the
+ * one before. The end of the file may cut the last chunk, which is read up to
+ * there (a finished file ends behind the last used word). An invalid chunk
+ * header ends the file. The writer stores the magic last: if the magic is 0,
+ * the process died before it stored the chunk, otherwise the file is damaged.
  *
- * Bounded file (slot_size != 0). Chunks that were sealed may be given to other
- * records: every chunk is a whole number of slots long, and one that is being
- * reused has no magic for a moment. There an invalid chunk header ends nothing;
- * the next one is looked for slot_size bytes further. Until the file is
- * finished, what follows a header without a magic may be what was there before.
+ * BOUNDED FILE (slot_size != 0). The writer reuses sealed chunks. Every chunk
+ * is a whole number of slots long, and a chunk that is being reused has magic 0
+ * for a moment. An invalid chunk header does not end a bounded file: the reader
+ * looks for the next header slot_size bytes further. Until the file is
+ * finished, bytes behind a header without magic may be those of an older chunk.
  *
- * RECORDS chunk. payload: the words of wire.h, written by one thread at a
- * time; the first belong to `thread`, an escape SEGMENT hands over to another.
- * Time starts at sample.ticks. They end at `used` words if the chunk is sealed
- * (used != 0), else at the first all-zero word or at the end of the chunk.
+ * RECORDS CHUNK. Payload: words of wire.h, written by one thread at a time. The
+ * first words belong to the thread `thread`; an escape SEGMENT hands the rest
+ * of the chunk to another thread. The first delta counts from sample.ticks. The
+ * words end at `used` words if the chunk is sealed (used != 0), otherwise at
+ * the first all-zero word or at the end of the chunk.
  *
- * Short calls left out (min_duration_ns != 0). The writer of a chunk that is
- * not sealed may take its last word back if it is an ENTER: the word is zero
- * again, then another one. Words up to the last one that is no ENTER stay what
- * they are. A reader of a chunk that is still written therefore reads it twice,
- * and ignores the first word that differs and all words behind it. (A word that
- * was replaced always differs, because the new one has a later time.) left_out
- * is the number of calls that were left out. It is exact after a stop. Until
- * then, and after the process died, it may lack up to VST_LEFT_OUT_TOLD - 1
- * calls of each thread that was recording. THREAD entries have the number of
- * one thread; they are written when the thread ends, and at the stop.
+ * SHORT CALLS LEFT OUT (min_duration_ns != 0). The writer of a chunk that is
+ * not sealed may take back its last word if that word is an ENTER: the word
+ * becomes zero, then another word. Words up to the last word that is not an
+ * ENTER never change. A reader of a file that is still written therefore reads
+ * such a chunk twice, and ignores the first word that differs and all words
+ * behind it. (A replaced word always differs, because its successor has a later
+ * time.) The header's left_out is the number of calls left out. The number is
+ * exact after a stop; until then, and after the death of the process, it may
+ * lack up to VST_LEFT_OUT_TOLD - 1 calls of each thread that was recording. A
+ * THREAD entry has the number of its thread, written when the thread ends and
+ * at the stop.
  *
- * DEFINITIONS chunk. payload: entries of vst_file_entry, each padded to 8
- * bytes, and vst_file_stack; a size of 0, or one that does not fit, ends them.
- * An entry's size is stored last. Every definition precedes, in time, the first
- * record that uses it. A later entry of the same kind and id (or key) replaces
- * an earlier one. Ids of definitions, and those of stacks, are given out one
- * after the other from 1: one that is larger than the number of entries that
- * the file has room for is damage, and a reader leaves it out.
+ * DEFINITIONS CHUNK. Payload: vst_file_entry and vst_file_stack, each padded to
+ * 8 bytes. A size of 0, or a size that does not fit the chunk, ends the
+ * entries. The writer stores an entry's size last. A definition precedes the
+ * first record that uses it. A later entry of the same kind and id (or key)
+ * replaces the earlier one. Ids of definitions and of stacks are 1, 2, 3 …: an
+ * id larger than the number of entries for which the file has room is damage,
+ * and the reader leaves its entry out.
  *
- * Versions. A file has the lowest that holds what is in it, and 3 where it is
- * not known beforehand. Version 3 has records of memory (types of wire.h from
- * VST_ESCAPE_FIXED on) and the entries STACK, MODULE and MEMORY; else it is
- * version 2. Version 4 has types of wire.h from VST_ESCAPE_SWITCHES on, chunks
- * of VST_THREAD_SWITCHES and the entry DEVICE; but VST_ESCAPE_TASK, _EXCEPTION,
- * _REPORTED and _IMPORT are in any version, since readers of all versions pass
- * over them. A reader of version 4 passes over types below VST_ESCAPE_FIXED,
- * kinds of entries and kinds of chunks that it does not know.
+ * SWITCHES. RECORDS chunks with `thread` VST_THREAD_SWITCHES hold the escapes
+ * SWITCHES of all threads of the window, and no calls; no other chunk holds
+ * SWITCHES. The switches of one thread are in order of time. In a file that may
+ * drop chunks, each of these chunks begins with the last word of every thread,
+ * unless those words would take more than a quarter of the chunk.
  *
- * Switches. RECORDS chunks whose thread is VST_THREAD_SWITCHES hold escapes
- * SWITCHES of all threads of the window, each thread's in order of time, and no
- * calls; no other thread writes to them. Where chunks may be dropped, each of
- * them begins with the last word of every thread, unless there are so many that
- * these would take more than a quarter of it.
+ * VERSIONS. A reader refuses any version but its own. Within a version a reader
+ * passes over escape types below VST_ESCAPE_FIXED, kinds of entries and kinds
+ * of chunks that it does not know: their sizes are known without their meaning.
+ * So a new kind needs no new version, unless a reader that passes over it would
+ * read the rest of the file to a wrong result. Escape types from
+ * VST_ESCAPE_FIXED on have no size of their own: a new one needs a new version.
  *
- * Clock. Every chunk header and every CLOCK entry is a sample of three clocks.
- * Sorted by ticks they make ticks -> MONOTONIC piecewise linear (a sample less
- * than 1 ms after the one before is left out: its error would be slope);
- * outside of them, and with a single one, ticks_per_second gives the slope.
- * Wall time is MONOTONIC plus the difference (realtime - monotonic) of the file
- * header.
+ * CLOCK. Every chunk header and every CLOCK entry is a sample of three clocks.
+ * Sorted by ticks, the samples make ticks -> MONOTONIC piecewise linear; a
+ * sample less than 1 ms behind the one before is left out, because its error
+ * would become slope. Before the first sample, behind the last one, and with a
+ * single one, ticks_per_second is the slope. Wall time is MONOTONIC plus the
+ * difference (realtime - monotonic) of the file header's sample.
  *
- * Packed file. Any of the above, at rest: vst_pack_header, then frames one
- * after the other. A frame is vst_pack_frame and packed_size bytes, which make
- * raw_size bytes of the original; the first holds its beginning, each one goes
- * on where the one before ends, together they are `size` bytes. The header is
- * valid if and only if magic, byte_order, version and checksum are right, a
- * frame if its checksum is, its sizes are from 1 to their most, raw_size is not
- * more than what is left of `size`, and transform is known. A frame that is not
- * valid ends the file, which then is the original up to there.
+ * PACKED FILE. Any file from above, at rest: a vst_pack_header, then frames. A
+ * frame is a vst_pack_frame and packed_size bytes, which unpack to raw_size
+ * bytes. The unpacked frames, one behind the other, are the original file of
+ * `size` bytes. The header is valid if and only if magic, byte_order, version
+ * and checksum are right. A frame is valid if and only if its checksum is
+ * right, its sizes are from 1 to VST_PACK_RAW_MAX and VST_PACK_PACKED_MAX,
+ * raw_size is at most what is left of `size`, and transform is known. An
+ * invalid frame ends the file, which then is the original up to there.
  *
- * The bytes of a frame are one zstd frame, without a dictionary. What that
- * holds is the original's bytes (VST_PACK_PLAIN), or for words (VST_PACK_SPLIT)
- * first the low four bytes of each word, then of the high four bytes the lowest
- * of each word, the second of each, the third, the fourth, then the bytes past
- * the last whole word. */
+ * The packed bytes of a frame are one zstd frame without a dictionary. It holds
+ * the original bytes (VST_PACK_PLAIN), or for words (VST_PACK_SPLIT) first the
+ * low four bytes of each word; then the fifth byte of each word, the sixth of
+ * each, the seventh, the eighth; then the bytes behind the last whole word. */
 #ifndef VST_STORE_FORMAT_H
 #define VST_STORE_FORMAT_H
 
@@ -97,8 +98,7 @@
 #include "base/provider.h"
 
 #define VST_FILE_MAGIC "vestige\n"
-#define VST_FILE_VERSION 4u       /* the newest there is */
-#define VST_FILE_VERSION_PLAIN 3u /* without what version 4 has */
+#define VST_FILE_VERSION 1u
 #define VST_FILE_BYTE_ORDER 0x01020304u
 #define VST_FILE_HEADER_SIZE 4096u
 #define VST_CHUNK_MAGIC 0x6b6e6863u /* "chnk" */

@@ -155,7 +155,7 @@ static vst_status read_header(vst__packed *self, vst_pack_header *header,
     if (header->byte_order != VST_FILE_BYTE_ORDER)
         return vst_error_set(error, VST_E_UNSUPPORTED, 0,
                              offsetof(vst_pack_header, byte_order));
-    if (header->version > VST_PACK_VERSION)
+    if (header->version != VST_PACK_VERSION)
         return vst_error_set(error, VST_E_VERSION, 0,
                              offsetof(vst_pack_header, version));
     if (crc32(0, (const unsigned char *)header,

@@ -44,7 +44,7 @@ vst_status vst__trace_read_header(vst_trace *trace, vst_error *error)
     if (header->byte_order != VST_FILE_BYTE_ORDER)
         return vst_error_set(error, VST_E_UNSUPPORTED, 0,
                              offsetof(vst_file_header, byte_order));
-    if (header->version > VST_FILE_VERSION)
+    if (header->version != VST_FILE_VERSION)
         return vst_error_set(error, VST_E_VERSION, 0,
                              offsetof(vst_file_header, version));
     if (!checksum_is(header, offsetof(vst_file_header, checksum),

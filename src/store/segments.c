@@ -372,13 +372,6 @@ vst_status vst__segments_last(vst_trace *trace, vst_ticks *last)
     return VST_OK;
 }
 
-/* Whether it has the switches of all threads. */
-static bool is_of_switches(const vst_trace *trace, const vst__segment *segment)
-{
-    return segment->thread == VST_THREAD_SWITCHES &&
-           trace->header.version > VST_FILE_VERSION_PLAIN;
-}
-
 /* Windows and threads that recorded, but whose own entry was lost. */
 static vst_status note_owners(vst_trace *trace)
 {
@@ -390,7 +383,7 @@ static vst_status note_owners(vst_trace *trace)
         if (first_of_window)
             status = vst__entries_note_window(
                 trace, &(vst__window){.number = segment->window});
-        if (status == VST_OK && !is_of_switches(trace, segment) &&
+        if (status == VST_OK && segment->thread != VST_THREAD_SWITCHES &&
             (first_of_window || segment->thread != segment[-1].thread))
             status = vst__entries_note_thread(trace, segment->thread);
         if (status != VST_OK)
@@ -432,7 +425,7 @@ vst_status vst__segments_finish(vst_trace *trace)
         window->segments = next;
         while (next < trace->segment_count &&
                trace->segments[next].window == window->number &&
-               !is_of_switches(trace, &trace->segments[next]))
+               trace->segments[next].thread != VST_THREAD_SWITCHES)
             next++;
         window->segment_count = next - window->segments;
         /* Their number is the largest: they were sorted behind the others. */
@@ -449,7 +442,7 @@ vst_status vst__segments_finish(vst_trace *trace)
             (vst_trace_thread *)(uintptr_t)vst_trace_thread_find(
                 trace, segment->thread);
 
-        if (thread != NULL && !is_of_switches(trace, segment))
+        if (thread != NULL && segment->thread != VST_THREAD_SWITCHES)
             thread->words += segment->words - segment->checkpoint;
     }
     return status;

@@ -190,7 +190,7 @@ static vst_status write_header(vst__file *file)
         return status;
     header = file->header = memory;
     memcpy(header->magic, VST_FILE_MAGIC, sizeof header->magic);
-    header->version = file->newest ? VST_FILE_VERSION : VST_FILE_VERSION_PLAIN;
+    header->version = VST_FILE_VERSION;
     header->byte_order = VST_FILE_BYTE_ORDER;
     header->header_size = VST_FILE_HEADER_SIZE;
     header->clock_kind = (uint32_t)vst_clock_in_use;
@@ -271,7 +271,6 @@ vst_status vst__file_create(const char *path, bool overwrite,
                     vst_clock_ticks_per_second());
     file->keep_ns = bounds->keep_ns;
     file->min_duration_ns = bounds->min_duration_ns;
-    file->newest = bounds->newest;
     file->definitions_next = DEFINITIONS_FIRST;
     vst__os_storage_begin();
     status = open_file(file, path, overwrite, error);

@@ -16,7 +16,6 @@ typedef struct vst__file_bounds {
     uint64_t max_size; /* bytes; VST_E_ARGUMENT if too few */
     uint64_t keep_ns;  /* records of so long */
     uint64_t min_duration_ns;
-    bool newest; /* records that only the newest version of the file has */
 } vst__file_bounds;
 
 /* path NULL: an unlinked temporary file, or memory where there is no disk. */

@@ -30,7 +30,6 @@ struct vst__file {
     bool dropped_waiting; /* vst_chunk's, of the next chunk of records */
     uint64_t keep_ns;
     uint64_t min_duration_ns;
-    bool newest;
     vst_chunk definitions; /* the open chunk of definitions */
     size_t definitions_used;
     size_t definitions_next;

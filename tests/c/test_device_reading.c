@@ -123,7 +123,6 @@ static void without_a_collector_or_the_option_a_file_is_as_it_was(void)
         vst_session_flush_devices(session);
         vst_session_stop(session);
         trace = open_trace(session);
-        CHECK_INT(trace->header.version, VST_FILE_VERSION_PLAIN);
         CHECK_INT(vst_trace_device_count(trace), 0);
         CHECK_INT(count_all(trace), 0);
         CHECK(vst_trace_metadata(trace, "vestige.devices") == NULL);

@@ -302,9 +302,13 @@ static void what_is_no_trace_is_refused_with_a_reason(void)
     b.bytes[0] ^= 1;
     CHECK_INT(builder_open(&b, &trace, &error), VST_E_NOT_A_TRACE);
     b.bytes[0] ^= 1;
-    builder_header(&b)->version = 99;
-    CHECK_INT(builder_open(&b, &trace, &error), VST_E_VERSION);
-    CHECK_INT(error.offset, 8);
+    for (uint32_t version = 0; version < 100; version++) {
+        builder_header(&b)->version = version;
+        if (version == VST_FILE_VERSION)
+            continue;
+        CHECK_INT(builder_open(&b, &trace, &error), VST_E_VERSION);
+        CHECK_INT(error.offset, 8);
+    }
     builder_header(&b)->version = VST_FILE_VERSION;
     builder_header(&b)->byte_order = 0x04030201;
     CHECK_INT(builder_open(&b, &trace, &error), VST_E_UNSUPPORTED);

@@ -302,23 +302,6 @@ static void the_stream_of_switches_is_no_thread(void)
     builder_free(&b);
 }
 
-/* Before version 4 it was a number like any other. */
-static void in_an_old_file_the_number_is_a_threads(void)
-{
-    builder b;
-    vst_trace *trace;
-
-    begin(&b);
-    builder_header(&b)->version = VST_FILE_VERSION_PLAIN;
-    builder_fix_header(&b);
-    calls(&b, VST_THREAD_SWITCHES);
-    CHECK_INT(builder_open(&b, &trace, NULL), VST_OK);
-    CHECK(vst_trace_thread_find(trace, VST_THREAD_SWITCHES) != NULL);
-    vst_trace_close(trace);
-    check_calls(&b, VST_THREAD_SWITCHES, -1, -1, -1);
-    builder_free(&b);
-}
-
 static void a_range_begins_in_the_midst_of_switches(void)
 {
     const vst_sink sink = {.ctx = &(seen){.count = 0}, .span = see};
@@ -580,7 +563,6 @@ int main(void)
     TEST(times_that_go_back_take_nothing_away);
     TEST(a_word_that_is_told_again_changes_nothing);
     TEST(the_stream_of_switches_is_no_thread);
-    TEST(in_an_old_file_the_number_is_a_threads);
     TEST(a_range_begins_in_the_midst_of_switches);
     TEST(escapes_that_are_not_known_are_passed_over);
     TEST(a_recovered_copy_says_the_same);

@@ -20,7 +20,7 @@ typedef struct noting_tracer {
 
 static char calls[1024];
 static vst_id f_id, g_id;
-static vst_recording *last_queue;
+static vst_recording *last_recording;
 
 static void note(const char *what)
 {
@@ -81,22 +81,27 @@ static vst_id define(vst_recording *recording, const char *name)
     return id;
 }
 
-static vst_status noting_make(vst_recording *recording, vst_tracer **out)
+static vst_status noting_make(vst_recording *recording,
+                              const vst_tracer_context *context,
+                              vst_tracer **out)
 {
     noting_tracer *tracer = calloc(1, sizeof *tracer);
 
+    (void)context;
     note("make");
     tracer->base.ops = &noting_ops;
-    last_queue = recording;
+    last_recording = recording;
     f_id = define(recording, "f");
     g_id = define(recording, "g");
     *out = &tracer->base;
     return vst_matcher_create(&tracer->matcher);
 }
 
-static vst_status failing_make(vst_recording *recording, vst_tracer **out)
+static vst_status failing_make(vst_recording *recording,
+                               const vst_tracer_context *context,
+                               vst_tracer **out)
 {
-    (void)recording, (void)out;
+    (void)recording, (void)context, (void)out;
     return VST_E_TRACER;
 }
 
@@ -156,7 +161,7 @@ static void a_registered_tracer_sees_the_whole_contract(void)
 {
     vst_session *session;
 
-    vst_tracer_register(noting_make);
+    vst_tracer_register_with_context(noting_make);
     session = create(NULL);
     CHECK_INT(vst_session_start(session, NULL), VST_OK);
     call(f_id, g_id);
@@ -170,7 +175,7 @@ static void a_registered_tracer_sees_the_whole_contract(void)
     vst_session_destroy(session);
     CHECK_TEXT(calls, "make gc stop get_events restart stop get_events "
                       "get_events get_events destroy");
-    vst_tracer_register(NULL);
+    vst_tracer_register_with_context(NULL);
 }
 
 static void with_nothing_registered_the_trace_is_empty_and_valid(void)
@@ -194,7 +199,7 @@ static void calls_open_at_stop_end_there(void)
 {
     vst_session *session;
 
-    vst_tracer_register(noting_make);
+    vst_tracer_register_with_context(noting_make);
     session = create(NULL);
     CHECK_INT(vst_session_start(session, NULL), VST_OK);
     vst_record(VST_ENTER, f_id);
@@ -203,7 +208,7 @@ static void calls_open_at_stop_end_there(void)
     CHECK_INT(vst_session_stop(session), VST_OK);
     CHECK_TEXT(spans_of(session, VST_WINDOW_LAST), "g> f> ");
     vst_session_destroy(session);
-    vst_tracer_register(NULL);
+    vst_tracer_register_with_context(NULL);
 }
 
 static int64_t tenfold(void *ctx, vst_ticks ticks)
@@ -238,7 +243,7 @@ static void events_are_timed_by_the_converter_they_are_given(void)
     vst_session *session;
     vst_tracer *tracer;
 
-    vst_tracer_register(noting_make);
+    vst_tracer_register_with_context(noting_make);
     session = create(NULL);
     CHECK_INT(vst_session_start(session, NULL), VST_OK);
     CHECK_INT(vst_session_stop(session), VST_OK);
@@ -254,7 +259,7 @@ static void events_are_timed_by_the_converter_they_are_given(void)
         VST_OK);
     CHECK_TEXT(timed, "2:30..40 3:50..70 1:20..70 ");
     vst_session_destroy(session);
-    vst_tracer_register(NULL);
+    vst_tracer_register_with_context(NULL);
 }
 
 static void a_tracer_that_cannot_start_leaves_nothing_running(void)
@@ -262,17 +267,17 @@ static void a_tracer_that_cannot_start_leaves_nothing_running(void)
     vst_error error = {VST_OK, 0, 0};
     vst_session *session;
 
-    vst_tracer_register(failing_make);
+    vst_tracer_register_with_context(failing_make);
     session = create(NULL);
     CHECK_INT(vst_session_start(session, &error), VST_E_TRACER);
     CHECK_INT(error.status, VST_E_TRACER);
     CHECK(!vst_session_is_recording(session));
     vst_session_destroy(session);
-    vst_tracer_register(noting_make);
+    vst_tracer_register_with_context(noting_make);
     session = create(NULL);
     CHECK_INT(vst_session_start(session, NULL), VST_OK);
     vst_session_destroy(session);
-    vst_tracer_register(NULL);
+    vst_tracer_register_with_context(NULL);
 }
 
 static void only_one_session_records_at_a_time(void)
@@ -316,7 +321,7 @@ static void a_file_is_finished_clean_and_without_slack(void)
 
     close(mkstemp(path));
     unlink(path);
-    vst_tracer_register(noting_make);
+    vst_tracer_register_with_context(noting_make);
     session = create(path);
     CHECK_INT(vst_session_start(session, NULL), VST_OK);
     for (int i = 0; i < 500000; i++)
@@ -329,7 +334,7 @@ static void a_file_is_finished_clean_and_without_slack(void)
     CHECK(info.bytes < 8 * info.words + 64 * 1024);
     vst_trace_close(trace);
     unlink(path);
-    vst_tracer_register(NULL);
+    vst_tracer_register_with_context(NULL);
 }
 
 /* It was given a chunk, the last of the file, and left it empty. */
@@ -371,7 +376,7 @@ static void past_the_file_size_limit_records_are_lost_not_the_program(void)
     limit = old;
     limit.rlim_cur = 256 * 1024;
     setrlimit(RLIMIT_FSIZE, &limit);
-    vst_tracer_register(noting_make);
+    vst_tracer_register_with_context(noting_make);
     session = create(path);
     CHECK_INT(vst_session_start(session, NULL), VST_OK);
     for (int i = 0; i < 100000; i++)
@@ -387,7 +392,7 @@ static void past_the_file_size_limit_records_are_lost_not_the_program(void)
     CHECK(info.words > 10000);
     vst_trace_close(trace);
     unlink(path);
-    vst_tracer_register(NULL);
+    vst_tracer_register_with_context(NULL);
 }
 
 /* As a daemon does: it closes what it did not open, and the number comes back
@@ -406,7 +411,7 @@ static void a_file_of_the_program_under_our_number_is_left_alone(void)
     unlink(path);
     number = dup(0);
     close(number);
-    vst_tracer_register(noting_make);
+    vst_tracer_register_with_context(noting_make);
     session = create(path);
     CHECK_INT(vst_session_start(session, NULL), VST_OK);
     call(f_id, 0);
@@ -429,7 +434,7 @@ static void a_file_of_the_program_under_our_number_is_left_alone(void)
     CHECK(info.words > 1000);
     vst_trace_close(trace);
     unlink(path);
-    vst_tracer_register(NULL);
+    vst_tracer_register_with_context(NULL);
 }
 
 static void an_unwritable_place_is_an_error_with_errno(void)
@@ -443,9 +448,10 @@ static void an_unwritable_place_is_an_error_with_errno(void)
 }
 
 static vst_status note_memory_make(vst_recording *recording,
+                                   const vst_tracer_context *context,
                                    vst_memory_tracer **out)
 {
-    (void)recording, (void)out;
+    (void)recording, (void)context, (void)out;
     note("memory make");
     return VST_E_NOMEM;
 }
@@ -453,19 +459,22 @@ static vst_status note_memory_make(vst_recording *recording,
 static void the_memory_tracer_answers_without_one_registered(void)
 {
     vst_memory_tracer *tracer = NULL;
+    vst_session *session = create(NULL);
+    vst_recording *recording = vst_session_recording(session);
 
     calls[0] = 0;
-    CHECK_INT(vst_memory_tracer_make(NULL, &tracer), VST_OK);
+    CHECK_INT(vst_memory_tracer_make(recording, &tracer), VST_OK);
     CHECK_INT(tracer->ops->start(tracer), VST_OK);
     tracer->ops->stop(tracer);
     CHECK_INT(tracer->ops->export_memory_history(tracer, "x.json", NULL),
               VST_OK);
     tracer->ops->destroy(tracer);
     CHECK(access("x.json", F_OK) != 0);
-    vst_memory_tracer_register(note_memory_make);
-    CHECK_INT(vst_memory_tracer_make(NULL, &tracer), VST_E_NOMEM);
+    vst_memory_tracer_register_with_context(note_memory_make);
+    CHECK_INT(vst_memory_tracer_make(recording, &tracer), VST_E_NOMEM);
     CHECK_TEXT(calls, "memory make");
-    vst_memory_tracer_register(NULL);
+    vst_memory_tracer_register_with_context(NULL);
+    vst_session_destroy(session);
 }
 
 int main(void)

@@ -66,31 +66,32 @@ static void a_tracer_is_made_with_its_session_and_its_options(void)
     CHECK(vst_tracer_registered() == NULL);
 }
 
-static vst_tracer_make_fn inner;
+static vst_tracer_make_with_context_fn inner;
 
-static vst_status wrap(vst_recording *recording, vst_tracer **out)
+static vst_status wrap(vst_recording *recording,
+                       const vst_tracer_context *context, vst_tracer **out)
 {
     wrapped++;
-    return inner(recording, out);
+    return inner(recording, context, out);
 }
 
-static void one_that_knows_no_context_may_wrap_it(void)
+static void a_tracer_may_wrap_the_registered_one(void)
 {
     const int options = 8;
 
     vst_tracer_register_with_context(make);
     inner = vst_tracer_registered();
     CHECK(inner != NULL);
-    vst_tracer_register(wrap);
+    vst_tracer_register_with_context(wrap);
     CHECK(vst_tracer_registered() == wrap);
     start_one(&options);
     CHECK_INT(wrapped, 1);
     CHECK(tracer.options == &options);
-    vst_tracer_register(inner); /* as it was */
+    vst_tracer_register_with_context(inner); /* as it was */
     start_one(&options);
     CHECK_INT(wrapped, 1);
     CHECK(tracer.options == &options);
-    vst_tracer_register(NULL);
+    vst_tracer_register_with_context(NULL);
 }
 
 /* ---- memory tracers ----------------------------------------------------- */
@@ -213,7 +214,7 @@ static void a_sink_of_events_gets_what_a_tracer_would(void)
 int main(void)
 {
     TEST(a_tracer_is_made_with_its_session_and_its_options);
-    TEST(one_that_knows_no_context_may_wrap_it);
+    TEST(a_tracer_may_wrap_the_registered_one);
     TEST(so_is_a_memory_tracer);
     TEST(a_sink_of_events_gets_what_a_tracer_would);
     return checks_end();

@@ -60,7 +60,7 @@ void builder_init(builder *b)
     extend(b, VST_FILE_HEADER_SIZE);
     header = builder_header(b);
     memcpy(header->magic, VST_FILE_MAGIC, sizeof header->magic);
-    header->version = VST_FILE_VERSION_PLAIN;
+    header->version = VST_FILE_VERSION;
     header->byte_order = VST_FILE_BYTE_ORDER;
     header->header_size = VST_FILE_HEADER_SIZE;
     header->clock_kind = VST_CLOCK_MONOTONIC;

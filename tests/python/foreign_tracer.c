@@ -18,7 +18,7 @@ typedef struct foreign_tracer {
 } foreign_tracer;
 
 static const vst_api *api;
-static vst_tracer_make_fn before; /* what was registered */
+static vst_tracer_make_with_context_fn before; /* what was registered */
 static foreign_calls calls;
 static int fail_next; /* make or restart shall fail */
 
@@ -29,7 +29,8 @@ static vst_id define(vst_recording *recording, const char *name)
 
     while (name[definition.name_len])
         definition.name_len++;
-    return api->queue_define(recording, &definition, &id) == VST_OK ? id : 0;
+    return api->recording_define_id(recording, &definition, &id) == VST_OK ? id
+                                                                           : 0;
 }
 
 static void work(const foreign_tracer *tracer)
@@ -95,10 +96,12 @@ static const vst_tracer_ops ops = {
     .destroy = destroy,
 };
 
-static vst_status make(vst_recording *recording, vst_tracer **out)
+static vst_status make(vst_recording *recording,
+                       const vst_tracer_context *context, vst_tracer **out)
 {
     foreign_tracer *tracer = calloc(1, sizeof *tracer);
 
+    (void)context;
     calls.make++;
     if (fail_next || !tracer ||
         api->matcher_create(&tracer->matcher) != VST_OK) {
@@ -121,19 +124,19 @@ size_t foreign_begin(const vst_api *table)
     before = api->tracer_registered();
     calls = (foreign_calls){0};
     fail_next = 0;
-    api->tracer_register(make);
+    api->tracer_register_with_context(make);
     return api->size;
 }
 
 void foreign_register_nothing(void)
 {
-    api->tracer_register(NULL);
+    api->tracer_register_with_context(NULL);
 }
 
 /* 1 if what was registered before is registered again. */
 int foreign_end(void)
 {
-    api->tracer_register(before);
+    api->tracer_register_with_context(before);
     return before != NULL && api->tracer_registered() == before;
 }
 

@@ -74,7 +74,13 @@ def info(rng, folder):
 def report(rng, folder):
     views = [["--tree"], ["--tree", "--all", "--min", "0"], ["--threads"], ["--gc"], ["--memory"], []]
     more = [[], [], ["--format", "json"], ["--format", "csv"], [folder.good], ["--no-waits"]]
-    return ["report", folder.trace(rng), *rng.choice(views), *rng.choice(more), *options(rng, ["--from", "--to", "-n"])]
+    return [
+        "report",
+        folder.trace(rng),
+        *rng.choice(views),
+        *rng.choice(more),
+        *options(rng, ["--from", "--until", "-n"]),
+    ]
 
 
 def diff(rng, folder):

@@ -14,7 +14,7 @@ SWITCH, ALLOC_LARGE = 11, 0x81
 MALLOC = 1
 
 
-def trace(*chunks, version=3):
+def trace(*chunks, version=1):
     """A finished file."""
     body, clock = b"", struct.pack("<QqQ", START, START, EPOCH + START)
     for sequence, (kind, payload) in enumerate(chunks):

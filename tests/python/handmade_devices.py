@@ -70,4 +70,4 @@ class Work:
             words += [first | (time - now) << 32, *payload]
             now = time
         names = [h.define(id, name, "", 0, kind) for (kind, name), id in self._ids.items()]
-        return h.trace(h.definitions(h.thread(), *names, *entries), h.records(*words), version=4)
+        return h.trace(h.definitions(h.thread(), *names, *entries), h.records(*words))

@@ -77,8 +77,3 @@ def test_until_is_the_end_of_a_range_wherever_there_is_one(parsers):
         )
         assert options.until_time == "2s"
         assert "--until" in parsers[name].format_help()
-
-
-def test_the_first_spelling_of_until_goes_on_to_work_in_reports(parsers):
-    assert parsers["report"].parse_args(["t.vst", "--to", "-2s"]).until_time == "-2s"
-    assert "--to " not in parsers["report"].format_help()

@@ -269,7 +269,7 @@ def test_a_thread_is_chosen_by_name_pattern_or_id(report):
 
 def test_a_range_of_time_is_all_that_counts(report):
     whole = json.loads(report("t.vst", "--format", "json"))
-    half = json.loads(report("t.vst", "--format", "json", "--from", "0%", "--to", "50%"))
+    half = json.loads(report("t.vst", "--format", "json", "--from", "0%", "--until", "50%"))
     assert abs(half["duration_ns"] * 2 - whole["duration_ns"]) <= 2
     assert sum(row["self_ns"] for row in half["functions"]) < sum(row["self_ns"] for row in whole["functions"])
     assert report("t.vst", "--tree", "--from", "-10ms").startswith("10.0 ms, ")

@@ -1,55 +1,11 @@
-"""Where names were once, they still are: programs import them from there, and pickles on disk name them."""
+"""Every module of the package can be imported first."""
 
-import importlib
-import pickle
 import subprocess
 import sys
 
 import pytest
 
-import vestige
-
 pytestmark = pytest.mark.any_python
-
-PLACES = {
-    "vestige.activity": ["ProfilerActivity", "supported_activities"],
-    "vestige.annotate": ["counter", "instant"],
-    "vestige.averages": ["FunctionEventAvg"],
-    "vestige.event_list": ["EventList"],
-    "vestige.events": ["FunctionEvent", "Interval"],
-    "vestige.execution_trace": ["ExecutionTraceObserver"],
-    "vestige.experimental": ["_ExperimentalConfig"],
-    "vestige.itt": ["range_push"],
-    "vestige.memory": ["start", "stop", "track"],
-    "vestige.profiler": ["profile"],
-    "vestige.steps": ["KinetoStepTracker", "ProfilerAction", "schedule"],
-    "vestige.tables": ["open", "write"],
-    "vestige.torch_build": ["main"],
-    "vestige.traceback": ["CapturedTraceback"],
-}
-
-
-@pytest.mark.parametrize("module", PLACES)
-def test_a_name_is_found_where_it_always_was(module):
-    place = importlib.import_module(module)
-    for name in PLACES[module]:
-        assert getattr(place, name) is getattr(vestige, name, getattr(place, name))
-
-
-@pytest.mark.parametrize(
-    ("module", "name"),
-    [
-        ("activity", "ProfilerActivity"),
-        ("events", "Interval"),
-        ("experimental", "_ExperimentalConfig"),
-        ("steps", "ProfilerAction"),
-    ],
-)
-def test_a_pickle_of_before_is_loaded(module, name):
-    kind = pickle.loads(f"cvestige.{module}\n{name}\n.".encode())
-    assert kind.__name__ == name
-    assert pickle.loads(pickle.dumps(kind)) is kind
-
 
 # Loaded only where torch is.
 WITH_TORCH = [

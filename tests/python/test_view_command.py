@@ -339,8 +339,6 @@ def test_imports_are_folded_unless_all_frames_are_asked_for(path, monkeypatch):
     monkeypatch.setattr(
         "vestige.cli.view.serve", lambda traces, port, browser, follower: shown.append(traces.fold_imports)
     )
-    for words in ([], ["--all"], ["--fold-imports"]):
+    for words in ([], ["--all"]):
         assert view.main([str(path), "--no-index", *words]) == 0
-    assert shown == [True, False, True]
-    with pytest.raises(Failure, match="--fold-imports and --all contradict each other"):
-        view.main([str(path), "--all", "--fold-imports"])
+    assert shown == [True, False]

@@ -6,7 +6,6 @@ Times count from the start of what is shown together: of one trace, or of all th
 from __future__ import annotations
 
 import re
-from argparse import SUPPRESS
 
 from vestige.base.failure import Failure
 from vestige.base.quantities import LARGEST, TIMES, split_unit
@@ -23,9 +22,8 @@ if TYPE_CHECKING:
 FROM_END = re.compile(r"-[0-9.]+ *[a-zA-Z%]*$")
 
 
-def add_arguments(parser: Parser, *, to: bool = False) -> None:
-    """Adds `--from` and `--until`. With `to`, `--to` is accepted as well but not shown: the first versions had it for
-    times in some commands, and for the format in `vestige export`."""
+def add_arguments(parser: Parser) -> None:
+    """Adds `--from` and `--until`."""
     parser.add_argument(
         "--from",
         dest="from_time",
@@ -33,8 +31,6 @@ def add_arguments(parser: Parser, *, to: bool = False) -> None:
         help="leave out what was before: 1.5s or 200ms after the start, 40%% of the whole, -2s or -10%% before the end",
     )
     parser.add_argument("--until", dest="until_time", metavar="TIME", help="leave out what comes after, likewise")
-    if to:
-        parser.add_argument("--to", dest="until_time", help=SUPPRESS)
     # So that argparse takes `--from -2s` for an option and its value, as it does `--from -2`.
     parser._negative_number_matcher = FROM_END
 

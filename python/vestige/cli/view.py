@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from argparse import SUPPRESS
 from threading import Thread
 
 from vestige._core import TraceError
@@ -49,7 +48,6 @@ def main(argv: list[str]) -> int:
     add_files(parser)
     parser.add_argument("--align", metavar="NAME", help="align clocks on the spans NAME, which end together")
     parser.add_argument("--all", action="store_true", help="with the frames of the import system")
-    parser.add_argument("--fold-imports", action="store_true", help=SUPPRESS)  # which is the default now
     parser.add_argument("--follow", action="store_true", help="go on reading traces that are still being recorded")
     parser.add_argument("--port", metavar="N", type=int, default=0, help="default: one that is free")
     parser.add_argument("--no-browser", action="store_true", help="print the address, and let the user open it")
@@ -70,8 +68,6 @@ def main(argv: list[str]) -> int:
         raise Failure(f"--index {options.index}: there is no such folder", code=2)
     if options.html is not None and os.path.lexists(options.html) and not options.force:
         raise Failure(f"{options.html}: already exists; --force overwrites it", code=2)
-    if options.fold_imports and options.all:
-        raise Failure("--fold-imports and --all contradict each other", code=2)
     if options.follow and (options.html is not None or options.align is not None):
         other = "--html" if options.html is not None else "--align"
         raise Failure(f"--follow and {other} contradict each other", code=2)

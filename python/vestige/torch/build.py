@@ -1,7 +1,7 @@
 """Finds or builds the observer of torch's operators: a library for one version of torch and one of vestige.
 
 Wheels have it for some versions of torch, built ahead of time (scripts/wheels/adapters.py). For others, `python -m
-vestige.torch_build` builds it into the package itself, for all its users; else it is built on first use into the user's
+vestige.torch.build` builds it into the package itself, for all its users; else it is built on first use into the user's
 cache. The file gets its name when it is complete, so processes that build it at the same time do not
 disturb each other. A hash follows the library's own bytes: loading half a library would crash the process. Nothing is
 loaded from a cache that another user could have written to (private_folder): one line says so, and the next folder is

@@ -28,7 +28,7 @@ double vst_clock_ticks_per_second(void)
 vst_status vst_recording_define_id(vst_recording *recording,
                                    const vst_definition *definition, vst_id *id)
 {
-    return vestige->queue_define(recording, definition, id);
+    return vestige->recording_define_id(recording, definition, id);
 }
 
 vst_status vst_collector_register(const char *name, vst_collector_make_fn make)

@@ -151,7 +151,7 @@ def _parser() -> Parser:
     parser.add_argument(
         "--thread", metavar="NAME", action="append", help="only threads of this name (a pattern) or id; may be repeated"
     )
-    ranges.add_arguments(parser, to=True)
+    ranges.add_arguments(parser)
     add_patterns(parser)
     parser.add_argument("--format", choices=("text", "json", "csv"), default="text", help="output format")
     return parser
