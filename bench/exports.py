@@ -25,14 +25,13 @@ FORMATS = {
     ".pftrace": (0.08, 30),
     ".pftrace.gz": (None, None),
     ".speedscope.json": (None, None),
-    ".firefox.json": (None, None),
     ".folded": (None, None),
     ".svg": (None, None),
     ".pb.gz": (None, None),
     ".pstats": (None, None),
     ".callgrind": (None, None),
 }
-TIMELINES = [".json", ".json.gz", ".pftrace", ".pftrace.gz", ".speedscope.json", ".firefox.json"]
+TIMELINES = [".json", ".json.gz", ".pftrace", ".pftrace.gz", ".speedscope.json"]
 
 
 def export_all(folder, calls, rounds):

@@ -32,7 +32,7 @@ static const format formats[] = {
     {"json.gz", NULL, JSON, false},
     {"pftrace", NULL, PROTO, false},
     {"speedscope.json", NULL, JSON, false},
-    {"firefox.json", "firefox", JSON, false},
+    {"pftrace.gz", NULL, PROTO, false},
     {"folded", "folded", TEXT, false},
     {"folded", "folded-ns", TEXT, false},
     {"svg", NULL, TEXT, false},

@@ -110,9 +110,9 @@ static int give_up(void *ctx, double done)
 }
 
 static const char *const formats[] = {
-    "chrome",     "perfetto",  "speedscope",      "firefox",
-    "flamegraph", "folded",    "folded-ns",       "pprof",
-    "pstats",     "callgrind", "execution-trace", "memory-timeline",
+    "chrome",    "perfetto",        "speedscope",      "flamegraph",
+    "folded",    "folded-ns",       "pprof",           "pstats",
+    "callgrind", "execution-trace", "memory-timeline",
 };
 static const char *const memory_suffixes[] = {"pickle", "json", "csv", "folded",
                                               "html"};

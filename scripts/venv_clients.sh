@@ -18,10 +18,9 @@ cat >.venv/clients/bin/vestige <<'END'
 exec "$(dirname "$0")/python" -m vestige "$@"
 END
 chmod +x .venv/clients/bin/vestige
-# speedscope is a page: the tests open it in a browser. Firefox's profiler is one
-# too, but what it makes of a profile is to be had as a command.
+# speedscope is a page: the tests open it in a browser.
 if command -v npm >/dev/null; then
     npm install --silent --no-fund --no-audit --prefix .venv/clients \
-        speedscope@1.25.0 @firefox-devtools/profiler-cli@0.10.0 >/dev/null ||
-        echo 'no speedscope, no profiler-cli: their tests are skipped'
+        speedscope@1.25.0 >/dev/null ||
+        echo 'no speedscope: its test is skipped'
 fi

@@ -14,7 +14,7 @@ static const vst__exporter *const exporters[] = {
     &vst__exporter_speedscope,      &vst__exporter_flame,
     &vst__exporter_folded,          &vst__exporter_folded_ns,
     &vst__exporter_pprof,           &vst__exporter_pstats,
-    &vst__exporter_callgrind,       &vst__exporter_firefox,
+    &vst__exporter_callgrind,
 };
 
 static bool ends_with(const char *text, size_t length, const char *suffix,

@@ -25,7 +25,6 @@ extern const vst__exporter vst__exporter_callgrind;
 extern const vst__exporter vst__exporter_chrome;
 extern const vst__exporter vst__exporter_execution_trace;
 extern const vst__exporter vst__exporter_memory_timeline;
-extern const vst__exporter vst__exporter_firefox;
 extern const vst__exporter vst__exporter_flame;
 extern const vst__exporter vst__exporter_folded;
 extern const vst__exporter vst__exporter_folded_ns;

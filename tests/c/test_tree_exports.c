@@ -177,7 +177,7 @@ static void an_empty_trace_has_files_of_every_format(void)
 {
     static const char *const names[] = {
         "t.folded", "t.svg",     "t.speedscope.json", "t.pb",
-        "t.pstats", "t.pftrace", "t.callgrind",       "t.firefox.json",
+        "t.pstats", "t.pftrace", "t.callgrind",
     };
     builder b;
 

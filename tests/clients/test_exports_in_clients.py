@@ -1,5 +1,5 @@
 """Files for other tools, read by those tools: Perfetto's own format says what Chrome's says, slice by slice; speedscope
-shows every function; Firefox's profiler, callgrind_annotate, pprof and flamegraph.pl add up the same times.
+shows every function; callgrind_annotate, pprof and flamegraph.pl add up the same times.
 """
 
 import base64
@@ -10,7 +10,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -27,8 +26,7 @@ SPEEDSCOPE = Path(sys.prefix) / "node_modules" / "speedscope" / "dist" / "releas
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 IDS = {"Python id", "Python parent id", "Ev Idx", "Op count"}  # which Perfetto's format does not need
 FORMATS = ["t.json", "t.pftrace", "t.speedscope.json", "callgrind.out.t", "t.pb.gz", "t.folded", "t.svg"]
-FORMATS += ["t.pftrace.gz", "t.firefox.json"]
-PROFILER = Path(sys.prefix) / "node_modules" / "@firefox-devtools" / "profiler-cli" / "dist" / "profiler-cli.js"
+FORMATS += ["t.pftrace.gz"]
 
 
 @pytest.fixture(scope="module")
@@ -157,84 +155,6 @@ def test_speedscope_itself_shows_the_functions(folder):
     text = re.sub(r"<[^>]*>", "\n", shown)
     assert "fall" in text.split("\n")
     assert re.search(r"[\d.]+(µs|ms|s) \(\d", text)
-
-
-class Firefox:
-    """Firefox's profiler without its page: a server that has opened a profile, and what it answers."""
-
-    def __init__(self, path):
-        self.command = [find_node(), PROFILER]
-        folder = path.parent / "s"
-        self.socket = folder / "t.sock"
-        self.options = {"cwd": path.parent, "env": {**os.environ, "PROFILER_CLI_SESSION_DIR": str(folder)}}
-        self.server = subprocess.Popen(
-            [*self.command, "--daemon", path, "--session", "t"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            **self.options,
-        )
-
-    def __enter__(self):
-        until = time.monotonic() + 60
-        # A question that comes before the server listens makes it out to be dead, and forgets it.
-        while not self.socket.exists() or self.run("profile", "info").returncode != 0:
-            assert self.server.poll() is None and time.monotonic() < until
-            time.sleep(0.1)
-        return self
-
-    def __exit__(self, *_):
-        self.server.terminate()
-        self.server.wait()
-
-    def run(self, *words):
-        command = [*self.command, *words, "--json", "--session", "t"]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, **self.options)
-
-    def ask(self, *words):
-        result = self.run(*words)
-        assert result.returncode == 0, result.stderr
-        return json.loads(result.stdout)
-
-
-def own_times(document, tid):
-    """{name: self time in ns} of a thread's calls."""
-    spans = sorted(
-        (round(event["ts"] * 1000), -round(event["dur"] * 1000), event["name"].partition("): ")[2] or event["name"])
-        for event in document["traceEvents"]
-        if event["ph"] == "X" and event["cat"] != "Trace" and event["tid"] == tid
-    )
-    own, open_spans = Counter(), []
-    for start, duration, name in spans:
-        while open_spans and open_spans[-1][0] <= start:
-            open_spans.pop()
-        own[name] -= duration
-        if open_spans:
-            own[open_spans[-1][1]] += duration
-        open_spans.append((start - duration, name))
-    return own
-
-
-def test_firefox_itself_adds_up_the_self_times_and_shows_the_markers(folder, document):
-    if not PROFILER.exists():
-        pytest.skip("profiler-cli (npm) is not installed")
-    names = {event["args"]["name"]: event["tid"] for event in document["traceEvents"] if event["name"] == "thread_name"}
-    with Firefox(folder / "t.firefox.json") as firefox:
-        (process,) = firefox.ask("profile", "info", "--all")["processes"]
-        threads = {thread["name"]: thread for thread in process["threads"]}
-        assert {name: thread["tid"] for name, thread in threads.items()} == {
-            name: names[name] for name in ("MainThread", "a worker")
-        }
-        for name, thread in threads.items():
-            options = ("--thread", thread["threadHandle"])
-            functions = firefox.ask("thread", "functions", "--include-idle", "--limit", "0", *options)["functions"]
-            found = Counter()
-            for one in functions:
-                found[one["name"]] += round(one["selfSamples"] * 1e6)
-            assert found == +own_times(document, names[name])
-        markers = firefox.ask("thread", "markers", "--thread", threads["MainThread"]["threadHandle"])
-        counts = {one["markerName"]: one["count"] for one in markers["byType"]}
-        assert counts["annotated"] == counts["first"] == counts["second"] == counts["a mark"] == 1
-        assert {"a counter", "live memory"} <= {one["name"] for one in process["counters"]}
 
 
 def test_callgrind_annotate_adds_up_the_self_times(folder, document):

@@ -30,7 +30,7 @@ TRACES = Path(__file__).resolve().parents[1] / "golden" / "traces"
 MEMORY_MAX = 4 << 30
 SECONDS_MAX = 30
 CODES = (0, 1, 2, 3)
-SUFFIXES = ".json .json.gz .pftrace .speedscope.json .firefox.json .svg .folded .pb .pstats .callgrind .et.json".split()
+SUFFIXES = ".json .json.gz .pftrace .speedscope.json .svg .folded .pb .pstats .callgrind .et.json".split()
 ODD_WORDS = ["", "-1", "0", "x", "1e9", "%", "9" * 30, "5%", "-2s", "\x1b[2J", "\udcff", "*", "[", "--", "\u202e"]
 
 

@@ -32,7 +32,7 @@ NAMES = (*CALLS, *TORCH, *MEMORY, "sched")
 FULL = ("plain", "threads", "operators", "memory")
 
 EXPORTS = (
-    ".json", ".pftrace", ".speedscope.json", ".firefox.json", ".folded", ".pb", ".pstats", ".callgrind",
+    ".json", ".pftrace", ".speedscope.json", ".folded", ".pb", ".pstats", ".callgrind",
 )  # fmt: skip
 VIEWS = ("flat", "tree", "threads", "gc")
 MEMORY_FILES = (".json", ".csv", ".folded", ".pickle")

@@ -68,7 +68,7 @@ def test_export_to_an_unknown_suffix_lists_the_known_ones(traced, name):
     assert result.returncode == 2
     assert result.stderr == (
         f"vestige: {name}: no format has this suffix; there are .json, .pftrace, .perfetto-trace, .speedscope.json, "
-        ".firefox.json, .svg, .folded, .pb, .pprof, .pstats, .prof, .callgrind, callgrind.out.*, .et.json, et.json, "
+        ".svg, .folded, .pb, .pprof, .pstats, .prof, .callgrind, callgrind.out.*, .et.json, et.json, "
         "each also with .gz, and .parquet, .arrow, .feather\n"
     )
 

@@ -65,7 +65,7 @@ def test_kernels_have_the_id_of_the_operator_that_launched_them(path, tmp_path):
     assert kernels == [ids["aten::mm"], ids["step"]]
 
 
-SUMS = ["folded", "svg", "speedscope.json", "pstats", "firefox.json", "pb.gz", "callgrind"]
+SUMS = ["folded", "svg", "speedscope.json", "pstats", "pb.gz", "callgrind"]
 
 
 @pytest.mark.parametrize("suffix", SUMS)

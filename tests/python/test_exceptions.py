@@ -358,7 +358,7 @@ def test_what_they_say_is_not_recorded(recorded):
     assert b"secret" not in (recorded.path / "t.vst").read_bytes()
 
 
-@pytest.mark.parametrize("name", ["t.json", "t.pftrace", "t.firefox.json"])
+@pytest.mark.parametrize("name", ["t.json", "t.pftrace"])
 def test_timelines_have_them(recorded, name):
     assert recorded.vestige("export", "t.vst", "-o", name).returncode == 0
     written = (recorded.path / name).read_bytes()

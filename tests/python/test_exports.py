@@ -227,66 +227,6 @@ def test_speedscope_opens_and_closes_the_same_spans(export, spans):
     assert any(frame["name"] == "fall" and frame["file"] == __file__ and frame["line"] > 0 for frame in frames)
 
 
-def read_firefox(document):
-    """[(name, tid, {stack of names: self ns}, markers)] of each thread, after checking what must hold of it."""
-    shared = document["shared"]
-    strings = shared["stringArray"]
-    for table in (shared[name] for name in ("stackTable", "frameTable", "funcTable", "sources")):
-        assert {len(column) for column in table.values() if isinstance(column, list)} <= {table["length"]}
-    assert all(parent is None or parent < i for i, parent in enumerate(shared["stackTable"]["prefix"]))
-
-    def stack(index):
-        if index is None:
-            return ()
-        function = shared["frameTable"]["func"][shared["stackTable"]["frame"][index]]
-        return (*stack(shared["stackTable"]["prefix"][index]), strings[shared["funcTable"]["name"][function]])
-
-    found = []
-    for thread in document["threads"]:
-        samples, markers = thread["samples"], thread["markers"]
-        for table in (samples, markers):
-            assert {len(column) for column in table.values() if isinstance(column, list)} == {table["length"]}
-        deltas = [round(delta * 1e6) for delta in samples["timeDeltas"]]
-        weights = [round(weight * 1e6) for weight in samples["weight"]]
-        assert min(deltas) >= 0 and samples["stack"][-1] is None
-        # What a sample weighs is the time to the next one.
-        assert all(w == d for w, d, s in zip(weights, deltas[1:], samples["stack"], strict=False) if s is not None)
-        own = Counter()
-        for index, weight in zip(samples["stack"], weights, strict=True):
-            own[stack(index)] += weight
-        del own[()]
-        columns = (markers[key] for key in ("name", "startTime", "endTime", "phase", "data"))
-        marked = [
-            (strings[name], data["type"], round((end - start) * 1e6) if phase else None)
-            for name, start, end, phase, data in zip(*columns, strict=True)
-        ]
-        found.append((thread["name"], thread["tid"], own, marked))
-    return found
-
-
-def test_firefox_has_every_nanosecond_of_self_time_and_markers(export, spans):
-    document = json.loads(export(".firefox.json"))
-    assert document["meta"]["preprocessedProfileVersion"] == 63
-    threads = read_firefox(document)
-    assert [name for name, *_ in threads] == ["MainThread", "a worker"]
-    for _, tid, own, marked in threads:
-        of_thread = [span for span in spans if span[0] == tid]
-        expected = Counter()
-        for stack, (_, time) in stacks(of_thread).items():
-            expected[tuple(name.partition("): ")[2] or name for name in stack)] += time
-        assert own == +expected
-        annotated = [(name, "Annotation", time) for _, name, _, time in of_thread if name == ODD]
-        assert [mark for mark in marked if mark[1] == "Annotation"] == annotated
-    assert export(".firefox.json.gz") == export(".firefox.json")
-    functions, strings = document["shared"]["funcTable"], document["shared"]["stringArray"]
-    places = {
-        strings[name]: (strings[document["shared"]["sources"]["filename"][source]], line)
-        for name, source, line in zip(*(functions[key] for key in ("name", "source", "lineNumber")), strict=True)
-        if source is not None
-    }
-    assert places["fall"] == (__file__, fall.__code__.co_firstlineno)
-
-
 # ---- sums --------------------------------------------------------------
 
 
@@ -523,7 +463,7 @@ def test_the_command_writes_every_format_by_its_name(workplace):
         assert (workplace.path / name).stat().st_size > 0
     result = workplace.vestige("export", "t.vst", "-o", "t.xml")
     assert result.returncode == 2
-    assert ".pftrace, .perfetto-trace, .speedscope.json, .firefox.json, .svg, .folded, .pb, .pprof" in result.stderr
+    assert ".pftrace, .perfetto-trace, .speedscope.json, .svg, .folded, .pb, .pprof" in result.stderr
     result = workplace.vestige("export", "t.vst", "--to", "word")
     assert result.returncode == 2
     assert "invalid choice: 'word'" in result.stderr

@@ -89,7 +89,7 @@ COMMANDS = {
     **{
         f"export {suffix}": ["export", "FILE", "-o", f"out{suffix}"]
         for suffix in (
-            ".json", ".pftrace", ".speedscope.json", ".firefox.json", ".folded", ".svg", ".pb", ".pstats", ".callgrind",
+            ".json", ".pftrace", ".speedscope.json", ".folded", ".svg", ".pb", ".pstats", ".callgrind",
         )
     },
     "timeline of memory": ["export", "FILE", "--to", "memory-timeline", "-o", "out.json"],

@@ -307,7 +307,7 @@ def test_copies_and_exports_keep_nothing(trace, tmp_path):
         _core.unpack(packed, plain, overwrite=True)
         _core.recover(trace, plain, overwrite=True)
         t = Trace(packed)
-        for suffix in "json json.gz folded svg pb pstats callgrind pftrace speedscope.json firefox.json".split():
+        for suffix in "json json.gz folded svg pb pstats callgrind pftrace speedscope.json".split():
             t.export(str(tmp_path / f"t.{suffix}"), progress=lambda _: None)
         with pytest.raises(ValueError):
             t.export(str(tmp_path / "t.unknown"))

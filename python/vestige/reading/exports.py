@@ -54,7 +54,6 @@ FORMATS = {
         Format("chrome", ".json", "ui.perfetto.dev, HTA, TensorBoard", default=".json.gz"),
         Format("perfetto", ".pftrace .perfetto-trace", "ui.perfetto.dev: small, quick"),
         Format("speedscope", ".speedscope.json", "speedscope.app"),
-        Format("firefox", ".firefox.json", "profiler.firefox.com"),
         Format("flamegraph", ".svg", "any browser", sums=True),
         Format("folded", ".folded", "flamegraph.pl; folded-ns: in ns", sums=True),
         Format("folded-ns", "", "", default=".folded", sums=True),

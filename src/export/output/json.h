@@ -95,22 +95,6 @@ static inline char *vst__json_us(char *at, int64_t ns)
     return vst__json_point(at, digits, zeros);
 }
 
-/* Nanoseconds as milliseconds with exactly six decimals. */
-static inline char *vst__json_ms(char *at, int64_t ns)
-{
-    uint64_t value = ns >= 0 ? (uint64_t)ns : 0 - (uint64_t)ns;
-    uint32_t rest = (uint32_t)(value % 1000000);
-
-    if (ns < 0)
-        *at++ = '-';
-    at = vst__json_u64(at, value / 1000000);
-    at[0] = '.';
-    memcpy(at + 1, vst__json_pairs + 2 * (rest / 10000), 2);
-    memcpy(at + 3, vst__json_pairs + 2 * (rest / 100 % 100), 2);
-    memcpy(at + 5, vst__json_pairs + 2 * (rest % 100), 2);
-    return at + 7;
-}
-
 /* A number, or the string "NaN", "Infinity", "-Infinity". */
 char *vst__json_double(char *at, double value);
 

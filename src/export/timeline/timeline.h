@@ -1,7 +1,7 @@
 /* A timeline of one process or several: which processes, threads, arrows and
- * curves of memory there are, and by which numbers and names. Three exporters
- * draw one: chrome.c, perfetto.c and firefox.c. What is drawn the same way at
- * the same moment by each of them goes through a vst__drawing; the events of a
+ * curves of memory there are, and by which numbers and names. Two exporters
+ * draw one: chrome.c and perfetto.c. What is drawn the same way at
+ * the same moment by both of them goes through a vst__drawing; the events of a
  * replay go to the sink of each.
  *
  * Shared by timeline.c (beginning, end, replaying), timeline_process.c
@@ -128,16 +128,14 @@ typedef struct vst__drawing {
      * is that of the block. */
     void (*memory)(vst__timeline *timeline, const char *name,
                    const vst_memory_event *event, uint64_t size);
-    /* NULL: it cannot be drawn. */
     void (*state)(vst__timeline *timeline, const vst__state *state);
-    /* A lane of tasks under a thread, before what is on it. These two may be
-     * NULL: tasks are not drawn. */
+    /* A lane of tasks under a thread, before what is on it. */
     void (*lane)(vst__timeline *timeline, uint32_t thread, uint32_t tid,
                  const char *name, size_t name_len);
     void (*task)(vst__timeline *timeline, const vst__task_span *span);
 
-    /* Devices. `activity` may be NULL: they are not drawn. A stream
-     * (timeline->stream) comes before what is on it, annotations behind it. */
+    /* Devices. A stream (timeline->stream) comes before what is on it,
+     * annotations behind it. */
     void (*stream)(vst__timeline *timeline, const char *name, size_t name_len);
     void (*activity)(vst__timeline *timeline, const vst_device_span *span);
     void (*annotated)(vst__timeline *timeline,
@@ -245,8 +243,7 @@ vst_status vst__timeline_put_states(vst__timeline *timeline);
 
 /* ---- timeline_tasks.c --------------------------------------------------- */
 
-/* Has the sink draw the tasks of timeline->process, if the format shows them.
- */
+/* Has the sink draw the tasks of timeline->process. */
 void vst__timeline_watch_tasks(vst__timeline *timeline, vst_sink *sink);
 /* A span with VST_SPAN_STEP, when it is written. */
 vst_status vst__timeline_note_step(vst__timeline *timeline,
@@ -297,7 +294,7 @@ uint64_t vst__timeline_activity_flow(const vst__timeline *timeline,
 /* Has the drawing begin timeline->stream, by the name that was declared, or its
  * number. */
 void vst__timeline_put_stream(vst__timeline *timeline);
-/* Has the sink draw devices, if the format shows them. */
+/* Has the sink draw devices. */
 void vst__timeline_watch_devices(vst__timeline *timeline, vst_sink *sink);
 /* After the replay: the annotations of the last stream; and frees what was
  * kept. */

@@ -216,8 +216,7 @@ static vst_status write_activity(void *ctx, const vst_device_span *span)
 void vst__timeline_watch_devices(vst__timeline *timeline, vst_sink *sink)
 {
     timeline->stream.device = 0;
-    if (timeline->drawing->activity != NULL)
-        sink->device = write_activity;
+    sink->device = write_activity;
 }
 
 void vst__timeline_end_devices(vst__timeline *timeline)

@@ -55,8 +55,7 @@ vst_status vst__timeline_put_states(vst__timeline *timeline)
     vst_running running = {.count = 0};
     vst_status status = VST_OK;
 
-    if (!vst__trace_has_switches(timeline->trace) ||
-        timeline->drawing->state == NULL)
+    if (!vst__trace_has_switches(timeline->trace))
         return VST_OK;
     for (size_t i = 0; status == VST_OK && i < process->window_count; i++) {
         const vst__window *window =

@@ -421,6 +421,5 @@ vst_status vst__timeline_note_step(vst__timeline *timeline,
 void vst__timeline_watch_tasks(vst__timeline *timeline, vst_sink *sink)
 {
     vst__timeline_forget_tasks(timeline);
-    if (timeline->drawing->task != NULL)
-        sink->task = on_task;
+    sink->task = on_task;
 }
