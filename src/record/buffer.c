@@ -94,8 +94,9 @@ uint64_t vst_thread_handle(void)
 }
 
 /* Links the calling thread into the recording, with a chunk if there is room.
- * False: nothing is recorded now. */
-static bool join_recording(vst__writer *writer)
+ * It asked for the recorder's lock at that time. False: nothing is recorded
+ * now. */
+static bool join_recording(vst__writer *writer, vst_ticks asked)
 {
     vst_recording *recording = vst__recording_now;
     vst__thread *thread;
@@ -124,7 +125,7 @@ static bool join_recording(vst__writer *writer)
     writer->number = thread->number;
     writer->thread = thread;
     vst__writer_attach(writer, recording);
-    vst__switches_watch_here(recording, thread, writer->joins_at);
+    vst__switches_watch_here(recording, thread, writer->joins_at, asked);
     if (recording->switches.wanted)
         vst__lock_waits_join(writer);
     return true;
@@ -136,12 +137,13 @@ static bool get_ready(vst__writer *writer, bool free_running)
 {
     void (*attention)(void *ctx) = NULL;
     void *ctx = NULL;
+    vst_ticks asked = vst_clock_ticks();
     uint64_t epoch;
     bool ready;
 
     vst__recorder_take();
     epoch = epoch_first();
-    ready = join_recording(writer);
+    ready = join_recording(writer, asked);
     if (!ready && !free_running && vst__recording_now != NULL)
         vst__recording_now->lost++; /* a record, for want of memory */
     if (ready) {
@@ -172,7 +174,7 @@ static bool get_ready_for_memory(vst__writer *writer)
         writer->recent = vst__calloc(VST_RECENT_PLACES, sizeof *writer->recent);
     vst__recorder_take();
     epoch = epoch_first();
-    ready = writer->recent != NULL && join_recording(writer);
+    ready = writer->recent != NULL && join_recording(writer, 0);
     if (ready) {
         vst_recording *recording = writer->recording;
         if (!recording->has_memory) {

@@ -139,6 +139,11 @@ static void add_first(words *self, bool runs)
     watch->last =
         vst_switch_word(runs ? VST_SWITCH_IN : VST_SWITCH_OUT, watch->since_ns);
     add(self, watch->last);
+    if (!runs || watch->waited_until_ns == 0)
+        return;
+    add(self, vst_switch_word(VST_SWITCH_OUT, watch->waited_from_ns));
+    watch->last = vst_switch_word(VST_SWITCH_IN, watch->waited_until_ns);
+    add(self, watch->last);
 }
 
 /* What the thread did last is not known any more: where its last word is told
@@ -275,7 +280,7 @@ void vst__switches_watch(vst_recording *recording, vst__thread *thread)
     vst__watch *watch = NULL;
 
     if (recording->switches.wanted && thread->handle == vst__os_thread_handle())
-        vst__switches_watch_here(recording, thread, 0);
+        vst__switches_watch_here(recording, thread, 0, 0);
     else if (recording->switches.wanted &&
              vst__os_thread_is_here(thread->system_tid))
         watch = watch_thread(recording, thread, thread->system_tid);
@@ -285,22 +290,44 @@ void vst__switches_watch(vst_recording *recording, vst__thread *thread)
     watch->cpu_ns = vst__os_thread_cpu_ns(watch->system_tid);
 }
 
-void vst__switches_watch_here(vst_recording *recording, vst__thread *thread,
-                              vst_ticks since)
+static uint64_t ns_between(vst_ticks since, vst_ticks now)
 {
-    vst__watch *watch = watch_thread(recording, thread, vst__os_thread_id());
-    /* In this order: if the thread is preempted between the two, it ran since a
-     * time that is too early rather than too late. */
-    uint64_t now_ns = vst_clock_ticks_portable();
-    vst_ticks now = vst_clock_ticks();
+    if (since == 0 || since >= now)
+        return 0;
+    return (uint64_t)((double)(now - since) * 1e9 /
+                      vst_clock_ticks_per_second());
+}
+
+/* The thread waited for the lock, and perhaps for the system while that opened
+ * the ring, until all that is left of the time is what it ran with the lock. */
+static void note_wait(vst__watch *watch, uint64_t now_ns, uint64_t waited_ns,
+                      uint64_t ran_ns)
+{
+    if (waited_ns <= ran_ns + BEFORE_NS)
+        return;
+    watch->waited_from_ns = now_ns - waited_ns;
+    watch->waited_until_ns = now_ns - ran_ns;
+}
+
+void vst__switches_watch_here(vst_recording *recording, vst__thread *thread,
+                              vst_ticks since, vst_ticks asked)
+{
+    uint64_t tid = vst__os_thread_id(), now_ns;
+    uint64_t ran_ns =
+        recording->switches.wanted ? vst__os_thread_cpu_ns(tid) : 0;
+    vst__watch *watch = watch_thread(recording, thread, tid);
+    vst_ticks now;
 
     if (watch == NULL)
         return;
-    watch->since_ns = now_ns - BEFORE_NS;
+    ran_ns = vst__os_thread_cpu_ns(tid) - ran_ns;
+    /* In this order: if the thread is preempted between the two, it ran since a
+     * time that is too early rather than too late. */
+    now_ns = vst_clock_ticks_portable();
+    now = vst_clock_ticks();
+    watch->since_ns = now_ns - BEFORE_NS - ns_between(since, now);
     watch->cpu_ns = UINT64_MAX;
-    if (since != 0 && since < now)
-        watch->since_ns -= (uint64_t)((double)(now - since) * 1e9 /
-                                      vst_clock_ticks_per_second());
+    note_wait(watch, now_ns, ns_between(asked, now), ran_ns);
 }
 
 static void close_watch(vst__switches *self, vst__watch *watch)

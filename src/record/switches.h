@@ -26,6 +26,8 @@ typedef struct vst__watch {
     uint64_t lost;     /* switches since then */
     bool has_lost;     /* some, however many */
     uint64_t since_ns; /* when it was begun to be watched */
+    /* When it waited before that; waited_until_ns 0: it did not. */
+    uint64_t waited_from_ns, waited_until_ns;
     uint64_t system_tid;
     uint64_t cpu_ns; /* how long it had run then; UINT64_MAX: it ran then */
     struct vst__watch *next, *previous;
@@ -35,9 +37,10 @@ typedef struct vst__watch {
 
 /* Watches a thread of the recording, if it is not watched and shall be. */
 void vst__switches_watch(vst_recording *recording, vst__thread *thread);
-/* The same for the calling thread, which runs since `since`, 0: since now. */
+/* Watches the calling thread. It runs since `since` (0: since now), and waited
+ * from `asked` on for the recorder's lock (0: it did not). */
 void vst__switches_watch_here(vst_recording *recording, vst__thread *thread,
-                              vst_ticks since);
+                              vst_ticks since, vst_ticks asked);
 /* Tells the last of it. */
 void vst__switches_unwatch(vst_recording *recording, vst__thread *thread);
 /* Tells the last of all threads, and ends. The helper is at rest. */

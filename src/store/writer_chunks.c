@@ -161,9 +161,9 @@ static void clear_header(vst_chunk_header *at)
     memset(at, 0, sizeof *at);
 }
 
-/* The functions from here to take_room() return whether they did all of it: true
- * means that *room is filled. Where they return false, file->sys_errno says
- * why. */
+/* The functions from here to take_room() return whether they did all of it:
+ * true means that *room is filled. Where they return false, file->sys_errno
+ * says why. */
 
 static bool map_room(vst__file *file, uint64_t place, uint64_t size,
                      mapped_room *room)

@@ -3,6 +3,7 @@
  * of. Where the system tells of none, the tests that need it do nothing. */
 #include <pthread.h>
 
+#include "record/recording.h"
 #include "refuse_perf_events.h"
 #include "switches_session.h"
 
@@ -37,12 +38,8 @@ static void without_the_option_nothing_is_told(void)
     end(trace);
 }
 
-/* The recorder watches a thread from its first record on. Fifty threads wait
- * for one lock then; that wait must not be part of the sleep. */
 static void *sleep_on_a_thread(void *unused)
 {
-    vst_record(VST_ENTER, works_id);
-    vst_record(VST_EXIT, works_id);
     sleeps();
     return unused;
 }
@@ -54,6 +51,28 @@ static void on_threads(pthread_t *threads, unsigned count)
                   0);
     for (unsigned i = 0; i < count; i++)
         pthread_join(threads[i], NULL);
+}
+
+/* A thread is watched from its first record on, for which it needs the lock. */
+static void a_wait_for_the_recorder_is_no_part_of_what_a_thread_ran(void)
+{
+    pthread_t thread;
+    vst_trace *trace;
+
+    if (!can_see())
+        return;
+    start();
+    works();
+    vst__recorder_take();
+    CHECK_INT(pthread_create(&thread, NULL, sleep_on_a_thread, NULL), 0);
+    sleep_ms(300);
+    vst__recorder_give();
+    pthread_join(thread, NULL);
+    trace = stop();
+    CHECK_INT(of[sleeps_id].known, 1);
+    CHECK(of[sleeps_id].total_ns > 250000000);
+    CHECK(of[sleeps_id].running_ns < 100000000);
+    end(trace);
 }
 
 static void threads_are_told_apart(void)
@@ -166,6 +185,7 @@ int main(void)
 {
     TEST(what_sleeps_runs_for_less_than_it_takes);
     TEST(without_the_option_nothing_is_told);
+    TEST(a_wait_for_the_recorder_is_no_part_of_what_a_thread_ran);
     TEST(threads_are_told_apart);
     TEST(a_system_that_refuses_takes_nothing_else_away);
     TEST(where_it_refuses_some_the_others_are_known);
