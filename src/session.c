@@ -128,6 +128,25 @@ static vst_status start_memory(vst_session *session)
     return status;
 }
 
+/* With the recorder's lock held: free-running threads may give back chunks of
+ * the window before. */
+static vst_status begin_window(vst_session *session, vst_error *error)
+{
+    vst_status status;
+
+    vst__recorder_take();
+    status = vst__file_begin_window(session->file, error);
+    vst__recorder_give();
+    return status;
+}
+
+static void end_window(vst_session *session)
+{
+    vst__recorder_take();
+    vst__file_end_window(session->file);
+    vst__recorder_give();
+}
+
 vst_status vst_session_start(vst_session *session, vst_error *error)
 {
     vst_status status;
@@ -137,7 +156,7 @@ vst_status vst_session_start(vst_session *session, vst_error *error)
     if (vst__recording_is_any())
         return vst_error_set(error, VST_E_BUSY, 0, 0);
     vst__os_waits_begin(&session->waits);
-    status = vst__file_begin_window(session->file, error);
+    status = begin_window(session, error);
     if (status != VST_OK)
         return status;
     status = vst__recording_start(session->recording);
@@ -151,7 +170,7 @@ vst_status vst_session_start(vst_session *session, vst_error *error)
     }
     if (status != VST_OK) {
         vst__recording_stop(session->recording);
-        vst__file_end_window(session->file);
+        end_window(session);
         return vst_error_set(error, status, 0, 0);
     }
     session->is_recording = true;
@@ -193,7 +212,7 @@ vst_status vst_session_stop(vst_session *session)
     if (is_ours(session)) {
         vst__recording_stop(session->recording);
         tell_processor_waits(session);
-        vst__file_end_window(session->file);
+        end_window(session);
     }
     return VST_OK;
 }
@@ -207,6 +226,7 @@ vst_status vst_session_finish(vst_session *session, vst_error *error)
     session->finished = true;
     if (session->wants_devices && is_ours(session))
         vst__devices_tell_late(session->recording);
+    vst__recording_forget_leavers(session->recording);
     return is_ours(session) ? vst__file_finish(session->file, error) : VST_OK;
 }
 

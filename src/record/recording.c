@@ -59,6 +59,7 @@ void vst__recording_destroy(vst_recording *recording)
     if (recording == NULL)
         return;
     vst__recording_stop(recording);
+    vst__recording_forget_leavers(recording);
     while (recording->threads != NULL) {
         vst__thread *thread = recording->threads;
         recording->threads = thread->next;
@@ -187,17 +188,7 @@ static void stop(vst_recording *recording)
             vst__lock_waits_end(w, now);
             vst__writer_detach(w, false);
         }
-        /* The remaining writers belong to free-running threads: each gives its
-         * own chunk back at its next record. */
-        while (recording->writers != NULL) {
-            vst__writer *w = recording->writers;
-            vst__writer_tell_left_out(w);
-            recording->lost +=
-                __atomic_exchange_n(&w->lost, 0, __ATOMIC_RELAXED);
-            recording->writers = w->next;
-            w->recording = NULL;
-            w->thread = NULL;
-        }
+        vst__recording_begin_leaving(recording);
         vst__spares_seal(recording);
         if (recording->lost)
             recording->provider->lost(recording->provider->ctx,

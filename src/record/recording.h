@@ -54,6 +54,7 @@ typedef struct vst__writer {
     uint32_t asks_in;         /* so many records later */
     uint64_t lost_before;     /* what `lost` was when it had none */
     vst_recording *recording; /* the recording it is linked into, NULL: none */
+    vst_recording *left;      /* the one whose chunk it still has, NULL: none */
     struct vst__writer *next, *previous;
     void *block; /* what it lies in */
 } vst__writer;
@@ -121,6 +122,7 @@ struct vst_recording {
     uint32_t last_thread;
     vst__thread *threads; /* alive, newest first */
     vst__writer *writers; /* with a buffer in this recording */
+    vst__writer *leavers; /* linked by `next`, see leavers.c */
     vst__spare *spares;   /* chunks for the next thread that comes */
     size_t spare_count;
     bool tells_again;   /* see tell_again in writer.c */
@@ -240,7 +242,7 @@ void vst__record_taken(vst_kind kind, vst_id id, vst_ticks now);
 bool vst__writer_attach(vst__writer *writer, vst_recording *recording);
 /* Takes the chunk away, sealed or kept for the next thread, and unlinks. */
 void vst__writer_detach(vst__writer *writer, bool keep_for_others);
-/* Forgets the chunk; its records stay as they are in the file. */
+/* Leaves the chunk; its records stay as they are in the file. */
 void vst__writer_abandon(vst__writer *writer);
 /* Seals the chunk for good, if the provider's chunks are gone. The owner. */
 void vst__writer_leave_what_is_gone(vst__writer *writer);
@@ -257,6 +259,18 @@ void vst__writer_set_limit(vst__writer *writer);
 bool vst__writer_has_room(const vst__writer *writer, size_t words);
 void vst__spares_seal(vst_recording *recording);
 void vst__spares_abandon(vst_recording *recording);
+
+/* ---- leavers.c ----------------------------------------------------------- */
+
+/* With the lock held, when the recording has stopped: takes out the writers
+ * that remain. Each gives its chunk back later. */
+void vst__recording_begin_leaving(vst_recording *recording);
+/* With the lock held, by the owner: seals the chunk if its recording is still
+ * there, else releases it. */
+void vst__writer_give_back(vst__writer *writer);
+/* Without the lock. Call before the provider is finished: from then on no chunk
+ * of the recording is sealed. */
+void vst__recording_forget_leavers(vst_recording *recording);
 
 /* ---- words.c; by the owner ---------------------------------------------- */
 

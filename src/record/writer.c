@@ -375,8 +375,7 @@ void vst__writer_detach(vst__writer *writer, bool keep_for_others)
 
 void vst__writer_abandon(vst__writer *writer)
 {
-    if (writer->chunk.words != NULL)
-        writer->chunk.release(&writer->chunk);
+    vst__writer_give_back(writer);
     clear_chunk(writer);
     vst__writer_unready(writer);
     writer->hot.left_out = writer->left_out_told = 0;

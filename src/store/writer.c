@@ -17,10 +17,16 @@ enum {
 
 /* ---- chunks ------------------------------------------------------------ */
 
+/* Also between windows, by a thread whose window has ended. */
 static size_t seal_chunk(void *ctx, vst_chunk *chunk, size_t used,
                          uint32_t segments)
 {
-    return vst__file_seal_chunk(ctx, chunk, used, segments);
+    size_t lost;
+
+    vst__os_storage_begin();
+    lost = vst__file_seal_chunk(ctx, chunk, used, segments);
+    vst__os_storage_end();
+    return lost;
 }
 
 static bool is_gone(void *ctx)

@@ -1,6 +1,6 @@
-/* The trace file being written: a chunk provider for the recorder. Called under
- * the recorder's lock while recording, else by the thread that controls the
- * session. */
+/* The trace file being written: a chunk provider for the recorder. What writes
+ * is called under the recorder's lock, but for vst__file_finish(): by then the
+ * recorder calls nothing. */
 #ifndef VST_STORE_WRITER_H
 #define VST_STORE_WRITER_H
 

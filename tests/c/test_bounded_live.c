@@ -56,6 +56,42 @@ static void a_reader_meanwhile_sees_records_that_fit_together(void)
     end();
 }
 
+static void *record_freely_until_told(void *arg)
+{
+    while (!__atomic_load_n(&stopping, __ATOMIC_RELAXED))
+        if (vst_thread_enter_free())
+            record_leaves(0, 10);
+    return arg;
+}
+
+/* They give back chunks of a window while the next one begins. */
+static void free_running_threads_outlive_the_windows_of_a_bounded_file(void)
+{
+    enum { FREE = 4, WINDOWS = 300 };
+    pthread_t threads[FREE];
+    vst_trace_info info;
+
+    begin(MIB, 0);
+    stopping = 0;
+    for (int i = 0; i < FREE; i++)
+        pthread_create(&threads[i], NULL, record_freely_until_told, NULL);
+    for (int i = 1; i < WINDOWS; i++) {
+        record_leaves(0, 1000);
+        vst_session_stop(session);
+        CHECK_INT(vst_session_start(session, NULL), VST_OK);
+    }
+    __atomic_store_n(&stopping, 1, __ATOMIC_RELAXED);
+    for (int i = 0; i < FREE; i++)
+        pthread_join(threads[i], NULL);
+    vst_session_finish(session, NULL);
+    CHECK(file_size() <= MIB);
+    vst_trace_close(open_file(&info));
+    CHECK(info.clean);
+    CHECK_INT(info.damaged_at, 0);
+    CHECK_INT(info.lost, 0);
+    end();
+}
+
 /* ---- death while a slot is emptied -------------------------------------- */
 
 static builder read_file(void)
@@ -160,6 +196,7 @@ static void killed_at_any_store_it_lacks_at_most_one_slot(void)
 
 int main(void)
 {
+    TEST(free_running_threads_outlive_the_windows_of_a_bounded_file);
     TEST(a_reader_meanwhile_sees_records_that_fit_together);
     TEST(killed_at_any_store_it_lacks_at_most_one_slot);
     return checks_end();

@@ -381,6 +381,50 @@ static void short_threads_share_slots(void)
     end();
 }
 
+static void *record_freely_in_windows(void *arg)
+{
+    unsigned windows = *(unsigned *)arg;
+
+    for (unsigned i = 0; i < windows; i++) {
+        vst_thread_enter_free();
+        record_leaves(0, 1000);
+        pthread_barrier_wait(&barrier); /* the window ends meanwhile */
+        pthread_barrier_wait(&barrier);
+    }
+    return NULL;
+}
+
+/* Each window ends while they have chunks, which they give back in the next. */
+static void free_running_threads_hold_one_chunk_however_many_windows(void)
+{
+    enum { FREE = 8 };
+    unsigned windows = 200;
+    pthread_t threads[FREE];
+    vst_trace_info info;
+
+    begin(MIB, 0);
+    pthread_barrier_init(&barrier, NULL, FREE + 1);
+    for (int i = 0; i < FREE; i++)
+        pthread_create(&threads[i], NULL, record_freely_in_windows, &windows);
+    for (unsigned i = 0; i < windows; i++) {
+        pthread_barrier_wait(&barrier);
+        vst_session_stop(session);
+        if (i + 1 < windows)
+            vst_session_start(session, NULL);
+        pthread_barrier_wait(&barrier);
+    }
+    for (int i = 0; i < FREE; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&barrier);
+    CHECK_INT(vst_session_lost(session), 0);
+    vst_session_finish(session, NULL);
+    CHECK(file_size() <= MIB);
+    vst_trace_close(open_file(&info));
+    CHECK(info.dropped > 0);
+    CHECK(info.clean);
+    end();
+}
+
 /* So many were in calls when recording began, and never recorded anything. */
 static void wait_in_calls(unsigned threads)
 {
@@ -446,6 +490,7 @@ int main(void)
     TEST(more_threads_than_pages_lose_records_and_get_pages_later);
     TEST(a_crowd_of_threads_fills_a_file_of_any_size);
     TEST(short_threads_share_slots);
+    TEST(free_running_threads_hold_one_chunk_however_many_windows);
     TEST(a_thread_that_waits_all_along_is_still_there);
     TEST(a_thread_that_waits_is_still_there_after_many_definitions);
     return checks_end();

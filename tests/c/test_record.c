@@ -409,6 +409,7 @@ static void *record_freely(void *unused)
     CHECK_TEXT(text_of(&provider.chunks[0]), "+1");
     CHECK(!vst_thread_enter_free());
     CHECK(provider.chunks[0].released);
+    CHECK_INT(provider.chunks[0].used, 1);
     return NULL;
 }
 
