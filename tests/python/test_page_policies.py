@@ -1,18 +1,15 @@
 """The policies of the pages that we write: nothing runs or is loaded but what is in them, and in a real browser they work
 without asking for more."""
 
-import json
 import re
 
 import pytest
 
 import vestige
 from browser import BROWSER, Browser
-from handmade_graph import good_document
 from traces import record, steps
 from vestige import Trace
 from vestige.cli import view
-from vestige.cli.et import command as et
 from vestige.cli.memory import report as memory_report
 from viewing import serving
 
@@ -46,11 +43,6 @@ def view_page(folder):
     assert view.main([str(folder / "t.vst"), "--html", str(folder / "p.html")]) == 0
 
 
-def et_page(folder):
-    (folder / "et.json").write_text(json.dumps(good_document()))
-    assert et.main(["show", str(folder / "et.json"), "-o", str(folder / "p.html")]) == 0
-
-
 def timeline_page(folder):
     trace = Trace(str(record(folder / "t.vst", steps(5))))
     trace.export(str(folder / "p.html"), all_windows=True, format="memory-timeline")
@@ -60,10 +52,6 @@ def timeline_page(folder):
 PAGES = {
     memory_page: ("document.querySelectorAll('.frame').length > 0", "document.querySelector('.frame').click()"),
     view_page: ("document.getElementById('loading').hidden", "document.getElementById('help').click()"),
-    et_page: (
-        "document.querySelector('#tree summary') !== null",
-        "document.querySelector('g.box').dispatchEvent(new MouseEvent('click', {bubbles: true}))",
-    ),
     timeline_page: ("getComputedStyle(document.querySelector('.y5')).bottom !== 'auto'", "0"),
 }
 

@@ -9,11 +9,11 @@ from vestige.base.failure import Failure
 PARTS = ("check", "show")  # commands of their own
 USAGE = """\
 usage: vestige et check FILE… [options]    what is wrong with execution traces
-       vestige et show FILE [options]      the tree of operators, or a drawing
+       vestige et show FILE [options]      the tree of operators, or a part of it for Graphviz
 
   vestige et check et.json --timeline t.json
   vestige et show et.json --depth 2
-  vestige et show et.json -o et.html
+  vestige et show et.json --name 'ProfilerStep*' -o et.dot
 
 `vestige et check --help` and `vestige et show --help` tell more.
 """

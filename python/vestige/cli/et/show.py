@@ -1,4 +1,4 @@
-"""`vestige et show`: an execution trace as a tree on the terminal, or drawn."""
+"""`vestige et show`: an execution trace as a tree on the terminal, or a part of it for Graphviz."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
     from .tree import Operator
 
-SUFFIXES = (".dot", ".svg", ".html")
+SUFFIX = ".dot"
 ROWS = 1000
-BOXES = {".dot": 400, ".svg": 150, ".html": 300}
+BOXES = 400
 EXAMPLES = """\
   vestige et show et.json                        the tree of operators
   vestige et show et.json --depth 2 --thread 1
   vestige et show et.json --name 'aten::*mm'     those, and what is below them
   vestige et show et.json --timeline t.json      with the time each took
-  vestige et show et.json -o et.html             a drawing of it
+  vestige et show et.json --name 'ProfilerStep*' -o et.dot    the same for Graphviz: dot -Tsvg et.dot
 """
 
 
@@ -40,8 +40,8 @@ def main(argv: list[str]) -> int:
     parser = Parser(
         "et show",
         "Print the tree of operators of an execution trace, ours or torch's, with their\n"
-        "ids, what they were given and what they gave; or draw it: boxes are operators,\n"
-        "arrows the tensors that one made and another used.",
+        "ids, what they were given and what they gave; or write a part of it for\n"
+        "Graphviz: boxes are operators, arrows the tensors that one made and another used.",
         "FILE [--depth N] [--thread N] [--name PATTERN] [--max N]\n"
         "                       [--timeline T] [-o OUT] [--force]",
         EXAMPLES,
@@ -51,12 +51,12 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--thread", metavar="N", type=int, action="append", help="only this thread; may be repeated")
     parser.add_argument("--name", metavar="PATTERN", help="only operators of this name (* and ? stand for others)")
     parser.add_argument(
-        "--max", metavar="N", type=int, help=f"rows to print (default: {ROWS}; 0: all), or operators to draw"
+        "--max", metavar="N", type=int, help=f"rows to print (default: {ROWS}; 0: all), or boxes in OUT"
     )
     parser.add_argument(
         "--timeline", metavar="T", action="append", help="Chrome JSON of the same run, for the time each took"
     )
-    parser.add_argument("-o", "--output", metavar="OUT", help=f"draw into a file: {', '.join(SUFFIXES)}")
+    parser.add_argument("-o", "--output", metavar="OUT", help=f"write it for Graphviz ({SUFFIX})")
     parser.add_argument("--force", action="store_true", help="overwrite OUT")
     options = parser.parse_args(argv)
     _check(options)
@@ -76,8 +76,8 @@ def _check(options: Namespace) -> None:
         raise Failure(f"--max must be at least 0, not {options.max}", code=2)
     if options.output is None:
         return
-    if not options.output.endswith(SUFFIXES):
-        raise Failure(f"{options.output}: no format has this suffix; there are {', '.join(SUFFIXES)}", code=2)
+    if not options.output.endswith(SUFFIX):
+        raise Failure(f"{options.output}: what is written is for Graphviz, and is called {SUFFIX}", code=2)
     if os.path.lexists(options.output) and not options.force:
         raise Failure(f"{options.output}: already exists; --force overwrites it", code=2)
 
@@ -189,27 +189,20 @@ def _short(text: str) -> str:
     return text if len(text) <= 160 else text[:159] + "…"
 
 
-# ---- drawn ---------------------------------------------------------------
+# ---- for Graphviz --------------------------------------------------------
 
 
 def _draw(tree: Tree, tops: list[Operator], options: Namespace) -> None:
-    from .draw import Drawing
+    from .dot import Drawing, write_dot
 
-    suffix = os.path.splitext(options.output)[1]
-    drawing = Drawing(tree, tops, options.depth, options.max or BOXES[suffix])
-    if suffix == ".dot":
-        from .draw import write_dot as write
-    elif suffix == ".svg":
-        from .svg import write_svg as write
-    else:
-        from .page import write_page as write
+    drawing = Drawing(tree, tops, options.depth, options.max or BOXES)
     progress = Progress(f"writing {options.output}")
     try:
         with (
             replacing(options.output) as temporary,
             open(temporary, "w", encoding="utf-8", errors="backslashreplace") as file,
         ):
-            write(drawing, file)
+            write_dot(drawing, file)
     except OSError as error:
         raise Failure(explain(options.output, error)) from None
     finally:

@@ -1,7 +1,6 @@
-"""What a drawing of an execution trace shows: boxes for operators, arrows for tensors between them.
+"""A part of an execution trace as a graph in Graphviz's language: boxes for operators, arrows for tensors between them.
 
-A large graph is folded: a box then stands for all that is below it. layout.py places the boxes, svg.py draws
-them.
+A large graph is folded: a box then stands for all that is below it.
 """
 
 from __future__ import annotations
@@ -97,11 +96,6 @@ class Drawing:
             else:
                 _read(operator, box, makers)
 
-    @property
-    def longest(self) -> float:
-        """The time of the slowest box."""
-        return max((box.operator.duration or 0 for box in self.boxes), default=0)
-
 
 def _choose(tops: list[Operator], depth: int, *, plain: bool) -> list[tuple[Operator, int, str]]:
     """The operators to draw, with their depth and what they are in. Threads and annotations are unfolded, and what
@@ -141,11 +135,10 @@ def _subtree(top: Operator) -> list[Operator]:
     return order
 
 
-# ---- .dot ----------------------------------------------------------------
+# ---- the file ------------------------------------------------------------
 
 
 def write_dot(drawing: Drawing, file: TextIO) -> None:
-    """For graphviz."""
     names = {box: f"b{index}" for index, box in enumerate(drawing.boxes)}
     file.write(f"digraph {_quoted(drawing.title)} {{\n")
     file.write('  node [shape=box, style="rounded,filled", fillcolor="#eef2f7", fontname="Helvetica", fontsize=10];\n')
@@ -161,11 +154,11 @@ def write_dot(drawing: Drawing, file: TextIO) -> None:
         file.write(f"  {name} [label={_quoted(chr(10).join(label))}{colour}];\n")
     for box, name in names.items():
         for other, tensors in box.edges.items():
-            file.write(f"  {name} -> {names[other]} [label={_quoted(edge_text(tensors))}];\n")
+            file.write(f"  {name} -> {names[other]} [label={_quoted(_edge_text(tensors))}];\n")
     file.write("}\n")
 
 
-def edge_text(tensors: list[str]) -> str:
+def _edge_text(tensors: list[str]) -> str:
     """One of them, and how many more there are."""
     return tensors[0] + (f" +{len(tensors) - 1}" if len(tensors) > 1 else "")
 
