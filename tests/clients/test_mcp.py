@@ -102,6 +102,46 @@ def test_the_server_ends_with_its_input(tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+def test_arguments_that_a_tool_does_not_take_are_refused_in_a_line(tmp_path):
+    (tmp_path / "program.py").write_text("pass")
+    recorded = ("record_command", {"command": ["program.py"], "name": "t", "timeout_seconds": 600})
+    wrong = [
+        ("sql", {"query": "select 1", "traces": ["t.vst"]}, "'traces' was unexpected"),
+        ("findings", {"which": "t.vst"}, "'which' was unexpected"),
+        ("functions", {"sort": "speed"}, "sort: 'speed' is not one of"),
+        ("ask", {"question": "slowest"}, "question: 'slowest' is not one of"),
+        ("compare", {"trace": ["t.vst"]}, "trace: ['t.vst'] is too short"),
+        ("tree", {"max_tokens": 7}, "max_tokens: 7 is less than the minimum of 100"),
+        ("source", {}, "'place' is a required property"),
+        (
+            "record_command",
+            {"command": ["program.py"], "timeout_seconds": "nan"},
+            "timeout_seconds: 'nan' is not of type",
+        ),
+        (
+            "record_command",
+            {"command": ["program.py"], "timeout_seconds": 1e9},
+            "timeout_seconds: 1000000000.0 is greater",
+        ),
+        ("record_command", {"command": ["-o", "/tmp/x.vst", "program.py"]}, "-o is no program"),
+        ("record_command", {"command": ["program.py"], "options": ["--force"]}, "'options' was unexpected"),
+    ]
+    answers = talk(tmp_path, [recorded, *(each[:2] for each in wrong)], "--allow-record")[1]
+    assert answers[0].startswith("t.vst is the trace; ")
+    for (tool, _, said), answer in zip(wrong, answers[1:], strict=True):
+        assert answer.startswith("error: ") and said in answer and "\n" not in answer, (tool, answer)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["program.py", "t.vst"]
+
+
+def test_a_query_is_about_the_trace_that_it_names(tmp_path):
+    (tmp_path / "program.py").write_text("def once(): pass\nonce()")
+    commands = [("record_command", {"command": ["program.py"], "name": name, "timeout_seconds": 600}) for name in "ab"]
+    query = {"query": "select count(*) as calls from span where name like '%once'", "trace": "a.vst"}
+    both = {**query, "trace": ["a.vst", "b.vst"]}
+    answers = talk(tmp_path, [*commands, ("sql", query), ("sql", both)], "--allow-record")[1]
+    assert answers[2:] == ["a.vst\ncalls\n1", "a.vst, b.vst\ncalls\n2"]
+
+
 def test_failures_are_one_line_and_the_server_goes_on(tmp_path):
     (tmp_path / "torn.vst").write_bytes(b"no trace at all")
     _, answers = talk(

@@ -1,8 +1,11 @@
 """What `vestige mcp` answers, without the protocol: bounded text, stable ids, and nothing from outside of its folder."""
 
+import math
 import os
 import random
 import re
+import resource
+import signal
 import subprocess
 import sys
 import time
@@ -13,12 +16,12 @@ import pytest
 
 import damage
 from in_process import vestige
-from vestige import profile
+from vestige import Trace, profile
 from vestige.base.failure import Failure
 from vestige.cli.mcp import asking, calls, causes, comparing, recording, sources
 from vestige.cli.mcp.bounded import Answer, tokens
-from vestige.cli.mcp.command import Tools
 from vestige.cli.mcp.folder import Folder
+from vestige.cli.mcp.tools import Tools, schema
 
 pytestmark = pytest.mark.any_python
 
@@ -98,7 +101,7 @@ def test_every_tool_keeps_to_the_bound(place, most):
         tools.functions(max_tokens=most),
         tools.ask(max_tokens=most),
         tools.sql(max_tokens=most),
-        tools.compare("first.vst", "second.vst", most),
+        tools.compare(["first.vst", "second.vst"], most),
         tools.source("shop.py:3", context=1000, max_tokens=most),
     ]
     assert all(answers)
@@ -155,8 +158,6 @@ def test_ids_of_nodes_are_stable_and_lead_deeper(place):
 def test_functions_are_sorted_and_chosen(place):
     text = calls.functions(place, "first.vst", "calls", "shop.py", 2000)
     assert [line.split()[-1] for line in text.splitlines()[2:4]] == ["Shop.order.<locals>.<genexpr>", "leaf"]
-    with pytest.raises(Failure, match="sort must be one of"):
-        calls.functions(place, "first.vst", "speed", "", 2000)
     with pytest.raises(Failure, match="no function is called nothing"):
         calls.tree(place, "first.vst", "nothing", "", False, 2000)
 
@@ -170,7 +171,7 @@ def test_findings_have_a_place_numbers_and_what_to_ask_next(tmp_path):
     assert text.startswith("poll.vst: ") and ". [waiting] No thread worked for " in text
     assert re.search("place: .*function poll.py.2.: poll, file poll.py, line 2", text)
     assert re.search("numbers: .* [mu]?s", text)
-    assert "next: tree(function='poll.py(2): poll') or source(place='poll.py:2')" in text
+    assert "next: tree(trace='poll.vst', function='poll.py(2): poll') or source(place='poll.py:2')" in text
 
 
 POLL = """\
@@ -259,7 +260,7 @@ def test_damaged_traces_give_an_answer_or_a_line(place, tmp_path):
     rng = random.Random(24)
     tools = Tools(Folder(str(tmp_path)))
     answered = 0
-    asked = [tools.list_traces, tools.findings, tools.tree, tools.functions, lambda: tools.compare("t.vst", "t.vst")]
+    asked = [tools.list_traces, tools.findings, tools.tree, tools.functions, lambda: tools.compare(["t.vst", "t.vst"])]
     for _ in range(60):
         (tmp_path / "t.vst").write_bytes(damage.damage_bytes(rng, data))
         for tool in asked:
@@ -296,6 +297,10 @@ def test_without_the_package_or_the_folder_there_is_one_line(tmp_path, monkeypat
         (["shop.py", "1"], "../x", "is no name"),
         (["shop.py", "1"], "a/b", "is no name"),
         (["nothing.py"], "x", "nothing was recorded: the command ended with exit code 2"),
+        (["-o", "../out.vst", "--force", "shop.py", "1"], "x", "-o is no program"),
+        (["python3", "--force", "shop.py", "1"], "x", "--force is no program"),
+        (["-mshop"], "x", "-mshop is no program"),
+        (["-", "shop.py"], "x", "- is no program"),
     ],
 )
 def test_a_command_that_cannot_be_recorded_is_told_in_a_line(place, command, name, said):
@@ -303,6 +308,26 @@ def test_a_command_that_cannot_be_recorded_is_told_in_a_line(place, command, nam
     with pytest.raises(Failure, match=re.escape(said)):
         recording.record(place, command, name, 600)
     assert sorted(os.listdir(place.root)) == before
+
+
+@pytest.mark.parametrize("seconds", [math.nan, math.inf, 0, -1, 3601])
+def test_a_limit_of_time_that_is_none_is_refused(tmp_path, seconds):
+    (tmp_path / "p.py").write_text("open('it-ran', 'w')")
+    with pytest.raises(Failure, match="timeout_seconds must be from 1 to 3600"):
+        recording.record(Folder(str(tmp_path)), ["p.py"], "", seconds)
+    assert os.listdir(tmp_path) == ["p.py"]
+
+
+def test_when_threads_ran_and_what_they_allocated_can_be_recorded(tmp_path):
+    (tmp_path / "p.py").write_text("import time\ndef keep():\n    return bytearray(9_000_000)\nkept = keep()\n")
+    tools = Tools(Folder(str(tmp_path)), allow_record=True)
+    tools.record_command(["p.py"], name="timed", sched=True, timeout_seconds=600)
+    assert Trace(str(tmp_path / "timed.vst")).info()["gil_waits"]
+    told = tools.record_command(["p.py"], name="held", memory=True, timeout_seconds=600)
+    assert told.startswith("held.vst is the trace; the command ended with exit code 0")
+    assert re.search(r"^held.vst: .* allocations of ", told, re.MULTILINE) and "keep" in told
+    with pytest.raises(Failure, match="leave out `sched` and `record_args`"):
+        tools.record_command(["p.py"], name="both", memory=True, sched=True)
 
 
 def test_a_recording_tells_how_the_program_ended_and_what_it_printed(place, tmp_path):
@@ -327,7 +352,7 @@ def test_a_command_that_takes_too_long_is_interrupted_and_its_trace_is_there(tmp
             return super().wait(timeout)
 
     monkeypatch.setattr(subprocess, "Popen", Impatient)
-    (tmp_path / "long.py").write_text("import time\nopen('begun', 'w').close()\ntime.sleep(1000)")
+    (tmp_path / "long.py").write_text("import time\ntime.sleep(0.01)\nopen('begun', 'w').close()\ntime.sleep(1000)")
     folder = Folder(str(tmp_path))
     trace, said = recording.record(folder, ["long.py"], "", 3)
     assert trace == "trace-1.vst" and said.startswith("the command was ended after 3 s")
@@ -340,11 +365,12 @@ def test_a_command_that_takes_too_long_is_interrupted_and_its_trace_is_there(tmp
 @pytest.mark.sql
 def test_sql_and_ready_questions_are_answered(place):
     text = asking.sql(place, "select count(*) as calls from span where name like '%leaf'", ["first.vst"], 500)
-    assert text == "calls\n20001"
+    assert text == "first.vst\ncalls\n20001"
     assert "leaf" in asking.ask(place, "top-functions", ["first.vst"], {"rows": "50"}, 4000)
     told = asking.ask(place, "growth", ["first.vst", "second.vst"], {"function": "leaf"}, 4000)
     assert re.search(r"20001 \| 40001 \|.* shop.py\(3\): leaf$", told, re.MULTILINE)
-    assert asking.sql(place, "select name from span where false", [], 500) == "no rows; the columns are name"
+    nothing = asking.sql(place, "select name from span where false", [], 500)
+    assert nothing == "second.vst\nno rows; the columns are name"
     assert asking.sql(place, "select * from span", [], 100).endswith("a larger max_tokens)")
     with pytest.raises(Failure, match="compares 2 traces"):
         asking.ask(place, "growth", ["first.vst"], {}, 500)
@@ -379,8 +405,88 @@ def test_sql_sees_and_changes_nothing_but_the_trace(place, query):
     assert sorted(os.listdir(place.root)) == before
 
 
+ENDLESS = "select sum(a.self_ns * b.self_ns * c.self_ns) from span a, span b, span c"
+
+
 @pytest.mark.sql
-def test_a_query_that_takes_too_long_is_ended(place, monkeypatch):
-    monkeypatch.setattr(asking, "SECONDS", 0.2)
-    with pytest.raises(Failure, match="took longer than"):
-        asking.sql(place, "select sum(a.self_ns * b.self_ns * c.self_ns) from span a, span b, span c", [], 500)
+def test_a_query_that_takes_too_long_is_ended_by_the_system(place, monkeypatch):
+    monkeypatch.setattr(asking, "SECONDS", 2.0)
+    with pytest.raises(Failure, match="took longer than 2 s"):
+        asking.sql(place, ENDLESS, [], 500)
+    with pytest.raises(ChildProcessError):  # nothing is left of it
+        os.waitpid(-1, os.WNOHANG)
+
+
+@pytest.mark.sql
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select repeat('x', 1000000) from range(10000)",
+        "select max(length(all_of_it)) from (select string_agg(repeat('x', 1000000)) as all_of_it from range(10000))",
+        "select list(a.range * b.range) from range(100000) a, range(100000) b",
+    ],
+)
+def test_a_query_that_needs_too_much_memory_is_told_in_a_line(place, query):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(Failure, match="(?i)memory") as told:
+        asking.sql(place, query, [], 500)
+    assert "\n" not in str(told.value)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # KiB, in this process
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 1_200_000
+    assert asking.sql(place, "select 1 as one", [], 500).endswith("one\n1")
+
+
+def test_the_system_ends_a_query_that_no_library_stops():
+    """With limits alone, in a process that allocates and computes whatever it wants."""
+    code = "from vestige.cli.mcp import confined; confined._limit({}, 200 << 20); {}"
+    run = [sys.executable, "-c"]
+    ended = subprocess.run([*run, code.format(600, "bytearray(300 << 20)")], capture_output=True, text=True)
+    assert ended.returncode == 1 and ended.stderr.endswith("MemoryError\n")
+    ended = subprocess.run([*run, code.format(0.3, "import time; time.sleep(600)")])
+    assert ended.returncode == -signal.SIGALRM
+
+
+# ---- arguments --------------------------------------------------------------
+
+
+def arguments_of(place):
+    tools = Tools(place, allow_record=True)
+    return {name: schema(tool) for name, tool in tools.all.items()}
+
+
+def test_every_argument_is_described_and_others_are_refused(place):
+    for name, declared in arguments_of(place).items():
+        assert declared["additionalProperties"] is False, name
+        for argument, about in declared["properties"].items():
+            said = [about, *about.get("anyOf", [])]
+            assert any(len(each.get("description", "")) > 20 for each in said), (name, argument)
+            assert any("type" in each for each in said), (name, argument)
+
+
+def test_every_tool_that_reads_a_trace_takes_it_by_the_same_name(place):
+    for name, declared in arguments_of(place).items():
+        assert ("trace" in declared["properties"]) == (name not in ("list_traces", "record_command")), name
+        assert not {"traces", "before", "after"} & set(declared["properties"]), name
+
+
+def test_closed_sets_are_enums(place):
+    declared = arguments_of(place)
+    assert declared["functions"]["properties"]["sort"]["enum"] == ["self", "total", "calls"]
+    assert {"", "slowest-calls", "growth"} <= set(declared["ask"]["properties"]["question"]["enum"])
+
+
+def test_every_answer_begins_with_its_trace(place):
+    tools, first = Tools(place), "first.vst"
+    for answer in (
+        tools.findings(first),
+        tools.tree(first),
+        tools.functions(first),
+        tools.ask(trace=first),
+        tools.sql(trace=first),
+        tools.compare([first, "second.vst"]),
+        tools.source("leaf", first),
+        tools.source("shop.py:3", first),
+    ):
+        assert re.match(r"first\.vst\b", answer)
+    assert tools.source("leaf").startswith("second.vst: shop.py, ")
+    assert tools.ask(trace=[first, "second.vst"]).startswith("first.vst, second.vst\n")

@@ -51,9 +51,10 @@ class DuckAnswer(Answer):
         *,
         memory: str | None,
         progress: Progress | None,
-        confined: bool = False,
+        confined: int = 0,
     ) -> None:
-        """`confined`: for SQL of a stranger. Only SELECT is run, and it sees neither files nor Python's variables."""
+        """`confined`: for SQL of a stranger, with so many threads. Only SELECT is run, and it sees neither files nor
+        Python's variables."""
         self._duckdb = load()
         self._values = values
         self._progress = progress
@@ -62,7 +63,7 @@ class DuckAnswer(Answer):
         self._connection: Any = None
         self._folder = "" if confined else tempfile.mkdtemp(prefix="vestige-")  # for what DuckDB moves out of memory
         try:
-            self._connection = self._connect(memory)
+            self._connection = self._connect(memory, confined)
             self._register()
             self._statements = self._connection.extract_statements(mark_parameters(sql, values))
             if not self._statements:
@@ -77,8 +78,10 @@ class DuckAnswer(Answer):
             self.close()
             raise
 
-    def _connect(self, memory: str | None) -> Any:
+    def _connect(self, memory: str | None, threads: int) -> Any:
         config: dict[str, Any] = {"temp_directory": self._folder}
+        if threads:
+            config["threads"] = min(threads, os.cpu_count() or 1)
         if memory is not None:
             config["memory_limit"] = memory
         return self._duckdb.connect(":memory:", config=config)
@@ -89,10 +92,6 @@ class DuckAnswer(Answer):
         for setting in ("python_enable_replacements = false", "enable_external_access = false"):
             self._connection.execute(f"set {setting}")
         self._connection.execute("set lock_configuration = true")
-
-    def interrupt(self) -> None:
-        """Ends a query that runs in another thread."""
-        self._connection.interrupt()
 
     def _register(self) -> None:
         for name, streams in self._tables.streams(os.cpu_count() or 1).items():

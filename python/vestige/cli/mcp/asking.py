@@ -1,25 +1,30 @@
-"""SQL and ready questions of agents, answered by DuckDB. Nothing but SELECT is run, without access to files, for a
-limited time and in limited memory."""
+"""SQL and ready questions of agents, answered by DuckDB in a process of their own: confined.py. Nothing but SELECT is
+run, without access to files, for a limited time and in limited memory."""
 
 from __future__ import annotations
 
-import threading
+import json
+import os
+import subprocess
+import sys
 
 from vestige.base.failure import Failure
+from vestige.base.quantities import size
 
 from .bounded import Answer
+from .confined import ENDING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from typing import Any
 
     from vestige.query.questions import Value
 
     from .folder import Folder
 
-MEMORY = "1GB"
+MEMORY = 1 << 30  # bytes of the process in which a query runs
 SECONDS = 60.0
-CELL = 200  # characters of a value
 
 
 def ask(folder: Folder, question: str, traces: Sequence[str], parameters: dict[str, str], max_tokens: int) -> str:
@@ -28,7 +33,7 @@ def ask(folder: Folder, question: str, traces: Sequence[str], parameters: dict[s
 
     questions = load()
     if not question:
-        answer = Answer(max_tokens)
+        answer = _begin(folder, traces, max_tokens)
         for known in questions.values():
             answer.add(f"{known.name}: {known.about}")
             for parameter in known.parameters.values():
@@ -39,50 +44,64 @@ def ask(folder: Folder, question: str, traces: Sequence[str], parameters: dict[s
         raise Failure(f"no ready question is called {question}; there are {', '.join(questions)}")
     chosen = questions[question]
     if chosen.runs > 1 and len(traces) != chosen.runs:
-        raise Failure(f"{question} compares {chosen.runs} traces: name as many")
-    return _run(folder, chosen.text, chosen.values(parameters), traces, max_tokens)
+        raise Failure(f"{question} compares {chosen.runs} traces: name as many in `trace`")
+    return _run(folder, chosen.text, chosen.values(parameters), traces or ("",), max_tokens)
 
 
 def sql(folder: Folder, query: str, traces: Sequence[str], max_tokens: int) -> str:
     """A query; without one, the tables and columns."""
     if query.strip():
-        return _run(folder, query, {}, traces, max_tokens)
+        return _run(folder, query, {}, traces or ("",), max_tokens)
     from vestige.query.schema import lines
 
-    answer = Answer(max_tokens)
+    answer = _begin(folder, traces, max_tokens)
     for line in lines():
         answer.add(line)
     return answer.text()
 
 
-def _run(folder: Folder, query: str, values: dict[str, Value], traces: Sequence[str], max_tokens: int) -> str:
-    from vestige.query.duck import DuckAnswer
-    from vestige.query.tables import find_tables
-
-    paths = [folder.trace(trace) for trace in traces or ("",)]
+def _begin(folder: Folder, traces: Sequence[str], max_tokens: int) -> Answer:
+    """An answer whose first line names the traces."""
     answer = Answer(max_tokens)
-    tables = find_tables(paths, children=True)
-    with DuckAnswer(query, values, tables, memory=MEMORY, progress=None, confined=True) as rows:
-        timer = threading.Timer(SECONDS, rows.interrupt)
-        timer.daemon = True
-        timer.start()
+    if traces:
+        answer.add(", ".join(folder.id_of(folder.trace(trace)) for trace in traces))
+    return answer
+
+
+def _run(folder: Folder, query: str, values: dict[str, Value], traces: Sequence[str], max_tokens: int) -> str:
+    paths = [folder.trace(trace) for trace in traces]
+    answer = _begin(folder, paths, max_tokens)
+    asked = {"query": query, "values": values, "paths": paths, "memory": MEMORY, "seconds": SECONDS}
+    for line in _lines(asked):
+        answer.add(line)
+        if answer.is_full:
+            break
+    return answer.text("ask for fewer rows, or with a larger max_tokens")
+
+
+def _lines(asked: dict[str, Any]) -> Iterator[str]:
+    """Lines of the answer, as the process writes them."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "vestige.cli.mcp.confined"],
+        env={**os.environ, "PYTHONSAFEPATH": "1"},  # or modules in the current folder could take the place of ours
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    with process:
         try:
-            for row in rows.rows:
-                if not answer.has_lines:
-                    answer.add(" | ".join(rows.columns))
-                answer.add(" | ".join(map(_cell, row)))
-                if answer.is_full:
-                    return answer.text("ask for fewer rows, or with a larger max_tokens")
-        except Failure as failure:
-            if not timer.is_alive():
-                raise Failure(f"the query took longer than {SECONDS:.0f} s") from None
-            raise failure
+            json.dump(asked, process.stdin)  # type: ignore[arg-type]
+            process.stdin.close()  # type: ignore[union-attr]
+            for line in process.stdout:  # type: ignore[union-attr]
+                said = json.loads(line)
+                if isinstance(said, dict):
+                    raise Failure(said["failure"])
+                yield said
+            code = process.wait()
         finally:
-            timer.cancel()
-    return answer.text() or f"no rows; the columns are {', '.join(rows.columns)}"
-
-
-def _cell(value: object) -> str:
-    text = "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
-    text = " ".join(text.split())
-    return text if len(text) <= CELL else text[: CELL - 1] + "…"
+            process.kill()
+    if -code in ENDING:
+        raise Failure(f"the query took longer than {asked['seconds']:.0f} s")
+    if code:
+        raise Failure(f"the query was ended (code {code}): it may take {size(asked['memory'])} of memory")

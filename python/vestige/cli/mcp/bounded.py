@@ -34,10 +34,6 @@ class Answer:
     def tokens_left(self) -> int:
         return self._room // BYTES_OF_TOKEN
 
-    @property
-    def has_lines(self) -> bool:
-        return bool(self._lines)
-
     def add(self, line: str) -> None:
         """A line, or several. Once one did not fit, no later one is added."""
         for part in line.split("\n"):

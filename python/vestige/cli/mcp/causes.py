@@ -31,7 +31,7 @@ def findings(folder: Folder, trace: str, max_tokens: int) -> str:
         place = _within(folder, finding.where)
         answer.add(f"   place: {', '.join(f'{name} {value}' for name, value in place.items())}")
         answer.add(f"   numbers: {_listed(finding.numbers)}")
-        answer.add(f"   next: {' or '.join(_next(folder, finding))}")
+        answer.add(f"   next: {' or '.join(_next(folder, folder.id_of(path), finding))}")
     return answer.text()
 
 
@@ -44,18 +44,18 @@ def _within(folder: Folder, where: dict[str, Any]) -> dict[str, Any]:
     return place
 
 
-def _next(folder: Folder, finding: Finding) -> list[str]:
+def _next(folder: Folder, trace: str, finding: Finding) -> list[str]:
     """Questions that show more."""
     where = _within(folder, finding.where)
     asked = []
     name = str(where.get("imported_by") or where.get("called_by") or where.get("function") or "")
     if name:
-        asked.append(f"tree(function={name!r})")
+        asked.append(f"tree(trace={trace!r}, function={name!r})")
     if where.get("line") and not os.path.isabs(str(where["file"])):
         asked.append(f"source(place='{where['file']}:{where['line']}')")
     elif name:
-        asked.append(f"source(place={name!r})")
-    return asked or ["tree()"]
+        asked.append(f"source(place={name!r}, trace={trace!r})")
+    return asked or [f"tree(trace={trace!r})"]
 
 
 def _listed(facts: dict[str, Any]) -> str:

@@ -1,25 +1,23 @@
 """`vestige mcp`: a server of the Model Context Protocol over stdin and stdout.
 
-The `mcp` package speaks the protocol; the tools here are functions with plain arguments that return text. What a tool
-cannot do is told to the agent in one line.
+The `mcp` package speaks the protocol; tools.py has the tools. What a tool cannot do is told to the agent in one line.
 """
 
 from __future__ import annotations
 
-from functools import wraps
-from typing import TYPE_CHECKING
+import inspect
+import logging
 
 from vestige.base.failure import Failure
 from vestige.base.printable import printable
 from vestige.cli import failure_line
 from vestige.cli.console import Parser
 
-from . import asking, calls, causes, comparing, recording, sources
-from .bounded import LEAST, Answer
-from .folder import Folder, describe
+from .folder import Folder
+from .tools import Tools, schema
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
 EXAMPLES = """\
@@ -52,130 +50,58 @@ def main(argv: list[str]) -> int:
     parser.add_argument("folder", metavar="FOLDER", help="what the agent may ask about; nothing outside is read")
     parser.add_argument("--allow-record", action="store_true", help="let the agent run commands and record them")
     options = parser.parse_args(argv)
-    server = make_server(Folder(options.folder), allow_record=options.allow_record)
-    server.run()
+    serve(Tools(Folder(options.folder), allow_record=options.allow_record))
     return 0
 
 
-def make_server(folder: Folder, *, allow_record: bool) -> Any:
-    """The server with its tools; run() serves until stdin ends."""
+def serve(tools: Tools) -> None:
+    """Answers until stdin ends."""
     try:
-        from mcp.server import MCPServer
-        from mcp.server.mcpserver.exceptions import ToolError
-        from mcp.types import ToolAnnotations
+        import anyio
+        import jsonschema  # noqa: F401 (checks arguments)
+        from mcp.server import Server
+        from mcp.server.stdio import stdio_server
+        from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
     except ImportError:
         raise Failure("this needs the package mcp, version 2 or later: pip install 'vestige[mcp]'") from None
 
     from vestige import __version__
 
-    server = MCPServer("vestige", instructions=INSTRUCTIONS, version=__version__, log_level="ERROR")
-    tools = Tools(folder)
-    for tool in tools.reading():
-        server.add_tool(
-            _telling(tool, ToolError), structured_output=False, annotations=ToolAnnotations(read_only_hint=True)
+    async def list_tools(context: Any, asked: Any) -> Any:
+        return ListToolsResult(
+            tools=[
+                Tool(
+                    name=name,
+                    description=inspect.getdoc(tool),
+                    input_schema=schema(tool),
+                    annotations=ToolAnnotations(read_only_hint=tool not in tools.changing),
+                )
+                for name, tool in tools.all.items()
+            ]
         )
-    if allow_record:
-        server.add_tool(_telling(tools.record_command, ToolError), structured_output=False)
-    return server
+
+    async def call_tool(context: Any, asked: Any) -> Any:
+        text, failed = await anyio.to_thread.run_sync(_answer, tools, asked.name, asked.arguments or {})
+        return CallToolResult(content=[TextContent(type="text", text=text)], is_error=failed)
+
+    async def run() -> None:
+        async with stdio_server() as streams:
+            await server.run(*streams, server.create_initialization_options())
+
+    logging.getLogger("mcp").setLevel(logging.ERROR)
+    server = Server(
+        "vestige",
+        version=__version__,
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+    anyio.run(run)
 
 
-def _telling(tool: Callable[..., str], error: type[Exception]) -> Callable[..., str]:
-    """The tool, whose failures are told in one line."""
-
-    @wraps(tool)
-    def call(*args: Any, **kwargs: Any) -> str:
-        try:
-            return tool(*args, **kwargs)
-        except Exception as problem:
-            raise error(printable(failure_line(problem)[0])) from None
-
-    return call
-
-
-class Tools:
-    """What an agent can ask. A docstring is what it reads about a tool."""
-
-    def __init__(self, folder: Folder) -> None:
-        self._folder = folder
-
-    def reading(self) -> list[Callable[..., str]]:
-        return [
-            self.list_traces,
-            self.findings,
-            self.tree,
-            self.functions,
-            self.ask,
-            self.sql,
-            self.compare,
-            self.source,
-        ]
-
-    def list_traces(self, max_tokens: int = 1000) -> str:
-        """Lists the traces, newest first: id, start, duration, records, size, how it ended, command."""
-        answer = Answer(max_tokens)
-        for source in self._folder.traces():
-            answer.add(describe(source, self._folder.id_of(source.path)))
-        return answer.text() or "there is no trace in the folder yet"
-
-    def findings(self, trace: str = "", max_tokens: int = 1500) -> str:
-        """Names what took the time that should not: at most five causes, each with its place, its numbers and what to
-        ask next. An empty `trace` is the newest."""
-        return causes.findings(self._folder, trace, max_tokens)
-
-    def tree(
-        self, trace: str = "", function: str = "", node: str = "", libraries: bool = False, max_tokens: int = 2000
-    ) -> str:
-        """Shows the tree of calls with times, calls and an id for each node. `function` (f, Class.f) shows the tree
-        below all calls of it; `node`, an id of an earlier answer with the same arguments, the tree below that place.
-        Frames of libraries are folded unless `libraries`. An empty `trace` is the newest."""
-        return calls.tree(self._folder, trace, function, node, libraries, max_tokens)
-
-    def functions(self, trace: str = "", sort: str = "self", contains: str = "", max_tokens: int = 1500) -> str:
-        """Lists functions by `sort`: self (time without what they called), total or calls. `contains` is a part of
-        what is shown of a function: `file.py(3): Class.f`. An empty `trace` is the newest."""
-        return calls.functions(self._folder, trace, sort, contains, max_tokens)
-
-    def ask(
-        self,
-        question: str = "",
-        traces: list[str] | None = None,
-        parameters: dict[str, str] | None = None,
-        max_tokens: int = 1500,
-    ) -> str:
-        """Answers a ready question, such as slowest-calls or callers. Without a question, lists them with their
-        parameters. Without traces it asks the newest."""
-        return asking.ask(self._folder, question, traces or [], parameters or {}, max_tokens)
-
-    def sql(self, query: str = "", traces: list[str] | None = None, max_tokens: int = 1500) -> str:
-        """Answers a SELECT of DuckDB's SQL over the tables of a trace (span, func, thread, …). Without a query, lists
-        the tables and their columns. Times are in ns. Without traces it asks the newest."""
-        return asking.sql(self._folder, query, traces or [], max_tokens)
-
-    def compare(self, before: str, after: str, max_tokens: int = 1500) -> str:
-        """Compares two traces of a program: which functions got slower or faster, or are called more often, and
-        whether chance may explain it."""
-        return comparing.compare(self._folder, before, after, max_tokens)
-
-    def source(self, place: str, trace: str = "", context: int = 15, max_tokens: int = 1500) -> str:
-        """Shows source code around a place: `file.py:12`, or a function of the trace (f, Class.f). Only files in the
-        folder of this server can be shown."""
-        return sources.source(self._folder, trace, place, max(0, min(context, 1000)), max_tokens)
-
-    def record_command(
-        self,
-        command: list[str],
-        name: str = "",
-        record_args: list[str] | None = None,
-        timeout_seconds: float = 120,
-        max_tokens: int = 2500,
-    ) -> str:
-        """Runs a Python program in the folder and records it: ["script.py", "argument"] or ["-m", "module"]. Returns
-        the id of the trace, what the program printed last, the findings and the tree of calls. `name` is the trace's
-        name; of functions in `record_args` arguments and results are recorded."""
-        trace, said = recording.record(self._folder, command, name, timeout_seconds, record_args or ())
-        answer = Answer(max_tokens)
-        answer.add(f"{trace} is the trace; {said}")
-        for part in (self.findings, self.tree):
-            if answer.tokens_left >= LEAST + 1:
-                answer.add("\n" + part(trace, max_tokens=answer.tokens_left - 1))
-        return answer.text()
+def _answer(tools: Tools, name: str, arguments: dict[str, Any]) -> tuple[str, bool]:
+    """The answer, or a line about what went wrong; and whether something did."""
+    try:
+        return tools.call(name, arguments), False
+    except Exception as problem:
+        return printable(failure_line(problem)[0]), True

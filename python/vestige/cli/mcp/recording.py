@@ -21,18 +21,35 @@ if TYPE_CHECKING:
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 PYTHON = re.compile(r"python3?(\.\d+)?")
 SAID = 2000  # bytes of what the program printed last
-SECONDS_MAX = 3600.0
+SECONDS_MIN, SECONDS_MAX = 1.0, 3600.0
+PROGRAM = ("-m", "-c")  # words that a program may begin with, besides a script's name
 
 
 def record(
-    folder: Folder, command: Sequence[str], name: str, seconds: float, arguments_of: Sequence[str] = ()
+    folder: Folder,
+    command: Sequence[str],
+    name: str,
+    seconds: float,
+    arguments_of: Sequence[str] = (),
+    *,
+    sched: bool = False,
+    memory: bool = False,
 ) -> tuple[str, str]:
     """The id of the trace, and what there is to say of the run."""
+    if not SECONDS_MIN <= seconds <= SECONDS_MAX:  # nor a number that is none
+        raise Failure(f"timeout_seconds must be from {SECONDS_MIN:.0f} to {SECONDS_MAX:.0f}, not {seconds}")
+    options = [f"--record-args={function}" for function in arguments_of] + ["--sched"] * sched
+    if memory and options:
+        raise Failure("with `memory` allocations are recorded, and no calls: leave out `sched` and `record_args`")
     words = list(command)
     if words and PYTHON.fullmatch(os.path.basename(words[0])):
         del words[0]
     if not words:
         raise Failure("the command is empty: write ['script.py', 'argument'] or ['-m', 'module', 'argument']")
+    if words[0].startswith("-") and words[0] not in PROGRAM:
+        raise Failure(
+            f"{words[0]} is no program: a command begins with a script, -m or -c; options have parameters here"
+        )
     trace = f"{name or _free_name(folder)}.vst" if not name.endswith(".vst") else name
     if not NAME.fullmatch(trace):
         raise Failure(f"{trace} is no name for a trace: use letters, digits, dots and dashes")
@@ -40,8 +57,8 @@ def record(
     if os.path.lexists(path):
         raise Failure(f"{trace} is there already: choose another name")
     with tempfile.TemporaryFile(dir=folder.root) as said:
-        options = [f"--record-args={function}" for function in arguments_of]
-        program = [sys.executable, "-m", "vestige", "run", "-q", "-o", path, *options, *words]
+        kind = "memory" if memory else "run"
+        program = [sys.executable, "-m", "vestige", kind, "-q", "-o", path, *options, *words]
         ended = _run(program, folder, said, seconds)
         end = said.seek(0, os.SEEK_END)
         said.seek(max(end - SAID, 0))
@@ -70,7 +87,7 @@ def _run(words: list[str], folder: Folder, said: object, seconds: float) -> str:
         start_new_session=True,
     )
     try:
-        code = process.wait(min(max(seconds, 1.0), SECONDS_MAX))
+        code = process.wait(seconds)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGINT)
         try:

@@ -20,9 +20,11 @@ BEFORE = 2  # lines that are shown before a function
 
 
 def source(folder: Folder, trace: str, place: str, context: int, max_tokens: int) -> str:
-    """`place` is `file.py:12`, or a function of the trace."""
+    """`place` is `file.py:12`, or a function of the trace. The answer begins with the trace if there is one."""
     file, colon, number = place.rpartition(":")
-    if colon and number.strip().isdigit():
+    is_line = bool(colon) and number.strip().isdigit()
+    about = f"{folder.id_of(folder.trace(trace))}: " if trace or not is_line else ""
+    if is_line:
         line = int(number)
         path = folder.resolve(file)
         first = line - context
@@ -33,7 +35,7 @@ def source(folder: Folder, trace: str, place: str, context: int, max_tokens: int
     if not 0 < line <= len(lines):
         raise Failure(f"{folder.id_of(path)} has {len(lines):,} lines, and no line {line:,}")
     answer = Answer(max_tokens)
-    answer.add(f"{folder.id_of(path)}, {len(lines):,} lines")
+    answer.add(f"{about}{folder.id_of(path)}, {len(lines):,} lines")
     first = max(first, 1)
     for at, text in enumerate(lines[first - 1 : line + context], first):
         answer.add(f"{at:>6}{'>' if at == line else ' '} {text.expandtabs(4)}")
