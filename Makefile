@@ -20,7 +20,7 @@ help:
 	@echo 'make test               everything, on every Python from 3.11 to 3.15'
 	@echo 'make test-c             one part: lint layers c asan tsan install counts clients docs torch python-3.12 ...'
 	@echo 'make docs               the documentation as a site, in build/docs/html'
-	@echo 'make check-long         proofs that take longer: every fault, every flipped bit, Spark, transformers'
+	@echo 'make check NAME=soak    one of the proofs that take longer; without NAME their list; make check-long runs them'
 	@echo 'make fuzz               look for inputs that break reading or exporting, SECONDS=60 for each target'
 	@echo 'make wheels             wheels that install without a compiler, and the sdist, in dist; PYTHONS=3.12 makes one'
 	@echo 'make bench   [PY=3.12]  measure the overhead beside other profilers; ARGS=--quick is shorter'
@@ -161,110 +161,12 @@ test-c: build/c/.core
 test-c test-asan test-tsan: test-%: .venv/tools/.made FORCE
 	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" scripts/test_part.sh $*
 
-# What the sanitized tests try only some of, in full.
-check-long: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) check-spark check-soak check-attach check-cpython check-packages \
-		check-differential check-apps check-asan-extension check-debug check-builds check-commands check-aarch64 \
-		check-musl check-slow check-tsan check-cupti check-budget check-production FORCE
-	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" VESTIGE_LONG=1 scripts/test_part.sh asan
-	@.venv/$(PY)/bin/python -m pip --python .venv/clients/bin/python install -qq --disable-pip-version-check \
-		--no-deps --no-compile -r tests/clients/requirements-long.txt
-	@.venv/clients/bin/python -m pytest -q tests/clients/test_accelerate.py
+# One of the proofs that take longer, with what scripts/check.sh says of it; without NAME their list.
+check: .venv/tools/.made FORCE
+	@PY=$(PY) ARGS='$(ARGS)' VERSION='$(VERSION)' scripts/check.sh $(NAME)
 
-# The tests in Python, with the slow ones on every Python: `make test` runs those on two.
-check-slow: FORCE
-	@VESTIGE_SLOW=all $(MAKE) --no-print-directory --keep-going \
-		$$({ scripts/find_python.sh --all && scripts/find_python.sh --free-threaded; } | sed 's|.*|test-python-&|')
-
-# Overhead with a budget, and what it estimates; ARGS='--seconds 2 --python 3.12' is shorter.
-check-budget: FORCE
-	@for py in 3.11 3.12 3.13 3.14; do $(MAKE) --no-print-directory develop PY=$$py || exit; done
-	@.venv/$(PY)/bin/python proofs/budget.py $(ARGS)
-
-# An hour of `vestige run --budget 2% --last 60s --trigger …` beside bare servers; ARGS='--minutes 5' is shorter.
-check-production: .venv/$(PY)/.installed FORCE
-	@.venv/$(PY)/bin/python proofs/production.py --results proofs/results/production.md $(ARGS)
-
-# 1,000 damaged inputs for every command; COUNT=100 is shorter.
-check-commands: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) FORCE
-	@scripts/check_commands.sh
-
-# Eight threads of a Python without the GIL under the thread sanitizer; SECONDS=60 is shorter. It builds that Python.
-check-tsan: .venv/tools/.made FORCE
-	@scripts/check_tsan.sh $(or $(SECONDS),600)
-
-# Our declarations of CUPTI's records beside all of NVIDIA's headers; ARGS=12.9.79 compares those.
-check-cupti: .venv/$(PY)/.test-basics FORCE
-	@.venv/$(PY)/bin/python proofs/cupti.py $(ARGS)
-
-# What needs Java and half a gigabyte.
-check-spark: .venv/$(PY)/.installed .venv/clients/.tools-$(PY) FORCE
-	@scripts/check_spark.sh $(PY)
-
-# Built for aarch64, tested under emulation; ARGS=tests/python/test_gc.py runs that instead.
-check-aarch64: .venv/tools/.made FORCE
-	@scripts/check_aarch64.sh $(ARGS)
-
-# The core on musl, and the tests in C; ARGS=memory_hooks runs that one.
-check-musl: .venv/tools/.made FORCE
-	@scripts/check_musl.sh $(ARGS)
-
-# The wheels of every Python, installed and tried, those of two Pythons tested in a small Debian 11 and 13 without a
-# compiler, and the sdist, built with a compiler and zlib alone; ARGS='debian13' is shorter.
-check-wheels: FORCE
-	@$(MAKE) --no-print-directory wheels
-	@scripts/wheels/check.sh $(ARGS)
-	@scripts/wheels/check_sdist.sh
-
-# The extension under the sanitizers; ARGS=tests/python/test_gc.py runs that instead of the tests of the hooks.
-check-asan-extension: .venv/tools/.made FORCE
-	@scripts/check_asan.sh $(PY) $(ARGS)
-
-# The tests of the extension on debug builds, which count references, and on other kinds of builds with each engine;
-# ARGS=3.13-debian tests that build instead.
-check-debug: BUILDS = 3.13-dbg 3.14-dbg 3.15-dbg
-check-builds: BUILDS = 3.11 3.11-static 3.11-debian 3.13 3.13-static 3.13-debian 3.14 3.15 3.15-shared \
-	3.11+dev 3.13+dev 3.15+dev 3.11+malloc 3.13+malloc 3.15+malloc
-check-debug check-builds: .venv/tools/.made FORCE
-	@scripts/check_builds.sh $(or $(ARGS),$(BUILDS))
-
-# 100,000 starts and stops with each engine of each Python.
-check-soak: FORCE
-	@scripts/check_soak.sh
-
-# 2,000 times attached to a web server and left again, on each Python.
-check-attach: FORCE
-	@scripts/check_attach.sh
-
-# CPython's own tests, and those of packages, with and without us; ARGS='--python 3.12 --engine turbo' is shorter.
-check-cpython check-packages: check-%: .venv/$(PY)/.installed FORCE
-	@$(MAKE) --no-print-directory \
-		$$({ scripts/find_python.sh --all && scripts/find_python.sh --free-threaded; } | sed 's|.*|.venv/&/.installed|')
-	@.venv/$(PY)/bin/python proofs/$*.py $(ARGS)
-
-# Our tests of torch with another version of it, up to 5 GB: VERSION=2.15.0 PY=3.13; ARGS=tests/python/test_torch_tree.py
-# runs that instead.
-check-torch: .venv/$(PY)/.installed .venv/$(PY)/.test-basics FORCE
-	@scripts/check_torch.sh $(PY) $(or $(VERSION),2.15.0) $(ARGS)
-
-# Real applications with and without us, some 3 GB of them; ARGS='--apps flask-debug ray' runs some.
-check-apps: .venv/$(PY)/.installed FORCE
-	@.venv/$(PY)/bin/python proofs/apps.py --python $(PY) $(ARGS)
-
-# What vestige memory says beside what the system says; needs proofs/resident-requirements.txt in .venv/$(PY).
-check-resident: .venv/$(PY)/.installed FORCE
-	@.venv/$(PY)/bin/python -m pip install -qq --disable-pip-version-check -r proofs/resident-requirements.txt
-	@.venv/$(PY)/bin/python proofs/resident.py $(ARGS)
-
-# Generated programs, recorded by every engine of every Python; ARGS='--python 3.12 --programs 100' is shorter.
-check-differential: FORCE
-	@$(MAKE) --no-print-directory \
-		$$({ scripts/find_python.sh --all && scripts/find_python.sh --free-threaded; } | sed 's|.*|.venv/&/.test-tools|')
-	@.venv/$(PY)/bin/python proofs/differential.py $(ARGS)
-
-# Each libFuzzer target for SECONDS=600; ARGS=--minimize takes what was found into the corpora.
-check-fuzz: .venv/tools/.made FORCE
-	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" .venv/tools/bin/python proofs/fuzz.py \
-		$(if $(SECONDS),--seconds $(SECONDS)) $(ARGS)
+check-long: .venv/tools/.made FORCE
+	@PY=$(PY) scripts/check.sh long
 
 test-install: test-c
 	@PATH="$(CURDIR)/.venv/tools/bin:$$PATH" scripts/test_part.sh install
@@ -297,4 +199,4 @@ test-python-%: .venv/%/.installed .venv/%/.test-tools FORCE
 FORCE:
 .SECONDARY:
 .DELETE_ON_ERROR:
-.PHONY: help develop demo docs lint quick test check-long bench bench-counts fuzz wheels wheels-containers sdist release-check clean need FORCE
+.PHONY: help develop demo docs lint quick test check check-long bench bench-counts fuzz wheels wheels-containers sdist release-check clean need FORCE

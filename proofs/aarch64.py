@@ -1,7 +1,7 @@
 """Runs the tests in Python on an emulated aarch64, and writes down what came out of them and of those in C.
 
-scripts/check_aarch64.sh builds what it needs and starts it; `make check-aarch64` does both. With --again, only the files
-that are named run again (`make check-aarch64 ARGS='--again stack_room'`), and the rest of the page is of the last run.
+scripts/check_aarch64.sh builds what it needs and starts it; `make check NAME=aarch64` does both. With --again, only the files
+that are named run again (`make check NAME=aarch64 ARGS='--again stack_room'`), and the rest of the page is of the last run.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ print(platform.python_version(), prof._session.engine)
 PAGE = """# aarch64
 
 vestige was cross-built for aarch64 with warnings as errors, and its tests were run under qemu-user on x86-64.
-`make check-aarch64` does both and writes this page.
+`make check NAME=aarch64` does both and writes this page.
 
 | what | version |
 |---|---|

@@ -31,7 +31,7 @@ HEAD = """# Attach
 A web server (`proofs/attach_server.py`, a thread a request) is attached to and left again, over and over, while clients
 send it requests without a pause. Each time it records for some milliseconds. After each recording no hook is left, the
 trace is whole, and the server has no more threads or descriptors than before; each answer of the server is compared with
-what it must be. Growth is counted from the end of the first tenth to the end. `make check-attach` makes this table.
+what it must be. Growth is counted from the end of the first tenth to the end. `make check NAME=attach` makes this table.
 Latencies and standstills are of a machine that had ten times as much work as processors; here gdb was allowed 20
 seconds, where `vestige attach` allows one. A standstill is not known ("–") where the command itself was stopped
 meanwhile. The process grows most at first, and later by some 100 bytes each time: the text of an environment variable

@@ -55,7 +55,7 @@ print(json.dumps({
 TITLE = """# Builds
 
 The tests of the hooks (`proofs/builds.py` names them), and on debug builds all tests, on builds of CPython that differ
-in how they were made. `make check-debug` makes the lines of the debug builds, `make check-builds` the others. There,
+in how they were made. `make check NAME=debug` makes the lines of the debug builds, `make check NAME=builds` the others. There,
 tests that take long are left out; `make test` runs them on ordinary builds.
 
 - Debug builds check what an ordinary build takes for granted, and count references: 1,000 starts and stops, and 100

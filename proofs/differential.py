@@ -47,7 +47,7 @@ exception. A third of the programs first run a few times, so that the interprete
 With the JIT, one program in twenty first runs 400 times, and 3.15 compiles a loop after a few rounds.
 
 A table in `tests/python/differential/compare.py` lists the differences that are accepted, each with the sentence of
-`docs/how/accuracy.md` that describes it. `make check-differential` makes this page.
+`docs/how/accuracy.md` that describes it. `make check NAME=differential` makes this page.
 
 | Python | engine | programs | calls compared | differences |
 |---|---|---|---|---|

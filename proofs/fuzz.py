@@ -42,7 +42,7 @@ HEAD = """# Fuzzing
 
 libFuzzer runs each target of `fuzz/` with the address and undefined-behaviour sanitizers. It starts from the target's
 corpus and goes on after an input that breaks something. "inputs kept" is the size of the corpus, with the seeds;
-"edges" counts the branches of the code that these inputs reach. `make check-fuzz` makes this table.
+"edges" counts the branches of the code that these inputs reach. `make check NAME=fuzz` makes this table.
 
 | target | what it does with an input | seconds | executions | inputs kept | edges | crashes | out of memory | too slow |
 |---|---|--:|--:|--:|--:|--:|--:|--:|

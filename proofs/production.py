@@ -45,7 +45,7 @@ tenth, at least {2 * WINDOW_S} s. Overhead is CPU time a request, of the whole p
 ones; latencies are what the client sees, of all servers of a kind. In brackets: the interval that holds 95 % of resampled runs (other servers of
 each kind, other stretches of ten seconds). Noise is the same figure of half of the bare servers beside the other half. The bar is the budget and {POINT:.0%}: "held",
 "above" where all of the interval is above it, else "not decided". Requests of moments in which the client itself was kept
-from running are left out. Of memory, files and snapshots the largest of the servers is told. `make check-production` makes this table.
+from running are left out. Of memory, files and snapshots the largest of the servers is told. `make check NAME=production` makes this table.
 
 | Python | minutes | requests each (left out) | CPU of a request, µs | overhead (noise) | 99th percentile, ms | 99th percentile over bare (noise) | RSS growth, KiB (bare) | the file at the end of the warm-up, largest after it, MiB | snapshots of those asked for, largest, MiB | result |
 |---|---|---|---|---|---|---|---|---|---|---|

@@ -218,7 +218,7 @@ For each row one process starts and stops the profiler, over and over, while it 
 garbage collections, suspended generators and coroutines, exceptions, greenlets, memory tracing, other profilers and
 debuggers, sub-interpreters. After every stop, each pointer that the profiler had changed must have its old value, and
 every scene must compute what it computed the first time. The columns of growth compare the end with the end of a
-warm-up, which is the first tenth. The engine `none` does the same without the profiler. `make check-soak` makes this
+warm-up, which is the first tenth. The engine `none` does the same without the profiler. `make check NAME=soak` makes this
 table.
 
 | Python | engine | starts | RSS growth, MiB (highest) | descriptors | threads | mappings | C functions compared | seconds | result |

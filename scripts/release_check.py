@@ -6,7 +6,7 @@
 Looks at the version, the changelog, the tag, what is committed and the results of proofs; with --dist also at the
 sdist and the wheels in dist/: that there is one for each Python of pyproject.toml, none larger than 3 MB or for a C
 library newer than 2.28, each whole by its RECORD and with a list of what is inside. Exits with 1 if something is
-missing. What takes time is not run: make test, make check-long and make check-wheels are.
+missing. What takes time is not run: make test, make check-long and make check NAME=wheels are.
 """
 
 import argparse

@@ -24,7 +24,7 @@ if [ -z "$parts" ]; then
     for version in $(scripts/find_python.sh --all | sort -rV); do
         parts="$parts python-$version"
     done
-    # To build one takes minutes: the newest that is here. Make check-slow takes each.
+    # To build one takes minutes: the newest that is here. Make check NAME=slow takes each.
     version=$(scripts/find_python.sh --free-threaded | tail -n 1)
     parts="$parts ${version:+python-$version}"
     [ -n "$version" ] ||

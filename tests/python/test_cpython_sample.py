@@ -1,6 +1,6 @@
 """A few modules of CPython's own tests give the same results bare and traced, and the comparison sees what differs.
 
-`make check-cpython` runs hundreds of modules the same way.
+`make check NAME=cpython` runs hundreds of modules the same way.
 """
 
 import gc

@@ -1,7 +1,7 @@
 """Generated programs, recorded by every engine of this Python, against an oracle that uses no hooks.
 
 What fails is shrunk and printed as source with both trees; paste it into a test of its own below. `make
-check-differential` does the same with thousands of programs.
+check NAME=differential` does the same with thousands of programs.
 """
 
 import re
