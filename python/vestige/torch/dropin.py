@@ -2,8 +2,9 @@
 
 torch's own classes stay; what records beneath them becomes ours. torch.profiler.profile is a class of ours that
 inherits from torch's (profiles.py), and record_function and ExecutionTraceObserver are ours: at once where torch is
-loaded, else when the program loads it. With autograd=True so is torch.autograd.profiler.profile. install() itself does
-not load torch.
+loaded, else when the program loads it. With autograd=True so is torch.autograd.profiler.profile. Modules that imported
+torch's classes before have names of their own for them: objects that they make become objects of ours. install() itself
+does not load torch.
 
 Where there is no torch, stand-ins for torch.profiler and torch.profiler.profiler let `from torch.profiler import
 profile` work, with vestige.profile. There is no stand-in for torch itself: a program that checks for torch gets the
@@ -42,7 +43,7 @@ STAND_IN_NAMES = (
     "tensorboard_trace_handler",
 )
 
-_originals: list[tuple[ModuleType, str, Any]] = []  # what the patched modules had
+_originals: list[tuple[Any, str, Any]] = []  # what the patched modules and classes had
 _with_autograd = False
 _stand_ins: dict[str, ModuleType] = {}  # by the names that they have in sys.modules
 
@@ -101,7 +102,10 @@ def _patch(module: ModuleType) -> None:
         for name in STAND_IN_NAMES:
             if hasattr(module, name):
                 _put(module, name, getattr(vestige, name))
+        _warn_of_others()
         return
+    _adopt(profiles.torchs_profile, profiles.profile)
+    _adopt(profiles.torchs_observer, profiles.Observer)
     for place in (module, sys.modules[INNER]):
         _put(place, "ExecutionTraceObserver", vestige.ExecutionTraceObserver)
         _put(place, "profile", profiles.profile)
@@ -115,13 +119,67 @@ def _patch(module: ModuleType) -> None:
 def _patch_autograd() -> None:
     from . import profiles
 
+    _adopt(profiles.autograd_profile, profiles.AutogradProfile)
     _put(sys.modules[AUTOGRAD], "profile", profiles.AutogradProfile)
 
 
-def _put(place: ModuleType, name: str, ours: Any) -> None:
+def _put(place: Any, name: str, ours: Any) -> None:
     if getattr(place, name) is not ours:
         _originals.append((place, name, getattr(place, name)))
         setattr(place, name, ours)
+
+
+def _adopt(theirs: Any, ours: Any) -> None:
+    """Objects that are made of `theirs`, by whatever name, become objects of its subclass `ours`. It is __init__ that
+    does so: a class whose __new__ was exchanged could not get the one that it had back."""
+    from functools import wraps
+
+    original = theirs.__init__
+    kinds = {theirs: ours}
+
+    @wraps(original)
+    def __init__(self: Any, *args: Any, **named: Any) -> None:
+        if isinstance(self, ours):
+            original(self, *args, **named)
+            return
+        try:
+            kind = type(self)
+            if kind not in kinds:
+                kinds[kind] = _below(kind, ours)
+            self.__class__ = kinds[kind]
+        except Exception as error:  # for what the program's metaclass or __init_subclass__ does: never into the program
+            from .adapter import tell
+
+            tell(f"torch records for {kind.__qualname__}, not vestige: {type(error).__name__}: {error}")
+            original(self, *args, **named)
+            return
+        ours.__init__(self, *args, **named)
+
+    _put(theirs, "__init__", __init__)
+
+
+def _below(kind: Any, ours: Any) -> Any:
+    """A class of the program's that inherits from torch's, with ours between the two."""
+    names = {name: getattr(kind, name) for name in ("__module__", "__qualname__", "__doc__")}
+    return type(kind)(kind.__name__, (kind, ours), names)
+
+
+def _warn_of_others() -> None:
+    """Names the modules that go on with what vestige has replaced in torch.profiler."""
+    from types import ModuleType
+
+    replaced = {id(original) for _, name, original in _originals if name in ("profile", "ExecutionTraceObserver")}
+    others = [
+        name
+        for name, module in sorted(sys.modules.items())
+        if isinstance(module, ModuleType) and any(id(value) in replaced for value in list(vars(module).values()))
+    ]
+    others = [name for name in others if name.partition(".")[0] not in ("torch", "vestige")]
+    if others:
+        import warnings
+
+        message = f"torch records for modules that imported its profiler before install(): {', '.join(others)}"
+        warnings.warn(message, RuntimeWarning, stacklevel=4)
 
 
 def _has_torch() -> bool:

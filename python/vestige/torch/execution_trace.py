@@ -11,6 +11,7 @@ import atexit
 import os
 import sys
 from _weakref import ref
+from abc import ABC
 
 from vestige import _core
 
@@ -27,7 +28,7 @@ FORMAT = "execution-trace"
 _registered: ref[ExecutionTraceObserver] | None = None
 
 
-class ExecutionTraceObserver:
+class ExecutionTraceObserver(ABC):  # noqa: B024 - as torch has it, so that its objects can become ours (dropin.py)
     """Records what every operator is given and gives, as a graph whose ids match the timeline's.
 
         observer = ExecutionTraceObserver().register_callback("et.json.gz")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 import warnings
 from time import perf_counter_ns, time_ns
 
@@ -175,11 +176,12 @@ class profile(frontend.profile):  # type: ignore[misc]
         ours = {name: options.pop(name) for name in OURS if name in options}
         if use_cuda is None:
             super().__init__(**options)
-        elif "use_cuda" not in TORCHS:  # torch 2.15 refuses it
+        elif "use_cuda" not in TORCHS:  # torch 2.14 and later refuse it
             super().__init__(use_cuda=use_cuda, **options)
         else:  # torch's warning names the line that called it
             message = "`use_cuda` is deprecated, use `activities` argument instead"
-            warnings.warn(message, FutureWarning, stacklevel=2)
+            between = sys._getframe(1).f_globals.get("__name__") == f"{__package__}.dropin"
+            warnings.warn(message, FutureWarning, stacklevel=2 + between)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", FutureWarning)
                 super().__init__(use_cuda=use_cuda, **options)
@@ -297,7 +299,12 @@ class profile(frontend.profile):  # type: ignore[misc]
             self._recorder.finish()
 
 
+class Observer(ExecutionTraceObserver, frontend.ExecutionTraceObserver):  # type: ignore[misc]
+    """Ours, for a module that imported torch's ExecutionTraceObserver before install() and may ask for its type."""
+
+
 autograd_profile, torchs_profile = AutogradProfile.__base__, profile.__base__
+torchs_observer: Any = frontend.ExecutionTraceObserver
 _torchs_profiler_type = torch._C._autograd._profiler_type
 
 
