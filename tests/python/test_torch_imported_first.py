@@ -246,7 +246,7 @@ def test_a_deprecated_option_ends_as_in_torch_and_its_warning_names_the_programs
     assert outcome() == theirs != []
 
 
-def test_where_torchs_class_is_not_known_modules_that_hold_it_are_named(put_back, monkeypatch):
+def test_where_torchs_class_is_not_known_modules_that_hold_it_are_named(monkeypatch, put_back):
     class Unknown:
         pass
 
