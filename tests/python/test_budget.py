@@ -15,6 +15,7 @@ import pytest
 
 import vestige
 from vestige import _core
+from vestige.recording.flight import parse_trigger
 
 HAS_GIL = getattr(sys, "_is_gil_enabled", lambda: True)()
 ENGINES = [engine for engine in _core.engines if engine != "profile"]
@@ -66,10 +67,13 @@ def run_for(seconds, work):
     return times
 
 
-def recorded(work, engine, share=0.03, ns=50.0):
+def recorded(work, engine, share=0.03, ns=50.0, triggers=()):
     """The trace of work(), as if a call cost `ns`: then a function that is called all the time is left out."""
     session = _core.Session(None, engine=engine, gc=False)
     session.set_budget(share, ns, ns)
+    if triggers:
+        parsed = tuple(parse_trigger(text) for text in triggers)
+        session.arm("unused", parsed, signal=(0, ""), overwrite=False, max_snapshots=1, window_ns=0)
     session.create()
     session.set_metadata("vestige.budget", str(share))
     session.start()
@@ -302,6 +306,28 @@ def test_a_bounded_file_says_what_is_left_out_all_the_while(tmp_path):
     assert trace.info()["dropped"] > 0
     assert budget["functions"] > 0
     assert budget["out_cpu_ns"] > 0.5 * budget["cpu_ns"]
+
+
+@pytest.mark.skipif("profile" not in _core.engines, reason="budgets take no hook away")
+@pytest.mark.parametrize(
+    ("triggers", "rests"),
+    [
+        ((), True),
+        (["GET *>9s"], True),
+        (["spans>9s"], True),
+        (["loop>9s"], False),
+        (["never_called>9s"], False),
+        (["spans>9s", "never_called>9s"], False),
+    ],
+)
+def test_a_trigger_keeps_the_hook_only_where_it_may_name_a_function(triggers, rests):
+    def annotated():
+        with vestige.record_function("spans"):
+            loop(1000)
+
+    _, trace, session = recorded(lambda: run_for(1, annotated), "turbo", share=0.001, triggers=triggers)
+    assert any(all_of_python for _, _, all_of_python, _ in trace.left_out(2**62)) == rests
+    session.finish()
 
 
 def report_of(path, *options):

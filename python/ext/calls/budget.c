@@ -44,7 +44,7 @@ static const double for_counted = 0.5;
 
 static struct {
     vpy_tracer *tracer; /* NULL: no budget is kept */
-    bool by_thunks, can_rest;
+    bool by_thunks;
     double share;
     vpy_budget_costs costs, most; /* of a call; that it may be */
     double began, looked;         /* CPU time of the process, ns */
@@ -320,7 +320,8 @@ static void choose(double cpu, vst_id ends)
     double most = for_calls * b.share * sample_bare(cpu);
 
     most -= b.passing * time;
-    if (!vpy_budget_choose(&b.most, most) && b.can_rest)
+    if (!vpy_budget_choose(&b.most, most) && VPY_HAS_FRAME_HOOK &&
+        !vpy_triggers_want_calls())
         rest();
     else
         b.passing += vpy_budget_passing_ns(&b.most) / time;
@@ -433,7 +434,6 @@ static void set_up(vpy_tracer *tracer)
     const vpy_options *options = &tracer->options;
 
     b.by_thunks = strcmp(tracer->engine->name, "turbo") == 0;
-    b.can_rest = VPY_HAS_FRAME_HOOK && !vpy_triggers_want_times();
     b.costs = (vpy_budget_costs){
         .python_ns = options->budget_python_ns,
         .native_ns = options->budget_native_ns,

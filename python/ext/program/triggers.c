@@ -39,15 +39,21 @@ static _Thread_local struct {
 /* The exception that this thread reported last; only compared. */
 static _Thread_local PyObject *last_raised;
 
-static void set_active(vpy_triggers *triggers)
+/* With the state lock: sets vpy_triggers_wanted. */
+static void want(void)
 {
+    const vpy_triggers *triggers = vpy_triggers_active;
     vpy_triggers_wish wanted = VPY_WANTS_NOTHING;
 
     if (triggers != NULL && triggers->raise_count)
         wanted |= VPY_WANTS_EXCEPTIONS;
     if (triggers != NULL && triggers->slow_count)
         wanted |= VPY_WANTS_TIMES;
-    vpy_triggers_active = triggers;
+    if (watch_count != 0)
+        wanted |= VPY_WANTS_CALLS;
+    for (size_t i = 0; triggers != NULL && i < triggers->slow_count; i++)
+        if (!triggers->slow[i].is_annotation)
+            wanted |= VPY_WANTS_CALLS;
     __atomic_store_n(&vpy_triggers_wanted, wanted, __ATOMIC_RELAXED);
 }
 
@@ -59,8 +65,12 @@ static uint32_t recording_now(void)
 void vpy_triggers_begin(vpy_triggers *triggers)
 {
     vpy_state_take();
-    set_active(triggers);
+    for (size_t i = 0; i < triggers->slow_count; i++)
+        triggers->slow[i].is_annotation =
+            strpbrk(triggers->slow[i].name, " *") != NULL;
+    vpy_triggers_active = triggers;
     watch_count = 0;
+    want();
     __atomic_add_fetch(&recording, 1, __ATOMIC_RELAXED);
     vpy_state_give();
 }
@@ -68,10 +78,11 @@ void vpy_triggers_begin(vpy_triggers *triggers)
 void vpy_triggers_end(void)
 {
     vpy_state_take();
-    set_active(NULL);
+    vpy_triggers_active = NULL;
     free(watches);
     watches = NULL;
     watch_count = watch_capacity = 0;
+    want();
     vpy_state_give();
 }
 
@@ -135,6 +146,7 @@ static bool watch(vst_id id, size_t slow)
         watch_capacity = capacity;
     }
     watches[watch_count++] = (watched){id, slow};
+    want();
     return true;
 }
 
@@ -226,6 +238,27 @@ static bool means(const char *name, const char *text)
            (strchr(name, '*') != NULL && fnmatch(name, text, 0) == 0);
 }
 
+/* With the state lock. */
+static void look_at_annotation(const vpy_triggers *triggers, vpy_slow *slow,
+                               PyObject *name, vst_ticks took)
+{
+    const char *text;
+
+    if (slow->is_annotation && took <= slow->limit)
+        return;
+    text = PyUnicode_AsUTF8(name);
+    if (text == NULL)
+        PyErr_Clear();
+    if (text == NULL || !means(slow->name, text))
+        return;
+    if (!slow->is_annotation) {
+        slow->is_annotation = true;
+        want();
+    }
+    if (took > slow->limit)
+        vst_flight_request(triggers->flight, slow->reason);
+}
+
 void vpy_triggers_annotation_ends(PyObject *name, vst_ticks since)
 {
     const vpy_triggers *triggers;
@@ -233,14 +266,8 @@ void vpy_triggers_annotation_ends(PyObject *name, vst_ticks since)
 
     vpy_state_take();
     triggers = vpy_triggers_active;
-    for (size_t i = 0; triggers != NULL && i < triggers->slow_count; i++) {
-        const vpy_slow *slow = &triggers->slow[i];
-        const char *text = took > slow->limit ? PyUnicode_AsUTF8(name) : NULL;
-        if (text != NULL && means(slow->name, text))
-            vst_flight_request(triggers->flight, slow->reason);
-        else if (took > slow->limit)
-            PyErr_Clear();
-    }
+    for (size_t i = 0; triggers != NULL && i < triggers->slow_count; i++)
+        look_at_annotation(triggers, &triggers->slow[i], name, took);
     vpy_state_give();
 }
 

@@ -12,6 +12,9 @@ typedef struct vpy_slow {
     char *name; /* of an annotation or a Python function */
     vst_ticks limit;
     uint32_t reason; /* a number of the flight recorder's */
+    /* An annotation has that name, or no function can have it. Guarded by the
+     * state lock. */
+    bool is_annotation;
 } vpy_slow;
 
 typedef struct vpy_raise_trigger {
@@ -33,7 +36,8 @@ extern vpy_triggers *vpy_triggers_active; /* NULL: none */
 typedef enum vpy_triggers_wish {
     VPY_WANTS_NOTHING = 0,
     VPY_WANTS_EXCEPTIONS = 1,
-    VPY_WANTS_TIMES = 2
+    VPY_WANTS_TIMES = 2,
+    VPY_WANTS_CALLS = 4 /* a function may have the name of a trigger */
 } vpy_triggers_wish;
 extern vpy_triggers_wish vpy_triggers_wanted;
 
@@ -61,6 +65,13 @@ static inline bool vpy_triggers_want_times(void)
 {
     return __atomic_load_n(&vpy_triggers_wanted, __ATOMIC_RELAXED) &
            VPY_WANTS_TIMES;
+}
+
+/* Whether the hook of calls must stay in place for a trigger. */
+static inline bool vpy_triggers_want_calls(void)
+{
+    return __atomic_load_n(&vpy_triggers_wanted, __ATOMIC_RELAXED) &
+           VPY_WANTS_CALLS;
 }
 
 #pragma GCC visibility pop
