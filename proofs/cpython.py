@@ -25,7 +25,8 @@ HEAD = """\
 # CPython {full}: its own tests, bare and traced
 
 Each module of the `test` package runs in a process of its own: bare, and under `vestige run` with each engine. A row
-counts the tests of a module and their outcomes in the bare run. Its last columns compare the recorded runs with it.
+counts the tests of a module and their outcomes in the bare run. Its last columns compare the recorded runs with the bare run;
+modules without a difference have no row.
 "same" means that every test had the same outcome as in the bare run, the process ended in the same way, its trace can
 be read and lost no record, and vestige left nothing behind in the interpreter.
 """

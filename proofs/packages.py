@@ -29,7 +29,8 @@ HEAD = """\
 # Packages on Python {version}: the tests they bring along, bare and traced
 
 A row is a part of a package's tests. pytest runs it in one process: bare, and under `vestige run` with each engine. The
-row counts the tests and their outcomes in the bare run. Its last columns compare the recorded runs with it.
+row counts the tests and their outcomes in the bare run. Its last columns compare the recorded runs with the bare run; parts without a
+difference have no row.
 "same" means that every test had the same outcome as in the bare run, the process ended in the same way, its trace can
 be read and lost no record, and vestige left nothing behind in the interpreter.
 

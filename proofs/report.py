@@ -32,7 +32,7 @@ def tell_found(found: list[Difference], known: Path, version: str, why: bool) ->
 
 
 def write(path: Path, head: str, suite: Suite, names: list[str], found: list[Difference]) -> None:
-    rows, totals, differing = [], [0, 0, 0, 0], {}
+    rows, same, totals, differing = [], [], [0, 0, 0, 0], {}
     for name in names:
         by_outcome = counts(suite.run(name, "bare"))
         numbers = [sum(by_outcome.values()), *by_outcome.values()]
@@ -44,11 +44,15 @@ def write(path: Path, head: str, suite: Suite, names: list[str], found: list[Dif
             if ran:
                 differing[way] = differing.get(way, 0) + len(mine)
             cells.append(f"{len(mine)} differ" if mine else "same" if ran else "not run")
-        rows.append(f"| {name} | {' | '.join(map(str, numbers))} | {' | '.join(cells)} |\n")
+        if set(cells) == {"same"}:
+            same.append(f"{name} {numbers[0]}")
+        else:
+            rows.append(f"| {name} | {' | '.join(map(str, numbers))} | {' | '.join(cells)} |\n")
     ends = " | ".join(f"{differing[way]} differ" if way in differing else "not run" for way in ENGINES)
     rows.append(f"| {len(names)} in all | {' | '.join(map(str, totals))} | {ends} |\n")
     path.parent.mkdir(exist_ok=True)
-    path.write_text(f"{head}\n{_differences(found)}\n{COLUMNS}{''.join(rows)}")
+    alike = f"The same with both engines, with the number of tests: {', '.join(same)}.\n"
+    path.write_text(f"{head}\n{_differences(found)}\n{COLUMNS}{''.join(rows)}\n{alike}")
 
 
 def _differences(found: list[Difference]) -> str:
