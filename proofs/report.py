@@ -44,14 +44,14 @@ def write(path: Path, head: str, suite: Suite, names: list[str], found: list[Dif
             if ran:
                 differing[way] = differing.get(way, 0) + len(mine)
             cells.append(f"{len(mine)} differ" if mine else "same" if ran else "not run")
-        if set(cells) == {"same"}:
+        if set(cells) - {"not run"} == {"same"}:
             same.append(f"{name} {numbers[0]}")
         else:
             rows.append(f"| {name} | {' | '.join(map(str, numbers))} | {' | '.join(cells)} |\n")
     ends = " | ".join(f"{differing[way]} differ" if way in differing else "not run" for way in ENGINES)
     rows.append(f"| {len(names)} in all | {' | '.join(map(str, totals))} | {ends} |\n")
     path.parent.mkdir(exist_ok=True)
-    alike = f"The same with both engines, with the number of tests: {', '.join(same)}.\n"
+    alike = f"The same with each engine that ran, with the number of tests: {', '.join(same)}.\n"
     path.write_text(f"{head}\n{_differences(found)}\n{COLUMNS}{''.join(rows)}\n{alike}")
 
 
