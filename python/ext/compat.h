@@ -27,6 +27,7 @@
 #if VPY_KNOWS_INSIDE
 #define Py_BUILD_CORE 1
 #if PY_VERSION_HEX < 0x030C0000
+#include <internal/pycore_code.h>
 #include <internal/pycore_interp.h>
 #include <internal/pycore_pystate.h>
 #endif

@@ -205,6 +205,166 @@ def test_what_a_call_holds_is_released_when_it_ends():
         assert [sys.getrefcount(each) for each in functions] == before
 
 
+PLACES = """
+import sys, weakref
+
+class Thing:
+    pass
+
+class Held:
+    def __enter__(self):
+        return self
+    def __exit__(self, *error):
+        return True
+    async def __aenter__(self):
+        return self
+    async def __aexit__(self, *error):
+        return True
+
+def note(kind, thing, function):
+    gone, count = weakref.ref(thing), sys.getrefcount(thing) - 3
+    caller = sys._getframe(2)
+    said.append((kind, count, sys.getrefcount(function), caller.f_lasti, caller.f_lineno))
+    return gone
+
+def plain(thing):
+    gone = note("plain", thing, plain)
+    thing = None
+    said.append(gone() is None)
+    return 1
+
+def named(*rest, thing, other=5, **names):
+    gone = note("named", thing, named)
+    thing = None
+    said.append(gone() is None)
+    return 1
+
+def rest(first, *things):
+    gone = note("rest", things[0], rest)
+    things = None
+    said.append(gone() is None)
+    return 1
+
+def cells(thing, other=2):
+    gone = note("cells", thing, cells)
+    def inner():
+        return thing
+    del thing
+    said.append(gone() is None)
+    return 1
+
+def fails(thing):
+    raise KeyError(thing)
+
+class Made:
+    def method(self, thing):
+        gone = note("method", thing, Made.method)
+        said.append(sys.getrefcount(self))
+        thing = None
+        said.append(gone() is None)
+        return 1
+
+def generates():
+    def local(thing):
+        gone = note("local", thing, local)
+        thing = None
+        said.append(gone() is None)
+        return 1
+    received = plain(Thing()) + local((yield 1)) + (lambda thing: plain(thing))(Thing())
+    yield [received, [named(thing=Thing()) for _ in range(2)]]
+
+async def awaits():
+    async with Held():
+        [1, await coroutine(plain(Thing())), plain(Thing())]
+        raise ValueError
+
+async def coroutine(n):
+    return n + plain(Thing())
+
+def everywhere(n):
+    x = [1, (2, plain(Thing())), {"k": rest(0, Thing()), **{"m": cells(Thing())}}]
+    f"{1}{plain(Thing())!r:>{plain(Thing())}}"
+    for y in [1, 2]:
+        1 < plain(Thing()) < named(1, thing=Thing(), more=plain(Thing())) or plain(Thing())
+        with Held() as held, Held():
+            x = n and Made().method(Thing()) and held
+            plain(n) if False else plain(Thing())
+            raise KeyError(plain(Thing()), cells(Thing(), other=plain(Thing())))
+    try:
+        try:
+            fails(Thing())
+        finally:
+            plain(Thing())
+            x = {}
+            x[0, plain(Thing())] = plain(Thing()), plain(thing=Thing())
+    except KeyError as error:
+        said.append((error.__traceback__.tb_lasti, error.__traceback__.tb_next.tb_lasti, cells(Thing())))
+        said.append(sys.getrefcount(fails))
+    else:
+        plain(Thing())
+    while n:
+        n = n - (plain(Thing()) and plain(Thing()))
+        if n == 3:
+            continue
+        match [n, plain(Thing())]:
+            case [2, 1] if plain(Thing()):
+                plain(Thing())
+            case [1, one]:
+                plain(Thing())
+    maker = generates()
+    next(maker)
+    maker.send(Thing())
+    try:
+        awaits().send(None)
+    except StopIteration:
+        pass
+    try:
+        plain()
+    except TypeError as error:
+        said.append(error.__traceback__.tb_lasti)
+    def local(thing):
+        return plain(thing)
+    @Made().method
+    def decorated():
+        pass
+    class Body:
+        x = plain(Thing())
+    local(*[Thing()])
+    local(Thing())
+    plain(Thing()) ; MANY ; plain(Thing())
+    try:
+        raise ExceptionGroup("", [ValueError(1), KeyError(2)])
+    except* ValueError:
+        plain(Thing())
+    except* KeyError:
+        1 + plain(Thing())
+
+def main():
+    for n in range(12):
+        everywhere(4)
+"""
+
+
+def said_in(engine):
+    """What calls everywhere say of their arguments, in functions that are new."""
+    many = ";".join(f"n = n{number}" for number in range(300))
+    head = ";".join(f"n{number} = {number}" for number in range(300))
+    space = {"said": []}
+    exec(compile(head + PLACES.replace("MANY", many), "places.py", "exec"), space)
+    if engine is None:
+        space["main"]()
+    else:
+        with profile(engine=engine):
+            space["main"]()
+    return space["said"]
+
+
+def test_arguments_live_as_long_as_without_us_wherever_a_call_stands():
+    bare = said_in(None)
+    assert True in bare and len(bare) > 500
+    assert said_in("turbo") == bare
+
+
 def test_a_destructor_that_runs_as_a_call_ends_is_seen_in_its_caller():
     class Ends:
         def __del__(self):

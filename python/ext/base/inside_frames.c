@@ -20,9 +20,10 @@ static struct {
     bool *holds;
     PyObject *mark;
     PyObject *codes[3]; /* inner, outer, maker */
-    PyObject *outer;
+    PyObject *outer, *looks;
     const vpy_iframe *base; /* that ran before outer was called */
     PyObject *generator;    /* of maker */
+    PyObject *swapped;      /* put in the place of an argument, or NULL */
     int left;               /* calls that inner's thread might still make */
     size_t seen;            /* how many of the three were looked at */
 } known;
@@ -126,20 +127,54 @@ static void look_at_recursion(PyThreadState *tstate)
     *holds = *holds && vpy_recursion_is_known(shifted);
 }
 
-/* What C code has called has the last frame on the thread's stack of frames, if
- * it calls no Python function. The frame is known by now. */
-static bool call_is_known(const PyThreadState *tstate, const vpy_iframe *frame)
-{
 #if VPY_HAS_FRAME_HOOK
-    return vpy_iframe_is_as_pushed(VPY_SHIFTED(VPY_FACT_CALLS, tstate), frame,
-                                   (PyFunctionObject *)known.outer);
-#else
-    (void)frame;
-    return VPY_SHIFTED(VPY_FACT_CALLS, tstate) == tstate;
-#endif
+/* A frame that calls C code, which calls no Python function, is the last on the
+ * thread's stack of frames. It is known by now, and this is its call. Puts an
+ * object in the place of the argument. */
+static bool call_is_known(const PyThreadState *tstate, const vpy_iframe *frame,
+                          PyObject *const *args, PyObject *looks)
+{
+    bool is_known =
+        vpy_iframe_is_as_pushed(VPY_SHIFTED(VPY_FACT_CALLS, tstate), frame,
+                                (PyFunctionObject *)known.outer) &&
+        vpy_call_is_direct(frame, (PyFunctionObject *)looks, args, 1) &&
+        vpy_stack_heights_init() && vpy_iframe_arguments(frame) == args;
+
+    if (is_known && (known.swapped = PyList_New(0)) != NULL)
+        ((PyObject **)(uintptr_t)args)[0] = Py_NewRef(known.swapped);
+    return is_known && known.swapped != NULL;
 }
 
-static PyObject *look(PyObject *self, PyObject *mark)
+/* Whether the interpreter has released the object that we gave it, and not the
+ * argument. */
+static bool swapped_is_released(void)
+{
+    PyObject *swapped = known.swapped;
+    bool is_released;
+
+    known.swapped = NULL;
+    if (swapped == NULL)
+        return true;
+    is_released = Py_REFCNT(swapped) == 1;
+    Py_DECREF(is_released ? known.mark : swapped);
+    Py_DECREF(swapped);
+    return is_released;
+}
+#else
+static bool call_is_known(const PyThreadState *tstate, const vpy_iframe *frame,
+                          PyObject *const *args, PyObject *looks)
+{
+    (void)frame, (void)args, (void)looks;
+    return VPY_SHIFTED(VPY_FACT_CALLS, tstate) == tstate;
+}
+
+static bool swapped_is_released(void)
+{
+    return true;
+}
+#endif
+
+static PyObject *look(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     PyThreadState *tstate = PyThreadState_Get();
     PyFrameObject *shown = PyEval_GetFrame();
@@ -147,7 +182,7 @@ static PyObject *look(PyObject *self, PyObject *mark)
     const vpy_iframe *running = find_running(tstate);
     bool *holds = known.holds;
 
-    (void)self, (void)mark;
+    (void)self, (void)count;
     /* Two structures say the same, or one of them is not what we think. */
     if (frame == NULL || frame != running) {
         holds[VPY_FACT_FRAME_OBJECT] = holds[VPY_FACT_RUNNING] = false;
@@ -156,8 +191,8 @@ static PyObject *look(PyObject *self, PyObject *mark)
     if (holds[VPY_FACT_FRAME])
         holds[VPY_FACT_FRAME] = frame_is_known(frame, shown);
     if (known.seen == 1)
-        holds[VPY_FACT_CALLS] =
-            holds[VPY_FACT_FRAME] && call_is_known(tstate, frame);
+        holds[VPY_FACT_CALLS] = holds[VPY_FACT_FRAME] &&
+                                call_is_known(tstate, frame, args, known.looks);
     if (known.seen == 2)
         holds[VPY_FACT_COROUTINE] =
             holds[VPY_FACT_FRAME] && coroutine_is_known(frame);
@@ -167,7 +202,8 @@ static PyObject *look(PyObject *self, PyObject *mark)
     Py_RETURN_TRUE;
 }
 
-static PyMethodDef look_method = {"look", look, METH_O, NULL};
+static PyMethodDef look_method = {"look", (PyCFunction)(void (*)(void))look,
+                                  METH_FASTCALL, NULL};
 
 static bool call_known(PyObject *functions, PyObject *looks)
 {
@@ -182,8 +218,11 @@ static bool call_known(PyObject *functions, PyObject *looks)
         known.codes[1] = PyFunction_GET_CODE(outer);
         known.codes[2] = PyFunction_GET_CODE(maker);
         known.outer = outer;
+        known.looks = looks;
         known.base = find_running(PyThreadState_Get());
         result = PyObject_CallFunctionObjArgs(outer, looks, known.mark, NULL);
+        if (!swapped_is_released())
+            known.holds[VPY_FACT_CALLS] = false;
         if (result != NULL) /* else with the exception of somebody else's */
             generator =
                 PyObject_CallFunctionObjArgs(maker, looks, known.mark, NULL);

@@ -47,16 +47,41 @@ static void take_over(PyFrameObject *object, const vpy_iframe *frame)
         PyObject_GC_Track(object);
 }
 
-bool vpy_iframe_hand_over(vpy_iframe *frame)
+bool vpy_iframe_hand_over(vpy_iframe *frame, bool is_direct)
 {
     PyFrameObject *object = frame->frame_obj;
     bool outlives = Py_REFCNT(object) > 1;
 
     frame->frame_obj = NULL;
-    if (outlives)
+    if (outlives) {
+        if (is_direct)
+            Py_INCREF(frame->f_func);
         take_over(object, frame);
+    }
     Py_DECREF(object);
     return outlives;
+}
+
+bool vpy_call_release(const vpy_iframe *caller, const vpy_iframe *frame)
+{
+    PyObject **args;
+    Py_ssize_t count;
+
+    if (caller == NULL || !vpy_iframe_is_at_call(caller, &count))
+        return false;
+    args = vpy_iframe_arguments(caller);
+    if (args == NULL)
+        return false;
+    if (args[-2] != NULL) {
+        args--;
+        count++;
+    }
+    if (args[-1] != (PyObject *)frame->f_func)
+        return false;
+    vpy_iframe_step_over_call(caller);
+    for (Py_ssize_t i = 0; i < count; i++)
+        Py_SETREF(args[i], Py_NewRef(Py_None));
+    return true;
 }
 
 /* ---- whether we know them ------------------------------------------------ */

@@ -6,6 +6,12 @@
  * file, has it evaluated and clears it, as the interpreter does for calls
  * inside its loop. Calls that are not as simple take the long way.
  *
+ * Inside its loop the interpreter moves the references to the function and its
+ * arguments from the caller's value stack into the new frame, and steps over
+ * the caches of its CALL. With a hook CALL keeps its references until the call
+ * has returned. So where CALL itself calls ("directly"), we take the references
+ * from its stack. CALL releases what it finds there afterwards: None.
+ *
  * inside_frames.c finds out whether everything is where it must be. With
  * the GIL held. */
 #ifndef VPY_BASE_MADE_FRAMES_H
@@ -14,6 +20,7 @@
 #include "vpy.h"
 
 #if VPY_HAS_FRAME_HOOK
+#include <opcode.h>
 #pragma GCC visibility push(hidden)
 
 enum {
@@ -61,21 +68,70 @@ static inline bool vpy_iframe_has_room(const PyThreadState *tstate,
                (size_t)(tstate->datastack_limit - tstate->datastack_top);
 }
 
-/* The frame of a simple call for which there is room. */
-static inline vpy_iframe *vpy_iframe_push(PyThreadState *tstate,
-                                          PyFunctionObject *function,
-                                          PyCodeObject *code,
-                                          PyObject *const *args,
-                                          Py_ssize_t given, Py_ssize_t missing)
+/* Whether the frame is at a CALL, as far as its number of arguments is known
+ * from one byte: *count. */
+static inline bool vpy_iframe_is_at_call(const vpy_iframe *frame,
+                                         Py_ssize_t *count)
+{
+    _Py_CODEUNIT unit = *frame->prev_instr;
+    unsigned number = _Py_OPCODE(unit);
+
+    *count = _Py_OPARG(unit);
+    return number == CALL ||
+           number - CALL_ADAPTIVE <=
+               (unsigned)(CALL_PY_WITH_DEFAULTS - CALL_ADAPTIVE);
+}
+
+/* Whether the CALL of a frame calls this function with these arguments. C
+ * functions get their arguments from CALL too and may pass them on, but not as
+ * many. A method lies below its object, another callable above a NULL. */
+static inline bool vpy_call_is_direct(const vpy_iframe *caller,
+                                      const PyFunctionObject *function,
+                                      PyObject *const *args, Py_ssize_t given)
+{
+    Py_ssize_t count;
+    size_t above;
+
+    if (caller == NULL)
+        return false;
+    above = (size_t)(args - caller->localsplus) -
+            (size_t)caller->f_code->co_nlocalsplus - 1;
+    return above < (size_t)caller->f_code->co_stacksize &&
+           vpy_iframe_is_at_call(caller, &count) &&
+           args[-1] == (const PyObject *)function &&
+           (count == given - 1 || (count == given && args[-2] == NULL));
+}
+
+/* As the interpreter does when it enters a function in its loop. */
+static inline void vpy_iframe_step_over_call(const vpy_iframe *caller)
+{
+    ((vpy_iframe *)(uintptr_t)caller)->prev_instr += INLINE_CACHE_ENTRIES_CALL;
+}
+
+/* The frame of a simple call for which there is room. If the call is direct,
+ * the frame borrows the function from the caller's CALL. */
+static inline vpy_iframe *
+vpy_iframe_push(PyThreadState *tstate, PyFunctionObject *function,
+                PyCodeObject *code, PyObject *const *args, Py_ssize_t given,
+                Py_ssize_t missing, const vpy_iframe *direct_caller)
 {
     vpy_iframe *frame = (vpy_iframe *)(void *)tstate->datastack_top;
     int count = code->co_nlocalsplus, i = 0;
 
     tstate->datastack_top += vpy_iframe_words(code);
-    Py_INCREF(function);
     _PyFrame_InitializeSpecials(frame, function, NULL, count);
-    for (; i < given; i++)
-        frame->localsplus[i] = Py_NewRef(args[i]);
+    if (direct_caller != NULL) {
+        vpy_iframe_step_over_call(direct_caller);
+        Py_SET_REFCNT(Py_None, Py_REFCNT(Py_None) + given);
+        for (; i < given; i++) {
+            frame->localsplus[i] = args[i];
+            ((PyObject **)(uintptr_t)args)[i] = Py_None;
+        }
+    } else {
+        Py_INCREF(function);
+        for (; i < given; i++)
+            frame->localsplus[i] = Py_NewRef(args[i]);
+    }
     if (missing != 0) {
         PyObject *defaults = function->func_defaults;
         Py_ssize_t at = PyTuple_GET_SIZE(defaults) - missing;
@@ -93,23 +149,37 @@ static inline vpy_iframe *vpy_iframe_push(PyThreadState *tstate,
 
 /* A frame object may outlive the call, in a traceback: then it takes over what
  * the frame holds. False: it does not, and is gone. */
-VST_NOINLINE bool vpy_iframe_hand_over(vpy_iframe *frame);
+VST_NOINLINE bool vpy_iframe_hand_over(vpy_iframe *frame, bool is_direct);
 
 /* Clears the frame of a call that has ended. Destructors run while it counts as
  * a level of recursion, as the interpreter has it. */
-static inline void vpy_iframe_pop(PyThreadState *tstate, vpy_iframe *frame)
+static inline void vpy_iframe_pop(PyThreadState *tstate, vpy_iframe *frame,
+                                  bool is_direct)
 {
     tstate->recursion_remaining--;
-    if (VST_LIKELY(frame->frame_obj == NULL) || !vpy_iframe_hand_over(frame)) {
+    if (VST_LIKELY(frame->frame_obj == NULL) ||
+        !vpy_iframe_hand_over(frame, is_direct)) {
         for (int i = 0; i < frame->stacktop; i++)
             Py_XDECREF(frame->localsplus[i]);
         Py_XDECREF(frame->f_locals);
-        Py_DECREF(frame->f_func);
+        if (!is_direct)
+            Py_DECREF(frame->f_func);
         Py_DECREF(frame->f_code);
     }
     tstate->recursion_remaining++;
     tstate->datastack_top = (PyObject **)(void *)frame;
 }
+
+/* The interpreter has made a frame in the long way, and is about to have it
+ * evaluated: releases the arguments that the frame has got if the call is
+ * direct, and returns whether it is. `caller` is the frame that runs. */
+VST_NOINLINE bool vpy_call_release(const vpy_iframe *caller,
+                                   const vpy_iframe *frame);
+
+/* stack_depths.c: where the arguments lie of the CALL that a frame is at, but
+ * for a method's object, which lies below; NULL: unknown. */
+PyObject **vpy_iframe_arguments(const vpy_iframe *frame);
+bool vpy_stack_heights_init(void);
 
 /* Whether a frame that runs, and is the last on the thread's stack of frames,
  * is what vpy_iframe_push would have made for a call of this function. */

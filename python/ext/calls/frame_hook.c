@@ -38,8 +38,6 @@
 #define BEGAN_IN(began) ((began) >> 30)
 #define BEGAN_WITH(began) ((uint32_t)(began) & VST_ID_MAX)
 
-static inline void put_entry(const vpy_iframe *frame);
-
 static inline bool stack_is_low(const vpy_frames_thread *t)
 {
     uintptr_t here = stack_pointer();
@@ -54,10 +52,8 @@ static inline bool stack_is_low(const vpy_frames_thread *t)
 VST_COLD static PyObject *evaluate_unrecorded(PyThreadState *tstate,
                                               vpy_iframe *frame, int throwing)
 {
-    if (vpy_frames_tested == tstate && !vpy_iframe_makes_generator(frame)) {
-        put_entry(frame);
+    if (vpy_frames_tested == tstate && !vpy_iframe_makes_generator(frame))
         return vpy_frames_test(tstate, frame, throwing, vpy_next_evaluate);
-    }
     if (vpy_frames_tested == NULL && !vpy_frames_are_recorded())
         vpy_frames_give_way();
     return vpy_next_evaluate(tstate, frame, throwing);
@@ -245,18 +241,31 @@ VST_INLINE bool nothing_is_in_the_way(const vpy_frames_thread *t, uint64_t era,
                       !vpy_frame_will_be_refused(tstate) && !tstate->tracing);
 }
 
+/* The frame whose CALL calls the function, with its arguments on its stack;
+ * NULL: C code calls. */
+VST_INLINE const vpy_iframe *direct_caller(PyThreadState *tstate,
+                                           const PyFunctionObject *function,
+                                           PyObject *const *args,
+                                           Py_ssize_t given)
+{
+    const vpy_iframe *caller = vpy_iframe_innermost(tstate);
+
+    return vpy_call_is_direct(caller, function, args, given) ? caller : NULL;
+}
+
 /* While the hook is tested. */
 VST_COLD static PyObject *call_tested(PyThreadState *tstate,
                                       PyFunctionObject *function,
                                       PyObject *const *args, Py_ssize_t given)
 {
     PyCodeObject *code = (PyCodeObject *)function->func_code;
+    const vpy_iframe *caller = direct_caller(tstate, function, args, given);
     vpy_iframe *frame =
         vpy_iframe_push(tstate, function, code, args, given,
-                        vpy_call_missing(function, code, given));
+                        vpy_call_missing(function, code, given), caller);
     PyObject *result = vpy_frames_test(tstate, frame, 0, vpy_next_evaluate);
 
-    vpy_iframe_pop(tstate, frame);
+    vpy_iframe_pop(tstate, frame, caller != NULL);
     return result;
 }
 
@@ -288,12 +297,13 @@ VST_NOINLINE static PyObject *
 call_left_out(PyThreadState *tstate, PyFunctionObject *function,
               PyObject *const *args, Py_ssize_t given, Py_ssize_t missing)
 {
+    const vpy_iframe *caller = direct_caller(tstate, function, args, given);
     vpy_iframe *frame =
         vpy_iframe_push(tstate, function, (PyCodeObject *)function->func_code,
-                        args, given, missing);
+                        args, given, missing, caller);
     PyObject *result = vpy_next_evaluate(tstate, frame, 0);
 
-    vpy_iframe_pop(tstate, frame);
+    vpy_iframe_pop(tstate, frame, caller != NULL);
     return result;
 }
 
@@ -314,6 +324,7 @@ call_function(PyObject *callable, PyObject *const *args, size_t given,
     uint32_t value = (uint32_t)extra;
     Py_ssize_t count = PyVectorcall_NARGS(given);
     Py_ssize_t missing = vpy_call_missing(function, code, count);
+    const vpy_iframe *caller;
     vpy_iframe *frame;
     PyObject *result;
 
@@ -328,19 +339,26 @@ call_function(PyObject *callable, PyObject *const *args, size_t given,
                    ? call_left_out(tstate, function, args, count, missing)
                    : call_slowly(callable, args, given, names);
     t->depth++;
-    frame = vpy_iframe_push(tstate, function, code, args, count, missing);
+    caller = direct_caller(tstate, function, args, count);
+    frame =
+        vpy_iframe_push(tstate, function, code, args, count, missing, caller);
     result = end_here(vpy_next_evaluate(tstate, frame, 0), BEGAN(era, value));
-    vpy_iframe_pop(tstate, frame);
+    vpy_iframe_pop(tstate, frame, caller != NULL);
     return result;
 }
 
-static inline void put_entry(const vpy_iframe *frame)
+/* The interpreter has gone the long way to a function. Whether its CALL keeps
+ * one reference to it more than it would without a hook. */
+static bool enter_function(PyThreadState *tstate, const vpy_iframe *frame)
 {
     PyFunctionObject *function = frame->f_func;
 
-    if (!VST_LIKELY(function->vectorcall != _PyFunction_Vectorcall) &&
-        vpy_code_is_simple(frame->f_code) && vpy_part_works[VPY_PART_ENTRIES])
+    if (!vpy_part_works[VPY_PART_ENTRIES])
+        return false;
+    if (function->vectorcall == _PyFunction_Vectorcall &&
+        vpy_code_is_simple(frame->f_code))
         function->vectorcall = call_function;
+    return vpy_call_release(vpy_iframe_innermost(tstate), frame);
 }
 
 /* ---- the hook ------------------------------------------------------------ */
@@ -348,8 +366,8 @@ static inline void put_entry(const vpy_iframe *frame)
 /* Its C frame is on the stack once for each Python call that is open: it keeps
  * one word over the evaluation, and calls nothing else that it comes back
  * from. */
-__attribute__((hot, aligned(64))) PyObject *
-vpy_evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
+__attribute__((hot, noinline, aligned(64))) static PyObject *
+evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
 {
     vpy_frames_thread *t = &vpy_frames_this;
     uint64_t era = vpy_frames_era;
@@ -357,11 +375,8 @@ vpy_evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
                                          vpy_code_extra_index);
     uint32_t value = (uint32_t)extra;
 
-    if (!VST_LIKELY(nothing_is_in_the_way(t, era, tstate, extra)))
-        return evaluate_slowly(tstate, frame, throwing);
-    if (!vpy_code_generates(vpy_iframe_code(frame)))
-        put_entry(frame);
-    else if (vpy_iframe_makes_generator(frame))
+    if (!VST_LIKELY(nothing_is_in_the_way(t, era, tstate, extra)) ||
+        vpy_iframe_makes_generator(frame))
         return evaluate_slowly(tstate, frame, throwing);
     if (!VST_LIKELY(vpy_is_plain(value)))
         return evaluate_coroutine(tstate, frame, throwing, value);
@@ -369,5 +384,26 @@ vpy_evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
         return evaluate_slowly(tstate, frame, throwing);
     t->depth++;
     return end(vpy_next_evaluate(tstate, frame, throwing), BEGAN(era, value));
+}
+
+static PyObject *evaluate_direct(PyThreadState *tstate, vpy_iframe *frame,
+                                 int throwing)
+{
+    PyFunctionObject *function = frame->f_func;
+    PyObject *result;
+
+    Py_DECREF(function);
+    result = evaluate(tstate, frame, throwing);
+    Py_INCREF(function);
+    return result;
+}
+
+__attribute__((hot)) PyObject *vpy_evaluate(PyThreadState *tstate,
+                                            vpy_iframe *frame, int throwing)
+{
+    if (!vpy_code_generates(vpy_iframe_code(frame)) &&
+        enter_function(tstate, frame))
+        return evaluate_direct(tstate, frame, throwing);
+    return evaluate(tstate, frame, throwing);
 }
 #endif
