@@ -134,13 +134,16 @@ static void unlink_busy(vst__slots *slots, uint32_t number)
     slots->busy--;
 }
 
-/* A chunk that is not full after a quarter of the file was taken once more is
- * one of a thread that records little. */
-static void unlink_slow(vst__slots *slots)
+/* Bytes were taken, or time has passed. */
+static void unlink_slow(vst__slots *slots, uint32_t taken, vst_ticks now)
 {
-    while (slots->max_size != 0 && slots->busy_first &&
+    if (slots->max_size != 0)
+        slots->taken += taken;
+    else if (now > slots->taken)
+        slots->taken = now;
+    while (slots->busy_first &&
            slots->taken - vst__part_at(slots, slots->busy_first)->taken >
-               slots->max_size / 4)
+               slots->slow_after)
         unlink_busy(slots, slots->busy_first);
 }
 
@@ -329,8 +332,9 @@ static void take(vst__slots *slots, const vst__slot_room *room, vst__part part)
 }
 
 void vst__slots_take(vst__slots *slots, const vst__slot_room *room,
-                     uint32_t sequence)
+                     uint32_t sequence, vst_ticks now)
 {
+    unlink_slow(slots, 0, now);
     take(slots, room,
          (vst__part){.state = VST_PART_IN_USE,
                      .sequence = sequence,
@@ -338,8 +342,7 @@ void vst__slots_take(vst__slots *slots, const vst__slot_room *room,
     link_busy(slots, number_of(room->place));
     slots->in_use++;
     slots->in_use_size += room->size;
-    slots->taken += room->size;
-    unlink_slow(slots);
+    unlink_slow(slots, room->size, now);
 }
 
 void vst__slots_take_fixed(vst__slots *slots, const vst__slot_room *room)
@@ -366,8 +369,10 @@ bool vst__slots_seal(vst__slots *slots, uint64_t place, vst_ticks last,
 {
     uint32_t number = number_of(place);
     vst__part *part = vst__part_at(slots, number);
-    bool is_slow = !part->is_busy;
+    bool is_slow;
 
+    unlink_slow(slots, 0, last);
+    is_slow = !part->is_busy;
     unlink_busy(slots, number);
     slots->in_use--;
     slots->in_use_size -= vst__part_size(part->order);

@@ -44,6 +44,7 @@ void vst__slots_init(vst__slots *slots, uint64_t max_size, uint64_t keep_ns,
         double ticks = (double)keep_ns * 1.01e-9 * ticks_per_second;
         slots->keep = ticks < 1e18 ? (vst_ticks)ticks + 1 : UINT64_MAX;
     }
+    slots->slow_after = (max_size != 0 ? max_size : slots->keep) / 4;
 }
 
 /* ---- how large ------------------------------------------------------------

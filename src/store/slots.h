@@ -54,8 +54,11 @@ typedef struct vst__slots {
     uint32_t busy_first, busy_last;
     uint64_t busy;                /* how many */
     uint64_t in_use, in_use_size; /* all that are in use; their bytes */
-    uint64_t taken;               /* bytes that were ever taken */
-    uint32_t draining;            /* slots that are being gathered */
+    /* Bytes that were ever taken; where only time bounds the file, the time of
+     * the last change. A chunk that is not full when this is more by slow_after
+     * is one of a thread that records little. */
+    uint64_t taken, slow_after;
+    uint32_t draining; /* slots that are being gathered */
 } vst__slots;
 
 /* What a chunk needs. */
@@ -109,7 +112,7 @@ void vst__slots_add(vst__slots *slots, uint64_t place);
 /* After that: a chunk is being written in the room. What is left of a free part
  * stays free. */
 void vst__slots_take(vst__slots *slots, const vst__slot_room *room,
-                     uint32_t sequence);
+                     uint32_t sequence, vst_ticks now);
 /* The same; what is there is not records, and stays for good. */
 void vst__slots_take_fixed(vst__slots *slots, const vst__slot_room *room);
 /* The oldest part becomes free, for a chunk that wants that size. */
@@ -118,7 +121,8 @@ void vst__slots_drop_oldest(vst__slots *slots, uint32_t wanted);
  * were any, and with them perhaps room. */
 bool vst__slots_stop_draining(vst__slots *slots);
 /* Whether it took long to fill: more than a quarter of what the file may hold
- * was taken meanwhile. */
+ * was taken meanwhile, or where only time bounds it, a quarter of that passed.
+ */
 bool vst__slots_seal(vst__slots *slots, uint64_t place, vst_ticks last,
                      uint64_t words, bool has_waiting);
 

@@ -201,7 +201,8 @@ static void note_taken(vst__file *file, const vst__slot_room *found,
                        const vst_chunk_header *header)
 {
     if (header->kind == VST_CHUNK_RECORDS)
-        vst__slots_take(&file->slots, found, header->sequence);
+        vst__slots_take(&file->slots, found, header->sequence,
+                        header->sample.ticks);
     else
         vst__slots_take_fixed(&file->slots, found);
 }

@@ -140,7 +140,7 @@ static uint32_t take(unsigned owner, uint32_t wanted, uint32_t least)
     CHECK(room.size >= least && room.size <= m.slots.size);
     c = &m.held[owner];
     *c = (chunk){room.place, room.size, m.sequence++, owner};
-    vst__slots_take(&m.slots, &room, c->sequence);
+    vst__slots_take(&m.slots, &room, c->sequence, m.now);
     CHECK(vst__slots_has(&m.slots, c->place, c->sequence));
     own(c, NOBODY, owner);
     return room.size;
@@ -328,6 +328,43 @@ static void slow_threads_do_not_hold_what_fast_ones_could_fill(void)
     end();
 }
 
+/* Fills the chunk of an owner by so many bytes, and goes on in the next one: in
+ * one that is twice as long, unless that took it long. */
+static void record_bytes(unsigned owner, uint64_t *bytes, uint32_t *wanted)
+{
+    while (*bytes >= m.held[owner].size) {
+        uint32_t before = m.held[owner].size;
+
+        *bytes -= before;
+        if (seal(owner))
+            *wanted = before;
+        take(owner, *wanted, 200);
+        if (*wanted < 256 * KIB)
+            *wanted *= 2;
+    }
+}
+
+/* One is busy, twenty need more than the time that is kept to fill 256 KiB. */
+static void slow_threads_do_not_make_a_file_grow_that_time_bounds(void)
+{
+    enum { SLOW = 20, KEEP = 60000, STEP = 10, BUSY_RATE = 200 };
+    static uint64_t bytes[SLOW + 2];
+    static uint32_t wanted[SLOW + 2];
+    const uint64_t needed = (uint64_t)KEEP * (BUSY_RATE + SLOW);
+
+    begin(0, KEEP);
+    for (unsigned owner = 1; owner <= SLOW + 1; owner++)
+        wanted[owner] = PAGE;
+    for (m.now = 1; m.now < (vst_ticks)40 * KEEP; m.now += STEP)
+        for (unsigned owner = 1; owner <= SLOW + 1; owner++) {
+            bytes[owner] += STEP * (owner == 1 ? (uint64_t)BUSY_RATE : 1);
+            record_bytes(owner, &bytes[owner], &wanted[owner]);
+        }
+    CHECK(m.end > needed);
+    CHECK(m.end < needed + needed / 4);
+    end();
+}
+
 static void as_many_get_a_page_as_there_are_pages(void)
 {
     const unsigned pages = 63 * 4; /* 63 slots fit behind the header */
@@ -393,6 +430,7 @@ int main(void)
     TEST(all_that_was_halved_becomes_whole_again);
     TEST(a_thread_beside_many_that_wait_has_nearly_all_of_the_file);
     TEST(slow_threads_do_not_hold_what_fast_ones_could_fill);
+    TEST(slow_threads_do_not_make_a_file_grow_that_time_bounds);
     TEST(as_many_get_a_page_as_there_are_pages);
     TEST(what_cannot_be_had_drops_little_however_often_it_is_asked_for);
     TEST(without_storage_for_what_is_free_the_oldest_is_taken);
