@@ -9,7 +9,7 @@ from vestige.base.failure import Failure
 PARTS = ("check", "show")  # commands of their own
 USAGE = """\
 usage: vestige et check FILE… [options]    what is wrong with execution traces
-       vestige et show FILE [options]      the tree of operators, or a part of it for Graphviz
+       vestige et show FILE [options]      the tree of operators, or Graphviz
 
   vestige et check et.json --timeline t.json
   vestige et show et.json --depth 2

@@ -32,7 +32,7 @@ EXAMPLES = """\
   vestige et show et.json --depth 2 --thread 1
   vestige et show et.json --name 'aten::*mm'     those, and what is below them
   vestige et show et.json --timeline t.json      with the time each took
-  vestige et show et.json --name 'ProfilerStep*' -o et.dot    the same for Graphviz: dot -Tsvg et.dot
+  vestige et show et.json --name 'ProfilerStep*' -o et.dot    for dot -Tsvg
 """
 
 
@@ -40,8 +40,8 @@ def main(argv: list[str]) -> int:
     parser = Parser(
         "et show",
         "Print the tree of operators of an execution trace, ours or torch's, with their\n"
-        "ids, what they were given and what they gave; or write a part of it for\n"
-        "Graphviz: boxes are operators, arrows the tensors that one made and another used.",
+        "ids, what they were given and what they gave; or write a part for Graphviz:\n"
+        "boxes are operators, arrows the tensors that one made and another used.",
         "FILE [--depth N] [--thread N] [--name PATTERN] [--max N]\n"
         "                       [--timeline T] [-o OUT] [--force]",
         EXAMPLES,
