@@ -11,7 +11,7 @@ cd tests/python
 "$python" fuzz_commands.py --count "$count" info report diff export view 'et check' run >"$log/1.log" 2>&1 &
 first=$!
 status=0
-"$python" fuzz_commands.py --count "$count" memory-report merge recover pack 'et show' query memory completion \
+"$python" fuzz_commands.py --count "$count" memory-report recover pack 'et show' query memory completion \
     >"$log/2.log" 2>&1 || status=1
 wait "$first" || status=1
 cat "$log/1.log" "$log/2.log"

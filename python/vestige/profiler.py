@@ -207,7 +207,7 @@ class profile(TorchProfile):
         if output is None:
             return None
         path: str | bytes = os.fspath(output)
-        own = own_path(os.fsdecode(path), self._ranks)
+        own = own_path(os.fsdecode(path), self._ranks.get("rank"))
         return own if isinstance(path, str) else os.fsencode(own)
 
     def _set_state(self, given: dict[str, Any]) -> None:

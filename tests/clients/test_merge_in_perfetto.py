@@ -40,7 +40,7 @@ def processor(request, recorded):
         find_node(), find_engine()
     except ClientMissing as missing:
         pytest.skip(str(missing))
-    run("-m", "vestige", "merge", "t.vst", "-o", request.param, cwd=recorded)
+    run("-m", "vestige", "export", "t.vst", "-o", request.param, cwd=recorded)
     with TraceProcessor.open(recorded / request.param) as tp:
         yield tp
 

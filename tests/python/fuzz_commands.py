@@ -68,7 +68,7 @@ class Folder:
 
 
 def info(rng, folder):
-    return ["info", folder.trace(rng), *rng.choice([[], ["--json"], ["--all"], [folder.good]])]
+    return ["info", folder.trace(rng), *rng.choice([[], ["--json"], ["-n", "3"], [folder.good]])]
 
 
 def report(rng, folder):
@@ -100,11 +100,7 @@ def memory_report(rng, folder):
 def export(rng, folder):
     output = folder.out(rng.choice(SUFFIXES))
     more = rng.choice([[], [], ["--from", "10%", "--until", "50%"], ["--align", "step"], ["--no-memory-events"]])
-    return ["export", folder.trace(rng), "-o", output, "--force", *more]
-
-
-def merge(rng, folder):
-    return ["merge", folder.trace(rng), folder.good, "-o", folder.out(rng.choice(SUFFIXES[:7])), "--force"]
+    return ["export", folder.trace(rng), *rng.choice([[], [folder.good]]), "-o", output, "--force", *more]
 
 
 def recover(rng, folder):
@@ -174,7 +170,7 @@ def run(rng, folder):
     """Wrong words; there is no program."""
     return [
         "run",
-        *options(rng, ["--max-size", "--last", "--min-duration", "--engine", "--rank", "-o"], 3),
+        *options(rng, ["--max-size", "--last", "--min-duration", "--engine", "-o"], 3),
         *_nothing(rng),
     ]
 
@@ -219,7 +215,7 @@ def options(rng, names, most=1):
 
 
 COMMANDS = {
-    "info": info, "report": report, "diff": diff, "memory-report": memory_report, "export": export, "merge": merge,
+    "info": info, "report": report, "diff": diff, "memory-report": memory_report, "export": export,
     "recover": recover, "pack": pack, "view": view, "et check": et_check, "et show": et_show, "query": query, "run": run,
     "memory": memory, "completion": completion, "mcp": mcp, "top": top,
     "attach": attach, "detach": detach, "device check": device_check,

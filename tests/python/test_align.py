@@ -30,18 +30,18 @@ def ends(path, pid):
     return [round(event["ts"] * 1000 + event["dur"] * 1000) for event in events]
 
 
-def merge(workplace, *args):
-    return workplace.vestige("merge", *args, "-o", "all.json", "--force")
+def export(workplace, *args):
+    return workplace.vestige("export", *args, "-o", "all.json", "--force")
 
 
 @pytest.mark.parametrize("shift", [HOUR, -3_200_000, 0])
 def test_a_clock_that_is_off_is_put_right(workplace, shift):
     share(workplace.path / "a.vst", pid=10)
     share(workplace.path / "b.vst", pid=11, shift_ns=shift)
-    assert merge(workplace, "a.vst", "b.vst").stdout == ""
+    assert export(workplace, "a.vst", "b.vst").stdout == ""
     apart = [b - a for a, b in zip(ends(workplace.path / "all.json", 10), ends(workplace.path / "all.json", 11))]
     assert all(abs(difference - shift) < 10 for difference in apart)
-    result = merge(workplace, "a.vst", "b.vst", "--align", "barrier")
+    result = export(workplace, "a.vst", "b.vst", "--align", "barrier")
     assert result.returncode == 0
     first, second = sorted(result.stdout.splitlines(), key=lambda line: "stays" not in line)
     assert re.fullmatch(r"process \d+ on .*: stays, 20 spans", first)
@@ -61,7 +61,7 @@ def test_what_counts_is_the_median_of_where_the_spans_end(workplace):
 
     patch(record(workplace.path / "a.vst", work([10] * 5), distributedInfo={"rank": 0}), pid=10)
     patch(record(workplace.path / "b.vst", work([10, 10, 10, 10, 200_000]), distributedInfo={"rank": 1}), pid=11)
-    assert merge(workplace, "a.vst", "b.vst", "--align", "barrier").returncode == 0
+    assert export(workplace, "a.vst", "b.vst", "--align", "barrier").returncode == 0
     difference = [b - a for a, b in zip(ends(workplace.path / "all.json", 10), ends(workplace.path / "all.json", 11))]
     assert sorted(difference)[2] in (-1, 0, 1)
 
@@ -82,7 +82,7 @@ def test_a_process_without_the_span_moves_with_its_parent(workplace):
     parent = {"pid": 11, "tid": None, "time_ns": 0, "how": "spawn"}
     child = record(workplace.path / "b.12.vst", vestige_root=trace_id(workplace.path / "b.vst"), vestige_parent=parent)
     patch(child, pid=12, shift_ns=HOUR)
-    result = merge(workplace, "a.vst", "b.vst", "--align", "barrier")
+    result = export(workplace, "a.vst", "b.vst", "--align", "barrier")
     assert result.returncode == 0, result.stderr
     moved = [line for line in result.stdout.splitlines() if "moved with" in line]
     assert moved == [f"process 12 on {_host(child)}: -3600 s, no 'barrier', moved with the processes it belongs to"]
@@ -95,7 +95,7 @@ def _host(path):
 def test_a_trace_without_the_span_is_named_with_names_that_are_close(workplace):
     share(workplace.path / "a.vst", pid=10)
     patch(record(workplace.path / "b.vst", steps(2, "barriers"), distributedInfo={"rank": 3}), pid=11)
-    result = merge(workplace, "a.vst", "b.vst", "--align", "barrier")
+    result = export(workplace, "a.vst", "b.vst", "--align", "barrier")
     assert result.returncode == 2
     message = f"b.vst: no span 'barrier' to align on (rank 3 on {_host(workplace.path / 'b.vst')})"
     assert result.stderr.startswith(f"vestige: {message}; did you mean 'barriers'")

@@ -61,7 +61,7 @@ def bash(place):
 
 def test_bash_completes_commands_options_values_and_traces(bash):
     assert bash("rep") == ["report"]
-    assert bash("me") == ["memory", "memory-report", "merge"]
+    assert bash("me") == ["memory", "memory-report"]
     assert bash("report", "--so") == ["--sort"]
     assert bash("report", "--sort", "") == ["calls", "memory", "name", "running", "self", "self-memory", "total"]
     assert bash("report", "t.vst", "--format", "j") == ["json"]

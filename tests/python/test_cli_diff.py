@@ -88,14 +88,16 @@ def test_what_is_the_same_or_faster_fails_no_job(diff):
     assert rows(out)["work"]["total_ns_per_call_change"] < 0
 
 
-def test_several_runs_stand_on_a_side(diff):
-    out, _ = diff(
-        "--before", "a0.vst", "a1.vst", "--after", "a1.vst", "a0.vst", "--fail-over", "0%", "--format", "json"
-    )
+def test_several_runs_stand_on_a_side(diff, folder):
+    for side in ("main", "branch"):
+        (folder / side).mkdir()
+        for name in ("a0.vst", "a1.vst"):
+            (folder / side / name).write_bytes((folder / name).read_bytes())
+    out, _ = diff("main", "branch", "--fail-over", "0%", "--format", "json")
     document = json.loads(out)
     assert len(document["before"]) == len(document["after"]) == 2
     assert not any(row["significant"] for row in document["functions"])
-    assert diff("--before", "a0.vst", "a1.vst", "--after", "slow.vst")[0].startswith("A 2 runs, ")
+    assert diff("main", "slow.vst")[0].startswith("A 2 runs, ")
 
 
 # ---- figures that are made up: no machine disturbs them ---------------------------
@@ -216,8 +218,7 @@ def test_ranks_are_one_run_and_families_are_several(folder, diff):
 
 def test_wrong_usage_and_broken_files_have_other_codes_than_a_regression(diff, folder):
     (folder / "text.vst").write_text("once upon a time\n" * 1000)
-    assert diff("a0.vst", code=2)[1].startswith("vestige: give two recordings")
-    assert diff("a0.vst", "a1.vst", "--before", "a0.vst", code=2)[1].startswith("vestige: several runs need both")
+    assert diff("a0.vst", code=2)[1].startswith("vestige: the following arguments are required: B")
     assert diff("a0.vst", "a1.vst", "--fail-over", "ten", code=2)[1].startswith("vestige: --fail-over: not a share")
     assert diff("a0.vst", "text.vst", code=1)[1] == "vestige: text.vst: not a vestige trace\n"
     assert diff("a0.vst", "no.vst", code=1)[1] == "vestige: no.vst: No such file or directory\n"

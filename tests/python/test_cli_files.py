@@ -199,7 +199,7 @@ def test_report_lists_functions_by_their_own_time(traced):
 
 @pytest.mark.parametrize(
     "command",
-    [["export", "-o", "x.json"], ["merge", "-o", "x.json"], ["info"], ["report"], ["recover", "-o", "x.vst"], ["pack"]],
+    [["export", "-o", "x.json"], ["info"], ["report"], ["recover", "-o", "x.vst"], ["pack"]],
 )
 @pytest.mark.parametrize(
     ("name", "reason"),

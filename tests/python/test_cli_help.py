@@ -70,7 +70,7 @@ def test_the_examples_of_et_and_of_the_whole_are_taken_too(parsers):
 
 def test_until_is_the_end_of_a_range_wherever_there_is_one(parsers):
     ranged = {name for name, parser in parsers.items() if "--from" in parser._option_string_actions}
-    assert ranged == {"report", "export", "merge"}
+    assert ranged == {"report", "export"}
     for name in ranged:
         options = parsers[name].parse_args(
             ["t.vst", "-o", "x.json", "--until", "2s"] if name != "report" else ["t.vst", "--until", "2s"]

@@ -22,8 +22,8 @@ def test_of_many_threads_those_with_most_records_are_listed_and_the_others_summe
     lines = vestige("info", path).out.splitlines()
     at = lines.index("  threads  51")
     assert len(lines) - at == 1 + 20 + 1
-    assert lines[-1].endswith(" records  in 31 more threads; --all lists them")
-    everything = vestige("info", path, "--all").out.splitlines()
+    assert lines[-1].endswith(" records  in 31 more threads; -n lists more")
+    everything = vestige("info", path, "-n", "100").out.splitlines()
     assert len(everything) - everything.index("  threads  51") == 1 + 51
     counts = [int(line.split()[1].replace(",", "")) for line in everything[-51:]]
     shown = [int(line.split()[1].replace(",", "")) for line in lines[at + 1 : -1]]
@@ -36,4 +36,4 @@ def test_of_many_processes_the_first_are_listed(tmp_path):
     text = vestige("info", tmp_path / "t.vst").out
     assert text.count("\n  process ") == 20
     assert text.splitlines()[-1].startswith("and 11 more processes, ")
-    assert vestige("info", tmp_path / "t.vst", "--all").out.count("\n  process ") == 31
+    assert vestige("info", tmp_path / "t.vst", "-n", "31").out.count("\n  process ") == 31

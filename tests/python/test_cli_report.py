@@ -370,7 +370,7 @@ def test_names_that_are_wide_or_hostile_keep_their_columns(workplace):
 # ---- memory -------------------------------------------------------------------------
 
 
-def test_memory_by_function_and_by_line(workplace):
+def test_memory_by_function(workplace):
     workplace.write(
         "hold.py",
         """\
@@ -380,22 +380,24 @@ def test_memory_by_function_and_by_line(workplace):
             return bytearray(3_000_000)
         def main():
             kept = [hold() for _ in range(4)]
-        prof = vestige.profile(output=sys.argv[1], profile_memory=True, with_stack=sys.argv[2] == "1")
+        prof = vestige.profile(output=sys.argv[1], profile_memory=True)
         with prof:
             main()
         """,
     )
-    for name, stack in (("calls.vst", "1"), ("lines.vst", "0")):
-        assert workplace.python("hold.py", name, stack).returncode == 0
+    assert workplace.python("hold.py", "calls.vst").returncode == 0
     text = workplace.vestige("report", "calls.vst", "--memory").stdout
     assert re.search(r"^peak 11\.\d MiB, in all ", text, re.MULTILINE)
     rows = functions(workplace.vestige("report", "calls.vst", "--memory", "--format", "json").stdout)
     assert rows["hold.py(3): hold"]["self_bytes"] >= 12_000_000
     assert rows["hold.py(5): main"]["total_bytes"] >= 12_000_000 > rows["hold.py(5): main"]["self_bytes"]
-    text = workplace.vestige("report", "lines.vst", "--memory").stdout
-    assert re.search(r"^ +11\.\d MiB +\d+ +11\.\d MiB +0 B  hold\.py\(4\): hold$", text, re.MULTILINE)
-    document = json.loads(workplace.vestige("report", "lines.vst", "--memory", "--format", "json").stdout)
-    assert document["lines"][0]["self_bytes"] >= 12_000_000
-    assert document["memory"]["peak_bytes"] >= 12_000_000
-    header = workplace.vestige("report", "lines.vst", "--memory", "--format", "csv").stdout.splitlines()[0]
-    assert header == "line,self_bytes,allocations,peak_bytes,not_freed_bytes"
+
+
+@pytest.mark.parametrize("words", [[], ["--memory"], ["-n", "3"], ["--format", "json"], ["--format", "csv", "-n", "7"]])
+def test_a_recording_of_memory_alone_is_reported_as_by_memory_report(workplace, words):
+    with vestige.memory.track(workplace.path / "m.vst"):
+        kept = [bytearray(5000) for _ in range(20)]
+    assert len(kept) == 20
+    told = workplace.vestige("memory-report", "m.vst", *(word for word in words if word != "--memory")).stdout
+    assert workplace.vestige("report", "m.vst", *words).stdout == told != ""
+    assert workplace.vestige("report", "m.vst", "--threads").stdout != told

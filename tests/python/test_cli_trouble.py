@@ -18,7 +18,7 @@ pytestmark = pytest.mark.any_python
 
 READERS = [
     ["info"], ["info", "--json"], ["report"], ["report", "--threads"], ["memory-report"], ["recover", "-o", "r.vst", "--force"],
-    ["export", "-o", "o.json", "--force"], ["merge", "-o", "o.json", "--force"], ["pack", "-o", "p.vst", "--force"],
+    ["export", "-o", "o.json", "--force"], ["pack", "-o", "p.vst", "--force"],
     ["view", "--html", "v.html", "--force"], ["diff", "t.vst"],
 ]  # fmt: skip
 DEEP = "[" * 100_000 + "]" * 100_000

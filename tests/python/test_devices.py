@@ -83,10 +83,10 @@ def kernels(document):
     return [event for event in document["traceEvents"] if event.get("cat") == "kernel"]
 
 
-def test_a_merged_timeline_has_the_devices_of_every_trace(path, tmp_path):
+def test_one_timeline_has_the_devices_of_every_trace(path, tmp_path):
     other = tmp_path / "other.vst"
     other.write_bytes(path.read_bytes())
-    assert run("merge", path, other, "-o", tmp_path / "both.json").code == 0
+    assert run("export", path, other, "-o", tmp_path / "both.json").code == 0
     document = json.loads((tmp_path / "both.json").read_text())
     assert len({event["pid"] for event in kernels(document)}) == 2
     assert len(kernels(document)) == 4

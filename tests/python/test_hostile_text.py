@@ -43,7 +43,7 @@ COMMANDS = [
     "export t.vst -o OUT.json --force",
     "export t.vst -o OUT.svg --force",
     "export t.vst more.vst --align no-such-span -o OUT.json --force",
-    "merge t.vst more.vst -o OUT.json --force",
+    "export t.vst more.vst -o OUT.json --force",
     "recover t.vst -o OUT.vst --force",
     "pack t.vst -o OUT.packed --force",
     "view t.vst --html OUT.html --force",

@@ -84,7 +84,7 @@ def test_roots_come_first_then_ranks_then_the_order_of_starting(workplace):
     assert pids(workplace, "t.vst") == [1, 10, 11, 12, 14, 13]
 
 
-@pytest.mark.parametrize("command", [["info"], ["report"], ["export", "-o", "x.json"], ["merge", "-o", "x.json"]])
+@pytest.mark.parametrize("command", [["info"], ["report"], ["export", "-o", "x.json"]])
 def test_one_that_cannot_be_read_is_told_and_the_rest_goes_on(workplace, command):
     family(workplace.path, 2000)
     (workplace.path / "bad.vst").write_text("once upon a time")
@@ -92,14 +92,14 @@ def test_one_that_cannot_be_read_is_told_and_the_rest_goes_on(workplace, command
     lines = ["bad.vst: not a vestige trace", "absent.vst: No such file or directory"]
     assert result.stderr.splitlines() == [f"vestige: {line}" for line in lines]
     assert result.returncode == 1
-    if command[0] in ("export", "merge"):
+    if command[0] == "export":
         assert len(processes(load(workplace.path / "x.json"))) == 2
     else:
         assert "2 processes" in result.stdout
 
 
 def test_where_none_can_be_read_each_is_told(workplace):
-    result = workplace.vestige("merge", "a.vst", "b.vst", "-o", "x.json")
+    result = workplace.vestige("export", "a.vst", "b.vst", "-o", "x.json")
     assert (result.returncode, result.stdout) == (1, "")
     lines = ["a.vst: No such file or directory", "b.vst: No such file or directory"]
     assert result.stderr.splitlines() == [f"vestige: {line}" for line in lines]
@@ -116,12 +116,12 @@ def test_what_is_no_trace_in_a_folder_or_among_children_is_skipped_with_a_line(w
         assert "2 processes" in result.stdout
 
 
-# ---- export and merge --------------------------------------------------
+# ---- export ------------------------------------------------------------
 
 
-def test_merge_writes_one_timeline_of_all_processes(workplace):
+def test_export_writes_one_timeline_of_all_processes(workplace):
     family(workplace.path, 2000, 2001)
-    result = workplace.vestige("merge", "t.vst", "-o", "all.json")
+    result = workplace.vestige("export", "t.vst", "-o", "all.json")
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
     document = load(workplace.path / "all.json")
     assert sorted(processes(document)) == [1000, 2000, 2001]
@@ -143,7 +143,7 @@ def test_export_takes_the_children_too_unless_told_not_to(workplace):
 def test_processes_of_one_pid_stay_apart(workplace):
     for name in ("a", "b"):
         patch(record(workplace.path / f"{name}.vst", host_name=name), pid=77)
-    assert workplace.vestige("merge", "a.vst", "b.vst", "-o", "all.json").returncode == 0
+    assert workplace.vestige("export", "a.vst", "b.vst", "-o", "all.json").returncode == 0
     document = load(workplace.path / "all.json")
     assert sorted(processes(document)) == [77, 78]
     labels = {e["pid"]: e["args"]["labels"] for e in document["traceEvents"] if e["name"] == "process_labels"}
@@ -155,7 +155,7 @@ def test_each_process_is_named_by_rank_and_command_line(workplace):
         facts = {"vestige_command": ["/usr/bin/python", "train.py", "--lr", "1"], "vestige_process_name": "train.py"}
         path = record(workplace.path / f"{rank}.vst", distributedInfo={"rank": rank, "world_size": 2}, **facts)
         patch(path, pid=10 + rank)
-    assert workplace.vestige("merge", "1.vst", "0.vst", "-o", "all.json").returncode == 0
+    assert workplace.vestige("export", "1.vst", "0.vst", "-o", "all.json").returncode == 0
     document = load(workplace.path / "all.json")
     assert processes(document) == {10: "rank 0: python train.py --lr 1", 11: "rank 1: python train.py --lr 1"}
     assert document["distributedInfo"] == {"rank": 0, "world_size": 2}
@@ -169,10 +169,9 @@ def there_are():
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["merge", "t.vst"], "the following arguments are required: -o/--output; see vestige merge --help"),
-        (["merge", "-o", "x.json"], "the following arguments are required: FILE; see vestige merge --help"),
-        (["merge", "t.vst", "-o", "x.xml"], f"x.xml: no format has this suffix; {there_are()}"),
-        (["merge", "t.vst", "-o", "t.json"], "t.json: already exists; --force overwrites it"),
+        (["export", "-o", "x.json"], "the following arguments are required: FILE; see vestige export --help"),
+        (["export", "t.vst", "-o", "x.xml"], f"x.xml: no format has this suffix; {there_are()}"),
+        (["export", "t.vst", "-o", "t.json"], "t.json: already exists; --force overwrites it"),
         (["export", "t.vst", "u.vst"], "several traces need a name for the file to write: -o OUT"),
         (["export", "."], "several traces need a name for the file to write: -o OUT"),
     ],

@@ -200,7 +200,7 @@ def test_children_have_files_of_their_own_and_one_timeline(workplace):
     (forked,) = [file for file in files if blocks(file, 6540)]
     assert not [e for e in memory_events(Trace(str(forked))) if e[5] & FREES and not e[5] & UNKNOWN and e[2] == 3243]
 
-    result = workplace.vestige("merge", "t.vst", "-o", "all.json")
+    result = workplace.vestige("export", "t.vst", "-o", "all.json")
     assert (result.returncode, result.stderr) == (0, "")
     document = json.loads((workplace.path / "all.json").read_bytes())
     assert document["profile_memory"] == 1

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from traces import patch, record
 from vestige import Trace, record_function
-from vestige.cli import Failure, export, merge, ranges
+from vestige.cli import Failure, export, ranges
 
 pytestmark = pytest.mark.any_python
 
@@ -142,9 +142,9 @@ def test_traces_together_have_one_range(path, tmp_path):
         copy.write_bytes(path.read_bytes())
     patch(second, shift_ns=10**9, pid=7)
     out = tmp_path / "both.json"
-    assert merge.main([str(first), str(second), "-o", str(out), "--until", "900ms"]) == 0
+    assert export.main([str(first), str(second), "-o", str(out), "--until", "900ms"]) == 0
     pids = {e["pid"] for e in json.loads(out.read_text())["traceEvents"] if e["name"].startswith("step")}
     assert pids == {Trace(str(first)).info()["pid"]}
-    assert merge.main([str(first), str(second), "-o", str(out), "--force", "--from", "900ms"]) == 0
+    assert export.main([str(first), str(second), "-o", str(out), "--force", "--from", "900ms"]) == 0
     pids = {e["pid"] for e in json.loads(out.read_text())["traceEvents"] if e["name"].startswith("step")}
     assert pids == {7}

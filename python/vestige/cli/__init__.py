@@ -36,13 +36,12 @@ GROUPS = {
         "info": "what a trace holds, and how it ended",
     },
     "convert": {
-        "export": "write a trace for other programs: Perfetto, pprof, …",
+        "export": "write traces for other programs: Perfetto, pprof, …",
         "pack": "make traces small; every command reads packed ones",
         "recover": "finish the trace of a process that died",
         "et": "check or show execution traces: graphs of operators",
     },
     "many traces": {
-        "merge": "write several traces as one timeline",
         "query": "ask one trace or thousands in SQL, or by ready questions",
     },
     "agents": {

@@ -33,6 +33,8 @@ EXAMPLES = """\
   vestige export t.vst -o t.pftrace --force
   vestige export t.vst --to perfetto      writes t.pftrace
   vestige export t.vst --no-children      without the processes it started
+  vestige export rank0.vst rank1.vst -o all.json.gz      one timeline
+  vestige export hostA/ hostB/ --align barrier -o all.json.gz
   vestige export t.vst --from 2s --until 3s -o third.json.gz
   vestige export t.vst --cpu -o t.svg     as they had a processor
   vestige export t.vst -o et.json         the execution trace, if there is one
@@ -45,9 +47,10 @@ EXAMPLES = """\
 def main(argv: list[str]) -> int:
     parser = Parser(
         "export",
-        "Write a trace as a file for other programs, in the format of OUT's suffix. The\n"
-        "traces of FILE's child processes are written to the same file. FILE may be a\n"
-        f"folder of traces. Formats, each but the last two also with .gz behind it:\n\n{help_table()}",
+        "Write traces as a file for other programs, in the format of OUT's suffix.\n"
+        "Several are one timeline, with arrows from processes to those they started. FILE\n"
+        "stands for the processes it started too, a folder for all traces in it.\n"
+        f"Formats, each but the last two also with .gz behind it:\n\n{help_table()}",
         "FILE… [-o OUT] [options]",
         EXAMPLES,
     )
@@ -58,12 +61,20 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--cpu", action="store_true", help="measure the time that threads had a processor, in formats that add up"
     )
-    add_options(parser)
+    add_files(parser)
+    ranges.add_arguments(parser)
+    parser.add_argument("--align", metavar="NAME", help="align clocks on the spans NAME, which end together")
+    parser.add_argument(
+        "--no-memory-events",
+        action="store_true",
+        help="leave out the event of each allocation and free, some 300 bytes of JSON; the curve of live memory stays",
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite OUT")
     options = parser.parse_args(argv)
     if options.output is None and (len(options.files) > 1 or os.path.isdir(options.files[0])):
         raise Failure("several traces need a name for the file to write: -o OUT", code=2)
     output = options.output or default_output(options.files[0], options.to)
-    check_output(output, force=options.force, format=options.to)
+    _check_output(output, options.to, force=options.force)
     if options.cpu and not adds_up(output, options.to):
         sums = ", ".join(name for name, each in FORMATS.items() if each.sums)
         raise Failure(f"--cpu: {output} shows when spans were; formats that add up are {sums}", code=2)
@@ -72,7 +83,7 @@ def main(argv: list[str]) -> int:
         raise Failure("--cpu: when threads ran was not recorded here; see vestige run --sched")
     if options.to == MEMORY_TIMELINE.name and len(inputs.sources) > 1:
         raise Failure("a memory timeline is of one process: name one file, with --no-children", code=2)
-    write(inputs, output, options, format=options.to)
+    _write(inputs, output, options)
     return int(inputs.failed)
 
 
@@ -84,20 +95,7 @@ def default_output(file: str, format: str | None) -> str:
     return stem + FORMATS[format or CHROME.name].default
 
 
-def add_options(parser: Parser) -> None:
-    """Adds the options that `vestige merge` has too."""
-    add_files(parser)
-    ranges.add_arguments(parser)
-    parser.add_argument("--align", metavar="NAME", help="align clocks on the spans NAME, which end together")
-    parser.add_argument(
-        "--no-memory-events",
-        action="store_true",
-        help="leave out the event of each allocation and free, some 300 bytes of JSON; the curve of live memory stays",
-    )
-    parser.add_argument("--force", action="store_true", help="overwrite OUT")
-
-
-def check_output(output: str, *, force: bool, format: str | None = None) -> None:
+def _check_output(output: str, format: str | None, *, force: bool) -> None:
     if format is None and not is_known(output):
         raise Failure(f"{output}: no format has this suffix; there are {suffixes()}", code=2)
     if format == MEMORY_TIMELINE.name and not output.endswith((".html", ".json", ".json.gz")):
@@ -116,8 +114,9 @@ def check_folder(folder: str, suffix: str, *, force: bool) -> None:
         raise Failure(f"{os.path.join(folder, there[0])}: already exists; --force overwrites it", code=2)
 
 
-def write(inputs: Inputs, output: str, options: Namespace, *, format: str | None = None) -> None:
-    """Writes all of the inputs as one document, as add_options' options say."""
+def _write(inputs: Inputs, output: str, options: Namespace) -> None:
+    """Writes all of the inputs as one document."""
+    format = options.to
     tables = tables_format(output, format)
     if tables:
         require_pyarrow()
@@ -132,7 +131,7 @@ def write(inputs: Inputs, output: str, options: Namespace, *, format: str | None
         return
     ranges.apply(options, traces)
     for trace in traces:
-        trace.set_by_running(getattr(options, "cpu", False))
+        trace.set_by_running(options.cpu)
     if format is None and _is_execution_trace(output, inputs):
         format = EXECUTION_TRACE.name if any(trace.count_nodes() for trace in traces) else None
     if format == EXECUTION_TRACE.name:

@@ -8,6 +8,7 @@ import time
 
 from vestige import _core
 from vestige._core import TraceError
+from vestige.base.failure import Failure
 from vestige.base.printable import one_line as clean
 from vestige.base.quantities import duration, plural
 from vestige.reading.devices import clock, label
@@ -19,7 +20,6 @@ from .report.tables import beyond_scope, short_calls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import Namespace
     from typing import Any
 
     from vestige.reading.inputs import Source
@@ -49,13 +49,17 @@ def main(argv: list[str]) -> int:
         "Tell what traces hold, and how they ended. The traces of FILE's child processes\n"
         "are listed too. FILE may be a folder of traces. Without FILE, tell how vestige\n"
         "records on this Python, which parts of it do not work here, and why.",
-        "[FILE…] [--no-children] [--all] [--json]",
+        "[FILE…] [--no-children] [-n N] [--json]",
         EXAMPLES,
     )
     add_files(parser, "*")
-    parser.add_argument("--all", action="store_true", help=f"every thread and process, not {ROWS} of them")
+    parser.add_argument(
+        "-n", metavar="N", type=int, default=ROWS, help=f"threads or processes to list (default: {ROWS})"
+    )
     parser.add_argument("--json", action="store_true", help="as JSON, for programs")
     options = parser.parse_args(argv)
+    if options.n < 1:
+        raise Failure(f"-n must be at least 1, not {options.n}", code=2)
 
     if not options.files:
         _tell_python(options.json)
@@ -67,9 +71,9 @@ def main(argv: list[str]) -> int:
     elif options.json:
         print(json.dumps({"processes": [{"file": s.path, **_as_json(s)} for s in sources]}, indent=2))
     elif len(sources) == 1:
-        _show(sources[0], _limit(options))
+        _show(sources[0], options.n)
     else:
-        _show_all(sources, _limit(options))
+        _show_all(sources, options.n)
     return int(inputs.failed)
 
 
@@ -133,10 +137,6 @@ def _show_fallbacks(fallbacks: dict[str, str]) -> None:
         print(f"  not {clean(part)}: {clean(why)}; {INSTEAD.get(part, 'vestige does without')}")
 
 
-def _limit(options: Namespace) -> int:
-    return sys.maxsize if options.all else ROWS
-
-
 def _as_json(source: Source) -> dict[str, Any]:
     return {
         **source.facts,
@@ -191,7 +191,7 @@ def _show_threads(threads: list[dict[str, Any]], rows: int) -> None:
     rest = ranked[rows:]
     if rest:
         records = sum(thread["records"] for thread in rest)
-        print(f"    {'':>8}  {records:>12,} records  in {plural(len(rest), 'more thread')}; --all lists them")
+        print(f"    {'':>8}  {records:>12,} records  in {plural(len(rest), 'more thread')}; -n lists more")
 
 
 def _show_all(sources: list[Source], rows: int) -> None:
@@ -233,7 +233,7 @@ def _show_all(sources: list[Source], rows: int) -> None:
     rest = sources[rows:]
     if rest:
         records = sum(source.facts["records"] for source in rest)
-        print(f"and {plural(len(rest), 'more process', 'more processes')}, {records:,} records; --all lists them")
+        print(f"and {plural(len(rest), 'more process', 'more processes')}, {records:,} records; -n lists more")
 
 
 LEFT_OUT = {

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FILE = "pyproject.toml"
 TABLE = b"[tool.vestige]"
 BYTES_MAX = 1 << 20
-# Not those that are about one run: its file, its rank.
+# Not those that are about one run, as its file.
 OPTIONS = (
     *("quiet", "view", "no-c", "no-gc", "include", "exclude", "record-args", "only", "max-depth", "max-size", "last"),
     *(

@@ -94,16 +94,11 @@ def parse(
 
 def runner(kind: type[Recording], options: Namespace, program: Program) -> Callable[[], None]:
     """What runs and records the program: as a child, if the program, recorded already, started itself again."""
-    path = None if options.output is None else own_path(options.output, _ranks(options))
+    path = None if options.output is None else own_path(options.output)
     if is_started_again(path, sys.argv[1:]):
         return lambda: program.run(lambda: start_again(program.name), abandon)
     recording = kind(options, program)
     return lambda: program.run(recording.start, recording.abandon)
-
-
-def _ranks(options: Namespace) -> dict[str, int]:
-    given = {name: getattr(options, name, None) for name in ("rank", "local_rank", "world_size")}
-    return {name: int(value) for name, value in given.items() if value is not None}
 
 
 def unload(loaded: set[str]) -> None:
@@ -143,9 +138,6 @@ def _parser() -> Parser:
     parser.add_argument("-q", "--quiet", action="store_true", help="no report at the end")
     parser.add_argument("--view", action="store_true", help="show the trace in the browser when the program has ended")
     add_recorded(parser)
-    parser.add_argument("--rank", metavar="N", type=int, help="rank of this process (default: RANK, if that is set)")
-    parser.add_argument("--local-rank", metavar="N", type=int, help="its rank on this machine (default: LOCAL_RANK)")
-    parser.add_argument("--world-size", metavar="N", type=int, help="how many ranks there are (default: WORLD_SIZE)")
     parser.add_argument(
         "--torch-profiler", action="store_true", help="record only where the program uses torch.profiler"
     )
@@ -166,7 +158,7 @@ class Recording:
         from vestige.render import quote
 
         self._process = os.getpid()
-        self._shown = own_path(options.output or f"{program.name}.{self._process}.vst", _ranks(options))
+        self._shown = own_path(options.output or f"{program.name}.{self._process}.vst")
         self._path = os.path.abspath(self._shown)
         self._quiet = options.quiet
         self._view = getattr(options, "view", False)
@@ -210,9 +202,6 @@ class Recording:
 
         return profile(
             output=self._path,
-            rank=options.rank,
-            local_rank=options.local_rank,
-            world_size=options.world_size,
             devices=options.collector or options.devices,
             **recorded(options),
         )

@@ -47,7 +47,7 @@ def main(argv: list[str]) -> int:
     )
     add_files(parser)
     parser.add_argument("--align", metavar="NAME", help="align clocks on the spans NAME, which end together")
-    parser.add_argument("--all", action="store_true", help="with the frames of the import system")
+    parser.add_argument("--all", action="store_true", help="fold nothing: show the import system, too")
     parser.add_argument("--follow", action="store_true", help="go on reading traces that are still being recorded")
     parser.add_argument("--port", metavar="N", type=int, default=0, help="default: one that is free")
     parser.add_argument("--no-browser", action="store_true", help="print the address, and let the user open it")

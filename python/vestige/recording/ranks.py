@@ -41,9 +41,9 @@ def distributed_info(given: dict[str, int]) -> str | None:
     return "{" + ", ".join(f"{quote(name)}: {value}" for name, value in members.items() if value is not None) + "}"
 
 
-def own_path(path: str, given: dict[str, int]) -> str:
+def own_path(path: str, rank: int | None = None) -> str:
     """The file of this process where there are several: {rank} in its name is the rank, 0 where none is known."""
-    rank = given.get("rank", _from_environment("rank"))
+    rank = _from_environment("rank") if rank is None else rank
     return path.replace("{rank}", str(rank or 0))
 
 

@@ -30,7 +30,6 @@ JUDGED = 0.01  # share of the time: what takes less cannot make --fail-over fail
 SORTS = ("effect", "self", "total", "calls", "name")
 EXAMPLES = """\
   vestige diff before.vst after.vst
-  vestige diff --before a1.vst a2.vst a3.vst --after b1.vst b2.vst b3.vst
   vestige diff main/ branch/ --fail-over 10%     a folder: all runs in it
   vestige diff a.vst b.vst --sort total -n 10
   vestige diff a.vst b.vst --format json | jq '.regressions'
@@ -47,14 +46,13 @@ takes 1% of the time, is slower by more than SHARE and by more than the noise.
 
 def main(argv: list[str]) -> int:
     options = _parser().parse_args(argv)
-    before_paths, after_paths = _sides(options)
     limit = None if options.fail_over is None else share("--fail-over", options.fail_over)
     if options.n < 1:
         raise Failure(f"-n must be at least 1, not {options.n}", code=2)
     _check_files(options)
     patterns = Patterns(options.include, options.exclude)
-    before, first = read_side(before_paths, not options.no_children, patterns)
-    after, second = read_side(after_paths, not options.no_children, patterns)
+    before, first = read_side(options.before, not options.no_children, patterns)
+    after, second = read_side(options.after, not options.no_children, patterns)
     if not before or not after:
         return 1
     patterns.check(second)
@@ -78,16 +76,15 @@ def main(argv: list[str]) -> int:
 def _parser() -> Parser:
     parser = Parser(
         "diff",
-        "Tell what got slower and what faster from A to B, two recordings of a program\n"
-        "or several of each: functions by their self time, per call and by number of\n"
-        "calls, and whether a change is more than chance. A file stands for the\n"
+        "Tell what got slower and what faster from A to B, two recordings of a program,\n"
+        "or folders with several of each: functions by their self time, per call and by\n"
+        "number of calls, and whether a change is more than chance. A file stands for the\n"
         "processes it started too.",
-        "A B | --before A… --after B…  [options]",
+        "A B [options]",
         EXAMPLES,
     )
-    parser.add_argument("files", metavar="A B", nargs="*", help="traces (.vst), or folders: before and after")
-    parser.add_argument("--before", metavar="A", nargs="+", help="runs before")
-    parser.add_argument("--after", metavar="B", nargs="+", help="runs after")
+    parser.add_argument("before", metavar="A", help="a trace (.vst), or a folder of runs: before")
+    parser.add_argument("after", metavar="B", help="the same: after")
     parser.add_argument("--no-children", action="store_true", help="only the files, not the processes they started")
     parser.add_argument("--fail-over", metavar="SHARE", help="exit with code 3 if slower by more than SHARE (10%%)")
     parser.add_argument("-n", metavar="N", type=int, default=30, help="functions to list (default: 30)")
@@ -140,16 +137,6 @@ def _open_page(path: str | None, page: str) -> None:
     address = Path(path).resolve().as_uri()
     print(f"the flame graph: {address}", file=sys.stderr)
     webbrowser.open(address)
-
-
-def _sides(options: Namespace) -> tuple[list[str], list[str]]:
-    if options.before is None and options.after is None:
-        if len(options.files) != 2:
-            raise Failure("give two recordings, A and B; several of each: --before A… --after B…", code=2)
-        return [options.files[0]], [options.files[1]]
-    if not options.before or not options.after or options.files:
-        raise Failure("several runs need both --before A… and --after B…", code=2)
-    return options.before, options.after
 
 
 def _sorted(rows: list[Row], by: str) -> list[Row]:

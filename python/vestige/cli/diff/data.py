@@ -122,15 +122,10 @@ def _name_of(function: Function) -> tuple[int, str, str]:
     return kind, shown if kind == PYTHON else "", name.partition(" at 0x")[0]
 
 
-def read_side(paths: Iterable[str], children: bool, patterns: Patterns) -> tuple[list[Run], Inputs]:
-    """The runs that the paths stand for."""
-    runs: list[Run] = []
-    failed = False
-    inputs = Inputs()
-    for path in paths:
-        inputs = find_traces([path], children=children)
-        runs.extend(Run(sources) for sources in _runs_of(inputs.sources))
-        failed |= inputs.failed
+def read_side(path: str, children: bool, patterns: Patterns) -> tuple[list[Run], Inputs]:
+    """The runs that a file or folder stands for."""
+    inputs = find_traces([path], children=children)
+    runs = [Run(sources) for sources in _runs_of(inputs.sources)]
     sources = [source for run in runs for source in run.sources]
     records = sum(source.facts["records"] for source in sources) or 1
     done = 0
@@ -146,7 +141,6 @@ def read_side(paths: Iterable[str], children: bool, patterns: Patterns) -> tuple
                     runs.remove(run)
             finally:
                 progress.clear()
-    inputs.failed |= failed
     return runs, inputs
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def compare(folder: Folder, before: str, after: str, max_tokens: int) -> str:
     paths = [folder.trace(before), folder.trace(after)]
     patterns = Patterns(None, None)
-    sides = [read_side([path], True, patterns)[0] for path in paths]
+    sides = [read_side(path, True, patterns)[0] for path in paths]
     if not all(sides):
         raise Failure("a trace could not be read to its end")
     comparison = Comparison(*sides)

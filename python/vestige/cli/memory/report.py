@@ -39,7 +39,18 @@ def main(argv: list[str]) -> int:
     parser = _parser()
     options = parser.parse_args(_join_temporary(argv))
     _check(options)
-    inputs = find_traces(options.files, children=not options.no_children)
+    return tell(find_traces(options.files, children=not options.no_children), options)
+
+
+def usual(rows: int | None, format: str) -> Namespace:
+    """The options of a report that nothing else is asked of."""
+    words = ["", "--format", format] + ([] if rows is None else ["-n", str(rows)])
+    options: Namespace = _parser().parse_args(words)
+    _check(options)
+    return options
+
+
+def tell(inputs: Inputs, options: Namespace) -> int:
     _keep_those_with_memory(inputs)
     if options.output is not None:
         _write(inputs, options)

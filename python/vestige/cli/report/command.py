@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from typing import Any
 
-    from vestige._core import Trace
     from vestige.base.terminal import Progress
     from vestige.reading.inputs import Source
 
@@ -101,6 +100,10 @@ def main(argv: list[str]) -> int:
     reading = Reading(inputs, options)
     if not reading.read:
         return 1
+    if reading.is_of_memory_alone:
+        from vestige.cli.memory import report as memory_report
+
+        return memory_report.tell(inputs, memory_report.usual(options.n, options.format))
     if options.format == "text":
         _show(reading, options)
     else:
@@ -115,8 +118,9 @@ def _parser() -> Parser:
         "report",
         "Tell where the time went: by function, as a tree of calls, by thread, by task of\n"
         "asyncio; what the garbage collector took; and, where memory was recorded, what\n"
-        "allocated it. The traces of FILE's child processes are read too. FILE may be a\n"
-        "folder of traces. The figures of several traces are added up.",
+        "allocated it. A recording of memory alone is told of as by memory-report. The\n"
+        "traces of FILE's child processes are read too. FILE may be a folder of traces.\n"
+        "The figures of several traces are added up.",
         "FILE… [--findings | --tree | --threads | …] [options]",
         EXAMPLES,
     )
@@ -132,13 +136,13 @@ def _parser() -> Parser:
         "exceptions": "exceptions by type and place, and who caught them (vestige run --exceptions)",
         "devices": "what devices (GPUs) did, how busy each stream was, and when a device was idle and why",
         "gc": "garbage collections: how many, how long, where",
-        "memory": "functions, or lines, that allocated most, where memory was recorded",
+        "memory": "functions that allocated most, where memory was recorded",
     }
     for view, text in texts.items():
         views.add_argument(f"--{view}", dest="view", action="store_const", const=view, default="flat", help=text)
     parser.add_argument("-n", metavar="N", type=int, help="lines to show (default: 30; trees: 60; json, csv: all)")
     parser.add_argument("--sort", metavar="BY", choices=SORTS, help=f"{', '.join(SORTS)} (default: self; trees: total)")
-    parser.add_argument("--all", action="store_true", help="also what belongs to libraries, and in the tree to imports")
+    parser.add_argument("--all", action="store_true", help="fold nothing: show libraries and the import system, too")
     parser.add_argument("--no-waits", action="store_true", help="without calls that only wait, and without their time")
     parser.add_argument(
         "--cpu", action="store_true", help="measure the time that threads had a processor (vestige run --sched)"
@@ -256,6 +260,13 @@ class Reading:
         return any(source.facts["memory"] for source, _ in self.read)
 
     @property
+    def is_of_memory_alone(self) -> bool:
+        """Whether nothing but allocations was recorded, and all of that is asked for."""
+        options = self._options
+        chosen = self._between is not None or options.thread or options.include or options.exclude
+        return options.view in ("flat", "memory") and self.has_memory and not self.data.calls and not chosen
+
+    @property
     def has_switches(self) -> bool:
         return any(source.facts["switches"] for source, _ in self.read)
 
@@ -304,7 +315,7 @@ class Reading:
             progress=progress,
         )
         if view == "memory" and source.facts["memory"]:
-            self._add_memory(source, trace, calls)
+            self.memory.append((source, trace.memory(rows=0, stacks=False)))
         if self.tasks is not None:
             only_threads = self._threads.get(source.path) if options.thread else None
             self.tasks.add(source, trace, self._patterns.left_out(trace.functions()), only_threads, progress)
@@ -314,9 +325,6 @@ class Reading:
         if view in ("devices", "findings"):
             self.devices += read_devices(trace, progress)
         self.read.append((source, calls))
-
-    def _add_memory(self, source: Source, trace: Trace, calls: int) -> None:
-        self.memory.append((source, trace.memory(rows=0 if calls else -1, stacks=False)))
 
     # ---- what is chosen ------------------------------------------------------
 

@@ -134,10 +134,6 @@ def _tables(reading: Reading, options: Namespace) -> dict[str, list[dict[str, An
         column = "compensated_error_ns" if options.compensated else "estimate_error_ns"
         for row, entry in zip(functions, reading.functions(), strict=True):
             row[column] = entry.error_ns
-    if options.view == "memory" and not functions:
-        from .memory import lines
-
-        return {"lines": lines(reading)}
     return {"functions": functions}
 
 
