@@ -703,6 +703,43 @@ def test_idle_connections_make_room_and_busy_ones_do_not(own_server, monkeypatch
         client.connection.close()
 
 
+HALVES = {  # of requests without the token
+    "nothing": b"",
+    "a line": b"GET /api/info HT",
+    "a head": b"GET /api/info HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept",
+    "a page that is not read": b"GET /large HTTP/1.1\r\nHost: <host>\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_the_owner_is_answered_whatever_strangers_begin(path, half):
+    """With the limits as they are: strangers come before the owner, between two of its requests, and stay."""
+    import socket
+
+    def strangers(count):
+        begun = []
+        for _ in range(count):
+            connection = socket.socket()
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect(("127.0.0.1", server.port))
+            connection.sendall(HALVES[half].replace(b"<host>", f"127.0.0.1:{server.port}".encode()))
+            begun.append(connection)
+        return begun
+
+    with serving(path) as server:
+        server.pages["/large"] = Answer(bytes(64 << 20), is_page=True)
+        crowd = strangers(200)
+        clients = [Client(server) for _ in range(6)]  # as many as a browser opens
+        assert all(client.get("info")["ready"] for client in clients)
+        kept = [client.connection.sock for client in clients]
+        crowd += strangers(200)
+        assert all(client.get("info")["ready"] for client in clients)
+        assert [client.connection.sock for client in clients] == kept  # strangers ended each other's connections
+        for connection in (*crowd, *kept):
+            connection.close()
+        wait_until(lambda: not server._handlers)
+
+
 BODY = b"Content-Length: 8000000\r\n\r\n"
 # Those of whom nothing is read: no ticket, a foreign origin, no token, a body where none belongs.
 REFUSED = {

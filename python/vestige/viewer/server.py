@@ -2,7 +2,8 @@
 
 `api.py` answers what is asked. Each connection has a thread, at most CONNECTIONS of them. Each phase of a request has
 a deadline, and a client that misses it is cut off: one that stops sending or reading costs nothing for long. Nothing
-that a client does ends the server.
+that a client does ends the server. When there are too many connections, one that has not shown the token ends before
+one that has.
 
 Who may ask: a client that knows the token (every page that was told the address; compared in constant time), that calls
 us by our own name (a foreign name that points here is another site's), and is not a page of another origin. The
@@ -23,7 +24,7 @@ import sys
 import time
 from collections import deque
 from http.server import BaseHTTPRequestHandler
-from threading import Lock
+from threading import Condition, Lock
 from urllib.parse import parse_qsl
 
 from .answers import Answer, Problem
@@ -44,8 +45,10 @@ BODIES_MAX = 8 << 20  # of all requests that are being read or answered
 LINGER_MAX = 16 << 20
 FIELDS_MAX = 64  # of a query
 IDLE, RECEIVE, SEND = 60.0, 10.0, 20.0  # seconds: between requests; for a request to arrive; for a piece to leave
-STOP, ROOM, LINGER = 2.0, 0.25, 1.0  # for threads to end; for a connection to end; for a client to read why
+STOP, ROOM, LINGER = 2.0, 0.5, 1.0  # for threads to end; for a connection to end; for a client to read why
+YOUNG = 0.1  # in which a client that has connected can show the token
 PIECE = 256 << 10
+TOO_MANY = "too many connections"
 TOKEN_HEADER = "X-Vestige-Token"  # noqa: S105 (a name)
 
 PAGE_POLICY = (
@@ -86,13 +89,14 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
     allow_reuse_address = True
     daemon_threads = True
     block_on_close = False
-    request_queue_size = CONNECTIONS
+    request_queue_size = 4 * CONNECTIONS
 
     def __init__(self, api: Api, pages: dict[str, Answer], port: int = 0) -> None:
         self.api = api
         self.pages = pages
         self.token = secrets.token_urlsafe(24)
         self._lock = Lock()
+        self._left = Condition(self._lock)  # notified when a connection has ended
         self._handlers: set[Handler] = set()
         self._count = 0  # guarded by _lock: connections, also those that have no handler yet
         self._bodies = 0  # guarded by _lock: bytes of bodies
@@ -117,15 +121,16 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         if self._make_room():
             super().process_request(request, client_address)
         else:
-            refuse(request, 503, "too many connections")
+            refuse(request, 503, TOO_MANY)
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
-            with self._lock:
+            with self._left:
                 self._count -= 1
+                self._left.notify()
 
     def service_actions(self) -> None:
         """Called about twice a second by serve_forever()."""
@@ -136,19 +141,21 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             handler.cut_off()
 
     def _make_room(self) -> bool:
-        """Whether there is room. If need be, ends the connection that has waited longest for its next request."""
+        """Whether there is room. If need be, ends one connection: the oldest of those that have not shown the token
+        within YOUNG seconds, whatever they do; where all have shown it, that which has waited longest for its next
+        request."""
         until = time.monotonic() + ROOM
-        while True:
-            with self._lock:
-                if self._count < CONNECTIONS:
-                    self._count += 1
-                    return True
-                idle = [handler for handler in self._handlers if handler.idle]
-            if time.monotonic() > until:
-                return False
-            if idle:
-                min(idle, key=lambda handler: handler.deadline).cut_off()
-            time.sleep(0.005)
+        with self._left:
+            while self._count >= CONNECTIONS:
+                found = [handler for handler in self._handlers if handler.idle or not handler.trusted]
+                last = min(found, key=lambda handler: (handler.trusted, handler.since), default=None)
+                if last is not None and (last.trusted or time.monotonic() > last.since + YOUNG):
+                    last.cut_off(503, TOO_MANY)
+                self._left.wait(YOUNG / 10)
+                if time.monotonic() > until:
+                    return False
+            self._count += 1
+            return True
 
     def end(self) -> None:
         """Called after serve_forever(): no request is answered any more. Threads that compute notice it and clean up;
@@ -203,9 +210,9 @@ class Handler(BaseHTTPRequestHandler):
     server: Server
 
     def setup(self) -> None:
-        self.deadline = time.monotonic() + IDLE
-        self.idle = True
-        self.receiving = True
+        self.trusted = False  # no request has had the token
+        self.since = time.monotonic()  # it is connected; once trusted, it waits for its next request
+        self._expect()
         self._refused = False
         super().setup()
         self.connection.settimeout(self.timeout)
@@ -233,8 +240,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def handle_one_request(self) -> None:
         self.rfile = self._plain
-        self.deadline = time.monotonic() + IDLE
-        self.idle = self.receiving = True
+        self._expect()
         self._unread = False
         self.command, self.requestline, self.request_version = "", "", self.protocol_version
         try:
@@ -250,11 +256,19 @@ class Handler(BaseHTTPRequestHandler):
         except (OSError, ClientGone):
             self.close_connection = True
 
-    def cut_off(self) -> None:
+    def _expect(self) -> None:
+        """Begins to wait for a request."""
+        now = time.monotonic()
+        if self.trusted:
+            self.since = now
+        self.deadline = now + IDLE
+        self.idle = self.receiving = True
+
+    def cut_off(self, status: int = 408, why: str = "the request did not arrive in time") -> None:
         """By another thread: ends what this one waits for."""
         try:
             if self.receiving and not self.idle:
-                refuse(self.connection, 408, "the request did not arrive in time")
+                refuse(self.connection, status, why)
             self.connection.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass
@@ -285,18 +299,21 @@ class Handler(BaseHTTPRequestHandler):
         self._check_host()
         if path.startswith("/handover/"):
             answer = self.server.api.hand_over(self.command, path, self.headers.get("Origin"))
+            self.trusted = True
             self._expect_no_body()
             return answer(self._check_client)
         self._check_origin(path)
         if self.command not in ("GET", "HEAD", "POST"):
             raise Problem(405, f"{self.command} is not answered here")
+        fields = self._fields(query)
+        token = fields.pop("token", "")
+        is_known = self.server.knows(self.headers.get(TOKEN_HEADER, token))
+        self.trusted = self.trusted or is_known
         if not path.startswith("/api/"):
             return self._page(path)
         if self.command == "HEAD":
             raise Problem(405, "HEAD is not answered here")
-        fields = self._fields(query)
-        token = fields.pop("token", "")
-        if not self.server.knows(self.headers.get(TOKEN_HEADER, token)):
+        if not is_known:
             raise Problem(403, "the token is missing or wrong: open the address that vestige view printed")
         if self.command == "POST":
             return self._answer_post(path, fields)
