@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from vestige import Trace
 from vestige.torch import build as torch_build
 
 if find_spec("torch") is None:
@@ -62,16 +63,37 @@ def place(tmp_path, built):
     return tmp_path
 
 
+@pytest.fixture
+def new_place(place):
+    """And no cache of this user has a library of these sources."""
+    with open(place / "site" / "vestige" / "_torch" / "operators.cpp", "a") as file:
+        file.write("// changed\n")
+    return place
+
+
 def start(place, text, **environment):
+    out = place / f"t{len(list(place.glob('t*.json')))}-{id(environment)}.json"
+    return launch(place, "-c", text, str(out), **environment)
+
+
+def run(place, text, **environment):
+    """Under `vestige run`, as the command that is installed starts it."""
+    (place / "bin" / "vestige").write_text("from vestige.cli import main\nmain()\n")
+    (place / "train.py").write_text(text)
+    command = (str(place / "bin" / "vestige"), "run", "--force", "-o", "t.vst", "train.py")
+    return launch(place, *command, **environment)
+
+
+def launch(place, *words, **environment):
     env = {
         **os.environ,
         "PYTHONPATH": str(place / "site"),
         "XDG_CACHE_HOME": str(place / "cache"),
+        "HOME": str(place / "home"),
         "CXX": str(place / "bin" / "copying"),
         **environment,
     }
-    out = place / f"t{len(list(place.glob('t*.json')))}-{id(env)}.json"
-    command = [sys.executable, "-W", "ignore", "-c", text, str(out)]
+    command = [sys.executable, "-W", "ignore", *words]
     return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=place)
 
 
@@ -168,11 +190,66 @@ def test_without_a_compiler_one_line_says_what_is_missing_and_the_rest_is_record
     assert libraries(place) == []
 
 
-def test_torch_that_is_loaded_while_recording_is_recorded(place):
-    names, lines = finish(start(place, program(before="assert 'torch' not in sys.modules", inside="import torch")))
-    assert names[-1] == "aten::sin"
-    names, lines = finish(start(place, program(), VESTIGE_TORCH="0"))
+LATE = program(before="assert 'torch' not in sys.modules", inside="import torch")
+NONE_YET = (
+    "vestige: torch's operators are not recorded: there is no recorder for torch {} yet, and none is built while a "
+    "program is recorded; `python -m vestige.torch.build` builds it"
+)
+
+
+def test_torch_that_is_loaded_while_recording_is_recorded_and_nothing_is_built_meanwhile(new_place):
+    import torch
+
+    names, lines = finish(start(new_place, LATE))
+    assert (names, lines) == ([], [NONE_YET.format(torch.__version__)])
+    assert not (new_place / "runs").exists()
+    finish(start(new_place, program()))
+    names, lines = finish(start(new_place, LATE))
+    assert (names[-1], lines) == ("aten::sin", [])
+    names, lines = finish(start(new_place, program(), VESTIGE_TORCH="0"))
     assert (names, lines) == ([], [])
+
+
+def test_vestige_run_builds_before_the_program_starts(new_place):
+    import torch
+
+    (new_place / "random.py").write_text(
+        ""
+    )  # the program's, which a build must not load, nor leave another in its place
+    (new_place / "hashlib.py").write_text("raise SystemExit('loaded too early')")
+    modules = "import json, random, sys; print(json.dumps([random.__file__, 'hashlib' in sys.modules]))"
+    seen, lines = finish(run(new_place, modules))
+    assert seen == [str(new_place / "random.py"), False]
+    assert (new_place / "runs").read_text() == "run\n" and len(libraries(new_place)) == 1
+    assert lines[0].startswith(f"vestige: building the recorder of operators for torch {torch.__version__} once, in ")
+    for name in ("random.py", "hashlib.py"):
+        (new_place / name).unlink()
+    _, lines = finish(run(new_place, "import torch\ntorch.sin(torch.ones(2))\nprint([])"))
+    assert (new_place / "runs").read_text() == "run\n"
+    assert not [line for line in lines if "recorder" in line]
+    assert "aten::sin" in Trace(str(new_place / "t.vst")).names()
+
+
+def test_vestige_run_without_a_compiler_says_so_only_where_the_program_loads_torch(new_place):
+    _, lines = finish(run(new_place, "print([])", PATH="", CXX=""))
+    assert not [line for line in lines if "torch" in line]
+    _, lines = finish(run(new_place, "import torch\nprint([])", PATH="", CXX=""))
+    assert [line for line in lines if "torch" in line] == [
+        (
+            "vestige: torch's operators are not recorded: no C++ compiler to build for torch with: "
+            "install one of c++, g++, clang++, or set CXX"
+        )
+    ]
+    assert libraries(new_place) == []
+
+
+def test_who_attaches_is_told_what_is_missing_and_nothing_is_built_in_the_process(new_place):
+    import torch
+
+    text = program(before="import torch\nfrom vestige.recording import options\noptions.notes = []")
+    names, lines = finish(start(new_place, text + "\nprint(json.dumps(options.notes))"))
+    assert [f"vestige: {line}" for line in names] == [NONE_YET.format(torch.__version__)]
+    assert lines == [] and not (new_place / "runs").exists()
 
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")

@@ -23,6 +23,7 @@ from vestige.recording.children import (
 )
 from vestige.recording.ranks import own_path
 from vestige.recording.standard_error import Draft, flush, is_there, put, say
+from vestige.torch import build
 
 from .project import project_options
 from .what import add_recorded, check_quantities, recorded
@@ -55,6 +56,7 @@ LINE_MAX = 80
 PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # where vestige is
 CLOSING_COMMAND = ("-c", "import sys; sys.path.insert(0, sys.argv[1]); from vestige.cli.closing import main; main()")
 VIEW_COMMAND = ("-c", "import sys; sys.path.insert(0, sys.argv.pop(1)); from vestige.cli import main; main()")
+BUILD_COMMAND = ("-c", "import sys; sys.path.insert(0, sys.argv.pop(1)); from vestige.torch.build import main; main()")
 NEEDED_FOR_REPORT = ("_command", "_exceptions", "_max_snapshots", "_path", "_scope", "_shown", "_snapshots")
 RECORDS_TO_REPORT = 50_000_000  # beyond that, a report on exit would take too long
 
@@ -70,6 +72,7 @@ def prepare(argv: list[str]) -> Callable[[], None]:
     from vestige import install
 
     install(autograd=True)
+    _build_ahead()
     return lambda: program.run(lambda: None, lambda: None)
 
 
@@ -98,7 +101,23 @@ def runner(kind: type[Recording], options: Namespace, program: Program) -> Calla
     if is_started_again(path, sys.argv[1:]):
         return lambda: program.run(lambda: start_again(program.name), abandon)
     recording = kind(options, program)
+    _build_ahead()
     return lambda: program.run(recording.start, recording.abandon)
+
+
+def _build_ahead() -> None:
+    """Builds what records torch's operators, if the program may load torch: not while it runs, and in a process of its
+    own, whose modules are not the program's."""
+    home = build.unbuilt()
+    if home is None:
+        return
+    try:
+        child = os.posix_spawn(
+            sys.executable, [sys.executable, _isolated(), *BUILD_COMMAND, PACKAGES, home], os.environ
+        )
+        os.waitpid(child, 0)
+    except (OSError, ValueError):  # the program finds none
+        pass
 
 
 def unload(loaded: set[str]) -> None:

@@ -2,7 +2,8 @@
 
 The observer is a library in C++ (_torch/operators.cpp) that belongs to one version of torch: build.py makes it,
 once. It is loaded only where torch is: at the start of a recording, or when the program imports torch while one is
-under way. Without it everything else is recorded as usual, and one line says so.
+under way. Without it everything else is recorded as usual, and one line says so. Nothing is built while a program is
+recorded, nor while somebody who attached to a process waits for it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import sys
 
 from vestige import _core
-from vestige.recording import standard_error
+from vestige.recording import options, standard_error
 
 from . import Arrival
 
@@ -53,7 +54,7 @@ def prepare() -> None:
     global _off
     _off = os.environ.get("VESTIGE_TORCH", "") == "0"
     if _is_loaded():
-        _load()
+        _load(builds=options.notes is None)
 
 
 def start(
@@ -166,7 +167,7 @@ def _begin() -> None:
         _core.set_framework_code(*codes)
     except RuntimeError as error:
         tell(f"torch's modules are shown as the functions that they are: {error}")
-    _load()
+    _load(builds=False)
     _core.set_graph(_graph[0], _thread)
     _announce(sys.modules.get("torch.autograd.profiler"))
     if _library is not None:
@@ -247,12 +248,13 @@ def _after_making_way(original: Any) -> Any:
     return start
 
 
-def _load() -> None:
-    """Tries once per process, and reports a failure then."""
+def _load(builds: bool) -> None:
+    """Tries to build once per process, and reports a failure then."""
     global _library, _pid, _table, _thread
     if _library is not None or _pid == os.getpid():
         return
-    _pid = os.getpid()
+    if builds:
+        _pid = os.getpid()
     try:
         import ctypes
 
@@ -263,7 +265,7 @@ def _load() -> None:
         )
         _table = get(_core.api, b"vestige._core.api")
         try:
-            _library = find(sys.modules["torch"], tell)
+            _library = find(sys.modules["torch"], tell, builds)
             for name in HANDED_ON:
                 _addresses[name] = ctypes.cast(getattr(_library, name), ctypes.c_void_p).value or 0
             _thread = _addresses["vst_torch_thread"]
@@ -274,8 +276,11 @@ def _load() -> None:
 
 
 def tell(line: str) -> None:
-    """Reports one line to the person who runs the program."""
-    standard_error.say(line)
+    """Reports one line to the person who runs the program, or who attached to it."""
+    if options.notes is None:
+        standard_error.say(line)
+    elif line not in options.notes:
+        options.notes.append(line)
 
 
 _arrival = Arrival("torch", lambda _: _arrive())

@@ -34,9 +34,45 @@ class BuildError(Exception):
     """Says what is missing."""
 
 
-def find(torch: ModuleType, tell: Callable[[str], None]) -> Any:
+class Installed:
+    """What the files of a torch say that this process has not loaded. Its library can be found and built, not used."""
+
+    def __init__(self, home: str) -> None:
+        import re
+
+        with open(os.path.join(home, "version.py"), encoding="utf-8") as file:
+            facts = dict(re.findall(r"^(__version__|git_version) = '([^']+)'", file.read(), re.MULTILINE))
+        self.__version__ = facts["__version__"]
+        self.__file__ = os.path.join(home, "__init__.py")
+        self.version = self
+        self.git_version = facts["git_version"]
+        self._C = None  # its ABI is that of torch's wheels
+
+
+def unbuilt() -> str | None:
+    """Where a torch is that this process has not loaded and could, if there is no library for it."""
+    from importlib.machinery import PathFinder
+
+    spec = PathFinder.find_spec("torch") if "torch" not in sys.modules else None
+    if spec is None or not spec.origin or os.environ.get("VESTIGE_TORCH", "") == "0":
+        return None
+    home, loaded = os.path.dirname(spec.origin), set(sys.modules)
+    try:
+        find(Installed(home), lambda line: None, builds=False)  # type: ignore[arg-type]
+    except BuildError:
+        return home
+    except (OSError, KeyError, ValueError):  # it is no torch
+        pass
+    finally:
+        for name in set(sys.modules) - loaded:  # a program may have modules of these names
+            if not name.startswith("vestige"):
+                del sys.modules[name]
+    return None
+
+
+def find(torch: ModuleType, tell: Callable[[str], None], builds: bool = True) -> Any:
     """The library for this torch, loaded: the package's, the wheel's, the cache's, or a new one. BuildError if there
-    can be none."""
+    can be none, or builds is False."""
     name = library_name(torch)
     library = _load(os.path.join(HOME, name), torch) or _load_prebuilt(torch)
     if library is not None:
@@ -46,7 +82,7 @@ def find(torch: ModuleType, tell: Callable[[str], None]) -> Any:
         try:
             private_folder.make(folder)
             library = _load_own(os.path.join(folder, name), torch)
-            if library is None and os.access(folder, os.W_OK):
+            if library is None and builds and os.access(folder, os.W_OK):
                 library = _build_in(folder, name, torch, tell)
         except private_folder.Refused as error:
             refused.append(str(error))
@@ -55,6 +91,12 @@ def find(torch: ModuleType, tell: Callable[[str], None]) -> Any:
         if library is not None:
             _tell_refused(refused, f"{folder} is used instead", tell)
             return library
+    if not builds or isinstance(torch, Installed):
+        _compiler()  # or it says what is missing
+        raise BuildError(
+            f"there is no recorder for torch {torch.__version__} yet, and none is built while a program is recorded; "
+            "`python -m vestige.torch.build` builds it"
+        )
     return _build_for_now(name, torch, tell, refused)
 
 
@@ -246,13 +288,15 @@ def _load(path: str, torch: ModuleType) -> Any:
 
 def _open(path: str, torch: ModuleType) -> Any:
     """None for a file that is not there, broken or built for another torch."""
-    import ctypes
-
     if not os.path.isfile(path):
         return None
     try:
         if not _is_whole(path):
             raise OSError("it was cut off")
+        if isinstance(torch, Installed):
+            return path
+        import ctypes
+
         library = ctypes.CDLL(path)
         library.vst_torch_built_for.restype = ctypes.c_char_p
         library.vst_torch_start.argtypes = (ctypes.c_void_p, ctypes.c_uint)
@@ -315,7 +359,15 @@ def _version() -> str:
 
 
 def main() -> int:
-    """Builds into the package, where torch is installed and the wheel has nothing for it; else says nothing."""
+    """Builds into the package, where torch is installed and the wheel has nothing for it; else says nothing. With the
+    folder of a torch, before a program runs that may load it: into the user's cache. What fails is told where it does.
+    """
+    if sys.argv[1:]:
+        try:
+            find(Installed(sys.argv[1]), lambda line: print(f"vestige: {line}", file=sys.stderr))  # type: ignore[arg-type]
+        except BuildError:
+            pass
+        return 0
     from importlib.util import find_spec
 
     if find_spec("torch") is None:
