@@ -112,6 +112,41 @@ def test_a_route_function_that_fails_or_makes_up_names_costs_only_the_name(tmp_p
     assert found[-1] == ("GET", 200)
 
 
+class Odd(str):
+    """A str of the program's that fails at all that names are used for."""
+
+    def __fail__(self, *args):
+        raise RuntimeError
+
+    __eq__ = __hash__ = __str__ = __format__ = __len__ = __fail__
+
+
+class Disguised:
+    @property
+    def __class__(self):
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: ["/a"], "GET"),
+        (lambda: {"a": 1}, "GET"),
+        (lambda: b"/a", "GET"),
+        (Disguised, "GET"),
+        (lambda: Odd("/odd"), "GET /odd"),
+    ],
+    ids=["list", "dict", "bytes", "disguised", "odd"],
+)
+def test_no_value_that_a_route_function_returns_reaches_the_application(tmp_path, make, name):
+    def work():
+        app = WSGIMiddleware(hello, route=lambda environ: make())
+        assert [wsgi(app)["body"] for _ in range(2)] == [b"hello"] * 2
+        asyncio.run(asgi(ASGIMiddleware(hello_async, route=lambda scope: make())))
+
+    assert requests(recorded(tmp_path, work), tmp_path) == [(name, 200)] * 3
+
+
 def test_a_body_that_is_made_later_belongs_to_the_request(tmp_path):
     def lines(environ, start_response):
         start_response("206 Partial Content", [])

@@ -66,6 +66,7 @@ class Middleware:
     def _name(self, method: str, request: Any, find_route: Callable[[Any], str | None]) -> str:
         try:
             route = self._route(request) if self._route is not None else find_route(request)
+            route = str.__str__(route) if issubclass(type(route), str) else None  # without methods of a subclass
         except Exception:  # no such route, or a mistake in the function: the application will meet it as well
             route = None
         if method not in METHODS:
@@ -73,7 +74,7 @@ class Middleware:
         name = self._names.get((method, route))
         if name is not None:
             return name
-        if route is not None and (not isinstance(route, str) or len(self._names) >= NAMES_MAX):
+        if route is not None and len(self._names) >= NAMES_MAX:
             return self._name(method, None, _nowhere)
         # The same str each time: record_function finds the ids of names by their address.
         return self._names.setdefault((method, route), method if route is None else f"{method} {route}")
