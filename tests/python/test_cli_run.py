@@ -458,6 +458,21 @@ def test_wrong_usage_is_one_line_and_the_program_does_not_run(workplace, args, m
     assert (result.returncode, result.stdout, result.stderr) == (2, "", message + "\n")
 
 
+@pytest.mark.any_python
+@pytest.mark.parametrize(
+    ("start", "kind"), [(b"\x7fELF\2\1\1\0", "machine code"), (b"MZ\0", "a binary file")], ids=["elf", "other"]
+)
+def test_a_binary_is_one_line_that_says_what_to_run_instead(workplace, start, kind):
+    (workplace.path / "frozen").write_bytes(start)
+    result = workplace.vestige("run", "./frozen", "--its-option")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == (
+        f"vestige: ./frozen is {kind}, not a Python script; "
+        "give the script that it runs or was built from: vestige run script.py\n"
+    )
+    assert os.listdir(workplace.path) == ["frozen"]
+
+
 def test_an_unknown_engine_is_one_line_that_lists_the_known(workplace):
     workplace.write("work.py", "print('ran')")
     result = workplace.vestige("run", "--engine", "steam", "work.py")

@@ -37,6 +37,7 @@ class Program:
                 self.kind = "archive"
             else:
                 self.source = _read(self.path, target)
+                _check_source(self.source, self.path, target)
 
     @property
     def name(self) -> str:
@@ -183,6 +184,15 @@ def _read(path: str, shown: str) -> bytes:
             return file.read()
     except OSError as error:
         raise Failure(f"can't open file {shown!r}: {error.strerror}", code=2) from None
+
+
+def _check_source(source: bytes, path: str, shown: str) -> None:
+    """A file that the interpreter could not run either, in words that say what to do."""
+    if b"\0" not in source or path.endswith(".pyc"):
+        return
+    kind = "machine code" if source.startswith(b"\x7fELF") else "a binary file"
+    advice = "give the script that it runs or was built from: vestige run script.py"
+    raise Failure(f"{shown} is {kind}, not a Python script; {advice}", code=2)
 
 
 def _fresh_main() -> dict[str, Any]:
