@@ -133,6 +133,23 @@ def test_arguments_and_results_are_recorded_for_named_functions():
     assert call["args"]["return"] == "3"
 
 
+RECORDS_ALL_ARGUMENTS = """
+import json, os, sys
+from vestige import profile
+
+with profile(output="t.vst", record_args=["*"]):
+    sys.path.insert(0, "")
+    import plain
+    json.dumps([plain.twice(1)])
+"""
+
+
+def test_recording_all_arguments_does_not_take_every_module_for_torch(workplace):
+    workplace.write("plain.py", "def twice(n):\n    return 2 * n\n")
+    result = workplace.python("-c", RECORDS_ALL_ARGUMENTS)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
 def test_without_stacks_only_annotations_are_recorded():
     with profile(with_stack=False) as prof:
         with vestige.record_function("block"):

@@ -70,10 +70,22 @@ static bool is_thread_start(PyCodeObject *code)
     return is_called(code, "_bootstrap_inner");
 }
 
-/* Among special functions only the framework's import is a module's code. */
-static bool is_import(PyCodeObject *code)
+/* A module's code is special if it imports the framework, or where the
+ * arguments of all functions are asked for: it has none. */
+static bool is_module(const PyCodeObject *code)
 {
     return is_called(code, "<module>");
+}
+
+static void module_is_imported(const PyCodeObject *code)
+{
+    const char *file;
+    uint32_t length;
+    PyObject *text = vpy_text(code->co_filename, &file, &length);
+
+    if (text != NULL && vpy_imports_framework(file, length, code->co_name))
+        vpy_framework_imported();
+    Py_XDECREF(text);
 }
 
 /* Work for a thread pool: its object is made where it is handed over, and its
@@ -94,7 +106,7 @@ static void record_work(PyCodeObject *code, const vpy_iframe *frame)
 static bool has_arguments(PyObject *code)
 {
     return !is_thread_start((PyCodeObject *)code) &&
-           !is_import((PyCodeObject *)code) &&
+           !is_module((PyCodeObject *)code) &&
            vpy_code_wants_arguments((PyCodeObject *)code);
 }
 
@@ -167,8 +179,8 @@ void vpy_code_returns(uint32_t value, vst_id entered, PyObject *code,
             frame != NULL ? frame : vpy_iframe_running(vpy_thread_state()),
             result, waits);
     if (value & VPY_SPECIAL && result != NULL &&
-        is_import((PyCodeObject *)code)) {
-        vpy_framework_imported();
+        is_module((PyCodeObject *)code)) {
+        module_is_imported((PyCodeObject *)code);
     } else if (value & VPY_SPECIAL && result != NULL && has_arguments(code)) {
         record_result(result);
         /* repr() may have forked, and a child gives its own ids. */
