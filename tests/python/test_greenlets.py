@@ -7,7 +7,7 @@ import weakref
 import pytest
 
 from tree import calls, load, names, record, short, spans_of, tree
-from vestige import profile
+from vestige import Trace, profile
 
 greenlet = pytest.importorskip("greenlet")
 
@@ -395,3 +395,38 @@ def test_gevent_with_queues_and_timeouts():
     counts = names(record(outer))
     assert counts["leaf"] == 40
     assert counts["producer"] == counts["consumer"] == 1
+
+
+NAMES = """
+from gevent import monkey
+monkey.patch_all()
+import threading
+import gevent
+from vestige import profile
+
+def work(number):
+    gevent.sleep(0)
+    return number
+
+def both():
+    thread = threading.Thread(target=work, args=(1,), name="a greenlet")
+    thread.start()
+    real = gevent.get_hub().threadpool.spawn(work, 2)
+    thread.join()
+    real.get()
+
+early = threading.Thread(target=gevent.sleep, args=(0.05,), name="an early greenlet")
+early.start()
+with profile(output="t.vst"):
+    both()
+    early.join()
+"""
+
+
+def test_the_main_thread_does_not_get_the_name_of_a_greenlet(workplace):
+    pytest.importorskip("gevent")
+    result = workplace.python("-c", NAMES)
+    assert (result.returncode, result.stderr) == (0, "")
+    names = Trace(str(workplace.path / "t.vst")).threads()
+    assert "MainThread" in str(names)
+    assert "greenlet" not in str(names)

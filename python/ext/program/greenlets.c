@@ -255,6 +255,27 @@ void vpy_greenlets_watch_thread(void)
         Py_XSETREF(previous, before);
 }
 
+bool vpy_greenlets_is_in_one(void)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+    PyObject *module = vpy_loaded_module("greenlet");
+    PyObject *current = NULL, *parent = NULL;
+    bool is_in_one;
+
+    vpy_hook_enter(tstate); /* these calls are not the program's */
+    if (module != NULL)
+        current = PyObject_CallMethod(module, "getcurrent", NULL);
+    if (current != NULL)
+        parent = PyObject_GetAttrString(current, "parent");
+    is_in_one = parent != NULL && parent != Py_None;
+    PyErr_Clear();
+    vpy_hook_leave(tstate);
+    Py_XDECREF(parent);
+    Py_XDECREF(current);
+    Py_XDECREF(module);
+    return is_in_one;
+}
+
 /* Only this thread's trace function can be removed now. The others remove
  * theirs at their next switch. */
 void vpy_greenlets_end(void)

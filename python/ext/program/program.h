@@ -50,6 +50,8 @@ void vpy_greenlets_end(void);
 /* Called when a function gets its id: greenlet may have been imported. */
 void vpy_greenlets_look(void);
 void vpy_greenlets_watch_thread(void); /* the current one */
+/* Whether the current thread runs a greenlet, not the stack it began with. */
+bool vpy_greenlets_is_in_one(void);
 
 /* ---- waits.c --------------------------------------------------------------
  */

@@ -205,12 +205,24 @@ static void name_main_thread(void)
         tell_name(handle, 0, "MainThread", 10);
 }
 
+/* gevent has threading list greenlets too, by numbers of its own. */
+static bool is_thread(uint64_t handle)
+{
+    PyThreadState *tstate =
+        PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+
+    while (tstate != NULL && tstate->thread_id != handle)
+        tstate = PyThreadState_Next(tstate);
+    return tstate != NULL || !vpy_thread_states_are_known();
+}
+
 void vpy_threads_name_all(void)
 {
     PyObject *active = active_threads();
     PyObject *copy = active != NULL ? PyDict_Copy(active) : NULL;
     PyObject *ident, *thread;
     Py_ssize_t position = 0;
+    bool has_others = false;
 
     Py_XDECREF(active);
     if (copy == NULL) {
@@ -223,9 +235,13 @@ void vpy_threads_name_all(void)
             PyLong_Check(ident) ? PyLong_AsUnsignedLongLong(ident) : 0;
         if (PyErr_Occurred() != NULL)
             PyErr_Clear();
-        else
+        else if (is_thread(handle))
             name_thread(handle, thread);
+        else
+            has_others = true;
     }
+    if (has_others) /* the main thread may be one of them */
+        name_main_thread();
     Py_DECREF(copy);
 }
 
@@ -239,13 +255,13 @@ void vpy_threads_name_current(void)
 }
 
 /* In threading.Thread._bootstrap_inner: `self` is the thread, which is not yet
- * among the active ones. */
+ * among the active ones. gevent runs it in a greenlet. */
 void vpy_threads_name_from_frame(const vpy_iframe *frame)
 {
     PyObject *self = vpy_iframe_argument(frame, 0);
 
     Py_XINCREF(self);
-    if (self != NULL)
+    if (self != NULL && !vpy_greenlets_is_in_one())
         name_thread(vst_thread_handle(), self);
     Py_XDECREF(self);
     PyErr_Clear();
