@@ -33,12 +33,24 @@ static inline PyObject *vpy_dict_get_named(PyObject *dict, const char *name)
     return found;
 }
 
+/* sys.modules: a new reference, or NULL where an interpreter that ends has none
+ * any more. PyImport_GetModuleDict() aborts the process there. */
+static inline PyObject *vpy_modules(void)
+{
+    PyObject *modules = PySys_GetObject("modules"); /* borrowed */
+
+    return modules != NULL && PyDict_Check(modules) ? Py_NewRef(modules) : NULL;
+}
+
 /* A module, if somebody has imported it: a new reference, or NULL. */
 static inline PyObject *vpy_loaded_module(const char *name)
 {
-    PyObject *modules = PyImport_GetModuleDict();
+    PyObject *modules = vpy_modules();
+    PyObject *module =
+        modules != NULL ? vpy_dict_get_named(modules, name) : NULL;
 
-    return modules != NULL ? vpy_dict_get_named(modules, name) : NULL;
+    Py_XDECREF(modules);
+    return module;
 }
 
 /* Changes whenever the type does; 0: not known. */

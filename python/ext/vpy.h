@@ -24,6 +24,7 @@
 
 #include <vestige/vestige.h>
 
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -114,9 +115,11 @@ static inline long vpy_thread_id(void)
     return syscall(SYS_gettid);
 }
 
-/* A thread that was joined may still be there for a moment as the kernel counts
- * threads, and so does the interpreter: waits for its end (ended_threads.c). */
-void vpy_wait_until_gone(long thread_id);
+/* Waits, without the GIL, for the end of a thread of ours that was told to end.
+ * The thread has noted its number. Once the interpreter is shutting down, a
+ * thread that waits for the GIL never gets it: then nobody waits for the thread
+ * (ended_threads.c). */
+void vpy_join(pthread_t thread, const long *thread_id);
 
 /* Where the C stack of the calling thread ends, and its size (base/stack.c).
  * Slow the first time in the main thread: the C library reads the list of

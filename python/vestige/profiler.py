@@ -263,6 +263,8 @@ class profile(TorchProfile):
             raise RuntimeError("this profile is recording already")
         if self._finished:
             raise RuntimeError(f"{self._place()} is finished; use a new profile()")
+        if endings.is_too_late(self):
+            return
         if self._given_activities is not None:
             from .torch.activity import check_filters
 
@@ -490,8 +492,7 @@ class profile(TorchProfile):
 
 
 def _warn_of_cuda(use_cuda: bool | None) -> None:
-    if use_cuda is None:
-        return
-    import warnings
+    if use_cuda is not None:
+        import warnings
 
-    warnings.warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, stacklevel=3)
+        warnings.warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, stacklevel=3)

@@ -10,7 +10,7 @@ import pytest
 
 import vestige
 from conftest import COMMAND, PYTHON, TIMEOUT
-from running import WORKER, running  # noqa: F401 (fixture)
+from running import WORKER, need_a_way_in, running  # noqa: F401 (fixture)
 
 LISTENS = "import sys, vestige\nvestige.listen(sys.path[0] + '/private/a.sock')\n" + WORKER
 
@@ -49,6 +49,43 @@ def test_attach_finds_a_process_that_listens_at_the_usual_place(running, tmp_pat
     result = attach(tmp_path, str(program.pid), "-q", "-o", "t.vst", "--for", "20ms")
     assert result.returncode == 0, result.stderr
     assert "stands still" not in result.stderr
+
+
+PATCHED = """
+from gevent import monkey
+monkey.patch_all()
+import gevent, select, sys, time
+
+def work():
+    return sum(map(abs, range(100)))
+
+def ask_again():
+    while not os.path.exists("end"):
+        work()
+        time.sleep(0.001)
+
+import os
+{listen}
+print("ready", flush=True)
+ask_again()
+print(hasattr(select, "epoll"), time.sleep.__module__, flush=True)
+"""
+
+
+@pytest.mark.parametrize("listens", [True, False], ids=["listen", "entered"])
+def test_a_process_that_gevent_has_patched_is_recorded_and_stays_patched(running, tmp_path, listens):
+    pytest.importorskip("gevent")
+    if not listens:
+        need_a_way_in()
+    program = running(PATCHED.format(listen="import vestige; vestige.listen()" if listens else ""))
+    for number in range(2):
+        result = program.attach("-q", "-o", f"{number}.vst", "--for", "20ms")
+        assert result.returncode == 0, result.stderr
+        known = vestige.Trace(str(tmp_path / f"{number}.vst")).definitions()
+        assert any(entry[1].endswith(": work") for entry in known if entry)
+    (tmp_path / "end").touch()
+    assert program.hear() == "False gevent.hub\n"
+    assert program.end() == ""
 
 
 def test_detach_by_the_socket_ends_the_recording_of_another(running, tmp_path):

@@ -1,11 +1,13 @@
-/* Threads of ours that have ended. */
+/* The end of threads of ours. */
 #include "vpy.h"
 
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
-void vpy_wait_until_gone(long thread_id)
+/* A thread that was joined may still be there for a moment as the kernel counts
+ * threads, and so does the interpreter. */
+static void wait_until_gone(long thread_id)
 {
     const struct timespec moment = {0, 100000};
     char path[64];
@@ -13,4 +15,16 @@ void vpy_wait_until_gone(long thread_id)
     snprintf(path, sizeof path, "/proc/self/task/%ld", thread_id);
     for (int i = 0; i < 1000 && access(path, F_OK) == 0; i++)
         nanosleep(&moment, NULL);
+}
+
+void vpy_join(pthread_t thread, const long *thread_id)
+{
+    if (vpy_is_finalizing()) {
+        pthread_detach(thread);
+        return;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    pthread_join(thread, NULL);
+    wait_until_gone(*thread_id);
+    Py_END_ALLOW_THREADS
 }

@@ -139,9 +139,7 @@ static void end(void)
     ends = true;
     pthread_cond_signal(&rung);
     pthread_mutex_unlock(&lock);
-    Py_BEGIN_ALLOW_THREADS
-    pthread_join(thread, NULL);
-    Py_END_ALLOW_THREADS
+    vpy_join(thread, &thread_id);
 }
 
 /* Once the interpreter ends, nobody may ask for the GIL. */
@@ -183,7 +181,6 @@ void vpy_budget_before_fork(void)
     if (!is_there)
         return;
     end();
-    vpy_wait_until_gone(thread_id);
     is_away = true;
 }
 

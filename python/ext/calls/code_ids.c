@@ -291,7 +291,9 @@ static uint32_t give_value(PyObject *code)
 }
 
 /* From the end of this to the record that follows there is no place where the
- * thread could be stopped, so the id still is one of the recording's. */
+ * thread could be stopped, so the id still is one of the recording's. While the
+ * interpreter shuts down no function gets an id: giving one asks for modules
+ * and types, which may be gone. */
 uint32_t vpy_code_define(PyObject *code)
 {
     uint32_t value = 0;
@@ -299,7 +301,7 @@ uint32_t vpy_code_define(PyObject *code)
     if (!VPY_FREE_THREADED)
         vpy_last_caller = NULL;
     vpy_state_take();
-    if (tracer != NULL && given_for == vpy_round_now())
+    if (tracer != NULL && given_for == vpy_round_now() && !vpy_is_finalizing())
         value = give_value(code);
     vpy_state_give();
     return value;

@@ -372,14 +372,14 @@ static vst_id id_in_table(const description *d)
     return define_slot(slot, d);
 }
 
-/* As vpy_code_define, the id is one of the recording's until the next record.
- */
+/* As vpy_code_define does it: the id is one of the recording's until the next
+ * record, and there is none while the interpreter shuts down. */
 static vst_id id_of(const description *d)
 {
     vst_id id;
 
     vpy_state_take();
-    id = tracer != NULL ? id_in_table(d) : 0;
+    id = tracer != NULL && !vpy_is_finalizing() ? id_in_table(d) : 0;
     vpy_state_give();
     return id;
 }
@@ -402,9 +402,10 @@ vst_id vpy_native_id_of(PyMethodDef *method, PyObject *self, bool *by_class)
 
 vst_id vpy_native_define(const char *name, const char *where, bool on_type)
 {
-    return tracer != NULL ? define_named(name, on_type ? where : NULL, on_type,
-                                         where, (uint32_t)strlen(where))
-                          : 0;
+    if (tracer == NULL || vpy_is_finalizing())
+        return 0;
+    return define_named(name, on_type ? where : NULL, on_type, where,
+                        (uint32_t)strlen(where));
 }
 
 void vpy_native_ids_rest(bool (*is_out)(vst_id id))

@@ -33,7 +33,7 @@ static void attend(void *ctx)
     PyObject *type, *value, *traceback;
     PyThreadState *tstate;
 
-    if (!PyGILState_Check() || !vpy_is_active())
+    if (!PyGILState_Check() || !vpy_is_active() || vpy_is_finalizing())
         return;
     tstate = PyThreadState_Get();
     PyErr_Fetch(&type, &value, &traceback);

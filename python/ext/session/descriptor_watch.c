@@ -173,10 +173,7 @@ static void end_thread(bool for_fork)
     vpy_state_give();
     if (!ends)
         return;
-    Py_BEGIN_ALLOW_THREADS
-    pthread_join(ending, NULL);
-    vpy_wait_until_gone(thread_id);
-    Py_END_ALLOW_THREADS
+    vpy_join(ending, &thread_id);
     vpy_state_take();
     is_joined = false;
     close_bell();

@@ -156,10 +156,12 @@ static PyObject *start(PyObject *object, PyObject *unused)
     PyObject *created;
     vst_status status;
 
-    if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+    if (PyInterpreterState_Get() != PyInterpreterState_Main() ||
+        vpy_is_finalizing()) {
         PyErr_SetString(PyExc_RuntimeError,
-                        "vestige records the main interpreter only, not "
-                        "sub-interpreters");
+                        vpy_is_finalizing()
+                            ? "the interpreter is shutting down"
+                            : "vestige records no sub-interpreters");
         return NULL;
     }
     if (vpy_engine_warn_if_unproven() < 0)
@@ -299,11 +301,10 @@ static PyObject *session_trace(PyObject *object, PyObject *unused)
     return is_started(self) ? vpy_trace_of_session(object, self->handle) : NULL;
 }
 
-static PyObject *session_source_files(PyObject *object, PyObject *unused)
+static PyObject *session_source_files(PyObject *object, PyObject *Py_UNUSED(no))
 {
     vst_session *handle = ((session *)object)->handle;
 
-    (void)unused;
     return handle != NULL ? vpy_source_files(vst_session_recording(handle))
                           : PyDict_New();
 }
@@ -324,9 +325,7 @@ static PyObject *session_export_memory(PyObject *object, PyObject *path)
     if (status != VST_OK)
         vpy_raise(status, &error, bytes);
     Py_DECREF(bytes);
-    if (status != VST_OK)
-        return NULL;
-    Py_RETURN_NONE;
+    return status == VST_OK ? Py_NewRef(Py_None) : NULL;
 }
 
 static PyObject *arm(PyObject *object, PyObject *args, PyObject *kw)

@@ -179,9 +179,7 @@ static PyObject *through_signal(PyObject *module, PyObject *const *args,
 
 static void watch_signal(void)
 {
-    PyObject *modules = PyImport_GetModuleDict();
-    PyObject *module =
-        modules != NULL ? PyDict_GetItemString(modules, "_signal") : NULL;
+    PyObject *module = vpy_loaded_module("_signal");
     PyObject *dict = module != NULL && PyModule_Check(module)
                          ? PyModule_GetDict(module)
                          : NULL;
@@ -191,6 +189,7 @@ static void watch_signal(void)
     if (function != NULL && PyCFunction_CheckExact(function))
         vpy_watch(&signal_method, ((PyCFunctionObject *)function)->m_ml,
                   METH_FASTCALL);
+    Py_XDECREF(module);
 }
 
 /* ---- begin and end --------------------------------------------------------

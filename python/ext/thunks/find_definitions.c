@@ -248,15 +248,14 @@ static void tell_module(PyObject *module, found_fn *found)
 
 static void tell_modules(found_fn *found)
 {
-    PyObject *modules = PyImport_GetModuleDict();
+    PyObject *modules = vpy_modules();
     PyObject *key, *value;
     Py_ssize_t position = 0;
 
-    if (modules == NULL || !PyDict_Check(modules))
-        return;
-    while (PyDict_Next(modules, &position, &key, &value))
+    while (modules != NULL && PyDict_Next(modules, &position, &key, &value))
         if (PyModule_Check(value))
             tell_module(value, found);
+    Py_XDECREF(modules);
 }
 
 bool vpy_find_methods(found_fn *found)

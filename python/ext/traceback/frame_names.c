@@ -136,16 +136,11 @@ static vst_status ask(PyObject *callable, PyObject *file, uint32_t line,
 /* torch's own function, if its module is imported. New reference or NULL. */
 static PyObject *find_torch(void)
 {
-    PyObject *modules = PyImport_GetModuleDict();
-    PyObject *module =
-        modules != NULL && PyDict_Check(modules)
-            ? PyDict_GetItemString(modules, "torch._inductor.codecache")
-            : NULL;
+    PyObject *module = vpy_loaded_module("torch._inductor.codecache");
     PyObject *cache, *function;
 
     if (module == NULL)
         return NULL;
-    Py_INCREF(module);
     cache = PyObject_GetAttrString(module, "PyCodeCache");
     function = cache != NULL
                    ? PyObject_GetAttrString(cache, "stack_frames_for_code")

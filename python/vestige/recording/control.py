@@ -17,12 +17,13 @@ import atexit
 import os
 import sys
 import time
-from _thread import allocate_lock
 
 from vestige import _core
+from vestige.base.unpatched import original
 
 from . import options as recording_options
 from .children import _Scan, encode
+from .endings import TOO_LATE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,11 +34,14 @@ if TYPE_CHECKING:
 LISTEN = "VESTIGE_LISTEN"
 LINE_MAX = 1 << 20  # of a message
 BUSY = "this process is being recorded already"
+EPOLLIN = 1  # select.EPOLLIN, which gevent removes
 NEVER = -1.0
+ANSWERS_MAX = 100  # of those who ask when the process ends
 PAUSE_S = 0.001  # until the thread has ended that is about to
 REST_S = 0.1  # after a connection that could not be accepted
 
-_lock = allocate_lock()
+_allocate_lock = original("_thread", "allocate_lock")
+_lock = _allocate_lock()
 _poll: Any = None  # an epoll object with all that follows
 _door: Any = None  # the socket that listens
 _path = ""  # of the door
@@ -45,6 +49,7 @@ _talks: dict[int, _Talk] = {}  # by descriptor
 _held: _Held | None = None  # the recording in progress
 _paused: profile | None = None  # the recording of `vestige run --paused`
 _is_registered = False
+_is_ending = False  # functions of atexit run, and nothing is recorded any more
 
 
 class _Talk:
@@ -141,19 +146,17 @@ def offer(prof: profile) -> None:
 
 def _add(descriptor: int) -> None:
     global _poll, _is_registered
-    import select
-
     if not _is_registered:
         _is_registered = True
         os.register_at_fork(after_in_child=_forget_all)
         atexit.register(_leave)
     if _poll is not None:
-        _poll.register(descriptor, select.EPOLLIN)
+        _poll.register(descriptor, EPOLLIN)
         return
-    _poll = select.epoll()
-    _poll.register(descriptor, select.EPOLLIN)
+    _poll = original("select", "epoll")()
+    _poll.register(descriptor, EPOLLIN)
     while not _core.watch_descriptor(_poll.fileno(), _attend):
-        time.sleep(PAUSE_S)
+        original("time", "sleep")(PAUSE_S)
 
 
 def _begin_talk(connection: Any) -> None:
@@ -194,7 +197,7 @@ def _open_door() -> None:
     try:
         connection = adopt(_door._accept()[0])
     except OSError:  # no descriptor is free, or whoever it was has given up
-        time.sleep(REST_S)
+        original("time", "sleep")(REST_S)
         return
     if is_trusted(connection):
         _begin_talk(connection)
@@ -251,6 +254,8 @@ def _record(talk: _Talk, message: dict[str, Any]) -> dict[str, Any]:
         return {"error": BUSY}
     if talk.is_gone():  # whoever asked has given up
         return {}
+    if _is_ending:
+        return {"error": TOO_LATE}
     notes: list[str] = []
     recording_options.notes = notes
     seconds = message.get("seconds")
@@ -352,8 +357,15 @@ def _stop() -> dict[str, Any]:
 
 def _forget_all() -> None:
     """In a forked child: what its parent is asked is not for it to answer."""
-    global _poll, _door, _path, _held, _paused, _lock
-    _lock = allocate_lock()
+    global _held, _paused, _lock, _is_ending
+    _lock = _allocate_lock()
+    _held = _paused = None
+    _is_ending = False
+    _close_all()
+
+
+def _close_all() -> None:
+    global _poll, _door, _path
     for talk in _talks.values():
         talk.connection.close()
     _talks.clear()
@@ -361,15 +373,25 @@ def _forget_all() -> None:
         _door.close()
     if _poll is not None:
         _poll.close()
-    _poll = _door = _held = _paused = None
+    _poll = _door = None
     _path = ""
 
 
 def _leave() -> None:
-    """The interpreter ends. A recording in progress is finished by endings.py."""
+    """The interpreter ends: whoever asks is told so. A recording in progress is finished by endings.py, unless it began
+    after that: then here."""
+    global _is_ending
     _core.unwatch_descriptor()
+    _is_ending = True
+    for _ in range(ANSWERS_MAX):
+        if _poll is None or not _poll.poll(0):
+            break
+        _attend()
+    if _held is not None and _held.prof._running:
+        _stop()
     if _door is not None:
         try:
             os.unlink(_path)
         except OSError:
             pass
+    _close_all()

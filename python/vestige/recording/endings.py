@@ -21,11 +21,21 @@ if TYPE_CHECKING:
 
     from vestige.profiler import profile
 
+TOO_LATE = "the interpreter is shutting down: nothing is recorded any more"
 EXIT = "vestige.exit"  # in the metadata: how the process ended, and its code
 FOREVER_S = 1e6  # so that no other thread takes over meanwhile
 
 _unfinished: dict[ref[profile], int] = {}  # the values: pids of the processes they record
 _closing: Callable[[], list[bytes] | None] | None = None
+
+
+def is_too_late(prof: profile) -> bool:
+    """Whether the interpreter is shutting down. Then the profile stays empty, and a line says so."""
+    if not sys.is_finalizing():
+        return False
+    standard_error.say(TOO_LATE)
+    forked.stay_empty(prof)
+    return True
 
 
 def expect(prof: profile) -> None:

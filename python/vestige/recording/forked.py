@@ -48,6 +48,13 @@ def _empty(prof: profile) -> None:
     prof._windows = prof._first_window = 0
 
 
+def stay_empty(prof: profile) -> None:
+    """start() came too late to record anything: the profile does and shows nothing, as if its parent had started it."""
+    if not prof._started:
+        _empty(prof)
+    prof._is_parents = prof._running = prof._started = True
+
+
 def start_over(prof: profile) -> None:
     """Makes an inherited profile one that was not started yet, with its own file beside the parent's."""
     if prof._output is not None:

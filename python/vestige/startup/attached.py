@@ -11,9 +11,39 @@ import sys
 
 def begin(address, folder, abi, version):
     """address: of the command's socket; folder: where its vestige package lies."""
+    facts = (address, folder, abi, version)
+    if getattr(sys, "is_finalizing", bool)():
+        _refuse(address, "the interpreter is shutting down: nothing is recorded any more")
+        return
+    try:
+        _find_starter()(_run, facts)
+    except Exception as error:  # such as: not while the functions of atexit run
+        _refuse(address, "no thread can be started there (%s)" % error)  # noqa: UP031
+
+
+def _find_starter():
+    """_thread.start_new_thread, also where somebody has replaced it, as gevent does: then a new copy of _thread has it.
+    vestige.base.unpatched does the same, which may not be loaded here."""
     import _thread
 
-    _thread.start_new_thread(_run, (address, folder, abi, version))
+    if getattr(_thread.start_new_thread, "__module__", None) != "_thread":
+        spec = _thread.__spec__
+        _thread = sys.modules["_frozen_importlib"].module_from_spec(spec)
+        spec.loader.exec_module(_thread)  # type: ignore[union-attr]
+    return _thread.start_new_thread
+
+
+def _refuse(address, trouble):
+    try:
+        import _socket
+
+        connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        connection.connect(address)
+        _tell(connection, trouble)
+    except Exception:  # nobody to tell
+        pass
+    finally:
+        globals().clear()  # as _run does it
 
 
 def _run(*facts):
@@ -38,10 +68,14 @@ def _connect(address, folder, abi, version):
     except BaseException as error:
         trouble = "vestige could not be loaded there (%s: %s)" % (type(error).__name__, error)  # noqa: UP031
     if trouble:
-        text = trouble.replace("\\", "/").replace('"', "'")
-        text = "".join([character if character.isprintable() else " " for character in text])
-        connection.send(('{"error": "%s"}\n' % text).encode("utf-8", "replace"))  # noqa: UP031
-        connection.close()
+        _tell(connection, trouble)
+
+
+def _tell(connection, trouble):
+    text = trouble.replace("\\", "/").replace('"', "'")
+    text = "".join([character if character.isprintable() else " " for character in text])
+    connection.send(('{"error": "%s"}\n' % text).encode("utf-8", "replace"))  # noqa: UP031
+    connection.close()
 
 
 def _find_trouble(abi, version):
