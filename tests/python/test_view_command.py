@@ -83,7 +83,8 @@ def test_it_prints_its_address_and_serves_until_it_is_interrupted(path, tmp_path
 
 
 def test_it_ends_like_that_when_it_is_told_to_terminate(path, tmp_path):
-    command = [COMMAND, "view", str(path), "--no-browser", "--index", str(tmp_path)]
+    (tmp_path / "t.vst").write_bytes(path.read_bytes())
+    command = [COMMAND, "view", str(tmp_path / "t.vst"), "--no-browser"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdout.readline()
     process.terminate()
@@ -96,8 +97,6 @@ def test_it_ends_like_that_when_it_is_told_to_terminate(path, tmp_path):
         ([], "the following arguments are required: FILE"),
         (["t.vst", "--port", "70000"], "--port 70000: a port is a number up to 65535"),
         (["t.vst", "--port", "x"], "argument --port: invalid int value: 'x'"),
-        (["t.vst", "--index", "missing"], "--index missing: there is no such folder"),
-        (["t.vst", "--index", ".", "--no-index"], "not allowed with argument"),
         (["t.vst", "--html", "there.html"], "there.html: already exists; --force overwrites it"),
     ],
 )
@@ -117,7 +116,7 @@ def test_a_port_that_is_taken_is_told_of(path, tmp_path):
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(Failure, match=f"port {port}: Address already in use; without --port") as failure:
-            view.main([str(path), "--no-browser", "--no-index", "--port", str(port)])
+            view.main([str(path), "--no-browser", "--port", str(port)])
     assert failure.value.code == 2
 
 
@@ -330,7 +329,7 @@ def test_help_shows_what_there_is():
         [sys.executable, "-m", "vestige", "view", "--help"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0
-    for option in ("--port N", "--no-browser", "--html OUT", "--no-index", "--index FOLDER", "--no-children"):
+    for option in ("--port N", "--no-browser", "--html OUT", "--no-children"):
         assert option in done.stdout
 
 
@@ -340,5 +339,5 @@ def test_imports_are_folded_unless_all_frames_are_asked_for(path, monkeypatch):
         "vestige.cli.view.serve", lambda traces, port, browser, follower: shown.append(traces.fold_imports)
     )
     for words in ([], ["--all"]):
-        assert view.main([str(path), "--no-index", *words]) == 0
+        assert view.main([str(path), *words]) == 0
     assert shown == [True, False]

@@ -564,7 +564,7 @@ def test_one_file_shows_the_same_as_a_server(browser, place, frames):
     whole = (place.path / "t.html").read_text()
     assert not re.search(r'(src|href)\s*=\s*"(?!data:)', whole) and "default-src 'none'" in whole
     told = []
-    server = Served(place.path, "t.vst", "--no-index", *frames)
+    server = Served(place.path, "t.vst", *frames)
     for url in (server.url, (place.path / "t.html").as_uri()):
         page = browser.open(url)
         page.set_size(1366, 768)

@@ -863,11 +863,6 @@ def test_the_index_is_kept_and_used_again_until_the_file_changes(path, tmp_path)
     assert index(keep=True)["built"]
     os.remove(first["path"])
     assert index(keep=False)["path"] is None and os.listdir(tmp_path) == ["t.vst"]
-    folder = tmp_path / "indexes"
-    folder.mkdir()
-    elsewhere = index(keep=True, folder=str(folder))
-    assert os.path.dirname(elsewhere["path"]) == str(folder) and sorted(os.listdir(tmp_path)) == ["indexes", "t.vst"]
-    assert not index(keep=True, folder=str(folder))["built"]
 
 
 # ---- several traces, and what is left of one

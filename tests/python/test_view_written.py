@@ -82,7 +82,7 @@ def written(browser, place, name="page.html"):
 @pytest.fixture(scope="module")
 def both(browser, place):
     """The written page, and a server of the same trace."""
-    assert view.main([str(place.path / "t.vst"), "--html", str(place.path / "page.html"), "--no-index", "--all"]) == 0
+    assert view.main([str(place.path / "t.vst"), "--html", str(place.path / "page.html"), "--all"]) == 0
     page = written(browser, place)
     with serving(place.path / "t.vst") as server:
         client = Client(server)
@@ -163,7 +163,7 @@ def test_what_is_too_much_is_left_out_or_coarser(browser, place, monkeypatch):
     monkeypatch.setattr(embed_beside, "MARKS_MAX", 5)
     monkeypatch.setattr(embed_beside, "STEPS_MAX", 7)
     monkeypatch.setattr(embed_beside, "STRETCHES_MAX", 3)
-    assert view.main([str(place.path / "t.vst"), "--html", str(place.path / "small.html"), "--no-index"]) == 0
+    assert view.main([str(place.path / "t.vst"), "--html", str(place.path / "small.html")]) == 0
     page = written(browser, place, "small.html")
     told = text(page, "#banners")
     assert "steps of tasks are not shown" in told and "marks of exceptions and instants are not shown" in told

@@ -83,11 +83,11 @@ def read_window(data):
 
 
 @contextlib.contextmanager
-def serving(*paths, build=True, keep=False, folder=None, pages=None, follower=None):
+def serving(*paths, build=True, keep=False, pages=None, follower=None):
     """A server for traces, without `build` before there is an index; also for Traces that are made already."""
     traces = paths[0]
     if not isinstance(traces, Traces):
-        traces = Traces(find_traces([str(path) for path in paths]).sources, keep=keep, folder=folder)
+        traces = Traces(find_traces([str(path) for path in paths]).sources, keep=keep)
     if build and not traces.finished:
         traces.build()
     api = Api(traces, follower)

@@ -25,7 +25,6 @@ GROUPS = {
         "memory": "run a program and record every allocation",
         "attach": "record a process that runs already, for a while",
         "detach": "end such a recording",
-        "device": "compare a recording of a GPU with torch.profiler's",
     },
     "look": {
         "view": "look at traces of any size in the browser",
@@ -34,6 +33,7 @@ GROUPS = {
         "diff": "what got slower from one recording to the next",
         "memory-report": "what held memory, what was never freed",
         "info": "what a trace holds, and how it ended",
+        "device check": "compare a recording of a GPU with torch.profiler's",
     },
     "convert": {
         "export": "write traces for other programs: Perfetto, pprof, …",
@@ -51,7 +51,7 @@ GROUPS = {
         "completion": "print a script that completes commands and options",
     },
 }
-SUMMARIES = {name: summary for group in GROUPS.values() for name, summary in group.items()}
+SUMMARIES = {name.partition(" ")[0]: summary for group in GROUPS.values() for name, summary in group.items()}
 COMMANDS = tuple(SUMMARIES)
 FOLDERS = {  # where a command is not a file of its name
     "attach": "attach.command",
@@ -80,7 +80,7 @@ def usage() -> str:
         "  vestige run script.py --its-options   record it into script.<pid>.vst",
         "  vestige view script.1234.vst          look at that in the browser",
     ]
-    width = max(map(len, COMMANDS))
+    width = max(len(name) for group in GROUPS.values() for name in group)
     for title, group in GROUPS.items():
         lines += ["", f"{title}:", *(f"  {name:<{width}}  {summary}" for name, summary in group.items())]
     return "\n".join([*lines, "", "`vestige COMMAND --help` tells more about each, with examples.", ""])

@@ -79,7 +79,6 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("-f", "--format", choices=FORMATS, help="default: that of OUT's suffix, else a table")
     parser.add_argument("-o", "--output", metavar="OUT", help="write to a file")
     parser.add_argument("--force", action="store_true", help="overwrite OUT")
-    parser.add_argument("--raw", action="store_true", help="numbers in tables as they are: times in ns")
     parser.add_argument("--no-children", action="store_true", help="without the processes that a FILE started")
     parser.add_argument("--list", action="store_true", help="list the ready questions and their parameters")
     parser.add_argument("--show-sql", metavar="NAME", help="print the SQL of a ready question")
@@ -286,7 +285,7 @@ def _write(answer: Answer, options: Namespace, format: str, limit: int) -> None:
             more = write_json(answer, out, limit=limit)
         else:
             style = str if options.output is not None else partial(Paint(sys.stdout), style="head")
-            write_table(answer, out, limit=limit, width=width, style=style, raw=options.raw)
+            write_table(answer, out, limit=limit, width=width, style=style)
     if more:
         print(f"vestige: … {more:,} more rows", file=sys.stderr)
 

@@ -58,14 +58,9 @@ def main(argv: list[str]) -> int:
         help="put into OUT also the source of files that changed or were not noted when recording",
     )
     parser.add_argument("--force", action="store_true", help="overwrite OUT")
-    index = parser.add_mutually_exclusive_group()
-    index.add_argument("--no-index", action="store_true", help="keep the index in memory, write no file")
-    index.add_argument("--index", metavar="FOLDER", help="keep the index there, not beside FILE")
     options = parser.parse_args(argv)
     if not 0 <= options.port <= 65535:
         raise Failure(f"--port {options.port}: a port is a number up to 65535", code=2)
-    if options.index is not None and not os.path.isdir(options.index):
-        raise Failure(f"--index {options.index}: there is no such folder", code=2)
     if options.html is not None and os.path.lexists(options.html) and not options.force:
         raise Failure(f"{options.html}: already exists; --force overwrites it", code=2)
     if options.follow and (options.html is not None or options.align is not None):
@@ -74,11 +69,9 @@ def main(argv: list[str]) -> int:
     if options.source and options.html is None:
         raise Failure("--source is about the page that --html writes; the viewer shows source anyway", code=2)
     inputs = find_traces(options.files, children=not options.no_children)
-    keep = not options.no_index and options.html is None
     traces = open_traces(
         inputs,
-        keep=keep,
-        folder=options.index,
+        keep=options.html is None,
         align=options.align,
         fold_imports=not options.all,
         follow=options.follow,
@@ -95,7 +88,6 @@ def open_traces(
     inputs: Inputs,
     *,
     keep: bool,
-    folder: str | None,
     align: str | None,
     fold_imports: bool = False,
     follow: bool = False,
@@ -104,9 +96,7 @@ def open_traces(
 
     _allow_files(3 * len(inputs.sources) + 128)
     offsets = None if align is None else find_offsets(inputs, align)
-    return Traces(
-        inputs.sources, keep=keep, folder=folder, offsets_ns=offsets, fold_imports=fold_imports, follow=follow
-    )
+    return Traces(inputs.sources, keep=keep, offsets_ns=offsets, fold_imports=fold_imports, follow=follow)
 
 
 def follow(traces: Traces, paths: list[str], *, children: bool) -> Follower:

@@ -27,9 +27,9 @@ GAP = "  "
 IDS = frozenset("process pid parent_pid tid thread span parent func stack line rank run step address".split())
 
 
-def write_table(answer: Answer, out: TextIO, *, limit: int, width: int | None, style: Style = str, raw: bool) -> None:
+def write_table(answer: Answer, out: TextIO, *, limit: int, width: int | None, style: Style = str) -> None:
     """`limit` rows (0: all) and how many more there are, lines no longer than `width`. Columns called …_ns are shown as
-    times unless `raw`."""
+    times."""
     rows: list[tuple[Any, ...]] = []
     more = 0
     for batch in answer.batches():
@@ -38,24 +38,20 @@ def write_table(answer: Answer, out: TextIO, *, limit: int, width: int | None, s
         more += len(batch) - len(batch[:room])
     if not answer.columns:
         return
-    for line in table(answer.columns, rows, width=width, style=style, raw=raw):
+    for line in table(answer.columns, rows, width=width, style=style):
         print(line, file=out)
     if more:
         print(f"… {more:,} more row{'s' if more > 1 else ''}; -n 0 shows all", file=out)
 
 
-def table(
-    columns: Sequence[str], rows: Sequence[Sequence[Any]], *, width: int | None, style: Style = str, raw: bool = False
-) -> list[str]:
+def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, width: int | None, style: Style = str) -> list[str]:
     numeric = [
         all(_is_number(row[at]) or row[at] is None for row in rows) and any(row[at] is not None for row in rows)
         for at in range(len(columns))
     ]
-    times = [name.endswith("_ns") and number and not raw for name, number in zip(columns, numeric)]
+    times = [name.endswith("_ns") and number for name, number in zip(columns, numeric)]
     titles = [name.removesuffix("_ns") if time else name for name, time in zip(columns, times)]
-    cells = [
-        [_cell(value, is_time, raw or name in IDS) for value, is_time, name in zip(row, times, columns)] for row in rows
-    ]
+    cells = [[_cell(value, is_time, name in IDS) for value, is_time, name in zip(row, times, columns)] for row in rows]
     for at in (at for at, is_time in enumerate(times) if is_time):
         _drop_date(cells, rows, at)
     widths = [max([len(title), *(len(row[at]) for row in cells)]) for at, title in enumerate(titles)]
@@ -83,17 +79,17 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _cell(value: Any, is_time: bool, raw: bool) -> str:
+def _cell(value: Any, is_time: bool, is_id: bool) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
         if is_time and not math.isnan(value):
             return duration(round(value))
-        return repr(value) if raw else number(value)
+        return number(value)
     if isinstance(value, int) and not isinstance(value, bool):
         if is_time:
             return clock(value) if _is_clock(value) else duration(value)
-        return str(value) if raw else f"{value:,}" if abs(value) >= 10_000 else str(value)
+        return f"{value:,}" if abs(value) >= 10_000 and not is_id else str(value)
     return one_line(str(value))
 
 

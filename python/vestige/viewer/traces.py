@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
     Place = tuple[int, str, str | None, int]
 
-SUFFIX = ".view"
-
-
 IMPORT_IDS = 8  # see <vestige/view.h>
 FAILED = 5  # VST_IMPORT_FAILED
 UNNAMED_IMPORTS = range(2, 7)
@@ -218,7 +215,6 @@ class Traces:
         sources: Sequence[Source],
         *,
         keep: bool = True,
-        folder: str | None = None,
         offsets_ns: Sequence[int] | None = None,
         fold_imports: bool = False,
         follow: bool = False,
@@ -227,7 +223,6 @@ class Traces:
         self.all = [Shown(number, source, offset) for number, (source, offset) in enumerate(zip(sources, offsets_ns))]
         self.start_ns: int = min(shown.start_ns for shown in self.all)
         self._keep = keep
-        self._folder = folder
         self.follow = follow
         self.fold_imports = fold_imports and not follow
         self._changed = Condition()
@@ -334,20 +329,10 @@ class Traces:
 
         return View(
             shown.source.path,
-            index=self._index_of(shown),
             keep=self._keep,
             progress=progress,
             fold_imports=self.fold_imports,
         )
-
-    def _index_of(self, shown: Shown) -> str | None:
-        """Where it is kept; None: beside the file. In a folder, files of one name are told apart by their path."""
-        if self._folder is None:
-            return None
-        from zlib import crc32
-
-        path = os.path.abspath(shown.source.path)
-        return os.path.join(self._folder, f"{os.path.basename(path)}.{crc32(os.fsencode(path)):08x}{SUFFIX}")
 
     def _tell(self) -> None:
         with self._changed:
