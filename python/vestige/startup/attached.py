@@ -1,65 +1,67 @@
-"""What `vestige attach` puts into a running process: it connects to the command, imports vestige and has it answer.
+"""What `vestige attach` has a running process do: it connects to the command, imports vestige and has it answer.
 
-The main thread runs this between two instructions of the program, maybe inside an import, so all it does there is to
-start a thread, which ends as soon as vestige listens to the connection. Any Python may run this, also one that vestige
-was not built for: then the command is told so. Its failures are silent for the program. If the command is gone,
-nothing happens.
+sys.remote_exec runs this file in the main thread, between two instructions of the program: maybe inside an import, or
+just below the recursion limit. So all it does there is to start a thread, which ends as soon as vestige listens to the
+connection. gdb brings a thread along, and says so by a variable `alone`. Any Python may run this, also one that vestige
+was not built for: then the command is told so. Its failures are silent for the program. If no command is there, such
+as in a forked child or because it has given up, nothing happens.
 """
 
 import sys
 
+SIZE_DIGITS = 8  # of what the command tells first
 
-def begin(address, folder, abi, version):
-    """address: of the command's socket; folder: where its vestige package lies."""
-    facts = (address, folder, abi, version)
-    if getattr(sys, "is_finalizing", bool)():
-        _refuse(address, "the interpreter is shutting down: nothing is recorded any more")
-        return
+
+def _run():
     try:
-        _find_starter()(_run, facts)
-    except Exception as error:  # such as: not while the functions of atexit run
-        _refuse(address, "no thread can be started there (%s)" % error)  # noqa: UP031
+        _connect()
+    except BaseException as error:
+        _leave_reason("vestige could not be started there (%s: %s)" % (type(error).__name__, error))  # noqa: UP031
+    finally:
+        globals().clear()  # else they wait for a garbage collection, as many times as somebody attaches
+
+
+def _place(end):
+    """A file of this process, which the command knows too."""
+    posix = sys.modules["posix"]
+    return "/tmp/vestige-%d/attach-%d.%s" % (posix.geteuid(), posix.getpid(), end)  # noqa: S108, UP031
+
+
+def _leave_reason(text):
+    """Where the command looks while it waits. A link takes no descriptor: there may be none left."""
+    try:
+        posix = sys.modules["posix"]
+        posix.stat(_place("sock"))  # the command is there
+        posix.symlink(text, _place("why"))
+    except BaseException:  # nobody to tell
+        pass
 
 
 def _find_starter():
     """_thread.start_new_thread, also where somebody has replaced it, as gevent does: then a new copy of _thread has it.
     vestige.base.unpatched does the same, which may not be loaded here."""
-    import _thread
-
-    if getattr(_thread.start_new_thread, "__module__", None) != "_thread":
-        spec = _thread.__spec__
-        _thread = sys.modules["_frozen_importlib"].module_from_spec(spec)
-        spec.loader.exec_module(_thread)  # type: ignore[union-attr]
-    return _thread.start_new_thread
+    thread = sys.modules["_thread"]
+    spec = thread.__spec__
+    thread = sys.modules["_frozen_importlib"].module_from_spec(spec)
+    spec.loader.exec_module(thread)  # type: ignore[union-attr]
+    return thread.start_new_thread
 
 
-def _refuse(address, trouble):
-    try:
-        import _socket
-
-        connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-        connection.connect(address)
-        _tell(connection, trouble)
-    except Exception:  # nobody to tell
-        pass
-    finally:
-        globals().clear()  # as _run does it
-
-
-def _run(*facts):
-    try:
-        _connect(*facts)
-    except BaseException:  # nobody to tell
-        pass
-    finally:
-        globals().clear()  # else they wait for a garbage collection, as many times as somebody attaches
-
-
-def _connect(address, folder, abi, version):
+def _connect():
     import _socket
 
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    connection.connect(address)
+    try:
+        connection.connect(_place("sock"))
+    except OSError:  # the command is gone
+        connection.close()
+        return
+    size = connection.recv(SIZE_DIGITS, _socket.MSG_WAITALL)
+    if not size:  # another request was faster
+        connection.close()
+        return
+    said = connection.recv(int(size), _socket.MSG_WAITALL).decode("utf-8", "surrogateescape")
+    folder, abi, version = said.split("\0")
     trouble = ""
     try:
         trouble = _find_trouble(abi, version)
@@ -68,14 +70,10 @@ def _connect(address, folder, abi, version):
     except BaseException as error:
         trouble = "vestige could not be loaded there (%s: %s)" % (type(error).__name__, error)  # noqa: UP031
     if trouble:
-        _tell(connection, trouble)
-
-
-def _tell(connection, trouble):
-    text = trouble.replace("\\", "/").replace('"', "'")
-    text = "".join([character if character.isprintable() else " " for character in text])
-    connection.send(('{"error": "%s"}\n' % text).encode("utf-8", "replace"))  # noqa: UP031
-    connection.close()
+        text = trouble.replace("\\", "/").replace('"', "'")
+        text = "".join([character if character.isprintable() else " " for character in text])
+        connection.send(('{"error": "%s"}\n' % text).encode("utf-8", "replace"))  # noqa: UP031
+        connection.close()
 
 
 def _find_trouble(abi, version):
@@ -108,3 +106,17 @@ def _import(folder):
         finally:
             sys.meta_path.remove(ours)
     return sys.modules["vestige.recording.control"]
+
+
+# No function of Python's is called here, where there may be no room for a frame.
+try:
+    if "alone" in globals():
+        _run()
+    elif getattr(sys, "is_finalizing", bool)():
+        _leave_reason("the interpreter is shutting down: nothing is recorded any more")
+    elif sys.modules["_thread"].start_new_thread.__module__ == "_thread":
+        sys.modules["_thread"].start_new_thread(_run, ())
+    else:
+        _find_starter()(_run, ())
+except BaseException as error:  # such as: not while the functions of atexit run
+    _leave_reason("no thread can be started there (%s)" % error)  # noqa: UP031

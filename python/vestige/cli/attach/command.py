@@ -114,7 +114,7 @@ def _attach_by_socket(options: Namespace, request: dict[str, Any], interrupts: I
         raise Failure(f"{options.socket}: {error.strerror}") from None
     with closing(connection):
         pid, uid = peer(connection)
-        if uid not in (0, os.geteuid()):
+        if os.geteuid() not in (0, uid) and uid != 0:
             raise Failure(f"{options.socket}: a process of another user listens there")
         held = Held(Talk(connection), None, f"process {pid}" if pid else options.socket, interrupts)
         return _record(options, request, held)

@@ -11,6 +11,7 @@ HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 SEGMENT = struct.Struct("<IIQQQQQQ")
 SECTION = struct.Struct("<IIQQQQIIQQ")
 SYMBOL = struct.Struct("<IBBHQQ")
+PAGE = 4096
 LOADED, SYMBOLS = 1, 11  # kinds of segments and sections
 
 
@@ -23,6 +24,7 @@ class Library:
 
     def __init__(self, path: str, start: int) -> None:
         self.path = path
+        self.start = start
         with open(path, "rb") as file:
             try:
                 self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -66,9 +68,20 @@ class Library:
         return (self._bias + value, self._bias + value + size) if value else (0, 0)
 
     def read(self, name: str, size: int) -> bytes | None:
-        """What the file has as the value of a variable."""
+        """What the file has as the value of a variable, or as a function."""
         value, _ = self._symbols.get(name, (0, 0))
         for offset, vaddr, length in self._segments if value else ():
             if vaddr <= value and value + size <= vaddr + length:
                 return self._data[offset + value - vaddr : offset + value - vaddr + size]
         return None
+
+    def code(self, name: str) -> bytes:
+        """Of a function that this library is known to have."""
+        begin, end = self.place(name)
+        found = self.read(name, end - begin)
+        assert found, name
+        return found
+
+    def head(self) -> bytes:
+        """The first page of the file: it has the build id, and is mapped at `start`."""
+        return self._data[:PAGE]

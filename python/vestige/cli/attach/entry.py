@@ -1,8 +1,7 @@
 """Gets into a running process: has its Python run startup/attached.py, which connects to a socket of this command.
 
-What is left behind is removed: the script when it was run, or when the wait is over. A script that sys.remote_exec was
-told of must stay, or the interpreter would complain when it comes to it: it is emptied, and removed by a later command
-once the process has ended.
+The script is the installed file, so nothing has to be written for a process, and nothing is left behind, however this
+command ends. What differs from one attachment to another, the process is told by the socket.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import select
-import shutil
 import sys
 import time
 
@@ -20,6 +18,7 @@ from vestige.recording.children import ABI, STARTUP
 from vestige.recording.sockets import adopt, peer
 
 from . import gdb, remote
+from .entry_block import SCRIPT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,54 +28,38 @@ if TYPE_CHECKING:
 
 HAS_REMOTE = sys.version_info >= (3, 14)
 PACKAGES = os.path.dirname(os.path.dirname(STARTUP))
-OURS = re.compile(r"(?:attach-|page-|gdb-)?(\d+)(?:[-.]|$)")  # files that belong to a process
+OURS = re.compile(r"(?:attach-)?(\d+)\.")  # files that belong to a process
 LOOK_EVERY_S = 0.1
 
 
 def check_version(target: Target) -> None:
     """This installation's package is loaded into the process, so it must fit."""
     found = target.version()
-    if found is None:
-        raise Failure(f"process {target.pid} is a Python before 3.11, which vestige does not support")
-    if found != sys.version_info[:2]:
+    if found is not None and found != sys.version_info[:2]:
         there, here = (f"{major}.{minor}" for major, minor in (found, sys.version_info[:2]))
         raise Failure(f"process {target.pid} is Python {there}, this vestige is for {here}: use the vestige of {there}")
 
 
 def enter(target: Target, door: Any, address: str, patience_s: float, limit_s: float | None) -> tuple[Any, float]:
     """A connection to the process, and for how long it stood still. With a limit to that, gdb is the way in."""
-    folder = os.path.dirname(address)
-    sweep(folder)
-    end = "" if limit_s is None else f"-{os.getpid()}"
-    script = os.path.join(folder, f"attach-{target.pid}-{target.begun}{end}.py")
-    _write(script, _source(address))
+    _sweep(os.path.dirname(address))
+    why = address.removesuffix("sock") + "why"  # where the script says why it failed
+    _remove(why)
     still_s, any_thread = 0.0, False
-    done = asked = False
     try:
         if limit_s is None:
-            remote.inject(target, script)
+            remote.inject(target, SCRIPT)
         else:
-            still_s, any_thread = gdb.inject(target, script, folder, limit_s)
-        asked = True
-        connection = _accept(target, door, patience_s, any_thread=any_thread)
-        done = True
-        return connection, still_s
+            still_s, any_thread = gdb.inject(target, limit_s)
+        connection = _accept(target, door, why, patience_s, any_thread=any_thread)
     finally:
-        if limit_s is None and asked and not done and target.status():
-            _write(script, "")
-        else:
-            _remove(script)
+        _remove(why)
+    facts = "\0".join((PACKAGES, ABI, __version__)).encode("utf-8", "surrogateescape")
+    connection.sendall(b"%08d" % len(facts) + facts)
+    return connection, still_s
 
 
-def _source(address: str) -> str:
-    path = os.path.join(STARTUP, "attached.py")
-    with open(path, encoding="utf-8") as file:
-        source = file.read()
-    source += f"\nbegin({address!r}, {PACKAGES!r}, {ABI!r}, {__version__!r})\n"
-    return f"exec(compile({source!r}, {path!r}, 'exec'), {{'__name__': 'vestige_attached'}})\n"
-
-
-def _accept(target: Target, door: Any, patience_s: float, *, any_thread: bool) -> Any:
+def _accept(target: Target, door: Any, why: str, patience_s: float, *, any_thread: bool) -> Any:
     """The process connects as soon as it has run the script."""
     waits = select.poll()
     waits.register(door.fileno(), select.POLLIN)
@@ -94,6 +77,8 @@ def _accept(target: Target, door: Any, patience_s: float, *, any_thread: bool) -
             connection.close()  # one who wants to detach: there is nothing to end yet
         elif target.handle in ready:
             raise Failure(f"process {target.pid} has ended")
+        elif os.path.islink(why):
+            raise Failure(f"process {target.pid} cannot answer: {os.readlink(why)}")
 
 
 def _silent(target: Target, patience_s: float, *, any_thread: bool) -> str:
@@ -110,18 +95,6 @@ def _silent(target: Target, patience_s: float, *, any_thread: bool) -> str:
     )
 
 
-# ---- files ------------------------------------------------------------------------
-
-
-def _write(path: str, text: str) -> None:
-    """As a whole, for this user alone."""
-    temporary = f"{path}.{os.getpid()}"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(temporary, path)
-
-
 def _remove(path: str) -> None:
     try:
         os.unlink(path)
@@ -129,13 +102,9 @@ def _remove(path: str) -> None:
         pass
 
 
-def sweep(folder: str) -> None:
+def _sweep(folder: str) -> None:
     """Removes what belonged to processes that have ended."""
     for name in os.listdir(folder):
         found = OURS.match(name)
         if found and not os.path.exists(f"/proc/{found[1]}"):
-            path = os.path.join(folder, name)
-            if name.startswith("gdb-"):
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                _remove(path)
+            _remove(os.path.join(folder, name))

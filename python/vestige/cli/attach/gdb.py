@@ -1,19 +1,27 @@
-"""A way into Pythons before 3.14: gdb has the interpreter run a script at its next safe point.
+"""A way into Pythons before 3.14: gdb has the interpreter run a block of code (entry_block.py) at its next safe point.
 
-gdb stops the process wherever it is: maybe inside malloc, maybe without the GIL. So nothing is called there that
-allocates or takes the GIL. Three things are done: mmap() gives a page, once for each process; the code is written
-into it; and Py_AddPendingCall(), which may be called anywhere, or its like for any thread (_any_thread()), has
-PyRun_SimpleString() run it later, between two instructions of Python. The addresses of these functions come from
-elf.py. gdb reads no symbols: it is even told that the program is another one, so that a process with large libraries
-does not stand still while gdb reads them.
+gdb stops the process wherever it is: maybe inside malloc, maybe without the GIL, maybe before Python is initialized. So
+nothing is called there that allocates or takes the GIL: Py_IsInitialized() says whether there is an interpreter, mmap()
+makes room for the block once for each program, and Py_AddPendingCall(), which may be called anywhere, or its like for
+any thread (_any_thread()), has the block run later, between two instructions of Python. The addresses of these functions
+come from elf.py. gdb reads no symbols: it is even told that the program is another one, so that a process with large
+libraries does not stand still while gdb reads them.
 
-If gdb takes too long, it is killed, which lets the process go. But not while it calls a function there: whoever first
-renames the file `permit` may decide.
+gdb gets its commands one by one. Whatever this command does meanwhile, gdb lets the process go at the end of them: when
+this command has ended, however it did. All that is known of the process is read again once gdb has stopped it: it may
+have become another program until then. If gdb takes too long before the first call, it is killed, which lets the
+process go.
+
+Between a call's begin and its end, some milliseconds, gdb itself must not be killed: then nobody puts back the registers
+that it has changed, and the process dies. vestige does not do that. gdb would also leave a breakpoint in the dynamic
+loader at such a moment; without `sysroot` it does not find the loader, and sets none.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import select
 import shutil
 import signal
 import subprocess
@@ -21,45 +29,34 @@ import time
 
 from vestige.base.failure import Failure
 
+from . import entry_block
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from .target import Target
 
 TINY = "/bin/true"  # a program with few symbols
 WITHOUT_GIL = "_Py_MergeZeroLocalRefcount"  # a function of Pythons that can do without
-PAGE = 4096
-SLOT = 512  # bytes of the page for one attempt: an earlier one may still have to be run
-LOOK_EVERY_S = 0.005
 START_S = 20.0  # for gdb to start, before the process is touched
-END_S = 20.0  # for gdb to end, once it calls functions
-COMMANDS = """\
+CALL_S = 20.0  # for a call, and for gdb to end
+OVER = "vestige: over"
+# A signal that comes during a call goes to the program, unless it is the call that fails: then gdb takes it back.
+PREPARE = """\
+set prompt
 set confirm off
 set pagination off
+set width 0
+set sysroot /proc/self/fdinfo
 set auto-solib-add off
 set auto-load no
 set exec-file-mismatch off
 set print thread-events off
-attach {pid}
-shell mv {folder}/permit {folder}/taken
-if $_shell_exitcode != 0
-  quit 3
-end
-set $page = {page}
-if $page == 0
-  set $page = ((unsigned long(*)(unsigned long,unsigned long,int,int,int,long)){mmap})(0, {size}, 3, 0x22, -1, 0)
-end
-printf "page %lu\\n", $page
-set {{char[{length}]}}($page + {slot}) = "{code}"
-set $any = {any_thread}
-printf "any %d\\n", $any
-if $any
-  printf "added %d\\n", {call_any}
-else
-  printf "added %d\\n", {call_main}
-end
-detach
-quit
-"""
+set print inferior-events off
+set unwindonsignal on
+handle all nostop noprint pass
+handle SIGSEGV SIGBUS SIGILL SIGFPE stop"""
 
 
 def needs() -> str:
@@ -72,61 +69,61 @@ def needs() -> str:
     return found
 
 
-def inject(target: Target, script: str, folder: str, limit_s: float) -> tuple[float, bool]:
-    """Has the process run a script soon. Returns for how many seconds it stood still, and whether any of its threads
+def inject(target: Target, limit_s: float) -> tuple[float, bool]:
+    """Has the process run the block soon. Returns for how many seconds it stood still, and whether any of its threads
     will run it, not the main thread alone.
     """
-    program = needs()
-    page, count = _known_page(target, folder)
-    attempt = os.path.join(folder, f"gdb-{os.getpid()}")
-    os.mkdir(attempt, 0o700)
-    try:
-        open(os.path.join(attempt, "permit"), "x").close()
-        commands = os.path.join(attempt, "commands")
-        with open(commands, "x") as file:
-            file.write(_commands(target, script, attempt, page, count % (PAGE // SLOT) * SLOT))
-        words = [program, "-nx", "-batch", "-x", commands, *([TINY] if os.path.exists(TINY) else [])]
-        output, still_s = _run(target, words, attempt, limit_s)
-    finally:
-        shutil.rmtree(attempt, ignore_errors=True)
-    lines = dict(line.split(" ", 1) for line in output.splitlines() if line.startswith(("page ", "any ", "added ")))
-    if "page" in lines:
-        _remember_page(target, folder, int(lines["page"]), count + 1)
-    if lines.get("added") != "0":
-        raise Failure(_why(target, output, added="added" in lines))
-    return still_s, lines["any"] != "0"
+    block = entry_block.make(target)
+    with _Gdb(needs(), target) as gdb:
+        gdb.ask(PREPARE, START_S)
+        begun = time.monotonic()
+        try:
+            said = gdb.ask(f"attach {target.pid}", limit_s)
+            gdb.check(said)
+            target.look_again()
+            left_s = begun + limit_s - time.monotonic()
+        except _Late:
+            left_s = 0.0
+        if left_s <= 0:
+            gdb.kill()
+            raise Failure(
+                f"gdb would have held process {target.pid} for more than {limit_s:g} s: it was let go as it was; "
+                "try again, or allow more by --standstill"
+            )
+        any_thread = _call_all(target, gdb, block)
+    return time.monotonic() - begun, any_thread
 
 
-def _commands(target: Target, script: str, folder: str, page: int, slot: int) -> str:
+def _call_all(target: Target, gdb: _Gdb, block: bytes) -> bool:
+    """Returns whether any thread will run the block."""
     python = target.library
-    libc = target.find_library("libc.so") or target.find_library("libc-2") or target.find_library("ld-musl")
-    mmap = libc.address("mmap") if libc is not None else 0
-    run = python.address("PyRun_SimpleString")
-    if not mmap or not run:
-        raise Failure(f"process {target.pid}: functions of its Python or C library were not found")
-    inner = f"try:\n with open({script!r}) as f: s=f.read()\n exec(s,{{}})\nexcept BaseException: pass"
-    code = f"exec({inner!r},{{}})"
-    if len(code) >= SLOT:
-        raise Failure(f"{script}: the path is too long")
-    return COMMANDS.format(
-        pid=target.pid,
-        folder=folder,
-        page=page,
-        mmap=mmap,
-        size=PAGE,
-        length=len(code) + 1,
-        slot=slot,
-        code=code.replace("\\", "\\\\").replace('"', '\\"'),
-        any_thread=_any_thread(target),
-        call_any=f"((int(*)(void*,unsigned long,unsigned long,int)){python.address('_PyEval_AddPendingCall')})"
-        f"(((void*(*)(void)){python.address('PyInterpreterState_Main')})(), {run}, $page + {slot}, 0)",
-        call_main=f"((int(*)(unsigned long,unsigned long)){python.address('Py_AddPendingCall')})"
-        f"({run}, $page + {slot})",
-    )
+    gdb.ask("set scheduler-locking on", CALL_S)  # the other threads stay where they are
+    if not gdb.call(f"((int(*)(void)){python.address('Py_IsInitialized')})()"):
+        raise Failure(f"process {target.pid} has no interpreter now: Python has not begun there, or has ended")
+    place = target.find_block(block)
+    if not place:
+        assert target.libc is not None
+        made = f"((long(*)(long,long,int,int,int,long)){target.libc.address('mmap')})(0, {len(block)}, 5, 0x22, -1, 0)"
+        place = gdb.call(made)
+        if place <= 0:
+            raise Failure(f"process {target.pid} may not have memory for more code; vestige.listen() needs none")
+        gdb.put(place, block)
+    gdb.ask("set scheduler-locking off", CALL_S)  # another thread may hold a lock that is needed
+    any_thread = bool(gdb.call(_any_thread(target)))
+    begin = place + entry_block.BEGIN_AT
+    if any_thread:
+        add = python.address("_PyEval_AddPendingCall")
+        main = f"((void*(*)(void)){python.address('PyInterpreterState_Main')})()"
+        added = gdb.call(f"((int(*)(void*,long,long,int)){add})({main}, {begin}, {place}, 0)")
+    else:
+        added = gdb.call(f"((int(*)(long,long)){python.address('Py_AddPendingCall')})({begin}, {place})")
+    if added:
+        raise Failure(f"process {target.pid} has too many calls pending already")
+    return any_thread
 
 
 def _any_thread(target: Target) -> str:
-    """What gdb evaluates: whether any thread may be asked to run the script, not the main thread alone.
+    """What gdb evaluates: whether any thread may be asked to run the block, not the main thread alone.
 
     From 3.13 on that takes a mutex of the GIL. The main thread, which has to call it here, must not hold that mutex nor
     be waiting for the GIL: a thread that gives the GIL to a waiter holds the mutex until the waiter has awoken, which
@@ -143,96 +140,115 @@ def _any_thread(target: Target) -> str:
     return f"$orig_rax >= 0 && ($rdi < {begin} || $rdi >= {end})"
 
 
-def _run(target: Target, words: list[str], attempt: str, limit_s: float) -> tuple[str, float]:
-    """gdb's output, and how long it held the process."""
-    # gdb has a Python of its own, which what is set for this one could keep from starting.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    environment.update(DEBUGINFOD_URLS="", LC_ALL="C")
-    with open(os.path.join(attempt, "output"), "x+") as output:
-        gdb = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment, start_new_session=True
+class _Late(Exception):
+    """gdb has not answered in time."""
+
+
+class _Gdb:
+    """gdb, and the process that it may hold."""
+
+    def __init__(self, program: str, target: Target) -> None:
+        self._target = target
+        # gdb has a Python of its own, which what is set for this one could keep from starting.
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        environment.update(DEBUGINFOD_URLS="", LC_ALL="C")
+        self._file = os.memfd_create("vestige")
+        self._process = subprocess.Popen(
+            [program, "-nx", "-q", *([TINY] if os.path.exists(TINY) else [])],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            pass_fds=(self._file,),
+            start_new_session=True,
+            restore_signals=False,  # once nobody reads what it says, that must not end it
         )
+        self.pid = self._process.pid
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Without more commands it lets the process go, and ends."""
+        assert self._process.stdin is not None and self._process.stdout is not None
         try:
-            still_s = _watch(target, gdb, attempt, limit_s)
-        except BaseException:
-            if _take(attempt):
-                _kill(target, gdb)
-            raise
-        output.seek(0)
-        return output.read(), still_s
+            self._process.stdin.close()
+        except OSError:  # it has ended
+            pass
+        try:
+            self._process.wait(CALL_S)
+        except subprocess.TimeoutExpired:  # only a person can decide what to do
+            raise Failure(f"gdb (process {self.pid}) does not end and holds process {self._target.pid}") from None
+        finally:
+            self._process.stdout.close()
+            os.close(self._file)
 
+    def ask(self, commands: str, patience_s: float) -> str:
+        """What gdb says to that. Raises _Late if it takes longer."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        try:
+            self._process.stdin.write(f"{commands}\necho \\n{OVER}\\n\n".encode())
+            self._process.stdin.flush()
+        except OSError:  # it has ended: so says what it says
+            pass
+        said = b""
+        until = time.monotonic() + patience_s
+        waits = select.poll()
+        waits.register(self._process.stdout.fileno(), select.POLLIN)
+        while not said.endswith(f"{OVER}\n".encode()):
+            if not waits.poll(max(until - time.monotonic(), 0) * 1000):
+                raise _Late
+            more = os.read(self._process.stdout.fileno(), 65536)
+            if not more:
+                break
+            said += more
+        return said.decode(errors="replace").replace(OVER, "")
 
-def _watch(target: Target, gdb: subprocess.Popen[bytes], attempt: str, limit_s: float) -> float:
-    """Waits for the end of gdb, or ends it. Returns for how many seconds it held the process."""
-    begun, held_since, late = time.monotonic(), None, False
-    while gdb.poll() is None:
-        now = time.monotonic()
-        if held_since is None and target.status().get("TracerPid", "0").strip() == str(gdb.pid):
-            held_since = now
-        too_long = now - held_since > limit_s if held_since is not None else now - begun > START_S
-        if too_long and not late and _take(attempt):
-            late = True
-            _kill(target, gdb)
-        if now - begun > START_S + limit_s + END_S:  # inside a call: only a person can decide what to do
-            raise Failure(f"gdb (process {gdb.pid}) does not end and holds process {target.pid}")
-        time.sleep(LOOK_EVERY_S)
-    if late:
-        raise Failure(
-            f"gdb would have held process {target.pid} for more than {limit_s:g} s: it was let go as it was; "
-            "try again, or allow more by --standstill"
-        )
-    return time.monotonic() - held_since if held_since is not None else 0.0
+    def call(self, expression: str) -> int:
+        """The value of what may be a call."""
+        said = self._answer(f'printf "= %ld\\n", (long)({expression})')
+        found = re.search(r"^= (-?\d+)$", said, re.MULTILINE)
+        if found is None:
+            raise Failure(self.why(said))
+        return int(found[1])
 
+    def put(self, place: int, data: bytes) -> None:
+        os.pwrite(self._file, data, 0)
+        said = self._answer(f"restore /proc/self/fd/{self._file} binary {place}")
+        if self._target.read(place, len(data)) != data:
+            raise Failure(self.why(said))
 
-def _kill(target: Target, gdb: subprocess.Popen[bytes]) -> None:
-    """Ends gdb, which lets the process go. The signal by which gdb stops a process may still be under way then, and
-    would stop it for good: SIGCONT takes that back.
-    """
-    gdb.kill()
-    gdb.wait()
-    try:
-        signal.pidfd_send_signal(target.handle, signal.SIGCONT)
-    except OSError:  # it has ended
-        pass
+    def _answer(self, command: str) -> str:
+        """In a call that does not end gdb is interrupted: it puts back what it has changed."""
+        try:
+            return self.ask(command, CALL_S)
+        except _Late:
+            self._process.send_signal(signal.SIGINT)
+            raise Failure(f"process {self._target.pid} was not able to answer gdb; it was let go as it was") from None
 
+    def kill(self) -> None:
+        """Lets the process go. The signal by which gdb stops a process may still be under way then, and would stop it
+        for good: SIGCONT takes that back.
+        """
+        self._process.kill()
+        self._process.wait()
+        try:
+            signal.pidfd_send_signal(self._target.handle, signal.SIGCONT)
+        except OSError:  # it has ended
+            pass
 
-def _take(attempt: str) -> bool:
-    try:
-        os.rename(os.path.join(attempt, "permit"), os.path.join(attempt, "withdrawn"))
-    except OSError:
-        return False
-    return True
+    def why(self, said: str) -> str:
+        """Why gdb could not do what it was asked, which it answered so."""
+        state = self._target.status()
+        if self._holds(state):
+            last = next((line for line in reversed(said.splitlines()) if line.strip()), "it said nothing")
+            return f"gdb could not do it: {last.strip()}"
+        return self._target.trouble(state) or self._target.refused()
 
+    def check(self, said: str) -> None:
+        """Raises Failure unless it holds the process now."""
+        if not self._holds(self._target.status()):
+            raise Failure(self.why(said))
 
-def _why(target: Target, output: str, *, added: bool) -> str:
-    if added:
-        return f"process {target.pid} has too many calls pending already"
-    if "not permitted" in output:
-        return target.refused()
-    state = target.status()
-    if not state:
-        return f"process {target.pid} has ended"
-    last = next((line for line in reversed(output.splitlines()) if line.strip()), "it said nothing")
-    return target.trouble(state) or f"gdb could not do it: {last.strip()}"
-
-
-# ---- the page ---------------------------------------------------------------------
-
-
-def _note(target: Target, folder: str) -> str:
-    return os.path.join(folder, f"page-{target.pid}-{target.begun}")
-
-
-def _known_page(target: Target, folder: str) -> tuple[int, int]:
-    """The page of an earlier attempt, 0 if there was none, and how many there were."""
-    try:
-        with open(_note(target, folder)) as file:
-            page, count = map(int, file.read().split())
-            return page, count
-    except (OSError, ValueError):
-        return 0, 0
-
-
-def _remember_page(target: Target, folder: str, page: int, count: int) -> None:
-    with open(_note(target, folder), "w") as file:
-        file.write(f"{page} {count}\n")
+    def _holds(self, state: dict[str, str]) -> bool:
+        return state.get("TracerPid", "0").strip() == str(self.pid)

@@ -11,7 +11,7 @@ from vestige.base.failure import Failure
 from vestige.base.quantities import duration, size
 from vestige.base.terminal import Progress
 from vestige.cli.run import Recording
-from vestige.recording.sockets import adopt, is_trusted
+from vestige.recording.sockets import adopt, is_trusted, peer
 
 from .talk import Talk
 
@@ -160,7 +160,8 @@ class Held:
 
     def _let_in(self) -> None:
         connection = adopt(self._door._accept()[0])
-        if is_trusted(connection):
+        is_process = peer(connection)[0] == self.answer.get("pid")  # it has run an earlier request, which was withdrawn
+        if is_trusted(connection) and not is_process:
             self._others.append(Talk(connection))
         else:
             connection.close()

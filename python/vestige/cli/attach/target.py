@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 
 from vestige.base.failure import Failure
@@ -10,6 +11,7 @@ from .elf import Library, NotElf
 
 STATES = {"T": "is stopped", "t": "is stopped by a debugger", "Z": "has ended", "X": "has ended"}
 MARK = "Py_AddPendingCall"  # a function that every Python has
+STRICT = "1"  # of seccomp; 2 is a filter, which containers have
 NEAR = "run vestige there"
 
 
@@ -25,20 +27,16 @@ class Target:
             self.handle = os.pidfd_open(pid)  # readable once the process has ended
         except OSError as error:
             raise Failure(f"process {pid}: {error.strerror}") from None
-        self.begun = self._read_begun()
         self._check_place()
-        self._maps = self._read_maps()
+        self._program = self._read_program()
         self.library = self._find_python()
+        self.libc = self.find_library("libc.so") or self.find_library("libc-2") or self.find_library("ld-musl")
 
     # ---- what every way of attaching needs ----
 
     def status(self) -> dict[str, str]:
         """The lines of /proc/PID/status. Empty: there is no such process any more."""
-        try:
-            with open(f"/proc/{self.pid}/status", encoding="utf-8", errors="replace") as file:
-                return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
-        except OSError:
-            return {}
+        return _facts(f"/proc/{self.pid}/status")
 
     def _check_status(self) -> None:
         facts = self.status()
@@ -50,11 +48,18 @@ class Target:
             raise Failure(f"process {self.pid} belongs to {_user(int(facts['Uid'].split()[1]))}: {_as_user(facts)}")
         if trouble := self.trouble(facts):
             raise Failure(trouble)
+        self._check_seccomp()
+
+    def _check_seccomp(self) -> None:
+        """The system ends a thread in strict mode when it starts another one, opens a file or makes a socket."""
+        for path in glob.glob(f"/proc/{self.pid}/task/*/status"):
+            if _facts(path).get("Seccomp", "0").strip() == STRICT:
+                raise Failure(f"process {self.pid} is in strict seccomp mode: it would end if it was recorded")
 
     def trouble(self, facts: dict[str, str]) -> str:
         """Why a process in this state does nothing that it is asked; "" if it does."""
         tracer = facts.get("TracerPid", "0").strip()
-        state = STATES.get(facts.get("State", " ")[0], "")
+        state = STATES.get(facts.get("State", "X")[0], "")
         if state == "has ended":
             return f"process {self.pid} has ended"
         if tracer != "0":
@@ -63,7 +68,7 @@ class Target:
 
     def _check_place(self) -> None:
         """Its files must be ours: it is told paths, and writes the trace."""
-        for kind, name in (("pid", "processes"), ("mnt", "mounts")):
+        for kind, name in (("pid", "processes"), ("mnt", "mounts"), ("user", "users")):
             try:
                 same = os.readlink(f"/proc/{self.pid}/ns/{kind}") == os.readlink(f"/proc/self/ns/{kind}")
             except PermissionError:
@@ -77,7 +82,10 @@ class Target:
             raise Failure(f"process {self.pid} has another root folder (a chroot?): {NEAR}")
 
     def refused(self) -> str:
-        """What to do where the system does not let us look into the process."""
+        """What to do where the system does not let us look into the process. It lets nobody look into one that has just
+        ended."""
+        if trouble := self.trouble(self.status()):
+            return trouble
         scope = ""
         try:
             with open("/proc/sys/kernel/yama/ptrace_scope") as file:
@@ -91,8 +99,51 @@ class Target:
         refused = f"the system does not let vestige attach to process {self.pid}"
         return f"{refused}: {hint}; vestige.listen() needs no such right"
 
+    def _read_program(self) -> tuple[str, str]:
+        """What tells the program that runs there from an earlier one, or from one in an earlier process of this number:
+        when it began, and its file. Where its files are mapped may differ, too."""
+        begun = self._read_begun()
+        self._read_maps()
+        return begun, self._read_exe()
+
+    def look_again(self) -> None:
+        """To be called when the process cannot run: until then it may become another program at any time. Raises Failure
+        if it has."""
+        libraries = [library for library in (self.library, self.libc) if library is not None]
+        if self._read_program() != self._program or any(
+            self._maps.get(library.path) != library.start
+            or self.read(library.start, len(library.head())) != library.head()
+            for library in libraries
+        ):
+            raise Failure(f"process {self.pid} runs another program now than when vestige looked")
+        self._check_seccomp()
+
+    def read(self, address: int, size: int) -> bytes:
+        """Its memory; fewer bytes, or none, where it has none."""
+        try:
+            with open(f"/proc/{self.pid}/mem", "rb", buffering=0) as file:
+                file.seek(address)
+                return file.read(size)
+        except OSError:
+            return b""
+
+    def find_block(self, block: bytes) -> int:
+        """Where it has code that was put there for vestige; 0: nowhere."""
+        for begin, end in self._anonymous:
+            for place in range(begin, end, len(block)):
+                if self.read(place, len(block)) == block:
+                    return place
+        return 0
+
+    def _read_exe(self) -> str:
+        try:
+            return os.readlink(f"/proc/{self.pid}/exe")
+        except PermissionError:
+            raise Failure(self.refused()) from None
+        except OSError:
+            raise Failure(f"process {self.pid} has ended") from None
+
     def _read_begun(self) -> str:
-        """When it began: with its number, what tells it from an earlier process of that number."""
         try:
             with open(f"/proc/{self.pid}/stat", encoding="utf-8", errors="replace") as file:
                 return file.read().rpartition(")")[2].split()[19]
@@ -109,20 +160,23 @@ class Target:
 
     # ---- its Python ----
 
-    def _read_maps(self) -> dict[str, int]:
-        """Files that are mapped from their beginning, and where."""
-        found: dict[str, int] = {}
+    def _read_maps(self) -> None:
+        """Files that are mapped from their beginning, and where; code that is not from a file."""
+        self._maps: dict[str, int] = {}
+        self._anonymous: list[tuple[int, int]] = []
         try:
             with open(f"/proc/{self.pid}/maps", encoding="utf-8", errors="surrogateescape") as file:
                 for line in file:
-                    span, _, offset, _, _, *path = line.rstrip("\n").split(None, 5)
+                    span, mode, offset, _, _, *path = line.rstrip("\n").split(None, 5)
+                    begin, end = (int(number, 16) for number in span.split("-"))
                     if path and path[0].startswith("/") and int(offset, 16) == 0:
-                        found.setdefault(path[0], int(span.split("-")[0], 16))
+                        self._maps.setdefault(path[0], begin)
+                    elif not path and mode == "r-xp":
+                        self._anonymous.append((begin, end))
         except PermissionError:
             raise Failure(self.refused()) from None
         except OSError:
             raise Failure(f"process {self.pid} has ended") from None
-        return found
 
     def find_library(self, stem: str) -> Library | None:
         """A mapped file whose name begins so: `libc.so`."""
@@ -139,8 +193,8 @@ class Target:
     def _find_python(self) -> Library:
         library = self.find_library("libpython3")
         if library is None:
+            program = self._read_exe()
             try:
-                program = os.readlink(f"/proc/{self.pid}/exe")
                 library = Library(f"/proc/{self.pid}/exe", self._maps.get(program, 0))
                 library.path = program
             except PermissionError:
@@ -162,6 +216,14 @@ class Target:
     def takes_any_thread(self) -> bool:
         """Whether any thread may run what gdb asks for, not the main thread alone."""
         return (self.version() or (0, 0)) >= (3, 12) and bool(self.library.address("_PyEval_AddPendingCall"))
+
+
+def _facts(path: str) -> dict[str, str]:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+    except OSError:
+        return {}
 
 
 def _command(pid: str) -> str:
