@@ -42,7 +42,7 @@ def fork():
 
 
 def left_in_folder(pid):
-    return [name for name in os.listdir(FOLDER) if str(pid) in name and not name.startswith("page-")]
+    return [name for name in os.listdir(FOLDER) if str(pid) in name]
 
 
 def test_what_runs_is_recorded_from_the_calls_that_are_open_and_the_report_appears(running, tmp_path):

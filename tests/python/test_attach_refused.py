@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from conftest import COMMAND
+from conftest import COMMAND, TIMEOUT
 from running import WORKER, refusal, running  # noqa: F401 (fixture)
 from vestige.base.failure import Failure
 from vestige.cli.attach import command, entry, gdb, remote
@@ -82,7 +82,9 @@ class Other:
     """A process of another kind than there is here."""
 
     pid = 77
+    handle = -1
     refused = Target.refused
+    trouble = Target.trouble
 
     def __init__(self, version=None):
         self._version = version
@@ -130,31 +132,32 @@ def test_what_remote_exec_refuses_is_one_line(monkeypatch, error, line):
         remote.inject(Other(), "x.py")
 
 
-def test_gdb_that_takes_too_long_is_ended_before_it_calls_anything(tmp_path, monkeypatch):
-    program = tmp_path / "gdb"
-    program.write_text("#!/bin/sh\nexec sleep 100\n")
-    program.chmod(0o700)
-    (tmp_path / "permit").touch()
+def gdb_that(tmp_path, monkeypatch, text):
+    """Another program in the place of gdb."""
+    (tmp_path / "gdb").write_text(f"#!/bin/sh\n{text}\n")
+    (tmp_path / "gdb").chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+
+
+def test_gdb_that_takes_too_long_is_ended_before_it_calls_anything(tmp_path, monkeypatch, running):
+    gdb_that(tmp_path, monkeypatch, "exec sleep 100")
     monkeypatch.setattr(gdb, "START_S", 0.2)
-    target = Other()
-    target.handle = os.pidfd_open(os.getpid())
+    program = running()
+    target = Target(program.pid)
     continued = []
     monkeypatch.setattr(gdb.signal, "pidfd_send_signal", lambda *words: continued.append(words))
     with pytest.raises(Failure, match="it was let go as it was"):
-        gdb._run(target, [str(program)], str(tmp_path), 0.2)
-    os.close(target.handle)
-    assert (tmp_path / "withdrawn").exists()
+        gdb.inject(target, 0.2)
     assert continued == [(target.handle, signal.SIGCONT)]
+    os.close(target.handle)
 
 
 def test_gdb_gets_no_variables_that_are_for_another_python(tmp_path, monkeypatch):
-    program = tmp_path / "gdb"
-    program.write_text("#!/bin/sh\nenv\n")
-    program.chmod(0o700)
+    gdb_that(tmp_path, monkeypatch, "env\necho vestige: over\nexec cat >/dev/null")
     monkeypatch.setenv("PYTHONHOME", "/nowhere")
     monkeypatch.setenv("KEPT", "1")
-    output, _ = gdb._run(Other(), [str(program)], str(tmp_path), 60)
-    lines = output.splitlines()
+    with gdb._Gdb(gdb.needs(), Other()) as started:
+        lines = started.ask("", TIMEOUT).splitlines()
     assert "KEPT=1" in lines
     assert not [line for line in lines if line.startswith("PYTHON")]
 

@@ -152,7 +152,7 @@ time.sleep(0.01)
     begin, end = target.library.place("_PyRuntime")
     while not begin <= waits_for(program.pid) < end:
         time.sleep(0.001)
-    _, any_thread = gdb.inject(target, str(tmp_path / "none.py"), str(tmp_path), TIMEOUT)
+    _, any_thread = gdb.inject(target, TIMEOUT)
     os.close(target.handle)
     program.kill()
     assert not any_thread
@@ -219,7 +219,7 @@ def test_a_command_that_gives_up_leaves_no_request(running, tmp_path):
     program = running(BLOCKED)
     command = subprocess.Popen([COMMAND, "attach", str(program.pid), *PATIENT], cwd=tmp_path, stderr=subprocess.PIPE)
     until = time.monotonic() + TIMEOUT
-    while not list(FOLDER.glob(f"attach-{program.pid}-*.py")) and time.monotonic() < until:
+    while not (FOLDER / f"attach-{program.pid}.sock").exists() and time.monotonic() < until:
         time.sleep(0.01)
     time.sleep(0.5)  # it waits for the process now, or it is just about to: both must do
     command.terminate()

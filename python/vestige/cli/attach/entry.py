@@ -35,7 +35,9 @@ LOOK_EVERY_S = 0.1
 def check_version(target: Target) -> None:
     """This installation's package is loaded into the process, so it must fit."""
     found = target.version()
-    if found is not None and found != sys.version_info[:2]:
+    if found is None:
+        raise Failure(f"process {target.pid} is a Python before 3.11, which vestige does not support")
+    if found != sys.version_info[:2]:
         there, here = (f"{major}.{minor}" for major, minor in (found, sys.version_info[:2]))
         raise Failure(f"process {target.pid} is Python {there}, this vestige is for {here}: use the vestige of {there}")
 

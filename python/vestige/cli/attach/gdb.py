@@ -33,7 +33,7 @@ from . import entry_block
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
     from .target import Target
 
@@ -75,9 +75,10 @@ def inject(target: Target, limit_s: float) -> tuple[float, bool]:
     """
     block = entry_block.make(target)
     with _Gdb(needs(), target) as gdb:
-        gdb.ask(PREPARE, START_S)
         begun = time.monotonic()
         try:
+            gdb.ask(PREPARE, START_S)
+            begun = time.monotonic()
             said = gdb.ask(f"attach {target.pid}", limit_s)
             gdb.check(said)
             target.look_again()
