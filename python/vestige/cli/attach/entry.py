@@ -56,7 +56,7 @@ def enter(target: Target, door: Any, address: str, patience_s: float, limit_s: f
         connection = _accept(target, door, why, patience_s, any_thread=any_thread)
     finally:
         _remove(why)
-    facts = "\0".join((PACKAGES, ABI, __version__)).encode("utf-8", "surrogateescape")
+    facts = f"{PACKAGES}\0{ABI}\0{__version__}".encode("utf-8", "surrogateescape")
     connection.sendall(b"%08d" % len(facts) + facts)
     return connection, still_s
 

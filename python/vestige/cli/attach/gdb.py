@@ -3,18 +3,19 @@
 gdb stops the process wherever it is: maybe inside malloc, maybe without the GIL, maybe before Python is initialized. So
 nothing is called there that allocates or takes the GIL: Py_IsInitialized() says whether there is an interpreter, mmap()
 makes room for the block once for each program, and Py_AddPendingCall(), which may be called anywhere, or its like for
-any thread (_any_thread()), has the block run later, between two instructions of Python. The addresses of these functions
-come from elf.py. gdb reads no symbols: it is even told that the program is another one, so that a process with large
-libraries does not stand still while gdb reads them.
+any thread (_any_thread()), has the block run later, between two instructions of Python. The addresses of these
+functions come from elf.py. gdb reads no symbols: it is even told that the program is another one, so that a process
+with large libraries does not stand still while gdb reads them.
 
 gdb gets its commands one by one. Whatever this command does meanwhile, gdb lets the process go at the end of them: when
 this command has ended, however it did. All that is known of the process is read again once gdb has stopped it: it may
 have become another program until then. If gdb takes too long before the first call, it is killed, which lets the
 process go.
 
-Between a call's begin and its end, some milliseconds, gdb itself must not be killed: then nobody puts back the registers
-that it has changed, and the process dies. vestige does not do that. gdb would also leave a breakpoint in the dynamic
-loader at such a moment; without `sysroot` it does not find the loader, and sets none.
+Between a call's begin and its end, some milliseconds, gdb itself must not be killed: then nobody puts back the
+registers that it has changed, and the process dies. vestige does not do that. gdb would also leave a breakpoint in the
+dynamic loader at such a moment, for which the process would die later: it is told of a `sysroot` where there is no
+loader, and sets none.
 """
 
 from __future__ import annotations

@@ -107,8 +107,9 @@ class Target:
         return begun, self._read_exe()
 
     def look_again(self) -> None:
-        """To be called when the process cannot run: until then it may become another program at any time. Raises Failure
-        if it has."""
+        """To be called when the process cannot run: until then it may become another program at any time. Raises
+        Failure if it has.
+        """
         libraries = [library for library in (self.library, self.libc) if library is not None]
         if self._read_program() != self._program or any(
             self._maps.get(library.path) != library.start
