@@ -174,13 +174,13 @@ def line_of(found, way):
     return "| " + " | ".join(cells) + " |"
 
 
-def put_line(path, line):
-    """Instead of the line of the same Python, way and JIT."""
-    lines = path.read_text().removeprefix(HEAD).splitlines() if path.exists() else []
-    key = line.split(" | ")[:3]
-    kept = [one for one in lines if one.startswith("| ") and one.split(" | ")[:3] != key]
+def put_line(path, head, line, keys):
+    """Instead of the line that has the same first cells, as many as `keys`."""
+    lines = path.read_text().removeprefix(head).splitlines() if path.exists() else []
+    key = line.split(" | ")[:keys]
+    kept = [one for one in lines if one.startswith("| ") and one.split(" | ")[:keys] != key]
     order = sorted([*kept, line], key=lambda one: [int(part) for part in one.split()[1].split(".")])
-    path.write_text(HEAD + "\n".join(order) + "\n")
+    path.write_text(head + "\n".join(order) + "\n")
 
 
 def main():
@@ -195,7 +195,7 @@ def main():
     line = line_of(found, "gdb" if by_gdb else "sys.remote_exec")
     print(line)
     if options.results:
-        put_line(options.results, line)
+        put_line(options.results, HEAD, line, 3)
     return 1 if found["trouble"] else 0
 
 

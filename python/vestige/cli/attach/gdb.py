@@ -242,10 +242,13 @@ class _Gdb:
     def why(self, said: str) -> str:
         """Why gdb could not do what it was asked, which it answered so."""
         state = self._target.status()
-        if self._holds(state):
-            last = next((line for line in reversed(said.splitlines()) if line.strip()), "it said nothing")
-            return f"gdb could not do it: {last.strip()}"
-        return self._target.trouble(state) or self._target.refused()
+        if not self._holds(state):
+            if trouble := self._target.trouble(state):
+                return trouble
+            if "not permitted" in said:
+                return self._target.refused()
+        last = next((line for line in reversed(said.splitlines()) if line.strip()), "it has ended")
+        return f"gdb could not do it: {last.strip()}"
 
     def check(self, said: str) -> None:
         """Raises Failure unless it holds the process now."""
