@@ -36,7 +36,7 @@ Programs (`proofs/attach_races_targets.py`) that start, end, fork, become themse
 recurse to the limit, run 60 threads or receive some thousand signals a second are attached to and left again, in loops
 where they go on. In every third attachment the command is killed (SIGKILL) at a random moment, in every third one by gdb
 gdb is. Each program has to end as it does alone, and one that goes on has to be attached to once more. A refusal is one
-line, mostly that the program has ended or runs another program. `make check-attach-races` makes this table.
+line, mostly that the program has ended or runs another program. `make check NAME=attach-races` makes this table.
 
 A program can die where gdb itself is killed inside a call (docs/guides/attach.md); the column says how many did. Any
 other difference is a failure. From 3.14 on the interpreter may write "Error executing debugger script" where the main
@@ -59,13 +59,17 @@ class Found:
 class Program:
     """One of the programs."""
 
-    def __init__(self, kind, folder, listens):
+    def __init__(self, kind, folder, listens, delay_s):
         self.kind = kind
         self.socket = str(Path(folder) / "s") if listens else None
         environment = {**os.environ, **({"LISTEN_AT": self.socket} if listens else {})}
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         words = [sys.executable, "-W", "ignore", str(HERE / "attach_races_targets.py"), kind]
+        if kind == "start":  # becomes Python when the command has looked, is about to, or has gdb stop the process
+            words = ["/bin/sh", "-c", 'sleep "$0"; exec "$@"', f"{delay_s:.3f}", *words]
+            delay_s = 0.0
         self.process = subprocess.Popen(words, cwd=folder, env=environment, text=True, **pipes)
+        time.sleep(delay_s)
 
     def end(self):
         """How it ended: exit code, output, messages."""
@@ -166,15 +170,13 @@ def attach_later(program, folder):
 
 def race(kind, chance, found, way, bare):
     with tempfile.TemporaryDirectory() as folder:
-        program = Program(kind, folder, way == "listen")
-        ends = kind in ENDING
-        time.sleep(chance.uniform(0, 0.1 if kind == "start" else 0.6))
-        killed_gdb = False
+        program = Program(kind, folder, way == "listen", chance.uniform(0, 0.6))
+        ends, killed_gdb = kind in ENDING, False
         for _ in range(1 if ends else LOOPS):
             if program.socket:
                 while not os.path.exists(program.socket) and program.process.poll() is None:
                     time.sleep(0.001)
-            killed_gdb = attach_once(program, folder, chance, found, way)
+            killed_gdb = attach_once(program, folder, chance, found, way) or killed_gdb
             if killed_gdb and program.process.poll() is not None:
                 break
         later = "" if ends or program.process.poll() is not None else attach_later(program, folder)
@@ -196,10 +198,7 @@ def prove(times, way, seed):
     bare = {}
     for kind in KINDS:
         with tempfile.TemporaryDirectory() as folder:
-            program = Program(kind, folder, False)
-            if kind in UNTIL_TOLD:
-                time.sleep(1)
-            bare[kind] = program.end()
+            bare[kind] = Program(kind, folder, False, 1.0).end()
     begun = time.monotonic()
     while found.counts["attached"] < times:
         for kind in KINDS:

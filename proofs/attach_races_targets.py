@@ -14,7 +14,7 @@ import time
 
 UNTIL_TOLD = ("fork", "gil", "recursion", "threads", "signals")
 ENDING = ("start", "end", "exec")
-ROUNDS = 8  # of a program that becomes itself again
+ROUNDS = 30  # of a program that becomes itself again
 
 
 def told():
@@ -31,13 +31,13 @@ def leaf(number):
 
 def start():
     """Is attached to from its first instruction on."""
-    return [work(200) for _ in range(3000)][-1]
+    return [work(200) for _ in range(60000)][-1]
 
 
 def end():
     """Ends by another way than returning, while a thread still computes."""
     threading.Thread(target=lambda: [work(100) for _ in range(10**9)], daemon=True).start()
-    time.sleep(0.4)
+    time.sleep(0.7)
     print("end", flush=True)
     raise SystemExit(7)
 
@@ -54,7 +54,7 @@ def fork():
 
 def exec_():
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    work(2000)
+    work(200)
     if rounds < ROUNDS:
         os.execv(sys.executable, [*sys.orig_argv[:-1], str(rounds + 1)] if rounds else [*sys.orig_argv, "1"])
     return rounds

@@ -89,6 +89,7 @@ check() {
         ;;
     soak) scripts/check_soak.sh ;; # 100,000 starts and stops with each engine of each Python
     attach) scripts/check_attach.sh ;; # 2,000 times attached to a web server and left again, on each Python
+    attach-races) scripts/check_attach_races.sh $ARGS ;; # 200 times attached at difficult moments, by each way; ARGS=3.13 is shorter
     cpython | packages) # CPython's own tests, or those of packages; ARGS='--python 3.12 --engine turbo' is shorter
         need every/.installed
         "$python" "proofs/$1.py" $ARGS
@@ -127,8 +128,8 @@ list() { sed -nE 's/^    ([a-z0-9| -]+)\).*# (.*)/\1\t\2/p' "$0" | column -t -s 
 : "${ARGS:=}"
 [ $# -ne 0 ] || { echo 'make check NAME=… runs one of:'; list; exit 2; }
 if [ "$1" = long ]; then
-    set -- spark soak attach cpython packages differential apps asan-extension debug builds commands aarch64 musl slow \
-        tsan cupti budget production faults
+    set -- spark soak attach attach-races cpython packages differential apps asan-extension debug builds commands aarch64 \
+        musl slow tsan cupti budget production faults
 fi
 if [ $# -eq 1 ]; then
     check "$1"

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import time
 
@@ -269,6 +270,29 @@ def test_gdb_may_be_killed_between_all_that_it_does(running, monkeypatch):
 
 
 @BY_GDB
+def test_gdb_may_be_killed_while_it_stops_the_process(running, monkeypatch):
+    program = running()
+    ask = gdb._Gdb.ask
+
+    def ask_and_be_killed(self, commands, patience_s):
+        if commands.startswith("attach "):
+            self._process.stdin.write(f"{commands}\n".encode())
+            self._process.stdin.flush()
+            while self._target.status()["TracerPid"].strip() != str(self.pid):
+                pass
+            os.kill(self._process.pid, signal.SIGKILL)
+        return ask(self, commands, patience_s)
+
+    monkeypatch.setattr(gdb._Gdb, "ask", ask_and_be_killed)
+    for _ in range(10):
+        target = Target(program.pid)
+        with pytest.raises(Failure):
+            gdb.inject(target, TIMEOUT)
+        os.close(target.handle)
+    assert is_unharmed(program)
+
+
+@BY_GDB
 def test_a_call_that_does_not_end_is_taken_back(running, monkeypatch):
     program = running()
     target = Target(program.pid)
@@ -329,7 +353,7 @@ def test_a_process_that_has_just_ended_says_so(running):
 def test_a_script_that_fails_says_why(running):
     program = running(WORKER.replace("\nmain()\n", "\nsys.modules['_socket'] = None\nmain()\n"))
     line = refusal(attach(program))
-    assert line.startswith(f"process {program.pid} cannot answer: ModuleNotFoundError: import of _socket halted")
+    assert line.startswith(f"process {program.pid}: vestige could not be started there (ModuleNotFoundError: import")
     assert is_unharmed(program)
 
 

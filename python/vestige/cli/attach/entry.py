@@ -80,7 +80,7 @@ def _accept(target: Target, door: Any, why: str, patience_s: float, *, any_threa
         elif target.handle in ready:
             raise Failure(f"process {target.pid} has ended")
         elif os.path.islink(why):
-            raise Failure(f"process {target.pid} cannot answer: {os.readlink(why)}")
+            raise Failure(f"process {target.pid}: {os.readlink(why)}")
 
 
 def _silent(target: Target, patience_s: float, *, any_thread: bool) -> str:

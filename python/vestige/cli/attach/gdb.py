@@ -184,6 +184,15 @@ class _Gdb:
         finally:
             self._process.stdout.close()
             os.close(self._file)
+        if self._process.returncode < 0:  # it was killed
+            self._continue()
+
+    def _continue(self) -> None:
+        """The signal by which gdb stops a process may still be under way, and would stop it for good."""
+        try:
+            signal.pidfd_send_signal(self._target.handle, signal.SIGCONT)
+        except OSError:  # it has ended
+            pass
 
     def ask(self, commands: str, patience_s: float) -> str:
         """What gdb says to that. Raises _Late if it takes longer."""
@@ -229,15 +238,8 @@ class _Gdb:
             raise Failure(f"process {self._target.pid} was not able to answer gdb; it was let go as it was") from None
 
     def kill(self) -> None:
-        """Lets the process go. The signal by which gdb stops a process may still be under way then, and would stop it
-        for good: SIGCONT takes that back.
-        """
+        """Lets the process go."""
         self._process.kill()
-        self._process.wait()
-        try:
-            signal.pidfd_send_signal(self._target.handle, signal.SIGCONT)
-        except OSError:  # it has ended
-            pass
 
     def why(self, said: str) -> str:
         """Why gdb could not do what it was asked, which it answered so."""

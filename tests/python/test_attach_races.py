@@ -1,0 +1,22 @@
+"""A short form of proofs/attach_races.py: programs that are attached to at difficult moments end as they do alone."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from running import BY_REMOTE_EXEC, need_a_way_in
+
+need_a_way_in()
+sys.path.append(str(Path(__file__).parents[2] / "proofs"))
+import attach_races
+
+
+@pytest.mark.parametrize("way", ["sys.remote_exec" if BY_REMOTE_EXEC else "gdb", "listen"])
+def test_programs_end_as_alone_whatever_they_are_about(way):
+    if way == "gdb" and shutil.which("gdb") is None:
+        pytest.skip("gdb is not installed")
+    found = attach_races.prove(len(attach_races.KINDS), way, seed=1)
+    assert found.trouble == []
+    assert found.counts["recorded"] > 0
