@@ -27,7 +27,8 @@
  *
  * A reader estimates what is missing: each call that began in a stretch with
  * its function recorded stands for those in the stretches beside it, by CPU
- * time. The value of VST_BUDGET_METADATA is JSON, the share: 0.05. */
+ * time, as far as they fit in there. One that was open through such a stretch
+ * stands for itself alone. The value of VST_BUDGET_METADATA is JSON, the share: 0.05. */
 #ifndef VESTIGE_BUDGET_H
 #define VESTIGE_BUDGET_H
 
@@ -101,12 +102,23 @@ VST_API void vst_budget_get_info(const vst_budget *budget,
 /* number: below vst_budget_info.changes. */
 VST_API void vst_budget_get_stretch(const vst_budget *budget, size_t number,
                                     vst_budget_stretch *stretch);
-/* For how many calls a call of these times stands: 1 or more. stretch: gets the
- * number of the stretch it began in, for who wants to know how stretches
- * differ. */
-VST_API double vst_budget_weight(const vst_budget *budget, vst_id id,
-                                 int64_t start_ns, int64_t end_ns,
-                                 size_t *stretch);
+/* A time beside a call in which calls of its function were left out. */
+typedef struct vst_budget_gap {
+    double calls;   /* for so many of those the call stands; 0: for none */
+    double room_ns; /* so long they may have taken in a thread, all of them that
+                     * calls of the same stretch stand for */
+} vst_budget_gap;
+
+/* The number of the stretch at a time; all that began before the first have
+ * that of none, vst_budget_info.changes. */
+VST_API size_t vst_budget_find(const vst_budget *budget, int64_t ns);
+/* The gaps before and behind the stretch in which a call of these times began.
+ * since_ns: until then its thread was in a call of the function that began in
+ * an earlier stretch. A call stands for none if it lasted through a stretch in
+ * which its function was left out. */
+VST_API void vst_budget_gaps(const vst_budget *budget, size_t number, vst_id id,
+                             int64_t start_ns, int64_t end_ns, int64_t since_ns,
+                             vst_budget_gap gaps[2]);
 /* What calls that were left out cost a thread which ran Python code from
  * start_ns to end_ns, in nanoseconds. */
 VST_API double vst_budget_passing_ns(const vst_budget *budget, int64_t start_ns,

@@ -269,8 +269,8 @@ void vst_budget_get_stretch(const vst_budget *budget, size_t number,
         .ids = budget->ids + s->ids};
 }
 
-/* The last one that began by then; behind the last: none. */
-static size_t find(const vst_budget *self, int64_t ns)
+/* The last one that began by then. */
+size_t vst_budget_find(const vst_budget *self, int64_t ns)
 {
     size_t low = 0, high = self->count;
 
@@ -284,18 +284,42 @@ static size_t find(const vst_budget *self, int64_t ns)
     return low != 0 ? low - 1 : self->count;
 }
 
-/* The stretches before it with this function left out, and whether there is one
- * before those in which it was recorded: then each stands for a half. */
-static double before(const vst_budget *self, size_t at, vst_id id)
+/* What a gap between stretches in which the function is recorded gets of each:
+ * the whole, or a half if there is one on either side. */
+static double share_of(bool has_other)
 {
-    uint64_t gap = 0, own = cpu_of(self, at);
+    return has_other ? 0.5 : 1;
+}
+
+/* What is left of a gap. */
+static double length(int64_t from_ns, int64_t to_ns)
+{
+    return to_ns > from_ns ? (double)to_ns - (double)from_ns : 0;
+}
+
+static int64_t later(int64_t a_ns, int64_t b_ns)
+{
+    return a_ns > b_ns ? a_ns : b_ns;
+}
+
+/* The stretches before it with this function left out. */
+static vst_budget_gap before(const vst_budget *self, size_t at, vst_id id,
+                             int64_t since_ns)
+{
+    uint64_t cpu = 0, own = cpu_of(self, at);
+    vst_budget_gap gap = {0, 0};
     size_t i = at;
+    double share;
 
     while (i != 0 && is_out(self, i - 1, id))
-        gap += cpu_of(self, --i);
-    if (gap == 0 || own == 0)
-        return 0;
-    return (double)gap / (double)own * (i != 0 ? 0.5 : 1);
+        cpu += cpu_of(self, --i);
+    if (cpu == 0 || own == 0)
+        return gap;
+    share = share_of(i != 0);
+    gap.calls = (double)cpu / (double)own * share;
+    gap.room_ns = share * length(later(self->all[i].start_ns, since_ns),
+                                 self->all[at].start_ns);
+    return gap;
 }
 
 /* Of a stretch, the CPU time behind this moment. */
@@ -311,51 +335,67 @@ static double cpu_behind(const vst_budget *self, size_t at, int64_t ns)
                               : 0;
 }
 
-/* The same behind it, by the part of it that was counted last. While the call
- * itself lasts, it stands for no other. */
-static double after(const vst_budget *self, size_t at, vst_id id, int64_t ns,
-                    int64_t end_ns)
+/* The same behind it, by the part of it that was counted last. */
+static vst_budget_gap after(const vst_budget *self, size_t at, vst_id id,
+                            int64_t ns, int64_t end_ns)
 {
     const stretch *next = &self->all[at + 1];
     uint64_t own = cpu_of(self, at);
-    double gap = 0;
+    vst_budget_gap gap = {0, 0};
+    double cpu = 0, share;
     size_t i = at + 1;
 
     for (; i < self->count && is_out(self, i, id); i++)
-        gap += cpu_behind(self, i, end_ns);
-    if (gap <= 0 || own == 0)
-        return 0;
+        cpu += cpu_behind(self, i, end_ns);
+    if (cpu <= 0 || own == 0)
+        return gap;
     if (next->since_ns > self->all[at].start_ns &&
         next->since_cpu_ns < next->cpu_ns) {
         if (ns < next->since_ns)
-            return 0;
+            return gap;
         if (next->cpu_ns - next->since_cpu_ns < own)
             own = next->cpu_ns - next->since_cpu_ns;
     }
-    return gap / (double)own *
-           (i < self->count && cpu_of(self, i) != 0 ? 0.5 : 1);
+    share = share_of(i < self->count && cpu_of(self, i) != 0);
+    gap.calls = cpu / (double)own * share;
+    gap.room_ns =
+        share * length(later(next->start_ns, end_ns),
+                       self->all[i < self->count ? i : i - 1].start_ns);
+    return gap;
 }
 
-double vst_budget_weight(const vst_budget *budget, vst_id id, int64_t start_ns,
-                         int64_t end_ns, size_t *stretch_number)
+/* Whether a call that began in a stretch was open from the begin to the end of
+ * one in which its function was left out. */
+static bool outlasts(const vst_budget *self, size_t at, vst_id id,
+                     int64_t end_ns)
 {
-    size_t at = find(budget, start_ns);
-    double weight = 1;
+    for (size_t i = at + 1; i + 1 < self->count; i++) {
+        if (self->all[i + 1].start_ns > end_ns)
+            return false;
+        if (is_out(self, i, id))
+            return true;
+    }
+    return false;
+}
 
-    *stretch_number = at;
+void vst_budget_gaps(const vst_budget *budget, size_t at, vst_id id,
+                     int64_t start_ns, int64_t end_ns, int64_t since_ns,
+                     vst_budget_gap gaps[2])
+{
+    gaps[0] = gaps[1] = (vst_budget_gap){0, 0};
     if (at == budget->count || id > budget->max || !budget->was_out[id] ||
-        is_out(budget, at, id))
-        return weight;
-    weight += before(budget, at, id);
+        is_out(budget, at, id) || outlasts(budget, at, id, end_ns))
+        return;
+    gaps[0] = before(budget, at, id, since_ns);
     if (at + 1 < budget->count)
-        weight += after(budget, at, id, start_ns, end_ns);
-    return weight;
+        gaps[1] = after(budget, at, id, start_ns, end_ns);
 }
 
 double vst_budget_passing_ns(const vst_budget *budget, int64_t start_ns,
                              int64_t end_ns)
 {
-    size_t first = find(budget, start_ns), last = find(budget, end_ns);
+    size_t first = vst_budget_find(budget, start_ns);
+    size_t last = vst_budget_find(budget, end_ns);
     double before_ns =
         first != budget->count ? passed_by(&budget->all[first], start_ns) : 0;
 

@@ -107,17 +107,29 @@ typedef struct vpy_estimates {
     vst_budget *budget;      /* NULL: nothing was left out */
     struct vpy_estimate *of; /* by definition id */
     vst_id max;
-    bool compensated;    /* times are, and have an error of that */
-    struct below *below; /* by depth, of the thread that is being read */
-    size_t depths;
-    uint32_t thread;
+    bool compensated; /* times are, and have an error of that */
+    /* Of the thread that is being read: which functions it called, from when to
+     * when, and how much of that time is somebody's. */
+    vst_id *touched;
+    size_t touched_count;
+    bool has_thread;
+    int64_t first_ns, last_ns, spent_ns;
 } vpy_estimates;
 
 vst_status vpy_estimates_begin(vpy_estimates *e, vst_trace *trace,
                                vst_error *error);
 void vpy_estimates_free(vpy_estimates *e);
-/* False: out of memory. */
-bool vpy_estimates_add(vpy_estimates *e, const vst_span *span, int64_t self_ns);
+/* A call that counts for nobody, with its own time. */
+void vpy_estimates_see(vpy_estimates *e, const vst_span *span,
+                       int64_t spent_ns);
+/* A call that counts for ns, self_ns of that by itself. inside_ns and what is
+ * returned: own time of calls that recorded ones inside of it stand for, or
+ * these and it, and that calls around it must lose. */
+double vpy_estimates_add(vpy_estimates *e, const vst_span *span, int64_t ns,
+                         int64_t self_ns, double inside_ns);
+/* The spans that follow are another thread's. Gives how much longer this one
+ * was in calls than is recorded. */
+int64_t vpy_estimates_end_thread(vpy_estimates *e);
 /* The sums become estimates; error_ns is that of the total. */
 void vpy_estimates_put(vpy_estimates *e, vpy_sums *sums);
 PyObject *vpy_estimates_dict(const vpy_estimates *e);

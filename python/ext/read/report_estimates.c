@@ -1,23 +1,44 @@
 /* Functions that a budget left out for a time (<vestige/budget.h>): a call that
- * was recorded stands for several. What these come to takes the place of a
- * function's sums. Its callers' own time gets less by as much. */
+ * was recorded stands for several. Their time is added to the function's.
+ *
+ * That time is taken from elsewhere. While a function is left out, its time
+ * counts for the calls around it, or for no call if there are none. So each
+ * thread has accounts: the own time of the calls that a call stands for is a
+ * gain of their function and a loss of the functions around them. At the end of
+ * the thread, losses are bounded by what there is to lose, and gains are scaled
+ * to the losses. So a function's own time is at most its total, which is at
+ * most the time of the threads in which it ran, and own times add up to the
+ * time of the threads. */
 #include "read/report.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Of the calls that are direct children of the one that is open at a depth. */
-typedef struct below {
-    double recorded_ns, estimated_ns;
-} below;
-
 struct vpy_estimate {
-    double calls, total_ns, self_ns;
-    /* What was added to the total, by stretch: the one that is being read, and
-     * the squares of all. */
-    size_t stretch;
-    double in_stretch, sum, squares;
+    /* Of the threads that were read to their end. */
+    double calls; /* beyond those that were recorded */
+    double self_ns, total_ns;
+    double threads_ns; /* time of those in which it ran */
+    double reduced_ns; /* the total would be so much more without bounds */
+    int64_t recorded_ns;
+    double sum, squares; /* of what was added to the total in a stretch */
+    uint64_t threads;
+    /* Of the thread that is being read. */
+    struct of_thread {
+        bool is_touched;
+        double gain_ns, loss_ns;
+        int64_t self_ns, total_ns;  /* as recorded */
+        double added_ns, wanted_ns; /* to the total, with bounds and without */
+        int64_t ended_ns;           /* its last call */
+        /* Of the stretch in which that began. */
+        size_t stretch;
+        double in_stretch, taken_ns[2]; /* taken: of the gaps beside it */
+        int64_t before_ns;              /* when the last call before it ended */
+    } here;
 };
+
+/* Differences of this part of a total are not told. */
+static const double told_share = 0.01;
 
 vst_status vpy_estimates_begin(vpy_estimates *e, vst_trace *trace,
                                vst_error *error)
@@ -29,92 +50,201 @@ vst_status vpy_estimates_begin(vpy_estimates *e, vst_trace *trace,
     e->compensated = vst_trace_is_compensated(trace);
     e->max = vst_trace_definition_max(trace);
     e->of = calloc((size_t)e->max + 1, sizeof *e->of);
-    return e->of != NULL ? VST_OK : VST_E_NOMEM;
+    e->touched = calloc((size_t)e->max + 1, sizeof *e->touched);
+    return e->of != NULL && e->touched != NULL ? VST_OK : VST_E_NOMEM;
 }
 
 void vpy_estimates_free(vpy_estimates *e)
 {
     vst_budget_free(e->budget);
     free(e->of);
-    free(e->below);
+    free(e->touched);
 }
 
-static bool has_room(vpy_estimates *e, uint32_t depth)
-{
-    size_t wanted = (size_t)depth + 2;
-    below *grown;
-
-    if (wanted <= e->depths)
-        return true;
-    wanted *= 2;
-    grown = realloc(e->below, wanted * sizeof *grown);
-    if (grown == NULL)
-        return false;
-    e->below = grown;
-    for (; e->depths < wanted; e->depths++)
-        grown[e->depths] = (below){0, 0};
-    return true;
-}
+/* ---- a call --------------------------------------------------------------
+ */
 
 static void end_stretch(struct vpy_estimate *of)
 {
-    of->sum += of->in_stretch;
-    of->squares += of->in_stretch * of->in_stretch;
-    of->in_stretch = 0;
+    struct of_thread *here = &of->here;
+
+    of->sum += here->in_stretch;
+    of->squares += here->in_stretch * here->in_stretch;
+    here->in_stretch = here->taken_ns[0] = here->taken_ns[1] = 0;
 }
 
-bool vpy_estimates_add(vpy_estimates *e, const vst_span *span, int64_t self_ns)
+static struct vpy_estimate *touch(vpy_estimates *e, vst_id id, size_t stretch)
 {
-    struct vpy_estimate *of = &e->of[span->id];
-    double ns = (double)(span->end_ns - span->start_ns), weight;
-    size_t stretch;
-    below *inside, *beside;
+    struct vpy_estimate *of = &e->of[id];
 
-    if (!has_room(e, span->depth))
-        return false;
-    if (e->thread != span->thread) {
-        for (size_t i = 0; i < e->depths; i++)
-            e->below[i] = (below){0, 0};
-        e->thread = span->thread;
+    if (of->here.is_touched)
+        return of;
+    e->touched[e->touched_count++] = id;
+    of->here = (struct of_thread){.is_touched = true,
+                                  .stretch = stretch,
+                                  .ended_ns = INT64_MIN,
+                                  .before_ns = INT64_MIN};
+    return of;
+}
+
+static double least(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+void vpy_estimates_see(vpy_estimates *e, const vst_span *span, int64_t spent_ns)
+{
+    if (span->start_ns < e->first_ns || !e->has_thread)
+        e->first_ns = span->start_ns;
+    if (span->end_ns > e->last_ns || !e->has_thread)
+        e->last_ns = span->end_ns;
+    e->has_thread = true;
+    e->spent_ns += spent_ns;
+}
+
+/* A call that no other of its function is around: what it stands for must fit
+ * into the gaps, beside what earlier calls stand for. Gives the time. */
+static double add_outer(struct vpy_estimate *of, const vst_span *span,
+                        int64_t ns, const vst_budget_gap gaps[2])
+{
+    struct of_thread *here = &of->here;
+    double added = 0;
+
+    for (int i = 0; i < 2; i++) {
+        double wanted = gaps[i].calls * (double)ns;
+        double left = gaps[i].room_ns - here->taken_ns[i];
+        double fits = left > 0 ? least(wanted, left) : 0;
+        here->wanted_ns += wanted;
+        here->taken_ns[i] += fits;
+        added += fits;
     }
-    weight = vst_budget_weight(e->budget, span->id, span->start_ns,
-                               span->end_ns, &stretch);
-    inside = &e->below[span->depth + 1];
-    beside = &e->below[span->depth];
-    of->calls += span->flags & VST_SPAN_RESUMED ? 0 : weight;
-    of->self_ns +=
-        weight * ((double)self_ns + inside->recorded_ns) - inside->estimated_ns;
-    *inside = (below){0, 0};
-    beside->recorded_ns += ns;
-    beside->estimated_ns += weight * ns;
-    if (span->flags & VST_SPAN_RECURSIVE)
-        return true;
-    of->total_ns += weight * ns;
-    if (of->stretch != stretch)
+    here->added_ns += added;
+    here->in_stretch += added;
+    here->total_ns += ns;
+    here->ended_ns = span->end_ns;
+    return added;
+}
+
+double vpy_estimates_add(vpy_estimates *e, const vst_span *span, int64_t ns,
+                         int64_t self_ns, double inside_ns)
+{
+    size_t stretch = vst_budget_find(e->budget, span->start_ns);
+    struct vpy_estimate *of = touch(e, span->id, stretch);
+    struct of_thread *here = &of->here;
+    bool is_outer = !(span->flags & VST_SPAN_RECURSIVE);
+    vst_budget_gap gaps[2];
+    double calls = 0, gain, kept, added;
+
+    if (is_outer && here->stretch != stretch) {
         end_stretch(of);
-    of->stretch = stretch;
-    of->in_stretch += (weight - 1) * ns;
-    return true;
+        here->stretch = stretch;
+        here->before_ns = here->ended_ns;
+    }
+    vst_budget_gaps(e->budget, stretch, span->id, span->start_ns, span->end_ns,
+                    is_outer ? here->before_ns : INT64_MIN, gaps);
+    for (int i = 0; i < 2; i++)
+        calls += gaps[i].calls * (double)ns > gaps[i].room_ns
+                     ? gaps[i].room_ns / (double)ns
+                     : gaps[i].calls;
+    of->calls += span->flags & VST_SPAN_RESUMED ? 0 : calls;
+    gain = calls * (double)self_ns;
+    if (is_outer) {
+        added = add_outer(of, span, ns, gaps);
+        gain = self_ns == ns ? added : gain;
+    }
+    /* Those it stands for have gains inside, too, so these lose less. */
+    kept = least(inside_ns, calls * (double)(ns - self_ns));
+    here->gain_ns += gain;
+    here->loss_ns += inside_ns - kept;
+    here->self_ns += self_ns;
+    vpy_estimates_see(e, span, self_ns);
+    return gain + kept;
 }
 
-/* Twice the standard error, by how much the windows differ. With fewer than two
- * of them nothing is known of it. */
-static double error_of(struct vpy_estimate *of, double windows)
-{
-    double variance;
+/* ---- a thread ------------------------------------------------------------
+ */
 
+/* The part of all gains that was somebody's to lose. lost_ns: gets the part of
+ * that which was no call's. */
+static double part_of_gains(const vpy_estimates *e, double *lost_ns)
+{
+    double gains = 0, losses = 0, net = 0;
+    double free_ns = (double)e->last_ns - (double)e->first_ns;
+
+    free_ns = free_ns > (double)e->spent_ns ? free_ns - (double)e->spent_ns : 0;
+    for (size_t i = 0; i < e->touched_count; i++) {
+        const struct of_thread *here = &e->of[e->touched[i]].here;
+        double ns = here->gain_ns - here->loss_ns;
+        net += ns;
+        if (ns > 0)
+            gains += ns;
+        else
+            losses += least(-ns, (double)here->self_ns);
+    }
+    *lost_ns = net > 0 ? least(net, free_ns) : 0;
+    losses += *lost_ns;
+    return losses < gains ? losses / gains : 1;
+}
+
+static void end_one(struct vpy_estimate *of, double part, double thread_ns)
+{
+    struct of_thread *here = &of->here;
+    double self_ns = here->gain_ns - here->loss_ns, total_ns;
+
+    self_ns = (double)here->self_ns + (self_ns > 0 ? part : 1) * self_ns;
+    self_ns = self_ns > 0 ? self_ns : 0;
+    total_ns = (double)here->total_ns + part * here->added_ns;
+    total_ns = least(total_ns, thread_ns);
+    total_ns = total_ns > self_ns ? total_ns : self_ns;
+    of->self_ns += self_ns;
+    of->total_ns += total_ns;
+    of->recorded_ns += here->total_ns;
+    of->reduced_ns += (double)here->total_ns + here->wanted_ns - total_ns;
+    of->threads_ns += thread_ns;
+    of->threads++;
     end_stretch(of);
-    if (windows < 2)
-        return of->sum;
-    variance = of->squares - of->sum * of->sum / windows;
-    return 2 * sqrt(variance > 0 ? variance * windows / (windows - 1) : 0);
+    here->is_touched = false;
 }
 
-static int64_t whole(double value)
+int64_t vpy_estimates_end_thread(vpy_estimates *e)
 {
-    return value > 0 ? (int64_t)(value + 0.5) : 0;
+    double lost_ns, part = part_of_gains(e, &lost_ns), thread_ns = lost_ns;
+
+    for (size_t i = 0; i < e->touched_count; i++)
+        thread_ns += (double)e->of[e->touched[i]].here.self_ns;
+    for (size_t i = 0; i < e->touched_count; i++)
+        end_one(&e->of[e->touched[i]], part, thread_ns);
+    e->touched_count = 0;
+    e->spent_ns = 0;
+    e->has_thread = false;
+    return (int64_t)ceil(lost_ns);
 }
 
+/* ---- all of it -----------------------------------------------------------
+ */
+
+/* Twice the standard error, by how much the windows differ; with fewer than two
+ * of them nothing is known of it. No more than it can be off: the calls that
+ * were recorded are known, and it ran in no other threads. */
+static double error_of(const struct vpy_estimate *of, double windows)
+{
+    double samples = windows * (double)of->threads, variance;
+    double added = of->total_ns - (double)of->recorded_ns, error = of->sum;
+    double missing = of->threads_ns - of->total_ns;
+
+    if (windows >= 2) {
+        variance = of->squares - of->sum * of->sum / samples;
+        error = 2 * sqrt(variance > 0 ? variance * samples / (samples - 1) : 0);
+    }
+    return least(error, added > missing ? added : missing);
+}
+
+static bool is_reduced(const struct vpy_estimate *of)
+{
+    return of->reduced_ns > told_share * (of->total_ns + of->reduced_ns);
+}
+
+/* Rounded down: then sums stay within their bounds. */
 void vpy_estimates_put(vpy_estimates *e, vpy_sums *sums)
 {
     vst_budget_info info;
@@ -122,22 +252,34 @@ void vpy_estimates_put(vpy_estimates *e, vpy_sums *sums)
     vst_budget_get_info(e->budget, &info);
     for (vst_id id = 1; id <= e->max && id <= sums->max; id++) {
         vpy_sum *sum = &sums->of[id];
-        struct vpy_estimate *of = &e->of[id];
-        double compensated = 0;
+        const struct vpy_estimate *of = &e->of[id];
+        double compensated = 0, error;
 
-        if (sum->calls == 0 && sum->self_ns == 0)
+        if (of->threads == 0)
             continue;
         /* Calls that stand for others are off as those are. */
-        if (e->compensated && sum->total_ns > 0)
-            compensated =
-                (double)sum->error_ns * of->total_ns / (double)sum->total_ns;
+        if (e->compensated && of->recorded_ns > 0)
+            compensated = (double)sum->error_ns * of->total_ns /
+                          (double)of->recorded_ns;
         if (!e->compensated)
             sum->uncompensated = 0;
-        sum->calls = (uint64_t)whole(of->calls);
-        sum->self_ns = whole(of->self_ns);
-        sum->total_ns = whole(of->total_ns);
-        sum->error_ns = whole(error_of(of, (double)info.windows) + compensated);
+        error = error_of(of, (double)info.windows) + compensated;
+        sum->calls += (uint64_t)(of->calls + 0.5);
+        sum->self_ns = (int64_t)of->self_ns;
+        sum->total_ns += (int64_t)of->total_ns - of->recorded_ns;
+        sum->error_ns = error > 0 ? (int64_t)(error + 0.5) : 0;
     }
+}
+
+static PyObject *reduced_list(const vpy_estimates *e)
+{
+    PyObject *list = PyList_New(0);
+
+    for (vst_id id = 1; list != NULL && id <= e->max; id++)
+        if (is_reduced(&e->of[id]) &&
+            !vpy_append(list, PyLong_FromUnsignedLong(id)))
+            Py_CLEAR(list);
+    return list;
 }
 
 PyObject *vpy_estimates_dict(const vpy_estimates *e)
@@ -145,11 +287,12 @@ PyObject *vpy_estimates_dict(const vpy_estimates *e)
     vst_budget_info info;
 
     vst_budget_get_info(e->budget, &info);
-    return Py_BuildValue("{sKsKsKsKsKsK}", "changes",
+    return Py_BuildValue("{sKsKsKsKsKsKsN}", "changes",
                          (unsigned long long)info.changes, "windows",
                          (unsigned long long)info.windows, "functions",
                          (unsigned long long)info.functions, "cpu_ns",
                          (unsigned long long)info.cpu_ns, "cost_ns",
                          (unsigned long long)info.cost_ns, "out_cpu_ns",
-                         (unsigned long long)info.out_cpu_ns);
+                         (unsigned long long)info.out_cpu_ns, "reduced",
+                         reduced_list(e));
 }

@@ -232,6 +232,7 @@ static struct vpy_pending_level gather(vpy_pending *pending, size_t depth)
         struct vpy_pending_level *level = &pending->levels[--pending->top];
         sum.ns += level->ns;
         sum.count += level->count;
+        sum.missing_ns += level->missing_ns;
         if (level->count)
             sum.last = level->last;
         *level = (struct vpy_pending_level){.ns = 0};
@@ -248,6 +249,7 @@ static void add(vpy_pending *pending, size_t depth,
         pending->top = depth + 1;
     level->ns += more.ns;
     level->count += more.count;
+    level->missing_ns += more.missing_ns;
     if (more.count)
         level->last = more.last;
 }
@@ -273,6 +275,7 @@ bool vpy_pending_end(vpy_pending *pending, const vst_span *span, bool shown,
     *self_ns = duration > inside.ns ? duration - inside.ns : 0;
     pending->children = inside.count;
     pending->child = inside.last;
+    pending->missing_ns = inside.missing_ns;
     if (shown)
         inside = (struct vpy_pending_level){.ns = duration, .count = 1};
     add(pending, span->depth, inside);

@@ -75,11 +75,14 @@ typedef struct vpy_pending {
         int64_t ns;
         uint32_t count; /* of children that are shown */
         uint32_t last;  /* what was noted of the last of them */
+        double missing_ns; /* what estimates noted of them, added up */
     } *levels;
     size_t capacity;
     size_t top; /* no level from here on has anything */
     uint32_t thread;
-    uint32_t children, child; /* count and last of the span that ended */
+    /* Of the span that ended: count, last and missing_ns. */
+    uint32_t children, child;
+    double missing_ns;
 } vpy_pending;
 
 /* Notes something about the span that ended last, which is shown. */

@@ -50,7 +50,7 @@ typedef struct report {
  * spent most time in. Among equals, the one that was defined first. */
 static void end_thread(report *r)
 {
-    int64_t top_ns = 0;
+    int64_t top_ns = 0, missing_ns = 0;
     vst_id top = 0;
 
     for (size_t i = 0; i < r->spent_count; i++) {
@@ -63,9 +63,14 @@ static void end_thread(report *r)
         *own = (own_time){0};
     }
     r->spent_count = 0;
+    if (r->estimates.budget != NULL)
+        missing_ns = vpy_estimates_end_thread(&r->estimates);
     for (size_t i = 0; top && i < r->thread_count; i++) {
         vpy_thread_sums *sums = &r->threads[i];
-        if (sums->number == r->reading && top_ns > sums->top_ns) {
+        if (sums->number != r->reading)
+            continue;
+        sums->self_ns += missing_ns;
+        if (top_ns > sums->top_ns) {
             sums->top_ns = top_ns;
             sums->top = top;
         }
@@ -119,10 +124,6 @@ static vst_status add_to_thread(report *r, const vst_span *span,
 {
     vpy_thread_sums *sums;
 
-    if (r->reading != span->thread) {
-        end_thread(r);
-        r->reading = span->thread;
-    }
     sums = sums_of_thread(r, span->thread);
     if (sums == NULL)
         return VST_E_NOMEM;
@@ -223,6 +224,23 @@ static bool fold_time(report *r, const vst_span *span, unsigned char mark,
                            self_ns);
 }
 
+/* What a call stands for that a budget left out. own: the span without what
+ * counts for nobody. */
+static void estimate(report *r, const vst_span *span, unsigned char mark,
+                     const vst_span *own, int64_t self_ns)
+{
+    vpy_estimates *e = &r->estimates;
+    double missing_ns;
+
+    if (mark & (VPY_MARK_LEFT_OUT | VPY_MARK_NO_TIME)) {
+        vpy_estimates_see(e, span, mark & VPY_MARK_NO_TIME ? self_ns : 0);
+        return;
+    }
+    missing_ns = vpy_estimates_add(e, span, own->end_ns - own->start_ns,
+                                   self_ns, r->pending.missing_ns);
+    r->pending.levels[span->depth].missing_ns += missing_ns;
+}
+
 static vst_status add_one(report *r, const vst_span *span)
 {
     unsigned char mark = 0;
@@ -231,6 +249,10 @@ static vst_status add_one(report *r, const vst_span *span)
     int64_t self_ns, folded_ns;
     bool beside = span->flags & VST_SPAN_ASYNC;
 
+    if (!beside && r->reading != span->thread) {
+        end_thread(r);
+        r->reading = span->thread;
+    }
     if (r->marks != NULL)
         mark = r->marks[span->id];
     if (!vpy_pending_end(&r->pending, span, !(mark & VPY_MARK_LEFT_OUT),
@@ -240,6 +262,8 @@ static vst_status add_one(report *r, const vst_span *span)
     folded_ns = self_ns;
     if (!fold_time(r, span, mark, &folded_ns))
         return VST_E_NOMEM;
+    if (r->estimates.budget != NULL && !beside)
+        estimate(r, span, mark, &own, self_ns);
     if (r->has_threads && !beside && !(mark & VPY_MARK_LEFT_OUT))
         status = add_to_thread(r, span, mark, self_ns);
     if (status == VST_OK && mark & (VPY_MARK_LEFT_OUT | VPY_MARK_NO_TIME))
@@ -251,12 +275,8 @@ static vst_status add_one(report *r, const vst_span *span)
     if (r->has_notable && !vpy_repeats_add(&r->repeats, span))
         return VST_E_NOMEM;
     own.children_ns = own.end_ns - own.start_ns - self_ns;
-    if (r->sums.of != NULL && !beside) {
+    if (r->sums.of != NULL && !beside)
         vpy_sums_add(&r->sums, &own, self_ns);
-        if (r->estimates.budget != NULL &&
-            !vpy_estimates_add(&r->estimates, &own, self_ns))
-            return VST_E_NOMEM;
-    }
     if (r->has_gc && mark & VPY_MARK_GC)
         vpy_collections_add(&r->gc, span);
     if (r->tree != NULL && status == VST_OK)
@@ -390,7 +410,6 @@ static vst_status read_all(report *r, vpy_trace *trace,
                            vst_error *error)
 {
     vst_sink sink = {.ctx = r,
-                     .recursion = r->sums.of != NULL,
                      .no_args = !r->has_gc && !r->has_notable,
                      .span = add_span,
                      .leave = leave,
@@ -400,6 +419,7 @@ static vst_status read_all(report *r, vpy_trace *trace,
     vst_status status =
         vpy_estimates_begin(&r->estimates, trace->handle, error);
 
+    sink.recursion = r->sums.of != NULL || r->estimates.budget != NULL;
     if (status == VST_OK)
         status = vst_trace_replay(trace->handle, VST_WINDOW_ALL, trace->tracer,
                                   &sink, error);
