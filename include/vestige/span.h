@@ -49,6 +49,9 @@ typedef struct vst_span {
     uint32_t thread; /* number in the trace, see trace.h */
     int64_t start_ns;
     int64_t end_ns;
+    /* When it was left; end_ns is earlier where spans last as long as they ran,
+     * or would have without the recorder. 0 beside the stack. */
+    int64_t left_ns;
     uint64_t serial; /* 1, 2, 3 … in order of entering, over all threads */
     /* Serial of the enclosing span, 0 at a root. That one may leave the stack
      * (see vst_sink) and be VST_SPAN_ASYNC in the end. */

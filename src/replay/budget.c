@@ -294,7 +294,7 @@ static double share_of(bool has_other)
 /* What is left of a gap. */
 static double length(int64_t from_ns, int64_t to_ns)
 {
-    return to_ns > from_ns ? (double)to_ns - (double)from_ns : 0;
+    return to_ns > from_ns ? (double)((uint64_t)to_ns - (uint64_t)from_ns) : 0;
 }
 
 static int64_t later(int64_t a_ns, int64_t b_ns)

@@ -374,7 +374,7 @@ vst_status vst__matcher_close(vst_matcher *matcher, int64_t end_ns,
     vst_status status = VST_OK;
 
     matcher->count--;
-    span.end_ns = end_ns;
+    span.end_ns = span.left_ns = end_ns;
     span.depth = (uint32_t)matcher->count;
     span.parent = 0;
     span.caller = top->caller;

@@ -131,12 +131,21 @@ static vst_trace *hot_is_left_out(builder *b, uint64_t flags, vst_id id)
     return trace;
 }
 
+static void gaps_of(const vst_budget *budget, vst_id id, int64_t since,
+                    int64_t start, int64_t end, vst_budget_gap gaps[2])
+{
+    int64_t start_ns = BUILDER_EPOCH_NS + start;
+
+    vst_budget_gaps(budget, vst_budget_find(budget, start_ns), id, start_ns,
+                    BUILDER_EPOCH_NS + end, BUILDER_EPOCH_NS + since, gaps);
+}
+
 static double weight(const vst_budget *budget, vst_id id, int64_t at)
 {
-    size_t stretch;
+    vst_budget_gap gaps[2];
 
-    return vst_budget_weight(budget, id, BUILDER_EPOCH_NS + at,
-                             BUILDER_EPOCH_NS + at + 10, &stretch);
+    gaps_of(budget, id, 0, at, at + 10, gaps);
+    return 1 + gaps[0].calls + gaps[1].calls;
 }
 
 static void check_weight(double is, double wanted)
@@ -147,7 +156,7 @@ static void check_weight(double is, double wanted)
 static void a_call_stands_for_those_left_out_beside_it(void)
 {
     vst_budget *budget = NULL;
-    size_t stretch;
+    vst_budget_gap gaps[2];
     builder b;
     vst_trace *trace = hot_is_left_out(&b, 0, HOT);
 
@@ -160,13 +169,48 @@ static void a_call_stands_for_those_left_out_beside_it(void)
     check_weight(weight(budget, HOT, 6500), 1 + 2000 / 1000.0 + 2000 / 1000.0);
     check_weight(weight(budget, RARE, 6500), 1);
     check_weight(weight(budget, HOT, 100), 1);
-    /* One that lasts to the middle of what is left out, and to its end. */
-    check_weight(vst_budget_weight(budget, HOT, BUILDER_EPOCH_NS + 1700,
-                                   BUILDER_EPOCH_NS + 4000, &stretch),
-                 1 + 1000 / 500.0);
-    check_weight(vst_budget_weight(budget, HOT, BUILDER_EPOCH_NS + 1700,
-                                   BUILDER_EPOCH_NS + 6100, &stretch),
-                 1);
+    /* One that lasts to the middle of what is left out. */
+    gaps_of(budget, HOT, 0, 1700, 4000, gaps);
+    check_weight(gaps[1].calls, 1000 / 500.0);
+    check_weight(gaps[1].room_ns, 1000);
+    vst_budget_free(budget);
+    vst_trace_close(trace);
+    builder_free(&b);
+}
+
+static void a_call_that_was_open_while_others_were_left_out_is_one(void)
+{
+    vst_budget *budget = NULL;
+    vst_budget_gap gaps[2];
+    builder b;
+    vst_trace *trace = hot_is_left_out(&b, 0, HOT);
+
+    CHECK_INT(vst_budget_read(trace, &budget, NULL), VST_OK);
+    gaps_of(budget, HOT, 0, 1700, 6100, gaps);
+    check_weight(gaps[0].calls + gaps[1].calls, 0);
+    gaps_of(budget, HOT, 0, 6500, 9000, gaps); /* nor those before it */
+    check_weight(gaps[0].calls + gaps[1].calls, 0);
+    vst_budget_free(budget);
+    vst_trace_close(trace);
+    builder_free(&b);
+}
+
+static void calls_stand_for_what_fits_into_the_gap(void)
+{
+    vst_budget *budget = NULL;
+    vst_budget_gap gaps[2];
+    builder b;
+    vst_trace *trace = hot_is_left_out(&b, 0, HOT);
+
+    CHECK_INT(vst_budget_read(trace, &budget, NULL), VST_OK);
+    gaps_of(budget, HOT, 0, 6500, 6600, gaps);
+    check_weight(gaps[0].room_ns, 4000 / 2.0);
+    check_weight(gaps[1].room_ns, 2000);
+    /* An earlier call took a part of it, or all. */
+    gaps_of(budget, HOT, 5000, 6500, 6600, gaps);
+    check_weight(gaps[0].room_ns, 1000 / 2.0);
+    gaps_of(budget, HOT, 6100, 6500, 6600, gaps);
+    check_weight(gaps[0].room_ns, 0);
     vst_budget_free(budget);
     vst_trace_close(trace);
     builder_free(&b);
@@ -286,6 +330,8 @@ int main(void)
     TEST(every_word_is_counted_once);
     TEST(nobody_counts_after_the_pace_was_taken_away);
     TEST(a_call_stands_for_those_left_out_beside_it);
+    TEST(a_call_that_was_open_while_others_were_left_out_is_one);
+    TEST(calls_stand_for_what_fits_into_the_gap);
     TEST(each_stretch_says_what_was_left_out);
     TEST(functions_are_left_out_all_at_once);
     TEST(what_was_spent_before_the_file_begins_is_left_out);

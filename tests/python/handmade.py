@@ -17,9 +17,9 @@ MALLOC = 1
 def trace(*chunks, version=1):
     """A finished file."""
     body, clock = b"", struct.pack("<QqQ", START, START, EPOCH + START)
-    for sequence, (kind, payload) in enumerate(chunks):
+    for sequence, (kind, payload, *threads) in enumerate(chunks):
         size = (64 + len(payload) + PAGE - 1) // PAGE * PAGE
-        head = struct.pack("<IHHII", 0x6B6E6863, kind, 0, size, 1 if kind == RECORDS else 0) + clock
+        head = struct.pack("<IHHII", 0x6B6E6863, kind, 0, size, *threads or (0,)) + clock
         head += struct.pack("<I", sequence)
         head += struct.pack("<IIIQ", zlib.crc32(head), len(payload) // 8, 1, START + 1_000_000_000)
         body += (head + payload).ljust(size, b"\0")
@@ -33,8 +33,8 @@ def definitions(*entries):
     return DEFINITIONS, b"".join(entries)
 
 
-def records(*words):
-    return RECORDS, struct.pack(f"<{len(words)}Q", *words)
+def records(*words, thread=1):
+    return RECORDS, struct.pack(f"<{len(words)}Q", *words), thread
 
 
 # ---- entries -------------------------------------------------------------------

@@ -96,8 +96,8 @@ void vpy_estimates_see(vpy_estimates *e, const vst_span *span, int64_t spent_ns)
 {
     if (span->start_ns < e->first_ns || !e->has_thread)
         e->first_ns = span->start_ns;
-    if (span->end_ns > e->last_ns || !e->has_thread)
-        e->last_ns = span->end_ns;
+    if (span->left_ns > e->last_ns || !e->has_thread)
+        e->last_ns = span->left_ns;
     e->has_thread = true;
     e->spent_ns += spent_ns;
 }
@@ -121,7 +121,7 @@ static double add_outer(struct vpy_estimate *of, const vst_span *span,
     here->added_ns += added;
     here->in_stretch += added;
     here->total_ns += ns;
-    here->ended_ns = span->end_ns;
+    here->ended_ns = span->left_ns;
     return added;
 }
 
@@ -133,6 +133,7 @@ double vpy_estimates_add(vpy_estimates *e, const vst_span *span, int64_t ns,
     struct of_thread *here = &of->here;
     bool is_outer = !(span->flags & VST_SPAN_RECURSIVE);
     vst_budget_gap gaps[2];
+    double lasted_ns = (double)(span->left_ns - span->start_ns);
     double calls = 0, gain, kept, added;
 
     if (is_outer && here->stretch != stretch) {
@@ -140,11 +141,11 @@ double vpy_estimates_add(vpy_estimates *e, const vst_span *span, int64_t ns,
         here->stretch = stretch;
         here->before_ns = here->ended_ns;
     }
-    vst_budget_gaps(e->budget, stretch, span->id, span->start_ns, span->end_ns,
+    vst_budget_gaps(e->budget, stretch, span->id, span->start_ns, span->left_ns,
                     is_outer ? here->before_ns : INT64_MIN, gaps);
     for (int i = 0; i < 2; i++)
-        calls += gaps[i].calls * (double)ns > gaps[i].room_ns
-                     ? gaps[i].room_ns / (double)ns
+        calls += gaps[i].calls * lasted_ns > gaps[i].room_ns
+                     ? gaps[i].room_ns / lasted_ns
                      : gaps[i].calls;
     of->calls += span->flags & VST_SPAN_RESUMED ? 0 : calls;
     gain = calls * (double)self_ns;
@@ -169,7 +170,7 @@ double vpy_estimates_add(vpy_estimates *e, const vst_span *span, int64_t ns,
 static double part_of_gains(const vpy_estimates *e, double *lost_ns)
 {
     double gains = 0, losses = 0, net = 0;
-    double free_ns = (double)e->last_ns - (double)e->first_ns;
+    double free_ns = (double)((uint64_t)e->last_ns - (uint64_t)e->first_ns);
 
     free_ns = free_ns > (double)e->spent_ns ? free_ns - (double)e->spent_ns : 0;
     for (size_t i = 0; i < e->touched_count; i++) {
@@ -271,15 +272,24 @@ void vpy_estimates_put(vpy_estimates *e, vpy_sums *sums)
     }
 }
 
-static PyObject *reduced_list(const vpy_estimates *e)
+/* {id: ns} */
+static PyObject *reduced_dict(const vpy_estimates *e)
 {
-    PyObject *list = PyList_New(0);
+    PyObject *dict = PyDict_New();
 
-    for (vst_id id = 1; list != NULL && id <= e->max; id++)
-        if (is_reduced(&e->of[id]) &&
-            !vpy_append(list, PyLong_FromUnsignedLong(id)))
-            Py_CLEAR(list);
-    return list;
+    for (vst_id id = 1; dict != NULL && id <= e->max; id++) {
+        PyObject *key, *value;
+        if (!is_reduced(&e->of[id]))
+            continue;
+        key = PyLong_FromUnsignedLong(id);
+        value = PyLong_FromDouble(e->of[id].reduced_ns);
+        if (key == NULL || value == NULL ||
+            PyDict_SetItem(dict, key, value) < 0)
+            Py_CLEAR(dict);
+        Py_XDECREF(key);
+        Py_XDECREF(value);
+    }
+    return dict;
 }
 
 PyObject *vpy_estimates_dict(const vpy_estimates *e)
@@ -294,5 +304,5 @@ PyObject *vpy_estimates_dict(const vpy_estimates *e)
                          (unsigned long long)info.cpu_ns, "cost_ns",
                          (unsigned long long)info.cost_ns, "out_cpu_ns",
                          (unsigned long long)info.out_cpu_ns, "reduced",
-                         reduced_list(e));
+                         reduced_dict(e));
 }

@@ -13,9 +13,10 @@ from vestige.base.terminal import Paint, cut, exact, fit, point, width_of
 from vestige.cli.console import Parser
 from vestige.cli.patterns import Patterns, add_patterns
 from vestige.cli.report.command import share
+from vestige.cli.report.tables import reduced_estimates
 
 from . import findings
-from .data import Comparison, read_side
+from .data import Comparison, read_side, reduced_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -186,6 +187,8 @@ def _show(comparison: Comparison, rows: list[Row], options: Namespace, out: Text
     paint, width = Paint(out), width_of(out)
     for side, runs in (("A", comparison.before), ("B", comparison.after)):
         print(cut(f"{side}  {_describe(runs)}", width), file=out)
+        for line in reduced_estimates(reduced_in(runs)):
+            print(cut(f"{side}  {line}", width), file=out)
     print(f"time  {_change(comparison.whole)}", file=out)
     print(f"noise between runs: {comparison.floor:.1%} of a function's time", file=out)
     found = [line for finding in findings.find(comparison) for line in point(finding.text, width)]
@@ -207,7 +210,8 @@ def _describe(runs: list[Run]) -> str:
     mean = sum(run.ns for run in runs) / len(runs)
     calls = sum(run.calls for run in runs) / len(runs)
     lost = ", records are missing" if any(run.lost for run in runs) else ""
-    return f"{plural(len(runs), 'run')}, {duration(mean)}, {calls:,.0f} calls{lost}  {paths}"
+    estimated = ", estimated" if any(told["functions"] for run in runs for _, told in run.budgets) else ""
+    return f"{plural(len(runs), 'run')}, {duration(mean)}, {calls:,.0f} calls{estimated}{lost}  {paths}"
 
 
 def _change(change: Change) -> str:
@@ -274,7 +278,8 @@ def _write(
 
 def _run(run: Run) -> dict[str, Any]:
     files = [source.path for source in run.sources]
-    return {"files": files, "duration_ns": run.ns, "calls": run.calls, "missing_records": run.lost}
+    told = {"files": files, "duration_ns": run.ns, "calls": run.calls, "missing_records": run.lost}
+    return told | ({"reduced_estimates": reduced_in([run])} if run.budgets else {})
 
 
 def _numbers(change: Change) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from vestige._core import TraceError
 from vestige.base.terminal import Progress
-from vestige.cli.report.data import shown_name
+from vestige.cli.report.data import budget_of, shown_name
 from vestige.reading.inputs import Inputs, find_traces
 from vestige.reading.kinds import PYTHON
 
@@ -15,6 +15,7 @@ from .noise import DISTURBANCE, FLOOR, UNKNOWN, Change, compare_runs, compare_si
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
 
     from vestige.cli.patterns import Patterns
     from vestige.reading.inputs import Source
@@ -68,6 +69,7 @@ class Run:
         self.functions: dict[Key, Sums] = {}
         self.names: dict[Key, str] = {}
         self.calls = 0
+        self.budgets: list[tuple[float, dict[str, Any]]] = []
         self._error: float | None = None
         self.ns = max(s.facts["end_ns"] for s in sources) - min(s.facts["start_ns"] for s in sources)
 
@@ -93,8 +95,9 @@ class Run:
         for number in patterns.left_out(functions):
             marks[number] = 1
         keys = keys_of(functions)
-        rows = trace.report(functions=True, spread=True, marks=bytes(marks), progress=progress)["functions"]
-        for number, calls, outer, self_ns, total_ns, _, _, _, own, all_, *_ in rows:
+        read = trace.report(functions=True, spread=True, marks=bytes(marks), progress=progress)
+        self.budgets += budget_of(read, source.metadata, functions)
+        for number, calls, outer, self_ns, total_ns, _, _, _, own, all_, *_ in read["functions"]:
             key, function = keys[number], functions[number]
             if key is None or function is None or not calls:
                 continue
@@ -102,6 +105,11 @@ class Run:
             sums = self.functions.setdefault(key, Sums())
             sums.add(calls, outer, self_ns, total_ns, own, all_)
             self.calls += calls
+
+
+def reduced_in(runs: Iterable[Run]) -> list[str]:
+    """The functions whose estimates would be more, if there had been more time."""
+    return list(dict.fromkeys(name for run in runs for _, told in run.budgets for name in told["reduced"]))
 
 
 def keys_of(functions: Sequence[Function | None]) -> list[Key | None]:

@@ -12,7 +12,7 @@ from vestige._core import TraceError
 from vestige.base.failure import Failure, explain
 from vestige.base.quantities import duration, plural
 from vestige.cli.report.data import Data, Node
-from vestige.cli.report.tables import span_of
+from vestige.cli.report.tables import span_of, within_budget
 from vestige.cli.report.tree import Line, choose, copy_node, fold, merge_nodes
 from vestige.reading.inputs import find_traces
 
@@ -176,6 +176,8 @@ def functions(folder: Folder, trace: str, sort: str, contains: str, max_tokens: 
     entries.sort(key=lambda entry: (-getattr(entry, SORTS[sort]), entry.shown))
     answer = Answer(max_tokens)
     answer.add(calls.head())
+    for line in (line for budget in calls.data.budgets for line in within_budget(*budget)):
+        answer.add(line)
     answer.add("    self      %    total      calls  function")
     for entry in entries:
         answer.add(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from vestige.base.failure import Failure
 from vestige.base.quantities import duration, percent, signed
-from vestige.cli.diff.data import Comparison, read_side
+from vestige.cli.diff.data import Comparison, read_side, reduced_in
 from vestige.cli.diff.findings import find
 from vestige.cli.patterns import Patterns
+from vestige.cli.report.tables import reduced_estimates
 
 from .bounded import Answer
 
@@ -30,6 +31,9 @@ def compare(folder: Folder, before: str, after: str, max_tokens: int) -> str:
     rows = sorted(comparison.rows, key=lambda row: (not row.is_significant, -abs(row.effect), row.name))
     for finding in find(comparison):
         answer.add(f"• {finding.text}")
+    for path, runs in zip(paths, sides, strict=True):
+        for line in reduced_estimates(reduced_in(runs)):
+            answer.add(f"{folder.id_of(path)}: {line}")
     beyond = sum(row.is_significant for row in rows)
     answer.add(f"{beyond:,} of {len(rows):,} functions changed by more than chance may explain; `~`: within chance")
     answer.add(" self time      calls       self a call  function")

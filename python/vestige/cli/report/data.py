@@ -29,6 +29,18 @@ def shown_name(function: Function) -> str:
     return f"{file}({line}): {name}" if kind == PYTHON else name
 
 
+def budget_of(
+    read: dict[str, Any], metadata: dict[str, Any], functions: Sequence[Function | None]
+) -> list[tuple[float, dict[str, Any]]]:
+    """The share that recording might take, and what was left out; of what Trace.report() gave. Without a budget none."""
+    if "budget" not in read:
+        return []
+    told = read["budget"]
+    found = [functions[number] for number in sorted(told["reduced"], key=told["reduced"].__getitem__, reverse=True)]
+    reduced = [shown_name(function) for function in found if function is not None]
+    return [(metadata.get("vestige.budget", 0.0), {**told, "reduced": reduced})]
+
+
 def gil_holders(trace: Trace) -> list[tuple[str, str, int]]:
     """Threads that held the GIL while others waited for it: a name, the function that it was in for longest, and ns."""
     functions = trace.functions()
@@ -49,8 +61,8 @@ class Entry:
     """A function's sums over all that was read."""
 
     # fmt: off
-    __slots__ = ("allocations", "calls", "error_ns", "file", "kind", "library", "line", "name", "outer", "running_ns",
-                 "self_bytes", "self_ns", "shown", "total_bytes", "total_ns")
+    __slots__ = ("allocations", "calls", "error_ns", "file", "is_reduced", "kind", "library", "line", "name", "outer",
+                 "running_ns", "self_bytes", "self_ns", "shown", "total_bytes", "total_ns")
     # fmt: on
 
     def __init__(self, function: Function, library: str) -> None:
@@ -60,7 +72,8 @@ class Entry:
         self.calls = self.outer = self.self_ns = self.total_ns = 0
         self.self_bytes = self.total_bytes = self.allocations = 0
         self.running_ns: int | None = 0
-        self.error_ns: int | None = 0  # of total_ns, if that is compensated
+        self.error_ns: int | None = 0  # of total_ns, if that is compensated or estimated
+        self.is_reduced = False  # the estimate would be more, but there was no more time
 
     def add(
         self, known: Sequence[int | None], calls: int, outer: int, self_ns: int, total_ns: int, *memory: int
@@ -211,7 +224,7 @@ class Data:
         self.calls = 0
         self.traces = 0
         self.processor_waits: dict[int, int] = {}  # by tid: how long the thread waited for a processor, if that is told
-        self.budgets: list[tuple[float, dict[str, int]]] = []  # shares, and what was left out to stay within them
+        self.budgets: list[tuple[float, dict[str, Any]]] = []  # see budget_of()
         self.only: dict[str, bool] = {}  # names that --only was given, and whether such a function was called
 
     @property
@@ -253,11 +266,10 @@ class Data:
         self.traces += 1
         waits_of = metadata.get("vestige.processor_waits", {})
         self.processor_waits |= {int(tid): ns for tid, ns in waits_of.items() if tid.isdecimal() and ns > 0}
-        if "budget" in read:
-            self.budgets.append((metadata.get("vestige.budget", 0.0), read["budget"]))
+        self.budgets += budget_of(read, metadata, functions)
         for name in metadata.get("vestige.only", ()):
             self.only[name] = self.only.get(name, False) or any(f and _is_named(f, name) for f in functions)
-        self._add_functions(read.get("functions", ()), functions, libraries, 0 if together else self.traces)
+        self._add_functions(read, functions, libraries, 0 if together else self.traces)
         self._add_tree(trace, read.get("tree", ()), functions, owners, libraries)
         self._add_collections(read, functions, trace.threads())
         calls = self._add_threads(trace, read, functions, pid)
@@ -301,9 +313,10 @@ class Data:
                 gone[above] = gone.get(above, 0) + ns
 
     def _add_functions(
-        self, rows: Iterable[tuple[Any, ...]], functions: Sequence[Function | None], libraries: list[str], part: int
+        self, read: dict[str, Any], functions: Sequence[Function | None], libraries: list[str], part: int
     ) -> None:
-        for number, *sums in rows:
+        reduced = set(read["budget"]["reduced"]) if "budget" in read else set()
+        for number, *sums in read.get("functions", ()):
             function = functions[number]
             if function is None:
                 continue
@@ -312,6 +325,7 @@ class Data:
             if entry is None:
                 entry = self.functions[key] = Entry(function, libraries[number])
             entry.add(sums[-2:], *sums[:7])
+            entry.is_reduced |= number in reduced
 
     def _add_tree(
         self,

@@ -134,6 +134,8 @@ def _tables(reading: Reading, options: Namespace) -> dict[str, list[dict[str, An
         column = "compensated_error_ns" if options.compensated else "estimate_error_ns"
         for row, entry in zip(functions, reading.functions(), strict=True):
             row[column] = entry.error_ns
+            if reading.data.budgets:
+                row["estimate_reduced"] = entry.is_reduced
     return {"functions": functions}
 
 

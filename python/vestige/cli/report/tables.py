@@ -22,6 +22,7 @@ HOT = 0.25  # of the time, in a strong colour
 WORTH_A_WORD = 0.05  # of the time: what waited less is not mentioned
 THREAD_NAME = 20
 TORN_ROWS = 3
+NAMES = 3  # in a line about functions
 
 
 def show_head(
@@ -97,8 +98,8 @@ def torn_ends(sources: Sequence[Source]) -> list[str]:
 
 def show_left_out(facts: Sequence[dict[str, Any]], metadata: Sequence[dict[str, Any]], data: Data, out: TextIO) -> None:
     """The last lines: which calls were not recorded."""
-    for budget in data.budgets:
-        print(Paint(out)(within_budget(*budget), "dim"), file=out)
+    for line in (line for budget in data.budgets for line in within_budget(*budget)):
+        print(Paint(out)(line, "dim"), file=out)
     for name in (name for name, was_called in data.only.items() if not was_called):
         print(Paint(out)(f"no function named {one_line(name)} was called while recording", "hot"), file=out)
     for line in dict.fromkeys(line for each in metadata for line in beyond_scope(each)):
@@ -108,17 +109,26 @@ def show_left_out(facts: Sequence[dict[str, Any]], metadata: Sequence[dict[str, 
         print(Paint(out)(short_calls({"left_out": count, "min_duration_ns": least}), "dim"), file=out)
 
 
-def within_budget(share: float, told: dict[str, int]) -> str:
-    """What a budget left out, in a line."""
+def within_budget(share: float, told: dict[str, Any]) -> list[str]:
+    """What a budget left out, in a line or two."""
     cpu = told["cpu_ns"] or 1
     line = f"budget {share * 100:.3g}% of the CPU time, {told['cost_ns'] / cpu:.1%} used"
     if not told["functions"]:
-        return f"{line}: every call is recorded"
+        return [f"{line}: every call is recorded"]
     functions = plural(told["functions"], "function")
-    return (
+    line = (
         f"{line}: {functions} left out for up to {told['out_cpu_ns'] / cpu:.0%} of it; "
         f"tables estimate their calls from {plural(told['windows'], 'window')}"
     )
+    return [line, *reduced_estimates(told["reduced"])]
+
+
+def reduced_estimates(names: Sequence[str]) -> list[str]:
+    """A line about functions that would have been estimated to take more time than there was."""
+    if not names:
+        return []
+    more = f" and {plural(len(names) - NAMES, 'more function')}" if len(names) > NAMES else ""
+    return [f"estimates reduced to the time that their threads had: {', '.join(map(one_line, names[:NAMES]))}{more}"]
 
 
 def beyond_scope(metadata: dict[str, Any]) -> list[str]:
