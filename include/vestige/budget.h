@@ -28,7 +28,8 @@
  * A reader estimates what is missing: each call that began in a stretch with
  * its function recorded stands for those in the stretches beside it, by CPU
  * time, as far as they fit in there. One that was open through such a stretch
- * stands for itself alone. The value of VST_BUDGET_METADATA is JSON, the share: 0.05. */
+ * stands for itself alone. The value of VST_BUDGET_METADATA is JSON, the share:
+ * 0.05. */
 #ifndef VESTIGE_BUDGET_H
 #define VESTIGE_BUDGET_H
 

@@ -298,6 +298,8 @@ class Trace:
           ns, thread.
         - `repeats`, with `notable`: calls of a function with the same arguments, where those were recorded: id,
           arguments as JSON, calls, ns; those that were called most often.
+        - `budget`, where a budget left functions out: then calls and times of functions, and own times of threads, are
+          estimates. `reduced` has, by id, ns by which all ns would be more if there had been more time.
         - `gc_in`, with `gc` and `tree`: id of the function that was interrupted or 0, collections, ns.
         """
     def names(self) -> set[str]:

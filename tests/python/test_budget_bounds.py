@@ -10,11 +10,14 @@ import subprocess
 import sys
 
 import pytest
-from handmade import START, define, definitions, enter, entry, escape, leave, records, thread, trace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from handmade import START, define, definitions, enter, entry, escape, leave, records, thread, trace
 from vestige import Trace
+from vestige.cli.mcp.calls import functions
+from vestige.cli.mcp.comparing import compare
+from vestige.cli.mcp.folder import Folder
 
 pytestmark = pytest.mark.any_python
 
@@ -75,41 +78,44 @@ def busy(draw, start, end, changes):
     return [*found, (end, False, 1)]
 
 
-def words(events, changes, length):
-    """The records of a thread; one of them has the changes."""
+def words(events, changes):
+    """The records of a thread; that of one thread has the changes."""
+    order = [(change.start, 0, change) for change in changes] + [(time, 1, call) for time, *call in events]
     last, result = 0, []
-    order = sorted([(change.start, 0, change) for change in changes] + [(time, 1, call) for time, *call in events], key=lambda x: x[:2])
-    for time, _, what in order:
-        delta, last = time - last, time
-        made = what.words if isinstance(what, Change) else (enter if what[0] else leave)(what[1], 0)
-        first, *rest = made if isinstance(made, tuple) else (made,)
-        result += [(first & 0xFFFFFFFF) | delta << 32, *rest]
+    for time, _, what in sorted(order, key=lambda item: item[:2]):
+        first, *rest = what.words if isinstance(what, Change) else ((enter if what[0] else leave)(what[1], 0),)
+        result += [(first & 0xFFFFFFFF) | (time - last) << 32, *rest]
+        last = time
     return result
 
 
-def recording(draw):
-    """A trace, and by thread which functions ran there and from when to when."""
-    length = draw.choice((20 * MS, 300 * MS, 2000 * MS))
-    told = changes(draw, length)
-    threads, chunks = {}, []
-    for number in range(1, draw.randrange(2, 5)):
-        start = draw.randrange(length // 2) if number > 1 else 0
-        end = draw.randrange(start + 1, length + 1)
-        events = busy(draw, start, end, told) if draw.random() < 0.4 else calls(draw, start, end, told)
-        threads[number] = events
-        chunks.append(records(*words(events, told if number == 1 else [], length), thread=number))
+def made(threads, changes):
+    """A trace of calls by number of thread."""
     entries = [thread(number, 4242 + number) for number in threads]
     entries += [define(number, f"f{number}") for number in FUNCTIONS]
     entries.append(entry(METADATA, 0, "vestige.budget", "0.03"))
-    return trace(definitions(*entries), *chunks), threads
+    chunks = [records(*words(calls, changes if n == 1 else []), thread=n) for n, calls in threads.items()]
+    return trace(definitions(*entries), *chunks)
 
 
-def check(found, threads, marks=b""):
+def recording(draw):
+    """A trace, and the calls of it by thread."""
+    length = draw.choice((20 * MS, 300 * MS, 2000 * MS))
+    told = changes(draw, length)
+    threads = {}
+    for number in range(1, draw.randrange(2, 5)):
+        start = draw.randrange(length // 2) if number > 1 else 0
+        end = draw.randrange(start + 1, length + 1)
+        threads[number] = (busy if draw.random() < 0.4 else calls)(draw, start, end, told)
+    return made(threads, told), threads
+
+
+def check(found, threads):
     """self ≤ total ≤ the time of the threads in which it ran, and own times add up to no more than that of all."""
     times = {row[0]: row[2] for row in found["threads"]}
     for number, ns in times.items():
         at = [time for time, *_ in threads[number]]
-        assert 0 <= ns <= max(at) - min(at) + 1
+        assert 0 <= ns <= max(at) - min(at) + len(at)  # no two calls begin at the same nanosecond
     for row in found["functions"]:
         number, calls, _, self_ns, total_ns = row[:5]
         ran = sum(ns for at, ns in times.items() if any(call[-1] == number for call in threads[at]))
@@ -125,10 +131,83 @@ def check(found, threads, marks=b""):
 @given(st.integers(0, 1 << 64), st.integers(0, 3))
 def test_estimates_stay_within_the_time_of_threads(tmp_path_factory, seed, marked):
     draw = random.Random(seed)
-    made, threads = recording(draw)
+    written, threads = recording(draw)
     path = tmp_path_factory.getbasetemp() / "bounds.vst"
-    path.write_bytes(made)
+    path.write_bytes(written)
     marks = bytearray(len(FUNCTIONS) + 1)
     for number in draw.sample(FUNCTIONS, marked):
         marks[number] = draw.choice((HIDDEN, NO_TIME))
     check(Trace(path).report(functions=True, threads=True, marks=bytes(marks)), threads)
+
+
+# ---- what must come out ------------------------------------------------------
+
+
+@pytest.fixture
+def server(tmp_path):
+    """A window of 10 ms each 100 ms, while f1 waits in f2 for all the time. Another thread, in f3, calls f4 every
+    millisecond. By CPU time, of which there is much more between windows, f4 would take more than all the time."""
+    told = [Change(0, 0, set(), WINDOW, 0, 0)]
+    f4 = []
+    for at in range(0, 1000, 100):
+        told.append(Change((at + 10) * MS, at * 5 * MS + 10 * MS, set(), ALL, at * MS, at * 5 * MS))
+        told.append(Change((at + 100) * MS, (at + 100) * 5 * MS, set(), WINDOW, (at + 10) * MS, at * 5 * MS + 10 * MS))
+        for call in range(9):
+            begin = (at + call) * MS + 5000
+            f4 += [(begin, True, 4), (begin + 900_000, False, 4)]
+    waits = [(1000, True, 1), (2000, True, 2), (999 * MS, False, 2), (999 * MS, False, 1)]
+    path = tmp_path / "server.vst"
+    path.write_bytes(made({1: waits, 2: [(1000, True, 3), *f4, (999 * MS, False, 3)]}, told))
+    return path
+
+
+def command(*words):
+    done = subprocess.run(
+        [sys.executable, "-m", "vestige", *words], capture_output=True, text=True, timeout=60, check=True
+    )
+    return done.stdout
+
+
+def test_a_call_that_waits_while_others_are_left_out_is_one(server):
+    found = {row[0]: row for row in Trace(server).report(functions=True)["functions"]}
+    assert found[2][1] == 1
+    assert found[2][3] == found[2][4] == 999 * MS - 2000
+    assert found[1][3] == 1000
+    assert found[4][1] > 500  # of 90 that were recorded
+
+
+def test_every_output_says_which_estimates_were_reduced(server):
+    rows = json.loads(command("report", "--format", "json", str(server)))["functions"]
+    assert {row["function"][-2:]: row["estimate_reduced"] for row in rows} == {
+        "f1": False,
+        "f2": False,
+        "f3": False,
+        "f4": True,
+    }
+    by_name = {row["function"][-2:]: row for row in rows}
+    assert 600 * MS < by_name["f4"]["total_ns"] <= by_name["f3"]["total_ns"] == 999 * MS - 1000
+    table = list(csv.DictReader(io.StringIO(command("report", "--format", "csv", str(server)))))
+    assert [row["function"][-2:] for row in table if row["estimate_reduced"] == "True"] == ["f4"]
+    line = "estimates reduced to the time that their threads had: a.py(1): f4"
+    assert line in command("report", str(server))
+    compared = command("diff", str(server), str(server))
+    assert compared.count(line) == 2
+    assert ", estimated" in compared
+    sides = json.loads(command("diff", "--format", "json", str(server), str(server)))
+    assert sides["after"][0]["reduced_estimates"] == ["a.py(1): f4"]
+
+
+def test_agents_are_told_which_estimates_were_reduced(server):
+    place = Folder(str(server.parent))
+    assert "estimates reduced to the time that their threads had: a.py(1): f4" in functions(place, "", "self", "", 900)
+    assert "budget 3% of the CPU time" in functions(place, "", "self", "", 900)
+    assert "server.vst: estimates reduced" in compare(place, "server.vst", "server.vst", 900)
+
+
+@pytest.mark.parametrize("view", [["--include", "f4"], ["--exclude", "f3"], ["--threads", "--include", "f4"]])
+def test_a_part_of_the_functions_has_no_more_time_than_the_threads(server, view):
+    found = json.loads(command("report", "--format", "json", *view, str(server)))
+    for row in found.get("functions", ()):
+        assert row["self_ns"] <= row["total_ns"] <= 999 * MS
+    for row in found.get("threads", ()):
+        assert row["time_ns"] <= 999 * MS

@@ -260,8 +260,8 @@ void vpy_estimates_put(vpy_estimates *e, vpy_sums *sums)
             continue;
         /* Calls that stand for others are off as those are. */
         if (e->compensated && of->recorded_ns > 0)
-            compensated = (double)sum->error_ns * of->total_ns /
-                          (double)of->recorded_ns;
+            compensated =
+                (double)sum->error_ns * of->total_ns / (double)of->recorded_ns;
         if (!e->compensated)
             sum->uncompensated = 0;
         error = error_of(of, (double)info.windows) + compensated;
@@ -297,12 +297,11 @@ PyObject *vpy_estimates_dict(const vpy_estimates *e)
     vst_budget_info info;
 
     vst_budget_get_info(e->budget, &info);
-    return Py_BuildValue("{sKsKsKsKsKsKsN}", "changes",
-                         (unsigned long long)info.changes, "windows",
-                         (unsigned long long)info.windows, "functions",
-                         (unsigned long long)info.functions, "cpu_ns",
-                         (unsigned long long)info.cpu_ns, "cost_ns",
-                         (unsigned long long)info.cost_ns, "out_cpu_ns",
-                         (unsigned long long)info.out_cpu_ns, "reduced",
-                         reduced_dict(e));
+    return Py_BuildValue(
+        "{sKsKsKsKsKsKsN}", "changes", (unsigned long long)info.changes,
+        "windows", (unsigned long long)info.windows, "functions",
+        (unsigned long long)info.functions, "cpu_ns",
+        (unsigned long long)info.cpu_ns, "cost_ns",
+        (unsigned long long)info.cost_ns, "out_cpu_ns",
+        (unsigned long long)info.out_cpu_ns, "reduced", reduced_dict(e));
 }

@@ -73,8 +73,8 @@ static inline int vpy_reading_window(const vpy_reading *reading)
 typedef struct vpy_pending {
     struct vpy_pending_level {
         int64_t ns;
-        uint32_t count; /* of children that are shown */
-        uint32_t last;  /* what was noted of the last of them */
+        uint32_t count;    /* of children that are shown */
+        uint32_t last;     /* what was noted of the last of them */
         double missing_ns; /* what estimates noted of them, added up */
     } *levels;
     size_t capacity;

@@ -32,7 +32,7 @@ def shown_name(function: Function) -> str:
 def budget_of(
     read: dict[str, Any], metadata: dict[str, Any], functions: Sequence[Function | None]
 ) -> list[tuple[float, dict[str, Any]]]:
-    """The share that recording might take, and what was left out; of what Trace.report() gave. Without a budget none."""
+    """The share that recording might take, and what was left out, from Trace.report(). Without a budget: nothing."""
     if "budget" not in read:
         return []
     told = read["budget"]
