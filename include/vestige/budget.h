@@ -103,11 +103,13 @@ VST_API void vst_budget_get_info(const vst_budget *budget,
 /* number: below vst_budget_info.changes. */
 VST_API void vst_budget_get_stretch(const vst_budget *budget, size_t number,
                                     vst_budget_stretch *stretch);
-/* A time beside a call in which calls of its function were left out. */
+/* A time beside a stretch in which calls of a function were left out. */
 typedef struct vst_budget_gap {
-    double calls;   /* for so many of those the call stands; 0: for none */
-    double room_ns; /* so long they may have taken in a thread, all of them that
-                     * calls of the same stretch stand for */
+    double calls; /* for so many of those a call stands; 0: for none */
+    /* How long a thread could be in those: in all of them, and in those that
+     * calls of this stretch stand for, which are half of them if there is such
+     * a stretch on the other side, too. */
+    double all_ns, own_ns;
 } vst_budget_gap;
 
 /* The number of the stretch at a time; all that began before the first have

@@ -307,7 +307,7 @@ static vst_budget_gap before(const vst_budget *self, size_t at, vst_id id,
                              int64_t since_ns)
 {
     uint64_t cpu = 0, own = cpu_of(self, at);
-    vst_budget_gap gap = {0, 0};
+    vst_budget_gap gap = {0, 0, 0};
     size_t i = at;
     double share;
 
@@ -317,8 +317,9 @@ static vst_budget_gap before(const vst_budget *self, size_t at, vst_id id,
         return gap;
     share = share_of(i != 0);
     gap.calls = (double)cpu / (double)own * share;
-    gap.room_ns = share * length(later(self->all[i].start_ns, since_ns),
-                                 self->all[at].start_ns);
+    gap.all_ns =
+        length(later(self->all[i].start_ns, since_ns), self->all[at].start_ns);
+    gap.own_ns = share * gap.all_ns;
     return gap;
 }
 
@@ -341,7 +342,7 @@ static vst_budget_gap after(const vst_budget *self, size_t at, vst_id id,
 {
     const stretch *next = &self->all[at + 1];
     uint64_t own = cpu_of(self, at);
-    vst_budget_gap gap = {0, 0};
+    vst_budget_gap gap = {0, 0, 0};
     double cpu = 0, share;
     size_t i = at + 1;
 
@@ -358,9 +359,9 @@ static vst_budget_gap after(const vst_budget *self, size_t at, vst_id id,
     }
     share = share_of(i < self->count && cpu_of(self, i) != 0);
     gap.calls = cpu / (double)own * share;
-    gap.room_ns =
-        share * length(later(next->start_ns, end_ns),
-                       self->all[i < self->count ? i : i - 1].start_ns);
+    gap.all_ns = length(later(next->start_ns, end_ns),
+                        self->all[i < self->count ? i : i - 1].start_ns);
+    gap.own_ns = share * gap.all_ns;
     return gap;
 }
 
@@ -382,7 +383,7 @@ void vst_budget_gaps(const vst_budget *budget, size_t at, vst_id id,
                      int64_t start_ns, int64_t end_ns, int64_t since_ns,
                      vst_budget_gap gaps[2])
 {
-    gaps[0] = gaps[1] = (vst_budget_gap){0, 0};
+    gaps[0] = gaps[1] = (vst_budget_gap){0, 0, 0};
     if (at == budget->count || id > budget->max || !budget->was_out[id] ||
         is_out(budget, at, id) || outlasts(budget, at, id, end_ns))
         return;

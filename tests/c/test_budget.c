@@ -172,7 +172,7 @@ static void a_call_stands_for_those_left_out_beside_it(void)
     /* One that lasts to the middle of what is left out. */
     gaps_of(budget, HOT, 0, 1700, 4000, gaps);
     check_weight(gaps[1].calls, 1000 / 500.0);
-    check_weight(gaps[1].room_ns, 1000);
+    check_weight(gaps[1].own_ns, 1000);
     vst_budget_free(budget);
     vst_trace_close(trace);
     builder_free(&b);
@@ -204,13 +204,14 @@ static void calls_stand_for_what_fits_into_the_gap(void)
 
     CHECK_INT(vst_budget_read(trace, &budget, NULL), VST_OK);
     gaps_of(budget, HOT, 0, 6500, 6600, gaps);
-    check_weight(gaps[0].room_ns, 4000 / 2.0);
-    check_weight(gaps[1].room_ns, 2000);
+    check_weight(gaps[0].own_ns, 4000 / 2.0);
+    check_weight(gaps[0].all_ns, 4000);
+    check_weight(gaps[1].own_ns, 2000);
     /* An earlier call took a part of it, or all. */
     gaps_of(budget, HOT, 5000, 6500, 6600, gaps);
-    check_weight(gaps[0].room_ns, 1000 / 2.0);
+    check_weight(gaps[0].own_ns, 1000 / 2.0);
     gaps_of(budget, HOT, 6100, 6500, 6600, gaps);
-    check_weight(gaps[0].room_ns, 0);
+    check_weight(gaps[0].own_ns, 0);
     vst_budget_free(budget);
     vst_trace_close(trace);
     builder_free(&b);

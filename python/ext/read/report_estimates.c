@@ -27,9 +27,11 @@ struct vpy_estimate {
     struct of_thread {
         bool is_touched;
         double gain_ns, loss_ns;
-        int64_t self_ns, total_ns;  /* as recorded */
-        double added_ns, wanted_ns; /* to the total, with bounds and without */
-        int64_t ended_ns;           /* its last call */
+        int64_t self_ns, total_ns; /* as recorded */
+        /* For the total: gains in calls that others stand for, the time of
+         * recorded calls there, what fits of both, and both without bounds. */
+        double gains_ns, beside_ns, fitting_ns, wanted_ns;
+        int64_t ended_ns; /* its last call */
         /* Of the stretch in which that began. */
         size_t stretch;
         double in_stretch, taken_ns[2]; /* taken: of the gaps beside it */
@@ -100,6 +102,8 @@ void vpy_estimates_see(vpy_estimates *e, const vst_span *span, int64_t spent_ns)
         e->last_ns = span->left_ns;
     e->has_thread = true;
     e->spent_ns += spent_ns;
+    if (span->parent == 0) /* time that does not count here is not free */
+        e->spent_ns += span->left_ns - span->end_ns;
 }
 
 /* A call that no other of its function is around: what it stands for must fit
@@ -112,13 +116,13 @@ static double add_outer(struct vpy_estimate *of, const vst_span *span,
 
     for (int i = 0; i < 2; i++) {
         double wanted = gaps[i].calls * (double)ns;
-        double left = gaps[i].room_ns - here->taken_ns[i];
+        double left = gaps[i].all_ns - here->taken_ns[i];
         double fits = left > 0 ? least(wanted, left) : 0;
         here->wanted_ns += wanted;
         here->taken_ns[i] += fits;
         added += fits;
     }
-    here->added_ns += added;
+    here->fitting_ns += added;
     here->in_stretch += added;
     here->total_ns += ns;
     here->ended_ns = span->left_ns;
@@ -134,7 +138,7 @@ double vpy_estimates_add(vpy_estimates *e, const vst_span *span, int64_t ns,
     bool is_outer = !(span->flags & VST_SPAN_RECURSIVE);
     vst_budget_gap gaps[2];
     double lasted_ns = (double)(span->left_ns - span->start_ns);
-    double calls = 0, gain, kept, added;
+    double calls = 0, gain, kept, fitting;
 
     if (is_outer && here->stretch != stretch) {
         end_stretch(of);
@@ -144,17 +148,21 @@ double vpy_estimates_add(vpy_estimates *e, const vst_span *span, int64_t ns,
     vst_budget_gaps(e->budget, stretch, span->id, span->start_ns, span->left_ns,
                     is_outer ? here->before_ns : INT64_MIN, gaps);
     for (int i = 0; i < 2; i++)
-        calls += gaps[i].calls * lasted_ns > gaps[i].room_ns
-                     ? gaps[i].room_ns / lasted_ns
+        calls += gaps[i].calls * lasted_ns > gaps[i].own_ns
+                     ? gaps[i].own_ns / lasted_ns
                      : gaps[i].calls;
     of->calls += span->flags & VST_SPAN_RESUMED ? 0 : calls;
     gain = calls * (double)self_ns;
     if (is_outer) {
-        added = add_outer(of, span, ns, gaps);
-        gain = self_ns == ns ? added : gain;
+        fitting = add_outer(of, span, ns, gaps);
+        gain = self_ns == ns ? fitting : gain;
     }
     /* Those it stands for have gains inside, too, so these lose less. */
     kept = least(inside_ns, calls * (double)(ns - self_ns));
+    if (is_outer) {
+        here->gains_ns += gain + kept;
+        here->beside_ns += calls * (double)(ns - self_ns) - kept;
+    }
     here->gain_ns += gain;
     here->loss_ns += inside_ns - kept;
     here->self_ns += self_ns;
@@ -194,8 +202,8 @@ static void end_one(struct vpy_estimate *of, double part, double thread_ns)
 
     self_ns = (double)here->self_ns + (self_ns > 0 ? part : 1) * self_ns;
     self_ns = self_ns > 0 ? self_ns : 0;
-    total_ns = (double)here->total_ns + part * here->added_ns;
-    total_ns = least(total_ns, thread_ns);
+    total_ns = least(part * here->gains_ns + here->beside_ns, here->fitting_ns);
+    total_ns = least((double)here->total_ns + total_ns, thread_ns);
     total_ns = total_ns > self_ns ? total_ns : self_ns;
     of->self_ns += self_ns;
     of->total_ns += total_ns;
