@@ -75,6 +75,14 @@ static void prepare(const vpy_options *options)
         vpy_tracer_message[0] = 0; /* start() will report it again */
 }
 
+static void give_up(void)
+{
+#if VPY_HAS_FRAME_HOOK
+    vpy_frames_give_up();
+#endif
+    vpy_thunks_give_up();
+}
+
 static bool start(vpy_tracer *tracer)
 {
     if (!start_frames(tracer)) {
@@ -138,7 +146,7 @@ const vpy_engine vpy_engine_turbo = {
     .name = "turbo",
     .trouble = trouble,
     .prepare = prepare,
-    .give_up = vpy_thunks_give_up,
+    .give_up = give_up,
     .start = start,
     .stop = stop,
     .check_thread = check_thread,

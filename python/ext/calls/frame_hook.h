@@ -52,6 +52,8 @@ extern uint64_t vpy_frames_era;
 
 bool vpy_frames_start(vpy_tracer *tracer); /* false: out of memory */
 void vpy_frames_stop(void);
+/* Undoes what a recording has passed on, if no recording follows. */
+void vpy_frames_give_up(void);
 /* Installs the hook again if somebody removed it. */
 void vpy_frames_check(void);
 /* For a budget: takes the hook away for a time, or puts it back. False: it

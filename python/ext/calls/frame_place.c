@@ -6,6 +6,7 @@
 #include "calls/ids.h"
 #include "program/program.h"
 #include "program/triggers.h"
+#include "thunks/thunks.h"
 
 #if VPY_HAS_FRAME_HOOK
 
@@ -263,7 +264,14 @@ void vpy_frames_stop(void)
     paused.era = 0;
     is_resting = false;
     take_out();
-    vpy_getitems_show();
+    if (!vpy_thunks_are_passed_on())
+        vpy_getitems_show();
     vpy_open_calls_forget(NULL);
+}
+
+void vpy_frames_give_up(void)
+{
+    if (vpy_getitems_are_hidden && !vpy_frames_are_recorded())
+        vpy_getitems_show();
 }
 #endif

@@ -234,7 +234,7 @@ static bool passes_all(PyMethodDef *method, PyObject *names)
 static bool thunks_pass_all(void)
 {
     PyObject *names = Py_BuildValue("(s)", "n");
-    bool pass = names != NULL && vpy_thunks_count_for(0);
+    bool pass = names != NULL && vpy_thunks_count_for(0, false);
 
     for (size_t i = 0; pass && i < FUNCTIONS; i++) {
         PyMethodDef *method = &functions[i];

@@ -14,6 +14,7 @@
 #include "program/program.h"
 
 #include "base/inside.h"
+#include "thunks/thunks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -174,6 +175,8 @@ static void tell_follower(int code)
 
     if (vpy_part_works[VPY_PART_BOTTOM])
         used = vpy_recursion_put_aside(tstate);
+    vpy_thunks_pass_on(true); /* to nobody: the process ends */
+    vpy_collections_put_off();
     words =
         function != NULL ? PyObject_CallFunction(function, "i", code) : NULL;
     PyErr_Clear();

@@ -14,6 +14,7 @@
 #include "calls/budget.h"
 #include "calls/engine.h"
 #include "memory/memory.h"
+#include "thunks/thunks.h"
 #include "traceback/traceback.h"
 
 #include <pthread.h>
@@ -42,6 +43,9 @@ static PyObject *before_fork(PyObject *module, PyObject *unused)
         origin.pid = getpid();
         origin.tid = vpy_thread_id();
         origin.time_ns = now.tv_sec * 1000000000LL + now.tv_nsec;
+        vpy_state_take();
+        vpy_thunks_look(); /* or every child would have to */
+        vpy_state_give();
     }
     vpy_flight_before_fork();
     vpy_watch_before_fork();
@@ -115,15 +119,23 @@ static void count_fork(void)
     forks++;
 }
 
+/* A collection would copy every page that has objects, and come when none comes
+ * without us: it is put off, and our objects are not counted. */
 static PyObject *after_fork_in_child(PyObject *module, PyObject *unused)
 {
-    bool was_recording = vpy_is_recording();
+    bool follows = follower != NULL && vpy_is_recording();
+    int were_on = vpy_collections_put_off(), young = vpy_young_objects();
 
     (void)module, (void)unused;
+    vpy_thunks_pass_on(follows);
     let_go();
-    if (follower != NULL && was_recording)
+    vpy_thunks_pass_on(false);
+    if (follows)
         call(follower,
              Py_BuildValue("(llL)", origin.pid, origin.tid, origin.time_ns));
+    vpy_engine_give_up(); /* the child is not recorded */
+    vpy_young_objects_set(young);
+    vpy_collections_go_on(were_on);
     Py_RETURN_NONE;
 }
 

@@ -19,7 +19,8 @@ vpy_thunk_slot vpy_thunk_slots[VPY_THUNKS + 1];
 vpy_thunk_about vpy_thunk_abouts[VPY_THUNKS + 1];
 
 static uint32_t used;
-static uint32_t recording; /* the one that the counts belong to */
+static uint32_t recording;
+static uint32_t counted_for; /* the recording that the counts began with */
 static vpy_thunk_counts counts;
 
 PyCFunction vpy_thunk_original(PyCFunction function)
@@ -271,12 +272,12 @@ void vpy_thunks_put(const vpy_found *f)
                !vpy_thunk_abouts[at->number].in_image) {
         at->number = slot_again(at, f);
     }
-    if (at->counted != recording)
+    if (at->counted != counted_for)
         count(at->number);
     if (at->number < VPY_THUNKS) {
         vpy_thunk_about *k = &vpy_thunk_abouts[at->number];
         if (vpy_thunk_slots[at->number].original != method->ml_meth) {
-            counts.foreign += at->counted != recording;
+            counts.foreign += at->counted != counted_for;
         } else if (hold_keeper(k, f->keeper)) {
             counts.covered += !k->patched;
             k->patched = true;
@@ -286,7 +287,7 @@ void vpy_thunks_put(const vpy_found *f)
                              __ATOMIC_RELEASE);
         }
     }
-    at->counted = recording;
+    at->counted = counted_for;
 }
 
 void vpy_thunks_replace(PyMethodDef *method, PyCFunction from, PyCFunction to)
@@ -383,10 +384,13 @@ size_t vpy_thunks_in_place(void)
 
 /* ---- counts ------------------------------------------------------------ */
 
-bool vpy_thunks_count_for(uint32_t number)
+bool vpy_thunks_count_for(uint32_t number, bool goes_on)
 {
     recording = number;
-    counts = (vpy_thunk_counts){0};
+    if (!goes_on) {
+        counted_for = number;
+        counts = (vpy_thunk_counts){0};
+    }
     return make_room();
 }
 

@@ -333,15 +333,30 @@ void vpy_thunks_cover(PyObject *function)
 /* ---- start and stop ---------------------------------------------------- */
 
 static bool is_ready; /* thunks are there for a recording that is to begin */
+static bool passes_on;
+
+void vpy_thunks_pass_on(bool does)
+{
+    passes_on = does;
+}
+
+bool vpy_thunks_are_passed_on(void)
+{
+    return passes_on;
+}
 
 bool vpy_thunks_prepare(void)
 {
     recordings += recordings + 1 ? 1 : 2; /* never 0 */
-    if (VPY_THUNKS == 0 || !vpy_thunks_count_for(recordings)) {
+    if (VPY_THUNKS == 0 || !vpy_thunks_count_for(recordings, is_ready)) {
         snprintf(vpy_tracer_message, sizeof vpy_tracer_message, "%s",
                  VPY_THUNKS ? "no memory for the C functions"
                             : "no thunks for this processor");
         return false;
+    }
+    if (is_ready) {
+        walk_ended = vst_clock_ticks(); /* what its parent missed can wait */
+        return true;
     }
     interpreter = PyThreadState_Get()->interp;
     vpy_function_identity_keep(VPY_FOR_THUNKS);
@@ -363,7 +378,9 @@ bool vpy_thunks_start(void)
 void vpy_thunks_stop(void)
 {
     __atomic_store_n(&recording, 0, __ATOMIC_RELAXED);
-    is_ready = false;
+    is_ready = passes_on;
+    if (passes_on)
+        return;
     vpy_thunks_restore();
     vpy_compiled_code_drop();
     vpy_cached_callables_show();

@@ -38,6 +38,12 @@ bool vpy_thunks_prepare(void);
 bool vpy_thunks_start(void);
 /* Removes thunks that were prepared, if nothing was started. */
 void vpy_thunks_give_up(void);
+/* While true, what is stopped leaves its changes in place: finding every C
+ * function and type anew would take longer than a fork. They are for the
+ * recording that follows at once, that of a forked child; without one, call
+ * vpy_engine_give_up(). Or the process ends. */
+void vpy_thunks_pass_on(bool does);
+bool vpy_thunks_are_passed_on(void);
 /* Puts every pointer back. A call that is inside a thunk returns through it and
  * records nothing. */
 void vpy_thunks_stop(void);
@@ -131,8 +137,9 @@ extern vpy_thunk_about vpy_thunk_abouts[VPY_THUNKS + 1];
 
 /* Of a thunk the function behind it, else the function itself. */
 PyCFunction vpy_thunk_original(PyCFunction function);
-/* What follows is counted as one recording's. False: no memory. */
-bool vpy_thunks_count_for(uint32_t number);
+/* What follows is counted as one recording's, beside what was counted before if
+ * that goes on. False: no memory. */
+bool vpy_thunks_count_for(uint32_t number, bool goes_on);
 /* Replaces the function of a definition, behind its thunk if it has one. Does
  * nothing where there is another function than `from`. */
 void vpy_thunks_replace(PyMethodDef *method, PyCFunction from, PyCFunction to);

@@ -10,12 +10,25 @@
 
 static vpy_watched *all; /* those that are watched */
 
+/* Looked up once for each definition of a library, which is never unloaded: it
+ * takes as long as a fork. */
+static bool is_writable(vpy_watched *w, PyMethodDef *method)
+{
+    vpy_table_memory memory;
+
+    if (w->writable == method)
+        return true;
+    vpy_table_memory_check();
+    memory = vpy_table_memory_of(method);
+    w->writable = memory.writable && memory.in_image ? method : NULL;
+    return memory.writable;
+}
+
 void vpy_watch(vpy_watched *w, PyMethodDef *method, int flags)
 {
     vpy_state_take();
-    vpy_table_memory_check();
     if (w->method == NULL && (method->ml_flags & ~METH_STATIC) == flags &&
-        vpy_table_memory_of(method).writable) {
+        is_writable(w, method)) {
         vpy_function_identity_keep(VPY_FOR_WATCHED);
         vpy_world_stop();
         w->method = method;

@@ -9,7 +9,8 @@
 #pragma GCC visibility push(hidden)
 
 typedef struct vpy_watched {
-    PyMethodDef *method; /* NULL: not watched now */
+    PyMethodDef *method;   /* NULL: not watched now */
+    PyMethodDef *writable; /* was found to be so, and stays so */
     PyCFunction original;
     PyCFunction through_us; /* is called instead, and calls original */
     struct vpy_watched *next;
