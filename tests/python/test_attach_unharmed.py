@@ -1,5 +1,6 @@
 """What `vestige attach` must not do to a process, whatever that is about when somebody attaches to it."""
 
+import ctypes
 import os
 import shutil
 import signal
@@ -66,6 +67,29 @@ class Filter(ctypes.Structure):
 allow = Filter(1, ctypes.pointer(Step(6, 0, 0, 0x7FFF0000)))
 assert libc.prctl(38, 1, 0, 0, 0) == 0
 assert libc.prctl(22, 2, ctypes.byref(allow), 0, 0) == 0
+"""
+KEEPS = """
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+int is_there(void) { return __builtin_cpu_supports("avx512f"); }
+/* Until the file `end` is there: how often zmm16 did not keep what is in it. */
+int keep(void)
+{
+    static const uint64_t before[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    uint64_t after[8];
+    int count = 0;
+    printf("ready\\n");
+    fflush(stdout);
+    while (access("end", 0) != 0) {
+        __asm__ volatile("vzeroall\\n vmovdqu64 (%0), %%zmm16\\n mov $30000000, %%ecx\\n"
+                         "1: dec %%ecx\\n jnz 1b\\n vmovdqu64 %%zmm16, (%1)"
+                         :: "r"(before), "r"(after) : "rcx", "memory");
+        for (int i = 0; i < 8; i++)
+            count += before[i] != after[i];
+    }
+    return count;
+}
 """
 # Becomes another program when it is told to.
 BECOMES = """
@@ -232,7 +256,7 @@ def test_gdb_leaves_no_breakpoint_if_it_is_killed(running):
     program = running()
     target = Target(program.pid)
     with gdb._Gdb(gdb.needs(), target) as held:
-        held.ask(gdb.PREPARE, TIMEOUT)
+        held.prepare()
         held.check(held.ask(f"attach {program.pid}", TIMEOUT))
         said = held.ask("maint info breakpoints", TIMEOUT)
     os.close(target.handle)
@@ -298,7 +322,7 @@ def test_a_call_that_does_not_end_is_taken_back(running, monkeypatch):
     target = Target(program.pid)
     pause = next(target.libc.address(name) for name in ("pause", "sigpause") if target.libc.address(name))
     with gdb._Gdb(gdb.needs(), target) as held:
-        held.ask(gdb.PREPARE, TIMEOUT)
+        held.prepare()
         held.check(held.ask(f"attach {program.pid}", TIMEOUT))
         monkeypatch.setattr(gdb, "CALL_S", 0.5)
         with pytest.raises(Failure, match="it was let go as it was"):
@@ -306,6 +330,21 @@ def test_a_call_that_does_not_end_is_taken_back(running, monkeypatch):
         monkeypatch.setattr(gdb, "CALL_S", TIMEOUT)
     os.close(target.handle)
     assert is_unharmed(program)
+
+
+@BY_GDB
+def test_registers_keep_what_is_in_them(running, tmp_path):
+    path = str(compiled.library(KEEPS))
+    if not ctypes.CDLL(path).is_there():
+        pytest.skip("the processor has no such registers")
+    program = running(f"import ctypes\nprint(ctypes.CDLL({path!r}).keep(), flush=True)\n")
+    for _ in range(3):
+        target = Target(program.pid)
+        gdb.inject(target, TIMEOUT)
+        os.close(target.handle)
+    (tmp_path / "end").touch()
+    assert program.hear() == "0\n"
+    assert (program.end(), program.process.returncode) == ("", 0)
 
 
 @BY_GDB

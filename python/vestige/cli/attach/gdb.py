@@ -30,7 +30,7 @@ import time
 
 from vestige.base.failure import Failure
 
-from . import entry_block
+from . import entry_block, registers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def inject(target: Target, limit_s: float) -> tuple[float, bool]:
     with _Gdb(needs(), target) as gdb:
         begun = time.monotonic()
         try:
-            gdb.ask(PREPARE, START_S)
+            gdb.prepare()
             begun = time.monotonic()
             said = gdb.ask(f"attach {target.pid}", limit_s)
             gdb.check(said)
@@ -194,6 +194,13 @@ class _Gdb:
         except OSError:  # it has ended
             pass
 
+    def prepare(self) -> None:
+        """Before it attaches."""
+        self.ask(PREPARE, START_S)
+        if os.uname().machine == "x86_64":
+            os.pwrite(self._file, registers.describe().encode(), 0)
+            self.ask(f"set tdesc filename /proc/self/fd/{self._file}", START_S)
+
     def ask(self, commands: str, patience_s: float) -> str:
         """What gdb says to that. Raises _Late if it takes longer."""
         assert self._process.stdin is not None and self._process.stdout is not None
@@ -224,6 +231,7 @@ class _Gdb:
         return int(found[1])
 
     def put(self, place: int, data: bytes) -> None:
+        os.truncate(self._file, len(data))
         os.pwrite(self._file, data, 0)
         said = self._answer(f"restore /proc/self/fd/{self._file} binary {place}")
         if self._target.read(place, len(data)) != data:
