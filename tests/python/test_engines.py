@@ -249,6 +249,30 @@ def test_a_user_s_setprofile_hook_inside_works_and_ours_resumes():
     assert counts["leaf"] == (5 if MONITORING else 2)
 
 
+@pytest.mark.parametrize("engine", vestige._core.engines)
+def test_a_profile_function_of_the_program_does_not_see_sys_setprofile_return(engine):
+    seen = []
+
+    def mine(frame, event, argument):
+        seen.append((event, frame.f_code.co_name, getattr(argument, "__name__", None)))
+
+    def outer():
+        sys.setprofile(mine)
+        work()
+        abs(-1)
+        sys.setprofile(mine)
+        sys.setprofile(None)
+
+    outer()
+    outer()
+    alone, seen[:] = list(seen), []
+    with profile(engine=engine):
+        outer()
+        outer()
+    assert seen == alone
+    assert seen[0] == ("call", "work", None)
+
+
 @pytest.mark.safe_engine
 def test_a_user_s_hook_from_before_gets_back_what_it_had():
     seen = []

@@ -10,6 +10,7 @@
 #include "calls/ids.h"
 #include "calls/monitoring_hooks.h"
 #include "calls/monitoring_tool.h"
+#include "calls/setprofile.h"
 #include "program/exceptions.h"
 #include "program/triggers.h"
 
@@ -223,7 +224,17 @@ bool vpy_monitoring_start(vpy_tracer *tracer, bool native)
 
 static bool start(vpy_tracer *tracer)
 {
-    return vpy_monitoring_start(tracer, tracer->options.native);
+    if (!vpy_monitoring_start(tracer, tracer->options.native))
+        return false;
+    if (tracer->options.native)
+        vpy_setprofile_watch();
+    return true;
+}
+
+static void stop(vpy_tracer *tracer)
+{
+    vpy_setprofile_unwatch();
+    vpy_monitoring_stop(tracer);
 }
 
 void vpy_monitoring_stop(vpy_tracer *tracer)
@@ -284,6 +295,6 @@ const vpy_engine vpy_engine_monitoring = {
     .name = "monitoring",
     .init = init,
     .start = start,
-    .stop = vpy_monitoring_stop,
+    .stop = stop,
     .hooks_in_place = hooks_in_place,
 };

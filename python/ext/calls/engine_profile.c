@@ -13,6 +13,7 @@
 #include "calls/engine.h"
 
 #include "calls/ids.h"
+#include "calls/setprofile.h"
 #include "program/exceptions.h"
 #include "program/program.h"
 #include "program/tasks.h"
@@ -305,9 +306,14 @@ static vpy_watched disable = {.through_us = through_disable};
 
 static PyObject *through_setprofile(PyObject *self, PyObject *argument)
 {
+    PyThreadState *tstate = PyThreadState_Get();
+    bool had_none =
+        tstate->c_profilefunc == hook && tstate->c_profileobj == NULL;
     PyObject *result = setprofile.original(self, argument);
 
     after_change();
+    if (had_none && in_gap)
+        vpy_setprofile_hide_return(tstate);
     return result;
 }
 

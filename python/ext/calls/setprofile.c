@@ -1,0 +1,52 @@
+/* See setprofile.h. */
+#include "calls/setprofile.h"
+
+#include "base/inside.h"
+#include "thunks/watched_methods.h"
+
+static _Thread_local Py_tracefunc hidden_from; /* the program's */
+
+/* Stands in for the program's function until the first event. */
+static int hide_first_return(PyObject *object, PyFrameObject *frame, int what,
+                             PyObject *argument)
+{
+    PyThreadState_Get()->c_profilefunc = hidden_from;
+    return what == PyTrace_C_RETURN
+               ? 0
+               : hidden_from(object, frame, what, argument);
+}
+
+void vpy_setprofile_hide_return(PyThreadState *tstate)
+{
+    hidden_from = tstate->c_profilefunc;
+    tstate->c_profilefunc = hide_first_return;
+}
+
+static PyObject *through_setprofile(PyObject *self, PyObject *argument);
+
+static vpy_watched setprofile = {.through_us = through_setprofile};
+
+static PyObject *through_setprofile(PyObject *self, PyObject *argument)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+    bool had_none = tstate->c_profilefunc == NULL;
+    PyObject *result = setprofile.original(self, argument);
+
+    if (had_none && tstate->c_profilefunc != NULL)
+        vpy_setprofile_hide_return(tstate);
+    return result;
+}
+
+void vpy_setprofile_watch(void)
+{
+    PyObject *function = PySys_GetObject("setprofile"); /* borrowed */
+
+    if (function != NULL && PyCFunction_CheckExact(function) &&
+        vpy_thread_states_are_known())
+        vpy_watch(&setprofile, ((PyCFunctionObject *)function)->m_ml, METH_O);
+}
+
+void vpy_setprofile_unwatch(void)
+{
+    vpy_unwatch(&setprofile);
+}
