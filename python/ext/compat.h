@@ -111,12 +111,25 @@ static inline void vpy_hook_leave(PyThreadState *tstate)
 
 #if PY_VERSION_HEX >= 0x030C0000
 #define vpy_code_request_extra(free) PyUnstable_Eval_RequestCodeExtraIndex(free)
-#define vpy_code_set_extra PyUnstable_Code_SetExtra
+#define vpy_code_put_extra PyUnstable_Code_SetExtra
 #else
 #define vpy_code_request_extra(free) _PyEval_RequestCodeExtraIndex(free)
-#define vpy_code_set_extra(code, index, value)                                 \
+#define vpy_code_put_extra(code, index, value)                                 \
     _PyCode_SetExtra((PyObject *)(code), index, value)
 #endif
+
+/* The interpreter allocates the slots; tracemalloc would count them among what
+ * the program has allocated. */
+static inline int vpy_code_set_extra(PyObject *code, Py_ssize_t index,
+                                     void *value)
+{
+    int failed = vpy_code_put_extra(code, index, value);
+
+#if VPY_KNOWS_INSIDE
+    PyTraceMalloc_Untrack(0, (uintptr_t)((PyCodeObject *)code)->co_extra);
+#endif
+    return failed;
+}
 
 /* The layout behind co_extra, the same in all versions that we know; reading it
  * here saves a call for every event. Without the GIL another thread may put a

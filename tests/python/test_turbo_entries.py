@@ -4,6 +4,7 @@ tests hold on every Python."""
 import ctypes
 import gc
 import sys
+import tracemalloc
 import types
 import weakref
 
@@ -410,6 +411,45 @@ def test_recursion_ends_where_it_does_without_us():
         assert deepest() == bare
     calls = [event for event in prof.events() if event.name.endswith("dive")]
     assert len(calls) == 2 * (bare + 1)
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="later, an ordinary call of len takes C recursion")
+def test_recursion_through_len_ends_where_it_does_without_us():
+    class Deep:
+        def __len__(self):
+            reached[0] += 1
+            return len(self)
+
+    def deepest():
+        reached[0] = 0
+        with pytest.raises(RecursionError):
+            len(Deep())
+        return reached[0]
+
+    reached = [0]
+    deepest()  # the interpreter specializes the call
+    bare = deepest()
+    with profile(engine="turbo"):
+        assert deepest() - bare in (0, 1)  # as if the outermost call were specialized, too
+    assert bare > 900 and deepest() == bare
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="later, sys.monitoring allocates for each function")
+def test_tracemalloc_counts_nothing_of_ours():
+    def blocks():
+        gc.collect()
+        space = {}
+        exec(compile("def f(x): return [x]\nkept = [f(n) for n in range(5)]\n", "counted.py", "exec"), space)
+        found = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(True, "counted.py")])
+        return sorted((block.traceback[0].lineno, block.count) for block in found.statistics("lineno"))
+
+    tracemalloc.start()
+    try:
+        bare = blocks()
+        with profile(engine="turbo"):
+            assert blocks() == bare
+    finally:
+        tracemalloc.stop()
 
 
 # ---- afterwards ---------------------------------------------------------

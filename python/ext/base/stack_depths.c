@@ -144,7 +144,8 @@ static uint8_t *keep_heights(PyCodeObject *code)
 
     vst_memory_enter(); /* it is not the program's */
     heights = make_heights(code);
-    if (heights != NULL && vpy_code_set_extra(code, extra_index, heights) < 0) {
+    if (heights != NULL &&
+        vpy_code_set_extra((PyObject *)code, extra_index, heights) < 0) {
         PyErr_Clear();
         free(heights);
         heights = NULL;

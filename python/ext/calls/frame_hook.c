@@ -15,7 +15,8 @@
  * the others do so with their next call.
  *  - With a hook, the interpreter takes a long way to each Python function. On
  * 3.11 a function that the hook has seen once is from then on called through
- * call_function(), which needs no hook (base/made_frames.h).
+ * call_function(), which needs no hook (base/made_frames.h). The caller would
+ * keep the arguments until the call returns, so both ways release them.
  *  - Somebody else may install a hook over ours and call ours from it. Ours
  * cannot be removed then: it records nothing once recording has stopped, and
  * removes itself when it finds itself on top again.

@@ -8,7 +8,9 @@
  * has checked the numbers of the instructions. With the GIL. */
 #include "thunks/thunks.h"
 
+#include "base/inside.h"
 #include "compat_interpreter.h"
+#include "thunks/watched_methods.h"
 
 #if VPY_KNOWS_INSIDE
 
@@ -145,6 +147,48 @@ bool vpy_is_cached_callable(const PyMethodDef *method)
     return false;
 }
 
+#if VPY_HAS_FRAME_HOOK
+/* The special instruction for len takes nothing of the recursion limit, but an
+ * ordinary call does, which would end a recursion through __len__ at half the
+ * depth. What the call has taken is given back meanwhile. */
+static PyObject *through_len(PyObject *self, PyObject *object);
+
+static vpy_watched watched_len = {.through_us = through_len};
+
+static PyObject *through_len(PyObject *self, PyObject *object)
+{
+    PyThreadState *tstate = vpy_thread_state();
+    PyObject *result;
+
+    tstate->recursion_remaining++;
+    result = watched_len.original(self, object);
+    tstate->recursion_remaining--;
+    return result;
+}
+
+static void watch_len(PyObject *len)
+{
+    PyMethodDef *method = definition_of(len);
+
+    if (method != NULL && vpy_part_works[VPY_PART_ENTRIES])
+        vpy_watch(&watched_len, method, METH_O);
+}
+
+static void unwatch_len(void)
+{
+    vpy_unwatch(&watched_len);
+}
+#else
+static void watch_len(PyObject *len)
+{
+    (void)len;
+}
+
+static void unwatch_len(void)
+{
+}
+#endif
+
 void vpy_cached_callables_hide(void)
 {
     PyObject **found[VPY_CALLABLES];
@@ -157,6 +201,7 @@ void vpy_cached_callables_hide(void)
         noted[i] = *found[i];
         *found[i] = Py_None; /* which nobody can call */
     }
+    watch_len(noted[0]);
 }
 
 void vpy_cached_callables_show(void)
@@ -170,6 +215,7 @@ void vpy_cached_callables_show(void)
         if (*found[i] == Py_None)
             *found[i] = noted[i];
     interpreter = NULL;
+    unwatch_len();
     forget_places();
 }
 
