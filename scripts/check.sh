@@ -111,6 +111,10 @@ check() {
         need every/.test-tools
         "$python" proofs/differential.py $ARGS
         ;;
+    nasty) # programs that look at frames, counts, depth, hooks: the same with and without us; ARGS='--programs 20'
+        need every/.installed
+        "$python" proofs/nasty.py $ARGS
+        ;;
     fuzz) # each libFuzzer target; ARGS='--seconds 600 --minimize' takes the new inputs into the corpora
         need tools/.made
         .venv/tools/bin/python proofs/fuzz.py $ARGS
@@ -128,8 +132,8 @@ list() { sed -nE 's/^    ([a-z0-9| -]+)\).*# (.*)/\1\t\2/p' "$0" | column -t -s 
 : "${ARGS:=}"
 [ $# -ne 0 ] || { echo 'make check NAME=… runs one of:'; list; exit 2; }
 if [ "$1" = long ]; then
-    set -- spark soak attach attach-races cpython packages differential apps asan-extension debug builds commands aarch64 \
-        musl slow tsan cupti budget production faults
+    set -- spark soak attach attach-races cpython packages differential nasty apps asan-extension debug builds commands \
+        aarch64 musl slow tsan cupti budget production faults
 fi
 if [ $# -eq 1 ]; then
     check "$1"
