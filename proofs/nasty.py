@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -143,7 +143,7 @@ KNOWN = [
 ]
 
 
-def run(command: list[str | Path], folder: Path) -> tuple[int, Values]:
+def run(command: Sequence[str | Path], folder: Path) -> tuple[int, Values]:
     """How a program ends, and what it prints by name; its errors have a name too."""
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, env=environment)
@@ -161,7 +161,7 @@ def differences(python: Path, engine: str, seed: int, folder: Path) -> tuple[int
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "program.py"
     path.write_text(nasty_programs.program(seed))
-    recording = ["-m", "vestige", "run", "-q", "--force", "-o", folder / "t.vst", "--engine", engine]
+    recording: list[str | Path] = ["-m", "vestige", "run", "-q", "--force", "-o", folder / "t.vst", "--engine", engine]
     _, bare = run([python, path], folder)
     _, recorded = run([python, *recording, path], folder)
     names = [name for name in {**bare, **recorded} if bare.get(name) != recorded.get(name)]
@@ -194,8 +194,9 @@ def first_unlike(pair: Pair) -> str:
 
 
 def pythons() -> list[str]:
-    command = [ROOT / "scripts" / "find_python.sh", "--all"]
-    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout.split()
+    command: list[str | Path] = [ROOT / "scripts" / "find_python.sh", "--all"]
+    found: str = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    return found.split()
 
 
 def main() -> int:
