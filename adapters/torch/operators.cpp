@@ -18,7 +18,6 @@
 
 #include <vestige/api.h>
 
-#include "kineto_stand_in.h"
 #include "observer.h"
 
 /* Declares a function that others find by name. */
@@ -40,21 +39,6 @@ void report()
                   graph_observer.load(std::memory_order_relaxed) != 0;
 
     reported->turn(true, now_set.api, now_set.wants & WANTS_MEMORY, inputs);
-}
-
-/* Records what backends have reported, or drops what none of our recordings has
- * under way. */
-void read_reports(bool record)
-{
-    try {
-        if (reported)
-            reported->read_events([record](uint64_t tid, const auto &event) {
-                if (record)
-                    record_event(now_set.api, tid, event);
-            });
-    } catch (...) {
-        /* A lock that cannot be taken: they stay until the next stop. */
-    }
 }
 
 /* Leaves out scopes that torch uses on mobile devices alone: for every task,
@@ -106,17 +90,14 @@ VST_EXPORTED void vst_torch_attend(void)
 VST_EXPORTED void vst_torch_forget(void)
 {
     now_set.generation.store(0, std::memory_order_relaxed);
+    hides.rest();
     forget_tensors();
     unwatch();
-    if (!nodes->forget())
-        nodes = new debug_info_nodes;
-    watched = this_thread.is_counted; /* the other threads are the parent's */
 }
 
 VST_EXPORTED void vst_torch_stop(void)
 {
-    read_reports(now_set.generation.exchange(0, std::memory_order_relaxed) !=
-                 0);
+    now_set.generation.store(0, std::memory_order_relaxed);
     end_names();
     if (callback != at::INVALID_CALLBACK_HANDLE)
         at::removeCallback(callback);
@@ -124,8 +105,10 @@ VST_EXPORTED void vst_torch_stop(void)
     unwatch();
     if (reported)
         reported->turn(false, now_set.api, false, false);
+    hides.rest();
+    if (reported && !is_held())
+        hides.stop(now_set.api);
     try {
-        nodes->turn(false);
         end_tensors();
     } catch (...) {
         /* A lock that cannot be taken: they stay until the next stop. */
@@ -175,11 +158,10 @@ VST_EXPORTED int vst_torch_start(const vst_api *table, unsigned flags)
 #endif
         if (!reported)
             reported = std::make_shared<reports>();
-        stand_in_for_kineto(*reported);
+        hides.start(table, reported.get());
         far_forget();
         begin_tensors();
         report();
-        nodes->turn(true);
         watch();
         begin_names();
         place_callback();
@@ -214,7 +196,7 @@ VST_EXPORTED void vst_torch_without(void (*function)(void *), void *ctx)
 /* Whether any thread may find our profiler after a stop. */
 VST_EXPORTED int vst_torch_is_watched(void)
 {
-    return watched.load(std::memory_order_relaxed) > 0;
+    return is_held();
 }
 
 /* Sets whether __torch_function__ of tensor subclasses runs on the calling

@@ -15,20 +15,19 @@
 
 #include <vestige/api.h>
 
-#include "backend_events.h"
-#include "debug_info_nodes.h"
+#include "hiding.h"
 
 namespace vestige_torch
 {
 
-struct reports final : with_queue {
+struct reports final : torch::profiler::impl::ProfilerStateBase {
     const vst_api *api = nullptr;
     bool memory = false;
     /* What was allocated before the first report; -1: none came yet. */
     std::atomic<int64_t> before{-1};
 
     reports()
-        : with_queue(torch::profiler::impl::ProfilerConfig(
+        : ProfilerStateBase(torch::profiler::impl::ProfilerConfig(
               torch::profiler::impl::ProfilerState::Disabled))
     {
     }
@@ -75,29 +74,11 @@ struct reports final : with_queue {
 
 inline std::shared_ptr<reports> reported; /* made once, never freed */
 
-/* Threads from which a stop cannot take it. */
-inline std::atomic<long> watched{0};
-
-struct watched_thread {
-    bool had_it = false;
-    bool is_counted = false;
-
-    /* keeps_it: the calling thread is one of those, until it ends. */
-    void count(bool keeps_it)
-    {
-        if (keeps_it != is_counted)
-            watched.fetch_add(keeps_it ? 1 : -1, std::memory_order_relaxed);
-        is_counted = keeps_it;
-    }
-    ~watched_thread()
-    {
-        if (had_it && reported)
-            reported->drop_thread_queue();
-        count(false);
-    }
-};
-
-inline thread_local watched_thread this_thread;
+/* Whether any thread has it. */
+static inline bool is_held()
+{
+    return reported && reported.use_count() > 1;
+}
 
 static inline bool is_watched()
 {
@@ -111,11 +92,8 @@ static inline void watch()
 {
     const auto place = c10::DebugInfoKind::PROFILER_STATE;
 
-    if (reported && !c10::ThreadLocalDebugInfo::get(place)) {
+    if (reported && !c10::ThreadLocalDebugInfo::get(place))
         c10::ThreadLocalDebugInfo::_push(place, reported);
-        this_thread.had_it = true;
-        this_thread.count(!nodes->add(c10::ThreadLocalDebugInfo::current()));
-    }
 }
 
 /* Takes it from the calling thread. */
@@ -125,10 +103,8 @@ static inline void unwatch()
 
     try {
         if (is_watched() &&
-            c10::ThreadLocalDebugInfo::_peek(place).get() == reported.get()) {
+            c10::ThreadLocalDebugInfo::_peek(place).get() == reported.get())
             c10::ThreadLocalDebugInfo::_pop(place);
-            this_thread.count(false);
-        }
     } catch (...) {
         /* The program has pushed something on top of it. */
     }

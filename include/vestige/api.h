@@ -74,7 +74,7 @@ typedef struct vst_api {
     /* As storage.h has it. */
     void (*record_storages)(const uint64_t *payload, uint32_t words);
     /* As operator.h has it. */
-    void (*record_reported)(const uint64_t *payload, uint32_t words);
+    bool (*call_instead)(const char *name, void *original, void *instead);
     /* As device.h has them; names become ids by recording_define_id. */
     vst_status (*collector_register)(const char *name,
                                      vst_collector_make_fn make);

@@ -91,14 +91,15 @@ VST_API bool vst_record_operator(vst_id id, uint32_t instance,
                                  const uint64_t *payload, uint32_t words);
 VST_API void vst_record_operator_exit(vst_kind kind, vst_id id,
                                       uint32_t instance);
-/* Records a span that a framework measured, with the payload of a
- * VST_ESCAPE_REPORTED. The calling thread need not be the one that ran it. */
-VST_API void vst_record_reported(const uint64_t *payload, uint32_t words);
-enum { VST_REPORTED_HEAD_WORDS = 4 }; /* before the payload of the operator */
+/* Has a framework's library call `instead` where it calls a function through
+ * the slot of this name, which it defines itself; NULL puts the original back.
+ * There is one such function at a time. Returns whether the library has the
+ * slot. One thread at a time. */
+VST_API bool vst_call_instead(const char *name, void *original, void *instead);
 
-/* The same for callers that know the calling thread's buffer, the number of the
- * recording in progress and the time. False: nothing was stored; call the
- * functions above. */
+/* vst_record_operator for callers that know the calling thread's buffer, the
+ * number of the recording in progress and the time. False: nothing was stored;
+ * call the functions above. */
 static inline bool vst_operator_enter(vst_buffer *buffer, uint64_t epoch,
                                       vst_ticks now, vst_id id,
                                       const uint64_t *payload, uint32_t words)

@@ -28,9 +28,7 @@ enum {
     VST_SPAN_IMPORT = 256, /* of a module, see imports.h */
     VST_SPAN_MACHINERY = 512, /* another frame of the import system, what that
                                * calls in C, or the code of the module */
-    VST_SPAN_STEP = 1024,     /* is a step of a task, or a part of one */
-    VST_SPAN_REPORTED = 2048, /* a framework measured it: see vst_sink */
-    VST_SPAN_BESIDE = VST_SPAN_ASYNC | VST_SPAN_REPORTED
+    VST_SPAN_STEP = 1024      /* is a step of a task, or a part of one */
 };
 
 enum { VST_RUNNING_UNKNOWN = -1 };
@@ -260,10 +258,6 @@ typedef struct vst_sink {
     bool tells_compensated;
     /* Of operators: named inputs that files do not show (VST_FACT_KEYWORDS). */
     bool keywords;
-    /* Spans of VST_ESCAPE_REPORTED. They come after what they lie in, may be of
-     * another thread than the spans before and after, overlap others in any
-     * way, and have no serial. */
-    vst_status (*reported)(void *ctx, const vst_span *span);
     /* What devices did, see device.h. */
     vst_status (*device)(void *ctx, const struct vst_device_span *span);
     /* Set by vst_trace_replay in a copy of its own, for the matcher. */

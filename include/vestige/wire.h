@@ -134,11 +134,9 @@ typedef enum vst_escape {
      * name, and the file and the line of the call. Who caught it follows from
      * the calls that it leaves, see vst_instant */
     VST_ESCAPE_EXCEPTION = 26,
-    /* id, system's number of the thread, nanoseconds of the wall clock when it
-     * began and when it ended, the payload of an operator (operator.h): a span
-     * that a framework's backend measured by itself, told when the recording
-     * stopped, by the thread that stopped it */
-    VST_ESCAPE_REPORTED = 27,
+
+    /* 27 is not used. */
+
     /* id: the call on top is one of the language's import system, and imports
      * the module that this definition names (imports.h); or it calls such a
      * function, which is not recorded */

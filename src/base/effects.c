@@ -26,12 +26,12 @@ const vst__escape_rule vst__escape_rules[VST_ESCAPE_RULES] = {
     [VST_ESCAPE_STORAGES] = {VST_EFFECT_NONE, .goes_on = true},
     [VST_ESCAPE_SWITCHES] = {VST_EFFECT_NONE},
     [VST_ESCAPE_WAIT] = {VST_EFFECT_NONE, .goes_on = true},
-    [VST_ESCAPE_WAIT + 1] = {VST_EFFECT_NONE, .goes_on = true}, /* not known */
+    [VST_ESCAPE_WAIT + 1] = {VST_EFFECT_NONE, .goes_on = true}, /* not used */
     [VST_ESCAPE_TASK] = {VST_EFFECT_DESCRIBES, .goes_on = true},
     [VST_ESCAPE_LEFT_OUT] = {VST_EFFECT_NONE}, /* of all threads */
     [VST_ESCAPE_DEVICE] = {VST_EFFECT_NONE},   /* also while hooks are away */
     [VST_ESCAPE_EXCEPTION] = {VST_EFFECT_NONE, .goes_on = true},
-    [VST_ESCAPE_REPORTED] = {VST_EFFECT_NONE, .goes_on = true},
+    [VST_ESCAPE_EXCEPTION + 1] = {VST_EFFECT_NONE, .goes_on = true},
     [VST_ESCAPE_IMPORT] = {VST_EFFECT_DESCRIBES, .goes_on = true},
 };
 

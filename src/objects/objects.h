@@ -68,6 +68,7 @@ typedef struct vst__patching {
     const vst__hook *hooks;
     size_t count;
     bool takes_out;
+    bool is_own; /* the object defines the functions itself */
     const vst__protection *protection;
     uint64_t patched, left_alone;
 } vst__patching;

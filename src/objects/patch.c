@@ -28,10 +28,11 @@ enum {
 enum { IS_CALLED = INT_MAX, IS_TAKEN = INT_MAX, IS_STORED = INT_MAX };
 #endif
 
-/* Most names are told apart by their first letter. */
+/* Most names of functions of the C library are told apart by their first
+ * letter. */
 static const vst__hook *hook_named(const vst__patching *p, const char *name)
 {
-    if (strchr("acdfmprsv", name[0]) == NULL || name[0] == '\0')
+    if (!p->is_own && (strchr("acdfmprsv", name[0]) == NULL || name[0] == '\0'))
         return NULL;
     for (size_t i = 0; i < p->count; i++)
         if (p->hooks[i].name[0] == name[0] && p->hooks[i].original != NULL &&
@@ -49,8 +50,8 @@ static const vst__hook *hook_of(const vst__object *object,
     if (type != IS_CALLED && type != IS_TAKEN &&
         (type != IS_STORED || at->r_addend != 0))
         return NULL;
-    /* What the library defines itself gets no hook. */
-    if (ELF64_R_SYM(at->r_info) == 0 || symbol->st_shndx != SHN_UNDEF)
+    if (ELF64_R_SYM(at->r_info) == 0 ||
+        p->is_own != (symbol->st_shndx != SHN_UNDEF))
         return NULL;
     return hook_named(p, object->strings + symbol->st_name);
 }

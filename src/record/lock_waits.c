@@ -20,7 +20,7 @@
 #include <time.h>
 
 #include "os/os.h"
-#include "record/wait_slots.h"
+#include "record/slots.h"
 
 enum {
     WAIT_WORDS = 3,
@@ -350,11 +350,11 @@ static vst__hook hooks[HOOKS] = {
     [WAIT] = {"pthread_cond_wait", (void *)hook_wait, NULL},
 };
 
-static vst__wait_slots slots = {.hooks = hooks, .count = HOOKS};
+static vst__slots slots = {.hooks = hooks, .count = HOOKS};
 
 vst_status vst_lock_hook(const void *address)
 {
-    vst__wait_slots_find(&slots);
+    vst__slots_find(&slots);
     if (real.wait == NULL) { /* once: a thread may still be in a hook */
         memcpy(&real.timedwait, &hooks[TIMEDWAIT].original,
                sizeof real.timedwait);
@@ -362,12 +362,12 @@ vst_status vst_lock_hook(const void *address)
     }
     if (real.timedwait == NULL || real.wait == NULL)
         return VST_E_UNSUPPORTED;
-    return vst__wait_slots_hook(&slots, address);
+    return vst__slots_hook(&slots, address);
 }
 
 void vst_lock_unhook(void)
 {
-    vst__wait_slots_unhook(&slots);
+    vst__slots_unhook(&slots);
 }
 
 void vst_lock_learn(const void **condition)

@@ -61,12 +61,6 @@ void vst_record_far_end(vst_id id, uint32_t instance)
         vst__record_escape(VST_ESCAPE_FAR_END, &pair, 1);
 }
 
-void vst_record_reported(const uint64_t *payload, uint32_t words)
-{
-    if (words <= VST_ESCAPE_WORDS_MAX && vst_thread_enter_free())
-        vst__record_escape(VST_ESCAPE_REPORTED, payload, words);
-}
-
 void vst_record_node(const uint64_t *payload, uint32_t words)
 {
     if (words <= VST_ESCAPE_WORDS_MAX && vst_thread_enter_free())

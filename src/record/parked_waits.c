@@ -8,7 +8,7 @@
 #include <semaphore.h>
 #include <string.h>
 
-#include "record/wait_slots.h"
+#include "record/slots.h"
 
 typedef int clockwait_fn(sem_t *semaphore, clockid_t clock,
                          const struct timespec *until);
@@ -70,11 +70,11 @@ static vst__hook hooks[HOOKS] = {
     [CLOCKWAIT] = {"sem_clockwait", (void *)hook_clockwait, NULL},
 };
 
-static vst__wait_slots slots = {.hooks = hooks, .count = HOOKS};
+static vst__slots slots = {.hooks = hooks, .count = HOOKS};
 
 vst_status vst_parking_hook(const void *address)
 {
-    vst__wait_slots_find(&slots);
+    vst__slots_find(&slots);
     if (real.wait == NULL) { /* once: a thread may still be in a hook */
         memcpy(&real.clockwait, &hooks[CLOCKWAIT].original,
                sizeof real.clockwait);
@@ -84,10 +84,10 @@ vst_status vst_parking_hook(const void *address)
     }
     if (real.wait == NULL || real.timedwait == NULL)
         return VST_E_UNSUPPORTED;
-    return vst__wait_slots_hook(&slots, address);
+    return vst__slots_hook(&slots, address);
 }
 
 void vst_parking_unhook(void)
 {
-    vst__wait_slots_unhook(&slots);
+    vst__slots_unhook(&slots);
 }

@@ -237,7 +237,7 @@ vst_status vst_contexts_add(vst_contexts *c, const vst_span *span, uint32_t key)
 
     if (index == 0)
         return VST_E_NOMEM;
-    if (span->flags & VST_SPAN_BESIDE) {
+    if (span->flags & VST_SPAN_ASYNC) {
         if (span->flags & VST_SPAN_ASYNC)
             c->nodes[index].self_ns = 0;
         return merge(c, &c->roots, index) ? VST_OK : VST_E_NOMEM;

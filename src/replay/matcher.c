@@ -295,8 +295,6 @@ static vst_status beside(vst_matcher *matcher,
         if (sink->devices != NULL)
             vst__matcher_call(matcher, payload, words, sink->devices);
         return VST_OK;
-    case VST_ESCAPE_REPORTED:
-        return vst__matcher_reported(matcher, payload, words, sink);
     case VST_ESCAPE_COUNTER:
         return counter(matcher, event, sink);
     case VST_ESCAPE_LOST:

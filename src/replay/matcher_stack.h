@@ -244,12 +244,9 @@ vst_status vst__matcher_dropped(vst_matcher *matcher,
                                 const vst_compressed_event *event,
                                 int64_t previous_ns, const vst_sink *sink);
 
-/* matcher_reported.c: what an escape REPORTED says. */
 /* matcher_devices.c: what is open where a call of a device's runtime stands. */
 void vst__matcher_call(const vst_matcher *matcher, const uint64_t *payload,
                        uint32_t words, vst_devices *devices);
-vst_status vst__matcher_reported(vst_matcher *matcher, const uint64_t *payload,
-                                 uint32_t words, const vst_sink *sink);
 
 /* `before` is BEGIN's second word, 0 if it has none. */
 vst_status vst__matcher_begin(vst_matcher *matcher, uint64_t pair,

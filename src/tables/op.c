@@ -151,20 +151,12 @@ static vst_status add_op(void *ctx, const vst_span *span)
     return status;
 }
 
-static vst_status add_reported(void *ctx, const vst_span *span)
-{
-    const vst_span beside = vst__span_beside(span);
-
-    return add_op(ctx, &beside);
-}
-
 static vst_status begin_op(vst__table_stream *stream)
 {
     vst_sink sink = {
         .ctx = stream,
         .span = add_op,
         .places = &stream->places,
-        .reported = add_reported,
     };
 
     return vst__replayed_begin(stream, &sink, VST_DEF_OPERATOR);

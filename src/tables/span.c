@@ -83,14 +83,6 @@ int64_t vst__span_self(const vst_span *span)
                : span->end_ns - span->start_ns - span->children_ns;
 }
 
-vst_span vst__span_beside(const vst_span *span)
-{
-    vst_span beside = *span;
-
-    beside.flags |= VST_SPAN_ASYNC;
-    return beside;
-}
-
 static vst_status add_import(vst__table_stream *stream, const vst_span *span)
 {
     char name[VST_IMPORT_NAME_MAX];
@@ -149,20 +141,12 @@ static vst_status add_span(void *ctx, const vst_span *span)
     return status;
 }
 
-static vst_status add_reported(void *ctx, const vst_span *span)
-{
-    const vst_span beside = vst__span_beside(span);
-
-    return add_span(ctx, &beside);
-}
-
 static vst_status begin_span(vst__table_stream *stream)
 {
     vst_sink sink = {
         .ctx = stream,
         .span = add_span,
         .places = &stream->places,
-        .reported = add_reported,
     };
 
     return vst__replayed_begin(stream, &sink, 0);

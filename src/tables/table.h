@@ -81,9 +81,6 @@ vst_status vst__names_add(vst__table_stream *stream, vst__names to,
 
 /* What ran while a span was open beside the stack is counted where it ran. */
 int64_t vst__span_self(const vst_span *span);
-/* A span that a framework's backend measured, as one that lies beside the
- * stack: sums leave those out. */
-vst_span vst__span_beside(const vst_span *span);
 /* What a table does that reads spans: steps the replay. Reads nothing if the
  * trace has no definition of `kind`; 0: always reads. */
 vst_status vst__replayed_begin(vst__table_stream *stream, const vst_sink *sink,

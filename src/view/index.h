@@ -36,7 +36,7 @@
 #include "view/walk.h"
 
 #define VST_INDEX_MAGIC "vstview\n"
-#define VST_INDEX_VERSION 4u
+#define VST_INDEX_VERSION 5u
 
 enum {
     VST_CHECKPOINT_RECORDS = 8192,
@@ -80,9 +80,7 @@ typedef struct vst__index_thread {
     uint64_t spans, records;
     int64_t start_ns, end_ns;
     int64_t threshold_ns;           /* of level 1 */
-    uint32_t has_tasks;             /* 1: steps of tasks */
-    uint32_t has_reported;          /* 1: it told what backends reported, */
-    int64_t told_ns;                /* the first not before then */
+    uint64_t has_tasks;             /* 1: steps of tasks */
     uint64_t first_stream, streams; /* sorted by row, then level */
     uint64_t first_move, moves;     /* sorted by start */
 } vst__index_thread;

@@ -75,8 +75,7 @@ static vst_status index_thread(build *self, vst__walk *walk, size_t index)
                       part->thread.level_count, vst__index_append,
                       &self->writer);
     walk->also = &also;
-    walk->has_tasks = walk->has_reported = false;
-    walk->told_ns = 0;
+    walk->has_tasks = false;
     for (size_t i = 0; status == VST_OK && i < self->job->stretch_count; i++)
         if (self->job->stretches[i].thread == part->thread.number)
             status = index_stretch(self, walk, i, part, &pyramid, &last);
@@ -85,8 +84,6 @@ static vst_status index_thread(build *self, vst__walk *walk, size_t index)
         status = vst__pyramid_finish(&pyramid);
     part->thread.beside = pyramid.lane_count;
     part->thread.has_tasks = walk->has_tasks;
-    part->thread.has_reported = walk->has_reported;
-    part->thread.told_ns = walk->told_ns;
     part->blocks = pyramid.blocks;
     part->block_count = pyramid.block_count;
     pyramid.blocks = NULL;
@@ -235,27 +232,6 @@ static vst_status prepare(build *self)
     return VST_OK;
 }
 
-/* When all threads are read. */
-static vst_status add_reported(build *self)
-{
-    vst__index_parts *parts = &self->parts;
-    vst__reported all = {NULL, 0, 0};
-    vst_status status = VST_OK;
-
-    for (size_t i = 0; status == VST_OK && i < parts->thread_count; i++)
-        status = vst__reported_join(&all, &parts->threads[i].reported);
-    vst__reported_sort(&all);
-    for (size_t i = 0;
-         status == VST_OK && all.count != 0 && i < parts->thread_count; i++) {
-        vst__thread_part *part = &parts->threads[i];
-        status = vst__reported_draw(&all, &part->thread, vst__index_append,
-                                    &self->writer, &part->blocks,
-                                    &part->block_count);
-    }
-    vst__reported_free(&all);
-    return status;
-}
-
 static void free_all(build *self)
 {
     vst__index_parts *parts = &self->parts;
@@ -287,8 +263,6 @@ vst_status vst__index_build(const vst__index_job *job, int fd, vst_error *error)
         run_workers(&self);
         status = self.status;
     }
-    if (status == VST_OK)
-        status = add_reported(&self);
     if (status == VST_OK) {
         status = vst__index_write(&self.writer, &self.parts);
         self.sys_errno = self.writer.sys_errno;

@@ -7,7 +7,6 @@
 
 #include "view/index.h"
 #include "view/pyramid.h"
-#include "view/reported.h"
 
 /* Appends to the index. Several threads do, each under the lock. */
 typedef struct vst__index_writer {
@@ -43,7 +42,6 @@ typedef struct vst__thread_part {
     vst__tracks tracks;
     vst__index_loss *losses;
     size_t loss_count, loss_capacity;
-    vst__reported reported; /* that it told, of any thread */
     vst__index_move *moves; /* in the order of time */
     size_t move_count, move_capacity;
 } vst__thread_part;
@@ -61,7 +59,7 @@ vst_status vst__index_add_checkpoint(vst__stretch_part *part,
 /* The spans of a walk's last batch. */
 vst_status vst__index_add_spans(vst__thread_part *part, vst__pyramid *pyramid,
                                 const vst__walk *walk);
-/* Takes losses, counters, what is moved and what is reported. */
+/* Takes losses, counters and what is moved. */
 vst_sink vst__index_sink(vst__thread_part *part);
 void vst__index_sort_moves(vst__index_move *moves, size_t count);
 void vst__thread_part_free(vst__thread_part *part);

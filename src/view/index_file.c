@@ -173,12 +173,11 @@ static bool are_threads(const vst__index *index, const vst_trace *trace)
 
         if (thread->number != trace->threads[i].number ||
             thread->level_count >= VST_LEVELS_MAX ||
-            thread->beside > 2 * VST_LANES_MAX || /* some of them reported */
+            thread->beside > VST_LANES_MAX ||
             thread->levels > trace->block.file_size / 8 ||
             thread->threshold_ns < 0 ||
             thread->threshold_ns > TIME_LIMIT >> 2 * thread->level_count ||
             !is_time(thread->start_ns) || !is_time(thread->end_ns) ||
-            (thread->has_reported && !is_time(thread->told_ns)) ||
             !is_in(thread->first_stream, thread->streams,
                    header->streams.count) ||
             !is_in(thread->first_move, thread->moves, header->moves.count))

@@ -30,11 +30,6 @@ static vst_status take_counter(void *ctx, const vst_counter *counter)
                            counter->thread, counter->time_ns, counter->value);
 }
 
-static vst_status take_reported(void *ctx, const vst_span *span)
-{
-    return vst__reported_add(&((vst__thread_part *)ctx)->reported, span);
-}
-
 static vst_status take_moved(void *ctx, int64_t start_ns, int64_t time_ns)
 {
     vst__thread_part *part = ctx;
@@ -173,8 +168,7 @@ vst_sink vst__index_sink(vst__thread_part *part)
     return (vst_sink){.ctx = part,
                       .loss = take_loss,
                       .counter = take_counter,
-                      .moved = take_moved,
-                      .reported = take_reported};
+                      .moved = take_moved};
 }
 
 void vst__thread_part_free(vst__thread_part *part)
@@ -182,7 +176,6 @@ void vst__thread_part_free(vst__thread_part *part)
     free(part->blocks);
     free(part->losses);
     free(part->moves);
-    vst__reported_free(&part->reported);
     vst__tracks_free(&part->tracks);
 }
 

@@ -181,10 +181,6 @@ static vst_status read_stretch(vst__live *live, vst__live_thread *thread,
     }
     follower->walk.also = NULL;
     thread->part.thread.has_tasks |= follower->walk.has_tasks;
-    if (follower->walk.has_reported && !thread->part.thread.has_reported) {
-        thread->part.thread.has_reported = 1;
-        thread->part.thread.told_ns = follower->walk.told_ns;
-    }
     vst__follower_end(follower);
     return status;
 }

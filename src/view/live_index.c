@@ -140,8 +140,7 @@ static vst_status add_moves(tables *to, const vst__thread_part *part,
 }
 
 static vst_status add_thread(vst__live *live, tables *to,
-                             const vst__live_thread *of,
-                             const vst__reported *reported, uint32_t number)
+                             const vst__live_thread *of, uint32_t number)
 {
     vst__index_thread thread = {.number = number};
     vst__pyramid ended;
@@ -157,10 +156,6 @@ static vst_status add_thread(vst__live *live, tables *to,
         if (status == VST_OK)
             status = vst__pyramid_finish(&ended);
         thread.beside = ended.lane_count;
-        if (status == VST_OK && reported->count != 0)
-            status = vst__reported_draw(reported, &thread, vst__live_append,
-                                        &live->bytes, &ended.blocks,
-                                        &ended.block_count);
         if (status == VST_OK)
             status = add_streams(to, &ended, &thread);
         if (status == VST_OK)
@@ -174,14 +169,9 @@ static vst_status add_thread(vst__live *live, tables *to,
 static vst_status add_threads(vst__live *live, tables *to)
 {
     const vst_trace *trace = live->following.trace;
-    vst__reported reported = {NULL, 0, 0};
     vst_status status = VST_OK;
     size_t at = 0;
 
-    for (size_t i = 0; status == VST_OK && i < live->thread_count; i++)
-        status =
-            vst__reported_join(&reported, &live->threads[i]->part.reported);
-    vst__reported_sort(&reported);
     for (size_t i = 0; status == VST_OK && i < trace->thread_count; i++) {
         uint32_t number = trace->threads[i].number;
         const vst__live_thread *thread = NULL;
@@ -192,9 +182,8 @@ static vst_status add_threads(vst__live *live, tables *to)
         if (at < live->thread_count &&
             live->threads[at]->part.thread.number == number)
             thread = live->threads[at];
-        status = add_thread(live, to, thread, &reported, number);
+        status = add_thread(live, to, thread, number);
     }
-    vst__reported_free(&reported);
     return status;
 }
 

@@ -35,13 +35,12 @@ static vst_status take_whole(void *ctx, const vst_span *span)
 
     if (self->done || span->start_ns != wanted->start_ns ||
         span->end_ns != wanted->end_ns ||
-        ((span->flags & VST_SPAN_BESIDE) != 0) != wanted->beside ||
+        ((span->flags & VST_SPAN_ASYNC) != 0) != wanted->beside ||
         (!self->folded && (span->id != wanted->id ||
                            (!wanted->beside && span->depth != wanted->depth))))
         return VST_OK;
     self->done = true;
-    if (!(span->flags & VST_SPAN_REPORTED)) /* lanes say more of those */
-        into->flags = span->flags;
+    into->flags = span->flags;
     into->self_ns = span->end_ns - span->start_ns - span->children_ns;
     into->self_bytes = span->self_bytes;
     into->total_bytes = span->total_bytes;
@@ -58,7 +57,6 @@ vst_status vst__view_replay(vst__pass *pass, size_t stretch,
     capture ctx = {wanted, false, folded, span};
     vst_sink sink = {.ctx = &ctx,
                      .span = take_whole,
-                     .reported = take_whole,
                      .costs = vst__costs_known(&view->costs)};
     vst__walk *walk = &pass->walk;
     int64_t children_ns = 0;

@@ -338,30 +338,20 @@ static vst_status answer_stack(looking *self, vst_view_span *span)
     return read_edges(self, at, span);
 }
 
-/* What a span beside the stack holds, if a stretch has its record. One that was
- * reported may be told by any thread, at another time. */
+/* What a span beside the stack holds, if a stretch has its record. */
 static vst_status read_lane_span(looking *self, const found *at, size_t number,
                                  vst_view_span *span)
 {
     vst_view *view = self->view;
     vst__view_wanted wanted = {at->start_ns, at->end_ns, at->id, 0, true};
-    uint32_t teller = view->stretches[number].thread;
-    const vst__index_thread *thread =
-        vst__index_thread_find(&view->index, teller);
-    int64_t from_ns = at->start_ns, to_ns = at->end_ns;
 
-    if (at->flags & VST_SPAN_REPORTED) {
-        if (thread == NULL || !thread->has_reported)
-            return VST_OK;
-        from_ns = thread->told_ns;
-        to_ns = view->info.end_ns > from_ns ? view->info.end_ns : from_ns;
-    } else if (teller != self->thread->number) {
+    if (view->stretches[number].thread != self->thread->number ||
+        !vst__view_touches(view, number, at->start_ns, at->end_ns) ||
+        vst__view_words(view, number, at->start_ns, at->end_ns) >
+            view->span_words_max)
         return VST_OK;
-    }
-    if (!vst__view_touches(view, number, from_ns, to_ns) ||
-        vst__view_words(view, number, from_ns, to_ns) > view->span_words_max)
-        return VST_OK;
-    return vst__view_replay(&self->pass, number, &wanted, from_ns, to_ns, span);
+    return vst__view_replay(&self->pass, number, &wanted, at->start_ns,
+                            at->end_ns, span);
 }
 
 static vst_status answer_lane(looking *self, uint32_t lane, vst_view_span *span)

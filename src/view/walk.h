@@ -110,8 +110,6 @@ typedef struct vst__walk {
     bool keep_args;         /* there, also without one */
     bool goes_on;           /* what is open at the end stays open */
     bool has_tasks;         /* a step of a task was met */
-    bool has_reported;      /* VST_ESCAPE_REPORTED was met, */
-    int64_t told_ns;        /* the first one not before then */
     int64_t count_until_ns; /* what is allocated later is not counted */
     int64_t last_ns;
     vst__open *open;
@@ -124,7 +122,7 @@ typedef struct vst__walk {
 
     vst__import_fold fold;
     vst__flame *tree; /* NULL: nobody wants one */
-    /* Losses, counters, what is moved or reported; or NULL. */
+    /* Losses, counters, what is moved; or NULL. */
     const vst_sink *also;
     const vst_sink *whole_sink;
 } vst__walk;

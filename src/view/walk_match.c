@@ -239,8 +239,7 @@ static vst_status escape(vst__walk *walk, const vst_compressed_event *event,
     switch ((vst__effect)rule->effect) {
     case VST_EFFECT_NONE:
     case VST_EFFECT_DESCRIBES:
-        *odd = type == VST_ESCAPE_REPORTED;
-        return *odd ? VST_OK : take_quiet(walk, event, type, previous_ns);
+        return take_quiet(walk, event, type, previous_ns);
     case VST_EFFECT_BEGINS:
         return begin(walk, event, odd);
     case VST_EFFECT_ENDS:

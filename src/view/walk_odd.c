@@ -213,21 +213,6 @@ static vst_status take_moved(void *ctx, int64_t start_ns, int64_t time_ns)
                : VST_OK;
 }
 
-static vst_status take_reported(void *ctx, const vst_span *span)
-{
-    vst__walk *walk = ctx;
-    const vst_sink *sinks[] = {walk->also, walk->whole_sink};
-    vst_status status = VST_OK;
-
-    if (!walk->has_reported)
-        walk->told_ns = walk->last_ns != INT64_MIN ? walk->last_ns : 0;
-    walk->has_reported = true;
-    for (size_t i = 0; i < 2 && status == VST_OK; i++)
-        if (sinks[i] != NULL && sinks[i]->reported != NULL)
-            status = sinks[i]->reported(sinks[i]->ctx, span);
-    return status;
-}
-
 static vst_status take_task(void *ctx, const struct vst_task_event *event)
 {
     (void)event;
@@ -285,7 +270,6 @@ vst_status vst__walk_feed(vst__walk *walk, const vst_compressed_event *events,
         .moved = take_moved,
         .task = take_task,
         .named = take_named,
-        .reported = take_reported,
         .trace = walk->trace,
         .far_ends = walk->stretch->far_ends,
         .costs = walk->whole_sink != NULL ? walk->whole_sink->costs : NULL,

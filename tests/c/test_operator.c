@@ -79,48 +79,6 @@ static void an_operator_has_its_numbers(void)
     free(text);
 }
 
-/* A span that a backend told of, with the name of the backend; words of the
- * payload that the escape has. */
-static void report(int64_t start_ns, int64_t end_ns, uint32_t words)
-{
-    static const unsigned char facts[16] = {
-        VST_FACT_NAMED, 1, 'B', VST_FACT_TEXT, 2, 'x', '"'};
-    uint64_t payload[8] = {define(VST_DEF_OPERATOR, "delegate"), 1,
-                           (uint64_t)start_ns, (uint64_t)end_ns, UINT64_MAX};
-
-    memcpy(payload + 6, facts, sizeof facts);
-    vst_record_reported(payload, words);
-}
-
-static void what_a_backend_measured_has_its_own_times(void)
-{
-    vst_session *session = started();
-    char *text;
-
-    report(5000, 7500, 8);
-    text = exported(session);
-    expect_line(text, "\"name\": \"delegate\"");
-    expect_line(text, "\"dur\": 2.500, \"args\": {\"Ev Idx\": 0, "
-                      "\"B\": \"x\\\"\"}}");
-    free(text);
-}
-
-static void a_report_that_cannot_be_is_left_out(void)
-{
-    vst_session *session = started();
-    char *text;
-
-    report(5000, 7500, 3);
-    report(7500, 5000, 8);
-    report(-1, 5000, 8);
-    report(5000, INT64_MAX, 8);
-    report(5000, 6000, 4); /* nothing but times is known: it is shown */
-    text = exported(session);
-    CHECK(strstr(text, "\"dur\": 1.000") != NULL);
-    CHECK(strstr(strstr(text, "delegate") + 1, "delegate") == NULL);
-    free(text);
-}
-
 static void *run_backward(void *argument)
 {
     vst_id id = *(vst_id *)argument;
@@ -475,8 +433,6 @@ int main(void)
         return 1;
     TEST(nothing_is_recorded_without_a_recording);
     TEST(an_operator_has_its_numbers);
-    TEST(what_a_backend_measured_has_its_own_times);
-    TEST(a_report_that_cannot_be_is_left_out);
     TEST(an_arrow_leads_from_the_inner_forward_to_the_backward);
     TEST(a_span_that_another_thread_ends_has_its_true_times);
     TEST(a_span_that_another_thread_ends_too_late_is_open_at_the_end);

@@ -262,7 +262,7 @@ bool vpy_pending_end(vpy_pending *pending, const vst_span *span, bool shown,
 
     *self_ns = duration;
     pending->children = 0;
-    if (span->flags & VST_SPAN_BESIDE)
+    if (span->flags & VST_SPAN_ASYNC)
         return true;
     if (!reserve(pending, span->depth))
         return false;

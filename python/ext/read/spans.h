@@ -89,7 +89,7 @@ typedef struct vpy_pending {
 static inline void vpy_pending_note(vpy_pending *pending, const vst_span *span,
                                     uint32_t note)
 {
-    if (!(span->flags & VST_SPAN_BESIDE))
+    if (!(span->flags & VST_SPAN_ASYNC))
         pending->levels[span->depth].last = note;
 }
 

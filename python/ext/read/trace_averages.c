@@ -285,8 +285,7 @@ PyObject *vpy_trace_averages(PyObject *object, PyObject *args, PyObject *kw)
                       .no_imports = true,
                       .span = add_span,
                       .leave = leave,
-                      .loose = add_loose,
-                      .reported = add_span};
+                      .loose = add_loose};
     status = vpy_trace_replay(self, vpy_reading_window(&a.wish), NULL, &sink,
                               &error);
     if (status == VST_OK || a.wish.deadline.passed)

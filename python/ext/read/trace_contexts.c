@@ -91,7 +91,6 @@ PyObject *vpy_trace_contexts(PyObject *object, PyObject *args, PyObject *kw)
         .no_imports = true,
         .span = add_span,
         .leave = leave,
-        .reported = add_span,
     };
     if (vst_contexts_create(&c.tree) != VST_OK)
         return PyErr_NoMemory();

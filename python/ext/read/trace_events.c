@@ -217,7 +217,7 @@ static bool reach(events *e, uint32_t thread, uint32_t depth)
 /* Spans beside the stack have no parent and no children. */
 static bool place(events *e, const vst_span *span, int32_t at)
 {
-    if (span->flags & VST_SPAN_BESIDE)
+    if (span->flags & VST_SPAN_ASYNC)
         return true;
     if (!reach(e, span->thread, span->depth))
         return false;
@@ -363,7 +363,6 @@ static vst_status gather(vpy_trace *self, events *e, int window,
                      .span = take_span,
                      .leave = leave,
                      .loose = take_loose,
-                     .reported = take_span,
                      .every_block = e->wish.tree,
                      .tensors = e->wish.tree,
                      .keywords = true};

@@ -303,23 +303,6 @@ static vst_status add_span(void *ctx, const vst_span *span)
     return status;
 }
 
-/* What a framework's backend measured is beside the calls: a root without time
- * of its own. */
-static vst_status add_reported(void *ctx, const vst_span *span)
-{
-    report *r = ctx;
-    vst_span beside = *span;
-
-    if (span->id > r->max || !vpy_chosen_has(&r->chosen, span->thread) ||
-        (r->marks != NULL &&
-         r->marks[span->id] & (VPY_MARK_LEFT_OUT | VPY_MARK_NO_TIME)))
-        return VST_OK;
-    beside.flags |= VST_SPAN_ASYNC;
-    if (r->sums.of != NULL)
-        vpy_sums_add(&r->sums, &beside, 0);
-    return r->tree != NULL ? vst_contexts_add(r->tree, &beside, 0) : VST_OK;
-}
-
 static vst_status leave(void *ctx, uint32_t depth)
 {
     report *r = ctx;
@@ -414,8 +397,7 @@ static vst_status read_all(report *r, vpy_trace *trace,
                      .span = add_span,
                      .leave = leave,
                      .wait = r->has_pauses ? add_pause : NULL,
-                     .task = r->has_awaits ? on_task : NULL,
-                     .reported = add_reported};
+                     .task = r->has_awaits ? on_task : NULL};
     vst_status status =
         vpy_estimates_begin(&r->estimates, trace->handle, error);
 

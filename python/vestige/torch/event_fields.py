@@ -12,7 +12,6 @@ from .event_rows import (
     FLAGS,
     HALVES,
     PARENT,
-    REPORTED,
     RESUMED,
     SCOPE_SHIFT,
     SERIAL,
@@ -112,7 +111,7 @@ OWN_ARGS = frozenset(  # of operators; others are keyword inputs
 
 
 def _keywords(store: Store, row: int) -> dict[str, Any]:
-    if store.definition(row)[0] in CALLS or store.halves[row * HALVES + FLAGS] & REPORTED:
+    if store.definition(row)[0] in CALLS:
         return {}
     args = store.args(row)
     others = _value(args.pop(OTHER_KEYWORDS, "{}"))

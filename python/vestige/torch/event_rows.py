@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 LOOSE = 0, "[memory]"  # of the id 0: what a framework allocated outside of all spans, as torch names it
 CALLS = (PYTHON, NATIVE, GC, MODULE)
 ASYNC, RESUMED = 64, 16  # flags of spans
-REPORTED = 2048  # by a backend of torch
 WORDS, HALVES = 11, 22  # of a row, in 8 and 4 bytes
 START, END, SELF, ARGS_AT, SELF_BYTES, TOTAL_BYTES = range(6)  # words
 SERIAL, ID, PARENT, FIRST, NEXT, THREAD, FLAGS, ARGS_LENGTH = range(12, 20)  # halves

@@ -21,7 +21,6 @@ from .event_rows import (
     FLAGS,
     HALVES,
     ID,
-    REPORTED,
     SCOPE_SHIFT,
     SELF_BYTES,
     SERIAL,
@@ -34,7 +33,6 @@ from .tree_autograd import Autograd
 from .tree_devices import add_device_nodes
 from .tree_fields import (
     Allocation,
-    Backend,
     Kineto,
     NNModuleInfo,
     Node,
@@ -121,8 +119,6 @@ class Tree:
         )
 
     def _fields(self, row: int, kind: int, name: str) -> tuple[Any, Any]:
-        if self._store.halves[row * HALVES + FLAGS] & REPORTED:
-            return TAGS.Backend, Backend.make(name=name, backend=self._store.args(row).get("Backend", ""))
         if kind in (OPERATOR, ANNOTATION):
             return TAGS.TorchOp, self._operator(row, kind, name)
         if kind == 0:

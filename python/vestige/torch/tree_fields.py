@@ -131,10 +131,6 @@ class Allocation(Made, theirs._ExtraFields_Allocation):  # type: ignore[misc]
     id, allocation_id = TensorMetadata.id, TensorMetadata.allocation_id
 
 
-class Backend(Made, theirs._ExtraFields_Backend):  # type: ignore[misc]
-    __slots__ = ("backend", "name")
-
-
 class PyFrameState(Made, theirs._PyFrameState):  # type: ignore[misc]
     __slots__ = ("file_name", "function_name", "line_number")
 

@@ -1,14 +1,14 @@
 """Which event another one is in, by torch's rule: what runs on the thread when it begins.
 
-The extension knows the parent of each row, but for annotations that end later than what they began in, and what a
-backend has reported: those are beside the stack and have none. A thread that has one is gone through by time.
+The extension knows the parent of each row, but for annotations that end later than what they began in: those are
+beside the stack and have none. A thread that has one is gone through by time.
 """
 
 from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from .event_rows import ASYNC, CALLS, END, FLAGS, HALVES, PARENT, REPORTED, START, THREAD, WORDS
+from .event_rows import ASYNC, CALLS, END, FLAGS, HALVES, PARENT, START, THREAD, WORDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def parent_rows(store: Store) -> list[int]:
     halves = store.halves
     parents = halves[PARENT::HALVES].tolist()
     flags = halves[FLAGS::HALVES].tolist()
-    threads = {halves[row * HALVES + THREAD] for row in range(store.count) if flags[row] & (ASYNC | REPORTED)}
+    threads = {halves[row * HALVES + THREAD] for row in range(store.count) if flags[row] & ASYNC}
     for thread in threads:
         rows = [row for row in range(store.count) if halves[row * HALVES + THREAD] == thread]
         for row, parent in _by_time(store, rows).items():

@@ -40,9 +40,8 @@ FLAGS = {
     16: "resumed",
     32: "suspended",
     64: "beside the stack",
-    2048: "reported by a backend",
 }
-BESIDE = 64 | 2048
+ASYNC = 64
 WAIT = 1.0  # seconds, for news of an index
 ROWS, ROWS_MAX = 20_000, 200_000  # of a flame graph
 POINT = struct.Struct("<I4xddd")  # of a counter: pixel, least, most, last
@@ -204,7 +203,7 @@ class Api:
     def _times(self, shown: Shown, span: dict[str, Any]) -> dict[str, int]:
         """What is known of how long a span ran and waited. One that lies beside the stack is of no single thread."""
         facts, times = shown.source.facts, {}
-        if not shown.has_states or span["flags"] & BESIDE:
+        if not shown.has_states or span["flags"] & ASYNC:
             return {}
         waiting, preempted, gil = shown.states.sums(span["thread"], span["start_ns"], span["end_ns"])
         if facts["switches"]:

@@ -37,7 +37,6 @@ WORDS, HALVES = 11, 22
 START, END, ARGS_AT, SELF_BYTES, TOTAL_BYTES = 0, 1, 3, 4, 5
 ID, PARENT, THREAD, FLAGS, ARGS_LENGTH = 13, 14, 17, 18, 19
 ASYNC = 64
-BESIDE = ASYNC | 2048  # or told by a backend of torch
 MACHINERY = 512  # a frame of the import system
 BITS = {4: 1 << 24, ASYNC: 1 << 25, 1: 1 << 26, 2: 1 << 27}  # flags of spans, and of rectangles
 
@@ -151,7 +150,7 @@ class Rows:
             inside = parent >= 0 and self.threads[parent] == thread
             depth = depths[parent] + 1 if inside else 0
             visible.append(span)
-            if flags & BESIDE:
+            if flags & ASYNC:
                 beside.append(span)
                 depths.append(depth - 1)  # as if it were not there
             elif flags & self._hidden:

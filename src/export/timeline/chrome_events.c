@@ -275,8 +275,6 @@ static char *put_ids(const vst__timeline *timeline, char *at,
     bool call = kind == VST_DEF_PYTHON || kind == VST_DEF_NATIVE ||
                 kind == VST_DEF_GC || kind == VST_DEF_MODULE;
 
-    if (span->flags & VST_SPAN_REPORTED)
-        return PUT(at, "\"Ev Idx\": 0"); /* as it has no serial */
     if (call) {
         at = PUT(at, "\"Python parent id\": ");
         at = span->caller != 0 ? vst__json_u64(at, before + span->caller)
@@ -493,7 +491,6 @@ void vst__chrome_sink(vst__timeline *timeline, vst_sink *sink)
         .instant = write_instant,
         .counter = write_counter,
         .loss = write_loss,
-        .reported = write_span,
         .tells_compensated = true,
     };
 }

@@ -161,8 +161,7 @@ static void put_ids(vst__perfetto *self, uint32_t number, const vst_span *span,
         index = (size_t)(name - self->names);
         vst__pf_arg_i64(self, number, "Python module id",
                         self->timeline.trace->definitions[index].line);
-    } else if (name != NULL && !name->is_call &&
-               !(span->flags & VST_SPAN_REPORTED)) { /* that has no serial */
+    } else if (name != NULL && !name->is_call) {
         vst__pf_arg_u64(self, number, "External id", serial);
         vst__pf_arg_u64(self, number, "Record function id",
                         span->op != NULL && span->op->record != 0
@@ -341,7 +340,7 @@ vst_status vst__pf_draw_span(vst__timeline *timeline, const vst_span *span)
         timeline->serial_max = serial;
     if (!timeline->has_thread || timeline->thread != span->thread)
         set_thread(self, span->thread);
-    if (span->flags & VST_SPAN_BESIDE)
+    if (span->flags & VST_SPAN_ASYNC)
         return write_beside(self, span, name);
     if (!self->sequences[number].begun)
         status = vst__pf_begin_sequence(self, number, self->thread_uuid);
@@ -466,7 +465,6 @@ void vst__perfetto_sink(vst__perfetto *self, vst_sink *sink)
         .instant = write_instant,
         .counter = write_counter,
         .loss = write_loss,
-        .reported = write_span,
         .tells_compensated = true,
     };
 }

@@ -1,4 +1,4 @@
-#include "record/wait_slots.h"
+#include "record/slots.h"
 
 #include <dlfcn.h>
 
@@ -26,14 +26,15 @@ static int change_object(struct dl_phdr_info *info, size_t size, void *ctx)
 }
 
 /* How many slots were changed. */
-static uint64_t change_slots(const vst__wait_slots *slots, const void *address,
+static uint64_t change_slots(const vst__slots *slots, const void *address,
                              bool takes_out)
 {
     change self = {
         .address = address,
         .patching = {.hooks = slots->hooks,
                      .count = slots->count,
-                     .takes_out = takes_out},
+                     .takes_out = takes_out,
+                     .is_own = slots->is_own},
     };
 
     self.patching.protection = &self.protection;
@@ -51,14 +52,14 @@ static void pin(const void *hook)
         dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
-void vst__wait_slots_find(vst__wait_slots *self)
+void vst__slots_find(vst__slots *self)
 {
     for (size_t i = 0; !self->was_hooked && i < self->count; i++)
         if (self->hooks[i].original == NULL)
             self->hooks[i].original = vst__objects_find(self->hooks[i].name);
 }
 
-vst_status vst__wait_slots_hook(vst__wait_slots *self, const void *address)
+vst_status vst__slots_hook(vst__slots *self, const void *address)
 {
     if (!self->was_hooked) {
         self->was_hooked = true;
@@ -74,7 +75,7 @@ vst_status vst__wait_slots_hook(vst__wait_slots *self, const void *address)
     return VST_OK;
 }
 
-void vst__wait_slots_unhook(vst__wait_slots *self)
+void vst__slots_unhook(vst__slots *self)
 {
     if (self->hooked != NULL)
         change_slots(self, self->hooked, true);
