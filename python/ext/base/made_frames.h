@@ -108,6 +108,9 @@ static inline void vpy_iframe_step_over_call(const vpy_iframe *caller)
     ((vpy_iframe *)(uintptr_t)caller)->prev_instr += INLINE_CACHE_ENTRIES_CALL;
 }
 
+/* Keeps the compiler from vectors and memset, which take longer for a few. */
+#define VPY_ONE_BY_ONE(i) __asm__ volatile("" : "+r"(i))
+
 /* The frame of a simple call for which there is room. If the call is direct,
  * the frame borrows the function from the caller's CALL. */
 static inline vpy_iframe *
@@ -126,6 +129,7 @@ vpy_iframe_push(PyThreadState *tstate, PyFunctionObject *function,
         for (; i < given; i++) {
             frame->localsplus[i] = args[i];
             ((PyObject **)(uintptr_t)args)[i] = Py_None;
+            VPY_ONE_BY_ONE(i);
         }
     } else {
         Py_INCREF(function);
@@ -141,8 +145,7 @@ vpy_iframe_push(PyThreadState *tstate, PyFunctionObject *function,
     }
     for (; i < count; i++) {
         frame->localsplus[i] = NULL;
-        /* Else the compiler calls memset, which takes longer for a few. */
-        __asm__ volatile("" : "+r"(i));
+        VPY_ONE_BY_ONE(i);
     }
     return frame;
 }

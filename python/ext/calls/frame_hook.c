@@ -308,6 +308,22 @@ call_left_out(PyThreadState *tstate, PyFunctionObject *function,
     return result;
 }
 
+/* The rest of call_function() where C code calls. */
+VST_NOINLINE static PyObject *call_from_c(PyThreadState *tstate,
+                                          PyFunctionObject *function,
+                                          PyObject *const *args,
+                                          Py_ssize_t given, Py_ssize_t missing,
+                                          uint64_t began)
+{
+    vpy_iframe *frame =
+        vpy_iframe_push(tstate, function, (PyCodeObject *)function->func_code,
+                        args, given, missing, NULL);
+    PyObject *result = end_here(vpy_next_evaluate(tstate, frame, 0), began);
+
+    vpy_iframe_pop(tstate, frame, false);
+    return result;
+}
+
 /* Stands at the address by which a function is called. It does what
  * vpy_evaluate() does, and what the interpreter does before and after
  * (made_frames.h). */
@@ -340,16 +356,19 @@ call_function(PyObject *callable, PyObject *const *args, size_t given,
                    ? call_left_out(tstate, function, args, count, missing)
                    : call_slowly(callable, args, given, names);
     t->depth++;
-    caller = direct_caller(tstate, function, args, count);
+    caller = vpy_iframe_innermost(tstate);
+    if (!vpy_call_is_direct(caller, function, args, count))
+        return call_from_c(tstate, function, args, count, missing,
+                           BEGAN(era, value));
     frame =
         vpy_iframe_push(tstate, function, code, args, count, missing, caller);
     result = end_here(vpy_next_evaluate(tstate, frame, 0), BEGAN(era, value));
-    vpy_iframe_pop(tstate, frame, caller != NULL);
+    vpy_iframe_pop(tstate, frame, true);
     return result;
 }
 
-/* The interpreter has gone the long way to a function. Whether its CALL keeps
- * one reference to it more than it would without a hook. */
+/* Whether the interpreter's CALL keeps one reference to the function more than
+ * it would without a hook. */
 static bool enter_function(PyThreadState *tstate, const vpy_iframe *frame)
 {
     PyFunctionObject *function = frame->f_func;
@@ -387,24 +406,26 @@ evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
     return end(vpy_next_evaluate(tstate, frame, throwing), BEGAN(era, value));
 }
 
-static PyObject *evaluate_direct(PyThreadState *tstate, vpy_iframe *frame,
-                                 int throwing)
+/* The interpreter has gone the long way to a function. */
+VST_NOINLINE static PyObject *evaluate_function(PyThreadState *tstate,
+                                                vpy_iframe *frame, int throwing)
 {
     PyFunctionObject *function = frame->f_func;
     PyObject *result;
 
+    if (!enter_function(tstate, frame))
+        return evaluate(tstate, frame, throwing);
     Py_DECREF(function);
     result = evaluate(tstate, frame, throwing);
     Py_INCREF(function);
     return result;
 }
 
-__attribute__((hot)) PyObject *vpy_evaluate(PyThreadState *tstate,
-                                            vpy_iframe *frame, int throwing)
+__attribute__((hot, aligned(64))) PyObject *
+vpy_evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
 {
-    if (!vpy_code_generates(vpy_iframe_code(frame)) &&
-        enter_function(tstate, frame))
-        return evaluate_direct(tstate, frame, throwing);
-    return evaluate(tstate, frame, throwing);
+    return vpy_code_generates(vpy_iframe_code(frame))
+               ? evaluate(tstate, frame, throwing)
+               : evaluate_function(tstate, frame, throwing);
 }
 #endif
