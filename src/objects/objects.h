@@ -68,7 +68,10 @@ typedef struct vst__patching {
     const vst__hook *hooks;
     size_t count;
     bool takes_out;
-    bool is_own; /* the object defines the functions itself */
+    /* One function, which the object defines itself and calls through a slot,
+     * and where that is; NULL: it is looked for */
+    bool is_own;
+    const ElfW(Rela) * place;
     const vst__protection *protection;
     uint64_t patched, left_alone;
 } vst__patching;

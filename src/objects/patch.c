@@ -115,12 +115,31 @@ static bool is_loaded(const vst__object *object, const vst__patching *p)
     return access >= 0 && !(access & PROT_WRITE);
 }
 
+/* The slot of a function that the object defines itself: among those for calls,
+ * of which a large library has tens of thousands. */
+static void patch_own(const vst__object *object, vst__patching *p)
+{
+    const ElfW(Rela) *at = p->place;
+    const vst__hook *hook = at != NULL ? hook_of(object, p, at) : NULL;
+
+    for (size_t i = 0; hook == NULL && i < object->relocation_counts[1]; i++) {
+        at = &object->relocations[1][i];
+        hook = hook_of(object, p, at);
+    }
+    if (hook == NULL)
+        return;
+    p->place = at;
+    patch_slot(object, p, at, hook);
+}
+
 bool vst__patch_object(const vst__object *object, vst__patching *p)
 {
     /* One that is being loaded has no hook to take out. */
     if (!p->takes_out && !is_loaded(object, p))
         return false;
-    for (int table = 0; table < 2; table++)
+    if (p->is_own)
+        patch_own(object, p);
+    for (int table = 0; !p->is_own && table < 2; table++)
         for (size_t i = 0; i < object->relocation_counts[table]; i++) {
             const ElfW(Rela) *at = &object->relocations[table][i];
             const vst__hook *hook = hook_of(object, p, at);

@@ -26,7 +26,7 @@ static int change_object(struct dl_phdr_info *info, size_t size, void *ctx)
 }
 
 /* How many slots were changed. */
-static uint64_t change_slots(const vst__slots *slots, const void *address,
+static uint64_t change_slots(vst__slots *slots, const void *address,
                              bool takes_out)
 {
     change self = {
@@ -34,11 +34,13 @@ static uint64_t change_slots(const vst__slots *slots, const void *address,
         .patching = {.hooks = slots->hooks,
                      .count = slots->count,
                      .takes_out = takes_out,
-                     .is_own = slots->is_own},
+                     .is_own = slots->is_own,
+                     .place = slots->place},
     };
 
     self.patching.protection = &self.protection;
     dl_iterate_phdr(change_object, &self);
+    slots->place = self.patching.place;
     return self.patching.patched;
 }
 

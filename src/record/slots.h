@@ -13,7 +13,8 @@
 typedef struct vst__slots {
     vst__hook *hooks;
     size_t count;
-    bool is_own;        /* the object defines the functions itself */
+    bool is_own;              /* one hook, of a function of the object itself */
+    const ElfW(Rela) * place; /* its slot, once it was found */
     const void *hooked; /* an address in what has the hooks; NULL: nothing */
     bool was_hooked;    /* all threads see the originals */
 } vst__slots;
