@@ -118,7 +118,6 @@ def compile_for(torch, sources, path):
         *(*compiler, *FLAGS, f"-D_GLIBCXX_USE_CXX11_ABI={ABI}", "-include", HERE / "older_library.h"),
         *(f"-ffile-prefix-map={torch}=torch", f"-ffile-prefix-map={sources}=vestige"),
         *("-I", sources / "include", "-isystem", include, "-isystem", include / "torch" / "csrc" / "api" / "include"),
-        *("-idirafter", include / "kineto"),
         *(sources / "operators.cpp", "-o", path, "-L", work, "-Wl,--no-as-needed"),
         *(f"-l{name}" for name in LIBRARIES),
     )

@@ -199,7 +199,6 @@ def build(torch: ModuleType, path: str) -> None:
         f"-D_GLIBCXX_USE_CXX11_ABI={_abi(torch)}",
         *("-I", os.path.join(HOME, "include"), "-isystem", include),
         *("-isystem", os.path.join(include, "torch", "csrc", "api", "include")),
-        *("-idirafter", os.path.join(include, "kineto")),
         *(SOURCE, "-o", temporary),
         *("-L", os.path.join(home, "lib"), "-ltorch_cpu", "-lc10"),
     ]
