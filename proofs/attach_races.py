@@ -156,14 +156,14 @@ def attach_once(program, folder, chance, found, way):
 
 
 def attach_later(program, folder):
-    """Why that did not work; "" if it did. The recording of a command that was killed may still be ending."""
+    """Why that did not work; "" if it did. The recording of a command that was killed may still be ending, or its gdb."""
     until = time.monotonic() + END_S
     while True:
         command = program.attach(folder, "--for", "5ms", "--wait", f"{END_S}s")
         _, said = command.communicate()
         if command.returncode == 0:
             return ""
-        if time.monotonic() > until or "recorded already" not in said:
+        if time.monotonic() > until or not any(text in said for text in ("recorded already", "another program (gdb")):
             return said.strip()
         time.sleep(0.05)
 
