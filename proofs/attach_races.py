@@ -213,7 +213,8 @@ def line_of(found, way):
     names = ("attached", "recorded", "refused", "command killed", "gdb killed", "died of that", "said")
     cells = [platform.python_version(), way, *(f"{found.counts[name]:,}" for name in names)]
     troubles = "; ".join(found.trouble[:3]).replace("|", "/").replace("\n", " ")
-    return f"| {' | '.join(cells)} | {troubles or 'all ended as alone'} |"
+    fine = "all others ended as alone" if found.counts["died of that"] else "all ended as alone"
+    return f"| {' | '.join(cells)} | {troubles or fine} |"
 
 
 def main():

@@ -246,8 +246,8 @@ class _Gdb:
             raise Failure(f"process {self._target.pid} was not able to answer gdb; it was let go as it was") from None
 
     def kill(self) -> None:
-        """Lets the process go."""
-        self._process.kill()
+        """Lets the process go. gdb may have a child, to find out what the system can do."""
+        os.killpg(self.pid, signal.SIGKILL)
 
     def why(self, said: str) -> str:
         """Why gdb could not do what it was asked, which it answered so."""
