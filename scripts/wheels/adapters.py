@@ -119,7 +119,7 @@ def compile_for(torch, sources, path):
         *(f"-ffile-prefix-map={torch}=torch", f"-ffile-prefix-map={sources}=vestige"),
         *("-I", sources / "include", "-isystem", include, "-isystem", include / "torch" / "csrc" / "api" / "include"),
         *(sources / "operators.cpp", "-o", path, "-L", work, "-Wl,--no-as-needed"),
-        *(f"-l{name}" for name in LIBRARIES),
+        *(f"-l{name}" for name in (*LIBRARIES, "dl")),
     )
     run("strip", path)
 

@@ -200,7 +200,7 @@ def build(torch: ModuleType, path: str) -> None:
         *("-I", os.path.join(HOME, "include"), "-isystem", include),
         *("-isystem", os.path.join(include, "torch", "csrc", "api", "include")),
         *(SOURCE, "-o", temporary),
-        *("-L", os.path.join(home, "lib"), "-ltorch_cpu", "-lc10"),
+        *("-L", os.path.join(home, "lib"), "-ltorch_cpu", "-lc10", "-ldl"),
     ]
     environment = {**os.environ, "LC_ALL": "C"}
     environment.pop("LD_PRELOAD", None)
