@@ -283,15 +283,14 @@ def test_a_fast_annotation_lasts_longer_than_a_recording_on_another_thread():
 
 
 def let_go_of_fast_annotations():
-    """Ends what earlier tests began. Threads that recorded live on, torch's compiler leaves one that never ends: a stop takes
-    our profiler from them."""
+    """Ends what earlier tests began. A thread that has our profiler is its own to end: then they stay ours."""
     with profile(with_stack=False):
         pass
-    assert not adapter._library.vst_torch_is_watched()
+    return not adapter._library.vst_torch_is_watched()
 
 
 def test_fast_annotations_are_torchs_own_again_after_a_recording():
-    let_go_of_fast_annotations()
+    assert let_go_of_fast_annotations()
     before = hooked.Hooks()
     with profile(with_stack=False) as prof:
         assert on_a_thread(lambda: Fast("elsewhere").__enter__()) == []
@@ -301,25 +300,37 @@ def test_fast_annotations_are_torchs_own_again_after_a_recording():
     assert len(named(prof, "here")) == 1
 
 
-def test_fast_annotations_are_torchs_own_again_while_a_thread_of_the_recording_lives():
-    recorded, end = threading.Event(), threading.Event()
+def test_fast_annotations_work_while_a_thread_of_the_recording_lives_and_are_torchs_own_again_afterwards():
+    recorded, stopped, more, end = (threading.Event() for _ in range(4))
+    seen = []
 
     def work():
         with Fast("of the recording"):
             pass
         recorded.set()
+        assert stopped.wait(60)
+        with Fast("after the stop"):
+            seen.append(torch.autograd._profiler_enabled())
+        with torch.profiler.profile() as theirs, Fast("of torch"):
+            torch.ones(1)
+        seen.extend(event.name for event in theirs.events() if event.name == "of torch")
+        more.set()
         end.wait(60)
 
-    let_go_of_fast_annotations()
+    assert let_go_of_fast_annotations()
     before = hooked.Hooks()
     thread = threading.Thread(target=work)
-    with profile(with_stack=False):
+    with profile(with_stack=False) as prof:
         thread.start()
         assert recorded.wait(60)
-    while_it_runs = before.trouble()
+    stopped.set()
+    assert more.wait(60)
     end.set()
     wait_for_end(thread)
-    assert while_it_runs == ""
+    assert seen == [False, "of torch"]
+    assert [len(named(prof, name)) for name in ("of the recording", "after the stop")] == [1, 0]
+    assert let_go_of_fast_annotations()
+    assert before.trouble() == ""
 
 
 # ---- what ends on another thread ------------------------------------------------
