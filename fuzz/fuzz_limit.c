@@ -11,7 +11,6 @@
 #include <vestige/contexts.h>
 #include <vestige/device_sums.h>
 #include <vestige/memory_report.h>
-#include <vestige/states.h>
 #include <vestige/tables.h>
 #include <vestige/view.h>
 
@@ -170,25 +169,6 @@ static vst_status leave(void *ctx, uint32_t depth)
     return vst_contexts_leave(((gathered *)ctx)->tree, depth);
 }
 
-/* Its picture and sums, of the whole trace and of nothing. */
-static void draw_states(vst_trace *trace)
-{
-    vst_trace_info info;
-    vst_states_sums sums;
-    vst_states *states;
-    uint8_t off[16], gil[16];
-
-    vst_trace_get_info(trace, &info);
-    if (vst_states_create(trace, &states, NULL) != VST_OK)
-        return;
-    for (uint32_t thread = 0; thread < 4; thread++) {
-        vst_states_draw(states, thread, info.start_ns, info.end_ns, 16, off,
-                        gil);
-        vst_states_add_up(states, thread, info.start_ns, info.end_ns, &sums);
-    }
-    vst_states_destroy(states);
-}
-
 static void gather(vst_trace *trace, const trace_input *input)
 {
     gathered self = {NULL, 0};
@@ -197,7 +177,6 @@ static void gather(vst_trace *trace, const trace_input *input)
     size_t count;
 
     MUST(vst_contexts_create(&self.tree) == VST_OK);
-    draw_states(trace);
     vst_trace_set_by_running(trace, input->choices[3] & 1);
     vst_trace_replay(trace, input_window(input), NULL, &sink, NULL);
     vst_contexts_finish(self.tree, &rows, &count);

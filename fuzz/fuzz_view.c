@@ -6,13 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <vestige/device_lanes.h>
-#include <vestige/marks.h>
 #include <vestige/task_lanes.h>
 
 #include "os/os.h"
 #include "target.h"
 #include "trace_input.h"
+#include "view/lanes.h"
 #include "view/view_inside.h"
 #include "view_oracle.h"
 
@@ -107,71 +106,57 @@ static void ask_tracks(vst_view *view, const vst_view_range *range)
         free(losses);
 }
 
-/* Every mark is in one part of the picture, and found by its id. */
-static void ask_marks(vst_trace *trace, const vst_view_range *range)
-{
-    vst_mark_cell cells[PIXELS_MAX];
-    uint32_t counts[PIXELS_MAX] = {0};
-    vst_marks *marks;
-    const vst_mark *all;
-    size_t count, first, found = 0, drawn;
-
-    MUST(vst_marks_create(trace, &marks, NULL) == VST_OK);
-    all = vst_marks_all(marks, &count);
-    if (count != 0) {
-        const vst_view_ids ids = {&all->id, 1};
-
-        drawn = vst_marks_draw(marks, all->thread, range->from_ns, range->to_ns,
-                               range->pixels, cells);
-        for (size_t i = 0; i < drawn; i++) {
-            MUST(cells[i].part < range->pixels);
-            found += cells[i].marks;
-        }
-        MUST(found == vst_marks_between(marks, all->thread, range->from_ns,
-                                        range->to_ns, &first));
-        vst_marks_find(marks, &ids, range->from_ns, range->to_ns, range->pixels,
-                       counts);
-        MUST(vst_marks_next(marks, &ids, INT64_MIN, false) != NULL ||
-             all->time_ns == INT64_MIN);
-    }
-    vst_marks_destroy(marks);
-}
-
-/* Links of activities lead to activities, and pictures hold what they say. */
-static void ask_devices(vst_trace *trace, const vst_view_range *range)
+/* Every item is found in its row and by its id, links lead to items, and the
+ * picture of all is no larger than it may be. */
+static void ask_lanes_of(vst_trace *trace, const vst_view_range *range,
+                         const char *kind)
 {
     enum { LANES = 8 };
-    int64_t middle_ns = range->from_ns / 2 + range->to_ns / 2;
-    uint32_t numbers[LANES], launched[4];
-    const vst_id wanted[] = {1, 2, 3};
-    const vst_view_ids ids = {wanted, 3};
-    vst_device_activity one;
-    vst_device_lanes *lanes;
+    uint32_t numbers[LANES] = {0, 1, 2, 3, 4, 5, 6, 7},
+             counts[PIXELS_MAX] = {0};
+    uint64_t facts[VST_LANE_FACTS_MAX];
+    vst__lane_item item, found;
+    vst__lanes *lanes;
+    vst__lane lane;
+    uint8_t *packed;
     void *bytes;
-    size_t size;
+    size_t size, count;
+    uint32_t first;
 
-    MUST(vst_device_lanes_create(trace, VST_WINDOW_ALL, NULL, &lanes, NULL) ==
-         VST_OK);
-    for (uint32_t i = 0; i < LANES; i++) {
+    MUST(vst__lanes_create(trace, kind, NULL, &lanes, NULL) == VST_OK);
+    for (uint32_t i = 0; vst__lanes_item(lanes, i, &item); i++) {
+        MUST(vst__lanes_get(lanes, item.lane, &lane) && item.row < lane.rows);
+        vst__lanes_facts_of(lanes, i, facts);
+        for (size_t j = 0; j < vst__lanes_linked(lanes, i, numbers, LANES); j++)
+            MUST(j >= LANES || vst__lanes_item(lanes, numbers[j], &found));
+        if (item.count == 0 || item.start_ns == INT64_MAX)
+            continue;
+        MUST(vst__lanes_between(lanes, item.lane, item.row, item.start_ns,
+                                item.start_ns + 1, &found, 1) != 0);
+    }
+    if (vst__lanes_item(lanes, 0, &item)) {
+        const vst_view_ids ids = {&item.id, 1};
+
+        vst__lanes_find(lanes, &ids, range->from_ns, range->to_ns,
+                        range->pixels, counts);
+        MUST(item.start_ns == INT64_MIN ||
+             vst__lanes_next(lanes, &ids, INT64_MIN, false, &found) == VST_OK);
+        for (int64_t width = 0; width < 2; width++) {
+            MUST(vst__lanes_pack(lanes, 0, 0, range->from_ns, range->to_ns,
+                                 width * 1000, &packed, &size, &first,
+                                 &count) == VST_OK);
+            free(packed);
+        }
+        vst__lanes_busy(lanes, 0, 0, range->from_ns, range->to_ns);
+    }
+    for (uint32_t i = 0; i < LANES; i++)
         numbers[i] = i;
-        if (vst_device_lanes_find(lanes, i, 0, middle_ns, &one) == VST_OK)
-            MUST(one.lane == i);
-    }
-    for (uint32_t i = 0; vst_device_lanes_get(lanes, i, &one) == VST_OK; i++) {
-        MUST(one.lane < vst_device_lanes_count(lanes));
-        vst_device_lanes_launched(lanes, i, launched, 4);
-        if (one.launch != 0)
-            MUST(vst_device_lanes_get(lanes, one.launch - 1, &one) == VST_OK);
-    }
-    if (vst_device_lanes_draw(lanes, range->from_ns, range->to_ns,
-                              range->pixels, numbers, LANES, &bytes,
-                              &size) == VST_OK) {
-        MUST(size >= sizeof(vst_view_head));
+    if (vst__lanes_draw(lanes, range->from_ns, range->to_ns, range->pixels,
+                        numbers, LANES, &bytes, &size) == VST_OK) {
+        MUST(((vst_view_head *)bytes)->rects <= VST_VIEW_RECTS_MAX);
         free(bytes);
     }
-    vst_device_lanes_next(lanes, middle_ns, false, UINT32_MAX, &ids, &one);
-    vst_device_lanes_next(lanes, middle_ns, true, UINT32_MAX, &ids, &one);
-    vst_device_lanes_destroy(lanes);
+    vst__lanes_destroy(lanes);
 }
 
 /* The first lanes: groups, and behind them tasks. */
@@ -342,8 +327,9 @@ static void look(const trace_input *input, vst_trace *trace)
     ask(view, input->choices);
     range = some_range(view, input->choices, 1);
     ask_lanes(trace, &range);
-    ask_devices(trace, &range);
-    ask_marks(trace, &range);
+    ask_lanes_of(trace, &range, "devices");
+    ask_lanes_of(trace, &range, "marks");
+    ask_lanes_of(trace, &range, "states");
     if (load_changed(view, input->choices))
         ask(view, input->choices);
     vst_view_close(view);

@@ -58,6 +58,9 @@ EXT_KNOWS = {
 # Headers of collectors that are built into the extension, and the folder that may include each.
 EXT_ADAPTERS = {ADAPTERS / "cupti" / "cupti.h": "session"}
 
+# Headers of the core that are not installed, and the folder of the extension that may include each.
+EXT_CORE = {CORE / "view" / "lanes.h": "read", CORE / "view" / "lanes_devices.h": "read"}
+
 # The rooms of python/vestige, and which others each may import; what stands at the top may import all but cli.
 PACKAGE = ROOT / "python" / "vestige"
 ROOMS = {
@@ -96,7 +99,7 @@ def includes(path):
     """Each #include of a file: its text, and the file of ours that it names, if it is one."""
     for quote, name in INCLUDE.findall(path.read_text()):
         home = EXT if EXT in path.parents else CORE
-        places = [ROOT / "include"] if quote == "<" else [path.parent, home, ROOT / "include", ADAPTERS]
+        places = [ROOT / "include"] if quote == "<" else [path.parent, home, ROOT / "include", ADAPTERS, CORE]
         found = [place / name for place in places if (place / name).is_file()]
         yield quote, name, found[0].resolve() if found else None
 
@@ -152,7 +155,7 @@ def check_outside():
                 if target is None:
                     if quote == '"' or name.startswith("vestige/"):
                         problem(path, name, f"{name} is neither a public header nor our own")
-                elif home is EXT and EXT_ADAPTERS.get(target) == room(path) is not None:
+                elif home is EXT and {**EXT_ADAPTERS, **EXT_CORE}.get(target) == room(path) is not None:
                     continue
                 elif home not in target.parents and (quote == '"' or PUBLIC not in target.parents):
                     problem(path, name, f"{name} must be a public header, written <vestige/...>")

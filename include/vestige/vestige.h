@@ -17,7 +17,6 @@
 #include "replay.h"
 #include "session.h"
 #include "span.h"
-#include "states.h"
 #include "status.h"
 #include "storage.h"
 #include "storage_guard.h"

@@ -4,9 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
 from typing import Any, Self, TypeAlias, TypeVar, final, overload
 
-from ._core_views import DeviceLanes as DeviceLanes
-from ._core_views import Marks as Marks
-from ._core_views import States as States
+from ._core_views import Lanes as Lanes
 from ._core_views import Tally as Tally
 from ._core_views import TaskLanes as TaskLanes
 from ._core_views import View as View

@@ -6,41 +6,39 @@ from typing import Any, final
 from ._core import Progress, Trace
 
 @final
-class States:
-    """When the threads of a trace did not run: their stretches, kept in memory. Any thread may ask."""
+class Lanes:
+    """What a picture of a trace shows beside calls, of one kind ("devices", "marks", "states"), kept in memory
+    (src/view/lanes.h). Any thread may ask. A lane has rows, a row has items: dicts with number, lane, row, start_ns,
+    end_ns, id and the facts of their kind."""
 
-    def __init__(self, trace: Trace) -> None: ...
-    def draw(self, thread: int, from_ns: int, to_ns: int, pixels: int, /) -> tuple[bytes, bytes]:
-        """A byte a pixel: the part that the thread was off the processor, and that it waited for the GIL."""
-    def sums(self, thread: int, from_ns: int, to_ns: int, /) -> tuple[int, int, int]:
-        """For how long the thread waited off the processor, was preempted, and waited for the GIL."""
-
-    def stretches(self, state: int, /) -> bytes:
-        """All in which threads waited off the processor (0), were preempted (1) or waited for the GIL (2): `<qqI4x`
-        each, start_ns, end_ns and thread, by thread, then time."""
-
-@final
-class Marks:
-    """The instants of a trace as marks of a picture, kept in memory (<vestige/marks.h>). Any thread may ask. A mark is
-    (thread, time_ns, id, end, raised_in, caught_in, args as JSON members)."""
-
-    def __init__(self, trace: Trace, *, progress: Progress | None = None) -> None: ...
-    def threads(self) -> list[tuple[int, int, int, int]]:
-        """thread, marks, exceptions, those not caught: of the threads that have any."""
-    def left_out(self) -> int:
-        """Marks that were not kept, because there were too many."""
-    def between(
-        self, thread: int, from_ns: int, to_ns: int, most: int, /
-    ) -> tuple[int, list[tuple[int, int, int, str, int, int, str | None]]]:
-        """The marks of a thread in a range: how many there are, and the first of them."""
-    def draw(self, thread: int, from_ns: int, to_ns: int, parts: int, /) -> list[tuple[int, int, int, int, int]]:
-        """Of those equal parts of a range that have marks: part, marks, exceptions, not caught, id of the first."""
+    def __init__(self, trace: Trace, kind: str, *, progress: Progress | None = None) -> None: ...
+    def lanes(self, first: int = 0, count: int = ..., /) -> list[dict[str, Any]]:
+        """lane, thread (0: of none), device (0: of none), stream (-1: none), rows, items, start_ns, end_ns, busy_ns,
+        bytes, name: of so many lanes from one on."""
+    def left_out(self) -> tuple[int, int]:
+        """Items, and texts of items, that were not kept, because there were too many."""
+    def facts(self) -> list[tuple[str, str]]:
+        """Name and unit of what is known of each item: a "number", 1 + the number of an "item" (0: none), the number of
+        a "text"."""
+    def text(self, number: int, /) -> str | None: ...
+    def at(self, lane: int, row: int, time_ns: int, /) -> dict[str, Any] | None:
+        """The item that a row shows at a time."""
+    def item(self, number: int, /) -> dict[str, Any] | None: ...
+    def linked(self, number: int, most: int, /) -> tuple[list[dict[str, Any]], int]:
+        """The items that came from one, up to so many; and how many there are."""
+    def between(self, lane: int, row: int, from_ns: int, to_ns: int, most: int, /) -> tuple[int, list[dict[str, Any]]]:
+        """The items of a row that begin in a range: how many there are, and the first of them."""
+    def busy(self, lane: int, from_ns: int, to_ns: int, /) -> list[int]:
+        """Of each row of a lane, how much of a range its items cover."""
+    def draw(self, from_ns: int, to_ns: int, pixels: int, lanes: Sequence[int], /) -> bytes:
+        """A window as View.window gives it; a row's thread is its lane."""
+    def pack(self, lane: int, row: int, base_ns: int, before_ns: int, width_ns: int = 0, /) -> tuple[int, int, bytes]:
+        """The items of a row that begin up to a time: the number of the first, how many there are, and varints
+        (src/view/lanes.h)."""
     def find(self, ids: Sequence[int], from_ns: int, to_ns: int, parts: int, /) -> bytes:
-        """How many marks with these ids are in each part of a range: `<I` each."""
-    def next(
-        self, ids: Sequence[int], time_ns: int, back: bool, /
-    ) -> tuple[int, int, int, str, int, int, str | None] | None:
-        """The first mark with one of these ids after a time, or the last before it."""
+        """How many items with these ids begin in each part of a range: `<I` each."""
+    def next(self, ids: Sequence[int], time_ns: int, back: bool, /) -> dict[str, Any] | None:
+        """The first item with one of these ids that begins after a time, or the last before it."""
 
 @final
 class TaskLanes:
@@ -65,33 +63,6 @@ class TaskLanes:
     def wakes(self, from_ns: int, to_ns: int, lanes: Sequence[int], most: int, /) -> tuple[list[dict[str, Any]], int]:
         """Steps of tasks' lanes that begin in a range and before which the task waited for something; none if there are
         more than most. And how many there are."""
-
-@final
-class DeviceLanes:
-    """What the devices of a trace did as lanes of a picture, kept in memory (<vestige/device_lanes.h>). Any thread may
-    ask. An activity is a dict: number, lane, row, kind, id, context, device, start_ns, end_ns, correlation, external,
-    bytes, op and annotation (serial and id, 0: none), launch (1 + the number of the call; 0: none), args (JSON
-    members)."""
-
-    def __init__(self, trace: Trace, *, progress: Progress | None = None) -> None: ...
-    def lanes(self) -> list[tuple[int, int, int, int, int, int, int, int, int, int]]:
-        """device (0: the lane is a thread's), stream, thread, rows, number of the first activity, activities, start_ns,
-        end_ns, busy_ns, bytes."""
-    def left_out(self) -> tuple[int, int]:
-        """Activities, and texts of their attributes, that were not kept, because there were too many."""
-    def draw(self, from_ns: int, to_ns: int, pixels: int, lanes: Sequence[int], /) -> bytes:
-        """A window as View.window gives it; a row's thread is its lane."""
-    def at(self, lane: int, row: int, time_ns: int, /) -> dict[str, Any] | None:
-        """The activity that a row shows at a time."""
-    def get(self, number: int, /) -> dict[str, Any] | None:
-        """An activity by its number."""
-    def launched(self, call: int, most: int, /) -> tuple[list[int], int]:
-        """The numbers of what came from a call, up to so many; and how many there are."""
-    def find(self, ids: Sequence[int], from_ns: int, to_ns: int, parts: int, /) -> bytes:
-        """How many activities with these ids begin in each part of a range: `<I` each."""
-    def next(self, ids: Sequence[int], time_ns: int, back: bool, lane: int | None = None, /) -> dict[str, Any] | None:
-        """The first activity with one of these ids that begins after a time, or the last before it, in a lane or in
-        any."""
 
 @final
 class Tally:

@@ -139,8 +139,8 @@ static uint32_t rect_id(const vst__run *run, bool beside)
     return id;
 }
 
-static vst_view_rect to_rect(const vst__picture *picture, const vst__run *run,
-                             bool beside)
+vst_view_rect vst__picture_rect(const vst__picture *picture,
+                                const vst__run *run, bool beside)
 {
     int64_t width_ns = run->end_ns - run->start_ns;
     u128 busy = FULL;
@@ -187,7 +187,8 @@ vst_status vst__picture_encode(vst__picture *picture, uint32_t level,
         rows[i] = (vst_view_row){row->thread, row->depth, (uint32_t)row->first,
                                  (uint32_t)row->count};
         for (size_t j = row->first; j < row->first + row->count; j++)
-            rects[j] = to_rect(picture, &picture->runs[j], row->beside);
+            rects[j] =
+                vst__picture_rect(picture, &picture->runs[j], row->beside);
     }
     return VST_OK;
 }

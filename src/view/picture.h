@@ -31,6 +31,8 @@ void vst__picture_free(vst__picture *picture);
 vst_status vst__picture_row_begin(vst__picture *picture, uint32_t thread,
                                   uint32_t depth, bool beside);
 vst_status vst__picture_add(vst__picture *picture, const vst__run *run);
+vst_view_rect vst__picture_rect(const vst__picture *picture,
+                                const vst__run *run, bool beside);
 /* The answer of vst_view_window, moved by the offset. */
 vst_status vst__picture_encode(vst__picture *picture, uint32_t level,
                                int64_t offset_ns, void **bytes, size_t *count);

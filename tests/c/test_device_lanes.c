@@ -1,27 +1,40 @@
 /* Lanes of devices against what is found out the slow way: every activity is
  * kept as replay gives it, and every question looks at all of them. */
-#include <vestige/device_lanes.h>
-
 #include "device_traces.h"
+#include "view/lanes_devices.h"
 
 enum {
     WIDE = 60000, /* activities of one stream */
     TRIES = 300
 };
 
-static vst_device_lanes *make_lanes(vst_trace *trace)
+static vst__lanes *make_lanes(vst_trace *trace)
 {
-    vst_device_lanes *lanes = NULL;
+    vst__lanes *lanes = NULL;
 
-    CHECK_INT(
-        vst_device_lanes_create(trace, VST_WINDOW_ALL, NULL, &lanes, NULL),
-        VST_OK);
+    CHECK_INT(vst__lanes_create(trace, "devices", NULL, &lanes, NULL), VST_OK);
     return lanes;
+}
+
+typedef struct activity {
+    vst__lane_item at;
+    vst__lane lane;
+    uint64_t facts[VST_LANE_FACTS_MAX];
+} activity;
+
+static bool get(const vst__lanes *lanes, uint32_t number, activity *got)
+{
+    if (!vst__lanes_item(lanes, number, &got->at))
+        return false;
+    CHECK_INT(got->at.number, number);
+    CHECK(vst__lanes_get(lanes, got->at.lane, &got->lane));
+    vst__lanes_facts_of(lanes, number, got->facts);
+    return true;
 }
 
 /* ---- what is compared ---------------------------------------------------- */
 
-static bool is_of_lane(const one *each, const vst_device_lane *lane)
+static bool is_of_lane(const one *each, const vst__lane *lane)
 {
     if (vst_activity_is_on_thread(each->span.kind))
         return lane->device == 0 && lane->thread == each->span.thread;
@@ -29,95 +42,100 @@ static bool is_of_lane(const one *each, const vst_device_lane *lane)
            lane->stream == each->span.stream;
 }
 
-static bool is_same(const vst_device_activity *a, const one *each)
+static bool is_same(const vst__lanes *lanes, const activity *a, const one *each)
 {
     const vst_device_span *b = &each->span;
+    size_t length;
+    const char *args =
+        vst__lanes_text(lanes, a->facts[VST_DEVICE_ARGS], &length);
 
-    return a->kind == b->kind && a->id == b->id && a->device == b->device &&
-           a->context == b->context && a->start_ns == b->start_ns &&
-           a->end_ns == b->end_ns && a->correlation == b->correlation &&
-           a->bytes == b->bytes && a->op.serial == b->op.serial &&
-           a->annotation.serial == b->annotation.serial &&
-           a->args_len == strlen(each->args) &&
-           memcmp(a->args, each->args, a->args_len) == 0;
+    return a->facts[VST_DEVICE_KIND] == b->kind && a->at.id == b->id &&
+           a->facts[VST_DEVICE_DEVICE] == b->device &&
+           a->facts[VST_DEVICE_CONTEXT] == b->context &&
+           a->at.start_ns == b->start_ns && a->at.end_ns == b->end_ns &&
+           a->facts[VST_DEVICE_CORRELATION] == b->correlation &&
+           a->facts[VST_DEVICE_BYTES] == b->bytes &&
+           a->facts[VST_DEVICE_OP_SERIAL] == b->op.serial &&
+           a->facts[VST_DEVICE_ANNOTATION_SERIAL] == b->annotation.serial &&
+           length == strlen(each->args) &&
+           memcmp(args, each->args, length) == 0;
 }
 
-static one *find_same(const oracle *slow, const vst_device_lane *lane,
-                      const vst_device_activity *activity)
+static one *find_same(const vst__lanes *lanes, const oracle *slow,
+                      const activity *wanted)
 {
     for (size_t i = 0; i < slow->count; i++)
-        if (!slow->all[i].seen && is_of_lane(&slow->all[i], lane) &&
-            is_same(activity, &slow->all[i]))
+        if (!slow->all[i].seen && is_of_lane(&slow->all[i], &wanted->lane) &&
+            is_same(lanes, wanted, &slow->all[i]))
             return &slow->all[i];
     return NULL;
 }
 
-/* The call that an activity came from, and that it is among what came from
- * that. */
-static void check_launch(const vst_device_lanes *lanes,
-                         const vst_device_activity *activity, const one *each)
+/* The call that an activity came from, and that it is linked to that. */
+static void check_launch(const vst__lanes *lanes, const activity *one_of,
+                         const one *each)
 {
-    vst_device_activity call;
+    uint64_t launch = one_of->facts[VST_DEVICE_LAUNCH];
+    activity call;
     uint32_t numbers[64];
     size_t count;
     bool found = false;
 
-    CHECK_INT(activity->launch != 0, each->span.launch != NULL);
-    if (activity->launch == 0)
+    CHECK_INT(launch != 0, each->span.launch != NULL);
+    if (launch == 0)
         return;
-    CHECK_INT(vst_device_lanes_get(lanes, activity->launch - 1, &call), VST_OK);
-    CHECK_INT(call.id, each->launch.id);
-    CHECK_INT(call.start_ns, each->launch.start_ns);
-    CHECK_INT(call.end_ns, each->launch.end_ns);
-    CHECK_INT(call.correlation, activity->correlation);
-    count = vst_device_lanes_launched(lanes, call.number, numbers, 64);
+    CHECK(get(lanes, (uint32_t)launch - 1, &call));
+    CHECK_INT(call.at.id, each->launch.id);
+    CHECK_INT(call.at.start_ns, each->launch.start_ns);
+    CHECK_INT(call.at.end_ns, each->launch.end_ns);
+    CHECK_INT(call.facts[VST_DEVICE_CORRELATION],
+              one_of->facts[VST_DEVICE_CORRELATION]);
+    count = vst__lanes_linked(lanes, call.at.number, numbers, 64);
     for (size_t i = 0; i < count && i < 64; i++)
-        found |= numbers[i] == activity->number;
+        found |= numbers[i] == one_of->at.number;
     CHECK(found);
 }
 
 /* Rows are in order of time, and nothing in them overlaps. */
-static void check_order(const vst_device_activity *before,
-                        const vst_device_activity *activity)
+static void check_order(const vst__lane_item *before,
+                        const vst__lane_item *item)
 {
-    if (before->lane != activity->lane) {
-        CHECK(before->lane < activity->lane);
-    } else if (before->row != activity->row) {
-        CHECK(before->row < activity->row);
+    if (before->lane != item->lane) {
+        CHECK(before->lane < item->lane);
+    } else if (before->row != item->row) {
+        CHECK(before->row < item->row);
     } else {
-        CHECK(before->start_ns <= activity->start_ns);
-        CHECK(before->end_ns <= activity->start_ns ||
-              activity->row == VST_DEVICE_ROWS_MAX - 1);
+        CHECK(before->start_ns <= item->start_ns);
+        CHECK(before->end_ns <= item->start_ns ||
+              item->row == VST_DEVICE_ROWS_MAX - 1);
     }
 }
 
-static void check_all(const vst_device_lanes *lanes, const oracle *slow)
+static void check_all(const vst__lanes *lanes, const oracle *slow)
 {
-    vst_device_activity before = {0}, activity;
+    activity before = {.facts = {0}}, found;
     uint32_t number = 0;
 
-    for (; vst_device_lanes_get(lanes, number, &activity) == VST_OK; number++) {
-        const vst_device_lane *lane = vst_device_lanes_at(lanes, activity.lane);
-        one *each = find_same(slow, lane, &activity);
+    for (; get(lanes, number, &found); number++) {
+        one *each = find_same(lanes, slow, &found);
 
-        CHECK(number >= lane->first && number < lane->first + lane->activities);
         if (!CHECK(each != NULL))
             break;
         each->seen = true;
-        check_launch(lanes, &activity, each);
+        check_launch(lanes, &found, each);
         if (number != 0)
-            check_order(&before, &activity);
-        before = activity;
+            check_order(&before.at, &found.at);
+        before = found;
     }
     CHECK_INT(number, slow->count);
 }
 
-static void check_sums(const vst_device_lanes *lanes, const oracle *slow)
+static void check_sums(const vst__lanes *lanes, const oracle *slow)
 {
+    vst__lane lane;
     size_t sum = 0;
 
-    for (size_t i = 0; i < vst_device_lanes_count(lanes); i++) {
-        const vst_device_lane *lane = vst_device_lanes_at(lanes, i);
+    for (uint32_t i = 0; vst__lanes_get(lanes, i, &lane); i++) {
         size_t count = 0;
         uint64_t bytes = 0;
         int64_t start_ns = INT64_MAX, end_ns = INT64_MIN;
@@ -125,18 +143,18 @@ static void check_sums(const vst_device_lanes *lanes, const oracle *slow)
         for (size_t j = 0; j < slow->count; j++) {
             const vst_device_span *span = &slow->all[j].span;
 
-            if (!is_of_lane(&slow->all[j], lane))
+            if (!is_of_lane(&slow->all[j], &lane))
                 continue;
             count++;
             bytes += span->bytes;
             start_ns = span->start_ns < start_ns ? span->start_ns : start_ns;
             end_ns = span->end_ns > end_ns ? span->end_ns : end_ns;
         }
-        CHECK_INT(lane->activities, count);
-        CHECK_INT(lane->bytes, bytes);
-        CHECK_INT(lane->start_ns, start_ns);
-        CHECK_INT(lane->end_ns, end_ns);
-        CHECK(lane->busy_ns <= end_ns - start_ns && lane->busy_ns >= 0);
+        CHECK_INT(lane.items, count);
+        CHECK_INT(lane.bytes, bytes);
+        CHECK_INT(lane.start_ns, start_ns);
+        CHECK_INT(lane.end_ns, end_ns);
+        CHECK(lane.busy_ns <= end_ns - start_ns && lane.busy_ns >= 0);
         sum += count;
     }
     CHECK_INT(sum, slow->count);
@@ -170,18 +188,16 @@ static int64_t time_of(const shown *picture, uint32_t place)
 
 /* What a row must show: each that is wider than a pixel by itself, of the
  * others how many there are, those that only touch the edges or not. */
-static void check_row(const vst_device_lanes *lanes, const shown *picture,
+static void check_row(const vst__lanes *lanes, const shown *picture,
                       const vst_view_row *row, int64_t pixel_ns)
 {
     uint32_t single = 0, wide = 0, most = 0, least = 0;
     uint64_t told = 0;
-    const vst_device_lane *lane = vst_device_lanes_at(lanes, row->thread);
     int64_t from_ns = picture->head->from_ns, to_ns = picture->head->to_ns;
-    vst_device_activity each;
+    vst__lane_item each;
 
-    for (uint32_t i = lane->first; i < lane->first + lane->activities; i++) {
-        vst_device_lanes_get(lanes, i, &each);
-        if (each.row != row->depth)
+    for (uint32_t i = 0; vst__lanes_item(lanes, i, &each); i++) {
+        if (each.lane != row->thread || each.row != row->depth)
             continue;
         most += each.end_ns + pixel_ns >= from_ns &&
                 each.start_ns - pixel_ns <= to_ns;
@@ -198,10 +214,8 @@ static void check_row(const vst_device_lanes *lanes, const shown *picture,
         told += rect->count;
         if (rect->count != 1)
             continue;
-        CHECK_INT(vst_device_lanes_find(lanes, row->thread, row->depth,
-                                        time_of(picture, rect->start) + 1,
-                                        &each),
-                  VST_OK);
+        CHECK(vst__lanes_at(lanes, row->thread, row->depth,
+                            time_of(picture, rect->start) + 1, &each));
         CHECK_INT(rect->id, each.id);
         single += each.end_ns - each.start_ns >= pixel_ns;
     }
@@ -209,7 +223,7 @@ static void check_row(const vst_device_lanes *lanes, const shown *picture,
     CHECK(told >= least && told <= most);
 }
 
-static void check_picture(const vst_device_lanes *lanes, int64_t from_ns,
+static void check_picture(const vst__lanes *lanes, int64_t from_ns,
                           int64_t to_ns, uint32_t pixels)
 {
     uint32_t of[16], count = 0;
@@ -217,12 +231,10 @@ static void check_picture(const vst_device_lanes *lanes, int64_t from_ns,
     size_t size;
     shown picture;
 
-    while (count < vst_device_lanes_count(lanes) && count < 16) {
+    for (; count < 16; count++)
         of[count] = count;
-        count++;
-    }
-    CHECK_INT(vst_device_lanes_draw(lanes, from_ns, to_ns, pixels, of, count,
-                                    &bytes, &size),
+    CHECK_INT(vst__lanes_draw(lanes, from_ns, to_ns, pixels, of, count, &bytes,
+                              &size),
               VST_OK);
     picture = look_at(bytes);
     CHECK_INT(picture.head->magic, VST_VIEW_MAGIC);
@@ -237,14 +249,14 @@ static void check_picture(const vst_device_lanes *lanes, int64_t from_ns,
 
 /* ---- search -------------------------------------------------------------- */
 
-static void check_search(const vst_device_lanes *lanes, const oracle *slow,
+static void check_search(const vst__lanes *lanes, const oracle *slow,
                          int64_t from_ns, int64_t to_ns)
 {
     const vst_id wanted[] = {FIRST_NAME + 4, FIRST_NAME + 1};
     const vst_view_ids ids = {wanted, 2};
     uint32_t counts[50] = {0}, total = 0, expected = 0;
     int64_t next_ns = INT64_MAX, before_ns = INT64_MIN;
-    vst_device_activity found;
+    vst__lane_item found;
 
     for (size_t i = 0; i < slow->count; i++) {
         const vst_device_span *span = &slow->all[i].span;
@@ -257,18 +269,15 @@ static void check_search(const vst_device_lanes *lanes, const oracle *slow,
         if (span->start_ns < from_ns && span->start_ns > before_ns)
             before_ns = span->start_ns;
     }
-    CHECK_INT(vst_device_lanes_search(lanes, from_ns, to_ns, 50, &ids, counts),
-              VST_OK);
+    CHECK_INT(vst__lanes_find(lanes, &ids, from_ns, to_ns, 50, counts), VST_OK);
     for (int i = 0; i < 50; i++)
         total += counts[i];
     CHECK_INT(total, expected);
-    if (vst_device_lanes_next(lanes, from_ns, false, UINT32_MAX, &ids,
-                              &found) == VST_OK)
+    if (vst__lanes_next(lanes, &ids, from_ns, false, &found) == VST_OK)
         CHECK_INT(found.start_ns, next_ns);
     else
         CHECK_INT(next_ns, INT64_MAX);
-    if (vst_device_lanes_next(lanes, from_ns, true, UINT32_MAX, &ids, &found) ==
-        VST_OK)
+    if (vst__lanes_next(lanes, &ids, from_ns, true, &found) == VST_OK)
         CHECK_INT(found.start_ns, before_ns);
     else
         CHECK_INT(before_ns, INT64_MIN);
@@ -281,12 +290,15 @@ static void lanes_have_what_replay_gives(void)
     for (uint64_t seed = 1; seed <= 4; seed++) {
         vst_trace *trace = random_trace(seed, 600);
         oracle slow = read_slowly(trace);
-        vst_device_lanes *lanes = make_lanes(trace);
+        vst__lanes *lanes = make_lanes(trace);
+        vst__lane last;
+        uint64_t texts;
 
         vst_trace_close(trace);
-        CHECK_INT(vst_device_lanes_count(lanes), 1 + DEVICES * STREAMS);
-        CHECK_INT(vst_device_lanes_left_out(lanes), 0);
-        CHECK_INT(vst_device_lanes_texts_left_out(lanes), 0);
+        CHECK(vst__lanes_get(lanes, DEVICES * STREAMS, &last));
+        CHECK(!vst__lanes_get(lanes, 1 + DEVICES * STREAMS, &last));
+        CHECK_INT(vst__lanes_left_out(lanes, &texts), 0);
+        CHECK_INT(texts, 0);
         check_sums(lanes, &slow);
         check_all(lanes, &slow);
         for (int i = 0; i < TRIES / 4; i++) {
@@ -297,7 +309,7 @@ static void lanes_have_what_replay_gives(void)
             check_picture(lanes, from_ns, to_ns, 1 + random_below(800));
             check_search(lanes, &slow, from_ns, to_ns);
         }
-        vst_device_lanes_destroy(lanes);
+        vst__lanes_destroy(lanes);
         free(slow.all);
     }
 }
@@ -307,12 +319,13 @@ static void a_wide_window_is_drawn_from_runs(void)
 {
     int64_t start_ns = BUILDER_EPOCH_NS + BUILDER_START;
     const uint32_t lane = 0;
-    vst_device_lanes *lanes;
+    vst__lanes *lanes;
     vst_trace *trace;
     builder b;
     void *bytes;
     size_t size;
     shown picture;
+    vst__lane facts;
     uint64_t told = 0;
 
     state = 5;
@@ -327,9 +340,10 @@ static void a_wide_window_is_drawn_from_runs(void)
     builder_free(&b);
     lanes = make_lanes(trace);
     vst_trace_close(trace);
-    CHECK_INT(vst_device_lanes_at(lanes, 0)->rows, 1);
-    CHECK_INT(vst_device_lanes_draw(lanes, start_ns, start_ns + WIDE * 100,
-                                    1000, &lane, 1, &bytes, &size),
+    CHECK(vst__lanes_get(lanes, 0, &facts));
+    CHECK_INT(facts.rows, 1);
+    CHECK_INT(vst__lanes_draw(lanes, start_ns, start_ns + WIDE * 100, 1000,
+                              &lane, 1, &bytes, &size),
               VST_OK);
     picture = look_at(bytes);
     CHECK(picture.head->level > 0);
@@ -344,38 +358,114 @@ static void a_wide_window_is_drawn_from_runs(void)
         check_picture(lanes, from_ns, from_ns + 1 + random_below(WIDE * 100),
                       1 + random_below(1500));
     }
-    vst_device_lanes_destroy(lanes);
+    vst__lanes_destroy(lanes);
+}
+
+static uint64_t read_number(const uint8_t **at)
+{
+    uint64_t value = 0;
+    unsigned shift = 0;
+
+    do
+        value |= (uint64_t)(**at & 127) << shift;
+    while (shift += 7, *(*at)++ & 128);
+    return value;
+}
+
+/* Of the items of a packed row, each as it is. */
+static void check_packed(const vst__lanes *lanes, const uint8_t *at,
+                         uint32_t first, size_t count)
+{
+    size_t fact_count;
+    int64_t time_ns = BUILDER_EPOCH_NS;
+
+    vst__lanes_facts(lanes, &fact_count);
+    for (size_t i = 0; i < count; i++) {
+        activity item;
+
+        CHECK(get(lanes, first + (uint32_t)i, &item));
+        time_ns += (int64_t)read_number(&at);
+        CHECK_INT(time_ns, item.at.start_ns);
+        CHECK_INT(time_ns + (int64_t)read_number(&at), item.at.end_ns);
+        CHECK_INT(read_number(&at), item.at.id);
+        CHECK_INT(read_number(&at), 0);
+        CHECK_INT(read_number(&at), 1);
+        for (size_t fact = 0; fact < fact_count; fact++)
+            CHECK_INT(read_number(&at), item.facts[fact]);
+    }
+}
+
+/* Packed items are all there up to a time; merged ones as many. */
+static void packed_rows_have_what_is_there(void)
+{
+    vst_trace *trace = random_trace(7, 600);
+    vst__lanes *lanes = make_lanes(trace);
+    int64_t middle_ns = BUILDER_EPOCH_NS + SPAN_NS / 2;
+    uint8_t *bytes;
+    size_t size, count;
+    uint32_t first;
+
+    for (uint32_t lane = 0; lane < 1 + DEVICES * STREAMS; lane++) {
+        CHECK_INT(vst__lanes_pack(lanes, lane, 0, BUILDER_EPOCH_NS, middle_ns,
+                                  0, &bytes, &size, &first, &count),
+                  VST_OK);
+        CHECK_INT(count, vst__lanes_between(lanes, lane, 0, INT64_MIN,
+                                            middle_ns + 1, NULL, 0));
+        check_packed(lanes, bytes, first, count);
+        free(bytes);
+        CHECK_INT(vst__lanes_pack(lanes, lane, 0, BUILDER_EPOCH_NS, INT64_MAX,
+                                  SPAN_NS, &bytes, &size, &first, &count),
+                  VST_OK);
+        CHECK(count < 4);
+        free(bytes);
+    }
+    vst__lanes_destroy(lanes);
+    vst_trace_close(trace);
 }
 
 static void what_is_not_there_is_refused(void)
 {
     vst_trace *trace = random_trace(9, 50);
-    vst_device_lanes *lanes = make_lanes(trace);
+    vst__lanes *lanes = make_lanes(trace);
     uint32_t lane = 99, number;
-    vst_device_activity found;
+    vst__lane_item found;
+    vst__lane none;
+    vst__lanes *other;
+    uint8_t *packed;
     void *bytes = NULL;
-    size_t size;
+    size_t size, count;
 
-    vst_trace_close(trace);
-    CHECK_INT(vst_device_lanes_get(lanes, UINT32_MAX, &found), VST_E_ARGUMENT);
-    CHECK_INT(vst_device_lanes_find(lanes, 99, 0, 0, &found), VST_E_ARGUMENT);
-    CHECK_INT(vst_device_lanes_find(lanes, 0, 99, 0, &found), VST_E_ARGUMENT);
-    CHECK_INT(vst_device_lanes_find(lanes, 0, 0, 0, &found), VST_E_ARGUMENT);
-    CHECK_INT(vst_device_lanes_launched(lanes, UINT32_MAX, &number, 1), 0);
-    CHECK_INT(vst_device_lanes_draw(lanes, 5, 5, 10, &lane, 1, &bytes, &size),
+    CHECK_INT(vst__lanes_create(trace, "no kind", NULL, &other, NULL),
               VST_E_ARGUMENT);
-    CHECK_INT(vst_device_lanes_draw(lanes, 5, 50, 10, &lane, 1, &bytes, &size),
+    CHECK(other == NULL);
+    vst_trace_close(trace);
+    CHECK(!vst__lanes_get(lanes, 99, &none));
+    CHECK(!vst__lanes_item(lanes, UINT32_MAX, &found));
+    CHECK(!vst__lanes_at(lanes, 99, 0, 0, &found));
+    CHECK(!vst__lanes_at(lanes, 0, 99, 0, &found));
+    CHECK(!vst__lanes_at(lanes, 0, 0, 0, &found));
+    CHECK_INT(vst__lanes_between(lanes, 0, 99, 0, 5, &found, 1), 0);
+    CHECK_INT(vst__lanes_busy(lanes, 0, 99, 0, 5), 0);
+    CHECK_INT(vst__lanes_linked(lanes, UINT32_MAX, &number, 1), 0);
+    CHECK(vst__lanes_text(lanes, UINT32_MAX, &size) == NULL);
+    CHECK_INT(
+        vst__lanes_pack(lanes, 0, 99, 0, 5, 0, &packed, &size, &number, &count),
+        VST_E_ARGUMENT);
+    CHECK_INT(vst__lanes_draw(lanes, 5, 5, 10, &lane, 1, &bytes, &size),
+              VST_E_ARGUMENT);
+    CHECK_INT(vst__lanes_draw(lanes, 5, 50, 10, &lane, 1, &bytes, &size),
               VST_OK);
     CHECK_INT(look_at(bytes).head->rows, 0);
     free(bytes);
-    vst_device_lanes_destroy(lanes);
+    vst__lanes_destroy(lanes);
 }
 
 /* More than lie side by side in rows are in the last of them. */
 static void very_many_at_once_are_all_there(void)
 {
     enum { MANY = 3 * VST_DEVICE_ROWS_MAX };
-    vst_device_lanes *lanes;
+    vst__lanes *lanes;
+    vst__lane lane;
     vst_trace *trace;
     builder b;
 
@@ -388,10 +478,11 @@ static void very_many_at_once_are_all_there(void)
     trace = open_trace(&b);
     builder_free(&b);
     lanes = make_lanes(trace);
-    CHECK_INT(vst_device_lanes_at(lanes, 0)->rows, VST_DEVICE_ROWS_MAX);
-    CHECK_INT(vst_device_lanes_at(lanes, 0)->activities, MANY);
-    CHECK_INT(vst_device_lanes_at(lanes, 0)->busy_ns, 1000 + MANY - 1);
-    vst_device_lanes_destroy(lanes);
+    CHECK(vst__lanes_get(lanes, 0, &lane));
+    CHECK_INT(lane.rows, VST_DEVICE_ROWS_MAX);
+    CHECK_INT(lane.items, MANY);
+    CHECK_INT(lane.busy_ns, 1000 + MANY - 1);
+    vst__lanes_destroy(lanes);
     vst_trace_close(trace);
 }
 
@@ -399,6 +490,7 @@ int main(void)
 {
     TEST(lanes_have_what_replay_gives);
     TEST(a_wide_window_is_drawn_from_runs);
+    TEST(packed_rows_have_what_is_there);
     TEST(what_is_not_there_is_refused);
     TEST(very_many_at_once_are_all_there);
     return checks_end();

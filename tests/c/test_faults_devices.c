@@ -7,48 +7,65 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include <vestige/device_lanes.h>
 #include <vestige/device_sums.h>
 
 #include "device_traces.h"
 #include "exported.h"
+#include "view/lanes_devices.h"
 
 enum { FAULTS_MAX = 1000 };
 
-static vst_status draw(const vst_device_lanes *lanes)
+static vst_status draw(const vst__lanes *lanes)
 {
     const uint32_t of[] = {0, 1, 2};
     void *bytes;
     size_t size;
-    vst_status status = vst_device_lanes_draw(lanes, BUILDER_EPOCH_NS,
-                                              BUILDER_EPOCH_NS + SPAN_NS, 50,
-                                              of, 3, &bytes, &size);
+    vst_status status =
+        vst__lanes_draw(lanes, BUILDER_EPOCH_NS, BUILDER_EPOCH_NS + SPAN_NS, 50,
+                        of, 3, &bytes, &size);
 
     if (status == VST_OK)
         free(bytes);
     return status;
 }
 
-static vst_status search(const vst_device_lanes *lanes)
+static vst_status search(const vst__lanes *lanes)
 {
     const vst_id wanted[] = {FIRST_NAME};
     const vst_view_ids ids = {wanted, 1};
     uint32_t counts[10] = {0};
-    vst_device_activity found;
-    vst_status status = vst_device_lanes_search(
-        lanes, BUILDER_EPOCH_NS, BUILDER_EPOCH_NS + SPAN_NS, 10, &ids, counts);
+    vst__lane_item found;
+    vst_status status = vst__lanes_find(lanes, &ids, BUILDER_EPOCH_NS,
+                                        BUILDER_EPOCH_NS + SPAN_NS, 10, counts);
 
-    return status == VST_OK ? vst_device_lanes_next(lanes, INT64_MIN, false,
-                                                    UINT32_MAX, &ids, &found)
-                            : status;
+    return status == VST_OK
+               ? vst__lanes_next(lanes, &ids, INT64_MIN, false, &found)
+               : status;
+}
+
+static vst_status pack(const vst__lanes *lanes)
+{
+    uint8_t *bytes;
+    size_t size, count;
+    uint32_t first;
+    vst_status status = VST_OK;
+
+    for (int64_t width_ns = 0; status == VST_OK && width_ns < 1000;
+         width_ns += 999) {
+        status = vst__lanes_pack(lanes, 0, 0, BUILDER_EPOCH_NS, INT64_MAX,
+                                 width_ns, &bytes, &size, &first, &count);
+        if (status == VST_OK)
+            free(bytes);
+    }
+    return status;
 }
 
 static vst_status make_and_ask(vst_trace *trace)
 {
     vst_error error = {VST_OK, 0, 0};
-    vst_device_lanes *lanes;
+    vst__lanes *lanes;
     vst_status status =
-        vst_device_lanes_create(trace, VST_WINDOW_ALL, NULL, &lanes, &error);
+        vst__lanes_create(trace, "devices", NULL, &lanes, &error);
 
     CHECK_INT(error.status, status);
     if (status != VST_OK) {
@@ -58,7 +75,9 @@ static vst_status make_and_ask(vst_trace *trace)
     status = draw(lanes);
     if (status == VST_OK)
         status = search(lanes);
-    vst_device_lanes_destroy(lanes);
+    if (status == VST_OK)
+        status = pack(lanes);
+    vst__lanes_destroy(lanes);
     return status;
 }
 

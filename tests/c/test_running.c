@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <vestige/states.h>
 #include <vestige/waits.h>
 
 #include "check.h"
 #include "trace_builder.h"
+#include "view/lanes.h"
 
 enum { A = 1, B = 2, C = 3, SPANS_MAX = 64 };
 
@@ -464,13 +464,13 @@ static void what_others_had_the_processor_for_is_told_apart(void)
 }
 
 /* Off the processor 3500 to 4500 and 5500 to 6000, and a wait from 4100 to
- * 4400, in pixels of 500. */
-static void states_are_shares_of_pixels_and_sums(void)
+ * 4400, of thread 1
+ * alone. */
+static void states_are_lanes_of_stretches(void)
 {
-    const uint8_t seen_off[10] = {0, 0, 0, 255, 255, 0, 0, 255, 0, 0};
-    uint8_t off[10], waits[10];
-    vst_states *states = NULL;
-    vst_states_sums sums;
+    vst__lanes *states = NULL;
+    vst__lane_item wait;
+    vst__lane lane;
     vst_trace *trace = NULL;
     int64_t base;
     builder b;
@@ -484,20 +484,21 @@ static void states_are_shares_of_pixels_and_sums(void)
     SWITCHES(&b, 1, in(1850), preempted(3500), in(4500), out(5500), in(6000));
     end_switches(&b);
     CHECK_INT(builder_open(&b, &trace, NULL), VST_OK);
-    CHECK_INT(vst_states_create(trace, &states, NULL), VST_OK);
+    CHECK_INT(vst__lanes_create(trace, "states", NULL, &states, NULL), VST_OK);
     base = BUILDER_EPOCH_NS;
     vst_trace_close(trace);
-    vst_states_draw(states, 1, base + 2000, base + 7000, 10, off, waits);
-    CHECK(memcmp(off, seen_off, 10) == 0);
-    CHECK_INT(waits[4], 153); /* 300 of 500 */
-    CHECK_INT(waits[3] + waits[5], 0);
-    vst_states_draw(states, 2, base + 2000, base + 7000, 10, off, waits);
-    CHECK_INT(off[3] + waits[4], 0);
-    vst_states_add_up(states, 1, base + 4000, base + 5750, &sums);
-    CHECK_INT(sums.preempted_ns, 500);
-    CHECK_INT(sums.waiting_ns, 250);
-    CHECK_INT(sums.gil_ns, 300);
-    vst_states_destroy(states);
+    CHECK(!vst__lanes_get(states, 1, &lane));
+    CHECK(vst__lanes_get(states, 0, &lane));
+    CHECK_INT(lane.thread, 1);
+    CHECK_INT(lane.rows, 3);
+    CHECK_INT(vst__lanes_busy(states, 0, 0, base + 4000, base + 5750), 250);
+    CHECK_INT(vst__lanes_busy(states, 0, 1, base + 4000, base + 5750), 500);
+    CHECK_INT(vst__lanes_busy(states, 0, 2, base + 4000, base + 5750), 300);
+    CHECK(vst__lanes_at(states, 0, 2, base + 4200, &wait));
+    CHECK_INT(wait.start_ns, base + 4100);
+    CHECK_INT(wait.end_ns, base + 4400);
+    CHECK(!vst__lanes_at(states, 0, 2, base + 4500, &wait));
+    vst__lanes_destroy(states);
     builder_free(&b);
 }
 
@@ -569,6 +570,6 @@ int main(void)
     TEST(waits_for_the_lock_are_part_of_the_calls_they_are_in);
     TEST(a_trace_that_does_not_tell_of_waits_has_none);
     TEST(what_others_had_the_processor_for_is_told_apart);
-    TEST(states_are_shares_of_pixels_and_sums);
+    TEST(states_are_lanes_of_stretches);
     return checks_end();
 }

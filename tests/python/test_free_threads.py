@@ -354,7 +354,7 @@ def test_threads_that_share_what_reads_get_an_answer_or_an_error(tmp_path):
         lambda: ask(shared["view"].threads),
         lambda: ask(lambda: shared["tally"].next(False)),
         lambda: ask(lambda: shared["tally"].function(1)),
-        lambda: ask(lambda: _core.Marks(shared["trace"]).threads()),
+        lambda: ask(lambda: _core.Lanes(shared["trace"], "marks").lanes()),
         lambda: ask(shared["trace"].totals),
         times=10,
     )

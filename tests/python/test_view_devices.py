@@ -9,8 +9,8 @@ import pytest
 import handmade as h
 from handmade_devices import ANNOTATION, COPY, KERNEL, OPERATOR, Work, device, ticks
 from vestige import Trace
-from vestige._core import DeviceLanes
-from vestige.reading.activities import DEVICE, END, ID, LANE, LAUNCH, ROW, START, Activities
+from vestige._core import Lanes
+from vestige.reading.activities import DEVICE, END, ID, LANE, LAUNCH, ROW, RUNTIME, START, Activities
 from vestige.reading.inputs import find_traces
 from vestige.viewer.traces import Traces
 from view_page import WAYS, close_to, fill_of, length_in_tip, settle, shown, text, x_of
@@ -67,11 +67,12 @@ def busy(tmp_path_factory):
 
 
 def test_every_activity_is_in_its_lane(busy):
-    lanes, rows = DeviceLanes(busy), Activities(*busy.activities())
+    lanes, rows = Lanes(busy, "devices"), Activities(*busy.activities())
     assert rows.count == MANY and lanes.left_out() == (0, 0)
-    assert [row[:6] for row in lanes.lanes()] == [(1, 7, 0, 1, 0, 27_000), (1, 8, 0, 1, 27_000, 3_000)]
+    told = [tuple(each[name] for name in ("device", "stream", "thread", "rows", "items")) for each in lanes.lanes()]
+    assert told == [(1, 7, 0, 1, 27_000), (1, 8, 0, 1, 3_000)]
     for number in range(0, MANY, 97):
-        found = lanes.get(number)
+        found = lanes.item(number)
         told = {name: found[name] for name in ("start_ns", "end_ns", "id", "device", "lane", "row", "launch")}
         assert told == {
             "start_ns": rows.word(number, START),
@@ -86,13 +87,14 @@ def test_every_activity_is_in_its_lane(busy):
 
 
 def test_a_picture_of_all_has_all_and_is_small(busy):
-    lanes = DeviceLanes(busy)
+    lanes = Lanes(busy, "devices")
     first, second = lanes.lanes()
-    data = lanes.draw(min(first[6], second[6]), max(first[7], second[7]), 1000, [0, 1])
+    start = first["start_ns"]
+    data = lanes.draw(min(start, second["start_ns"]), max(first["end_ns"], second["end_ns"]), 1000, [0, 1])
     rects = read_window(data)
     assert sum(rect.count for rect in rects) == MANY and len(rects) < 4500
     assert struct.unpack_from("<I", data, 12)[0] > 0  # drawn from runs
-    close = read_window(lanes.draw(first[6], first[6] + 50_000, 1000, [0]))
+    close = read_window(lanes.draw(start, start + 50_000, 1000, [0]))
     assert all(rect.count == 1 for rect in close) and 5 < len(close) < 60
 
 
@@ -110,31 +112,26 @@ def test_sums_are_those_of_the_activities(busy):
 
 
 def test_a_search_counts_and_finds_activities(busy):
-    lanes, first = DeviceLanes(busy), DeviceLanes(busy).lanes()[0]
+    lanes = Lanes(busy, "devices")
+    start, end = (lanes.lanes()[0][name] for name in ("start_ns", "end_ns"))
     (wanted,) = [id for id, known in enumerate(busy.definitions()) if known and known[1] == "kernel 3"]
-    counts = [each for (each,) in struct.iter_unpack("<I", lanes.find([wanted], first[6], first[7] + 1, 50))]
+    counts = [each for (each,) in struct.iter_unpack("<I", lanes.find([wanted], start, end + 1, 50))]
     (count,) = [row[3] for row in busy.device_sums()["named"] if row[2] == wanted]
     assert sum(counts) == count
-    found = lanes.next([wanted], first[6] - 1, False)
+    found = lanes.next([wanted], start - 1, False)
     again = lanes.next([wanted], found["end_ns"], True)
     assert again == found and lanes.next([wanted], found["start_ns"], True) is None
-    assert lanes.next([wanted], first[7], False, 1) is None
 
 
-def test_lanes_refuse_what_is_not_there(busy):
-    lanes = DeviceLanes(busy)
-    with pytest.raises(ValueError, match="no such picture"):
-        lanes.draw(5, 5, 10, [0])
-    with pytest.raises(ValueError, match="no such picture"):
-        lanes.draw(0, 5, 0, [0])
-    with pytest.raises(ValueError, match="no such picture"):
-        lanes.find([1], 0, 5, 0)
-    with pytest.raises(TypeError):
-        DeviceLanes("t.vst")
-    with pytest.raises(ValueError, match="not made"):
-        DeviceLanes.__new__(DeviceLanes).lanes()
-    assert read_window(lanes.draw(0, 5, 10, [1 << 31])) == []
-    assert lanes.at(9, 0, 5) is None and lanes.get(1 << 31) is None and lanes.launched(1 << 31, 5) == ([], 0)
+def test_what_came_from_a_call_is_linked_to_it(folder):
+    lanes = Lanes(Trace(str(folder / "t.vst")), "devices")
+    found = [item for number in range(10) if (item := lanes.item(number))]
+    assert len(found) == 9 and lanes.item(9) is None
+    for item in found:
+        linked, count = lanes.linked(item["number"], 5)
+        assert count == len(linked) and all(each["launch"] == item["number"] + 1 for each in linked)
+    assert sorted(len(lanes.linked(each["number"], 5)[0]) for each in found) == [0] * 5 + [1] * 4
+    assert lanes.linked(1 << 31, 5) == ([], 0)
 
 
 def test_a_trace_without_devices_has_none(folder):
@@ -149,23 +146,31 @@ def test_the_server_tells_of_devices_and_what_they_did(folder):
     with serving(folder / "t.vst") as server:
         client = Client(server)
         assert client.get("info")["traces"][0]["devices"]
-        told = client.get("devices")
+        told, names = client.get("lanes", kind="devices"), client.get("names")["names"]
         assert [(one["name"], one["attributes"]) for one in told["devices"]] == [("A <i>GPU</i>", {"numSms": 108})]
         calls, first, second = told["lanes"]
         assert (calls["device"], calls["thread"], first["stream"], second["stream"]) == (0, 1, 7, 20)
-        copy = client.get("devices/at", lane=1, row=0, time=first["end_ns"] - 1000)
-        assert (copy["name"], copy["kind"], copy["bytes"], copy["bandwidth"]) == (MEMCPY, "copy", 4_000_000, 8.0)
-        assert (copy["launch"]["name"], copy["op"]["name"]) == ("cudaMemcpyAsync", "aten::mm")
-        kernel = client.get("devices/at", lane=1, row=0, time=first["start_ns"])
+
+        def at(item):
+            return client.get("lanes/at", kind="devices", lane=item["lane"], row=item["row"], time=item["start_ns"])
+
+        def name(number):
+            return names[number][1]
+
+        copy = at({**first, "row": 0, "start_ns": first["end_ns"] - 1000})
+        assert (name(copy["id"]), copy["kind"], copy["bytes"]) == (MEMCPY, COPY, 4_000_000)
+        assert (name(copy["launch"]["id"]), name(copy["op"])) == ("cudaMemcpyAsync", "aten::mm")
+        kernel = at({**first, "row": 0})
         assert kernel["args"] == {"grid": [4, 2, 1], "registers per thread": 32}
-        assert (kernel["correlation"], kernel["annotation"]["name"]) == ("5", "step")
-        assert kernel["op"]["call"]["depth"] == DEEP + 1
+        assert (kernel["correlation"], name(kernel["annotation"])) == (5, "step")
         launch = kernel["launch"]
-        call = client.get("devices/at", lane=launch["lane"], row=launch["row"], time=launch["start_ns"])
-        assert (call["kind"], call["launched_count"]) == ("runtime call", 1)
-        assert call["launched"][0]["start_ns"] == kernel["start_ns"]
-        orphan = client.get("devices/at", lane=2, row=0, time=second["end_ns"])
-        assert (orphan["name"], orphan["launch"], orphan["op"]) == ("orphan", None, None)
+        call = client.get("call", thread=1, time=launch["start_ns"], id=kernel["op"])
+        assert (call["id"], call["depth"]) == (kernel["op"], DEEP + 1)
+        call = at(launch)
+        assert (call["kind"], call["linked_count"]) == (RUNTIME, 1)
+        assert call["linked"][0]["start_ns"] == kernel["start_ns"]
+        orphan = at({**second, "row": 0, "start_ns": second["end_ns"]})
+        assert (name(orphan["id"]), orphan["launch"], orphan["op"]) == ("orphan", None, 0)
         client.connection.close()
 
 
@@ -178,7 +183,7 @@ def test_searches_find_kernels(folder):
         found = client.post("find", ids=[gemm], from_=0, to=duration, pixels=100)
         assert (found["total"], sum(found["counts"])) == (2, 2)
         first = client.post("next", ids=[gemm], after=-1, back=False)
-        assert (first["device"], first["lane"], first["depth"]) == (True, 1, 0)
+        assert (first["lanes"], first["lane"], first["row"]) == ("devices", 1, 0)
         last = client.post("next", ids=[gemm], after=duration, back=True)
         assert last["start_ns"] == first["start_ns"] + 1_000_000
         client.connection.close()
@@ -187,15 +192,18 @@ def test_searches_find_kernels(folder):
 def test_bad_questions_get_a_line(folder):
     with serving(folder / "t.vst") as server:
         client = Client(server)
-        assert client.error("/api/devices/at?lane=x&row=0&time=5") == (400, "lane: not an integer")
-        assert client.error("/api/devices/window?from=5&to=5&pixels=9&lanes=0") == (400, "from must be less than to")
-        assert client.get("devices/at", lane=77, row=0, time=5) is None
+        assert client.error("/api/lanes/at?kind=devices&lane=x&row=0&time=5") == (400, "lane: not an integer")
+        assert client.error("/api/lanes/window?kind=devices&from=5&to=5&pixels=9&lanes=0") == (
+            400,
+            "from must be less than to",
+        )
+        assert client.get("lanes/at", kind="devices", lane=77, row=0, time=5) is None
         client.connection.close()
     with serving(folder / "plain.vst") as server:
         client = Client(server)
         assert not client.get("info")["traces"][0]["devices"]
-        assert client.get("devices") == {"devices": [], "lanes": [], "left_out": [0, 0]}
-        assert client.error("/api/devices/at?lane=0&row=0&time=5") == (404, "the trace has no devices")
+        assert client.get("lanes", kind="devices") == {"lanes": [], "left_out": [0, 0]}
+        assert client.error("/api/lanes/at?kind=devices&lane=0&row=0&time=5") == (404, "the trace has no devices")
         client.connection.close()
 
 
@@ -206,9 +214,9 @@ def test_what_is_on_no_stream_has_a_lane(tmp_path):
     (tmp_path / "t.vst").write_bytes(work.trace(device()))
     with serving(tmp_path / "t.vst") as server:
         client = Client(server)
-        (lane,) = client.get("devices")["lanes"]
-        found = client.get("devices/at", lane=0, row=0, time=lane["start_ns"])
-        assert (lane["stream"], found["stream"], found["name"]) == (-1, -1, "gemm")
+        (lane,) = client.get("lanes", kind="devices")["lanes"]
+        found = client.get("lanes/at", kind="devices", lane=0, row=0, time=lane["start_ns"])
+        assert (lane["stream"], client.get("names")["names"][found["id"]][1]) == (-1, "gemm")
         client.connection.close()
 
 
@@ -217,14 +225,14 @@ def test_what_is_on_no_stream_has_a_lane(tmp_path):
 
 @pytest.fixture(scope="module", params=WAYS)
 def page(folder, tmp_path_factory, request):
-    ready = "document.getElementById('loading').hidden && vestige.devices.lanes.size > 0"
+    ready = "document.getElementById('loading').hidden && vestige.devices.groups.size > 0"
     with shown(request.param, folder, tmp_path_factory.mktemp("profile"), ready) as page:
         show_all(page)
         yield page
 
 
 def settle_devices(page):
-    page.wait("vestige.windows.settled && vestige.devices.windows.settled && vestige.stage.pending === null")
+    page.wait("vestige.windows.settled && vestige.lanes.settled && vestige.stage.pending === null")
     settle(page)
 
 
@@ -240,7 +248,7 @@ def tracks(page):
 
 
 def y_of_lane(page, lane, row=0):
-    page.eval(f"vestige.stage.scrollTo(0, {lane}, {row}, {{ isDevice: true }})")
+    page.eval(f"vestige.stage.scrollTo(0, {lane}, {row}, {{ kind: 'devices' }})")
     settle_devices(page)
     top = page.eval(
         "document.getElementById('rows').getBoundingClientRect().top + "
@@ -257,7 +265,7 @@ def at(us):
 def choose(page, lane, us):
     y = y_of_lane(page, lane)
     page.click(x_of(page, at(us)), y)
-    page.wait(f"vestige.view.span?.isDevice && vestige.view.span.thread === {lane}")
+    page.wait(f"vestige.view.span?.kind === 'devices' && vestige.view.span.thread === {lane}")
     settle_devices(page)
 
 
@@ -344,7 +352,7 @@ def test_a_search_goes_from_kernel_to_kernel(page):
     page.eval("document.getElementById('query').value = 'gemm', vestige.search.run()")
     page.wait("document.getElementById('matches').innerText.includes('2 here')")
     page.eval("vestige.search.go(false)")
-    page.wait(f"vestige.view.span?.isDevice && vestige.view.span.start === {at(1000)}")
+    page.wait(f"vestige.view.span?.kind === 'devices' && vestige.view.span.start === {at(1000)}")
     page.eval("vestige.search.go(false)")
     page.wait(f"vestige.view.span.start === {at(2000)}")
     page.eval("vestige.search.go(false)")
@@ -389,7 +397,7 @@ def test_lanes_fold(page):
     page.eval("vestige.timeline.toggle('s0:1'), vestige.stage.arranged()")
     settle_devices(page)
     assert page.eval("vestige.timeline.stream(0, 1).folded")
-    page.eval("vestige.goToActivity(0, 1, 0, 1000000, 2000000, 0)")
+    page.eval("vestige.goToActivity(0, { lane: 1, row: 0, start_ns: 1000000, end_ns: 2000000, id: 0 })")
     page.wait("!vestige.timeline.stream(0, 1).folded")
     settle_devices(page)
 

@@ -7,9 +7,9 @@ import pytest
 
 from conftest import Workplace
 from vestige import Trace
-from vestige._core import Marks
+from vestige._core import Lanes
 from view_page import WAYS, close_to, settle, shown, text, x_of
-from viewing import Client, serving
+from viewing import Client, read_window, serving
 
 pytestmark = pytest.mark.any_python
 BURST = 300
@@ -87,59 +87,89 @@ def span(trace, name):
 
 # ---- the core ---------------------------------------------------------------------
 
+INSTANTS, EXCEPTIONS, NOT_CAUGHT = range(3)  # rows of a lane, see src/view/lanes_marks.c
+CAUGHT, LEFT = 1, 2  # what became of an exception
+
+
+def lane_of(marks, thread):
+    (lane,) = [each["lane"] for each in marks.lanes() if each["thread"] == thread]
+    return lane
+
+
+def count(marks, thread, row, start, end):
+    return marks.between(lane_of(marks, thread), row, start, end, 0)[0]
+
 
 def test_marks_are_counted_by_thread(trace):
-    marks = Marks(trace)
-    assert marks.left_out() == 0
-    found = {thread: counts for thread, *counts in marks.threads()}
+    marks = Lanes(trace, "marks")
+    assert marks.left_out() == (0, 0)
     worker = next(each["number"] for each in trace.threads() if each["name"] == "worker")
-    start, end = span(trace, "works")
-    assert marks.between(worker, start, end, 10)[0] == 1
-    main_marks, exceptions, lost = found[1]
-    assert main_marks == exceptions + 1 and exceptions > BURST and lost >= 1
+    assert count(marks, worker, EXCEPTIONS, *span(trace, "works")) == 1
+    first = next(each for each in marks.lanes() if each["thread"] == 1)
+    rows = [count(marks, 1, row, first["start_ns"], first["end_ns"] + 1) for row in range(first["rows"])]
+    assert sum(rows) == first["items"] and rows[INSTANTS] == 1 and rows[EXCEPTIONS] >= BURST and rows[NOT_CAUGHT] >= 1
 
 
 def test_a_mark_tells_where_it_was_raised_and_caught(trace):
-    marks, functions = Marks(trace), trace.functions()
-    count, rows = marks.between(1, *span(trace, "burst"), 5)
-    assert count == BURST and len(rows) == 5
-    for thread, _, number, end, raised_in, caught_in, args in rows:
-        assert (thread, end, args) == (1, "caught", None)
-        assert functions[number][1] == "ValueError" and functions[number][4] == 11
-        assert (functions[raised_in][1], functions[caught_in][1]) == ("fails", "tries")
-    start, end = span(trace, "dies")
-    ((_, _, number, became, *_),) = marks.between(1, start, end, 5)[1]
-    assert functions[number][1] == LOST and became == "not caught"
+    marks, functions = Lanes(trace, "marks"), trace.functions()
+    lane = lane_of(marks, 1)
+    found, rows = marks.between(lane, EXCEPTIONS, *span(trace, "burst"), 5)
+    assert found == BURST and len(rows) == 5
+    for one in rows:
+        assert (one["end"], one["args"], one["start_ns"]) == (CAUGHT, "", one["end_ns"])
+        assert functions[one["id"]][1] == "ValueError" and functions[one["id"]][4] == 11
+        assert (functions[one["raised_in"]][1], functions[one["caught_in"]][1]) == ("fails", "tries")
+    assert marks.at(lane, EXCEPTIONS, rows[2]["start_ns"]) == rows[2]
+    ((lost,),) = marks.between(lane, NOT_CAUGHT, *span(trace, "dies"), 5)[1:]
+    assert functions[lost["id"]][1] == LOST and lost["end"] == LEFT
 
 
-def test_parts_of_a_range_add_up_to_its_marks(trace):
-    marks, (start, end) = Marks(trace), span(trace, "burst")
-    cells = marks.draw(1, start, end, 50)
-    assert [cell[0] for cell in cells] == sorted({cell[0] for cell in cells}) and cells[-1][0] < 50
-    assert sum(cell[1] for cell in cells) == sum(cell[2] for cell in cells) == BURST
-    assert marks.draw(99, start, end, 50) == [] == marks.draw(1, start - 10**12, start - 10**11, 50)
+def test_a_picture_has_all_marks_of_a_range(trace):
+    marks, (start, end) = Lanes(trace, "marks"), span(trace, "burst")
+    lane = lane_of(marks, 1)
+    rects = read_window(marks.draw(start, end, 50, [lane]))
+    assert len(rects) < 60 and sum(rect.count for rect in rects if rect.depth == EXCEPTIONS) == BURST
+    assert read_window(marks.draw(start, end, 50, [99])) == []
+    assert read_window(marks.draw(start - 10**12, start - 10**11, 50, [lane])) == []
 
 
 def test_marks_are_found_by_their_ids(trace):
-    marks, info = Marks(trace), trace.info()
+    marks, info = Lanes(trace, "marks"), trace.info()
     start, end = info["start_ns"], info["end_ns"] + 1
     lost = ids_of(trace, LOST)
     counts = struct.unpack("<40I", marks.find([*lost, 5], start, end, 40))
     assert sum(counts) == 1
     after = marks.next(lost, start, False)
-    assert after[2] in lost and marks.next(lost, after[1], False) is None
+    assert after["id"] in lost and marks.next(lost, after["start_ns"], False) is None
     assert marks.next(lost, end, True) == after and marks.next([], end, True) is None
 
 
-def test_what_cannot_be_drawn_is_refused(trace):
-    marks = Marks(trace)
-    for asked in ((1, 5, 5, 10), (1, 0, 5, 0), (1, 0, 5, 1 << 20), (1, -(1 << 62), 5, 10)):
+@pytest.mark.parametrize("kind", ["devices", "marks", "states"])
+def test_what_cannot_be_drawn_is_refused(trace, kind):
+    lanes = Lanes(trace, kind)
+    for asked in ((5, 5, 10, [0]), (0, 5, 0, [0]), (0, 5, 1 << 20, [0]), (-(1 << 62), 5, 10, [0])):
         with pytest.raises(ValueError, match="no such picture"):
-            marks.draw(*asked)
+            lanes.draw(*asked)
+    with pytest.raises(ValueError, match="no such picture"):
+        lanes.find([1], 0, 5, 0)
+    with pytest.raises(ValueError, match="no such picture"):
+        lanes.pack(1 << 31, 0, 0, 5)
+    with pytest.raises((TypeError, OverflowError)):
+        lanes.draw(0, 5, 10, [-1])
     with pytest.raises(TypeError):
-        Marks("t.vst")
+        Lanes("t.vst", kind)
     with pytest.raises(ValueError, match="not made"):
-        Marks.__new__(Marks).threads()
+        Lanes.__new__(Lanes).lanes()
+    assert read_window(lanes.draw(0, 5, 10, [1 << 31])) == [] and lanes.text(1 << 31) is None
+    assert (
+        lanes.at(1 << 31, 0, 5) is None and lanes.between(0, 99, 0, 5, 9) == (0, []) and lanes.busy(1 << 31, 0, 5) == []
+    )
+    assert lanes.item(1 << 31) is None and lanes.linked(1 << 31, 5) == ([], 0)
+
+
+def test_a_kind_that_is_not_known_is_refused(trace):
+    with pytest.raises(ValueError, match="argument"):
+        Lanes(trace, "no such kind")
 
 
 # ---- the server -------------------------------------------------------------------
@@ -151,34 +181,43 @@ def test_the_server_tells_of_marks_and_finds_them(place):
         info = client.get("info")
         assert info["traces"][0]["marks"]
         length = int(info["duration_ns"]) + 1
-        (drawn,) = client.get("marks/draw", from_=0, to=length, pixels=200, threads="1")
-        (thread, count, *_), *_ = client.get("marks")["threads"]
-        assert thread == 1 and sum(cell[1] for cell in drawn) == count
-        at = client.get("marks/at", thread=1, from_=0, to=length)
-        assert at["count"] == count > len(at["marks"])
+        lane = next(each for each in client.get("lanes", kind="marks")["lanes"] if each["thread"] == 1)
+        drawn = client.ask(f"/api/lanes/window?kind=marks&from=0&to={length}&pixels=200&lanes={lane['lane']}")
+        assert sum(rect.count for rect in read_window(drawn.body)) == lane["items"]
+        at = client.get("lanes/between", kind="marks", lane=lane["lane"], from_=0, to=length)
+        assert at["count"] == lane["items"] > len(at["items"]) == 50
+        assert at["items"] == sorted(at["items"], key=lambda each: each["start_ns"])
         names = client.get("names")["names"]
         (half,) = [number for number, name in enumerate(names) if name and name[1] == "half <b>way</b>"]
         found = client.post("next", ids=[half], after=0, back=False)
-        assert found["mark"] and found["id"] == half
-        (mark,) = client.get("marks/at", thread=1, from_=found["start_ns"], to=found["start_ns"] + 1)["marks"]
-        assert mark["args"] == {"file": "<img src=x onerror=alert(1)>"} and mark["end"] == ""
+        assert found["lanes"] == "marks" and found["id"] == half
+        mark = client.get("lanes/at", kind="marks", lane=found["lane"], row=found["row"], time=found["start_ns"])
+        assert mark["args"] == {"file": "<img src=x onerror=alert(1)>"} and mark["end"] == 0
         searched = client.post("find", ids=[half], from_=0, to=length, pixels=10)
         assert searched["total"] == 1
+        raised = [number for number, name in enumerate(names) if name and name[1] == LOST]
+        lost = client.post("next", ids=raised, after=0, back=False)
+        call = client.get("call", thread=1, time=lost["start_ns"], id=lost["raised_in"])
+        assert names[call["id"]][1] == "dies" and call["start_ns"] < lost["start_ns"] <= call["end_ns"]
+        assert client.get("call", thread=99, time=5) is None
         client.connection.close()
 
 
 def test_bad_questions_get_a_line(place):
     with serving(place.path / "t.vst") as server:
         client = Client(server)
-        assert client.error("/api/marks/at?thread=1&from=5&to=5") == (400, "from must be less than to")
-        assert client.error("/api/marks/draw?from=0&to=5&pixels=0&threads=1")[0] == 400
-        assert client.error("/api/marks/at?thread=x&from=0&to=5") == (400, "thread: not an integer")
+        between = "/api/lanes/between?kind=marks"
+        assert client.error(f"{between}&lane=0&from=5&to=5") == (400, "from must be less than to")
+        assert client.error("/api/lanes/window?kind=marks&from=0&to=5&pixels=0&lanes=1")[0] == 400
+        assert client.error(f"{between}&lane=x&from=0&to=5") == (400, "lane: not an integer")
+        assert client.error("/api/lanes?kind=x") == (400, "kind: not one of devices, marks, states")
+        assert client.error("/api/lanes") == (400, "kind is missing")
         client.connection.close()
     with serving(place.path / "plain.vst") as server:
         client = Client(server)
         assert not client.get("info")["traces"][0]["marks"]
-        assert client.get("marks") == {"threads": [], "left_out": 0}
-        assert client.get("marks/at", thread=1, from_=0, to=5) == {"count": 0, "marks": []}
+        assert client.get("lanes", kind="marks") == {"lanes": [], "left_out": [0, 0]}
+        assert client.error(f"{between}&lane=0&from=0&to=5") == (404, "the trace has no marks")
         client.connection.close()
 
 
@@ -194,7 +233,7 @@ def page(place, tmp_path_factory, request):
 
 
 def settle_marks(page):
-    page.wait("vestige.windows.settled && vestige.marks.settled && vestige.stage.pending === null")
+    page.wait("vestige.windows.settled && vestige.lanes.settled && vestige.stage.pending === null")
     settle(page)
 
 
@@ -220,7 +259,7 @@ def moment(page, name):
         f"""(() => {{ const ids = vestige.names.table(0).map((one, id) => one?.kind === 'instant' && one.name === {json.dumps(name)} ? id : 0);
         return vestige.source.next(0, ids.filter(Boolean), -1, false); }})()"""
     )
-    return found["thread"], found["start_ns"]
+    return page.eval(f"vestige.lanes.list('marks', 0)[{found['lane']}].thread"), found["start_ns"]
 
 
 def is_drawn(page, thread, time, of):
@@ -241,15 +280,23 @@ def test_marks_lie_above_the_rows_of_their_thread(page):
     assert "exception" in text(page, "#legend") and "off the processor" not in text(page, "#legend")
 
 
+def counts_of(page):
+    """How many marks each rectangle of the main thread's strip stands for."""
+    return page.eval(
+        "(() => { const counts = []; vestige.marks.each(vestige.timeline.thread(0, 1), "
+        "(x, row, data, rect) => counts.push(data.count(rect))); return counts; })()"
+    )
+
+
 def test_very_many_are_a_few_bars_until_zoomed_in(page):
     show_all(page)
-    cells = page.eval("[...vestige.marks.held.get(0).threads.get(1)]")
-    assert len(cells) < BURST / 2 and max(cell[1] for cell in cells) > 3
+    counts = counts_of(page)
+    assert len(counts) < BURST / 2 and max(counts) > 3
     _, time = moment(page, "ValueError")
     page.eval(f"vestige.view.show({time} - 2000, {time} + 3000)")
     settle_marks(page)
-    cells = page.eval("[...vestige.marks.held.get(0).threads.get(1)]")
-    assert 1 <= len(cells) < BURST and {cell[1] for cell in cells} == {1}
+    counts = counts_of(page)
+    assert 1 <= len(counts) < BURST and set(counts) == {1}
     assert is_drawn(page, 1, time, colour(page, "raised"))
 
 
@@ -298,7 +345,7 @@ def test_search_finds_marks(page):
     page.eval("vestige.search.query.value = '/^Lost$/', vestige.search.run()")
     page.wait("document.getElementById('matches').textContent === '1 here'")
     page.eval("vestige.search.go(false)")
-    page.wait("vestige.view.span?.isMark")
+    page.wait("vestige.view.span?.kind === 'marks'")
     assert page.eval("vestige.view.span.start") == moment(page, LOST)[1]
     page.eval("vestige.search.query.value = '', vestige.search.run()")
     show_all(page)

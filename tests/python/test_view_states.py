@@ -1,14 +1,16 @@
 """When threads ran, in the viewer: what the server answers, and how the page draws it."""
 
+import struct
+
 import pytest
 
 import vestige
 from conftest import Workplace
 from other_builds import HERE
 from vestige import Trace
-from vestige._core import States
+from vestige._core import Lanes
 from view_page import READY, WAYS, fill_of, settle, shown, text, thread_named, x_of, y_of
-from viewing import Client, serving
+from viewing import Client, read_window, serving
 
 pytestmark = [
     pytest.mark.any_python,
@@ -63,34 +65,34 @@ def where(trace, name):
     return start, end
 
 
+WAITS, PREEMPTED, GIL = range(3)  # rows of a lane, see src/view/lanes_states.c
+
+
+def lane_of(states, thread):
+    (lane,) = [each["lane"] for each in states.lanes() if each["thread"] == thread]
+    return lane
+
+
 def test_pictures_show_when_a_thread_was_off_the_processor(trace):
     start, end = where(trace, "naps")
-    off, gil = States(trace).draw(1, start, end, PIXELS)
-    assert len(off) == len(gil) == PIXELS
-    waiting, preempted, waited = States(trace).sums(1, start, end)
-    assert 50_000_000 < waiting + preempted <= end - start  # it slept for 60 ms
-    for drawn, ns in ((off, waiting + preempted), (gil, waited)):
-        assert sum(drawn) / 255 / PIXELS == pytest.approx(ns / (end - start), abs=0.02)
-    assert States(trace).sums(99, start, end) == (0, 0, 0)
-    off, _ = States(trace).draw(1, start - 10**12, start - 10**11, 7)
-    assert off == bytes(7)
+    states = Lanes(trace, "states")
+    lane = lane_of(states, 1)
+    sums = states.busy(lane, start, end)
+    assert 50_000_000 < sums[WAITS] + sums[PREEMPTED] <= end - start  # it slept for 60 ms
+    data = bytearray(states.draw(start, end, PIXELS, [lane]))
+    struct.pack_into("<qq", data, 16, 0, end - start)  # a float does not hold times of the wall clock
+    rects = read_window(data)
+    for row, ns in enumerate(sums):
+        drawn = sum((rect.end - rect.start) * rect.busy for rect in rects if rect.depth == row)
+        assert drawn / 65535 / (end - start) == pytest.approx(ns / (end - start), abs=0.02)
+    assert states.busy(99, start, end) == []
+    assert read_window(states.draw(start - 10**12, start - 10**11, 7, [lane])) == []
 
 
 def test_waits_for_the_gil_are_among_them(trace):
     start, end = where(trace, "keeps")
-    states = States(trace)
-    _, gil = states.draw(1, start, end, PIXELS)
-    assert sum(gil) > 255 * PIXELS / 4  # the main thread waited while the other one kept it
-    assert states.sums(1, start, end)[2] > (end - start) / 4
-
-
-def test_what_cannot_be_drawn_is_refused(trace):
-    states = States(trace)
-    for asked in ((1, 5, 5, 10), (1, 0, 5, 1 << 20), (1, -(1 << 62), 5, 10), (1, 5, 1 << 62, 10)):
-        with pytest.raises(ValueError, match="no such picture"):
-            states.draw(*asked)
-    with pytest.raises(TypeError):
-        States("t.vst")
+    states = Lanes(trace, "states")
+    assert states.busy(lane_of(states, 1), start, end)[GIL] > (end - start) / 4
 
 
 def test_the_server_tells_of_spans_and_draws(place, trace):
@@ -114,7 +116,9 @@ def test_the_server_tells_of_spans_and_draws(place, trace):
 @pytest.fixture(scope="module", params=WAYS)
 def page(place, tmp_path_factory, request):
     ready = READY.replace(" && vestige.counters.whole.size > 0", "")
+    ready += " && vestige.lanes.list('states', 0).length > 0"
     with shown(request.param, place.path, tmp_path_factory.mktemp("profile"), ready) as page:
+        page.wait("vestige.lanes.settled && vestige.stage.pending === null")
         settle(page)
         yield page
 

@@ -298,19 +298,19 @@ def test_the_index_knows_whether_there_are_tasks(place, many_tasks):
 
 @pytest.fixture(scope="module", params=WAYS)
 def page(place, tmp_path_factory, request):
-    ready = "document.getElementById('loading').hidden && vestige.lanes.groups.size > 0"
+    ready = "document.getElementById('loading').hidden && vestige.tasks.groups.size > 0"
     with shown(request.param, place.path, tmp_path_factory.mktemp("profile"), ready) as page:
         settle_lanes(page)
         yield page
 
 
 def settle_lanes(page):
-    page.wait("vestige.windows.settled && vestige.lanes.settled && vestige.stage.pending === null")
+    page.wait("vestige.windows.settled && vestige.tasks.settled && vestige.stage.pending === null")
     settle(page)
 
 
 def group(page, name):
-    return page.eval(f"vestige.lanes.groups.get(0).find(one => one.name === {json.dumps(name)})")
+    return page.eval(f"vestige.tasks.groups.get(0).find(one => one.name === {json.dumps(name)})")
 
 
 def show(page, name):
@@ -339,7 +339,7 @@ def open_getters(page):
     if not group(page, "getter")["open"]:
         found = show(page, "getter")
         page.click(60, y_of_lane(page, found["lane"]))
-        page.wait("vestige.lanes.groups.get(0).find(one => one.name === 'getter').open")
+        page.wait("vestige.tasks.groups.get(0).find(one => one.name === 'getter').open")
     return show(page, "getter")
 
 
@@ -352,7 +352,7 @@ def test_tasks_are_folded_by_name_and_open_on_a_click(page):
     assert "get <b>1</b>" in text(page, "#gutter")  # as text
     found = group(page, "getter")
     page.click(60, y_of_lane(page, found["lane"]))
-    page.wait("!vestige.lanes.groups.get(0).find(one => one.name === 'getter').open")
+    page.wait("!vestige.tasks.groups.get(0).find(one => one.name === 'getter').open")
     assert "get <b>0</b>" not in lane_names(page)
 
 
@@ -426,7 +426,7 @@ def test_an_arrow_leads_from_what_woke_a_task(page):
     found = open_getters(page)
     page.eval("vestige.view.selectSpan(null), vestige.panel.close()")
     settle_lanes(page)
-    arrows = page.eval("vestige.lanes.arrows.get(0)")
+    arrows = page.eval("vestige.tasks.arrows.get(0)")
     mine = [each for each in arrows if found["first"] <= each["lane"] < found["first"] + 3]
     assert len(mine) == 3 and all(each["waker"]["lane"] == group(page, "putter")["first"] for each in mine)
     head = mine[0]
@@ -451,5 +451,5 @@ def test_a_waker_that_is_not_known_is_shown_as_unknown(page):
     show(page, "foreign")  # the details took some of the room
     page.click(x_of(page, (first["start_ns"] + first["end_ns"]) / 2), y_of_lane(page, found["first"]))
     page.wait("document.getElementById('details').innerText.includes('its first step')")
-    arrows = page.eval("vestige.lanes.arrows.get(0)")
+    arrows = page.eval("vestige.tasks.arrows.get(0)")
     assert [each["waker"] for each in arrows if each["lane"] == found["first"]] == [None]

@@ -9,9 +9,9 @@ import vestige
 from browser import BROWSER, Browser
 from conftest import Workplace
 from vestige.cli import view
-from vestige.viewer import embed_beside
+from vestige.viewer import embed_beside, embed_lanes
 from view_page import text
-from viewing import Client, serving
+from viewing import Client, read_window, serving
 
 pytestmark = pytest.mark.any_python
 PROGRAM = """\
@@ -53,6 +53,7 @@ async def main():
 asyncio.run(main())
 """
 SCHED = ["--sched"] if vestige._core.can_see_switches() == 0 else []
+SEEN = pytest.mark.skipif(not SCHED, reason="the system does not tell when threads run")
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +76,7 @@ def browser(tmp_path_factory):
 def written(browser, place, name="page.html"):
     page = browser.open((place.path / name).as_uri())
     page.set_size(1366, 768)
-    page.wait("document.getElementById('loading').hidden && vestige.lanes.groups.size > 0")
+    page.wait("document.getElementById('loading').hidden && vestige.tasks.groups.size > 0")
     return page
 
 
@@ -120,38 +121,60 @@ def test_tasks_are_told_as_the_server_tells_them(both):
     )
 
 
-def test_marks_are_told_as_the_server_tells_them(both):
+def picture(page, client, wish):
+    """What the page and the server draw of the same lanes: [(lane, row, start, end, id, count)], in parts of the window."""
+    told = page.eval(f"vestige.source.laneWindow({json.dumps(wish)}).then(buffer => [...new Uint8Array(buffer)])")
+    query = f"kind={wish['kind']}&from={wish['from']}&to={wish['to']}&pixels={wish['pixels']}"
+    asked = ",".join(map(str, wish["threads"]))
+    served = client.ask(f"/api/lanes/window?{query}&lanes={asked}").body
+    scale = 1000 / (wish["to"] - wish["from"])
+    return [
+        [
+            (rect.thread, rect.depth, round(rect.start * scale), round(rect.end * scale), rect.id, rect.count)
+            for rect in read_window(data)
+        ]
+        for data in (bytes(told), served)
+    ]
+
+
+@pytest.mark.parametrize("kind", ["marks", pytest.param("states", marks=SEEN)])
+def test_lanes_are_told_as_the_server_tells_them(both, kind):
     page, client = both
-    marks = client.get("marks")
-    assert ask(page, "marks(0)") == marks and sum(row[2] for row in marks["threads"]) >= 13
+    told = client.get("lanes", kind=kind)
+    assert ask(page, f"lanes(0, '{kind}')") == told and told["lanes"]
     end = client.get("info")["duration_ns"] + 1
-    for thread, *_ in marks["threads"]:
-        wish = {"trace": 0, "from": 0, "to": end, "pixels": 77, "threads": [thread]}
-        drawn = client.get("marks/draw", from_=0, to=end, pixels=77, threads=thread)
-        assert ask(page, f"drawMarks({json.dumps(wish)})") == drawn
-        told = ask(page, f"marksAt(0, {thread}, 0, {end})")
-        expected = client.get("marks/at", thread=thread, from_=0, to=end)
-        assert told == expected
+    for lane in (each["lane"] for each in told["lanes"]):
+        found = client.get("lanes/between", kind=kind, lane=lane, from_=0, to=end)
+        assert ask(page, f"laneBetween(0, '{kind}', {lane}, 0, {end})") == found
+        for item in found["items"][:20]:
+            place = {"lane": lane, "row": item["row"], "time": (item["start_ns"] + item["end_ns"]) // 2}
+            shown = client.get("lanes/at", kind=kind, **place)
+            assert ask(page, f"laneAt(0, '{kind}', {lane}, {place['row']}, {place['time']})") == shown
+            assert shown is not None
+    lanes = [each["lane"] for each in told["lanes"]]
+    for start, stop in ((0, end), (end // 3, end // 2)):
+        wish = {"trace": 0, "kind": kind, "from": start, "to": stop, "pixels": 500, "threads": lanes}
+        drawn, expected = picture(page, client, wish)
+        assert abs(len(drawn) - len(expected)) <= 2 and sum(one[5] for one in drawn) == sum(one[5] for one in expected)
+
+
+def test_searches_visit_what_the_server_visits(both):
+    page, client = both
     names = client.get("names")["names"]
     ids = [number for number, name in enumerate(names) if name and name[1] in ("asked", "LookupError", "fails")]
     after, visited = -1, []
     while found := client.post("next", ids=ids, after=after, back=False):
         told = ask(page, f"next(0, {ids}, {after}, false)")
         assert told == {key: found[key] for key in told}
-        visited.append(found.get("mark", False))
+        visited.append(found.get("lanes"))
         after = found["start_ns"]
-    assert True in visited and False in visited
+    assert {"marks", None} == set(visited)
 
 
-@pytest.mark.skipif(not SCHED, reason="the system does not tell when threads run")
+@SEEN
 def test_running_times_are_told_as_the_server_tells_them(both):
     page, client = both
     end = client.get("info")["duration_ns"]
-    for start, stop, pixels in ((0, end, 300), (end // 3, end // 2, 111)):
-        answer = client.ask(f"/api/states?from={start}&to={stop}&pixels={pixels}&threads=1").body
-        wish = {"trace": 0, "from": start, "to": stop, "pixels": pixels, "threads": [1]}
-        drawn = page.eval(f"vestige.source.states({json.dumps(wish)}).then(bytes => [...new Uint8Array(bytes)])")
-        assert len(drawn) == len(answer) and max(abs(a - b) for a, b in zip(drawn, answer)) <= 1
     span = client.get("span", thread=1, depth=0, time=end // 2)
     told = ask(page, f"span(0, 1, 0, {end // 2})")
     assert {key: told[key] for key in span if key.endswith("_ns")} == {
@@ -160,24 +183,25 @@ def test_running_times_are_told_as_the_server_tells_them(both):
 
 
 def test_what_is_too_much_is_left_out_or_coarser(browser, place, monkeypatch):
-    monkeypatch.setattr(embed_beside, "MARKS_MAX", 5)
+    monkeypatch.setattr(embed_lanes, "ITEMS_MAX", {"devices": 5, "marks": 5, "states": 3})
     monkeypatch.setattr(embed_beside, "STEPS_MAX", 7)
-    monkeypatch.setattr(embed_beside, "STRETCHES_MAX", 3)
     assert view.main([str(place.path / "t.vst"), "--html", str(place.path / "small.html")]) == 0
     page = written(browser, place, "small.html")
     told = text(page, "#banners")
     assert "steps of tasks are not shown" in told and "marks of exceptions and instants are not shown" in told
-    marks = ask(page, "marks(0)")
-    assert 0 < sum(row[1] for row in marks["threads"]) <= 5 and marks["left_out"] > 20
+    marks = ask(page, "lanes(0, 'marks')")
+    end = ask(page, "info()")["duration_ns"]
+    lane = marks["lanes"][0]["lane"]
+    assert 0 < ask(page, f"laneBetween(0, 'marks', {lane}, 0, {end})")["count"] <= 5 and marks["left_out"][0] > 20
     if SCHED:
         with serving(place.path / "t.vst") as server:
             client = Client(server)
-            end = client.get("info")["duration_ns"]
-            answer = client.ask(f"/api/states?from=0&to={end}&pixels=64&threads=1").body
+            lanes = [each["lane"] for each in client.get("lanes", kind="states")["lanes"]]
+            wish = {"trace": 0, "kind": "states", "from": 0, "to": end, "pixels": 64, "threads": lanes}
+            drawn, expected = picture(page, client, wish)
             client.connection.close()
-        wish = {"trace": 0, "from": 0, "to": end, "pixels": 64, "threads": [1]}
-        drawn = page.eval(f"vestige.source.states({json.dumps(wish)}).then(bytes => [...new Uint8Array(bytes)])")
-        assert max(abs(a - b) for a, b in zip(drawn, answer)) <= 12
+        assert 0 < len(drawn) < 3 * 300 * len(lanes)
+        assert sum(one[5] for one in drawn) == sum(one[5] for one in expected)
         assert "running_ns" not in ask(page, f"span(0, 1, 0, {end // 2})")
     assert page.errors() == []
     page.close()

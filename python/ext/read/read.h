@@ -31,11 +31,9 @@ static inline void *vpy_handle_of(const void *place)
 }
 
 int vpy_trace_type_init(PyObject *module);
-int vpy_device_lanes_init(PyObject *module);
-int vpy_marks_init(PyObject *module);
+int vpy_lanes_init(PyObject *module);
 int vpy_memory_events_init(PyObject *module);
 int vpy_pack_init(PyObject *module);
-int vpy_states_init(PyObject *module);
 int vpy_task_lanes_init(PyObject *module);
 int vpy_tables_init(PyObject *module);
 int vpy_tally_init(PyObject *module);

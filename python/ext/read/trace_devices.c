@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include <vestige/device_lanes.h>
+#include "view/lanes_devices.h"
 
 /* ---- what is known of devices -------------------------------------------- */
 
@@ -78,10 +78,13 @@ typedef struct windows {
 } windows;
 
 /* The lanes of the windows that are asked for; NULL with an exception set. */
-static vst_device_lanes *read_lanes(vpy_trace *self, const windows *asked)
+static vst__lanes *read_lanes(vpy_trace *self, const windows *asked)
 {
-    int window = vpy_trace_window(asked->all, asked->since);
-    vst_device_lanes *lanes = NULL;
+    const vst__lanes_options options = {
+        .window = vpy_trace_window(asked->all, asked->since),
+        .tracer = self->tracer,
+    };
+    vst__lanes *lanes = NULL;
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
@@ -89,8 +92,8 @@ static vst_device_lanes *read_lanes(vpy_trace *self, const windows *asked)
         return NULL;
     vpy_trace_begin(self, asked->progress);
     Py_BEGIN_ALLOW_THREADS;
-    status = vst_device_lanes_create(self->handle, window, self->tracer, &lanes,
-                                     &error);
+    status =
+        vst__lanes_create(self->handle, "devices", &options, &lanes, &error);
     Py_END_ALLOW_THREADS;
     vpy_trace_end(self);
     if (status != VST_OK)
@@ -101,8 +104,7 @@ static vst_device_lanes *read_lanes(vpy_trace *self, const windows *asked)
 /* ---- devices() ----------------------------------------------------------- */
 
 /* A stream that did something, with its sums. */
-static PyObject *summed_stream(const vst_trace *trace,
-                               const vst_device_lane *lane)
+static PyObject *summed_stream(const vst_trace *trace, const vst__lane *lane)
 {
     const vst_trace_stream plain = {.number = lane->stream, .name = ""};
     const vst_trace_stream *known =
@@ -111,7 +113,7 @@ static PyObject *summed_stream(const vst_trace *trace,
 
     if (made != NULL &&
         (!set_item(made, "activities",
-                   PyLong_FromUnsignedLong(lane->activities)) ||
+                   PyLong_FromUnsignedLongLong(lane->items)) ||
          !set_item(made, "start_ns", PyLong_FromLongLong(lane->start_ns)) ||
          !set_item(made, "end_ns", PyLong_FromLongLong(lane->end_ns)) ||
          !set_item(made, "busy_ns", PyLong_FromLongLong(lane->busy_ns)) ||
@@ -120,18 +122,16 @@ static PyObject *summed_stream(const vst_trace *trace,
     return made;
 }
 
-static PyObject *streams_of(const vst_trace *trace,
-                            const vst_device_lanes *lanes, uint32_t device)
+static PyObject *streams_of(const vst_trace *trace, const vst__lanes *lanes,
+                            uint32_t device)
 {
     PyObject *list = PyList_New(0);
+    vst__lane lane;
 
-    for (size_t i = 0; list != NULL && i < vst_device_lanes_count(lanes); i++) {
-        const vst_device_lane *lane = vst_device_lanes_at(lanes, i);
-
-        if (lane->device == device && device != 0 &&
-            !vpy_append(list, summed_stream(trace, lane)))
+    for (uint32_t i = 0; list != NULL && vst__lanes_get(lanes, i, &lane); i++)
+        if (lane.device == device && device != 0 &&
+            !vpy_append(list, summed_stream(trace, &lane)))
             Py_CLEAR(list);
-    }
     return list;
 }
 
@@ -140,7 +140,7 @@ PyObject *vpy_trace_devices(PyObject *object, PyObject *args, PyObject *kw)
     static char *names[] = {"all_windows", "since", "progress", NULL};
     vpy_trace *self = (vpy_trace *)object;
     windows asked = {0, -1, NULL};
-    vst_device_lanes *lanes;
+    vst__lanes *lanes;
     PyObject *list;
 
     if (!PyArg_ParseTupleAndKeywords(args, kw, "|$piO:devices", names,
@@ -160,7 +160,7 @@ PyObject *vpy_trace_devices(PyObject *object, PyObject *args, PyObject *kw)
         if (!vpy_append(list, item))
             Py_CLEAR(list);
     }
-    vst_device_lanes_destroy(lanes);
+    vst__lanes_destroy(lanes);
     return list;
 }
 
@@ -179,63 +179,83 @@ typedef struct row {
     uint32_t args_length;
     uint32_t launch; /* 1 + the row of the call it came from; 0: none */
     uint32_t op_id, annotation_id;
-    uint32_t lane, row; /* of <vestige/device_lanes.h> */
+    uint32_t lane, row; /* of src/view/lanes_devices.c */
 } row;
 
-static size_t count_all(const vst_device_lanes *lanes)
+static size_t count_all(const vst__lanes *lanes)
 {
+    vst__lane lane;
     size_t count = 0;
 
-    for (size_t i = 0; i < vst_device_lanes_count(lanes); i++)
-        count += vst_device_lanes_at(lanes, i)->activities;
+    for (uint32_t i = 0; vst__lanes_get(lanes, i, &lane); i++)
+        count += (size_t)lane.items;
     return count;
 }
 
-static row row_of(const vst_device_lanes *lanes, const vst_device_activity *a,
-                  const char *text)
+static row row_of(const vst__lanes *lanes, const vst__lane *lane,
+                  const vst__lane_item *item, const char *text)
 {
-    const vst_device_lane *lane = vst_device_lanes_at(lanes, a->lane);
+    uint64_t facts[VST_LANE_FACTS_MAX];
+    size_t length;
+    const char *args;
 
+    vst__lanes_facts_of(lanes, item->number, facts);
+    args = vst__lanes_text(lanes, facts[VST_DEVICE_ARGS], &length);
     return (row){
-        .start_ns = a->start_ns,
-        .end_ns = a->end_ns,
-        .correlation = a->correlation,
-        .external = a->external,
-        .bytes = a->bytes,
-        .op = a->op.serial,
-        .annotation = a->annotation.serial,
-        .args_at = (uint64_t)(a->args - text),
-        .kind = a->kind,
-        .id = a->id,
-        .device = a->device,
+        .start_ns = item->start_ns,
+        .end_ns = item->end_ns,
+        .correlation = facts[VST_DEVICE_CORRELATION],
+        .external = facts[VST_DEVICE_EXTERNAL],
+        .bytes = facts[VST_DEVICE_BYTES],
+        .op = facts[VST_DEVICE_OP_SERIAL],
+        .annotation = facts[VST_DEVICE_ANNOTATION_SERIAL],
+        .args_at = length != 0 ? (uint64_t)(args - text) : 0,
+        .kind = (uint32_t)facts[VST_DEVICE_KIND],
+        .id = item->id,
+        .device = (uint32_t)facts[VST_DEVICE_DEVICE],
         .stream = lane->stream,
         .thread = lane->thread,
-        .context = a->context,
-        .args_length = (uint32_t)a->args_len,
-        .launch = a->launch,
-        .op_id = a->op.id,
-        .annotation_id = a->annotation.id,
-        .lane = a->lane,
-        .row = a->row,
+        .context = (uint32_t)facts[VST_DEVICE_CONTEXT],
+        .args_length = (uint32_t)length,
+        .launch = (uint32_t)facts[VST_DEVICE_LAUNCH],
+        .op_id = (uint32_t)facts[VST_DEVICE_OP],
+        .annotation_id = (uint32_t)facts[VST_DEVICE_ANNOTATION],
+        .lane = item->lane,
+        .row = item->row,
     };
 }
 
-static PyObject *rows_of(vst_device_lanes *lanes)
+/* All texts lie one behind the other. */
+static size_t length_of_texts(const vst__lanes *lanes)
+{
+    size_t sum = 0, length;
+
+    for (uint64_t i = 0; vst__lanes_text(lanes, i, &length) != NULL; i++)
+        sum += length;
+    return sum;
+}
+
+static PyObject *rows_of(const vst__lanes *lanes)
 {
     size_t count = count_all(lanes), length = 0;
     row *rows = malloc((count + 1) * sizeof *rows);
-    const char *text = vst_device_lanes_texts(lanes, &length);
-    vst_device_activity one;
+    const char *text = vst__lanes_text(lanes, 1, &length);
     void *block = rows;
+    uint32_t number = 0;
+    vst__lane_item item;
+    vst__lane lane;
     PyObject *first, *result = NULL;
 
     if (rows == NULL)
         return PyErr_NoMemory();
-    for (uint32_t i = 0; vst_device_lanes_get(lanes, i, &one) == VST_OK; i++)
-        rows[i] = row_of(lanes, &one, text);
+    for (uint32_t i = 0; vst__lanes_get(lanes, i, &lane); i++)
+        for (uint64_t left = lane.items; left != 0; left--, number++)
+            if (vst__lanes_item(lanes, number, &item))
+                rows[number] = row_of(lanes, &lane, &item, text);
     first = vpy_view_of(&block, count * sizeof *rows);
     if (first != NULL)
-        result = Py_BuildValue("(Ny#)", first, text, (Py_ssize_t)length);
+        result = Py_BuildValue("(Ny#)", first, text != NULL ? text : "",
+                               (Py_ssize_t)length_of_texts(lanes));
     return result;
 }
 
@@ -243,7 +263,7 @@ PyObject *vpy_trace_activities(PyObject *object, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"all_windows", "since", "progress", NULL};
     windows asked = {0, -1, NULL};
-    vst_device_lanes *lanes;
+    vst__lanes *lanes;
     PyObject *result;
 
     if (!PyArg_ParseTupleAndKeywords(args, kw, "|$piO:activities", names,
@@ -251,6 +271,6 @@ PyObject *vpy_trace_activities(PyObject *object, PyObject *args, PyObject *kw)
         return NULL;
     lanes = read_lanes((vpy_trace *)object, &asked);
     result = lanes != NULL ? rows_of(lanes) : NULL;
-    vst_device_lanes_destroy(lanes);
+    vst__lanes_destroy(lanes);
     return result;
 }

@@ -14,11 +14,10 @@ from vestige.reading.kinds import INSTANT, NAMES
 from vestige.reading.metadata import load_json
 
 from .answers import Answer, Problem, as_json
-from .devices import DeviceAnswers
 from .exports import Tickets, Wanted
 from .fields import Fields
+from .lanes import LaneAnswers, state_sums
 from .left_out import describe_left_out
-from .marks import MarkAnswers
 from .pictures import as_picture
 from .sources import Sources
 from .tasks import TaskAnswers
@@ -57,15 +56,13 @@ class Api:
         self.base = ""  # our own address, without the token
         self._sources = Sources()
         self._tickets = Tickets()
-        self._marks = MarkAnswers(traces)
-        self._devices = DeviceAnswers(traces)
+        self._lanes = LaneAnswers(traces)
         self._calls: dict[tuple[str, str], Callable[[Request, Fields], Answer]] = {
             ("GET", "info"): self._info,
             ("GET", "follow"): self._follow,
             ("GET", "progress"): self._progress,
             ("GET", "names"): self._names,
             ("GET", "window"): self._window,
-            ("GET", "states"): self._states,
             ("GET", "span"): self._span,
             ("GET", "source"): self._source,
             ("GET", "flame"): self._flame,
@@ -77,8 +74,7 @@ class Api:
             ("GET", "left_out"): self._left_out,
             ("GET", "export"): self._export,
             ("GET", "handover"): self._handover,
-            **self._marks.calls,
-            **self._devices.calls,
+            **self._lanes.calls,
             **TaskAnswers(traces).calls,
         }
 
@@ -143,15 +139,6 @@ class Api:
         data = shown.view.window(self._absolute(start), self._absolute(end), pixels, threads=threads, max_depth=depth)
         return as_picture(data, start, end)
 
-    def _states(self, request: Request, fields: Fields) -> Answer:
-        """For each thread asked for, a byte a pixel: what part it was off the processor; then the same of the GIL."""
-        shown = self._shown(fields)
-        start, end = fields.range()
-        pixels = fields.pixels()
-        start, end = self._absolute(start), self._absolute(end)
-        drawn = [shown.states.draw(thread, start, end, pixels) for thread in fields.numbers("threads") or []]
-        return Answer(b"".join(part for both in drawn for part in both))
-
     def _counters(self, request: Request, fields: Fields) -> Answer:
         shown = self._shown(fields)
         start, end = fields.range()
@@ -205,7 +192,7 @@ class Api:
         facts, times = shown.source.facts, {}
         if not shown.has_states or span["flags"] & ASYNC:
             return {}
-        waiting, preempted, gil = shown.states.sums(span["thread"], span["start_ns"], span["end_ns"])
+        waiting, preempted, gil = state_sums(shown, span["thread"], span["start_ns"], span["end_ns"])
         if facts["switches"]:
             times = {
                 "running_ns": span["end_ns"] - span["start_ns"] - waiting - preempted,
@@ -244,8 +231,7 @@ class Api:
             ids, self._absolute(start), self._absolute(end), pixels, threads=threads, progress=request.check
         )
         numbers = [count for (count,) in struct.iter_unpack("<I", counts)]
-        for others in (self._marks, self._devices):
-            numbers = others.add_found(request, fields, ids, numbers, start, end)
+        numbers = self._lanes.add_found(request, fields, ids, numbers, start, end)
         return as_json({"total": sum(numbers), "counts": numbers})
 
     def _next(self, request: Request, fields: Fields) -> Answer:
@@ -260,7 +246,7 @@ class Api:
             found = {**found, "start_ns": found["start_ns"] - base, "end_ns": found["end_ns"] - base}
         candidates = [found]
         if thread is None:
-            candidates += [others.nearest(request, fields, ids, after, back) for others in (self._marks, self._devices)]
+            candidates += self._lanes.nearest(request, fields, ids, after, back)
         nearest = max if back else min
         known = (each for each in candidates if each is not None)
         return as_json(nearest(known, key=lambda each: each["start_ns"], default=None))

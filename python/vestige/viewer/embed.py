@@ -75,7 +75,7 @@ def _pack_trace(shown: Shown, traces: Traces, facts: dict[str, Any], blob: Blob,
     """Also sets in `facts` how many rows each thread needs."""
     if not shown.ready:
         nothing: dict[str, Any] = {"rows": [], "memory": None, "args": [], "counters": [], "losses": [], "sources": {}}
-        nothing |= {"left_out": None, "marks": None, "states": None, "tasks": None, "devices": None}
+        nothing |= {"left_out": None, "lanes": {}, "tasks": None}
         return {"names": name_table(shown), **nothing}
     block, text, _ = shown.open().events(all_windows=True, fold_imports=traces.fold_imports)
     rows = Rows(block, folded=traces.fold_imports)
@@ -96,6 +96,7 @@ def _pack_trace(shown: Shown, traces: Traces, facts: dict[str, Any], blob: Blob,
         "counters": [_pack_counter(shown, track, end - start, blob) for track in counters],
         "losses": [describe_loss(row, traces.start_ns) for row in losses],
         "left_out": describe_left_out(shown, traces.start_ns) if facts["left_out"] else None,
+        "waits": {kind: bool(shown.source.facts.get(kind)) for kind in ("switches", "gil_waits", "object_waits")},
         "sources": {str(number): lines for number, lines in found.items() if lines is not None},
         **pack_beside(shown, traces, blob),
     }

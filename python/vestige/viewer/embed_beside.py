@@ -1,5 +1,4 @@
-"""What a page made by `vestige view --html` has beside spans: marks, when threads ran, the lanes of tasks and of
-devices.
+"""What a page made by `vestige view --html` has beside spans: the lanes of tasks, and others (embed_lanes.py).
 
 Columns are varints, as embed.py has them. Each part has a most, so that the page stays small; what is above it is left
 out or drawn coarser, and the page says so.
@@ -7,12 +6,9 @@ out or drawn coarser, and the page says so.
 
 from __future__ import annotations
 
-import struct
-
 from vestige.reading.awaits import awaits
 
-from .embed_devices import pack_devices
-from .marks import read_members
+from .embed_lanes import pack_lanes
 from .tasks import UNNAMED, describe_groups
 from .varints import varints
 
@@ -21,110 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from vestige._core import States
-
     from .embed import Blob
     from .traces import Shown, Traces
 
-MARKS_MAX = 300_000
-MARKS_ARGS_MAX = 2 << 20  # bytes of text
-STRETCHES_MAX = 400_000
-PARTS_MAX = 1 << 14  # of a thread's time, where there are more stretches
 STEPS_MAX = 500_000
-ENDS = ["", "caught", "not caught", "unknown"]  # of exceptions
-STRETCH = struct.Struct("<qqI4x")
-WAITS, PREEMPTED, GIL = range(3)  # see <vestige/states.h>
 
 
 def pack_beside(shown: Shown, traces: Traces, blob: Blob) -> dict[str, Any]:
     return {
-        "marks": _pack_marks(shown, traces.start_ns, blob) if shown.has_marks else None,
-        "states": _pack_states(shown, traces, blob) if shown.has_states else None,
+        "lanes": pack_lanes(shown, traces, blob),
         "tasks": _pack_tasks(shown, traces.start_ns, blob) if shown.facts.get("has_tasks") else None,
-        "devices": pack_devices(shown, traces.start_ns, blob) if shown.has_devices else None,
     }
-
-
-# ---- marks
-
-
-def _pack_marks(shown: Shown, base: int, blob: Blob) -> dict[str, Any]:
-    """Of each thread a row: time since the mark before, id, end, raised in, caught in."""
-    marks = shown.marks()
-    threads = marks.threads()
-    all_marks = sum(row[1] for row in threads)
-    share = min(1.0, MARKS_MAX / max(all_marks, 1))
-    rows, args, left, kept = [], [], MARKS_ARGS_MAX, 0
-    for number, (thread, count, exceptions, lost) in enumerate(threads):
-        _, found = marks.between(thread, -(1 << 62), 1 << 62, max(1, int(count * share)))
-        values: list[int] = []
-        before = base
-        for at, (_, time, what, end, raised_in, caught_in, text) in enumerate(found):
-            values += (time - before, what, ENDS.index(end), raised_in, caught_in)
-            before = max(time, before)
-            if text and len(text) <= left:
-                left -= len(text)
-                args.append([number, at, read_members(text)])
-        kept += len(found)
-        rows.append([thread, exceptions, lost, len(found), *blob.add(varints(values))])
-    return {"threads": rows, "args": args, "left_out": all_marks - kept + marks.left_out()}
-
-
-# ---- when threads ran
-
-
-def _pack_states(shown: Shown, traces: Traces, blob: Blob) -> dict[str, Any]:
-    """Of each kind and thread a row: time since the stretch before, length, share of it (of 255)."""
-    states, facts = shown.states, shown.source.facts
-    kinds = [states.stretches(kind) for kind in (WAITS, PREEMPTED, GIL)]
-    exact = sum(len(kind) for kind in kinds) <= STRETCHES_MAX * STRETCH.size
-    rows = _exact_rows(kinds) if exact else _drawn_rows(states, shown, traces)
-    packed = [
-        [
-            [thread, len(stretches), *blob.add(varints(_gaps(stretches, traces.start_ns)))]
-            for thread, stretches in kind.items()
-        ]
-        for kind in rows
-    ]
-    waits = {"gil": bool(facts["gil_waits"]), "objects": bool(facts.get("object_waits"))}
-    return {"exact": exact, "kinds": packed, "switches": bool(facts["switches"]), **waits}
-
-
-def _gaps(stretches: list[tuple[int, int, int]], base: int) -> Iterable[int]:
-    before = base
-    for start, end, share in stretches:
-        yield start - before
-        yield end - start
-        yield share
-        before = end
-
-
-def _exact_rows(kinds: list[bytes]) -> list[dict[int, list[tuple[int, int, int]]]]:
-    rows: list[dict[int, list[tuple[int, int, int]]]] = [{}, {}, {}]
-    for kind, found in enumerate(kinds):
-        for start, end, thread in STRETCH.iter_unpack(found):
-            rows[kind].setdefault(thread, []).append((start, end, 255))
-    return rows
-
-
-def _drawn_rows(states: States, shown: Shown, traces: Traces) -> list[dict[int, list[tuple[int, int, int]]]]:
-    """Shares of equal parts of the time, in place of stretches; neighbours that are equal are one."""
-    start, end = traces.start_ns, max(traces.end_ns, traces.start_ns + 1)
-    parts = max(256, min(PARTS_MAX, STRETCHES_MAX // (2 * max(len(shown.threads), 1))))
-    length = (end - start) / parts
-    rows: list[dict[int, list[tuple[int, int, int]]]] = [{}, {}, {}]
-    for thread in shown.threads:
-        for kind, drawn in zip((WAITS, GIL), states.draw(thread["number"], start, end, parts)):
-            runs: list[tuple[int, int, int]] = []
-            for part, share in enumerate(drawn):
-                begins, ends = start + int(part * length), start + int((part + 1) * length)
-                if share and runs and runs[-1][1:] == (begins, share):
-                    runs[-1] = (runs[-1][0], ends, share)
-                elif share:
-                    runs.append((begins, ends, share))
-            if runs:
-                rows[kind][thread["number"]] = runs
-    return rows
 
 
 # ---- tasks

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from threading import Condition, Lock, Thread
 
-from vestige._core import DeviceLanes, Marks, States, TaskLanes, Trace, View
+from vestige._core import Lanes, TaskLanes, Trace, View
 from vestige.reading.awaits import WRAPPERS
 from vestige.reading.kinds import INSTANT, PYTHON
 from vestige.reading.labels import IMPORTS_CODE, is_module, telling_name
@@ -85,11 +85,9 @@ class Shown:
         self.live = False  # it was being recorded when it was opened
         self.follows = False  # and still is
         self._view: View | None = None
-        self._states: States | None = None
         self._task_lanes: TaskLanes | None = None
-        self._marks: Marks | None = None
-        self._device_lanes: DeviceLanes | None = None
-        self._reading = Lock()  # guards these four
+        self._lanes: dict[str, Lanes] = {}
+        self._reading = Lock()  # guards these two
 
     def _find_noted(self) -> dict[str, tuple[int, int]]:
         """By file: when it was written and its size, as the recording noted them."""
@@ -124,24 +122,19 @@ class Shown:
         return any(self.source.facts.get(kind) for kind in ("switches", "gil_waits", "object_waits"))
 
     @property
-    def states(self) -> States:
-        """Read when somebody asks first."""
-        with self._reading:
-            if self._states is None:
-                self._states = States(self.open())
-        return self._states
-
-    @property
     def has_marks(self) -> bool:
         """Whether there may be any: an instant has a definition."""
         return any(entry is not None and entry[0] == INSTANT for entry in self.functions)
 
-    def marks(self, progress: Callable[[float], None] | None = None) -> Marks:
-        """Read when somebody asks first."""
+    def has_lanes(self, kind: str) -> bool:
+        return {"devices": self.has_devices, "marks": self.has_marks, "states": self.has_states}[kind]
+
+    def lanes(self, kind: str, progress: Callable[[float], None] | None = None) -> Lanes:
+        """The lanes of a kind, read when somebody asks first."""
         with self._reading:
-            if self._marks is None:
-                self._marks = Marks(self.open(), progress=progress)
-        return self._marks
+            if kind not in self._lanes:
+                self._lanes[kind] = Lanes(self.open(), kind, progress=progress)
+        return self._lanes[kind]
 
     @property
     def wrappers(self) -> list[int]:
@@ -158,13 +151,6 @@ class Shown:
     @property
     def has_devices(self) -> bool:
         return bool(self.source.facts.get("devices"))
-
-    def device_lanes(self, progress: Callable[[float], None] | None = None) -> DeviceLanes:
-        """Read when somebody asks first."""
-        with self._reading:
-            if self._device_lanes is None:
-                self._device_lanes = DeviceLanes(self.open(), progress=progress)
-        return self._device_lanes
 
     def take(self, view: View) -> None:
         """Takes the view, once its index is built."""

@@ -13,6 +13,7 @@ import { Help } from "./help.js";
 import { Input } from "./input.js";
 import { LaneDetails } from "./lane_details.js";
 import { Lanes } from "./lanes.js";
+import { Tasks } from "./tasks.js";
 import { MarkDetails } from "./mark_details.js";
 import { Marks } from "./marks.js";
 import { Names } from "./names.js";
@@ -37,6 +38,7 @@ class App {
   /** @type {Windows} */ windows;
   /** @type {Counters} */ counters;
   /** @type {Lanes} */ lanes;
+  /** @type {Tasks} */ tasks;
   /** @type {LaneDetails} */ laneDetails;
   /** @type {Devices} */ devices;
   /** @type {DeviceDetails} */ deviceDetails;
@@ -100,6 +102,7 @@ class App {
     this.windows = new Windows(this.source, info.duration_ns, () => this.stage.invalidate(), (error) => this.say(error.message));
     this.counters = new Counters(this.source, info.duration_ns, () => this.stage.invalidate());
     this.lanes = new Lanes(this);
+    this.tasks = new Tasks(this);
     this.devices = new Devices(this);
     this.marks = new Marks(this);
     this.leftOut = new LeftOut(this);
@@ -172,9 +175,10 @@ class App {
     for (const one of traces) {
       const { trace } = one;
       try {
+        if (one.states) await this.lanes.load(trace, "states").then(() => this.stage.want());
         await this.marks.load(one);
         await this.leftOut.load(one);
-        await this.lanes.load(one);
+        await this.tasks.load(one);
         await this.devices.load(one);
         this.stage.losses.set(trace, await this.source.losses(trace, 0, Math.max(1, Math.ceil(this.info.duration_ns))));
         if (this.timeline.setCounters(trace, await this.counters.load(trace))) this.stage.arranged();
@@ -240,19 +244,18 @@ class App {
       if (this.view.range) this.view.selectRange(null);
       return;
     }
-    if (place.isMark) await this.selectMarks(place);
-    else await this.select(place);
+    await this.select(place);
   }
 
   /** Shows the marks of a thread between two times. */
   async selectMarks({ trace, thread, start, end, id }) {
     const found = await this.markDetails.load(trace, thread, Math.max(0, Math.floor(start)), Math.ceil(end));
     if (!found) return null;
-    const [first] = found.marks;
-    const [from, to] = found.count === 1 ? [first.time_ns, first.time_ns] : [start, end];
-    this.view.selectSpan({ trace, thread, depth: 0, isMark: true, start: from, end: to, id });
+    const [first] = found.items;
+    const [from, to] = found.count === 1 ? [first.start_ns, first.start_ns] : [start, end];
+    this.view.selectSpan({ trace, thread, depth: 0, kind: "marks", start: from, end: to, id });
     this.panel.open("details");
-    this.say(found.count === 1 ? `${first.name} at ${formatMoment(first.time_ns)}` : `${found.count} marks`);
+    this.say(found.count === 1 ? `${this.names.get(trace, first.id).name} at ${formatMoment(first.start_ns)}` : `${found.count} marks`);
     return found;
   }
 
@@ -264,14 +267,19 @@ class App {
     this.stage.scrollTo(trace, thread, 0);
   }
 
-  async goToCall(trace, { thread, call }) {
-    await this.goTo(trace, thread, call.depth, call.start_ns, call.end_ns, call.id);
+  /** Shows the call of a function around a time, else the innermost there. */
+  async goToCall(trace, thread, time, id) {
+    const call = await this.source.callAt(trace, thread, time, id).catch(() => null);
+    if (!call) this.say("The call is not there.");
+    else await this.goTo(trace, thread, call.depth, call.start_ns, call.end_ns, call.id);
   }
 
   /** Selects the span at a place of a rectangle; in a run of many, the one there or else its first. */
-  async select({ trace, thread, depth, time, start, isLane = false, isDevice = false }) {
-    if (isLane) return this.selectInLane(trace, thread, time, start);
-    if (isDevice) return this.selectActivity(trace, thread, depth, time, start);
+  async select(place) {
+    const { trace, thread, depth, time, start, kind = "" } = place;
+    if (kind === "marks") return this.selectMarks(place);
+    if (kind === "tasks") return this.selectInLane(trace, thread, time, start);
+    if (kind === "devices") return this.selectActivity(trace, thread, depth, time, start);
     const found = await this.details.load(trace, thread, depth, time)
       ?? await this.details.load(trace, thread, depth, Math.ceil(start));
     if (!found) return null;
@@ -286,7 +294,7 @@ class App {
   async selectInLane(trace, lane, time, start) {
     const found = await this.laneDetails.load(trace, lane, time) ?? await this.laneDetails.load(trace, lane, Math.ceil(start));
     if (!found) return null;
-    this.view.selectSpan({ trace, thread: lane, depth: 0, isLane: true, start: found.start_ns, end: found.end_ns, id: found.id });
+    this.view.selectSpan({ trace, thread: lane, depth: 0, kind: "tasks", start: found.start_ns, end: found.end_ns, id: found.id });
     this.panel.open("details");
     this.say(`${found.name}, ${formatTime(found.end_ns - found.start_ns)}, begins at ${formatMoment(found.start_ns)}`);
     return found;
@@ -296,25 +304,25 @@ class App {
   async selectActivity(trace, lane, row, time, start) {
     const found = await this.deviceDetails.load(trace, lane, row, time) ?? await this.deviceDetails.load(trace, lane, row, Math.ceil(start));
     if (!found) return null;
-    this.view.selectSpan({ trace, thread: lane, depth: row, isDevice: true, start: found.start_ns, end: found.end_ns, id: found.id });
+    this.view.selectSpan({ trace, thread: lane, depth: row, kind: "devices", start: found.start_ns, end: found.end_ns, id: found.id });
     this.panel.open("details");
     this.say(`${found.name}, ${formatTime(found.end_ns - found.start_ns)}, begins at ${formatMoment(found.start_ns)}`);
     return found;
   }
 
   /** Shows what a device did wherever it is, and selects it. */
-  async goToActivity(trace, lane, row, start, end, id) {
+  async goToActivity(trace, { lane, row, start_ns: start, end_ns: end, id }) {
     if (this.timeline.unfoldStream(trace, lane)) this.stage.arranged();
-    this.view.selectSpan({ trace, thread: lane, depth: row, isDevice: true, start, end, id });
+    this.view.selectSpan({ trace, thread: lane, depth: row, kind: "devices", start, end, id });
     this.view.reveal(start, end);
     await this.selectActivity(trace, lane, row, start, start);
-    this.stage.scrollTo(trace, lane, row, { isDevice: true });
+    this.stage.scrollTo(trace, lane, row, { kind: "devices" });
   }
 
   /** The arrow of what is selected in a lane, or null. */
   wokenSpan() {
     const { shown } = this.laneDetails;
-    if (!shown || !this.view.span?.isLane) return null;
+    if (!shown || this.view.span?.kind !== "tasks") return null;
     const { trace, found } = shown;
     if (found.turn || (found.wait ? found.open : found.first)) return null;
     return { trace, lane: found.lane, time_ns: found.wait ? found.end_ns : found.start_ns, waker: found.waker };
@@ -322,11 +330,11 @@ class App {
 
   /** Shows what a task did at a time, and selects it. */
   async goToLane(trace, lane, time) {
-    await this.lanes.reveal(trace, lane);
+    await this.tasks.reveal(trace, lane);
     const found = await this.selectInLane(trace, lane, time, time);
     if (!found) return;
     this.view.reveal(found.start_ns, found.end_ns);
-    this.stage.scrollTo(trace, lane, 0, { isLane: true });
+    this.stage.scrollTo(trace, lane, 0, { kind: "tasks" });
   }
 
   /** Shows a span wherever it is, and selects it. */
@@ -345,7 +353,7 @@ class App {
     if (!next) return this.say(span ? "No span there." : "No span is shown.");
     if (await this.select(next)) {
       this.view.reveal(this.view.span.start, this.view.span.end);
-      if (!next.isLane && !next.isDevice && this.timeline.unfold(next.trace, next.thread, next.depth)) this.stage.arranged();
+      if (!next.kind && this.timeline.unfold(next.trace, next.thread, next.depth)) this.stage.arranged();
       this.stage.scrollTo(next.trace, next.thread, next.depth, next);
     }
   }

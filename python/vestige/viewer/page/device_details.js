@@ -5,6 +5,8 @@ import { formatBytes, formatCount, formatMoment, formatTime } from "./units.js";
 import { flatten, listOf, make } from "./details.js";
 
 const LISTED = 12; // of what came from a call
+const KINDS = ["?", "kernel", "copy", "set", "synchronisation", "overhead", "runtime call", "driver call"]; // see <vestige/device.h>
+const COPIED = [2, 3], ON_THREAD = [5, 6, 7];
 
 export class DeviceDetails {
   constructor(app) {
@@ -21,15 +23,19 @@ export class DeviceDetails {
     this.app.details.abort?.abort();
     const abort = (this.app.details.abort = new AbortController());
     try {
-      const found = await this.app.source.deviceAt(trace, lane, row, time, abort.signal);
+      const found = await this.app.source.laneAt(trace, "devices", lane, row, time, abort.signal);
       if (abort.signal.aborted || !found) return null;
       this.shown = { trace, found };
       this.show(trace, found);
-      return found;
+      return { ...found, name: this.name(found.id) };
     } catch (error) {
       if (error.name !== "AbortError") this.app.say(error.message);
       return null;
     }
+  }
+
+  name(id) {
+    return this.app.names.get(this.shown?.trace, id).name;
   }
 
   show(trace, found) {
@@ -39,39 +45,38 @@ export class DeviceDetails {
 
   facts(trace, found) {
     const box = make("div", "facts"), heading = make("div", "heading"), length = found.end_ns - found.start_ns;
-    heading.append(make("h2", "", found.name), make("span", "kind activity", found.kind));
-    const lane = this.app.devices.lane(trace, found.lane), device = this.app.devices.device(trace, found.device);
+    heading.append(make("h2", "", this.name(found.id)), make("span", "kind activity", KINDS[found.kind] ?? "?"));
+    const lane = /** @type {any} */ (this.app.devices.lane(trace, found.lane)), device = this.app.devices.device(trace, lane.device);
     const rows = [
       ["Duration", formatTime(length), `${formatCount(length)} ns`],
       ["Begins", formatMoment(found.start_ns)], ["Ends", formatMoment(found.end_ns)],
     ];
-    if (device) rows.push(["Device", labelOf(device), device.name], ["Stream", lane.name || String(found.stream)]);
+    if (device) rows.push(["Device", labelOf(device), device.name], ["Stream", lane.name || String(lane.stream)]);
     else rows.push(["Thread", this.app.devices.placeOf(trace, lane)]);
     if (found.launch) rows.push(["After the call", formatTime(found.start_ns - found.launch.start_ns)]);
-    if (found.bytes !== null) rows.push(["Bytes", formatBytes(found.bytes), `${formatCount(found.bytes)} bytes`], ["Bandwidth", `${found.bandwidth.toPrecision(4)} GB/s`]);
-    box.append(heading, listOf(rows), make("h3", "", "Arguments"), listOf(argsOf(found), "args"));
+    if (COPIED.includes(found.kind)) rows.push(["Bytes", formatBytes(found.bytes), `${formatCount(found.bytes)} bytes`], ["Bandwidth", `${(length > 0 ? found.bytes / length : 0).toPrecision(4)} GB/s`]);
+    box.append(heading, listOf(rows), make("h3", "", "Arguments"), listOf(argsOf(found, lane), "args"));
     return box;
   }
 
   causes(found) {
-    const box = make("div", "parents");
-    box.append(make("h3", "", found.device ? "Launched by" : "Made in"));
-    if (found.launch) box.append(link("launch", found.launch.name), make("p", "note", `at ${formatMoment(found.launch.start_ns)}`));
-    else if (found.device) box.append(make("p", "", "a call that the trace does not have"));
-    for (const [what, cause] of [["operator", found.op], ["annotation", found.annotation]]) {
-      if (!cause) continue;
-      box.append(make("h3", "", `In the ${what}`), cause.call ? link(what, cause.name) : make("p", "", cause.name));
+    const box = make("div", "parents"), onDevice = !ON_THREAD.includes(found.kind);
+    box.append(make("h3", "", onDevice ? "Launched by" : "Made in"));
+    if (found.launch) box.append(link("launch", this.name(found.launch.id)), make("p", "note", `at ${formatMoment(found.launch.start_ns)}`));
+    else if (onDevice) box.append(make("p", "", "a call that the trace does not have"));
+    for (const [what, id] of [["operator", found.op], ["annotation", found.annotation]]) {
+      if (id) box.append(make("h3", "", `In the ${what}`), link(what, this.name(id)));
     }
-    if (!found.op && !found.annotation && !found.device) box.append(make("p", "", "no operator or annotation"));
+    if (!found.op && !found.annotation && !onDevice) box.append(make("p", "", "no operator or annotation"));
     return box;
   }
 
   launched(found) {
     const box = make("div", "parents");
-    if (found.device) return box;
-    const count = found.launched_count;
+    if (!ON_THREAD.includes(found.kind)) return box;
+    const count = found.linked_count;
     box.append(make("h3", "", count ? `Launched ${formatCount(count)}` : "Launched nothing"));
-    found.launched.slice(0, LISTED).forEach((one, at) => box.append(link("launched", one.name, at), make("span", "note", formatTime(one.end_ns - one.start_ns))));
+    found.linked.slice(0, LISTED).forEach((one, at) => box.append(link("launched", this.name(one.id), at), make("span", "note", formatTime(one.end_ns - one.start_ns))));
     if (count > LISTED) box.append(make("p", "note", `and ${formatCount(count - LISTED)} others`));
     return box;
   }
@@ -79,17 +84,14 @@ export class DeviceDetails {
   follow(to, at) {
     if (!this.shown) return;
     const { trace, found } = this.shown, { app } = this;
-    if (to === "launch" || to === "launched") {
-      const { lane, row, start_ns: start, end_ns: end, id } = to === "launch" ? found.launch : found.launched[at];
-      return app.goToActivity(trace, lane, row, start, end, id);
-    }
-    const { thread, call } = to === "operator" ? found.op : found.annotation;
-    return app.goTo(trace, thread, call.depth, call.start_ns, call.end_ns, call.id);
+    if (to === "launch" || to === "launched") return app.goToActivity(trace, to === "launch" ? found.launch : found.linked[at]);
+    const made = found.launch ?? found; // a call itself
+    return app.goToCall(trace, app.devices.lane(trace, made.lane).thread, made.start_ns, to === "operator" ? found.op : found.annotation);
   }
 }
 
 /** By the names that Kineto gives them. */
-function argsOf({ device, stream, context, correlation, external, args }) {
+function argsOf({ context, correlation, external, args }, { device, stream }) {
   const place = device ? { context, stream } : {};
   return flatten({ ...place, correlation, ...(external ? { "External id": external } : {}), ...args });
 }

@@ -1,38 +1,26 @@
 // Devices: a group for each with a lane for each of its streams, and beneath threads the calls that they made of devices'
 // runtimes. What is selected has arrows from the call to what came from it.
 
-import { Windows } from "./windows.js";
-import { formatCount } from "./units.js";
-
 export class Devices {
   constructor(app) {
     this.app = app;
-    this.windows = new Windows(
-      { window: (wish, signal) => app.source.deviceWindow(wish, signal) }, app.info.duration_ns,
-      () => app.stage.invalidate(), (error) => app.say(error.message),
-    );
-    this.lanes = new Map(); // trace -> lanes
     this.groups = new Map(); // trace -> devices that did something
   }
 
   /** Asks which lanes a trace has. */
   async load({ trace, devices, devices_not_followed: isLive }) {
-    const { source, timeline, stage, banners } = this.app;
+    const { lanes, timeline, stage, banners } = this.app;
     if (isLive) banners.show(`live${trace}`, "What devices did is not shown while a recording is followed. Open the file again when it has ended.");
-    if (!devices || this.lanes.has(trace)) return;
-    const told = await source.devices(trace);
+    if (!devices || this.groups.has(trace)) return;
+    const told = await lanes.load(trace, "devices");
     for (const lane of told.lanes) lane.title = titleOf(lane);
-    this.lanes.set(trace, told.lanes);
     this.groups.set(trace, told.devices.filter((device) => told.lanes.some((lane) => lane.device === device.number)));
-    const [leftOut, texts] = told.left_out;
-    if (leftOut) banners.show(`devices${trace}`, `${formatCount(leftOut)} activities of devices are not shown: there are too many.`);
-    else if (texts) banners.show(`devices${trace}`, `The attributes of ${formatCount(texts)} activities are not shown: there are too many.`);
     timeline.setDevices(trace, this.groups.get(trace), told.lanes);
     stage.arranged();
   }
 
   lane(trace, number) {
-    return this.lanes.get(trace)?.[number] ?? null;
+    return this.app.lanes.list("devices", trace)[number] ?? null;
   }
 
   device(trace, number) {
@@ -47,16 +35,12 @@ export class Devices {
     return `${device ? labelOf(device) : `device ${lane.device}`}, ${lane.title}`;
   }
 
-  want(wishes) {
-    for (const wish of wishes) this.windows.want(wish);
-  }
-
   /** Where the arrows of what is selected begin and end: [{from, to}], each a lane, a row and a time. */
   arrows() {
     const { deviceDetails, view } = this.app, { shown } = deviceDetails;
-    if (!shown || !view.span?.isDevice) return [];
+    if (!shown || view.span?.kind !== "devices") return [];
     const { trace, found } = shown;
-    const pairs = found.launch ? [[found.launch, found]] : found.launched.map((one) => [found, one]);
+    const pairs = found.launch ? [[found.launch, found]] : found.linked.map((one) => [found, one]);
     const place = ({ lane, row, start_ns: time }) => ({ lane, row, time });
     return pairs.map(([from, to]) => ({ trace, from: place(from), to: place(to) }));
   }

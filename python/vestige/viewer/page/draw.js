@@ -2,8 +2,8 @@
 // copied downwards; that, and not calls of fillRect, is what makes 20,000 rectangles cheap. Labels follow as text.
 
 import { cutTo, differsAtEnd } from "./names.js";
-import { MANY_WAIT, awaitText } from "./lanes.js";
-import { ROW, foldedRow, foldedRows, hasRows, numberOf, rowsTop } from "./timeline.js";
+import { MANY_WAIT, awaitText } from "./tasks.js";
+import { ROW, foldedRow, foldedRows, hasRows, kindOf, numberOf, rowsTop } from "./timeline.js";
 import { mix } from "./theme.js";
 import { AWAITS, RAISED, awaitsOf } from "./window_data.js";
 
@@ -12,6 +12,7 @@ const LABEL_LEAST = 22; // CSS pixels of a rectangle that is worth a label
 const FAINTEST = 0.3; // of a merged run's colour, however idle the run
 const PALER = 0.6; // of a colour is lost where its thread is off the processor
 const AWAITING = 0.3; // of a colour is left where a task waits
+const GIL = 2; // the row of a lane of states in which threads wait for it, see src/view/lanes_states.c
 const HATCH = 7; // CSS pixels from one line of a hatching to the next
 
 export class Painter {
@@ -50,7 +51,7 @@ export class Painter {
     this.tables.clear();
   }
 
-  /** scene: {view, tracks, top, windows, lanes, names, palette, matches (trace -> Set of ids) | null, marks} */
+  /** scene: {view, tracks, top, windows, tasks, lanes, names, palette, matches (trace -> Set of ids) | null, marks} */
   draw(scene) {
     const started = performance.now();
     this.scene = scene;
@@ -66,54 +67,61 @@ export class Painter {
 
   drawThread(track) {
     const trace = track.trace.trace, thread = numberOf(track);
-    const { lanes, streams, windows } = this.scene;
-    const { exact, wide } = (track.type === "lane" ? lanes : track.type === "stream" ? streams : windows).of(trace);
+    const { lanes, tasks, windows } = this.scene;
+    const own = track.type === "lane" ? tasks : lanes.windows.get(kindOf(track)) ?? windows;
     this.own = track.lane?.id ?? 0;
     const table = this.table(trace);
-    const parts = [];
-    const ready = exact && exact.asked.has(thread);
-    const [left, right] = ready ? this.span(exact) : [0, 0];
-    if (wide && wide.asked.has(thread)) {
-      if (!ready) parts.push([wide, 0, this.width]);
-      else {
-        if (left > 0) parts.push([wide, 0, Math.min(left, this.width)]);
-        if (right < this.width) parts.push([wide, Math.max(right, 0), this.width]);
-      }
-    }
-    if (ready) parts.push([exact, Math.max(left, 0), Math.min(right, this.width)]);
     const height = track.folded ? foldedRow(track) : ROW;
     const last = track.folded ? foldedRows(track) : track.rows;
-    for (const [data, clipLeft, clipRight] of parts) {
-      if (clipRight <= clipLeft) continue;
+    for (const [data, clipLeft, clipRight] of this.partsOf(own.of(trace), thread)) {
       for (const [depth, first, count] of data.threads.get(thread) ?? []) {
         if (depth >= last) continue;
         const y = (rowsTop(track) - this.scene.top + (track.folded ? 2 : 0) + depth * height) * this.ratio;
         if (y >= this.height || y + height * this.ratio <= 0) continue;
         this.drawRow(data, first, count, table, y, height, clipLeft, clipRight, !track.folded);
       }
-      this.shade(data, thread, track, last * height + (track.folded ? 2 : 0), clipLeft, clipRight);
     }
+    const states = track.type === "thread" ? lanes.ofThread("states", trace, thread) : null;
+    if (!states) return;
+    for (const part of this.partsOf(lanes.windows.get("states").of(trace), states.lane)) this.shade(part, states.lane, track, last * height + (track.folded ? 2 : 0));
+  }
+
+  /** What is at hand of a track, and from where to where (device pixels) each is to be drawn: [data, left, right]. */
+  partsOf({ exact, wide }, number) {
+    const ready = exact && exact.asked.has(number), parts = [];
+    const [left, right] = ready ? this.span(exact) : [0, 0];
+    if (wide && wide.asked.has(number)) {
+      if (!ready) parts.push([wide, 0, this.width]);
+      else parts.push([wide, 0, Math.min(left, this.width)], [wide, Math.max(right, 0), this.width]);
+    }
+    if (ready) parts.push([exact, Math.max(left, 0), Math.min(right, this.width)]);
+    return parts.filter(([, clipLeft, clipRight]) => clipRight > clipLeft);
   }
 
   /** What is off the processor is paler, waits for the GIL are hatched. The background stays as it is. */
-  shade(data, thread, track, height, clipLeft, clipRight) {
-    const states = data.states.get(thread);
-    if (!states) return;
+  shade([data, clipLeft, clipRight], lane, track, height) {
     const top = Math.max(0, Math.round((rowsTop(track) - this.scene.top) * this.ratio));
     const bottom = Math.min(this.height, Math.round((rowsTop(track) - this.scene.top + height) * this.ratio));
     const step = Math.round(HATCH * this.ratio), thick = Math.max(1, Math.round(1.5 * this.ratio));
-    const perPixel = states.off.length / ((data.to - data.from) * this.scale);
-    const base = (data.from - this.scene.view.from) * this.scale;
+    const off = new Float32Array(this.width), gil = new Float32Array(this.width);
+    for (const row of data.threads.get(lane) ?? []) this.addShares(data, row, row[0] === GIL ? gil : off);
     for (let x = clipLeft; x < clipRight; x++) {
-      const at = Math.floor((x + 0.5 - base) * perPixel);
-      const off = (states.off[at] ?? 0) / 255, gil = states.gil[at] ?? 0;
-      if (off < 0.02 && gil < 128) continue;
+      if (off[x] < 0.02 && gil[x] < 0.5) continue;
       for (let line = top; line < bottom; line++) {
         const place = line * this.width + x, color = this.pixels[place];
         if (color === this.back) continue;
-        const hatched = gil >= 128 && (x + line) % step < thick;
-        this.pixels[place] = hatched ? mix(color, this.back, 0.15) : mix(color, this.back, 1 - PALER * off);
+        const hatched = gil[x] >= 0.5 && (x + line) % step < thick;
+        this.pixels[place] = hatched ? mix(color, this.back, 0.15) : mix(color, this.back, 1 - PALER * Math.min(1, off[x]));
       }
+    }
+  }
+
+  /** Adds to each pixel how much of it the rectangles of a row fill. */
+  addShares(data, [, first, count], shares) {
+    const { from } = this.scene.view;
+    for (let rect = first; rect < first + count; rect++) {
+      const left = (data.start(rect) - from) * this.scale, right = (data.end(rect) - from) * this.scale, busy = data.busy(rect);
+      for (let x = Math.max(0, Math.floor(left)); x < Math.min(this.width, right); x++) shares[x] += (Math.min(right, x + 1) - Math.max(left, x)) * busy;
     }
   }
 

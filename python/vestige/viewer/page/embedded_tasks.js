@@ -2,7 +2,7 @@
 // are numbered as the server numbers them: groups first, then tasks.
 
 import { lowerBound, readNumbers } from "./embedded_data.js";
-import { MANY_WAIT } from "./lanes.js";
+import { MANY_WAIT } from "./tasks.js";
 import { AWAITS, packWindow } from "./window_data.js";
 
 const WAKES_MOST = 200;

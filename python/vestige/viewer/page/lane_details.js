@@ -20,7 +20,7 @@ export class LaneDetails {
     try {
       const found = await this.app.source.taskAt(trace, lane, time, abort.signal);
       if (abort.signal.aborted || !found) return null;
-      this.app.lanes.noteGroup(trace, found.waker);
+      this.app.tasks.noteGroup(trace, found.waker);
       this.shown = { trace, found };
       this.show(trace, found);
       return { ...found, name: this.title(trace, found) };

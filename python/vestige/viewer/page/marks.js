@@ -1,5 +1,6 @@
 // Marks: exceptions, and instants that the program marks itself. A thread that has any gets a strip above its rows. Marks
-// that are too close to be told apart are drawn as one bar, the higher the more they are.
+// that are too close to be told apart are drawn as one bar, the higher the more they are: instants, exceptions, and those
+// that nobody caught.
 
 import { toCss } from "./theme.js";
 import { placeOf } from "./names.js";
@@ -8,66 +9,36 @@ import { formatCount, formatMoment } from "./units.js";
 export const STRIP = 13; // CSS pixels above the rows of a thread
 const CELL = 5; // CSS pixels that share a mark
 const NEAR = 5; // CSS pixels from the pointer within which a mark is taken
-const STILL = 40; // ms without a move before marks are fetched
-const MARGIN = 0.5; // of what is shown, on each side
+const INSTANTS = 0, NOT_CAUGHT = 2; // rows of a lane, see src/view/lanes_marks.c; 1: exceptions
 
 export class Marks {
   constructor(app) {
     this.app = app;
-    this.held = new Map(); // trace -> {from, to, parts, threads: thread -> cells}
-    this.busy = 0;
-    /** @type {number | undefined} */ this.later = undefined;
   }
 
   /** Asks which threads of a trace have any. */
   async load({ trace, marks }) {
-    const { source, timeline, stage, banners } = this.app;
-    if (!marks) return;
-    const { threads, left_out: leftOut } = await source.marks(trace);
-    if (leftOut) banners.show(`marks${trace}`, `${formatCount(leftOut)} marks of exceptions and instants are not shown: there are too many.`);
-    if (!threads.length) return;
-    timeline.setMarks(trace, new Map(threads.map(([thread, ...counts]) => [thread, counts])));
+    const { lanes, timeline, stage } = this.app;
+    const found = marks ? (await lanes.load(trace, "marks")).lanes : [];
+    if (!found.length) return;
+    timeline.setMarks(trace, new Set(found.map(({ thread }) => thread)));
     stage.arranged();
   }
 
-  /** What is in sight now: [{trace, threads}]. */
-  want(wishes) {
-    this.wishes = wishes.filter((wish) => wish.threads.length);
-    clearTimeout(this.later);
-    this.later = this.wishes.length ? setTimeout(() => this.fetch(), STILL) : undefined;
+  /** How many parts of the shown width are told apart. */
+  get pixels() {
+    return Math.max(1, Math.round(this.app.stage.width / CELL));
   }
 
-  async fetch() {
-    const { view, stage, source } = this.app;
-    this.later = undefined;
-    this.abort?.abort();
-    const { signal } = (this.abort = new AbortController());
-    const margin = view.width * MARGIN;
-    const from = Math.max(0, Math.floor(view.from - margin)), to = Math.min(Math.ceil(view.duration), Math.ceil(view.to + margin)) + 1;
-    const pixels = Math.max(1, Math.min(1 << 14, Math.round(((to - from) / view.width) * stage.width / CELL)));
-    this.busy++;
-    for (const { trace, threads } of this.wishes ?? []) {
-      try {
-        const drawn = await source.drawMarks({ trace, from, to, pixels, threads }, signal);
-        if (signal.aborted) break;
-        this.held.set(trace, { from, to, pixels, threads: new Map(threads.map((thread, at) => [thread, drawn[at]])) });
-      } catch { /* only a help: the next wish asks again */ }
-    }
-    this.busy--;
-    stage.invalidate();
-  }
-
-  get settled() {
-    return !this.busy && this.later === undefined;
-  }
-
-  /** Calls fn(x, cell) for each cell of a track that is in sight; x is its middle. */
+  /** Calls fn(x, row, data, rect) for each rectangle of a track that is in sight; x is its middle. */
   each(track, fn) {
-    const held = this.held.get(track.trace.trace), { stage } = this.app;
-    const length = held ? (held.to - held.from) / held.pixels : 0;
-    for (const cell of held?.threads.get(track.thread.number) ?? []) {
-      const x = stage.x(held.from + (cell[0] + 0.5) * length);
-      if (x >= -CELL && x <= stage.width + CELL) fn(x, cell, held.from + cell[0] * length, held.from + (cell[0] + 1) * length);
+    const { trace } = track.trace, { stage, lanes } = this.app, { exact, wide } = lanes.windows.get("marks").of(trace);
+    const data = exact ?? wide, lane = lanes.ofThread("marks", trace, track.thread.number)?.lane;
+    for (const [row, first, count] of data?.threads.get(lane) ?? []) {
+      for (let rect = first; rect < first + count; rect++) {
+        const x = stage.x((data.start(rect) + data.end(rect)) / 2);
+        if (x >= -CELL && x <= stage.width + CELL) fn(x, row, data, rect);
+      }
     }
   }
 
@@ -76,13 +47,14 @@ export class Marks {
     const colours = [toCss(css.annotation), toCss(css.raised)];
     context.save();
     context.scale(ratio, ratio);
-    this.each(track, (x, [, count, exceptions, lost, id]) => {
-      context.globalAlpha = matches && !found?.has(id) ? 0.25 : 1;
-      context.fillStyle = colours[exceptions ? 1 : 0];
+    this.each(track, (x, row, data, rect) => {
+      const count = data.count(rect);
+      context.globalAlpha = matches && !found?.has(data.id(rect)) ? 0.25 : 1;
+      context.fillStyle = colours[row === INSTANTS ? 0 : 1];
       if (count > 1) this.drawBar(context, x, y, count);
-      else if (exceptions) this.drawException(context, x, y);
-      else this.drawInstant(context, x, y);
-      if (lost) context.fillRect(x - 3.5, y, 7, 1.5); // nobody caught it
+      else if (row === INSTANTS) this.drawInstant(context, x, y);
+      else this.drawException(context, x, y);
+      if (row === NOT_CAUGHT) context.fillRect(x - 3.5, y, 7, 1.5); // nobody caught it
     });
     context.restore();
   }
@@ -109,16 +81,22 @@ export class Marks {
     context.fill();
   }
 
-  /** The mark at a place of a thread's strip, or null. */
+  /** The mark at a place of a thread's strip, with those that are drawn in its place; or null. */
   hit(track, at) {
-    /** @type {any} */
-    let best = null, nearest = NEAR;
-    this.each(track, (x, [, count, exceptions, lost, id], start, end) => {
-      if (Math.abs(x - at) > nearest) return;
-      nearest = Math.abs(x - at);
-      best = { trace: track.trace.trace, thread: track.thread.number, depth: 0, isMark: true, rect: 0, start, end, time: start, count, exceptions, lost, id };
-    });
-    return best;
+    const near = [];
+    this.each(track, (x, row, data, rect) => near.push({ away: Math.abs(x - at), x, row, data, rect }));
+    const best = near.sort((a, b) => a.away - b.away)[0];
+    if (!best || best.away > NEAR) return null;
+    const place = { trace: track.trace.trace, thread: track.thread.number, depth: 0, kind: "marks", rect: 0, start: Infinity, end: 0, count: 0, exceptions: 0, lost: 0, id: best.data.id(best.rect) };
+    for (const { row, data, rect } of near.filter((one) => Math.abs(one.x - best.x) < CELL / 2)) {
+      const count = data.count(rect);
+      place.count += count;
+      place.exceptions += row === INSTANTS ? 0 : count;
+      place.lost += row === NOT_CAUGHT ? count : 0;
+      place.start = Math.min(place.start, data.start(rect) - data.scale); // places are as exact as the window
+      place.end = Math.max(place.end, data.end(rect) + data.scale + 1);
+    }
+    return place;
   }
 
   tipOf({ trace, id, count, exceptions, lost, start }) {

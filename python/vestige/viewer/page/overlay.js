@@ -51,10 +51,10 @@ export class Overlay {
   outline(span, color, thick) {
     const { timeline, top } = this.scene;
     const track = timeline.trackOf(span);
-    if (!track || (track.folded && !span.isMark) || span.depth >= track.rows) return;
-    const y = span.isMark ? track.top - top : rowsTop(track) - top + span.depth * ROW;
+    if (!track || (track.folded && span.kind !== "marks") || span.depth >= track.rows) return;
+    const y = span.kind === "marks" ? track.top - top : rowsTop(track) - top + span.depth * ROW;
     if (y > this.height || y + ROW < 0) return;
-    if (span.isMark) return this.outlineMark(span, track, y, color, thick);
+    if (span.kind === "marks") return this.outlineMark(span, track, y, color, thick);
     const left = Math.max(this.x(span.start), -4), right = Math.min(this.x(span.end), this.width + 4);
     if (right < 0 || left > this.width) return;
     const wide = Math.max(right - left, 3);

@@ -96,8 +96,8 @@ export class Search {
     if (around) found = await this.nearest(back ? Math.ceil(view.duration) + 1 : -1, back);
     if (!found) return this.app.say("No match.");
     this.at = found;
-    if (found.device) this.app.goToActivity(found.trace, found.lane, found.depth, found.start_ns, found.end_ns, found.id);
-    else if (found.mark) this.app.goToMark(found.trace, found.thread, found.start_ns);
+    if (found.lanes === "devices") this.app.goToActivity(found.trace, found);
+    else if (found.lanes) this.app.goToMark(found.trace, this.app.lanes.list(found.lanes, found.trace)[found.lane].thread, found.start_ns);
     else this.app.goTo(found.trace, found.thread, found.depth, found.start_ns, found.end_ns, found.id);
     if (around) this.app.say(back ? "Continued from the end." : "Continued from the beginning.");
   }

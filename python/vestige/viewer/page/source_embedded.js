@@ -1,13 +1,12 @@
 // The trace as it lies in a page that `vestige view --html` wrote: the calls of source_http.js, answered here.
 
 import { lowerBound, mergeRow, readData } from "./embedded_data.js";
-import { EmbeddedDevices } from "./embedded_devices.js";
-import { EmbeddedMarks } from "./embedded_marks.js";
-import { EmbeddedStates } from "./embedded_states.js";
+import { EmbeddedLanes } from "./embedded_lanes.js";
 import { EmbeddedTasks } from "./embedded_tasks.js";
 import { packWindow } from "./window_data.js";
 
 const RECTS_MOST = 20000;
+const SEARCHED = ["devices", "marks"]; // kinds of lanes
 
 export class EmbeddedSource {
   constructor(text) {
@@ -16,7 +15,14 @@ export class EmbeddedSource {
     this.beside = new Map(); // of what lies beside spans, what was asked for
   }
 
-  /** The marks, states or tasks of a trace, read when somebody asks first; null: it has none. */
+  /** The lanes of a kind, read when somebody asks first; null: there are none. */
+  async lanesOf(trace, kind) {
+    const { lanes, piece } = (await this.data).traces[trace], key = `${kind}${trace}`;
+    if (lanes[kind] && !this.beside.has(key)) this.beside.set(key, new EmbeddedLanes(lanes[kind], piece));
+    return this.beside.get(key) ?? null;
+  }
+
+  /** The tasks of a trace, read when somebody asks first; null: it has none. */
   async part(trace, what, Kind) {
     const data = (await this.data).traces[trace], key = `${what}${trace}`;
     if (!data[what]) return null;
@@ -24,21 +30,24 @@ export class EmbeddedSource {
     return this.beside.get(key);
   }
 
-  async marks(trace) {
-    return (await this.part(trace, "marks", EmbeddedMarks))?.threads() ?? { threads: [], left_out: 0 };
+  async lanes(trace, kind) {
+    return (await this.lanesOf(trace, kind))?.list() ?? { lanes: [], left_out: [0, 0] };
   }
 
-  async drawMarks(wish) {
-    return (await this.part(wish.trace, "marks", EmbeddedMarks)).draw(wish);
+  async laneWindow(wish) {
+    return (await this.lanesOf(wish.trace, wish.kind)).window(wish);
   }
 
-  async marksAt(trace, thread, from, to) {
-    const { byThread } = (await this.data).traces[trace];
-    return (await this.part(trace, "marks", EmbeddedMarks)).between(thread, from, to, (...place) => callAt(byThread, ...place));
+  async laneAt(trace, kind, lane, row, time) {
+    return (await this.lanesOf(trace, kind)).at(lane, row, Math.floor(time));
   }
 
-  async states(wish) {
-    return (await this.part(wish.trace, "states", EmbeddedStates)).draw(wish);
+  async laneBetween(trace, kind, lane, from, to) {
+    return (await this.lanesOf(trace, kind)).between(lane, from, to);
+  }
+
+  async callAt(trace, thread, time, id) {
+    return callAt((await this.data).traces[trace].byThread, thread, time, id);
   }
 
   async tasks(trace) {
@@ -59,19 +68,6 @@ export class EmbeddedSource {
 
   async taskWakes(trace, from, to, lanes) {
     return (await this.part(trace, "tasks", EmbeddedTasks)).wakes(Math.floor(from), Math.ceil(to), lanes);
-  }
-
-  async devices(trace) {
-    return (await this.part(trace, "devices", EmbeddedDevices))?.list() ?? { devices: [], lanes: [], left_out: [0, 0] };
-  }
-
-  async deviceWindow(wish) {
-    return (await this.part(wish.trace, "devices", EmbeddedDevices)).window(wish);
-  }
-
-  async deviceAt(trace, lane, row, time) {
-    const { byThread } = (await this.data).traces[trace];
-    return (await this.part(trace, "devices", EmbeddedDevices)).at(lane, row, Math.floor(time), (...place) => callAt(byThread, ...place));
   }
 
   async info() {
@@ -117,8 +113,18 @@ export class EmbeddedSource {
       self_bytes: memory[0], total_bytes: memory[1], allocations: null,
       parents: row.aside ? [] : parentsOf(stack, depth, row.starts[at], data.names.names),
       source: data.sources?.[id] ?? null,
-      ...(row.aside ? {} : (await this.part(trace, "states", EmbeddedStates))?.times(thread, row.starts[at], row.ends[at])),
+      ...(row.aside ? {} : this.timesOf(await this.lanesOf(trace, "states"), data.waits, thread, row.starts[at], row.ends[at])),
     };
+  }
+
+  /** What is known of how long a thread ran and waited in a range; nothing where that is only drawn. */
+  timesOf(states, { switches, gil_waits: gil, object_waits: objects }, thread, from, to) {
+    if (!states?.exact) return {};
+    const lane = states.told.lanes.find((one) => one.thread === thread)?.lane;
+    const [waiting = 0, preempted = 0, waited = 0] = lane === undefined ? [] : states.busy(lane, from, to);
+    const times = switches ? { running_ns: to - from - waiting - preempted, waiting_ns: waiting, preempted_ns: preempted } : {};
+    if (objects) return { ...times, object_ns: waited };
+    return gil ? { ...times, gil_ns: waited } : times;
   }
 
   async source(trace, id) {
@@ -144,8 +150,7 @@ export class EmbeddedSource {
         total++;
       }
     }
-    total += (await this.part(trace, "marks", EmbeddedMarks))?.find(wanted, from, to, counts) ?? 0;
-    total += (await this.part(trace, "devices", EmbeddedDevices))?.find(wanted, from, to, counts) ?? 0;
+    for (const kind of SEARCHED) total += (await this.lanesOf(trace, kind))?.find(wanted, from, to, counts) ?? 0;
     return { total, counts };
   }
 
@@ -162,9 +167,11 @@ export class EmbeddedSource {
       if (best && (back ? start <= best.start_ns : start >= best.start_ns)) continue;
       best = { thread: row.thread, depth: row.depth, start_ns: start, end_ns: row.ends[at], id: row.words[at] & 0xffffff };
     }
-    const mark = (await this.part(trace, "marks", EmbeddedMarks))?.next(wanted, after, back);
-    const activity = (await this.part(trace, "devices", EmbeddedDevices))?.next(wanted, after, back);
-    return [best, mark, activity].reduce((one, other) => nearer(one, other, back), null);
+    const found = await Promise.all(SEARCHED.map(async (kind) => {
+      const item = (await this.lanesOf(trace, kind))?.next(wanted, after, back);
+      return item && { ...item, lanes: kind };
+    }));
+    return [best, ...found].reduce((one, other) => nearer(one, other, back), null);
   }
 
   async counters(trace, from, to, pixels) {

@@ -47,10 +47,29 @@ export class HttpSource {
     return (await this.get("/api/window", asked, signal)).arrayBuffer();
   }
 
-  /** For each thread in turn, a byte a pixel: what part it was off the processor; then what part it waited for the GIL. */
-  async states({ trace, from, to, pixels, threads }, signal) {
-    const asked = { trace, from, to, pixels, threads: threads.join(",") };
-    return (await this.get("/api/states", asked, signal)).arrayBuffer();
+  /** Which lanes of a kind a trace has: {lanes, left_out}. */
+  lanes(trace, kind) {
+    return this.json("/api/lanes", { trace, kind });
+  }
+
+  /** A window whose rows are those of such lanes. */
+  async laneWindow({ trace, kind, from, to, pixels, threads }, signal) {
+    return (await this.get("/api/lanes/window", { trace, kind, from, to, pixels, lanes: threads.join(",") }, signal)).arrayBuffer();
+  }
+
+  /** The item that a row of a lane shows at a time, or null. */
+  laneAt(trace, kind, lane, row, time, signal) {
+    return this.json("/api/lanes/at", { trace, kind, lane, row, time: Math.floor(time) }, signal);
+  }
+
+  /** The items of a lane that begin in a range: {count, items}, of which only the first are listed. */
+  laneBetween(trace, kind, lane, from, to, signal) {
+    return this.json("/api/lanes/between", { trace, kind, lane, from, to }, signal);
+  }
+
+  /** The call of a function around a time, else the innermost there, or null. */
+  callAt(trace, thread, time, id) {
+    return this.json("/api/call", { trace, thread, time, id });
   }
 
   /** The groups of tasks that a trace has. */
@@ -74,35 +93,6 @@ export class HttpSource {
 
   taskWakes(trace, from, to, lanes, signal) {
     return this.json("/api/tasks/wakes", { trace, from: Math.floor(from), to: Math.ceil(to), lanes: lanes.join(",") }, signal);
-  }
-
-  /** Which devices a trace has, and lanes of their streams and of calls. */
-  devices(trace) {
-    return this.json("/api/devices", { trace });
-  }
-
-  /** A window whose rows are those of such lanes. */
-  async deviceWindow({ trace, from, to, pixels, threads }, signal) {
-    return (await this.get("/api/devices/window", { trace, from, to, pixels, lanes: threads.join(",") }, signal)).arrayBuffer();
-  }
-
-  deviceAt(trace, lane, row, time, signal) {
-    return this.json("/api/devices/at", { trace, lane, row, time: Math.floor(time) }, signal);
-  }
-
-  /** Which threads have marks: [thread, marks, exceptions, not caught] of each. */
-  marks(trace) {
-    return this.json("/api/marks", { trace });
-  }
-
-  /** For each thread in turn, [part, marks, exceptions, not caught, id] of the parts of a range that have any. */
-  drawMarks({ trace, from, to, pixels, threads }, signal) {
-    return this.json("/api/marks/draw", { trace, from, to, pixels, threads: threads.join(",") }, signal);
-  }
-
-  /** The marks of a thread in a range: {count, marks}, of which only the first are listed. */
-  marksAt(trace, thread, from, to, signal) {
-    return this.json("/api/marks/at", { trace, thread, from, to }, signal);
   }
 
   span(trace, thread, depth, time, signal) {

@@ -6,8 +6,8 @@ import { Overlay } from "./overlay.js";
 import { Overview } from "./overview.js";
 import { Painter } from "./draw.js";
 import { Ruler, ticksOf } from "./ruler.js";
-import { MANY_WAIT, awaitText } from "./lanes.js";
-import { ROW, hasRows, numberOf, rowsTop } from "./timeline.js";
+import { MANY_WAIT, awaitText } from "./tasks.js";
+import { ROW, hasRows, kindOf, numberOf, rowsTop } from "./timeline.js";
 import { placeOf } from "./names.js";
 import { formatCount, formatMoment, formatTime } from "./units.js";
 import { AWAITS, awaitsOf } from "./window_data.js";
@@ -25,7 +25,7 @@ export class Stage {
     this.overview = new Overview(element("overview", HTMLCanvasElement), app.view);
     this.gutter = new Gutter(element("gutter"), (key) => {
       const track = app.timeline.places.get(key);
-      if (track?.type === "lane") return app.lanes.toggle(track);
+      if (track?.type === "lane") return app.tasks.toggle(track);
       app.timeline.toggle(key);
       this.arranged();
     });
@@ -92,28 +92,34 @@ export class Stage {
   /** Asks for what is in sight, and one screen above and below it. */
   want() {
     const { view, windows, counters } = this.app;
-    const wishes = new Map(), lanes = new Map(), streams = new Map(), marks = new Map();
+    const wishes = new Map(), tasks = new Map(), streams = new Map(), marks = new Map(), states = new Map();
     const pixels = Math.round(this.width * this.ratio);
     const bottom = this.rows.scrollTop + 2 * this.height;
+    const ask = (asked, trace, lane, wide) => {
+      if (!asked.has(trace)) asked.set(trace, { trace, from: view.from, to: view.to, pixels: wide, threads: [], depth: 0 });
+      asked.get(trace).threads.push(lane);
+    };
     for (const track of this.shownTracks(this.height)) {
       if (track.type === "counter") counters.want(track.trace.trace, view.from, view.to, Math.round(this.width));
       const { trace } = track.trace;
       if (track.type === "lane" || track.type === "stream") {
-        const asked = track.type === "lane" ? lanes : streams;
-        if (!asked.has(trace)) asked.set(trace, { trace, from: view.from, to: view.to, pixels, threads: [], depth: 0 });
-        asked.get(trace).threads.push(numberOf(track));
+        ask(track.type === "lane" ? tasks : streams, trace, numberOf(track), pixels);
       }
       if (track.type !== "thread") continue;
-      if (track.inset) marks.set(trace, [...(marks.get(trace) ?? []), track.thread.number]);
-      if (!wishes.has(trace)) wishes.set(trace, { trace, from: view.from, to: view.to, pixels, threads: [], depth: 32, states: track.trace.states });
+      for (const [kind, asked, wide] of [["marks", marks, this.app.marks.pixels], ["states", states, pixels]]) {
+        const lane = this.app.lanes.ofThread(kind, trace, track.thread.number);
+        if (lane) ask(asked, trace, lane.lane, wide);
+      }
+      if (!wishes.has(trace)) wishes.set(trace, { trace, from: view.from, to: view.to, pixels, threads: [], depth: 32 });
       const wish = wishes.get(trace);
       wish.threads.push(track.thread.number);
       if (!track.folded) wish.depth = Math.max(wish.depth, Math.ceil(Math.min(track.rows, (bottom - track.top) / ROW) / 32) * 32);
     }
     for (const wish of wishes.values()) windows.want(wish);
-    if (lanes.size) this.app.lanes.want([...lanes.values()]);
-    this.app.devices.want([...streams.values()]);
-    this.app.marks.want([...marks].map(([trace, threads]) => ({ trace, threads })));
+    if (tasks.size) this.app.tasks.want([...tasks.values()]);
+    this.app.lanes.want("devices", streams.values());
+    this.app.lanes.want("marks", marks.values());
+    this.app.lanes.want("states", states.values());
   }
 
   frame() {
@@ -128,7 +134,7 @@ export class Stage {
       const tracks = this.shownTracks();
       const matches = app.search?.ids ?? null;
       this.painter.draw({
-        view, tracks, top, windows: app.windows, lanes: app.lanes.windows, streams: app.devices.windows, names: app.names, palette: theme.palette, matches, css,
+        view, tracks, top, windows: app.windows, lanes: app.lanes, tasks: app.tasks.windows, names: app.names, palette: theme.palette, matches, css,
         text: css.text, faint: css.faint, matchText: css.matchText,
       });
       this.drawTracks(tracks, top);
@@ -136,8 +142,8 @@ export class Stage {
       this.overview.draw(css);
       this.gutter.draw(tracks, (track) => isOpen(track, timeline), (track) => app.counters.told(track, this.pointerTime()));
     }
-    this.overlay.draw({ view, timeline, top, hover: this.hover, pointer: this.pointer, ticks: ticks.ticks, css, arrows: app.lanes.arrows, woken: app.wokenSpan(), launches: app.devices.arrows() });
-    if (all && [app.windows, app.lanes.windows, app.devices.windows].every((one) => one.settled)) document.dispatchEvent(new Event("vestige-settled"));
+    this.overlay.draw({ view, timeline, top, hover: this.hover, pointer: this.pointer, ticks: ticks.ticks, css, arrows: app.tasks.arrows, woken: app.wokenSpan(), launches: app.devices.arrows() });
+    if (all && [app.windows, app.lanes, app.tasks.windows].every((one) => one.settled)) document.dispatchEvent(new Event("vestige-settled"));
   }
 
   /** What is drawn over the spans: processes' lines, losses, counters. */
@@ -217,7 +223,7 @@ export class Stage {
   }
 
   rectAt(track, depth, time, slack) {
-    const { trace } = track.trace, place = { trace, thread: numberOf(track), depth, time, isLane: track.type === "lane", isDevice: track.type === "stream" };
+    const { trace } = track.trace, place = { trace, thread: numberOf(track), depth, time, kind: kindOf(track) };
     const { exact, wide } = this.windowsOf(place, trace);
     for (const data of [exact, wide]) {
       const rect = data?.find(place.thread, depth, time, slack) ?? -1;
@@ -230,17 +236,17 @@ export class Stage {
   complete(place) {
     if (!place.cut || place.count > 1) return place;
     const time = Math.round((place.start + place.end) / 2), { whole } = this;
-    const isKnown = whole && ["trace", "thread", "depth", "id", "isLane", "isDevice"].every((key) => whole[key] === place[key]);
+    const isKnown = whole && ["trace", "thread", "depth", "id", "kind"].every((key) => whole[key] === place[key]);
     if (isKnown && whole.start - 1 < time && time < whole.end + 1) return { ...place, start: whole.start, end: whole.end, cut: whole.cut };
     if (!this.isAsking) this.askWhole(place, time);
     return place;
   }
 
   async askWhole(place, time) {
-    const { source } = this.app, { trace, thread, depth, isLane, isDevice } = place;
+    const { source } = this.app, { trace, thread, depth, kind } = place;
     this.isAsking = true;
     try {
-      const found = await (isLane ? source.taskAt(trace, thread, time) : isDevice ? source.deviceAt(trace, thread, depth, time) : source.span(trace, thread, depth, time));
+      const found = await (kind === "tasks" ? source.taskAt(trace, thread, time) : kind ? source.laneAt(trace, kind, thread, depth, time) : source.span(trace, thread, depth, time));
       this.whole = found ? { ...place, start: found.start_ns, end: found.end_ns, cut: false } : place;
     } catch {
       this.whole = place;
@@ -249,9 +255,9 @@ export class Stage {
     this.invalidate("overlay");
   }
 
-  windowsOf({ isLane, isDevice }, trace) {
-    const { lanes, devices, windows } = this.app;
-    return (isLane ? lanes.windows : isDevice ? devices.windows : windows).of(trace);
+  windowsOf({ kind }, trace) {
+    const { tasks, lanes, windows } = this.app;
+    return (kind === "tasks" ? tasks.windows : lanes.windows.get(kind) ?? windows).of(trace);
   }
 
   /** Takes an event of the pointer over the rows; null: the pointer has left them. */
@@ -271,9 +277,9 @@ export class Stage {
   }
 
   tipOf(place) {
-    if (place.isLane) return this.laneTip(place);
-    if (place.isDevice) return this.deviceTip(place);
-    if (place.isMark) return this.app.marks.tipOf(place);
+    if (place.kind === "tasks") return this.laneTip(place);
+    if (place.kind === "devices") return this.deviceTip(place);
+    if (place.kind === "marks") return this.app.marks.tipOf(place);
     const { trace, id, start, end, count, raised } = place;
     const one = this.app.names.get(trace, id);
     const title = count > 1 ? `${count >= 65535 ? "65 535 or more" : formatCount(count)} spans, mostly ${one.name}` : one.name;
@@ -301,7 +307,7 @@ export class Stage {
   }
 
   lossTip(place) {
-    if (place?.isLane || place?.isDevice) return null;
+    if (place?.kind) return null;
     const loss = place && this.losses.get(place.trace)?.find((one) => (one.thread === place.thread || one.thread === null)
       && place.time >= one.start_ns && place.time <= one.end_ns);
     if (!loss) return null;
@@ -310,10 +316,10 @@ export class Stage {
   }
 
   /** The span beside, above or below another; null where there is none. */
-  neighbour({ trace, thread, depth, start, end, isLane, isDevice, isMark }, key) {
-    const track = this.app.timeline.trackOf({ trace, thread, isLane, isDevice });
-    if (!track || isMark) return null;
-    const { exact } = this.windowsOf({ isLane, isDevice }, trace);
+  neighbour({ trace, thread, depth, start, end, kind }, key) {
+    const track = this.app.timeline.trackOf({ trace, thread, kind });
+    if (!track || kind === "marks") return null;
+    const { exact } = this.windowsOf({ kind }, trace);
     const middle = Math.max(start, Math.min((start + end) / 2, end));
     if (key === "ArrowUp") return depth > 0 ? present(this.rectAt(track, depth - 1, middle, 1)) : null;
     const row = exact?.threads.get(thread)?.find(([one]) => one === (key === "ArrowDown" ? depth + 1 : depth));
@@ -324,7 +330,7 @@ export class Stage {
       const from = exact.start(rect), to = exact.end(rect), slack = exact.scale * 2;
       const fits = key === "ArrowLeft" ? from < start - slack && to <= start + slack
         : key === "ArrowRight" ? from >= end - slack && from > start + slack : to > start && from >= start - slack && from < end;
-      if (fits) return describe(exact, rect, { trace, thread, depth: level, time: Math.ceil(from), isLane, isDevice });
+      if (fits) return describe(exact, rect, { trace, thread, depth: level, time: Math.ceil(from), kind });
     }
     return null;
   }
@@ -339,8 +345,8 @@ export class Stage {
     return null;
   }
 
-  scrollTo(trace, thread, depth, { isLane = false, isDevice = false } = {}) {
-    const track = this.app.timeline.trackOf({ trace, thread, isLane, isDevice });
+  scrollTo(trace, thread, depth, { kind = "" } = {}) {
+    const track = this.app.timeline.trackOf({ trace, thread, kind });
     if (!track) return;
     const y = rowsTop(track) + (track.folded ? 0 : depth * ROW);
     const { scrollTop } = this.rows;

@@ -28,7 +28,7 @@ export class Timeline {
     this.counters = new Map(); // trace -> [{name, unit, thread}]
     this.lanes = new Map(); // trace -> groups of tasks, see lanes.js
     this.devices = new Map(); // trace -> {devices, lanes}, see devices.js
-    this.marks = new Map(); // trace -> thread -> counts of its marks, see marks.js
+    this.marks = new Map(); // trace -> threads that have marks, see marks.js
     for (const trace of traces) { // those that only allocated, or did nothing, come last
       trace.threads.sort((a, b) => Number(b.spans > 0) - Number(a.spans > 0));
       for (const thread of trace.threads) if (!thread.spans) this.folded.add(threadKey(trace, thread));
@@ -163,8 +163,8 @@ export class Timeline {
   }
 
   /** The track of a place on the screen, or of a selected span. */
-  trackOf({ trace, thread, isLane, isDevice }) {
-    return isLane ? this.lane(trace, thread) : isDevice ? this.stream(trace, thread) : this.thread(trace, thread);
+  trackOf({ trace, thread, kind = "" }) {
+    return kind === "tasks" ? this.lane(trace, thread) : kind === "devices" ? this.stream(trace, thread) : this.thread(trace, thread);
   }
 
   toggle(key) {
@@ -259,6 +259,11 @@ function streamKey(trace, number) {
 /** Whether a track has rows of rectangles. */
 export function hasRows({ type }) {
   return type === "thread" || type === "lane" || type === "stream";
+}
+
+/** The kind of lanes that a track shows; "": calls. */
+export function kindOf({ type }) {
+  return type === "lane" ? "tasks" : type === "stream" ? "devices" : "";
 }
 
 /** The number by which windows know a track's rows: its thread's, or its lane's. */

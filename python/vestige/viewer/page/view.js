@@ -77,7 +77,7 @@ export class View extends EventTarget {
   fit() {
     const target = this.range ?? (this.span && { from: this.span.start, to: this.span.end });
     if (!target) return this.reset();
-    const least = this.span?.isMark && !this.range ? this.width * 0.05 : NARROWEST / 4; // a mark has no length
+    const least = this.span?.kind === "marks" && !this.range ? this.width * 0.05 : NARROWEST / 4; // a mark has no length
     const air = Math.max((target.to - target.from) * (this.range ? 0 : 0.05), least);
     this.show(target.from - air, target.to + air, { step: true });
   }

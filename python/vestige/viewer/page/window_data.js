@@ -29,14 +29,6 @@ export class WindowData {
       else this.threads.set(heads[at], [row]);
     }
     this.scale = (this.to - this.from) / UNIT; // ns a unit
-    this.states = new Map(); // thread -> {off, gil}: bytes, one a pixel of those asked for
-  }
-
-  takeStates(bytes, { pixels, threads }) {
-    threads.forEach((thread, at) => {
-      const start = 2 * at * pixels;
-      this.states.set(thread, { off: bytes.subarray(start, start + pixels), gil: bytes.subarray(start + pixels, start + 2 * pixels) });
-    });
   }
 
   start(rect) {

@@ -65,13 +65,8 @@ export class Windows {
     else this.later(held, wish);
   }
 
-  /** Where the trace tells when threads ran, with that. */
   async fetch(wish, signal) {
-    const states = wish.states && this.source.states ? this.source.states(wish, signal) : null;
-    const [buffer, bytes] = await Promise.all([this.source.window(wish, signal), states]);
-    const data = new WindowData(buffer, wish.key, new Set(wish.threads));
-    if (bytes) data.takeStates(new Uint8Array(bytes), wish);
-    return data;
+    return new WindowData(await this.source.window(wish, signal), wish.key, new Set(wish.threads));
   }
 
   later(held, wish) {

@@ -1,0 +1,320 @@
+/* vestige._core.Lanes: what a picture of a trace shows beside calls
+ * (src/view/lanes.h). Any thread may ask. */
+#include "read/trace.h"
+
+#include <stdlib.h>
+
+#include "read/lanes.h"
+#include "read/read.h"
+
+enum { ITEMS_MAX = 100000 }; /* of a row, in one list */
+
+bool vpy_lanes_is_usable(const vpy_lanes *self)
+{
+    bool is_made = vpy_handle_of(&self->handle) != NULL;
+
+    if (!is_made)
+        PyErr_SetString(PyExc_ValueError, "these lanes were not made");
+    return is_made;
+}
+
+static int lanes_init(PyObject *object, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"trace", "kind", "progress", NULL};
+    vpy_lanes *self = (vpy_lanes *)object;
+    PyObject *progress = NULL;
+    const char *kind;
+    vpy_trace *trace;
+    vst_error error = {VST_OK, 0, 0};
+    vst__lanes *made = NULL;
+    vst_status status;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O!s|$O:Lanes", names,
+                                     vpy_trace_type, &trace, &kind,
+                                     &progress) ||
+        !vpy_trace_borrow(trace, progress))
+        return -1;
+    Py_BEGIN_ALLOW_THREADS;
+    status = vst__lanes_create(trace->handle, kind, NULL, &made, &error);
+    Py_END_ALLOW_THREADS;
+    vpy_trace_end(trace);
+    if (status == VST_OK && vpy_handle_set(&self->handle, made))
+        return 0;
+    vst__lanes_destroy(made);
+    if (status != VST_OK)
+        vpy_raise(status, &error, trace->path);
+    return -1;
+}
+
+static void lanes_dealloc(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+
+    vst__lanes_destroy(((vpy_lanes *)object)->handle);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+/* ---- what there is ------------------------------------------------------- */
+
+static PyObject *lane_to_dict(unsigned number, const vst__lane *l)
+{
+    return Py_BuildValue(
+        "{s:I,s:I,s:I,s:i,s:I,s:K,s:L,s:L,s:L,s:K,s:N}", "lane", number,
+        "thread", l->thread, "device", l->device, "stream", (int)l->stream,
+        "rows", l->rows, "items", (unsigned long long)l->items, "start_ns",
+        (long long)l->start_ns, "end_ns", (long long)l->end_ns, "busy_ns",
+        (long long)l->busy_ns, "bytes", (unsigned long long)l->bytes, "name",
+        vpy_trace_text(l->name != NULL ? l->name : "", l->name_len));
+}
+
+PyDoc_STRVAR(lanes_doc, "lanes(first=0, count=None)\n--\n\nSo many lanes from "
+                        "one on: a dict of each.");
+
+static PyObject *lanes_lanes(PyObject *object, PyObject *args)
+{
+    const vpy_lanes *self = (vpy_lanes *)object;
+    unsigned first = 0, count = UINT32_MAX;
+    PyObject *list;
+    vst__lane l;
+
+    if (!PyArg_ParseTuple(args, "|II:lanes", &first, &count) ||
+        !vpy_lanes_is_usable(self) || (list = PyList_New(0)) == NULL)
+        return NULL;
+    for (uint64_t at = first; at < (uint64_t)first + count; at++) {
+        if (at > UINT32_MAX || !vst__lanes_get(self->handle, (uint32_t)at, &l))
+            break;
+        if (!vpy_append(list, lane_to_dict((unsigned)at, &l))) {
+            Py_DECREF(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+PyDoc_STRVAR(left_out_doc, "left_out()\n--\n\nItems, and texts of items, that "
+                           "were not kept.");
+
+static PyObject *lanes_left_out(PyObject *object, PyObject *unused)
+{
+    const vpy_lanes *self = (vpy_lanes *)object;
+    uint64_t items, texts;
+
+    (void)unused;
+    if (!vpy_lanes_is_usable(self))
+        return NULL;
+    items = vst__lanes_left_out(self->handle, &texts);
+    return Py_BuildValue("(KK)", (unsigned long long)items,
+                         (unsigned long long)texts);
+}
+
+PyDoc_STRVAR(
+    facts_doc,
+    "facts()\n--\n\n[(name, unit)] of what is known of each item, in "
+    "the order in which pack() has it: a \"number\", 1 + the number of "
+    "an \"item\" (0: none), the number of a \"text\".");
+
+static PyObject *lanes_facts(PyObject *object, PyObject *unused)
+{
+    static const char *const units[] = {"number", "item", "text"};
+    const vpy_lanes *self = (vpy_lanes *)object;
+    const vst__lane_fact *facts;
+    PyObject *list;
+    size_t count;
+
+    (void)unused;
+    if (!vpy_lanes_is_usable(self) || (list = PyList_New(0)) == NULL)
+        return NULL;
+    facts = vst__lanes_facts(self->handle, &count);
+    for (size_t i = 0; i < count; i++)
+        if (!vpy_append(list, Py_BuildValue("(ss)", facts[i].name,
+                                            units[facts[i].unit]))) {
+            Py_DECREF(list);
+            return NULL;
+        }
+    return list;
+}
+
+PyDoc_STRVAR(text_doc, "text(number)\n--\n\nA text of items, or None.");
+
+static PyObject *text_of(const vpy_lanes *self, uint64_t number)
+{
+    size_t length;
+    const char *text = vst__lanes_text(self->handle, number, &length);
+
+    return text != NULL ? vpy_trace_text(text, length) : Py_NewRef(Py_None);
+}
+
+static PyObject *lanes_text(PyObject *object, PyObject *number)
+{
+    const vpy_lanes *self = (vpy_lanes *)object;
+    unsigned long value = PyLong_AsUnsignedLong(number);
+
+    return PyErr_Occurred() == NULL && vpy_lanes_is_usable(self)
+               ? text_of(self, value)
+               : NULL;
+}
+
+/* ---- items --------------------------------------------------------------- */
+
+static bool add_facts(const vpy_lanes *self, uint32_t number, PyObject *dict)
+{
+    uint64_t values[VST_LANE_FACTS_MAX];
+    size_t count;
+    const vst__lane_fact *facts = vst__lanes_facts(self->handle, &count);
+    bool is_added = true;
+
+    vst__lanes_facts_of(self->handle, number, values);
+    for (size_t i = 0; is_added && i < count; i++) {
+        PyObject *value = facts[i].unit == VST_LANE_TEXT
+                              ? text_of(self, values[i])
+                              : PyLong_FromUnsignedLongLong(values[i]);
+        is_added = value != NULL &&
+                   PyDict_SetItemString(dict, facts[i].name, value) == 0;
+        Py_XDECREF(value);
+    }
+    return is_added;
+}
+
+PyObject *vpy_lanes_to_dict(const vpy_lanes *self, const vst__lane_item *item)
+{
+    PyObject *dict = Py_BuildValue(
+        "{s:I,s:I,s:I,s:L,s:L,s:I}", "number", item->number, "lane", item->lane,
+        "row", item->row, "start_ns", (long long)item->start_ns, "end_ns",
+        (long long)item->end_ns, "id", item->id);
+
+    if (dict != NULL && !add_facts(self, item->number, dict))
+        Py_CLEAR(dict);
+    return dict;
+}
+
+PyDoc_STRVAR(at_doc, "at(lane, row, time_ns)\n--\n\nThe item that a row shows "
+                     "at a time, or None.");
+
+static PyObject *lanes_at(PyObject *object, PyObject *args)
+{
+    const vpy_lanes *self = (vpy_lanes *)object;
+    vst__lane_item found;
+    long long time_ns;
+    unsigned lane, row;
+
+    if (!PyArg_ParseTuple(args, "IIL:at", &lane, &row, &time_ns) ||
+        !vpy_lanes_is_usable(self))
+        return NULL;
+    if (!vst__lanes_at(self->handle, lane, row, time_ns, &found))
+        Py_RETURN_NONE;
+    return vpy_lanes_to_dict(self, &found);
+}
+
+PyDoc_STRVAR(item_doc, "item(number)\n--\n\nAn item by its number, or None.");
+
+static PyObject *lanes_item(PyObject *object, PyObject *number)
+{
+    const vpy_lanes *self = (vpy_lanes *)object;
+    unsigned long value = PyLong_AsUnsignedLong(number);
+    vst__lane_item found;
+
+    if (PyErr_Occurred() != NULL || !vpy_lanes_is_usable(self))
+        return NULL;
+    if (value > UINT32_MAX ||
+        !vst__lanes_item(self->handle, (uint32_t)value, &found))
+        Py_RETURN_NONE;
+    return vpy_lanes_to_dict(self, &found);
+}
+
+PyDoc_STRVAR(linked_doc,
+             "linked(number, most)\n--\n\nThe items that came from one, up to "
+             "so many; and how many there are.");
+
+static PyObject *lanes_linked(PyObject *object, PyObject *args)
+{
+    const vpy_lanes *self = (vpy_lanes *)object;
+    unsigned number, most;
+    uint32_t *numbers;
+    vst__lane_item item;
+    PyObject *list;
+    size_t found;
+
+    if (!PyArg_ParseTuple(args, "II:linked", &number, &most) ||
+        !vpy_lanes_is_usable(self))
+        return NULL;
+    most = most < ITEMS_MAX ? most : ITEMS_MAX;
+    numbers = malloc(((size_t)most + 1) * sizeof *numbers);
+    if (numbers == NULL)
+        return PyErr_NoMemory();
+    found = vst__lanes_linked(self->handle, number, numbers, most);
+    list = PyList_New(0);
+    for (size_t i = 0; list != NULL && i < found && i < most; i++)
+        if (vst__lanes_item(self->handle, numbers[i], &item) &&
+            !vpy_append(list, vpy_lanes_to_dict(self, &item)))
+            Py_CLEAR(list);
+    free(numbers);
+    return list != NULL ? Py_BuildValue("(Nn)", list, (Py_ssize_t)found) : NULL;
+}
+
+PyDoc_STRVAR(between_doc,
+             "between(lane, row, from_ns, to_ns, most)\n--\n\nThe items of a "
+             "row that begin in a range: how many there are, and the first of "
+             "them.");
+
+static PyObject *lanes_between(PyObject *object, PyObject *args)
+{
+    const vpy_lanes *self = (vpy_lanes *)object;
+    vst__lane_item *items;
+    long long from_ns, to_ns;
+    unsigned lane, row, most;
+    PyObject *list;
+    size_t count;
+
+    if (!PyArg_ParseTuple(args, "IILLI:between", &lane, &row, &from_ns, &to_ns,
+                          &most) ||
+        !vpy_lanes_is_usable(self))
+        return NULL;
+    most = most < ITEMS_MAX ? most : ITEMS_MAX;
+    items = calloc((size_t)most + 1, sizeof *items);
+    if (items == NULL)
+        return PyErr_NoMemory();
+    count = vst__lanes_between(self->handle, lane, row, from_ns, to_ns, items,
+                               most);
+    list = PyList_New(0);
+    for (size_t i = 0; list != NULL && i < count && i < most; i++)
+        if (!vpy_append(list, vpy_lanes_to_dict(self, &items[i])))
+            Py_CLEAR(list);
+    free(items);
+    return list != NULL ? Py_BuildValue("(nN)", (Py_ssize_t)count, list) : NULL;
+}
+
+static PyMethodDef methods[] = {
+    {"lanes", lanes_lanes, METH_VARARGS, lanes_doc},
+    {"left_out", lanes_left_out, METH_NOARGS, left_out_doc},
+    {"facts", lanes_facts, METH_NOARGS, facts_doc},
+    {"text", lanes_text, METH_O, text_doc},
+    {"at", lanes_at, METH_VARARGS, at_doc},
+    {"item", lanes_item, METH_O, item_doc},
+    {"linked", lanes_linked, METH_VARARGS, linked_doc},
+    {"between", lanes_between, METH_VARARGS, between_doc},
+    {"busy", vpy_lanes_busy, METH_VARARGS, vpy_lanes_busy_doc},
+    {"draw", vpy_lanes_draw, METH_VARARGS, vpy_lanes_draw_doc},
+    {"pack", vpy_lanes_pack, METH_VARARGS, vpy_lanes_pack_doc},
+    {"find", vpy_lanes_find, METH_VARARGS, vpy_lanes_find_doc},
+    {"next", vpy_lanes_next, METH_VARARGS, vpy_lanes_next_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+PyDoc_STRVAR(class_doc,
+             "Lanes(trace, kind, *, progress=None)\n--\n\nWhat a picture of a "
+             "trace shows beside calls, of one kind.");
+
+static const vpy_class described = {
+    .name = "vestige._core.Lanes",
+    .doc = class_doc,
+    .size = sizeof(vpy_lanes),
+    .init = lanes_init,
+    .dealloc = lanes_dealloc,
+    .methods = methods,
+};
+
+int vpy_lanes_init(PyObject *module)
+{
+    return vpy_class_add(module, &described);
+}

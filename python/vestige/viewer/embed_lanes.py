@@ -1,0 +1,80 @@
+"""Lanes in a page made by `vestige view --html`: the items of each row as columns of varints, which the core packs.
+
+Each kind has a most, so that the page stays small. Items above it are left out, the last ones of all lanes, and the
+page says so. When threads ran is drawn coarser instead.
+"""
+
+from __future__ import annotations
+
+from .lanes import KINDS, describe_kind, list_lanes, read_members
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from vestige._core import Lanes
+
+    from .embed import Blob
+    from .traces import Shown, Traces
+
+ITEMS_MAX = {"devices": 300_000, "marks": 300_000, "states": 400_000}
+COARSER = {"states"}
+PARTS_MAX = 1 << 14  # of the time of a row that is drawn coarser
+TEXTS_MAX = 4 << 20  # bytes
+EVER = (1 << 62) - 1
+
+
+def pack_lanes(shown: Shown, traces: Traces, blob: Blob) -> dict[str, Any]:
+    return {kind: _pack_kind(kind, shown, traces, blob) for kind in KINDS if shown.has_lanes(kind)}
+
+
+def _pack_kind(kind: str, shown: Shown, traces: Traces, blob: Blob) -> dict[str, Any]:
+    lanes, base, most = shown.lanes(kind), traces.start_ns, ITEMS_MAX[kind]
+    listed = list_lanes(lanes, base)
+    places = [(each["lane"], row) for each in listed for row in range(each["rows"])]
+    width, before = 0, EVER
+    if sum(each["items"] for each in listed) > most:
+        if kind in COARSER:
+            width = (traces.end_ns - base) // max(256, min(PARTS_MAX, most // len(places))) + 1
+        else:
+            before = _time_of(lanes, places, most, base, traces.end_ns)
+    rows, (left_out, texts_left_out) = [], lanes.left_out()
+    for lane, row in places:
+        first, count, packed = lanes.pack(lane, row, base, before, width)
+        all_items, _ = lanes.between(lane, row, -EVER, EVER, 0)
+        left_out += 0 if width else all_items - count
+        rows.append([lane, row, first, count, *blob.add(packed)])
+    texts, more_left_out = _texts(lanes)
+    facts = lanes.facts()
+    return {
+        "lanes": listed,
+        "rows": rows,
+        "facts": facts,
+        "texts": texts,
+        "left_out": [left_out, texts_left_out + more_left_out],
+        "exact": not width,
+        **describe_kind(shown, kind),
+    }
+
+
+def _time_of(lanes: Lanes, places: list[tuple[int, int]], most: int, start: int, end: int) -> int:
+    """Up to when there are no more than so many items, in all rows."""
+    while end - start > 1:
+        middle = (start + end) // 2
+        if sum(lanes.between(lane, row, -EVER, middle + 1, 0)[0] for lane, row in places) <= most:
+            start = middle
+        else:
+            end = middle
+    return start
+
+
+def _texts(lanes: Lanes) -> tuple[list[dict[str, Any] | None], int]:
+    """By number, what they say; None where there are too many, and how many those are."""
+    texts: list[dict[str, Any] | None] = []
+    left, left_out = TEXTS_MAX, 0
+    while (text := lanes.text(len(texts))) is not None:
+        is_kept = len(text) <= left
+        left -= len(text) if is_kept else 0
+        left_out += 0 if is_kept else 1
+        texts.append(read_members(text) if is_kept else None)
+    return texts, left_out

@@ -1,0 +1,179 @@
+"""What the page asks about lanes: which there are of a kind, pictures of them, and what is in them.
+
+Kinds are "devices", "marks" and "states". A lane has rows, a row has items (src/view/lanes.h).
+"""
+
+from __future__ import annotations
+
+import struct
+
+from vestige.reading import activities
+from vestige.reading.kinds import INSTANT
+from vestige.reading.metadata import load_json
+
+from .answers import Answer, Problem, as_json
+from .calls import call_around
+from .fields import LIMIT
+from .pictures import draw_lanes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from vestige._core import Lanes
+
+    from .fields import Fields
+    from .server import Request
+    from .traces import Shown, Traces
+
+KINDS = ("devices", "marks", "states")
+SEARCHED = {"devices": activities.DEFINITION, "marks": INSTANT}  # and what its items are named by
+LISTED = 50  # items in one answer; a picture merges what is close
+LINKED = 200  # arrows in one picture; more would hide it
+NUMBER_MAX = (1 << 32) - 1
+
+
+class LaneAnswers:
+    """Answers about the lanes of a set of traces."""
+
+    def __init__(self, traces: Traces) -> None:
+        self._traces = traces
+        self.calls: dict[tuple[str, str], Callable[[Request, Fields], Answer]] = {
+            ("GET", "lanes"): self._list,
+            ("GET", "lanes/window"): self._window,
+            ("GET", "lanes/at"): self._at,
+            ("GET", "lanes/between"): self._between,
+            ("GET", "call"): self._call,
+        }
+
+    def _list(self, request: Request, fields: Fields) -> Answer:
+        shown, kind = self._shown(fields), _kind(fields)
+        if not shown.has_lanes(kind):
+            return as_json({"lanes": [], "left_out": [0, 0]})
+        lanes = shown.lanes(kind, request.check)
+        told = {"lanes": list_lanes(lanes, self._traces.start_ns), "left_out": lanes.left_out()}
+        return as_json({**told, **describe_kind(shown, kind)})
+
+    def _window(self, request: Request, fields: Fields) -> Answer:
+        return draw_lanes(self._lanes(request, fields), fields, self._traces.start_ns)
+
+    def _at(self, request: Request, fields: Fields) -> Answer:
+        lanes = self._lanes(request, fields)
+        lane, row = fields.number("lane", 0, NUMBER_MAX), fields.number("row", 0, NUMBER_MAX, default=0)
+        found = lanes.at(lane, row, self._absolute(fields.number("time")))
+        return as_json(found and _describe_links(lanes, found, self._traces.start_ns))
+
+    def _between(self, request: Request, fields: Fields) -> Answer:
+        """The items of a lane that begin in a range: how many there are, and the first of them."""
+        lanes = self._lanes(request, fields)
+        start, end = fields.range()
+        lane, base = fields.number("lane", 0, NUMBER_MAX), self._traces.start_ns
+        rows = sum(each["rows"] for each in lanes.lanes(lane, 1))
+        found = [lanes.between(lane, row, base + start, base + end, LISTED) for row in range(rows)]
+        items = sorted((each for _, row in found for each in row), key=lambda each: each["start_ns"])[:LISTED]
+        count = sum(count for count, _ in found)
+        return as_json({"count": count, "items": [describe_item(each, base) for each in items]})
+
+    def _call(self, request: Request, fields: Fields) -> Answer:
+        """The call of a function around a time, else the innermost there."""
+        shown, base = self._shown(fields), self._traces.start_ns
+        thread, number = fields.number("thread", 0, NUMBER_MAX), fields.number("id", 0, NUMBER_MAX, default=0)
+        return as_json(call_around(shown, thread, self._absolute(fields.number("time")), number, base))
+
+    # ---- search
+
+    def add_found(
+        self, request: Request, fields: Fields, ids: Sequence[int], counts: list[int], start: int, end: int
+    ) -> list[int]:
+        """Adds to the spans that a search found in each pixel the items there."""
+        for lanes, wanted, _ in self._searched(request, fields, ids):
+            found = lanes.find(wanted, self._absolute(start), self._absolute(end), len(counts))
+            counts = [count + more for count, (more,) in zip(counts, struct.iter_unpack("<I", found))]
+        return counts
+
+    def nearest(
+        self, request: Request, fields: Fields, ids: Sequence[int], after: int, back: bool
+    ) -> list[dict[str, Any] | None]:
+        """Of each kind the next item with one of these ids; `after` is absolute."""
+        base = self._traces.start_ns
+        searched = [
+            (lanes.next(wanted, after, back), kind) for lanes, wanted, kind in self._searched(request, fields, ids)
+        ]
+        return [found and {**describe_item(found, base), "lanes": kind} for found, kind in searched]
+
+    def _searched(self, request: Request, fields: Fields, ids: Sequence[int]) -> list[tuple[Lanes, list[int], str]]:
+        """The kinds that may have items with these ids, and those of the ids that name items of the kind."""
+        shown, searched = self._shown(fields), []
+        for kind, what in SEARCHED.items():
+            wanted = [
+                each for each in ids if each < len(shown.places) and (place := shown.places[each]) and place[0] == what
+            ]
+            if wanted and not shown.live and shown.has_lanes(kind):
+                searched.append((shown.lanes(kind, request.check), wanted, kind))
+        return searched
+
+    # ---- what they share
+
+    def _shown(self, fields: Fields) -> Shown:
+        return self._traces[fields.number("trace", 0, 1 << 20, default=0)]
+
+    def _lanes(self, request: Request, fields: Fields) -> Lanes:
+        shown, kind = self._shown(fields), _kind(fields)
+        if not shown.has_lanes(kind):
+            raise Problem(404, f"the trace has no {kind}")
+        return shown.lanes(kind, request.check)
+
+    def _absolute(self, time: int) -> int:
+        return self._traces.start_ns + time
+
+
+def _kind(fields: Fields) -> str:
+    kind = fields.text("kind")
+    if kind not in KINDS:
+        raise Problem(400, f"kind: not one of {', '.join(KINDS)}")
+    return kind
+
+
+def list_lanes(lanes: Lanes, base: int) -> list[dict[str, Any]]:
+    return [{**each, "start_ns": each["start_ns"] - base, "end_ns": each["end_ns"] - base} for each in lanes.lanes()]
+
+
+def describe_item(found: dict[str, Any], base: int) -> dict[str, Any]:
+    """Texts are members of a JSON object. JavaScript does not hold every number exactly."""
+    told: dict[str, Any] = {}
+    for name, value in found.items():
+        told[name] = read_members(value) if isinstance(value, str) else value if value < LIMIT else str(value)
+    return {**told, "start_ns": found["start_ns"] - base, "end_ns": found["end_ns"] - base}
+
+
+def _describe_links(lanes: Lanes, found: dict[str, Any], base: int) -> dict[str, Any]:
+    """The item, those that its facts name, and those that came from it."""
+    told = describe_item(found, base)
+    for name, unit in lanes.facts():
+        if unit == "item":
+            item = lanes.item(found[name] - 1) if found[name] else None
+            told[name] = item and describe_item(item, base)
+    linked, count = lanes.linked(found["number"], LINKED)
+    return {**told, "linked": [describe_item(each, base) for each in linked], "linked_count": count}
+
+
+def describe_kind(shown: Shown, kind: str) -> dict[str, Any]:
+    """What is known of a kind beside its lanes."""
+    if kind != "devices":
+        return {}
+    devices = shown.source.facts["devices"]
+    return {"devices": [{**each, "attributes": activities.read_attributes(each["attributes"])} for each in devices]}
+
+
+def read_members(text: str) -> dict[str, Any]:
+    members = load_json("{" + text + "}") if text else {}
+    return members if isinstance(members, dict) else {"args": text}
+
+
+def state_sums(shown: Shown, thread: int, start: int, end: int) -> list[int]:
+    """For how long a thread waited off the processor, was preempted, and waited for the GIL."""
+    states = shown.lanes("states")
+    return next(
+        (states.busy(each["lane"], start, end) for each in states.lanes() if each["thread"] == thread), [0, 0, 0]
+    )

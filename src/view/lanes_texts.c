@@ -1,0 +1,90 @@
+/* Texts of lanes, see lanes_kind.h: equal ones are kept once, as most items of
+ * a name have the same. One thread adds, any may ask. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+#include "view/lanes_kind.h"
+
+static uint64_t hash_of(const char *text, size_t length)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+const char *vst__lanes_text(const vst__lanes *lanes, uint64_t number,
+                            size_t *length)
+{
+    const vst__lane_text *text;
+
+    *length = 0;
+    if (number == 0)
+        return "";
+    if (number > lanes->texts.count)
+        return NULL;
+    text = &lanes->texts.all[number - 1];
+    *length = text->length;
+    return lanes->texts.bytes + text->offset;
+}
+
+static bool is_text(const vst__lanes *lanes, uint64_t number, const char *text,
+                    size_t length)
+{
+    size_t size;
+    const char *known = vst__lanes_text(lanes, number, &size);
+
+    return number != 0 && size == length && memcmp(known, text, length) == 0;
+}
+
+static vst_status add(vst__lane_texts *to, const char *text, size_t length)
+{
+    vst__lane_text *all =
+        vst__grow(to->all, &to->capacity, to->count + 1, sizeof *all);
+    char *bytes;
+
+    if (all == NULL)
+        return VST_E_NOMEM;
+    to->all = all;
+    bytes = vst__grow(to->bytes, &to->bytes_capacity, to->size + length, 1);
+    if (bytes == NULL)
+        return VST_E_NOMEM;
+    to->bytes = bytes;
+    memcpy(bytes + to->size, text, length);
+    all[to->count++] = (vst__lane_text){to->size, (uint32_t)length};
+    to->size += length;
+    return VST_OK;
+}
+
+vst_status vst__lanes_keep_text(vst__lanes *lanes, const char *text,
+                                size_t length, size_t most, uint32_t *number)
+{
+    uint64_t *known;
+
+    *number = 0;
+    if (text == NULL || length == 0)
+        return VST_OK;
+    known = vst__map64_put(&lanes->texts.known, hash_of(text, length));
+    if (known == NULL)
+        return VST_E_NOMEM;
+    if (!is_text(lanes, *known, text, length)) {
+        if (lanes->texts.size + length > most) {
+            lanes->texts_left_out++;
+            return VST_OK;
+        }
+        if (add(&lanes->texts, text, length) != VST_OK)
+            return VST_E_NOMEM;
+        *known = lanes->texts.count;
+    }
+    *number = (uint32_t)*known;
+    return VST_OK;
+}
+
+void vst__lane_texts_free(vst__lane_texts *texts)
+{
+    vst__map64_free(&texts->known);
+    free(texts->all);
+    free(texts->bytes);
+}
