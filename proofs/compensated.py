@@ -98,7 +98,7 @@ def cpu_ns(run):
 def sum_of(trace, compensated):
     trace.set_compensated(compensated)
     trace.set_by_running(True)
-    return sum(row[3] for row in trace.report(functions=True)["functions"])
+    return sum(trace.tables(["functions"])["functions"]["self_ns"])
 
 
 RUNS = 4  # in a recording
@@ -281,8 +281,8 @@ def rows_of(trace, code):
     """What the report has of a function."""
     known = trace.functions()
     name, line = code.co_name, code.co_firstlineno
-    rows = trace.report(functions=True, spread=True)["functions"]
-    return [row for row in rows if known[row[0]][1].rpartition(".")[2] == name and known[row[0]][4] == line]
+    rows = trace.tables(["functions"], spread=True)["functions"]
+    return [row for row in rows if known[row.func][1].rpartition(".")[2] == name and known[row.func][4] == line]
 
 
 def run_functions(engine, rounds):
@@ -315,8 +315,8 @@ def run_functions(engine, rounds):
             rows = rows_of(trace, code)
             if len(rows) != 1:
                 continue
-            calls = rows[0][2]
-            found = (plain[0][9][1], rows[0][9][1], rows[0][11] / calls)
+            calls = rows[0].outer_calls
+            found = (plain[0].total_median_ns, rows[0].total_median_ns, rows[0].error_ns / calls)
             best[name] = min(best.get(name, found), found)
     return [[name, bare[name], *best[name]] for name, *_ in chosen if name in best]
 

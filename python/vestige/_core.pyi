@@ -1,6 +1,6 @@
 """The extension: hooks, sessions and traces. Use the vestige package instead."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import CodeType
 from typing import Any, Self, TypeAlias, TypeVar, final, overload
 
@@ -120,6 +120,19 @@ class Table:
     def __arrow_c_schema__(self) -> object: ...
 
 @final
+class Rows:
+    """The rows of a table. A column is a memoryview, or a list where it holds texts or None."""
+
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Any]:
+        """Rows with the columns as attributes."""
+    @overload
+    def __getitem__(self, name: str, /) -> memoryview[Any] | list[Any]: ...
+    @overload
+    def __getitem__(self, number: int, /) -> Any: ...
+
 class Trace:
     """A recorded trace: a file, or what a session recorded so far."""
 
@@ -225,8 +238,8 @@ class Trace:
         id of the function, kind of what was awaited, id of the function that waited, count, ns. "steps", if asked for:
         task, id, start_ns, end_ns, kind of what is awaited after it (-1: the task ends, -2: the step goes on with
         another call), id of the function that waits, task that woke it (0: a callback, -1: not known), id of what did.
-        "blocked": task, thread, start_ns, ns, [(id, ns, what import_name() takes or 0, whether it is a frame of the
-        import system that is folded)], of steps of asyncio's tasks that took at least blocked_ns,
+        "blocked": task, thread, start_ns, ns, [(id, ns, what was imported or 0, id of its code, whether it is a
+        frame of the import system that is folded)], of steps of asyncio's tasks that took at least blocked_ns,
         with the calls that took most of it, outermost first."""
 
     def devices(
@@ -250,55 +263,52 @@ class Trace:
         """In reports, and in exports that add up, spans last as long as their thread had a processor."""
     def set_compensated(self, value: bool, /) -> None:
         """In reports, spans last as long as they would have without being recorded, where the trace tells."""
-    def import_name(self, key: int) -> str:
-        """`import pandas.core.frame`, of the last item of a row of the tree; or what is known of a module without a
+    def import_name(self, imported: int, module: int = 0, /) -> str:
+        """`import pandas.core.frame`, of the columns of the table `calls`; or what is known of a module without a
         name."""
-    def report(
+    def tables(
         self,
+        names: Sequence[str],
         *,
-        functions: bool = False,
-        spread: bool = False,
-        tree: bool = False,
-        threads: bool = False,
-        gc: bool = False,
         marks: bytes | None = None,
-        only_threads: Sequence[int] | None = None,
+        threads: Sequence[int] | None = None,
         min_ns: int = 0,
-        progress: Progress | None = None,
+        spread: bool = False,
         fold_imports: bool = False,
-        notable: bool = False,
         awaits: bool = False,
-    ) -> dict[str, Any]:
-        """Reads all windows once, and gives lists of rows for each part that was asked for.
+        progress: Progress | None = None,
+    ) -> dict[str, Rows]:
+        """Tables of sums, all of them from one reading of the records.
 
         `marks` has a byte of flags for each id: 1, leave its calls out and count their time as their caller's; 2, its
         calls wait; 4, it is a garbage collection; 8, count its time for no function; 16, a call of it is a step of an
-        event loop; 32, where a task waits in it, its caller is who awaits.
+        event loop; 32, where a task waits in it, its caller is who awaits. With `threads`, only these are read.
 
-        "All" ns and bytes include those of what a function called. The columns of the parts:
+        `func` is the id of a function. "Total" ns and bytes include those of what a function called. None is not known.
 
-        - `functions`: id, calls, calls that are not inside a call of the same function, own ns, all ns, own bytes, all
-          bytes, own allocations. With `spread`, for own ns and again for all ns: the standard error of the mean of a
-          call, the median, the standard error of the median; -1 where that is not known.
-        - `tree`, parents before children: index of the parent's row or -1, id, calls, own ns, all ns, own bytes, all
-          bytes, own allocations, running ns or None, and for an import a number: its lowest three bits tell what was
-          imported (1: a module whose code ran), those above are the id of that code. With `fold_imports` no frame of
-          the import system is in it. What took less than `min_ns` is left out.
-          With `awaits` there are also waits of tasks: the lowest bits of that number are 7, those above the kind of
-          what was awaited, the id is that of the innermost function that waited, and the time is in no other row.
-        - `threads`: number, calls, own ns, how much of that it waited, how much of that it collected garbage, first ns,
-          last ns, how long it ran, waited for the GIL and was preempted (None where that is not known), how long it
-          waited in calls that wait for locks, input and output, sleep, children, id of the function that took most of
-          its time.
-        - `gc`: for each generation its number, collections, ns, the longest, objects collected, objects uncollectable;
-          and the longest collections: start, ns, thread, generation, objects collected.
-        - `steps`, with `notable`: how many, how many took 50 ms or more, ns of those, and the longest of those: start,
-          ns, thread.
-        - `repeats`, with `notable`: calls of a function with the same arguments, where those were recorded: id,
-          arguments as JSON, calls, ns; those that were called most often.
-        - `budget`, where a budget left functions out: then calls and times of functions, and own times of threads, are
-          estimates. `reduced` has, by id, ns by which all ns would be more if there had been more time.
-        - `gc_in`, with `gc` and `tree`: id of the function that was interrupted or 0, collections, ns.
+        - `functions`: func, calls, outer_calls (those that are not inside a call of the function), self_ns, total_ns,
+          self_bytes, total_bytes, allocations, running_ns, error_ns (of total_ns). With `spread`, of self_ns and of
+          total_ns of a call: self_mean_error_ns, self_median_ns, self_median_error_ns, total_…; errors are standard
+          errors.
+        - `calls`, parents before children: parent (number of the parent's row), func, calls, self_ns, total_ns,
+          self_bytes, total_bytes, allocations, running_ns, imported and module (of an import: what was imported, and
+          the id of its code), awaits. With `fold_imports` no frame of the import system is in it. What took less than
+          `min_ns` is left out. With `awaits` there are also waits of tasks: `awaits` is the kind of what was awaited,
+          func the innermost function that waited, and the time is in no other row.
+        - `threads`: thread, calls, self_ns, waiting_ns and gc_ns (of that), first_ns, last_ns, running_ns, gil_ns,
+          preempted_ns, how long it waited in calls that wait (lock_ns, io_ns, sleep_ns, child_ns) and for the
+          interpreter (object_ns, world_ns), top (the function that took most of its time).
+        - `waits`: func, calls, self_ns, of what has the mark 2.
+        - `collections`: generation, collections, total_ns, longest_ns, collected, uncollectable; and the longest,
+          `long_collections`: start_ns, duration_ns, thread, generation, collected.
+        - `collection_callers`: func (that was interrupted), collections, total_ns.
+        - `steps`: steps, blocking (50 ms or more), blocking_ns; and the longest of those, `long_steps`: start_ns,
+          duration_ns, thread.
+        - `repeats`, calls with the same arguments, where those were recorded: func, arguments (JSON), calls, total_ns;
+          those that were called most often.
+        - `budget`, where one left functions out: changes, windows, functions, cpu_ns, cost_ns, out_cpu_ns. Then calls
+          and times of functions, and self_ns of threads, are estimates. `reduced_estimates`: func, reduced_ns (total_ns
+          would be so much more if there had been more time).
         """
     def names(self) -> set[str]:
         """The last parts of all names that spans() may find."""

@@ -42,6 +42,8 @@ typedef struct vst__table_stream {
     char error[512];
 } vst__table_stream;
 
+struct vst__sums;
+
 /* One table: its columns, and how the rows of a trace come about. */
 typedef struct vst__table {
     const char *name;
@@ -54,6 +56,10 @@ typedef struct vst__table {
     vst_status (*step)(vst__table_stream *stream, bool *done);
     /* Frees stream->own, also after begin failed; may be NULL. */
     void (*end)(vst__table_stream *stream);
+    /* Of a table of sums: the parts that it is made of, a VST_SUMS_ bit each,
+     * and its rows when all is read. */
+    unsigned sums;
+    vst_status (*put)(const struct vst__sums *sums, vst__batch *batch);
 } vst__table;
 
 extern const vst__table vst__table_process, vst__table_thread, vst__table_func,

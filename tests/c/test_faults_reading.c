@@ -15,6 +15,7 @@
 
 #include "check.h"
 #include "export/output/json.h"
+#include "tables/pass.h"
 
 enum {
     PAYLOAD = 3000, /* bytes: a few fill a chunk */
@@ -378,6 +379,32 @@ static void any_call_of_a_stream_may_fail(void)
     }
 }
 
+static vst_status read_sums(vst_error *error)
+{
+    static const char *const names[] = {"functions", "calls", "threads",
+                                        "collections", "repeats"};
+    const vst__pass_options options = {.spread = true, .awaits = true};
+    vst__rows rows[sizeof names / sizeof names[0]] = {{.table = NULL}};
+    size_t count = sizeof rows / sizeof rows[0];
+    vst_trace *trace;
+    vst_status status = vst_trace_open(torn_path, &trace, error);
+
+    if (status != VST_OK)
+        return status;
+    for (size_t i = 0; i < count; i++)
+        rows[i].table = vst__sum_table_find(names[i]);
+    status = vst__pass_read(trace, NULL, &options, rows, count, error);
+    for (size_t i = 0; i < count; i++)
+        vst__batch_free(&rows[i].batch);
+    vst_trace_close(trace);
+    return status;
+}
+
+static void any_call_of_a_pass_may_fail(void)
+{
+    try_all(read_sums, check_reading, reading());
+}
+
 /* ---- recovering --------------------------------------------------------- */
 
 static const char precious[] = "precious";
@@ -448,6 +475,7 @@ int main(void)
     TEST(any_call_of_an_export_may_fail);
     TEST(any_call_of_an_export_for_another_tool_may_fail);
     TEST(any_call_of_a_stream_may_fail);
+    TEST(any_call_of_a_pass_may_fail);
     TEST(any_call_of_a_recovery_may_fail);
     unlink(torn_path);
     CHECK_INT(rmdir(folder), 0);

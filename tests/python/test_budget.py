@@ -87,29 +87,34 @@ def recorded(work, engine, share=0.03, ns=50.0, triggers=()):
 
 def rows(trace):
     names = trace.functions()
-    return {names[row[0]][1]: row for row in trace.report(functions=True)["functions"]}
+    return {names[row.func][1]: row for row in trace.tables(["functions"])["functions"]}
+
+
+def budget_of(trace):
+    [row] = trace.tables(["budget"])["budget"]
+    return row
 
 
 def nested(trace, name):
     """How many calls of a function are inside of each other at most. The parent of a row is an earlier one."""
     names = trace.functions()
     depths = []
-    for row in trace.report(tree=True)["tree"]:
-        depths.append((names[row[1]][1] == name) + (depths[row[0]] if row[0] >= 0 else 0))
+    for row in trace.tables(["calls"])["calls"]:
+        depths.append((names[row.func][1] == name) + (0 if row.parent is None else depths[row.parent]))
     return max(depths)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_is_called_most_is_left_out_and_estimated(engine):
     times, trace, session = recorded(lambda: run_for(0.5, lambda: loop(5000)), engine)
-    told = trace.report(functions=True)["budget"]
-    assert told["functions"] >= 2
-    assert told["windows"] >= 1
+    told = budget_of(trace)
+    assert told.functions >= 2
+    assert told.windows >= 1
     records = trace.info()["records"]
     assert records < times * 5000  # each has four
     found = rows(trace)
-    assert found["leaf"][1] > records / 4  # more than what was recorded of it
-    assert times * 5000 / 2.5 < found["leaf"][1] < times * 5000 * 2.5  # a machine may be busy
+    assert found["leaf"].calls > records / 4  # more than what was recorded of it
+    assert times * 5000 / 2.5 < found["leaf"].calls < times * 5000 * 2.5  # a machine may be busy
     session.finish()
     assert _core.hooks_in_place() == 0
 
@@ -126,16 +131,16 @@ def test_calls_that_are_open_when_their_function_is_left_out_end_where_they_did(
             return run_for(seconds, lambda: results.add(work()))
 
         _, trace, session = recorded(several, engine)
-        if trace.report(functions=True)["budget"]["windows"] >= 1:
+        if budget_of(trace).windows >= 1:
             break
         session.finish()
     assert results == {expected}
-    assert trace.report(functions=True)["budget"]["windows"] >= 1
+    assert budget_of(trace).windows >= 1
     for name, most in {"fib": 15, "mixed": 1, "failing": 1, "leaf": 1, "loop": 1, "<lambda>": 3}.items():
         assert nested(trace, name) <= most  # after an end that is missing, the next call would be inside
     found = rows(trace)
-    assert found["run_for"][1] == 1  # the call around all is one call, and lasts to the end
-    assert found["run_for"][4] >= 0.9 * (trace.info()["end_ns"] - trace.info()["start_ns"])
+    assert found["run_for"].calls == 1  # the call around all is one call, and lasts to the end
+    assert found["run_for"].total_ns >= 0.9 * (trace.info()["end_ns"] - trace.info()["start_ns"])
     session.finish()
 
 
@@ -152,7 +157,7 @@ def test_threads_are_left_out_together_and_compute_what_they_did(engine):
 
     _, trace, session = recorded(several, engine)
     assert len(results) == 3
-    assert trace.report(functions=True)["budget"]["functions"] >= 1
+    assert budget_of(trace).functions >= 1
     assert nested(trace, "fib") <= 12
     session.finish()
     assert _core.hooks_in_place() == 0
@@ -221,9 +226,9 @@ def test_a_program_that_costs_little_is_recorded_whole(engine):
         return [loop(10) for _ in range(100)]
 
     _, trace, session = recorded(work, engine, share=0.5, ns=1.0)
-    told = trace.report(functions=True)["budget"]
-    assert told["functions"] == 0
-    assert rows(trace)["leaf"][1] == 1000
+    told = budget_of(trace)
+    assert told.functions == 0
+    assert rows(trace)["leaf"].calls == 1000
     session.finish()
 
 
@@ -302,10 +307,10 @@ def test_a_bounded_file_says_what_is_left_out_all_the_while(tmp_path):
     with vestige.profile(output=path, with_stack=True, budget=0.001, keep_last="0.4s"):
         run_for(1.2, lambda: (loop(500), [vestige.instant("mark") for _ in range(50)]))
     trace = vestige.Trace(path)
-    budget = trace.report(functions=True)["budget"]
+    budget = budget_of(trace)
     assert trace.info()["dropped"] > 0
-    assert budget["functions"] > 0
-    assert budget["out_cpu_ns"] > 0.5 * budget["cpu_ns"]
+    assert budget.functions > 0
+    assert budget.out_cpu_ns > 0.5 * budget.cpu_ns
 
 
 @pytest.mark.skipif("profile" not in _core.engines, reason="budgets take no hook away")

@@ -112,19 +112,17 @@ def recording(draw):
 
 def check(found, threads):
     """self ≤ total ≤ the time of the threads in which it ran, and own times add up to no more than that of all."""
-    times = {row[0]: row[2] for row in found["threads"]}
+    times = {row.thread: row.self_ns for row in found["threads"]}
     for number, ns in times.items():
         at = [time for time, *_ in threads[number]]
         assert 0 <= ns <= max(at) - min(at) + len(at)  # no two calls begin at the same nanosecond
     for row in found["functions"]:
-        number, calls, _, self_ns, total_ns = row[:5]
-        ran = sum(ns for at, ns in times.items() if any(call[-1] == number for call in threads[at]))
-        error_ns = row[-1]
-        assert 0 <= self_ns <= total_ns <= ran
-        assert 0 <= error_ns <= ran
-        recorded = sum(begins and function == number for events in threads.values() for _, begins, function in events)
-        assert calls >= recorded
-    assert sum(row[3] for row in found["functions"]) <= sum(times.values())
+        ran = sum(ns for at, ns in times.items() if any(call[-1] == row.func for call in threads[at]))
+        assert 0 <= row.self_ns <= row.total_ns <= ran
+        assert 0 <= row.error_ns <= ran
+        recorded = sum(begins and function == row.func for events in threads.values() for _, begins, function in events)
+        assert row.calls >= recorded
+    assert sum(found["functions"]["self_ns"]) <= sum(times.values())
 
 
 @settings(max_examples=300, deadline=None, database=None)
@@ -137,7 +135,7 @@ def test_estimates_stay_within_the_time_of_threads(tmp_path_factory, seed, marke
     marks = bytearray(len(FUNCTIONS) + 1)
     for number in draw.sample(FUNCTIONS, marked):
         marks[number] = draw.choice((HIDDEN, NO_TIME))
-    check(Trace(path).report(functions=True, threads=True, marks=bytes(marks)), threads)
+    check(Trace(path).tables(["functions", "threads"], marks=bytes(marks)), threads)
 
 
 # ---- what must come out ------------------------------------------------------
@@ -169,11 +167,11 @@ def command(*words):
 
 
 def test_a_call_that_waits_while_others_are_left_out_is_one(server):
-    found = {row[0]: row for row in Trace(server).report(functions=True)["functions"]}
-    assert found[2][1] == 1
-    assert found[2][3] == found[2][4] == 898 * MS
-    assert found[1][3] == 101 * MS - 1000
-    assert found[4][1] > 500  # of 90 that were recorded
+    found = {row.func: row for row in Trace(server).tables(["functions"])["functions"]}
+    assert found[2].calls == 1
+    assert found[2].self_ns == found[2].total_ns == 898 * MS
+    assert found[1].self_ns == 101 * MS - 1000
+    assert found[4].calls > 500  # of 90 that were recorded
 
 
 def test_every_output_says_which_estimates_were_reduced(server):

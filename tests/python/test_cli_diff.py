@@ -110,9 +110,13 @@ def run_of(*functions, ns=1_000_000_000):
     for name, calls, each, error in functions:
         key = (1, "work.py", name, 0)
         run.names[key] = f"work.py(1): {name}"
-        spread = (error, float(each), error) if calls > 1 else (-1.0, float(each), -1.0)
+        known = error if calls > 1 else None
+        row = {"calls": calls, "outer_calls": calls}
+        for part in ("self", "total"):
+            row |= {f"{part}_ns": int(each * calls), f"{part}_median_ns": float(each)}
+            row |= {f"{part}_mean_error_ns": known, f"{part}_median_error_ns": known}
         run.functions[key] = sums = Sums()
-        sums.add(calls, calls, int(each * calls), int(each * calls), spread, spread)
+        sums.add(types.SimpleNamespace(**row))
     return run
 
 

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -133,8 +134,12 @@ def test_the_end_of_a_run_is_as_wide_as_the_terminal(traced):
 def test_the_line_about_threads_names_all_that_there_is_room_for():
     def line(count, width):
         data = Data()
-        sums = (0, 1, 93_500_000, 13_100_000, 0, 0, 0, None, None, None, (0, 0, 0, 0))
-        data.threads = [Thread(1, {"name": f"thread {n}"}, sums) for n in range(count)]
+        zeros = ("calls", "gc_ns", "first_ns", "last_ns", "lock_ns", "io_ns", "sleep_ns", "child_ns")
+        unknown = ("running_ns", "gil_ns", "preempted_ns", "object_ns", "world_ns")
+        row = SimpleNamespace(
+            self_ns=93_500_000, waiting_ns=13_100_000, **dict.fromkeys(zeros, 0), **dict.fromkeys(unknown)
+        )
+        data.threads = [Thread(1, {"name": f"thread {n}"}, row) for n in range(count)]
         return report_end._threads(data, width)
 
     one = "thread {} 93.5 ms (13.1 ms waiting)".format

@@ -14,6 +14,7 @@ import threading
 import time
 from copy import copy
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,7 +23,7 @@ from handmade import define, definitions, enter, leave, records, thread, trace
 from in_process import vestige
 from vestige import profile
 from vestige.cli.report import causes
-from vestige.cli.report.data import Data
+from vestige.cli.report.data import FOR_FINDINGS, Data
 from vestige.cli.report.findings import Evidence, find
 
 pytestmark = pytest.mark.any_python
@@ -152,7 +153,7 @@ def evidence(path, **facts):
 
     opened = Trace(str(path))
     data = Data()
-    data.add(opened, {}, tree=True, notable=True, fold_imports=True)
+    data.add(opened, {}, FOR_FINDINGS, fold_imports=True)
     return Evidence(data, [{**opened.info(), **facts}])
 
 
@@ -334,7 +335,9 @@ def test_what_imports_and_collections_took_because_others_had_the_processor_does
 def blocked(tmp_path, waits, look=None):
     """A loop of 100 steps, six of which took 60 ms of two seconds, on the thread with the tid 7."""
     told = evidence(made(tmp_path, enter(1), leave(1)), start_ns=0, end_ns=2_000_000_000)
-    told.data.steps.add((100, 6, 360_000_000, [(5, 60_000_000, 1)]), 1, {1: ("MainThread", 7)})
+    sums = SimpleNamespace(steps=100, blocking=6, blocking_ns=360_000_000)
+    long = SimpleNamespace(start_ns=5, duration_ns=60_000_000, thread=1)
+    told.data.steps.add([sums], [long], 1, {1: ("MainThread", 7)})
     told.data.processor_waits = waits
     told.look = look
     return causes.blocked_loop(told)
@@ -356,7 +359,7 @@ def test_a_blocked_loop_says_how_long_its_thread_waited_for_a_processor(tmp_path
         path = made(tmp_path, enter(1, 0), enter(2, 1), leave(2, 60_000_000), leave(1, 1), entries=[SLEEP])
         from vestige import Trace
 
-        data.add(Trace(str(path)), {}, tree=True)
+        data.add(Trace(str(path)), {}, ["calls"])
         return data.tree
 
     asleep = blocked(tmp_path, {7: 500_000_000}, look)  # in sleep() it needs no processor
@@ -381,7 +384,7 @@ def test_what_is_no_wait_is_not_believed(told):
     path = HERE.parent / "golden" / "traces" / "threads.vst"
     from vestige import Trace
 
-    data.add(Trace(str(path)), checked, tree=True)
+    data.add(Trace(str(path)), checked, ["calls"])
     assert data.processor_waits == {}
 
 

@@ -16,6 +16,20 @@ pytestmark = pytest.mark.skipif(not hasattr(sys, "gettotalrefcount"), reason="on
 
 STARTS = 1000
 READINGS = 100
+TABLES = (
+    "functions",
+    "calls",
+    "threads",
+    "waits",
+    "collections",
+    "long_collections",
+    "collection_callers",
+    "steps",
+    "long_steps",
+    "repeats",
+    "budget",
+    "reduced_estimates",
+)
 WARM_UP = 20
 A_FEW = 20  # the two counts themselves keep 3
 
@@ -232,15 +246,9 @@ def test_a_trace_that_is_read_keeps_nothing(trace):
         t.threads(), t.metadata(), t.definitions(), t.functions(), t.names(), t.has_memory()
         t.totals(memory=True, progress=lambda _: None)
         t.spans("leaf"), t.events(), t.averages(shapes=True, overloads=True), t.contexts(shapes=True)
-        t.report(
-            functions=True,
-            spread=True,
-            tree=True,
-            threads=True,
-            gc=True,
-            marks=bytes(len(t.definitions())),
-            only_threads=[0],
-        )
+        tables = t.tables(TABLES, spread=True, awaits=True, marks=bytes([4]) * len(t.definitions()), threads=[0, 1])
+        for table in tables.values():
+            list(table), [table[name] for name in table.columns]
         t.memory(rows=-1), _core.memory_events(t), _core.memory_stacks(t)
         t.count_nodes(), _core.node_ids([t])
 
@@ -259,7 +267,9 @@ def test_a_trace_that_cannot_be_read_keeps_nothing(trace, tmp_path):
         with pytest.raises(ZeroDivisionError):
             Trace(trace).totals(progress=lambda _: 1 // 0)
         with pytest.raises(TypeError):
-            Trace(trace).report(only_threads=3)
+            Trace(trace).tables(["calls"], threads=3)
+        with pytest.raises(ValueError, match="there is no table nothing"):
+            Trace(trace).tables(["calls", "nothing"])
         with pytest.raises((TraceError, OSError)):
             _core.pack(str(tmp_path / "none.vst"), str(tmp_path / "none.packed"))
 

@@ -34,8 +34,8 @@ def works(seconds=0.02):
 def functions(trace):
     """By name: calls, total and running time."""
     names = [function and function[1] for function in trace.functions()]
-    rows = trace.report(functions=True)["functions"]
-    return {names[row[0]]: (row[1], row[4], row[10]) for row in rows}
+    rows = trace.tables(["functions"])["functions"]
+    return {names[row.func]: (row.calls, row.total_ns, row.running_ns) for row in rows}
 
 
 @needs_switches

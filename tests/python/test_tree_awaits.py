@@ -13,7 +13,6 @@ from vestige import Trace
 from vestige.cli.report.data import Data
 
 pytestmark = pytest.mark.any_python
-IS_WAIT = 7
 PROGRAM = """\
 import asyncio
 
@@ -55,18 +54,23 @@ def random_program(tmp_path_factory):
     return Trace(str(path))
 
 
+def without_parent(row):
+    """Rows of waits move the others down."""
+    return repr({name: getattr(row, name) for name in type(row).__match_args__ if name != "parent"})
+
+
 def test_leaves_have_all_waits_and_change_no_other_row(random_program):
-    plain = random_program.report(tree=True)["tree"]
-    rows = random_program.report(tree=True, awaits=True)["tree"]
-    waits = [row for row in rows if row[-1] & IS_WAIT == IS_WAIT]
+    plain = random_program.tables(["calls"])["calls"]
+    rows = random_program.tables(["calls"], awaits=True)["calls"]
+    waits = [row for row in rows if row.awaits is not None]
     assert len(waits) > 5
-    others = [row[1:] for row in rows if row[-1] & IS_WAIT != IS_WAIT]
-    assert sorted(others, key=repr) == sorted((row[1:] for row in plain), key=repr)
+    others = [row for row in rows if row.awaits is None]
+    assert sorted(map(without_parent, others)) == sorted(map(without_parent, plain))
     found, wanted = Counter(), Counter()
-    for _, function, count, self_ns, total_ns, *_, key in waits:
-        assert self_ns == 0
-        found[function, key >> 3] += total_ns
-        found[function, key >> 3, "count"] += count
+    for row in waits:
+        assert row.self_ns == 0
+        found[row.func, row.awaits] += row.total_ns
+        found[row.func, row.awaits, "count"] += row.calls
     for own, kind, function, count, ns in random_program.tasks()["awaits"]:
         wanted[function or own, kind] += ns
         wanted[function or own, kind, "count"] += count
@@ -75,8 +79,8 @@ def test_leaves_have_all_waits_and_change_no_other_row(random_program):
 
 def test_sums_of_the_report_stay_the_same(random_program):
     plain, told = Data(), Data()
-    plain.add(random_program, {}, tree=True, fold_imports=True)
-    told.add(random_program, {}, tree=True, fold_imports=True, awaits=True)
+    plain.add(random_program, {}, ["calls"], fold_imports=True)
+    told.add(random_program, {}, ["calls"], fold_imports=True, awaits=True)
     assert told.threads_ns == plain.threads_ns
     assert told.tree.total_ns == plain.tree.total_ns
     assert told.tree.awaiting_ns == sum(row[-1] for row in random_program.tasks()["awaits"]) > 0

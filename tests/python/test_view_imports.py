@@ -52,8 +52,8 @@ def names_of(path):
             return functions[number][1]
         what = number - base
         if what > IDS + base:
-            return opened.import_name((what - IDS - base) << 3 | WHAT["(failed)"])
-        return opened.import_name((what - IDS) << 3 | 1 if what >= IDS else what)
+            return opened.import_name(WHAT["(failed)"], what - IDS - base)
+        return opened.import_name(1, what - IDS) if what >= IDS else opened.import_name(what)
 
     return name
 
@@ -122,10 +122,11 @@ def test_the_flame_graph_has_the_times_of_the_report(recorded):
             flame[name(number)] += total_ns
     tree = collections.Counter()
     opened = Trace(str(recorded))
-    for _, _, calls, _, total_ns, *_, key in opened.report(tree=True, fold_imports=True)["tree"]:
-        if key:
-            tree[opened.import_name(key), "count"] += calls
-            tree[opened.import_name(key)] += total_ns
+    for row in opened.tables(["calls"], fold_imports=True)["calls"]:
+        if row.imported is not None:
+            imported = opened.import_name(row.imported, row.module or 0)
+            tree[imported, "count"] += row.calls
+            tree[imported] += row.total_ns
     assert {key: value for key, value in flame.items() if value and "(" not in str(key)} == {
         key: value for key, value in tree.items() if "(" not in str(key)
     }

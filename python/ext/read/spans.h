@@ -6,6 +6,8 @@
 
 #include "read/trace.h"
 
+#include "replay/own_times.h"
+
 #pragma GCC visibility push(hidden)
 
 typedef struct vpy_part {
@@ -66,40 +68,6 @@ static inline int vpy_reading_window(const vpy_reading *reading)
 {
     return vpy_trace_window(reading->all, reading->since);
 }
-
-/* For each depth, the time of children that are shown and whose parent is still
- * open. Spans come in the order of their ends, thread after thread.
- */
-typedef struct vpy_pending {
-    struct vpy_pending_level {
-        int64_t ns;
-        uint32_t count;    /* of children that are shown */
-        uint32_t last;     /* what was noted of the last of them */
-        double missing_ns; /* what estimates noted of them, added up */
-    } *levels;
-    size_t capacity;
-    size_t top; /* no level from here on has anything */
-    uint32_t thread;
-    /* Of the span that ended: count, last and missing_ns. */
-    uint32_t children, child;
-    double missing_ns;
-} vpy_pending;
-
-/* Notes something about the span that ended last, which is shown. */
-static inline void vpy_pending_note(vpy_pending *pending, const vst_span *span,
-                                    uint32_t note)
-{
-    if (!(span->flags & VST_SPAN_ASYNC))
-        pending->levels[span->depth].last = note;
-}
-
-/* A span ends: computes its own time. The children of a span that is not shown
- * become its parent's. Asynchronous spans have no children. False: out of
- * memory. */
-bool vpy_pending_end(vpy_pending *pending, const vst_span *span, bool shown,
-                     int64_t *self_ns);
-/* To be called from leave of a vst_sink. */
-void vpy_pending_leave(vpy_pending *pending, uint32_t depth);
 
 /* Bytes of a span: of a framework's allocator, or of all others. */
 static inline int64_t vpy_self_bytes(const vst_span *span, bool framework)

@@ -341,7 +341,7 @@ VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_memory)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_events)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_averages)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_contexts)
-VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_report)
+VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_tables)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_tasks)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_device_sums)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_devices)
@@ -372,7 +372,7 @@ static PyMethodDef trace_methods[] = {
     {"contexts", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_contexts),
      METH_VARARGS | METH_KEYWORDS, NULL},
     {"definitions", VPY_LOCKED(vpy_trace_definitions), METH_NOARGS, NULL},
-    {"report", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_report),
+    {"tables", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_tables),
      METH_VARARGS | METH_KEYWORDS, NULL},
     {"device_sums",
      (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_device_sums),

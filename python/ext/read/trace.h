@@ -74,8 +74,10 @@ PyObject *vpy_trace_spans(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_trace_names(PyObject *object, PyObject *unused);
 PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw);
 
-/* trace_report.c: methods. */
-PyObject *vpy_trace_report(PyObject *object, PyObject *args, PyObject *kw);
+/* trace_tables.c: a method. {name of a table: Rows}. */
+PyObject *vpy_trace_tables(PyObject *object, PyObject *args, PyObject *kw);
+
+/* trace_names.c: methods. */
 PyObject *vpy_trace_functions(PyObject *object, PyObject *unused);
 /* Kind, name, file, what is shown of that, line. */
 PyObject *vpy_trace_function(const vst_definition *d);

@@ -37,7 +37,7 @@ typedef struct averages {
     unsigned char *kinds; /* by definition id */
     vst_id max;
     vpy_texts texts;
-    vpy_pending pending;
+    vst__own_times pending;
 } averages;
 
 static size_t hash_key(const average *key)
@@ -148,7 +148,7 @@ static vst_status add_span(void *ctx, const vst_span *span)
 
     if (vpy_deadline_is_over(&a->wish.deadline))
         return VST_E_CANCELLED;
-    if (!vpy_pending_end(&a->pending, span, shown, &self_ns))
+    if (!vst__own_times_end(&a->pending, span, shown, &self_ns))
         return VST_E_NOMEM;
     if (!shown)
         return VST_OK;
@@ -163,7 +163,7 @@ static vst_status add_span(void *ctx, const vst_span *span)
     sum = find(a, &key);
     if (sum == NULL)
         return VST_E_NOMEM;
-    vpy_pending_note(&a->pending, span, (uint32_t)(sum - a->of) + 1);
+    vst__own_times_note(&a->pending, span, (uint32_t)(sum - a->of) + 1);
     sum->last_ns = span->end_ns - span->start_ns;
     sum->last_compensated_ns = is_known ? span->compensated_ns : 0;
     sum->last_bytes = vpy_total_bytes(span, a->wish.framework);
@@ -185,7 +185,7 @@ static vst_status add_span(void *ctx, const vst_span *span)
 
 static vst_status leave(void *ctx, uint32_t depth)
 {
-    vpy_pending_leave(&((averages *)ctx)->pending, depth);
+    vst__own_times_leave(&((averages *)ctx)->pending, depth);
     return VST_OK;
 }
 

@@ -42,7 +42,7 @@ typedef struct events {
     unsigned char *is_call; /* by definition id */
     vst_id max;
     vpy_reading wish;
-    vpy_pending pending;
+    vst__own_times pending;
 } events;
 
 /* ---- blocks ------------------------------------------------------------ */
@@ -191,7 +191,7 @@ static vst_status leave(void *ctx, uint32_t depth)
 {
     events *e = ctx;
 
-    vpy_pending_leave(&e->pending, depth);
+    vst__own_times_leave(&e->pending, depth);
     while (e->top > (size_t)depth + 1) {
         waiting list = e->waiting[--e->top];
         e->waiting[e->top] = (waiting){-1, -1};
@@ -242,7 +242,7 @@ static vst_status take_span(void *ctx, const vst_span *span)
 
     if (vpy_deadline_is_over(&e->wish.deadline))
         return VST_E_CANCELLED;
-    if (!vpy_pending_end(&e->pending, span, shown, &self_ns))
+    if (!vst__own_times_end(&e->pending, span, shown, &self_ns))
         return VST_E_NOMEM;
     if (e->count == ROWS_MAX || span->serial > UINT32_MAX)
         return VST_E_NOMEM;

@@ -27,7 +27,7 @@ typedef struct holders {
     /* Those of the thread that is being read. */
     uint32_t thread;
     const stretch *first, *end;
-    vpy_pending pending;
+    vst__own_times pending;
     int64_t *held; /* by definition id, of that thread */
     vst_id max;
     holding *found; /* one a thread: the function that held most */
@@ -152,7 +152,7 @@ static vst_status add_call(void *ctx, const vst_span *span)
         return VST_OK;
     held.start_ns = waited_by(self, span->start_ns);
     held.end_ns = waited_by(self, span->end_ns);
-    if (!vpy_pending_end(&self->pending, &held, true, &self_ns))
+    if (!vst__own_times_end(&self->pending, &held, true, &self_ns))
         return VST_E_NOMEM;
     self->held[span->id] += self_ns;
     return VST_OK;
@@ -160,7 +160,7 @@ static vst_status add_call(void *ctx, const vst_span *span)
 
 static vst_status leave(void *ctx, uint32_t depth)
 {
-    vpy_pending_leave(&((holders *)ctx)->pending, depth);
+    vst__own_times_leave(&((holders *)ctx)->pending, depth);
     return VST_OK;
 }
 

@@ -2,8 +2,6 @@
  * the GIL held. */
 #include "read/trace.h"
 
-#include "read/report.h"
-
 PyObject *vpy_trace_function(const vst_definition *d)
 {
     return Py_BuildValue(
@@ -20,20 +18,19 @@ PyObject *vpy_trace_functions(PyObject *object, PyObject *unused)
     return vpy_trace_by_id(object, vpy_trace_function);
 }
 
-/* Of the last item of a row of the tree, which is not 0. */
+/* Of an import, by what was imported and the id of its code, 0: not known. */
 PyObject *vpy_trace_import_name(PyObject *object, PyObject *args)
 {
     vpy_trace *self = (vpy_trace *)object;
     PyObject *text, *shown;
     char name[VST_IMPORT_NAME_MAX];
-    unsigned key;
+    unsigned imported, module = 0;
     size_t length;
 
-    if (!PyArg_ParseTuple(args, "I:import_name", &key) ||
+    if (!PyArg_ParseTuple(args, "I|I:import_name", &imported, &module) ||
         !vpy_trace_is_usable(self))
         return NULL;
-    length = vst_import_name(self->handle, (vst_import)(key & VPY_IMPORT_MASK),
-                             key >> VPY_IMPORT_BITS, name);
+    length = vst_import_name(self->handle, (vst_import)imported, module, name);
     text = vpy_trace_text(name, length);
     shown = text != NULL ? PyUnicode_FromFormat("import %U", text) : NULL;
     Py_XDECREF(text);

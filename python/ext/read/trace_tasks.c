@@ -2,7 +2,6 @@
  * the records: the tasks, what they waited for, each step if that is asked for,
  * and the steps that took long, with the calls that took most of them. The
  * replay runs without the GIL. */
-#include "read/report.h"
 #include "read/trace.h"
 
 #include <stdlib.h>
@@ -25,7 +24,8 @@ typedef struct call {
     vst_id id;
     int64_t ns;
     size_t longest;    /* 1 + index, 0: none took long */
-    uint32_t imported; /* as a row of the tree has it (report.h); 0: nothing */
+    uint32_t imported; /* a vst_import; 0: nothing */
+    vst_id module;     /* of that: the id of its code; 0: not known */
     bool is_machinery; /* of the import system */
 } call;
 
@@ -91,11 +91,14 @@ static vst_status add_long_call(reading *r, const vst_span *span)
 
     if (made == NULL)
         return VST_E_NOMEM;
-    *made = (call){span->id, ns, *inner,
-                   span->flags & VST_SPAN_IMPORT
-                       ? vpy_import_key(span->module, span->import)
-                       : 0,
-                   (span->flags & VST_SPAN_MACHINERY) != 0};
+    *made = (call){.id = span->id,
+                   .ns = ns,
+                   .longest = *inner,
+                   .is_machinery = (span->flags & VST_SPAN_MACHINERY) != 0};
+    if (span->flags & VST_SPAN_IMPORT) {
+        made->imported = (uint32_t)span->import;
+        made->module = span->module;
+    }
     *inner = 0;
     outer = longest_at(r, span->depth);
     if (*outer == 0 || ((call *)r->calls.items)[*outer - 1].ns < ns)
@@ -238,8 +241,8 @@ static PyObject *blocked_at(const reading *r, size_t i)
     for (size_t at = b->call; stack != NULL && at != 0;) {
         const call *c = (const call *)r->calls.items + at - 1;
         PyObject *item =
-            Py_BuildValue("(ILIN)", c->id, (long long)c->ns, c->imported,
-                          PyBool_FromLong(c->is_machinery));
+            Py_BuildValue("(ILIIN)", c->id, (long long)c->ns, c->imported,
+                          c->module, PyBool_FromLong(c->is_machinery));
         if (!vpy_append(stack, item))
             Py_CLEAR(stack);
         at = c->longest;

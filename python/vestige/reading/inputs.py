@@ -117,7 +117,7 @@ class Source:
             for number, function in enumerate(trace.functions())
             if function and function[0] == C_FUNCTION and function[1] in shown and function[2] == "posix"
         }
-        begun = sum(row[1] for row in trace.report(functions=True)["functions"] if row[0] in wanted)
+        begun = sum(row.calls for row in trace.tables(["functions"])["functions"] if row.func in wanted)
         return bool(begun > sum(len(trace.spans(name)) for name in shown))
 
     @property

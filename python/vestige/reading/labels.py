@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     class Imports(Protocol):
         """A trace, as far as it knows what modules were imported."""
 
-        def import_name(self, number: int) -> str: ...
+        def import_name(self, imported: int, module: int = ..., /) -> str: ...
 
 
 MODULE_CODE = "<module>"
 SHARED = ("<lambda>", "<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")  # by as many as there are lines
 BARE = "forward"  # of every module of a framework, where the trace has no class with it
-IMPORTS_CODE = 1  # the lowest bits of what Trace.import_name() takes
+IMPORTS_CODE = 1  # an import of a module whose code ran, for Trace.import_name()
 
 
 def plain_name(name: str) -> str:
@@ -42,7 +42,7 @@ def telling_name(trace: Imports, number: int, function: Function) -> str:
     if kind != PYTHON:
         return name
     if name == MODULE_CODE:
-        module = trace.import_name(number << 3 | IMPORTS_CODE).removeprefix("import ")
+        module = trace.import_name(IMPORTS_CODE, number).removeprefix("import ")
         return f"{name} {module or file}"
     if name == BARE or name.rpartition(".")[2] in SHARED:
         return f"{name} {file.rpartition('/')[2]}:{line}"

@@ -163,7 +163,8 @@ def _measure(by_name: dict[str, _Program], engine: str, native: bool) -> bool:
         programs[window].calls = [(a - b) / (1 + RUNS) for a, b in zip(all_calls, later)]
         later = all_calls
     names = trace.functions()
-    medians = {names[row[0]][1]: row[9][1] for row in trace.report(functions=True, spread=True)["functions"]}
+    rows = trace.tables(["functions"], spread=True)["functions"]
+    medians = {names[row.func][1]: row.total_median_ns for row in rows}
     for name, called in CALLED.items():
         by_name[name].span = medians.get(called, 0.0)
     session.finish()

@@ -33,7 +33,7 @@ IMPORT_SYSTEM = "<frozen importlib."
 class _NoImports:
     """In the place of a trace: nothing is known of what was imported."""
 
-    def import_name(self, number: int) -> str:
+    def import_name(self, imported: int, module: int = 0) -> str:
         return ""
 
 
@@ -58,8 +58,8 @@ def find_places(trace: Trace) -> list[Place | None]:
     for number, entry in enumerate(functions):
         if entry and is_module(entry):
             code = (entry[2] if entry[0] == PYTHON else None, entry[4])
-            places[last + IMPORT_IDS + number] = (PYTHON, trace.import_name(number << 3 | IMPORTS_CODE), *code)
-            places[last + IMPORT_IDS + last + number] = (PYTHON, trace.import_name(number << 3 | FAILED), *code)
+            places[last + IMPORT_IDS + number] = (PYTHON, trace.import_name(IMPORTS_CODE, number), *code)
+            places[last + IMPORT_IDS + last + number] = (PYTHON, trace.import_name(FAILED, number), *code)
     return places
 
 

@@ -210,7 +210,7 @@ def _describe(runs: list[Run]) -> str:
     mean = sum(run.ns for run in runs) / len(runs)
     calls = sum(run.calls for run in runs) / len(runs)
     lost = ", records are missing" if any(run.lost for run in runs) else ""
-    estimated = ", estimated" if any(told["functions"] for run in runs for _, told in run.budgets) else ""
+    estimated = ", estimated" if any(budget.functions for run in runs for budget in run.budgets) else ""
     return f"{plural(len(runs), 'run')}, {duration(mean)}, {calls:,.0f} calls{estimated}{lost}  {paths}"
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from vestige._core import TraceError
 from vestige.base.terminal import Progress
-from vestige.cli.report.data import budget_of, shown_name
+from vestige.cli.report.data import BUDGET, budget_of, shown_name
 from vestige.reading.inputs import Inputs, find_traces
 from vestige.reading.kinds import PYTHON
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from vestige.cli.patterns import Patterns
+    from vestige.cli.report.data import Budget
     from vestige.reading.inputs import Source
     from vestige.reading.libraries import Function
 
     Key = tuple[int, str, str, int]
-    Spread = tuple[float, float, float]  # error of the mean, median, its error
 
 CALLS_FOR_ERROR = 30  # fewer calls say little about how much they differ
 NEGLIGIBLE = 0.001  # share of the whole
@@ -42,23 +42,26 @@ class Sums:
         self.self_typical: tuple[float, float | None] = (0.0, 0.0)
         self.total_typical: tuple[float, float | None] = (0.0, 0.0)
 
-    def add(self, calls: int, outer: int, self_ns: int, total_ns: int, own: Spread, all_: Spread) -> None:
-        error = own[0] * calls if calls >= CALLS_FOR_ERROR and own[0] >= 0 else None
+    def add(self, row: Any) -> None:
+        """A row of the table `functions`, with spread."""
+        is_known = row.calls >= CALLS_FOR_ERROR and row.self_mean_error_ns is not None
+        error = row.self_mean_error_ns * row.calls if is_known else None
         self.self_error = None if error is None or self.self_error is None else (self.self_error**2 + error**2) ** 0.5
-        if calls > self.calls / 2:
-            self.self_typical = _typical(calls, self_ns, own)
-        if outer > self.outer / 2:
-            self.total_typical = _typical(outer, total_ns, all_)
-        self.calls += calls
-        self.outer += outer
-        self.self_ns += self_ns
-        self.total_ns += total_ns
+        if row.calls > self.calls / 2:
+            self.self_typical = _typical(row.calls, row.self_ns, row.self_median_ns, row.self_median_error_ns)
+        if row.outer_calls > self.outer / 2:
+            self.total_typical = _typical(row.outer_calls, row.total_ns, row.total_median_ns, row.total_median_error_ns)
+        self.calls += row.calls
+        self.outer += row.outer_calls
+        self.self_ns += row.self_ns
+        self.total_ns += row.total_ns
 
 
-def _typical(calls: int, ns: int, spread: Spread) -> tuple[float, float | None]:
-    if calls < CALLS_FOR_ERROR or spread[1] < 0:
+def _typical(calls: int, ns: int, median_ns: float | None, error_ns: float | None) -> tuple[float, float | None]:
+    """A call, and its error if it is known."""
+    if calls < CALLS_FOR_ERROR or median_ns is None:
         return ns / (calls or 1), None
-    return spread[1], spread[2]
+    return median_ns, error_ns
 
 
 class Run:
@@ -69,7 +72,7 @@ class Run:
         self.functions: dict[Key, Sums] = {}
         self.names: dict[Key, str] = {}
         self.calls = 0
-        self.budgets: list[tuple[float, dict[str, Any]]] = []
+        self.budgets: list[Budget] = []
         self._error: float | None = None
         self.ns = max(s.facts["end_ns"] for s in sources) - min(s.facts["start_ns"] for s in sources)
 
@@ -95,21 +98,20 @@ class Run:
         for number in patterns.left_out(functions):
             marks[number] = 1
         keys = keys_of(functions)
-        read = trace.report(functions=True, spread=True, marks=bytes(marks), progress=progress)
+        read = trace.tables(("functions", *BUDGET), spread=True, marks=bytes(marks), progress=progress)
         self.budgets += budget_of(read, source.metadata, functions)
-        for number, calls, outer, self_ns, total_ns, _, _, _, own, all_, *_ in read["functions"]:
-            key, function = keys[number], functions[number]
-            if key is None or function is None or not calls:
+        for row in read["functions"]:
+            key, function = keys[row.func], functions[row.func]
+            if key is None or function is None or not row.calls:
                 continue
             self.names[key] = shown_name(function)
-            sums = self.functions.setdefault(key, Sums())
-            sums.add(calls, outer, self_ns, total_ns, own, all_)
-            self.calls += calls
+            self.functions.setdefault(key, Sums()).add(row)
+            self.calls += row.calls
 
 
 def reduced_in(runs: Iterable[Run]) -> list[str]:
     """The functions whose estimates would be more, if there had been more time."""
-    return list(dict.fromkeys(name for run in runs for _, told in run.budgets for name in told["reduced"]))
+    return list(dict.fromkeys(name for run in runs for budget in run.budgets for name in budget.reduced))
 
 
 def keys_of(functions: Sequence[Function | None]) -> list[Key | None]:

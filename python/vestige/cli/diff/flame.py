@@ -50,7 +50,7 @@ def build(before: Sequence[Run], after: Sequence[Run]) -> Box:
             for source in run.sources:
                 data = Data()
                 try:
-                    data.add(source.open(), source.metadata, tree=True, fold_imports=True)
+                    data.add(source.open(), source.metadata, ["calls"], fold_imports=True)
                 except (OSError, TraceError) as error:
                     raise Failure(explain(source.path, error)) from None
                 _add(root, data.tree, side, 1 / len(runs))

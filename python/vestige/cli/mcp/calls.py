@@ -20,7 +20,7 @@ from .bounded import Answer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from .folder import Folder
@@ -33,7 +33,7 @@ CALLERS = 5
 class Calls:
     """What was read of a trace and those of its children."""
 
-    def __init__(self, folder: Folder, trace: str, **wanted: Any) -> None:
+    def __init__(self, folder: Folder, trace: str, tables: Sequence[str], **options: Any) -> None:
         self.path = folder.trace(trace)
         self.id = folder.id_of(self.path)
         self.data = Data()
@@ -44,7 +44,7 @@ class Calls:
         self.processes = len(facts)
         for source in inputs.sources:
             try:
-                self.data.add(source.open(), source.metadata, together=True, **wanted)
+                self.data.add(source.open(), source.metadata, tables, together=True, **options)
             except (OSError, TraceError) as error:
                 raise Failure(explain(folder.id_of(source.path), error)) from None
 
@@ -61,7 +61,7 @@ class Calls:
 
 def tree(folder: Folder, trace: str, function: str, node: str, libraries: bool, max_tokens: int) -> str:
     """The tree of calls; below one function, or below one place."""
-    calls = Calls(folder, trace, tree=True, fold_imports=not libraries, awaits=True)
+    calls = Calls(folder, trace, ["calls"], fold_imports=not libraries, awaits=True)
     whole = calls.data.threads_ns
     answer = Answer(max_tokens)
     answer.add(calls.head())
@@ -170,13 +170,13 @@ SORTS = {"self": "self_ns", "total": "total_ns", "calls": "calls"}
 
 def functions(folder: Folder, trace: str, sort: str, contains: str, max_tokens: int) -> str:
     """Functions by their time or calls."""
-    calls = Calls(folder, trace, functions=True)
+    calls = Calls(folder, trace, ["functions"])
     whole = calls.data.threads_ns
     entries = [entry for entry in calls.data.functions.values() if entry.calls and contains in entry.shown]
     entries.sort(key=lambda entry: (-getattr(entry, SORTS[sort]), entry.shown))
     answer = Answer(max_tokens)
     answer.add(calls.head())
-    for line in (line for budget in calls.data.budgets for line in within_budget(*budget)):
+    for line in (line for budget in calls.data.budgets for line in within_budget(budget)):
         answer.add(line)
     answer.add("    self      %    total      calls  function")
     for entry in entries:

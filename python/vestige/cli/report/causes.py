@@ -260,8 +260,8 @@ def collections(evidence: Evidence) -> Finding | None:
     gc_ns = data.gc_ns - sum(node.total_ns for node in inside)
     if gc_ns < GC_SHARE * evidence.passed_ns or evidence.undisturbed(gc_ns) < GC_NS:
         return None
-    count = sum(sums[0] for sums in data.generations.values()) - sum(node.calls for node in inside)
-    collected = sum(sums[3] for sums in data.generations.values())
+    count = data.collections - sum(node.calls for node in inside)
+    collected = sum(sums.collected for sums in data.generations.values())
     began: dict[str, list[int]] = {}
     nodes: dict[str, Node] = {}
     for at, node in enumerate(places.nodes):
@@ -299,24 +299,24 @@ REPEATED_CALLS, REPEATED_SHARE = 100, 0.1
 
 def same_arguments(evidence: Evidence) -> Finding | None:
     """The same arguments 100 times or more, a tenth of the time in the repetitions. Only where they were recorded."""
-    best = None
-    for name, shown, file, line, arguments, calls, ns in evidence.data.repeats:
-        saved = ns - ns // calls if calls else 0
-        if calls >= REPEATED_CALLS and saved >= REPEATED_SHARE * evidence.passed_ns and (not best or saved > best[0]):
-            best = saved, name, shown, file, line, arguments, calls, ns
+    best, saved = None, 0
+    for repeat in evidence.data.repeats:
+        ns = repeat.total_ns - repeat.total_ns // repeat.calls if repeat.calls else 0
+        if repeat.calls >= REPEATED_CALLS and ns >= REPEATED_SHARE * evidence.passed_ns and (not best or ns > saved):
+            best, saved = repeat, ns
     if best is None:
         return None
-    saved, _, shown, file, line, arguments, calls, ns = best
-    evidence.explained.add(shown)
+    evidence.explained.add(best.shown)
     return Finding(
         "same arguments",
-        f"{shown} is called {calls:,} times with the same arguments, {arguments}: {duration(ns)} "
-        f"({evidence.share(ns)}); all but the first, {duration(saved)}, could be remembered.",
-        where={"function": shown, "file": file, "line": line},
+        f"{best.shown} is called {best.calls:,} times with the same arguments, {best.arguments}: "
+        f"{duration(best.total_ns)} ({evidence.share(best.total_ns)}); "
+        f"all but the first, {duration(saved)}, could be remembered.",
+        where={"function": best.shown, "file": best.file, "line": best.line},
         numbers={
-            "calls": calls,
-            "arguments": arguments,
-            "total_ns": ns,
+            "calls": best.calls,
+            "arguments": best.arguments,
+            "total_ns": best.total_ns,
             "repeated_ns": saved,
             "passed_ns": evidence.passed_ns,
         },

@@ -13,7 +13,7 @@ from vestige.cli.patterns import Patterns, add_patterns
 from vestige.reading.inputs import Inputs, find_traces
 
 from . import compensated
-from .data import Data, gil_holders
+from .data import FOR_FINDINGS, Data, gil_holders
 from .devices import read as read_devices
 from .devices import show_devices
 from .findings import Evidence, engine_of, find, lines
@@ -73,7 +73,14 @@ ROWS = {"tree": 60}
 ROWS_ELSE = 30
 SMALLER = 64  # a tree is read this much finer than it is shown: shares are not known yet
 EXCEPTIONS = "vestige.exceptions"  # key of the metadata, if they were recorded
-NONE = 1 << 62  # ns: no branch of the tree is that long
+TABLES = {  # what a view reads beside what all of them do
+    "tree": ("calls",),
+    "flat": ("functions",),
+    "memory": ("functions",),
+    "findings": FOR_FINDINGS,
+    "imports": ("calls",),
+    "gc": ("collection_callers",),
+}
 
 
 def main(argv: list[str]) -> int:
@@ -302,16 +309,14 @@ class Reading:
         calls = self.data.add(
             trace,
             source.metadata,
+            TABLES.get(view, ()),
             choose=self._patterns.left_out,
-            only_threads=self._threads.get(source.path) if options.thread else None,
+            threads=self._threads.get(source.path) if options.thread else None,
             together=len(self._inputs.sources) > 1,
             waits=not options.no_waits,
-            functions=view in ("flat", "memory"),
-            tree=view in ("tree", "findings", "imports", "gc"),
             awaits=view == "tree",
-            notable=view == "findings",
             fold_imports=view in ("findings", "imports") or (text and not options.all),
-            min_ns=NONE if view == "gc" else int(options.min * span / SMALLER) if text and view == "tree" else 0,
+            min_ns=int(options.min * span / SMALLER) if text and view == "tree" else 0,
             progress=progress,
         )
         if view == "memory" and source.facts["memory"]:
@@ -374,7 +379,7 @@ class Reading:
             if facts["pid"] == step.pid and facts["start_ns"] <= step.start_ns and end_ns <= facts["end_ns"]:
                 trace = source.open()
                 trace.set_range(step.start_ns, end_ns)
-                inside.add(trace, source.metadata, tree=True, fold_imports=True, only_threads=[step.thread])
+                inside.add(trace, source.metadata, ["calls"], fold_imports=True, threads=[step.thread])
                 break
         return inside.tree
 

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
-    from vestige._core import Trace
+    from vestige._core import Rows, Trace
     from vestige.reading.libraries import Function
 
-LEFT_OUT, WAITS, COLLECTS, NO_TIME, STEP, AWAITED = 1, 2, 4, 8, 16, 32  # marks, as Trace.report() takes them
-IMPORT_BITS = 3  # of the last item of a row of the tree: what was imported; above them is the module's code
-IS_WAIT = 7  # in these bits: a task waited; above them is for what kind of object
+LEFT_OUT, WAITS, COLLECTS, NO_TIME, STEP, AWAITED = 1, 2, 4, 8, 16, 32  # marks, as Trace.tables() takes them
+BUDGET = ("budget", "reduced_estimates")
+ALWAYS = ("threads", "waits", "collections", "long_collections", *BUDGET)  # tables that every report reads
+UNKNOWN = -1
+FOR_FINDINGS = ("calls", "steps", "long_steps", "repeats")
 
 
 def shown_name(function: Function) -> str:
@@ -29,16 +31,27 @@ def shown_name(function: Function) -> str:
     return f"{file}({line}): {name}" if kind == PYTHON else name
 
 
-def budget_of(
-    read: dict[str, Any], metadata: dict[str, Any], functions: Sequence[Function | None]
-) -> list[tuple[float, dict[str, Any]]]:
-    """The share that recording might take, and what was left out, from Trace.report(). Without a budget: nothing."""
-    if "budget" not in read:
-        return []
-    told = read["budget"]
-    found = [functions[number] for number in sorted(told["reduced"], key=told["reduced"].__getitem__, reverse=True)]
+class Budget:
+    """The share of the CPU time that recording might take, and what was left out to stay within it."""
+
+    __slots__ = ("cost_ns", "cpu_ns", "functions", "out_cpu_ns", "reduced", "share", "windows")
+
+    def __init__(self, share: float, row: Any, reduced: list[str]) -> None:
+        self.share = share
+        self.functions: int = row.functions
+        self.windows: int = row.windows
+        self.cpu_ns: int = row.cpu_ns
+        self.cost_ns: int = row.cost_ns
+        self.out_cpu_ns: int = row.out_cpu_ns
+        self.reduced = reduced  # functions whose estimates would be more, if there had been more time
+
+
+def budget_of(read: dict[str, Rows], metadata: dict[str, Any], functions: Sequence[Function | None]) -> list[Budget]:
+    """From the tables BUDGET; empty without a budget."""
+    rows = sorted(read["reduced_estimates"], key=lambda row: -row.reduced_ns)
+    found = [functions[row.func] for row in rows]
     reduced = [shown_name(function) for function in found if function is not None]
-    return [(metadata.get("vestige.budget", 0.0), {**told, "reduced": reduced})]
+    return [Budget(metadata.get("vestige.budget", 0.0), row, reduced) for row in read["budget"]]
 
 
 def gil_holders(trace: Trace) -> list[tuple[str, str, int]]:
@@ -75,18 +88,17 @@ class Entry:
         self.error_ns: int | None = 0  # of total_ns, if that is compensated or estimated
         self.is_reduced = False  # the estimate would be more, but there was no more time
 
-    def add(
-        self, known: Sequence[int | None], calls: int, outer: int, self_ns: int, total_ns: int, *memory: int
-    ) -> None:
-        self.running_ns = sum_if_known(self.running_ns, known[0])
-        self.error_ns = sum_if_known(self.error_ns, known[1])
-        self.calls += calls
-        self.outer += outer
-        self.self_ns += self_ns
-        self.total_ns += total_ns
-        self.self_bytes += memory[0]
-        self.total_bytes += memory[1]
-        self.allocations += memory[2]
+    def add(self, row: Any) -> None:
+        """A row of the table `functions`."""
+        self.running_ns = sum_if_known(self.running_ns, row.running_ns)
+        self.error_ns = sum_if_known(self.error_ns, row.error_ns)
+        self.calls += row.calls
+        self.outer += row.outer_calls
+        self.self_ns += row.self_ns
+        self.total_ns += row.total_ns
+        self.self_bytes += row.self_bytes
+        self.total_bytes += row.total_bytes
+        self.allocations += row.allocations
 
 
 class Node:
@@ -118,6 +130,16 @@ class Node:
         """What it is ranked by: its time, or that of the waits below."""
         return max(self.total_ns, self.awaiting_ns)
 
+    def add(self, row: Any) -> None:
+        """A row of the table `calls`."""
+        self.calls += row.calls
+        self.self_ns += row.self_ns
+        self.total_ns += row.total_ns
+        self.self_bytes += row.self_bytes
+        self.total_bytes += row.total_bytes
+        self.allocations += row.allocations
+        self.running_ns = sum_if_known(self.running_ns, row.running_ns)
+
     def child(self, function: Function, owner: str, library: str, imports: str = "") -> Node:
         key = imports or shown_name(function)
         if owner == FOLLOWS:
@@ -144,15 +166,19 @@ class Thread:
                  "running_ns", "self_ns", "tid", "top", "top_shown", "waited", "waiting_ns")
     # fmt: on
 
-    def __init__(self, pid: int, facts: dict[str, Any], sums: Sequence[Any]) -> None:
-        self.calls, self.self_ns, self.waiting_ns, self.gc_ns = sums[1:5]
-        self.first_ns: int = sums[5]
-        self.last_ns: int = sums[6]
-        self.running_ns: int | None = sums[7]
-        self.gil_ns: int | None = sums[8]
-        self.preempted_ns: int | None = sums[9]
-        self.waited: dict[str, int] = dict(zip((LOCK, IO, SLEEP, CHILD), sums[10]))  # where running_ns is known
-        self.paused: dict[str, int] = dict(zip((OBJECT, WORLD), sums[10][4:]))  # empty where it is not known
+    def __init__(self, pid: int, facts: dict[str, Any], row: Any) -> None:
+        self.calls: int = row.calls
+        self.self_ns: int = row.self_ns
+        self.waiting_ns: int = row.waiting_ns
+        self.gc_ns: int = row.gc_ns
+        self.first_ns: int = row.first_ns
+        self.last_ns: int = row.last_ns
+        self.running_ns: int | None = row.running_ns
+        self.gil_ns: int | None = row.gil_ns
+        self.preempted_ns: int | None = row.preempted_ns
+        # Where running_ns is known; the second is empty where it is not known.
+        self.waited: dict[str, int] = {LOCK: row.lock_ns, IO: row.io_ns, SLEEP: row.sleep_ns, CHILD: row.child_ns}
+        self.paused: dict[str, int] = {OBJECT: row.object_ns, WORLD: row.world_ns} if row.object_ns is not None else {}
         self.pid = pid
         self.tid = facts.get("tid", 0)
         self.name = facts.get("name") or "(unnamed)"
@@ -180,18 +206,51 @@ class Steps:
         self.count = self.blocking = self.blocking_ns = 0
         self.longest: list[Step] = []
 
-    def add(
-        self, steps: tuple[int, int, int, list[tuple[int, int, int]]], pid: int, threads: dict[int, tuple[str, int]]
-    ) -> None:
+    def add(self, sums: Rows, longest: Rows, pid: int, threads: dict[int, tuple[str, int]]) -> None:
         """`threads`: the names and tids of their numbers."""
-        count, blocking, ns, longest = steps
-        self.count += count
-        self.blocking += blocking
-        self.blocking_ns += ns
+        for row in sums:
+            self.count += row.steps
+            self.blocking += row.blocking
+            self.blocking_ns += row.blocking_ns
         self.longest += [
-            Step(start, took, pid, thread, *threads.get(thread, ("?", 0))) for start, took, thread in longest
+            Step(row.start_ns, row.duration_ns, pid, row.thread, *threads.get(row.thread, ("?", 0))) for row in longest
         ]
         self.longest.sort(key=lambda step: -step.ns)
+
+
+class Repeat:
+    """Calls of a function with the same arguments."""
+
+    __slots__ = ("arguments", "calls", "file", "line", "name", "shown", "total_ns")
+
+    def __init__(self, function: Function, row: Any) -> None:
+        _, self.name, self.file, _, self.line = function
+        self.shown = shown_name(function)
+        self.arguments: str = row.arguments
+        self.calls: int = row.calls
+        self.total_ns: int = row.total_ns
+
+
+class Collections:
+    """Garbage collections, added up."""
+
+    __slots__ = ("collected", "count", "longest_ns", "total_ns", "uncollectable")
+
+    def __init__(self) -> None:
+        self.count = self.total_ns = self.longest_ns = self.collected = self.uncollectable = 0
+
+
+class Collection:
+    """A long garbage collection; -1 is not known."""
+
+    __slots__ = ("collected", "generation", "ns", "start_ns", "thread_name")
+
+    def __init__(self, row: Any, thread_name: str) -> None:
+        self.start_ns: int = row.start_ns
+        self.ns: int = row.duration_ns
+        self.thread_name = thread_name
+        self.generation: int = UNKNOWN if row.generation is None else row.generation
+        self.collected: int = UNKNOWN if row.collected is None else row.collected
 
 
 def _is_named(function: Function, name: str) -> bool:
@@ -213,23 +272,26 @@ class Data:
         self.functions: dict[Any, Entry] = {}
         self.tree = Node()
         self.threads: list[Thread] = []
-        self.generations: dict[int, list[int]] = {}
-        self.longest: list[tuple[int, int, str, int, int]] = []
-        self.gc_in: dict[str, list[int]] = {}
+        self.generations: dict[int, Collections] = {}
+        self.long_collections: list[Collection] = []
+        self.gc_in: dict[str, Collections] = {}  # by the function that they began in: count and time
         self.waits: dict[str, int] = {}  # ns by what was waited for, of all threads
         self.without_waits = False
         self.steps = Steps()
-        # Function, as it is shown, its file and line, arguments, calls, ns.
-        self.repeats: list[tuple[str, str, str, int, str, int, int]] = []
+        self.repeats: list[Repeat] = []
         self.calls = 0
         self.traces = 0
         self.processor_waits: dict[int, int] = {}  # by tid: how long the thread waited for a processor, if that is told
-        self.budgets: list[tuple[float, dict[str, Any]]] = []  # see budget_of()
+        self.budgets: list[Budget] = []
         self.only: dict[str, bool] = {}  # names that --only was given, and whether such a function was called
 
     @property
     def gc_ns(self) -> int:
-        return sum(sums[1] for sums in self.generations.values())
+        return sum(sums.total_ns for sums in self.generations.values())
+
+    @property
+    def collections(self) -> int:
+        return sum(sums.count for sums in self.generations.values())
 
     @property
     def waiting_ns(self) -> int:
@@ -244,15 +306,16 @@ class Data:
         self,
         trace: Trace,
         metadata: dict[str, Any],
+        tables: Sequence[str] = (),
         *,
         choose: Callable[[Sequence[Function | None]], Iterable[int]] | None = None,
-        only_threads: Sequence[int] | None = None,
         together: bool = False,
         waits: bool = True,
-        **wanted: Any,
+        **options: Any,
     ) -> int:
-        """Reads a trace; gives the calls of it. `choose` names ids to leave out; `together`: functions of the same name
-        in several traces are one; without `waits`, calls that only wait are left out with their time.
+        """Reads a trace, also these tables; gives the calls of it. `choose` names ids to leave out; `together`:
+        functions of the same name in several traces are one; without `waits`, calls that only wait are left out with
+        their time. Further options are those of Trace.tables().
         """
         functions = trace.functions()
         marks = bytearray(_mark(function, waits) for function in functions)
@@ -260,7 +323,7 @@ class Data:
         for number in choose(functions) if choose else ():
             if not marks[number] & NO_TIME:
                 marks[number] |= LEFT_OUT
-        read = trace.report(marks=bytes(marks), only_threads=only_threads, threads=True, gc=True, **wanted)
+        read = trace.tables((*ALWAYS, *tables), marks=bytes(marks), **options)
         owners, libraries = classify(functions, metadata)
         pid = trace.info()["pid"]
         self.traces += 1
@@ -270,26 +333,25 @@ class Data:
         for name in metadata.get("vestige.only", ()):
             self.only[name] = self.only.get(name, False) or any(f and _is_named(f, name) for f in functions)
         self._add_functions(read, functions, libraries, 0 if together else self.traces)
-        self._add_tree(trace, read.get("tree", ()), functions, owners, libraries)
+        self._add_tree(trace, read.get("calls", ()), functions, owners, libraries)
         self._add_collections(read, functions, trace.threads())
-        calls = self._add_threads(trace, read, functions, pid)
+        calls = self._add_threads(trace, read["threads"], functions, pid)
         self.calls += calls
         self._add_notable(read, functions, trace, pid)
-        for number, _, ns in read["waits"]:
-            function = functions[number]
+        for row in read["waits"]:
+            function = functions[row.func]
             kind = waits_for(function[1]) if function else ""
-            self.waits[kind] = self.waits.get(kind, 0) + ns
+            self.waits[kind] = self.waits.get(kind, 0) + row.self_ns
         return calls
 
-    def _add_notable(self, read: dict[str, Any], functions: Sequence[Function | None], trace: Trace, pid: int) -> None:
+    def _add_notable(self, read: dict[str, Rows], functions: Sequence[Function | None], trace: Trace, pid: int) -> None:
         if "steps" in read:
             threads = {one["number"]: (one["name"] or "(unnamed)", one.get("tid", 0)) for one in trace.threads()}
-            self.steps.add(read["steps"], pid, threads)
-        for number, arguments, calls, ns in read.get("repeats", ()):
-            function = functions[number]
+            self.steps.add(read["steps"], read["long_steps"], pid, threads)
+        for row in read.get("repeats", ()):
+            function = functions[row.func]
             if function is not None:
-                _, name, file, _, line = function
-                self.repeats.append((name, shown_name(function), file, line, arguments, calls, ns))
+                self.repeats.append(Repeat(function, row))
 
     def leave_out_waits(self) -> None:
         """As if `add` had been told to: takes calls that only wait, and their time, out of the tree and the threads."""
@@ -313,90 +375,80 @@ class Data:
                 gone[above] = gone.get(above, 0) + ns
 
     def _add_functions(
-        self, read: dict[str, Any], functions: Sequence[Function | None], libraries: list[str], part: int
+        self, read: dict[str, Rows], functions: Sequence[Function | None], libraries: list[str], part: int
     ) -> None:
-        reduced = set(read["budget"]["reduced"]) if "budget" in read else set()
-        for number, *sums in read.get("functions", ()):
-            function = functions[number]
+        reduced = set(read["reduced_estimates"]["func"])
+        for row in read.get("functions", ()):
+            function = functions[row.func]
             if function is None:
                 continue
-            key = (part, number) if part else shown_name(function)
+            key = (part, row.func) if part else shown_name(function)
             entry = self.functions.get(key)
             if entry is None:
-                entry = self.functions[key] = Entry(function, libraries[number])
-            entry.add(sums[-2:], *sums[:7])
-            entry.is_reduced |= number in reduced
+                entry = self.functions[key] = Entry(function, libraries[row.func])
+            entry.add(row)
+            entry.is_reduced |= row.func in reduced
 
     def _add_tree(
         self,
         trace: Trace,
-        rows: Iterable[tuple[Any, ...]],
+        rows: Iterable[Any],
         functions: Sequence[Function | None],
         owners: list[str],
         libraries: list[str],
     ) -> None:
         nodes: list[Node] = []
-        chain: list[int] = []  # the parent of each
-        for parent, number, calls, self_ns, total_ns, self_bytes, total_bytes, allocations, running_ns, key in rows:
-            function = functions[number] or (NATIVE, "?", "", "", 0)
-            above = nodes[parent] if parent >= 0 else self.tree
-            chain.append(parent)
-            if key & IS_WAIT == IS_WAIT:
-                what = function[1] if names_wait(function) else awaits(key >> IMPORT_BITS, function)
-                leaf = above.wait(what)
-                leaf.waits += calls
-                nodes.append(leaf)
-                at = len(nodes) - 1
-                while at >= 0:
-                    nodes[at].awaiting_ns += total_ns
+        chain: list[int | None] = []  # the parent of each
+        for row in rows:
+            function = functions[row.func] or (NATIVE, "?", "", "", 0)
+            above = self.tree if row.parent is None else nodes[row.parent]
+            chain.append(row.parent)
+            if row.awaits is not None:
+                nodes.append(above.wait(function[1] if names_wait(function) else awaits(row.awaits, function)))
+                nodes[-1].waits += row.calls
+                at: int | None = len(nodes) - 1
+                while at is not None:
+                    nodes[at].awaiting_ns += row.total_ns
                     at = chain[at]
-                self.tree.awaiting_ns += total_ns
+                self.tree.awaiting_ns += row.total_ns
                 continue
-            imports = trace.import_name(key) if key else ""
-            whose = key >> IMPORT_BITS or number  # an import is the module's own, or a library's
-            node = above.child(function, owners[whose], libraries[whose], imports)
-            nodes.append(node)
-            node.calls += calls
-            node.self_ns += self_ns
-            node.total_ns += total_ns
-            node.self_bytes += self_bytes
-            node.total_bytes += total_bytes
-            node.allocations += allocations
-            node.running_ns = sum_if_known(node.running_ns, running_ns)
-            if parent < 0:
-                self.tree.total_ns += total_ns
+            imports = "" if row.imported is None else trace.import_name(row.imported, row.module or 0)
+            whose = row.module or row.func  # an import is the module's own, or a library's
+            nodes.append(above.child(function, owners[whose], libraries[whose], imports))
+            nodes[-1].add(row)
+            if row.parent is None:
+                self.tree.total_ns += row.total_ns
 
-    def _add_threads(self, trace: Trace, read: dict[str, Any], functions: Sequence[Function | None], pid: int) -> int:
+    def _add_threads(self, trace: Trace, rows: Rows, functions: Sequence[Function | None], pid: int) -> int:
         """The calls of all threads."""
         by_number = {thread["number"]: thread for thread in trace.threads()}
-        for *sums, top in read["threads"]:
-            thread = Thread(pid, by_number.get(sums[0], {}), sums)
-            function = functions[top]
+        for row in rows:
+            thread = Thread(pid, by_number.get(row.thread, {}), row)
+            function = None if row.top is None else functions[row.top]
             if function:
                 thread.top = plain_name(function[1]) if function[0] == NATIVE else function[1]
-                thread.top_shown = short_name(trace, top, function)
+                thread.top_shown = short_name(trace, row.top, function)
             self.threads.append(thread)
-        return sum(sums[1] for sums in read["threads"])
+        return sum(rows["calls"])
 
     def _add_collections(
-        self, read: dict[str, Any], functions: Sequence[Function | None], facts: list[dict[str, Any]]
+        self, read: dict[str, Rows], functions: Sequence[Function | None], facts: list[dict[str, Any]]
     ) -> None:
         names = {thread["number"]: thread["name"] or "(unnamed)" for thread in facts}
-        for generation, count, ns, longest, collected, uncollectable in read["gc"]["generations"]:
-            sums = self.generations.setdefault(generation, [0, 0, 0, 0, 0])
-            sums[0] += count
-            sums[1] += ns
-            sums[2] = max(sums[2], longest)
-            sums[3] += collected
-            sums[4] += uncollectable
-        for start, ns, thread, generation, collected in read["gc"]["longest"]:
-            self.longest.append((start, ns, names.get(thread, "?"), generation, collected))
-        self.longest.sort(key=lambda one: -one[1])
-        for number, count, ns in read.get("gc_in", ()):
-            function = functions[number]
-            sums = self.gc_in.setdefault(shown_name(function) if function else "(no function)", [0, 0])
-            sums[0] += count
-            sums[1] += ns
+        for row in read["collections"]:
+            sums = self.generations.setdefault(UNKNOWN if row.generation is None else row.generation, Collections())
+            sums.count += row.collections
+            sums.total_ns += row.total_ns
+            sums.longest_ns = max(sums.longest_ns, row.longest_ns)
+            sums.collected += row.collected
+            sums.uncollectable += row.uncollectable
+        self.long_collections += [Collection(row, names.get(row.thread, "?")) for row in read["long_collections"]]
+        self.long_collections.sort(key=lambda one: -one.ns)
+        for row in read.get("collection_callers", ()):
+            function = None if row.func is None else functions[row.func]
+            sums = self.gc_in.setdefault(shown_name(function) if function else "(no function)", Collections())
+            sums.count += row.collections
+            sums.total_ns += row.total_ns
 
 
 def _mark(function: Function | None, waits: bool) -> int:

@@ -8,7 +8,7 @@ from vestige._core import Trace
 from vestige.base.quantities import duration, plural
 from vestige.base.terminal import UNBOUNDED, Paint, Progress, cells, cut, width_of
 
-from .data import Data, gil_holders
+from .data import FOR_FINDINGS, Data, gil_holders
 from .devices import read as read_devices
 from .findings import Evidence, engine_of, find, lines
 from .tables import THREAD_NAME, WORTH_A_WORD, has_all_calls, show_head, show_left_out, span_of
@@ -36,11 +36,10 @@ def show(path: str, metadata: dict[str, Any], out: TextIO) -> None:
     whole = span_of([facts])
     data = Data()
     progress = Progress("making the report", rich=False)
-    wanted: dict[str, Any] = {"tree": True, "fold_imports": True, "awaits": True}
     try:
         # Of few functions, all may take less than that.
         min_ns = 0 if "vestige.only" in metadata else int(MIN_SHARE * whole / 64)
-        data.add(trace, metadata, min_ns=min_ns, notable=True, progress=progress, **wanted)
+        data.add(trace, metadata, FOR_FINDINGS, min_ns=min_ns, progress=progress, fold_imports=True, awaits=True)
     finally:
         progress.clear()
 
@@ -48,7 +47,7 @@ def show(path: str, metadata: dict[str, Any], out: TextIO) -> None:
         inside = Data()
         again = Trace(path)
         again.set_range(step.start_ns, step.start_ns + step.ns)
-        inside.add(again, metadata, only_threads=[step.thread], **wanted)
+        inside.add(again, metadata, ["calls"], threads=[step.thread], fold_imports=True, awaits=True)
         return inside.tree
 
     devices = read_devices(trace)
@@ -110,8 +109,7 @@ def _devices(devices: Sequence[Device], width: int) -> str:
 
 
 def _collections(data: Data, whole: int) -> str:
-    count = sum(sums[0] for sums in data.generations.values())
-    if not count:
+    if not data.collections:
         return ""
     share = data.gc_ns / (whole or 1)
-    return f"{plural(count, 'garbage collection')}: {duration(data.gc_ns)}, {share:.1%} of the time"
+    return f"{plural(data.collections, 'garbage collection')}: {duration(data.gc_ns)}, {share:.1%} of the time"

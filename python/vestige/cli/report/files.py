@@ -190,15 +190,28 @@ def _times(thread: Thread) -> dict[str, int | None]:
 
 def _collections(reading: Reading) -> dict[str, list[dict[str, Any]]]:
     data = reading.data
-    callers = sorted(data.gc_in.items(), key=lambda item: (-item[1][1], item[0]))
+    callers = sorted(data.gc_in.items(), key=lambda item: (-item[1].total_ns, item[0]))
     return {
         "generations": [
-            dict(zip(COLUMNS["generations"], (generation, *sums)))
+            {
+                "generation": generation,
+                "count": sums.count,
+                "time_ns": sums.total_ns,
+                "longest_ns": sums.longest_ns,
+                "collected": sums.collected,
+                "uncollectable": sums.uncollectable,
+            }
             for generation, sums in sorted(data.generations.items())
         ],
-        "began_in": [{"function": name, "count": count, "time_ns": ns} for name, (count, ns) in callers],
+        "began_in": [{"function": name, "count": sums.count, "time_ns": sums.total_ns} for name, sums in callers],
         "longest": [
-            {"start_ns": start, "time_ns": ns, "thread": thread, "generation": generation, "collected": collected}
-            for start, ns, thread, generation, collected in data.longest
+            {
+                "start_ns": one.start_ns,
+                "time_ns": one.ns,
+                "thread": one.thread_name,
+                "generation": one.generation,
+                "collected": one.collected,
+            }
+            for one in data.long_collections
         ],
     }

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from vestige.reading.inputs import Source
 
-    from .data import Data, Entry, Thread
+    from .data import Budget, Data, Entry, Thread
 
 HOT = 0.25  # of the time, in a strong colour
 WORTH_A_WORD = 0.05  # of the time: what waited less is not mentioned
@@ -98,7 +98,7 @@ def torn_ends(sources: Sequence[Source]) -> list[str]:
 
 def show_left_out(facts: Sequence[dict[str, Any]], metadata: Sequence[dict[str, Any]], data: Data, out: TextIO) -> None:
     """The last lines: which calls were not recorded."""
-    for line in (line for budget in data.budgets for line in within_budget(*budget)):
+    for line in (line for budget in data.budgets for line in within_budget(budget)):
         print(Paint(out)(line, "dim"), file=out)
     for name in (name for name, was_called in data.only.items() if not was_called):
         print(Paint(out)(f"no function named {one_line(name)} was called while recording", "hot"), file=out)
@@ -109,18 +109,18 @@ def show_left_out(facts: Sequence[dict[str, Any]], metadata: Sequence[dict[str, 
         print(Paint(out)(short_calls({"left_out": count, "min_duration_ns": least}), "dim"), file=out)
 
 
-def within_budget(share: float, told: dict[str, Any]) -> list[str]:
+def within_budget(budget: Budget) -> list[str]:
     """What a budget left out, in a line or two."""
-    cpu = told["cpu_ns"] or 1
-    line = f"budget {share * 100:.3g}% of the CPU time, {told['cost_ns'] / cpu:.1%} used"
-    if not told["functions"]:
+    cpu = budget.cpu_ns or 1
+    line = f"budget {budget.share * 100:.3g}% of the CPU time, {budget.cost_ns / cpu:.1%} used"
+    if not budget.functions:
         return [f"{line}: every call is recorded"]
-    functions = plural(told["functions"], "function")
+    functions = plural(budget.functions, "function")
     line = (
-        f"{line}: {functions} left out for up to {told['out_cpu_ns'] / cpu:.0%} of it; "
-        f"tables estimate their calls from {plural(told['windows'], 'window')}"
+        f"{line}: {functions} left out for up to {budget.out_cpu_ns / cpu:.0%} of it; "
+        f"tables estimate their calls from {plural(budget.windows, 'window')}"
     )
-    return [line, *reduced_estimates(told["reduced"])]
+    return [line, *reduced_estimates(budget.reduced)]
 
 
 def reduced_estimates(names: Sequence[str]) -> list[str]:
@@ -285,24 +285,25 @@ def show_collections(data: Data, start_ns: int, whole_ns: int, rows: int, out: T
     if not data.generations:
         print("no garbage collection was recorded", file=out)
         return
-    count = sum(sums[0] for sums in data.generations.values())
     share = min(data.gc_ns / (whole_ns or 1), 1.0)
     of = "the time" if data.traces == 1 else f"the time of {data.traces:,} processes added up"
-    print(f"{plural(count, 'garbage collection')}, {duration(data.gc_ns)}, {share:.1%} of {of}\n", file=out)
+    print(f"{plural(data.collections, 'garbage collection')}, {duration(data.gc_ns)}, {share:.1%} of {of}\n", file=out)
     print(paint(f"{'generation':>11} {'count':>9} {'time':>8} {'longest':>8}  collected", "head"), file=out)
-    for generation, (count, ns, longest, collected, bad) in sorted(data.generations.items()):
+    for generation, sums in sorted(data.generations.items()):
         which = "?" if generation < 0 else str(generation)
-        more = f", {bad:,} uncollectable" if bad else ""
-        print(f"{which:>11} {count:>9,} {duration(ns):>8} {duration(longest):>8}  {collected:,}{more}", file=out)
+        more = f", {sums.uncollectable:,} uncollectable" if sums.uncollectable else ""
+        times = f"{duration(sums.total_ns):>8} {duration(sums.longest_ns):>8}"
+        print(f"{which:>11} {sums.count:>9,} {times}  {sums.collected:,}{more}", file=out)
     print("\n" + paint(f"{'count':>11} {'time':>8}  they began in", "head"), file=out)
-    callers = sorted(data.gc_in.items(), key=lambda item: (-item[1][1], item[0]))
-    for name, (count, ns) in callers[:rows]:
-        print(f"{count:>11,} {duration(ns):>8}  {fit(name, width - 22)}", file=out)
+    callers = sorted(data.gc_in.items(), key=lambda item: (-item[1].total_ns, item[0]))
+    for name, sums in callers[:rows]:
+        print(f"{sums.count:>11,} {duration(sums.total_ns):>8}  {fit(name, width - 22)}", file=out)
     if len(callers) > rows:
         print(paint(f"{'':>11} and {len(callers) - rows:,} more functions", "dim"), file=out)
     print("\n" + paint(f"{'longest':>11} {'after':>8} {'generation':>10} {'collected':>10}  thread", "head"), file=out)
-    for start, ns, thread, generation, collected in data.longest[: min(rows, 5)]:
-        which = "?" if generation < 0 else str(generation)
-        found = f"{collected:,}" if collected >= 0 else "?"
-        name = cut(thread, width - 46)
-        print(f"{duration(ns):>11} {duration(start - start_ns):>8} {which:>10} {found:>10}  {name}", file=out)
+    for one in data.long_collections[: min(rows, 5)]:
+        which = "?" if one.generation < 0 else str(one.generation)
+        found = f"{one.collected:,}" if one.collected >= 0 else "?"
+        name = cut(one.thread_name, width - 46)
+        times = f"{duration(one.ns):>11} {duration(one.start_ns - start_ns):>8}"
+        print(f"{times} {which:>10} {found:>10}  {name}", file=out)

@@ -144,11 +144,11 @@ class Tasks:
 
 
 def _call(
-    trace: Trace, functions: Sequence[Function | None], function: int, ns: int, imported: int, folded: bool
+    trace: Trace, functions: Sequence[Function | None], function: int, ns: int, imported: int, module: int, folded: bool
 ) -> dict[str, Any]:
     call: dict[str, Any] = {"function": shown_name(functions[function] or (0, "?", "", "?", 0)), "time_ns": ns}
     if imported:
-        call["import"] = trace.import_name(imported).removeprefix("import ")
+        call["import"] = trace.import_name(imported, module).removeprefix("import ")
     return {**call, "folded": True} if folded else call
 
 

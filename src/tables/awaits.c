@@ -1,22 +1,22 @@
-/* The waits of tasks as leaves of the tree of calls: see report.h. A wait is
+/* The waits of tasks as leaves of the tree of calls: see sums.h. A wait is
  * counted when it is over, in the step that follows: that calls again the
  * coroutines that waited, the innermost of them too. */
-#include "read/report.h"
+#include "tables/sums.h"
 
 #include <stdlib.h>
 
-struct vpy_open_step {
+struct vst__open_step {
     uint32_t task;
     vst_task_wait wait; /* before it, until the call is met that waited */
 };
 
-void vpy_awaits_free(vpy_awaits *awaits)
+void vst__awaits_free(vst__awaits *awaits)
 {
     vst_tasks_destroy(awaits->tasks);
     free(awaits->open);
 }
 
-vst_status vpy_awaits_event(vpy_awaits *awaits, const vst_task_event *event)
+vst_status vst__awaits_event(vst__awaits *awaits, const vst_task_event *event)
 {
     vst_status status = VST_OK;
 
@@ -32,7 +32,7 @@ vst_status vpy_awaits_event(vpy_awaits *awaits, const vst_task_event *event)
         return status;
     if (awaits->count == awaits->capacity) {
         size_t capacity = awaits->capacity != 0 ? 2 * awaits->capacity : 16;
-        struct vpy_open_step *grown =
+        struct vst__open_step *grown =
             realloc(awaits->open, capacity * sizeof *grown);
         if (grown == NULL)
             return VST_E_NOMEM;
@@ -40,16 +40,16 @@ vst_status vpy_awaits_event(vpy_awaits *awaits, const vst_task_event *event)
         awaits->capacity = capacity;
     }
     awaits->open[awaits->count++] =
-        (struct vpy_open_step){event->task, vst_tasks_wait(awaits->tasks)};
+        (struct vst__open_step){event->task, vst_tasks_wait(awaits->tasks)};
     return VST_OK;
 }
 
-vst_status vpy_awaits_span(vpy_awaits *awaits, const vst_span *span,
-                           vst_task_wait *wait)
+vst_status vst__awaits_span(vst__awaits *awaits, const vst_span *span,
+                            vst_task_wait *wait)
 {
     bool is_step = span->flags & VST_SPAN_STEP;
     size_t at = awaits->count;
-    struct vpy_open_step *step;
+    struct vst__open_step *step;
 
     *wait = (vst_task_wait){.ns = 0};
     if (span->task == 0)

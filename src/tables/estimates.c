@@ -9,12 +9,12 @@
  * to the losses. So a function's own time is at most its total, which is at
  * most the time of the threads in which it ran, and own times add up to the
  * time of the threads. */
-#include "read/report.h"
+#include "tables/sums.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-struct vpy_estimate {
+struct vst__estimate {
     /* Of the threads that were read to their end. */
     double calls; /* beyond those that were recorded */
     double self_ns, total_ns;
@@ -42,21 +42,20 @@ struct vpy_estimate {
 /* Differences of this part of a total are not told. */
 static const double told_share = 0.01;
 
-vst_status vpy_estimates_begin(vpy_estimates *e, vst_trace *trace,
-                               vst_error *error)
+vst_status vst__estimates_begin(vst__sums *sums, vst_error *error)
 {
-    vst_status status = vst_budget_read(trace, &e->budget, error);
+    vst__estimates *e = &sums->estimates;
+    vst_status status = vst_budget_read(sums->trace, &e->budget, error);
+    size_t count = (size_t)sums->max + 1;
 
     if (status != VST_OK || e->budget == NULL)
         return status;
-    e->compensated = vst_trace_is_compensated(trace);
-    e->max = vst_trace_definition_max(trace);
-    e->of = calloc((size_t)e->max + 1, sizeof *e->of);
-    e->touched = calloc((size_t)e->max + 1, sizeof *e->touched);
+    e->of = calloc(count, sizeof *e->of);
+    e->touched = calloc(count, sizeof *e->touched);
     return e->of != NULL && e->touched != NULL ? VST_OK : VST_E_NOMEM;
 }
 
-void vpy_estimates_free(vpy_estimates *e)
+void vst__estimates_free(vst__estimates *e)
 {
     vst_budget_free(e->budget);
     free(e->of);
@@ -66,7 +65,7 @@ void vpy_estimates_free(vpy_estimates *e)
 /* ---- a call --------------------------------------------------------------
  */
 
-static void end_stretch(struct vpy_estimate *of)
+static void end_stretch(struct vst__estimate *of)
 {
     struct of_thread *here = &of->here;
 
@@ -75,9 +74,9 @@ static void end_stretch(struct vpy_estimate *of)
     here->in_stretch = here->taken_ns[0] = here->taken_ns[1] = 0;
 }
 
-static struct vpy_estimate *touch(vpy_estimates *e, vst_id id, size_t stretch)
+static struct vst__estimate *touch(vst__estimates *e, vst_id id, size_t stretch)
 {
-    struct vpy_estimate *of = &e->of[id];
+    struct vst__estimate *of = &e->of[id];
 
     if (of->here.is_touched)
         return of;
@@ -94,7 +93,8 @@ static double least(double a, double b)
     return a < b ? a : b;
 }
 
-void vpy_estimates_see(vpy_estimates *e, const vst_span *span, int64_t spent_ns)
+void vst__estimates_see(vst__estimates *e, const vst_span *span,
+                        int64_t spent_ns)
 {
     if (span->start_ns < e->first_ns || !e->has_thread)
         e->first_ns = span->start_ns;
@@ -108,7 +108,7 @@ void vpy_estimates_see(vpy_estimates *e, const vst_span *span, int64_t spent_ns)
 
 /* A call that no other of its function is around: what it stands for must fit
  * into the gaps, beside what earlier calls stand for. Gives the time. */
-static double add_outer(struct vpy_estimate *of, const vst_span *span,
+static double add_outer(struct vst__estimate *of, const vst_span *span,
                         int64_t ns, const vst_budget_gap gaps[2])
 {
     struct of_thread *here = &of->here;
@@ -129,11 +129,11 @@ static double add_outer(struct vpy_estimate *of, const vst_span *span,
     return added;
 }
 
-double vpy_estimates_add(vpy_estimates *e, const vst_span *span, int64_t ns,
-                         int64_t self_ns, double inside_ns)
+double vst__estimates_add(vst__estimates *e, const vst_span *span, int64_t ns,
+                          int64_t self_ns, double inside_ns)
 {
     size_t stretch = vst_budget_find(e->budget, span->start_ns);
-    struct vpy_estimate *of = touch(e, span->id, stretch);
+    struct vst__estimate *of = touch(e, span->id, stretch);
     struct of_thread *here = &of->here;
     bool is_outer = !(span->flags & VST_SPAN_RECURSIVE);
     vst_budget_gap gaps[2];
@@ -166,7 +166,7 @@ double vpy_estimates_add(vpy_estimates *e, const vst_span *span, int64_t ns,
     here->gain_ns += gain;
     here->loss_ns += inside_ns - kept;
     here->self_ns += self_ns;
-    vpy_estimates_see(e, span, self_ns);
+    vst__estimates_see(e, span, self_ns);
     return gain + kept;
 }
 
@@ -175,7 +175,7 @@ double vpy_estimates_add(vpy_estimates *e, const vst_span *span, int64_t ns,
 
 /* The part of all gains that was somebody's to lose. lost_ns: gets the part of
  * that which was no call's. */
-static double part_of_gains(const vpy_estimates *e, double *lost_ns)
+static double part_of_gains(const vst__estimates *e, double *lost_ns)
 {
     double gains = 0, losses = 0, net = 0;
     double free_ns = (double)((uint64_t)e->last_ns - (uint64_t)e->first_ns);
@@ -195,7 +195,7 @@ static double part_of_gains(const vpy_estimates *e, double *lost_ns)
     return losses < gains ? losses / gains : 1;
 }
 
-static void end_one(struct vpy_estimate *of, double part, double thread_ns)
+static void end_one(struct vst__estimate *of, double part, double thread_ns)
 {
     struct of_thread *here = &of->here;
     double self_ns = here->gain_ns - here->loss_ns, total_ns;
@@ -215,7 +215,7 @@ static void end_one(struct vpy_estimate *of, double part, double thread_ns)
     here->is_touched = false;
 }
 
-int64_t vpy_estimates_end_thread(vpy_estimates *e)
+int64_t vst__estimates_end_thread(vst__estimates *e)
 {
     double lost_ns, part = part_of_gains(e, &lost_ns), thread_ns = lost_ns;
 
@@ -235,7 +235,7 @@ int64_t vpy_estimates_end_thread(vpy_estimates *e)
 /* Twice the standard error, by how much the windows differ; with fewer than two
  * of them nothing is known of it. No more than it can be off: the calls that
  * were recorded are known, and it ran in no other threads. */
-static double error_of(const struct vpy_estimate *of, double windows)
+static double error_of(const struct vst__estimate *of, double windows)
 {
     double samples = windows * (double)of->threads, variance;
     double added = of->total_ns - (double)of->recorded_ns, error = of->sum;
@@ -248,29 +248,31 @@ static double error_of(const struct vpy_estimate *of, double windows)
     return least(error, added > missing ? added : missing);
 }
 
-static bool is_reduced(const struct vpy_estimate *of)
+static bool is_reduced(const struct vst__estimate *of)
 {
     return of->reduced_ns > told_share * (of->total_ns + of->reduced_ns);
 }
 
 /* Rounded down: then sums stay within their bounds. */
-void vpy_estimates_put(vpy_estimates *e, vpy_sums *sums)
+void vst__estimates_end(vst__sums *sums)
 {
+    const vst__estimates *e = &sums->estimates;
+    bool is_compensated = vst_trace_is_compensated(sums->trace);
     vst_budget_info info;
 
     vst_budget_get_info(e->budget, &info);
-    for (vst_id id = 1; id <= e->max && id <= sums->max; id++) {
-        vpy_sum *sum = &sums->of[id];
-        const struct vpy_estimate *of = &e->of[id];
+    for (vst_id id = 1; id <= sums->max; id++) {
+        vst__function_sum *sum = &sums->functions.of[id];
+        const struct vst__estimate *of = &e->of[id];
         double compensated = 0, error;
 
         if (of->threads == 0)
             continue;
         /* Calls that stand for others are off as those are. */
-        if (e->compensated && of->recorded_ns > 0)
+        if (is_compensated && of->recorded_ns > 0)
             compensated =
                 (double)sum->error_ns * of->total_ns / (double)of->recorded_ns;
-        if (!e->compensated)
+        if (!is_compensated)
             sum->uncompensated = 0;
         error = error_of(of, (double)info.windows) + compensated;
         sum->calls += (uint64_t)(of->calls + 0.5);
@@ -280,36 +282,85 @@ void vpy_estimates_put(vpy_estimates *e, vpy_sums *sums)
     }
 }
 
-/* {id: ns} */
-static PyObject *reduced_dict(const vpy_estimates *e)
-{
-    PyObject *dict = PyDict_New();
+/* ---- budget ---------------------------------------------------------------
+ */
 
-    for (vst_id id = 1; dict != NULL && id <= e->max; id++) {
-        PyObject *key, *value;
-        if (!is_reduced(&e->of[id]))
-            continue;
-        key = PyLong_FromUnsignedLong(id);
-        value = PyLong_FromDouble(e->of[id].reduced_ns);
-        if (key == NULL || value == NULL ||
-            PyDict_SetItem(dict, key, value) < 0)
-            Py_CLEAR(dict);
-        Py_XDECREF(key);
-        Py_XDECREF(value);
-    }
-    return dict;
-}
+enum {
+    BUDGET_CHANGES,
+    BUDGET_WINDOWS,
+    BUDGET_FUNCTIONS,
+    BUDGET_CPU,
+    BUDGET_COST,
+    BUDGET_OUT_CPU
+};
 
-PyObject *vpy_estimates_dict(const vpy_estimates *e)
+static const vst__column_spec budget_columns[] = {
+    [BUDGET_CHANGES] = {"changes", VST_COLUMN_I64, false, 0},
+    [BUDGET_WINDOWS] = {"windows", VST_COLUMN_I64, false, 0},
+    [BUDGET_FUNCTIONS] = {"functions", VST_COLUMN_I64, false, 0},
+    [BUDGET_CPU] = {"cpu_ns", VST_COLUMN_I64, false, 0},
+    [BUDGET_COST] = {"cost_ns", VST_COLUMN_I64, false, 0},
+    [BUDGET_OUT_CPU] = {"out_cpu_ns", VST_COLUMN_I64, false, 0},
+};
+
+static vst_status put_budget(const vst__sums *sums, vst__batch *batch)
 {
     vst_budget_info info;
+    vst_status status;
 
-    vst_budget_get_info(e->budget, &info);
-    return Py_BuildValue(
-        "{sKsKsKsKsKsKsN}", "changes", (unsigned long long)info.changes,
-        "windows", (unsigned long long)info.windows, "functions",
-        (unsigned long long)info.functions, "cpu_ns",
-        (unsigned long long)info.cpu_ns, "cost_ns",
-        (unsigned long long)info.cost_ns, "out_cpu_ns",
-        (unsigned long long)info.out_cpu_ns, "reduced", reduced_dict(e));
+    if (sums->estimates.budget == NULL)
+        return VST_OK;
+    status = vst__batch_reserve(batch);
+    if (status != VST_OK)
+        return status;
+    vst_budget_get_info(sums->estimates.budget, &info);
+    vst__batch_i64(batch, BUDGET_CHANGES, (int64_t)info.changes);
+    vst__batch_i64(batch, BUDGET_WINDOWS, (int64_t)info.windows);
+    vst__batch_i64(batch, BUDGET_FUNCTIONS, (int64_t)info.functions);
+    vst__batch_i64(batch, BUDGET_CPU, (int64_t)info.cpu_ns);
+    vst__batch_i64(batch, BUDGET_COST, (int64_t)info.cost_ns);
+    vst__batch_i64(batch, BUDGET_OUT_CPU, (int64_t)info.out_cpu_ns);
+    vst__batch_add(batch);
+    return VST_OK;
 }
+
+const vst__table vst__table_budget = {
+    .name = "budget",
+    VST_COLUMNS(budget_columns),
+    .sums = VST_SUMS_ESTIMATES,
+    .put = put_budget,
+};
+
+/* ---- reduced estimates --------------------------------------------------- */
+
+enum { REDUCED_FUNC, REDUCED_REDUCED };
+
+static const vst__column_spec reduced_columns[] = {
+    [REDUCED_FUNC] = {"func", VST_COLUMN_I32, false, 0},
+    [REDUCED_REDUCED] = {"reduced_ns", VST_COLUMN_I64, false, 0},
+};
+
+static vst_status put_reduced(const vst__sums *sums, vst__batch *batch)
+{
+    const struct vst__estimate *of = sums->estimates.of;
+    vst_status status = VST_OK;
+
+    for (vst_id id = 1; of != NULL && id <= sums->max; id++) {
+        if (!is_reduced(&of[id]))
+            continue;
+        status = vst__batch_reserve(batch);
+        if (status != VST_OK)
+            break;
+        vst__batch_i32(batch, REDUCED_FUNC, (int32_t)id);
+        vst__batch_i64(batch, REDUCED_REDUCED, (int64_t)of[id].reduced_ns);
+        vst__batch_add(batch);
+    }
+    return status;
+}
+
+const vst__table vst__table_reduced_estimates = {
+    .name = "reduced_estimates",
+    VST_COLUMNS(reduced_columns),
+    .sums = VST_SUMS_ESTIMATES,
+    .put = put_reduced,
+};

@@ -1,8 +1,9 @@
 /* How much the calls of a function differ, in bounded memory and without
  * keeping them: see report.h. */
-#include "read/report.h"
+#include "tables/spread.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 enum { SUB = 16, SUB_BITS = 4 };
@@ -19,7 +20,7 @@ static uint32_t bin_of(int64_t ns)
     power = 63 - (uint32_t)__builtin_clzll(value);
     bin = (power - SUB_BITS + 1) * SUB +
           (uint32_t)((value >> (power - SUB_BITS)) & (SUB - 1));
-    return bin < VPY_BINS ? bin : VPY_BINS - 1;
+    return bin < VST_SPREAD_BINS ? bin : VST_SPREAD_BINS - 1;
 }
 
 /* Where a bin begins. */
@@ -38,7 +39,7 @@ static bool is_full(uint32_t count, uint32_t first)
     return count == 0 || (count >= first && (count & (count - 1)) == 0);
 }
 
-static bool add_to_few(vpy_spread *s, uint32_t bin)
+static bool add_to_few(vst__spread *s, uint32_t bin)
 {
     enum { FIRST = 4 };
     uint32_t count = s->few_count;
@@ -54,15 +55,15 @@ static bool add_to_few(vpy_spread *s, uint32_t bin)
     return true;
 }
 
-static void fill(const vpy_spread *s, uint32_t *bins)
+static void fill(const vst__spread *s, uint32_t *bins)
 {
     for (uint32_t i = 0; i < s->few_count; i++)
         bins[s->few[i]]++;
 }
 
-static bool make_bins(vpy_spread *s)
+static bool make_bins(vst__spread *s)
 {
-    s->bins = calloc(VPY_BINS, sizeof *s->bins);
+    s->bins = calloc(VST_SPREAD_BINS, sizeof *s->bins);
     if (s->bins == NULL)
         return false;
     fill(s, s->bins);
@@ -72,11 +73,11 @@ static bool make_bins(vpy_spread *s)
     return true;
 }
 
-static void count_in(vpy_spread *s, uint32_t bin)
+static void count_in(vst__spread *s, uint32_t bin)
 {
     bool done = true;
 
-    if (s->bins == NULL && s->few_count == VPY_FEW)
+    if (s->bins == NULL && s->few_count == VST_SPREAD_FEW)
         done = make_bins(s);
     if (done && s->bins != NULL)
         s->bins[bin]++;
@@ -87,7 +88,7 @@ static void count_in(vpy_spread *s, uint32_t bin)
 
 /* ---- means of stretches -------------------------------------------------- */
 
-static bool end_stretch(vpy_spread *s)
+static bool end_stretch(vst__spread *s)
 {
     enum { FIRST = 2 };
 
@@ -102,7 +103,7 @@ static bool end_stretch(vpy_spread *s)
     return true;
 }
 
-void vpy_spread_add(vpy_spread *s, int64_t ns)
+void vst__spread_add(vst__spread *s, int64_t ns)
 {
     count_in(s, bin_of(ns));
     s->size += s->size == 0;
@@ -115,15 +116,15 @@ void vpy_spread_add(vpy_spread *s, int64_t ns)
     }
     s->current = 0;
     s->in_current = 0;
-    if (s->used != VPY_STRETCHES)
+    if (s->used != VST_SPREAD_STRETCHES)
         return;
-    for (uint32_t i = 0; i < VPY_STRETCHES / 2; i++)
+    for (uint32_t i = 0; i < VST_SPREAD_STRETCHES / 2; i++)
         s->sums[i] = s->sums[2 * i] + s->sums[2 * i + 1];
-    s->used = VPY_STRETCHES / 2;
+    s->used = VST_SPREAD_STRETCHES / 2;
     s->size *= 2;
 }
 
-void vpy_spread_free(vpy_spread *s)
+void vst__spread_free(vst__spread *s)
 {
     free(s->sums);
     free(s->few);
@@ -132,7 +133,7 @@ void vpy_spread_free(vpy_spread *s)
 
 /* ---- what they come to --------------------------------------------------- */
 
-static double error_of_mean(const vpy_spread *s)
+static double error_of_mean(const vst__spread *s)
 {
     double mean = 0, square = 0, count = s->used;
 
@@ -151,7 +152,7 @@ static double quantile(const uint32_t *bins, uint64_t count, double share)
 {
     double wanted = share * (double)count, before = 0;
 
-    for (uint32_t bin = 0; bin < VPY_BINS; bin++) {
+    for (uint32_t bin = 0; bin < VST_SPREAD_BINS; bin++) {
         double inside = bins[bin];
         if (inside > 0 && before + inside >= wanted) {
             double start = start_of(bin);
@@ -160,15 +161,15 @@ static double quantile(const uint32_t *bins, uint64_t count, double share)
         }
         before += inside;
     }
-    return start_of(VPY_BINS - 1);
+    return start_of(VST_SPREAD_BINS - 1);
 }
 
 /* The error of the median is half the distance between the quantiles one
  * standard error of the rank below and above it. */
-vpy_typical vpy_spread_typical(const vpy_spread *s)
+vst__typical vst__spread_typical(const vst__spread *s)
 {
-    vpy_typical typical = {error_of_mean(s), -1, -1};
-    uint32_t few[VPY_BINS] = {0};
+    vst__typical typical = {error_of_mean(s), -1, -1};
+    uint32_t few[VST_SPREAD_BINS] = {0};
     const uint32_t *bins = s->bins != NULL ? s->bins : few;
 
     if (!s->count)

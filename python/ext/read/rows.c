@@ -1,0 +1,336 @@
+/* See rows.h. A Rows object does not change once it is made, so any thread may
+ * read it. */
+#include "read/rows.h"
+
+#include "read/read.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct rows {
+    PyObject_HEAD
+    vst__batch batch;
+    PyObject *columns;  /* a tuple of names */
+    PyTypeObject *type; /* of a row */
+} rows;
+
+static PyTypeObject *rows_type, *column_type;
+
+/* ---- types of rows ------------------------------------------------------ */
+
+/* The type of the rows of a table, made when it is needed first. */
+struct row_type {
+    const vst__column_spec *of;
+    PyTypeObject *type;
+    struct row_type *next;
+};
+
+static struct row_type *row_types; /* guarded by the state lock */
+
+static PyTypeObject *make_row_type(const char *table, const vst__batch *batch)
+{
+    PyStructSequence_Field fields[VST_BATCH_COLUMNS_MAX + 1] = {{NULL, NULL}};
+    PyStructSequence_Desc described = {
+        .fields = fields, .n_in_sequence = (int)batch->column_count};
+    char name[64];
+
+    snprintf(name, sizeof name, "vestige._core.%s", table);
+    described.name = name;
+    for (size_t i = 0; i < batch->column_count; i++)
+        fields[i].name = batch->specs[i].name;
+    return PyStructSequence_NewType(&described);
+}
+
+static PyTypeObject *find_row_type(const vst__column_spec *of)
+{
+    for (struct row_type *at = row_types; at != NULL; at = at->next)
+        if (at->of == of)
+            return at->type;
+    return NULL;
+}
+
+/* Borrowed: types stay. */
+static PyTypeObject *row_type_of(const char *table, const vst__batch *batch)
+{
+    struct row_type *made = NULL;
+    PyTypeObject *type, *known;
+
+    vpy_state_take();
+    known = find_row_type(batch->specs);
+    vpy_state_give();
+    if (known != NULL)
+        return known;
+    type = make_row_type(table, batch);
+    made = type != NULL ? malloc(sizeof *made) : NULL;
+    if (made == NULL) {
+        Py_XDECREF(type);
+        PyErr_NoMemory();
+        return NULL;
+    }
+    vpy_state_take();
+    known = find_row_type(batch->specs); /* another thread was faster */
+    *made = (struct row_type){batch->specs, type, row_types};
+    if (known == NULL)
+        row_types = made;
+    vpy_state_give();
+    if (known == NULL)
+        return type;
+    free(made);
+    Py_DECREF(type);
+    return known;
+}
+
+/* ---- values ------------------------------------------------------------- */
+
+static bool has_bit(const uint8_t *bits, size_t row)
+{
+    return bits[row / 8] >> row % 8 & 1;
+}
+
+static PyObject *text_at(const vst__column *column, size_t row)
+{
+    const int32_t *ends = column->values;
+
+    return PyUnicode_DecodeUTF8(
+        column->bytes != NULL ? column->bytes + ends[row] : "",
+        (Py_ssize_t)(ends[row + 1] - ends[row]), "replace");
+}
+
+static PyObject *value_at(const rows *self, size_t index, size_t row)
+{
+    const vst__column_spec *spec = &self->batch.specs[index];
+    const vst__column *column = &self->batch.columns[index];
+
+    if (spec->nullable && !has_bit(column->valid, row))
+        Py_RETURN_NONE;
+    switch (spec->type) {
+    case VST_COLUMN_I32:
+    case VST_COLUMN_NAME:
+        return PyLong_FromLong(((const int32_t *)column->values)[row]);
+    case VST_COLUMN_I64:
+        break;
+    case VST_COLUMN_F64:
+        return PyFloat_FromDouble(((const double *)column->values)[row]);
+    case VST_COLUMN_BOOL:
+        return PyBool_FromLong(has_bit(column->values, row));
+    case VST_COLUMN_TEXT:
+        return text_at(column, row);
+    }
+    return PyLong_FromLongLong(
+        (long long)((const int64_t *)column->values)[row]);
+}
+
+/* ---- columns ------------------------------------------------------------ */
+
+/* Gives out the memory of a column. */
+typedef struct column {
+    PyObject_HEAD
+    rows *of;
+    size_t index;
+    Py_ssize_t length;
+} column;
+
+static const char *format_of(vst__column_type type)
+{
+    return type == VST_COLUMN_F64 ? "d" : type == VST_COLUMN_I64 ? "q" : "i";
+}
+
+static int column_get_buffer(PyObject *object, Py_buffer *view, int flags)
+{
+    column *self = (column *)object;
+    vst__column_type type = self->of->batch.specs[self->index].type;
+    Py_ssize_t size = type == VST_COLUMN_I32 ? 4 : 8;
+    void *values = self->of->batch.columns[self->index].values;
+
+    if (PyBuffer_FillInfo(view, object, values != NULL ? values : "",
+                          self->length * size, 1, flags) < 0)
+        return -1;
+    view->itemsize = size;
+    if (flags & PyBUF_FORMAT)
+        view->format = (char *)(uintptr_t)format_of(type);
+    if (view->shape != NULL)
+        view->shape = &self->length;
+    return 0;
+}
+
+static void column_dealloc(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+
+    Py_DECREF(((column *)object)->of);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+static PyObject *view_of(rows *self, size_t index)
+{
+    column *exporter = (column *)column_type->tp_alloc(column_type, 0);
+    PyObject *view;
+
+    if (exporter == NULL)
+        return NULL;
+    exporter->of = (rows *)Py_NewRef(self);
+    exporter->index = index;
+    exporter->length = (Py_ssize_t)self->batch.rows;
+    view = PyMemoryView_FromObject((PyObject *)exporter);
+    Py_DECREF(exporter);
+    return view;
+}
+
+static PyObject *list_of(rows *self, size_t index)
+{
+    PyObject *list = PyList_New((Py_ssize_t)self->batch.rows);
+
+    for (size_t i = 0; list != NULL && i < self->batch.rows; i++) {
+        PyObject *value = value_at(self, index, i);
+
+        if (value == NULL)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, (Py_ssize_t)i, value);
+    }
+    return list;
+}
+
+static PyObject *column_of(rows *self, PyObject *name)
+{
+    for (size_t i = 0; i < self->batch.column_count; i++) {
+        const vst__column_spec *spec = &self->batch.specs[i];
+
+        if (PyUnicode_CompareWithASCIIString(name, spec->name) != 0)
+            continue;
+        return spec->nullable || spec->type == VST_COLUMN_BOOL ||
+                       spec->type == VST_COLUMN_TEXT
+                   ? list_of(self, i)
+                   : view_of(self, i);
+    }
+    PyErr_SetObject(PyExc_KeyError, name);
+    return NULL;
+}
+
+/* ---- rows --------------------------------------------------------------- */
+
+static Py_ssize_t rows_length(PyObject *object)
+{
+    return (Py_ssize_t)((rows *)object)->batch.rows;
+}
+
+static PyObject *rows_item(PyObject *object, Py_ssize_t at)
+{
+    rows *self = (rows *)object;
+    PyObject *row;
+
+    if (at < 0 || at >= (Py_ssize_t)self->batch.rows) {
+        PyErr_SetString(PyExc_IndexError, "there is no such row");
+        return NULL;
+    }
+    row = PyStructSequence_New(self->type);
+    for (size_t i = 0; row != NULL && i < self->batch.column_count; i++) {
+        PyObject *value = value_at(self, i, (size_t)at);
+
+        if (value == NULL)
+            Py_CLEAR(row);
+        else
+            PyStructSequence_SetItem(row, (Py_ssize_t)i, value);
+    }
+    return row;
+}
+
+/* The column of that name, or the row of that number. */
+static PyObject *rows_subscript(PyObject *object, PyObject *key)
+{
+    Py_ssize_t at;
+
+    if (PyUnicode_Check(key))
+        return column_of((rows *)object, key);
+    at = PyNumber_AsSsize_t(key, PyExc_IndexError);
+    if (at == -1 && PyErr_Occurred() != NULL)
+        return NULL;
+    return rows_item(object, at < 0 ? at + rows_length(object) : at);
+}
+
+static PyObject *rows_get_columns(PyObject *object, void *unused)
+{
+    (void)unused;
+    return Py_NewRef(((rows *)object)->columns);
+}
+
+static void rows_dealloc(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+
+    vst__batch_free(&((rows *)object)->batch);
+    Py_XDECREF(((rows *)object)->columns);
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+PyObject *vpy_rows(const char *name, vst__batch *batch)
+{
+    PyTypeObject *type = row_type_of(name, batch);
+    rows *self =
+        type != NULL ? (rows *)rows_type->tp_alloc(rows_type, 0) : NULL;
+
+    if (self == NULL)
+        return NULL;
+    self->type = type;
+    self->columns = PyTuple_New((Py_ssize_t)batch->column_count);
+    for (size_t i = 0; self->columns != NULL && i < batch->column_count; i++) {
+        PyObject *text = PyUnicode_InternFromString(batch->specs[i].name);
+
+        if (text == NULL)
+            Py_CLEAR(self->columns);
+        else
+            PyTuple_SET_ITEM(self->columns, (Py_ssize_t)i, text);
+    }
+    if (self->columns == NULL) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    self->batch = *batch;
+    *batch = (vst__batch){.specs = NULL};
+    return (PyObject *)self;
+}
+
+/* ---- types -------------------------------------------------------------- */
+
+static PyGetSetDef rows_attributes[] = {
+    {"columns", rows_get_columns, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot rows_slots[] = {
+    {Py_tp_dealloc, rows_dealloc},     {Py_tp_getset, rows_attributes},
+    {Py_tp_iter, PySeqIter_New},       {Py_sq_length, rows_length},
+    {Py_sq_item, rows_item},           {Py_mp_length, rows_length},
+    {Py_mp_subscript, rows_subscript}, {0, NULL},
+};
+
+static PyType_Spec rows_spec = {
+    .name = "vestige._core.Rows",
+    .basicsize = sizeof(rows),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = rows_slots,
+};
+
+static PyType_Slot column_slots[] = {
+    {Py_tp_dealloc, column_dealloc},
+    {Py_bf_getbuffer, column_get_buffer},
+    {0, NULL},
+};
+
+static PyType_Spec column_spec = {
+    .name = "vestige._core.Column",
+    .basicsize = sizeof(column),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = column_slots,
+};
+
+int vpy_rows_init(PyObject *module)
+{
+    column_type = (PyTypeObject *)PyType_FromSpec(&column_spec);
+    if (column_type == NULL || vpy_type_add(module, &rows_spec) < 0)
+        return -1;
+    rows_type = (PyTypeObject *)PyObject_GetAttrString(module, "Rows");
+    return rows_type != NULL ? 0 : -1;
+}

@@ -1,0 +1,18 @@
+/* vestige._core.Rows: the rows of a table as a Python object. A column is a
+ * memoryview, or a list where it holds texts, truths or nulls; a row has the
+ * columns as attributes. */
+#ifndef VPY_ROWS_H
+#define VPY_ROWS_H
+
+#include "vpy.h"
+
+#include "tables/batch.h"
+
+#pragma GCC visibility push(hidden)
+
+/* Takes the rows over, and leaves an empty batch; name is the table's, and
+ * stays. NULL with an exception set. */
+PyObject *vpy_rows(const char *name, vst__batch *batch);
+
+#pragma GCC visibility pop
+#endif

@@ -1,0 +1,179 @@
+/* The table of repeats: functions that were called with the same arguments
+ * again and again, where arguments were recorded. One thread at a time. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/grow.h"
+#include "export/output/json.h"
+#include "tables/sums.h"
+
+enum {
+    ARGUMENTS_MAX = 512,    /* bytes; longer ones are not compared */
+    DIFFERENT_MAX = 100000, /* what comes after so many is not counted */
+    LISTED = 20             /* those that were called most often */
+};
+
+/* ---- adding up ---------------------------------------------------------- */
+
+static vst__json_part arguments_of(const vst_span *span)
+{
+    static const char name[] = "\"arguments\"";
+    vst__json_part members = {span->args, span->args_len}, key, value;
+    const char *at = span->args;
+
+    while (vst__json_next_member(members, &at, &key, &value))
+        if (key.count == sizeof name - 1 &&
+            memcmp(key.at, name, key.count) == 0)
+            return value;
+    return (vst__json_part){NULL, 0};
+}
+
+/* The function and its arguments as one key; 0: they are not compared. Where a
+ * text was cut, arguments may differ though they look the same. */
+static size_t describe(const vst_span *span, char *key)
+{
+    static const char dots[] = "\xe2\x80\xa6";
+    vst__json_part arguments = arguments_of(span);
+
+    if (arguments.at == NULL || arguments.count > ARGUMENTS_MAX ||
+        memmem(arguments.at, arguments.count, dots, sizeof dots - 1) != NULL ||
+        memmem(arguments.at, arguments.count, "\\u2026", 6) != NULL)
+        return 0;
+    memcpy(key, &span->id, sizeof span->id);
+    memcpy(key + sizeof span->id, arguments.at, arguments.count);
+    return sizeof span->id + arguments.count;
+}
+
+/* The number of a key, which may be new; 0: no memory. */
+static uint32_t number_of(vst__repeat_sums *sums, const char *key, size_t size)
+{
+    struct vst__repeat *grown;
+    uint32_t number;
+
+    if (sums->known == NULL)
+        sums->known = vst__intern_create();
+    if (sums->known == NULL)
+        return 0;
+    number = vst__intern_find(sums->known, key, size);
+    if (number != 0)
+        return number;
+    grown = vst__grow(sums->of, &sums->capacity, (size_t)sums->count + 1,
+                      sizeof *grown);
+    if (grown == NULL)
+        return 0;
+    sums->of = grown;
+    grown[sums->count] = (struct vst__repeat){.ns = 0};
+    return vst__intern_add(sums->known, key, size, sums->count + 1) == VST_OK
+               ? ++sums->count
+               : 0;
+}
+
+vst_status vst__repeat_sums_add(vst__repeat_sums *sums, const vst_span *span)
+{
+    char key[sizeof(vst_id) + ARGUMENTS_MAX];
+    size_t size;
+    uint32_t number;
+
+    if (span->args_len == 0 || sums->count >= DIFFERENT_MAX)
+        return VST_OK;
+    size = describe(span, key);
+    if (size == 0)
+        return VST_OK;
+    number = number_of(sums, key, size);
+    if (number == 0)
+        return VST_E_NOMEM;
+    sums->of[number - 1].calls += !(span->flags & VST_SPAN_RESUMED);
+    sums->of[number - 1].ns += span->end_ns - span->start_ns;
+    return VST_OK;
+}
+
+void vst__repeat_sums_free(vst__repeat_sums *sums)
+{
+    vst__intern_destroy(sums->known);
+    free(sums->of);
+}
+
+/* ---- the table ---------------------------------------------------------- */
+
+enum { REPEATS_FUNC, REPEATS_ARGUMENTS, REPEATS_CALLS, REPEATS_TOTAL };
+
+static const vst__column_spec columns[] = {
+    [REPEATS_FUNC] = {"func", VST_COLUMN_I32, false, 0},
+    [REPEATS_ARGUMENTS] = {"arguments", VST_COLUMN_TEXT, false, 0}, /* JSON */
+    [REPEATS_CALLS] = {"calls", VST_COLUMN_I64, false, 0},
+    [REPEATS_TOTAL] = {"total_ns", VST_COLUMN_I64, false, 0},
+};
+
+/* The numbers of those that were called most often, and their keys. */
+typedef struct most {
+    size_t count;
+    uint32_t numbers[LISTED];
+    vst__json_part keys[LISTED];
+} most;
+
+static void insert(const vst__repeat_sums *sums, most *found, uint32_t number)
+{
+    uint64_t calls = sums->of[number - 1].calls;
+    size_t at = found->count;
+
+    while (at != 0 && sums->of[found->numbers[at - 1] - 1].calls < calls)
+        at--;
+    if (at == LISTED)
+        return;
+    if (found->count < LISTED)
+        found->count++;
+    memmove(found->numbers + at + 1, found->numbers + at,
+            (found->count - at - 1) * sizeof found->numbers[0]);
+    found->numbers[at] = number;
+}
+
+static void find_key(void *ctx, const void *key, size_t size, uint32_t number)
+{
+    most *found = ctx;
+
+    for (size_t i = 0; i < found->count; i++)
+        if (found->numbers[i] == number)
+            found->keys[i] = (vst__json_part){key, size};
+}
+
+static vst_status put_one(vst__batch *batch, const struct vst__repeat *repeat,
+                          vst__json_part key)
+{
+    vst_status status = vst__batch_reserve(batch);
+    vst_id id;
+
+    if (status == VST_OK)
+        status = vst__batch_text(batch, REPEATS_ARGUMENTS, key.at + sizeof id,
+                                 key.count - sizeof id);
+    if (status != VST_OK)
+        return status;
+    memcpy(&id, key.at, sizeof id);
+    vst__batch_i32(batch, REPEATS_FUNC, (int32_t)id);
+    vst__batch_i64(batch, REPEATS_CALLS, (int64_t)repeat->calls);
+    vst__batch_i64(batch, REPEATS_TOTAL, repeat->ns);
+    vst__batch_add(batch);
+    return VST_OK;
+}
+
+static vst_status put(const vst__sums *sums, vst__batch *batch)
+{
+    const vst__repeat_sums *own = &sums->repeats;
+    most found = {.count = 0};
+    vst_status status = VST_OK;
+
+    for (uint32_t number = 1; number <= own->count; number++)
+        if (own->of[number - 1].calls > 1)
+            insert(own, &found, number);
+    if (found.count != 0)
+        vst__intern_each(own->known, find_key, &found);
+    for (size_t i = 0; i < found.count && status == VST_OK; i++)
+        status = put_one(batch, &own->of[found.numbers[i] - 1], found.keys[i]);
+    return status;
+}
+
+const vst__table vst__table_repeats = {
+    .name = "repeats",
+    VST_COLUMNS(columns),
+    .sums = VST_SUMS_REPEATS,
+    .put = put,
+};

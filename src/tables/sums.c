@@ -1,0 +1,254 @@
+/* The spans of a trace, for all tables of sums at the same time: which thread
+ * and function is read, and how much time is whose. Functions that are left out
+ * count as if they had not been recorded: their time is their caller's. One
+ * thread at a time. */
+#include "tables/sums.h"
+
+#include <stdlib.h>
+
+/* ---- threads ------------------------------------------------------------ */
+
+static bool look_up(vst__sums *self, uint32_t number)
+{
+    self->has_asked = true;
+    self->asked = number;
+    self->is_read = false;
+    for (size_t i = 0; i < self->options->thread_count; i++)
+        self->is_read |= self->options->threads[i] == number;
+    return self->is_read;
+}
+
+static inline bool reads_thread(vst__sums *self, uint32_t number)
+{
+    if (self->options->threads == NULL)
+        return true;
+    return self->has_asked && self->asked == number ? self->is_read
+                                                    : look_up(self, number);
+}
+
+/* The spans that follow are another thread's, or there are no more. */
+static void end_thread(vst__sums *self)
+{
+    int64_t missing_ns = 0;
+
+    if (self->estimates.budget != NULL)
+        missing_ns = vst__estimates_end_thread(&self->estimates);
+    if (self->wanted & VST_SUMS_THREADS)
+        vst__thread_sums_end_thread(self, missing_ns);
+}
+
+/* ---- spans -------------------------------------------------------------- */
+
+/* Takes the time of calls below it that count for nobody out of the span. */
+static bool shorten(vst__sums *self, const vst_span *span, unsigned char mark,
+                    vst_span *shorter)
+{
+    int64_t left;
+
+    if (!vst__own_times_end(&self->untimed, span, mark & VST_MARK_NO_TIME,
+                            &left))
+        return false;
+    if (!(mark & VST_MARK_NO_TIME))
+        shorter->end_ns = shorter->start_ns + left;
+    return true;
+}
+
+/* The own time of a span in a tree that folds imports: `self_ns` has it where
+ * nothing is folded. */
+static bool fold_time(vst__sums *self, const vst_span *span, unsigned char mark,
+                      int64_t *self_ns)
+{
+    return self->calls.tree == NULL || !self->options->fold_imports ||
+           vst__own_times_end(&self->calls.folded, span,
+                              !(mark & VST_MARK_LEFT_OUT) &&
+                                  !(span->flags & VST_SPAN_MACHINERY),
+                              self_ns);
+}
+
+/* What a call stands for that a budget left out. own: the span without what
+ * counts for nobody. */
+static void estimate(vst__sums *self, const vst_span *span, unsigned char mark,
+                     const vst_span *own, int64_t self_ns)
+{
+    vst__estimates *e = &self->estimates;
+    double missing_ns;
+
+    if (mark & (VST_MARK_LEFT_OUT | VST_MARK_NO_TIME)) {
+        vst__estimates_see(e, span, mark & VST_MARK_NO_TIME ? self_ns : 0);
+        return;
+    }
+    missing_ns = vst__estimates_add(e, span, own->end_ns - own->start_ns,
+                                    self_ns, self->own.missing_ns);
+    self->own.levels[span->depth].missing_ns += missing_ns;
+}
+
+/* A span that is shown, to the parts that want it. `own` is without the time
+ * that counts for nobody, and knows its own time. */
+static vst_status add_shown(vst__sums *self, const vst_span *span,
+                            const vst_span *own, unsigned char mark,
+                            int64_t self_ns)
+{
+    vst_status status = VST_OK;
+
+    if (self->wanted & VST_SUMS_STEPS && mark & VST_MARK_STEP)
+        vst__step_sums_add(&self->steps, span);
+    if (self->wanted & VST_SUMS_REPEATS)
+        status = vst__repeat_sums_add(&self->repeats, span);
+    if (self->functions.of != NULL && !(span->flags & VST_SPAN_ASYNC))
+        vst__function_sums_add(self, own, self_ns);
+    if (self->wanted & VST_SUMS_COLLECTIONS && mark & VST_MARK_GC)
+        vst__collection_sums_add(&self->collections, span);
+    return status;
+}
+
+static vst_status add_one(vst__sums *self, const vst_span *span)
+{
+    unsigned char mark = vst__sums_mark(self, span->id);
+    bool beside = span->flags & VST_SPAN_ASYNC;
+    vst_span own = *span;
+    vst_status status = VST_OK;
+    int64_t self_ns, folded_ns;
+
+    if (!beside && self->reading != span->thread) {
+        end_thread(self);
+        self->reading = span->thread;
+    }
+    if (!vst__own_times_end(&self->own, span, !(mark & VST_MARK_LEFT_OUT),
+                            &self_ns) ||
+        !shorten(self, span, mark, &own))
+        return VST_E_NOMEM;
+    folded_ns = self_ns;
+    if (!fold_time(self, span, mark, &folded_ns))
+        return VST_E_NOMEM;
+    if (self->estimates.budget != NULL && !beside)
+        estimate(self, span, mark, &own, self_ns);
+    if (self->wanted & VST_SUMS_THREADS && !beside &&
+        !(mark & VST_MARK_LEFT_OUT))
+        status = vst__thread_sums_add(self, span, mark, self_ns);
+    if (status == VST_OK && mark & (VST_MARK_LEFT_OUT | VST_MARK_NO_TIME))
+        return self->calls.tree != NULL && !beside
+                   ? vst_contexts_leave(self->calls.tree, span->depth)
+                   : VST_OK;
+    own.children_ns = own.end_ns - own.start_ns - self_ns;
+    if (status == VST_OK)
+        status = add_shown(self, span, &own, mark, self_ns);
+    return status == VST_OK && self->calls.tree != NULL
+               ? vst__call_sums_add(self, &own, folded_ns)
+               : status;
+}
+
+/* Whether a wait that ended in a call belongs inside of it. */
+static bool is_inside(const vst__sums *self, const vst_span *span)
+{
+    return span->flags & VST_SPAN_STEP ||
+           !(vst__sums_mark(self, span->id) &
+             (VST_MARK_AWAITED | VST_MARK_LEFT_OUT | VST_MARK_NO_TIME));
+}
+
+static vst_status on_span(void *ctx, const vst_span *span)
+{
+    vst__sums *self = ctx;
+    vst_task_wait wait = {.ns = 0};
+    vst_status status = VST_OK;
+
+    if (span->id > self->max || !reads_thread(self, span->thread))
+        return VST_OK;
+    if (self->calls.tree != NULL && self->options->awaits)
+        status = vst__awaits_span(&self->calls.awaits, span, &wait);
+    if (status == VST_OK && wait.ns > 0 && is_inside(self, span))
+        status = vst__call_sums_add_wait(self, span, span->depth + 1, &wait);
+    if (status == VST_OK)
+        status = add_one(self, span);
+    if (status == VST_OK && wait.ns > 0 && !is_inside(self, span))
+        status = vst__call_sums_add_wait(self, span, span->depth, &wait);
+    return status;
+}
+
+static vst_status on_leave(void *ctx, uint32_t depth)
+{
+    vst__sums *self = ctx;
+
+    vst__own_times_leave(&self->own, depth);
+    vst__own_times_leave(&self->untimed, depth);
+    vst__own_times_leave(&self->calls.folded, depth);
+    return self->calls.tree != NULL
+               ? vst_contexts_leave(self->calls.tree, depth)
+               : VST_OK;
+}
+
+static vst_status on_wait(void *ctx, const vst_wait *wait)
+{
+    vst__sums *self = ctx;
+
+    return reads_thread(self, wait->thread)
+               ? vst__thread_sums_add_pause(self, wait)
+               : VST_OK;
+}
+
+static vst_status on_task(void *ctx, const vst_task_event *event)
+{
+    vst__sums *self = ctx;
+
+    return reads_thread(self, event->thread)
+               ? vst__awaits_event(&self->calls.awaits, event)
+               : VST_OK;
+}
+
+/* ---- a reading ---------------------------------------------------------- */
+
+static vst_status begin(vst__sums *self, vst_error *error)
+{
+    vst_status status = VST_OK;
+
+    self->max = vst_trace_definition_max(self->trace);
+    if (self->wanted &
+        (VST_SUMS_FUNCTIONS | VST_SUMS_THREADS | VST_SUMS_ESTIMATES))
+        status = vst__estimates_begin(self, error);
+    if (status == VST_OK && self->wanted & VST_SUMS_FUNCTIONS)
+        status = vst__function_sums_begin(self);
+    if (status == VST_OK && self->wanted & VST_SUMS_THREADS)
+        status = vst__thread_sums_begin(self);
+    if (status == VST_OK && self->wanted & VST_SUMS_CALLS)
+        status = vst_contexts_create(&self->calls.tree);
+    return status;
+}
+
+vst_status vst__sums_read(vst__sums *self, vst_tracer *tracer, vst_error *error)
+{
+    vst_status status = begin(self, error);
+    const vst_sink sink = {
+        .ctx = self,
+        .recursion =
+            self->wanted & VST_SUMS_FUNCTIONS || self->estimates.budget != NULL,
+        .no_args = !(self->wanted & (VST_SUMS_COLLECTIONS | VST_SUMS_REPEATS)),
+        .span = on_span,
+        .leave = on_leave,
+        .wait = self->threads.has_pauses ? on_wait : NULL,
+        .task =
+            self->calls.tree != NULL && self->options->awaits ? on_task : NULL,
+    };
+
+    if (status == VST_OK)
+        status =
+            vst_trace_replay(self->trace, VST_WINDOW_ALL, tracer, &sink, error);
+    if (status != VST_OK)
+        return status;
+    end_thread(self);
+    if (self->functions.of != NULL && self->estimates.budget != NULL)
+        vst__estimates_end(self);
+    return self->calls.tree != NULL
+               ? vst_contexts_finish(self->calls.tree, &self->calls.rows,
+                                     &self->calls.count)
+               : VST_OK;
+}
+
+void vst__sums_free(vst__sums *self)
+{
+    vst__function_sums_free(self);
+    vst__call_sums_free(self);
+    vst__thread_sums_free(self);
+    vst__repeat_sums_free(&self->repeats);
+    vst__estimates_free(&self->estimates);
+    free(self->own.levels);
+    free(self->untimed.levels);
+}

@@ -1,0 +1,248 @@
+/* The inside of the tables of sums. sums.c reads spans once for all of them and
+ * finds out which time is whose; the other files each add up some tables and
+ * put their rows. They share struct vst__sums. One thread at a time. */
+#ifndef VST_TABLES_SUMS_H
+#define VST_TABLES_SUMS_H
+
+#include <vestige/budget.h>
+#include <vestige/contexts.h>
+#include <vestige/tasks.h>
+#include <vestige/waits.h>
+
+#include "base/intern.h"
+#include "replay/own_times.h"
+#include "tables/pass.h"
+#include "tables/spread.h"
+#include "tables/table.h"
+
+/* The parts that tables are made of: a bit each. */
+enum {
+    VST_SUMS_FUNCTIONS = 1,
+    VST_SUMS_CALLS = 2,
+    VST_SUMS_THREADS = 4,
+    VST_SUMS_COLLECTIONS = 8,
+    VST_SUMS_STEPS = 16,
+    VST_SUMS_REPEATS = 32,
+    VST_SUMS_ESTIMATES = 64
+};
+
+/* ---- functions ---------------------------------------------------------- */
+
+typedef struct vst__function_sum {
+    uint64_t calls;
+    uint64_t outer; /* calls that were not inside another of the function */
+    int64_t self_ns, total_ns;
+    int64_t running_ns;     /* of total_ns */
+    uint64_t unknown;       /* spans whose running time is not known */
+    int64_t error_ns;       /* of total_ns, where that is compensated */
+    uint64_t uncompensated; /* spans of which that is not known */
+    uint64_t self_bytes, total_bytes, allocations;
+} vst__function_sum;
+
+typedef struct vst__function_sums {
+    vst__function_sum *of; /* by definition id */
+    vst__spread *self, *total;
+} vst__function_sums;
+
+/* ---- estimates ---------------------------------------------------------- */
+
+/* Functions that a budget left out for a time: see estimates.c. */
+typedef struct vst__estimates {
+    vst_budget *budget;       /* NULL: nothing was left out, or nobody asks */
+    struct vst__estimate *of; /* by definition id */
+    /* Of the thread that is being read: which functions it called, from when to
+     * when, and how much of that time is somebody's. */
+    vst_id *touched;
+    size_t touched_count;
+    bool has_thread;
+    int64_t first_ns, last_ns, spent_ns;
+} vst__estimates;
+
+/* ---- the tree of calls -------------------------------------------------- */
+
+/* Waits of tasks, which are leaves of the tree: see awaits.c. */
+typedef struct vst__awaits {
+    vst_tasks *tasks;
+    struct vst__open_step *open; /* steps, one inside of the other */
+    size_t count, capacity;
+} vst__awaits;
+
+typedef struct vst__call_sums {
+    vst_contexts *tree;
+    const vst_context_row *rows; /* when all is read */
+    size_t count;
+    vst__own_times folded; /* of a tree without frames of the import system */
+    vst__awaits awaits;
+} vst__call_sums;
+
+/* ---- threads ------------------------------------------------------------ */
+
+typedef struct vst__thread_sum {
+    uint32_t number;
+    uint64_t calls;
+    int64_t self_ns, waiting_ns, gc_ns;
+    int64_t first_ns, last_ns;
+    int64_t running_ns; /* of its outermost calls */
+    uint64_t unknown;   /* of those, whose running time is not known */
+    int64_t preempted_ns, gil_ns; /* of its outermost calls, too */
+    uint64_t unknown_gil;
+    /* In calls that only wait, by what they wait for: without the time that
+     * they ran, were preempted or waited for the GIL. Of the interpreter's own
+     * waits, for objects and a stopped world, in all calls. */
+    int64_t waited_ns[VST_WAIT_REASONS];
+    int64_t top_ns; /* of the function that took most by itself */
+    vst_id top;
+} vst__thread_sum;
+
+typedef struct vst__thread_sums {
+    vst__thread_sum *of;
+    size_t count, capacity;
+    bool has_pauses; /* waits for objects and for a stopped world are known */
+    /* Of the thread that is being read: its functions' own times, by definition
+     * id, and which those are. */
+    struct vst__own_time *own;
+    vst_id *spent;
+    size_t spent_count;
+    unsigned char *reasons; /* by definition id: a vst_wait_reason */
+    struct vst__waited {
+        uint64_t calls;
+        int64_t ns;
+    } *waited; /* by definition id */
+} vst__thread_sums;
+
+/* ---- garbage collections ------------------------------------------------ */
+
+enum { VST_GENERATIONS = 4, VST_LONG_COLLECTIONS = 20 }; /* last: not known */
+
+typedef struct vst__collection {
+    int64_t start_ns, ns;
+    uint32_t thread;
+    unsigned generation;
+    int64_t collected;
+} vst__collection;
+
+typedef struct vst__collection_sums {
+    struct {
+        uint64_t count;
+        int64_t ns, longest_ns, collected, uncollectable;
+    } of[VST_GENERATIONS];
+    vst__collection longest[VST_LONG_COLLECTIONS]; /* the longest first */
+    size_t count;
+} vst__collection_sums;
+
+/* ---- single calls ------------------------------------------------------- */
+
+enum { VST_LONG_STEPS = 8 };
+
+/* Steps of event loops; those that took 50 ms or more block it. */
+typedef struct vst__step_sums {
+    uint64_t count, blocking;
+    int64_t blocking_ns;
+    struct vst__long_step {
+        int64_t start_ns, ns;
+        uint32_t thread;
+    } longest[VST_LONG_STEPS]; /* that block, the longest first */
+} vst__step_sums;
+
+/* Calls whose arguments were recorded, by function and arguments. */
+typedef struct vst__repeat_sums {
+    vst__intern *known; /* NULL before the first */
+    struct vst__repeat {
+        uint64_t calls;
+        int64_t ns;
+    } *of; /* by number of the text - 1 */
+    uint32_t count;
+    size_t capacity;
+} vst__repeat_sums;
+
+/* ---- all of it ---------------------------------------------------------- */
+
+typedef struct vst__sums {
+    const vst__pass_options *options;
+    vst_trace *trace;
+    vst_id max;      /* the last definition */
+    unsigned wanted; /* VST_SUMS_ */
+    uint32_t asked;  /* thread that was looked up last, and the answer */
+    bool has_asked, is_read;
+    vst__own_times own;
+    vst__own_times untimed; /* what has the mark for no time, below what is
+                             * open */
+    uint32_t reading;       /* the thread whose spans come */
+    vst__estimates estimates;
+    vst__function_sums functions;
+    vst__call_sums calls;
+    vst__thread_sums threads;
+    vst__collection_sums collections;
+    vst__step_sums steps;
+    vst__repeat_sums repeats;
+} vst__sums;
+
+/* sums.c. Reads the trace, and has every part ready for its rows; free it
+ * whether that fails or not. */
+vst_status vst__sums_read(vst__sums *sums, vst_tracer *tracer,
+                          vst_error *error);
+void vst__sums_free(vst__sums *sums);
+
+static inline unsigned char vst__sums_mark(const vst__sums *sums, vst_id id)
+{
+    return sums->options->marks != NULL ? sums->options->marks[id] : 0;
+}
+
+/* Each part: begins, if it is wanted; adds a span with its own time; ends when
+ * all is read; frees what it has, in any state. */
+vst_status vst__function_sums_begin(vst__sums *sums);
+void vst__function_sums_add(vst__sums *sums, const vst_span *span,
+                            int64_t self_ns);
+void vst__function_sums_free(vst__sums *sums);
+
+vst_status vst__estimates_begin(vst__sums *sums, vst_error *error);
+/* A call that counts for nobody, with its own time. */
+void vst__estimates_see(vst__estimates *e, const vst_span *span,
+                        int64_t spent_ns);
+/* A call that counts for ns, self_ns of that by itself. inside_ns and what is
+ * returned: own time of calls that recorded ones inside of it stand for, or
+ * these and it, and that calls around it must lose. */
+double vst__estimates_add(vst__estimates *e, const vst_span *span, int64_t ns,
+                          int64_t self_ns, double inside_ns);
+/* The spans that follow are another thread's. Gives how much longer this one
+ * was in calls than is recorded. */
+int64_t vst__estimates_end_thread(vst__estimates *e);
+/* The sums of functions become estimates; error_ns is that of the total. */
+void vst__estimates_end(vst__sums *sums);
+void vst__estimates_free(vst__estimates *e);
+
+vst_status vst__call_sums_add(vst__sums *sums, vst_span *span, int64_t self_ns);
+/* A wait of a task, below or beside the span that it ended in. */
+vst_status vst__call_sums_add_wait(vst__sums *sums, const vst_span *span,
+                                   uint32_t depth, const vst_task_wait *wait);
+void vst__call_sums_free(vst__sums *sums);
+
+vst_status vst__awaits_event(vst__awaits *awaits, const vst_task_event *event);
+/* The wait that ended where this call goes on; 0 ns: none did. */
+vst_status vst__awaits_span(vst__awaits *awaits, const vst_span *span,
+                            vst_task_wait *wait);
+void vst__awaits_free(vst__awaits *awaits);
+
+vst_status vst__thread_sums_begin(vst__sums *sums);
+vst_status vst__thread_sums_add(vst__sums *sums, const vst_span *span,
+                                unsigned char mark, int64_t self_ns);
+vst_status vst__thread_sums_add_pause(vst__sums *sums, const vst_wait *wait);
+/* The thread that was read ends. missing_ns: how much longer it was in calls
+ * than is recorded. */
+void vst__thread_sums_end_thread(vst__sums *sums, int64_t missing_ns);
+void vst__thread_sums_free(vst__sums *sums);
+
+void vst__collection_sums_add(vst__collection_sums *sums, const vst_span *span);
+void vst__step_sums_add(vst__step_sums *sums, const vst_span *span);
+vst_status vst__repeat_sums_add(vst__repeat_sums *sums, const vst_span *span);
+void vst__repeat_sums_free(vst__repeat_sums *sums);
+
+/* ---- tables ------------------------------------------------------------- */
+
+extern const vst__table vst__table_functions, vst__table_budget,
+    vst__table_reduced_estimates, vst__table_calls, vst__table_threads,
+    vst__table_waits, vst__table_collections, vst__table_long_collections,
+    vst__table_collection_callers, vst__table_steps, vst__table_long_steps,
+    vst__table_repeats;
+
+#endif

@@ -1,0 +1,306 @@
+/* The table of threads with what each did, and the table of the functions that
+ * waited. One thread at a time. */
+#include <stdlib.h>
+
+#include "base/grow.h"
+#include "tables/sums.h"
+
+typedef struct vst__own_time {
+    int64_t ns;
+    bool is_spent; /* it is in the list */
+} own_time;
+
+/* ---- adding up ---------------------------------------------------------- */
+
+static unsigned char *reasons_of(const vst_trace *trace, vst_id max)
+{
+    unsigned char *reasons = calloc((size_t)max + 1, 1);
+
+    for (vst_id id = 1; reasons != NULL && id <= max; id++) {
+        const vst_definition *d = vst_trace_definition(trace, id);
+
+        if (d != NULL && d->kind == VST_DEF_NATIVE)
+            reasons[id] =
+                (unsigned char)vst_wait_reason_of(d->name, d->name_len);
+    }
+    return reasons;
+}
+
+vst_status vst__thread_sums_begin(vst__sums *sums)
+{
+    vst__thread_sums *own = &sums->threads;
+    size_t count = (size_t)sums->max + 1;
+    vst_trace_info info;
+
+    vst_trace_get_info(sums->trace, &info);
+    own->has_pauses = info.object_waits;
+    own->own = calloc(count, sizeof *own->own);
+    own->spent = calloc(count, sizeof *own->spent);
+    own->waited = calloc(count, sizeof *own->waited);
+    own->reasons = reasons_of(sums->trace, sums->max);
+    return own->own != NULL && own->spent != NULL && own->waited != NULL &&
+                   own->reasons != NULL
+               ? VST_OK
+               : VST_E_NOMEM;
+}
+
+void vst__thread_sums_free(vst__sums *sums)
+{
+    free(sums->threads.of);
+    free(sums->threads.own);
+    free(sums->threads.spent);
+    free(sums->threads.reasons);
+    free(sums->threads.waited);
+}
+
+/* The sums of a thread; NULL: no memory. */
+static vst__thread_sum *find(vst__thread_sums *own, uint32_t number)
+{
+    vst__thread_sum *grown;
+
+    if (own->count != 0 && own->of[own->count - 1].number == number)
+        return &own->of[own->count - 1];
+    for (size_t i = 0; i < own->count; i++)
+        if (own->of[i].number == number)
+            return &own->of[i];
+    grown = vst__grow(own->of, &own->capacity, own->count + 1, sizeof *grown);
+    if (grown == NULL)
+        return NULL;
+    own->of = grown;
+    grown[own->count] = (vst__thread_sum){
+        .number = number, .first_ns = INT64_MAX, .last_ns = INT64_MIN};
+    return &grown[own->count++];
+}
+
+/* Finds the function that the thread spent most time in. Among equals, the one
+ * that was defined first. */
+void vst__thread_sums_end_thread(vst__sums *sums, int64_t missing_ns)
+{
+    vst__thread_sums *own = &sums->threads;
+    int64_t top_ns = 0;
+    vst_id top = 0;
+
+    for (size_t i = 0; i < own->spent_count; i++) {
+        vst_id id = own->spent[i];
+        own_time *spent = &own->own[id];
+
+        if (spent->ns > top_ns || (spent->ns == top_ns && top && id < top)) {
+            top_ns = spent->ns;
+            top = id;
+        }
+        *spent = (own_time){0};
+    }
+    own->spent_count = 0;
+    for (size_t i = 0; top != 0 && i < own->count; i++) {
+        vst__thread_sum *sum = &own->of[i];
+
+        if (sum->number != sums->reading)
+            continue;
+        sum->self_ns += missing_ns;
+        if (top_ns > sum->top_ns) {
+            sum->top_ns = top_ns;
+            sum->top = top;
+        }
+    }
+}
+
+static void spend(vst__thread_sums *own, vst_id id, int64_t ns)
+{
+    own_time *spent = &own->own[id];
+
+    if (!spent->is_spent)
+        own->spent[own->spent_count++] = id;
+    spent->is_spent = true;
+    spent->ns += ns;
+}
+
+/* How long an outermost call ran and waited. */
+static void add_outermost(vst__thread_sum *sum, const vst_span *span)
+{
+    if (span->running_ns == VST_RUNNING_UNKNOWN) {
+        sum->unknown++;
+    } else {
+        sum->running_ns += span->running_ns;
+        sum->preempted_ns += span->preempted_ns;
+    }
+    if (span->gil_ns == VST_RUNNING_UNKNOWN)
+        sum->unknown_gil++;
+    else
+        sum->gil_ns += span->gil_ns;
+}
+
+vst_status vst__thread_sums_add(vst__sums *sums, const vst_span *span,
+                                unsigned char mark, int64_t self_ns)
+{
+    vst__thread_sums *own = &sums->threads;
+    bool is_new = !(span->flags & VST_SPAN_RESUMED);
+    vst__thread_sum *sum;
+
+    sum = find(own, span->thread);
+    if (sum == NULL)
+        return VST_E_NOMEM;
+    sum->calls += is_new;
+    if (!(mark & VST_MARK_NO_TIME)) {
+        spend(own, span->id, self_ns);
+        sum->self_ns += self_ns;
+    }
+    if (span->parent == 0)
+        add_outermost(sum, span);
+    if (own->reasons[span->id] != VST_WAIT_NONE && vst_span_waiting(span) > 0)
+        sum->waited_ns[own->reasons[span->id]] += vst_span_waiting(span);
+    if (mark & VST_MARK_WAITS) {
+        sum->waiting_ns += self_ns;
+        own->waited[span->id].calls += is_new;
+        own->waited[span->id].ns += self_ns;
+    }
+    if (mark & VST_MARK_GC)
+        sum->gc_ns += self_ns;
+    if (span->start_ns < sum->first_ns)
+        sum->first_ns = span->start_ns;
+    if (span->end_ns > sum->last_ns)
+        sum->last_ns = span->end_ns;
+    return VST_OK;
+}
+
+/* Waits for locks of objects, and for a stopped world, where they are known. */
+vst_status vst__thread_sums_add_pause(vst__sums *sums, const vst_wait *wait)
+{
+    vst__thread_sum *sum;
+
+    if (wait->serial == 0 ||
+        (wait->reason != VST_WAIT_OBJECT && wait->reason != VST_WAIT_WORLD))
+        return VST_OK;
+    sum = find(&sums->threads, wait->thread);
+    if (sum == NULL)
+        return VST_E_NOMEM;
+    sum->waited_ns[wait->reason] += wait->end_ns - wait->start_ns;
+    return VST_OK;
+}
+
+/* ---- threads ------------------------------------------------------------ */
+
+enum {
+    THREADS_THREAD,
+    THREADS_CALLS,
+    THREADS_SELF,
+    THREADS_WAITING,
+    THREADS_COLLECTING,
+    THREADS_FIRST,
+    THREADS_LAST,
+    THREADS_RUNNING,
+    THREADS_GIL,
+    THREADS_PREEMPTED,
+    THREADS_LOCK,
+    THREADS_IO,
+    THREADS_SLEEP,
+    THREADS_CHILD,
+    THREADS_OBJECT,
+    THREADS_WORLD,
+    THREADS_TOP
+};
+
+static const vst__column_spec threads_columns[] = {
+    [THREADS_THREAD] = {"thread", VST_COLUMN_I32, false, 0},
+    [THREADS_CALLS] = {"calls", VST_COLUMN_I64, false, 0},
+    [THREADS_SELF] = {"self_ns", VST_COLUMN_I64, false, 0},
+    [THREADS_WAITING] = {"waiting_ns", VST_COLUMN_I64, false, 0},
+    [THREADS_COLLECTING] = {"gc_ns", VST_COLUMN_I64, false, 0},
+    [THREADS_FIRST] = {"first_ns", VST_COLUMN_I64, false, 0},
+    [THREADS_LAST] = {"last_ns", VST_COLUMN_I64, false, 0},
+    [THREADS_RUNNING] = {"running_ns", VST_COLUMN_I64, true, 0},
+    [THREADS_GIL] = {"gil_ns", VST_COLUMN_I64, true, 0},
+    [THREADS_PREEMPTED] = {"preempted_ns", VST_COLUMN_I64, true, 0},
+    [THREADS_LOCK] = {"lock_ns", VST_COLUMN_I64, false, 0},
+    [THREADS_IO] = {"io_ns", VST_COLUMN_I64, false, 0},
+    [THREADS_SLEEP] = {"sleep_ns", VST_COLUMN_I64, false, 0},
+    [THREADS_CHILD] = {"child_ns", VST_COLUMN_I64, false, 0},
+    [THREADS_OBJECT] = {"object_ns", VST_COLUMN_I64, true, 0},
+    [THREADS_WORLD] = {"world_ns", VST_COLUMN_I64, true, 0},
+    [THREADS_TOP] = {"top", VST_COLUMN_I32, true, 0}, /* it took most time */
+};
+
+static void put_thread(vst__batch *batch, const vst__thread_sum *sum,
+                       bool has_pauses)
+{
+    vst__batch_i32(batch, THREADS_THREAD, (int32_t)sum->number);
+    vst__batch_i64(batch, THREADS_CALLS, (int64_t)sum->calls);
+    vst__batch_i64(batch, THREADS_SELF, sum->self_ns);
+    vst__batch_i64(batch, THREADS_WAITING, sum->waiting_ns);
+    vst__batch_i64(batch, THREADS_COLLECTING, sum->gc_ns);
+    vst__batch_i64(batch, THREADS_FIRST, sum->first_ns);
+    vst__batch_i64(batch, THREADS_LAST, sum->last_ns);
+    vst__batch_i64_or_null(batch, THREADS_RUNNING, sum->unknown == 0,
+                           sum->running_ns);
+    vst__batch_i64_or_null(batch, THREADS_GIL, sum->unknown_gil == 0,
+                           sum->gil_ns);
+    vst__batch_i64_or_null(batch, THREADS_PREEMPTED, sum->unknown == 0,
+                           sum->preempted_ns);
+    vst__batch_i64(batch, THREADS_LOCK, sum->waited_ns[VST_WAIT_LOCK]);
+    vst__batch_i64(batch, THREADS_IO, sum->waited_ns[VST_WAIT_IO]);
+    vst__batch_i64(batch, THREADS_SLEEP, sum->waited_ns[VST_WAIT_SLEEP]);
+    vst__batch_i64(batch, THREADS_CHILD, sum->waited_ns[VST_WAIT_CHILD]);
+    vst__batch_i64_or_null(batch, THREADS_OBJECT, has_pauses,
+                           sum->waited_ns[VST_WAIT_OBJECT]);
+    vst__batch_i64_or_null(batch, THREADS_WORLD, has_pauses,
+                           sum->waited_ns[VST_WAIT_WORLD]);
+    vst__batch_i32_or_null(batch, THREADS_TOP, sum->top != 0,
+                           (int32_t)sum->top);
+    vst__batch_add(batch);
+}
+
+static vst_status put_threads(const vst__sums *sums, vst__batch *batch)
+{
+    const vst__thread_sums *own = &sums->threads;
+    vst_status status = VST_OK;
+
+    for (size_t i = 0; i < own->count && status == VST_OK; i++) {
+        status = vst__batch_reserve(batch);
+        if (status == VST_OK)
+            put_thread(batch, &own->of[i], own->has_pauses);
+    }
+    return status;
+}
+
+const vst__table vst__table_threads = {
+    .name = "threads",
+    VST_COLUMNS(threads_columns),
+    .sums = VST_SUMS_THREADS,
+    .put = put_threads,
+};
+
+/* ---- waits -------------------------------------------------------------- */
+
+enum { WAITS_FUNC, WAITS_CALLS, WAITS_SELF };
+
+static const vst__column_spec waits_columns[] = {
+    [WAITS_FUNC] = {"func", VST_COLUMN_I32, false, 0},
+    [WAITS_CALLS] = {"calls", VST_COLUMN_I64, false, 0},
+    [WAITS_SELF] = {"self_ns", VST_COLUMN_I64, false, 0},
+};
+
+static vst_status put_waits(const vst__sums *sums, vst__batch *batch)
+{
+    vst_status status = VST_OK;
+
+    for (vst_id id = 1; id <= sums->max && status == VST_OK; id++) {
+        const struct vst__waited *waited = &sums->threads.waited[id];
+
+        if (waited->calls == 0 && waited->ns == 0)
+            continue;
+        status = vst__batch_reserve(batch);
+        if (status != VST_OK)
+            continue;
+        vst__batch_i32(batch, WAITS_FUNC, (int32_t)id);
+        vst__batch_i64(batch, WAITS_CALLS, (int64_t)waited->calls);
+        vst__batch_i64(batch, WAITS_SELF, waited->ns);
+        vst__batch_add(batch);
+    }
+    return status;
+}
+
+const vst__table vst__table_waits = {
+    .name = "waits",
+    VST_COLUMNS(waits_columns),
+    .sums = VST_SUMS_THREADS,
+    .put = put_waits,
+};

@@ -1,0 +1,334 @@
+/* Tables of sums: every number follows from the times in a file that is made by
+ * hand, and from which calls are left out. Times are ticks, which are
+ * nanoseconds. */
+#include "tables/pass.h"
+
+#include "check.h"
+#include "tables/table.h"
+#include "trace_builder.h"
+
+enum { MAIN = 1, MIDDLE, LEAF, SLEEP, COLLECT, DEFINED };
+enum { TABLES_MAX = 12 };
+
+typedef struct reading {
+    builder b;
+    vst_trace *trace;
+    vst__rows rows[TABLES_MAX];
+    size_t count;
+} reading;
+
+static void call_leaf(builder *b)
+{
+    builder_enter(b, LEAF, 100);
+    builder_escape_text(b, VST_ESCAPE_ARGS, 0, 18, "\"arguments\": \"x=1\"");
+    builder_exit(b, LEAF, 100);
+}
+
+/* Thread 1: main() of 1500 ns calls middle() of 500, that calls leaf() of 100
+ * twice, then a collection of 200 and sleep() of 300. Thread 2: leaf(). */
+static void fill(builder *b)
+{
+    builder_init(b);
+    builder_definitions(b, 1);
+    builder_thread(b, 1, 77, "main");
+    builder_thread(b, 2, 78, "other");
+    builder_define(b, VST_DEF_PYTHON, MAIN, "main", "m.py", 1);
+    builder_define(b, VST_DEF_PYTHON, MIDDLE, "middle", "m.py", 2);
+    builder_define(b, VST_DEF_PYTHON, LEAF, "leaf", "m.py", 3);
+    builder_define(b, VST_DEF_NATIVE, SLEEP, "<built-in function sleep>",
+                   "time", 0);
+    builder_define(b, VST_DEF_GC, COLLECT, "gc", "", 0);
+    builder_window(b, 0, 1000, 9000);
+    builder_records(b, 0, 1, 1000, 1);
+    builder_enter(b, MAIN, 100);
+    builder_enter(b, MIDDLE, 100);
+    call_leaf(b);
+    call_leaf(b);
+    builder_exit(b, MIDDLE, 100);
+    builder_enter(b, COLLECT, 100);
+    builder_escape_text(b, VST_ESCAPE_ARGS, 0, 32,
+                        "\"generation\": 2, \"collected\": 7 ");
+    builder_exit(b, COLLECT, 200);
+    builder_enter(b, SLEEP, 100);
+    builder_exit(b, SLEEP, 300);
+    builder_exit(b, MAIN, 200);
+    builder_records(b, 0, 2, 1000, 1);
+    builder_enter(b, LEAF, 100);
+    builder_exit(b, LEAF, 50);
+}
+
+static void read_tables(reading *r, const vst__pass_options *options,
+                        const char *const *names, size_t count)
+{
+    memset(r, 0, sizeof *r);
+    fill(&r->b);
+    CHECK_INT(builder_open(&r->b, &r->trace, NULL), VST_OK);
+    r->count = count;
+    for (size_t i = 0; i < count; i++)
+        r->rows[i].table = vst__sum_table_find(names[i]);
+    CHECK_INT(vst__pass_read(r->trace, NULL, options, r->rows, count, NULL),
+              VST_OK);
+}
+
+#define READ(r, options, ...)                                                  \
+    do {                                                                       \
+        const char *names_read[] = {__VA_ARGS__};                              \
+        read_tables(r, options, names_read,                                    \
+                    sizeof names_read / sizeof *names_read);                   \
+    } while (0)
+
+static void end(reading *r)
+{
+    for (size_t i = 0; i < r->count; i++)
+        vst__batch_free(&r->rows[i].batch);
+    vst_trace_close(r->trace);
+    builder_free(&r->b);
+}
+
+enum { NONE = -1, MISSING = -2 };
+
+/* A number in a table; NONE: it is not known, MISSING: there is no such row or
+ * column. */
+static int64_t cell(const vst__rows *rows, size_t row, const char *name)
+{
+    for (size_t i = 0; i < rows->table->column_count; i++) {
+        const vst__column_spec *spec = &rows->table->columns[i];
+        const vst__column *column = &rows->batch.columns[i];
+
+        if (strcmp(spec->name, name) != 0 || row >= rows->batch.rows)
+            continue;
+        if (spec->nullable && !(column->valid[row / 8] >> row % 8 & 1))
+            return NONE;
+        return spec->type == VST_COLUMN_I32
+                   ? ((const int32_t *)column->values)[row]
+               : spec->type == VST_COLUMN_F64
+                   ? (int64_t)((const double *)column->values)[row]
+                   : ((const int64_t *)column->values)[row];
+    }
+    return MISSING;
+}
+
+/* The row in which a column has this value. */
+static size_t find(const vst__rows *rows, const char *name, int64_t value)
+{
+    size_t row = 0;
+
+    while (row < rows->batch.rows && cell(rows, row, name) != value)
+        row++;
+    return row;
+}
+
+static int64_t of(const vst__rows *rows, vst_id id, const char *name)
+{
+    return cell(rows, find(rows, "func", id), name);
+}
+
+static int64_t total(const vst__rows *rows, const char *name)
+{
+    int64_t sum = 0;
+
+    for (size_t row = 0; row < rows->batch.rows; row++)
+        sum += cell(rows, row, name);
+    return sum;
+}
+
+/* ---- time ---------------------------------------------------------------- */
+
+static void functions_have_their_calls_and_times(void)
+{
+    vst__pass_options options = {.spread = true};
+    reading r;
+
+    READ(&r, &options, "functions");
+    CHECK_INT(r.rows[0].batch.rows, 5);
+    CHECK_INT(of(&r.rows[0], MAIN, "total_ns"), 1500);
+    CHECK_INT(of(&r.rows[0], MAIN, "self_ns"), 500);
+    CHECK_INT(of(&r.rows[0], LEAF, "calls"), 3);
+    CHECK_INT(of(&r.rows[0], LEAF, "total_ns"), 250);
+    CHECK_INT(of(&r.rows[0], MIDDLE, "self_median_ns") / 16, 300 / 16);
+    CHECK_INT(of(&r.rows[0], MAIN, "running_ns"), NONE);
+    end(&r);
+}
+
+static void what_was_not_asked_for_is_not_known(void)
+{
+    vst__pass_options options = {.spread = false};
+    reading r;
+
+    READ(&r, &options, "functions");
+    CHECK_INT(of(&r.rows[0], LEAF, "self_median_ns"), NONE);
+    CHECK_INT(of(&r.rows[0], LEAF, "total_mean_error_ns"), NONE);
+    end(&r);
+    CHECK(vst__sum_table_find("nothing") == NULL);
+}
+
+static void every_table_has_all_of_the_time(void)
+{
+    vst__pass_options options = {.min_ns = 0};
+    reading r;
+
+    READ(&r, &options, "functions", "calls", "threads");
+    for (size_t i = 0; i < 3; i++) {
+        CHECK_INT(total(&r.rows[i], "calls"), 7);
+        CHECK_INT(total(&r.rows[i], "self_ns"), 1550);
+    }
+    end(&r);
+}
+
+static void the_time_of_a_function_that_is_left_out_is_its_callers(void)
+{
+    const unsigned char marks[DEFINED] = {[MIDDLE] = VST_MARK_LEFT_OUT};
+    vst__pass_options options = {.marks = marks};
+    reading r;
+    size_t main_row;
+
+    READ(&r, &options, "functions", "calls");
+    CHECK_INT(of(&r.rows[0], MIDDLE, "calls"), MISSING);
+    CHECK_INT(of(&r.rows[0], MAIN, "self_ns"), 800);
+    CHECK_INT(of(&r.rows[0], MAIN, "total_ns"), 1500);
+    main_row = find(&r.rows[1], "func", MAIN);
+    CHECK_INT(of(&r.rows[1], LEAF, "parent"), main_row);
+    CHECK_INT(of(&r.rows[1], LEAF, "calls"), 2);
+    CHECK_INT(cell(&r.rows[1], main_row, "self_ns"), 800);
+    end(&r);
+}
+
+static void time_that_counts_for_nobody_is_nowhere(void)
+{
+    const unsigned char marks[DEFINED] = {[SLEEP] = VST_MARK_NO_TIME |
+                                                    VST_MARK_WAITS};
+    vst__pass_options options = {.marks = marks};
+    reading r;
+
+    READ(&r, &options, "functions", "calls", "threads", "waits");
+    CHECK_INT(of(&r.rows[0], SLEEP, "calls"), MISSING);
+    CHECK_INT(of(&r.rows[0], MAIN, "total_ns"), 1200);
+    for (size_t i = 0; i < 3; i++)
+        CHECK_INT(total(&r.rows[i], "self_ns"), 1250);
+    CHECK_INT(cell(&r.rows[2], 0, "waiting_ns"), 300);
+    CHECK_INT(of(&r.rows[3], SLEEP, "self_ns"), 300);
+    CHECK_INT(of(&r.rows[3], SLEEP, "calls"), 1);
+    end(&r);
+}
+
+/* ---- threads and rows ------------------------------------------------------
+ */
+
+static void threads_tell_when_they_ran_and_in_what(void)
+{
+    vst__pass_options options = {.min_ns = 0};
+    reading r;
+
+    READ(&r, &options, "threads");
+    CHECK_INT(r.rows[0].batch.rows, 2);
+    CHECK_INT(cell(&r.rows[0], 0, "thread"), 1);
+    CHECK_INT(cell(&r.rows[0], 0, "last_ns") - cell(&r.rows[0], 0, "first_ns"),
+              1500);
+    CHECK_INT(cell(&r.rows[0], 0, "top"), MAIN);
+    CHECK_INT(cell(&r.rows[0], 1, "top"), LEAF);
+    CHECK_INT(cell(&r.rows[0], 1, "object_ns"), NONE);
+    end(&r);
+}
+
+static void only_the_threads_that_were_asked_for_are_read(void)
+{
+    static const uint32_t other = 2;
+    vst__pass_options options = {.threads = &other, .thread_count = 1};
+    reading r;
+
+    READ(&r, &options, "functions", "calls", "threads");
+    for (size_t i = 0; i < 3; i++) {
+        CHECK_INT(r.rows[i].batch.rows, 1);
+        CHECK_INT(total(&r.rows[i], "self_ns"), 50);
+    }
+    end(&r);
+    options.thread_count = 0;
+    READ(&r, &options, "functions", "calls", "threads", "steps");
+    for (size_t i = 0; i < 3; i++)
+        CHECK_INT(r.rows[i].batch.rows, 0);
+    CHECK_INT(cell(&r.rows[3], 0, "steps"), 0);
+    end(&r);
+}
+
+static void short_calls_get_no_row(void)
+{
+    vst__pass_options options = {.min_ns = 300};
+    reading r;
+
+    READ(&r, &options, "calls", "functions");
+    CHECK_INT(r.rows[0].batch.rows, 3);
+    CHECK_INT(of(&r.rows[0], LEAF, "calls"), MISSING);
+    CHECK_INT(cell(&r.rows[0], 0, "parent"), NONE);
+    CHECK_INT(of(&r.rows[0], SLEEP, "parent"), 0);
+    CHECK_INT(r.rows[1].batch.rows, 5);
+    end(&r);
+}
+
+/* ---- single calls ----------------------------------------------------------
+ */
+
+static void collections_are_told_by_generation_and_caller(void)
+{
+    const unsigned char marks[DEFINED] = {[COLLECT] = VST_MARK_GC};
+    vst__pass_options options = {.marks = marks};
+    reading r;
+
+    READ(&r, &options, "collections", "long_collections", "collection_callers",
+         "threads");
+    CHECK_INT(r.rows[0].batch.rows, 1);
+    CHECK_INT(cell(&r.rows[0], 0, "generation"), 2);
+    CHECK_INT(cell(&r.rows[0], 0, "collections"), 1);
+    CHECK_INT(cell(&r.rows[0], 0, "longest_ns"), 200);
+    CHECK_INT(cell(&r.rows[0], 0, "collected"), 7);
+    CHECK_INT(cell(&r.rows[1], 0, "duration_ns"), 200);
+    CHECK_INT(cell(&r.rows[1], 0, "thread"), 1);
+    CHECK_INT(of(&r.rows[2], MAIN, "total_ns"), 200);
+    CHECK_INT(cell(&r.rows[3], 0, "gc_ns"), 200);
+    end(&r);
+}
+
+static void calls_with_the_same_arguments_are_repeats(void)
+{
+    vst__pass_options options = {.min_ns = 0};
+    const vst__column *arguments;
+    reading r;
+
+    READ(&r, &options, "repeats", "steps");
+    CHECK_INT(r.rows[0].batch.rows, 1);
+    CHECK_INT(of(&r.rows[0], LEAF, "calls"), 2);
+    CHECK_INT(of(&r.rows[0], LEAF, "total_ns"), 200);
+    arguments = &r.rows[0].batch.columns[1];
+    CHECK_INT(arguments->byte_count, 5);
+    CHECK(memcmp(arguments->bytes, "\"x=1\"", 5) == 0);
+    end(&r);
+}
+
+static void steps_of_a_loop_are_counted(void)
+{
+    const unsigned char marks[DEFINED] = {[LEAF] = VST_MARK_STEP};
+    vst__pass_options options = {.marks = marks};
+    reading r;
+
+    READ(&r, &options, "steps", "long_steps", "budget");
+    CHECK_INT(cell(&r.rows[0], 0, "steps"), 3);
+    CHECK_INT(cell(&r.rows[0], 0, "blocking"), 0);
+    CHECK_INT(r.rows[1].batch.rows, 0);
+    CHECK_INT(r.rows[2].batch.rows, 0); /* nothing was left out */
+    end(&r);
+}
+
+int main(void)
+{
+    TEST(functions_have_their_calls_and_times);
+    TEST(what_was_not_asked_for_is_not_known);
+    TEST(every_table_has_all_of_the_time);
+    TEST(the_time_of_a_function_that_is_left_out_is_its_callers);
+    TEST(time_that_counts_for_nobody_is_nowhere);
+    TEST(threads_tell_when_they_ran_and_in_what);
+    TEST(only_the_threads_that_were_asked_for_are_read);
+    TEST(short_calls_get_no_row);
+    TEST(collections_are_told_by_generation_and_caller);
+    TEST(calls_with_the_same_arguments_are_repeats);
+    TEST(steps_of_a_loop_are_counted);
+    return checks_end();
+}

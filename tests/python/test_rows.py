@@ -1,0 +1,110 @@
+"""Tables of sums as Python gets them: columns by name, rows with attributes, all from one reading."""
+
+import gc
+
+import pytest
+
+from vestige import Trace, profile
+
+TABLES = {
+    "functions": "calls",
+    "calls": "total_ns",
+    "threads": "self_ns",
+    "waits": "self_ns",
+    "collections": "collections",
+    "long_collections": "duration_ns",
+    "collection_callers": "collections",
+    "steps": "steps",
+    "long_steps": "duration_ns",
+    "repeats": "calls",
+    "budget": "cpu_ns",
+    "reduced_estimates": "reduced_ns",
+}
+COLLECTS = 4
+
+
+def leaf(x):
+    return x + 1
+
+
+def work():
+    gc.collect()
+    return [leaf(x) for x in range(10)]
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory):
+    path = tmp_path_factory.mktemp("rows") / "t.vst"
+    with profile(output=path):
+        work()
+    return Trace(str(path))
+
+
+def test_a_row_has_the_columns_as_attributes(trace):
+    rows = trace.tables(["functions"])["functions"]
+    names = trace.functions()
+    [found] = [row for row in rows if names[row.func][1] == "leaf"]
+    assert found.calls == found.outer_calls == 10
+    assert found.self_ns == found.total_ns
+    assert found.self_median_ns is None  # nobody asked for it
+    assert rows.columns[:4] == ("func", "calls", "outer_calls", "self_ns")
+
+
+def test_a_column_is_a_memoryview_unless_it_has_nulls(trace):
+    rows = trace.tables(["functions"])["functions"]
+    for name in rows.columns:
+        column = rows[name]
+        assert len(column) == len(rows)
+        assert list(column) == [getattr(row, name) for row in rows]
+    assert (rows["func"].format, rows["self_ns"].format) == ("i", "q")
+    assert rows["self_ns"].readonly
+    assert isinstance(rows["running_ns"], list)
+
+
+def test_a_column_stays_when_its_rows_are_gone(trace):
+    column = trace.tables(["functions"])["functions"]["self_ns"]
+    gc.collect()
+    assert sum(column) == sum(trace.tables(["functions"])["functions"]["self_ns"]) > 0
+
+
+def test_parents_are_numbers_of_earlier_rows(trace):
+    rows = trace.tables(["calls"])["calls"]
+    for number, row in enumerate(rows):
+        assert row.parent is None or 0 <= row.parent < number
+        assert rows[number].func == rows[number - len(rows)].func == row.func
+
+
+def test_what_is_not_there_is_an_error(trace):
+    with pytest.raises(ValueError, match="there is no table nothing"):
+        trace.tables(["calls", "nothing"])
+    rows = trace.tables(["calls"])["calls"]
+    with pytest.raises(KeyError, match="nothing"):
+        rows["nothing"]
+    for number in (len(rows), -len(rows) - 1):
+        with pytest.raises(IndexError):
+            rows[number]
+    with pytest.raises(TypeError):
+        rows[None]
+
+
+def test_one_pass_fills_all_tables_as_a_pass_for_each_does(trace):
+    marks = bytes(COLLECTS if entry and entry[0] == 2 else 0 for entry in trace.functions())
+    together = trace.tables(list(TABLES), marks=marks, awaits=True, spread=True)
+    assert list(together) == list(TABLES)
+    for name in TABLES:
+        [(_, alone)] = trace.tables([name], marks=marks, awaits=True, spread=True).items()
+        assert alone.columns == together[name].columns
+        assert list(map(repr, alone)) == list(map(repr, together[name])), name
+
+
+def test_sums_of_tables_agree(trace):
+    read = trace.tables(["functions", "calls", "threads", "collections", "collection_callers"])
+    assert sum(read["functions"]["calls"]) == sum(read["calls"]["calls"]) == sum(read["threads"]["calls"])
+    assert sum(read["functions"]["self_ns"]) == sum(read["calls"]["self_ns"]) == sum(read["threads"]["self_ns"])
+
+
+def test_tables_without_rows_have_columns(trace):
+    for name, column in TABLES.items():
+        rows = trace.tables([name], threads=[])[name]
+        assert len(rows[column]) == len(rows) == len(list(rows))
+        assert all(value == 0 for value in rows[column])
