@@ -53,7 +53,8 @@ static bool take_trigger(vpy_flight *self, PyObject *item,
         return false;
     }
     if (strcmp(kind, "slow") == 0)
-        t->slow[t->slow_count++] = (vpy_slow){copy, ticks_of(limit), index};
+        t->slow[t->slow_count++] =
+            (vpy_slow){.name = copy, .limit = ticks_of(limit), .reason = index};
     else
         t->raises[t->raise_count++] = (vpy_raise_trigger){copy, index};
     return true;
