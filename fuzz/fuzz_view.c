@@ -6,8 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <vestige/task_lanes.h>
-
 #include "os/os.h"
 #include "target.h"
 #include "trace_input.h"
@@ -129,7 +127,8 @@ static void ask_lanes_of(vst_trace *trace, const vst_view_range *range,
         vst__lanes_facts_of(lanes, i, facts);
         for (size_t j = 0; j < vst__lanes_linked(lanes, i, numbers, LANES); j++)
             MUST(j >= LANES || vst__lanes_item(lanes, numbers[j], &found));
-        if (item.count == 0 || item.start_ns == INT64_MAX)
+        if (item.count == 0 || item.start_ns == INT64_MAX ||
+            strcmp(kind, "tasks") == 0) /* steps may overlap if damaged */
             continue;
         MUST(vst__lanes_between(lanes, item.lane, item.row, item.start_ns,
                                 item.start_ns + 1, &found, 1) != 0);
@@ -157,33 +156,6 @@ static void ask_lanes_of(vst_trace *trace, const vst_view_range *range,
         free(bytes);
     }
     vst__lanes_destroy(lanes);
-}
-
-/* The first lanes: groups, and behind them tasks. */
-static void ask_lanes(vst_trace *trace, const vst_view_range *range)
-{
-    enum { LANES = 8 };
-    uint32_t numbers[LANES];
-    vst_task_stretch steps[LANES];
-    vst_task_lanes *lanes;
-    void *bytes;
-    size_t size;
-
-    MUST(vst_task_lanes_create(trace, NULL, &lanes, NULL) == VST_OK);
-    for (uint32_t i = 0; i < LANES; i++) {
-        int64_t middle_ns = range->from_ns / 2 + range->to_ns / 2;
-
-        numbers[i] = i;
-        vst_task_lanes_at(lanes, i, middle_ns, steps);
-    }
-    if (vst_task_lanes_draw(lanes, range->from_ns, range->to_ns, range->pixels,
-                            numbers, LANES, &bytes, &size) == VST_OK) {
-        MUST(((vst_view_head *)bytes)->rects <= VST_VIEW_RECTS_MAX);
-        free(bytes);
-    }
-    vst_task_lanes_wakes(lanes, range->from_ns, range->to_ns, numbers, LANES,
-                         steps, LANES);
-    vst_task_lanes_destroy(lanes);
 }
 
 /* All there is to ask, from the records and from the levels. */
@@ -326,10 +298,10 @@ static void look(const trace_input *input, vst_trace *trace)
     compare(view, path, input->choices);
     ask(view, input->choices);
     range = some_range(view, input->choices, 1);
-    ask_lanes(trace, &range);
     ask_lanes_of(trace, &range, "devices");
     ask_lanes_of(trace, &range, "marks");
     ask_lanes_of(trace, &range, "states");
+    ask_lanes_of(trace, &range, "tasks");
     if (load_changed(view, input->choices))
         ask(view, input->choices);
     vst_view_close(view);

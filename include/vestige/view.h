@@ -51,7 +51,7 @@ typedef struct vst_view_info {
     vst_trace_info trace; /* times without the offset */
     uint64_t records;     /* words of records that the index covers */
     uint64_t spans;
-    bool has_tasks; /* it has steps of tasks, see task_lanes.h */
+    bool has_tasks; /* it has steps of tasks, a wait of tasks */
     uint64_t index_bytes;
     const char *index_path; /* NULL: in memory */
     bool built;             /* it was built now, not found */
@@ -129,7 +129,7 @@ enum { /* of a rectangle's id */
        VST_VIEW_BESIDE = 1 << 25,        /* overlaps its neighbours */
        VST_VIEW_OPEN_AT_START = 1 << 26, /* of the recording */
        VST_VIEW_OPEN_AT_END = 1 << 27,
-       VST_VIEW_AWAITS = 1 << 28, /* see task_lanes.h */
+       VST_VIEW_AWAITS = 1 << 28, /* a wait of tasks */
        VST_VIEW_AWAITS_SHIFT = 29,
        VST_VIEW_AWAITS_MANY = 7 /* of several tasks */
 };

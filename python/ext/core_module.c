@@ -232,10 +232,9 @@ static int module_exec(PyObject *module)
         vpy_pack_init(module) < 0 || vpy_rows_init(module) < 0 ||
         vpy_tables_init(module) < 0 || vpy_view_init(module) < 0 ||
         vpy_tally_init(module) < 0 || vpy_lanes_init(module) < 0 ||
-        vpy_task_lanes_init(module) < 0 || vpy_annotation_init(module) < 0 ||
-        vpy_points_init(module) < 0 || vpy_modules_init(module) < 0 ||
-        vpy_tensors_init(module) < 0 || vpy_noted_init(module) < 0 ||
-        vpy_fast_contexts_init(module) < 0 ||
+        vpy_annotation_init(module) < 0 || vpy_points_init(module) < 0 ||
+        vpy_modules_init(module) < 0 || vpy_tensors_init(module) < 0 ||
+        vpy_noted_init(module) < 0 || vpy_fast_contexts_init(module) < 0 ||
         vpy_framework_spans_init(module) < 0 || vpy_snapshot_init(module) < 0 ||
         vpy_watch_init(module) < 0 || vpy_traceback_init(module) < 0 ||
         vpy_memory_init(module) < 0 || vpy_memory_events_init(module) < 0 ||

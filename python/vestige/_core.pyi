@@ -6,7 +6,6 @@ from typing import Any, Self, TypeAlias, TypeVar, final, overload
 
 from ._core_views import Lanes as Lanes
 from ._core_views import Tally as Tally
-from ._core_views import TaskLanes as TaskLanes
 from ._core_views import View as View
 
 Progress: TypeAlias = Callable[[float], None]

@@ -7,19 +7,23 @@ from ._core import Progress, Trace
 
 @final
 class Lanes:
-    """What a picture of a trace shows beside calls, of one kind ("devices", "marks", "states"), kept in memory
+    """What a picture of a trace shows beside calls, of one kind ("devices", "marks", "states", "tasks"), kept in memory
     (src/view/lanes.h). Any thread may ask. A lane has rows, a row has items: dicts with number, lane, row, start_ns,
     end_ns, id and the facts of their kind."""
 
-    def __init__(self, trace: Trace, kind: str, *, progress: Progress | None = None) -> None: ...
+    def __init__(
+        self, trace: Trace, kind: str, *, wrappers: Sequence[int] = (), progress: Progress | None = None
+    ) -> None:
+        """Tasks of one of the functions `wrappers` are told apart by their names."""
     def lanes(self, first: int = 0, count: int = ..., /) -> list[dict[str, Any]]:
-        """lane, thread (0: of none), device (0: of none), stream (-1: none), rows, items, start_ns, end_ns, busy_ns,
-        bytes, name: of so many lanes from one on."""
+        """lane, thread and device (0: of none), stream (-1: none), id (of the function that all of it is of), first and
+        members (lanes that are shown as one in this), rows, items, steps, start_ns, end_ns, busy_ns, awaiting_ns,
+        bytes, name, what ("task", "greenlet", "hub", None), end (of a task, or None): of so many lanes from one on."""
     def left_out(self) -> tuple[int, int]:
         """Items, and texts of items, that were not kept, because there were too many."""
     def facts(self) -> list[tuple[str, str]]:
-        """Name and unit of what is known of each item: a "number", 1 + the number of an "item" (0: none), the number of
-        a "text"."""
+        """Name and unit of what is known of each item: a "number", 1 + the number of an "item" (0: none) or of its
+        "origin", the number of a "text"."""
     def text(self, number: int, /) -> str | None: ...
     def at(self, lane: int, row: int, time_ns: int, /) -> dict[str, Any] | None:
         """The item that a row shows at a time."""
@@ -39,30 +43,6 @@ class Lanes:
         """How many items with these ids begin in each part of a range: `<I` each."""
     def next(self, ids: Sequence[int], time_ns: int, back: bool, /) -> dict[str, Any] | None:
         """The first item with one of these ids that begins after a time, or the last before it."""
-
-@final
-class TaskLanes:
-    """The tasks of a trace as lanes of a picture, kept in memory (<vestige/task_lanes.h>). Any thread may ask."""
-
-    def __init__(self, trace: Trace, *, wrappers: Sequence[int] = (), progress: Progress | None = None) -> None: ...
-    def groups(self) -> list[tuple[int, int, int, int, int, int, int, int, int]]:
-        """thread, function, first lane of its tasks, tasks, steps, start_ns, end_ns, running_ns, awaiting_ns: the tasks
-        of a coroutine function on a thread; of `wrappers`, those with the same name. A group's lane is its index."""
-    def tasks(self, first: int, count: int, /) -> list[tuple[str, int, int, int, int, int, str, str]]:
-        """name, start_ns, end_ns, steps, running_ns, awaiting_ns, end, what it is ("task", "greenlet" or "hub"): of so
-        many lanes from one on."""
-    def left_out(self) -> int:
-        """Steps that were not kept, because there were too many."""
-    def draw(self, from_ns: int, to_ns: int, pixels: int, lanes: Sequence[int], /) -> bytes:
-        """A window as View.window gives it; a row's thread is its lane."""
-    def steps(self, lane: int, /) -> list[tuple[int, int, int, int, int, tuple[int, int, int, int] | None]]:
-        """start_ns, end_ns, awaits, awaiting, awaited, waker: of a task's lane, as at() tells them."""
-    def at(self, lane: int, time_ns: int, /) -> dict[str, Any] | None:
-        """The step or wait that a lane shows at a time: lane (of the task), wait, first, turn, open, start_ns, end_ns,
-        id, awaits (-1: not known), awaiting, awaited (a lane), waker (None: not known; lane, thread, id, time_ns)."""
-    def wakes(self, from_ns: int, to_ns: int, lanes: Sequence[int], most: int, /) -> tuple[list[dict[str, Any]], int]:
-        """Steps of tasks' lanes that begin in a range and before which the task waited for something; none if there are
-        more than most. And how many there are."""
 
 @final
 class Tally:

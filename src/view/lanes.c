@@ -7,7 +7,8 @@
 #include "view/picture.h"
 
 static const vst__lanes_kind *const kinds[] = {
-    &vst__lanes_devices, &vst__lanes_marks, &vst__lanes_states};
+    &vst__lanes_devices, &vst__lanes_marks, &vst__lanes_states,
+    &vst__lanes_tasks};
 
 /* ---- making -------------------------------------------------------------- */
 

@@ -20,8 +20,9 @@ typedef struct vst__lanes vst__lanes;
 
 typedef enum vst__lane_unit {
     VST_LANE_NUMBER,
-    VST_LANE_ITEM, /* 1 + the number of an item; 0: none */
-    VST_LANE_TEXT  /* the number of a text, 0: none */
+    VST_LANE_ITEM,   /* 1 + the number of an item; 0: none */
+    VST_LANE_ORIGIN, /* the same: it came from that, which is linked to it */
+    VST_LANE_TEXT    /* the number of a text, 0: none */
 } vst__lane_unit;
 
 typedef struct vst__lane_fact {
@@ -32,16 +33,20 @@ typedef struct vst__lane_fact {
 enum { VST_LANE_FACTS_MAX = 16 };
 
 typedef struct vst__lane {
-    uint32_t thread; /* number; 0: of none */
-    uint32_t device; /* number; 0: of none */
-    uint32_t stream; /* of the device */
+    uint32_t thread;         /* number; 0: of none */
+    uint32_t device;         /* number; 0: of none */
+    uint32_t stream;         /* of the device */
+    vst_id id;               /* of the function that all of it is of; 0: none */
+    uint32_t first, members; /* lanes that are shown as one in this */
     uint32_t rows;
-    uint64_t items;
+    uint64_t items, steps; /* of tasks, their steps as replay counts them */
     int64_t start_ns, end_ns;
-    int64_t busy_ns;  /* of devices: while there was at least one item */
+    int64_t busy_ns; /* of devices: while there was at least one item */
+    int64_t awaiting_ns;
     uint64_t bytes;   /* of devices: copied and set */
     const char *name; /* NULL: none */
     size_t name_len;
+    const char *what, *end; /* of a task: what it is, how it ended; NULL */
 } vst__lane;
 
 typedef struct vst__lane_item {
@@ -53,9 +58,9 @@ typedef struct vst__lane_item {
 } vst__lane_item;
 
 typedef struct vst__lanes_options {
-    /* Of devices: as vst_trace_replay takes them. */
-    int window;
+    int window; /* as vst_trace_replay takes it; states are of all */
     vst_tracer *tracer;
+    const vst_view_ids *wrappers; /* coroutine functions that run others */
 } vst__lanes_options;
 
 /* NULL: all of the trace, which may be closed afterwards. VST_E_ARGUMENT: there
@@ -115,9 +120,9 @@ vst_status vst__lanes_next(const vst__lanes *lanes, const vst_view_ids *ids,
  * varints (7 bits each, low first). Of each item the time since the start of
  * the one before it (of the first since base_ns), its length, its id and flags
  * as in a rectangle, 65535 less how much of it is filled (as there), its count,
- * and its facts. What is narrower than width_ns is merged with its
- * neighbours, and its facts are 0. `bytes` is malloc's, *first is the number of
- * the first item, *count how many there are. */
+ * how many facts follow (the others are 0), and these. What is narrower than
+ * width_ns is merged with its neighbours and has no facts. `bytes` is malloc's,
+ * *first is the number of the first item, *count how many there are. */
 vst_status vst__lanes_pack(const vst__lanes *lanes, uint32_t lane, uint32_t row,
                            int64_t base_ns, int64_t before_ns, int64_t width_ns,
                            uint8_t **bytes, size_t *size, uint32_t *first,

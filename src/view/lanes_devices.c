@@ -69,7 +69,7 @@ static const vst__lane_fact facts[] = {
     [VST_DEVICE_BYTES] = {"bytes", VST_LANE_NUMBER},
     [VST_DEVICE_OP] = {"op", VST_LANE_NUMBER},
     [VST_DEVICE_ANNOTATION] = {"annotation", VST_LANE_NUMBER},
-    [VST_DEVICE_LAUNCH] = {"launch", VST_LANE_ITEM},
+    [VST_DEVICE_LAUNCH] = {"launch", VST_LANE_ORIGIN},
     [VST_DEVICE_ARGS] = {"args", VST_LANE_TEXT}};
 
 static bool is_on_thread(const arrived *one)

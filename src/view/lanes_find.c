@@ -150,6 +150,9 @@ static vst_status put_run(packing *to, const vst__run *run,
                     put(to, rect.id) && put(to, 65535u - rect.busy) &&
                     put(to, run->count);
 
+    while (fact_count != 0 && facts[fact_count - 1] == 0)
+        fact_count--;
+    has_room = has_room && put(to, fact_count);
     for (size_t i = 0; has_room && i < fact_count; i++)
         has_room = put(to, facts[i]);
     if (run->start_ns > to->before_ns)
@@ -162,7 +165,6 @@ static vst_status put_run(packing *to, const vst__run *run,
 static vst_status pack_merged(const vst__lanes *lanes, uint32_t at,
                               uint32_t end, int64_t width_ns, packing *to)
 {
-    static const uint64_t no_facts[VST_LANE_FACTS_MAX];
     vst__run pending = {.count = 0};
     vst_status status = VST_OK;
 
@@ -176,11 +178,11 @@ static vst_status pack_merged(const vst__lanes *lanes, uint32_t at,
             vst__run_merge(&pending, &run, width_ns))
             continue;
         if (pending.count != 0)
-            status = put_run(to, &pending, no_facts, lanes->kind->fact_count);
+            status = put_run(to, &pending, NULL, 0);
         pending = run;
     }
     if (status == VST_OK && pending.count != 0)
-        status = put_run(to, &pending, no_facts, lanes->kind->fact_count);
+        status = put_run(to, &pending, NULL, 0);
     return status;
 }
 

@@ -45,7 +45,7 @@ typedef struct vst__lanes_kind {
 } vst__lanes_kind;
 
 extern const vst__lanes_kind vst__lanes_devices, vst__lanes_marks,
-    vst__lanes_states;
+    vst__lanes_states, vst__lanes_tasks;
 
 typedef struct vst__lane_text {
     size_t offset;

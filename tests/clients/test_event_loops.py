@@ -15,7 +15,7 @@ from scheduled import ENDED, FUTURE, TASK
 from task_steps import GOES_ON, Read
 from traces import record
 from vestige import Trace
-from vestige._core import TaskLanes
+from vestige._core import Lanes
 from vestige.reading.awaits import WRAPPERS
 
 ENGINES = ("turbo", "safe")
@@ -149,6 +149,5 @@ def test_lanes_of_anyio_are_grouped_by_name(streamed):
     trace = Trace(str(streamed))
     wrappers = [number for number, entry in enumerate(trace.functions()) if entry and entry[1] in WRAPPERS]
     assert wrappers
-    lanes = TaskLanes(trace, wrappers=wrappers)
-    groups = {lanes.tasks(first, count)[0][0]: count for _, _, first, count, *_ in lanes.groups()}
+    groups = {each["name"]: each["members"] for each in Lanes(trace, "tasks", wrappers=wrappers).lanes()}
     assert groups["taker"] == 3 and groups["sleeper"] == 1

@@ -292,7 +292,6 @@ def test_the_viewer_has_lanes_of_greenlets(of_gevent):
     from vestige import _core
 
     path, _ = of_gevent
-    lanes = _core.TaskLanes(_core.Trace(str(path)))
-    rows = [row for group in lanes.groups() for row in lanes.tasks(group[2], group[3])]
-    assert {"waits", "t0", "t1", "t2", "Hub"} <= {row[0] for row in rows}
-    assert {row[7] for row in rows} == {"greenlet", "hub"}
+    tasks = [lane for lane in _core.Lanes(_core.Trace(str(path)), "tasks").lanes() if not lane["members"]]
+    assert {"waits", "t0", "t1", "t2", "Hub"} <= {lane["name"] for lane in tasks}
+    assert {lane["what"] for lane in tasks} == {"greenlet", "hub"}

@@ -144,7 +144,7 @@ def test_marks_are_found_by_their_ids(trace):
     assert marks.next(lost, end, True) == after and marks.next([], end, True) is None
 
 
-@pytest.mark.parametrize("kind", ["devices", "marks", "states"])
+@pytest.mark.parametrize("kind", ["devices", "marks", "states", "tasks"])
 def test_what_cannot_be_drawn_is_refused(trace, kind):
     lanes = Lanes(trace, kind)
     for asked in ((5, 5, 10, [0]), (0, 5, 0, [0]), (0, 5, 1 << 20, [0]), (-(1 << 62), 5, 10, [0])):
@@ -184,7 +184,7 @@ def test_the_server_tells_of_marks_and_finds_them(place):
         lane = next(each for each in client.get("lanes", kind="marks")["lanes"] if each["thread"] == 1)
         drawn = client.ask(f"/api/lanes/window?kind=marks&from=0&to={length}&pixels=200&lanes={lane['lane']}")
         assert sum(rect.count for rect in read_window(drawn.body)) == lane["items"]
-        at = client.get("lanes/between", kind="marks", lane=lane["lane"], from_=0, to=length)
+        at = client.get("lanes/between", kind="marks", lanes=lane["lane"], from_=0, to=length)
         assert at["count"] == lane["items"] > len(at["items"]) == 50
         assert at["items"] == sorted(at["items"], key=lambda each: each["start_ns"])
         names = client.get("names")["names"]
@@ -207,17 +207,17 @@ def test_bad_questions_get_a_line(place):
     with serving(place.path / "t.vst") as server:
         client = Client(server)
         between = "/api/lanes/between?kind=marks"
-        assert client.error(f"{between}&lane=0&from=5&to=5") == (400, "from must be less than to")
+        assert client.error(f"{between}&lanes=0&from=5&to=5") == (400, "from must be less than to")
         assert client.error("/api/lanes/window?kind=marks&from=0&to=5&pixels=0&lanes=1")[0] == 400
-        assert client.error(f"{between}&lane=x&from=0&to=5") == (400, "lane: not an integer")
-        assert client.error("/api/lanes?kind=x") == (400, "kind: not one of devices, marks, states")
+        assert client.error(f"{between}&lanes=x&from=0&to=5") == (400, "lanes: not an integer")
+        assert client.error("/api/lanes?kind=x") == (400, "kind: not one of devices, marks, states, tasks")
         assert client.error("/api/lanes") == (400, "kind is missing")
         client.connection.close()
     with serving(place.path / "plain.vst") as server:
         client = Client(server)
         assert not client.get("info")["traces"][0]["marks"]
         assert client.get("lanes", kind="marks") == {"lanes": [], "left_out": [0, 0]}
-        assert client.error(f"{between}&lane=0&from=0&to=5") == (404, "the trace has no marks")
+        assert client.error(f"{between}&lanes=0&from=0&to=5") == (404, "the trace has no marks")
         client.connection.close()
 
 

@@ -10,7 +10,7 @@ import scheduled
 from conftest import Workplace
 from traces import record
 from vestige import Trace
-from vestige._core import TaskLanes, View
+from vestige._core import Lanes, View
 from view_page import WAYS, close_to, fill_of, length_in_tip, settle, shown, text, x_of
 from viewing import Client, read_window, serving
 
@@ -101,19 +101,26 @@ def random_program(tmp_path_factory):
     return Trace(str(path))
 
 
+IS_WAIT, IS_FIRST, HAD_TURN, IS_WOKEN = 1, 2, 4, 16  # of an item's state, see src/view/lanes_tasks.c
+
+
+def groups_of(lanes):
+    return [each for each in lanes.lanes() if each["members"]]
+
+
 def lanes_by_number(lanes, read):
     """The lane of each task, found by what is known of it."""
     known = {(task[3], task[4], task[5]): task[0] for task in read["tasks"]}
     found = {}
-    for _, _, first, count, *_ in lanes.groups():
-        for at, (name, start, end, *_) in enumerate(lanes.tasks(first, count)):
-            found[known.pop((name, start, end))] = first + at
+    for group in groups_of(lanes):
+        for each in lanes.lanes(group["first"], group["members"]):
+            found[known.pop((each["name"], each["start_ns"], each["end_ns"]))] = each["lane"]
     assert not known
     return found
 
 
 def test_lanes_have_every_step_and_wait_of_random_programs(random_program):
-    lanes, read = TaskLanes(random_program), random_program.tasks(steps=True)
+    lanes, read = Lanes(random_program, "tasks"), random_program.tasks(steps=True)
     lane_of = lanes_by_number(lanes, read)
     steps = {}
     for task, function, start, end, awaits, awaiting, waker, waker_id in read["steps"]:
@@ -122,27 +129,42 @@ def test_lanes_have_every_step_and_wait_of_random_programs(random_program):
     for task, own in steps.items():
         for at, (start, end, awaits, awaiting, waker, waker_id, _) in enumerate(own):
             for time in {start, (start + end) // 2}:
-                told = lanes.at(lane_of[task], time)
-                assert (told["start_ns"], told["end_ns"], told["wait"], told["first"]) == (start, end, False, at == 0)
-                assert told["awaits"] == max(awaits, -1)
-            by = told["waker"]
-            assert (by is None) == (waker < 0)
-            if by:
-                assert by["lane"] == (lane_of[waker] if waker else 0) and by["id"] == waker_id
+                told = lanes.at(lane_of[task], 0, time)
+                assert (told["start_ns"], told["end_ns"]) == (start, end)
+                assert told["state"] & (IS_WAIT | IS_FIRST) == (0 if at else IS_FIRST)
+                assert told["awaits"] == max(awaits, -1) + 1
+            assert (told["waker_thread"] == 0) == (waker < 0)
+            if told["waker_thread"]:
+                assert told["waker_lane"] == (lane_of[waker] if waker else 0) and told["waker_id"] == waker_id
             if awaits >= 0 and at + 1 < len(own):
-                told = lanes.at(lane_of[task], end + 1)
-                assert (told["wait"], told["start_ns"], told["end_ns"]) == (True, end, own[at + 1][0])
-                assert (told["awaits"], told["awaiting"], told["turn"]) == (awaits, awaiting, awaits == NOTHING)
+                told = lanes.at(lane_of[task], 0, end + 1)
+                assert (told["state"] & IS_WAIT, told["start_ns"], told["end_ns"]) == (IS_WAIT, end, own[at + 1][0])
+                assert (told["awaits"], told["awaiting"]) == (awaits + 1, awaiting)
+                assert bool(told["state"] & HAD_TURN) == (awaits == NOTHING)
                 kinds.add(awaits)
     assert len(kinds) > 2
-    assert lanes.left_out() == 0
+    assert lanes.left_out() == (0, 0)
+
+
+def test_a_group_shows_the_steps_of_its_tasks(random_program):
+    lanes = Lanes(random_program, "tasks")
+    shown = 0
+    for group in groups_of(lanes):
+        for each in lanes.lanes(group["first"], group["members"]):
+            _, items = lanes.between(each["lane"], 0, each["start_ns"], each["end_ns"] + 1, 50)
+            for step in items:
+                found = lanes.at(group["lane"], 0, (step["start_ns"] + step["end_ns"]) // 2)
+                if not step["state"] & IS_WAIT and found and found["step"]:
+                    own = lanes.item(found["step"] - 1)
+                    assert own["start_ns"] <= found["start_ns"] <= found["end_ns"] <= own["end_ns"]
+                    shown += own == step
+    assert shown > 20
 
 
 def test_groups_add_up_their_tasks(random_program):
-    lanes, read = TaskLanes(random_program), random_program.tasks()
-    found = {}
-    for thread, function, _, count, steps, start, end, running, awaiting in lanes.groups():
-        found[thread, function] = (count, steps, start, end, running, awaiting)
+    lanes, read = Lanes(random_program, "tasks"), random_program.tasks()
+    names = ("members", "steps", "start_ns", "end_ns", "busy_ns", "awaiting_ns")
+    found = {(each["thread"], each["id"]): tuple(each[name] for name in names) for each in groups_of(lanes)}
     wanted = {}
     for _, thread, function, _, start, end, steps, running, awaiting, *_ in read["tasks"]:
         wanted.setdefault((thread, function), []).append((1, steps, start, end, running, awaiting))
@@ -155,7 +177,7 @@ def test_groups_add_up_their_tasks(random_program):
 
 
 def test_a_picture_has_steps_and_waits_where_they_were(random_program):
-    lanes, read = TaskLanes(random_program), random_program.tasks(steps=True)
+    lanes, read = Lanes(random_program, "tasks"), random_program.tasks(steps=True)
     lane_of = lanes_by_number(lanes, read)
     task = max(read["tasks"], key=lambda each: each[6])
     own = [step for step in read["steps"] if step[0] == task[0]]
@@ -191,41 +213,33 @@ def many_tasks(tmp_path_factory):
 
 
 def test_a_group_counts_how_many_of_its_tasks_wait(many_tasks):
-    lanes, info = TaskLanes(many_tasks), many_tasks.info()
-    (group,) = [each for each in enumerate(lanes.groups()) if each[1][3] == MANY_TASKS]
-    rects = read_window(lanes.draw(info["start_ns"], info["end_ns"], 65_536, [group[0]]))
+    lanes, info = Lanes(many_tasks, "tasks"), many_tasks.info()
+    (group,) = [each for each in groups_of(lanes) if each["members"] == MANY_TASKS]
+    rects = read_window(lanes.draw(info["start_ns"], info["end_ns"], 65_536, [group["lane"]]))
     waits = [rect.count for rect in rects if rect.flags & AWAITS]
     assert waits and max(waits) == MANY_TASKS
     assert all(rect.flags & MANY == MANY for rect in rects if rect.flags & AWAITS)
-    assert len(lanes.tasks(group[1][2], MANY_TASKS)) == MANY_TASKS
-    assert lanes.tasks(group[1][2] + MANY_TASKS + 10, 5) == []
+    assert len(lanes.lanes(group["first"], MANY_TASKS)) == MANY_TASKS
+    assert lanes.lanes(group["first"] + MANY_TASKS + 10, 5) == []
 
 
 def test_a_picture_of_very_many_lanes_has_a_bounded_size(many_tasks):
-    lanes, info = TaskLanes(many_tasks), many_tasks.info()
-    all_lanes = list(range(len(lanes.groups()) + MANY_TASKS + 1))
+    lanes, info = Lanes(many_tasks, "tasks"), many_tasks.info()
+    all_lanes = [each["lane"] for each in lanes.lanes()]
+    assert len(all_lanes) > MANY_TASKS
     rects = read_window(lanes.draw(info["start_ns"], info["end_ns"], 2000, all_lanes))
     assert MANY_TASKS < len(rects) <= 20_000
-    start, end = info["start_ns"], info["end_ns"]
-    few, count = lanes.wakes(start, end, all_lanes, 10)
-    assert few == [] and count > MANY_TASKS
-    every, count = lanes.wakes(start, end, all_lanes[-20:], 100)
-    assert len(every) == count <= 20  # sleep(0) is no wait for somebody
 
 
 def test_what_cannot_be_drawn_is_refused(many_tasks):
-    lanes = TaskLanes(many_tasks)
-    for asked in ((5, 5, 10, [0]), (0, 5, 0, [0]), (0, 5, 1 << 20, [0]), (-(1 << 63), 1 << 62, 10, [0])):
+    lanes = Lanes(many_tasks, "tasks", wrappers=[1, 2])
+    for asked in ((5, 5, 10, [0]), (0, 5, 0, [0]), (0, 5, 1 << 20, [0]), (-(1 << 62), 5, 10, [0])):
         with pytest.raises(ValueError, match="no such picture"):
             lanes.draw(*asked)
-    with pytest.raises((TypeError, OverflowError)):
-        lanes.draw(0, 5, 10, [-1])
     with pytest.raises(TypeError):
-        TaskLanes("t.vst")
-    with pytest.raises(ValueError, match="not made"):
-        TaskLanes.__new__(TaskLanes).groups()
+        Lanes(many_tasks, "tasks", wrappers=5)
     assert read_window(lanes.draw(0, 5, 10, [1 << 31])) == []
-    assert lanes.at(1 << 31, 5) is None and lanes.at(0, 5) is None
+    assert lanes.at(1 << 31, 0, 5) is None and lanes.at(0, 0, 5) is None
 
 
 # ---- the server -------------------------------------------------------------------
@@ -251,38 +265,46 @@ def test_the_server_tells_of_groups_tasks_and_wakers(place):
         info = client.get("info")
         assert info["traces"][0]["tasks"]
         names = client.get("names")["names"]
-        groups = client.get("tasks")["groups"]
+        told = client.get("lanes", kind="tasks")
+        groups, awaits = told["lanes"], told["awaits"]
         getters, shorts = named(groups, names, "getter"), named(groups, names, "short")
-        assert (getters["tasks"], shorts["tasks"]) == (3, 60)
-        assert named(groups, names, "putter")["task"] == "put"
-        told = client.get("tasks/names", first=getters["first"], count=3)
-        assert [each[0] for each in told] == [f"get <b>{number}</b>" for number in range(3)]
+        assert (getters["members"], shorts["members"]) == (3, 60)
+        assert named(groups, names, "putter")["name"] == "put"
+        tasks = client.get("lanes", kind="tasks", first=getters["first"], count=3)["lanes"]
+        assert [each["name"] for each in tasks] == [f"get <b>{number}</b>" for number in range(3)]
+        assert {each["end"] for each in tasks} == {"returned"}
         start, end = getters["start_ns"], getters["end_ns"]
-        wait = client.get("tasks/at", lane=getters["first"], time=(start + told[0][2]) // 2 - 20_000_000)
-        assert wait["wait"] and wait["awaits"] == "queue" and wait["function"].endswith("get")
-        assert wait["waker"]["task"] == "put" and wait["task"]["end"] == "returned"
+        time = (start + tasks[0]["end_ns"]) // 2 - 20_000_000
+        wait = client.get("lanes/at", kind="tasks", lane=getters["first"], time=time)
+        assert wait["state"] & IS_WAIT and awaits["functions"][str(wait["awaiting"])] == "queue"
+        assert names[wait["awaiting"]][1].endswith("get")
+        putter = named(groups, names, "putter")["first"]
+        assert wait["waker_lane"] == putter
         lanes = ",".join(str(getters["first"] + each) for each in range(3))
-        got = client.ask(f"/api/tasks/window?from={start}&to={end}&pixels=1000&lanes={lanes}")
+        got = client.ask(f"/api/lanes/window?kind=tasks&from={start}&to={end}&pixels=1000&lanes={lanes}")
         rects = read_window(got.body)
         assert {rect.thread for rect in rects} == {getters["first"] + each for each in range(3)}
-        arrows = client.get("tasks/wakes", from_=start, to=end, lanes=lanes)
-        assert arrows["count"] == 3
-        assert {each["waker"]["lane"] for each in arrows["arrows"]} == {named(groups, names, "putter")["first"]}
+        found = client.get("lanes/between", kind="tasks", lanes=lanes, from_=start, to=end, most=100)
+        woken = [each for each in found["items"] if each["state"] & IS_WOKEN]
+        assert len(woken) == 3 and {each["waker_lane"] for each in woken} == {putter}
         client.connection.close()
 
 
 def test_bad_questions_get_a_line(place):
     with serving(place.path / "t.vst") as server:
         client = Client(server)
-        assert client.error("/api/tasks/at?lane=x&time=5") == (400, "lane: not an integer")
-        assert client.error("/api/tasks/window?from=5&to=5&pixels=9&lanes=0") == (400, "from must be less than to")
-        assert client.error("/api/tasks/names?first=0&count=0")[0] == 400
-        assert client.get("tasks/names", first=4_000_000_000, count=5) == []
+        assert client.error("/api/lanes/at?kind=tasks&lane=x&time=5") == (400, "lane: not an integer")
+        assert client.error("/api/lanes/window?kind=tasks&from=5&to=5&pixels=9&lanes=0") == (
+            400,
+            "from must be less than to",
+        )
+        assert client.error("/api/lanes?kind=tasks&first=0&count=0")[0] == 400
+        assert client.get("lanes", kind="tasks", first=4_000_000_000, count=5) == {"lanes": []}
         client.connection.close()
     with serving(place.path / "plain.vst") as server:
         client = Client(server)
-        assert client.get("tasks") == {"groups": [], "left_out": 0}
-        assert client.error("/api/tasks/at?lane=0&time=5") == (404, "the trace has no tasks")
+        assert client.get("lanes", kind="tasks") == {"lanes": [], "left_out": [0, 0]}
+        assert client.error("/api/lanes/at?kind=tasks&lane=0&time=5") == (404, "the trace has no tasks")
         client.connection.close()
 
 
@@ -305,7 +327,9 @@ def page(place, tmp_path_factory, request):
 
 
 def settle_lanes(page):
-    page.wait("vestige.windows.settled && vestige.tasks.settled && vestige.stage.pending === null")
+    page.wait(
+        "vestige.windows.settled && vestige.lanes.settled && vestige.tasks.settled && vestige.stage.pending === null"
+    )
     settle(page)
 
 
@@ -382,9 +406,9 @@ def test_lanes_are_in_sight_beneath_a_deep_thread(page):
 def test_a_wait_is_paler_than_the_step_behind_it(page):
     found = open_getters(page)
     lane = found["first"]
-    wait = page.eval(f"vestige.source.taskAt(0, {lane}, {found['start_ns'] + 10_000_000})")
-    assert wait["wait"]
-    step = page.eval(f"vestige.source.taskAt(0, {lane}, {wait['end_ns'] + 1_000_000})")
+    wait = page.eval(f"vestige.source.laneAt(0, 'tasks', {lane}, 0, {found['start_ns'] + 10_000_000})")
+    assert wait["state"] & IS_WAIT
+    step = page.eval(f"vestige.source.laneAt(0, 'tasks', {lane}, 0, {wait['end_ns'] + 1_000_000})")
     page.mouse("mouseMoved", 400, 20)
     settle_lanes(page)
     picture, y = page.screenshot(), y_of_lane(page, lane)
@@ -396,7 +420,7 @@ def test_a_wait_is_paler_than_the_step_behind_it(page):
 
 def test_a_tip_tells_the_length_of_a_wait_that_is_only_partly_shown(page):
     found = open_getters(page)
-    wait = page.eval(f"vestige.source.taskAt(0, {found['first']}, {found['start_ns'] + 10_000_000})")
+    wait = page.eval(f"vestige.source.laneAt(0, 'tasks', {found['first']}, 0, {found['start_ns'] + 10_000_000})")
     length = wait["end_ns"] - wait["start_ns"]
     page.eval(f"vestige.view.show({wait['start_ns'] + 0.4 * length}, {wait['start_ns'] + 0.6 * length})")
     settle_lanes(page)
@@ -408,7 +432,7 @@ def test_a_tip_tells_the_length_of_a_wait_that_is_only_partly_shown(page):
 
 def test_details_say_what_is_awaited_and_who_woke_it(page):
     found = open_getters(page)
-    wait = page.eval(f"vestige.source.taskAt(0, {found['first']}, {found['start_ns'] + 10_000_000})")
+    wait = page.eval(f"vestige.source.laneAt(0, 'tasks', {found['first']}, 0, {found['start_ns'] + 10_000_000})")
     page.click(x_of(page, (wait["start_ns"] + wait["end_ns"]) / 2), y_of_lane(page, found["first"]))
     page.wait("document.getElementById('details').innerText.includes('woken by')")
     shown = text(page, "#details")
@@ -442,9 +466,9 @@ def test_an_arrow_leads_from_what_woke_a_task(page):
 
 def test_a_waker_that_is_not_known_is_shown_as_unknown(page):
     found = show(page, "foreign")
-    first = page.eval(f"vestige.source.taskAt(0, {found['first']}, {found['start_ns'] + 1_000_000})")
-    second = page.eval(f"vestige.source.taskAt(0, {found['first']}, {found['end_ns'] - 1_000_000})")
-    assert first["waker"] is None and second["start_ns"] > first["end_ns"]
+    first = page.eval(f"vestige.source.laneAt(0, 'tasks', {found['first']}, 0, {found['start_ns'] + 1_000_000})")
+    second = page.eval(f"vestige.source.laneAt(0, 'tasks', {found['first']}, 0, {found['end_ns'] - 1_000_000})")
+    assert first["waker_thread"] == 0 and second["start_ns"] > first["end_ns"]
     page.click(x_of(page, (second["start_ns"] + second["end_ns"]) / 2), y_of_lane(page, found["first"]))
     page.wait("document.getElementById('details').innerText.includes('Woken by')")
     assert "unknown" in text(page, "#details")

@@ -9,7 +9,7 @@ import vestige
 from browser import BROWSER, Browser
 from conftest import Workplace
 from vestige.cli import view
-from vestige.viewer import embed_beside, embed_lanes
+from vestige.viewer import embed_lanes
 from view_page import text
 from viewing import Client, read_window, serving
 
@@ -97,30 +97,6 @@ def ask(page, call):
     return page.eval(f"vestige.source.{call}")
 
 
-def test_tasks_are_told_as_the_server_tells_them(both):
-    page, client = both
-    groups = client.get("tasks")
-    assert ask(page, "tasks(0)") == groups
-    tasks = sum(group["tasks"] for group in groups["groups"])
-    lanes = range(len(groups["groups"]) + tasks)
-    first = len(groups["groups"])
-    assert ask(page, f"taskNames(0, {first}, {tasks})") == client.get("tasks/names", first=first, count=tasks)
-    begin = min(group["start_ns"] for group in groups["groups"])
-    end = max(group["end_ns"] for group in groups["groups"])
-    times = [0, *(begin + (end - begin) * step // 97 for step in range(99))]
-    awaited = set()
-    for lane in lanes:
-        told = page.eval(f"Promise.all({json.dumps(times)}.map(time => vestige.source.taskAt(0, {lane}, time)))")
-        expected = [client.get("tasks/at", lane=lane, time=time) for time in times]
-        assert told == expected
-        awaited |= {one["awaits"] for one in expected if one}
-    assert awaited >= {None, "queue", "sleep"}
-    numbers = ",".join(map(str, lanes))
-    assert ask(page, f"taskWakes(0, 0, {end}, [{numbers}])") == client.get(
-        "tasks/wakes", from_=0, to=end, lanes=numbers
-    )
-
-
 def picture(page, client, wish):
     """What the page and the server draw of the same lanes: [(lane, row, start, end, id, count)], in parts of the window."""
     told = page.eval(f"vestige.source.laneWindow({json.dumps(wish)}).then(buffer => [...new Uint8Array(buffer)])")
@@ -137,21 +113,24 @@ def picture(page, client, wish):
     ]
 
 
-@pytest.mark.parametrize("kind", ["marks", pytest.param("states", marks=SEEN)])
+@pytest.mark.parametrize("kind", ["marks", "tasks", pytest.param("states", marks=SEEN)])
 def test_lanes_are_told_as_the_server_tells_them(both, kind):
     page, client = both
     told = client.get("lanes", kind=kind)
     assert ask(page, f"lanes(0, '{kind}')") == told and told["lanes"]
     end = client.get("info")["duration_ns"] + 1
-    for lane in (each["lane"] for each in told["lanes"]):
-        found = client.get("lanes/between", kind=kind, lane=lane, from_=0, to=end)
-        assert ask(page, f"laneBetween(0, '{kind}', {lane}, 0, {end})") == found
+    first = told["lanes"][0]["first"] or len(told["lanes"])
+    inner = client.get("lanes", kind=kind, first=first, count=100)
+    assert ask(page, f"lanes(0, '{kind}', {first}, 100)") == inner
+    for lane in (each["lane"] for each in told["lanes"] + inner["lanes"]):
+        found = client.get("lanes/between", kind=kind, lanes=lane, from_=0, to=end, most=50)
+        assert ask(page, f"laneBetween(0, '{kind}', [{lane}], 0, {end}, 50)") == found
         for item in found["items"][:20]:
             place = {"lane": lane, "row": item["row"], "time": (item["start_ns"] + item["end_ns"]) // 2}
             shown = client.get("lanes/at", kind=kind, **place)
             assert ask(page, f"laneAt(0, '{kind}', {lane}, {place['row']}, {place['time']})") == shown
             assert shown is not None
-    lanes = [each["lane"] for each in told["lanes"]]
+    lanes = [each["lane"] for each in told["lanes"] + inner["lanes"]]
     for start, stop in ((0, end), (end // 3, end // 2)):
         wish = {"trace": 0, "kind": kind, "from": start, "to": stop, "pixels": 500, "threads": lanes}
         drawn, expected = picture(page, client, wish)
@@ -183,16 +162,15 @@ def test_running_times_are_told_as_the_server_tells_them(both):
 
 
 def test_what_is_too_much_is_left_out_or_coarser(browser, place, monkeypatch):
-    monkeypatch.setattr(embed_lanes, "ITEMS_MAX", {"devices": 5, "marks": 5, "states": 3})
-    monkeypatch.setattr(embed_beside, "STEPS_MAX", 7)
+    monkeypatch.setattr(embed_lanes, "ITEMS_MAX", {"devices": 5, "marks": 5, "states": 3, "tasks": 28})
     assert view.main([str(place.path / "t.vst"), "--html", str(place.path / "small.html")]) == 0
     page = written(browser, place, "small.html")
     told = text(page, "#banners")
-    assert "steps of tasks are not shown" in told and "marks of exceptions and instants are not shown" in told
+    assert "steps and waits of tasks are not shown" in told and "marks of exceptions and instants are not shown" in told
     marks = ask(page, "lanes(0, 'marks')")
     end = ask(page, "info()")["duration_ns"]
     lane = marks["lanes"][0]["lane"]
-    assert 0 < ask(page, f"laneBetween(0, 'marks', {lane}, 0, {end})")["count"] <= 5 and marks["left_out"][0] > 20
+    assert 0 < ask(page, f"laneBetween(0, 'marks', [{lane}], 0, {end}, 50)")["count"] <= 5 and marks["left_out"][0] > 20
     if SCHED:
         with serving(place.path / "t.vst") as server:
             client = Client(server)

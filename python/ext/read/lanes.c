@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "read/lanes.h"
+#include "read/numbers.h"
 #include "read/read.h"
 
 enum { ITEMS_MAX = 100000 }; /* of a row, in one list */
@@ -18,26 +19,46 @@ bool vpy_lanes_is_usable(const vpy_lanes *self)
     return is_made;
 }
 
+static vst_status create(vpy_trace *trace, const char *kind,
+                         const vst_view_ids *wrappers, vst__lanes **made,
+                         vst_error *error)
+{
+    const vst__lanes_options options = {.window = VST_WINDOW_ALL,
+                                        .wrappers = wrappers};
+    vst_status status;
+
+    Py_BEGIN_ALLOW_THREADS;
+    status = vst__lanes_create(trace->handle, kind, &options, made, error);
+    Py_END_ALLOW_THREADS;
+    vpy_trace_end(trace);
+    return status;
+}
+
 static int lanes_init(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"trace", "kind", "progress", NULL};
+    static char *names[] = {"trace", "kind", "wrappers", "progress", NULL};
     vpy_lanes *self = (vpy_lanes *)object;
-    PyObject *progress = NULL;
+    PyObject *progress = NULL, *list = NULL;
+    vst_view_ids wrappers = {NULL, 0};
+    vst_id *ids = NULL;
     const char *kind;
     vpy_trace *trace;
     vst_error error = {VST_OK, 0, 0};
     vst__lanes *made = NULL;
     vst_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "O!s|$O:Lanes", names,
-                                     vpy_trace_type, &trace, &kind,
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O!s|$OO:Lanes", names,
+                                     vpy_trace_type, &trace, &kind, &list,
                                      &progress) ||
-        !vpy_trace_borrow(trace, progress))
+        (list != NULL && (ids = vpy_to_numbers(list, &wrappers.count)) == NULL))
         return -1;
-    Py_BEGIN_ALLOW_THREADS;
-    status = vst__lanes_create(trace->handle, kind, NULL, &made, &error);
-    Py_END_ALLOW_THREADS;
-    vpy_trace_end(trace);
+    wrappers.ids = ids;
+    if (!vpy_trace_borrow(trace, progress)) {
+        free(ids);
+        return -1;
+    }
+    status = create(trace, kind, &wrappers, &made, &error);
+    free(ids);
     if (status == VST_OK && vpy_handle_set(&self->handle, made))
         return 0;
     vst__lanes_destroy(made);
@@ -60,12 +81,17 @@ static void lanes_dealloc(PyObject *object)
 static PyObject *lane_to_dict(unsigned number, const vst__lane *l)
 {
     return Py_BuildValue(
-        "{s:I,s:I,s:I,s:i,s:I,s:K,s:L,s:L,s:L,s:K,s:N}", "lane", number,
-        "thread", l->thread, "device", l->device, "stream", (int)l->stream,
-        "rows", l->rows, "items", (unsigned long long)l->items, "start_ns",
-        (long long)l->start_ns, "end_ns", (long long)l->end_ns, "busy_ns",
-        (long long)l->busy_ns, "bytes", (unsigned long long)l->bytes, "name",
-        vpy_trace_text(l->name != NULL ? l->name : "", l->name_len));
+        "{s:I,s:I,s:I,s:i,s:I,s:I,s:I,s:I,s:K,s:K,s:L,s:L,s:L,s:L,s:K,s:N,s:z,"
+        "s:z}",
+        "lane", number, "thread", l->thread, "device", l->device, "stream",
+        (int)l->stream, "id", l->id, "first", l->first, "members", l->members,
+        "rows", l->rows, "items", (unsigned long long)l->items, "steps",
+        (unsigned long long)l->steps, "start_ns", (long long)l->start_ns,
+        "end_ns", (long long)l->end_ns, "busy_ns", (long long)l->busy_ns,
+        "awaiting_ns", (long long)l->awaiting_ns, "bytes",
+        (unsigned long long)l->bytes, "name",
+        vpy_trace_text(l->name != NULL ? l->name : "", l->name_len), "what",
+        l->what, "end", l->end);
 }
 
 PyDoc_STRVAR(lanes_doc, "lanes(first=0, count=None)\n--\n\nSo many lanes from "
@@ -112,11 +138,11 @@ PyDoc_STRVAR(
     facts_doc,
     "facts()\n--\n\n[(name, unit)] of what is known of each item, in "
     "the order in which pack() has it: a \"number\", 1 + the number of "
-    "an \"item\" (0: none), the number of a \"text\".");
+    "an \"item\" (0: none) or of its \"origin\", the number of a \"text\".");
 
 static PyObject *lanes_facts(PyObject *object, PyObject *unused)
 {
-    static const char *const units[] = {"number", "item", "text"};
+    static const char *const units[] = {"number", "item", "origin", "text"};
     const vpy_lanes *self = (vpy_lanes *)object;
     const vst__lane_fact *facts;
     PyObject *list;
@@ -301,9 +327,9 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-PyDoc_STRVAR(class_doc,
-             "Lanes(trace, kind, *, progress=None)\n--\n\nWhat a picture of a "
-             "trace shows beside calls, of one kind.");
+PyDoc_STRVAR(class_doc, "Lanes(trace, kind, *, wrappers=(), "
+                        "progress=None)\n--\n\nWhat a picture of a "
+                        "trace shows beside calls, of one kind.");
 
 static const vpy_class described = {
     .name = "vestige._core.Lanes",

@@ -35,7 +35,6 @@ int vpy_lanes_init(PyObject *module);
 int vpy_memory_events_init(PyObject *module);
 int vpy_pack_init(PyObject *module);
 int vpy_rows_init(PyObject *module);
-int vpy_task_lanes_init(PyObject *module);
 int vpy_tables_init(PyObject *module);
 int vpy_tally_init(PyObject *module);
 int vpy_view_init(PyObject *module);

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
     from .libraries import Function
 
 SLEEP, QUEUE, LOCK, SOCKET, CHILD, TASK, FUTURE, TURN, SWITCHED = (
@@ -66,3 +69,9 @@ def awaits(kind: int, function: Function | None) -> str:
         if found:
             return found
     return _OBJECTS.get(kind, FUTURE)
+
+
+def describe_awaits(functions: Sequence[Function | None]) -> dict[str, Any]:
+    """What awaits() says, for a page: of functions that say it by their name, else by the kind of object."""
+    named = {str(number): awaits(0, each) for number, each in enumerate(functions) if each and names_wait(each)}
+    return {"functions": named, "objects": [_OBJECTS[kind] for kind in sorted(_OBJECTS)]}

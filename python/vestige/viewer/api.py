@@ -20,7 +20,6 @@ from .lanes import LaneAnswers, state_sums
 from .left_out import describe_left_out
 from .pictures import as_picture
 from .sources import Sources
-from .tasks import TaskAnswers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +74,6 @@ class Api:
             ("GET", "export"): self._export,
             ("GET", "handover"): self._handover,
             **self._lanes.calls,
-            **TaskAnswers(traces).calls,
         }
 
     def answer(self, request: Request) -> Answer:

@@ -17,7 +17,7 @@ from vestige.reading.kinds import INSTANT
 
 from .answers import to_json
 from .api import describe, describe_loss, describe_track, name_table, read_args, read_points, source_of
-from .embed_beside import pack_beside
+from .embed_lanes import pack_lanes
 from .left_out import describe_left_out
 from .sources import Sources
 
@@ -75,7 +75,7 @@ def _pack_trace(shown: Shown, traces: Traces, facts: dict[str, Any], blob: Blob,
     """Also sets in `facts` how many rows each thread needs."""
     if not shown.ready:
         nothing: dict[str, Any] = {"rows": [], "memory": None, "args": [], "counters": [], "losses": [], "sources": {}}
-        nothing |= {"left_out": None, "lanes": {}, "tasks": None}
+        nothing |= {"left_out": None, "lanes": {}}
         return {"names": name_table(shown), **nothing}
     block, text, _ = shown.open().events(all_windows=True, fold_imports=traces.fold_imports)
     rows = Rows(block, folded=traces.fold_imports)
@@ -98,7 +98,7 @@ def _pack_trace(shown: Shown, traces: Traces, facts: dict[str, Any], blob: Blob,
         "left_out": describe_left_out(shown, traces.start_ns) if facts["left_out"] else None,
         "waits": {kind: bool(shown.source.facts.get(kind)) for kind in ("switches", "gil_waits", "object_waits")},
         "sources": {str(number): lines for number, lines in found.items() if lines is not None},
-        **pack_beside(shown, traces, blob),
+        "lanes": pack_lanes(shown, traces, blob),
     }
 
 

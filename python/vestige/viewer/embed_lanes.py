@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .embed import Blob
     from .traces import Shown, Traces
 
-ITEMS_MAX = {"devices": 300_000, "marks": 300_000, "states": 400_000}
+ITEMS_MAX = {"devices": 300_000, "marks": 300_000, "states": 400_000, "tasks": 2_000_000}
 COARSER = {"states"}
 PARTS_MAX = 1 << 14  # of the time of a row that is drawn coarser
 TEXTS_MAX = 4 << 20  # bytes
@@ -41,8 +41,8 @@ def _pack_kind(kind: str, shown: Shown, traces: Traces, blob: Blob) -> dict[str,
     rows, (left_out, texts_left_out) = [], lanes.left_out()
     for lane, row in places:
         first, count, packed = lanes.pack(lane, row, base, before, width)
-        all_items, _ = lanes.between(lane, row, -EVER, EVER, 0)
-        left_out += 0 if width else all_items - count
+        if before < EVER and not listed[lane]["members"]:
+            left_out += lanes.between(lane, row, before + 1, EVER, 0)[0]
         rows.append([lane, row, first, count, *blob.add(packed)])
     texts, more_left_out = _texts(lanes)
     facts = lanes.facts()

@@ -1,6 +1,6 @@
 """What the page asks about lanes: which there are of a kind, pictures of them, and what is in them.
 
-Kinds are "devices", "marks" and "states". A lane has rows, a row has items (src/view/lanes.h).
+Kinds are "devices", "marks", "states" and "tasks". A lane has rows, a row has items (src/view/lanes.h).
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 
 from vestige.reading import activities
+from vestige.reading.awaits import describe_awaits
 from vestige.reading.kinds import INSTANT
 from vestige.reading.metadata import load_json
 
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
     from .server import Request
     from .traces import Shown, Traces
 
-KINDS = ("devices", "marks", "states")
+KINDS = ("devices", "marks", "states", "tasks")
 SEARCHED = {"devices": activities.DEFINITION, "marks": INSTANT}  # and what its items are named by
-LISTED = 50  # items in one answer; a picture merges what is close
+LISTED, LISTED_MAX = 50, 1000  # items in one answer; a picture merges what is close
+LANES_MAX = 1_000_000  # in one answer
 LINKED = 200  # arrows in one picture; more would hide it
 NUMBER_MAX = (1 << 32) - 1
 
@@ -52,7 +54,11 @@ class LaneAnswers:
         if not shown.has_lanes(kind):
             return as_json({"lanes": [], "left_out": [0, 0]})
         lanes = shown.lanes(kind, request.check)
-        told = {"lanes": list_lanes(lanes, self._traces.start_ns), "left_out": lanes.left_out()}
+        first, count = fields.number("first", 0, NUMBER_MAX, default=0), fields.optional("count", 1, LANES_MAX)
+        if first > 0 or count is not None:  # those that are shown as one in another
+            return as_json({"lanes": list_lanes(lanes, self._traces.start_ns, first, count or 1)})
+        (top,) = [each["first"] for each in lanes.lanes(0, 1)] or [0]
+        told = {"lanes": list_lanes(lanes, self._traces.start_ns, 0, top or LANES_MAX), "left_out": lanes.left_out()}
         return as_json({**told, **describe_kind(shown, kind)})
 
     def _window(self, request: Request, fields: Fields) -> Answer:
@@ -65,13 +71,14 @@ class LaneAnswers:
         return as_json(found and _describe_links(lanes, found, self._traces.start_ns))
 
     def _between(self, request: Request, fields: Fields) -> Answer:
-        """The items of a lane that begin in a range: how many there are, and the first of them."""
-        lanes = self._lanes(request, fields)
+        """The items of some lanes that begin in a range: how many there are, and the first of them."""
+        lanes, base = self._lanes(request, fields), self._traces.start_ns
         start, end = fields.range()
-        lane, base = fields.number("lane", 0, NUMBER_MAX), self._traces.start_ns
-        rows = sum(each["rows"] for each in lanes.lanes(lane, 1))
-        found = [lanes.between(lane, row, base + start, base + end, LISTED) for row in range(rows)]
-        items = sorted((each for _, row in found for each in row), key=lambda each: each["start_ns"])[:LISTED]
+        most = fields.number("most", 0, LISTED_MAX, default=LISTED)
+        wanted = [each for number in fields.numbers("lanes") or [] for each in lanes.lanes(number, 1)]
+        places = [(each["lane"], row) for each in wanted for row in range(each["rows"])]
+        found = [lanes.between(*place, base + start, base + end, most) for place in places]
+        items = sorted((each for _, row in found for each in row), key=lambda each: each["start_ns"])[:most]
         count = sum(count for count, _ in found)
         return as_json({"count": count, "items": [describe_item(each, base) for each in items]})
 
@@ -135,8 +142,9 @@ def _kind(fields: Fields) -> str:
     return kind
 
 
-def list_lanes(lanes: Lanes, base: int) -> list[dict[str, Any]]:
-    return [{**each, "start_ns": each["start_ns"] - base, "end_ns": each["end_ns"] - base} for each in lanes.lanes()]
+def list_lanes(lanes: Lanes, base: int, first: int = 0, count: int = NUMBER_MAX) -> list[dict[str, Any]]:
+    found = lanes.lanes(first, count)
+    return [{**each, "start_ns": each["start_ns"] - base, "end_ns": each["end_ns"] - base} for each in found]
 
 
 def describe_item(found: dict[str, Any], base: int) -> dict[str, Any]:
@@ -151,7 +159,7 @@ def _describe_links(lanes: Lanes, found: dict[str, Any], base: int) -> dict[str,
     """The item, those that its facts name, and those that came from it."""
     told = describe_item(found, base)
     for name, unit in lanes.facts():
-        if unit == "item":
+        if unit in ("item", "origin"):
             item = lanes.item(found[name] - 1) if found[name] else None
             told[name] = item and describe_item(item, base)
     linked, count = lanes.linked(found["number"], LINKED)
@@ -160,6 +168,8 @@ def _describe_links(lanes: Lanes, found: dict[str, Any], base: int) -> dict[str,
 
 def describe_kind(shown: Shown, kind: str) -> dict[str, Any]:
     """What is known of a kind beside its lanes."""
+    if kind == "tasks":
+        return {"awaits": describe_awaits(shown.functions)}
     if kind != "devices":
         return {}
     devices = shown.source.facts["devices"]

@@ -8,7 +8,7 @@ from .answers import Answer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vestige._core import Lanes, TaskLanes
+    from vestige._core import Lanes
 
     from .fields import Fields
 
@@ -22,7 +22,7 @@ def as_picture(drawn: bytes, start: int, end: int) -> Answer:
     return Answer(bytes(picture))
 
 
-def draw_lanes(lanes: Lanes | TaskLanes, fields: Fields, base_ns: int) -> Answer:
+def draw_lanes(lanes: Lanes, fields: Fields, base_ns: int) -> Answer:
     """The lanes and the range that the fields name. The page's times begin at `base_ns`."""
     start, end = fields.range()
     numbers = fields.numbers("lanes") or []

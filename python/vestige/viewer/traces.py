@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from threading import Condition, Lock, Thread
 
-from vestige._core import Lanes, TaskLanes, Trace, View
+from vestige._core import Lanes, Trace, View
 from vestige.reading.awaits import WRAPPERS
 from vestige.reading.kinds import INSTANT, PYTHON
 from vestige.reading.labels import IMPORTS_CODE, is_module, telling_name
@@ -85,9 +85,8 @@ class Shown:
         self.live = False  # it was being recorded when it was opened
         self.follows = False  # and still is
         self._view: View | None = None
-        self._task_lanes: TaskLanes | None = None
         self._lanes: dict[str, Lanes] = {}
-        self._reading = Lock()  # guards these two
+        self._reading = Lock()  # guards these
 
     def _find_noted(self) -> dict[str, tuple[int, int]]:
         """By file: when it was written and its size, as the recording noted them."""
@@ -127,26 +126,22 @@ class Shown:
         return any(entry is not None and entry[0] == INSTANT for entry in self.functions)
 
     def has_lanes(self, kind: str) -> bool:
+        """The index tells whether there are tasks: it must be there."""
+        if kind == "tasks":
+            return self.view is not None and bool(self.facts.get("has_tasks"))
         return {"devices": self.has_devices, "marks": self.has_marks, "states": self.has_states}[kind]
 
     def lanes(self, kind: str, progress: Callable[[float], None] | None = None) -> Lanes:
         """The lanes of a kind, read when somebody asks first."""
         with self._reading:
             if kind not in self._lanes:
-                self._lanes[kind] = Lanes(self.open(), kind, progress=progress)
+                self._lanes[kind] = Lanes(self.open(), kind, wrappers=self.wrappers, progress=progress)
         return self._lanes[kind]
 
     @property
     def wrappers(self) -> list[int]:
         """Functions whose tasks are told apart by their names."""
         return [number for number, entry in enumerate(self.functions) if entry and entry[1] in WRAPPERS]
-
-    def task_lanes(self, progress: Callable[[float], None]) -> TaskLanes:
-        """Read when somebody asks first."""
-        with self._reading:
-            if self._task_lanes is None:
-                self._task_lanes = TaskLanes(self.open(), wrappers=self.wrappers, progress=progress)
-        return self._task_lanes
 
     @property
     def has_devices(self) -> bool:

@@ -51,7 +51,7 @@ export class Painter {
     this.tables.clear();
   }
 
-  /** scene: {view, tracks, top, windows, tasks, lanes, names, palette, matches (trace -> Set of ids) | null, marks} */
+  /** scene: {view, tracks, top, windows, lanes, names, palette, matches (trace -> Set of ids) | null, marks} */
   draw(scene) {
     const started = performance.now();
     this.scene = scene;
@@ -67,8 +67,8 @@ export class Painter {
 
   drawThread(track) {
     const trace = track.trace.trace, thread = numberOf(track);
-    const { lanes, tasks, windows } = this.scene;
-    const own = track.type === "lane" ? tasks : lanes.windows.get(kindOf(track)) ?? windows;
+    const { lanes, windows } = this.scene;
+    const own = lanes.windows.get(kindOf(track)) ?? windows;
     this.own = track.lane?.id ?? 0;
     const table = this.table(trace);
     const height = track.folded ? foldedRow(track) : ROW;

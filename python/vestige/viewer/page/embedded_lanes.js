@@ -3,52 +3,55 @@
 import { lowerBound, readNumbers } from "./embedded_data.js";
 import { AWAITS, packWindow } from "./window_data.js";
 
-const LISTED = 50, LINKED = 200;
+const LINKED = 200;
 const FULL = 65535;
-const COLUMNS = 5; // gap, length, word, what is idle of it, count; then the facts
+const FACTS_AT = 6; // behind gap, length, word, what is idle of it, count, how many facts there are
 
 export class EmbeddedLanes {
   /** packed: what embed_lanes.py made of them; piece(offset, length) gives their bytes. */
-  constructor(packed, piece) {
-    const { lanes, left_out, devices } = packed;
-    this.told = { lanes, left_out, ...(devices ? { devices } : {}) };
-    this.exact = packed.exact; // else stretches are drawn, with what is filled of them
-    this.facts = packed.facts;
-    this.texts = packed.texts;
-    this.rows = packed.rows.map(([lane, row, first, count, offset, length]) => (
-      { lane, row, first, ...readColumns(readNumbers(piece(offset, length)), count, this.facts.length) }));
+  constructor({ lanes, rows, facts, texts, exact, left_out, ...more }, piece) {
+    this.lanes = lanes;
+    this.told = { left_out, ...more };
+    this.exact = exact; // else stretches are drawn, with what is filled of them
+    this.facts = facts;
+    this.texts = texts;
+    this.rows = rows.map(([lane, row, first, count, offset, length]) => ({ lane, row, first, ...readColumns(readNumbers(piece(offset, length)), count) }));
+    this.byLane = new Map(lanes.map(({ lane }) => [lane, []]));
+    for (const row of this.rows) this.byLane.get(row.lane).push(row);
     this.linked = new Map(); // number -> those of items that came from it
-    this.facts.forEach(([, unit], fact) => unit === "item" && this.rows.forEach((row) => row.facts[fact].forEach((from, at) => from && this.link(from - 1, row.first + at))));
-  }
-
-  list() {
-    return { ...this.told, lanes: this.told.lanes.map((lane) => ({ ...lane })) };
+    const origin = facts.findIndex(([, unit]) => unit === "origin");
+    if (origin >= 0) for (const row of this.rows) row.starts.forEach((_, at) => this.link(factOf(row, at, origin) - 1, row.first + at));
   }
 
   link(from, to) {
+    if (from < 0) return;
     if (!this.linked.has(from)) this.linked.set(from, []);
     this.linked.get(from).push(to);
   }
 
+  list(first, count) {
+    if (first !== undefined) return { lanes: this.lanes.slice(first, first + count) };
+    return { lanes: this.lanes.slice(0, this.lanes[0]?.first || this.lanes.length).map((lane) => ({ ...lane })), ...this.told };
+  }
+
   rowsOf(lane) {
-    return this.rows.filter((row) => row.lane === lane);
+    return this.byLane.get(lane) ?? [];
   }
 
   window({ from, to, pixels, threads }) {
-    const asked = new Set(threads), finest = (to - from) / pixels;
-    const drawn = this.rows.filter((row) => asked.has(row.lane)).map((row) => [row.lane, row.row, draw(row, from, to, finest)]);
+    const finest = (to - from) / pixels;
+    const drawn = threads.flatMap((lane) => this.rowsOf(lane)).map((row) => [row.lane, row.row, draw(row, from, to, finest)]);
     return packWindow(from, to, 0, drawn.filter((row) => row[2].length));
   }
 
   at(lane, number, time) {
-    const row = this.rowsOf(lane).find((one) => one.row === number);
-    const at = row ? lastUpTo(row, time) : -1;
+    const row = this.rowsOf(lane)[number], at = row ? lastUpTo(row, time) : -1;
     return at >= 0 && row.ends[at] >= time ? this.withLinks(this.describe(row, at)) : null;
   }
 
   /** The item, those that its facts name, and those that came from it. */
   withLinks(told) {
-    for (const [name, unit] of this.facts) if (unit === "item") told[name] = told[name] ? this.item(told[name] - 1) : null;
+    for (const [name, unit] of this.facts) if (unit === "item" || unit === "origin") told[name] = told[name] ? this.item(told[name] - 1) : null;
     const linked = this.linked.get(told.number) ?? [];
     return { ...told, linked: linked.slice(0, LINKED).map((number) => this.item(number)), linked_count: linked.length };
   }
@@ -58,20 +61,24 @@ export class EmbeddedLanes {
     return row && number < row.first + row.starts.length ? this.describe(row, number - row.first) : null;
   }
 
-  between(lane, from, to) {
+  between(lanes, from, to, most) {
     let count = 0;
-    const items = this.rowsOf(lane).flatMap((row) => {
-      const first = lowerBound(row.starts, from), end = Math.max(first, lowerBound(row.starts, to));
-      count += end - first;
-      return Array.from({ length: Math.min(end - first, LISTED) }, (_, at) => this.describe(row, first + at));
+    const items = lanes.flatMap((lane) => this.rowsOf(lane)).flatMap((row) => {
+      const found = [];
+      for (let at = lowerBound(row.starts, from), own = 0; at < row.starts.length && row.starts[at] < to; at++) {
+        if (!row.counts[at]) continue;
+        count++;
+        if (own++ < most) found.push(this.describe(row, at));
+      }
+      return found;
     });
-    return { count, items: items.sort((a, b) => a.start_ns - b.start_ns).slice(0, LISTED) };
+    return { count, items: items.sort((a, b) => a.start_ns - b.start_ns).slice(0, most) };
   }
 
   describe(row, at) {
     const told = { number: row.first + at, lane: row.lane, row: row.row, start_ns: row.starts[at], end_ns: row.ends[at], id: row.words[at] & 0xffffff };
     this.facts.forEach(([name, unit], fact) => {
-      const value = row.facts[fact][at];
+      const value = factOf(row, at, fact);
       told[name] = unit === "text" ? this.texts[value] ?? {} : value;
     });
     return told;
@@ -113,6 +120,11 @@ export class EmbeddedLanes {
   }
 }
 
+function factOf({ numbers, places }, at, fact) {
+  const place = places[at];
+  return fact < numbers[place + FACTS_AT - 1] ? numbers[place + FACTS_AT + fact] : 0;
+}
+
 /** The last item that begins at a time or before, or -1. */
 function lastUpTo(row, time) {
   let at = lowerBound(row.starts, time + 0.5) - 1;
@@ -144,12 +156,20 @@ function addTo(run, end, word, busyTime, count, votes) {
   run[4] += count;
 }
 
-function readColumns(numbers, count, factCount) {
-  const wide = COLUMNS + factCount, column = (at) => Float64Array.from({ length: count }, (_, item) => numbers[item * wide + at]);
-  const starts = column(0), ends = column(1), facts = Array.from({ length: factCount }, (_, fact) => column(COLUMNS + fact));
-  for (let at = 0, time = 0; at < count; at++) {
-    time = starts[at] += time;
-    ends[at] += time;
+/** Facts stay where they are; `places` says where each item begins. */
+function readColumns(numbers, count) {
+  const row = {
+    numbers, places: new Uint32Array(count), starts: new Float64Array(count), ends: new Float64Array(count),
+    words: new Uint32Array(count), busy: new Float32Array(count), counts: new Uint32Array(count),
+  };
+  for (let at = 0, place = 0, time = 0; at < count; at++) {
+    row.places[at] = place;
+    time = row.starts[at] = time + numbers[place];
+    row.ends[at] = time + numbers[place + 1];
+    row.words[at] = numbers[place + 2];
+    row.busy[at] = 1 - numbers[place + 3] / FULL;
+    row.counts[at] = numbers[place + 4];
+    place += FACTS_AT + numbers[place + 5];
   }
-  return { starts, ends, words: Uint32Array.from(column(2)), busy: column(3).map((idle) => 1 - idle / FULL), counts: column(4), facts };
+  return row;
 }

@@ -81,7 +81,7 @@ export class Follow {
     if (duration <= before) return;
     const atEnd = this.atEnd, isWhole = view.from <= 0 && atEnd;
     view.extend(duration);
-    for (const windows of [app.windows, app.lanes, app.tasks.windows]) windows?.extend(duration, before);
+    for (const windows of [app.windows, app.lanes]) windows?.extend(duration, before);
     app.counters.duration = Math.max(1, Math.ceil(duration));
     if (isWhole) view.show(view.least, view.most, { remember: false });
     else if (atEnd) view.show(view.from + duration - before, view.to + duration - before, { remember: false });

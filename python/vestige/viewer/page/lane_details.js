@@ -2,6 +2,7 @@
 
 import { formatMoment, formatTime } from "./units.js";
 import { listOf, make } from "./details.js";
+import { nameOf } from "./tasks.js";
 
 export class LaneDetails {
   constructor(app) {
@@ -13,26 +14,33 @@ export class LaneDetails {
     });
   }
 
-  /** Fetches and shows what a lane has at a time; resolves with it, or null. */
+  /** Fetches and shows what a lane has at a time; resolves with it, or null. In a group's lane that is a task's step. */
   async load(trace, lane, time) {
     this.app.details.abort?.abort();
     const abort = (this.app.details.abort = new AbortController());
     try {
-      const found = await this.app.source.taskAt(trace, lane, time, abort.signal);
-      if (abort.signal.aborted || !found) return null;
-      this.app.tasks.noteGroup(trace, found.waker);
-      this.shown = { trace, found };
-      this.show(trace, found);
-      return { ...found, name: this.title(trace, found) };
+      const item = await this.app.source.laneAt(trace, "tasks", lane, 0, time, abort.signal);
+      const own = item?.step ?? (this.app.tasks.groups.get(trace)[lane] ? null : item);
+      if (abort.signal.aborted || !own) return null;
+      const found = this.app.tasks.read(trace, own);
+      const [task, awaited, waker] = await Promise.all([found.lane, found.awaited, found.waker?.lane].map((number) => this.laneOf(trace, number)));
+      if (abort.signal.aborted) return null;
+      this.shown = { trace, found: { ...found, id: task.id, task, awaitedName: awaited && nameOf(awaited), wakerName: waker && nameOf(waker) } };
+      this.show(trace, this.shown.found);
+      return { ...this.shown.found, name: this.title(trace, this.shown.found) };
     } catch (error) {
       if (error.name !== "AbortError") this.app.say(error.message);
       return null;
     }
   }
 
+  async laneOf(trace, number) {
+    return number ? (await this.app.source.lanes(trace, "tasks", number, 1)).lanes[0] : null;
+  }
+
   title(trace, found) {
     const what = found.wait ? `awaiting ${found.awaits ?? "something"}` : this.app.names.get(trace, found.id).name;
-    return `${found.task.name || "a task"}: ${what}`;
+    return `${nameOf(found.task)}: ${what}`;
   }
 
   show(trace, found) {
@@ -43,14 +51,14 @@ export class LaneDetails {
       ["Coroutine", this.app.names.get(trace, found.id).name],
       ["Duration", formatTime(found.end_ns - found.start_ns), found.open ? "goes on when the recording ends" : ""],
       ["Begins", formatMoment(found.start_ns)], ["Ends", formatMoment(found.end_ns)],
-      ["Whole task", `${formatTime(task.running_ns)} in ${task.steps} ${task.steps === 1 ? "step" : "steps"}, ${formatTime(task.awaiting_ns)} awaiting`, task.end],
+      ["Whole task", `${formatTime(task.busy_ns)} in ${task.steps} ${task.steps === 1 ? "step" : "steps"}, ${formatTime(task.awaiting_ns)} awaiting`, task.end],
     ]));
     if (!found.wait) facts.append(link("call", "Show the call"));
     const waits = make("div", "parents");
     waits.append(make("h3", "", found.wait ? "Awaits" : "Then awaits"));
-    const told = found.awaits ? `${found.awaits}${found.function ? ` (${found.function})` : ""}` : "nothing: it ended here, or the trace does not tell";
+    const told = found.awaits ? `${found.awaits}${found.awaiting ? ` (${this.app.names.get(trace, found.awaiting).name})` : ""}` : "nothing: it ended here, or the trace does not tell";
     waits.append(make("p", "", told));
-    if (found.awaited_task) waits.append(link("awaited", found.awaited_task));
+    if (found.awaitedName) waits.append(link("awaited", found.awaitedName));
     const woken = make("div", "parents");
     woken.append(make("h3", "", found.wait ? "Then woken by" : "Woken by"));
     woken.append(...this.wokenBy(trace, found, waker));
@@ -63,7 +71,7 @@ export class LaneDetails {
       return [make("p", "", unwoken(found))];
     }
     const by = this.app.names.get(trace, waker.id).name;
-    return [link("waker", waker.lane ? `${waker.task || "a task"}: ${by}` : `${by}, a callback of the event loop`), make("p", "note", `at ${formatMoment(waker.time_ns)}`)];
+    return [link("waker", waker.lane ? `${found.wakerName}: ${by}` : `${by}, a callback of the event loop`), make("p", "note", `at ${formatMoment(waker.time_ns)}`)];
   }
 
   async follow(to) {

@@ -4,8 +4,8 @@
 import { Windows } from "./windows.js";
 import { formatCount } from "./units.js";
 
-const KINDS = ["devices", "marks", "states"];
-const SAID = { devices: "activities of devices", marks: "marks of exceptions and instants" };
+const KINDS = ["devices", "marks", "states", "tasks"];
+const SAID = { devices: "activities of devices", marks: "marks of exceptions and instants", tasks: "steps and waits of tasks" };
 
 export class Lanes {
   constructor(app) {

@@ -4,6 +4,7 @@ import { listOf, make } from "./details.js";
 import { placeOf } from "./names.js";
 import { formatCount, formatMoment } from "./units.js";
 
+const LISTED = 50; // marks; a picture merges what is close
 const NOT_CAUGHT = 2, UNKNOWN = 3; // ends of exceptions, see vst_exception_end
 
 export class MarkDetails {
@@ -26,7 +27,7 @@ export class MarkDetails {
     details.abort?.abort();
     const abort = (details.abort = new AbortController());
     try {
-      const found = await this.app.source.laneBetween(trace, "marks", this.app.lanes.ofThread("marks", trace, thread).lane, from, to, abort.signal);
+      const found = await this.app.source.laneBetween(trace, "marks", [this.app.lanes.ofThread("marks", trace, thread).lane], from, to, LISTED, abort.signal);
       if (abort.signal.aborted || !found.count) return null;
       this.trace = trace;
       this.thread = thread;

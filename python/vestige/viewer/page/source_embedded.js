@@ -2,7 +2,6 @@
 
 import { lowerBound, mergeRow, readData } from "./embedded_data.js";
 import { EmbeddedLanes } from "./embedded_lanes.js";
-import { EmbeddedTasks } from "./embedded_tasks.js";
 import { packWindow } from "./window_data.js";
 
 const RECTS_MOST = 20000;
@@ -22,16 +21,8 @@ export class EmbeddedSource {
     return this.beside.get(key) ?? null;
   }
 
-  /** The tasks of a trace, read when somebody asks first; null: it has none. */
-  async part(trace, what, Kind) {
-    const data = (await this.data).traces[trace], key = `${what}${trace}`;
-    if (!data[what]) return null;
-    if (!this.beside.has(key)) this.beside.set(key, new Kind(data[what], data.piece, data.names.names));
-    return this.beside.get(key);
-  }
-
-  async lanes(trace, kind) {
-    return (await this.lanesOf(trace, kind))?.list() ?? { lanes: [], left_out: [0, 0] };
+  async lanes(trace, kind, first = undefined, count = undefined) {
+    return (await this.lanesOf(trace, kind))?.list(first, count) ?? { lanes: [], left_out: [0, 0] };
   }
 
   async laneWindow(wish) {
@@ -42,32 +33,12 @@ export class EmbeddedSource {
     return (await this.lanesOf(trace, kind)).at(lane, row, Math.floor(time));
   }
 
-  async laneBetween(trace, kind, lane, from, to) {
-    return (await this.lanesOf(trace, kind)).between(lane, from, to);
+  async laneBetween(trace, kind, lanes, from, to, most) {
+    return (await this.lanesOf(trace, kind)).between(lanes, from, to, most);
   }
 
   async callAt(trace, thread, time, id) {
     return callAt((await this.data).traces[trace].byThread, thread, time, id);
-  }
-
-  async tasks(trace) {
-    return (await this.part(trace, "tasks", EmbeddedTasks))?.listGroups() ?? { groups: [], left_out: 0 };
-  }
-
-  async taskNames(trace, first, count) {
-    return (await this.part(trace, "tasks", EmbeddedTasks)).listNames(first, count);
-  }
-
-  async taskWindow(wish) {
-    return (await this.part(wish.trace, "tasks", EmbeddedTasks)).window(wish);
-  }
-
-  async taskAt(trace, lane, time) {
-    return (await this.part(trace, "tasks", EmbeddedTasks)).at(lane, Math.floor(time));
-  }
-
-  async taskWakes(trace, from, to, lanes) {
-    return (await this.part(trace, "tasks", EmbeddedTasks)).wakes(Math.floor(from), Math.ceil(to), lanes);
   }
 
   async info() {
@@ -120,7 +91,7 @@ export class EmbeddedSource {
   /** What is known of how long a thread ran and waited in a range; nothing where that is only drawn. */
   timesOf(states, { switches, gil_waits: gil, object_waits: objects }, thread, from, to) {
     if (!states?.exact) return {};
-    const lane = states.told.lanes.find((one) => one.thread === thread)?.lane;
+    const lane = states.lanes.find((one) => one.thread === thread)?.lane;
     const [waiting = 0, preempted = 0, waited = 0] = lane === undefined ? [] : states.busy(lane, from, to);
     const times = switches ? { running_ns: to - from - waiting - preempted, waiting_ns: waiting, preempted_ns: preempted } : {};
     if (objects) return { ...times, object_ns: waited };

@@ -47,9 +47,9 @@ export class HttpSource {
     return (await this.get("/api/window", asked, signal)).arrayBuffer();
   }
 
-  /** Which lanes of a kind a trace has: {lanes, left_out}. */
-  lanes(trace, kind) {
-    return this.json("/api/lanes", { trace, kind });
+  /** Which lanes of a kind a trace has: {lanes, left_out}, or some of those that are shown as one in another. */
+  lanes(trace, kind, first = undefined, count = undefined) {
+    return this.json("/api/lanes", { trace, kind, first, count });
   }
 
   /** A window whose rows are those of such lanes. */
@@ -62,37 +62,14 @@ export class HttpSource {
     return this.json("/api/lanes/at", { trace, kind, lane, row, time: Math.floor(time) }, signal);
   }
 
-  /** The items of a lane that begin in a range: {count, items}, of which only the first are listed. */
-  laneBetween(trace, kind, lane, from, to, signal) {
-    return this.json("/api/lanes/between", { trace, kind, lane, from, to }, signal);
+  /** The items of lanes that begin in a range: {count, items}, of which only the first `most` are listed. */
+  laneBetween(trace, kind, lanes, from, to, most, signal) {
+    return this.json("/api/lanes/between", { trace, kind, lanes: lanes.join(","), from, to, most }, signal);
   }
 
   /** The call of a function around a time, else the innermost there, or null. */
   callAt(trace, thread, time, id) {
     return this.json("/api/call", { trace, thread, time, id });
-  }
-
-  /** The groups of tasks that a trace has. */
-  tasks(trace) {
-    return this.json("/api/tasks", { trace });
-  }
-
-  /** [name, start, end] of tasks whose lanes follow each other. */
-  taskNames(trace, first, count) {
-    return this.json("/api/tasks/names", { trace, first, count });
-  }
-
-  /** A window whose rows are lanes of tasks. */
-  async taskWindow({ trace, from, to, pixels, threads }, signal) {
-    return (await this.get("/api/tasks/window", { trace, from, to, pixels, lanes: threads.join(",") }, signal)).arrayBuffer();
-  }
-
-  taskAt(trace, lane, time, signal) {
-    return this.json("/api/tasks/at", { trace, lane, time: Math.floor(time) }, signal);
-  }
-
-  taskWakes(trace, from, to, lanes, signal) {
-    return this.json("/api/tasks/wakes", { trace, from: Math.floor(from), to: Math.ceil(to), lanes: lanes.join(",") }, signal);
   }
 
   span(trace, thread, depth, time, signal) {

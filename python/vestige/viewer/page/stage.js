@@ -134,7 +134,7 @@ export class Stage {
       const tracks = this.shownTracks();
       const matches = app.search?.ids ?? null;
       this.painter.draw({
-        view, tracks, top, windows: app.windows, lanes: app.lanes, tasks: app.tasks.windows, names: app.names, palette: theme.palette, matches, css,
+        view, tracks, top, windows: app.windows, lanes: app.lanes, names: app.names, palette: theme.palette, matches, css,
         text: css.text, faint: css.faint, matchText: css.matchText,
       });
       this.drawTracks(tracks, top);
@@ -143,7 +143,7 @@ export class Stage {
       this.gutter.draw(tracks, (track) => isOpen(track, timeline), (track) => app.counters.told(track, this.pointerTime()));
     }
     this.overlay.draw({ view, timeline, top, hover: this.hover, pointer: this.pointer, ticks: ticks.ticks, css, arrows: app.tasks.arrows, woken: app.wokenSpan(), launches: app.devices.arrows() });
-    if (all && [app.windows, app.lanes, app.tasks.windows].every((one) => one.settled)) document.dispatchEvent(new Event("vestige-settled"));
+    if (all && [app.windows, app.lanes].every((one) => one.settled)) document.dispatchEvent(new Event("vestige-settled"));
   }
 
   /** What is drawn over the spans: processes' lines, losses, counters. */
@@ -246,7 +246,7 @@ export class Stage {
     const { source } = this.app, { trace, thread, depth, kind } = place;
     this.isAsking = true;
     try {
-      const found = await (kind === "tasks" ? source.taskAt(trace, thread, time) : kind ? source.laneAt(trace, kind, thread, depth, time) : source.span(trace, thread, depth, time));
+      const found = await (kind ? source.laneAt(trace, kind, thread, depth, time) : source.span(trace, thread, depth, time));
       this.whole = found ? { ...place, start: found.start_ns, end: found.end_ns, cut: false } : place;
     } catch {
       this.whole = place;
@@ -256,8 +256,8 @@ export class Stage {
   }
 
   windowsOf({ kind }, trace) {
-    const { tasks, lanes, windows } = this.app;
-    return (kind === "tasks" ? tasks.windows : lanes.windows.get(kind) ?? windows).of(trace);
+    const { lanes, windows } = this.app;
+    return (lanes.windows.get(kind) ?? windows).of(trace);
   }
 
   /** Takes an event of the pointer over the rows; null: the pointer has left them. */

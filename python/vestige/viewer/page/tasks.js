@@ -1,51 +1,46 @@
-// The lanes of asyncio's tasks: which there are, what is fetched for them, and the arrows from what woke a task. All
-// tasks of a coroutine function on a thread are one lane, a group, until it is opened.
-
-import { Windows } from "./windows.js";
+// The lanes of tasks and greenlets: which there are, and the arrows from what woke a task. All tasks of a coroutine function
+// on a thread are one lane, a group, until it is opened.
 
 const FEW = 40; // tasks of a trace; its groups begin open then
 const STILL = 120; // ms without a move before arrows are fetched
+const ITEMS_MAX = 400; // steps and waits in sight; the arrows of more would hide the picture
 export const MANY_WAIT = 7; // the kind of a wait in a group's lane
 const KINDS = ["its next turn", "a future", "a task", "several tasks", "something"];
 const SWITCHED_OUT = 5; // the kind of a greenlet's wait
+const IS_WAIT = 1, IS_FIRST = 2, HAD_TURN = 4, IS_OPEN = 8, IS_WOKEN = 16; // see src/view/lanes_tasks.c
 
 export class Tasks {
   constructor(app) {
     this.app = app;
-    const { source, info } = app;
-    this.windows = new Windows(
-      { window: (wish, signal) => source.taskWindow(wish, signal) }, info.duration_ns,
-      () => app.stage.invalidate(), (error) => app.say(error.message),
-    );
     this.arrows = new Map(); // trace -> [{lane, time_ns, waker}]
     this.groups = new Map(); // trace -> groups
+    this.awaits = new Map(); // trace -> what waits are told as
     this.busy = 0; // groups whose names are under way
     /** @type {number | undefined} */ this.later = undefined; // until arrows are fetched
   }
 
   /** Asks which groups a trace has, and opens them if they are small. */
   async load({ trace, tasks }) {
-    const { source, timeline, stage } = this.app;
+    const { lanes, timeline, stage } = this.app;
     if (!tasks) return;
-    const { groups, left_out: leftOut } = await source.tasks(trace);
+    const told = await lanes.load(trace, "tasks"), groups = told.lanes.map((lane) => this.groupFrom(trace, lane));
     const all = groups.reduce((sum, group) => sum + group.tasks, 0);
-    for (const group of groups) {
-      group.name = group.tasks > 1 && group.task || this.app.names.get(trace, group.id).name;
-      group.open = false;
-      group.members = group.tasks === 1 ? [memberOf(group, 0, [group.task, group.start_ns, group.end_ns])] : null;
-    }
     this.groups.set(trace, groups);
-    if (leftOut) this.app.banners.show(`tasks${trace}`, `${leftOut.toLocaleString("en")} steps of tasks are not shown: there are too many.`);
+    this.awaits.set(trace, told.awaits);
     if (all <= FEW) await Promise.all(groups.map((group) => this.openGroup(trace, group)));
     timeline.setLanes(trace, groups);
     stage.arranged();
   }
 
+  groupFrom(trace, lane) {
+    const group = { ...lane, tasks: lane.members, name: lane.members > 1 && lane.name || this.app.names.get(trace, lane.id).name, open: false };
+    return { ...group, members: lane.members === 1 ? [memberOf(group, { ...lane, lane: lane.first })] : null };
+  }
+
   async openGroup(trace, group) {
     this.busy++;
     try {
-      const rows = group.members ?? await this.app.source.taskNames(trace, group.first, group.tasks);
-      group.members ??= rows.map((row, at) => memberOf(group, at, row));
+      group.members ??= (await this.app.source.lanes(trace, "tasks", group.first, group.tasks)).lanes.map((lane) => memberOf(group, lane));
       group.open = true;
     } catch (error) {
       this.app.say(error.message);
@@ -67,11 +62,6 @@ export class Tasks {
     return this.groups.get(trace)?.find((one) => one.lane === lane || (lane >= one.first && lane < one.first + one.tasks)) ?? null;
   }
 
-  /** An arrow begins in a group's lane where its task has none. */
-  noteGroup(trace, waker) {
-    if (waker?.lane) waker.group = this.groupOf(trace, waker.lane)?.lane;
-  }
-
   /** Makes a task's lane visible. */
   async reveal(trace, lane) {
     const group = this.groupOf(trace, lane);
@@ -82,9 +72,23 @@ export class Tasks {
     this.app.stage.arranged();
   }
 
+  /** A step or wait of a task, as lanes tell it, in words. */
+  read(trace, item) {
+    const has = (bit) => (item.state & bit) !== 0, { functions, objects } = this.awaits.get(trace);
+    return {
+      ...item, wait: has(IS_WAIT), first: has(IS_FIRST), turn: has(HAD_TURN), open: has(IS_OPEN), waker: this.wakerOf(trace, item),
+      awaits: item.awaits ? functions[item.awaiting] ?? objects[item.awaits - 1] : null,
+    };
+  }
+
+  /** An arrow begins in a group's lane where its task has none. */
+  wakerOf(trace, { state, start_ns: start, end_ns: end, waker_lane: lane, waker_thread: thread, waker_id: id, woken_ns: ago }) {
+    return thread ? { lane, thread, id, time_ns: (state & IS_WAIT ? end : start) - ago, group: this.groupOf(trace, lane)?.lane } : null;
+  }
+
   /** What is in sight now. */
   want(wishes) {
-    for (const wish of wishes) this.windows.want(wish);
+    this.app.lanes.want("tasks", wishes);
     clearTimeout(this.later);
     this.later = setTimeout(() => this.fetchArrows(wishes), STILL);
   }
@@ -95,10 +99,11 @@ export class Tasks {
     const { signal } = this.abort;
     for (const { trace, from, to, threads } of wishes) {
       try {
-        const { arrows } = await this.app.source.taskWakes(trace, from, to, threads, signal);
+        const tasks = threads.filter((lane) => lane >= this.groups.get(trace).length);
+        const { items, count } = await this.app.source.laneBetween(trace, "tasks", tasks, Math.floor(from), Math.ceil(to) + 1, ITEMS_MAX, signal);
         if (signal.aborted) return;
-        for (const { waker } of arrows) this.noteGroup(trace, waker);
-        this.arrows.set(trace, arrows);
+        const steps = count > ITEMS_MAX ? [] : items.filter(({ state }) => state & IS_WOKEN);
+        this.arrows.set(trace, steps.map((item) => ({ lane: item.lane, time_ns: item.start_ns, waker: this.wakerOf(trace, item) })));
       } catch { /* only a help: the next wish asks again */ }
     }
     this.later = undefined;
@@ -106,12 +111,17 @@ export class Tasks {
   }
 
   get settled() {
-    return this.windows.settled && !this.busy && !this.later;
+    return !this.busy && !this.later;
   }
 }
 
-function memberOf(group, at, [name, start, end]) {
-  return { number: group.first + at, name, start_ns: start, end_ns: end, id: group.id, function: group.name, isAlone: group.tasks === 1 };
+/** asyncio names all tasks; a greenlet has a name only if the program gave it one. */
+export function nameOf({ name }) {
+  return name || "greenlet";
+}
+
+function memberOf(group, lane) {
+  return { number: lane.lane, name: nameOf(lane), start_ns: lane.start_ns, end_ns: lane.end_ns, id: group.id, function: group.name, isAlone: group.tasks === 1 };
 }
 
 /** "await Queue.get", "await a task", "3 tasks wait". */

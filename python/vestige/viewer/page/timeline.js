@@ -26,7 +26,7 @@ export class Timeline {
     this.traces = traces;
     this.folded = new Set(); // keys of tracks
     this.counters = new Map(); // trace -> [{name, unit, thread}]
-    this.lanes = new Map(); // trace -> groups of tasks, see lanes.js
+    this.lanes = new Map(); // trace -> groups of tasks, see tasks.js
     this.devices = new Map(); // trace -> {devices, lanes}, see devices.js
     this.marks = new Map(); // trace -> threads that have marks, see marks.js
     for (const trace of traces) { // those that only allocated, or did nothing, come last

@@ -3,7 +3,7 @@
 const MAGIC = 0x4e495756; // "VWIN"
 export const RAISED = 1 << 24;
 export const ASIDE = 1 << 25; // beside the stack: a span that need not nest
-export const AWAITS = 1 << 28; // a wait of a task: see include/vestige/task_lanes.h
+export const AWAITS = 1 << 28; // a wait of a task: see src/view/lanes_tasks.h
 const UNIT = 2 ** 32 - 1;
 
 /** One answer, read in place. Rectangle i of a row: start, end (parts of the window), id and flags, busy, count. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/grow.h"
-#include "view/task_lanes_inside.h"
+#include "view/lanes_tasks.h"
 
 /* A step as it comes. */
 typedef struct arrived {
@@ -13,7 +13,8 @@ typedef struct arrived {
 } arrived;
 
 typedef struct reading {
-    vst_task_lanes *lanes;
+    vst__lanes *to;
+    vst__lane_tasks *lanes;
     const vst_view_ids *wrappers;
     arrived *steps;
     size_t count, capacity;
@@ -53,8 +54,8 @@ static vst_status begin_step(reading *r, const vst_task_event *event)
     if (event->goes_on)
         return VST_OK;
     r->last[place - 1] = 0;
-    if (r->count == VST_TASK_LANES_STEPS_MAX) {
-        r->lanes->left_out++;
+    if (r->count == VST_STEPS_MAX) {
+        r->to->left_out++;
         return VST_OK;
     }
     grown = vst__grow(r->steps, &r->capacity, r->count + 1, sizeof *grown);
@@ -119,29 +120,33 @@ static vst_status on_span(void *ctx, const vst_span *span)
 
 /* ---- groups -------------------------------------------------------------- */
 
+static bool is_wrapped(const vst_view_ids *wrappers, const vst_task *task)
+{
+    for (size_t i = 0; i < wrappers->count; i++)
+        if (wrappers->ids[i] == task->id)
+            return true;
+    return false;
+}
+
 /* Which tasks are one group. */
 static uint64_t key_of(const vst_view_ids *wrappers, const vst_task *task)
 {
     uint64_t key = (uint64_t)task->thread << 32 | task->id;
     uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
 
-    for (size_t i = 0; i < wrappers->count; i++) {
-        if (wrappers->ids[i] != task->id)
-            continue;
-        for (size_t at = 0; at < task->name_len; at++)
-            hash = (hash ^ (unsigned char)task->name[at]) *
-                   UINT64_C(0x100000001b3);
-        return key ^ hash;
-    }
-    return key;
+    if (!is_wrapped(wrappers, task))
+        return key;
+    for (size_t at = 0; at < task->name_len; at++)
+        hash = (hash ^ (unsigned char)task->name[at]) * UINT64_C(0x100000001b3);
+    return key ^ hash;
 }
 
-static vst_status count_group(vst_task_lanes *lanes, const vst_task *task,
+static vst_status count_group(vst__lane_tasks *lanes, const vst_task *task,
                               uint64_t key, vst__map64 *groups,
                               size_t *capacity, uint32_t *group)
 {
     uint64_t *place = vst__map64_put(groups, key);
-    vst_task_group *grown;
+    vst__task_group *grown;
 
     if (place == NULL)
         return VST_E_NOMEM;
@@ -151,10 +156,11 @@ static vst_status count_group(vst_task_lanes *lanes, const vst_task *task,
         if (grown == NULL)
             return VST_E_NOMEM;
         lanes->groups = grown;
-        grown[lanes->group_count] = (vst_task_group){.thread = task->thread,
-                                                     .id = task->id,
-                                                     .start_ns = task->start_ns,
-                                                     .end_ns = task->end_ns};
+        grown[lanes->group_count] =
+            (vst__task_group){.thread = task->thread,
+                              .id = task->id,
+                              .start_ns = task->start_ns,
+                              .end_ns = task->end_ns};
         *place = ++lanes->group_count;
     }
     *group = (uint32_t)*place - 1;
@@ -172,7 +178,7 @@ static vst_status count_group(vst_task_lanes *lanes, const vst_task *task,
 /* Gives lanes to groups and tasks. */
 static vst_status make_groups(const reading *r, uint32_t *group_of)
 {
-    vst_task_lanes *lanes = r->lanes;
+    vst__lane_tasks *lanes = r->lanes;
     vst__map64 groups = {0};
     size_t capacity = 0, first;
     vst_status status = VST_OK;
@@ -193,7 +199,12 @@ static vst_status make_groups(const reading *r, uint32_t *group_of)
         lanes->groups[i].tasks = 0;
     }
     for (size_t i = 0; i < r->task_count; i++) {
-        vst_task_group *group = &lanes->groups[group_of[i]];
+        vst__task_group *group = &lanes->groups[group_of[i]];
+
+        group->is_named = is_wrapped(r->wrappers, vst_tasks_at(lanes->all, i));
+    }
+    for (size_t i = 0; i < r->task_count; i++) {
+        vst__task_group *group = &lanes->groups[group_of[i]];
         uint32_t lane = group->first + group->tasks++;
 
         lanes->lane_of[i] = lane;
@@ -210,7 +221,7 @@ static vst_status make_groups(const reading *r, uint32_t *group_of)
 /* By task; those of a task come in order of time. */
 static void put_by_task(const reading *r)
 {
-    vst_task_lanes *lanes = r->lanes;
+    vst__lane_tasks *lanes = r->lanes;
     size_t first = 0;
 
     for (size_t i = 0; i < r->count; i++)
@@ -239,7 +250,7 @@ static void put_by_task(const reading *r)
  * thread. */
 static void put_in_time(const reading *r, size_t *next)
 {
-    vst_task_lanes *lanes = r->lanes;
+    vst__lane_tasks *lanes = r->lanes;
     size_t first = 0;
 
     for (size_t i = 0; i < lanes->group_count; i++) {
@@ -258,26 +269,49 @@ static void put_in_time(const reading *r, size_t *next)
     }
 }
 
-static void count_alive(vst_task_lanes *lanes)
+static void look_along(vst__lane_tasks *lanes)
 {
     for (size_t group = 0; group < lanes->group_count; group++) {
+        int64_t reached_ns = INT64_MIN;
         uint32_t alive = 0;
 
         for (size_t i = lanes->group_first[group];
              i < lanes->group_first[group + 1]; i++) {
             size_t at = lanes->in_time[i];
-            const vst__lane_task *task = &lanes->tasks[lanes->task_of[at]];
+            const vst__lane_step *step = &lanes->steps[at];
 
-            alive += at == task->first;
-            alive -= lanes->steps[at].awaits == VST_STEP_ENDS && alive != 0;
+            alive += at == lanes->tasks[lanes->task_of[at]].first;
+            alive -= step->awaits == VST_STEP_ENDS && alive != 0;
+            if (step->end_ns > reached_ns)
+                reached_ns = step->end_ns;
             lanes->alive[i] = alive;
+            lanes->reached_ns[i] = reached_ns;
         }
     }
 }
 
+/* A lane of a group or a task with two items a step. */
+static vst_status add_lane(vst__lanes *to, uint64_t steps)
+{
+    const uint32_t items = (uint32_t)steps * 2;
+
+    return vst__lanes_add(to, &items, 1);
+}
+
+static vst_status add_lanes(vst__lanes *to, const vst__lane_tasks *lanes)
+{
+    vst_status status = VST_OK;
+
+    for (size_t i = 0; status == VST_OK && i < lanes->group_count; i++)
+        status = add_lane(to, lanes->groups[i].steps);
+    for (size_t i = 0; status == VST_OK && i < lanes->task_count; i++)
+        status = add_lane(to, lanes->tasks[i].steps);
+    return status;
+}
+
 static vst_status put_in_order(const reading *r)
 {
-    vst_task_lanes *lanes = r->lanes;
+    vst__lane_tasks *lanes = r->lanes;
     uint32_t *group_of = calloc(r->task_count + 1, sizeof *group_of);
     size_t *next = NULL;
     vst_status status = VST_E_NOMEM;
@@ -288,9 +322,11 @@ static vst_status put_in_order(const reading *r)
     lanes->task_of = calloc(r->count + 1, sizeof *lanes->task_of);
     lanes->in_time = calloc(r->count + 1, sizeof *lanes->in_time);
     lanes->alive = calloc(r->count + 1, sizeof *lanes->alive);
+    lanes->reached_ns = calloc(r->count + 1, sizeof *lanes->reached_ns);
     if (group_of != NULL && lanes->tasks != NULL && lanes->lane_of != NULL &&
         lanes->steps != NULL && lanes->task_of != NULL &&
-        lanes->in_time != NULL && lanes->alive != NULL)
+        lanes->in_time != NULL && lanes->alive != NULL &&
+        lanes->reached_ns != NULL)
         status = make_groups(r, group_of);
     free(group_of);
     if (status != VST_OK)
@@ -301,7 +337,8 @@ static vst_status put_in_order(const reading *r)
     if (lanes->group_first != NULL && next != NULL) {
         put_by_task(r);
         put_in_time(r, next);
-        count_alive(lanes);
+        look_along(lanes);
+        status = add_lanes(r->to, lanes);
     } else {
         status = VST_E_NOMEM;
     }
@@ -311,17 +348,27 @@ static vst_status put_in_order(const reading *r)
 
 /* ---- all of it ----------------------------------------------------------- */
 
-static vst_status read_all(vst_task_lanes *lanes, vst_trace *trace,
-                           const vst_view_ids *wrappers, vst_error *error)
+vst_status vst__lane_tasks_read(vst__lanes *to, vst_trace *trace,
+                                const vst__lanes_options *options,
+                                vst_error *error)
 {
-    reading r = {.lanes = lanes, .wrappers = wrappers};
+    static const vst_view_ids none;
+    vst__lane_tasks *lanes = calloc(1, sizeof *lanes);
+    reading r = {.to = to, .lanes = lanes, .wrappers = &none};
     vst_sink sink = {
         .ctx = &r, .no_args = true, .span = on_span, .task = on_task};
     vst_trace_info info;
-    vst_status status = vst_tasks_create(&lanes->all);
+    vst_status status;
 
+    if (lanes == NULL)
+        return vst_error_set(error, VST_E_NOMEM, 0, 0);
+    to->own = lanes;
+    if (options->wrappers != NULL)
+        r.wrappers = options->wrappers;
+    status = vst_error_set(error, vst_tasks_create(&lanes->all), 0, 0);
     if (status == VST_OK)
-        status = vst_trace_replay(trace, VST_WINDOW_ALL, NULL, &sink, error);
+        status = vst_trace_replay(trace, options->window, options->tracer,
+                                  &sink, error);
     vst_trace_get_info(trace, &info);
     lanes->end_ns = info.end_ns;
     if (status == VST_OK)
@@ -329,39 +376,4 @@ static vst_status read_all(vst_task_lanes *lanes, vst_trace *trace,
     free(r.steps);
     free(r.last);
     return status;
-}
-
-vst_status vst_task_lanes_create(vst_trace *trace, const vst_view_ids *wrappers,
-                                 vst_task_lanes **lanes, vst_error *error)
-{
-    static const vst_view_ids none;
-    vst_status status = VST_E_NOMEM;
-
-    vst_error_set(error, VST_E_NOMEM, 0, 0);
-    *lanes = calloc(1, sizeof **lanes);
-    if (*lanes != NULL)
-        status =
-            read_all(*lanes, trace, wrappers != NULL ? wrappers : &none, error);
-    if (status == VST_OK)
-        return vst_error_set(error, VST_OK, 0, 0);
-    vst_task_lanes_destroy(*lanes);
-    *lanes = NULL;
-    return status;
-}
-
-void vst_task_lanes_destroy(vst_task_lanes *lanes)
-{
-    if (lanes == NULL)
-        return;
-    vst_tasks_destroy(lanes->all);
-    vst__map64_free(&lanes->places);
-    free(lanes->groups);
-    free(lanes->tasks);
-    free(lanes->lane_of);
-    free(lanes->steps);
-    free(lanes->task_of);
-    free(lanes->in_time);
-    free(lanes->alive);
-    free(lanes->group_first);
-    free(lanes);
 }
