@@ -83,10 +83,6 @@ AS_CPROFILE = (
     "A C function that calls Python takes one level more of the recursion limit: the interpreter specializes its call "
     "only where nobody watches, and a specialized call takes no level. The depth is the one that cProfile leaves, too."
 )
-LEN_TAKES_C = (
-    "`len` is called as any other C function, which takes a level of the C recursion limit. The interpreter's own "
-    "instruction for `len` takes none."
-)
 LEN_GIVES = (
     "`len` takes no level of the recursion limit anywhere. Bare, it takes one in code that is not specialized yet, "
     "which is up to eight times."
@@ -132,8 +128,7 @@ KNOWN = [
     *[Known(name, "safe", ["3.11"], PRECALL) for name in ("*, from C, *", "*, sent", "generator", "generator thrown")],
     *deep([*DEEP_BOTH, "exec", "eval", "re.sub"], "safe", ("3.11",), AS_CPROFILE),
     *deep([*DEEP_BOTH, "__dir__"], "safe", ("3.12",), AS_CPROFILE),
-    *deep(["__len__"], "turbo", ("3.12",), LEN_TAKES_C),
-    *deep(["__len__"], "turbo", ("3.11",), LEN_GIVES),
+    *deep(["__len__"], "turbo", ("3.11", "3.12"), LEN_GIVES),
     *deep(["__init__"], "safe", MONITORED[1:], INIT_IS_CALLED),
     *deep(["__init__"], "turbo", MONITORED[1:], INIT_LATER),
     Known("monitoring, *", "safe", MONITORED, SET_EVENTS, r"\('C_RETURN', 'all_of_it', \d+, 'set_events', 2\), "),

@@ -321,15 +321,20 @@ static inline int vpy_recursion_left(const PyThreadState *tstate)
 }
 
 /* The same of what Py_EnterRecursiveCall counts. */
-static inline int vpy_c_recursion_left(const PyThreadState *tstate)
+static inline int *vpy_c_recursion_left(PyThreadState *tstate)
 {
 #if VPY_COUNTS_C_RECURSION
-    return tstate->c_recursion_remaining;
+    return &tstate->c_recursion_remaining;
+#elif PY_VERSION_HEX >= 0x030C0000
+    return &tstate->py_recursion_remaining;
 #else
-    return vpy_recursion_left(tstate);
+    return &tstate->recursion_remaining;
 #endif
 }
 #define VPY_ENTERING_IS_COUNTED (PY_VERSION_HEX < 0x030E0000)
+
+/* Whether a recursion through calls of C comes to their limit soon. */
+#define VPY_CALLS_OF_C_ARE_FEW (PY_VERSION_HEX < 0x030D0000)
 
 /* From 3.12 on a call by C code has a shim. */
 #define VPY_C_CALLS_HAVE_SHIMS (PY_VERSION_HEX >= 0x030C0000)

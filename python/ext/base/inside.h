@@ -22,7 +22,8 @@ typedef enum vpy_part {
     VPY_PART_MEMORY,     /* else: allocations have no Python stack */
     VPY_PART_ARGUMENTS,  /* else: of calls none are recorded */
     VPY_PART_TASKS,      /* else: nothing is known of asyncio's tasks */
-    VPY_PART_BOTTOM,     /* else: programs run above the command's frames */
+    VPY_PART_BOTTOM,     /* else: programs run above the command's frames, and
+                          * calls of len count as calls of C */
     VPY_PART_EXITS,      /* else: os._exit ends a recording as a crash does */
     VPY_PART_COLLECTOR,  /* else: our objects count for the collector */
     VPY_PARTS

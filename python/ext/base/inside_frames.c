@@ -114,14 +114,14 @@ static void look_at_recursion(PyThreadState *tstate)
 {
     PyThreadState *shifted = VPY_SHIFTED(VPY_FACT_RECURSION, tstate);
     bool *holds = &known.holds[VPY_FACT_RECURSION];
-    int before = vpy_c_recursion_left(shifted);
+    int before = *vpy_c_recursion_left(shifted);
 
     if (known.seen == 0)
         known.left = vpy_recursion_left(shifted);
     else if (known.seen == 1)
         *holds = *holds && vpy_recursion_left(shifted) == known.left + 1;
     if (VPY_ENTERING_IS_COUNTED && Py_EnterRecursiveCall(" in a test") == 0) {
-        *holds = *holds && vpy_c_recursion_left(shifted) == before - 1;
+        *holds = *holds && *vpy_c_recursion_left(shifted) == before - 1;
         Py_LeaveRecursiveCall();
     }
     *holds = *holds && vpy_recursion_is_known(shifted);

@@ -147,22 +147,22 @@ bool vpy_is_cached_callable(const PyMethodDef *method)
     return false;
 }
 
-#if VPY_HAS_FRAME_HOOK
+#if VPY_CALLS_OF_C_ARE_FEW
 /* The special instruction for len takes nothing of the recursion limit, but an
- * ordinary call does, which would end a recursion through __len__ at half the
- * depth. What the call has taken is given back meanwhile. */
+ * ordinary call does, which would end a recursion through __len__ early. What
+ * the call has taken is given back meanwhile. */
 static PyObject *through_len(PyObject *self, PyObject *object);
 
 static vpy_watched watched_len = {.through_us = through_len};
 
 static PyObject *through_len(PyObject *self, PyObject *object)
 {
-    PyThreadState *tstate = vpy_thread_state();
+    int *left = vpy_c_recursion_left(vpy_thread_state());
     PyObject *result;
 
-    tstate->recursion_remaining++;
+    ++*left;
     result = watched_len.original(self, object);
-    tstate->recursion_remaining--;
+    --*left;
     return result;
 }
 
@@ -170,7 +170,7 @@ static void watch_len(PyObject *len)
 {
     PyMethodDef *method = definition_of(len);
 
-    if (method != NULL && vpy_part_works[VPY_PART_ENTRIES])
+    if (method != NULL && vpy_part_works[VPY_PART_BOTTOM])
         vpy_watch(&watched_len, method, METH_O);
 }
 
