@@ -277,7 +277,8 @@ class Trace:
         awaits: bool = False,
         progress: Progress | None = None,
     ) -> dict[str, Rows]:
-        """Tables of sums, all of them from one reading of the records.
+        """Any tables, all of them from one reading of the records: those of vestige.tables, and tables of sums, which
+        the options are for.
 
         `marks` has a byte of flags for each id: 1, leave its calls out and count their time as their caller's; 2, its
         calls wait; 4, it is a garbage collection; 8, count its time for no function; 16, a call of it is a step of an

@@ -80,32 +80,32 @@ static const vst_stack *language_of(const vst_trace *trace, vst_stack_id id)
     return stack != NULL && stack->kind == VST_STACK_LANGUAGE ? stack : NULL;
 }
 
-static void put_stack(vst__table_stream *stream, vst_stack_id id)
+static void put_stack(vst__filling *filling, vst_stack_id id)
 {
-    const vst_stack *stack = language_of(stream->trace, id);
-    vst__batch *batch = &stream->batch;
+    const vst_stack *stack = language_of(filling->pass->trace, id);
+    vst__batch *batch = &filling->batch;
     bool known = stack != NULL;
 
     vst__batch_i32_or_null(batch, ALLOC_STACK, id != 0, -(int32_t)id);
     vst__batch_i32_or_null(batch, ALLOC_FUNC, known,
                            known ? (int32_t)stack->function : 0);
-    vst__batch_i32_or_null(batch, ALLOC_NAME, known,
-                           known ? vst__names_of(stream, stack->function)->shown
-                                 : 0);
+    vst__batch_i32_or_null(
+        batch, ALLOC_NAME, known,
+        known ? vst__names_of(filling, stack->function)->shown : 0);
     vst__batch_i32_or_null(batch, ALLOC_LINE, known && stack->line > 0,
                            known ? stack->line : 0);
 }
 
 /* freed: NULL if it never was. */
-static vst_status add_row(vst__table_stream *stream, const block *b,
-                          uint64_t size, const vst_memory_event *freed)
+static vst_status add_row(vst__filling *filling, const block *b, uint64_t size,
+                          const vst_memory_event *freed)
 {
-    vst__batch *batch = &stream->batch;
+    vst__batch *batch = &filling->batch;
     vst_status status = vst__batch_reserve(batch);
 
     if (status != VST_OK)
         return status;
-    vst__batch_i32(batch, ALLOC_PROCESS, stream->source->process);
+    vst__batch_i32(batch, ALLOC_PROCESS, filling->pass->source->process);
     vst__batch_i32(batch, ALLOC_THREAD, (int32_t)b->thread);
     vst__batch_i64(batch, ALLOC_ALLOC, (int64_t)b->serial);
     vst__batch_i32(batch, ALLOC_KIND, b->kind < KINDS ? (int32_t)b->kind : 0);
@@ -119,7 +119,7 @@ static vst_status add_row(vst__table_stream *stream, const block *b,
                            freed != NULL ? freed->time_ns : 0);
     vst__batch_i32_or_null(batch, ALLOC_FREED_THREAD, freed != NULL,
                            freed != NULL ? (int32_t)freed->thread : 0);
-    put_stack(stream, b->stack);
+    put_stack(filling, b->stack);
     vst__batch_add(batch);
     return VST_OK;
 }
@@ -170,8 +170,8 @@ static void forget(blocks *self, uint32_t index)
 
 static vst_status take_event(void *ctx, const vst_memory_event *event)
 {
-    vst__table_stream *stream = ctx;
-    blocks *self = stream->own;
+    vst__filling *filling = ctx;
+    blocks *self = filling->own;
     const uint64_t *place;
     vst_status status;
     block *b;
@@ -182,7 +182,7 @@ static vst_status take_event(void *ctx, const vst_memory_event *event)
     if (event->flags & VST_MEMORY_UNKNOWN || place == NULL)
         return VST_OK;
     b = &self->items[*place];
-    status = add_row(stream, b, event->size, event);
+    status = add_row(filling, b, event->size, event);
     if (event->size >= b->size)
         forget(self, (uint32_t)*place);
     else
@@ -192,9 +192,9 @@ static vst_status take_event(void *ctx, const vst_memory_event *event)
 
 /* ---- the table ---------------------------------------------------------- */
 
-static vst_status begin_alloc(vst__table_stream *stream)
+static vst_status begin_alloc(vst__filling *filling)
 {
-    vst_memory_sink sink = {.ctx = stream, .event = take_event};
+    vst_memory_sink sink = {.ctx = filling, .event = take_event};
     const char *kinds[KINDS];
     vst_status status;
     blocks *self;
@@ -202,21 +202,19 @@ static vst_status begin_alloc(vst__table_stream *stream)
     kinds[0] = "unknown";
     for (unsigned i = 1; i < KINDS; i++)
         kinds[i] = vst_memory_kind_name((vst_memory_kind)i);
-    status = vst__names_define(stream);
-    if (status == VST_OK)
-        status = vst__names_add(stream, VST_NAMES_OWN, kinds, KINDS);
-    self = stream->own = calloc(1, sizeof *self);
+    status = vst__names_add(filling, kinds, KINDS);
+    self = filling->own = calloc(1, sizeof *self);
     if (self == NULL)
         return VST_E_NOMEM;
-    if (status != VST_OK || !vst_trace_has_memory(stream->trace))
+    if (status != VST_OK || !vst_trace_has_memory(filling->pass->trace))
         return status;
-    return vst__history_begin(stream->trace, VST_WINDOW_ALL, &sink,
+    return vst__history_begin(filling->pass->trace, VST_WINDOW_ALL, &sink,
                               &self->history);
 }
 
-static vst_status step_alloc(vst__table_stream *stream, bool *done)
+static vst_status step_alloc(vst__filling *filling, bool *done)
 {
-    blocks *self = stream->own;
+    blocks *self = filling->own;
     vst_status status = VST_OK;
     size_t rows = 0;
 
@@ -229,18 +227,18 @@ static vst_status step_alloc(vst__table_stream *stream, bool *done)
          self->told++)
         if (self->items[self->told].serial != 0) {
             const block *b = &self->items[self->told];
-            status = add_row(stream, b, b->size, NULL);
+            status = add_row(filling, b, b->size, NULL);
             rows++;
         }
     *done = self->told == self->count;
     return status;
 }
 
-static void end_alloc(vst__table_stream *stream)
+static void end_alloc(vst__filling *filling)
 {
-    blocks *self = stream->own;
+    blocks *self = filling->own;
 
-    stream->own = NULL;
+    filling->own = NULL;
     if (self == NULL)
         return;
     vst__history_end(self->history);

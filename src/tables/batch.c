@@ -276,7 +276,7 @@ static void release_root(vst_arrow_array *array)
 /* The array of a column, without buffers: those are given when nothing can fail
  * any more. */
 static vst_status make_column(const vst__column_spec *spec,
-                              vst__dictionary *dictionaries,
+                              vst__dictionary *const dictionaries[],
                               vst_arrow_array *array)
 {
     owned *own = calloc(1, sizeof *own);
@@ -292,7 +292,7 @@ static vst_status make_column(const vst__column_spec *spec,
     if (spec->type != VST_COLUMN_NAME)
         return VST_OK;
     array->dictionary = &own->dictionary;
-    return vst__dictionary_array(&dictionaries[spec->names], &own->dictionary);
+    return vst__dictionary_array(dictionaries[spec->names], &own->dictionary);
 }
 
 static void fill_column(vst__batch *self, size_t index, vst_arrow_array *array)
@@ -334,7 +334,8 @@ static vst_status complete(vst__batch *self)
     return VST_OK;
 }
 
-vst_status vst__batch_take(vst__batch *self, vst__dictionary *dictionaries,
+vst_status vst__batch_take(vst__batch *self,
+                           vst__dictionary *const dictionaries[VST_NAMES_COUNT],
                            vst_arrow_array *array)
 {
     vst_status status = complete(self);

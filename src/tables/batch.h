@@ -148,7 +148,8 @@ vst_status vst__batch_members(vst__batch *batch, unsigned column,
 
 /* Gives the rows away: an array of structs, and an empty batch. If it fails,
  * the batch is as it was. */
-vst_status vst__batch_take(vst__batch *batch, vst__dictionary *dictionaries,
+vst_status vst__batch_take(vst__batch *batch,
+                           vst__dictionary *const dictionaries[VST_NAMES_COUNT],
                            vst_arrow_array *array);
 void vst__batch_free(vst__batch *batch);
 

@@ -24,28 +24,28 @@ static const vst__column_spec counter_columns[] = {
 
 static vst_status add_counter(void *ctx, const vst_counter *counter)
 {
-    vst__table_stream *stream = ctx;
-    vst__batch *batch = &stream->batch;
+    vst__filling *filling = ctx;
+    vst__batch *batch = &filling->batch;
     vst_status status = vst__batch_reserve(batch);
 
     if (status != VST_OK)
         return status;
-    vst__batch_i32(batch, COUNTER_PROCESS, stream->source->process);
+    vst__batch_i32(batch, COUNTER_PROCESS, filling->pass->source->process);
     vst__batch_i32(batch, COUNTER_THREAD, (int32_t)counter->thread);
     vst__batch_i32(batch, COUNTER_FUNC, (int32_t)counter->id);
     vst__batch_i32(batch, COUNTER_NAME,
-                   vst__names_of(stream, counter->id)->shown);
+                   vst__names_of(filling, counter->id)->shown);
     vst__batch_i64(batch, COUNTER_TIME, counter->time_ns);
     vst__batch_f64(batch, COUNTER_VALUE, counter->value);
     vst__batch_add(batch);
     return VST_OK;
 }
 
-static vst_status begin_counter(vst__table_stream *stream)
+static vst_status begin_counter(vst__filling *filling)
 {
-    vst_sink sink = {.ctx = stream, .no_args = true, .counter = add_counter};
+    vst_sink sink = {.ctx = filling, .no_args = true, .counter = add_counter};
 
-    return vst__replayed_begin(stream, &sink, VST_DEF_COUNTER);
+    return vst__replayed_begin(filling, &sink, VST_DEF_COUNTER);
 }
 
 const vst__table vst__table_counter = {
@@ -53,7 +53,6 @@ const vst__table vst__table_counter = {
     VST_COLUMNS(counter_columns),
     .has_names = true,
     .begin = begin_counter,
-    .step = vst__replayed_step,
 };
 
 /* ---- instant ------------------------------------------------------------ */
@@ -78,17 +77,17 @@ static const vst__column_spec instant_columns[] = {
 
 static vst_status add_instant(void *ctx, const vst_instant *instant)
 {
-    vst__table_stream *stream = ctx;
-    vst__batch *batch = &stream->batch;
+    vst__filling *filling = ctx;
+    vst__batch *batch = &filling->batch;
     vst_status status = vst__batch_reserve(batch);
 
     if (status != VST_OK)
         return status;
-    vst__batch_i32(batch, INSTANT_PROCESS, stream->source->process);
+    vst__batch_i32(batch, INSTANT_PROCESS, filling->pass->source->process);
     vst__batch_i32(batch, INSTANT_THREAD, (int32_t)instant->thread);
     vst__batch_i32(batch, INSTANT_FUNC, (int32_t)instant->id);
     vst__batch_i32(batch, INSTANT_NAME,
-                   vst__names_of(stream, instant->id)->shown);
+                   vst__names_of(filling, instant->id)->shown);
     vst__batch_i64(batch, INSTANT_TIME, instant->time_ns);
     status = vst__batch_members(batch, INSTANT_ARGS, instant->args,
                                 instant->args_len);
@@ -96,11 +95,11 @@ static vst_status add_instant(void *ctx, const vst_instant *instant)
     return status;
 }
 
-static vst_status begin_instant(vst__table_stream *stream)
+static vst_status begin_instant(vst__filling *filling)
 {
-    vst_sink sink = {.ctx = stream, .no_args = true, .instant = add_instant};
+    vst_sink sink = {.ctx = filling, .no_args = true, .instant = add_instant};
 
-    return vst__replayed_begin(stream, &sink, VST_DEF_INSTANT);
+    return vst__replayed_begin(filling, &sink, VST_DEF_INSTANT);
 }
 
 const vst__table vst__table_instant = {
@@ -108,7 +107,6 @@ const vst__table vst__table_instant = {
     VST_COLUMNS(instant_columns),
     .has_names = true,
     .begin = begin_instant,
-    .step = vst__replayed_step,
 };
 
 /* ---- lost --------------------------------------------------------------- */
@@ -138,13 +136,13 @@ enum { LOSSES = sizeof losses / sizeof losses[0] };
 
 static vst_status add_loss(void *ctx, const vst_loss *loss)
 {
-    vst__table_stream *stream = ctx;
-    vst__batch *batch = &stream->batch;
+    vst__filling *filling = ctx;
+    vst__batch *batch = &filling->batch;
     vst_status status = vst__batch_reserve(batch);
 
     if (status != VST_OK)
         return status;
-    vst__batch_i32(batch, LOST_PROCESS, stream->source->process);
+    vst__batch_i32(batch, LOST_PROCESS, filling->pass->source->process);
     vst__batch_i32(batch, LOST_THREAD, (int32_t)loss->thread);
     vst__batch_i32(batch, LOST_KIND,
                    (size_t)loss->kind < LOSSES ? (int32_t)loss->kind : 0);
@@ -155,19 +153,16 @@ static vst_status add_loss(void *ctx, const vst_loss *loss)
     return VST_OK;
 }
 
-static vst_status begin_lost(vst__table_stream *stream)
+static vst_status begin_lost(vst__filling *filling)
 {
-    vst_sink sink = {.ctx = stream, .no_args = true, .loss = add_loss};
-    vst_status status = vst__names_add(stream, VST_NAMES_OWN, losses, LOSSES);
+    vst_sink sink = {.ctx = filling, .no_args = true, .loss = add_loss};
+    vst_status status = vst__names_add(filling, losses, LOSSES);
 
-    return status == VST_OK ? vst__replay_begin(stream->trace, VST_WINDOW_ALL,
-                                                NULL, &sink, &stream->replay)
-                            : status;
+    return status == VST_OK ? vst__replayed_begin(filling, &sink, 0) : status;
 }
 
 const vst__table vst__table_lost = {
     .name = "lost",
     VST_COLUMNS(lost_columns),
     .begin = begin_lost,
-    .step = vst__replayed_step,
 };

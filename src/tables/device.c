@@ -33,15 +33,15 @@ static const vst__column_spec device_columns[] = {
     [DEVICE_ARGS] = {"args", VST_COLUMN_TEXT, true, 0},
 };
 
-static vst_status add_device(vst__table_stream *stream,
+static vst_status add_device(vst__filling *filling,
                              const vst_trace_device *device)
 {
-    vst__batch *batch = &stream->batch;
+    vst__batch *batch = &filling->batch;
     vst_status status = vst__batch_reserve(batch);
 
     if (status != VST_OK)
         return status;
-    vst__batch_i32(batch, DEVICE_PROCESS, stream->source->process);
+    vst__batch_i32(batch, DEVICE_PROCESS, filling->pass->source->process);
     vst__batch_i32(batch, DEVICE_DEVICE, (int32_t)device->number);
     vst__batch_i64(batch, DEVICE_ORDINAL, device->ordinal);
     vst__batch_bool(batch, DEVICE_OWN_CLOCK, device->has_clock);
@@ -62,20 +62,14 @@ static vst_status add_device(vst__table_stream *stream,
     return status;
 }
 
-static vst_status begin_device(vst__table_stream *stream)
+static vst_status step_device(vst__filling *filling, bool *done)
 {
-    (void)stream;
-    return VST_OK;
-}
-
-static vst_status step_device(vst__table_stream *stream, bool *done)
-{
-    size_t count = vst_trace_device_count(stream->trace);
+    size_t count = vst_trace_device_count(filling->pass->trace);
     vst_status status = VST_OK;
 
-    while (status == VST_OK && stream->at < count)
-        status = add_device(stream,
-                            vst_trace_device_at(stream->trace, stream->at++));
+    while (status == VST_OK && filling->at < count)
+        status = add_device(
+            filling, vst_trace_device_at(filling->pass->trace, filling->at++));
     *done = true;
     return status;
 }
@@ -83,7 +77,6 @@ static vst_status step_device(vst__table_stream *stream, bool *done)
 const vst__table vst__table_device = {
     .name = "device",
     VST_COLUMNS(device_columns),
-    .begin = begin_device,
     .step = step_device,
 };
 
@@ -140,17 +133,17 @@ static void put_optional(vst__batch *batch, unsigned column, uint64_t value)
     vst__batch_i64_or_null(batch, column, value != 0, (int64_t)value);
 }
 
-static void put_cause(vst__table_stream *stream, unsigned column,
+static void put_cause(vst__filling *filling, unsigned column,
                       const vst_device_cause *cause)
 {
-    put_optional(&stream->batch, column, cause->serial);
-    vst__batch_i32_or_null(&stream->batch, column + 1, cause->serial != 0,
-                           vst__names_of(stream, cause->id)->shown);
+    put_optional(&filling->batch, column, cause->serial);
+    vst__batch_i32_or_null(&filling->batch, column + 1, cause->serial != 0,
+                           vst__names_of(filling, cause->id)->shown);
 }
 
-static void put_launch(vst__table_stream *stream, const vst_device_span *span)
+static void put_launch(vst__filling *filling, const vst_device_span *span)
 {
-    vst__batch *batch = &stream->batch;
+    vst__batch *batch = &filling->batch;
     const vst_device_launch *launch = span->launch;
     uint32_t thread = launch != NULL ? launch->thread : span->thread;
 
@@ -160,18 +153,18 @@ static void put_launch(vst__table_stream *stream, const vst_device_span *span)
                            launch != NULL ? launch->start_ns : 0);
     vst__batch_i32_or_null(
         batch, ACTIVITY_LAUNCH_NAME, launch != NULL,
-        launch != NULL ? vst__names_of(stream, launch->id)->shown : 0);
+        launch != NULL ? vst__names_of(filling, launch->id)->shown : 0);
 }
 
 static vst_status add_activity(void *ctx, const vst_device_span *span)
 {
-    vst__table_stream *stream = ctx;
-    vst__batch *batch = &stream->batch;
+    vst__filling *filling = ctx;
+    vst__batch *batch = &filling->batch;
     vst_status status = vst__batch_reserve(batch);
 
     if (status != VST_OK)
         return status;
-    vst__batch_i32(batch, ACTIVITY_PROCESS, stream->source->process);
+    vst__batch_i32(batch, ACTIVITY_PROCESS, filling->pass->source->process);
     vst__batch_i32(batch, ACTIVITY_DEVICE, (int32_t)span->device);
     vst__batch_i64_or_null(batch, ACTIVITY_STREAM,
                            !vst_activity_is_on_thread(span->kind),
@@ -179,15 +172,15 @@ static vst_status add_activity(void *ctx, const vst_device_span *span)
     vst__batch_i32(batch, ACTIVITY_KIND, (int32_t)span->kind);
     vst__batch_i32(batch, ACTIVITY_FUNC, (int32_t)span->id);
     vst__batch_i32(batch, ACTIVITY_NAME,
-                   vst__names_of(stream, span->id)->shown);
+                   vst__names_of(filling, span->id)->shown);
     vst__batch_i64(batch, ACTIVITY_START, span->start_ns);
     vst__batch_i64(batch, ACTIVITY_DURATION, span->end_ns - span->start_ns);
     put_optional(batch, ACTIVITY_CORRELATION, span->correlation);
     put_optional(batch, ACTIVITY_BYTES, span->bytes);
     put_optional(batch, ACTIVITY_CONTEXT, span->context);
-    put_launch(stream, span);
-    put_cause(stream, ACTIVITY_OP, &span->op);
-    put_cause(stream, ACTIVITY_ANNOTATION, &span->annotation);
+    put_launch(filling, span);
+    put_cause(filling, ACTIVITY_OP, &span->op);
+    put_cause(filling, ACTIVITY_ANNOTATION, &span->annotation);
     status =
         vst__batch_members(batch, ACTIVITY_ARGS, span->args, span->args_len);
     vst__batch_add(batch);
@@ -201,18 +194,18 @@ static vst_status ignore(void *ctx, const vst_span *span)
     return VST_OK;
 }
 
-static vst_status begin_activity(vst__table_stream *stream)
+static vst_status begin_activity(vst__filling *filling)
 {
     const char *names[VST_ACTIVITY_LOST];
     const vst_sink sink = {
-        .ctx = stream, .span = ignore, .device = add_activity};
+        .ctx = filling, .span = ignore, .device = add_activity};
     vst_status status;
 
     for (uint32_t i = 0; i < VST_ACTIVITY_LOST; i++)
         names[i] = vst_activity_kind_name(i);
-    status = vst__names_add(stream, VST_NAMES_OWN, names, VST_ACTIVITY_LOST);
+    status = vst__names_add(filling, names, VST_ACTIVITY_LOST);
     return status == VST_OK
-               ? vst__replayed_begin(stream, &sink, VST_DEF_ACTIVITY)
+               ? vst__replayed_begin(filling, &sink, VST_DEF_ACTIVITY)
                : status;
 }
 
@@ -221,5 +214,4 @@ const vst__table vst__table_activity = {
     VST_COLUMNS(activity_columns),
     .has_names = true,
     .begin = begin_activity,
-    .step = vst__replayed_step,
 };

@@ -42,10 +42,10 @@ struct vst__estimate {
 /* Differences of this part of a total are not told. */
 static const double told_share = 0.01;
 
-vst_status vst__estimates_begin(vst__sums *sums, vst_error *error)
+vst_status vst__estimates_begin(vst__sums *sums)
 {
     vst__estimates *e = &sums->estimates;
-    vst_status status = vst_budget_read(sums->trace, &e->budget, error);
+    vst_status status = vst_budget_read(sums->trace, &e->budget, NULL);
     size_t count = (size_t)sums->max + 1;
 
     if (status != VST_OK || e->budget == NULL)

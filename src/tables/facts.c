@@ -52,12 +52,6 @@ static const vst__column_spec process_columns[] = {
     [PROCESS_DROPPED] = {"dropped", VST_COLUMN_I64, false, 0},
 };
 
-static vst_status begin_nothing(vst__table_stream *stream)
-{
-    (void)stream;
-    return VST_OK;
-}
-
 static vst_status put_process_texts(vst__batch *batch,
                                     const vst_table_source *source,
                                     const uint8_t *trace_id)
@@ -83,17 +77,17 @@ static vst_status put_process_texts(vst__batch *batch,
     return status;
 }
 
-static vst_status step_process(vst__table_stream *stream, bool *done)
+static vst_status step_process(vst__filling *filling, bool *done)
 {
-    const vst_table_source *source = stream->source;
-    vst__batch *batch = &stream->batch;
+    const vst_table_source *source = filling->pass->source;
+    vst__batch *batch = &filling->batch;
     vst_status status = vst__batch_reserve(batch);
     vst_trace_info info;
 
     *done = true;
     if (status != VST_OK)
         return status;
-    vst_trace_get_info(stream->trace, &info);
+    vst_trace_get_info(filling->pass->trace, &info);
     vst__batch_i32(batch, PROCESS_PROCESS, source->process);
     vst__batch_i64(batch, PROCESS_PID, info.pid);
     vst__batch_i64_or_null(batch, PROCESS_PARENT_PID, source->parent_pid >= 0,
@@ -115,7 +109,6 @@ static vst_status step_process(vst__table_stream *stream, bool *done)
 const vst__table vst__table_process = {
     .name = "process",
     VST_COLUMNS(process_columns),
-    .begin = begin_nothing,
     .step = step_process,
 };
 
@@ -131,15 +124,15 @@ static const vst__column_spec thread_columns[] = {
     [THREAD_RECORDS] = {"records", VST_COLUMN_I64, false, 0},
 };
 
-static vst_status add_thread(vst__table_stream *stream,
+static vst_status add_thread(vst__filling *filling,
                              const vst_trace_thread *thread)
 {
-    vst__batch *batch = &stream->batch;
+    vst__batch *batch = &filling->batch;
     vst_status status = vst__batch_reserve(batch);
 
     if (status != VST_OK)
         return status;
-    vst__batch_i32(batch, THREAD_PROCESS, stream->source->process);
+    vst__batch_i32(batch, THREAD_PROCESS, filling->pass->source->process);
     vst__batch_i32(batch, THREAD_THREAD, (int32_t)thread->number);
     vst__batch_i64_or_null(batch, THREAD_TID, thread->system_tid != 0,
                            (int64_t)thread->system_tid);
@@ -151,23 +144,22 @@ static vst_status add_thread(vst__table_stream *stream,
     return status;
 }
 
-static vst_status step_thread(vst__table_stream *stream, bool *done)
+static vst_status step_thread(vst__filling *filling, bool *done)
 {
-    size_t count = vst_trace_thread_count(stream->trace);
+    size_t count = vst_trace_thread_count(filling->pass->trace);
     vst_status status = VST_OK;
 
     for (size_t i = 0;
-         i < ROWS_A_STEP && stream->at < count && status == VST_OK; i++)
-        status = add_thread(stream,
-                            vst_trace_thread_at(stream->trace, stream->at++));
-    *done = stream->at >= count;
+         i < ROWS_A_STEP && filling->at < count && status == VST_OK; i++)
+        status = add_thread(
+            filling, vst_trace_thread_at(filling->pass->trace, filling->at++));
+    *done = filling->at >= count;
     return status;
 }
 
 const vst__table vst__table_thread = {
     .name = "thread",
     VST_COLUMNS(thread_columns),
-    .begin = begin_nothing,
     .step = step_thread,
 };
 
@@ -193,16 +185,16 @@ static const vst__column_spec func_columns[] = {
     [FUNC_LINE] = {"line", VST_COLUMN_I32, true, 0},
 };
 
-static vst_status add_func(vst__table_stream *stream, const vst_definition *d,
+static vst_status add_func(vst__filling *filling, const vst_definition *d,
                            vst_id id)
 {
-    vst__batch *batch = &stream->batch;
-    const vst__defined *defined = vst__names_of(stream, id);
+    vst__batch *batch = &filling->batch;
+    const vst__defined *defined = vst__names_of(filling, id);
     vst_status status = vst__batch_reserve(batch);
 
     if (status != VST_OK)
         return status;
-    vst__batch_i32(batch, FUNC_PROCESS, stream->source->process);
+    vst__batch_i32(batch, FUNC_PROCESS, filling->pass->source->process);
     vst__batch_i32(batch, FUNC_FUNC, (int32_t)id);
     vst__batch_i32(batch, FUNC_KIND, defined->kind);
     vst__batch_i32(batch, FUNC_NAME, defined->shown);
@@ -214,18 +206,19 @@ static vst_status add_func(vst__table_stream *stream, const vst_definition *d,
     return status;
 }
 
-static vst_status step_func(vst__table_stream *stream, bool *done)
+static vst_status step_func(vst__filling *filling, bool *done)
 {
-    const vst_trace *trace = stream->trace;
+    const vst_trace *trace = filling->pass->trace;
     vst_status status = VST_OK;
 
-    for (size_t i = 0; i < ROWS_A_STEP &&
-                       stream->at < trace->definition_count && status == VST_OK;
-         i++, stream->at++)
-        if ((int)trace->definitions[stream->at].kind != VST_DEF_FAR_ENDS)
-            status = add_func(stream, &trace->definitions[stream->at],
-                              trace->definition_ids[stream->at]);
-    *done = stream->at >= trace->definition_count;
+    for (size_t i = 0;
+         i < ROWS_A_STEP && filling->at < trace->definition_count &&
+         status == VST_OK;
+         i++, filling->at++)
+        if ((int)trace->definitions[filling->at].kind != VST_DEF_FAR_ENDS)
+            status = add_func(filling, &trace->definitions[filling->at],
+                              trace->definition_ids[filling->at]);
+    *done = filling->at >= trace->definition_count;
     return status;
 }
 
@@ -233,6 +226,5 @@ const vst__table vst__table_func = {
     .name = "func",
     VST_COLUMNS(func_columns),
     .has_names = true,
-    .begin = vst__names_define,
     .step = step_func,
 };

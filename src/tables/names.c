@@ -1,5 +1,5 @@
 /* What definitions are called in tables. A name has one number in all traces of
- * a stream, so a row needs no more than a look-up by its definition's id. One
+ * a pass, so a row needs no more than a look-up by its definition's id. One
  * thread at a time. */
 #include <stdlib.h>
 #include <string.h>
@@ -7,33 +7,9 @@
 #include "export/output/json.h"
 #include "tables/table.h"
 
-/* ---- kinds -------------------------------------------------------------- */
-
-/* Kinds of spans, and behind them that of what devices did. */
-enum { KIND_ACTIVITY = VST_DEF_KINDS, KINDS };
-
-static vst_status add_kinds(vst__table_stream *stream)
+static vst_status add_to(vst__dictionary *dictionary, const char *const *names,
+                         size_t count)
 {
-    const char *kinds[KINDS];
-
-    for (size_t i = 0; i < VST_DEF_KINDS; i++)
-        kinds[i] = vst_definition_kind_name((vst_definition_kind)i);
-    kinds[KIND_ACTIVITY] =
-        vst_definition_kind_name((vst_definition_kind)VST_DEF_ACTIVITY);
-    return vst__names_add(stream, VST_NAMES_KINDS, kinds, KINDS);
-}
-
-static int32_t number_of(size_t kind)
-{
-    return kind < VST_DEF_KINDS       ? (int32_t)kind
-           : kind == VST_DEF_ACTIVITY ? (int32_t)KIND_ACTIVITY
-                                      : 0;
-}
-
-vst_status vst__names_add(vst__table_stream *stream, vst__names to,
-                          const char *const *names, size_t count)
-{
-    vst__dictionary *dictionary = &stream->dictionaries[to];
     vst_status status = VST_OK;
     int32_t number;
 
@@ -41,6 +17,35 @@ vst_status vst__names_add(vst__table_stream *stream, vst__names to,
         status = vst__dictionary_add(dictionary, names[i], strlen(names[i]),
                                      &number);
     return status;
+}
+
+vst_status vst__names_add(vst__filling *filling, const char *const *names,
+                          size_t count)
+{
+    return add_to(&filling->own_names, names, count);
+}
+
+/* ---- kinds -------------------------------------------------------------- */
+
+/* Kinds of spans, and behind them that of what devices did. */
+enum { KIND_ACTIVITY = VST_DEF_KINDS, KINDS };
+
+static vst_status add_kinds(vst__table_pass *pass)
+{
+    const char *kinds[KINDS];
+
+    for (size_t i = 0; i < VST_DEF_KINDS; i++)
+        kinds[i] = vst_definition_kind_name((vst_definition_kind)i);
+    kinds[KIND_ACTIVITY] =
+        vst_definition_kind_name((vst_definition_kind)VST_DEF_ACTIVITY);
+    return add_to(&pass->dictionaries[VST_NAMES_KINDS], kinds, KINDS);
+}
+
+static int32_t number_of(size_t kind)
+{
+    return kind < VST_DEF_KINDS       ? (int32_t)kind
+           : kind == VST_DEF_ACTIVITY ? (int32_t)KIND_ACTIVITY
+                                      : 0;
 }
 
 /* ---- definitions -------------------------------------------------------- */
@@ -66,42 +71,40 @@ static vst_status add_shown(vst__dictionary *to, const vst_definition *d,
 }
 
 /* Ids that a torn file has lost the definition of. */
-static vst_status add_unknown(vst__table_stream *stream)
+static vst_status add_unknown(vst__table_pass *pass)
 {
     static const char name[] = "unknown function";
 
-    if (stream->unknown.shown >= 0)
+    if (pass->unknown.shown >= 0)
         return VST_OK;
-    return vst__dictionary_add(&stream->dictionaries[VST_NAMES_SHOWN], name,
-                               sizeof name - 1, &stream->unknown.shown);
+    return vst__dictionary_add(&pass->dictionaries[VST_NAMES_SHOWN], name,
+                               sizeof name - 1, &pass->unknown.shown);
 }
 
-vst_status vst__names_define(vst__table_stream *stream)
+vst_status vst__names_define(vst__table_pass *pass)
 {
-    const vst_trace *trace = stream->trace;
+    const vst_trace *trace = pass->trace;
     vst_id max = vst_trace_definition_max(trace);
     vst__defined *defined =
-        realloc(stream->defined, ((size_t)max + 1) * sizeof *defined);
-    vst_status status = add_kinds(stream);
+        realloc(pass->defined, ((size_t)max + 1) * sizeof *defined);
+    vst_status status = add_kinds(pass);
 
     if (defined == NULL)
         return VST_E_NOMEM;
-    stream->defined = defined;
-    stream->defined_max = max;
+    pass->defined = defined;
+    pass->defined_max = max;
     if (status == VST_OK)
-        status = add_unknown(stream);
+        status = add_unknown(pass);
     for (size_t i = 0; i <= max; i++)
-        defined[i] = stream->unknown;
+        defined[i] = pass->unknown;
     for (size_t i = 0; i < trace->definition_count && status == VST_OK; i++) {
         const vst_definition *d = &trace->definitions[i];
         vst__defined *to = &defined[trace->definition_ids[i]];
 
         to->kind = number_of((size_t)d->kind);
-        status =
-            add_shown(&stream->dictionaries[VST_NAMES_SHOWN], d, &to->shown);
-        if (status == VST_OK && d->file_len != 0 &&
-            stream->table == &vst__table_func)
-            status = vst__dictionary_add(&stream->dictionaries[VST_NAMES_FILES],
+        status = add_shown(&pass->dictionaries[VST_NAMES_SHOWN], d, &to->shown);
+        if (status == VST_OK && d->file_len != 0 && pass->shows_files)
+            status = vst__dictionary_add(&pass->dictionaries[VST_NAMES_FILES],
                                          d->file, d->file_len, &to->file);
     }
     return status;

@@ -121,9 +121,9 @@ static void put_numbers(vst__batch *batch, const vst_operator *op)
 
 static vst_status add_op(void *ctx, const vst_span *span)
 {
-    vst__table_stream *stream = ctx;
-    vst__batch *batch = &stream->batch;
-    const vst__defined *defined = vst__names_of(stream, span->id);
+    vst__filling *filling = ctx;
+    vst__batch *batch = &filling->batch;
+    const vst__defined *defined = vst__names_of(filling, span->id);
     vst_status status;
 
     if (defined->kind != VST_DEF_OPERATOR)
@@ -131,7 +131,7 @@ static vst_status add_op(void *ctx, const vst_span *span)
     status = vst__batch_reserve(batch);
     if (status != VST_OK)
         return status;
-    vst__batch_i32(batch, OP_PROCESS, stream->source->process);
+    vst__batch_i32(batch, OP_PROCESS, filling->pass->source->process);
     vst__batch_i32(batch, OP_THREAD, (int32_t)span->thread);
     vst__batch_i64(batch, OP_SPAN, (int64_t)span->serial);
     vst__batch_i64_or_null(batch, OP_PARENT, span->parent != 0,
@@ -151,15 +151,15 @@ static vst_status add_op(void *ctx, const vst_span *span)
     return status;
 }
 
-static vst_status begin_op(vst__table_stream *stream)
+static vst_status begin_op(vst__filling *filling)
 {
     vst_sink sink = {
-        .ctx = stream,
+        .ctx = filling,
         .span = add_op,
-        .places = &stream->places,
+        .places = &filling->pass->places,
     };
 
-    return vst__replayed_begin(stream, &sink, VST_DEF_OPERATOR);
+    return vst__replayed_begin(filling, &sink, VST_DEF_OPERATOR);
 }
 
 const vst__table vst__table_op = {
@@ -167,5 +167,4 @@ const vst__table vst__table_op = {
     VST_COLUMNS(op_columns),
     .has_names = true,
     .begin = begin_op,
-    .step = vst__replayed_step,
 };

@@ -1,13 +1,200 @@
-/* A pass over a trace: finds out what the tables that were asked for are made
- * of, reads the records once, and has each put its rows. One thread at a time.
- */
+/* A pass over a trace: the records are read once, and each table takes what it
+ * wants of the replay. One thread at a time. */
 #include "tables/pass.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "tables/schema.h"
 #include "tables/sums.h"
 
-static const vst__table *const tables[] = {
+/* ---- several sinks ------------------------------------------------------ */
+
+/* Hands on what comes of a replay to each sink that wants it. */
+typedef struct vst__fan {
+    size_t count;
+    vst_sink sinks[];
+} fan;
+
+#define HAND_ON(name, type)                                                    \
+    static vst_status on_##name(void *ctx, type event)                         \
+    {                                                                          \
+        const fan *self = ctx;                                                 \
+        vst_status status = VST_OK;                                            \
+                                                                               \
+        for (size_t i = 0; i < self->count && status == VST_OK; i++)           \
+            if (self->sinks[i].name != NULL)                                   \
+                status = self->sinks[i].name(self->sinks[i].ctx, event);       \
+        return status;                                                         \
+    }
+
+HAND_ON(leave, uint32_t)
+HAND_ON(instant, const vst_instant *)
+HAND_ON(counter, const vst_counter *)
+HAND_ON(loss, const vst_loss *)
+HAND_ON(wait, const vst_wait *)
+HAND_ON(task, const vst_task_event *)
+HAND_ON(device, const vst_device_span *)
+
+/* A table has the same rows, whoever else looks for recursion. Places tell it,
+ * too. */
+static vst_status on_span(void *ctx, const vst_span *span)
+{
+    const fan *self = ctx;
+    vst_status status = VST_OK;
+    vst_span plain = *span;
+
+    plain.flags &= ~(uint32_t)VST_SPAN_RECURSIVE;
+    for (size_t i = 0; i < self->count && status == VST_OK; i++) {
+        const vst_sink *one = &self->sinks[i];
+
+        if (one->span != NULL)
+            status = one->span(one->ctx, one->recursion || one->places != NULL
+                                             ? span
+                                             : &plain);
+    }
+    return status;
+}
+
+/* A sink that takes what any of the others does. */
+static vst_sink join(fan *self)
+{
+    vst_sink all = {.ctx = self, .no_args = true};
+
+    for (size_t i = 0; i < self->count; i++) {
+        const vst_sink *one = &self->sinks[i];
+
+        all.recursion |= one->recursion;
+        all.no_args &= one->no_args;
+        if (one->places != NULL)
+            all.places = one->places;
+        if (one->span != NULL)
+            all.span = on_span;
+        if (one->leave != NULL)
+            all.leave = on_leave;
+        if (one->instant != NULL)
+            all.instant = on_instant;
+        if (one->counter != NULL)
+            all.counter = on_counter;
+        if (one->loss != NULL)
+            all.loss = on_loss;
+        if (one->wait != NULL)
+            all.wait = on_wait;
+        if (one->task != NULL)
+            all.task = on_task;
+        if (one->device != NULL)
+            all.device = on_device;
+    }
+    return all;
+}
+
+/* ---- a trace ------------------------------------------------------------ */
+
+/* Begins the replay, if a table takes anything of it. */
+static vst_status begin_replay(vst__table_pass *self, vst_tracer *tracer)
+{
+    fan *made = malloc(sizeof *made + (self->count + 1) * sizeof *made->sinks);
+    vst_status status = VST_OK;
+    vst_sink sink;
+
+    if (made == NULL)
+        return VST_E_NOMEM;
+    self->fan = made;
+    made->count = 0;
+    for (size_t i = 0; i < self->count; i++)
+        if (self->fillings[i].is_read)
+            made->sinks[made->count++] = self->fillings[i].sink;
+    if (self->sums != NULL)
+        status = vst__sums_begin(self->sums, &made->sinks[made->count++]);
+    self->is_replayed = made->count == 0;
+    if (status != VST_OK || self->is_replayed)
+        return status;
+    sink = made->count == 1 ? made->sinks[0] : join(made);
+    return vst__replay_begin(self->trace, VST_WINDOW_ALL, tracer, &sink,
+                             &self->replay);
+}
+
+static vst_status begin_table(vst__table_pass *self, vst__filling *filling)
+{
+    const vst__table *table = filling->table;
+
+    filling->at = 0;
+    filling->is_read = filling->is_done = false;
+    if (table->sums != 0 && self->sums == NULL) {
+        self->sums = calloc(1, sizeof *self->sums);
+        if (self->sums == NULL)
+            return VST_E_NOMEM;
+        self->sums->options = self->options;
+        self->sums->trace = self->trace;
+    }
+    if (table->sums != 0)
+        self->sums->wanted |= table->sums;
+    return table->begin != NULL ? table->begin(filling) : VST_OK;
+}
+
+vst_status vst__table_pass_begin(vst__table_pass *self, vst_tracer *tracer)
+{
+    vst_status status = VST_OK;
+    bool has_names = false;
+
+    for (size_t i = 0; i < self->count; i++)
+        has_names |= self->fillings[i].table->has_names;
+    if (has_names)
+        status = vst__names_define(self);
+    for (size_t i = 0; i < self->count && status == VST_OK; i++)
+        status = begin_table(self, &self->fillings[i]);
+    return status == VST_OK ? begin_replay(self, tracer) : status;
+}
+
+static vst_status step_table(const vst__table_pass *self, vst__filling *filling)
+{
+    const vst__table *table = filling->table;
+
+    if (table->step != NULL)
+        return table->step(filling, &filling->is_done);
+    filling->is_done = self->is_replayed;
+    return filling->is_done && table->put != NULL
+               ? table->put(self->sums, &filling->batch)
+               : VST_OK;
+}
+
+vst_status vst__table_pass_step(vst__table_pass *self, bool *done)
+{
+    vst_status status = VST_OK;
+
+    if (!self->is_replayed) {
+        status = vst__replay_step(self->replay, &self->is_replayed);
+        if (status == VST_OK && self->is_replayed && self->sums != NULL)
+            status = vst__sums_finish(self->sums);
+    }
+    *done = self->is_replayed;
+    for (size_t i = 0; i < self->count && status == VST_OK; i++) {
+        if (!self->fillings[i].is_done)
+            status = step_table(self, &self->fillings[i]);
+        *done &= self->fillings[i].is_done;
+    }
+    return status;
+}
+
+void vst__table_pass_end(vst__table_pass *self)
+{
+    vst__replay_end(self->replay);
+    self->replay = NULL;
+    for (size_t i = 0; i < self->count; i++)
+        if (self->fillings[i].table->end != NULL)
+            self->fillings[i].table->end(&self->fillings[i]);
+    if (self->sums != NULL)
+        vst__sums_free(self->sums);
+    free(self->sums);
+    self->sums = NULL;
+    free(self->fan);
+    self->fan = NULL;
+    vst__places_clear(&self->places);
+}
+
+/* ---- a pass ------------------------------------------------------------- */
+
+static const vst__table *const sums[] = {
     &vst__table_functions,
     &vst__table_calls,
     &vst__table_threads,
@@ -22,31 +209,67 @@ static const vst__table *const tables[] = {
     &vst__table_reduced_estimates,
 };
 
-const vst__table *vst__sum_table_find(const char *name)
+const vst__table *vst__table_of_any_kind(const char *name)
 {
-    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
-        if (strcmp(tables[i]->name, name) == 0)
-            return tables[i];
-    return NULL;
+    for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++)
+        if (strcmp(sums[i]->name, name) == 0)
+            return sums[i];
+    return vst__table_find(name);
 }
 
-vst_status vst__pass_read(vst_trace *trace, vst_tracer *tracer,
-                          const vst__pass_options *options, vst__rows *rows,
-                          size_t count, vst_error *error)
+vst_status vst__table_pass_create(vst__table_pass *self,
+                                  const vst__table *const *tables, size_t count,
+                                  const vst__table_options *options)
 {
-    vst__sums sums = {.options = options, .trace = trace};
-    vst_status status;
+    static const vst__table_options none;
 
-    for (size_t i = 0; i < count; i++)
-        sums.wanted |= rows[i].table->sums;
-    status = vst__sums_read(&sums, tracer, error);
-    for (size_t i = 0; i < count && status == VST_OK; i++) {
-        rows[i].batch.specs = rows[i].table->columns;
-        rows[i].batch.column_count = rows[i].table->column_count;
-        status = rows[i].table->put(&sums, &rows[i].batch);
+    *self = (vst__table_pass){.options = options != NULL ? options : &none};
+    self->unknown.shown = -1;
+    self->fillings = calloc(count + 1, sizeof *self->fillings);
+    if (self->fillings == NULL)
+        return VST_E_NOMEM;
+    self->count = count;
+    for (size_t i = 0; i < count; i++) {
+        vst__filling *filling = &self->fillings[i];
+
+        filling->table = tables[i];
+        filling->pass = self;
+        filling->batch.specs = tables[i]->columns;
+        filling->batch.column_count = tables[i]->column_count;
+        self->shows_files |= tables[i] == &vst__table_func;
     }
-    vst__sums_free(&sums);
-    if (status != VST_OK && error != NULL)
-        error->status = status;
+    return VST_OK;
+}
+
+void vst__table_pass_free(vst__table_pass *self)
+{
+    vst__table_pass_end(self);
+    for (size_t i = 0; i < self->count; i++) {
+        vst__dictionary_free(&self->fillings[i].own_names);
+        vst__batch_free(&self->fillings[i].batch);
+    }
+    for (size_t i = 0; i < VST_NAMES_OWN; i++)
+        vst__dictionary_free(&self->dictionaries[i]);
+    vst__places_free(&self->places);
+    free(self->fillings);
+    free(self->defined);
+}
+
+vst_status vst__table_pass_read(vst__table_pass *self, vst_trace *trace,
+                                vst_tracer *tracer, vst_error *error)
+{
+    static const vst_table_source unknown = {
+        .parent_pid = -1, .rank = -1, .world_size = -1};
+    vst_status status;
+    bool done = false;
+
+    self->trace = trace;
+    self->source = &unknown;
+    status = vst__table_pass_begin(self, tracer);
+    while (status == VST_OK && !done)
+        status = vst__table_pass_step(self, &done);
+    vst__table_pass_end(self);
+    vst_error_set(error, status,
+                  status == VST_E_IO ? trace->source.sys_errno : 0, 0);
     return status;
 }

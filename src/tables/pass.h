@@ -5,7 +5,7 @@
 
 #include <vestige/trace.h>
 
-#include "tables/batch.h"
+#include "tables/table.h"
 
 /* Marks of definitions. LEFT_OUT: its time counts for its caller. NO_TIME: its
  * time counts for nobody, as if the call had returned at once. */
@@ -19,8 +19,9 @@ enum {
     VST_MARK_AWAITED = 32
 };
 
-/* All zero: every thread and function, as they were recorded. */
-typedef struct vst__pass_options {
+/* For tables of sums. All zero: every thread and function, as they were
+ * recorded. */
+typedef struct vst__table_options {
     const unsigned char *marks; /* by definition id, up to the last; or NULL */
     const uint32_t *threads;    /* numbers of those to read; NULL: all */
     size_t thread_count;
@@ -28,20 +29,29 @@ typedef struct vst__pass_options {
     bool spread;       /* `functions` says how much calls differ */
     bool fold_imports; /* `calls` has no frames of the import system */
     bool awaits;       /* `calls` has leaves for waits of tasks */
-} vst__pass_options;
+} vst__table_options;
 
-/* A table and its rows. */
-typedef struct vst__rows {
-    const struct vst__table *table;
-    vst__batch batch;
-} vst__rows;
+/* A table by name, also one of sums; NULL: there is none of that name. */
+const struct vst__table *vst__table_of_any_kind(const char *name);
 
-/* A table of sums by name; NULL: there is none of that name. */
-const struct vst__table *vst__sum_table_find(const char *name);
+/* Makes a pass that fills these tables; options may be NULL, and else stay.
+ * Free it whether that fails or not. */
+vst_status vst__table_pass_create(vst__table_pass *pass,
+                                  const struct vst__table *const *tables,
+                                  size_t count,
+                                  const vst__table_options *options);
+void vst__table_pass_free(vst__table_pass *pass);
 
-/* Fills the batches, which the caller frees whether it fails or not. */
-vst_status vst__pass_read(vst_trace *trace, vst_tracer *tracer,
-                          const vst__pass_options *options, vst__rows *rows,
-                          size_t count, vst_error *error);
+/* Between the two: pass->trace is open, and pass->source says what the core
+ * does not know of it. */
+vst_status vst__table_pass_begin(vst__table_pass *pass, vst_tracer *tracer);
+/* Adds some thousand rows to each table, as a rule; *done: there are no more.
+ */
+vst_status vst__table_pass_step(vst__table_pass *pass, bool *done);
+void vst__table_pass_end(vst__table_pass *pass); /* at any time */
+
+/* All rows of a trace. */
+vst_status vst__table_pass_read(vst__table_pass *pass, vst_trace *trace,
+                                vst_tracer *tracer, vst_error *error);
 
 #endif

@@ -10,21 +10,12 @@ static bool has_kind(const vst_trace *trace, int kind)
     return kind == 0;
 }
 
-vst_status vst__replayed_begin(vst__table_stream *stream, const vst_sink *sink,
+vst_status vst__replayed_begin(vst__filling *filling, const vst_sink *sink,
                                int kind)
 {
-    vst_status status = vst__names_define(stream);
-
-    if (status != VST_OK || !has_kind(stream->trace, kind))
-        return status;
-    return vst__replay_begin(stream->trace, VST_WINDOW_ALL, NULL, sink,
-                             &stream->replay);
-}
-
-vst_status vst__replayed_step(vst__table_stream *stream, bool *done)
-{
-    *done = stream->replay == NULL;
-    return *done ? VST_OK : vst__replay_step(stream->replay, done);
+    filling->sink = *sink;
+    filling->is_read = has_kind(filling->pass->trace, kind);
+    return VST_OK;
 }
 
 /* ---- span --------------------------------------------------------------- */
@@ -83,28 +74,28 @@ int64_t vst__span_self(const vst_span *span)
                : span->end_ns - span->start_ns - span->children_ns;
 }
 
-static vst_status add_import(vst__table_stream *stream, const vst_span *span)
+static vst_status add_import(vst__filling *filling, const vst_span *span)
 {
     char name[VST_IMPORT_NAME_MAX];
 
     if (VST_LIKELY(!(span->flags & VST_SPAN_IMPORT)))
-        return vst__batch_text(&stream->batch, SPAN_IMPORTS, NULL, 0);
-    return vst__batch_text(
-        &stream->batch, SPAN_IMPORTS, name,
-        vst_import_name(stream->trace, span->import, span->module, name));
+        return vst__batch_text(&filling->batch, SPAN_IMPORTS, NULL, 0);
+    return vst__batch_text(&filling->batch, SPAN_IMPORTS, name,
+                           vst_import_name(filling->pass->trace, span->import,
+                                           span->module, name));
 }
 
 static vst_status add_span(void *ctx, const vst_span *span)
 {
-    vst__table_stream *stream = ctx;
-    vst__batch *batch = &stream->batch;
-    const vst__defined *defined = vst__names_of(stream, span->id);
+    vst__filling *filling = ctx;
+    vst__batch *batch = &filling->batch;
+    const vst__defined *defined = vst__names_of(filling, span->id);
     bool is_compensated = span->compensated_ns != VST_RUNNING_UNKNOWN;
     vst_status status = vst__batch_reserve(batch);
 
     if (status != VST_OK)
         return status;
-    vst__batch_i32(batch, SPAN_PROCESS, stream->source->process);
+    vst__batch_i32(batch, SPAN_PROCESS, filling->pass->source->process);
     vst__batch_i32(batch, SPAN_THREAD, (int32_t)span->thread);
     vst__batch_i64(batch, SPAN_SPAN, (int64_t)span->serial);
     vst__batch_i64_or_null(batch, SPAN_PARENT, span->parent != 0,
@@ -136,20 +127,20 @@ static vst_status add_span(void *ctx, const vst_span *span)
             vst__batch_members(batch, SPAN_ARGS, span->args, span->args_len);
     }
     if (status == VST_OK)
-        status = add_import(stream, span);
+        status = add_import(filling, span);
     vst__batch_add(batch);
     return status;
 }
 
-static vst_status begin_span(vst__table_stream *stream)
+static vst_status begin_span(vst__filling *filling)
 {
     vst_sink sink = {
-        .ctx = stream,
+        .ctx = filling,
         .span = add_span,
-        .places = &stream->places,
+        .places = &filling->pass->places,
     };
 
-    return vst__replayed_begin(stream, &sink, 0);
+    return vst__replayed_begin(filling, &sink, 0);
 }
 
 const vst__table vst__table_span = {
@@ -157,5 +148,4 @@ const vst__table vst__table_span = {
     VST_COLUMNS(span_columns),
     .has_names = true,
     .begin = begin_span,
-    .step = vst__replayed_step,
 };

@@ -31,21 +31,21 @@ static const vst__column_spec stack_columns[] = {
     [STACK_RECURSIVE] = {"recursive", VST_COLUMN_BOOL, false, 0},
 };
 
-static vst_status add_place(vst__table_stream *stream, uint32_t number)
+static vst_status add_place(vst__filling *filling, uint32_t number)
 {
-    const vst__place *place = &stream->places.items[number];
-    vst__batch *batch = &stream->batch;
+    const vst__place *place = &filling->pass->places.items[number];
+    vst__batch *batch = &filling->batch;
     vst_status status = vst__batch_reserve(batch);
 
     if (status != VST_OK)
         return status;
-    vst__batch_i32(batch, STACK_PROCESS, stream->source->process);
+    vst__batch_i32(batch, STACK_PROCESS, filling->pass->source->process);
     vst__batch_i32(batch, STACK_STACK, (int32_t)number);
     vst__batch_i32_or_null(batch, STACK_PARENT, place->parent != 0,
                            (int32_t)place->parent);
     vst__batch_i32_or_null(batch, STACK_FUNC, true, (int32_t)place->id);
     vst__batch_i32_or_null(batch, STACK_NAME, true,
-                           vst__names_of(stream, place->id)->shown);
+                           vst__names_of(filling, place->id)->shown);
     vst__batch_i32_or_null(batch, STACK_LINE, false, 0);
     vst__batch_i64_or_null(batch, STACK_ADDRESS, false, 0);
     vst__batch_i32_or_null(batch, STACK_NATIVE, false, 0);
@@ -58,10 +58,10 @@ static vst_status add_place(vst__table_stream *stream, uint32_t number)
 /* Of an allocation. Its depth, and whether a function is in it twice, would
  * cost a walk.
  * */
-static vst_status add_recorded(vst__table_stream *stream, vst_stack_id id)
+static vst_status add_recorded(vst__filling *filling, vst_stack_id id)
 {
-    const vst_stack *stack = vst_trace_stack(stream->trace, id);
-    vst__batch *batch = &stream->batch;
+    const vst_stack *stack = vst_trace_stack(filling->pass->trace, id);
+    vst__batch *batch = &filling->batch;
     vst_status status = stack != NULL ? vst__batch_reserve(batch) : VST_OK;
     bool language, native, both;
 
@@ -70,7 +70,7 @@ static vst_status add_recorded(vst__table_stream *stream, vst_stack_id id)
     language = stack->kind == VST_STACK_LANGUAGE;
     native = stack->kind == VST_STACK_NATIVE;
     both = stack->kind == VST_STACK_BOTH;
-    vst__batch_i32(batch, STACK_PROCESS, stream->source->process);
+    vst__batch_i32(batch, STACK_PROCESS, filling->pass->source->process);
     vst__batch_i32(batch, STACK_STACK, -(int32_t)id);
     vst__batch_i32_or_null(batch, STACK_PARENT,
                            stack->parent != 0 && stack->parent < id,
@@ -78,7 +78,7 @@ static vst_status add_recorded(vst__table_stream *stream, vst_stack_id id)
     vst__batch_i32_or_null(batch, STACK_FUNC, language,
                            (int32_t)stack->function);
     vst__batch_i32_or_null(batch, STACK_NAME, language,
-                           vst__names_of(stream, stack->function)->shown);
+                           vst__names_of(filling, stack->function)->shown);
     vst__batch_i32_or_null(batch, STACK_LINE, language && stack->line > 0,
                            stack->line);
     vst__batch_i64_or_null(batch, STACK_ADDRESS, native,
@@ -98,34 +98,34 @@ static vst_status ignore(void *ctx, const vst_span *span)
     return VST_OK;
 }
 
-static vst_status begin_stack(vst__table_stream *stream)
+static vst_status begin_stack(vst__filling *filling)
 {
-    vst_sink sink = {.ctx = stream,
+    vst_sink sink = {.ctx = filling,
                      .no_args = true,
                      .span = ignore,
-                     .places = &stream->places};
+                     .places = &filling->pass->places};
 
-    return vst__replayed_begin(stream, &sink, 0);
+    return vst__replayed_begin(filling, &sink, 0);
 }
 
-/* Recorded stacks come first. Then the replay is stepped until there are places
- * without a row. stream->at counts the rows. */
-static vst_status step_stack(vst__table_stream *stream, bool *done)
+/* Recorded stacks come first, then the places that were met so far. filling->at
+ * counts the rows. */
+static vst_status step_stack(vst__filling *filling, bool *done)
 {
-    size_t recorded = vst_trace_stack_max(stream->trace);
+    size_t recorded = vst_trace_stack_max(filling->pass->trace);
+    size_t places = filling->pass->places.count;
+    size_t count = recorded + (places != 0 ? places - 1 : 0);
     vst_status status = VST_OK;
-    bool replayed = false;
 
-    *done = false;
     for (size_t i = 0;
-         i < ROWS_A_STEP && stream->at < recorded && status == VST_OK; i++)
-        status = add_recorded(stream, (vst_stack_id)++stream->at);
-    if (stream->at < recorded || status != VST_OK)
-        return status;
-    status = vst__replay_step(stream->replay, &replayed);
-    while (status == VST_OK && stream->at - recorded + 1 < stream->places.count)
-        status = add_place(stream, (uint32_t)(++stream->at - recorded));
-    *done = replayed;
+         i < ROWS_A_STEP && filling->at < count && status == VST_OK; i++) {
+        size_t number = ++filling->at;
+
+        status = number <= recorded
+                     ? add_recorded(filling, (vst_stack_id)number)
+                     : add_place(filling, (uint32_t)(number - recorded));
+    }
+    *done = filling->pass->is_replayed && filling->at >= count;
     return status;
 }
 

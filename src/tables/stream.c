@@ -1,5 +1,5 @@
-/* A stream of a table's rows: opens one trace after the other, lets the table
- * add rows until a batch is full, and gives that away. Small traces share a
+/* A stream of a table's rows: opens one trace after the other, lets a pass with
+ * that table add rows until a batch is full, and gives that away. Small traces share a
  * batch. After an error it returns the same error for ever. One thread at a
  * time. */
 #include <errno.h>
@@ -7,12 +7,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tables/pass.h"
 #include "tables/schema.h"
 
 /* Rows that a step may add, as a rule. */
 enum { ROWS_OF_STEP = 4096 };
 
-typedef vst__table_stream stream;
+typedef struct stream {
+    vst__table_pass pass;      /* with one table */
+    vst_table_source *sources; /* their texts are ours */
+    size_t source_count, next; /* the one to be opened next */
+    bool named;                /* the names of all traces are known */
+    vst_status status;
+    char error[512];
+} stream;
+
+static vst__batch *batch_of(stream *self)
+{
+    return &self->pass.fillings[0].batch;
+}
 
 /* ---- sources ------------------------------------------------------------ */
 
@@ -55,21 +68,18 @@ static vst_status fail(stream *self, vst_status status, int sys_errno)
 
     self->status = status;
     snprintf(self->error, sizeof self->error, "%s: %s",
-             self->source != NULL ? self->source->path : self->table->name,
+             self->pass.source != NULL ? self->pass.source->path
+                                       : self->pass.fillings[0].table->name,
              why);
     return status;
 }
 
 static void close_trace(stream *self)
 {
-    vst__replay_end(self->replay);
-    self->replay = NULL;
-    if (self->table->end != NULL)
-        self->table->end(self);
-    vst__places_clear(&self->places);
-    if (self->trace != NULL)
-        vst_trace_close(self->trace);
-    self->trace = NULL;
+    vst__table_pass_end(&self->pass);
+    if (self->pass.trace != NULL)
+        vst_trace_close(self->pass.trace);
+    self->pass.trace = NULL;
 }
 
 static vst_status open_trace(stream *self, size_t index)
@@ -78,16 +88,16 @@ static vst_status open_trace(stream *self, size_t index)
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
-    self->source = source;
-    status = vst_trace_open(source->path, &self->trace, &error);
+    self->pass.source = source;
+    status = vst_trace_open(source->path, &self->pass.trace, &error);
     if (status != VST_OK) {
-        self->trace = NULL;
+        self->pass.trace = NULL;
         return fail(self, status, error.sys_errno);
     }
     if (source->offset_ns != 0)
-        status = vst_trace_set_offset(self->trace, source->offset_ns);
+        status = vst_trace_set_offset(self->pass.trace, source->offset_ns);
     if (source->from_ns != 0 || source->to_ns != 0)
-        vst_trace_set_range(self->trace,
+        vst_trace_set_range(self->pass.trace,
                             source->from_ns != 0 ? source->from_ns : INT64_MIN,
                             source->to_ns != 0 ? source->to_ns : INT64_MAX);
     return status == VST_OK ? VST_OK : fail(self, status, 0);
@@ -97,9 +107,8 @@ static vst_status begin_trace(stream *self)
 {
     vst_status status = open_trace(self, self->next++);
 
-    self->at = 0;
     if (status == VST_OK) {
-        status = self->table->begin(self);
+        status = vst__table_pass_begin(&self->pass, NULL);
         if (status != VST_OK)
             fail(self, status, 0);
     }
@@ -115,7 +124,7 @@ static vst_status find_names(stream *self)
     for (size_t i = 0; status == VST_OK && i < self->source_count; i++) {
         status = open_trace(self, i);
         if (status == VST_OK) {
-            status = vst__names_define(self);
+            status = vst__names_define(&self->pass);
             if (status != VST_OK)
                 fail(self, status, 0);
         }
@@ -124,16 +133,17 @@ static vst_status find_names(stream *self)
     return status;
 }
 
-static bool is_full(const stream *self)
+static bool is_full(stream *self)
 {
-    return self->batch.rows + ROWS_OF_STEP > VST_BATCH_ROWS ||
-           self->batch.text >= VST_BATCH_TEXT;
+    return batch_of(self)->rows + ROWS_OF_STEP > VST_BATCH_ROWS ||
+           batch_of(self)->text >= VST_BATCH_TEXT;
 }
 
 /* Adds rows until a batch is full or no trace is left. */
 static vst_status fill(stream *self)
 {
-    if (!self->named && self->table->has_names && self->source_count > 1) {
+    if (!self->named && self->pass.fillings[0].table->has_names &&
+        self->source_count > 1) {
         vst_status status = find_names(self);
 
         if (status != VST_OK)
@@ -144,17 +154,18 @@ static vst_status fill(stream *self)
         bool done = false;
         vst_status status = VST_OK;
 
-        if (self->trace == NULL) {
+        if (self->pass.trace == NULL) {
             if (self->next == self->source_count)
                 return VST_OK;
             status = begin_trace(self);
             if (status != VST_OK)
                 return status;
         }
-        status = self->table->step(self, &done);
+        status = vst__table_pass_step(&self->pass, &done);
         if (status != VST_OK)
             return fail(self, status,
-                        status == VST_E_IO ? self->trace->block.sys_errno : 0);
+                        status == VST_E_IO ? self->pass.trace->block.sys_errno
+                                           : 0);
         if (done)
             close_trace(self);
     }
@@ -171,7 +182,8 @@ static int as_errno(vst_status status)
 static int get_schema(vst_arrow_stream *arrow, vst_arrow_schema *out)
 {
     stream *self = arrow->private_data;
-    vst_status status = vst__table_make_schema(self->table, out);
+    vst_status status =
+        vst__table_make_schema(self->pass.fillings[0].table, out);
 
     if (status != VST_OK)
         fail(self, status, 0);
@@ -181,14 +193,20 @@ static int get_schema(vst_arrow_stream *arrow, vst_arrow_schema *out)
 static int get_next(vst_arrow_stream *arrow, vst_arrow_array *out)
 {
     stream *self = arrow->private_data;
+    vst__table_pass *pass = &self->pass;
+    vst__dictionary *const names[VST_NAMES_COUNT] = {
+        [VST_NAMES_SHOWN] = &pass->dictionaries[VST_NAMES_SHOWN],
+        [VST_NAMES_FILES] = &pass->dictionaries[VST_NAMES_FILES],
+        [VST_NAMES_KINDS] = &pass->dictionaries[VST_NAMES_KINDS],
+        [VST_NAMES_OWN] = &pass->fillings[0].own_names};
     vst_status status = self->status;
 
     *out = (vst_arrow_array){.release = NULL};
     if (status == VST_OK)
         status = fill(self);
-    if (status != VST_OK || self->batch.rows == 0)
+    if (status != VST_OK || batch_of(self)->rows == 0)
         return as_errno(status);
-    status = vst__batch_take(&self->batch, self->dictionaries, out);
+    status = vst__batch_take(batch_of(self), names, out);
     if (status != VST_OK)
         fail(self, status, 0);
     return as_errno(status);
@@ -203,18 +221,17 @@ static const char *get_last_error(vst_arrow_stream *arrow)
 
 static void destroy(stream *self)
 {
+    vst__buffers *buffers =
+        self->pass.count != 0 ? batch_of(self)->buffers : NULL;
+
     close_trace(self);
     for (size_t i = 0; i < self->source_count; i++)
         free_source(&self->sources[i]);
-    for (size_t i = 0; i < VST_NAMES_COUNT; i++)
-        vst__dictionary_free(&self->dictionaries[i]);
-    vst__batch_free(&self->batch);
-    if (self->batch.buffers != NULL)
-        vst__buffers_close(self->batch.buffers);
-    vst__buffers_let_go(self->batch.buffers);
-    vst__places_free(&self->places);
     free(self->sources);
-    free(self->defined);
+    vst__table_pass_free(&self->pass);
+    if (buffers != NULL)
+        vst__buffers_close(buffers);
+    vst__buffers_let_go(buffers);
     free(self);
 }
 
@@ -237,17 +254,15 @@ vst_status vst_table_stream(const char *name, const vst_table_source *sources,
     self = calloc(1, sizeof *self);
     if (self == NULL)
         return VST_E_NOMEM;
-    self->table = table;
-    self->unknown.shown = -1;
-    self->batch.specs = table->columns;
-    self->batch.column_count = table->column_count;
-    self->batch.buffers = vst__buffers_create();
+    if (vst__table_pass_create(&self->pass, &table, 1, NULL) == VST_OK)
+        batch_of(self)->buffers = vst__buffers_create();
     self->sources = calloc(count + 1, sizeof *self->sources);
     for (size_t i = 0; self->sources != NULL && i < count && copied; i++) {
         copied = copy_source(&self->sources[i], &sources[i]);
         self->source_count++;
     }
-    if (self->sources == NULL || self->batch.buffers == NULL || !copied) {
+    if (self->sources == NULL || self->pass.count == 0 ||
+        batch_of(self)->buffers == NULL || !copied) {
         destroy(self);
         return VST_E_NOMEM;
     }

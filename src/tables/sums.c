@@ -196,14 +196,14 @@ static vst_status on_task(void *ctx, const vst_task_event *event)
 
 /* ---- a reading ---------------------------------------------------------- */
 
-static vst_status begin(vst__sums *self, vst_error *error)
+static vst_status begin(vst__sums *self)
 {
     vst_status status = VST_OK;
 
     self->max = vst_trace_definition_max(self->trace);
     if (self->wanted &
         (VST_SUMS_FUNCTIONS | VST_SUMS_THREADS | VST_SUMS_ESTIMATES))
-        status = vst__estimates_begin(self, error);
+        status = vst__estimates_begin(self);
     if (status == VST_OK && self->wanted & VST_SUMS_FUNCTIONS)
         status = vst__function_sums_begin(self);
     if (status == VST_OK && self->wanted & VST_SUMS_THREADS)
@@ -213,10 +213,11 @@ static vst_status begin(vst__sums *self, vst_error *error)
     return status;
 }
 
-vst_status vst__sums_read(vst__sums *self, vst_tracer *tracer, vst_error *error)
+vst_status vst__sums_begin(vst__sums *self, vst_sink *sink)
 {
-    vst_status status = begin(self, error);
-    const vst_sink sink = {
+    vst_status status = begin(self);
+
+    *sink = (vst_sink){
         .ctx = self,
         .recursion =
             self->wanted & VST_SUMS_FUNCTIONS || self->estimates.budget != NULL,
@@ -227,12 +228,11 @@ vst_status vst__sums_read(vst__sums *self, vst_tracer *tracer, vst_error *error)
         .task =
             self->calls.tree != NULL && self->options->awaits ? on_task : NULL,
     };
+    return status;
+}
 
-    if (status == VST_OK)
-        status =
-            vst_trace_replay(self->trace, VST_WINDOW_ALL, tracer, &sink, error);
-    if (status != VST_OK)
-        return status;
+vst_status vst__sums_finish(vst__sums *self)
+{
     end_thread(self);
     if (self->functions.of != NULL && self->estimates.budget != NULL)
         vst__estimates_end(self);

@@ -158,7 +158,7 @@ typedef struct vst__repeat_sums {
 /* ---- all of it ---------------------------------------------------------- */
 
 typedef struct vst__sums {
-    const vst__pass_options *options;
+    const vst__table_options *options;
     vst_trace *trace;
     vst_id max;      /* the last definition */
     unsigned wanted; /* VST_SUMS_ */
@@ -177,10 +177,11 @@ typedef struct vst__sums {
     vst__repeat_sums repeats;
 } vst__sums;
 
-/* sums.c. Reads the trace, and has every part ready for its rows; free it
- * whether that fails or not. */
-vst_status vst__sums_read(vst__sums *sums, vst_tracer *tracer,
-                          vst_error *error);
+/* sums.c. With options, trace and wanted set: gives what it takes of the
+ * replay. When that has come, every part is made ready for its rows. Free it
+ * whether any of that fails or not. */
+vst_status vst__sums_begin(vst__sums *sums, vst_sink *sink);
+vst_status vst__sums_finish(vst__sums *sums);
 void vst__sums_free(vst__sums *sums);
 
 static inline unsigned char vst__sums_mark(const vst__sums *sums, vst_id id)
@@ -195,7 +196,7 @@ void vst__function_sums_add(vst__sums *sums, const vst_span *span,
                             int64_t self_ns);
 void vst__function_sums_free(vst__sums *sums);
 
-vst_status vst__estimates_begin(vst__sums *sums, vst_error *error);
+vst_status vst__estimates_begin(vst__sums *sums);
 /* A call that counts for nobody, with its own time. */
 void vst__estimates_see(vst__estimates *e, const vst_span *span,
                         int64_t spent_ns);

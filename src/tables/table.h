@@ -1,5 +1,5 @@
-/* The inside of a stream of rows, shared by stream.c (which goes from trace to
- * trace) and the files that each make the rows of some tables. One thread at a
+/* The inside of a pass, shared by pass.c (which reads a trace once for all
+ * tables) and the files that each make the rows of some tables. One thread at a
  * time. */
 #ifndef VST_TABLES_TABLE_H
 #define VST_TABLES_TABLE_H
@@ -19,28 +19,39 @@ typedef struct vst__defined {
     int32_t file;  /* in VST_NAMES_FILES, for tables that show files */
 } vst__defined;
 
-typedef struct vst__table_stream {
+/* A table that is being filled. */
+typedef struct vst__filling {
     const struct vst__table *table;
-    vst_table_source *sources; /* their texts are ours */
-    size_t source_count, next; /* the one to be opened next */
+    struct vst__table_pass *pass;
     vst__batch batch;
-    vst__dictionary dictionaries[VST_NAMES_COUNT];
+    vst__dictionary own_names; /* VST_NAMES_OWN */
+    /* Of the trace that is being read. */
+    vst_sink sink; /* what it takes of the replay, if it is read */
+    bool is_read, is_done;
+    size_t at; /* the next row, of a table that counts them */
+    void *own; /* of the table */
+} vst__filling;
+
+/* All zero but for the tables before the first trace. */
+typedef struct vst__table_pass {
+    vst__filling *fillings;
+    size_t count;
+    const struct vst__table_options *options;
+    vst__dictionary dictionaries[VST_NAMES_OWN]; /* those of all tables */
 
     /* The trace being read, NULL between two. */
     vst_trace *trace;
     const vst_table_source *source;
-    bool named; /* the names of all traces are known */
-    vst__replay *replay;
+    vst__replay *replay; /* NULL: no table needs it */
+    bool is_replayed;    /* no more comes of it */
+    struct vst__fan *fan;
+    struct vst__sums *sums; /* NULL: no table is made of them */
     vst_places places;
-    size_t at;             /* where a table is that goes without a replay */
+    bool shows_files;      /* a table shows those of definitions */
     vst__defined *defined; /* by id, up to max */
     vst_id defined_max;
     vst__defined unknown; /* of ids that no definition has */
-    void *own;            /* of the table */
-
-    vst_status status;
-    char error[512];
-} vst__table_stream;
+} vst__table_pass;
 
 struct vst__sums;
 
@@ -50,12 +61,14 @@ typedef struct vst__table {
     const vst__column_spec *columns;
     size_t column_count;
     bool has_names; /* of definitions */
-    /* The trace was opened. */
-    vst_status (*begin)(vst__table_stream *stream);
-    /* Adds rows, some thousand as a rule; *done: there are no more. */
-    vst_status (*step)(vst__table_stream *stream, bool *done);
-    /* Frees stream->own, also after begin failed; may be NULL. */
-    void (*end)(vst__table_stream *stream);
+    /* The trace was opened; NULL: nothing to do. */
+    vst_status (*begin)(vst__filling *filling);
+    /* Adds rows that the replay's sink does not, some thousand as a rule; it is
+     * called after each step of the replay, and on. *done: there are no more.
+     * NULL: there are none. */
+    vst_status (*step)(vst__filling *filling, bool *done);
+    /* Frees filling->own, also after begin failed; may be NULL. */
+    void (*end)(vst__filling *filling);
     /* Of a table of sums: the parts that it is made of, a VST_SUMS_ bit each,
      * and its rows when all is read. */
     unsigned sums;
@@ -73,24 +86,25 @@ extern const vst__table vst__table_process, vst__table_thread, vst__table_func,
 /* ---- names.c ------------------------------------------------------------ */
 
 /* Finds the names of every definition of the trace. */
-vst_status vst__names_define(vst__table_stream *stream);
-static inline const vst__defined *vst__names_of(const vst__table_stream *stream,
+vst_status vst__names_define(vst__table_pass *pass);
+static inline const vst__defined *vst__names_of(const vst__filling *filling,
                                                 vst_id id)
 {
-    return id <= stream->defined_max ? &stream->defined[id] : &stream->unknown;
+    const vst__table_pass *pass = filling->pass;
+
+    return id <= pass->defined_max ? &pass->defined[id] : &pass->unknown;
 }
-/* Names that are there before any other: their numbers are their places. */
-vst_status vst__names_add(vst__table_stream *stream, vst__names to,
-                          const char *const *names, size_t count);
+/* Names of the table's own; their numbers are their places. */
+vst_status vst__names_add(vst__filling *filling, const char *const *names,
+                          size_t count);
 
 /* ---- span.c ------------------------------------------------------------- */
 
 /* What ran while a span was open beside the stack is counted where it ran. */
 int64_t vst__span_self(const vst_span *span);
-/* What a table does that reads spans: steps the replay. Reads nothing if the
- * trace has no definition of `kind`; 0: always reads. */
-vst_status vst__replayed_begin(vst__table_stream *stream, const vst_sink *sink,
+/* The table takes this of the replay, whose ctx is the filling. Nothing is read
+ * for it if the trace has no definition of `kind`; 0: always is. */
+vst_status vst__replayed_begin(vst__filling *filling, const vst_sink *sink,
                                int kind);
-vst_status vst__replayed_step(vst__table_stream *stream, bool *done);
 
 #endif

@@ -45,38 +45,28 @@ static const vst__column_spec task_columns[] = {
 
 enum { ROWS_AT_ONCE = 1024, FIRST_KIND = 3 /* among the table's names */ };
 
-/* Of a trace. */
-typedef struct reading {
-    vst_tasks *tasks;
-    bool is_read;
-} reading;
-
 static vst_status on_event(void *ctx, const vst_task_event *event)
 {
-    const reading *own = ((vst__table_stream *)ctx)->own;
-
-    return vst_tasks_event(own->tasks, event);
+    return vst_tasks_event(((vst__filling *)ctx)->own, event);
 }
 
 static vst_status on_span(void *ctx, const vst_span *span)
 {
-    const reading *own = ((vst__table_stream *)ctx)->own;
-
-    return vst_tasks_span(own->tasks, span);
+    return vst_tasks_span(((vst__filling *)ctx)->own, span);
 }
 
-static vst_status add_task(vst__table_stream *stream, const vst_task *task)
+static vst_status add_task(vst__filling *filling, const vst_task *task)
 {
-    vst__batch *batch = &stream->batch;
+    vst__batch *batch = &filling->batch;
     vst_status status = vst__batch_reserve(batch);
 
     if (status != VST_OK)
         return status;
-    vst__batch_i32(batch, TASK_PROCESS, stream->source->process);
+    vst__batch_i32(batch, TASK_PROCESS, filling->pass->source->process);
     vst__batch_i64(batch, TASK_TASK, (int64_t)task->number);
     vst__batch_i32(batch, TASK_THREAD, (int32_t)task->thread);
     vst__batch_i32(batch, TASK_FUNC, (int32_t)task->id);
-    vst__batch_i32(batch, TASK_NAME, vst__names_of(stream, task->id)->shown);
+    vst__batch_i32(batch, TASK_NAME, vst__names_of(filling, task->id)->shown);
     vst__batch_i64(batch, TASK_START, task->start_ns);
     vst__batch_i64(batch, TASK_DURATION, task->end_ns - task->start_ns);
     vst__batch_i64(batch, TASK_STEPS, (int64_t)task->steps);
@@ -93,7 +83,7 @@ static vst_status add_task(vst__table_stream *stream, const vst_task *task)
     return status;
 }
 
-static vst_status begin_task(vst__table_stream *stream)
+static vst_status begin_task(vst__filling *filling)
 {
     const char *names[] = {vst_task_end_name(VST_TASK_OPEN),
                            vst_task_end_name(VST_TASK_RETURNED),
@@ -102,44 +92,36 @@ static vst_status begin_task(vst__table_stream *stream)
                            vst_task_kind_name(VST_TASK_GREENLET),
                            vst_task_kind_name(VST_TASK_HUB)};
     vst_sink sink = {
-        .ctx = stream, .no_args = true, .span = on_span, .task = on_event};
-    reading *own = calloc(1, sizeof *own);
-    vst_status status = own != NULL ? VST_OK : VST_E_NOMEM;
+        .ctx = filling, .no_args = true, .span = on_span, .task = on_event};
+    vst_tasks *tasks = NULL;
+    vst_status status = vst_tasks_create(&tasks);
 
-    stream->own = own;
+    filling->own = tasks;
     if (status == VST_OK)
-        status = vst_tasks_create(&own->tasks);
-    if (status == VST_OK)
-        status = vst__names_add(stream, VST_NAMES_OWN, names,
-                                sizeof names / sizeof names[0]);
-    return status == VST_OK ? vst__replayed_begin(stream, &sink, 0) : status;
+        status = vst__names_add(filling, names, sizeof names / sizeof names[0]);
+    return status == VST_OK ? vst__replayed_begin(filling, &sink, 0) : status;
 }
 
-static vst_status step_task(vst__table_stream *stream, bool *done)
+static vst_status step_task(vst__filling *filling, bool *done)
 {
-    reading *own = stream->own;
+    vst_tasks *tasks = filling->own;
+    size_t count = vst_tasks_count(tasks);
     vst_status status = VST_OK;
-    size_t count;
 
     *done = false;
-    if (!own->is_read)
-        return vst__replayed_step(stream, &own->is_read);
-    count = vst_tasks_count(own->tasks);
+    if (!filling->pass->is_replayed)
+        return VST_OK;
     for (size_t i = 0;
-         status == VST_OK && i < ROWS_AT_ONCE && stream->at < count; i++)
-        status = add_task(stream, vst_tasks_at(own->tasks, stream->at++));
-    *done = stream->at >= count;
+         status == VST_OK && i < ROWS_AT_ONCE && filling->at < count; i++)
+        status = add_task(filling, vst_tasks_at(tasks, filling->at++));
+    *done = filling->at >= count;
     return status;
 }
 
-static void end_task(vst__table_stream *stream)
+static void end_task(vst__filling *filling)
 {
-    reading *own = stream->own;
-
-    if (own != NULL)
-        vst_tasks_destroy(own->tasks);
-    free(own);
-    stream->own = NULL;
+    vst_tasks_destroy(filling->own);
+    filling->own = NULL;
 }
 
 const vst__table vst__table_task = {

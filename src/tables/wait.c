@@ -33,11 +33,11 @@ static const vst__column_spec columns[] = {
     [WAIT_HOLDER] = {"holder", VST_COLUMN_I32, true, 0},
 };
 
-/* By definition id, up to stream->defined_max: a vst_wait_reason. */
-static vst_status find_reasons(vst__table_stream *stream)
+/* By definition id, up to filling->pass->defined_max: a vst_wait_reason. */
+static vst_status find_reasons(vst__filling *filling)
 {
-    const vst_trace *trace = stream->trace;
-    uint8_t *reasons = calloc((size_t)stream->defined_max + 1, 1);
+    const vst_trace *trace = filling->pass->trace;
+    uint8_t *reasons = calloc((size_t)filling->pass->defined_max + 1, 1);
 
     if (reasons == NULL)
         return VST_E_NOMEM;
@@ -48,31 +48,31 @@ static vst_status find_reasons(vst__table_stream *stream)
             reasons[trace->definition_ids[i]] =
                 (uint8_t)vst_wait_reason_of(d->name, d->name_len);
     }
-    stream->own = reasons;
+    filling->own = reasons;
     return VST_OK;
 }
 
 static void put_place(vst__batch *batch, uint64_t serial, vst_id id,
-                      const vst__table_stream *stream)
+                      const vst__filling *filling)
 {
     vst__batch_i64_or_null(batch, WAIT_SPAN, serial != 0, (int64_t)serial);
     vst__batch_i32_or_null(batch, WAIT_FUNC, id != 0, (int32_t)id);
     vst__batch_i32_or_null(batch, WAIT_NAME, id != 0,
-                           vst__names_of(stream, id)->shown);
+                           vst__names_of(filling, id)->shown);
 }
 
 static vst_status add_wait(void *ctx, const vst_wait *wait)
 {
-    vst__table_stream *stream = ctx;
-    vst__batch *batch = &stream->batch;
+    vst__filling *filling = ctx;
+    vst__batch *batch = &filling->batch;
     int64_t duration = wait->end_ns - wait->start_ns;
     vst_status status = vst__batch_reserve(batch);
 
     if (status != VST_OK)
         return status;
-    vst__batch_i32(batch, WAIT_PROCESS, stream->source->process);
+    vst__batch_i32(batch, WAIT_PROCESS, filling->pass->source->process);
     vst__batch_i32(batch, WAIT_THREAD, (int32_t)wait->thread);
-    put_place(batch, wait->serial, wait->id, stream);
+    put_place(batch, wait->serial, wait->id, filling);
     vst__batch_i32(batch, WAIT_REASON,
                    wait->reason < VST_WAIT_REASONS ? (int32_t)wait->reason : 0);
     vst__batch_i64(batch, WAIT_START, wait->start_ns);
@@ -86,20 +86,21 @@ static vst_status add_wait(void *ctx, const vst_wait *wait)
 
 static vst_status add_call(void *ctx, const vst_span *span)
 {
-    vst__table_stream *stream = ctx;
-    const uint8_t *reasons = stream->own;
-    vst__batch *batch = &stream->batch;
+    vst__filling *filling = ctx;
+    const uint8_t *reasons = filling->own;
+    vst__batch *batch = &filling->batch;
     int64_t waiting = vst_span_waiting(span);
     vst_status status;
 
-    if (span->id > stream->defined_max || reasons[span->id] == VST_WAIT_NONE)
+    if (span->id > filling->pass->defined_max ||
+        reasons[span->id] == VST_WAIT_NONE)
         return VST_OK;
     status = vst__batch_reserve(batch);
     if (status != VST_OK)
         return status;
-    vst__batch_i32(batch, WAIT_PROCESS, stream->source->process);
+    vst__batch_i32(batch, WAIT_PROCESS, filling->pass->source->process);
     vst__batch_i32(batch, WAIT_THREAD, (int32_t)span->thread);
-    put_place(batch, span->serial, span->id, stream);
+    put_place(batch, span->serial, span->id, filling);
     vst__batch_i32(batch, WAIT_REASON, reasons[span->id]);
     vst__batch_i64(batch, WAIT_START, span->start_ns);
     vst__batch_i64(batch, WAIT_DURATION, span->end_ns - span->start_ns);
@@ -109,25 +110,25 @@ static vst_status add_call(void *ctx, const vst_span *span)
     return VST_OK;
 }
 
-static vst_status begin(vst__table_stream *stream)
+static vst_status begin(vst__filling *filling)
 {
     const char *names[VST_WAIT_REASONS];
     const vst_sink sink = {
-        .ctx = stream, .no_args = true, .span = add_call, .wait = add_wait};
+        .ctx = filling, .no_args = true, .span = add_call, .wait = add_wait};
     vst_status status;
 
     for (uint32_t i = 0; i < VST_WAIT_REASONS; i++)
         names[i] = vst_wait_reason_name(i);
-    status = vst__names_add(stream, VST_NAMES_OWN, names, VST_WAIT_REASONS);
+    status = vst__names_add(filling, names, VST_WAIT_REASONS);
     if (status == VST_OK)
-        status = vst__replayed_begin(stream, &sink, 0);
-    return status == VST_OK ? find_reasons(stream) : status;
+        status = vst__replayed_begin(filling, &sink, 0);
+    return status == VST_OK ? find_reasons(filling) : status;
 }
 
-static void end(vst__table_stream *stream)
+static void end(vst__filling *filling)
 {
-    free(stream->own);
-    stream->own = NULL;
+    free(filling->own);
+    filling->own = NULL;
 }
 
 const vst__table vst__table_wait = {
@@ -135,6 +136,5 @@ const vst__table vst__table_wait = {
     VST_COLUMNS(columns),
     .has_names = true,
     .begin = begin,
-    .step = vst__replayed_step,
     .end = end,
 };

@@ -4,7 +4,6 @@
 #include "tables/pass.h"
 
 #include "check.h"
-#include "tables/table.h"
 #include "trace_builder.h"
 
 enum { MAIN = 1, MIDDLE, LEAF, SLEEP, COLLECT, DEFINED };
@@ -13,8 +12,8 @@ enum { TABLES_MAX = 12 };
 typedef struct reading {
     builder b;
     vst_trace *trace;
-    vst__rows rows[TABLES_MAX];
-    size_t count;
+    vst__table_pass pass;
+    vst__filling *rows;
 } reading;
 
 static void call_leaf(builder *b)
@@ -57,17 +56,19 @@ static void fill(builder *b)
     builder_exit(b, LEAF, 50);
 }
 
-static void read_tables(reading *r, const vst__pass_options *options,
+static void read_tables(reading *r, const vst__table_options *options,
                         const char *const *names, size_t count)
 {
+    const vst__table *tables[TABLES_MAX];
+
     memset(r, 0, sizeof *r);
     fill(&r->b);
     CHECK_INT(builder_open(&r->b, &r->trace, NULL), VST_OK);
-    r->count = count;
     for (size_t i = 0; i < count; i++)
-        r->rows[i].table = vst__sum_table_find(names[i]);
-    CHECK_INT(vst__pass_read(r->trace, NULL, options, r->rows, count, NULL),
-              VST_OK);
+        tables[i] = vst__table_of_any_kind(names[i]);
+    CHECK_INT(vst__table_pass_create(&r->pass, tables, count, options), VST_OK);
+    CHECK_INT(vst__table_pass_read(&r->pass, r->trace, NULL, NULL), VST_OK);
+    r->rows = r->pass.fillings;
 }
 
 #define READ(r, options, ...)                                                  \
@@ -79,8 +80,7 @@ static void read_tables(reading *r, const vst__pass_options *options,
 
 static void end(reading *r)
 {
-    for (size_t i = 0; i < r->count; i++)
-        vst__batch_free(&r->rows[i].batch);
+    vst__table_pass_free(&r->pass);
     vst_trace_close(r->trace);
     builder_free(&r->b);
 }
@@ -89,7 +89,7 @@ enum { NONE = -1, MISSING = -2 };
 
 /* A number in a table; NONE: it is not known, MISSING: there is no such row or
  * column. */
-static int64_t cell(const vst__rows *rows, size_t row, const char *name)
+static int64_t cell(const vst__filling *rows, size_t row, const char *name)
 {
     for (size_t i = 0; i < rows->table->column_count; i++) {
         const vst__column_spec *spec = &rows->table->columns[i];
@@ -109,7 +109,7 @@ static int64_t cell(const vst__rows *rows, size_t row, const char *name)
 }
 
 /* The row in which a column has this value. */
-static size_t find(const vst__rows *rows, const char *name, int64_t value)
+static size_t find(const vst__filling *rows, const char *name, int64_t value)
 {
     size_t row = 0;
 
@@ -118,12 +118,12 @@ static size_t find(const vst__rows *rows, const char *name, int64_t value)
     return row;
 }
 
-static int64_t of(const vst__rows *rows, vst_id id, const char *name)
+static int64_t of(const vst__filling *rows, vst_id id, const char *name)
 {
     return cell(rows, find(rows, "func", id), name);
 }
 
-static int64_t total(const vst__rows *rows, const char *name)
+static int64_t total(const vst__filling *rows, const char *name)
 {
     int64_t sum = 0;
 
@@ -136,7 +136,7 @@ static int64_t total(const vst__rows *rows, const char *name)
 
 static void functions_have_their_calls_and_times(void)
 {
-    vst__pass_options options = {.spread = true};
+    vst__table_options options = {.spread = true};
     reading r;
 
     READ(&r, &options, "functions");
@@ -152,19 +152,19 @@ static void functions_have_their_calls_and_times(void)
 
 static void what_was_not_asked_for_is_not_known(void)
 {
-    vst__pass_options options = {.spread = false};
+    vst__table_options options = {.spread = false};
     reading r;
 
     READ(&r, &options, "functions");
     CHECK_INT(of(&r.rows[0], LEAF, "self_median_ns"), NONE);
     CHECK_INT(of(&r.rows[0], LEAF, "total_mean_error_ns"), NONE);
     end(&r);
-    CHECK(vst__sum_table_find("nothing") == NULL);
+    CHECK(vst__table_of_any_kind("nothing") == NULL);
 }
 
 static void every_table_has_all_of_the_time(void)
 {
-    vst__pass_options options = {.min_ns = 0};
+    vst__table_options options = {.min_ns = 0};
     reading r;
 
     READ(&r, &options, "functions", "calls", "threads");
@@ -178,7 +178,7 @@ static void every_table_has_all_of_the_time(void)
 static void the_time_of_a_function_that_is_left_out_is_its_callers(void)
 {
     const unsigned char marks[DEFINED] = {[MIDDLE] = VST_MARK_LEFT_OUT};
-    vst__pass_options options = {.marks = marks};
+    vst__table_options options = {.marks = marks};
     reading r;
     size_t main_row;
 
@@ -197,7 +197,7 @@ static void time_that_counts_for_nobody_is_nowhere(void)
 {
     const unsigned char marks[DEFINED] = {[SLEEP] = VST_MARK_NO_TIME |
                                                     VST_MARK_WAITS};
-    vst__pass_options options = {.marks = marks};
+    vst__table_options options = {.marks = marks};
     reading r;
 
     READ(&r, &options, "functions", "calls", "threads", "waits");
@@ -216,7 +216,7 @@ static void time_that_counts_for_nobody_is_nowhere(void)
 
 static void threads_tell_when_they_ran_and_in_what(void)
 {
-    vst__pass_options options = {.min_ns = 0};
+    vst__table_options options = {.min_ns = 0};
     reading r;
 
     READ(&r, &options, "threads");
@@ -233,7 +233,7 @@ static void threads_tell_when_they_ran_and_in_what(void)
 static void only_the_threads_that_were_asked_for_are_read(void)
 {
     static const uint32_t other = 2;
-    vst__pass_options options = {.threads = &other, .thread_count = 1};
+    vst__table_options options = {.threads = &other, .thread_count = 1};
     reading r;
 
     READ(&r, &options, "functions", "calls", "threads");
@@ -252,7 +252,7 @@ static void only_the_threads_that_were_asked_for_are_read(void)
 
 static void short_calls_get_no_row(void)
 {
-    vst__pass_options options = {.min_ns = 300};
+    vst__table_options options = {.min_ns = 300};
     reading r;
 
     READ(&r, &options, "calls", "functions");
@@ -270,7 +270,7 @@ static void short_calls_get_no_row(void)
 static void collections_are_told_by_generation_and_caller(void)
 {
     const unsigned char marks[DEFINED] = {[COLLECT] = VST_MARK_GC};
-    vst__pass_options options = {.marks = marks};
+    vst__table_options options = {.marks = marks};
     reading r;
 
     READ(&r, &options, "collections", "long_collections", "collection_callers",
@@ -289,7 +289,7 @@ static void collections_are_told_by_generation_and_caller(void)
 
 static void calls_with_the_same_arguments_are_repeats(void)
 {
-    vst__pass_options options = {.min_ns = 0};
+    vst__table_options options = {.min_ns = 0};
     const vst__column *arguments;
     reading r;
 
@@ -306,7 +306,7 @@ static void calls_with_the_same_arguments_are_repeats(void)
 static void steps_of_a_loop_are_counted(void)
 {
     const unsigned char marks[DEFINED] = {[LEAF] = VST_MARK_STEP};
-    vst__pass_options options = {.marks = marks};
+    vst__table_options options = {.marks = marks};
     reading r;
 
     READ(&r, &options, "steps", "long_steps", "budget");
@@ -315,6 +315,65 @@ static void steps_of_a_loop_are_counted(void)
     CHECK_INT(r.rows[1].batch.rows, 0);
     CHECK_INT(r.rows[2].batch.rows, 0); /* nothing was left out */
     end(&r);
+}
+
+/* ---- tables of all kinds ---------------------------------------------------
+ */
+
+static void rows_and_sums_come_from_one_reading(void)
+{
+    vst__table_options options = {.min_ns = 0};
+    reading r;
+
+    READ(&r, &options, "span", "functions", "thread", "stack", "wait");
+    CHECK_INT(r.rows[0].batch.rows, 7);
+    CHECK_INT(total(&r.rows[0], "self_ns"), 1550);
+    CHECK_INT(total(&r.rows[1], "self_ns"), 1550);
+    CHECK_INT(r.rows[2].batch.rows, 2);
+    CHECK_INT(r.rows[3].batch.rows, 6); /* places: leaf() has two */
+    CHECK_INT(r.rows[4].batch.rows, 1);
+    CHECK_INT(cell(&r.rows[4], 0, "duration_ns"), 300);
+    end(&r);
+}
+
+/* leaf() calls itself: its functions need to know, its spans are as they are
+ * alone. */
+static void what_one_table_looks_for_changes_no_other(void)
+{
+    const char *const both[] = {"span", "functions"};
+    int64_t flags[2];
+
+    for (size_t count = 1; count <= 2; count++) {
+        vst__table_options options = {.min_ns = 0};
+        const vst__table *tables[2];
+        vst__table_pass pass;
+        vst_trace *trace;
+        builder b;
+
+        builder_init(&b);
+        builder_definitions(&b, 1);
+        builder_thread(&b, 1, 77, "main");
+        builder_define(&b, VST_DEF_PYTHON, LEAF, "leaf", "m.py", 3);
+        builder_window(&b, 0, 1000, 9000);
+        builder_records(&b, 0, 1, 1000, 1);
+        builder_enter(&b, LEAF, 100);
+        builder_enter(&b, LEAF, 100);
+        builder_exit(&b, LEAF, 100);
+        builder_exit(&b, LEAF, 100);
+        CHECK_INT(builder_open(&b, &trace, NULL), VST_OK);
+        for (size_t i = 0; i < count; i++)
+            tables[i] = vst__table_of_any_kind(both[i]);
+        CHECK_INT(vst__table_pass_create(&pass, tables, count, &options),
+                  VST_OK);
+        CHECK_INT(vst__table_pass_read(&pass, trace, NULL, NULL), VST_OK);
+        flags[count - 1] = total(&pass.fillings[0], "flags");
+        if (count == 2)
+            CHECK_INT(of(&pass.fillings[1], LEAF, "outer_calls"), 1);
+        vst__table_pass_free(&pass);
+        vst_trace_close(trace);
+        builder_free(&b);
+    }
+    CHECK_INT(flags[0], flags[1]);
 }
 
 int main(void)
@@ -330,5 +389,7 @@ int main(void)
     TEST(collections_are_told_by_generation_and_caller);
     TEST(calls_with_the_same_arguments_are_repeats);
     TEST(steps_of_a_loop_are_counted);
+    TEST(rows_and_sums_come_from_one_reading);
+    TEST(what_one_table_looks_for_changes_no_other);
     return checks_end();
 }

@@ -1,10 +1,12 @@
 """Tables of sums as Python gets them: columns by name, rows with attributes, all from one reading."""
 
 import gc
+import threading
 
 import pytest
 
-from vestige import Trace, profile
+from arrow_reader import rows_of
+from vestige import Trace, _core, profile, record_function
 
 TABLES = {
     "functions": "calls",
@@ -20,6 +22,22 @@ TABLES = {
     "budget": "cpu_ns",
     "reduced_estimates": "reduced_ns",
 }
+STREAMS = (
+    "process",
+    "thread",
+    "func",
+    "stack",
+    "span",
+    "op",
+    "alloc",
+    "counter",
+    "instant",
+    "lost",
+    "task",
+    "wait",
+    "device",
+    "activity",
+)
 COLLECTS = 4
 
 
@@ -108,3 +126,21 @@ def test_tables_without_rows_have_columns(trace):
         rows = trace.tables([name], threads=[])[name]
         assert len(rows[column]) == len(rows) == len(list(rows))
         assert all(value == 0 for value in rows[column])
+
+
+def test_tables_are_the_same_as_in_a_stream_of_their_own(trace, tmp_path):
+    path = tmp_path / "t.vst"
+    with profile(output=path, sched=False, profile_memory=True):
+        work()
+        with record_function("mine"):
+            [threading.Thread(target=work).start() for _ in range(2)]
+    source = (str(path), 0, 0, 0, 0, -1, -1, -1, None, None, None, None)
+    together = Trace(str(path)).tables([*STREAMS, "functions"])
+    assert sum(together["functions"]["calls"]) == len(together["span"])
+    for name in STREAMS:
+        rows = [{column: getattr(row, column) for column in together[name].columns} for row in together[name]]
+        wanted = rows_of(_core.Table(name, [source]))
+        if name == "process":  # a trace does not know where it lies
+            wanted = [{**row, "file": ""} for row in wanted]
+        assert rows == wanted, name
+    assert {"mine", "python"} <= {*together["span"]["name"], *together["span"]["kind"]}

@@ -11,6 +11,7 @@ typedef struct rows {
     PyObject_HEAD
     vst__batch batch;
     PyObject *columns;  /* a tuple of names */
+    PyObject *texts;    /* what names of dictionaries are, or NULL */
     PyTypeObject *type; /* of a row */
 } rows;
 
@@ -105,8 +106,11 @@ static PyObject *value_at(const rows *self, size_t index, size_t row)
         Py_RETURN_NONE;
     switch (spec->type) {
     case VST_COLUMN_I32:
-    case VST_COLUMN_NAME:
         return PyLong_FromLong(((const int32_t *)column->values)[row]);
+    case VST_COLUMN_NAME:
+        return Py_NewRef(
+            PyList_GET_ITEM(PyTuple_GET_ITEM(self->texts, spec->names),
+                            ((const int32_t *)column->values)[row]));
     case VST_COLUMN_I64:
         break;
     case VST_COLUMN_F64:
@@ -200,7 +204,8 @@ static PyObject *column_of(rows *self, PyObject *name)
         if (PyUnicode_CompareWithASCIIString(name, spec->name) != 0)
             continue;
         return spec->nullable || spec->type == VST_COLUMN_BOOL ||
-                       spec->type == VST_COLUMN_TEXT
+                       spec->type == VST_COLUMN_TEXT ||
+                       spec->type == VST_COLUMN_NAME
                    ? list_of(self, i)
                    : view_of(self, i);
     }
@@ -261,11 +266,12 @@ static void rows_dealloc(PyObject *object)
 
     vst__batch_free(&((rows *)object)->batch);
     Py_XDECREF(((rows *)object)->columns);
+    Py_XDECREF(((rows *)object)->texts);
     type->tp_free(object);
     Py_DECREF(type);
 }
 
-PyObject *vpy_rows(const char *name, vst__batch *batch)
+PyObject *vpy_rows(const char *name, vst__batch *batch, PyObject *texts)
 {
     PyTypeObject *type = row_type_of(name, batch);
     rows *self =
@@ -274,6 +280,7 @@ PyObject *vpy_rows(const char *name, vst__batch *batch)
     if (self == NULL)
         return NULL;
     self->type = type;
+    self->texts = Py_XNewRef(texts);
     self->columns = PyTuple_New((Py_ssize_t)batch->column_count);
     for (size_t i = 0; self->columns != NULL && i < batch->column_count; i++) {
         PyObject *text = PyUnicode_InternFromString(batch->specs[i].name);

@@ -11,8 +11,9 @@
 #pragma GCC visibility push(hidden)
 
 /* Takes the rows over, and leaves an empty batch; name is the table's, and
- * stays. NULL with an exception set. */
-PyObject *vpy_rows(const char *name, vst__batch *batch);
+ * stays. texts: a tuple with a list of str for each dictionary that names are
+ * of, or NULL if there are none. NULL with an exception set. */
+PyObject *vpy_rows(const char *name, vst__batch *batch, PyObject *texts);
 
 #pragma GCC visibility pop
 #endif

@@ -1,4 +1,4 @@
-/* Trace.tables(): tables of sums, from one reading of the records
+/* Trace.tables(): any tables, from one reading of the records
  * (src/tables/pass.h). The records are read without the GIL. */
 #include "read/trace.h"
 
@@ -7,10 +7,9 @@
 #include <stdlib.h>
 
 #include "tables/pass.h"
-#include "tables/table.h"
 
 /* None, or a sequence of numbers; false with an exception set. */
-static bool take_threads(PyObject *numbers, vst__pass_options *options)
+static bool take_threads(PyObject *numbers, vst__table_options *options)
 {
     PyObject *fast;
     uint32_t *taken;
@@ -35,7 +34,7 @@ static bool take_threads(PyObject *numbers, vst__pass_options *options)
 }
 
 static bool take_marks(const vpy_trace *self, PyObject *marks,
-                       vst__pass_options *options)
+                       vst__table_options *options)
 {
     if (marks == NULL)
         return true;
@@ -50,67 +49,119 @@ static bool take_marks(const vpy_trace *self, PyObject *marks,
 }
 
 /* The tables of these names; NULL with an exception set. */
-static vst__rows *find_tables(PyObject *names, size_t *count)
+static const vst__table **find_tables(PyObject *names)
 {
-    vst__rows *found;
+    size_t count = (size_t)PySequence_Fast_GET_SIZE(names);
+    const vst__table **found = calloc(count + 1, sizeof *found);
 
-    *count = (size_t)PySequence_Fast_GET_SIZE(names);
-    found = calloc(*count + 1, sizeof *found);
     if (found == NULL)
         PyErr_NoMemory();
-    for (size_t i = 0; found != NULL && i < *count; i++) {
+    for (size_t i = 0; found != NULL && i < count; i++) {
         const char *name =
             PyUnicode_AsUTF8(PySequence_Fast_GET_ITEM(names, (Py_ssize_t)i));
 
-        found[i].table = name != NULL ? vst__sum_table_find(name) : NULL;
-        if (name != NULL && found[i].table == NULL)
+        found[i] = name != NULL ? vst__table_of_any_kind(name) : NULL;
+        if (found[i] != NULL)
+            continue;
+        if (name != NULL)
             PyErr_Format(PyExc_ValueError, "there is no table %s", name);
-        if (found[i].table == NULL) {
-            free(found);
-            return NULL;
-        }
+        free(found);
+        return NULL;
     }
     return found;
 }
 
-static PyObject *give(vst__rows *found, size_t count)
+static PyObject *texts_of(const vst__dictionary *names)
 {
-    PyObject *dict = PyDict_New();
+    PyObject *list = PyList_New((Py_ssize_t)names->count);
 
-    for (size_t i = 0; dict != NULL && i < count; i++) {
-        const char *name = found[i].table->name;
-        PyObject *made = vpy_rows(name, &found[i].batch);
+    for (size_t i = 0; list != NULL && i < names->count; i++) {
+        int32_t begin = i != 0 ? names->ends[i - 1] : 0;
+        PyObject *text = vpy_trace_text(names->bytes + begin,
+                                        (size_t)(names->ends[i] - begin));
 
-        if (made == NULL || PyDict_SetItemString(dict, name, made) < 0)
+        if (text == NULL)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, (Py_ssize_t)i, text);
+    }
+    return list;
+}
+
+/* Lists of the pass's dictionaries, by vst__names; NULL with an exception set.
+ */
+static bool list_names(const vst__table_pass *pass,
+                       PyObject *lists[VST_NAMES_OWN])
+{
+    bool done = true;
+
+    for (size_t i = 0; i < VST_NAMES_OWN && done; i++) {
+        lists[i] = texts_of(&pass->dictionaries[i]);
+        done = lists[i] != NULL;
+    }
+    return done;
+}
+
+static PyObject *rows_of(vst__filling *filling, PyObject *lists[VST_NAMES_OWN])
+{
+    PyObject *own = texts_of(&filling->own_names), *texts, *made;
+
+    if (own == NULL)
+        return NULL;
+    texts = PyTuple_Pack(VST_NAMES_COUNT, lists[VST_NAMES_SHOWN],
+                         lists[VST_NAMES_FILES], lists[VST_NAMES_KINDS], own);
+    Py_DECREF(own);
+    if (texts == NULL)
+        return NULL;
+    made = vpy_rows(filling->table->name, &filling->batch, texts);
+    Py_DECREF(texts);
+    return made;
+}
+
+static PyObject *give(vst__table_pass *pass)
+{
+    PyObject *lists[VST_NAMES_OWN] = {NULL};
+    PyObject *dict = list_names(pass, lists) ? PyDict_New() : NULL;
+
+    for (size_t i = 0; dict != NULL && i < pass->count; i++) {
+        PyObject *made = rows_of(&pass->fillings[i], lists);
+
+        if (made == NULL ||
+            PyDict_SetItemString(dict, pass->fillings[i].table->name, made) < 0)
             Py_CLEAR(dict);
         Py_XDECREF(made);
     }
+    for (size_t i = 0; i < VST_NAMES_OWN; i++)
+        Py_XDECREF(lists[i]);
     return dict;
 }
 
 static PyObject *read_tables(vpy_trace *self, PyObject *names,
-                             const vst__pass_options *options,
+                             const vst__table_options *options,
                              PyObject *progress)
 {
-    size_t count;
-    vst__rows *found = find_tables(names, &count);
+    const vst__table **tables = find_tables(names);
     vst_error error = {VST_OK, 0, 0};
     PyObject *result;
+    vst__table_pass pass;
     vst_status status;
 
-    if (found == NULL)
+    if (tables == NULL)
         return NULL;
-    vpy_trace_begin(self, progress);
-    Py_BEGIN_ALLOW_THREADS
-    status = vst__pass_read(self->handle, self->tracer, options, found, count,
-                            &error);
-    Py_END_ALLOW_THREADS
-    vpy_trace_end(self);
-    result = status == VST_OK ? give(found, count)
-                              : vpy_raise(status, &error, self->path);
-    for (size_t i = 0; i < count; i++)
-        vst__batch_free(&found[i].batch);
-    free(found);
+    status = vst__table_pass_create(
+        &pass, tables, (size_t)PySequence_Fast_GET_SIZE(names), options);
+    if (status == VST_OK) {
+        vpy_trace_begin(self, progress);
+        Py_BEGIN_ALLOW_THREADS
+        status =
+            vst__table_pass_read(&pass, self->handle, self->tracer, &error);
+        Py_END_ALLOW_THREADS
+        vpy_trace_end(self);
+    }
+    result =
+        status == VST_OK ? give(&pass) : vpy_raise(status, &error, self->path);
+    vst__table_pass_free(&pass);
+    free(tables);
     return result;
 }
 
@@ -122,7 +173,7 @@ PyObject *vpy_trace_tables(PyObject *object, PyObject *args, PyObject *kw)
     vpy_trace *self = (vpy_trace *)object;
     PyObject *wanted, *marks = NULL, *threads = NULL, *progress = NULL;
     PyObject *list, *result = NULL;
-    vst__pass_options options = {.min_ns = 0};
+    vst__table_options options = {.min_ns = 0};
     int spread = 0, fold_imports = 0, awaits = 0;
     long long min_ns = 0;
 
