@@ -300,12 +300,12 @@ def test_details_tell_what_launched_a_kernel_and_what_was_copied(page):
     assert shown.startswith("gemm") and "kernel" in shown and "1 ms" in shown
     for each in ("cuda 0", "registers per thread", "[4,2,1]", "cudaLaunchKernel", "aten::mm", "step", "700 µs"):
         assert each in shown
-    page.eval("document.querySelector('#details button[data-device=launch]').click()")
+    page.eval("document.querySelector('#details button[data-to=launch]').click()")
     page.wait("document.getElementById('details').innerText.includes('runtime call')")
     assert "Launched 1" in text(page, "#details") and "cbid" in text(page, "#details")
-    page.eval("document.querySelector('#details button[data-device=launched]').click()")
+    page.eval("document.querySelector('#details button[data-to=launched]').click()")
     page.wait("document.getElementById('details').innerText.startsWith('gemm')")
-    page.eval("document.querySelector('#details button[data-device=operator]').click()")
+    page.eval("document.querySelector('#details button[data-to=operator]').click()")
     page.wait("document.getElementById('details').innerText.startsWith('aten::mm')")
     show_all(page)
     choose(page, 1, 2900)

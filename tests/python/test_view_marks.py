@@ -312,7 +312,7 @@ def test_a_click_tells_of_an_exception(page):
     shown = text(page, "#details")
     assert "app.py:33" in shown and "it left the outermost call" in shown and "dies" in shown
     assert "raise Lost" in shown  # its line of source
-    page.eval("document.querySelector('#details button[data-call]').click()")
+    page.eval("document.querySelector('#details button[data-to=call]').click()")
     page.wait("document.getElementById('details').innerText.includes('Python function')")
     assert text(page, "#details").startswith("dies")
 
@@ -325,7 +325,7 @@ def test_a_click_on_many_lists_them(page):
     shown = text(page, "#details")
     assert "ValueError at app.py:11" in shown and "caught in tries" in shown
     # An import of the program may have raised within the same pixels.
-    buttons = "[...document.querySelectorAll('#details button[data-mark]')]"
+    buttons = "[...document.querySelectorAll('#details button[data-to=mark]')]"
     page.eval(f"{buttons}.find((button) => button.innerText.includes('ValueError')).click()")
     page.wait("document.getElementById('details').innerText.includes('Raised in')")
     assert "fails" in text(page, "#details")

@@ -321,7 +321,7 @@ def test_the_sandwich_shows_callers_and_callees(page, place):
     assert calls_of(page, "tiny") == 6000
     # From the details of a span, too, and a zoom in the flame graph stays while its range does.
     select(page, place, "linger")
-    page.eval("document.querySelector('button[data-sandwich]').click()")
+    page.eval("document.querySelector('button[data-to=sandwich]').click()")
     page.wait("document.querySelector('#functions tr[aria-selected=true]')?.lastChild.textContent === 'linger'")
     page.key("g")
     page.wait("vestige.flame.root !== null && vestige.flame.canvas.boxes.length > 1")

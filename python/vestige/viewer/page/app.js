@@ -4,17 +4,15 @@
 import { Banners, emptyNote } from "./banners.js";
 import { Counters } from "./counters.js";
 import { Details } from "./details.js";
-import { DeviceDetails } from "./device_details.js";
 import { Devices } from "./devices.js";
 import { element } from "./elements.js";
 import { Flame } from "./flame.js";
 import { Follow } from "./follow.js";
 import { Help } from "./help.js";
 import { Input } from "./input.js";
-import { LaneDetails } from "./lane_details.js";
+import { ItemDetails } from "./item_details.js";
 import { Lanes } from "./lanes.js";
 import { Tasks } from "./tasks.js";
-import { MarkDetails } from "./mark_details.js";
 import { Marks } from "./marks.js";
 import { Names } from "./names.js";
 import { OpenIn } from "./open_in.js";
@@ -39,12 +37,10 @@ class App {
   /** @type {Counters} */ counters;
   /** @type {Lanes} */ lanes;
   /** @type {Tasks} */ tasks;
-  /** @type {LaneDetails} */ laneDetails;
   /** @type {Devices} */ devices;
-  /** @type {DeviceDetails} */ deviceDetails;
   /** @type {LeftOut} */ leftOut;
   /** @type {Marks} */ marks;
-  /** @type {MarkDetails} */ markDetails;
+  /** @type {ItemDetails} */ items;
   /** @type {Stage} */ stage;
   /** @type {Panel} */ panel;
   /** @type {Details} */ details;
@@ -109,9 +105,7 @@ class App {
     this.stage = new Stage(this);
     this.panel = new Panel(this);
     this.details = new Details(this);
-    this.laneDetails = new LaneDetails(this);
-    this.deviceDetails = new DeviceDetails(this);
-    this.markDetails = new MarkDetails(this);
+    this.items = new ItemDetails(this);
     this.flame = new Flame(this);
     this.flame.fillScopes(shown);
     this.search = new Search(this);
@@ -249,7 +243,7 @@ class App {
 
   /** Shows the marks of a thread between two times. */
   async selectMarks({ trace, thread, start, end, id }) {
-    const found = await this.markDetails.load(trace, thread, Math.max(0, Math.floor(start)), Math.ceil(end));
+    const found = await this.items.loadMarks(trace, thread, Math.max(0, Math.floor(start)), Math.ceil(end));
     if (!found) return null;
     const [first] = found.items;
     const [from, to] = found.count === 1 ? [first.start_ns, first.start_ns] : [start, end];
@@ -274,12 +268,18 @@ class App {
     else await this.goTo(trace, thread, call.depth, call.start_ns, call.end_ns, call.id);
   }
 
+  /** Shows the call of a function that begins next after a time, or last before it. */
+  async goToNext(trace, id, time, back) {
+    const call = await this.source.next(trace, [id], time, back).catch(() => null);
+    if (call) await this.goTo(trace, call.thread, call.depth, call.start_ns, call.end_ns, call.id);
+    else this.say("The call is not there.");
+  }
+
   /** Selects the span at a place of a rectangle; in a run of many, the one there or else its first. */
   async select(place) {
     const { trace, thread, depth, time, start, kind = "" } = place;
     if (kind === "marks") return this.selectMarks(place);
-    if (kind === "tasks") return this.selectInLane(trace, thread, time, start);
-    if (kind === "devices") return this.selectActivity(trace, thread, depth, time, start);
+    if (kind) return this.selectItem(kind, trace, thread, depth, time, start);
     const found = await this.details.load(trace, thread, depth, time)
       ?? await this.details.load(trace, thread, depth, Math.ceil(start));
     if (!found) return null;
@@ -290,21 +290,11 @@ class App {
     return found;
   }
 
-  /** Selects the step or wait that a task's lane has at a time. In a group's lane it is that of the task which ran. */
-  async selectInLane(trace, lane, time, start) {
-    const found = await this.laneDetails.load(trace, lane, time) ?? await this.laneDetails.load(trace, lane, Math.ceil(start));
+  /** Selects what a row of a lane has at a time, or else where a rectangle begins. In a group's lane it is a task's. */
+  async selectItem(kind, trace, lane, row, time, start) {
+    const found = await this.items.load(kind, trace, lane, row, time) ?? await this.items.load(kind, trace, lane, row, Math.ceil(start));
     if (!found) return null;
-    this.view.selectSpan({ trace, thread: lane, depth: 0, kind: "tasks", start: found.start_ns, end: found.end_ns, id: found.id });
-    this.panel.open("details");
-    this.say(`${found.name}, ${formatTime(found.end_ns - found.start_ns)}, begins at ${formatMoment(found.start_ns)}`);
-    return found;
-  }
-
-  /** Selects what a device did, or a call of its runtime. */
-  async selectActivity(trace, lane, row, time, start) {
-    const found = await this.deviceDetails.load(trace, lane, row, time) ?? await this.deviceDetails.load(trace, lane, row, Math.ceil(start));
-    if (!found) return null;
-    this.view.selectSpan({ trace, thread: lane, depth: row, kind: "devices", start: found.start_ns, end: found.end_ns, id: found.id });
+    this.view.selectSpan({ trace, thread: lane, depth: row, kind, start: found.start_ns, end: found.end_ns, id: found.id });
     this.panel.open("details");
     this.say(`${found.name}, ${formatTime(found.end_ns - found.start_ns)}, begins at ${formatMoment(found.start_ns)}`);
     return found;
@@ -315,14 +305,14 @@ class App {
     if (this.timeline.unfoldStream(trace, lane)) this.stage.arranged();
     this.view.selectSpan({ trace, thread: lane, depth: row, kind: "devices", start, end, id });
     this.view.reveal(start, end);
-    await this.selectActivity(trace, lane, row, start, start);
+    await this.selectItem("devices", trace, lane, row, start, start);
     this.stage.scrollTo(trace, lane, row, { kind: "devices" });
   }
 
   /** The arrow of what is selected in a lane, or null. */
   wokenSpan() {
-    const { shown } = this.laneDetails;
-    if (!shown || this.view.span?.kind !== "tasks") return null;
+    const { shown } = this.items;
+    if (shown?.kind !== "tasks" || this.view.span?.kind !== "tasks") return null;
     const { trace, found } = shown;
     if (found.turn || (found.wait ? found.open : found.first)) return null;
     return { trace, lane: found.lane, time_ns: found.wait ? found.end_ns : found.start_ns, waker: found.waker };
@@ -331,7 +321,7 @@ class App {
   /** Shows what a task did at a time, and selects it. */
   async goToLane(trace, lane, time) {
     await this.tasks.reveal(trace, lane);
-    const found = await this.selectInLane(trace, lane, time, time);
+    const found = await this.selectItem("tasks", trace, lane, 0, time, time);
     if (!found) return;
     this.view.reveal(found.start_ns, found.end_ns);
     this.stage.scrollTo(trace, lane, 0, { kind: "tasks" });

@@ -1,4 +1,5 @@
-// The selected span: what it is, when, with what arguments, called from where, and its lines of source.
+// The panel of details: it shows what is selected as (label, value) rows, links that lead elsewhere, and lines of source. Of
+// a span this file says what that is; item_details.js does of what lies in lanes.
 
 import { element } from "./elements.js";
 import { placeOf } from "./names.js";
@@ -10,131 +11,137 @@ const KINDS = {
 };
 
 export class Details {
-  /** @type {{trace: number, thread: number}} */ place; // of the span that is shown; show() sets it
-
   constructor(app) {
     this.app = app;
     this.element = element("details");
-    this.element.addEventListener("click", (event) => {
-      const button = event.target instanceof Element && event.target.closest("button");
-      if (!button) return;
-      if (button.dataset.parent !== undefined) this.goToParent(Number(button.dataset.parent));
-      if (button.dataset.sandwich !== undefined) this.app.openSandwich(this.one);
-    });
     this.clear();
   }
 
   clear() {
-    this.span = null;
     this.element.replaceChildren(make("p", "hint", "Click a span to see what it is. Shift-drag selects a range of time for the flame graph. Press ? for all keys."));
   }
 
-  /** Fetches and shows the span at a place; resolves with it, or null if there is none. */
-  async load(trace, thread, depth, time) {
+  /** What fetch(signal) resolves with; null if that fails, or something else is asked for meanwhile. */
+  async ask(fetch) {
     this.abort?.abort();
     const abort = (this.abort = new AbortController());
     try {
-      const span = await this.app.source.span(trace, thread, depth, time, abort.signal);
-      if (abort.signal.aborted || !span) return null;
-      this.show(trace, thread, span);
-      return span;
+      const found = await fetch(abort.signal);
+      return abort.signal.aborted ? null : found;
     } catch (error) {
-      if (error.name !== "AbortError") this.element.replaceChildren(make("p", "hint", error.message));
+      if (error.name !== "AbortError") this.app.say(error.message);
       return null;
     }
   }
 
-  show(trace, thread, span) {
-    this.span = span;
-    this.place = { trace, thread };
-    this.one = this.app.names.get(trace, span.id);
-    this.element.replaceChildren(this.facts(span), this.parents(span), this.source(span));
+  /** {title, kind, family, file, rows: [label, value, note], args, links: below these; columns: of sections {heading, lines:
+   * links or texts}; source}, or {list: a section}. A link is {to, text, note, go, title}. @param {any} content */
+  show({ title, kind, family = "", file = "", rows = [], args = {}, links = [], columns = [], source = undefined, list = null }) {
+    if (list) return this.element.replaceChildren(sectionsOf([list], "parents marks all"));
+    const box = make("div", "facts"), heading = make("div", "heading");
+    heading.append(make("h2", "", title), make("span", `kind ${family}`, kind));
+    box.append(heading);
+    if (file) box.append(make("p", "file", file));
+    box.append(listOf(rows));
+    if (Object.keys(args).length) box.append(make("h3", "", "Arguments"), listOf(flatten(args), "args"));
+    box.append(...links.map((one) => buttonOf(one, "")));
+    const boxes = [box, ...columns.map((sections) => sectionsOf(sections, "parents")), ...(source === undefined ? [] : [sourceOf(source)])];
+    if (boxes.length === 1) boxes.push(make("div"));
+    if (boxes.length === 2) boxes[1].classList.add("rest");
+    this.element.replaceChildren(...boxes);
   }
 
-  facts(span) {
-    const box = make("div", "facts");
-    const head = make("h2", "", span.name || this.one.name);
-    const kind = make("span", `kind ${this.one.family}`, KINDS[span.kind] ?? span.kind ?? "");
-    const title = make("div", "heading");
-    title.append(head, kind);
-    box.append(title);
-    if (span.file) box.append(make("p", "file", span.line > 0 ? `${span.file}:${span.line}` : span.file));
-    const length = span.end_ns - span.start_ns;
+  /** Fetches and shows the span at a place; resolves with it, or null if there is none. */
+  async load(trace, thread, depth, time) {
+    const span = await this.ask((signal) => this.app.source.span(trace, thread, depth, time, signal));
+    if (span) this.show(this.describe(trace, thread, span));
+    return span;
+  }
+
+  describe(trace, thread, span) {
+    const { app } = this, one = app.names.get(trace, span.id), length = span.end_ns - span.start_ns;
     const rows = [
       ["Duration", formatTime(length), `${formatCount(length)} ns`],
       ["By itself", formatTime(span.self_ns), formatShare(span.self_ns, length)],
       ["Begins", formatMoment(span.start_ns)], ["Ends", formatMoment(span.end_ns)],
       ["Depth", String(span.depth)],
+      ...timesOf(span, length), ...app.leftOut.rowsOf(trace, span.start_ns, span.end_ns),
     ];
-    rows.push(...timesOf(span, length));
-    rows.push(...this.app.leftOut.rowsOf(this.place.trace, span.start_ns, span.end_ns));
     if (span.flags?.length) rows.push(["Noted", span.flags.join(", ")]);
     if (span.allocations || span.total_bytes || span.self_bytes) {
       rows.push(["Allocated", formatBytes(span.total_bytes ?? 0), `by itself ${formatBytes(span.self_bytes ?? 0)}`]);
       if (span.allocations) rows.push(["Allocations", formatCount(span.allocations)]);
     }
-    box.append(listOf(rows));
-    if (span.args && Object.keys(span.args).length) {
-      box.append(make("h3", "", "Arguments"));
-      box.append(listOf(flatten(span.args), "args"));
-    }
-    const button = make("button", "", "Callers and callees");
-    button.type = "button";
-    button.dataset.sandwich = "1";
-    box.append(button);
-    return box;
-  }
-
-  parents(span) {
-    const box = make("div", "parents");
-    box.append(make("h3", "", span.parents.length ? "Called from" : "Outermost"));
-    const list = make("ol");
-    span.parents.forEach((parent, at) => {
-      const item = make("li");
-      const button = make("button", "link", parent.name);
-      button.type = "button";
-      button.dataset.parent = at;
-      const one = this.app.names.get(this.place.trace, parent.id);
-      button.title = `${parent.name}  ${placeOf(one)}`;
-      item.append(button, make("span", "note", formatTime(parent.end_ns - parent.start_ns)));
-      list.prepend(item); // the caller first
-    });
-    box.append(list);
-    return box;
-  }
-
-  source({ source }) {
-    const box = make("div", "source");
-    if (!source || !source.lines?.length) {
-      box.append(make("p", "hint", source?.note ?? "No source is known for this."));
-      return box;
-    }
-    box.append(make("h3", "", `Source${source.note ? `: ${source.note}` : ""}`));
-    const listing = make("pre");
-    source.lines.forEach((text, at) => {
-      const number = source.first + at;
-      const line = make("span", number === source.line ? "line here" : "line");
-      line.append(make("span", "number", String(number)), make("code", "", text || " "));
-      listing.append(line);
-    });
-    box.append(listing);
-    return box;
-  }
-
-  goToParent(at) {
-    const { start_ns, end_ns, depth, id } = this.span.parents[at];
-    this.app.goTo(this.place.trace, this.place.thread, depth, start_ns, end_ns, id);
+    const parents = span.parents.map((parent) => ({
+      to: "parent", text: parent.name, title: `${parent.name}  ${placeOf(app.names.get(trace, parent.id))}`, note: formatTime(parent.end_ns - parent.start_ns),
+      go: () => app.goTo(trace, thread, parent.depth, parent.start_ns, parent.end_ns, parent.id),
+    }));
+    return {
+      title: span.name || one.name, kind: KINDS[span.kind] ?? span.kind ?? "", family: one.family, rows, args: span.args ?? {}, source: span.source,
+      file: span.file ? (span.line > 0 ? `${span.file}:${span.line}` : span.file) : "",
+      links: [{ to: "sandwich", text: "Callers and callees", go: () => app.openSandwich(one) }],
+      columns: [[{ heading: parents.length ? "Called from" : "Outermost", lines: parents.reverse() }]], // the caller first
+    };
   }
 }
 
-/** Arguments by name are rows of their own; anything deeper stays JSON. */
 /** What the span's time was, as far as the trace tells. */
 function timesOf(span, length) {
   const rows = [["Running", span.running_ns], ["Waiting", span.waiting_ns], ["Preempted", span.preempted_ns], ["For the GIL", span.gil_ns], ["For locks of objects", span.object_ns]];
   return rows.filter(([, ns]) => ns !== undefined).map(([name, ns]) => [name, formatTime(ns), formatShare(ns, length)]);
 }
 
-export function flatten(args) {
+function sectionsOf(sections, className) {
+  const box = make("div", className);
+  for (const { heading, lines } of sections) {
+    const list = make("ol");
+    list.append(...lines.map(lineOf));
+    box.append(make("h3", "", heading), list);
+  }
+  return box;
+}
+
+/** A text, or a link with notes before and behind it. */
+function lineOf(line) {
+  const item = make("li");
+  if (typeof line === "string") {
+    item.append(make("span", "", line));
+    return item;
+  }
+  if (line.before) item.append(make("span", "note", line.before));
+  item.append(buttonOf(line, "link"), make("span", "note", line.note ?? ""));
+  return item;
+}
+
+function buttonOf({ to, text, go, title = "" }, className) {
+  const button = make("button", className, text);
+  button.type = "button";
+  button.title = title;
+  button.dataset.to = to;
+  button.addEventListener("click", go);
+  return button;
+}
+
+function sourceOf(source) {
+  const box = make("div", "source");
+  if (!source || !source.lines?.length) {
+    box.append(make("p", "hint", source?.note ?? "No source is known for this."));
+    return box;
+  }
+  box.append(make("h3", "", `Source${source.note ? `: ${source.note}` : ""}`));
+  const listing = make("pre");
+  source.lines.forEach((text, at) => {
+    const number = source.first + at;
+    const line = make("span", number === source.line ? "line here" : "line");
+    line.append(make("span", "number", String(number)), make("code", "", text || " "));
+    listing.append(line);
+  });
+  box.append(listing);
+  return box;
+}
+
+/** Arguments by name are rows of their own; anything deeper stays JSON. */
+function flatten(args) {
   const text = (value) => (typeof value === "string" ? value : JSON.stringify(value));
   return Object.entries(args).flatMap(([key, value]) => {
     const named = key === "arguments" && value !== null && typeof value === "object" && !Array.isArray(value);
@@ -142,14 +149,14 @@ export function flatten(args) {
   });
 }
 
-export function make(tag, className = "", text = "") {
+function make(tag, className = "", text = "") {
   const made = document.createElement(tag);
   if (className) made.className = className;
   if (text) made.textContent = text;
   return made;
 }
 
-export function listOf(rows, className = "") {
+function listOf(rows, className = "") {
   const list = make("dl", className);
   for (const [key, value, note] of rows) {
     const told = make("dd", "", value);

@@ -37,8 +37,8 @@ export class Devices {
 
   /** Where the arrows of what is selected begin and end: [{from, to}], each a lane, a row and a time. */
   arrows() {
-    const { deviceDetails, view } = this.app, { shown } = deviceDetails;
-    if (!shown || view.span?.kind !== "devices") return [];
+    const { items, view } = this.app, { shown } = items;
+    if (shown?.kind !== "devices" || view.span?.kind !== "devices") return [];
     const { trace, found } = shown;
     const pairs = found.launch ? [[found.launch, found]] : found.linked.map((one) => [found, one]);
     const place = ({ lane, row, start_ns: time }) => ({ lane, row, time });
