@@ -269,12 +269,20 @@ def choose(page, lane, us):
     settle_devices(page)
 
 
+def titles(page, kind):
+    """What the gutter says of lanes when the pointer is on their names: the second lines."""
+    found = f"[...document.querySelectorAll('#gutter .{kind} button')].map(one => one.title.split('\\n')[1])"
+    return page.eval(found)
+
+
 def test_a_device_is_a_group_with_a_lane_for_each_stream(page):
     show_all(page)
     shown = tracks(page)
     assert shown[1][0] == "thread" and shown[2][0] == "more" and shown[3] == ["stream", "runtime calls"]
     assert shown[4:7] == [["device", "A <i>GPU</i>"], ["stream", "stream 7"], ["stream", "stream 20"]]
     assert "cuda 0: A <i>GPU</i>" in text(page, "#gutter")  # as text
+    assert titles(page, "stream")[:2] == ["4 activities, busy 40 µs", "3 activities, busy 2 ms, 3.81 MiB"]
+    assert "NaN" not in text(page, "#gutter")
     page.eval("document.querySelector('#gutter .device button').click()")
     assert ["stream", "stream 7"] not in tracks(page) and ["stream", "runtime calls"] in tracks(page)
     settle_devices(page)

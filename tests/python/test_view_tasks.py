@@ -371,6 +371,9 @@ def test_tasks_are_folded_by_name_and_open_on_a_click(page):
     assert "getter" in lane_names(page) and "get <b>0</b>" not in lane_names(page)
     show(page, "getter")
     assert "× 60" in text(page, "#gutter") and "put: putter" in text(page, "#gutter")
+    told = page.eval("[...document.querySelectorAll('#gutter .lane button')].map(one => one.title)")
+    assert any("steps" in title and "running" in title for title in told)
+    assert not any("NaN" in title or "undefined" in title for title in told)
     open_getters(page)
     assert {f"get <b>{number}</b>" for number in range(3)} <= set(lane_names(page))
     assert "get <b>1</b>" in text(page, "#gutter")  # as text

@@ -92,8 +92,8 @@ function describeDevice({ device }) {
 }
 
 function describeStream({ lane, folded }) {
-  const sums = `${formatCount(lane.activities)} activities, busy ${formatTime(lane.busy_ns)}${lane.bytes ? `, ${formatBytes(lane.bytes)}` : ""}`;
-  return [lane.title, folded ? "" : formatCount(lane.activities), `${lane.title}\n${sums}`];
+  const sums = `${formatCount(lane.items)} activities, busy ${formatTime(lane.busy_ns)}${lane.bytes ? `, ${formatBytes(lane.bytes)}` : ""}`;
+  return [lane.title, folded ? "" : formatCount(lane.items), `${lane.title}\n${sums}`];
 }
 
 /** A task, or all of a coroutine function. */
@@ -102,6 +102,6 @@ function describeLane({ lane, group }) {
     const told = lane.name && lane.name !== lane.function ? `${lane.name}: ${lane.function}` : lane.function;
     return [lane.isAlone ? told : lane.name || lane.function, "", `${told}\n${formatTime(lane.end_ns - lane.start_ns)} from its first step to its last`];
   }
-  const sums = `${formatCount(group.steps)} steps, ${formatTime(group.running_ns)} running, ${formatTime(group.awaiting_ns)} awaiting`;
+  const sums = `${formatCount(group.steps)} steps, ${formatTime(group.busy_ns)} running, ${formatTime(group.awaiting_ns)} awaiting`;
   return [group.name, `× ${formatCount(group.tasks)}`, `${group.name}: ${formatCount(group.tasks)} tasks\n${sums}`];
 }
