@@ -1,9 +1,9 @@
 #!/bin/sh
 # Records golden traces: record.sh PYTHON SITE OUT [PROGRAM], where PYTHON is the
 # prefix of a Python 3.11, SITE its site-packages with vestige, torch 2.13.0 and
-# greenlet, OUT a folder to write. PROGRAM is record_all.py, for the traces that
-# 0.1.0 wrote, or record_later.py, for those of later versions. What is in traces/
-# stays as it is: a new kind of trace gets a new name.
+# greenlet, OUT a folder to write. PROGRAM is record_all.py or
+# record_later.py, each for some of the traces. A trace in traces/ never changes: a
+# new kind of trace gets a new name.
 #
 # The programs run in a namespace of their own, where everything has a neutral
 # path and the machine a neutral name, which are in the traces. Needs root.

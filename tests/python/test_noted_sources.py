@@ -97,7 +97,7 @@ def test_a_page_has_the_source_of_files_that_are_as_they_were(tmp_path, capsys):
 
 @pytest.mark.any_python
 def test_a_page_has_no_source_of_a_file_that_a_trace_only_names(tmp_path):
-    """As if somebody had made the trace to get the lines of a file of ours; 0.1.0 noted none either."""
+    """As if somebody had made the trace to get the lines of a file of ours."""
     path = run(tmp_path)
     assert "def secret():" in lines_of_page(path)
     data = path.read_bytes()

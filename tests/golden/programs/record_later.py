@@ -1,5 +1,5 @@
-"""Runs programs beside this file whose records versions after 0.1.0 brought, and leaves their traces in the folder that
-is the first argument."""
+"""Runs the programs beside this file that record_all.py does not run, and leaves their traces in the folder that is the
+first argument."""
 
 import subprocess
 import sys
