@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import vestige
-from vestige.cli import export
+from vestige.cli import export as export_command
 
 from .perfetto import ClientMissing, TraceProcessor, find_engine, find_node, problems
 
@@ -157,7 +157,7 @@ def test_devices_and_arrows_of_merged_traces_are_told_apart(tmp_path):
     for name in ("one.vst", "two.vst"):
         (tmp_path / name).write_bytes(work.trace(device()))
     merged = tmp_path / "both.pftrace"
-    assert export.main([str(tmp_path / "one.vst"), str(tmp_path / "two.vst"), "-o", str(merged)]) == 0
+    assert export_command.main([str(tmp_path / "one.vst"), str(tmp_path / "two.vst"), "-o", str(merged)]) == 0
     with TraceProcessor.open(merged) as tp:
         assert problems(tp) == []
         assert [row["parent"] for row in tp.query(WORK)] == ["GPU 0: A GPU"] * 2
