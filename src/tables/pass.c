@@ -205,6 +205,7 @@ static const vst__table *const sums[] = {
     &vst__table_steps,
     &vst__table_long_steps,
     &vst__table_repeats,
+    &vst__table_exceptions,
     &vst__table_budget,
     &vst__table_reduced_estimates,
 };

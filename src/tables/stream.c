@@ -1,7 +1,7 @@
 /* A stream of a table's rows: opens one trace after the other, lets a pass with
- * that table add rows until a batch is full, and gives that away. Small traces share a
- * batch. After an error it returns the same error for ever. One thread at a
- * time. */
+ * that table add rows until a batch is full, and gives that away. Small traces
+ * share a batch. After an error it returns the same error for ever. One thread
+ * at a time. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

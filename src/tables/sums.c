@@ -185,6 +185,15 @@ static vst_status on_wait(void *ctx, const vst_wait *wait)
                : VST_OK;
 }
 
+static vst_status on_instant(void *ctx, const vst_instant *mark)
+{
+    vst__sums *self = ctx;
+
+    return reads_thread(self, mark->thread)
+               ? vst__exception_sums_add(&self->exceptions, mark)
+               : VST_OK;
+}
+
 static vst_status on_task(void *ctx, const vst_task_event *event)
 {
     vst__sums *self = ctx;
@@ -224,6 +233,7 @@ vst_status vst__sums_begin(vst__sums *self, vst_sink *sink)
         .no_args = !(self->wanted & (VST_SUMS_COLLECTIONS | VST_SUMS_REPEATS)),
         .span = on_span,
         .leave = on_leave,
+        .instant = self->wanted & VST_SUMS_EXCEPTIONS ? on_instant : NULL,
         .wait = self->threads.has_pauses ? on_wait : NULL,
         .task =
             self->calls.tree != NULL && self->options->awaits ? on_task : NULL,
@@ -248,6 +258,7 @@ void vst__sums_free(vst__sums *self)
     vst__call_sums_free(self);
     vst__thread_sums_free(self);
     vst__repeat_sums_free(&self->repeats);
+    vst__exception_sums_free(&self->exceptions);
     vst__estimates_free(&self->estimates);
     free(self->own.levels);
     free(self->untimed.levels);

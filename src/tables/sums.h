@@ -23,7 +23,8 @@ enum {
     VST_SUMS_COLLECTIONS = 8,
     VST_SUMS_STEPS = 16,
     VST_SUMS_REPEATS = 32,
-    VST_SUMS_ESTIMATES = 64
+    VST_SUMS_ESTIMATES = 64,
+    VST_SUMS_EXCEPTIONS = 128
 };
 
 /* ---- functions ---------------------------------------------------------- */
@@ -155,6 +156,21 @@ typedef struct vst__repeat_sums {
     size_t capacity;
 } vst__repeat_sums;
 
+/* ---- exceptions --------------------------------------------------------- */
+
+typedef struct vst__exception_sums {
+    vst__intern *known; /* of struct vst__exception; NULL before the first */
+    struct vst__exception_sum {
+        struct vst__exception {
+            vst_id id, raised_in, caught_in;
+            uint32_t thread, end;
+        } what;
+        uint64_t count;
+    } *of; /* by number - 1 */
+    uint32_t count;
+    size_t capacity;
+} vst__exception_sums;
+
 /* ---- all of it ---------------------------------------------------------- */
 
 typedef struct vst__sums {
@@ -175,6 +191,7 @@ typedef struct vst__sums {
     vst__collection_sums collections;
     vst__step_sums steps;
     vst__repeat_sums repeats;
+    vst__exception_sums exceptions;
 } vst__sums;
 
 /* sums.c. With options, trace and wanted set: gives what it takes of the
@@ -237,6 +254,9 @@ void vst__collection_sums_add(vst__collection_sums *sums, const vst_span *span);
 void vst__step_sums_add(vst__step_sums *sums, const vst_span *span);
 vst_status vst__repeat_sums_add(vst__repeat_sums *sums, const vst_span *span);
 void vst__repeat_sums_free(vst__repeat_sums *sums);
+vst_status vst__exception_sums_add(vst__exception_sums *sums,
+                                   const vst_instant *mark);
+void vst__exception_sums_free(vst__exception_sums *sums);
 
 /* ---- tables ------------------------------------------------------------- */
 
@@ -244,6 +264,6 @@ extern const vst__table vst__table_functions, vst__table_budget,
     vst__table_reduced_estimates, vst__table_calls, vst__table_threads,
     vst__table_waits, vst__table_collections, vst__table_long_collections,
     vst__table_collection_callers, vst__table_steps, vst__table_long_steps,
-    vst__table_repeats;
+    vst__table_repeats, vst__table_exceptions;
 
 #endif

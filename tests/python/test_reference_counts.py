@@ -27,6 +27,7 @@ TABLES = (
     "steps",
     "long_steps",
     "repeats",
+    "exceptions",
     "budget",
     "reduced_estimates",
 )

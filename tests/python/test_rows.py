@@ -19,6 +19,7 @@ TABLES = {
     "steps": "steps",
     "long_steps": "duration_ns",
     "repeats": "calls",
+    "exceptions": "exceptions",
     "budget": "cpu_ns",
     "reduced_estimates": "reduced_ns",
 }

@@ -327,7 +327,6 @@ VPY_DEFINE_LOCKED(vpy_trace_names)
 VPY_DEFINE_LOCKED(vpy_trace_has_memory)
 VPY_DEFINE_LOCKED(vpy_trace_definitions)
 VPY_DEFINE_LOCKED(vpy_trace_functions)
-VPY_DEFINE_LOCKED(vpy_trace_exceptions)
 VPY_DEFINE_LOCKED(vpy_trace_gil_holders)
 VPY_DEFINE_LOCKED(vpy_trace_left_out)
 VPY_DEFINE_LOCKED(trace_set_by_running)
@@ -385,7 +384,6 @@ static PyMethodDef trace_methods[] = {
      (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_activities),
      METH_VARARGS | METH_KEYWORDS, NULL},
     {"functions", VPY_LOCKED(vpy_trace_functions), METH_NOARGS, NULL},
-    {"exceptions", VPY_LOCKED(vpy_trace_exceptions), METH_NOARGS, NULL},
     {"gil_holders", VPY_LOCKED(vpy_trace_gil_holders), METH_NOARGS, NULL},
     {"left_out", VPY_LOCKED(vpy_trace_left_out), METH_O, NULL},
     {"set_by_running", VPY_LOCKED(trace_set_by_running), METH_O,

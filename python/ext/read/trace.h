@@ -87,11 +87,6 @@ PyObject *vpy_trace_import_name(PyObject *object, PyObject *args);
  * while others waited for it, the function that it was in for longest. */
 PyObject *vpy_trace_gil_holders(PyObject *object, PyObject *unused);
 
-/* trace_exceptions.c: a method. [(thread, id, raised in, caught in, end,
- * count)]: the id of a definition with the type and the place; ids of
- * functions, 0: none; "caught", "not caught" or "unknown". */
-PyObject *vpy_trace_exceptions(PyObject *object, PyObject *unused);
-
 /* trace_left_out.c: a method, with the end of the trace in ns. [(start_ns,
  * end_ns, whether every function was, ids)]: when a budget left functions out.
  */

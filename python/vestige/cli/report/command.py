@@ -80,6 +80,7 @@ TABLES = {  # what a view reads beside what all of them do
     "findings": FOR_FINDINGS,
     "imports": ("calls",),
     "gc": ("collection_callers",),
+    "exceptions": ("exceptions",),
 }
 
 
@@ -306,7 +307,7 @@ class Reading:
         span = span_of([source.facts]) if self._between is None else self._between[1] - self._between[0]
         if "vestige.only" in source.metadata:  # of few functions, all may take less than that
             span = 0
-        calls = self.data.add(
+        read = self.data.add(
             trace,
             source.metadata,
             TABLES.get(view, ()),
@@ -325,11 +326,10 @@ class Reading:
             only_threads = self._threads.get(source.path) if options.thread else None
             self.tasks.add(source, trace, self._patterns.left_out(trace.functions()), only_threads, progress)
         if self.exceptions is not None:
-            only_threads = self._threads.get(source.path) if options.thread else None
-            self.exceptions.add(source, trace, self._patterns.left_out(trace.functions()), only_threads)
+            self.exceptions.add(source, trace, read["exceptions"], self._patterns.left_out(trace.functions()))
         if view in ("devices", "findings"):
             self.devices += read_devices(trace, progress)
-        self.read.append((source, calls))
+        self.read.append((source, sum(read["threads"]["calls"])))
 
     # ---- what is chosen ------------------------------------------------------
 

@@ -312,8 +312,8 @@ class Data:
         together: bool = False,
         waits: bool = True,
         **options: Any,
-    ) -> int:
-        """Reads a trace, also these tables; gives the calls of it. `choose` names ids to leave out; `together`:
+    ) -> dict[str, Rows]:
+        """Reads a trace, also these tables; gives all that were read. `choose` names ids to leave out; `together`:
         functions of the same name in several traces are one; without `waits`, calls that only wait are left out with
         their time. Further options are those of Trace.tables().
         """
@@ -335,14 +335,13 @@ class Data:
         self._add_functions(read, functions, libraries, 0 if together else self.traces)
         self._add_tree(trace, read.get("calls", ()), functions, owners, libraries)
         self._add_collections(read, functions, trace.threads())
-        calls = self._add_threads(trace, read["threads"], functions, pid)
-        self.calls += calls
+        self._add_threads(trace, read["threads"], functions, pid)
         self._add_notable(read, functions, trace, pid)
         for row in read["waits"]:
             function = functions[row.func]
             kind = waits_for(function[1]) if function else ""
             self.waits[kind] = self.waits.get(kind, 0) + row.self_ns
-        return calls
+        return read
 
     def _add_notable(self, read: dict[str, Rows], functions: Sequence[Function | None], trace: Trace, pid: int) -> None:
         if "steps" in read:
@@ -419,8 +418,7 @@ class Data:
             if row.parent is None:
                 self.tree.total_ns += row.total_ns
 
-    def _add_threads(self, trace: Trace, rows: Rows, functions: Sequence[Function | None], pid: int) -> int:
-        """The calls of all threads."""
+    def _add_threads(self, trace: Trace, rows: Rows, functions: Sequence[Function | None], pid: int) -> None:
         by_number = {thread["number"]: thread for thread in trace.threads()}
         for row in rows:
             thread = Thread(pid, by_number.get(row.thread, {}), row)
@@ -429,7 +427,7 @@ class Data:
                 thread.top = plain_name(function[1]) if function[0] == NATIVE else function[1]
                 thread.top_shown = short_name(trace, row.top, function)
             self.threads.append(thread)
-        return sum(rows["calls"])
+            self.calls += thread.calls
 
     def _add_collections(
         self, read: dict[str, Rows], functions: Sequence[Function | None], facts: list[dict[str, Any]]

@@ -10,10 +10,10 @@ from .data import shown_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from typing import Any, TextIO
 
-    from vestige._core import Trace
+    from vestige._core import Rows, Trace
     from vestige.reading.inputs import Source
 
 COLUMNS = ["exception", "file", "line", "raised_in", "caught_in", "end", "count", "library"]
@@ -28,19 +28,21 @@ class Exceptions:
         self._counts: dict[tuple[str, str, int, str, str, str, str, bool], int] = {}
         self.notes: dict[str, None] = {}
 
-    def add(self, source: Source, trace: Trace, left_out: Iterable[int], only_threads: Sequence[int] | None) -> None:
+    def add(self, source: Source, trace: Trace, rows: Rows, left_out: Iterable[int]) -> None:
+        """Rows of the table `exceptions`."""
         functions = trace.functions()
         kinds = classify(functions, source.metadata)[0]
         names = ["" if function is None else shown_name(function) for function in functions]
         hidden = set(left_out)
-        for thread, number, raised_in, caught_in, end, count in trace.exceptions():
-            what = functions[number] if number < len(functions) else None
-            if what is None or raised_in in hidden or (only_threads is not None and thread not in only_threads):
+        for row in rows:
+            what = functions[row.func] if row.func < len(functions) else None
+            raised_in, caught_in = row.raised_in or 0, row.caught_in or 0
+            if what is None or raised_in in hidden:
                 continue
             _, name, file, shown, line = what
-            inside = kinds[raised_in] == LIBRARY and end == "caught" and kinds[caught_in] != OWN
-            place = (name, file, line, f"{shown}:{line}", names[raised_in], names[caught_in], end, inside)
-            self._counts[place] = self._counts.get(place, 0) + count
+            inside = kinds[raised_in] == LIBRARY and row.end == "caught" and kinds[caught_in] != OWN
+            place = (name, file, line, f"{shown}:{line}", names[raised_in], names[caught_in], row.end, inside)
+            self._counts[place] = self._counts.get(place, 0) + row.exceptions
         if _sees_late(source.metadata):
             self.notes["turbo sees only those that left a function on this Python; --engine safe sees all"] = None
 
