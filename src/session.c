@@ -61,7 +61,7 @@ vst_status vst_session_create(const vst_session_options *options,
     session->wants_memory = options->memory;
     session->wants_devices = options->devices && vst__collectors_any();
     bounds = (vst__file_bounds){.max_size = options->max_size,
-                                .keep_ns = options->keep_ns,
+                                .keep_ns = options->last_ns,
                                 .min_duration_ns = options->min_duration_ns};
     status = vst__file_create(options->path, options->overwrite, &bounds,
                               &session->file, error);
@@ -79,8 +79,8 @@ vst_status vst_session_create(const vst_session_options *options,
         return status;
     }
     session->recording->checkpoints =
-        options->checkpoints || options->max_size || options->keep_ns;
-    session->recording->switches.wanted = options->switches;
+        options->checkpoints || options->max_size || options->last_ns;
+    session->recording->switches.wanted = options->sched;
     session->recording->scope =
         (vst__scope_options){options->max_depth, options->only};
     session->recording->shortest = ticks_of(options->min_duration_ns);

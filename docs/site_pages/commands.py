@@ -7,10 +7,27 @@ import sys
 from collections.abc import Iterator
 
 from vestige import cli
+from vestige.cli.project import OPTIONS as PROJECT
+from vestige.recording.option_table import OPTIONS
 
 
 def markdown() -> str:
     return "\n".join(section(name, parser) for name, parser in cli.parsers().items())
+
+
+def options() -> str:
+    """The table of the options of a recording, by the names that each has."""
+    rows = ["| on the command line | in `[tool.vestige]` | of `profile()` | what it does |", "|---|---|---|---|"]
+    keys = {option.name: key for key, option in PROJECT.items()}
+    for option in OPTIONS:
+        flags = ", ".join(f"`{flag}`" for flag in f"{option.flags} {option.off}".split())
+        words = f"`{option.name}={option.default!r}`" if option.python is not None else ""
+        key = f"`{keys[option.name]}`" if option.name in keys else ""
+        text = [option.help or option.python or ""]
+        text += [f"not with {', '.join(option.against)}"] if option.against else []
+        text += [f"on Pythons {option.pythons}"] if option.pythons else []
+        rows.append(f"| {flags} | {key} | {words} | {quoted('; '.join(text))} |")
+    return "\n".join(rows)
 
 
 def overview() -> str:

@@ -25,7 +25,7 @@ typedef struct vst_session_options {
     /* Bounds: the newest records stay, older ones are dropped and counted. */
     uint64_t max_size; /* bytes of the file, definitions may exceed it; at least
                         * 1 MiB, 0: any */
-    uint64_t keep_ns;  /* keep the records of the last so many ns; 0: all */
+    uint64_t last_ns;  /* keep the records of the last so many ns; 0: all */
     /* Begin each chunk with what was open then, so that it can be read without
      * those before it. Bounds imply it. */
     bool checkpoints;
@@ -34,7 +34,7 @@ typedef struct vst_session_options {
     uint64_t min_duration_ns;
     /* Record when each thread that records had a processor, as far as the
      * system tells; see vst_session_can_see_switches. */
-    bool switches;
+    bool sched;
     /* Make the registered collectors (device.h), and start them. */
     bool devices;
     /* Calls are recorded only to this depth, which counts from the calls that

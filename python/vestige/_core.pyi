@@ -24,33 +24,9 @@ class TraceError(Exception):
 class Session:
     """One recording, on the tracer that is registered with the core."""
 
-    def __init__(
-        self,
-        path: str | bytes | None = None,
-        *,
-        overwrite: bool = False,
-        gc: bool = True,
-        engine: str | None = None,
-        native: bool = True,
-        python: bool = True,
-        include: Sequence[str] | None = None,
-        exclude: Sequence[str] | None = None,
-        log_args: Sequence[str] | None = None,
-        max_size: int = 0,
-        keep_ns: int = 0,
-        checkpoints: bool = False,
-        memory: bool = False,
-        memory_native_stacks: bool = False,
-        memory_native_allocators: bool = True,
-        memory_sample_bytes: int = 0,
-        min_duration_ns: int = 0,
-        qualified_names: bool = True,
-        switches: bool = False,
-        max_depth: int = 0,
-        only: Sequence[str] | None = None,
-        exceptions: bool = False,
-        devices: bool = False,
-    ) -> None: ...
+    def __init__(self, path: str | bytes | None = None, /, **options: Any) -> None:
+        """Options have the names that they have in recording/options.py, with `_ns` behind times and `_bytes` behind
+        `memory_sample`; None is the default. `memory` and `checkpoints` follow from others."""
     def create(self) -> None: ...
     def start(self) -> None: ...
     def stop(self) -> None: ...

@@ -47,7 +47,7 @@ def start(
     overwrite: bool = False,
     children: bool = False,
     max_size: str | int | None = None,
-    keep_last: str | float | timedelta | None = None,
+    last: str | float | timedelta | None = None,
 ) -> None:
     """Records every allocation and free from now on.
 
@@ -59,7 +59,7 @@ def start(
     overwrite         replace an existing file
     children          record child processes too, each into a file of its own beside `path`
     max_size          bytes, or "256M": the recording takes no more than that; the oldest records are dropped
-    keep_last         seconds, a timedelta, or "30s": keep only what was recorded within this time
+    last              seconds, a timedelta, or "30s": keep only what was recorded within this time
     """
     global _recording, _last
     if _is_on():
@@ -77,7 +77,7 @@ def start(
         overwrite=overwrite,
         children=children,
         max_size=max_size,
-        keep_last=keep_last,
+        last=last,
     )
     prof.start()
     _recording = _last = prof

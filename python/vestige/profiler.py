@@ -1,7 +1,8 @@
 """profile: a recording as the program sees it, with torch.profiler's names and behaviour.
 
 It is a thin layer over _core.Session: it checks its arguments, keeps metadata until there is a recording to hold it,
-and has what was started finished when the program ends.
+and has what was started finished when the program ends. scripts/write_options.py writes its keywords from `output` on,
+and their docstring, from the table of options.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from time import time_ns
 from . import _core
 from . import torch as torch_api
 from .recording import endings, forked, standard_error
-from .recording.children import follow, name_process, unfollow
 from .recording.metadata import check_json, check_key, facts_of, note_sources, note_storage
-from .recording.options import check_flags, read_options, sched_note, session_options, tell_engine
+from .recording.option_table import OPTIONS
+from .recording.options import read_options, sched_note, tell_engine
 from .recording.ranks import check_ranks, own_path
 from .render import quote
 from .torch import adapter, hosting
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
     from .torch.activity import ProfilerActivity
 
+ONCE = {option.name for option in OPTIONS if "once" in option.traits}
+
 
 class profile(TorchProfile):
     """Records calls of Python and C functions, garbage collections and annotations, in all threads.
@@ -39,8 +42,6 @@ class profile(TorchProfile):
         prof.export_chrome_trace("t.json.gz")
 
     activities    members of ProfilerActivity. CPU is always recorded; CUDA asks for devices=True. Default: CPU
-    devices       True records what GPUs do, through CUPTI, where CUDA is; this has not yet run on a GPU. Paths of
-                  libraries: the collectors in them record what other devices do
     schedule      a function of the step's number, such as schedule() returns, that says which steps are recorded; the
                   program calls step() after each. Each cycle of active steps is a window of the file. Exports,
                   events() and key_averages() show the last cycle
@@ -54,51 +55,56 @@ class profile(TorchProfile):
                   and stopped with each cycle, and cleaned up at the end of the block. Default: one that writes to a
                   temporary file, where VESTIGE_EXECUTION_TRACE or ENABLE_PYTORCH_EXECUTION_TRACE is 1
     experimental_config         an _ExperimentalConfig, vestige's or torch's
+    output        a .vst file to record to, which must not exist unless overwrite is True. It can be read up to the last
+                  record even if the process is killed. Default: a temporary file that vanishes by itself. `{rank}` in
+                  it is the rank
+    overwrite     replace an existing file
     with_stack    record calls; False leaves annotations, instants and counters. Default True, after install() False
-    output        a .vst file to record to, which must not exist unless overwrite is True. It can be read up to the
-                  last record even if the process is killed. Default: a temporary file that vanishes by itself.
-                  `{rank}` in it is the rank
-    engine        how to hook in: "turbo", "safe" (slower, by the interpreter's own hooks, which show C functions that
-                  Python calls but not those that C calls), or "auto", which is turbo where it is proven and usable
     c_functions   record calls of functions written in C
-    include       glob patterns of source files; only functions in these are recorded. A pattern without a slash
-                  is compared with the file's name alone
+    include       glob patterns of source files; only functions in these are recorded. A pattern without a slash is
+                  compared with the file's name alone
     exclude       patterns of files whose functions are not recorded
-    record_args   names or patterns (`f`, `Class.f`, `load_*`) of functions whose arguments and return values are
-                  recorded
     only          names or patterns, as record_args: calls of these functions are recorded, and what they call, and no
                   other calls
     max_depth     record calls only so deep, counted from the calls that are open at the start, or with `only` from
                   those functions
-    gc            record garbage collections. Default True, after install() False
-    rank, local_rank, world_size
-                  which process of a distributed program this is. Default: RANK, LOCAL_RANK and WORLD_SIZE of the
-                  environment
-    max_size      bytes, or "256M": the recording takes no more than that; the oldest records are dropped. At least 1M
-    keep_last     seconds, a timedelta, or "30s": keep only what was recorded within this time. What either of
-                  the two drops is counted; names are never dropped
     min_duration  "10us", seconds or a timedelta: calls that took less, and made none that took as long, are left out
                   and counted; their time becomes their caller's own. Annotations and the like all stay
-    sched         record when each thread had a processor, so that every call has a running time beside its duration
-                  (Linux; not known where the system refuses to tell)
-    compensate    learn first, for a third of a second, what recording costs: see compensated_time_total of events
-    budget        0.05 or "5%": recording takes at most this share of the CPU time. Where every call would take more,
-                  functions that are called most are left out for a time, and reports estimate their calls and times
+    qualified_names  name Python functions as `Class.f`, else as `f`. Default True, after install() False, as torch has
+                  it
+    record_args   names or patterns (`f`, `Class.f`, `load_*`) of functions whose arguments and return values are
+                  recorded
+    sched         record when each thread had a processor, so that every call has a running time beside its duration,
+                  and waits for the GIL (Linux; not known where the system refuses to tell)
     exceptions    record where exceptions are raised, by type, so that it is known who caught each; not what they say,
                   and not those by which iterators and generators end
-    children      record child processes too, those forked and those started anew, each into a file of its own beside
-                  `output`: t.<pid>.vst for t.vst
+    gc            record garbage collections. Default True, after install() False
+    annotation_stacks  record the call stack that each record_function() begins in
+    profile_memory  record allocations and frees too, of Python's allocators and of malloc and its kin, each with the
+                  Python stack it was made with
+    memory_native_stacks  with profile_memory: record native frames too, of functions written in C and C++
+    memory_sample  bytes, or "512K": record about one allocation per so many bytes, and estimate the whole
+    memory_native_allocators  False: only Python's own allocators, not malloc and its kin
+    devices       True records what GPUs do, through CUPTI, where CUDA is; this has not yet run on a GPU. Paths of
+                  libraries: the collectors in them record what other devices do
+    max_size      bytes, or "256M": the recording takes no more than that; the oldest records are dropped. At least 1M
+    last          seconds, a timedelta, or "30s": keep only what was recorded within this time. What this or max_size
+                  drops is counted; names are never dropped
+    budget        0.05 or "5%": recording takes at most this share of the CPU time. Where every call would take more,
+                  functions that are called most are left out for a time, and reports estimate their calls and times
+    compensate    learn first, for a third of a second, what recording costs: see compensated_time_total of events
+    engine        how to hook in: "turbo", "safe" (slower, by hooks of the interpreter, which show C functions that
+                  Python calls but not those that C calls), or "auto", which is turbo where it is proven and usable
     triggers      write a snapshot when one of these happens: `step>200ms` (a record_function or a function of that name
                   took longer), `raise:ValueError` (an exception of that type), `rss>2G` (memory of the process)
-    snapshot_signal   name of a signal that makes it write a snapshot
-    max_snapshots     how many are written at most, beside `output` as `<output>-snapshot<n>.vst`
-    annotation_stacks  record the call stack that each record_function() begins in
-    profile_memory    record allocations and frees too, of Python's allocators and of malloc and its kin, each with the
-                      Python stack it was made with
-    qualified_names   name Python functions as `Class.f`, else as `f`. Default True, after install() False, as torch has
-                      it
-    memory_native_stacks, memory_sample, memory_native_allocators
-                      what vestige.memory.start() calls native, sample and native_allocators
+    snapshot_signal  name of a signal that makes it write a snapshot
+    max_snapshots  how many are written at most, beside `output` as `<output>-snapshot<n>.vst`
+    children      record child processes too, those forked and those started anew, each into a file of its own beside
+                  `output`: t.<pid>.vst for t.vst
+    rank          which process of a distributed program this is. Default: RANK, LOCAL_RANK and WORLD_SIZE of the
+                  environment
+    local_rank    as rank
+    world_size    as rank
     """
 
     _is_torchs = False  # whether torch's own profile is on top, see torch/recorder.py
@@ -122,34 +128,34 @@ class profile(TorchProfile):
         post_processing_timeout_s: float | None = None,
         output: str | bytes | os.PathLike[str] | os.PathLike[bytes] | None = None,
         overwrite: bool = False,
-        engine: str = "auto",
         c_functions: bool = True,
         include: Sequence[str] | None = None,
         exclude: Sequence[str] | None = None,
-        record_args: Sequence[str] | None = None,
         only: Sequence[str] | None = None,
         max_depth: int | None = None,
-        gc: bool | None = None,
-        rank: int | None = None,
-        local_rank: int | None = None,
-        world_size: int | None = None,
-        max_size: str | int | None = None,
-        keep_last: str | float | timedelta | None = None,
         min_duration: str | float | timedelta | None = None,
-        children: bool = False,
-        triggers: Sequence[str] | None = None,
-        snapshot_signal: str | int | None = None,
-        max_snapshots: int = 10,
+        qualified_names: bool | None = None,
+        record_args: Sequence[str] | None = None,
+        sched: bool = False,
+        exceptions: bool = False,
+        gc: bool | None = None,
         annotation_stacks: bool = False,
         memory_native_stacks: bool = False,
         memory_sample: str | int | None = None,
         memory_native_allocators: bool = True,
-        qualified_names: bool | None = None,
-        sched: bool = False,
-        exceptions: bool = False,
-        compensate: bool = False,
         devices: bool | Sequence[str] = False,
+        max_size: str | int | None = None,
+        last: str | float | timedelta | None = None,
         budget: float | str | None = None,
+        compensate: bool = False,
+        engine: str = "auto",
+        triggers: Sequence[str] | None = None,
+        snapshot_signal: str | int | None = None,
+        max_snapshots: int = 10,
+        children: bool = False,
+        rank: int | None = None,
+        local_rank: int | None = None,
+        world_size: int | None = None,
     ) -> None:
         named = dict(locals())
         torch_mode = self._is_torchs or torch_api.installed
@@ -173,12 +179,11 @@ class profile(TorchProfile):
             given["gc"] = not torch_mode
         if given["qualified_names"] is None:
             given["qualified_names"] = not torch_mode
-        check_flags(given)
+        session = read_options(given)
         self.profile_memory: bool = given["profile_memory"]
         self._annotation_stacks: bool = given["annotation_stacks"]
         self._ranks = check_ranks(given["rank"], given["local_rank"], given["world_size"])
         self._output = self._own_output(given["output"])
-        times = read_options(given)
         self._device_notes: list[str] = []
         if given["devices"] is not False or given["activities"] is not None:
             from .recording.devices import read_devices
@@ -198,8 +203,8 @@ class profile(TorchProfile):
         }
         armed = bool(given["triggers"]) or given["snapshot_signal"] is not None
         hooked = self.profile_memory and not by_torch
-        self._session_options = session_options(given, times, memory=hooked, armed=armed)
-        self._armed_with = (given, times["keep_last"]) if armed else None
+        self._session_options = {**session, "devices": bool(given["devices"]), "memory": hooked, "checkpoints": armed}
+        self._armed_with = (given, session["last_ns"] or 0) if armed else None
         return given
 
     def _own_output(self, output: Any) -> str | bytes | None:
@@ -213,8 +218,7 @@ class profile(TorchProfile):
     def _set_state(self, given: dict[str, Any]) -> None:
         """Sets the state of a profile that has recorded nothing yet."""
         self._session = self._new_session(self._output)
-        apart = ("output", "overwrite", "children")
-        self._options = {name: value for name, value in given.items() if name not in apart}  # for children as well
+        self._options = {name: value for name, value in given.items() if name not in ONCE}  # for children as well
         self._overwrite: bool = given["overwrite"]
         self._children: bool = given["children"]
         self._family: tuple[str, str] | None = None  # file and id of the first process's; with children
@@ -229,24 +233,10 @@ class profile(TorchProfile):
     def _new_session(self, output: str | bytes | None) -> _core.Session:
         session = _core.Session(output, **self._session_options)
         if self._armed_with is not None:
-            self._arm(session, output, *self._armed_with)
+            from .recording import flight
+
+            flight.arm(session, output, *self._armed_with)
         return session
-
-    def _arm(self, session: _core.Session, output: str | bytes | None, given: dict[str, Any], keep_ns: int) -> None:
-        """A snapshot covers keep_last; else, with max_size, all that the file holds; else the last half minute."""
-        from .recording import flight
-
-        if not self.with_stack and any(text.startswith("raise:") for text in given["triggers"] or ()):
-            raise ValueError("a raise: trigger needs with_stack=True: without it, exceptions are not seen")
-        flight.arm(
-            session,
-            output,
-            triggers=given["triggers"],
-            snapshot_signal=given["snapshot_signal"],
-            max_snapshots=given["max_snapshots"],
-            overwrite=given["overwrite"],
-            window_ns=keep_ns or (0 if given["max_size"] else flight.WINDOW_NS),
-        )
 
     @property
     def activities(self) -> frozenset[ProfilerActivity]:
@@ -307,6 +297,8 @@ class profile(TorchProfile):
         self._results = None
         adapter.prepare()
         if self._children:
+            from .recording.children import follow
+
             follow(self)
         hosts = hosting.begin(self)
         try:
@@ -368,6 +360,8 @@ class profile(TorchProfile):
                 self._stopped_ns = time_ns()
             try:
                 if self._is_child and self._session.recording:
+                    from .recording.children import name_process
+
                     name_process(self)
                 note_sources(self._session)
                 note_storage(self)
@@ -401,6 +395,8 @@ class profile(TorchProfile):
     def _let_go(self) -> None:
         """Children that start from now on are not recorded."""
         if self._children:
+            from .recording.children import unfollow
+
             unfollow(self)
 
     def __enter__(self) -> Self:

@@ -30,7 +30,7 @@ static inline void begin(uint64_t max_size, uint64_t keep_ns)
     vst_session_options options = {.path = path,
                                    .overwrite = true,
                                    .max_size = max_size,
-                                   .keep_ns = keep_ns};
+                                   .last_ns = keep_ns};
     char name[] = "leaf 0";
 
     snprintf(path, sizeof path, "/tmp/vestige-bounded-%d.vst", (int)getpid());

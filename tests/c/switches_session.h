@@ -27,7 +27,7 @@ static void start_with(const vst_session_options *options)
 
 static void start(void)
 {
-    start_with(&(vst_session_options){.switches = true});
+    start_with(&(vst_session_options){.sched = true});
 }
 
 static void sleep_ms(long ms)

@@ -133,7 +133,7 @@ static void start(void)
     vst_recording *recording;
 
     forget_looks();
-    CHECK_INT(vst_session_create(&(vst_session_options){.switches = true},
+    CHECK_INT(vst_session_create(&(vst_session_options){.sched = true},
                                  &session, NULL),
               VST_OK);
     recording = vst_session_recording(session);

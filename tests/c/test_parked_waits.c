@@ -67,7 +67,7 @@ static vst_id record_wait(vst_wait_reason for_what)
     reason = for_what;
     waits = 0;
     sem_init(&semaphore, 0, 0);
-    CHECK_INT(vst_session_create(&(vst_session_options){.switches = true},
+    CHECK_INT(vst_session_create(&(vst_session_options){.sched = true},
                                  &session, NULL),
               VST_OK);
     recording = vst_session_recording(session);

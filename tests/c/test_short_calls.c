@@ -147,7 +147,7 @@ static void so_are_recordings_that_are_bounded(void)
 {
     const vst_session_options bounds[] = {
         {.max_size = 1 << 20, .min_duration_ns = SHORT_NS},
-        {.keep_ns = 100000000, .min_duration_ns = SHORT_NS},
+        {.last_ns = 100000000, .min_duration_ns = SHORT_NS},
     };
 
     for (int i = 0; i < 2; i++) {

@@ -124,7 +124,7 @@ static void a_file_that_is_cut_ends_the_recording_not_the_program(void)
 {
     const vst_session_options kinds[] = {
         {.gc = false},        {.checkpoints = true},  {.max_size = 1 << 20},
-        {.keep_ns = 1000000}, {.min_duration_ns = 1},
+        {.last_ns = 1000000}, {.min_duration_ns = 1},
     };
 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {

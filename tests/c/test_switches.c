@@ -29,7 +29,7 @@ static void without_the_option_nothing_is_told(void)
     unsigned before = count_threads();
     vst_trace *trace;
 
-    start_with(&(vst_session_options){.switches = false});
+    start_with(&(vst_session_options){.sched = false});
     sleeps();
     CHECK_INT(count_threads(), before);
     trace = stop();
@@ -139,7 +139,7 @@ static void where_it_refuses_some_the_others_are_known(void)
 static void
 what_ran_before_a_range_of_a_bounded_file_is_known_all_the_same(void)
 {
-    const vst_session_options options = {.switches = true, .max_size = 1 << 20};
+    const vst_session_options options = {.sched = true, .max_size = 1 << 20};
     vst_trace *trace;
     vst_trace_info info;
 

@@ -69,7 +69,7 @@ def test_without_a_file_the_bound_holds_for_the_temporary_one(bound):
 
 def test_what_fits_is_all_there(tmp_path):
     path, functions = tmp_path / "t.vst", numbered()
-    with profile(output=path, max_size="64M", keep_last="1h"):
+    with profile(output=path, max_size="64M", last="1h"):
         run_in_turn(functions, 300)
     trace = export(path)
     (numbers,) = numbers_of(trace).values()
@@ -239,7 +239,7 @@ space = {}
 exec("\\n".join(f"def f{n}(): pass" for n in range(100)), space)
 functions = [space[f"f{n}"] for n in range(100)]
 count = 0
-with profile(output=sys.argv[1], keep_last="20ms"):
+with profile(output=sys.argv[1], last="20ms"):
     until = time.monotonic() + 0.4
     # However slow it is here: until most of it is dropped, or plainly never will be.
     while time.monotonic() < until or (os.stat(sys.argv[1]).st_size >= count * 8 and count < 10_000_000):
@@ -272,7 +272,7 @@ def test_only_the_last_moments_are_shown(tmp_path):
 @pytest.mark.parametrize("keep", ["1m", 60, 60.0, timedelta(minutes=1)])
 def test_how_long_is_kept_can_be_said_in_several_ways(tmp_path, keep):
     path = tmp_path / "t.vst"
-    with profile(output=path, keep_last=keep):
+    with profile(output=path, last=keep):
         run_in_turn(numbered(), 20)
     assert Trace(str(path)).info()["dropped"] == 0
     (numbers,) = numbers_of(export(path)).values()

@@ -271,7 +271,9 @@ def test_the_budget_is_said_in_a_line_of_the_report(tmp_path, capsys):
     [
         ({"budget": "5x"}, "budget: not a share: '5x'"),
         ({"budget": 0}, "budget must be from 0.1% to 100%"),
-        ({"budget": 2.0}, "budget must be from 0.1% to 100%"),
+        ({"budget": 200}, "budget must be from 0.1% to 100%"),
+        ({"budget": 5}, "budget: 5 is more than all of the CPU time; 5 % is written 5%"),
+        ({"budget": "5"}, "budget: 5 is more than all of the CPU time; 5 % is written 5%"),
         ({"budget": 0.1, "max_depth": 3}, "budget and max_depth cannot be used together"),
         ({"budget": 0.1, "profile_memory": True}, "budget and profile_memory cannot be used together"),
         ({"budget": 0.1, "with_stack": False}, "budget needs with_stack=True"),
@@ -304,7 +306,7 @@ def test_the_profile_engine_is_refused():
 def test_a_bounded_file_says_what_is_left_out_all_the_while(tmp_path):
     """Also if that was decided before the time that it keeps."""
     path = tmp_path / "t.vst"
-    with vestige.profile(output=path, with_stack=True, budget=0.001, keep_last="0.4s"):
+    with vestige.profile(output=path, with_stack=True, budget=0.001, last="0.4s"):
         run_for(1.2, lambda: (loop(500), [vestige.instant("mark") for _ in range(50)]))
     trace = vestige.Trace(path)
     budget = budget_of(trace)

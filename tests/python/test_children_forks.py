@@ -374,6 +374,8 @@ def test_what_a_signal_handler_raises_while_a_child_is_prepared_reaches_the_prog
             os.kill(os.getpid(), signal.SIGUSR1)
             return original(*args)
 
+        import vestige.recording.children
+
         signal.signal(signal.SIGUSR1, ring)
         original, vestige.recording.children._record = vestige.recording.children._record, ringing
         with profile(output="t.vst", children=True):

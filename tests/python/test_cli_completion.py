@@ -90,7 +90,9 @@ def test_every_option_of_every_command_is_in_every_script(place):
     commands = [[name] for name in cli.COMMANDS if name not in ("et", "device")]
     commands += [["et", "check"], ["et", "show"], ["device", "check"]]
     for command in commands:
-        text = printed(*command, "--help").partition("\nexamples:")[0]
+        text = printed(*command, "--help-all" if command[0] in ("run", "attach") else "--help").partition(
+            "\nexamples:"
+        )[0]
         options = set(re.findall(r"^  (?:-\w(?: \w+)?, )?(--[a-z][a-z-]+)", text, re.MULTILINE))
         assert options >= {"--help"}
         for option in options:

@@ -106,7 +106,7 @@ def test_only_the_last_stretch_may_be_kept(tmp_path):
     import time
 
     path = tmp_path / "t.vst"
-    with memory.track(path, keep_last="50ms"):
+    with memory.track(path, last="50ms"):
         allocate(100_000, 900)
         time.sleep(0.3)
         allocate(100, 800)

@@ -166,7 +166,7 @@ def test_bounded_recordings_and_scheduled_ones_leave_out_too(engine):
             leaf()
         gc.collect(0)
 
-    with profile(engine=engine, min_duration="1h", max_size="1M", keep_last="1h") as prof:
+    with profile(engine=engine, min_duration="1h", max_size="1M", last="1h") as prof:
         busy()
     info = prof._session.trace().info()
     assert info["left_out"] >= 2000 and info["records"] < 200 and info["dropped"] == 0

@@ -318,7 +318,7 @@ def test_the_command_says_what_is_not_recorded(workplace):
     assert all(line in report.splitlines() for line in told) and "wanted" in report and "leaf" not in report
     assert "; ".join(told) in workplace.vestige("info", "t.vst").stdout
     refused = workplace.vestige("run", "--max-depth", "0", program)
-    assert refused.returncode == 2 and refused.stderr.count("\n") == 1 and "max_depth must be" in refused.stderr
+    assert refused.returncode == 2 and refused.stderr.count("\n") == 1 and "max-depth must be" in refused.stderr
 
 
 def test_names_that_nothing_has_are_said(workplace):

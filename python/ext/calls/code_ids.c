@@ -103,7 +103,7 @@ static bool matches_any(PyObject *patterns, const char *file)
 
 static bool is_wanted(const char *file, uint32_t length)
 {
-    if (!tracer->options.python || vpy_file_is_own(file, length))
+    if (!tracer->options.with_stack || vpy_file_is_own(file, length))
         return false;
     if (tracer->options.include != NULL &&
         !matches_any(tracer->options.include, file))
@@ -150,7 +150,7 @@ static bool is_listed(PyObject *names, PyObject *qualname)
 
 static bool wants_args(PyObject *qualname)
 {
-    return is_listed(tracer->options.log_args, qualname);
+    return is_listed(tracer->options.record_args, qualname);
 }
 
 /* A hook asks, while an exception may be on its way. */
@@ -199,7 +199,7 @@ static uint32_t define(PyCodeObject *code)
     };
     uint32_t value = 0;
     PyObject *shown =
-        tracer->options.short_names ? code->co_name : code->co_qualname;
+        tracer->options.qualified_names ? code->co_qualname : code->co_name;
     PyObject *name = vpy_text(shown, &definition.name, &definition.name_len);
     PyObject *file =
         vpy_text(code->co_filename, &definition.file, &definition.file_len);

@@ -224,9 +224,9 @@ bool vpy_monitoring_start(vpy_tracer *tracer, bool native)
 
 static bool start(vpy_tracer *tracer)
 {
-    if (!vpy_monitoring_start(tracer, tracer->options.native))
+    if (!vpy_monitoring_start(tracer, tracer->options.c_functions))
         return false;
-    if (tracer->options.native)
+    if (tracer->options.c_functions)
         vpy_setprofile_watch();
     return true;
 }

@@ -372,7 +372,7 @@ static void check_thread(void)
 
 static bool start(vpy_tracer *tracer)
 {
-    record_native = tracer->options.native;
+    record_native = tracer->options.c_functions;
     interpreter = PyThreadState_Get()->interp;
     placed = true;
     in_gap = false;

@@ -71,7 +71,7 @@ static void stop_frames(vpy_tracer *tracer)
 
 static void prepare(const vpy_options *options)
 {
-    if (options->native && !vpy_thunks_prepare())
+    if (options->c_functions && !vpy_thunks_prepare())
         vpy_tracer_message[0] = 0; /* start() will report it again */
 }
 
@@ -89,7 +89,7 @@ static bool start(vpy_tracer *tracer)
         vpy_thunks_give_up();
         return false;
     }
-    if (tracer->options.native && !vpy_thunks_start()) {
+    if (tracer->options.c_functions && !vpy_thunks_start()) {
         stop_frames(tracer);
         return false;
     }
@@ -117,7 +117,7 @@ static void tell_counts(vpy_tracer *tracer)
 
 static void stop(vpy_tracer *tracer)
 {
-    if (tracer->options.native)
+    if (tracer->options.c_functions)
         vpy_thunks_stop();
     stop_frames(tracer);
     tell_counts(tracer);

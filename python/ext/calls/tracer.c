@@ -21,7 +21,7 @@ void vpy_options_clear(vpy_options *options)
 {
     Py_CLEAR(options->include);
     Py_CLEAR(options->exclude);
-    Py_CLEAR(options->log_args);
+    Py_CLEAR(options->record_args);
     Py_CLEAR(options->only);
 }
 
@@ -79,7 +79,7 @@ static void enable_gc(void)
 
 static bool is_wanted(const vpy_tracer *tracer)
 {
-    return tracer->options.python || tracer->options.native;
+    return tracer->options.with_stack || tracer->options.c_functions;
 }
 
 #if VPY_FREE_THREADED
@@ -96,7 +96,7 @@ static void hold_threads(bool begins)
 static bool begin_calls(vpy_tracer *tracer)
 {
     vst_recording_set_hold(tracer->recording, hold_threads);
-    if (tracer->options.gil) {
+    if (tracer->options.sched) {
         vpy_gil_waits_begin(tracer); /* tells the trace that there is no GIL */
         vpy_object_waits_begin(tracer);
     }
@@ -113,7 +113,7 @@ static bool begin_calls(vpy_tracer *tracer)
 {
     vpy_code_ids_go_live();
     vpy_threads_announce(tracer);
-    if (tracer->options.gil)
+    if (tracer->options.sched)
         vpy_gil_waits_begin(tracer);
     return !is_wanted(tracer) || vpy_engine_start(tracer);
 }
@@ -229,8 +229,10 @@ vst_status vpy_tracer_make(vst_recording *recording,
                            const vst_tracer_context *context, vst_tracer **out)
 {
     /* For a session that others made. */
-    static const vpy_options usual = {
-        .python = true, .native = true, .engine = "auto"};
+    static const vpy_options usual = {.with_stack = true,
+                                      .c_functions = true,
+                                      .qualified_names = true,
+                                      .engine = "auto"};
     const vpy_options *options =
         context->options != NULL ? context->options : &usual;
     vpy_tracer *tracer = calloc(1, sizeof *tracer);
@@ -243,7 +245,7 @@ vst_status vpy_tracer_make(vst_recording *recording,
     tracer->options = *options;
     Py_XINCREF(tracer->options.include);
     Py_XINCREF(tracer->options.exclude);
-    Py_XINCREF(tracer->options.log_args);
+    Py_XINCREF(tracer->options.record_args);
     Py_XINCREF(tracer->options.only);
     status = vst_matcher_create(&tracer->matcher);
     if (status == VST_OK)

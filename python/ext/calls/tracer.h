@@ -19,18 +19,19 @@
 
 /* What a recording shall contain. */
 typedef struct vpy_options {
-    bool python;        /* calls of Python functions */
-    bool native;        /* calls of C functions */
-    PyObject *include;  /* tuple of glob patterns (str), or NULL: all files */
-    PyObject *exclude;  /* the same, or NULL: none */
-    PyObject *log_args; /* tuple of function names, or NULL */
-    PyObject *only;     /* the same: calls are recorded only inside of these */
-    const char *engine; /* the name of an engine, or "auto" */
-    bool raises;        /* a trigger waits for exceptions */
-    bool exceptions;    /* marks where exceptions are raised */
-    bool short_names;   /* of Python functions, `f` instead of `C.f` */
-    bool gil;           /* waits for the GIL */
-    double budget;      /* share of CPU time for recording, 0: any */
+    bool with_stack;   /* calls of Python functions */
+    bool c_functions;  /* calls of C functions */
+    PyObject *include; /* tuple of glob patterns (str), or NULL: all files */
+    PyObject *exclude; /* the same, or NULL: none */
+    /* Tuples of function names, or NULL: */
+    PyObject *record_args; /* record arguments and results of these */
+    PyObject *only;        /* record calls only inside of these */
+    const char *engine;    /* the name of an engine, or "auto" */
+    bool raises;           /* a trigger waits for exceptions */
+    bool exceptions;       /* marks where exceptions are raised */
+    bool qualified_names;  /* of Python functions, `C.f` instead of `f` */
+    bool sched;            /* waits for the GIL */
+    double budget;         /* share of CPU time for recording, 0: any */
     double budget_python_ns, budget_native_ns; /* what a call costs then */
     bool is_bounded;                           /* the file drops what is old */
 } vpy_options;

@@ -121,7 +121,7 @@ static PyObject *take_engine_note(PyObject *object, PyObject *unused)
     session *self = (session *)object;
 
     (void)unused;
-    if (self->wishes.calls.python || self->wishes.calls.native)
+    if (self->wishes.calls.with_stack || self->wishes.calls.c_functions)
         choose_engine(self);
     return vpy_engine_take_note();
 }
@@ -179,9 +179,9 @@ static PyObject *start(PyObject *object, PyObject *unused)
     if (vpy_flight_begin(self->flight, self->handle) < 0)
         return NULL;
     self->wishes.calls.raises = vpy_flight_waits_for_exceptions(self->flight);
-    if (self->wishes.calls.python || self->wishes.calls.native)
+    if (self->wishes.calls.with_stack || self->wishes.calls.c_functions)
         vpy_engine_prepare(&self->wishes.calls);
-    if (self->wishes.calls.gil) {
+    if (self->wishes.calls.sched) {
         vpy_gil_waits_prepare();
         vpy_object_waits_prepare();
     }
@@ -467,14 +467,8 @@ static PyGetSetDef session_getset[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-PyDoc_STRVAR(session_doc,
-             "Session(path=None, *, overwrite=False, gc=True, engine=None, "
-             "native=True, python=True, include=None, exclude=None, "
-             "log_args=None, max_size=0, keep_ns=0, checkpoints=False, "
-             "memory=False, memory_native_stacks=False, "
-             "memory_native_allocators=True, memory_sample_bytes=0, "
-             "min_duration_ns=0, switches=False, max_depth=0, only=None, "
-             "exceptions=False, devices=False)\n--\n\nOne recording.");
+PyDoc_STRVAR(session_doc, "Session(path=None, **options)\n--\n\n"
+                          "One recording. Options are described in _core.pyi.");
 
 static PyType_Slot session_slots[] = {
     {Py_tp_init, session_init},

@@ -1,16 +1,51 @@
-/* The arguments of vestige._core.Session. With the GIL held. */
+/* The arguments of vestige._core.Session: a file, and keywords. A keyword has
+ * the name of an option (python/vestige/recording/options.py), and so has the
+ * field that it sets; units are added to both. With the GIL held. */
 #include "session/session.h"
 
 #include "calls/engine.h"
 
-/* A tuple of str from what the caller gave for `name`; *out stays NULL for
- * None. */
-static int take_names(PyObject *value, const char *name, PyObject **out)
+/* Sets *out to the value of `name`. Returns -1 with an exception set. */
+typedef int take(PyObject *value, const char *name, void *out);
+
+static int take_flag(PyObject *value, const char *name, void *out)
+{
+    int is_true = PyObject_IsTrue(value);
+
+    (void)name;
+    *(bool *)out = is_true > 0;
+    return is_true < 0 ? -1 : 0;
+}
+
+static int take_u64(PyObject *value, const char *name, void *out)
+{
+    unsigned long long number = PyLong_AsUnsignedLongLong(value);
+
+    (void)name;
+    if (number == (unsigned long long)-1 && PyErr_Occurred())
+        return -1;
+    *(uint64_t *)out = number;
+    return 0;
+}
+
+static int take_u32(PyObject *value, const char *name, void *out)
+{
+    uint64_t number;
+
+    if (take_u64(value, name, &number) < 0)
+        return -1;
+    if (number > UINT32_MAX) {
+        PyErr_Format(PyExc_OverflowError, "%s is too large", name);
+        return -1;
+    }
+    *(uint32_t *)out = (uint32_t)number;
+    return 0;
+}
+
+static int take_names(PyObject *value, const char *name, void *out)
 {
     PyObject *tuple;
 
-    if (value == NULL || value == Py_None)
-        return 0;
     if (PyUnicode_Check(value)) {
         PyErr_Format(PyExc_TypeError,
                      "%s must be a list of strings, not a string", name);
@@ -29,95 +64,106 @@ static int take_names(PyObject *value, const char *name, PyObject **out)
             return -1;
         }
     }
-    Py_XSETREF(*out, tuple);
+    *(PyObject **)out = tuple;
     return 0;
 }
 
-static int take_engine(const char *wanted, const char **engine)
+static int take_engine(PyObject *value, const char *name, void *out)
 {
-    *engine = wanted != NULL && strcmp(wanted, "auto") != 0
-                  ? vpy_engine_name(wanted)
-                  : "auto";
-    if (*engine != NULL)
+    const char *wanted = PyUnicode_AsUTF8(value), *engine;
+
+    (void)name;
+    if (wanted == NULL)
+        return -1;
+    if (strcmp(wanted, "auto") == 0)
         return 0;
-    PyErr_Format(PyExc_ValueError,
-                 "engine '%s' is not available on Python %d.%d (see "
-                 "vestige._core.engines)",
-                 wanted, PY_MAJOR_VERSION, PY_MINOR_VERSION);
-    return -1;
+    engine = vpy_engine_name(wanted);
+    if (engine == NULL) {
+        PyErr_Format(PyExc_ValueError,
+                     "engine '%s' is not available on Python %d.%d (see "
+                     "vestige._core.engines)",
+                     wanted, PY_MAJOR_VERSION, PY_MINOR_VERSION);
+        return -1;
+    }
+    *(const char **)out = engine;
+    return 0;
 }
 
-static char *names[] = {"path",
-                        "overwrite",
-                        "gc",
-                        "engine",
-                        "native",
-                        "python",
-                        "include",
-                        "exclude",
-                        "log_args",
-                        "max_size",
-                        "keep_ns",
-                        "checkpoints",
-                        "memory",
-                        "memory_native_stacks",
-                        "memory_native_allocators",
-                        "memory_sample_bytes",
-                        "min_duration_ns",
-                        "qualified_names",
-                        "switches",
-                        "max_depth",
-                        "only",
-                        "exceptions",
-                        "devices",
-                        NULL};
+#define FIELD(part, name, take)                                                \
+    {#name, take, offsetof(vpy_session_wishes, part.name)}
+#define MEMORY_FIELD(name, take)                                               \
+    {"memory_" #name, take, offsetof(vpy_session_wishes, memory.name)}
+
+static const struct field {
+    const char *name;
+    take *take;
+    size_t at;
+} fields[] = {
+    FIELD(core, overwrite, take_flag),
+    FIELD(core, gc, take_flag),
+    FIELD(core, memory, take_flag),
+    FIELD(core, max_size, take_u64),
+    FIELD(core, last_ns, take_u64),
+    FIELD(core, checkpoints, take_flag),
+    FIELD(core, min_duration_ns, take_u64),
+    FIELD(core, sched, take_flag),
+    FIELD(core, devices, take_flag),
+    FIELD(core, max_depth, take_u32),
+    FIELD(calls, with_stack, take_flag),
+    FIELD(calls, c_functions, take_flag),
+    FIELD(calls, include, take_names),
+    FIELD(calls, exclude, take_names),
+    FIELD(calls, record_args, take_names),
+    FIELD(calls, only, take_names),
+    FIELD(calls, engine, take_engine),
+    FIELD(calls, exceptions, take_flag),
+    FIELD(calls, qualified_names, take_flag),
+    MEMORY_FIELD(native_stacks, take_flag),
+    MEMORY_FIELD(native_allocators, take_flag),
+    MEMORY_FIELD(sample_bytes, take_u64),
+};
+
+static int take_keyword(PyObject *key, PyObject *value,
+                        vpy_session_wishes *wishes)
+{
+    const char *name = PyUnicode_AsUTF8(key);
+
+    if (name == NULL)
+        return -1;
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (strcmp(fields[i].name, name) == 0)
+            return value == Py_None
+                       ? 0
+                       : fields[i].take(value, name,
+                                        (char *)wishes + fields[i].at);
+    PyErr_Format(PyExc_TypeError, "Session() has no option %s", name);
+    return -1;
+}
 
 int vpy_session_options_parse(PyObject *args, PyObject *kw,
                               vpy_session_wishes *wishes)
 {
-    PyObject *path = Py_None, *include = NULL, *exclude = NULL, *log = NULL;
-    PyObject *only = NULL;
-    int overwrite = 0, gc = 1, native = 1, python = 1, checkpoints = 0;
-    int memory = 0, native_stacks = 0, native_allocators = 1, qualified = 1;
-    int switches = 0, exceptions = 0, devices = 0;
-    unsigned int max_depth = 0;
-    unsigned long long max_size = 0, keep_ns = 0, sample = 0, min_duration = 0;
-    const char *engine = NULL;
+    PyObject *path = Py_None, *key, *value;
+    Py_ssize_t at = 0;
 
-    if (!PyArg_ParseTupleAndKeywords(
-            args, kw, "|O$ppzppOOOKKppppKKppIOpp:Session", names, &path,
-            &overwrite, &gc, &engine, &native, &python, &include, &exclude,
-            &log, &max_size, &keep_ns, &checkpoints, &memory, &native_stacks,
-            &native_allocators, &sample, &min_duration, &qualified, &switches,
-            &max_depth, &only, &exceptions, &devices))
+    if (!PyArg_ParseTuple(args, "|O:Session", &path))
         return -1;
-    if (take_engine(engine, &wishes->calls.engine) < 0 ||
-        (path != Py_None && !PyUnicode_FSConverter(path, &wishes->path)) ||
-        take_names(include, "include", &wishes->calls.include) < 0 ||
-        take_names(exclude, "exclude", &wishes->calls.exclude) < 0 ||
-        take_names(log, "log_args", &wishes->calls.log_args) < 0 ||
-        take_names(only, "only", &wishes->calls.only) < 0)
+    vpy_session_wishes_clear(wishes);
+    *wishes = (vpy_session_wishes){.core = {.gc = true},
+                                   .calls = {.with_stack = true,
+                                             .c_functions = true,
+                                             .qualified_names = true,
+                                             .engine = "auto"},
+                                   .memory = {.native_allocators = true}};
+    if (path != Py_None && !PyUnicode_FSConverter(path, &wishes->path))
         return -1;
-    wishes->core = (vst_session_options){.overwrite = overwrite,
-                                         .gc = gc,
-                                         .memory = memory,
-                                         .max_size = max_size,
-                                         .keep_ns = keep_ns,
-                                         .checkpoints = checkpoints,
-                                         .min_duration_ns = min_duration,
-                                         .switches = switches,
-                                         .devices = devices,
-                                         .max_depth = max_depth,
-                                         .only = wishes->calls.only != NULL};
-    wishes->calls.is_bounded = max_size != 0 || keep_ns != 0;
-    wishes->calls.gil = switches;
-    wishes->calls.native = native;
-    wishes->calls.python = python;
-    wishes->calls.short_names = !qualified;
-    wishes->calls.exceptions = exceptions;
-    wishes->memory.native_stacks = native_stacks;
-    wishes->memory.native_allocators = native_allocators;
-    wishes->memory.sample_bytes = sample;
+    while (kw != NULL && PyDict_Next(kw, &at, &key, &value))
+        if (take_keyword(key, value, wishes) < 0)
+            return -1;
+    wishes->core.only = wishes->calls.only != NULL;
+    wishes->calls.sched = wishes->core.sched;
+    wishes->calls.is_bounded =
+        wishes->core.max_size != 0 || wishes->core.last_ns != 0;
     return 0;
 }
 

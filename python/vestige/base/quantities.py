@@ -19,6 +19,7 @@ SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 TIMES = {"ns": 1, "us": 10**3, "ms": 10**6, "": 10**9, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 LARGEST = 1 << 62
 SMALLEST_FILE = 1 << 20  # the lowest limit that a recording can have
+SHARE_MIN = 0.001
 
 
 def parse_size(name: str, value: str | int) -> int:
@@ -70,13 +71,21 @@ def parse_time(name: str, value: str | float | timedelta) -> int:
     return time
 
 
-def parse_share(name: str, value: str) -> float:
-    """A share of 1: "5%", "0.05"."""
-    number, unit = split_unit(value)
-    try:
-        share = float(number) / {"%": 100, "": 1}[unit]
-    except (ValueError, KeyError):
-        raise ValueError(f"{name}: not a share: {value!r}; write a percentage, such as 5%") from None
+def parse_share(name: str, value: str | float) -> float:
+    """A share of the CPU time: "5%", 0.05."""
+    share = value
+    if isinstance(value, str):
+        number, unit = split_unit(value)
+        try:
+            share = float(number) / {"%": 100, "": 1}[unit]
+        except (ValueError, KeyError):
+            raise ValueError(f"{name}: not a share: {value!r}; write a percentage, such as 5%") from None
+    if not isinstance(share, (int, float)) or isinstance(share, bool):
+        raise TypeError(f"{name} must be a number or a str, not {type(value).__name__}")
+    if 1 < share <= 100 and "%" not in str(value):
+        raise ValueError(f"{name}: {share:g} is more than all of the CPU time; {share:g} % is written {share:g}%")
+    if not SHARE_MIN <= share <= 1:
+        raise ValueError(f"{name} must be from {SHARE_MIN:.1%} to 100% of the CPU time, not {share:.4%}")
     return share
 
 

@@ -10,7 +10,7 @@ from vestige.base.terminal import WIDTH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any, NoReturn
 
 
@@ -30,6 +30,13 @@ def _columns() -> int:
         return WIDTH
 
 
+class _HelpAll(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        parser._is_short = False  # type: ignore[attr-defined]
+        parser.print_help()
+        parser.exit()
+
+
 class Parser(argparse.ArgumentParser):
     """Errors are one line and suggest a similar word. Options cannot be abbreviated. Examples end the help."""
 
@@ -44,6 +51,43 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,
             formatter_class=_Formatter,
         )
+        self.often: list[argparse.Action] = []  # what --help shows, if there is --help-all
+        self._is_short = False
+
+    def group(self, title: str) -> argparse._ArgumentGroup:
+        """The group of options with this title."""
+        there = [group for group in self._action_groups if group.title == title]
+        return there[0] if there else self.add_argument_group(title)
+
+    def shorten_help(self) -> None:
+        """Has --help explain the options in `often` alone, and --help-all all of them."""
+        self._is_short = True
+        self.add_argument("--help-all", action=_HelpAll, nargs=0, help="explain all options")
+
+    def format_help(self) -> str:
+        if not self._is_short:
+            return super().format_help()
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, [])
+        formatter.add_text(self.description)
+        formatter.start_section("options")
+        formatter.add_arguments(self.often)
+        formatter.end_section()
+        formatter.add_text("more options, which --help-all explains:\n" + "\n".join(self._others()))
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
+
+    def _others(self) -> Iterator[str]:
+        """Lines with the flags that the short help does not explain, by group."""
+        import textwrap
+
+        for group in self._action_groups[2:]:  # behind argparse's own two
+            words = [action.option_strings[-1] for action in group._group_actions if action not in self.often]
+            if words:
+                text = f"{f'{group.title}:':<24}{', '.join(words)}"
+                yield from textwrap.wrap(
+                    text, _columns() - 2, initial_indent="  ", subsequent_indent=" " * 26, break_on_hyphens=False
+                )
 
     def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
         if Parser.asked is not None:

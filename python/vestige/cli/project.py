@@ -9,42 +9,34 @@ import os
 import sys
 
 from vestige.base.failure import Failure
+from vestige.recording.option_table import NAMES, Option
+from vestige.recording.option_table import OPTIONS as OPTIONS_OF_RECORDING
+
+from .recording_options import words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .console import Parser
-
 FILE = "pyproject.toml"
 TABLE = b"[tool.vestige]"
 BYTES_MAX = 1 << 20
-# Not those that are about one run, as its file.
-OPTIONS = (
-    *("quiet", "view", "no-c", "no-gc", "include", "exclude", "record-args", "only", "max-depth", "max-size", "last"),
-    *(
-        "min-duration",
-        "sched",
-        "compensate",
-        "budget",
-        "exceptions",
-        "no-children",
-        "snapshot-signal",
-        "trigger",
-        "max-snapshots",
-        "engine",
-    ),
-)
+# Keys, by the flags of `vestige run`. Not those that are about a single run, as its file, or that load code.
+OPTIONS = {
+    option.flag[2:]: option
+    for option in OPTIONS_OF_RECORDING
+    if "run" in option.commands and "once" not in option.traits and "code" not in option.traits
+}
 
 
-def project_options(parser: Parser) -> list[str]:
+def project_options() -> list[str]:
     """Empty where no project has any."""
     path = _find()
     text = _read(path) if path else b""
     if TABLE not in text:
         return []
     table = _load(path, text)
-    words: list[str] = []
+    found: list[str] = []
     for key, value in table.items():
         name = key.replace("_", "-")
         if name not in OPTIONS:
@@ -52,8 +44,9 @@ def project_options(parser: Parser) -> list[str]:
 
             near = "".join(f", did you mean {one}?" for one in get_close_matches(name, OPTIONS, n=1, cutoff=0.7))
             raise Failure(f"{path}: [tool.vestige]: unknown option {key!r}{near}", code=2)
-        words += _words(path, key, f"--{name}", value, takes_value=f"--{name}" in parser.options_with_value())
-    return words
+        _check(path, key, OPTIONS[name], value)
+        found += words(OPTIONS[name], value)
+    return found
 
 
 def _find() -> str:
@@ -99,12 +92,13 @@ def _load(path: str, text: bytes) -> dict[str, Any]:
     return table if isinstance(table, dict) else {}
 
 
-def _words(path: str, key: str, option: str, value: Any, *, takes_value: bool) -> list[str]:
-    if not takes_value:
+def _check(path: str, key: str, option: Option, value: Any) -> None:
+    if option.metavar is None:
         if not isinstance(value, bool):
             raise Failure(f"{path}: [tool.vestige]: {key} is true or false, not {value!r}", code=2)
-        return [option] * value
-    values = value if isinstance(value, list) else [value]
-    if isinstance(value, bool) or not all(type(one) in (str, int) for one in values):
-        raise Failure(f"{path}: [tool.vestige]: {key} is a text, or a list of texts, not {value!r}", code=2)
-    return [f"{option}={one}" for one in values]
+        return
+    takes_list = option.kind is NAMES
+    values = value if isinstance(value, list) and takes_list else [value]
+    if not all(type(one) in (str, int) for one in values):
+        what = "a text, or a list of texts" if takes_list else "a text or a number"
+        raise Failure(f"{path}: [tool.vestige]: {key} is {what}, not {value!r}", code=2)

@@ -25,14 +25,11 @@ from vestige.recording.ranks import own_path
 from vestige.recording.standard_error import Draft, flush, is_there, put, say
 from vestige.torch import build
 
-from .project import project_options
-from .what import add_recorded, check_quantities, recorded
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable
-    from typing import Any, Self, TextIO
+    from typing import Any, ClassVar, Self, TextIO
 
     from vestige import Trace, profile
 
@@ -49,7 +46,7 @@ EXAMPLES = """\
 
 All that follows the script, module or code belongs to the program. Patterns are
 those of file names in a shell; one without a slash is compared with the file's
-name alone. --include, --exclude, --record-args and --only may be repeated.
+name alone. Options that take a PATTERN, PAT, FUNC or SPEC may be repeated.
 """
 OURS_ALONE = ("argparse", "gettext")  # a program may have modules of these names
 LINE_MAX = 80
@@ -63,6 +60,8 @@ RECORDS_TO_REPORT = 50_000_000  # beyond that, a report on exit would take too l
 
 def prepare(argv: list[str]) -> Callable[[], None]:
     """Checks what can be checked before the program runs; the result runs it."""
+    from .project import project_options
+
     own, options, program = parse(_parser, argv, project_options)
     if not options.torch_profiler:
         return runner(Recording, options, program)
@@ -77,7 +76,7 @@ def prepare(argv: list[str]) -> Callable[[], None]:
 
 
 def parse(
-    make_parser: Callable[[], Parser], argv: list[str], before: Callable[[Parser], list[str]] | None = None
+    make_parser: Callable[[], Parser], argv: list[str], before: Callable[[], list[str]] | None = None
 ) -> tuple[list[str], Namespace, Program]:
     """Our options as they were written and as they were parsed, and the program that follows them. `before` gives more
     words, which those of argv override.
@@ -85,7 +84,7 @@ def parse(
     loaded = set(sys.modules)
     parser = make_parser()
     own, kind, target, args = split(argv, parser.options_with_value())
-    options = parser.parse_args([*(before(parser) if before else ()), *own])
+    options = parser.parse_args([*(before() if before else ()), *own])
     if not kind:
         raise Failure(f"nothing to run: give a script, -m module or -c code; see {parser.prog} --help", code=2)
     unload(loaded)
@@ -148,30 +147,18 @@ def split(argv: list[str], with_value: set[str]) -> tuple[list[str], str, str, l
 
 def _parser() -> Parser:
     from .console import Parser
+    from .recording_options import add_options
 
     parser = Parser("run", "Run a program and record every call it makes.", USAGE, EXAMPLES)
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="trace to write; {rank} in it is the rank (default: <name>.<pid>.vst)"
-    )
-    parser.add_argument("--force", action="store_true", help="overwrite FILE")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no report at the end")
-    parser.add_argument("--view", action="store_true", help="show the trace in the browser when the program has ended")
-    add_recorded(parser)
-    parser.add_argument(
-        "--torch-profiler", action="store_true", help="record only where the program uses torch.profiler"
-    )
-    parser.add_argument(
-        "--paused", action="store_true", help="record only while `vestige attach` asks for it, into FILE or its own"
-    )
-    parser.add_argument("--devices", action="store_true", help="record what GPUs do (CUPTI); not yet run on a GPU")
-    parser.add_argument(
-        "--collector", metavar="LIB", action="append", help="record what other devices do, by the collector in LIB"
-    )
+    add_options(parser, "run")
+    parser.shorten_help()
     return parser
 
 
 class Recording:
     """The whole run as a trace file."""
+
+    _fixed: ClassVar[dict[str, Any]] = {"with_stack": True}  # options that no flag changes
 
     def __init__(self, options: Namespace, program: Program) -> None:
         from vestige.render import quote
@@ -184,46 +171,29 @@ class Recording:
         self._paused = getattr(options, "paused", False)
         self._max_snapshots = getattr(options, "max_snapshots", 0)
         self._snapshots: tuple[list[tuple[str, str, str | None]], int] = ([], 0)
-        chosen = {
-            "vestige.only": getattr(options, "only", None),
-            "vestige.max_depth": getattr(options, "max_depth", None),
-        }
-        self._scope = {key: value for key, value in chosen.items() if value is not None}
-        if getattr(options, "budget", None) is not None:
-            self._scope["vestige.budget"] = self._share(options.budget)
         self._exceptions = getattr(options, "exceptions", False)
         self._over = False
-        self._stale = options.force and options.no_children  # children of the recording that is overwritten
+        self._stale = options.overwrite and not options.children  # children of the recording that is overwritten
         try:
-            check_quantities(options)
             self._profile = self._make(options)
         except ValueError as error:
             raise Failure(str(error), code=2) from None
+        chosen = {f"vestige.{name}": self._profile._options[name] for name in ("only", "max_depth", "budget")}
+        self._scope = {key: value for key, value in chosen.items() if value is not None}
         self._arguments = sys.argv[1:]
         self._command = program.command
         command = ", ".join(map(quote, program.command))
         self._profile._set_metadata("vestige.command", f"[{command}]")
         self._profile._set_metadata("vestige.process_name", quote(program.name))
 
-    def _share(self, budget: str) -> float:
-        from vestige.base.quantities import parse_share
-
-        try:
-            return parse_share("--budget", budget)
-        except ValueError as error:
-            raise Failure(str(error), code=2) from None
-
     def _make(self, options: Namespace) -> profile:
         from vestige import profile
         from vestige.recording import options as recording_options
 
-        recording_options.on_stderr = True
+        from .recording_options import recorded
 
-        return profile(
-            output=self._path,
-            devices=options.collector or options.devices,
-            **recorded(options),
-        )
+        recording_options.on_stderr = True
+        return profile(**{**recorded(options), **self._fixed, "output": self._path})
 
     def start(self) -> None:
         """Registered before the program can register anything, the end of the recording is the last to run."""

@@ -21,6 +21,7 @@ from vestige.base.child_files import child_paths, remove_children
 from vestige.render import quote
 
 from . import standard_error
+from .option_table import BY_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,11 +57,10 @@ def follow(prof: profile) -> None:
         prof._session.create()
         prof._family = (output, prof._session.trace().info()["trace_id"])
     root, trace = prof._family
-    defaults = type(prof).__init__.__kwdefaults__ or {}
     options = {
         name: value
         for name, value in prof._options.items()
-        if _is_plain(value) and not (name in defaults and defaults[name] == value)
+        if not (name in BY_NAME and BY_NAME[name].default == value) and _is_plain(value)
     }
     folder = sys.path[0] if sys.path else ""
     text = encode({"abi": ABI, "root": root, "folder": folder, "options": options})
@@ -280,7 +280,7 @@ def _record(
     base = sys.modules["vestige.profiler"].profile
     standard_error.note()
     for path in child_paths(family[0]):
-        base.__init__(prof, output=path, children=True, **options)
+        base.__init__(prof, output=path, **options)
         prof._family = family
         prof._is_child = True
         prof._metadata = {**metadata, "vestige.parent": encode(origin), "vestige.root": quote(family[1])}

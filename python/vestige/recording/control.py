@@ -24,6 +24,7 @@ from vestige.base.unpatched import original
 from . import options as recording_options
 from .children import _Scan, encode
 from .endings import TOO_LATE
+from .option_table import BY_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -288,8 +289,8 @@ def _choose(message: dict[str, Any]) -> tuple[profile, bool]:
         raise RuntimeError(BUSY)
     output = message["output"]
     if _paused is None or output is not None:
-        message["options"].pop("devices", None)  # it may name code to load
-        return AttachedProfile(output=output or _free_name(message["folder"]), **message["options"]), False
+        options = {name: value for name, value in message["options"].items() if "code" not in BY_NAME[name].traits}
+        return AttachedProfile(output=output or _free_name(message["folder"]), **options), False
     if message["chosen"]:
         raise RuntimeError("it was started by vestige run --paused: with options, -o FILE is needed")
     return _paused, True

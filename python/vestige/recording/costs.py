@@ -62,7 +62,7 @@ def steering_costs(options: dict[str, Any]) -> tuple[float, float]:
 
 
 def _model_of(options: dict[str, Any]) -> list[int]:
-    key = (options["engine"], options["native"])
+    key = (options["engine"], options["c_functions"])
     if key not in _learned:
         _learned[key] = _learn(*key)
     return _learned[key]
@@ -82,11 +82,11 @@ def add_storage(costs: str, ns_a_word: float) -> str:
 
 def _why_not(options: dict[str, Any]) -> str | None:
     """Calls that are left out cost, too, and nothing counts them."""
-    if not options["python"]:
+    if not options["with_stack"]:
         return "calls of Python functions were not recorded"
     if options["memory"]:
         return "allocations were recorded, and what that costs was not measured"
-    if options["log_args"]:
+    if options["record_args"]:
         return "arguments were recorded, and what that costs was not measured"
     left_out = {
         "min_duration_ns": "short calls were left out",
@@ -147,7 +147,7 @@ def _measure(by_name: dict[str, _Program], engine: str, native: bool) -> bool:
     for _ in range(TURNS):
         for program in programs:
             program.bare = min(program.bare, _time(program.run))
-        session = _core.Session(None, gc=False, engine=engine, native=native)
+        session = _core.Session(None, gc=False, engine=engine, c_functions=native)
         session.create()
         for program in programs:  # each in a window of its own
             session.start()

@@ -9,7 +9,8 @@ import sys
 
 from vestige import _core
 
-from .options import strings, tell
+from .option_table import read_names
+from .options import tell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def read_devices(given: dict[str, Any]) -> list[str]:
     if not isinstance(value, bool):
         if isinstance(value, (str, bytes)) or not hasattr(value, "__iter__"):
             raise TypeError(f"devices must be True, False or a list of paths, not {type(value).__name__}")
-        libraries = tuple(map(os.path.abspath, strings("devices", value) or ()))
+        libraries = tuple(map(os.path.abspath, read_names("devices", value)))
     names = sorted(activity.name for activity in given["activities"] or () if activity.name != "CPU")
     if value is True and "CUDA" not in names:
         names.append("CUDA")

@@ -13,8 +13,8 @@ from vestige.base.quantities import parse_size, parse_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import timedelta
+    from typing import Any
 
     Trigger = tuple[str, str, int, str]
 
@@ -44,43 +44,25 @@ def snapshot(
     return os.fsdecode(name)
 
 
-def arm(
-    session: _core.Session,
-    output: str | bytes | None,
-    *,
-    triggers: Sequence[str] | None,
-    snapshot_signal: str | int | None,
-    max_snapshots: int,
-    overwrite: bool,
-    window_ns: int,
-) -> None:
-    """Has the session write `<output>-snapshot<n>.vst` whenever one of these says so."""
-    parsed = tuple(parse_trigger(text) for text in triggers or ())
+def arm(session: _core.Session, output: str | bytes | None, given: dict[str, Any], last_ns: int) -> None:
+    """Has the session write `<output>-snapshot<n>.vst` whenever the options of a profile say so. A snapshot covers what
+    `last` keeps; else, with max_size, all that the file holds; else the last half minute."""
+    parsed = tuple(parse_trigger(text) for text in given["triggers"] or ())
+    if not given["with_stack"] and any(trigger[0] == "raise" for trigger in parsed):
+        raise ValueError("a raise: trigger needs with_stack=True: without it, exceptions are not seen")
     if len(parsed) > MAX_TRIGGERS:
         raise ValueError(f"at most {MAX_TRIGGERS} triggers, not {len(parsed)}")
-    number = 0 if snapshot_signal is None else parse_signal(snapshot_signal)
+    number = 0 if given["snapshot_signal"] is None else parse_signal(given["snapshot_signal"])
     reason = f"signal {_signal_name(number)}" if number else ""
-    if output is None:
-        stem = f"vestige-{os.getpid()}"
-    else:
-        stem = os.fsdecode(output)
-        stem = stem.removesuffix(".vst")
+    stem = f"vestige-{os.getpid()}" if output is None else os.fsdecode(output).removesuffix(".vst")
     session.arm(
         os.path.abspath(stem),
         parsed,
         signal=(number, reason),
-        overwrite=overwrite,
-        max_snapshots=check_max(max_snapshots),
-        window_ns=window_ns,
+        overwrite=given["overwrite"],
+        max_snapshots=given["max_snapshots"],
+        window_ns=last_ns or (0 if given["max_size"] else WINDOW_NS),
     )
-
-
-def check_max(count: object) -> int:
-    if isinstance(count, bool) or not isinstance(count, int):
-        raise TypeError(f"max_snapshots must be an int, not {type(count).__name__}")
-    if not 0 < count <= 10_000:
-        raise ValueError(f"max_snapshots must be between 1 and 10000, not {count}")
-    return count
 
 
 def parse_trigger(text: str) -> Trigger:

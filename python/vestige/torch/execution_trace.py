@@ -190,7 +190,7 @@ class ExecutionTraceObserver(ABC):  # noqa: B024 - as torch has it, so that its 
 
     def _record_alone(self) -> None:
         if self._own is None:
-            session = _core.Session(self._file(), overwrite=True, gc=False, python=False, native=False)
+            session = _core.Session(self._file(), overwrite=True, gc=False, with_stack=False, c_functions=False)
             session.create()
             session.set_metadata("vestige.execution_trace", "1")
             self._own = session
@@ -258,7 +258,7 @@ def _empty(copy: str) -> _core.Trace:
     if _core.recording():
         _core.snapshot(copy, overwrite=True)
         return _core.Trace(copy)
-    session = _core.Session(None, gc=False, python=False, native=False)
+    session = _core.Session(None, gc=False, with_stack=False, c_functions=False)
     session.create()
     return session.trace()
 

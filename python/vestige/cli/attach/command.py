@@ -16,7 +16,7 @@ from vestige.base.failure import Failure
 from vestige.base.private_folder import Refused
 from vestige.base.quantities import chosen_time, parse_time
 from vestige.cli.console import Parser
-from vestige.cli.what import add_recorded, check_quantities, recorded
+from vestige.cli.recording_options import add_options, recorded
 from vestige.recording.sockets import InUse, answers, connect, folder_of_user, listen_at, own_path, peer
 
 from .entry import HAS_REMOTE, check_version, enter
@@ -61,21 +61,21 @@ def main(argv: list[str]) -> int:
 def _parser() -> Parser:
     parser = Parser("attach", "Record a process that runs already.", USAGE, EXAMPLES)
     parser.add_argument("pid", metavar="PID", type=int, nargs="?", help="the process")
-    parser.add_argument("-o", "--output", metavar="FILE", help="trace to write (default: <name>.<pid>.vst)")
-    parser.add_argument("--for", dest="seconds", metavar="TIME", help="end after TIME (10s, 5m; default: Ctrl-C)")
-    parser.add_argument("--memory", action="store_true", help="record allocations too")
-    parser.add_argument("--force", action="store_true", help="overwrite FILE")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no report at the end")
-    parser.add_argument("--view", action="store_true", help="show the trace in the browser when it has ended")
-    add_recorded(parser)
-    parser.add_argument("--socket", metavar="PATH", help="ask a process that listens there (vestige.listen())")
-    parser.add_argument(
+    group = parser.group("attaching")
+    seconds = group.add_argument(
+        "--for", dest="seconds", metavar="TIME", help="end after TIME (10s, 5m; default: Ctrl-C)"
+    )
+    parser.often.append(seconds)
+    group.add_argument("--socket", metavar="PATH", help="ask a process that listens there (vestige.listen())")
+    group.add_argument(
         "--wait", metavar="TIME", default="10s", help="how long to wait until it runs Python code (default: 10s)"
     )
-    parser.add_argument("--gdb", action="store_true", help="go in by gdb, also from Python 3.14 on")
-    parser.add_argument(
+    group.add_argument("--gdb", action="store_true", help="go in by gdb, also from Python 3.14 on")
+    group.add_argument(
         "--standstill", metavar="TIME", default="1s", help="how long gdb may hold the process (default: 1s)"
     )
+    add_options(parser, "attach")
+    parser.shorten_help()
     return parser
 
 
@@ -83,21 +83,20 @@ def _request(options: Namespace) -> dict[str, Any]:
     """What the process is asked. All that can be checked is, before the process is touched."""
     from vestige import profile
 
-    wanted = {**recorded(options), "profile_memory": options.memory}
     output = None if options.output is None else os.path.abspath(options.output)
     try:
-        check_quantities(options)
+        wanted = _wanted(options)
         seconds = None if options.seconds is None else parse_time("--for", options.seconds) / 1e9
         options.wait_s = parse_time("--wait", options.wait) / 1e9
         options.limit_s = parse_time("--standstill", options.standstill) / 1e9
         profile(output=output or "t.vst", **wanted)
     except ValueError as error:
         raise Failure(str(error), code=2) from None
-    if output is not None and os.path.lexists(output) and not options.force:
+    if output is not None and os.path.lexists(output) and not options.overwrite:
         raise Failure(f"{options.output}: already exists; --force overwrites it", code=2)
     if output is not None and options.socket is None and not os.path.isdir(os.path.dirname(output)):
         raise Failure(f"{options.output}: its folder does not exist", code=2)
-    plain = {**recorded(_parser().parse_args([])), "profile_memory": False}
+    plain = _wanted(_parser().parse_args([]))
     return {
         "output": output,
         "folder": os.getcwd(),
@@ -105,6 +104,13 @@ def _request(options: Namespace) -> dict[str, Any]:
         "chosen": [name for name, value in wanted.items() if value != plain[name]],
         "options": wanted,
     }
+
+
+def _wanted(options: Namespace) -> dict[str, Any]:
+    """The keywords of the profile, without the file, which the process may have to choose."""
+    given = {**recorded(options), "with_stack": True}
+    del given["output"]
+    return given
 
 
 def _attach_by_socket(options: Namespace, request: dict[str, Any], interrupts: Interrupts) -> int:

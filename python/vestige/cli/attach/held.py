@@ -206,6 +206,6 @@ def over(held: Held, options: Any, shown: Callable[[str], str]) -> AttachedRecor
             "_exceptions": options.exceptions,
             "_max_snapshots": options.max_snapshots,
             "_snapshots": (facts.get("snapshots", []), facts.get("refused", 0)),
-            "_memory": options.memory,
+            "_memory": options.profile_memory,
         }
     )

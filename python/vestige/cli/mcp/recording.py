@@ -11,6 +11,8 @@ import sys
 import tempfile
 
 from vestige.base.failure import Failure
+from vestige.cli import recording_options
+from vestige.recording.option_table import BY_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +40,8 @@ def record(
     """The id of the trace, and what there is to say of the run."""
     if not SECONDS_MIN <= seconds <= SECONDS_MAX:  # nor a number that is none
         raise Failure(f"timeout_seconds must be from {SECONDS_MIN:.0f} to {SECONDS_MAX:.0f}, not {seconds}")
-    options = [f"--record-args={function}" for function in arguments_of] + ["--sched"] * sched
+    given = {"record_args": arguments_of, "sched": sched}
+    options = [word for each in given for word in recording_options.words(BY_NAME[each], given[each])]
     if memory and options:
         raise Failure("with `memory` allocations are recorded, and no calls: leave out `sched` and `record_args`")
     words = list(command)

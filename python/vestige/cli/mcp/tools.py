@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 from vestige.base.failure import Failure
 from vestige.query.questions import load
+from vestige.recording.option_table import BY_NAME
 
 from . import allocations, asking, calls, causes, comparing, recording, sources
 from .bounded import LEAST, MOST, Answer
@@ -57,8 +58,8 @@ PLACE = _text("file.py:12, or a function of the trace: f, Class.f")
 CONTEXT = _whole("lines that are shown before and after a line, or after the first line of a function", 0, 1000)
 COMMAND = _list('["script.py", "argument"], ["-m", "module", "argument"] or ["-c", "code"]', minItems=1)
 NAME = _text("name of the new trace; empty: trace-1.vst and so on")
-RECORD_ARGS = _list("functions whose arguments and results are recorded: load, load_*")
-SCHED = _flag("whether it is recorded when threads had a processor and waited for the GIL")
+RECORD_ARGS = _list(BY_NAME["record_args"].help)
+SCHED = _flag(BY_NAME["sched"].help)
 MEMORY = _flag("record allocations instead of calls, and answer what held memory and was never freed")
 TIMEOUT = {
     "type": "number",

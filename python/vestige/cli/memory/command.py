@@ -5,16 +5,14 @@ It is `vestige run` with another recording and another report.
 
 from __future__ import annotations
 
+from vestige.cli.recording_options import add_options
 from vestige.cli.run import USAGE, Recording, parse, runner
-from vestige.cli.what import add_bounds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Callable
-    from typing import TextIO
+    from typing import Any, ClassVar, TextIO
 
-    from vestige import profile
     from vestige.cli.console import Parser
 
 EXAMPLES = """\
@@ -37,41 +35,14 @@ def _parser() -> Parser:
     from vestige.cli.console import Parser
 
     parser = Parser("memory", "Run a program and record every allocation it makes.", USAGE, EXAMPLES)
-    parser.add_argument("-o", "--output", metavar="FILE", help="trace to write (default: <name>.<pid>.vst)")
-    parser.add_argument("--force", "--overwrite", action="store_true", help="overwrite FILE")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no summary at the end")
-    parser.add_argument("--native", action="store_true", help="record native frames too, of C and C++")
-    parser.add_argument("--sample", metavar="SIZE", help="record about one allocation in SIZE bytes (512K)")
-    parser.add_argument(
-        "--python-only", action="store_true", help="only Python's own allocators, not malloc and its kin"
-    )
-    add_bounds(parser)
-    parser.add_argument("--no-children", action="store_true", help="leave out child processes")
+    add_options(parser, "memory")
     return parser
 
 
 class MemoryRecording(Recording):
     """The memory of a whole run as a trace file."""
 
-    def _make(self, options: Namespace) -> profile:
-        from vestige import profile
-        from vestige.base.quantities import parse_size
-
-        if options.sample is not None:
-            parse_size("--sample", options.sample)
-        return profile(
-            with_stack=False,
-            gc=False,
-            profile_memory=True,
-            memory_native_stacks=options.native,
-            memory_native_allocators=not options.python_only,
-            memory_sample=options.sample,
-            output=self._path,
-            overwrite=options.force,
-            max_size=options.max_size,
-            keep_last=options.last,
-            children=not options.no_children,
-        )
+    _fixed: ClassVar[dict[str, Any]] = {"with_stack": False, "gc": False, "profile_memory": True}
 
     def report(self, out: TextIO) -> None:
         from shlex import quote

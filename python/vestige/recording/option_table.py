@@ -1,0 +1,274 @@
+"""The table of all options of a recording. From it come the options of `vestige run`, `attach` and `memory`
+(cli/recording_options.py), the keys of [tool.vestige], the keywords of profile() (scripts/write_options.py), their
+checks and the arguments of _core.Session (options.py), what child processes are told, and the reference.
+
+An option has one name: its keyword, its place in a command's parsed options, and the field of C. Importing vestige
+reads this file, so it imports nothing.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+DEPTH_MAX = 1_000_000_000
+SNAPSHOTS_MAX = 10_000
+
+
+class Kind:
+    """What the values of an option are."""
+
+    def __init__(self, type: str, read: Callable[[str, Any], Any] | None = None, *, unit: str = "") -> None:
+        self.type = type  # as an annotation
+        self.read = read  # checks a value that somebody gave and returns what a session takes; errors name the option
+        self.unit = unit  # follows the name in a session
+
+
+def read_names(name: str, values: Any) -> tuple[str, ...]:
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+        raise TypeError(f"{name} must be a list of str, not {type(values).__name__}")
+    strings = tuple(values)
+    for value in strings:
+        if not isinstance(value, str):
+            raise TypeError(f"{name} must be a list of str, not of {type(value).__name__}")
+    return strings
+
+
+def read_count(name: str, value: object, most: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} must be an int, not {type(value).__name__}")
+    if not 1 <= value <= most:
+        raise ValueError(f"{name} must be from 1 to {most:,}, not {value}")
+    return value
+
+
+def _read_time(name: str, value: Any) -> int:
+    from vestige.base.quantities import parse_time  # only here: importing vestige is to stay cheap
+
+    return parse_time(name, value)
+
+
+def _read_size(name: str, value: Any) -> int:
+    from vestige.base.quantities import parse_size
+
+    return parse_size(name, value)
+
+
+def _read_bound(name: str, value: Any) -> int:
+    from vestige.base.quantities import parse_file_bound
+
+    return parse_file_bound(name, value)
+
+
+def _read_share(name: str, value: Any) -> float:
+    from vestige.base.quantities import parse_share
+
+    return parse_share(name, value)
+
+
+FLAG = Kind("bool")  # options.py checks it
+NAMES = Kind("Sequence[str] | None", read_names)
+DEPTH = Kind("int | None", lambda name, value: read_count(name, value, DEPTH_MAX))
+SNAPSHOTS = Kind("int", lambda name, value: read_count(name, value, SNAPSHOTS_MAX))
+TIME = Kind("str | float | timedelta | None", _read_time, unit="_ns")
+SIZE = Kind("str | int | None", _read_size, unit="_bytes")
+BOUND = Kind("str | int | None", _read_bound)  # of a file
+SHARE = Kind("float | str | None", _read_share)
+ENGINE = Kind("str")  # options.py reads it, which knows the engines of this Python
+SIGNAL = Kind("str | int | None")  # flight.py
+PATH = Kind("str | bytes | os.PathLike[str] | os.PathLike[bytes] | None")  # the file's system call
+RANK = Kind("int | None")  # ranks.py
+DEVICES = Kind("bool | Sequence[str]")  # devices.py
+
+
+class Option:
+    """A row of the table.
+
+    flags     of the command line. Those of a FLAG that is on by default turn it off
+    help      of the flags
+    python    what the docstring of profile() says, if not `help`; None: profile() has no such keyword
+    off       a flag that undoes the option where [tool.vestige] has it
+    commands  that have the flags
+    traits    often: the short help shows it. once: about a single process, so neither its children nor [tool.vestige]
+              have it. code: names code to load, so neither [tool.vestige] nor those who attach may. session: a field of
+              _core.Session. torch: torch.profiler has this keyword too
+    needs     other options, and why
+    against   options that cannot be used together with this one
+    pythons   that have it; "" for all
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kind: Kind,
+        default: Any,
+        flags: str,
+        help: str,
+        *,
+        python: str | None = "",
+        off: str = "",
+        metavar: str | None = None,
+        commands: str = "run attach",
+        traits: str = "",
+        needs: dict[str, str] | None = None,
+        against: tuple[str, ...] = (),
+        pythons: str = "",
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.default = default
+        self.flags = flags
+        self.help = help
+        self.python = python
+        self.off = off
+        self.metavar = metavar
+        self.commands = commands if flags else ""
+        self.traits = traits
+        self.in_session = "session" in self.traits
+        self.needs = needs or {}
+        self.against = against
+        self.pythons = pythons
+
+    @property
+    def flag(self) -> str:
+        """The long one; "" if there is none."""
+        return next((flag for flag in self.flags.split() if flag.startswith("--")), "")
+
+    @property
+    def turns_off(self) -> bool:
+        """Whether the flag says what is not wanted."""
+        return self.kind is FLAG and (self.default is not False or self.flag.startswith("--no-"))
+
+
+WITH_GIL = "with a GIL"
+ALL = "run attach memory"  # commands
+
+# fmt: off
+GROUPS = {  # in the order of the help
+    "trace and report": (
+    Option("output", PATH, None, "-o --output", "trace to write; {rank} in it is the rank (default: <name>.<pid>.vst)",
+        metavar="FILE", commands=ALL, traits="often once",
+        python="a .vst file to record to, which must not exist unless overwrite is True. It can be read up to the last "
+            "record even if the process is killed. Default: a temporary file that vanishes by itself. `{rank}` in it "
+            "is the rank"),
+    Option("overwrite", FLAG, False, "--force --overwrite", "overwrite FILE", commands=ALL, traits="often once session",
+        python="replace an existing file"),
+    Option("quiet", FLAG, False, "-q --quiet", "no report at the end", python=None, commands=ALL, traits="often"),
+    Option("view", FLAG, False, "--view", "show the trace in the browser when the recording has ended", python=None,
+        traits="often"),
+    ),
+    "which calls": (
+    Option("with_stack", FLAG, None, "", "", traits="torch session",
+        python="record calls; False leaves annotations, instants and counters. Default True, after install() False"),
+    Option("c_functions", FLAG, True, "--no-c", "leave out functions written in C", traits="often session",
+        python="record calls of functions written in C"),
+    Option("include", NAMES, None, "--include", "only functions of these files", metavar="PAT", traits="session",
+        python="glob patterns of source files; only functions in these are recorded. A pattern without a slash is "
+            "compared with the file's name alone"),
+    Option("exclude", NAMES, None, "--exclude", "no functions of these files", metavar="PAT", traits="often session",
+        python="patterns of files whose functions are not recorded"),
+    Option("only", NAMES, None, "--only", "only functions of this name, and what they call", metavar="FUNC",
+        traits="often session",
+        python="names or patterns, as record_args: calls of these functions are recorded, and what they call, and no "
+            "other calls"),
+    Option("max_depth", DEPTH, None, "--max-depth", "leave out calls that are deeper than N", metavar="N",
+        traits="session",
+        python="record calls only so deep, counted from the calls that are open at the start, or with `only` from "
+            "those functions"),
+    Option("min_duration", TIME, None, "--min-duration", "leave out calls that took less than TIME (10us)",
+        metavar="TIME", traits="session",
+        python='"10us", seconds or a timedelta: calls that took less, and made none that took as long, are left out '
+            "and counted; their time becomes their caller's own. Annotations and the like all stay"),
+    Option("qualified_names", FLAG, None, "", "", traits="session",
+        python="name Python functions as `Class.f`, else as `f`. Default True, after install() False, as torch has it"),
+    ),
+    "what else is recorded": (
+    Option("record_args", NAMES, None, "--record-args",
+        "record arguments and results of functions of this name ('load_*')", metavar="PATTERN", traits="session",
+        python="names or patterns (`f`, `Class.f`, `load_*`) of functions whose arguments and return values are "
+            "recorded"),
+    Option("sched", FLAG, False, "--sched", "record when each thread had a processor, and waits for the GIL",
+        off="--no-sched", traits="often session",
+        python="record when each thread had a processor, so that every call has a running time beside its duration, "
+            "and waits for the GIL (Linux; not known where the system refuses to tell)"),
+    Option("exceptions", FLAG, False, "--exceptions", "record where exceptions are raised, and caught",
+        traits="session", needs={"with_stack": "without it, exceptions are not seen"},
+        python="record where exceptions are raised, by type, so that it is known who caught each; not what they say, "
+            "and not those by which iterators and generators end"),
+    Option("gc", FLAG, None, "--no-gc", "leave out garbage collections", traits="session",
+        python="record garbage collections. Default True, after install() False"),
+    Option("annotation_stacks", FLAG, False, "", "",
+        python="record the call stack that each record_function() begins in"),
+    Option("profile_memory", FLAG, False, "--memory", "record allocations", commands="attach", traits="torch",
+        python="record allocations and frees too, of Python's allocators and of malloc and its kin, each with the "
+            "Python stack it was made with"),
+    Option("memory_native_stacks", FLAG, False, "--native", "record native frames too, of C and C++", commands="memory",
+        traits="session", python="with profile_memory: record native frames too, of functions written in C and C++"),
+    Option("memory_sample", SIZE, None, "--sample", "record about one allocation in SIZE bytes (512K)", metavar="SIZE",
+        commands="memory", traits="session",
+        python='bytes, or "512K": record about one allocation per so many bytes, and estimate the whole'),
+    Option("memory_native_allocators", FLAG, True, "--python-only",
+        "only Python's own allocators, not malloc and its kin", commands="memory", traits="session",
+        python="False: only Python's own allocators, not malloc and its kin"),
+    Option("devices", DEVICES, False, "--devices", "record what GPUs do (CUPTI); not yet run on a GPU", commands="run",
+        traits="code",
+        python="True records what GPUs do, through CUPTI, where CUDA is; this has not yet run on a GPU. Paths of "
+            "libraries: the collectors in them record what other devices do"),
+    Option("collector", NAMES, None, "--collector", "record what other devices do, by the collector in LIB",
+        metavar="LIB", commands="run", traits="code", python=None),
+    ),
+    "size and cost": (
+    Option("max_size", BOUND, None, "--max-size", "keep the newest records, in a file of at most SIZE (256M)",
+        metavar="SIZE", commands=ALL, traits="session",
+        python='bytes, or "256M": the recording takes no more than that; the oldest records are dropped. At least 1M'),
+    Option("last", TIME, None, "--last", "keep only what was recorded in the last TIME (30s, 5m)", metavar="TIME",
+        commands=ALL, traits="often session",
+        python='seconds, a timedelta, or "30s": keep only what was recorded within this time. What this or max_size '
+            "drops is counted; names are never dropped"),
+    Option("budget", SHARE, None, "--budget", "recording takes at most this share of the CPU time (5%)",
+        metavar="SHARE", traits="often", needs={"with_stack": "without it, no calls are recorded"},
+        against=("profile_memory", "min_duration", "only", "max_depth"), pythons=WITH_GIL,
+        python='0.05 or "5%": recording takes at most this share of the CPU time. Where every call would take more, '
+            "functions that are called most are left out for a time, and reports estimate their calls and times"),
+    Option("compensate", FLAG, False, "--compensate", "learn what recording costs, for report --compensated",
+        python="learn first, for a third of a second, what recording costs: see compensated_time_total of events"),
+    Option("engine", ENGINE, "auto", "--engine",
+        "how to hook in: turbo, safe (slower, by the interpreter's own hooks), or auto (default), which chooses",
+        metavar="E", traits="session",
+        python='how to hook in: "turbo", "safe" (slower, by hooks of the interpreter, which show C functions that '
+            'Python calls but not those that C calls), or "auto", which is turbo where it is proven and usable'),
+    ),
+    "snapshots": (
+    Option("triggers", NAMES, None, "--trigger", "write a snapshot when NAME>TIME, rss>SIZE or raise:TYPE comes true",
+        metavar="SPEC",
+        python="write a snapshot when one of these happens: `step>200ms` (a record_function or a function of that name "
+            "took longer), `raise:ValueError` (an exception of that type), `rss>2G` (memory of the process)"),
+    Option("snapshot_signal", SIGNAL, None, "--snapshot-signal", "write a snapshot on this signal (USR2, …)",
+        metavar="SIG", python="name of a signal that makes it write a snapshot"),
+    Option("max_snapshots", SNAPSHOTS, 10, "--max-snapshots", "at most N (default: 10)", metavar="N",
+        python="how many are written at most, beside `output` as `<output>-snapshot<n>.vst`"),
+    ),
+    "the program": (
+    Option("children", FLAG, False, "--no-children", "leave out child processes", commands=ALL,
+        needs={"output": "their files are named after it"},
+        python="record child processes too, those forked and those started anew, each into a file of its own beside "
+            "`output`: t.<pid>.vst for t.vst"),
+    Option("torch_profiler", FLAG, False, "--torch-profiler", "record only where the program uses torch.profiler",
+        commands="run", traits="once", python=None),
+    Option("paused", FLAG, False, "--paused", "start paused; `vestige attach` starts and stops recording",
+        commands="run", traits="once", python=None),
+    Option("rank", RANK, None, "", "",
+        python="which process of a distributed program this is. Default: RANK, LOCAL_RANK and WORLD_SIZE of the "
+            "environment"),
+    Option("local_rank", RANK, None, "", "", python="as rank"),
+    Option("world_size", RANK, None, "", "", python="as rank"),
+    ),
+}
+# fmt: on
+
+OPTIONS = tuple(option for group in GROUPS.values() for option in group)
+KEYWORDS = tuple(option for option in OPTIONS if option.python is not None)  # of profile()
+COUPLED = tuple(option for option in OPTIONS if option.needs or option.against)
+BY_NAME = {option.name: option for option in OPTIONS}
