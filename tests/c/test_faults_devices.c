@@ -81,6 +81,24 @@ static vst_status make_and_ask(vst_trace *trace)
     return status;
 }
 
+/* Kinds of which the trace has nothing, or little. */
+static vst_status make_others(vst_trace *trace)
+{
+    static const char *const kinds[] = {"marks", "states", "tasks"};
+    vst_status status = VST_OK;
+
+    for (size_t i = 0; status == VST_OK && i < 3; i++) {
+        vst_error error = {VST_OK, 0, 0};
+        vst__lanes *lanes;
+
+        status = vst__lanes_create(trace, kinds[i], NULL, &lanes, &error);
+        CHECK_INT(error.status, status);
+        CHECK((lanes == NULL) == (status != VST_OK));
+        vst__lanes_destroy(lanes);
+    }
+    return status;
+}
+
 static vst_status add_up(vst_trace *trace)
 {
     vst_error error = {VST_OK, 0, 0};
@@ -159,6 +177,7 @@ static void fail_each(vst_status (*work)(vst_trace *trace))
 static void any_allocation_of_lanes_may_fail(void)
 {
     fail_each(make_and_ask);
+    fail_each(make_others);
 }
 
 static void any_allocation_of_sums_may_fail(void)
