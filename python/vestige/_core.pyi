@@ -231,8 +231,8 @@ class Trace:
     def functions(self) -> list[tuple[int, str, str, str, int] | None]:
         """For each id: kind, name, file, what is shown of the file, line."""
     def left_out(self, end_ns: int, /) -> list[tuple[int, int, bool, tuple[int, ...]]]: ...  # the same
-    def gil_holders(self) -> list[tuple[int, int, int]]:
-        """(thread, id of the function that it was in for longest, ns) of those that held the GIL while others waited"""
+    def gil_holders(self) -> Rows:
+        """Threads that held the GIL while others waited: thread, func (that it was in for longest), held_ns."""
     def set_by_running(self, value: bool, /) -> None:
         """In reports, and in exports that add up, spans last as long as their thread had a processor."""
     def set_compensated(self, value: bool, /) -> None:
@@ -281,8 +281,8 @@ class Trace:
           duration_ns, thread.
         - `repeats`, calls with the same arguments, where those were recorded: func, arguments (JSON), calls, total_ns;
           those that were called most often.
-        - `exceptions`, by place and by what became of them: thread, func (stands for the type and the place), raised_in,
-          caught_in, end ("caught", "not caught", "unknown"), exceptions (how many).
+        - `exceptions`, by place and by what became of them: thread, func (stands for the type and the place),
+          raised_in, caught_in, end ("caught", "not caught", "unknown"), exceptions (how many).
         - `budget`, where one left functions out: changes, windows, functions, cpu_ns, cost_ns, out_cpu_ns. Then calls
           and times of functions, and self_ns of threads, are estimates. `reduced_estimates`: func, reduced_ns (total_ns
           would be so much more if there had been more time).

@@ -1,5 +1,4 @@
-/* How much the calls of a function differ, in bounded memory and without
- * keeping them: see report.h. */
+/* See spread.h. */
 #include "tables/spread.h"
 
 #include <math.h>

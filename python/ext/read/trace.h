@@ -83,8 +83,8 @@ PyObject *vpy_trace_functions(PyObject *object, PyObject *unused);
 PyObject *vpy_trace_function(const vst_definition *d);
 PyObject *vpy_trace_import_name(PyObject *object, PyObject *args);
 
-/* trace_gil.c: a method. [(thread, id, ns)]: of each thread that held the GIL
- * while others waited for it, the function that it was in for longest. */
+/* trace_gil.c: a method. Rows: of each thread that held the GIL while others
+ * waited for it, the function that it was in for longest. */
 PyObject *vpy_trace_gil_holders(PyObject *object, PyObject *unused);
 
 /* trace_left_out.c: a method, with the end of the trace in ns. [(start_ns,

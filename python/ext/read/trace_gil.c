@@ -1,6 +1,7 @@
 /* Trace.gil_holders(): what threads did while others waited for the GIL that
  * they held. The records are read twice: for the waits, and for the calls that
  * the holders were in meanwhile. Both run without the GIL. */
+#include "read/rows.h"
 #include "read/spans.h"
 
 #include <stdlib.h>
@@ -187,19 +188,33 @@ static vst_status read_both(vpy_trace *trace, holders *self, vst_error *error)
     return status;
 }
 
-static PyObject *list_of(const holders *self)
-{
-    PyObject *list = PyList_New(0);
+enum { HELD_THREAD, HELD_FUNC, HELD_TIME };
 
-    for (size_t i = 0; list != NULL && i < self->found_count; i++) {
-        const holding *each = &self->found[i];
-        PyObject *entry =
-            Py_BuildValue("(IIL)", (unsigned)each->thread, (unsigned)each->id,
-                          (long long)each->ns);
-        if (!vpy_append(list, entry))
-            Py_CLEAR(list);
+static const vst__column_spec columns[] = {
+    [HELD_THREAD] = {"thread", VST_COLUMN_I32, false, 0},
+    [HELD_FUNC] = {"func", VST_COLUMN_I32, false, 0},
+    [HELD_TIME] = {"held_ns", VST_COLUMN_I64, false, 0},
+};
+
+static PyObject *rows_of(const holders *self)
+{
+    vst__batch batch = {.specs = columns,
+                        .column_count = sizeof columns / sizeof columns[0]};
+    PyObject *made;
+
+    for (size_t i = 0; i < self->found_count; i++) {
+        if (vst__batch_reserve(&batch) != VST_OK) {
+            vst__batch_free(&batch);
+            return PyErr_NoMemory();
+        }
+        vst__batch_i32(&batch, HELD_THREAD, (int32_t)self->found[i].thread);
+        vst__batch_i32(&batch, HELD_FUNC, (int32_t)self->found[i].id);
+        vst__batch_i64(&batch, HELD_TIME, self->found[i].ns);
+        vst__batch_add(&batch);
     }
-    return list;
+    made = vpy_rows("gil_holders", &batch, NULL);
+    vst__batch_free(&batch);
+    return made;
 }
 
 PyObject *vpy_trace_gil_holders(PyObject *object, PyObject *unused)
@@ -218,7 +233,7 @@ PyObject *vpy_trace_gil_holders(PyObject *object, PyObject *unused)
     status = read_both(self, &found, &error);
     Py_END_ALLOW_THREADS;
     vpy_trace_end(self);
-    result = status == VST_OK ? list_of(&found)
+    result = status == VST_OK ? rows_of(&found)
                               : vpy_raise(status, &error, self->path);
     free(found.stretches);
     free(found.pending.levels);

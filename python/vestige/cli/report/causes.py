@@ -397,13 +397,13 @@ def gil(evidence: Evidence) -> Finding | None:
         return None
     ns = sum(waited.values())
     share = ns / sum(lasted[thread] for thread in waited)
-    held = max(evidence.gil_holders() if evidence.gil_holders else (), key=lambda holder: holder[2], default=None)
-    by = f", mostly held by {held[1]} in {held[0]}" if held is not None else ""
+    held = max(evidence.gil_holders() if evidence.gil_holders else (), key=lambda holder: holder.ns, default=None)
+    by = f", mostly held by {held.function} in {held.thread}" if held is not None else ""
     return Finding(
         "GIL",
         f"{plural(len(waited), 'thread')} waited {share:.0%} of the time for the GIL{by}.",
-        where={"thread": held[0], "function": held[1]} if held is not None else {},
-        numbers={"threads": len(waited), "gil_ns": ns, "held_ns": held[2] if held is not None else 0},
+        where={"thread": held.thread, "function": held.function} if held is not None else {},
+        numbers={"threads": len(waited), "gil_ns": ns, "held_ns": held.ns if held is not None else 0},
         look="report --threads",
         ns=ns / len(waited),
     )

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from vestige.base.terminal import Progress
     from vestige.reading.inputs import Source
 
-    from .data import Entry, Node, Step, Thread
+    from .data import Entry, Holder, Node, Step, Thread
     from .devices import Device
     from .exceptions import Exceptions
     from .findings import Finding
@@ -367,7 +367,7 @@ class Reading:
         engine = engine_of(self.read[0][0].open()) if self.read else ""
         return find(Evidence(self.data, self.facts, engine, self._look, self._gil_holders, self.devices))
 
-    def _gil_holders(self) -> list[tuple[str, str, int]]:
+    def _gil_holders(self) -> list[Holder]:
         return [holder for source, _ in self.read for holder in gil_holders(source.open())]
 
     def _look(self, step: Step) -> Node:

@@ -54,14 +54,23 @@ def budget_of(read: dict[str, Rows], metadata: dict[str, Any], functions: Sequen
     return [Budget(metadata.get("vestige.budget", 0.0), row, reduced) for row in read["budget"]]
 
 
-def gil_holders(trace: Trace) -> list[tuple[str, str, int]]:
-    """Threads that held the GIL while others waited for it: a name, the function that it was in for longest, and ns."""
+class Holder:
+    """A thread that held the GIL while others waited for it, and the function that it was in for longest."""
+
+    __slots__ = ("function", "ns", "thread")
+
+    def __init__(self, thread: str, function: str, ns: int) -> None:
+        self.thread, self.function, self.ns = thread, function, ns
+
+
+def gil_holders(trace: Trace) -> list[Holder]:
     functions = trace.functions()
     names = {thread["number"]: thread["name"] or "(unnamed)" for thread in trace.threads()}
     found = []
-    for number, place, ns in trace.gil_holders():
-        function = functions[place]
-        found.append((names.get(number, "?"), short_name(trace, place, function) if function else "?", ns))
+    for row in trace.gil_holders():
+        function = functions[row.func]
+        shown = short_name(trace, row.func, function) if function else "?"
+        found.append(Holder(names.get(row.thread, "?"), shown, row.held_ns))
     return found
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from .data import Data, Node, Step
+    from .data import Data, Holder, Node, Step
     from .devices import Device
 
 MOST = 5
@@ -58,14 +58,14 @@ class Evidence:
         facts: Sequence[dict[str, Any]],
         engine: str = "",
         look: Callable[[Step], Node] | None = None,
-        gil_holders: Callable[[], Sequence[tuple[str, str, int]]] | None = None,
+        gil_holders: Callable[[], Sequence[Holder]] | None = None,
         devices: Sequence[Device] = (),
     ) -> None:
         self.data = data
         self.facts = facts
         self.engine = engine
         self.look = look  # the tree of what a step's thread did meanwhile
-        self.gil_holders = gil_holders  # threads, what each was in for longest while others waited for the GIL, and ns
+        self.gil_holders = gil_holders
         self.devices = devices
         self.passed_ns = sum(each["end_ns"] - each["start_ns"] for each in facts) or 1
         self.places = Places(data.tree)
