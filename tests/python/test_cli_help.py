@@ -2,9 +2,12 @@
 
 import re
 import shlex
+import subprocess
 
 import pytest
 
+import vestige
+from conftest import COMMAND
 from vestige import cli
 from vestige.cli.run import split
 
@@ -38,6 +41,27 @@ def test_every_command_is_in_one_group_of_the_help():
 
 def test_the_help_begins_with_the_two_commands_that_most_people_need():
     assert [words[0] for words in commands_of(cli.usage())] == ["run", "view"]
+
+
+def said(*words):
+    done = subprocess.run([COMMAND, *words], capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("command", ["run", "memory", "attach", "report", "et check"])
+def test_help_of_a_command_can_be_asked_in_two_ways(command):
+    code, text, trouble = said("help", *command.split())
+    assert (code, trouble) == (0, "") and text.startswith(f"usage: vestige {command} ")
+    assert (code, text, trouble) == said(*command.split(), "--help")
+
+
+def test_help_of_a_command_that_does_not_exist_is_refused():
+    assert said("help", "rnu") == (2, "", "vestige: no command 'rnu'; did you mean 'run'?\n")
+    assert said("help") == said("--help")
+
+
+def test_the_version_has_a_short_option():
+    assert said("-V") == said("--version") == (0, f"vestige {vestige.__version__}\n", "")
 
 
 def test_every_command_has_a_parser(parsers):

@@ -86,7 +86,7 @@ def test_every_command_says_the_same_of_the_packed_file(traced):
         facts = json.loads(done(traced.vestige("info", "--json", "t.vst")))
         facts.pop("packed"), facts.pop("packed_bytes")
         report = done(traced.vestige("report", "t.vst"))
-        done(traced.vestige("export", "t.vst", "-o", "t.json", "--force"))
+        assert traced.vestige("export", "t.vst", "-o", "t.json", "--force").returncode == 0
         done(traced.vestige("recover", "t.vst", "-o", "whole.vst", "--force"))
         return facts, report, read(traced, "t.json"), read(traced, "whole.vst")
 

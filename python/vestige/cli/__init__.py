@@ -90,6 +90,8 @@ def main() -> NoReturn:
     """Ends the process."""
     from vestige.base.terminal import Screens
 
+    if sys.argv[1:2] == ["help"] and sys.argv[2:]:  # `vestige help run`
+        sys.argv[1:] = [*sys.argv[2:], "--help"]
     code, program = 0, None
     with Screens():
         try:
@@ -163,7 +165,7 @@ def _dispatch(argv: list[str]) -> int:
         return load(name).main(argv[1:]) or 0
     if name in ("-h", "--help", "help"):
         print(usage(), end="")
-    elif name == "--version":
+    elif name in ("-V", "--version"):
         from vestige import __version__
 
         print(f"vestige {__version__}")

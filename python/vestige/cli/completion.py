@@ -122,7 +122,7 @@ _vestige() {{
     local command=${{COMP_WORDS[1]}} options="" values="" files="" suffixes=(.vst) choices="" runs="" at word
     COMPREPLY=()
     if ((COMP_CWORD == 1)); then
-        _vestige_words "$cur" "{tops} --help --version"
+        _vestige_words "$cur" "{tops} --help --version -V"
         return
     fi
     case $command in

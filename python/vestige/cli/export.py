@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from vestige._core import Trace, TraceError, export_traces, table_names
 from vestige.base.failure import Failure, explain
+from vestige.base.printable import printable
+from vestige.base.quantities import size
 from vestige.base.terminal import Progress
 from vestige.reading.exports import (
     CHROME,
     EXECUTION_TRACE,
     FORMATS,
     MEMORY_TIMELINE,
+    Format,
     adds_up,
     help_table,
-    is_known,
+    named_by,
     suffixes,
     tables_format,
 )
@@ -83,7 +87,7 @@ def main(argv: list[str]) -> int:
         raise Failure("--cpu: when threads ran was not recorded here; see vestige run --sched")
     if options.to == MEMORY_TIMELINE.name and len(inputs.sources) > 1:
         raise Failure("a memory timeline is of one process: name one file, with --no-children", code=2)
-    _write(inputs, output, options)
+    _tell(output, _write(inputs, output, options))
     return int(inputs.failed)
 
 
@@ -96,8 +100,15 @@ def default_output(file: str, format: str | None) -> str:
 
 
 def _check_output(output: str, format: str | None, *, force: bool) -> None:
-    if format is None and not is_known(output):
+    named = named_by(output)
+    if format is None and named is None:
         raise Failure(f"{output}: no format has this suffix; there are {suffixes()}", code=2)
+    if format is not None and named is not None and not FORMATS[format].may_be(output):
+        raise Failure(
+            f"{output}: the suffix stands for {named.name}, but --to asks for {format}, whose files end in "
+            f"{FORMATS[format].default}",
+            code=2,
+        )
     if format == MEMORY_TIMELINE.name and not output.endswith((".html", ".json", ".json.gz")):
         raise Failure(f"{output}: a memory timeline ends in .html, .json, .json.gz or .raw.json.gz", code=2)
     if tables_format(output, format) and is_folder(output):
@@ -114,8 +125,20 @@ def check_folder(folder: str, suffix: str, *, force: bool) -> None:
         raise Failure(f"{os.path.join(folder, there[0])}: already exists; --force overwrites it", code=2)
 
 
-def _write(inputs: Inputs, output: str, options: Namespace) -> None:
-    """Writes all of the inputs as one document."""
+def _tell(output: str, format: Format) -> None:
+    """Says on stderr what was written, how large it is and what opens it, if it is a file or a folder."""
+    if os.path.isdir(output):
+        written = sum(entry.stat().st_size for entry in os.scandir(output))
+    elif os.path.isfile(output):
+        written = os.path.getsize(output)
+    else:
+        return
+    opens = "" if format is MEMORY_TIMELINE and not output.endswith(".html") else f"; {format.opens} opens it"
+    print(printable(f"vestige: wrote {output} ({size(written)}){opens}"), file=sys.stderr)
+
+
+def _write(inputs: Inputs, output: str, options: Namespace) -> Format:
+    """Writes all of the inputs as one document. Returns its format."""
     format = options.to
     tables = tables_format(output, format)
     if tables:
@@ -128,7 +151,7 @@ def _write(inputs: Inputs, output: str, options: Namespace) -> None:
             print(line)
     if tables:
         _write_tables(inputs, traces, output, tables.name, options)
-        return
+        return tables
     ranges.apply(options, traces)
     for trace in traces:
         trace.set_by_running(options.cpu)
@@ -154,6 +177,7 @@ def _write(inputs: Inputs, output: str, options: Namespace) -> None:
         progress.clear()
     if cut:
         inputs.tell(f"{output}: calls deeper than {cut - 1:,} are summed up as [deeper calls]", failed=False)
+    return FORMATS[format] if format is not None else named_by(output) or CHROME
 
 
 def require_pyarrow() -> None:

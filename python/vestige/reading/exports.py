@@ -26,20 +26,32 @@ class Format:
         default: str | None = None,
         writer: Writer = "core",
         sums: bool = False,
+        also: str = "",
+        opens: str = "",
     ) -> None:
         self.name = name
         self.patterns = files.split()  # `.json`: a suffix; `callgrind.out.*`: how a name begins
         self.readers = readers
         self.default = default or self.patterns[0]  # the suffix of a file that has no name yet
         self.writer = writer
+        self.also = also.split()  # patterns of others that a file of this format may have
+        self.opens = opens or readers.partition(",")[0].partition(":")[0].partition(";")[0]  # a program that opens it
         self.sums = sums  # it adds up, so its measure can be another than time that passed
 
     def fits(self, path: str) -> bool:
         """Whether the file's name says that it is of this format."""
+        return self._length(path, self.patterns) > 0
+
+    def may_be(self, path: str) -> bool:
+        """Whether the file's name may be that of a file of this format."""
+        return self._length(path, [*self.patterns, *self.also]) > 0
+
+    def _length(self, path: str, patterns: list[str]) -> int:
+        """Of the longest pattern that fits."""
         name = os.path.basename(path)
         if self.writer == "core":
             name = name.removesuffix(".gz")
-        return any(_fits(name, pattern) for pattern in self.patterns)
+        return max((len(pattern) for pattern in patterns if _fits(name, pattern)), default=0)
 
 
 def _fits(name: str, pattern: str) -> bool:
@@ -53,17 +65,24 @@ FORMATS = {
     for each in (
         Format("chrome", ".json", "ui.perfetto.dev, HTA, TensorBoard", default=".json.gz"),
         Format("perfetto", ".pftrace .perfetto-trace", "ui.perfetto.dev: small, quick"),
-        Format("speedscope", ".speedscope.json", "speedscope.app"),
+        Format("speedscope", ".speedscope.json", "speedscope.app", also=".json"),
         Format("flamegraph", ".svg", "any browser", sums=True),
         Format("folded", ".folded", "flamegraph.pl; folded-ns: in ns", sums=True),
-        Format("folded-ns", "", "", default=".folded", sums=True),
+        Format("folded-ns", "", "", default=".folded", sums=True, also=".folded", opens="flamegraph.pl"),
         Format("pprof", ".pb .pprof", "pprof: calls, time, allocations", default=".pb.gz", sums=True),
         Format("pstats", ".pstats .prof", "pstats, snakeviz, gprof2dot", sums=True),
         Format("callgrind", ".callgrind callgrind.out.*", "KCachegrind, callgrind_annotate", sums=True),
-        Format("execution-trace", ".et.json et.json", "Chakra, et_replay; see vestige et"),
-        Format("memory-timeline", "", "(by --to) memory over time", default=".html"),
+        Format("execution-trace", ".et.json et.json", "Chakra, et_replay; see vestige et", also=".json"),
+        Format(
+            "memory-timeline",
+            "",
+            "(by --to) memory over time",
+            default=".html",
+            also=".html .json",
+            opens="any browser",
+        ),
         Format("parquet", ".parquet", "DuckDB, Spark; into OUT/: tables", writer="tables"),
-        Format("arrow", ".arrow .feather", "the same, to be memory-mapped", writer="tables"),
+        Format("arrow", ".arrow .feather", "the same, to be memory-mapped", writer="tables", opens="pyarrow"),
     )
 }
 CHROME, EXECUTION_TRACE, MEMORY_TIMELINE = FORMATS["chrome"], FORMATS["execution-trace"], FORMATS["memory-timeline"]
@@ -82,12 +101,14 @@ def adds_up(path: str, name: str | None = None) -> bool:
     """Whether the format that is named, or that the path's suffix stands for, holds sums."""
     if name is not None:
         return FORMATS[name].sums
-    return next((each.sums for each in FORMATS.values() if each.fits(path)), False)
+    named = named_by(path)
+    return named is not None and named.sums
 
 
-def is_known(path: str) -> bool:
-    """Whether some format has the name's suffix."""
-    return any(each.fits(path) for each in FORMATS.values())
+def named_by(path: str) -> Format | None:
+    """The format that the name's suffix stands for: the one with the longest suffix that fits."""
+    found = max(FORMATS.values(), key=lambda each: each._length(path, each.patterns))
+    return found if found.fits(path) else None
 
 
 def suffixes() -> str:
