@@ -205,18 +205,6 @@ class Trace:
         device) and the figures. "gaps", the longest in which a device had nothing to do: device, start_ns, end_ns, ns
         until the next launch was called (-1: not known), and of what ended it the stream, id, thread that launched
         it, and ids of the operator and the annotation around that (0: none)."""
-    def tasks(
-        self, *, steps: bool = False, blocked_ns: int = -1, progress: Progress | None = None
-    ) -> dict[str, list[tuple[Any, ...]]]:
-        """What asyncio's tasks and greenlets did. "tasks": number, thread, id of the function, name, start_ns, end_ns,
-        steps, running_ns, awaiting_ns, longest_ns, longest_at_ns, how it ended, "task", "greenlet" or "hub". "awaits":
-        id of the function, kind of what was awaited, id of the function that waited, count, ns. "steps", if asked for:
-        task, id, start_ns, end_ns, kind of what is awaited after it (-1: the task ends, -2: the step goes on with
-        another call), id of the function that waits, task that woke it (0: a callback, -1: not known), id of what did.
-        "blocked": task, thread, start_ns, ns, [(id, ns, what was imported or 0, id of its code, whether it is a
-        frame of the import system that is folded)], of steps of asyncio's tasks that took at least blocked_ns,
-        with the calls that took most of it, outermost first."""
-
     def devices(
         self, *, all_windows: bool = False, since: int = -1, progress: Progress | None = None
     ) -> list[dict[str, Any]]:
@@ -250,6 +238,7 @@ class Trace:
         spread: bool = False,
         fold_imports: bool = False,
         awaits: bool = False,
+        blocked_ns: int = 0,
         progress: Progress | None = None,
     ) -> dict[str, Rows]:
         """Any tables, all of them from one reading of the records: those of vestige.tables, and tables of sums, which
@@ -283,6 +272,13 @@ class Trace:
           those that were called most often.
         - `exceptions`, by place and by what became of them: thread, func (stands for the type and the place),
           raised_in, caught_in, end ("caught", "not caught", "unknown"), exceptions (how many).
+        - `task_awaits`: func (of the tasks), awaits (kind of what was awaited), awaiting (function that waited), waits,
+          awaiting_ns.
+        - `task_steps`: task, func, start_ns, duration_ns, awaits (after the step; None: the task ends, or it goes_on
+          with another call), goes_on, awaiting, waker_task (0: a callback, None: not known), waker (function).
+        - `blocked_steps`, of asyncio's tasks, that took at least `blocked_ns`: task, thread, start_ns, duration_ns; and
+          the calls that took most of each, `blocked_calls`, outermost first: step (number of its row), func,
+          duration_ns, imported, module, machinery (a frame of the import system that is folded).
         - `budget`, where one left functions out: changes, windows, functions, cpu_ns, cost_ns, out_cpu_ns. Then calls
           and times of functions, and self_ns of threads, are estimates. `reduced_estimates`: func, reduced_ns (total_ns
           would be so much more if there had been more time).

@@ -194,7 +194,8 @@ void vst__table_pass_end(vst__table_pass *self)
 
 /* ---- a pass ------------------------------------------------------------- */
 
-static const vst__table *const sums[] = {
+/* Those that no stream gives. */
+static const vst__table *const others[] = {
     &vst__table_functions,
     &vst__table_calls,
     &vst__table_threads,
@@ -208,13 +209,17 @@ static const vst__table *const sums[] = {
     &vst__table_exceptions,
     &vst__table_budget,
     &vst__table_reduced_estimates,
+    &vst__table_task_awaits,
+    &vst__table_task_steps,
+    &vst__table_blocked_steps,
+    &vst__table_blocked_calls,
 };
 
 const vst__table *vst__table_of_any_kind(const char *name)
 {
-    for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++)
-        if (strcmp(sums[i]->name, name) == 0)
-            return sums[i];
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (strcmp(others[i]->name, name) == 0)
+            return others[i];
     return vst__table_find(name);
 }
 

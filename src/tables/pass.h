@@ -25,10 +25,11 @@ typedef struct vst__table_options {
     const unsigned char *marks; /* by definition id, up to the last; or NULL */
     const uint32_t *threads;    /* numbers of those to read; NULL: all */
     size_t thread_count;
-    int64_t min_ns;    /* shorter rows of `calls` are left out */
-    bool spread;       /* `functions` says how much calls differ */
-    bool fold_imports; /* `calls` has no frames of the import system */
-    bool awaits;       /* `calls` has leaves for waits of tasks */
+    int64_t min_ns;     /* shorter rows of `calls` are left out */
+    bool spread;        /* `functions` says how much calls differ */
+    bool fold_imports;  /* `calls` has no frames of the import system */
+    bool awaits;        /* `calls` has leaves for waits of tasks */
+    int64_t blocked_ns; /* `blocked_steps` took so long, or longer */
 } vst__table_options;
 
 /* A table by name, also one of sums; NULL: there is none of that name. */

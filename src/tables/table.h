@@ -45,7 +45,8 @@ typedef struct vst__table_pass {
     vst__replay *replay; /* NULL: no table needs it */
     bool is_replayed;    /* no more comes of it */
     struct vst__fan *fan;
-    struct vst__sums *sums; /* NULL: no table is made of them */
+    struct vst__sums *sums;        /* NULL: no table is made of them */
+    struct vst__task_facts *tasks; /* NULL: no table is of tasks */
     vst_places places;
     bool shows_files;      /* a table shows those of definitions */
     vst__defined *defined; /* by id, up to max */
@@ -78,7 +79,9 @@ typedef struct vst__table {
 extern const vst__table vst__table_process, vst__table_thread, vst__table_func,
     vst__table_stack, vst__table_span, vst__table_op, vst__table_alloc,
     vst__table_counter, vst__table_instant, vst__table_lost, vst__table_task,
-    vst__table_wait, vst__table_device, vst__table_activity;
+    vst__table_wait, vst__table_device, vst__table_activity,
+    vst__table_task_awaits, vst__table_task_steps, vst__table_blocked_steps,
+    vst__table_blocked_calls;
 
 #define VST_COLUMNS(list)                                                      \
     .columns = list, .column_count = sizeof list / sizeof *list

@@ -1,11 +1,7 @@
 /* The table of asyncio's tasks and of greenlets, in the order of their first
  * steps. The rows come when the whole trace was replayed. One thread at a time.
  */
-#include <stdlib.h>
-
-#include <vestige/tasks.h>
-
-#include "tables/table.h"
+#include "tables/task_facts.h"
 
 enum {
     TASK_PROCESS,
@@ -45,16 +41,6 @@ static const vst__column_spec task_columns[] = {
 
 enum { ROWS_AT_ONCE = 1024, FIRST_KIND = 3 /* among the table's names */ };
 
-static vst_status on_event(void *ctx, const vst_task_event *event)
-{
-    return vst_tasks_event(((vst__filling *)ctx)->own, event);
-}
-
-static vst_status on_span(void *ctx, const vst_span *span)
-{
-    return vst_tasks_span(((vst__filling *)ctx)->own, span);
-}
-
 static vst_status add_task(vst__filling *filling, const vst_task *task)
 {
     vst__batch *batch = &filling->batch;
@@ -91,20 +77,15 @@ static vst_status begin_task(vst__filling *filling)
                            vst_task_kind_name(VST_TASK_OF_LOOP),
                            vst_task_kind_name(VST_TASK_GREENLET),
                            vst_task_kind_name(VST_TASK_HUB)};
-    vst_sink sink = {
-        .ctx = filling, .no_args = true, .span = on_span, .task = on_event};
-    vst_tasks *tasks = NULL;
-    vst_status status = vst_tasks_create(&tasks);
+    vst_status status =
+        vst__names_add(filling, names, sizeof names / sizeof names[0]);
 
-    filling->own = tasks;
-    if (status == VST_OK)
-        status = vst__names_add(filling, names, sizeof names / sizeof names[0]);
-    return status == VST_OK ? vst__replayed_begin(filling, &sink, 0) : status;
+    return status == VST_OK ? vst__task_facts_join(filling, 0) : status;
 }
 
 static vst_status step_task(vst__filling *filling, bool *done)
 {
-    vst_tasks *tasks = filling->own;
+    const vst_tasks *tasks = filling->pass->tasks->tasks;
     size_t count = vst_tasks_count(tasks);
     vst_status status = VST_OK;
 
@@ -118,17 +99,61 @@ static vst_status step_task(vst__filling *filling, bool *done)
     return status;
 }
 
-static void end_task(vst__filling *filling)
-{
-    vst_tasks_destroy(filling->own);
-    filling->own = NULL;
-}
-
 const vst__table vst__table_task = {
     .name = "task",
     VST_COLUMNS(task_columns),
     .has_names = true,
     .begin = begin_task,
     .step = step_task,
-    .end = end_task,
+    .end = vst__task_facts_leave,
+};
+
+/* ---- what tasks awaited -------------------------------------------------- */
+
+enum { AWAIT_FUNC, AWAIT_AWAITS, AWAIT_AWAITING, AWAIT_WAITS, AWAIT_TIME };
+
+static const vst__column_spec await_columns[] = {
+    [AWAIT_FUNC] = {"func", VST_COLUMN_I32, false, 0},     /* of the tasks */
+    [AWAIT_AWAITS] = {"awaits", VST_COLUMN_I32, false, 0}, /* vst_task_awaits */
+    [AWAIT_AWAITING] = {"awaiting", VST_COLUMN_I32, true, 0}, /* a function */
+    [AWAIT_WAITS] = {"waits", VST_COLUMN_I64, false, 0},
+    [AWAIT_TIME] = {"awaiting_ns", VST_COLUMN_I64, false, 0},
+};
+
+static vst_status begin_await(vst__filling *filling)
+{
+    return vst__task_facts_join(filling, 0);
+}
+
+static vst_status step_await(vst__filling *filling, bool *done)
+{
+    const vst_tasks *tasks = filling->pass->tasks->tasks;
+    vst__batch *batch = &filling->batch;
+    vst_status status = VST_OK;
+
+    *done = filling->pass->is_replayed;
+    for (size_t i = 0;
+         *done && status == VST_OK && i < vst_tasks_await_count(tasks); i++) {
+        const vst_task_await *one = vst_tasks_await_at(tasks, i);
+
+        status = vst__batch_reserve(batch);
+        if (status != VST_OK)
+            break;
+        vst__batch_i32(batch, AWAIT_FUNC, (int32_t)one->id);
+        vst__batch_i32(batch, AWAIT_AWAITS, (int32_t)one->awaits);
+        vst__batch_i32_or_null(batch, AWAIT_AWAITING, one->awaiting != 0,
+                               (int32_t)one->awaiting);
+        vst__batch_i64(batch, AWAIT_WAITS, (int64_t)one->count);
+        vst__batch_i64(batch, AWAIT_TIME, one->ns);
+        vst__batch_add(batch);
+    }
+    return status;
+}
+
+const vst__table vst__table_task_awaits = {
+    .name = "task_awaits",
+    VST_COLUMNS(await_columns),
+    .begin = begin_await,
+    .step = step_await,
+    .end = vst__task_facts_leave,
 };

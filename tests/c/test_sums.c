@@ -336,6 +336,20 @@ static void rows_and_sums_come_from_one_reading(void)
     end(&r);
 }
 
+/* Tables of tasks share what they read, whichever of them begins. */
+static void tables_of_tasks_are_empty_where_there_are_none(void)
+{
+    vst__table_options options = {.min_ns = 0};
+    reading r;
+
+    READ(&r, &options, "blocked_calls", "blocked_steps", "task_steps",
+         "task_awaits", "task", "functions");
+    for (size_t i = 0; i < 5; i++)
+        CHECK_INT(r.rows[i].batch.rows, 0);
+    CHECK_INT(r.rows[5].batch.rows, 5);
+    end(&r);
+}
+
 /* leaf() calls itself: its functions need to know, its spans are as they are
  * alone. */
 static void what_one_table_looks_for_changes_no_other(void)
@@ -390,6 +404,7 @@ int main(void)
     TEST(calls_with_the_same_arguments_are_repeats);
     TEST(steps_of_a_loop_are_counted);
     TEST(rows_and_sums_come_from_one_reading);
+    TEST(tables_of_tasks_are_empty_where_there_are_none);
     TEST(what_one_table_looks_for_changes_no_other);
     return checks_end();
 }

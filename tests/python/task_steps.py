@@ -3,15 +3,59 @@
 from vestige import Trace
 
 GOES_ON = -2  # a step has several calls, and this is not the last
+ENDED = -1
+
+
+def tasks_of(trace):
+    """ "tasks": number, thread, function, name, start, end, steps, ns in steps, ns awaiting, longest step, its start, how
+    it ended, kind. "awaits": function, kind, function that waited, count, ns. "steps": task, function, start, end, what
+    is awaited then or ENDED or GOES_ON, function that waits, task that woke it or -1, function of that."""
+    read = trace.tables(["task", "task_awaits", "task_steps"])
+    return {
+        "tasks": [
+            (
+                row.task,
+                row.thread,
+                row.func,
+                row.task_name or "",
+                row.start_ns,
+                row.start_ns + row.duration_ns,
+                row.steps,
+                row.step_ns,
+                row.awaiting_ns,
+                row.longest_step_ns,
+                row.longest_step_start_ns,
+                row.ended,
+                row.kind,
+            )
+            for row in read["task"]
+        ],
+        "awaits": [
+            (row.func, row.awaits, row.awaiting or 0, row.waits, row.awaiting_ns) for row in read["task_awaits"]
+        ],
+        "steps": [
+            (
+                row.task,
+                row.func,
+                row.start_ns,
+                row.start_ns + row.duration_ns,
+                GOES_ON if row.goes_on else ENDED if row.awaits is None else row.awaits,
+                row.awaiting or 0,
+                -1 if row.waker_task is None else row.waker_task,
+                row.waker or 0,
+            )
+            for row in read["task_steps"]
+        ],
+    }
 
 
 class Read:
     """Steps, in order of time, with names in place of numbers."""
 
-    def __init__(self, path, **options):
+    def __init__(self, path):
         trace = Trace(str(path))
         self.functions = trace.functions()
-        self.read = trace.tasks(steps=True, **options)
+        self.read = tasks_of(trace)
         self.tasks = {task[0]: task for task in self.read["tasks"]}
         self.steps = sorted(self.read["steps"], key=lambda step: step[2])
 

@@ -13,7 +13,7 @@ from traces import record
 
 greenlet = pytest.importorskip("greenlet")
 
-ENDED, SWITCHED = -1, 5  # what follows a step, as Trace.tasks() has it
+ENDED, SWITCHED = -1, 5  # what follows a step, as tasks_of() has it
 
 
 @pytest.fixture(params=("turbo", "safe"))

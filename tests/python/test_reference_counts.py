@@ -28,6 +28,11 @@ TABLES = (
     "long_steps",
     "repeats",
     "exceptions",
+    "task",
+    "task_awaits",
+    "task_steps",
+    "blocked_steps",
+    "blocked_calls",
     "budget",
     "reduced_estimates",
 )

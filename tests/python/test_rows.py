@@ -20,6 +20,10 @@ TABLES = {
     "long_steps": "duration_ns",
     "repeats": "calls",
     "exceptions": "exceptions",
+    "task_awaits": "waits",
+    "task_steps": "duration_ns",
+    "blocked_steps": "duration_ns",
+    "blocked_calls": "duration_ns",
     "budget": "cpu_ns",
     "reduced_estimates": "reduced_ns",
 }

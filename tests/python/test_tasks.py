@@ -14,7 +14,7 @@ import handmade
 import scheduled
 from in_process import vestige
 from scheduled import ENDED, FUTURE, GATHER, NOTHING, TASK
-from task_steps import GOES_ON, Read
+from task_steps import GOES_ON, Read, tasks_of
 from traces import record
 from vestige import Trace, profile
 
@@ -29,8 +29,8 @@ def engine(request, monkeypatch):
     return request.param
 
 
-def read(tmp_path, work, **options):
-    return Read(record(tmp_path / "t.vst", work), **options)
+def read(tmp_path, work):
+    return Read(record(tmp_path / "t.vst", work))
 
 
 # ---- the truth -------------------------------------------------------------------
@@ -604,6 +604,6 @@ def test_a_damaged_trace_in_which_a_task_waits_twice_is_read(tmp_path):
     words = (*begins, *wait, *wait, handmade.leave(1), *wake, *begins, handmade.leave(1))
     entries = handmade.definitions(handmade.thread(), handmade.define(1, "waits"))
     path.write_bytes(handmade.trace(entries, handmade.records(*words)))
-    read = Trace(str(path)).tasks(steps=True)
+    read = tasks_of(Trace(str(path)))
     assert [task[6] for task in read["tasks"]] == [1] and len(read["steps"]) == 2
     assert read["steps"][1][6] == BY_CALLBACK

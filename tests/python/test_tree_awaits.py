@@ -8,6 +8,7 @@ import pytest
 
 import scheduled
 from in_process import vestige
+from task_steps import tasks_of
 from traces import record
 from vestige import Trace
 from vestige.cli.report.data import Data
@@ -71,7 +72,7 @@ def test_leaves_have_all_waits_and_change_no_other_row(random_program):
         assert row.self_ns == 0
         found[row.func, row.awaits] += row.total_ns
         found[row.func, row.awaits, "count"] += row.calls
-    for own, kind, function, count, ns in random_program.tasks()["awaits"]:
+    for own, kind, function, count, ns in tasks_of(random_program)["awaits"]:
         wanted[function or own, kind] += ns
         wanted[function or own, kind, "count"] += count
     assert +found == +wanted
@@ -83,7 +84,7 @@ def test_sums_of_the_report_stay_the_same(random_program):
     told.add(random_program, {}, ["calls"], fold_imports=True, awaits=True)
     assert told.threads_ns == plain.threads_ns
     assert told.tree.total_ns == plain.tree.total_ns
-    assert told.tree.awaiting_ns == sum(row[-1] for row in random_program.tasks()["awaits"]) > 0
+    assert told.tree.awaiting_ns == sum(row[-1] for row in tasks_of(random_program)["awaits"]) > 0
 
 
 @pytest.fixture(scope="module")

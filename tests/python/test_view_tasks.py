@@ -8,6 +8,7 @@ import pytest
 
 import scheduled
 from conftest import Workplace
+from task_steps import tasks_of
 from traces import record
 from vestige import Trace
 from vestige._core import Lanes, View
@@ -120,7 +121,7 @@ def lanes_by_number(lanes, read):
 
 
 def test_lanes_have_every_step_and_wait_of_random_programs(random_program):
-    lanes, read = Lanes(random_program, "tasks"), random_program.tasks(steps=True)
+    lanes, read = Lanes(random_program, "tasks"), tasks_of(random_program)
     lane_of = lanes_by_number(lanes, read)
     steps = {}
     for task, function, start, end, awaits, awaiting, waker, waker_id in read["steps"]:
@@ -162,7 +163,7 @@ def test_a_group_shows_the_steps_of_its_tasks(random_program):
 
 
 def test_groups_add_up_their_tasks(random_program):
-    lanes, read = Lanes(random_program, "tasks"), random_program.tasks()
+    lanes, read = Lanes(random_program, "tasks"), tasks_of(random_program)
     names = ("members", "steps", "start_ns", "end_ns", "busy_ns", "awaiting_ns")
     found = {(each["thread"], each["id"]): tuple(each[name] for name in names) for each in groups_of(lanes)}
     wanted = {}
@@ -177,7 +178,7 @@ def test_groups_add_up_their_tasks(random_program):
 
 
 def test_a_picture_has_steps_and_waits_where_they_were(random_program):
-    lanes, read = Lanes(random_program, "tasks"), random_program.tasks(steps=True)
+    lanes, read = Lanes(random_program, "tasks"), tasks_of(random_program)
     lane_of = lanes_by_number(lanes, read)
     task = max(read["tasks"], key=lambda each: each[6])
     own = [step for step in read["steps"] if step[0] == task[0]]

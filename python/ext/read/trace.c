@@ -341,7 +341,6 @@ VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_events)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_averages)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_contexts)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_tables)
-VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_tasks)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_device_sums)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_devices)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_activities)
@@ -375,8 +374,6 @@ static PyMethodDef trace_methods[] = {
      METH_VARARGS | METH_KEYWORDS, NULL},
     {"device_sums",
      (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_device_sums),
-     METH_VARARGS | METH_KEYWORDS, NULL},
-    {"tasks", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_tasks),
      METH_VARARGS | METH_KEYWORDS, NULL},
     {"devices", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_devices),
      METH_VARARGS | METH_KEYWORDS, NULL},

@@ -92,9 +92,8 @@ PyObject *vpy_trace_gil_holders(PyObject *object, PyObject *unused);
  */
 PyObject *vpy_trace_left_out(PyObject *object, PyObject *end_ns);
 
-/* trace_tasks.c: a method. */
+/* trace_device_sums.c: a method. */
 PyObject *vpy_trace_device_sums(PyObject *object, PyObject *args, PyObject *kw);
-PyObject *vpy_trace_tasks(PyObject *object, PyObject *args, PyObject *kw);
 
 /* trace_nodes.c: the same. */
 PyObject *vpy_trace_count_nodes(PyObject *object, PyObject *args, PyObject *kw);

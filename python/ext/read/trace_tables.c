@@ -167,22 +167,23 @@ static PyObject *read_tables(vpy_trace *self, PyObject *names,
 
 PyObject *vpy_trace_tables(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"names",  "marks",    "threads",
-                            "min_ns", "spread",   "fold_imports",
-                            "awaits", "progress", NULL};
+    static char *names[] = {
+        "names",        "marks",  "threads",    "min_ns",   "spread",
+        "fold_imports", "awaits", "blocked_ns", "progress", NULL};
     vpy_trace *self = (vpy_trace *)object;
     PyObject *wanted, *marks = NULL, *threads = NULL, *progress = NULL;
     PyObject *list, *result = NULL;
     vst__table_options options = {.min_ns = 0};
     int spread = 0, fold_imports = 0, awaits = 0;
-    long long min_ns = 0;
+    long long min_ns = 0, blocked_ns = 0;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kw, "O|$SOLpppO:tables", names, &wanted, &marks, &threads,
-            &min_ns, &spread, &fold_imports, &awaits, &progress) ||
+            args, kw, "O|$SOLpppLO:tables", names, &wanted, &marks, &threads,
+            &min_ns, &spread, &fold_imports, &awaits, &blocked_ns, &progress) ||
         !vpy_trace_is_usable(self))
         return NULL;
     options.min_ns = min_ns;
+    options.blocked_ns = blocked_ns;
     options.spread = spread;
     options.fold_imports = fold_imports;
     options.awaits = awaits;

@@ -81,6 +81,7 @@ TABLES = {  # what a view reads beside what all of them do
     "imports": ("calls",),
     "gc": ("collection_callers",),
     "exceptions": ("exceptions",),
+    "tasks": ("task", "task_awaits", "blocked_steps", "blocked_calls"),
 }
 
 
@@ -317,6 +318,7 @@ class Reading:
             waits=not options.no_waits,
             awaits=view == "tree",
             fold_imports=view in ("findings", "imports") or (text and not options.all),
+            blocked_ns=self.tasks.blocked_ns if self.tasks is not None else 0,
             min_ns=int(options.min * span / SMALLER) if text and view == "tree" else 0,
             progress=progress,
         )
@@ -324,7 +326,7 @@ class Reading:
             self.memory.append((source, trace.memory(rows=0, stacks=False)))
         if self.tasks is not None:
             only_threads = self._threads.get(source.path) if options.thread else None
-            self.tasks.add(source, trace, self._patterns.left_out(trace.functions()), only_threads, progress)
+            self.tasks.add(source, trace, read, self._patterns.left_out(trace.functions()), only_threads)
         if self.exceptions is not None:
             self.exceptions.add(source, trace, read["exceptions"], self._patterns.left_out(trace.functions()))
         if view in ("devices", "findings"):

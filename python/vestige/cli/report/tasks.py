@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any, TextIO
 
-    from vestige._core import Trace
-    from vestige.base.terminal import Progress
+    from vestige._core import Rows, Trace
     from vestige.reading.inputs import Source
     from vestige.reading.libraries import Function
 
@@ -40,17 +39,17 @@ class Group:
         self.latencies: list[int] = []  # of tasks that ended
         self.awaits: dict[tuple[str, str], list[int]] = {}  # what for, in which function: count, ns
 
-    def add(self, task: Sequence[Any]) -> None:
-        *_, start_ns, end_ns, steps, running_ns, awaiting_ns, longest_ns, _, ended, _ = task
+    def add(self, row: Any) -> None:
+        """A row of the table `task`."""
         self.tasks += 1
-        self.steps += steps
-        self.running_ns += running_ns
-        self.awaiting_ns += awaiting_ns
-        self.longest_ns = max(self.longest_ns, longest_ns)
-        self.open += ended == "open"
-        self.raised += ended == "raised"
-        if ended != "open":
-            self.latencies.append(end_ns - start_ns)
+        self.steps += row.steps
+        self.running_ns += row.step_ns
+        self.awaiting_ns += row.awaiting_ns
+        self.longest_ns = max(self.longest_ns, row.longest_step_ns)
+        self.open += row.ended == "open"
+        self.raised += row.ended == "raised"
+        if row.ended != "open":
+            self.latencies.append(row.duration_ns)
 
     def latency(self, share: float) -> int | None:
         """That of a task with so many others below it: 0.5 is the median."""
@@ -73,34 +72,33 @@ class Tasks:
         self,
         source: Source,
         trace: Trace,
+        read: dict[str, Rows],
         left_out: Iterable[int],
         only_threads: Sequence[int] | None,
-        progress: Progress,
     ) -> None:
-        read = trace.tasks(blocked_ns=self.blocked_ns, progress=progress)
+        """`read`: the tables `task`, `task_awaits`, `blocked_steps` and `blocked_calls`."""
         functions = trace.functions()
         libraries = classify(functions, source.metadata)[1]
         hidden = set(left_out)
         groups: dict[tuple[int, bool], Group] = {}  # of this trace, by the function's id, and whether a loop runs it
         named: dict[int, tuple[str, Group]] = {}
-        for task in read["tasks"]:
-            number, thread, function, name = task[:4]
-            if function in hidden or (only_threads is not None and thread not in only_threads):
+        for task in read["task"]:
+            if task.func in hidden or (only_threads is not None and task.thread not in only_threads):
                 continue
-            kind = task[-1]
-            group = self._group(functions[function], libraries[function], name, kind)
-            groups[function, kind == "task"] = group
-            named[number] = name, group
+            name = task.task_name or ""
+            group = self._group(functions[task.func], libraries[task.func], name, task.kind)
+            groups[task.func, task.kind == "task"] = group
+            named[task.task] = name, group
             group.add(task)
-        for function, awaited, waits, count, ns in read["awaits"]:
-            group_of = groups.get((function, awaited != SWITCH))
+        for row in read["task_awaits"]:
+            group_of = groups.get((row.func, row.awaits != SWITCH))
             if group_of:
-                inner = functions[waits]
-                key = awaits(awaited, inner), inner[1] if inner else ""
+                inner = functions[row.awaiting or 0]
+                key = awaits(row.awaits, inner), inner[1] if inner else ""
                 sums = group_of.awaits.setdefault(key, [0, 0])
-                sums[0] += count
-                sums[1] += ns
-        self._add_blocked(source, trace, functions, named, read["blocked"])
+                sums[0] += row.waits
+                sums[1] += row.awaiting_ns
+        self._add_blocked(source, trace, functions, named, read)
 
     def _group(self, function: Function | None, library: str, name: str, kind: str) -> Group:
         function = function or (0, "?", "", "?", 0)
@@ -113,22 +111,25 @@ class Tasks:
         trace: Trace,
         functions: Sequence[Function | None],
         named: dict[int, tuple[str, Group]],
-        rows: Iterable[tuple[Any, ...]],
+        read: dict[str, Rows],
     ) -> None:
         threads = {thread["number"]: thread["name"] or "(unnamed)" for thread in trace.threads()}
-        for number, thread, start_ns, ns, stack in rows:
-            if number not in named:
+        stacks: dict[int, list[dict[str, Any]]] = {}
+        for call in read["blocked_calls"]:
+            stacks.setdefault(call.step, []).append(_call(trace, functions, call))
+        for number, row in enumerate(read["blocked_steps"]):
+            if row.task not in named:
                 continue
-            name, group = named[number]
+            name, group = named[row.task]
             self.blocked.append(
                 {
                     "task": name,
                     "function": group.shown,
                     "pid": source.facts["pid"],
-                    "thread": threads.get(thread, "?"),
-                    "start_ns": start_ns,
-                    "time_ns": ns,
-                    "stack": [_call(trace, functions, *call) for call in stack],
+                    "thread": threads.get(row.thread, "?"),
+                    "start_ns": row.start_ns,
+                    "time_ns": row.duration_ns,
+                    "stack": stacks.get(number, []),
                 }
             )
         self.blocked.sort(key=lambda step: -step["time_ns"])
@@ -143,13 +144,13 @@ class Tasks:
         return sorted(self.groups.values(), key=lambda group: (-group.running_ns, group.shown))
 
 
-def _call(
-    trace: Trace, functions: Sequence[Function | None], function: int, ns: int, imported: int, module: int, folded: bool
-) -> dict[str, Any]:
-    call: dict[str, Any] = {"function": shown_name(functions[function] or (0, "?", "", "?", 0)), "time_ns": ns}
-    if imported:
-        call["import"] = trace.import_name(imported, module).removeprefix("import ")
-    return {**call, "folded": True} if folded else call
+def _call(trace: Trace, functions: Sequence[Function | None], row: Any) -> dict[str, Any]:
+    """A row of the table `blocked_calls`."""
+    function = functions[row.func] or (0, "?", "", "?", 0)
+    call: dict[str, Any] = {"function": shown_name(function), "time_ns": row.duration_ns}
+    if row.imported is not None:
+        call["import"] = trace.import_name(row.imported, row.module or 0).removeprefix("import ")
+    return {**call, "folded": True} if row.machinery else call
 
 
 # ---- for programs --------------------------------------------------------------

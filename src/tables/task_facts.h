@@ -1,0 +1,61 @@
+/* What tables of tasks share: a pass adds tasks up once for all of them. One
+ * thread at a time. */
+#ifndef VST_TABLES_TASK_FACTS_H
+#define VST_TABLES_TASK_FACTS_H
+
+#include <vestige/tasks.h>
+
+#include "tables/table.h"
+
+/* What is wanted beyond tasks and what they awaited. */
+enum { VST_TASKS_STEPS = 1, VST_TASKS_BLOCKED = 2 };
+
+/* In the place of what is awaited after a step. */
+enum { VST_STEP_ENDED = -1, VST_STEP_GOES_ON = -2 };
+
+/* A step, or a part of one that has several calls. */
+typedef struct vst__task_step {
+    uint32_t task;
+    vst_id id;
+    int64_t start_ns, end_ns;
+    int awaits; /* vst_task_awaits, or one of the two above */
+    vst_id awaiting;
+    vst_task_waker waker;
+} vst__task_step;
+
+/* A call that took long, and the longest that it made. */
+typedef struct vst__long_call {
+    vst_id id;
+    int64_t ns;
+    size_t longest;    /* 1 + index, 0: none took long */
+    uint32_t imported; /* a vst_import; 0: nothing */
+    vst_id module;     /* of that: the id of its code; 0: not known */
+    bool is_machinery; /* of the import system */
+} vst__long_call;
+
+typedef struct vst__blocked_step {
+    uint32_t task, thread;
+    int64_t start_ns, ns;
+    size_t call; /* 1 + index */
+} vst__blocked_step;
+
+typedef struct vst__task_list {
+    void *items;
+    size_t count, capacity;
+} vst__task_list;
+
+typedef struct vst__task_facts {
+    vst_tasks *tasks;
+    unsigned wanted;
+    int64_t blocked_ns; /* steps that took less blocked no loop */
+    vst__task_list steps, calls, blocked;
+    vst__task_list longest; /* by depth: 1 + index of the longest call there */
+    uint32_t thread;
+    vst_task_event last; /* the last AWAITS or ENDS */
+} vst__task_facts;
+
+/* To be called where a table begins, and where it ends. */
+vst_status vst__task_facts_join(vst__filling *filling, unsigned wanted);
+void vst__task_facts_leave(vst__filling *filling);
+
+#endif
