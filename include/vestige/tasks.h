@@ -1,6 +1,6 @@
 /* Tasks: what takes turns on one thread, run by an event loop or as greenlets.
  * This header is the specification of what is recorded of them
- * (VST_ESCAPE_TASK), and the interface to what replay adds up for each task.
+ * (VST_ESCAPE_TASK), and of what a replay tells of it.
  *
  * A task runs in steps. A step is a call of the task's coroutine: the ENTER of
  * that call is followed by a TASK escape, and the step lasts as long as the
@@ -143,9 +143,6 @@ typedef enum vst_task_kind {
     VST_TASK_HUB = 2 /* the greenlet that runs the loop of the others */
 } vst_task_kind;
 
-/* "task", "greenlet", "hub". */
-VST_API const char *vst_task_kind_name(vst_task_kind kind);
-
 /* What made a task go on. */
 typedef struct vst_task_waker {
     bool is_known;
@@ -176,71 +173,6 @@ typedef struct vst_task_event {
     vst_task_kind kind;   /* of a STEP */
     vst_task_waker waker; /* of a STEP of a greenlet: what switched to it */
 } vst_task_event;
-
-/* ---- reading: tasks ------------------------------------------------------ */
-
-typedef enum vst_task_end {
-    VST_TASK_OPEN = 0, /* it waited still, or ran, when the recording ended */
-    VST_TASK_RETURNED = 1,
-    VST_TASK_RAISED = 2
-} vst_task_end;
-
-/* "open", "returned", "raised". */
-VST_API const char *vst_task_end_name(vst_task_end end);
-
-typedef struct vst_task {
-    uint32_t number, thread;
-    vst_id id; /* of its coroutine function, as far as it is known */
-    vst_task_end end;
-    vst_task_kind kind;
-    const char *name;
-    size_t name_len;
-    int64_t start_ns, end_ns; /* of its first and last step */
-    uint64_t steps;
-    int64_t running_ns;  /* in all steps */
-    int64_t awaiting_ns; /* between them */
-    int64_t longest_ns, longest_at_ns;
-} vst_task;
-
-/* How long the tasks of a coroutine function waited for one thing. */
-typedef struct vst_task_await {
-    vst_id id;       /* of the coroutine function */
-    vst_id awaiting; /* of the innermost function that waited */
-    vst_task_awaits awaits;
-    uint64_t count;
-    int64_t ns;
-} vst_task_await;
-
-/* What a task waited for, and how long; 0 ns: it did not wait. */
-typedef struct vst_task_wait {
-    int64_t ns;
-    vst_task_awaits awaits;
-    vst_id awaiting; /* of the innermost function that waited */
-} vst_task_wait;
-
-/* Adds up the tasks of a trace, from the events and spans of a replay. One
- * thread at a time. */
-typedef struct vst_tasks vst_tasks;
-
-VST_API vst_status vst_tasks_create(vst_tasks **tasks);
-VST_API void vst_tasks_destroy(vst_tasks *tasks);
-VST_API vst_status vst_tasks_event(vst_tasks *tasks,
-                                   const vst_task_event *event);
-/* Of a STEP, after it was added: what made the task go on. Not known: it is the
- * task's first step, or the trace does not tell. */
-VST_API vst_task_waker vst_tasks_waker(const vst_tasks *tasks);
-/* The same: the wait that it ended. */
-VST_API vst_task_wait vst_tasks_wait(const vst_tasks *tasks);
-/* Spans that are no steps are ignored. */
-VST_API vst_status vst_tasks_span(vst_tasks *tasks, const vst_span *span);
-/* Valid until the next event or span. NULL: there is no such task. */
-VST_API const vst_task *vst_tasks_find(const vst_tasks *tasks, uint32_t number);
-/* In order of their first step. */
-VST_API size_t vst_tasks_count(const vst_tasks *tasks);
-VST_API const vst_task *vst_tasks_at(const vst_tasks *tasks, size_t index);
-VST_API size_t vst_tasks_await_count(const vst_tasks *tasks);
-VST_API const vst_task_await *vst_tasks_await_at(const vst_tasks *tasks,
-                                                 size_t index);
 
 #ifdef __cplusplus
 }

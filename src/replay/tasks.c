@@ -1,16 +1,15 @@
 /* What the tasks of a trace did, added up from its events and steps: tasks.h's
- * vst_tasks. A task's step counts when its call ends; a step of several calls
+ * vst__tasks. A task's step counts when its call ends; a step of several calls
  * when the next wait or end was told. One thread at a time. */
 #include <stdlib.h>
 #include <string.h>
 
-#include <vestige/tasks.h>
-
 #include "base/grow.h"
 #include "base/map64.h"
+#include "replay/tasks.h"
 
 typedef struct task {
-    vst_task shown;
+    vst__task shown;
     char *name;
     int64_t step_ns, step_at_ns; /* of the step whose end was not told yet */
     bool in_step;                /* there is one */
@@ -25,7 +24,7 @@ typedef struct task {
     vst_task_waker waker;
 } task;
 
-struct vst_tasks {
+struct vst__tasks {
     task *tasks;
     size_t count, capacity;
     vst__map64 by_number; /* 1 + index */
@@ -34,39 +33,39 @@ struct vst_tasks {
     char **names;
     size_t name_count, name_capacity;
     vst__map64 name_of;
-    vst_task_await *awaits;
+    vst__task_await *awaits;
     size_t await_count, await_capacity;
     vst__map64 await_of; /* 1 + index */
     /* 1 + index of a task that waits, by the object's address or, of a task, by
      * its number and NUMBER. */
     vst__map64 waiting;
     vst_task_waker waker; /* of the last STEP */
-    vst_task_wait wait;   /* the same: that ended there */
+    vst__task_wait wait;  /* the same: that ended there */
 };
 
 #define NUMBER (UINT64_C(1) << 63)
 
-const char *vst_task_end_name(vst_task_end end)
+const char *vst__task_end_name(vst__task_end end)
 {
     static const char *const names[] = {"open", "returned", "raised"};
 
     return (size_t)end < sizeof names / sizeof names[0] ? names[end] : "";
 }
 
-const char *vst_task_kind_name(vst_task_kind kind)
+const char *vst__task_kind_name(vst_task_kind kind)
 {
     static const char *const names[] = {"task", "greenlet", "hub"};
 
     return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : "";
 }
 
-vst_status vst_tasks_create(vst_tasks **tasks)
+vst_status vst__tasks_create(vst__tasks **tasks)
 {
     *tasks = calloc(1, sizeof **tasks);
     return *tasks != NULL ? VST_OK : VST_E_NOMEM;
 }
 
-void vst_tasks_destroy(vst_tasks *tasks)
+void vst__tasks_destroy(vst__tasks *tasks)
 {
     if (tasks == NULL)
         return;
@@ -84,7 +83,7 @@ void vst_tasks_destroy(vst_tasks *tasks)
     free(tasks);
 }
 
-static task *find(const vst_tasks *tasks, uint32_t number)
+static task *find(const vst__tasks *tasks, uint32_t number)
 {
     const uint64_t *place = vst__map64_find(&tasks->by_number, number);
 
@@ -92,7 +91,7 @@ static task *find(const vst_tasks *tasks, uint32_t number)
 }
 
 /* What a STACK said of a task that begins now. */
-static void take_name(vst_tasks *tasks, task *t)
+static void take_name(vst__tasks *tasks, task *t)
 {
     const uint64_t *place = vst__map64_find(&tasks->name_of, t->shown.number);
 
@@ -107,7 +106,7 @@ static void take_name(vst_tasks *tasks, task *t)
     vst__map64_remove(&tasks->name_of, t->shown.number);
 }
 
-static vst_status keep_name(vst_tasks *tasks, const vst_task_event *event)
+static vst_status keep_name(vst__tasks *tasks, const vst_task_event *event)
 {
     uint64_t *place = vst__map64_put(&tasks->name_of, event->task);
     char **grown, *copy;
@@ -131,7 +130,7 @@ static vst_status keep_name(vst_tasks *tasks, const vst_task_event *event)
     return VST_OK;
 }
 
-static task *find_or_add(vst_tasks *tasks, const vst_task_event *event)
+static task *find_or_add(vst__tasks *tasks, const vst_task_event *event)
 {
     task *found = find(tasks, event->task), *grown;
     uint64_t *place;
@@ -178,12 +177,12 @@ static vst_status set_name(task *t, const char *name, size_t length)
 
 /* ---- waits --------------------------------------------------------------- */
 
-static vst_status add_await(vst_tasks *tasks, const task *t, int64_t ns)
+static vst_status add_await(vst__tasks *tasks, const task *t, int64_t ns)
 {
     uint64_t key = (uint64_t)t->shown.id << 33 ^ (uint64_t)t->awaiting << 3 ^
                    (uint64_t)t->awaits;
     uint64_t *place = vst__map64_put(&tasks->await_of, key);
-    vst_task_await *grown;
+    vst__task_await *grown;
 
     if (place == NULL)
         return VST_E_NOMEM;
@@ -194,7 +193,7 @@ static vst_status add_await(vst_tasks *tasks, const task *t, int64_t ns)
             return VST_E_NOMEM;
         tasks->awaits = grown;
         grown[tasks->await_count] =
-            (vst_task_await){t->shown.id, t->awaiting, t->awaits, 0, 0};
+            (vst__task_await){t->shown.id, t->awaiting, t->awaits, 0, 0};
         *place = ++tasks->await_count;
     }
     tasks->awaits[*place - 1].count++;
@@ -202,7 +201,7 @@ static vst_status add_await(vst_tasks *tasks, const task *t, int64_t ns)
     return VST_OK;
 }
 
-static vst_status end_await(vst_tasks *tasks, task *t, int64_t time_ns)
+static vst_status end_await(vst__tasks *tasks, task *t, int64_t time_ns)
 {
     int64_t ns = time_ns - t->shown.end_ns;
 
@@ -217,7 +216,7 @@ static vst_status end_await(vst_tasks *tasks, task *t, int64_t time_ns)
  */
 
 /* Takes a task that goes on off the list of its object. */
-static void end_waiting(vst_tasks *tasks, task *t)
+static void end_waiting(vst__tasks *tasks, task *t)
 {
     uint64_t *first;
 
@@ -237,7 +236,7 @@ static void end_waiting(vst_tasks *tasks, task *t)
     t->previous = t->next = 0;
 }
 
-static vst_status begin_waiting(vst_tasks *tasks, task *t,
+static vst_status begin_waiting(vst__tasks *tasks, task *t,
                                 const vst_task_event *event)
 {
     uint64_t *first, object;
@@ -260,7 +259,8 @@ static vst_status begin_waiting(vst_tasks *tasks, task *t,
 
 /* All that wait for the object go on. The first to wake them counts, so they
  * are on no list then. */
-static void wake(vst_tasks *tasks, uint64_t object, const vst_task_event *event)
+static void wake(vst__tasks *tasks, uint64_t object,
+                 const vst_task_event *event)
 {
     const uint64_t *first = vst__map64_find(&tasks->waiting, object);
     size_t at = first != NULL ? (size_t)*first : 0;
@@ -292,17 +292,17 @@ static void end_step(task *t)
     }
 }
 
-static vst_status begin_step(vst_tasks *tasks, task *t,
+static vst_status begin_step(vst__tasks *tasks, task *t,
                              const vst_task_event *event)
 {
     if (event->goes_on)
         return VST_OK;
     t->in_call = true;
     tasks->waker = event->waker.is_known ? event->waker : t->waker;
-    tasks->wait = (vst_task_wait){.ns = 0};
+    tasks->wait = (vst__task_wait){.ns = 0};
     if (t->waits)
-        tasks->wait = (vst_task_wait){event->time_ns - t->shown.end_ns,
-                                      t->awaits, t->awaiting};
+        tasks->wait = (vst__task_wait){event->time_ns - t->shown.end_ns,
+                                       t->awaits, t->awaiting};
     t->waker = (vst_task_waker){.is_known = false};
     end_waiting(tasks, t);
     if (!t->in_step) {
@@ -315,7 +315,7 @@ static vst_status begin_step(vst_tasks *tasks, task *t,
     return end_await(tasks, t, event->time_ns);
 }
 
-vst_status vst_tasks_event(vst_tasks *tasks, const vst_task_event *event)
+vst_status vst__tasks_event(vst__tasks *tasks, const vst_task_event *event)
 {
     task *t;
     vst_status status;
@@ -357,17 +357,17 @@ vst_status vst_tasks_event(vst_tasks *tasks, const vst_task_event *event)
     return VST_OK;
 }
 
-vst_task_waker vst_tasks_waker(const vst_tasks *tasks)
+vst_task_waker vst__tasks_waker(const vst__tasks *tasks)
 {
     return tasks->waker;
 }
 
-vst_task_wait vst_tasks_wait(const vst_tasks *tasks)
+vst__task_wait vst__tasks_wait(const vst__tasks *tasks)
 {
     return tasks->wait;
 }
 
-vst_status vst_tasks_span(vst_tasks *tasks, const vst_span *span)
+vst_status vst__tasks_span(vst__tasks *tasks, const vst_span *span)
 {
     task *t = span->flags & VST_SPAN_STEP ? find(tasks, span->task) : NULL;
 
@@ -385,29 +385,30 @@ vst_status vst_tasks_span(vst_tasks *tasks, const vst_span *span)
 
 /* ---- what there is ------------------------------------------------------- */
 
-const vst_task *vst_tasks_find(const vst_tasks *tasks, uint32_t number)
+const vst__task *vst__tasks_find(const vst__tasks *tasks, uint32_t number)
 {
     const task *t = find(tasks, number);
 
     return t != NULL ? &t->shown : NULL;
 }
 
-size_t vst_tasks_count(const vst_tasks *tasks)
+size_t vst__tasks_count(const vst__tasks *tasks)
 {
     return tasks->count;
 }
 
-const vst_task *vst_tasks_at(const vst_tasks *tasks, size_t index)
+const vst__task *vst__tasks_at(const vst__tasks *tasks, size_t index)
 {
     return &tasks->tasks[index].shown;
 }
 
-size_t vst_tasks_await_count(const vst_tasks *tasks)
+size_t vst__tasks_await_count(const vst__tasks *tasks)
 {
     return tasks->await_count;
 }
 
-const vst_task_await *vst_tasks_await_at(const vst_tasks *tasks, size_t index)
+const vst__task_await *vst__tasks_await_at(const vst__tasks *tasks,
+                                           size_t index)
 {
     return &tasks->awaits[index];
 }

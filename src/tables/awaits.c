@@ -7,12 +7,12 @@
 
 struct vst__open_step {
     uint32_t task;
-    vst_task_wait wait; /* before it, until the call is met that waited */
+    vst__task_wait wait; /* before it, until the call is met that waited */
 };
 
 void vst__awaits_free(vst__awaits *awaits)
 {
-    vst_tasks_destroy(awaits->tasks);
+    vst__tasks_destroy(awaits->tasks);
     free(awaits->open);
 }
 
@@ -25,9 +25,9 @@ vst_status vst__awaits_event(vst__awaits *awaits, const vst_task_event *event)
     if (event->kind != VST_TASK_OF_LOOP || event->what == VST_TASK_STACK)
         return VST_OK;
     if (awaits->tasks == NULL)
-        status = vst_tasks_create(&awaits->tasks);
+        status = vst__tasks_create(&awaits->tasks);
     if (status == VST_OK)
-        status = vst_tasks_event(awaits->tasks, event);
+        status = vst__tasks_event(awaits->tasks, event);
     if (status != VST_OK || event->what != VST_TASK_STEP || event->goes_on)
         return status;
     if (awaits->count == awaits->capacity) {
@@ -40,18 +40,18 @@ vst_status vst__awaits_event(vst__awaits *awaits, const vst_task_event *event)
         awaits->capacity = capacity;
     }
     awaits->open[awaits->count++] =
-        (struct vst__open_step){event->task, vst_tasks_wait(awaits->tasks)};
+        (struct vst__open_step){event->task, vst__tasks_wait(awaits->tasks)};
     return VST_OK;
 }
 
 vst_status vst__awaits_span(vst__awaits *awaits, const vst_span *span,
-                            vst_task_wait *wait)
+                            vst__task_wait *wait)
 {
     bool is_step = span->flags & VST_SPAN_STEP;
     size_t at = awaits->count;
     struct vst__open_step *step;
 
-    *wait = (vst_task_wait){.ns = 0};
+    *wait = (vst__task_wait){.ns = 0};
     if (span->task == 0)
         return VST_OK;
     while (at != 0 && awaits->open[at - 1].task != span->task)
@@ -66,5 +66,6 @@ vst_status vst__awaits_span(vst__awaits *awaits, const vst_span *span,
         if (is_step && !(span->flags & VST_SPAN_SUSPENDED))
             awaits->count = at - 1;
     }
-    return awaits->tasks != NULL ? vst_tasks_span(awaits->tasks, span) : VST_OK;
+    return awaits->tasks != NULL ? vst__tasks_span(awaits->tasks, span)
+                                 : VST_OK;
 }

@@ -32,7 +32,7 @@ vst_status vst__call_sums_add(vst__sums *sums, vst_span *span, int64_t self_ns)
 
 /* Its time is nobody's: the thread did something else. */
 vst_status vst__call_sums_add_wait(vst__sums *sums, const vst_span *span,
-                                   uint32_t depth, const vst_task_wait *wait)
+                                   uint32_t depth, const vst__task_wait *wait)
 {
     vst_span leaf = {.id = wait->awaiting != 0 && wait->awaiting <= sums->max
                                ? wait->awaiting

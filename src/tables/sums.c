@@ -148,7 +148,7 @@ static bool is_inside(const vst__sums *self, const vst_span *span)
 static vst_status on_span(void *ctx, const vst_span *span)
 {
     vst__sums *self = ctx;
-    vst_task_wait wait = {.ns = 0};
+    vst__task_wait wait = {.ns = 0};
     vst_status status = VST_OK;
 
     if (span->id > self->max || !reads_thread(self, span->thread))

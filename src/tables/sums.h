@@ -6,11 +6,11 @@
 
 #include <vestige/budget.h>
 #include <vestige/contexts.h>
-#include <vestige/tasks.h>
 #include <vestige/waits.h>
 
 #include "base/intern.h"
 #include "replay/own_times.h"
+#include "replay/tasks.h"
 #include "tables/pass.h"
 #include "tables/spread.h"
 #include "tables/table.h"
@@ -63,7 +63,7 @@ typedef struct vst__estimates {
 
 /* Waits of tasks, which are leaves of the tree: see awaits.c. */
 typedef struct vst__awaits {
-    vst_tasks *tasks;
+    vst__tasks *tasks;
     struct vst__open_step *open; /* steps, one inside of the other */
     size_t count, capacity;
 } vst__awaits;
@@ -232,13 +232,13 @@ void vst__estimates_free(vst__estimates *e);
 vst_status vst__call_sums_add(vst__sums *sums, vst_span *span, int64_t self_ns);
 /* A wait of a task, below or beside the span that it ended in. */
 vst_status vst__call_sums_add_wait(vst__sums *sums, const vst_span *span,
-                                   uint32_t depth, const vst_task_wait *wait);
+                                   uint32_t depth, const vst__task_wait *wait);
 void vst__call_sums_free(vst__sums *sums);
 
 vst_status vst__awaits_event(vst__awaits *awaits, const vst_task_event *event);
 /* The wait that ended where this call goes on; 0 ns: none did. */
 vst_status vst__awaits_span(vst__awaits *awaits, const vst_span *span,
-                            vst_task_wait *wait);
+                            vst__task_wait *wait);
 void vst__awaits_free(vst__awaits *awaits);
 
 vst_status vst__thread_sums_begin(vst__sums *sums);

@@ -41,7 +41,7 @@ static const vst__column_spec task_columns[] = {
 
 enum { ROWS_AT_ONCE = 1024, FIRST_KIND = 3 /* among the table's names */ };
 
-static vst_status add_task(vst__filling *filling, const vst_task *task)
+static vst_status add_task(vst__filling *filling, const vst__task *task)
 {
     vst__batch *batch = &filling->batch;
     vst_status status = vst__batch_reserve(batch);
@@ -71,12 +71,12 @@ static vst_status add_task(vst__filling *filling, const vst_task *task)
 
 static vst_status begin_task(vst__filling *filling)
 {
-    const char *names[] = {vst_task_end_name(VST_TASK_OPEN),
-                           vst_task_end_name(VST_TASK_RETURNED),
-                           vst_task_end_name(VST_TASK_RAISED),
-                           vst_task_kind_name(VST_TASK_OF_LOOP),
-                           vst_task_kind_name(VST_TASK_GREENLET),
-                           vst_task_kind_name(VST_TASK_HUB)};
+    const char *names[] = {vst__task_end_name(VST_TASK_OPEN),
+                           vst__task_end_name(VST_TASK_RETURNED),
+                           vst__task_end_name(VST_TASK_RAISED),
+                           vst__task_kind_name(VST_TASK_OF_LOOP),
+                           vst__task_kind_name(VST_TASK_GREENLET),
+                           vst__task_kind_name(VST_TASK_HUB)};
     vst_status status =
         vst__names_add(filling, names, sizeof names / sizeof names[0]);
 
@@ -85,8 +85,8 @@ static vst_status begin_task(vst__filling *filling)
 
 static vst_status step_task(vst__filling *filling, bool *done)
 {
-    const vst_tasks *tasks = filling->pass->tasks->tasks;
-    size_t count = vst_tasks_count(tasks);
+    const vst__tasks *tasks = filling->pass->tasks->tasks;
+    size_t count = vst__tasks_count(tasks);
     vst_status status = VST_OK;
 
     *done = false;
@@ -94,7 +94,7 @@ static vst_status step_task(vst__filling *filling, bool *done)
         return VST_OK;
     for (size_t i = 0;
          status == VST_OK && i < ROWS_AT_ONCE && filling->at < count; i++)
-        status = add_task(filling, vst_tasks_at(tasks, filling->at++));
+        status = add_task(filling, vst__tasks_at(tasks, filling->at++));
     *done = filling->at >= count;
     return status;
 }
@@ -127,14 +127,14 @@ static vst_status begin_await(vst__filling *filling)
 
 static vst_status step_await(vst__filling *filling, bool *done)
 {
-    const vst_tasks *tasks = filling->pass->tasks->tasks;
+    const vst__tasks *tasks = filling->pass->tasks->tasks;
     vst__batch *batch = &filling->batch;
     vst_status status = VST_OK;
 
     *done = filling->pass->is_replayed;
     for (size_t i = 0;
-         *done && status == VST_OK && i < vst_tasks_await_count(tasks); i++) {
-        const vst_task_await *one = vst_tasks_await_at(tasks, i);
+         *done && status == VST_OK && i < vst__tasks_await_count(tasks); i++) {
+        const vst__task_await *one = vst__tasks_await_at(tasks, i);
 
         status = vst__batch_reserve(batch);
         if (status != VST_OK)

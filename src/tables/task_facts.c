@@ -40,7 +40,7 @@ static vst_status add_long_call(vst__task_facts *r, const vst_span *span)
     int64_t ns = span->end_ns - span->start_ns;
     size_t *inner = longest_at(r, (size_t)span->depth + 1), *outer;
     vst__long_call *made = inner != NULL ? add(&r->calls, sizeof *made) : NULL;
-    const vst_task *task;
+    const vst__task *task;
     vst__blocked_step *found;
 
     if (made == NULL)
@@ -61,7 +61,7 @@ static vst_status add_long_call(vst__task_facts *r, const vst_span *span)
     if (!(span->flags & VST_SPAN_STEP) || ns < r->blocked_ns)
         return VST_OK;
     /* A hub waits in its steps, and greenlets need not have a loop. */
-    task = vst_tasks_find(r->tasks, span->task);
+    task = vst__tasks_find(r->tasks, span->task);
     if (task == NULL || task->kind != VST_TASK_OF_LOOP)
         return VST_OK;
     found = add(&r->blocked, sizeof *found);
@@ -77,7 +77,7 @@ static vst_status add_long_call(vst__task_facts *r, const vst_span *span)
 static vst_status on_task(void *ctx, const vst_task_event *event)
 {
     vst__task_facts *r = ctx;
-    vst_status status = vst_tasks_event(r->tasks, event);
+    vst_status status = vst__tasks_event(r->tasks, event);
     vst__task_step *s;
 
     if (status != VST_OK || !(r->wanted & VST_TASKS_STEPS))
@@ -94,7 +94,7 @@ static vst_status on_task(void *ctx, const vst_task_event *event)
                           .start_ns = event->time_ns,
                           .end_ns = event->time_ns,
                           .awaits = VST_STEP_GOES_ON,
-                          .waker = vst_tasks_waker(r->tasks)};
+                          .waker = vst__tasks_waker(r->tasks)};
     return VST_OK;
 }
 
@@ -135,7 +135,7 @@ static vst_status on_span(void *ctx, const vst_span *span)
         if (status != VST_OK)
             return status;
     }
-    return vst_tasks_span(r->tasks, span);
+    return vst__tasks_span(r->tasks, span);
 }
 
 /* ---- tables ------------------------------------------------------------- */
@@ -151,7 +151,7 @@ static vst_status create(vst__filling *filling)
     filling->sink = (vst_sink){
         .ctx = facts, .no_args = true, .span = on_span, .task = on_task};
     filling->is_read = true;
-    return vst_tasks_create(&facts->tasks);
+    return vst__tasks_create(&facts->tasks);
 }
 
 vst_status vst__task_facts_join(vst__filling *filling, unsigned wanted)
@@ -170,7 +170,7 @@ void vst__task_facts_leave(vst__filling *filling)
     filling->pass->tasks = NULL;
     if (facts == NULL)
         return;
-    vst_tasks_destroy(facts->tasks);
+    vst__tasks_destroy(facts->tasks);
     free(facts->steps.items);
     free(facts->calls.items);
     free(facts->blocked.items);

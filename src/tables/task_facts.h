@@ -3,8 +3,7 @@
 #ifndef VST_TABLES_TASK_FACTS_H
 #define VST_TABLES_TASK_FACTS_H
 
-#include <vestige/tasks.h>
-
+#include "replay/tasks.h"
 #include "tables/table.h"
 
 /* What is wanted beyond tasks and what they awaited. */
@@ -45,7 +44,7 @@ typedef struct vst__task_list {
 } vst__task_list;
 
 typedef struct vst__task_facts {
-    vst_tasks *tasks;
+    vst__tasks *tasks;
     unsigned wanted;
     int64_t blocked_ns; /* steps that took less blocked no loop */
     vst__task_list steps, calls, blocked;

@@ -39,15 +39,16 @@ static const vst__lane_fact facts[] = {
 
 /* ---- lanes --------------------------------------------------------------- */
 
-static const vst_task *task_of_lane(const vst__lane_tasks *own, uint32_t lane)
+static const vst__task *task_of_lane(const vst__lane_tasks *own, uint32_t lane)
 {
-    return vst_tasks_find(own->all, own->tasks[lane - own->group_count].number);
+    return vst__tasks_find(own->all,
+                           own->tasks[lane - own->group_count].number);
 }
 
 static void group_of(const vst__lane_tasks *own, const vst__task_group *group,
                      vst__lane *got)
 {
-    const vst_task *task = task_of_lane(own, group->first);
+    const vst__task *task = task_of_lane(own, group->first);
 
     if (group->is_named || group->tasks == 1) {
         got->name = task->name;
@@ -68,7 +69,7 @@ static void lane_of(const vst__lanes *lanes, uint32_t lane, vst__lane *got)
 {
     const vst__lane_tasks *own = lanes->own;
     const vst__lane_task *place;
-    const vst_task *task;
+    const vst__task *task;
 
     if (lane < own->group_count) {
         group_of(own, &own->groups[lane], got);
@@ -85,8 +86,8 @@ static void lane_of(const vst__lanes *lanes, uint32_t lane, vst__lane *got)
     got->awaiting_ns = task->awaiting_ns;
     got->name = task->name;
     got->name_len = task->name_len;
-    got->end = vst_task_end_name(task->end);
-    got->what = vst_task_kind_name(task->kind);
+    got->end = vst__task_end_name(task->end);
+    got->what = vst__task_kind_name(task->kind);
 }
 
 /* 0: there is no such task; the first lane is a group's. */
@@ -263,7 +264,7 @@ static void free_tasks(vst__lanes *lanes)
 {
     vst__lane_tasks *own = lanes->own;
 
-    vst_tasks_destroy(own->all);
+    vst__tasks_destroy(own->all);
     vst__map64_free(&own->places);
     free(own->groups);
     free(own->tasks);

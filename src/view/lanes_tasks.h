@@ -13,9 +13,8 @@
 #ifndef VST_VIEW_LANES_TASKS_H
 #define VST_VIEW_LANES_TASKS_H
 
-#include <vestige/tasks.h>
-
 #include "base/map64.h"
+#include "replay/tasks.h"
 #include "view/lanes_kind.h"
 
 /* No more steps are kept; tasks seem to end where the next one would be. */
@@ -49,7 +48,7 @@ typedef struct vst__task_group {
 } vst__task_group;
 
 typedef struct vst__lane_tasks {
-    vst_tasks *all;
+    vst__tasks *all;
     vst__task_group *groups;
     size_t group_count;
     vst__lane_task *tasks; /* by group, then in the order of their starts */

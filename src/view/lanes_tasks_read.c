@@ -25,7 +25,7 @@ typedef struct reading {
 /* ---- steps as they come -------------------------------------------------- */
 
 /* 1 + the task's place; 0 without memory. Places are given out in the order of
- * first steps, as vst_tasks does. */
+ * first steps, as vst__tasks does. */
 static size_t place_of(reading *r, uint32_t number)
 {
     uint64_t *place = vst__map64_put(&r->lanes->places, number);
@@ -46,7 +46,7 @@ static size_t place_of(reading *r, uint32_t number)
 static vst_status begin_step(reading *r, const vst_task_event *event)
 {
     size_t place = place_of(r, event->task);
-    vst_task_waker waker = vst_tasks_waker(r->lanes->all);
+    vst_task_waker waker = vst__tasks_waker(r->lanes->all);
     arrived *grown;
 
     if (place == 0)
@@ -88,7 +88,7 @@ static vst__lane_step *last_step(const reading *r, uint32_t number)
 static vst_status on_task(void *ctx, const vst_task_event *event)
 {
     reading *r = ctx;
-    vst_status status = vst_tasks_event(r->lanes->all, event);
+    vst_status status = vst__tasks_event(r->lanes->all, event);
     vst__lane_step *step;
 
     if (status != VST_OK)
@@ -115,12 +115,12 @@ static vst_status on_span(void *ctx, const vst_span *span)
 
     if (step != NULL && step->start_ns <= span->start_ns)
         step->end_ns = span->end_ns;
-    return vst_tasks_span(r->lanes->all, span);
+    return vst__tasks_span(r->lanes->all, span);
 }
 
 /* ---- groups -------------------------------------------------------------- */
 
-static bool is_wrapped(const vst_view_ids *wrappers, const vst_task *task)
+static bool is_wrapped(const vst_view_ids *wrappers, const vst__task *task)
 {
     for (size_t i = 0; i < wrappers->count; i++)
         if (wrappers->ids[i] == task->id)
@@ -129,7 +129,7 @@ static bool is_wrapped(const vst_view_ids *wrappers, const vst_task *task)
 }
 
 /* Which tasks are one group. */
-static uint64_t key_of(const vst_view_ids *wrappers, const vst_task *task)
+static uint64_t key_of(const vst_view_ids *wrappers, const vst__task *task)
 {
     uint64_t key = (uint64_t)task->thread << 32 | task->id;
     uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
@@ -141,7 +141,7 @@ static uint64_t key_of(const vst_view_ids *wrappers, const vst_task *task)
     return key ^ hash;
 }
 
-static vst_status count_group(vst__lane_tasks *lanes, const vst_task *task,
+static vst_status count_group(vst__lane_tasks *lanes, const vst__task *task,
                               uint64_t key, vst__map64 *groups,
                               size_t *capacity, uint32_t *group)
 {
@@ -184,7 +184,7 @@ static vst_status make_groups(const reading *r, uint32_t *group_of)
     vst_status status = VST_OK;
 
     for (size_t i = 0; status == VST_OK && i < r->task_count; i++) {
-        const vst_task *task = vst_tasks_at(lanes->all, i);
+        const vst__task *task = vst__tasks_at(lanes->all, i);
 
         status = count_group(lanes, task, key_of(r->wrappers, task), &groups,
                              &capacity, &group_of[i]);
@@ -201,7 +201,7 @@ static vst_status make_groups(const reading *r, uint32_t *group_of)
     for (size_t i = 0; i < r->task_count; i++) {
         vst__task_group *group = &lanes->groups[group_of[i]];
 
-        group->is_named = is_wrapped(r->wrappers, vst_tasks_at(lanes->all, i));
+        group->is_named = is_wrapped(r->wrappers, vst__tasks_at(lanes->all, i));
     }
     for (size_t i = 0; i < r->task_count; i++) {
         vst__task_group *group = &lanes->groups[group_of[i]];
@@ -209,7 +209,7 @@ static vst_status make_groups(const reading *r, uint32_t *group_of)
 
         lanes->lane_of[i] = lane;
         lanes->tasks[lane - lanes->group_count] =
-            (vst__lane_task){.number = vst_tasks_at(lanes->all, i)->number,
+            (vst__lane_task){.number = vst__tasks_at(lanes->all, i)->number,
                              .group = group_of[i]};
     }
     lanes->task_count = r->task_count;
@@ -365,7 +365,7 @@ vst_status vst__lane_tasks_read(vst__lanes *to, vst_trace *trace,
     to->own = lanes;
     if (options->wrappers != NULL)
         r.wrappers = options->wrappers;
-    status = vst_error_set(error, vst_tasks_create(&lanes->all), 0, 0);
+    status = vst_error_set(error, vst__tasks_create(&lanes->all), 0, 0);
     if (status == VST_OK)
         status = vst_trace_replay(trace, options->window, options->tracer,
                                   &sink, error);

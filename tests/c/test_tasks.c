@@ -2,9 +2,8 @@
  * for one thing. */
 #include <time.h>
 
-#include <vestige/tasks.h>
-
 #include "check.h"
+#include "replay/tasks.h"
 
 enum { TASKS = 200000, OBJECT = 0xabc0, FUNCTION = 7, SETTER = 8 };
 
@@ -12,7 +11,7 @@ enum { TASKS = 200000, OBJECT = 0xabc0, FUNCTION = 7, SETTER = 8 };
  * processor; what is right takes a fifth of a second. */
 enum { SECONDS_MAX = 20 };
 
-static void tell(vst_tasks *tasks, vst_task_what what, uint32_t task,
+static void tell(vst__tasks *tasks, vst_task_what what, uint32_t task,
                  int64_t time_ns)
 {
     vst_task_event event = {.what = what,
@@ -23,11 +22,11 @@ static void tell(vst_tasks *tasks, vst_task_what what, uint32_t task,
                             .awaits = VST_AWAITS_FUTURE,
                             .address = OBJECT};
 
-    CHECK_INT(vst_tasks_event(tasks, &event), VST_OK);
+    CHECK_INT(vst__tasks_event(tasks, &event), VST_OK);
 }
 
-static void run(vst_tasks *tasks, uint32_t task, int64_t from_ns, int64_t to_ns,
-                vst_task_what end)
+static void run(vst__tasks *tasks, uint32_t task, int64_t from_ns,
+                int64_t to_ns, vst_task_what end)
 {
     vst_span span = {.id = FUNCTION,
                      .thread = 1,
@@ -38,16 +37,16 @@ static void run(vst_tasks *tasks, uint32_t task, int64_t from_ns, int64_t to_ns,
 
     tell(tasks, VST_TASK_STEP, task, from_ns);
     tell(tasks, end, task, to_ns);
-    CHECK_INT(vst_tasks_span(tasks, &span), VST_OK);
+    CHECK_INT(vst__tasks_span(tasks, &span), VST_OK);
 }
 
 /* They go on in the order in which they began to wait, as asyncio has it. */
-static vst_tasks *many_wait_for_one_thing(unsigned wakes)
+static vst__tasks *many_wait_for_one_thing(unsigned wakes)
 {
     clock_t start = clock();
-    vst_tasks *tasks;
+    vst__tasks *tasks;
 
-    CHECK_INT(vst_tasks_create(&tasks), VST_OK);
+    CHECK_INT(vst__tasks_create(&tasks), VST_OK);
     for (uint32_t task = 1; task <= TASKS; task++)
         run(tasks, task, 10 * (int64_t)task, 10 * (int64_t)task + 5,
             VST_TASK_AWAITS);
@@ -58,11 +57,11 @@ static vst_tasks *many_wait_for_one_thing(unsigned wakes)
         vst_task_waker waker;
 
         run(tasks, task, from_ns, from_ns + 5, VST_TASK_ENDS);
-        waker = vst_tasks_waker(tasks);
+        waker = vst__tasks_waker(tasks);
         CHECK_INT(waker.is_known, wakes != 0);
         CHECK_INT(waker.id, wakes != 0 ? SETTER : 0);
         CHECK_INT(waker.time_ns, wakes != 0 ? 10 * (int64_t)TASKS + 10 : 0);
-        CHECK_INT(vst_tasks_wait(tasks).ns, from_ns - 10 * (int64_t)task - 5);
+        CHECK_INT(vst__tasks_wait(tasks).ns, from_ns - 10 * (int64_t)task - 5);
     }
     CHECK((clock() - start) / CLOCKS_PER_SEC < SECONDS_MAX);
     return tasks;
@@ -70,23 +69,23 @@ static vst_tasks *many_wait_for_one_thing(unsigned wakes)
 
 static void one_thing_may_have_very_many_waiters(void)
 {
-    vst_tasks *tasks = many_wait_for_one_thing(1);
+    vst__tasks *tasks = many_wait_for_one_thing(1);
 
-    CHECK_INT(vst_tasks_count(tasks), TASKS);
-    CHECK_INT(vst_tasks_at(tasks, TASKS - 1)->steps, 2);
-    CHECK_INT(vst_tasks_await_at(tasks, 0)->count, TASKS);
-    vst_tasks_destroy(tasks);
+    CHECK_INT(vst__tasks_count(tasks), TASKS);
+    CHECK_INT(vst__tasks_at(tasks, TASKS - 1)->steps, 2);
+    CHECK_INT(vst__tasks_await_at(tasks, 0)->count, TASKS);
+    vst__tasks_destroy(tasks);
 }
 
 /* As where each of them is cancelled. */
 static void the_first_to_wake_them_counts(void)
 {
-    vst_tasks_destroy(many_wait_for_one_thing(TASKS));
+    vst__tasks_destroy(many_wait_for_one_thing(TASKS));
 }
 
 static void what_nobody_woke_goes_on_by_itself(void)
 {
-    vst_tasks_destroy(many_wait_for_one_thing(0));
+    vst__tasks_destroy(many_wait_for_one_thing(0));
 }
 
 int main(void)

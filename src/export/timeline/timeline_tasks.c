@@ -13,10 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <vestige/tasks.h>
-
 #include "base/grow.h"
 #include "export/timeline/timeline.h"
+#include "replay/tasks.h"
 
 enum { LANES_EACH = 16, LANES_MAX = 64, TEXT_MAX = 400 };
 
@@ -54,7 +53,7 @@ typedef struct work {
 struct vst__timeline_tasks {
     work *work;
     size_t work_count, work_capacity;
-    vst_tasks *all;
+    vst__tasks *all;
     shown *shown;
     size_t count, capacity;
     vst__map64 of; /* a task's number -> 1 + index */
@@ -71,7 +70,7 @@ static struct vst__timeline_tasks *tasks_of(vst__timeline *timeline)
     if (tasks != NULL)
         return tasks;
     tasks = calloc(1, sizeof *tasks);
-    if (tasks == NULL || vst_tasks_create(&tasks->all) != VST_OK) {
+    if (tasks == NULL || vst__tasks_create(&tasks->all) != VST_OK) {
         free(tasks);
         return NULL;
     }
@@ -88,7 +87,7 @@ void vst__timeline_forget_tasks(vst__timeline *timeline)
         return;
     for (size_t i = 0; i < tasks->family_count; i++)
         free(tasks->families[i].free);
-    vst_tasks_destroy(tasks->all);
+    vst__tasks_destroy(tasks->all);
     free(tasks->work);
     vst__map64_free(&tasks->of);
     vst__map64_free(&tasks->family_of);
@@ -130,8 +129,8 @@ static size_t say_await(const vst__timeline *timeline, const shown *s,
 {
     static const char *const kinds[] = {"turn", "future", "task", "gather",
                                         "other"};
-    const vst_task *awaited =
-        s->awaited != 0 ? vst_tasks_find(timeline->tasks->all, s->awaited)
+    const vst__task *awaited =
+        s->awaited != 0 ? vst__tasks_find(timeline->tasks->all, s->awaited)
                         : NULL;
     size_t count;
 
@@ -178,7 +177,7 @@ static family *family_for(struct vst__timeline_tasks *tasks,
 
 /* A new lane is named by its task as long as there are few. */
 static void draw_lane(vst__timeline *timeline, const family *f, uint32_t tid,
-                      const vst_task *task)
+                      const vst__task *task)
 {
     char text[TEXT_MAX];
     size_t count = 0;
@@ -203,7 +202,7 @@ static uint32_t new_tid(struct vst__timeline_tasks *tasks)
 static uint32_t take_lane(vst__timeline *timeline, family *f,
                           const vst_task_event *event)
 {
-    const vst_task *task = vst_tasks_find(timeline->tasks->all, event->task);
+    const vst__task *task = vst__tasks_find(timeline->tasks->all, event->task);
     uint32_t tid;
 
     if (f->lanes >= LANES_EACH && f->free_count != 0)
@@ -278,9 +277,9 @@ static void draw_arrow(vst__timeline *timeline, const char *name,
 static vst_status begin_step(vst__timeline *timeline,
                              const vst_task_event *event)
 {
-    vst_task_waker waker = vst_tasks_waker(timeline->tasks->all);
+    vst_task_waker waker = vst__tasks_waker(timeline->tasks->all);
     shown *s = find(timeline->tasks, event->task);
-    const vst_task *task;
+    const vst__task *task;
     char text[TEXT_MAX];
 
     if (event->goes_on)
@@ -289,7 +288,7 @@ static vst_status begin_step(vst__timeline *timeline,
         s = add(timeline, event);
     if (s == NULL)
         return VST_E_NOMEM;
-    task = vst_tasks_find(timeline->tasks->all, event->task);
+    task = vst__tasks_find(timeline->tasks->all, event->task);
     if (s->waits && !s->is_shared && event->time_ns > s->end_ns)
         timeline->drawing->task(
             timeline, &(vst__task_span){
@@ -354,7 +353,7 @@ static vst_status on_task(void *ctx, const vst_task_event *event)
     vst__timeline *timeline = ctx;
     struct vst__timeline_tasks *tasks = tasks_of(timeline);
     vst_status status =
-        tasks != NULL ? vst_tasks_event(tasks->all, event) : VST_E_NOMEM;
+        tasks != NULL ? vst__tasks_event(tasks->all, event) : VST_E_NOMEM;
     shown *s;
 
     if (status == VST_OK &&
@@ -377,7 +376,7 @@ static vst_status on_task(void *ctx, const vst_task_event *event)
         s->ends = true;
     } else if (event->what == VST_TASK_NAMED && !s->is_shared) {
         draw_lane(timeline, &tasks->families[s->family], s->tid,
-                  vst_tasks_find(tasks->all, event->task));
+                  vst__tasks_find(tasks->all, event->task));
     }
     return timeline->output->status;
 }
@@ -387,13 +386,13 @@ vst_status vst__timeline_note_step(vst__timeline *timeline,
 {
     struct vst__timeline_tasks *tasks = timeline->tasks;
     shown *s = tasks != NULL ? find(tasks, span->task) : NULL;
-    const vst_task *task;
+    const vst__task *task;
     char text[TEXT_MAX];
     size_t length;
 
     if (s == NULL)
         return VST_OK;
-    task = vst_tasks_find(tasks->all, span->task);
+    task = vst__tasks_find(tasks->all, span->task);
     length = task->name_len == 0 ? append_name(timeline, text, 0, task->id)
                                  : append(text, 0, task->name, task->name_len);
     timeline->drawing->task(timeline,
