@@ -42,7 +42,7 @@ SESSION = len(LAYERS)  # src/session.c, above them all
 
 # The folders of the extension, and which others each may include. Reading and hooking do not know each other: only
 # session/, which gives out the trace of its recording, and core_module.c, which puts all of it together, know both.
-# calls/, program/ and thunks/ make up the hooks and call each other.
+# calls/, program/ and thunks/ make up the hooks and call each other. Nobody knows py311/: see OF_311.
 EXT_KNOWS = {
     "base": set(),
     "read": {"base"},
@@ -50,9 +50,23 @@ EXT_KNOWS = {
     "calls": {"base", "program", "thunks"},
     "program": {"base", "calls", "thunks"},
     "thunks": {"base", "calls"},
+    "py311": {"base", "calls", "program", "thunks"},
     "memory": {"base", "traceback"},
     "annotate": {"base", "program", "thunks", "traceback"},
     "session": {"base", "read", "traceback", "calls", "program", "thunks", "memory", "annotate"},
+}
+
+# What only Python 3.11 needs is in one folder, which the build leaves out elsewhere, and which can be deleted with 3.11:
+# others see of it what one header shows. Outside of the folder these files alone may name that version.
+OF_311 = EXT / "py311"
+SHOWS_311 = EXT / "compat_py311.h"
+NAMES_311 = re.compile(r"\b3\.11\b|\b3, 11\b|0x030[bB]|py311")
+MAY_NAME_311 = {
+    *EXT.glob("compat*.h"),
+    EXT / "calls" / "engine.h",
+    EXT / "calls" / "turbo_frames.h",
+    EXT / "meson.build",
+    ROOT / "python" / "vestige" / "cli" / "attach" / "target.py",
 }
 
 # Headers of collectors that are built into the extension, and the folder that may include each.
@@ -183,6 +197,8 @@ def check_extension():
             continue
         for _, name, target in includes(path):
             theirs = room(target) if target is not None and EXT in target.parents else None
+            if path == SHOWS_311 and theirs == OF_311.name:
+                continue
             if own is None and path.suffix == ".h" and theirs is not None:
                 problem(path, name, f"{path.name} is for all folders and must not include {name}")
             elif own is not None and theirs not in (None, own) and theirs not in EXT_KNOWS[own]:
@@ -235,6 +251,17 @@ def check_versions():
 
 # By bench/instructions.py, which needs valgrind's headers for one of them.
 COMPILED_WHERE_USED = {"bench/empty_hooks.c", "bench/even_malloc.c", "bench/marks.c"}
+
+
+def check_311():
+    """Python 3.11 is named where it must be, so that nothing is left elsewhere when its folder is deleted."""
+    for folder in (PUBLIC, CORE, ROOT / "python", ADAPTERS):
+        for path in sorted(folder.rglob("*")):
+            if path.suffix not in (".c", ".h", ".cpp", ".py", ".pyi", ".build"):
+                continue
+            found = NAMES_311.search(path.read_text().replace(f'"{SHOWS_311.name}"', ""))
+            if found is not None and path not in MAY_NAME_311 and OF_311 not in path.parents:
+                problem(path, found[0], f"{found[0]} belongs in python/ext/py311")
 
 
 def check_build():
@@ -307,6 +334,7 @@ def main():
     check_extension()
     check_rooms()
     check_versions()
+    check_311()
     check_build()
     check_names()
     check_pages()

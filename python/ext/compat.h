@@ -41,37 +41,10 @@
 #include "compat_threads.h"
 
 #if PY_VERSION_HEX < 0x030C0000
-#define vpy_threads_made(interp) ((interp)->threads.next_unique_id)
-
 /* Says whether the interpreter calls a thread's functions, outside of them. */
 static inline void vpy_use_tracing(PyThreadState *tstate, bool active)
 {
     tstate->cframe->use_tracing = active && tstate->tracing == 0 ? 255 : 0;
-}
-
-/* Sets a thread's profile function. The interpreter's own function would call
- * the program's audit hooks, and on 3.11 it fails while another thread is
- * inside one of those. */
-static inline void vpy_set_profile(PyThreadState *tstate, Py_tracefunc function,
-                                   PyObject *object)
-{
-    PyObject *old = tstate->c_profileobj;
-    bool active = function != NULL || tstate->c_tracefunc != NULL;
-
-    Py_XINCREF(object);
-    tstate->c_profileobj = object;
-    tstate->c_profilefunc = function;
-    vpy_use_tracing(tstate, active);
-    Py_XDECREF(old);
-}
-
-/* Sets a thread's trace function, without an object. */
-static inline void vpy_set_trace(PyThreadState *tstate, Py_tracefunc function)
-{
-    bool active = function != NULL || tstate->c_profilefunc != NULL;
-
-    tstate->c_tracefunc = function;
-    vpy_use_tracing(tstate, active);
 }
 #endif
 
@@ -309,39 +282,6 @@ static inline PyObject *vpy_wrapped_function(PyObject *wrapper)
 
     return ((wrapping *)wrapper)->callable;
 }
-
-/* ---- frame evaluation, up to 3.11 --------------------------------------- */
-
-#if PY_VERSION_HEX < 0x030C0000
-#define VPY_HAS_FRAME_HOOK 1
-
-/* The function that a frame runs; borrowed. */
-static inline PyObject *vpy_iframe_function(const vpy_iframe *frame)
-{
-    return (PyObject *)frame->f_func;
-}
-
-/* Whether calling a function makes a generator or a coroutine. */
-static inline bool vpy_code_generates(const PyCodeObject *code)
-{
-    return code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR);
-}
-
-/* A generator is made by evaluating its first instructions. */
-static inline bool vpy_iframe_makes_generator(const vpy_iframe *frame)
-{
-    return vpy_code_generates(frame->f_code) &&
-           frame->owner != FRAME_OWNED_BY_GENERATOR;
-}
-
-/* Whether there is no recursion left for one more frame. */
-static inline bool vpy_frame_will_be_refused(const PyThreadState *tstate)
-{
-    return tstate->recursion_remaining <= 0 && !tstate->recursion_headroom;
-}
-#else
-#define VPY_HAS_FRAME_HOOK 0
-#endif
 
 /* ---- calls of C functions ----------------------------------------------- */
 

@@ -154,17 +154,6 @@ static inline bool vpy_iframe_is_new(const vpy_iframe *frame)
            vpy_iframe_code(frame)->_co_firsttraceable + 2;
 }
 
-#if PY_VERSION_HEX < 0x030C0000
-/* Of a coroutine that is being left: whether it waits, and has not ended. */
-static inline bool vpy_iframe_waits(const vpy_iframe *frame)
-{
-    const PyGenObject *generator =
-        (const PyGenObject *)(const void *)((const char *)frame -
-                                            offsetof(PyGenObject, gi_iframe));
-    return generator->gi_frame_state == FRAME_SUSPENDED;
-}
-#endif
-
 /* An argument's current value; borrowed, NULL if it has none. If inner
  * functions use it, it lies in a cell once the first instructions have run. */
 static inline PyObject *vpy_iframe_argument(const vpy_iframe *frame, int index)

@@ -60,7 +60,7 @@ class CapturedTraceback(_CapturedTraceback):
     def summary(self, positions: bool = False) -> traceback.StackSummary:
         """As traceback.extract_stack() gives it, outermost first; empty after cleanup().
 
-        positions  columns too, from Python 3.11, so that a formatted line has carets
+        positions  columns too, so that a formatted line has carets
         """
         taken = self.tb
         if taken is None:

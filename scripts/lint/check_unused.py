@@ -24,6 +24,7 @@ COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 # Names that something other than our code uses.
 KNOWN = {
     "PY_SSIZE_T_CLEAN": "Python's headers",
+    "NEED_OPCODE_TABLES": "Python's headers",
     "UNW_LOCAL_ONLY": "libunwind's header",
     "PyInit__core": "Python",
     "watch_forks": "a constructor: the loader",

@@ -1,6 +1,5 @@
 /* See imports.h. Every rule about the import system's functions stands in this
- * file; they hold for CPython 3.11 to 3.15. Any thread, one at a time for one
- * stack. */
+ * file. Any thread, one at a time for one stack. */
 #include "replay/imports.h"
 
 #include <stdlib.h>
@@ -56,7 +55,6 @@ static bool begins_with(const vst_definition *d, const char *name)
            memcmp(d->name, name, strlen(name)) == 0;
 }
 
-/* Qualified names are recorded from 3.11 on, the last part of them before. */
 static unsigned char class_of_machinery(const vst_definition *d)
 {
     if (is_name(d, "_find_and_load"))

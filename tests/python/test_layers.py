@@ -55,6 +55,7 @@ def problems_of(copied, check):
         ("traceback/traceback.c", "calls/engine.h"),
         ("memory/allocator_hooks.c", "session/session.h"),
         ("annotate/annotation.c", "read/read.h"),
+        ("calls/budget.c", "py311/py311.h"),
     ],
 )
 def test_a_room_of_the_extension_must_not_include_one_that_it_may_not_know(copied, name, header):
@@ -104,6 +105,9 @@ def test_what_lies_beside_the_rooms_may_include_all_of_them(copied):
             "view/lanes.h must be a public header",
         ),
         ("check_versions", "src/base/fold.c", "/* PY_VERSION_HEX */", "PY_VERSION_HEX belongs in python/ext/compat.h"),
+        ("check_311", "src/base/fold.c", "/* up to 3.11 */", "3.11 belongs in python/ext/py311"),
+        ("check_311", "python/ext/base/inside.c", "#if PY_VERSION >= 0x030B0000", "0x030B belongs in python/ext/py311"),
+        ("check_311", "python/vestige/reading/kinds.py", "IS_OLD = (3, 11)", "3, 11 belongs in python/ext/py311"),
         ("check_rooms", "python/vestige/reading/kinds.py", "import vestige.cli", "reading must not import cli"),
     ],
 )

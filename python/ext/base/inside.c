@@ -4,6 +4,7 @@
 #include "base/inside.h"
 
 #include "compat_interpreter.h"
+#include "compat_py311.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -56,7 +57,7 @@ static const struct {
                                      FACT(INSTRUCTIONS) | FACT(WRAPPERS) |
                                      FACT(FUNCTIONS)},
     [VPY_PART_ENTRIES] = {"entries",
-                          VPY_HAS_FRAME_HOOK
+                          VPY_MAKES_FRAMES
                               ? ABOUT_FRAMES | FACT(RECURSION) | FACT(CALLS)
                               : 0},
     [VPY_PART_TRACEBACKS] = {"tracebacks", ABOUT_FRAMES},
@@ -191,23 +192,6 @@ static bool extras_hold(void)
     return hold;
 }
 
-#if !VPY_HAS_MONITORING
-/* A new state gets the number up to which states were counted. */
-static bool states_are_counted(PyInterpreterState *interpreter)
-{
-    PyInterpreterState *shifted = VPY_SHIFTED(VPY_FACT_THREAD, interpreter);
-    PyThreadState *made = PyThreadState_New(interpreter);
-    bool are = made != NULL &&
-               (uint64_t)vpy_threads_made(shifted) == PyThreadState_GetID(made);
-
-    if (made != NULL) {
-        PyThreadState_Clear(made);
-        PyThreadState_Delete(made);
-    }
-    return are;
-}
-#endif
-
 static bool tracing_is_counted(PyThreadState *tstate,
                                const PyThreadState *shifted)
 {
@@ -233,10 +217,9 @@ static bool thread_holds(void)
 
     hold = hold && shifted->native_thread_id == PyThread_get_thread_native_id();
     hold = hold && tracing_is_counted(tstate, shifted);
-#if !VPY_HAS_MONITORING
-    hold = hold && states_are_counted(tstate->interp);
-#endif
-    return hold;
+    return hold &&
+           vpy_states_are_counted(tstate->interp,
+                                  VPY_SHIFTED(VPY_FACT_THREAD, tstate->interp));
 }
 
 #if VPY_COUNTS_YOUNG_OBJECTS

@@ -6,7 +6,8 @@
  * a field that moved may be anything, so that the order of the comparisons
  * matters: an address that two structures agree on is one. With the GIL. */
 #include "base/inside.h"
-#include "base/made_frames.h"
+
+#include "compat_py311.h"
 
 #if VPY_KNOWS_INSIDE
 
@@ -23,7 +24,6 @@ static struct {
     PyObject *outer, *looks;
     const vpy_iframe *base; /* that ran before outer was called */
     PyObject *generator;    /* of maker */
-    PyObject *swapped;      /* put in the place of an argument, or NULL */
     int left;               /* calls that inner's thread might still make */
     size_t seen;            /* how many of the three were looked at */
 } known;
@@ -127,53 +127,6 @@ static void look_at_recursion(PyThreadState *tstate)
     *holds = *holds && vpy_recursion_is_known(shifted);
 }
 
-#if VPY_HAS_FRAME_HOOK
-/* A frame that calls C code, which calls no Python function, is the last on the
- * thread's stack of frames. It is known by now, and this is its call. Puts an
- * object in the place of the argument. */
-static bool call_is_known(const PyThreadState *tstate, const vpy_iframe *frame,
-                          PyObject *const *args, PyObject *looks)
-{
-    bool is_known =
-        vpy_iframe_is_as_pushed(VPY_SHIFTED(VPY_FACT_CALLS, tstate), frame,
-                                (PyFunctionObject *)known.outer) &&
-        vpy_call_is_direct(frame, (PyFunctionObject *)looks, args, 1) &&
-        vpy_stack_heights_init() && vpy_iframe_arguments(frame) == args;
-
-    if (is_known && (known.swapped = PyList_New(0)) != NULL)
-        ((PyObject **)(uintptr_t)args)[0] = Py_NewRef(known.swapped);
-    return is_known && known.swapped != NULL;
-}
-
-/* Whether the interpreter has released the object that we gave it, and not the
- * argument. */
-static bool swapped_is_released(void)
-{
-    PyObject *swapped = known.swapped;
-    bool is_released;
-
-    known.swapped = NULL;
-    if (swapped == NULL)
-        return true;
-    is_released = Py_REFCNT(swapped) == 1;
-    Py_DECREF(is_released ? known.mark : swapped);
-    Py_DECREF(swapped);
-    return is_released;
-}
-#else
-static bool call_is_known(const PyThreadState *tstate, const vpy_iframe *frame,
-                          PyObject *const *args, PyObject *looks)
-{
-    (void)frame, (void)args, (void)looks;
-    return VPY_SHIFTED(VPY_FACT_CALLS, tstate) == tstate;
-}
-
-static bool swapped_is_released(void)
-{
-    return true;
-}
-#endif
-
 static PyObject *look(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     PyThreadState *tstate = PyThreadState_Get();
@@ -191,8 +144,10 @@ static PyObject *look(PyObject *self, PyObject *const *args, Py_ssize_t count)
     if (holds[VPY_FACT_FRAME])
         holds[VPY_FACT_FRAME] = frame_is_known(frame, shown);
     if (known.seen == 1)
-        holds[VPY_FACT_CALLS] = holds[VPY_FACT_FRAME] &&
-                                call_is_known(tstate, frame, args, known.looks);
+        holds[VPY_FACT_CALLS] =
+            holds[VPY_FACT_FRAME] &&
+            vpy_call_is_known(VPY_SHIFTED(VPY_FACT_CALLS, tstate), frame,
+                              known.outer, known.looks, args);
     if (known.seen == 2)
         holds[VPY_FACT_COROUTINE] =
             holds[VPY_FACT_FRAME] && coroutine_is_known(frame);
@@ -221,7 +176,7 @@ static bool call_known(PyObject *functions, PyObject *looks)
         known.looks = looks;
         known.base = find_running(PyThreadState_Get());
         result = PyObject_CallFunctionObjArgs(outer, looks, known.mark, NULL);
-        if (!swapped_is_released())
+        if (!vpy_swapped_is_released(known.mark))
             known.holds[VPY_FACT_CALLS] = false;
         if (result != NULL) /* else with the exception of somebody else's */
             generator =

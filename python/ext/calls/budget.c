@@ -11,8 +11,8 @@
 
 #include "base/inside.h"
 #include "calls/engine.h"
-#include "calls/frame_hook.h"
 #include "calls/monitoring_tool.h"
+#include "compat_py311.h"
 #include "program/triggers.h"
 #include "thunks/thunks.h"
 
@@ -35,9 +35,6 @@ static const double word_ns = 2.5;   /* to count a word */
 static const double place_ns = 500;  /* to disable a function's places */
 /* Calls may cost so much more than in loops: chosen by what servers took. */
 static const double margin_python = 1.5, margin_native = 3;
-/* A Python call that is left out, of what one costs that is recorded: as
- * measured in loops on 3.11. In a server it was less. */
-static const double passed = 0.5;
 /* Of the budget. The rest is for what is not counted: caches that records fill,
  * code that the interpreter specialises anew, a heap with other holes. */
 static const double for_counted = 0.5;
@@ -53,10 +50,9 @@ static struct {
     double spent;                 /* the same, and what it may be more */
     double forgone;
     double storage_ns;       /* of a word */
-    double passing;          /* share of the time that is spent passing by */
     double window_cost;      /* what a window costs, about */
     double changed, wait_ns; /* when the last change was; until a window */
-    bool in_window, rests;   /* rests: no Python function is recorded */
+    bool in_window;
     bool is_turning;
     double told;   /* CPU time when the trace was told last what is left out */
     bool told_out; /* and whether anything was */
@@ -184,7 +180,7 @@ static double allowance(double cpu)
 {
     double most = b.share * saved_ms * MS, left;
 
-    spend(b.passing * (cpu - b.looked));
+    spend(vpy_passing_share() * (cpu - b.looked));
     b.own += at_least(cpu - b.looked - (b.cost - b.cost_by_then),
                       (cpu - b.looked) / 4);
     b.cost_by_then = b.cost;
@@ -206,7 +202,7 @@ uint32_t vpy_budget_value(uint32_t value)
 
     if (b.tracer == NULL || value == 0)
         return value;
-    if (b.rests)
+    if (vpy_passing_rests())
         return value | VPY_LEFT_OUT;
     if (!vpy_can_be_left_out(value) || VPY_ID(value) >= vpy_budget_counts.size)
         return value;
@@ -218,16 +214,16 @@ uint32_t vpy_budget_value(uint32_t value)
 
 static bool leaves_out(void)
 {
-    return vpy_budget_counts.out_count != 0 || b.rests;
+    return vpy_budget_counts.out_count != 0 || vpy_passing_rests();
 }
 
 /* taken_ns: by the calling thread, to change it. */
 static void record_change(uint32_t flags, double taken_ns)
 {
     const vst_left_out left_out = {
-        .flags = flags | (b.rests ? VST_LEFT_OUT_PYTHON : 0) |
+        .flags = flags | (vpy_passing_rests() ? VST_LEFT_OUT_PYTHON : 0) |
                  (b.told_out ? VST_LEFT_OUT_STILL : 0),
-        .passing = (uint32_t)(b.passing * 1e6 / margin_python),
+        .passing = (uint32_t)(vpy_passing_share() * 1e6 / margin_python),
         .taken_ns = taken_ns < UINT32_MAX ? (uint32_t)taken_ns : UINT32_MAX,
         .cpu_ns = (uint64_t)b.own,
         .cost_ns = (uint64_t)b.spent,
@@ -271,9 +267,7 @@ static void apply(double cpu, vst_id ends, uint32_t flags)
     vpy_odd_frames_turn(ends);
     vpy_budget_settle();
     vpy_code_ids_next_round();
-#if VPY_HAS_FRAME_HOOK
-    vpy_frames_rest(b.rests);
-#endif
+    vpy_passing_apply();
     if (b.by_thunks)
         vpy_thunks_rest(vpy_budget_is_out);
     else
@@ -296,43 +290,24 @@ static void apply(double cpu, vst_id ends, uint32_t flags)
     PyErr_Restore(type, value, traceback);
 }
 
-/* Up to 3.11 passing by costs so much that the hook itself may have to go; then
- * what is called in C costs less without its thunk. */
-static void rest(void)
-{
-    const vpy_counts *all = &vpy_budget_counts;
-
-    b.rests = true;
-    b.passing = 0;
-    for (size_t i = 0; i < all->seen_count; i++) {
-        vpy_counted *counted = &all->of[all->seen[i]];
-        counted->is &= (uint8_t)~VPY_BUDGET_OUT;
-        if (counted->is & VPY_BUDGET_NATIVE)
-            counted->is |= VPY_BUDGET_OUT;
-    }
-}
-
 /* Leaves out what the sample shows to cost too much, beside what is left out
  * already. */
 static void choose(double cpu, vst_id ends)
 {
     double time = cpu - b.sample.cpu + 1;
     double most = for_calls * b.share * sample_bare(cpu);
+    bool is_enough;
 
-    most -= b.passing * time;
-    if (!vpy_budget_choose(&b.most, most) && VPY_HAS_FRAME_HOOK &&
-        !vpy_triggers_want_calls())
-        rest();
-    else
-        b.passing += vpy_budget_passing_ns(&b.most) / time;
+    most -= vpy_passing_share() * time;
+    is_enough = vpy_budget_choose(&b.most, most);
+    vpy_passing_chosen(is_enough, vpy_budget_passing_ns(&b.most) / time);
     apply(cpu, ends, 0);
 }
 
 static void begin_window(double cpu, vst_id ends)
 {
     vpy_budget_take_all_in();
-    b.rests = false;
-    b.passing = 0;
+    vpy_passing_end();
     apply(cpu, ends, VST_LEFT_OUT_WINDOW);
 }
 
@@ -434,11 +409,10 @@ static void set_up(vpy_tracer *tracer)
     const vpy_options *options = &tracer->options;
 
     b.by_thunks = strcmp(tracer->engine->name, "turbo") == 0;
-    b.costs = (vpy_budget_costs){
-        .python_ns = options->budget_python_ns,
-        .native_ns = options->budget_native_ns,
-        .passed_ns =
-            VPY_HAS_FRAME_HOOK ? options->budget_python_ns * passed : 0};
+    b.costs = (vpy_budget_costs){.python_ns = options->budget_python_ns,
+                                 .native_ns = options->budget_native_ns,
+                                 .passed_ns =
+                                     vpy_passing_ns(options->budget_python_ns)};
     b.most = (vpy_budget_costs){.python_ns = b.costs.python_ns * margin_python,
                                 .native_ns = b.costs.native_ns * margin_native,
                                 .passed_ns = b.costs.passed_ns * margin_python};
@@ -476,6 +450,7 @@ void vpy_budget_prepare(double share)
     vpy_odd_frames_clear();
     memset(&vpy_budget_counts, 0, sizeof vpy_budget_counts);
     memset(&b, 0, sizeof b);
+    vpy_passing_end();
     b.share = share * for_counted;
     b.random = vst_clock_ticks();
 }

@@ -8,15 +8,14 @@
  *  - budget.c         what is spent, and when something must change
  *  - budget_choice.c  which functions are left out
  *  - budget_frames.c  calls that were open when their function was left out, or
- *                     was recorded again (3.12 and later)
+ *                     was recorded again
  *  - budget_clock.c   a thread that asks for windows while nothing is recorded
  *
- * How a function is left out: up to 3.11 by the shortest way through the
- * evaluation hook; where that costs too much, the hook itself is removed and no
- * Python function is recorded. From 3.12 on its places are disabled
- * (sys.monitoring.DISABLE), and a window enables all places. A C function's
- * thunk is taken away, or with the monitoring engine the places that call it
- * are disabled.
+ * How a function is left out: with sys.monitoring its places are disabled
+ * (sys.monitoring.DISABLE), and a window enables all places. An evaluation hook
+ * passes by; where that costs too much, the hook itself is removed and no
+ * Python function is recorded. A C function's thunk is taken away, or with the
+ * monitoring engine the places that call it are disabled.
  *
  * With the GIL held. A build without the GIL has no budget. */
 #ifndef VPY_CALLS_BUDGET_H

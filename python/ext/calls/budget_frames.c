@@ -1,9 +1,8 @@
 /* Calls that are open when their function is left out, or is recorded again.
- * Up to 3.11 one hook sees the begin and the end of a call, and knows whether
- * it recorded it. From 3.12 on they are events of their own: a frame whose call
- * began otherwise than its function is treated now is odd, and is kept here
- * until it ends. A function with odd frames has VPY_LEFT_OUT in its value, so
- * that other functions pay nothing.
+ * With sys.monitoring the begin and the end of a call are events of their own:
+ * a frame whose call began otherwise than its function is treated now is odd,
+ * and is kept here until it ends. A function with odd frames has VPY_LEFT_OUT
+ * in its value, so that other functions pay nothing.
  *
  * Frames of greenlets that do not run are not known here: the ends of their
  * calls are missing, or are one too many, which readers pass over. */
@@ -12,8 +11,6 @@
 #include "program/tasks.h"
 
 #include <stdlib.h>
-
-#if VPY_HAS_MONITORING
 
 typedef struct odd_frame {
     const vpy_iframe *frame; /* NULL: empty */
@@ -174,16 +171,3 @@ bool vpy_left_out_leave(uint32_t value, PyObject *code, PyObject *result,
         vst_record_end_of_call(kind, id);
     return is_out && counted->odd == 0;
 }
-
-#else
-
-void vpy_odd_frames_turn(vst_id ends)
-{
-    (void)ends;
-}
-
-void vpy_odd_frames_clear(void)
-{
-}
-
-#endif

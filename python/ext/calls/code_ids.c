@@ -8,7 +8,7 @@
 #include "base/own_code.h"
 #include "calls/budget.h"
 #include "calls/engine.h"
-#include "calls/frame_hook.h"
+#include "compat_py311.h"
 #include "program/exceptions.h"
 #include "program/program.h"
 #include "program/tasks.h"

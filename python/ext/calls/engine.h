@@ -28,7 +28,7 @@ typedef struct vpy_engine {
     size_t (*hooks_in_place)(void); /* how many there are now; may be NULL */
 } vpy_engine;
 
-extern const vpy_engine vpy_engine_profile;    /* up to 3.11 */
+extern const vpy_engine vpy_engine_profile;    /* py311/ */
 extern const vpy_engine vpy_engine_monitoring; /* from 3.12 on */
 extern const vpy_engine vpy_engine_turbo;
 
@@ -84,17 +84,6 @@ static inline void vpy_monitoring_code_defined(PyObject *code)
     (void)code;
 }
 #endif
-
-/* For turbo_test.c: notes the events of calls that this thread makes to
- * functions of this file. "a(" is a call of a; "a[" resumes it, "a{" throws
- * into it; ")" is a return, "]" a yield, "!" an exception that leaves it. False
- * or NULL: it cannot be tested now. */
-#define VPY_TEST_FILE "<vestige>"
-bool vpy_monitoring_test_begin(void);
-const char *vpy_monitoring_test_end(void);
-/* Ends a test that is under way, because another thread starts to record or
- * because this process was forked. */
-void vpy_monitoring_test_drop(void);
 
 #pragma GCC visibility pop
 #endif

@@ -11,6 +11,7 @@
 #include "calls/monitoring_hooks.h"
 #include "calls/monitoring_tool.h"
 #include "calls/setprofile.h"
+#include "calls/turbo_frames.h"
 #include "program/exceptions.h"
 #include "program/triggers.h"
 
@@ -205,7 +206,7 @@ static void watch_open_calls(void)
 
 bool vpy_monitoring_start(vpy_tracer *tracer, bool native)
 {
-    vpy_monitoring_test_drop();
+    vpy_turbo_test_drop();
     choose_answer(&tracer->options);
     if (!place(callbacks, native,
                vpy_triggers_want_exceptions() || vpy_exceptions_are_wanted)) {
@@ -257,7 +258,7 @@ void vpy_monitoring_stop(vpy_tracer *tracer)
 
 /* ---- the self test ------------------------------------------------------- */
 
-bool vpy_monitoring_test_begin(void)
+bool vpy_turbo_test_begin(void)
 {
     if (vpy_tool_is_taken())
         return false;
@@ -270,16 +271,16 @@ bool vpy_monitoring_test_begin(void)
     return vpy_monitoring_test.thread != NULL;
 }
 
-const char *vpy_monitoring_test_end(void)
+const char *vpy_turbo_test_end(void)
 {
     if (vpy_monitoring_test.thread != PyThreadState_Get())
         return NULL;
-    vpy_monitoring_test_drop();
+    vpy_turbo_test_drop();
     vpy_monitoring_test.seen[vpy_monitoring_test.length] = 0;
     return vpy_monitoring_test.seen;
 }
 
-void vpy_monitoring_test_drop(void)
+void vpy_turbo_test_drop(void)
 {
     if (vpy_monitoring_test.thread != NULL)
         vpy_monitoring_stop(NULL);

@@ -1,7 +1,7 @@
 /* The turbo engine, which is nearest to the interpreter. It sees Python frames
- * through the evaluation hook up to 3.11 (frame_hook.c), and through
- * sys.monitoring's events for functions from 3.12 on. It sees C functions
- * through thunks, which stand in place of their addresses (thunks/).
+ * through sys.monitoring's events for functions, or through an evaluation hook
+ * (turbo_frames.h). It sees C functions through thunks, which stand in place of
+ * their addresses (thunks/).
  *
  * It depends on more of the interpreter's internals than the others. So it is
  * used only on versions where it was proven, where the internals are what it
@@ -10,7 +10,7 @@
 #include "calls/engine.h"
 
 #include "base/inside.h"
-#include "calls/frame_hook.h"
+#include "calls/turbo_frames.h"
 #include "calls/turbo_test.h"
 #include "thunks/thunks.h"
 
@@ -41,7 +41,7 @@ static const char *trouble(const vpy_options *options)
         return "this is a debug build of Python";
     if (!VPY_IS_PROVEN)
         return "it is not proven on this version of Python";
-    if (VPY_HAS_FRAME_HOOK && options->raises)
+    if (!vpy_frames_see_raises && options->raises)
         return "a raise: trigger needs a trace function";
     if (vpy_part_trouble(VPY_PART_TURBO) != NULL)
         return vpy_part_trouble(VPY_PART_TURBO);
@@ -49,25 +49,6 @@ static const char *trouble(const vpy_options *options)
 }
 
 /* ---- start and stop ----------------------------------------------------- */
-
-static bool start_frames(vpy_tracer *tracer)
-{
-#if VPY_HAS_FRAME_HOOK
-    return vpy_frames_start(tracer);
-#else
-    return vpy_monitoring_start(tracer, false);
-#endif
-}
-
-static void stop_frames(vpy_tracer *tracer)
-{
-#if VPY_HAS_FRAME_HOOK
-    (void)tracer;
-    vpy_frames_stop();
-#else
-    vpy_monitoring_stop(tracer);
-#endif
-}
 
 static void prepare(const vpy_options *options)
 {
@@ -77,20 +58,18 @@ static void prepare(const vpy_options *options)
 
 static void give_up(void)
 {
-#if VPY_HAS_FRAME_HOOK
     vpy_frames_give_up();
-#endif
     vpy_thunks_give_up();
 }
 
 static bool start(vpy_tracer *tracer)
 {
-    if (!start_frames(tracer)) {
+    if (!vpy_frames_start(tracer)) {
         vpy_thunks_give_up();
         return false;
     }
     if (tracer->options.c_functions && !vpy_thunks_start()) {
-        stop_frames(tracer);
+        vpy_frames_stop(tracer);
         return false;
     }
     return true;
@@ -100,18 +79,15 @@ static bool start(vpy_tracer *tracer)
 static void tell_counts(vpy_tracer *tracer)
 {
     const vpy_thunk_counts *counts = vpy_thunks_counts();
-    size_t pauses = 0;
     char json[512];
 
-#if VPY_HAS_FRAME_HOOK
-    pauses = vpy_frames_pauses();
-#endif
     snprintf(json, sizeof json,
              "{\"covered\": %zu, \"overflow\": %zu, \"read_only\": %zu, "
              "\"excluded\": %zu, \"foreign\": %zu, \"freed\": %zu, "
              "\"pauses\": %zu}",
              counts->covered, counts->overflow, counts->read_only,
-             counts->excluded, counts->foreign, counts->freed, pauses);
+             counts->excluded, counts->foreign, counts->freed,
+             vpy_frames_pauses());
     vst_recording_set_metadata(tracer->recording, "vestige.turbo", json);
 }
 
@@ -119,27 +95,13 @@ static void stop(vpy_tracer *tracer)
 {
     if (tracer->options.c_functions)
         vpy_thunks_stop();
-    stop_frames(tracer);
+    vpy_frames_stop(tracer);
     tell_counts(tracer);
 }
 
-static void check_thread(void)
-{
-#if VPY_HAS_FRAME_HOOK
-    vpy_frames_check();
-#endif
-}
-
-/* The monitoring engine counts its own hooks. */
 static size_t hooks_in_place(void)
 {
-    size_t count = 0;
-
-#if VPY_HAS_FRAME_HOOK
-    count += vpy_frames_in_place();
-#endif
-    count += vpy_thunks_in_place();
-    return count;
+    return vpy_frames_in_place() + vpy_thunks_in_place();
 }
 
 const vpy_engine vpy_engine_turbo = {
@@ -149,6 +111,6 @@ const vpy_engine vpy_engine_turbo = {
     .give_up = give_up,
     .start = start,
     .stop = stop,
-    .check_thread = check_thread,
+    .check_thread = vpy_frames_check,
     .hooks_in_place = hooks_in_place,
 };

@@ -2,7 +2,7 @@
  * monitoring_callback.h. With the GIL held. */
 #include "calls/monitoring_callback.h"
 
-#include "calls/engine.h"
+#include "calls/turbo_frames.h"
 
 #include <string.h>
 

@@ -14,8 +14,8 @@
  * none: keeps a return from it that comes before everything else. */
 void vpy_setprofile_hide_return(PyThreadState *tstate);
 
-/* While watched, each call of sys.setprofile does so. The engine of 3.11
- * watches for itself. */
+/* While watched, each call of sys.setprofile does so. The profile
+ * engine watches for itself. */
 void vpy_setprofile_watch(void);
 void vpy_setprofile_unwatch(void);
 

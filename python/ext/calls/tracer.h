@@ -5,7 +5,7 @@
  *  - tracer.c    starts and stops the parts of a recording, in order
  *  - engine.c    chooses an engine; each engine_*.c places the hooks (engine.h)
  *  - ids.h       the id of a Python or C function, as every hook reads it
- *  - frame_hook.c, frame_open.c  frames up to 3.11, for engine_turbo.c
+ *  - turbo_frames.h  Python frames for engine_turbo.c
  *  - special_functions.c         functions that need more than enter and exit
  */
 #ifndef VPY_CALLS_TRACER_H

@@ -4,9 +4,7 @@
  * GIL held. */
 #include "calls/turbo_test.h"
 
-#include "calls/engine.h"
-#include "calls/frame_hook.h"
-#include "calls/ids.h"
+#include "calls/turbo_frames.h"
 #include "thunks/thunks.h"
 
 #include <signal.h>
@@ -42,72 +40,21 @@ static const char program[] =
     "    except StopIteration: pass\n"
     "for i in range(40): g()\n";
 
-#if VPY_HAS_FRAME_HOOK
-static const char expected[] = "g(a()b(a())b()b()b(!c(!e(a())_()f())";
-
-/* The same where obj[i] runs a __getitem__ that is not seen. */
-static const char without_getitem[] = "g(a()b(a())b()b()b(!c(!e(a())f())";
-
-static bool begin(void)
-{
-    vpy_frames_hook();
-    vpy_getitems_hide();
-    vpy_frames_test_begin();
-    return true;
-}
-
-static const char *end(void)
-{
-    const char *seen = vpy_frames_test_end();
-
-    vpy_getitems_show();
-    vpy_frames_unhook();
-    return seen;
-}
-
-/* Whether another try is worth while, in which each __getitem__ is hidden. */
-static bool may_mend(const char *seen)
-{
-    if (vpy_getitems_are_inlined || strcmp(seen, without_getitem) != 0)
-        return false;
-    vpy_getitems_are_inlined = true;
-    return true;
-}
-#else
-static const char expected[] = "g(a()b(a()]b[]b{]b{!c(!e(a())_()f())";
-
-static bool begin(void)
-{
-    return vpy_monitoring_test_begin();
-}
-
-static const char *end(void)
-{
-    return vpy_monitoring_test_end();
-}
-
-static bool may_mend(const char *seen)
-{
-    (void)seen;
-    return false;
-}
-#endif
-
 static verdict call_and_see(PyObject *function)
 {
     PyObject *result;
     const char *seen;
     verdict found = FAILED;
 
-    if (!begin())
+    if (!vpy_turbo_test_begin())
         return UNKNOWN;
     result = PyObject_CallNoArgs(function);
-    seen = end();
+    seen = vpy_turbo_test_end();
     if (seen == NULL)
         found = UNKNOWN;
-    else if (result != NULL && strcmp(seen, expected) == 0)
+    else if (result != NULL && strcmp(seen, vpy_turbo_test_expected) == 0)
         found = PASSED;
-    else if (result != NULL && may_mend(seen))
+    else if (result != NULL && vpy_turbo_test_mends(seen))
         found = call_and_see(function);
     Py_XDECREF(result);
     return found;

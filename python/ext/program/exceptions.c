@@ -8,6 +8,7 @@
 #include "base/own_code.h"
 #include "calls/engine.h"
 #include "calls/ids.h"
+#include "calls/turbo_frames.h"
 #include "program/program.h"
 
 #include <stdio.h>
@@ -28,7 +29,7 @@ void vpy_exceptions_begin(vpy_tracer *for_tracer)
 {
     vpy_exceptions_are_wanted = for_tracer->options.exceptions;
     vpy_exceptions_are_known_late =
-        VPY_HAS_FRAME_HOOK && vpy_exceptions_are_wanted &&
+        !vpy_frames_see_raises && vpy_exceptions_are_wanted &&
         vpy_engine_choose(&for_tracer->options) == &vpy_engine_turbo;
 }
 

@@ -27,7 +27,7 @@ static bool frame_is_known(PyThreadState *tstate)
 /* When a tool sets events of sys.monitoring, the interpreter changes the code
  * of every frame that it finds. It did not find the command's frames, so it
  * looks once more: it takes for granted, and a debug build asserts, that code
- * which runs has the events of today. Up to 3.11 there are none. */
+ * which runs has the events of today. */
 static void renew_events(void)
 {
     PyObject *type, *value, *traceback, *result;

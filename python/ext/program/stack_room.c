@@ -174,8 +174,8 @@ void vpy_stacks_restore(void)
     put_back();
 }
 
-/* On 3.11 a program may recurse in Python as deep as it likes, which takes no C
- * stack without a hook. */
+/* An evaluation hook takes C stack for each Python call, where a program may
+ * recurse as deep as it likes without. */
 static size_t stack_left(size_t size)
 {
     enum { ENOUGH = 1 << 18 };

@@ -47,7 +47,7 @@ static bool take_functions(PyObject *events, PyObject *tasks, PyObject *futures)
     if (asyncio.task != NULL)
         asyncio.get_name =
             PyObject_GetAttrString((PyObject *)asyncio.task, "get_name");
-    /* Up to 3.11 current_task is a function in Python that looks there. */
+    /* Before awaits are inlined, current_task is a function in Python. */
     if (!VPY_AWAITS_INLINE)
         asyncio.current_tasks = PyObject_GetAttrString(tasks, "_current_tasks");
     if (asyncio.current_tasks != NULL &&

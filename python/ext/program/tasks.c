@@ -27,8 +27,8 @@
 #include "program/tasks.h"
 
 #include "base/inside.h"
-#include "calls/frame_hook.h"
 #include "calls/ids.h"
+#include "compat_py311.h"
 
 #include <string.h>
 

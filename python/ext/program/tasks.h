@@ -62,8 +62,8 @@ typedef struct vpy_steps {
 
 extern VST_THREAD_LOCAL vpy_steps vpy_steps_now VST_TLS_MODEL;
 
-/* The frame that resumes this one. The frame hook of a Python up to 3.11 is
- * called before the two are linked: there the caller is what runs still. */
+/* The frame that resumes this one. An evaluation hook is called before
+ * the two are linked: there the caller is what runs still. */
 static inline const vpy_iframe *vpy_coroutine_caller(const vpy_iframe *frame)
 {
     const vpy_iframe *running =
@@ -90,7 +90,7 @@ static inline void vpy_coroutine_runs(const void *frame, const void *caller)
 }
 
 /* Whether a coroutine that is entered is in a step that is known: it is called
- * by one that has not been left since it was entered. Up to 3.11. */
+ * by one that has not been left since it was entered. */
 static inline bool vpy_coroutine_goes_on(const vpy_iframe *frame,
                                          const vpy_iframe *caller)
 {

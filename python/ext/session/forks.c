@@ -13,6 +13,7 @@
 #include "annotate/annotate.h"
 #include "calls/budget.h"
 #include "calls/engine.h"
+#include "calls/turbo_frames.h"
 #include "memory/memory.h"
 #include "thunks/thunks.h"
 #include "traceback/traceback.h"
@@ -99,9 +100,7 @@ static void let_go(void)
     vpy_traceback_after_fork();
     vpy_memory_abandon();
     vpy_tracer_abandon();
-#if VPY_HAS_MONITORING
-    vpy_monitoring_test_drop();
-#endif
+    vpy_turbo_test_drop();
     if (first != NULL)
         call(first, PyTuple_New(0));
 }

@@ -6,8 +6,8 @@
  * their calls only pass through. */
 #include "thunks/thunks.h"
 
-#include "calls/frame_hook.h"
 #include "calls/ids.h"
+#include "compat_py311.h"
 
 #include <stdio.h>
 #include <vestige/memory.h>

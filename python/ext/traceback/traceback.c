@@ -131,7 +131,7 @@ PyTypeObject vpy_traceback_type = {
     .tp_getset = traceback_attributes,
 };
 
-/* Up to 3.11 making the object may collect garbage first, and a finalizer may
+/* Making the object may collect garbage first, and a finalizer may
  * make the object of the same traceback: so look again. */
 static VST_COLD PyObject *make_object(vst_traceback *handle)
 {

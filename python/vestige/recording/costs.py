@@ -38,7 +38,7 @@ TASK_IN_CALLS = 20  # what it takes to introduce a task, in calls of Python func
 END = 101  # VST_COSTS_END
 PASSING = 102  # VST_COSTS_PASSING
 PASSING_COSTS = sys.version_info < (3, 12)  # a call that a budget leaves out costs, too
-SLOWS_CODE = "profile"  # the engine, up to 3.11, with which Python runs every instruction slower
+SLOWS_CODE = "profile"  # the engine with which Python runs every instruction slower
 MILLION = 1_000_000
 PS = 1000
 

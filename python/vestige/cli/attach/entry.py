@@ -19,6 +19,7 @@ from vestige.recording.sockets import adopt, peer
 
 from . import gdb, remote
 from .entry_block import SCRIPT
+from .target import OLDEST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def check_version(target: Target) -> None:
     """This installation's package is loaded into the process, so it must fit."""
     found = target.version()
     if found is None:
-        raise Failure(f"process {target.pid} is a Python before 3.11, which vestige does not support")
+        raise Failure(f"process {target.pid} is a Python before {OLDEST}, which vestige does not support")
     if found != sys.version_info[:2]:
         there, here = (f"{major}.{minor}" for major, minor in (found, sys.version_info[:2]))
         raise Failure(f"process {target.pid} is Python {there}, this vestige is for {here}: use the vestige of {there}")

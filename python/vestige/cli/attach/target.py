@@ -13,6 +13,7 @@ STATES = {"T": "is stopped", "t": "is stopped by a debugger", "Z": "has ended", 
 MARK = "Py_AddPendingCall"  # a function that every Python has
 STRICT = "1"  # of seccomp; 2 is a filter, which containers have
 NEAR = "run vestige there"
+OLDEST = "3.11"  # the first Python with the variable Py_Version, which says what it is
 
 
 class Target:
@@ -207,7 +208,7 @@ class Target:
         return library
 
     def version(self) -> tuple[int, int] | None:
-        """Of its Python; None for one before 3.11, which has no such variable."""
+        """Of its Python; None for one before OLDEST."""
         number = self.library.read("Py_Version", 8)
         if number is None:
             return None

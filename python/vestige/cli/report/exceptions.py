@@ -83,9 +83,9 @@ class Exceptions:
 
 
 def _sees_late(metadata: dict[str, Any]) -> bool:
-    """Whether the engine is told of exceptions only when they leave a function."""
-    version = metadata.get("vestige.python", "")
-    return metadata.get("vestige.engine") == "turbo" and version.startswith("3.11.")
+    """Whether the engine was told of exceptions only when they leave a function: turbo, before sys.monitoring."""
+    version = tuple(int(part) for part in metadata.get("vestige.python", "").split(".")[:2] if part.isdigit())
+    return metadata.get("vestige.engine") == "turbo" and () < version < (3, 12)
 
 
 def show_exceptions(exceptions: Exceptions, rows: int, everything: bool, out: TextIO) -> None:

@@ -1,10 +1,8 @@
 /* What rarely happens to a frame that we made: see made_frames.h. With the GIL
  * held. */
-#include "base/made_frames.h"
+#include "py311/made_frames.h"
 
 #include <string.h>
-
-#if VPY_HAS_FRAME_HOOK
 
 /* The frame object of the caller, a new reference. It has one mostly, of an
  * earlier exception; making one may fail for want of memory, and then there is
@@ -116,5 +114,3 @@ bool vpy_iframe_is_as_pushed(const PyThreadState *tstate,
            code->co_argcount == 2 && code->co_nlocalsplus == 2 &&
            vpy_code_is_simple(code) && function->func_defaults == NULL;
 }
-
-#endif

@@ -1,14 +1,12 @@
 /* Where the evaluation hook is: installing it, removing it and coming back.
  * What it does for a call is in frame_hook.c, which also says why it is removed
  * at times. With the GIL held. */
-#include "calls/frame_hook.h"
+#include "py311/frame_hook.h"
 
 #include "calls/ids.h"
 #include "program/program.h"
 #include "program/triggers.h"
 #include "thunks/thunks.h"
-
-#if VPY_HAS_FRAME_HOOK
 
 #define STACK_BACK(size) ((size) / 16) /* how far it must return */
 
@@ -159,7 +157,7 @@ void vpy_frames_give_way(void)
 /* ---- start and stop ------------------------------------------------------ */
 
 /* With the default evaluation function in place nobody calls ours. */
-bool vpy_frames_in_place(void)
+size_t vpy_frames_in_place(void)
 {
     if (interpreter == NULL)
         return false;
@@ -243,6 +241,8 @@ void vpy_frames_check(void)
     vpy_frames_era = ++last_era;
 }
 
+const bool vpy_frames_see_raises = false;
+
 bool vpy_frames_start(vpy_tracer *tracer)
 {
     (void)tracer;
@@ -258,8 +258,9 @@ bool vpy_frames_start(vpy_tracer *tracer)
     return true;
 }
 
-void vpy_frames_stop(void)
+void vpy_frames_stop(vpy_tracer *tracer)
 {
+    (void)tracer;
     vpy_frames_era = 0;
     paused.era = 0;
     is_resting = false;
@@ -274,4 +275,3 @@ void vpy_frames_give_up(void)
     if (vpy_getitems_are_hidden && !vpy_frames_are_recorded())
         vpy_getitems_show();
 }
-#endif

@@ -1,4 +1,4 @@
-/* The frames of calls that we make ourselves, on 3.11. With an evaluation hook
+/* The frames of calls that we make ourselves. With an evaluation hook
  * installed the interpreter takes a long way to each Python function: through
  * four C functions, the last of which makes the frame for arguments of any
  * kind. frame_hook.c puts a function of its own at the address by which a
@@ -12,15 +12,15 @@
  * has returned. So where CALL itself calls ("directly"), we take the references
  * from its stack. CALL releases what it finds there afterwards: None.
  *
- * inside_frames.c finds out whether everything is where it must be. With
+ * known.c finds out whether everything is where it must be. With
  * the GIL held. */
-#ifndef VPY_BASE_MADE_FRAMES_H
-#define VPY_BASE_MADE_FRAMES_H
+#ifndef VPY_PY311_MADE_FRAMES_H
+#define VPY_PY311_MADE_FRAMES_H
 
 #include "vpy.h"
 
-#if VPY_HAS_FRAME_HOOK
 #include <opcode.h>
+
 #pragma GCC visibility push(hidden)
 
 enum {
@@ -29,6 +29,12 @@ enum {
     VPY_CALL_FLAGS = CO_OPTIMIZED | CO_VARARGS | CO_VARKEYWORDS | CO_GENERATOR |
     CO_COROUTINE | CO_ASYNC_GENERATOR
 };
+
+/* Whether calling a function makes a generator or a coroutine. */
+static inline bool vpy_code_generates(const PyCodeObject *code)
+{
+    return code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR);
+}
 
 /* A function of positional arguments, which runs when it is called. */
 static inline bool vpy_code_is_simple(const PyCodeObject *code)
@@ -191,5 +197,4 @@ bool vpy_iframe_is_as_pushed(const PyThreadState *tstate,
                              const PyFunctionObject *function);
 
 #pragma GCC visibility pop
-#endif
 #endif

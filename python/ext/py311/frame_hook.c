@@ -1,21 +1,21 @@
-/* Python frames up to 3.11: a function that the interpreter calls to evaluate a
+/* Python frames: a function that the interpreter calls to evaluate a
  * frame (PEP 523), in every thread of the main interpreter. It records the call
  * and passes the frame on to the evaluation function that was there before.
  *
  * What the interpreter does not say, and what is done about it:
  *  - Calls that are open when the hook is installed end unseen (frame_open.c).
  * The next call that one of them makes shows which are still open.
- *  - On 3.11, creating a generator also goes through the hook; we skip it.
+ *  - Creating a generator also goes through the hook; we skip it.
  *  - The interpreter refuses a frame beyond the recursion limit only after the
  * hook saw it, so the hook checks the limit itself. It also skips frames of a
  * trace function, which other engines do not see.
- *  - On 3.11 the interpreter needs no C stack for Python calls, but with a hook
+ *  - The interpreter needs no C stack for Python calls, but with a hook
  * it does. When a quarter of the stack is left, the hook is removed for all
  * threads until the thread has returned some way. The thread records a gap, and
  * the others do so with their next call.
- *  - With a hook, the interpreter takes a long way to each Python function. On
- * 3.11 a function that the hook has seen once is from then on called through
- * call_function(), which needs no hook (base/made_frames.h). The caller would
+ *  - With a hook, the interpreter takes a long way to each Python function. A
+ * function that the hook has seen once is from then on called through
+ * call_function(), which needs no hook (made_frames.h). The caller would
  * keep the arguments until the call returns, so both ways release them.
  *  - Somebody else may install a hook over ours and call ours from it. Ours
  * cannot be removed then: it records nothing once recording has stopped, and
@@ -24,14 +24,12 @@
  * An "era" is a period with the hook installed. An evaluation that ends in a
  * different era is ignored, unless its thread was there for both. frame_place.c
  * installs and removes the hook. With the GIL held. */
-#include "calls/frame_hook.h"
+#include "py311/frame_hook.h"
 
 #include "base/inside.h"
-#include "base/made_frames.h"
 #include "calls/ids.h"
 #include "program/tasks.h"
-
-#if VPY_HAS_FRAME_HOOK
+#include "py311/made_frames.h"
 
 /* An evaluation's era and its code's value, in the one word that is kept of it
  * while it lasts. */
@@ -428,4 +426,3 @@ vpy_evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
                ? evaluate(tstate, frame, throwing)
                : evaluate_function(tstate, frame, throwing);
 }
-#endif

@@ -1,4 +1,4 @@
-/* The hooks of Python 3.11: a C profile function on every thread state.
+/* The safe engine: a C profile function on every thread state.
  *
  * Such a hook belongs to one thread. A thread that Python makes gets it before
  * it runs: its state is in the interpreter's list when the call that made it
@@ -18,6 +18,7 @@
 #include "program/program.h"
 #include "program/tasks.h"
 #include "program/triggers.h"
+#include "py311/frame_hook.h"
 #include "thunks/watched_methods.h"
 
 #include <stdlib.h>
@@ -41,6 +42,33 @@ static _Thread_local bool
 static int hook(PyObject *object, PyFrameObject *frame, int what,
                 PyObject *argument);
 
+/* ---- hooks of a thread -------------------------------------------------- */
+
+/* Sets a thread's profile function. The interpreter's own function would call
+ * the program's audit hooks, and it fails while another thread is inside one of
+ * those. */
+static void set_profile(PyThreadState *tstate, Py_tracefunc function,
+                        PyObject *object)
+{
+    PyObject *old = tstate->c_profileobj;
+    bool active = function != NULL || tstate->c_tracefunc != NULL;
+
+    Py_XINCREF(object);
+    tstate->c_profileobj = object;
+    tstate->c_profilefunc = function;
+    vpy_use_tracing(tstate, active);
+    Py_XDECREF(old);
+}
+
+/* Sets a thread's trace function, without an object. */
+static void set_trace(PyThreadState *tstate, Py_tracefunc function)
+{
+    bool active = function != NULL || tstate->c_profilefunc != NULL;
+
+    tstate->c_tracefunc = function;
+    vpy_use_tracing(tstate, active);
+}
+
 /* ---- taking threads and giving them back ------------------------------- */
 
 /* The object beside the hook stays the program's, so that sys.getprofile()
@@ -57,7 +85,7 @@ static void take(PyThreadState *tstate)
             (displaced){tstate->id, tstate->c_profilefunc, displaced_hooks};
         displaced_hooks = entry;
     }
-    vpy_set_profile(tstate, hook, tstate->c_profileobj);
+    set_profile(tstate, hook, tstate->c_profileobj);
 }
 
 static Py_tracefunc forget_displaced(PyThreadState *tstate)
@@ -101,7 +129,7 @@ static void watch_exceptions(PyThreadState *tstate)
 {
     if ((vpy_triggers_want_exceptions() || vpy_exceptions_are_wanted) &&
         tstate->c_tracefunc == NULL)
-        vpy_set_trace(tstate, on_trace);
+        set_trace(tstate, on_trace);
 }
 
 static void give_back(PyThreadState *tstate)
@@ -109,12 +137,12 @@ static void give_back(PyThreadState *tstate)
     Py_tracefunc function;
 
     if (tstate->c_tracefunc == on_trace)
-        vpy_set_trace(tstate, NULL);
+        set_trace(tstate, NULL);
     if (tstate->c_profilefunc != hook)
         return;
     function = forget_displaced(tstate);
-    vpy_set_profile(tstate, function,
-                    function != NULL ? tstate->c_profileobj : NULL);
+    set_profile(tstate, function,
+                function != NULL ? tstate->c_profileobj : NULL);
 }
 
 /* Thread states are added at the head. C makes them without the GIL: one that
@@ -286,7 +314,7 @@ static void after_change(void)
     /* The program has removed its own hook, and does not want back what it had
      * before. */
     forget_displaced(tstate);
-    vpy_set_profile(tstate, hook, NULL);
+    set_profile(tstate, hook, NULL);
     if (in_gap) {
         in_gap = false;
         vst_record_gap(true);

@@ -2,15 +2,13 @@
  * interpreter evaluates them to their end without calling the hook. So they are
  * noted here, and their ends are recorded with the thread's next call. With the
  * GIL held. */
-#include "calls/frame_hook.h"
+#include "py311/frame_hook.h"
 
 #include "base/own_code.h"
 #include "calls/ids.h"
 #include "program/triggers.h"
 
 #include <stdlib.h>
-
-#if VPY_HAS_FRAME_HOOK
 
 static vpy_open_calls *all;
 
@@ -151,4 +149,3 @@ void vpy_open_calls_take(vpy_frames_thread *t, const PyThreadState *tstate)
     if (t->open != NULL && t->open->after_gap)
         tell_of_gap(t->open);
 }
-#endif

@@ -10,7 +10,7 @@
  * they are called: the interpreter specialises an instruction only after
  * several ordinary calls, which the hook sees. turbo_test.c finds out whether
  * this is needed. With the GIL held. */
-#include "calls/frame_hook.h"
+#include "py311/frame_hook.h"
 
 #include "calls/ids.h"
 #include "thunks/thunks.h"

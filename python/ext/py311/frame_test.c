@@ -1,8 +1,8 @@
 /* What the frame hook does while it is tested: the calls of one thread are
  * noted as text, and nothing is recorded. With the GIL held. */
-#include "calls/frame_hook.h"
+#include "py311/frame_hook.h"
 
-#if VPY_HAS_FRAME_HOOK
+#include <string.h>
 
 PyThreadState *vpy_frames_tested;
 
@@ -40,4 +40,39 @@ const char *vpy_frames_test_end(void)
     return seen;
 }
 
-#endif
+/* ---- for turbo_test.c ------------------------------------------------------
+ */
+
+const char vpy_turbo_test_expected[] = "g(a()b(a())b()b()b(!c(!e(a())_()f())";
+
+/* The same where obj[i] runs a __getitem__ that is not seen. */
+static const char without_getitem[] = "g(a()b(a())b()b()b(!c(!e(a())f())";
+
+bool vpy_turbo_test_begin(void)
+{
+    vpy_frames_hook();
+    vpy_getitems_hide();
+    vpy_frames_test_begin();
+    return true;
+}
+
+const char *vpy_turbo_test_end(void)
+{
+    vpy_frames_test_end();
+    vpy_getitems_show();
+    vpy_frames_unhook();
+    return seen;
+}
+
+void vpy_turbo_test_drop(void)
+{
+}
+
+/* In the next try each __getitem__ is hidden. */
+bool vpy_turbo_test_mends(const char *found)
+{
+    if (vpy_getitems_are_inlined || strcmp(found, without_getitem) != 0)
+        return false;
+    vpy_getitems_are_inlined = true;
+    return true;
+}

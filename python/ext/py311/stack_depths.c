@@ -1,11 +1,9 @@
-/* How high the value stack of a frame is at each CALL, on 3.11: where the
+/* How high the value stack of a frame is at each CALL: where the
  * arguments of the call begin. The interpreter keeps the height in a register
  * while it runs a frame, so we compute it from the code, as the compiler did. A
  * code object gets its table when a function is first called from it in the
  * long way (made_frames.h). With the GIL held. */
-#include "base/made_frames.h"
-
-#if VPY_HAS_FRAME_HOOK
+#include "py311/made_frames.h"
 
 #define Py_BUILD_CORE 1
 #define NEED_OPCODE_TABLES
@@ -170,5 +168,3 @@ PyObject **vpy_iframe_arguments(const vpy_iframe *frame)
                : (PyObject **)(uintptr_t)frame->localsplus +
                      code->co_nlocalsplus + heights[instruction];
 }
-
-#endif
