@@ -173,3 +173,9 @@ def test_flags_take_no_value_and_others_do(parsers):
             action = parsers["run"]._option_string_actions[option.flag]
             assert (action.nargs == 0) == (option.metavar is None)
             assert option.kind is not FLAG or option.metavar is None
+
+
+def test_an_option_that_this_python_does_not_have_is_refused(monkeypatch):
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
+    with pytest.raises(ValueError, match="^budget needs a Python with a GIL$"):
+        vestige.profile(budget=0.05)

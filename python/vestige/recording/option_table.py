@@ -44,38 +44,23 @@ def read_count(name: str, value: object, most: int) -> int:
     return value
 
 
-def _read_time(name: str, value: Any) -> int:
-    from vestige.base.quantities import parse_time  # only here: importing vestige is to stay cheap
+def parsed_by(function: str) -> Callable[[str, Any], Any]:
+    def read(name: str, value: Any) -> Any:
+        from vestige.base import quantities  # only where somebody gave a value: importing vestige is to stay cheap
 
-    return parse_time(name, value)
+        return getattr(quantities, function)(name, value)
 
-
-def _read_size(name: str, value: Any) -> int:
-    from vestige.base.quantities import parse_size
-
-    return parse_size(name, value)
-
-
-def _read_bound(name: str, value: Any) -> int:
-    from vestige.base.quantities import parse_file_bound
-
-    return parse_file_bound(name, value)
-
-
-def _read_share(name: str, value: Any) -> float:
-    from vestige.base.quantities import parse_share
-
-    return parse_share(name, value)
+    return read
 
 
 FLAG = Kind("bool")  # options.py checks it
 NAMES = Kind("Sequence[str] | None", read_names)
 DEPTH = Kind("int | None", lambda name, value: read_count(name, value, DEPTH_MAX))
 SNAPSHOTS = Kind("int", lambda name, value: read_count(name, value, SNAPSHOTS_MAX))
-TIME = Kind("str | float | timedelta | None", _read_time, unit="_ns")
-SIZE = Kind("str | int | None", _read_size, unit="_bytes")
-BOUND = Kind("str | int | None", _read_bound)  # of a file
-SHARE = Kind("float | str | None", _read_share)
+TIME = Kind("str | float | timedelta | None", parsed_by("parse_time"), unit="_ns")
+SIZE = Kind("str | int | None", parsed_by("parse_size"), unit="_bytes")
+BOUND = Kind("str | int | None", parsed_by("parse_file_bound"))  # of a file
+SHARE = Kind("float | str | None", parsed_by("parse_share"))
 ENGINE = Kind("str")  # options.py reads it, which knows the engines of this Python
 SIGNAL = Kind("str | int | None")  # flight.py
 PATH = Kind("str | bytes | os.PathLike[str] | os.PathLike[bytes] | None")  # the file's system call
