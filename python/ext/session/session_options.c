@@ -22,7 +22,7 @@ static int take_u64(PyObject *value, const char *name, void *out)
     unsigned long long number = PyLong_AsUnsignedLongLong(value);
 
     (void)name;
-    if (number == (unsigned long long)-1 && PyErr_Occurred())
+    if (number == (unsigned long long)-1 && PyErr_Occurred() != NULL)
         return -1;
     *(uint64_t *)out = number;
     return 0;

@@ -23,7 +23,7 @@ NAMES = {
 WORDS, HALVES = 14, 28  # of a row, in 8 and 4 bytes: see python/ext/read/trace_devices.c
 START, END, CORRELATION, EXTERNAL, BYTES, OP, ANNOTATION, ARGS_AT = range(8)  # words
 KIND, ID, DEVICE, STREAM, THREAD, CONTEXT, ARGS_LENGTH, LAUNCH = range(16, 24)  # halves
-OP_ID, ANNOTATION_ID, LANE, ROW = range(24, 28)
+ANNOTATION_ID, LANE, ROW = range(25, 28)  # 24 has the id of the operator
 
 
 class Activities:
