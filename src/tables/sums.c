@@ -45,6 +45,8 @@ static bool shorten(vst__sums *self, const vst_span *span, unsigned char mark,
 {
     int64_t left;
 
+    if (!self->has_untimed)
+        return true;
     if (!vst__own_times_end(&self->untimed, span, mark & VST_MARK_NO_TIME,
                             &left))
         return false;
@@ -169,7 +171,8 @@ static vst_status on_leave(void *ctx, uint32_t depth)
     vst__sums *self = ctx;
 
     vst__own_times_leave(&self->own, depth);
-    vst__own_times_leave(&self->untimed, depth);
+    if (self->has_untimed)
+        vst__own_times_leave(&self->untimed, depth);
     vst__own_times_leave(&self->calls.folded, depth);
     return self->calls.tree != NULL
                ? vst_contexts_leave(self->calls.tree, depth)
@@ -210,6 +213,8 @@ static vst_status begin(vst__sums *self)
     vst_status status = VST_OK;
 
     self->max = vst_trace_definition_max(self->trace);
+    for (vst_id id = 1; id <= self->max && !self->has_untimed; id++)
+        self->has_untimed = vst__sums_mark(self, id) & VST_MARK_NO_TIME;
     if (self->wanted &
         (VST_SUMS_FUNCTIONS | VST_SUMS_THREADS | VST_SUMS_ESTIMATES))
         status = vst__estimates_begin(self);

@@ -180,6 +180,7 @@ typedef struct vst__sums {
     unsigned wanted; /* VST_SUMS_ */
     uint32_t asked;  /* thread that was looked up last, and the answer */
     bool has_asked, is_read;
+    bool has_untimed; /* a function has the mark for no time */
     vst__own_times own;
     vst__own_times untimed; /* what has the mark for no time, below what is
                              * open */
