@@ -224,15 +224,25 @@ vst_status vst_session_finish(vst_session *session, vst_error *error)
     if (session->is_recording)
         vst_session_stop(session);
     session->finished = true;
-    if (session->wants_devices && is_ours(session))
+    if (!is_ours(session))
+        return VST_OK;
+    if (session->wants_devices)
         vst__devices_tell_late(session->recording);
     vst__recording_forget_leavers(session->recording);
-    return is_ours(session) ? vst__file_finish(session->file, error) : VST_OK;
+    return vst__file_finish(session->file, error);
+}
+
+/* The process came from a fork that nobody was told of: threads that are not
+ * here may hold locks for good. */
+static bool is_a_silent_fork(const vst_session *session)
+{
+    return !is_ours(session) && session->recording != NULL &&
+           vst__recording_is_ours(session->recording);
 }
 
 void vst_session_destroy(vst_session *session)
 {
-    if (session == NULL)
+    if (session == NULL || is_a_silent_fork(session))
         return;
     if (session->file != NULL && session->recording != NULL)
         vst_session_finish(session, NULL);
