@@ -16,20 +16,20 @@ bring_missing() {
 default=${PY:-$(scripts/find_python.sh --default)}
 parts=$*
 if [ -z "$parts" ]; then
-    # What costs least to mend first; then what has the longest way to go, so that
-    # both processors have work until the end; the parts in C, which use both by
-    # themselves, after that.
-    parts="lint torch clients docs"
+    # Lint first, which costs least to mend. Then the parts that take longest, so that
+    # both processors have work until the end, and the parts in C, which use both by
+    # themselves.
     bring_missing
+    parts="lint python-$default torch"
     for version in $(scripts/find_python.sh --all | sort -rV); do
-        parts="$parts python-$version"
+        [ "$version" = "$default" ] || parts="$parts python-$version"
     done
     # To build one takes minutes: the newest that is here. Make check NAME=slow takes each.
     version=$(scripts/find_python.sh --free-threaded | tail -n 1)
     parts="$parts ${version:+python-$version}"
     [ -n "$version" ] ||
         absent="${absent}not run: the tests of threads without the GIL because: no such Python is here, scripts/pythons.sh 3.14t builds one"$'\n'
-    parts="$parts asan c tsan install elsewhere counts layers"
+    parts="$parts clients asan c tsan docs install elsewhere counts layers"
 fi
 
 # The default Python's is built as its wheel is, the others on a core that is
