@@ -296,10 +296,19 @@ def check_names():
                 problem(path, name, f"{name} is not used")
 
 
+def chapters():
+    """The pages for developers: the first page, and a chapter in each folder that needs one."""
+    return [
+        ROOT / "ARCHITECTURE.md",
+        ROOT / "CONTRIBUTING.md",
+        *sorted(p for top in (CORE, EXT.parent, ADAPTERS) for p in top.rglob("README.md")),
+    ]
+
+
 def check_pages():
     """Files that the pages for developers name are there: a move takes its names along."""
     named = re.compile(r"`((?:include|src|python|adapters|scripts|tests|fuzz)/[\w/.-]+\.(?:c|h|cpp|js|py|sh))`")
-    for page in (ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"):
+    for page in chapters():
         for name in sorted(set(named.findall(page.read_text()))):
             if not (ROOT / name).exists():
                 problem(page, name, f"{name} is not there")

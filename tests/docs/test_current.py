@@ -18,7 +18,12 @@ import published
 pytestmark = pytest.mark.any_python
 
 DOCS = ROOT / "docs"
-PROSE = [*pages(), *(ROOT / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "proofs/README.md"))]
+CHAPTERS = sorted(page for top in ("src", "python", "adapters") for page in ROOT.joinpath(top).rglob("README.md"))
+PROSE = [
+    *pages(),
+    *CHAPTERS,
+    *(ROOT / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "proofs/README.md")),
+]
 TOP = "src include python adapters scripts docs tests fuzz bench examples proofs".split()
 
 
@@ -123,7 +128,9 @@ def test_files_that_are_named_exist(page):
         assert (ROOT / "include" / name).exists(), f"<{name}> is named, and is not there"
 
 
-@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize(
+    "page", ["ARCHITECTURE.md", "CONTRIBUTING.md", *(str(page.relative_to(ROOT)) for page in CHAPTERS)]
+)
 def test_source_files_that_are_named_without_a_folder_exist(page):
     tracked = subprocess.run(["git", "-C", ROOT, "ls-files"], capture_output=True, text=True, check=False)
     if tracked.returncode:
