@@ -20,8 +20,7 @@ static uint32_t device;
 static vst_id name_id;
 static long launches;
 
-/* ---- a collector that has nothing to collect ------------------------------
- */
+/* ---- a collector that has nothing to collect ---------------------------- */
 
 static vst_status start(vst_collector *collector)
 {
@@ -53,8 +52,7 @@ static vst_status make(vst_recording *made_for, vst_collector **collector)
     return vst_device_declare(made_for, &one, &device);
 }
 
-/* ---- launches -------------------------------------------------------------
- */
+/* ---- launches ----------------------------------------------------------- */
 
 static void launch(uint64_t correlation)
 {

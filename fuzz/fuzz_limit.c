@@ -32,8 +32,7 @@ enum {
     OUTPUT_MAX = 16 << 20,
 };
 
-/* ---- memory ---------------------------------------------------------------
- */
+/* ---- memory ------------------------------------------------------------- */
 
 static atomic_size_t in_use, peak;
 
@@ -97,8 +96,7 @@ __attribute__((constructor)) static void use_malloc(void)
     vst__heap_is_malloc = true;
 }
 
-/* ---- what is done ---------------------------------------------------------
- */
+/* ---- what is done ------------------------------------------------------- */
 
 static int give_up(void *ctx, double done)
 {

@@ -148,8 +148,7 @@ class values
     unsigned flags_, observer_;
 };
 
-/* ---- tensors -------------------------------------------------------------
- */
+/* ---- tensors ------------------------------------------------------------ */
 
 static inline void put_text(values &out, const char *text)
 {
@@ -272,8 +271,7 @@ static inline void put_tensor_or_less(values &out, const at::Tensor &tensor)
     }
 }
 
-/* ---- values --------------------------------------------------------------
- */
+/* ---- values ------------------------------------------------------------- */
 
 static inline void put_value(values &out, const c10::IValue &value,
                              integral *numbers, int depth);
@@ -335,8 +333,7 @@ static inline void put_value(values &out, const c10::IValue &value,
     }
 }
 
-/* ---- nodes ---------------------------------------------------------------
- */
+/* ---- nodes -------------------------------------------------------------- */
 
 /* The id of the operator's schema, which tells the overloads of a name apart.
  * `kept`: where the thread keeps the id, or NULL. */

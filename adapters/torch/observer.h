@@ -61,8 +61,7 @@ inline settings now_set;
 
 inline std::atomic<uint32_t> last_instance{FIRST_INSTANCE};
 
-/* ---- what is told of an operator -------------------------------------------
- */
+/* ---- what is told of an operator ---------------------------------------- */
 
 /* The storages of the inputs, where they are wanted. */
 struct wanted_storages {
@@ -159,8 +158,7 @@ static inline uint32_t tell(thread_state *state, const at::RecordFunction &fn,
     return static_cast<uint32_t>(count);
 }
 
-/* ---- the observer ---------------------------------------------------------
- */
+/* ---- the observer ------------------------------------------------------- */
 
 static inline vst_ticks ticks()
 {

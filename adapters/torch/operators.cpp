@@ -65,8 +65,7 @@ void place_callback()
 
 } // namespace
 
-/* ---- the interface --------------------------------------------------------
- */
+/* ---- the interface ------------------------------------------------------ */
 
 /* The version of torch that this library was built for. */
 VST_EXPORTED const char *vst_torch_built_for(void)
@@ -172,8 +171,7 @@ VST_EXPORTED int vst_torch_start(const vst_api *table, unsigned flags)
     return 0;
 }
 
-/* ---- for the calling thread -------------------------------------------------
- */
+/* ---- for the calling thread --------------------------------------------- */
 
 /* A profiler of torch's own is about to start on the calling thread, and would
  * find ours there. Removes ours; it comes back with the next operator after the

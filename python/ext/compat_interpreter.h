@@ -16,8 +16,7 @@
 #undef Py_BUILD_CORE
 #endif
 
-/* ---- the GIL -------------------------------------------------------------
- */
+/* ---- the GIL ------------------------------------------------------------ */
 
 /* Whether there is one, and what it looks like is known. */
 #define VPY_KNOWS_GIL (VPY_KNOWS_INSIDE && !VPY_FREE_THREADED)
@@ -99,8 +98,7 @@ static inline void vpy_callables_find(PyInterpreterState *interpreter,
 }
 #endif
 
-/* ---- the collector -------------------------------------------------------
- */
+/* ---- the collector ------------------------------------------------------ */
 
 #if VPY_COUNTS_YOUNG_OBJECTS
 typedef struct _gc_runtime_state vpy_collector;

@@ -173,8 +173,7 @@ void vst__os_file_reserve(int fd, uint64_t end, uint64_t need,
                           uint64_t *reserved);
 void vst__os_unmap(const void *address, size_t size);
 
-/* ---- storage: a file that is written through mappings ---------------------
- */
+/* ---- storage: a file that is written through mappings ------------------- */
 
 typedef struct vst__os_storage vst__os_storage;
 

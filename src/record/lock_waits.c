@@ -293,8 +293,7 @@ static int hook_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
     return result;
 }
 
-/* ---- waits on semaphores: parked_waits.c ----------------------------------
- */
+/* ---- waits on semaphores: parked_waits.c -------------------------------- */
 
 const void **vst__waits_learn(void)
 {
@@ -340,8 +339,7 @@ void vst__parked_end(const vst_lock *lock)
     go_out();
 }
 
-/* ---- in and out -----------------------------------------------------------
- */
+/* ---- in and out --------------------------------------------------------- */
 
 enum { TIMEDWAIT, WAIT, HOOKS };
 
@@ -389,8 +387,7 @@ void vst_lock_watch(const vst_lock *lock)
     __atomic_store_n(&watched, lock, __ATOMIC_SEQ_CST);
 }
 
-/* ---- the end of a recording -----------------------------------------------
- */
+/* ---- the end of a recording --------------------------------------------- */
 
 /* The wait in progress up to now, or to when it ended after the watch did. */
 static bool open_wait(vst__thread_waits *waits, vst_ticks now,

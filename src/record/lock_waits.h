@@ -7,8 +7,7 @@
 
 #include "record/recording.h"
 
-/* ---- by the owner of a writer, which belongs to a recording ---------------
- */
+/* ---- by the owner of a writer, which belongs to a recording ------------- */
 
 /* The calling thread joins a recording that may have waits; it may keep more
  * from here on. And it ends. With the recorder's lock held. */
@@ -26,16 +25,14 @@ void vst__lock_waits_end(vst__writer *writer, vst_ticks now);
 
 void vst__lock_waits_after_fork(void); /* in the child */
 
-/* ---- for parked_waits.c ---------------------------------------------------
- */
+/* ---- for parked_waits.c ------------------------------------------------- */
 
 /* Around a wait on a semaphore. NULL: it is not recorded, and does not end. */
 const vst_lock *vst__parked_begin(const void *semaphore);
 void vst__parked_end(const vst_lock *lock);
 const void **vst__waits_learn(void); /* see vst_lock_learn */
 
-/* ---- thread_numbers.c ----------------------------------------------------
- */
+/* ---- thread_numbers.c --------------------------------------------------- */
 
 /* The numbers of threads, by their keys, for readers that cannot take the
  * recorder's lock. These three with the lock held. */

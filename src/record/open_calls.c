@@ -6,8 +6,7 @@
 #include "record/recording.h"
 #include "record/switches.h"
 
-/* ---- scopes ---------------------------------------------------------------
- */
+/* ---- scopes ------------------------------------------------------------- */
 
 /* A key is what key_of() in recording.c makes. */
 static void define_again(void *ctx, const void *key, size_t size, uint32_t id)
@@ -53,8 +52,7 @@ void vst_recording_record_inside(vst_recording *recording, vst_id id)
     vst__recorder_give();
 }
 
-/* ---- open calls ------------------------------------------------------------
- */
+/* ---- open calls --------------------------------------------------------- */
 
 /* Records those of the calls that the scope takes; without memory for that,
  * none. With the lock held. */

@@ -61,8 +61,7 @@ void vst_recording_count_all(vst_recording *recording)
     vst__recorder_give();
 }
 
-/* ---- what is left out -----------------------------------------------------
- */
+/* ---- what is left out --------------------------------------------------- */
 
 enum {
     IDS_MAX = VST_ESCAPE_WORDS_MAX - VST_LEFT_OUT_HEAD,

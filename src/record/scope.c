@@ -150,8 +150,7 @@ static void reset(vst__scope_stack *stack)
     stack->depth = 0;
 }
 
-/* ---- switched stacks ------------------------------------------------------
- */
+/* ---- switched stacks ---------------------------------------------------- */
 
 static void free_stack(vst__scope_stack *stack)
 {
@@ -208,8 +207,7 @@ static void forget_others(vst__scope *scope)
     vst__map64_clear(&scope->others);
 }
 
-/* ---- the whole ------------------------------------------------------------
- */
+/* ---- the whole ---------------------------------------------------------- */
 
 bool vst__scope_begin(vst__scope **scope, const vst__scope_options *options)
 {

@@ -44,8 +44,7 @@ typedef struct words {
 
 static words scratch; /* guarded by the recorder's lock */
 
-/* ---- the stream -----------------------------------------------------------
- */
+/* ---- the stream --------------------------------------------------------- */
 
 static void tell_again(vst_recording *recording)
 {
@@ -108,8 +107,7 @@ static void tell_time(vst_recording *recording, uint32_t what, uint64_t ns)
     }
 }
 
-/* ---- one thread ------------------------------------------------------------
- */
+/* ---- one thread --------------------------------------------------------- */
 
 static void flush(words *self)
 {
@@ -203,8 +201,7 @@ static bool runs(const vst__watch *watch)
     return watch->is_told && vst_switch_what(watch->last) == VST_SWITCH_IN;
 }
 
-/* ---- which threads ---------------------------------------------------------
- */
+/* ---- which threads ------------------------------------------------------ */
 
 /* What the trace says of threads that could not be watched. */
 static void tell_refused(vst_recording *recording)
@@ -412,8 +409,7 @@ void vst__switches_forget(vst_recording *recording)
     forget_threads(recording);
 }
 
-/* ---- what the helper does --------------------------------------------------
- */
+/* ---- what the helper does ----------------------------------------------- */
 
 static uint64_t next_interval(vst__switches *self, unsigned full)
 {

@@ -51,8 +51,7 @@ void vst__switches_forget(vst_recording *recording);
  * again, 0: there is nothing to watch. */
 uint64_t vst__switches_tell(vst_recording *recording);
 
-/* ---- switches_helper.c; without the lock ----------------------------------
- */
+/* ---- switches_helper.c; without the lock -------------------------------- */
 
 /* Starts the helper if there is work for it and it is not there. Not from
  * inside an allocator. */

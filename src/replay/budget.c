@@ -30,8 +30,7 @@ struct vst_budget {
     vst_id max;
 };
 
-/* ---- collecting -----------------------------------------------------------
- */
+/* ---- collecting --------------------------------------------------------- */
 
 static bool add_ids(vst_budget *self, const uint64_t *ids, size_t count)
 {
@@ -234,8 +233,7 @@ void vst_budget_free(vst_budget *budget)
     free(budget);
 }
 
-/* ---- answers --------------------------------------------------------------
- */
+/* ---- answers ------------------------------------------------------------ */
 
 void vst_budget_get_info(const vst_budget *budget, vst_budget_info *info)
 {

@@ -212,8 +212,7 @@ static vst_status end_await(vst__tasks *tasks, task *t, int64_t time_ns)
     return add_await(tasks, t, ns);
 }
 
-/* ---- who ends a wait ------------------------------------------------------
- */
+/* ---- who ends a wait ---------------------------------------------------- */
 
 /* Takes a task that goes on off the list of its object. */
 static void end_waiting(vst__tasks *tasks, task *t)

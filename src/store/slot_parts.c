@@ -273,8 +273,7 @@ bool vst__slots_stop_draining(vst__slots *slots)
     return any;
 }
 
-/* ---- what slots.h says -----------------------------------------------------
- */
+/* ---- what slots.h says -------------------------------------------------- */
 
 void vst__slots_free(vst__slots *slots)
 {

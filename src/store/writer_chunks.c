@@ -120,8 +120,7 @@ static void write_chunk_header(vst_chunk_header *at, vst_chunk_header header)
     __atomic_store_n(&at->magic, VST_CHUNK_MAGIC, __ATOMIC_RELEASE);
 }
 
-/* ---- room -----------------------------------------------------------------
- */
+/* ---- room --------------------------------------------------------------- */
 
 /* A full barrier: no store that follows is seen before the magic is gone, not
  * even those of a memset that goes around the caches. Pairs with a reader that

@@ -8,8 +8,7 @@
 #include "record/recording.h"
 #include "trace_builder.h"
 
-/* ---- counting -------------------------------------------------------------
- */
+/* ---- counting ----------------------------------------------------------- */
 
 enum { PACE = 100 };
 
@@ -91,8 +90,7 @@ static void nobody_counts_after_the_pace_was_taken_away(void)
     end(recording);
 }
 
-/* ---- what a call stands for ------------------------------------------------
- */
+/* ---- what a call stands for --------------------------------------------- */
 
 enum { HOT = 1, RARE = 2, C = 3 };
 

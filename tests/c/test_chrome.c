@@ -46,8 +46,7 @@ static void records(builder *b)
     builder_records(b, 0, 0, 1000, 1);
 }
 
-/* ---- JSON text -------------------------------------------------------------
- */
+/* ---- JSON text ---------------------------------------------------------- */
 
 static void numbers_are_written_exactly(void)
 {
@@ -184,8 +183,7 @@ static void the_checker_knows_json_from_what_is_not(void)
     CHECK(!vst__json_is_members("", 0));
 }
 
-/* ---- the document ----------------------------------------------------------
- */
+/* ---- the document ------------------------------------------------------- */
 
 static void the_document_begins_and_ends_as_torchs_does(void)
 {
@@ -442,8 +440,7 @@ static void a_name_longer_than_the_buffer_is_written_whole(void)
     builder_free(&b);
 }
 
-/* ---- files -----------------------------------------------------------------
- */
+/* ---- files -------------------------------------------------------------- */
 
 static void build_many(builder *b, int calls)
 {

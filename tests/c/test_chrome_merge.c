@@ -13,8 +13,7 @@
 
 #define MAX 8
 
-/* ---- making them ----------------------------------------------------------
- */
+/* ---- making them -------------------------------------------------------- */
 
 enum { MAIN = 1, FORK, FORK_EXEC, EXEC, STEP };
 
@@ -108,8 +107,7 @@ static size_t count_of(const char *text, const char *part)
     return count;
 }
 
-/* ---- the tests -------------------------------------------------------------
- */
+/* ---- the tests ---------------------------------------------------------- */
 
 static void several_traces_are_one_document_with_a_process_each(void)
 {
@@ -483,8 +481,7 @@ static void a_long_command_line_is_cut_between_characters(void)
     free(text);
 }
 
-/* ---- progress --------------------------------------------------------------
- */
+/* ---- progress ----------------------------------------------------------- */
 
 typedef struct heard {
     double last;

@@ -97,8 +97,7 @@ static void a_sample_is_one_moment_on_three_clocks(void)
     CHECK(sample.monotonic_ns <= monotonic_ns());
 }
 
-/* ---- threads --------------------------------------------------------------
- */
+/* ---- threads ------------------------------------------------------------ */
 
 enum { THREADS = 4, TURNS = 4000 };
 
@@ -145,8 +144,7 @@ static void time_does_not_go_back_from_thread_to_thread(void)
     CHECK_INT(atomic_load(&went_back), 0);
 }
 
-/* ---- a trace --------------------------------------------------------------
- */
+/* ---- a trace ------------------------------------------------------------ */
 
 static void a_trace_says_which_clock_and_when_it_was(void)
 {

@@ -123,8 +123,7 @@ static void read_more(vst__following *following, read_spans *read, bool ends)
     }
 }
 
-/* ---- both -----------------------------------------------------------------
- */
+/* ---- both --------------------------------------------------------------- */
 
 /* What is cut off at one moment comes in any order. */
 static int by_end(const void *a, const void *b)

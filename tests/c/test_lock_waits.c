@@ -16,8 +16,7 @@ enum { LOOKS = 5, LOOK_NS = 1000000, WAITS_MAX = 64 };
  * after it had read the clock. */
 #define LOOKED_NS ((LOOKS - 2) * (int64_t)LOOK_NS)
 
-/* ---- the lock -------------------------------------------------------------
- */
+/* ---- the lock ----------------------------------------------------------- */
 
 static struct {
     uintptr_t holder;
@@ -90,8 +89,7 @@ static void let_wait(unsigned times)
     forget_looks();
 }
 
-/* ---- a recording ----------------------------------------------------------
- */
+/* ---- a recording -------------------------------------------------------- */
 
 static vst_session *session;
 static vst_id call_id;
@@ -194,8 +192,7 @@ static int64_t length(const vst_wait *wait)
     return wait->end_ns - wait->start_ns;
 }
 
-/* ---- tests ----------------------------------------------------------------
- */
+/* ---- tests -------------------------------------------------------------- */
 
 static void *call_and_take(void *unused)
 {

@@ -51,8 +51,7 @@ static char *exported(vst_session *session)
     return text != NULL ? text : calloc(1, 1);
 }
 
-/* ---- recording ------------------------------------------------------------
- */
+/* ---- recording ---------------------------------------------------------- */
 
 static void nothing_is_recorded_without_a_recording(void)
 {
@@ -124,8 +123,7 @@ static void an_arrow_leads_from_the_inner_forward_to_the_backward(void)
     free(text);
 }
 
-/* ---- spans that another thread ends ----------------------------------------
- */
+/* ---- spans that another thread ends ------------------------------------- */
 
 typedef struct seen {
     vst_span outer, far, after;
@@ -252,8 +250,7 @@ static void an_annotation_is_shown_around_what_is_between(void)
     free(text);
 }
 
-/* ---- facts ----------------------------------------------------------------
- */
+/* ---- facts -------------------------------------------------------------- */
 
 static const vst__operator_wish NOTHING_MORE, EVERYTHING = {true, true};
 

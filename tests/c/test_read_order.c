@@ -50,8 +50,7 @@ static void miss_once(const void *bytes, size_t size)
     missed = 0;
 }
 
-/* ---- a recording ----------------------------------------------------------
- */
+/* ---- a recording -------------------------------------------------------- */
 
 static vst_session *session;
 static vst_id counted, named;
@@ -100,8 +99,7 @@ static vst_trace *copy_it(void)
     return trace;
 }
 
-/* ---- what a reader has -----------------------------------------------------
- */
+/* ---- what a reader has -------------------------------------------------- */
 
 typedef struct counters {
     int count, wrong;

@@ -226,8 +226,7 @@ static void a_long_pause_is_an_absolute_time(void)
     builder_free(&b);
 }
 
-/* ---- files that were never finished ---------------------------------------
- */
+/* ---- files that were never finished ------------------------------------- */
 
 static void a_torn_file_ends_with_its_last_record(void)
 {
@@ -373,8 +372,7 @@ static void a_file_being_written_shows_what_is_there(void)
     builder_free(&b);
 }
 
-/* ---- the clock ------------------------------------------------------------
- */
+/* ---- the clock ---------------------------------------------------------- */
 
 static void ticks_become_nanoseconds_piece_by_piece(void)
 {
@@ -429,8 +427,7 @@ static void time_never_goes_back_whatever_the_samples_say(void)
     }
 }
 
-/* ---- damage ---------------------------------------------------------------
- */
+/* ---- damage ------------------------------------------------------------- */
 
 /* Each window by itself: a damaged file may say that they overlap. */
 static void replay_each(vst_trace *trace, const vst_trace_info *info)
@@ -677,8 +674,7 @@ static void thousands_of_damaged_files_are_survived(void)
     builder_free(&b);
 }
 
-/* ---- sizes, progress -------------------------------------------------------
- */
+/* ---- sizes, progress ---------------------------------------------------- */
 
 static int cancel(void *ctx, double done)
 {

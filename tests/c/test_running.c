@@ -331,8 +331,7 @@ static void a_range_begins_in_the_midst_of_switches(void)
     builder_free(&b);
 }
 
-/* ---- waits ----------------------------------------------------------------
- */
+/* ---- waits -------------------------------------------------------------- */
 
 typedef struct seen_waits {
     vst_wait waits[8];

@@ -203,8 +203,7 @@ static uint64_t kept_of(unsigned owner)
     return bytes;
 }
 
-/* ---- the order ------------------------------------------------------------
- */
+/* ---- the order ---------------------------------------------------------- */
 
 static void parts_are_dropped_in_the_order_in_which_they_were_sealed(void)
 {
@@ -249,8 +248,7 @@ static void what_is_not_due_stays_and_the_file_grows(void)
     end();
 }
 
-/* ---- how much, and how long ------------------------------------------------
- */
+/* ---- how much, and how long --------------------------------------------- */
 
 static void all_that_was_halved_becomes_whole_again(void)
 {

@@ -24,8 +24,7 @@ static char path[64];
 /* Of what the core calls and the handler does; any thread. */
 static int faults, begun, ended, mappings, cuts;
 
-/* ---- the handler ----------------------------------------------------------
- */
+/* ---- the handler -------------------------------------------------------- */
 
 static void handle(int number, siginfo_t *info, void *context)
 {
@@ -66,8 +65,7 @@ static void guard(void)
     vst_storage_watch(&watcher);
 }
 
-/* ---- recording ------------------------------------------------------------
- */
+/* ---- recording ---------------------------------------------------------- */
 
 static void begin(vst_session_options options)
 {
@@ -117,8 +115,7 @@ static void end_cut(long long size)
     finish_cut(size);
 }
 
-/* ---- the tests ------------------------------------------------------------
- */
+/* ---- the tests ---------------------------------------------------------- */
 
 static void a_file_that_is_cut_ends_the_recording_not_the_program(void)
 {

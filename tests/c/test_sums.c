@@ -211,8 +211,7 @@ static void time_that_counts_for_nobody_is_nowhere(void)
     end(&r);
 }
 
-/* ---- threads and rows ------------------------------------------------------
- */
+/* ---- threads and rows --------------------------------------------------- */
 
 static void threads_tell_when_they_ran_and_in_what(void)
 {
@@ -264,8 +263,7 @@ static void short_calls_get_no_row(void)
     end(&r);
 }
 
-/* ---- single calls ----------------------------------------------------------
- */
+/* ---- single calls ------------------------------------------------------- */
 
 static void collections_are_told_by_generation_and_caller(void)
 {
@@ -317,8 +315,7 @@ static void steps_of_a_loop_are_counted(void)
     end(&r);
 }
 
-/* ---- tables of all kinds ---------------------------------------------------
- */
+/* ---- tables of all kinds ------------------------------------------------ */
 
 static void rows_and_sums_come_from_one_reading(void)
 {

@@ -84,8 +84,7 @@ static void release(uintptr_t address)
     vst_record_free(VST_MEMORY_FRAMEWORK_FREE, address, 0, a_moment_later());
 }
 
-/* ---- a training step ------------------------------------------------------
- */
+/* ---- a training step ---------------------------------------------------- */
 
 static void forward(void)
 {
@@ -144,8 +143,7 @@ static void update(void)
     release(X);
 }
 
-/* ---- reading it back ------------------------------------------------------
- */
+/* ---- reading it back ---------------------------------------------------- */
 
 static vst_status write_to(vst_trace *trace, const char *name)
 {

@@ -41,8 +41,7 @@ static void close_pair(pair *p)
     unlink(p->index);
 }
 
-/* ---- the whole
- * --------------------------------------------------------------- */
+/* ---- the whole ---------------------------------------------------------- */
 
 static void check_threads(pair *p)
 {
@@ -67,8 +66,7 @@ static void check_threads(pair *p)
     }
 }
 
-/* ---- levels
- * ------------------------------------------------------------------- */
+/* ---- levels ------------------------------------------------------------- */
 
 /* Takes from `spans`, which are a row's, all that a run stands for. */
 static size_t check_run_of(const vst__run *run, const oracle_span *spans,
@@ -160,8 +158,7 @@ static void check_levels(pair *p)
     }
 }
 
-/* ---- windows
- * -------------------------------------------------------------------- */
+/* ---- windows ------------------------------------------------------------ */
 
 static vst_view_range some_range(pair *p, uint32_t pixels)
 {
@@ -272,8 +269,7 @@ static void check_coarse_window(pair *p)
     free(bytes);
 }
 
-/* ---- spans
- * ------------------------------------------------------------------------ */
+/* ---- spans -------------------------------------------------------------- */
 
 static const oracle_span *some_span(pair *p)
 {
@@ -492,9 +488,7 @@ static void check_all(const view_random *random, bool tree)
     close_pair(&p);
 }
 
-/* ---- tests
- * ---------------------------------------------------------------------------
- */
+/* ---- tests -------------------------------------------------------------- */
 
 static void traces_of_calls_look_as_they_are(void)
 {

@@ -161,8 +161,7 @@ static PyObject *thread_hooks(PyObject *module, PyObject *unused)
     return PyLong_FromLong(count);
 }
 
-/* ---- functions whose definition lies on the heap ---------------------------
- */
+/* ---- functions whose definition lies on the heap ------------------------ */
 
 static PyObject *heap_body(PyObject *self, PyObject *argument)
 {

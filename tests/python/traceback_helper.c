@@ -46,8 +46,7 @@ __attribute__((noinline)) PyObject *helper_capture(PyObject *m, PyObject *none)
     return object_of(api->traceback_capture(BOTH, 0));
 }
 
-/* ---- without the GIL ------------------------------------------------------
- */
+/* ---- without the GIL ---------------------------------------------------- */
 
 static PyObject *capture_without_gil(PyObject *m, PyObject *none)
 {
@@ -93,8 +92,7 @@ static PyObject *release_in_c_thread(PyObject *m, PyObject *none)
     Py_RETURN_NONE;
 }
 
-/* ---- GIL, then device lock; device lock, then the last release ------------
- */
+/* ---- GIL, then device lock; device lock, then the last release ---------- */
 
 static pthread_mutex_t device = PTHREAD_MUTEX_INITIALIZER;
 static vst_traceback *handed_over; /* device */
@@ -138,8 +136,7 @@ static PyObject *deadlock(PyObject *m, PyObject *rounds)
     return PyLong_FromLong(atomic_load(&released));
 }
 
-/* ---- signals --------------------------------------------------------------
- */
+/* ---- signals ------------------------------------------------------------ */
 
 static uintptr_t addresses[256];
 static size_t addresses_count;
@@ -159,8 +156,7 @@ __attribute__((noinline)) PyObject *helper_signal(PyObject *m, PyObject *none)
     return object_of(api->traceback_of(addresses, addresses_count));
 }
 
-/* ---- the end ---------------------------------------------------------------
- */
+/* ---- the end ------------------------------------------------------------ */
 
 static atomic_bool is_exiting;
 static atomic_long taken;

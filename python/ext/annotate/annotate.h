@@ -11,13 +11,11 @@
 
 struct vpy_json;
 
-/* ---- annotation.c ---------------------------------------------------------
- */
+/* ---- annotation.c ------------------------------------------------------- */
 
 int vpy_annotation_init(PyObject *module);
 
-/* ---- annotation_ids.c ------------------------------------------------------
- */
+/* ---- annotation_ids.c --------------------------------------------------- */
 
 /* Where annotations go; NULL: nothing is being recorded. Changed under the
  * state lock, which who uses it holds. */
@@ -38,8 +36,7 @@ bool vpy_annotation_is_of_now(uint32_t recording);
 /* The id of a name in the recording in progress, 0 if it gets none. */
 vst_id vpy_define_name(vst_definition_kind kind, PyObject *name);
 
-/* ---- far_ends.c ------------------------------------------------------------
- */
+/* ---- far_ends.c --------------------------------------------------------- */
 
 /* Records the end of a span that the thread with this buffer began. */
 void vpy_far_end(const void *buffer, vst_id id, uint32_t instance,
@@ -48,21 +45,18 @@ extern unsigned vpy_far_ends_waiting; /* to be settled by who began them;
                                        * atomic */
 void vpy_far_ends_settle(uint32_t recording);
 
-/* ---- points.c --------------------------------------------------------------
- */
+/* ---- points.c ----------------------------------------------------------- */
 
 int vpy_points_init(PyObject *module);
 
-/* ---- self_bound.c ----------------------------------------------------------
- */
+/* ---- self_bound.c ------------------------------------------------------- */
 
 /* Makes a method of a type that is called by vectorcall one that is found as
  * the object that it is looked up on. Returns 0 if that worked. */
 int vpy_self_bound(PyTypeObject *owner, const char *name, size_t offset,
                    unsigned char bit);
 
-/* ---- call_stack.c ----------------------------------------------------------
- */
+/* ---- call_stack.c ------------------------------------------------------- */
 
 extern bool vpy_call_stacks; /* every annotation gets its call stack; atomic */
 
@@ -74,15 +68,13 @@ static inline bool vpy_wants_call_stacks(void)
 void vpy_call_stack_put(struct vpy_json *json);
 void vpy_call_stacks_forget(void);
 
-/* ---- shapes.c --------------------------------------------------------------
- */
+/* ---- shapes.c ----------------------------------------------------------- */
 
 /* Writes JSON members with the shapes of a tuple of values. Returns how many
  * bytes that are, 0 if they do not fit. */
 size_t vpy_shapes_put(PyObject *values, char *text, size_t size);
 
-/* ---- graph_nodes.c ---------------------------------------------------------
- */
+/* ---- graph_nodes.c ------------------------------------------------------ */
 
 /* 0: no execution trace is recorded. Atomic. */
 extern unsigned vpy_graph_observer;
@@ -107,14 +99,12 @@ void vpy_node_prepare(vpy_node *node, PyObject *text, PyObject *values);
 void vpy_node_record(vpy_node *node);
 int vpy_nodes_init(PyObject *module);
 
-/* ---- fast_contexts.c: torch's _RecordFunctionFast ---------------------------
- */
+/* ---- fast_contexts.c: torch's _RecordFunctionFast ----------------------- */
 
 int vpy_fast_contexts_init(PyObject *module);
 void vpy_fast_contexts_unwatch(void);
 
-/* ---- framework_spans.c: torch's own record_function -------------------------
- */
+/* ---- framework_spans.c: torch's own record_function --------------------- */
 
 /* Its class once vestige stands in torch.profiler's place, else NULL. */
 extern PyObject *vpy_framework_span;

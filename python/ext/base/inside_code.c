@@ -72,8 +72,7 @@ bool vpy_instructions_hold(void)
     return hold;
 }
 
-/* ---- what calls are compared with -----------------------------------------
- */
+/* ---- what calls are compared with --------------------------------------- */
 
 /* list.append cannot be replaced. If the program has replaced one of the
  * others, list.append speaks for it, which lies beside them. */

@@ -103,8 +103,7 @@ uint32_t vpy_search_path_prefix(const char *file, uint32_t length)
     return best;
 }
 
-/* ---- files ----------------------------------------------------------------
- */
+/* ---- files -------------------------------------------------------------- */
 
 /* The part of file within our package, NULL if it is not there. */
 static const char *within_own_folder(const char *file, uint32_t length)
@@ -138,8 +137,7 @@ bool vpy_file_is_launcher(const char *file, uint32_t length)
                             begins_with(part, left, "startup/"));
 }
 
-/* ---- code objects -----------------------------------------------------------
- */
+/* ---- code objects ------------------------------------------------------- */
 
 bool vpy_code_is_runner(PyObject *code)
 {

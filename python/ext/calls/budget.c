@@ -193,8 +193,7 @@ static double allowance(double cpu)
     return left;
 }
 
-/* ---- changing what is left out --------------------------------------------
- */
+/* ---- changing what is left out ------------------------------------------ */
 
 uint32_t vpy_budget_value(uint32_t value)
 {
@@ -371,8 +370,7 @@ static void look(vst_id ends)
     set_clock(left);
 }
 
-/* ---- who looks ------------------------------------------------------------
- */
+/* ---- who looks ---------------------------------------------------------- */
 
 /* A thread that records by itself may not hold the GIL. */
 static void on_turn(void *ctx, vst_kind kind, vst_id id)
@@ -394,8 +392,7 @@ static void on_clock(double own_ns)
     b.is_turning = false;
 }
 
-/* ---- start and stop -------------------------------------------------------
- */
+/* ---- start and stop ----------------------------------------------------- */
 
 static bool can_be_kept(const vpy_tracer *tracer)
 {

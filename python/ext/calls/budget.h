@@ -46,8 +46,7 @@ void vpy_budget_before_fork(void);
 void vpy_budget_after_fork_in_parent(void);
 void vpy_budget_after_fork(void); /* in the child */
 
-/* ---- between the files ----------------------------------------------------
- */
+/* ---- between the files -------------------------------------------------- */
 
 /* What is known of an id. */
 enum {

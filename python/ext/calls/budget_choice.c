@@ -86,8 +86,7 @@ bool vpy_budget_choose(const vpy_budget_costs *costs, double most_ns)
     return sum <= most_ns;
 }
 
-/* ---- the list of what is left out -----------------------------------------
- */
+/* ---- the list of what is left out --------------------------------------- */
 
 bool vpy_budget_is_out(vst_id id)
 {

@@ -125,8 +125,7 @@ void vpy_odd_frames_clear(void)
     mask = used = 0;
 }
 
-/* ---- what the hooks do ----------------------------------------------------
- */
+/* ---- what the hooks do -------------------------------------------------- */
 
 /* A step of a task begins with the outermost of its coroutines that is
  * recorded. If none is, the step is not recorded either. */

@@ -67,8 +67,7 @@ PyObject *vpy_engine_choices(PyObject *module, PyObject *unused);
 /* Look to other tools as torch.profiler does. */
 extern bool vpy_torch_mode;
 
-/* ---- engine_monitoring.c --------------------------------------------------
- */
+/* ---- engine_monitoring.c ------------------------------------------------ */
 
 /* The hooks of the monitoring engine, with those of C functions or without. */
 bool vpy_monitoring_start(vpy_tracer *tracer, bool native);

@@ -150,8 +150,7 @@ VST_INLINE bool vpy_caller_is_recorded_at_once(PyObject *code)
            vpy_note_caller(code, vpy_code_value_at_once(code));
 }
 
-/* ---- special_functions.c --------------------------------------------------
- */
+/* ---- special_functions.c ------------------------------------------------ */
 
 /* These record the enter and the end of a function whose value has one of the
  * two bits. frame: the function's, or NULL for the one that runs now. entered:
@@ -164,8 +163,7 @@ VST_COLD void vpy_code_returns(uint32_t value, vst_id entered, PyObject *code,
                                PyObject *result, const vpy_iframe *frame,
                                bool waits);
 
-/* ---- C functions: native_ids.c --------------------------------------------
- */
+/* ---- C functions: native_ids.c ------------------------------------------ */
 
 /* A C function that has an id: a slot of the table in native_ids.c. Hooks read
  * it without a lock. method is stored last, and version last in a slot that is

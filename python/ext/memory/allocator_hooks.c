@@ -21,8 +21,7 @@ static bool left_behind[DOMAINS];         /* somebody may still call ours */
 /* Set while we test whether a domain still calls our hook. */
 static _Thread_local bool probing VST_TLS_MODEL, reached VST_TLS_MODEL;
 
-/* ---- the hooks ------------------------------------------------------------
- */
+/* ---- the hooks ---------------------------------------------------------- */
 
 static inline void *allocated(vst_memory_kind kind, bool outermost, void *p,
                               size_t size)
@@ -168,8 +167,7 @@ static const PyMemAllocatorEx hooks[DOMAINS] = {
     {NULL, obj_malloc, obj_calloc, obj_realloc, obj_free},
 };
 
-/* ---- in and out ------------------------------------------------------------
- */
+/* ---- in and out --------------------------------------------------------- */
 
 static bool is_ours(const PyMemAllocatorEx *allocator, int domain)
 {

@@ -13,8 +13,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* ---- memory_tracer.c: the tracer, as the core knows it
- * -------------------------- */
+/* ---- memory_tracer.c: the tracer, as the core knows it ------------------ */
 
 typedef struct vpy_memory_options {
     bool native_allocators;
@@ -26,8 +25,7 @@ int vpy_memory_init(PyObject *module);
 /* In a forked child: removes the hooks. */
 void vpy_memory_abandon(void);
 
-/* ---- allocator_hooks.c: the interpreter's allocators ------------------------
- */
+/* ---- allocator_hooks.c: the interpreter's allocators -------------------- */
 
 void vpy_memory_hooks_install(void); /* with the GIL */
 void vpy_memory_hooks_remove(void);

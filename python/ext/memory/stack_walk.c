@@ -276,8 +276,7 @@ vst_stack_id vpy_memory_stack(unsigned *flags)
     return walk(cache, tstate);
 }
 
-/* ---- begin and end --------------------------------------------------------
- */
+/* ---- begin and end ------------------------------------------------------ */
 
 /* In a forked child, before anything allocates there. The caches of threads
  * that are gone are free for new ones. */

@@ -38,8 +38,7 @@ void vpy_exceptions_end(void)
     vpy_exceptions_are_wanted = vpy_exceptions_are_known_late = false;
 }
 
-/* ---- whether it is new ----------------------------------------------------
- */
+/* ---- whether it is new -------------------------------------------------- */
 
 enum { LOOK_BACK = 32 }; /* frames; contextlib's are two */
 
@@ -104,8 +103,7 @@ static bool ends_iteration(const PyTypeObject *type)
            (const PyObject *)type == PyExc_GeneratorExit;
 }
 
-/* ---- its mark -------------------------------------------------------------
- */
+/* ---- its mark ----------------------------------------------------------- */
 
 /* "ValueError", "json.decoder.JSONDecodeError"; runs no code of the program. */
 static void put_name(PyTypeObject *type, char *name, size_t size)

@@ -193,8 +193,7 @@ void vpy_gc_stop(void)
     PyErr_Clear();
 }
 
-/* ---- what else a collection calls ------------------------------------------
- */
+/* ---- what else a collection calls --------------------------------------- */
 
 /* The code that a callable runs, borrowed, or NULL. */
 static PyObject *code_of(PyObject *callable)

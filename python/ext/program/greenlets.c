@@ -41,8 +41,7 @@ static uint64_t stack_number(PyObject *object)
     return is_main ? 0 : (uint64_t)(uintptr_t)object;
 }
 
-/* ---- greenlets as tasks --------------------------------------------------
- */
+/* ---- greenlets as tasks ------------------------------------------------- */
 
 /* gevent's, which runs its loop. */
 static bool is_hub(PyObject *object)

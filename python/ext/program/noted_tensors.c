@@ -18,8 +18,7 @@ static describe_fn describe;
 static PyObject *noted; /* a list; NULL: nothing is noted */
 static PyObject *seen;  /* a set of the addresses of optimizers in it */
 
-/* ---- tensors --------------------------------------------------------------
- */
+/* ---- tensors ------------------------------------------------------------ */
 
 /* Text, or None where there is nothing to describe; NULL with an exception. */
 static PyObject *text_of(PyObject *tensor, int gradient)
@@ -58,8 +57,7 @@ static PyObject *tensors_by_name(PyObject *dict, bool gradients)
     return list;
 }
 
-/* ---- modules and optimizers -----------------------------------------------
- */
+/* ---- modules and optimizers --------------------------------------------- */
 
 /* The entry of a dict whose key is this very object: the hash of a tensor is
  * computed by code of the program's. Looks first where the last was found. */
@@ -175,8 +173,7 @@ void vpy_note_step(PyObject *self)
     PyErr_Restore(type, error, traceback);
 }
 
-/* ---- the list -------------------------------------------------------------
- */
+/* ---- the list ----------------------------------------------------------- */
 
 static PyObject *note_tensors(PyObject *module, PyObject *args)
 {

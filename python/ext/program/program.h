@@ -12,8 +12,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* ---- threads.c ------------------------------------------------------------
- */
+/* ---- threads.c ---------------------------------------------------------- */
 
 /* When a recording starts: writes which calls each thread is in. */
 void vpy_threads_announce(vpy_tracer *tracer);
@@ -26,15 +25,13 @@ void vpy_threads_name_from_frame(const vpy_iframe *frame);
 /* Writes the calls that the current thread is in as a STACK record. */
 void vpy_threads_record_stack(void);
 
-/* ---- open_threads.c --------------------------------------------------------
- */
+/* ---- open_threads.c ----------------------------------------------------- */
 
 /* Without the GIL, in place of vpy_threads_announce: the hooks are placed, and
  * nothing is recorded before all threads were seen at one moment. */
 void vpy_threads_announce_at_once(vpy_tracer *tracer);
 
-/* ---- gc.c -----------------------------------------------------------------
- */
+/* ---- gc.c --------------------------------------------------------------- */
 
 int vpy_gc_init(void);
 int vpy_gc_start(vpy_tracer *tracer);
@@ -42,8 +39,7 @@ void vpy_gc_stop(void);
 /* Ids of Python functions of the program in gc.callbacks; how many. */
 uint32_t vpy_gc_callback_ids(vst_id *ids, uint32_t room);
 
-/* ---- greenlets.c ----------------------------------------------------------
- */
+/* ---- greenlets.c -------------------------------------------------------- */
 
 void vpy_greenlets_begin(vpy_tracer *tracer);
 void vpy_greenlets_end(void);
@@ -53,8 +49,7 @@ void vpy_greenlets_watch_thread(void); /* the current one */
 /* Whether the current thread runs a greenlet, not the stack it began with. */
 bool vpy_greenlets_is_in_one(void);
 
-/* ---- waits.c --------------------------------------------------------------
- */
+/* ---- waits.c ------------------------------------------------------------ */
 
 typedef vst_status vpy_waits_hook_fn(const void *address);
 
@@ -80,8 +75,7 @@ bool vpy_wait_trial_start(pthread_t *thread, void *(*wait)(void *unused));
 /* What that thread waits for; NULL: it did not wait as it should. */
 const void *vpy_wait_trial_learn(const void **place);
 
-/* ---- gil_waits.c ----------------------------------------------------------
- */
+/* ---- gil_waits.c -------------------------------------------------------- */
 
 /* Finds the GIL, once a process. Before a recording starts, because it releases
  * the GIL for a moment. */
@@ -92,16 +86,14 @@ void vpy_gil_waits_end(void);
 /* What keeps waits from being recorded, NULL: nothing. */
 const char *vpy_gil_waits_trouble(void);
 
-/* ---- object_waits.c: the same where there is no GIL -------------------------
- */
+/* ---- object_waits.c: the same where there is no GIL --------------------- */
 
 void vpy_object_waits_prepare(void);
 void vpy_object_waits_begin(vpy_tracer *tracer);
 void vpy_object_waits_end(void);
 const char *vpy_object_waits_trouble(void);
 
-/* ---- framework_modules.c ---------------------------------------------------
- */
+/* ---- framework_modules.c ------------------------------------------------ */
 
 int vpy_modules_init(PyObject *module);
 void vpy_modules_end(void); /* forgets the modules of the recording */
@@ -119,8 +111,7 @@ void vpy_framework_left(vst_kind kind, vst_id id, vst_id entered,
 bool vpy_imports_framework(const char *file, uint32_t length, PyObject *name);
 void vpy_framework_imported(void);
 
-/* ---- import_names.c --------------------------------------------------------
- */
+/* ---- import_names.c ----------------------------------------------------- */
 
 /* Whether it is a function of the import system that is called for a module
  * which is not there yet; by its name alone, where it is a special function. */
@@ -129,8 +120,7 @@ bool vpy_is_import(PyObject *name);
 /* It is called: records which module it imports. */
 void vpy_module_imported(const vpy_iframe *frame);
 
-/* ---- framework_tensors.c ---------------------------------------------------
- */
+/* ---- framework_tensors.c ------------------------------------------------ */
 
 int vpy_tensors_init(PyObject *module);
 /* Records which tensors a module holds. Raises nothing. */
@@ -141,8 +131,7 @@ PyObject *vpy_own_member(PyObject *self, const char *name);
 int vpy_tensors_hush(void);
 void vpy_tensors_unhush(int before);
 
-/* ---- noted_tensors.c -------------------------------------------------------
- */
+/* ---- noted_tensors.c ---------------------------------------------------- */
 
 int vpy_noted_init(PyObject *module);
 /* A module, which has this definition, is called for the first time; an
@@ -150,8 +139,7 @@ int vpy_noted_init(PyObject *module);
 void vpy_note_module(PyObject *self, vst_id id);
 void vpy_note_step(PyObject *self);
 
-/* ---- the process -----------------------------------------------------------
- */
+/* ---- the process -------------------------------------------------------- */
 
 int vpy_program_init(PyObject *module); /* run_program.c */
 int vpy_exits_init(PyObject *module);   /* exits.c: os._exit */

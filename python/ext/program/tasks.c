@@ -39,8 +39,7 @@ VST_THREAD_LOCAL vpy_steps vpy_steps_now VST_TLS_MODEL;
 
 #define now vpy_steps_now
 
-/* ---- what a coroutine is --------------------------------------------------
- */
+/* ---- what a coroutine is ------------------------------------------------ */
 
 /* Whether the hook was away, so that the coroutine that was known at this place
  * may have ended unseen. */
@@ -94,8 +93,7 @@ static VST_COLD void introduce(vpy_known *coroutine, bool is_new)
     PyErr_Restore(type, error, traceback);
 }
 
-/* ---- a call of a coroutine ------------------------------------------------
- */
+/* ---- a call of a coroutine ---------------------------------------------- */
 
 static const vpy_iframe *outermost_of(const vpy_iframe *frame, bool is_new)
 {
@@ -390,8 +388,7 @@ VST_HOT void vpy_coroutine_leaves(vst_id id, PyObject *result, bool waits)
 }
 #endif
 
-/* ---- for task_objects.c, and the end ---------------------------------------
- */
+/* ---- for task_objects.c, and the end ------------------------------------ */
 
 uint32_t vpy_task_number(const void *frame)
 {

@@ -26,8 +26,7 @@ void vpy_coroutine_left(vst_id id, const vpy_iframe *frame, PyObject *result,
 void vpy_coroutine_begins(vst_id id, const vpy_iframe *frame,
                           const void *place);
 
-/* ---- the quick way through these two, with the records ---------------------
- */
+/* ---- the quick way through these two, with the records ------------------ */
 
 /* A step that runs. The order of its members leaves no gaps: thread-local data
  * of the extension takes room that libraries such as torch's need, too. */
@@ -179,8 +178,7 @@ VST_INLINE void vpy_coroutine_leave_from(vst_kind kind, vst_id id,
 }
 #endif
 
-/* ---- task_table.c ---------------------------------------------------------
- */
+/* ---- task_table.c ------------------------------------------------------- */
 
 /* What was the outermost coroutine of a step, or a greenlet. */
 typedef struct vpy_known {

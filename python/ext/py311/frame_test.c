@@ -40,8 +40,7 @@ const char *vpy_frames_test_end(void)
     return seen;
 }
 
-/* ---- for turbo_test.c ------------------------------------------------------
- */
+/* ---- for turbo_test.c --------------------------------------------------- */
 
 const char vpy_turbo_test_expected[] = "g(a()b(a())b()b()b(!c(!e(a())_()f())";
 

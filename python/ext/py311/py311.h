@@ -26,8 +26,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* ---- the evaluation hook --------------------------------------------------
- */
+/* ---- the evaluation hook ------------------------------------------------ */
 
 /* A call that began before the hook was installed. The interpreter evaluates it
  * to its end without calling the hook. */

@@ -10,8 +10,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* ---- session.c -------------------------------------------------------------
- */
+/* ---- session.c ---------------------------------------------------------- */
 
 /* Where there is no GIL: one thread at a time starts, stops or finishes a
  * recording, forks included. It is taken before the state lock. Audit hooks of
@@ -37,8 +36,7 @@ vst_session *vpy_session_handle(PyObject *session);
 /* Stops the recording if somebody cut its file. */
 void vpy_session_end_if_cut(void);
 
-/* ---- session_options.c -----------------------------------------------------
- */
+/* ---- session_options.c -------------------------------------------------- */
 
 /* What a session is made with. All zero: nothing is wished yet. */
 typedef struct vpy_session_wishes {
@@ -53,8 +51,7 @@ int vpy_session_options_parse(PyObject *args, PyObject *kw,
                               vpy_session_wishes *wishes);
 void vpy_session_wishes_clear(vpy_session_wishes *wishes);
 
-/* ---- collectors.c: of what devices did --------------------------------------
- */
+/* ---- collectors.c: of what devices did ---------------------------------- */
 
 struct vst_api;
 int vpy_collectors_init(PyObject *module, const struct vst_api *api);
@@ -63,14 +60,12 @@ int vpy_collectors_init(PyObject *module, const struct vst_api *api);
 void vpy_collectors_stop(vst_session *session);
 PyObject *vpy_collector_notes(vst_session *session);
 
-/* ---- source_files.c --------------------------------------------------------
- */
+/* ---- source_files.c ----------------------------------------------------- */
 
 /* {file: id of one of its functions} for all files of Python functions. */
 PyObject *vpy_source_files(vst_recording *recording);
 
-/* ---- forks.c ---------------------------------------------------------------
- */
+/* ---- forks.c ------------------------------------------------------------ */
 
 int vpy_forks_init(PyObject *module);
 /* Finds out whether this process was forked without the interpreter knowing,
@@ -78,30 +73,26 @@ int vpy_forks_init(PyObject *module);
  * the program. */
 void vpy_forks_notice(void);
 
-/* ---- descriptor_watch.c: who asks a running process to record ---------------
- */
+/* ---- descriptor_watch.c: who asks a running process to record ----------- */
 
 int vpy_watch_init(PyObject *module);
 void vpy_watch_before_fork(void);
 void vpy_watch_after_fork_in_parent(void);
 void vpy_watch_after_fork(void);
 
-/* ---- storage_guard.c -------------------------------------------------------
- */
+/* ---- storage_guard.c ---------------------------------------------------- */
 
 void vpy_storage_guard_init(void);
 void vpy_storage_guard_after_fork(void);
 
-/* ---- snapshot.c: snapshots that the program asks for ------------------------
- */
+/* ---- snapshot.c: snapshots that the program asks for -------------------- */
 
 int vpy_snapshot_init(PyObject *module);
 /* Waits until those of this session are written. */
 void vpy_snapshots_wait(const PyObject *session);
 void vpy_snapshots_after_fork(void);
 
-/* ---- flight.c: snapshots that a signal or a trigger asks for ----------------
- */
+/* ---- flight.c: snapshots that a signal or a trigger asks for ------------ */
 
 typedef struct vpy_flight vpy_flight;
 
@@ -117,8 +108,7 @@ void vpy_flight_after_fork(void);
 PyObject *vpy_flight_snapshots(const vpy_flight *flight);
 bool vpy_flight_waits_for_exceptions(const vpy_flight *flight);
 
-/* ---- snapshot_signal.c ------------------------------------------------------
- */
+/* ---- snapshot_signal.c -------------------------------------------------- */
 
 /* Returns -1 with errno set. */
 int vpy_snapshot_signal_begin(int number, vst_flight *flight, uint32_t why);

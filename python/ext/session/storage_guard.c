@@ -105,8 +105,7 @@ LAYER(7)
 static void (*const layers[LAYERS])(int, siginfo_t *, void *) = {
     layer_0, layer_1, layer_2, layer_3, layer_4, layer_5, layer_6, layer_7};
 
-/* ---- putting it in front, and taking it away ------------------------------
- */
+/* ---- putting it in front, and taking it away ---------------------------- */
 
 /* Which of ours it is; -1: somebody else's. */
 static int layer_of(const struct sigaction *action)
@@ -152,8 +151,7 @@ void vpy_storage_guard_after_fork(void)
     take_away();
 }
 
-/* ---- what the recorder tells ----------------------------------------------
- */
+/* ---- what the recorder tells -------------------------------------------- */
 
 static void begin(void)
 {

@@ -73,8 +73,7 @@ uint32_t vpy_thunk_number(PyCFunction function);
 PyObject *vpy_thunk_call(PyObject *a, PyObject *b, PyObject *c, PyObject *d,
                          PyObject *e, uint32_t number);
 
-/* ---- find_definitions.c ---------------------------------------------------
- */
+/* ---- find_definitions.c ------------------------------------------------- */
 
 /* How a definition was found, which decides its name. */
 typedef enum vpy_thunk_owner {
@@ -149,8 +148,7 @@ void vpy_thunks_restore(void); /* all */
 /* Whether its definition is still there to be read. */
 bool vpy_thunk_is_alive(const vpy_thunk_about *about);
 
-/* ---- definition_memory.c ----------------------------------------------------
- */
+/* ---- definition_memory.c ------------------------------------------------ */
 
 typedef struct vpy_table_memory {
     bool in_image; /* of a program or library: it stays where it is */
