@@ -11,13 +11,13 @@
 #include <vestige/contexts.h>
 #include <vestige/device_sums.h>
 #include <vestige/memory_report.h>
-#include <vestige/tables.h>
-#include <vestige/view.h>
 
 #include "base/heap.h"
 #include "store/reader.h"
+#include "tables/tables.h"
 #include "target.h"
 #include "trace_input.h"
+#include "view/view.h"
 
 /* Users are promised 64 MiB as the fixed part. What is fixed in the core is
  * less (buffers of an output, frames of a packed trace, blocks of columns), and
@@ -191,9 +191,10 @@ static void read_table(const trace_input *input, unsigned which)
     vst_arrow_array batch;
     int64_t rows = 0;
 
-    MUST(vst_table_name(TABLES - 1) != NULL && vst_table_name(TABLES) == NULL);
+    MUST(vst__table_name(TABLES - 1) != NULL &&
+         vst__table_name(TABLES) == NULL);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    MUST(vst_table_stream(vst_table_name(which), &source, 1, &stream) ==
+    MUST(vst__table_stream(vst__table_name(which), &source, 1, &stream) ==
          VST_OK);
     while (rows < ROWS_MAX && stream.get_next(&stream, &batch) == 0 &&
            batch.release != NULL) {
@@ -236,8 +237,8 @@ static void look(const trace_input *input)
                                 .progress_ctx = &turns};
 
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (vst_view_open(path, &options, &view, NULL) == VST_OK)
-        vst_view_close(view);
+    if (vst__view_open(path, &options, &view, NULL) == VST_OK)
+        vst__view_close(view);
     close(fd);
 }
 

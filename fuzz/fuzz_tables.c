@@ -5,8 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <vestige/tables.h>
-
+#include "tables/tables.h"
 #include "target.h"
 #include "trace_input.h"
 
@@ -95,9 +94,9 @@ static const char *choose_table(unsigned choice)
 {
     size_t count = 0;
 
-    while (vst_table_name(count) != NULL)
+    while (vst__table_name(count) != NULL)
         count++;
-    return vst_table_name(choice % count);
+    return vst__table_name(choice % count);
 }
 
 static void read_stream(vst_arrow_stream *stream)
@@ -147,8 +146,8 @@ static void read_table(const trace_input *input, vst_trace *trace)
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     sources[1] = sources[0];
     sources[1].process++;
-    MUST(vst_table_stream(choose_table(choices[1]), sources,
-                          choices[2] & 1 ? 2 : 1, &stream) == VST_OK);
+    MUST(vst__table_stream(choose_table(choices[1]), sources,
+                           choices[2] & 1 ? 2 : 1, &stream) == VST_OK);
     read_stream(&stream);
     close(fd);
 }

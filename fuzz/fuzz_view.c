@@ -30,7 +30,7 @@ static vst_view_range some_range(const vst_view *view, const uint8_t *choices,
     vst_view_range range = {.pixels = 1 + choices[1] % PIXELS_MAX};
     int64_t width_ns;
 
-    vst_view_get_info(view, &info);
+    vst__view_get_info(view, &info);
     width_ns = info.end_ns - info.start_ns;
     range.from_ns = info.start_ns + width_ns / 4 * (choices[2] & 3) * part;
     range.to_ns = info.end_ns - width_ns / 8 * (choices[2] >> 2 & 3) * part;
@@ -47,7 +47,7 @@ static void ask_window(vst_view *view, const vst_view_range *range)
     void *bytes;
     size_t count;
 
-    if (vst_view_window(view, range, &bytes, &count, NULL) != VST_OK)
+    if (vst__view_window(view, range, &bytes, &count, NULL) != VST_OK)
         return;
     head = bytes;
     rows = (const vst_view_row *)(const void *)(head + 1);
@@ -70,18 +70,18 @@ static void ask_spans(vst_view *view, const vst_view_range *range,
     vst_view_span span;
     size_t count;
 
-    for (size_t i = 0; i < vst_view_thread_count(view) && i < 2; i++) {
+    for (size_t i = 0; i < vst__view_thread_count(view) && i < 2; i++) {
         vst_view_thread thread;
 
-        vst_view_get_thread(view, i, &thread);
-        if (vst_view_span_at(view, thread.number, depth,
-                             range->from_ns / 2 + range->to_ns / 2, &span,
-                             NULL) == VST_OK)
-            vst_view_span_free(&span);
+        vst__view_get_thread(view, i, &thread);
+        if (vst__view_span_at(view, thread.number, depth,
+                              range->from_ns / 2 + range->to_ns / 2, &span,
+                              NULL) == VST_OK)
+            vst__view_span_free(&span);
     }
-    vst_view_find(view, range, &ids, counts, NULL);
-    vst_view_next(view, range, &ids, depth & 1, &span, NULL);
-    if (vst_view_flame(view, range, &rows, &count, NULL) != VST_OK)
+    vst__view_find(view, range, &ids, counts, NULL);
+    vst__view_next(view, range, &ids, depth & 1, &span, NULL);
+    if (vst__view_flame(view, range, &rows, &count, NULL) != VST_OK)
         return;
     for (size_t i = 0; i < count; i++)
         MUST(rows[i].parent < (int64_t)i);
@@ -94,13 +94,13 @@ static void ask_tracks(vst_view *view, const vst_view_range *range)
     vst_loss *losses;
     size_t count;
 
-    if (vst_view_counters(view, range, &series, &count, NULL) == VST_OK) {
+    if (vst__view_counters(view, range, &series, &count, NULL) == VST_OK) {
         for (size_t i = 0; i < count; i++)
             for (size_t j = 0; j < series[i].count; j++)
                 MUST(series[i].points[j].pixel < range->pixels);
-        vst_view_series_free(series, count);
+        vst__view_series_free(series, count);
     }
-    if (vst_view_losses(view, range, &losses, &count, NULL) == VST_OK)
+    if (vst__view_losses(view, range, &losses, &count, NULL) == VST_OK)
         free(losses);
 }
 
@@ -183,13 +183,13 @@ static void compare_tracks(vst_view *view, oracle *truth,
 
     if (range->from_ns < -TIME_LIMIT || range->to_ns > TIME_LIMIT)
         return; /* no honest time: a view cuts the range */
-    MUST(vst_view_counters(view, range, &series[0], &counts[0], NULL) ==
+    MUST(vst__view_counters(view, range, &series[0], &counts[0], NULL) ==
          VST_OK);
     MUST(oracle_counters(truth, range, &series[1], &counts[1], NULL) == VST_OK);
     MUST(counts[0] == counts[1]);
     for (int i = 0; i < 2; i++)
-        vst_view_series_free(series[i], counts[i]);
-    MUST(vst_view_losses(view, range, &losses[0], &counts[0], NULL) == VST_OK);
+        vst__view_series_free(series[i], counts[i]);
+    MUST(vst__view_losses(view, range, &losses[0], &counts[0], NULL) == VST_OK);
     MUST(oracle_losses(truth, range, &losses[1], &counts[1], NULL) == VST_OK);
     MUST(counts[0] == counts[1]);
     free(losses[0]);
@@ -200,14 +200,14 @@ static void compare_threads(const vst_view *view, const oracle *truth)
 {
     vst_view_info info;
 
-    vst_view_get_info(view, &info);
+    vst__view_get_info(view, &info);
     MUST(info.spans == truth->spans);
-    MUST(vst_view_thread_count(view) == truth->thread_count);
+    MUST(vst__view_thread_count(view) == truth->thread_count);
     for (size_t i = 0; i < truth->thread_count; i++) {
         const oracle_thread *of = &truth->threads[i];
         vst_view_thread thread;
 
-        vst_view_get_thread(view, i, &thread);
+        vst__view_get_thread(view, i, &thread);
         MUST(thread.number == of->number && thread.levels == of->levels);
         MUST(thread.beside == of->beside && thread.spans == of->count);
         MUST(thread.start_ns == of->start_ns && thread.end_ns == of->end_ns);
@@ -294,7 +294,7 @@ static void look(const trace_input *input, vst_trace *trace)
     char path[64];
 
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    MUST(vst_view_open(path, &options, &view, NULL) == VST_OK);
+    MUST(vst__view_open(path, &options, &view, NULL) == VST_OK);
     compare(view, path, input->choices);
     ask(view, input->choices);
     range = some_range(view, input->choices, 1);
@@ -304,7 +304,7 @@ static void look(const trace_input *input, vst_trace *trace)
     ask_lanes_of(trace, &range, "tasks");
     if (load_changed(view, input->choices))
         ask(view, input->choices);
-    vst_view_close(view);
+    vst__view_close(view);
     close(fd);
 }
 

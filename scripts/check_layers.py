@@ -72,14 +72,20 @@ MAY_NAME_311 = {
 # Headers of collectors that are built into the extension, and the folder that may include each.
 EXT_ADAPTERS = {ADAPTERS / "cupti" / "cupti.h": "session"}
 
-# Headers of the core that are not installed, and the folder of the extension that may include each.
+# Headers of the core that are not installed, and the folders of the extension that may include each; "core_module" is
+# core_module.c.
 EXT_CORE = {
+    CORE / "flight.h": "program session",
+    CORE / "os" / "storage_guard.h": "session",
     CORE / "replay" / "own_times.h": "read",
     CORE / "tables" / "batch.h": "read",
     CORE / "tables" / "pass.h": "read",
     CORE / "tables" / "table.h": "read",
+    CORE / "tables" / "tables.h": "read",
     CORE / "view" / "lanes.h": "read",
     CORE / "view" / "lanes_devices.h": "read",
+    CORE / "view" / "tally.h": "read",
+    CORE / "view" / "view.h": "read",
 }
 
 # The rooms of python/vestige, and which others each may import; what stands at the top may import all but cli.
@@ -176,7 +182,7 @@ def check_outside():
                 if target is None:
                     if quote == '"' or name.startswith("vestige/"):
                         problem(path, name, f"{name} is neither a public header nor our own")
-                elif home is EXT and {**EXT_ADAPTERS, **EXT_CORE}.get(target) == room(path) is not None:
+                elif home is EXT and (room(path) or path.stem) in {**EXT_ADAPTERS, **EXT_CORE}.get(target, "").split():
                     continue
                 elif home not in target.parents and (quote == '"' or PUBLIC not in target.parents):
                     problem(path, name, f"{name} must be a public header, written <vestige/...>")

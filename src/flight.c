@@ -4,7 +4,6 @@
  *
  * A request is a bit in one word: setting it is all that a signal handler does,
  * and a reason that is asked for twice before it is served is one request. */
-#include <vestige/flight.h>
 
 #include <errno.h>
 #include <limits.h>
@@ -14,6 +13,7 @@
 #include <string.h>
 
 #include "base/escape.h"
+#include "flight.h"
 #include "os/os.h"
 
 enum {
@@ -45,7 +45,7 @@ struct vst_flight {
     uint64_t pending; /* atomic: a bit for each reason */
     bool armed;       /* atomic */
     bool full;        /* atomic: max_snapshots were written */
-    bool writing;     /* atomic, relaxed: a hint for vst_flight_pause */
+    bool writing;     /* atomic, relaxed: a hint for vst__flight_pause */
     bool ending;      /* atomic: the helper ends when nothing is pending */
     uint64_t refused; /* atomic, relaxed: a plain count */
 
@@ -59,7 +59,7 @@ struct vst_flight {
 
 /* The bit is set before the helper is woken; pairs with the exchange in
  * next_request. */
-void vst_flight_request(vst_flight *flight, uint32_t index)
+void vst__flight_request(vst_flight *flight, uint32_t index)
 {
     uint64_t bit = UINT64_C(1) << (index % VST_FLIGHT_REASONS_MAX);
 
@@ -111,7 +111,7 @@ static vst_status write_numbered(vst_flight *flight, const reason *why,
     return status;
 }
 
-/* The count is stored last; pairs with vst_flight_count. */
+/* The count is stored last; pairs with vst__flight_count. */
 static void write_snapshot(vst_flight *flight, const reason *why)
 {
     vst_flight_snapshot *snapshot = &flight->snapshots[flight->count];
@@ -141,7 +141,7 @@ static void look_at_rss(vst_flight *flight)
         if (why->rss_limit == 0 || resident == 0)
             continue;
         if (!why->over && resident > why->rss_limit)
-            vst_flight_request(flight, (uint32_t)i);
+            vst__flight_request(flight, (uint32_t)i);
         if (resident > why->rss_limit)
             why->over = true;
         else if (resident < why->rss_limit - why->rss_limit / 10)
@@ -157,7 +157,7 @@ static void wait_for_request(vst_flight *flight)
 }
 
 /* Takes one reason off the word; NULL if nothing is pending. Pairs with
- * vst_flight_request. */
+ * vst__flight_request. */
 static reason *next_request(vst_flight *flight)
 {
     uint64_t pending = __atomic_load_n(&flight->pending, __ATOMIC_ACQUIRE);
@@ -218,7 +218,7 @@ static int start_helper(vst_flight *flight)
                                 flight);
 }
 
-vst_status vst_flight_arm(vst_flight *flight, const vst_session *session)
+vst_status vst__flight_arm(vst_flight *flight, const vst_session *session)
 {
     if (flight->pid != 0)
         return VST_E_STATE;
@@ -244,14 +244,14 @@ static void end_helper(vst_flight *flight)
     flight->pid = 0;
 }
 
-void vst_flight_disarm(vst_flight *flight)
+void vst__flight_disarm(vst_flight *flight)
 {
     __atomic_store_n(&flight->armed, false, __ATOMIC_RELEASE);
     if (flight->pid != 0)
         end_helper(flight);
 }
 
-bool vst_flight_pause(vst_flight *flight)
+bool vst__flight_pause(vst_flight *flight)
 {
     if (flight->pid == 0 ||
         __atomic_load_n(&flight->writing, __ATOMIC_RELAXED) ||
@@ -261,7 +261,7 @@ bool vst_flight_pause(vst_flight *flight)
     return true;
 }
 
-void vst_flight_resume(vst_flight *flight)
+void vst__flight_resume(vst_flight *flight)
 {
     if (flight->pid != 0 || !flight->armed)
         return;
@@ -300,8 +300,8 @@ static vst_status copy_options(vst_flight *flight,
     return VST_OK;
 }
 
-vst_status vst_flight_create(const vst_flight_options *options,
-                             vst_flight **out)
+vst_status vst__flight_create(const vst_flight_options *options,
+                              vst_flight **out)
 {
     vst_flight *flight;
     vst_status status;
@@ -313,18 +313,18 @@ vst_status vst_flight_create(const vst_flight_options *options,
         return VST_E_NOMEM;
     status = copy_options(flight, options);
     if (status != VST_OK) {
-        vst_flight_destroy(flight);
+        vst__flight_destroy(flight);
         return status;
     }
     *out = flight;
     return VST_OK;
 }
 
-void vst_flight_destroy(vst_flight *flight)
+void vst__flight_destroy(vst_flight *flight)
 {
     if (flight == NULL)
         return;
-    vst_flight_disarm(flight);
+    vst__flight_disarm(flight);
     for (size_t i = 0; i < flight->count; i++)
         if (flight->snapshots[i].path[0] != 0)
             free((char *)(uintptr_t)flight->snapshots[i].path);
@@ -338,17 +338,18 @@ void vst_flight_destroy(vst_flight *flight)
     free(flight);
 }
 
-size_t vst_flight_count(const vst_flight *flight)
+size_t vst__flight_count(const vst_flight *flight)
 {
     return __atomic_load_n(&flight->count, __ATOMIC_ACQUIRE);
 }
 
-const vst_flight_snapshot *vst_flight_at(const vst_flight *flight, size_t index)
+const vst_flight_snapshot *vst__flight_at(const vst_flight *flight,
+                                          size_t index)
 {
-    return index < vst_flight_count(flight) ? &flight->snapshots[index] : NULL;
+    return index < vst__flight_count(flight) ? &flight->snapshots[index] : NULL;
 }
 
-uint64_t vst_flight_refused(const vst_flight *flight)
+uint64_t vst__flight_refused(const vst_flight *flight)
 {
     return __atomic_load_n(&flight->refused, __ATOMIC_RELAXED);
 }

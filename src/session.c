@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 #include <vestige/session.h>
-#include <vestige/storage_guard.h>
 
 #include "os/os.h"
+#include "os/storage_guard.h"
 #include "record/recording.h"
 #include "store/copy.h"
 #include "store/writer.h"
@@ -266,7 +266,7 @@ static void found_cut(void)
         watcher->cut();
 }
 
-void vst_storage_watch(const vst_storage_watcher *who)
+void vst__storage_watch(const vst_storage_watcher *who)
 {
     static vst_storage_watcher ours;
 

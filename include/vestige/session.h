@@ -75,6 +75,12 @@ VST_API uint64_t vst_session_lost(const vst_session *session);
 /* Whether another process made the file shorter while it was written. Later
  * records are lost, and counted; the file is left as it is. */
 VST_API bool vst_session_was_cut(const vst_session *session);
+/* For a handler of SIGBUS, which a store to a file that was cut raises and
+ * which otherwise ends the program; address is that of the fault. Returns
+ * whether it lay in a recording's file: then memory is in its place, the
+ * recording takes no more (vst_session_was_cut), and the handler can return.
+ * Any thread, inside of a signal handler. */
+VST_API bool vst_storage_rescue(const void *address);
 /* Opens what was recorded so far; the caller closes it. */
 VST_API vst_status vst_session_open_trace(vst_session *session,
                                           vst_trace **trace, vst_error *error);

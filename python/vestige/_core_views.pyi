@@ -46,7 +46,7 @@ class Lanes:
 
 @final
 class Tally:
-    """A trace that is read while it is recorded, added up since the last look (<vestige/tally.h>). One thread at a time
+    """A trace that is read while it is recorded, added up since the last look (src/view/tally.h). One thread at a time
     may ask."""
 
     def __init__(self, path: str | bytes, before_ns: int = 0) -> None: ...
@@ -61,7 +61,7 @@ class Tally:
 
 @final
 class View:
-    """Pictures of a trace, from an index that is built once and kept beside the file (<vestige/view.h>). Any thread may
+    """Pictures of a trace, from an index that is built once and kept beside the file (src/view/view.h). Any thread may
     ask, several at once. Progress is called about every 50 ms; an exception from it ends the answer."""
 
     def __init__(

@@ -9,8 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <vestige/storage_guard.h>
 #include <vestige/wire.h>
+
+#include "os/storage_guard.h"
 
 uint64_t vst__os_thread_id(void);     /* the kernel's, as other tools show it */
 uint64_t vst__os_thread_handle(void); /* pthread_self() */
@@ -191,7 +192,7 @@ bool vst__os_storage_rescue(const void *address);
 /* Sets *cut, where it was found by other means. */
 void vst__os_storage_found_cut(bool *cut);
 /* Sets the functions that are called when a handler is needed; see
- * <vestige/storage_guard.h>. */
+ * os/storage_guard.h. */
 void vst__os_storage_watch(const vst_storage_watcher *watcher);
 /* Between these two storage is touched. They nest. */
 void vst__os_storage_begin(void);

@@ -6,10 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <vestige/tables.h>
-
 #include "tables/buffers.h"
 #include "tables/dictionary.h"
+#include "tables/tables.h"
 
 enum {
     VST_BATCH_ROWS = 1 << 16,     /* a batch has about so many … */

@@ -5,9 +5,8 @@
 #ifndef VST_TABLES_DICTIONARY_H
 #define VST_TABLES_DICTIONARY_H
 
-#include <vestige/tables.h>
-
 #include "base/intern.h"
+#include "tables/tables.h"
 
 struct vst__snapshot;
 

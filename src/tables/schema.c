@@ -16,7 +16,7 @@ static const vst__table *const tables[] = {
 
 enum { TABLES = sizeof tables / sizeof tables[0] };
 
-const char *vst_table_name(size_t index)
+const char *vst__table_name(size_t index)
 {
     return index < TABLES ? tables[index]->name : NULL;
 }
@@ -123,7 +123,7 @@ vst_status vst__table_make_schema(const vst__table *table,
     return made ? VST_OK : VST_E_NOMEM;
 }
 
-vst_status vst_table_schema(const char *name, vst_arrow_schema *schema)
+vst_status vst__table_schema(const char *name, vst_arrow_schema *schema)
 {
     const vst__table *table = vst__table_find(name);
 

@@ -241,8 +241,8 @@ static void release(vst_arrow_stream *arrow)
     arrow->release = NULL;
 }
 
-vst_status vst_table_stream(const char *name, const vst_table_source *sources,
-                            size_t count, vst_arrow_stream *arrow)
+vst_status vst__table_stream(const char *name, const vst_table_source *sources,
+                             size_t count, vst_arrow_stream *arrow)
 {
     const vst__table *table = vst__table_find(name);
     bool copied = true;

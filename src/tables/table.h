@@ -5,12 +5,12 @@
 #define VST_TABLES_TABLE_H
 
 #include <vestige/memory.h>
-#include <vestige/tables.h>
 
 #include "replay/places.h"
 #include "replay/replay.h"
 #include "store/reader.h"
 #include "tables/batch.h"
+#include "tables/tables.h"
 
 /* What a table's names of definitions are, by id. */
 typedef struct vst__defined {

@@ -3,9 +3,8 @@
 #ifndef VST_VIEW_FLAME_H
 #define VST_VIEW_FLAME_H
 
-#include <vestige/view.h>
-
 #include "base/map64.h"
+#include "view/view.h"
 
 typedef struct vst__flame_frame {
     int64_t start_ns;

@@ -9,9 +9,8 @@
 #ifndef VST_VIEW_IMPORT_FOLD_H
 #define VST_VIEW_IMPORT_FOLD_H
 
-#include <vestige/view.h>
-
 #include "replay/imports.h"
+#include "view/view.h"
 
 struct vst__open;
 struct vst__walk;

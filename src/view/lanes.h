@@ -14,7 +14,8 @@
 #include <stddef.h>
 
 #include <vestige/trace.h>
-#include <vestige/view.h>
+
+#include "view/view.h"
 
 typedef struct vst__lanes vst__lanes;
 
@@ -84,8 +85,8 @@ void vst__lanes_facts_of(const vst__lanes *lanes, uint32_t number,
 const char *vst__lanes_text(const vst__lanes *lanes, uint64_t number,
                             size_t *length);
 
-/* A window as vst_view_window answers it; a row's thread is its lane, its depth
- * its row. */
+/* A window as vst__view_window answers it; a row's thread is its lane, its
+ * depth its row. */
 vst_status vst__lanes_draw(const vst__lanes *lanes, int64_t from_ns,
                            int64_t to_ns, uint32_t pixels, const uint32_t *of,
                            size_t count, void **bytes, size_t *size);

@@ -5,9 +5,8 @@
 
 #include <stddef.h>
 
-#include <vestige/view.h>
-
 #include "view/run.h"
+#include "view/view.h"
 
 typedef struct vst__picture_row {
     uint32_t thread, depth;
@@ -33,7 +32,7 @@ vst_status vst__picture_row_begin(vst__picture *picture, uint32_t thread,
 vst_status vst__picture_add(vst__picture *picture, const vst__run *run);
 vst_view_rect vst__picture_rect(const vst__picture *picture,
                                 const vst__run *run, bool beside);
-/* The answer of vst_view_window, moved by the offset. */
+/* The answer of vst__view_window, moved by the offset. */
 vst_status vst__picture_encode(vst__picture *picture, uint32_t level,
                                int64_t offset_ns, void **bytes, size_t *count);
 

@@ -1,7 +1,6 @@
-/* See <vestige/tally.h>. Each thread's new records go through a tree of calls
+/* See view/tally.h. Each thread's new records go through a tree of calls
  * (flame.h) that lasts for one look, and whose rows are added up by function.
  */
-#include <vestige/tally.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "replay/matcher_stack.h"
 #include "replay/running.h"
 #include "view/follow.h"
+#include "view/tally.h"
 
 /* A function that is its own caller further out than this counts twice. */
 enum { ANCESTORS_MAX = 512 };
@@ -35,8 +35,8 @@ struct vst_tally {
     bool knows_running;
 };
 
-vst_status vst_tally_open(const char *path, int64_t before_ns, vst_tally **out,
-                          vst_error *error)
+vst_status vst__tally_open(const char *path, int64_t before_ns, vst_tally **out,
+                           vst_error *error)
 {
     vst_tally *tally = calloc(1, sizeof *tally);
     vst_status status;
@@ -46,14 +46,14 @@ vst_status vst_tally_open(const char *path, int64_t before_ns, vst_tally **out,
     tally->before_ns = before_ns > 0 ? before_ns : 0;
     status = vst__following_open(&tally->following, path, error);
     if (status != VST_OK) {
-        vst_tally_close(tally);
+        vst__tally_close(tally);
         return status;
     }
     *out = tally;
     return VST_OK;
 }
 
-void vst_tally_close(vst_tally *tally)
+void vst__tally_close(vst_tally *tally)
 {
     if (tally == NULL)
         return;
@@ -69,7 +69,7 @@ void vst_tally_close(vst_tally *tally)
     free(tally);
 }
 
-const vst_trace *vst_tally_trace(const vst_tally *tally)
+const vst_trace *vst__tally_trace(const vst_tally *tally)
 {
     return tally->following.trace;
 }
@@ -328,8 +328,8 @@ static vst_status find_running(vst_tally *tally)
                : VST_OK;
 }
 
-vst_status vst_tally_next(vst_tally *tally, bool alive, vst_tally_look *look,
-                          vst_error *error)
+vst_status vst__tally_next(vst_tally *tally, bool alive, vst_tally_look *look,
+                           vst_error *error)
 {
     vst__following *following = &tally->following;
     uint64_t words = 0;

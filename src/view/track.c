@@ -181,7 +181,7 @@ vst_status vst__track_show(const vst__track *track, int64_t from_ns,
     return status;
 }
 
-void vst_view_series_free(vst_view_series *series, size_t count)
+void vst__view_series_free(vst_view_series *series, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         free(series[i].points);

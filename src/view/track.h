@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include <vestige/view.h>
+#include "view/view.h"
 
 enum { VST_TRACK_POINTS_MAX = 1 << 17 };
 

@@ -278,7 +278,7 @@ static vst_status open_live(vst_view *view, const char *path, vst_error *error)
     return status;
 }
 
-vst_status vst_view_refresh(vst_view *view, vst_error *error)
+vst_status vst__view_refresh(vst_view *view, vst_error *error)
 {
     vst_status status;
 
@@ -289,7 +289,7 @@ vst_status vst_view_refresh(vst_view *view, vst_error *error)
     return status;
 }
 
-const vst_trace *vst_view_trace(const vst_view *view)
+const vst_trace *vst__view_trace(const vst_view *view)
 {
     return view->trace;
 }
@@ -301,8 +301,8 @@ static void close_live(vst_view *view)
     free(view);
 }
 
-vst_status vst_view_open(const char *path, const vst_view_options *options,
-                         vst_view **out, vst_error *error)
+vst_status vst__view_open(const char *path, const vst_view_options *options,
+                          vst_view **out, vst_error *error)
 {
     static const vst_view_options usual;
     vst_view *view = calloc(1, sizeof *view);
@@ -318,7 +318,7 @@ vst_status vst_view_open(const char *path, const vst_view_options *options,
     status = options->follow ? open_live(view, path, error)
                              : set_up(view, path, options, error);
     if (status != VST_OK) {
-        vst_view_close(view);
+        vst__view_close(view);
         return status;
     }
     vst_error_set(error, VST_OK, 0, 0);
@@ -326,7 +326,7 @@ vst_status vst_view_open(const char *path, const vst_view_options *options,
     return VST_OK;
 }
 
-void vst_view_close(vst_view *view)
+void vst__view_close(vst_view *view)
 {
     if (view == NULL)
         return;
@@ -349,7 +349,7 @@ void vst_view_close(vst_view *view)
     free(view);
 }
 
-void vst_view_get_info(const vst_view *view, vst_view_info *info)
+void vst__view_get_info(const vst_view *view, vst_view_info *info)
 {
     const vst__index_header *header = view->index.header;
 
@@ -366,13 +366,13 @@ void vst_view_get_info(const vst_view *view, vst_view_info *info)
     info->end_ns = info->trace.end_ns + view->offset_ns;
 }
 
-size_t vst_view_thread_count(const vst_view *view)
+size_t vst__view_thread_count(const vst_view *view)
 {
     return (size_t)view->index.header->threads.count;
 }
 
-void vst_view_get_thread(const vst_view *view, size_t number,
-                         vst_view_thread *thread)
+void vst__view_get_thread(const vst_view *view, size_t number,
+                          vst_view_thread *thread)
 {
     const vst__index_thread *of = &view->index.threads[number];
     const vst_trace_thread *known = vst_trace_thread_at(view->trace, number);
@@ -393,7 +393,7 @@ void vst_view_get_thread(const vst_view *view, size_t number,
     }
 }
 
-vst_status vst_view_set_offset(vst_view *view, int64_t offset_ns)
+vst_status vst__view_set_offset(vst_view *view, int64_t offset_ns)
 {
     const int64_t limit = (int64_t)1 << 60;
 

@@ -6,10 +6,9 @@
 
 #include <pthread.h>
 
-#include <vestige/view.h>
-
 #include "replay/costs.h"
 #include "view/index.h"
+#include "view/view.h"
 #include "view/walk.h"
 
 struct vst_view {

@@ -168,9 +168,9 @@ static void count_span(void *ctx, const vst__index_thread *thread,
                  (u128)(range->to_ns - range->from_ns)]++;
 }
 
-vst_status vst_view_find(vst_view *view, const vst_view_range *range,
-                         const vst_view_ids *ids, uint32_t *counts,
-                         vst_error *error)
+vst_status vst__view_find(vst_view *view, const vst_view_range *range,
+                          const vst_view_ids *ids, uint32_t *counts,
+                          vst_error *error)
 {
     counting ctx = {.counts = counts};
     scan self = {.view = view, .span = count_span, .ctx = &ctx};
@@ -243,9 +243,9 @@ static vst_status search(scan *self, int64_t at_ns)
     return status;
 }
 
-vst_status vst_view_next(vst_view *view, const vst_view_range *range,
-                         const vst_view_ids *ids, bool back,
-                         vst_view_span *span, vst_error *error)
+vst_status vst__view_next(vst_view *view, const vst_view_range *range,
+                          const vst_view_ids *ids, bool back,
+                          vst_view_span *span, vst_error *error)
 {
     searching ctx = {.back = back};
     scan self = {.view = view, .span = compare_span, .ctx = &ctx};
@@ -309,9 +309,9 @@ static vst_status flame_stretch(vst__pass *pass, size_t number,
     return status;
 }
 
-vst_status vst_view_flame(vst_view *view, const vst_view_range *range,
-                          vst_view_flame_row **rows, size_t *count,
-                          vst_error *error)
+vst_status vst__view_flame(vst_view *view, const vst_view_range *range,
+                           vst_view_flame_row **rows, size_t *count,
+                           vst_error *error)
 {
     vst_view_range clean, whole = *range;
     vst__flame tree = {0};

@@ -414,16 +414,16 @@ static vst_status look(vst_view *view, uint32_t number, uint32_t depth,
     return status;
 }
 
-vst_status vst_view_span_at(vst_view *view, uint32_t thread, uint32_t depth,
-                            int64_t time_ns, vst_view_span *span,
-                            vst_error *error)
+vst_status vst__view_span_at(vst_view *view, uint32_t thread, uint32_t depth,
+                             int64_t time_ns, vst_view_span *span,
+                             vst_error *error)
 {
     vst_status status;
 
     memset(span, 0, sizeof *span);
     status = look(view, thread, depth, time_ns, span, false, error);
     if (status != VST_OK)
-        vst_view_span_free(span);
+        vst__view_span_free(span);
     return status;
 }
 
@@ -434,7 +434,7 @@ vst_status vst__view_find_end(vst_view *view, vst_view_span *span,
                 error);
 }
 
-void vst_view_span_free(vst_view_span *span)
+void vst__view_span_free(vst_view_span *span)
 {
     free(span->args);
     free(span->parents);

@@ -54,9 +54,9 @@ static vst_status show(const vst_view *view, const vst_view_range *range,
     return status;
 }
 
-vst_status vst_view_counters(vst_view *view, const vst_view_range *range,
-                             vst_view_series **series, size_t *count,
-                             vst_error *error)
+vst_status vst__view_counters(vst_view *view, const vst_view_range *range,
+                              vst_view_series **series, size_t *count,
+                              vst_error *error)
 {
     vst_view_range clean;
     vst_status status = vst__view_clean_range(view, range, &clean);
@@ -73,15 +73,15 @@ vst_status vst_view_counters(vst_view *view, const vst_view_range *range,
         status = *series != NULL ? show(view, &clean, *series) : VST_E_NOMEM;
     }
     if (status != VST_OK) {
-        vst_view_series_free(*series, *series != NULL ? *count : 0);
+        vst__view_series_free(*series, *series != NULL ? *count : 0);
         *series = NULL;
         *count = 0;
     }
     return vst_error_set(error, status, 0, 0);
 }
 
-vst_status vst_view_losses(vst_view *view, const vst_view_range *range,
-                           vst_loss **losses, size_t *count, vst_error *error)
+vst_status vst__view_losses(vst_view *view, const vst_view_range *range,
+                            vst_loss **losses, size_t *count, vst_error *error)
 {
     const vst__index *index = &view->index;
     vst_view_range clean, whole = *range;

@@ -275,8 +275,8 @@ static vst_status draw(drawing *self)
     return status;
 }
 
-vst_status vst_view_window(vst_view *view, const vst_view_range *range,
-                           void **bytes, size_t *count, vst_error *error)
+vst_status vst__view_window(vst_view *view, const vst_view_range *range,
+                            void **bytes, size_t *count, vst_error *error)
 {
     drawing self = {.view = view};
     vst_status status = vst__view_clean_range(view, range, &self.range);

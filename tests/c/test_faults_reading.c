@@ -348,7 +348,7 @@ static vst_status read_stream(vst_error *error)
     vst_arrow_stream stream;
     vst_arrow_schema schema;
     vst_arrow_array batch;
-    vst_status status = vst_table_stream(streamed, &source, 1, &stream);
+    vst_status status = vst__table_stream(streamed, &source, 1, &stream);
     int failed;
 
     if (status != VST_OK) {

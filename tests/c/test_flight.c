@@ -1,7 +1,6 @@
 /* The flight recorder: requests from anywhere become files, once each, and
  * arming and disarming lose none and wait for none. Made for the thread
  * sanitizer too. */
-#include <vestige/flight.h>
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "flight.h"
 
 enum { REASONS = 3, ROUNDS = 30, BIG = 64 << 20 };
 
@@ -48,7 +48,7 @@ static vst_flight *create(uint32_t max_snapshots, uint64_t rss_limit)
     vst_flight *flight = NULL;
 
     reasons[2].rss_limit = rss_limit;
-    CHECK_INT(vst_flight_create(&options, &flight), VST_OK);
+    CHECK_INT(vst__flight_create(&options, &flight), VST_OK);
     return flight;
 }
 
@@ -56,13 +56,13 @@ static vst_flight *armed(uint32_t max_snapshots, uint64_t rss_limit)
 {
     vst_flight *flight = create(max_snapshots, rss_limit);
 
-    CHECK_INT(vst_flight_arm(flight, session), VST_OK);
+    CHECK_INT(vst__flight_arm(flight, session), VST_OK);
     return flight;
 }
 
 static void wait_for(const vst_flight *flight, size_t count)
 {
-    while (vst_flight_count(flight) < count)
+    while (vst__flight_count(flight) < count)
         usleep(200);
 }
 
@@ -99,9 +99,9 @@ static void a_request_becomes_a_file(void)
     vst_flight *flight = armed(10, 0);
     const vst_flight_snapshot *snapshot;
 
-    vst_flight_request(flight, 1);
+    vst__flight_request(flight, 1);
     wait_for(flight, 1);
-    snapshot = vst_flight_at(flight, 0);
+    snapshot = vst__flight_at(flight, 0);
     CHECK_TEXT(snapshot->reason, "a \"second\"\n");
     CHECK_INT(snapshot->error.status, VST_OK);
     CHECK_INT(strncmp(snapshot->path, stem, strlen(stem)), 0);
@@ -109,13 +109,13 @@ static void a_request_becomes_a_file(void)
     CHECK_TEXT(note_of(snapshot->path),
                "{\"reason\": \"a \\\"second\\\"\\n\", \"number\": 1}");
     CHECK(is_clean(snapshot->path));
-    vst_flight_request(flight, 0);
+    vst__flight_request(flight, 0);
     wait_for(flight, 2);
-    CHECK_TEXT(note_of(vst_flight_at(flight, 1)->path),
+    CHECK_TEXT(note_of(vst__flight_at(flight, 1)->path),
                "{\"reason\": \"one\", \"number\": 2}");
-    CHECK(vst_flight_at(flight, 2) == NULL);
-    CHECK_INT(vst_flight_refused(flight), 0);
-    vst_flight_destroy(flight);
+    CHECK(vst__flight_at(flight, 2) == NULL);
+    CHECK_INT(vst__flight_refused(flight), 0);
+    vst__flight_destroy(flight);
     remove_files();
 }
 
@@ -124,24 +124,24 @@ static void disarming_writes_what_was_asked_for(void)
     vst_flight *flight = armed(10, 0);
 
     for (uint32_t i = 0; i < REASONS; i++)
-        vst_flight_request(flight, i);
-    vst_flight_disarm(flight);
-    CHECK_INT(vst_flight_count(flight), REASONS);
-    vst_flight_request(flight, 0); /* nobody listens */
-    vst_flight_disarm(flight);
-    CHECK_INT(vst_flight_count(flight), REASONS);
+        vst__flight_request(flight, i);
+    vst__flight_disarm(flight);
+    CHECK_INT(vst__flight_count(flight), REASONS);
+    vst__flight_request(flight, 0); /* nobody listens */
+    vst__flight_disarm(flight);
+    CHECK_INT(vst__flight_count(flight), REASONS);
     /* Armed again it goes on, and what nobody heard is not remembered. */
-    CHECK_INT(vst_flight_arm(flight, session), VST_OK);
-    CHECK_INT(vst_flight_arm(flight, session), VST_E_STATE);
-    vst_flight_disarm(flight);
-    CHECK_INT(vst_flight_count(flight), REASONS);
-    CHECK_INT(vst_flight_arm(flight, session), VST_OK);
-    vst_flight_request(flight, 2);
-    vst_flight_disarm(flight);
-    CHECK_INT(vst_flight_count(flight), REASONS + 1);
-    CHECK_TEXT(vst_flight_at(flight, REASONS)->path + strlen(stem),
+    CHECK_INT(vst__flight_arm(flight, session), VST_OK);
+    CHECK_INT(vst__flight_arm(flight, session), VST_E_STATE);
+    vst__flight_disarm(flight);
+    CHECK_INT(vst__flight_count(flight), REASONS);
+    CHECK_INT(vst__flight_arm(flight, session), VST_OK);
+    vst__flight_request(flight, 2);
+    vst__flight_disarm(flight);
+    CHECK_INT(vst__flight_count(flight), REASONS + 1);
+    CHECK_TEXT(vst__flight_at(flight, REASONS)->path + strlen(stem),
                "-snapshot4.vst");
-    vst_flight_destroy(flight);
+    vst__flight_destroy(flight);
     remove_files();
 }
 
@@ -151,26 +151,26 @@ static void no_more_are_written_than_allowed(void)
 
     /* One has its share, the last two places are the others'. */
     for (size_t i = 0; i < 5; i++) {
-        vst_flight_request(flight, 0);
-        while (vst_flight_count(flight) + vst_flight_refused(flight) <= i)
+        vst__flight_request(flight, 0);
+        while (vst__flight_count(flight) + vst__flight_refused(flight) <= i)
             usleep(200);
     }
-    CHECK_INT(vst_flight_count(flight), 2);
-    CHECK_INT(vst_flight_refused(flight), 3);
+    CHECK_INT(vst__flight_count(flight), 2);
+    CHECK_INT(vst__flight_refused(flight), 3);
     for (uint32_t i = 0; i < REASONS; i++) {
-        vst_flight_request(flight, REASONS - 1 - i);
-        while (vst_flight_count(flight) + vst_flight_refused(flight) <= 5 + i)
+        vst__flight_request(flight, REASONS - 1 - i);
+        while (vst__flight_count(flight) + vst__flight_refused(flight) <= 5 + i)
             usleep(200);
     }
-    CHECK_INT(vst_flight_count(flight), 4);
-    CHECK_INT(vst_flight_refused(flight), 4);
-    vst_flight_destroy(flight);
+    CHECK_INT(vst__flight_count(flight), 4);
+    CHECK_INT(vst__flight_refused(flight), 4);
+    vst__flight_destroy(flight);
     flight = armed(0, 0);
-    vst_flight_request(flight, 0);
-    vst_flight_disarm(flight);
-    CHECK_INT(vst_flight_count(flight), 0);
-    CHECK_INT(vst_flight_refused(flight), 1);
-    vst_flight_destroy(flight);
+    vst__flight_request(flight, 0);
+    vst__flight_disarm(flight);
+    CHECK_INT(vst__flight_count(flight), 0);
+    CHECK_INT(vst__flight_refused(flight), 1);
+    vst__flight_destroy(flight);
     remove_files();
 }
 
@@ -183,11 +183,12 @@ static void files_of_an_earlier_run_are_passed_over(void)
         snprintf(path, sizeof path, "%s-snapshot%d.vst", stem, i);
         fclose(fopen(path, "wb"));
     }
-    vst_flight_request(flight, 0);
-    vst_flight_disarm(flight);
-    CHECK_TEXT(vst_flight_at(flight, 0)->path + strlen(stem), "-snapshot4.vst");
-    CHECK_INT(vst_flight_at(flight, 0)->error.status, VST_OK);
-    vst_flight_destroy(flight);
+    vst__flight_request(flight, 0);
+    vst__flight_disarm(flight);
+    CHECK_TEXT(vst__flight_at(flight, 0)->path + strlen(stem),
+               "-snapshot4.vst");
+    CHECK_INT(vst__flight_at(flight, 0)->error.status, VST_OK);
+    vst__flight_destroy(flight);
     remove_files();
 }
 
@@ -200,18 +201,18 @@ static void what_cannot_be_written_is_told(void)
                                   .reason_count = 1};
     vst_flight *flight;
 
-    CHECK_INT(vst_flight_create(&options, &flight), VST_OK);
-    CHECK_INT(vst_flight_arm(flight, session), VST_OK);
-    vst_flight_request(flight, 0);
-    vst_flight_request(flight, 1); /* there is no such reason */
-    vst_flight_disarm(flight);
-    CHECK_INT(vst_flight_count(flight), 1);
-    CHECK_INT(vst_flight_at(flight, 0)->error.status, VST_E_IO);
-    CHECK_INT(vst_flight_at(flight, 0)->error.sys_errno, ENOTDIR);
-    CHECK_TEXT(vst_flight_at(flight, 0)->path, "/dev/null/x-snapshot1.vst");
-    vst_flight_destroy(flight);
+    CHECK_INT(vst__flight_create(&options, &flight), VST_OK);
+    CHECK_INT(vst__flight_arm(flight, session), VST_OK);
+    vst__flight_request(flight, 0);
+    vst__flight_request(flight, 1); /* there is no such reason */
+    vst__flight_disarm(flight);
+    CHECK_INT(vst__flight_count(flight), 1);
+    CHECK_INT(vst__flight_at(flight, 0)->error.status, VST_E_IO);
+    CHECK_INT(vst__flight_at(flight, 0)->error.sys_errno, ENOTDIR);
+    CHECK_TEXT(vst__flight_at(flight, 0)->path, "/dev/null/x-snapshot1.vst");
+    vst__flight_destroy(flight);
     options.reason_count = VST_FLIGHT_REASONS_MAX + 1;
-    CHECK_INT(vst_flight_create(&options, &flight), VST_E_ARGUMENT);
+    CHECK_INT(vst__flight_create(&options, &flight), VST_E_ARGUMENT);
 }
 
 /* ---- requests from everywhere -------------------------------------------- */
@@ -222,7 +223,7 @@ static atomic_bool asking;
 static void *ask_all_the_time(void *argument)
 {
     for (int i = 0; atomic_load(&asking); i++) {
-        vst_flight_request(shared, (uint32_t)(uintptr_t)argument);
+        vst__flight_request(shared, (uint32_t)(uintptr_t)argument);
         if (i % 100 == 0)
             usleep(100);
     }
@@ -237,17 +238,17 @@ static void threads_may_ask_while_it_is_armed_and_disarmed(void)
     atomic_store(&asking, true);
     for (uintptr_t i = 0; i < REASONS; i++)
         pthread_create(&threads[i], NULL, ask_all_the_time, (void *)i);
-    for (int i = 0; i < ROUNDS || vst_flight_count(shared) == 0; i++) {
-        CHECK_INT(vst_flight_arm(shared, session), VST_OK);
+    for (int i = 0; i < ROUNDS || vst__flight_count(shared) == 0; i++) {
+        CHECK_INT(vst__flight_arm(shared, session), VST_OK);
         usleep(500);
-        vst_flight_disarm(shared);
+        vst__flight_disarm(shared);
     }
     atomic_store(&asking, false);
     for (size_t i = 0; i < REASONS; i++)
         pthread_join(threads[i], NULL);
-    for (size_t i = 0; i < vst_flight_count(shared); i++)
-        CHECK_INT(vst_flight_at(shared, i)->error.status, VST_OK);
-    vst_flight_destroy(shared);
+    for (size_t i = 0; i < vst__flight_count(shared); i++)
+        CHECK_INT(vst__flight_at(shared, i)->error.status, VST_OK);
+    vst__flight_destroy(shared);
     remove_files();
 }
 
@@ -256,7 +257,7 @@ static void on_signal(int number)
     int before = errno;
 
     (void)number;
-    vst_flight_request(shared, 1);
+    vst__flight_request(shared, 1);
     errno = before;
 }
 
@@ -271,7 +272,7 @@ static void a_signal_handler_may_ask(void)
         kill(getpid(), SIGUSR2);
         wait_for(shared, i);
     }
-    vst_flight_destroy(shared);
+    vst__flight_destroy(shared);
     action.sa_handler = SIG_DFL;
     sigaction(SIGUSR2, &action, NULL);
     remove_files();
@@ -296,9 +297,9 @@ static void *cross(const vst_flight *flight, size_t count)
     for (;;) {
         void *memory = mmap(NULL, BIG, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-        for (int i = 0; i < 1000 && vst_flight_count(flight) < count; i++)
+        for (int i = 0; i < 1000 && vst__flight_count(flight) < count; i++)
             usleep(1000);
-        if (vst_flight_count(flight) >= count)
+        if (vst__flight_count(flight) >= count)
             return memory;
         munmap(memory, BIG);
         usleep(250 * 1000);
@@ -313,14 +314,14 @@ static void too_much_memory_asks_once_until_it_was_less(void)
         void *memory;
 
         usleep(250 * 1000);
-        CHECK_INT(vst_flight_count(flight), round - 1);
+        CHECK_INT(vst__flight_count(flight), round - 1);
         memory = cross(flight, round);
         usleep(250 * 1000); /* still over it */
-        CHECK_INT(vst_flight_count(flight), round);
-        CHECK_TEXT(vst_flight_at(flight, round - 1)->reason, "three");
+        CHECK_INT(vst__flight_count(flight), round);
+        CHECK_TEXT(vst__flight_at(flight, round - 1)->reason, "three");
         munmap(memory, BIG);
     }
-    vst_flight_destroy(flight);
+    vst__flight_destroy(flight);
     remove_files();
 }
 
@@ -332,21 +333,21 @@ static void a_forked_child_has_no_helper_and_does_not_wait_for_it(void)
     int ended = 0;
     pid_t child;
 
-    vst_flight_request(flight, 0);
+    vst__flight_request(flight, 0);
     child = fork();
     if (child == 0) {
         alarm(20);
-        vst_flight_request(flight, 1);
-        vst_flight_disarm(flight);
-        vst_flight_destroy(flight);
+        vst__flight_request(flight, 1);
+        vst__flight_disarm(flight);
+        vst__flight_destroy(flight);
         _exit(0);
     }
     CHECK_INT(waitpid(child, &ended, 0), child);
     CHECK_INT(ended, 0);
-    vst_flight_request(flight, 2);
-    vst_flight_disarm(flight);
-    CHECK_INT(vst_flight_count(flight), 2);
-    vst_flight_destroy(flight);
+    vst__flight_request(flight, 2);
+    vst__flight_disarm(flight);
+    CHECK_INT(vst__flight_count(flight), 2);
+    vst__flight_destroy(flight);
     remove_files();
 }
 
@@ -388,21 +389,21 @@ static void it_can_be_away_for_a_while(void)
     flight = armed(10, 0);
 
     CHECK_INT(helpers(), 1);
-    CHECK(vst_flight_pause(flight));
+    CHECK(vst__flight_pause(flight));
     CHECK(is_alone());
-    CHECK(!vst_flight_pause(flight));
-    vst_flight_request(flight, 0);
-    vst_flight_resume(flight);
-    vst_flight_resume(flight);
+    CHECK(!vst__flight_pause(flight));
+    vst__flight_request(flight, 0);
+    vst__flight_resume(flight);
+    vst__flight_resume(flight);
     wait_for(flight, 1);
-    while (!vst_flight_pause(flight)) /* it may not be through with it */
+    while (!vst__flight_pause(flight)) /* it may not be through with it */
         usleep(100);
-    vst_flight_request(flight, 1);
-    vst_flight_disarm(flight);
-    vst_flight_resume(flight);
+    vst__flight_request(flight, 1);
+    vst__flight_disarm(flight);
+    vst__flight_resume(flight);
     CHECK(is_alone());
-    CHECK_INT(vst_flight_count(flight), 1);
-    vst_flight_destroy(flight);
+    CHECK_INT(vst__flight_count(flight), 1);
+    vst__flight_destroy(flight);
     remove_files();
 }
 

@@ -1,5 +1,5 @@
 /* A file that somebody else truncates while it is recorded to. The core takes
- * no signals, so this program does, as <vestige/storage_guard.h> asks for: it
+ * no signals, so this program does, as os/storage_guard.h asks for: it
  * stays alive, the recording takes no more, what is lost is counted, and the
  * file stays as it was left. */
 #include <pthread.h>
@@ -15,6 +15,7 @@
 
 #include "check.h"
 #include "one_session.h"
+#include "os/storage_guard.h"
 
 enum { THREADS = 6, RECORDS = 20000 };
 
@@ -62,7 +63,7 @@ static void guard(void)
                                .sa_flags = SA_SIGINFO | SA_ONSTACK};
 
     sigaction(SIGBUS, &action, NULL);
-    vst_storage_watch(&watcher);
+    vst__storage_watch(&watcher);
 }
 
 /* ---- recording ---------------------------------------------------------- */

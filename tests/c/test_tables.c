@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include <vestige/device.h>
-#include <vestige/tables.h>
 #include <vestige/waits.h>
 
 #include "check.h"
+#include "tables/tables.h"
 #include "trace_builder.h"
 
 enum { TEXT_MAX = 1 << 16, BATCHES_MAX = 64 };
@@ -125,7 +125,7 @@ static const char *rows_of(const char *table, const vst_table_source *sources,
     int failed;
 
     text[0] = '\0';
-    if (!CHECK_INT(vst_table_stream(table, sources, count, &stream), VST_OK) ||
+    if (!CHECK_INT(vst__table_stream(table, sources, count, &stream), VST_OK) ||
         !CHECK_INT(stream.get_schema(&stream, &schema), 0))
         return "nothing";
     while ((failed = stream.get_next(&stream, &batch)) == 0 &&
@@ -418,7 +418,7 @@ static void traces_follow_each_other_and_share_their_names(void)
     vst_arrow_array batch;
     int64_t of_one;
 
-    CHECK_INT(vst_table_stream("counter", sources, 1, &stream), VST_OK);
+    CHECK_INT(vst__table_stream("counter", sources, 1, &stream), VST_OK);
     CHECK_INT(stream.get_next(&stream, &batch), 0);
     of_one = batch.children[3]->dictionary->length;
     batch.release(&batch);
@@ -426,7 +426,7 @@ static void traces_follow_each_other_and_share_their_names(void)
     CHECK_TEXT(rows_of("counter", sources, 3),
                "0 0 6 loss 1310 0.5\n1 0 6 loss 1310 0.5\n"
                "2 0 6 loss 1310 0.5\n");
-    CHECK_INT(vst_table_stream("counter", sources, 3, &stream), VST_OK);
+    CHECK_INT(vst__table_stream("counter", sources, 3, &stream), VST_OK);
     CHECK_INT(stream.get_next(&stream, &batch), 0);
     CHECK_INT(batch.children[3]->dictionary->length, of_one);
     batch.release(&batch);
@@ -441,7 +441,7 @@ static void a_file_that_is_not_there_is_told_of_for_ever(void)
 
     CHECK_TEXT(rows_of("thread", &sources[1], 1),
                "5: /no/such/trace.vst: No such file or directory");
-    CHECK_INT(vst_table_stream("span", sources, 2, &stream), VST_OK);
+    CHECK_INT(vst__table_stream("span", sources, 2, &stream), VST_OK);
     CHECK(stream.get_last_error(&stream) == NULL);
     for (int i = 0; i < 2; i++) {
         CHECK(stream.get_next(&stream, &batch) != 0);
@@ -449,7 +449,7 @@ static void a_file_that_is_not_there_is_told_of_for_ever(void)
         CHECK(strstr(stream.get_last_error(&stream), "/no/such") != NULL);
     }
     stream.release(&stream);
-    CHECK_INT(vst_table_stream("spam", sources, 1, &stream), VST_E_ARGUMENT);
+    CHECK_INT(vst__table_stream("spam", sources, 1, &stream), VST_E_ARGUMENT);
     CHECK_TEXT(rows_of("span", sources, 0), "");
 }
 
@@ -496,7 +496,7 @@ static void a_long_table_comes_in_batches_with_one_dictionary(void)
     int64_t rows = 0, serial = 0;
     size_t count;
 
-    CHECK_INT(vst_table_stream("span", &source, 1, &stream), VST_OK);
+    CHECK_INT(vst__table_stream("span", &source, 1, &stream), VST_OK);
     count = read_batches(&stream, batches);
     stream.release(&stream); /* they stay what they are */
     CHECK(count > 1);
@@ -526,7 +526,7 @@ static void a_column_may_be_taken_out_of_its_batch(void)
     vst_arrow_schema schema, column;
     char text[64];
 
-    CHECK_INT(vst_table_stream("span", &source, 1, &stream), VST_OK);
+    CHECK_INT(vst__table_stream("span", &source, 1, &stream), VST_OK);
     CHECK_INT(stream.get_schema(&stream, &schema), 0);
     CHECK_INT(stream.get_next(&stream, &batch), 0);
     names = *batch.children[5];
@@ -549,9 +549,9 @@ static void a_stream_may_be_released_at_any_time(void)
     vst_arrow_array batch;
     const char *name;
 
-    for (size_t i = 0; (name = vst_table_name(i)) != NULL; i++)
+    for (size_t i = 0; (name = vst__table_name(i)) != NULL; i++)
         for (int batches = 0; batches < 3; batches++) {
-            CHECK_INT(vst_table_stream(name, sources, 2, &stream), VST_OK);
+            CHECK_INT(vst__table_stream(name, sources, 2, &stream), VST_OK);
             for (int k = 0; k < batches; k++) {
                 CHECK_INT(stream.get_next(&stream, &batch), 0);
                 if (batch.release != NULL)
@@ -569,14 +569,14 @@ static void the_schema_of_each_table_is_that_of_its_batches(void)
 
     builder_memory(&b);
     source = source_of(&b, 0);
-    for (size_t i = 0; (name = vst_table_name(i)) != NULL; i++) {
+    for (size_t i = 0; (name = vst__table_name(i)) != NULL; i++) {
         vst_arrow_schema schema;
         vst_arrow_stream stream;
         vst_arrow_array batch;
 
-        CHECK_INT(vst_table_schema(name, &schema), VST_OK);
+        CHECK_INT(vst__table_schema(name, &schema), VST_OK);
         CHECK_TEXT(schema.format, "+s");
-        CHECK_INT(vst_table_stream(name, &source, 1, &stream), VST_OK);
+        CHECK_INT(vst__table_stream(name, &source, 1, &stream), VST_OK);
         CHECK_INT(stream.get_next(&stream, &batch), 0);
         for (int64_t k = 0; batch.release != NULL && k < batch.n_children;
              k++) {
@@ -596,7 +596,8 @@ static void the_schema_of_each_table_is_that_of_its_batches(void)
         stream.release(&stream);
         schema.release(&schema);
     }
-    CHECK_INT(vst_table_schema("spam", &(vst_arrow_schema){0}), VST_E_ARGUMENT);
+    CHECK_INT(vst__table_schema("spam", &(vst_arrow_schema){0}),
+              VST_E_ARGUMENT);
 }
 
 /* Each thread reads, and releases what the one before it read. */
@@ -610,7 +611,7 @@ static void *read_and_release(void *ctx)
     size_t count;
     int64_t *rows = ctx;
 
-    if (vst_table_stream("span", &source, 1, &stream) != VST_OK)
+    if (vst__table_stream("span", &source, 1, &stream) != VST_OK)
         return NULL;
     count = read_batches(&stream, batches);
     for (size_t i = 0; i < count; i++) {

@@ -2,12 +2,12 @@
  * clock. */
 #include <unistd.h>
 
-#include <vestige/tally.h>
 #include <vestige/vestige.h>
 
 #include "check.h"
 #include "fake_clock.h"
 #include "one_session.h"
+#include "view/tally.h"
 
 static vst_id outer, leaf, deep;
 static char path[64];
@@ -46,7 +46,7 @@ static vst_tally_look look_at(vst_tally *tally, bool alive)
 {
     vst_tally_look look = {0};
 
-    CHECK_INT(vst_tally_next(tally, alive, &look, NULL), VST_OK);
+    CHECK_INT(vst__tally_next(tally, alive, &look, NULL), VST_OK);
     return look;
 }
 
@@ -74,7 +74,7 @@ static void time_counts_where_it_passed_whenever_calls_begin_and_end(void)
     begin();
     enter(outer);
     fake_advance(1000);
-    CHECK_INT(vst_tally_open(path, 1000000, &tally, NULL), VST_OK);
+    CHECK_INT(vst__tally_open(path, 1000000, &tally, NULL), VST_OK);
     look = look_at(tally, true);
     check(&look, outer, 1, 1000, 1000);
     CHECK_INT(look.thread_count, 1);
@@ -106,7 +106,7 @@ static void time_counts_where_it_passed_whenever_calls_begin_and_end(void)
     fake_advance(1000);
     look = look_at(tally, true);
     CHECK_INT(look.function_count, 0);
-    vst_tally_close(tally);
+    vst__tally_close(tally);
     end();
 }
 
@@ -116,7 +116,7 @@ static void a_function_that_calls_itself_counts_once(void)
     vst_tally_look look;
 
     begin();
-    CHECK_INT(vst_tally_open(path, 1000000, &tally, NULL), VST_OK);
+    CHECK_INT(vst__tally_open(path, 1000000, &tally, NULL), VST_OK);
     look = look_at(tally, true);
     for (int i = 0; i < 3; i++) {
         enter(deep);
@@ -129,7 +129,7 @@ static void a_function_that_calls_itself_counts_once(void)
     look = look_at(tally, true);
     check(&look, deep, 3, 33, 38);
     check(&look, leaf, 1, 5, 5);
-    vst_tally_close(tally);
+    vst__tally_close(tally);
     end();
 }
 
@@ -146,13 +146,13 @@ static void the_first_look_is_at_the_last_time_alone(void)
     }
     enter(leaf);
     leave(leaf, 250);
-    CHECK_INT(vst_tally_open(path, 300, &tally, NULL), VST_OK);
+    CHECK_INT(vst__tally_open(path, 300, &tally, NULL), VST_OK);
     look = look_at(tally, true);
     CHECK_INT(look.to_ns - look.from_ns, 300);
     check(&look, leaf, 2, 300, 300);
     CHECK(look.words < 10);
     CHECK_INT(look.lost, 0);
-    vst_tally_close(tally);
+    vst__tally_close(tally);
     end();
 }
 
@@ -166,14 +166,14 @@ static void a_finished_recording_ends_with_its_last_record(void)
     leave(outer, 500);
     vst_session_finish(session, NULL);
     fake_advance(100000);
-    CHECK_INT(vst_tally_open(path, 1000000, &tally, NULL), VST_OK);
+    CHECK_INT(vst__tally_open(path, 1000000, &tally, NULL), VST_OK);
     look = look_at(tally, false);
     CHECK(look.finished);
     check(&look, outer, 1, 500, 500);
     look = look_at(tally, false);
     CHECK_INT(look.function_count, 0);
     CHECK_INT(look.to_ns, look.from_ns);
-    vst_tally_close(tally);
+    vst__tally_close(tally);
     end();
 }
 

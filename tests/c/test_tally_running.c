@@ -4,11 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <vestige/tally.h>
-
 #include "check.h"
 #include "store/stream.h"
 #include "trace_builder.h"
+#include "view/tally.h"
 
 enum { A = 1, B = 2, C = 3, ALL = 1000 };
 
@@ -116,7 +115,7 @@ static vst_tally *opened(void)
 {
     vst_tally *tally = NULL;
 
-    if (!CHECK_INT(vst_tally_open(path, INT64_C(1) << 40, &tally, NULL),
+    if (!CHECK_INT(vst__tally_open(path, INT64_C(1) << 40, &tally, NULL),
                    VST_OK))
         abort();
     return tally;
@@ -126,7 +125,7 @@ static vst_tally_look look_at(vst_tally *tally)
 {
     vst_tally_look look = {0};
 
-    CHECK_INT(vst_tally_next(tally, false, &look, NULL), VST_OK);
+    CHECK_INT(vst__tally_next(tally, false, &look, NULL), VST_OK);
     return look;
 }
 
@@ -144,7 +143,7 @@ static void a_look_adds_up_how_long_functions_ran_on_all_threads(void)
     check(&look, A, 2500 + 500, 4000 + 900);
     check(&look, B, 500 + 400, 500 + 400);
     check(&look, C, 1000, 1000);
-    vst_tally_close(tally);
+    vst__tally_close(tally);
     builder_free(&b);
 }
 
@@ -165,7 +164,7 @@ static void looks_go_on_where_the_last_one_was(void)
     check(&look, A, 1500, 2500);
     check(&look, B, 0, 0);
     check(&look, C, 1000, 1000);
-    vst_tally_close(tally);
+    vst__tally_close(tally);
     builder_free(&b);
 }
 
@@ -184,7 +183,7 @@ static void switches_that_are_told_late_count_from_the_next_look_on(void)
     show(&b, ALL, ALL);
     look = look_at(tally);
     check(&look, A, 1000, 1000);
-    vst_tally_close(tally);
+    vst__tally_close(tally);
     builder_free(&b);
 }
 
@@ -203,7 +202,7 @@ static void without_switches_nothing_is_said_of_running(void)
     CHECK(!look.knows_running);
     check(&look, A, 0, 0);
     CHECK_INT(look.functions[0].total_ns, 6000);
-    vst_tally_close(tally);
+    vst__tally_close(tally);
     builder_free(&b);
 }
 

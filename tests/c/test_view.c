@@ -28,14 +28,14 @@ static bool open_pair(pair *p, const view_random *random, unsigned workers)
     snprintf(p->index, sizeof p->index, "%s.view", p->path);
     p->view = NULL;
     p->truth = NULL;
-    return CHECK_INT(vst_view_open(p->path, &options, &p->view, &error),
+    return CHECK_INT(vst__view_open(p->path, &options, &p->view, &error),
                      VST_OK) &&
            CHECK_INT(oracle_open(p->path, &options, &p->truth, &error), VST_OK);
 }
 
 static void close_pair(pair *p)
 {
-    vst_view_close(p->view);
+    vst__view_close(p->view);
     oracle_close(p->truth);
     unlink(p->path);
     unlink(p->index);
@@ -47,16 +47,16 @@ static void check_threads(pair *p)
 {
     vst_view_info info;
 
-    vst_view_get_info(p->view, &info);
+    vst__view_get_info(p->view, &info);
     CHECK(info.built);
     CHECK_TEXT(info.index_path, p->index);
     CHECK_INT(info.spans, p->truth->spans);
-    CHECK_INT(vst_view_thread_count(p->view), p->truth->thread_count);
+    CHECK_INT(vst__view_thread_count(p->view), p->truth->thread_count);
     for (size_t i = 0; i < p->truth->thread_count; i++) {
         const oracle_thread *truth = &p->truth->threads[i];
         vst_view_thread thread;
 
-        vst_view_get_thread(p->view, i, &thread);
+        vst__view_get_thread(p->view, i, &thread);
         CHECK_INT(thread.number, truth->number);
         CHECK_INT(thread.levels, truth->levels);
         CHECK_INT(thread.beside, truth->beside);
@@ -190,8 +190,9 @@ static void check_window(pair *p, const vst_view_range *range)
     const vst_view_row *rows[2];
     const vst_view_rect *rects[2];
 
-    if (!CHECK_INT(vst_view_window(p->view, range, &bytes[0], &counts[0], NULL),
-                   VST_OK) ||
+    if (!CHECK_INT(
+            vst__view_window(p->view, range, &bytes[0], &counts[0], NULL),
+            VST_OK) ||
         !CHECK_INT(oracle_window(p->truth, range, &bytes[1], &counts[1], NULL),
                    VST_OK))
         return;
@@ -247,7 +248,7 @@ static void check_coarse_window(pair *p)
     size_t count;
 
     p->view->window_words_max = 1;
-    if (!CHECK_INT(vst_view_window(p->view, &range, &bytes, &count, NULL),
+    if (!CHECK_INT(vst__view_window(p->view, &range, &bytes, &count, NULL),
                    VST_OK))
         return;
     p->view->window_words_max = before;
@@ -315,8 +316,8 @@ static void check_spans(pair *p, bool edges)
         time_ns = at->span.start_ns +
                   (int64_t)(random_number(&p->random) %
                             (uint64_t)(at->span.end_ns - at->span.start_ns));
-        CHECK_INT(vst_view_span_at(p->view, at->span.thread, at->row, time_ns,
-                                   &span, NULL),
+        CHECK_INT(vst__view_span_at(p->view, at->span.thread, at->row, time_ns,
+                                    &span, NULL),
                   VST_OK);
         CHECK_INT(oracle_span_at(p->truth, at->span.thread, at->row, time_ns,
                                  &truth, NULL),
@@ -336,8 +337,8 @@ static void check_spans(pair *p, bool edges)
             CHECK_INT(span.self_bytes, truth.self_bytes);
             CHECK_INT(span.args_len, truth.args_len);
         }
-        vst_view_span_free(&span);
-        vst_view_span_free(&truth);
+        vst__view_span_free(&span);
+        vst__view_span_free(&truth);
     }
 }
 
@@ -352,11 +353,11 @@ static void check_search(pair *p)
         vst_view_span span = {.id = 0}, other = {.id = 0};
         bool back = i & 1;
 
-        CHECK_INT(vst_view_find(p->view, &range, &ids, counts, NULL), VST_OK);
+        CHECK_INT(vst__view_find(p->view, &range, &ids, counts, NULL), VST_OK);
         CHECK_INT(oracle_find(p->truth, &range, &ids, truth, NULL), VST_OK);
         CHECK(memcmp(counts, truth, sizeof counts) == 0);
         if (CHECK_INT(
-                vst_view_next(p->view, &range, &ids, back, &span, NULL),
+                vst__view_next(p->view, &range, &ids, back, &span, NULL),
                 oracle_next(p->truth, &range, &ids, back, &other, NULL)) &&
             other.id != 0) {
             CHECK_INT(span.start_ns, other.start_ns);
@@ -395,7 +396,8 @@ static void check_flame(pair *p)
         uint64_t *paths;
         vst__map64 map;
 
-        CHECK_INT(vst_view_flame(p->view, &range, &rows, &count, NULL), VST_OK);
+        CHECK_INT(vst__view_flame(p->view, &range, &rows, &count, NULL),
+                  VST_OK);
         CHECK_INT(oracle_flame(p->truth, &range, &truth, &truth_count, NULL),
                   VST_OK);
         CHECK_INT(count, truth_count);
@@ -441,7 +443,7 @@ static void check_tracks(pair *p)
         vst_loss *losses, *truth_losses;
         size_t count, truth_count;
 
-        CHECK_INT(vst_view_counters(p->view, &range, &series, &count, NULL),
+        CHECK_INT(vst__view_counters(p->view, &range, &series, &count, NULL),
                   VST_OK);
         CHECK_INT(oracle_counters(p->truth, &range, &truth, &truth_count, NULL),
                   VST_OK);
@@ -451,9 +453,9 @@ static void check_tracks(pair *p)
                 if (series[j].track == truth[k].track &&
                     series[j].thread == truth[k].thread)
                     check_points(&series[j], &truth[k]);
-        vst_view_series_free(series, count);
-        vst_view_series_free(truth, truth_count);
-        CHECK_INT(vst_view_losses(p->view, &range, &losses, &count, NULL),
+        vst__view_series_free(series, count);
+        vst__view_series_free(truth, truth_count);
+        CHECK_INT(vst__view_losses(p->view, &range, &losses, &count, NULL),
                   VST_OK);
         CHECK_INT(
             oracle_losses(p->truth, &range, &truth_losses, &truth_count, NULL),

@@ -51,13 +51,13 @@ static vst_view *open_view(void)
     random_file(&b, path);
     builder_free(&b);
     snprintf(index_path, sizeof index_path, "%s.view", path);
-    CHECK_INT(vst_view_open(path, &options, &view, NULL), VST_OK);
+    CHECK_INT(vst__view_open(path, &options, &view, NULL), VST_OK);
     return view;
 }
 
 static void close_view(vst_view *view)
 {
-    vst_view_close(view);
+    vst__view_close(view);
     unlink(path);
     unlink(index_path);
 }
@@ -81,7 +81,7 @@ static void a_window_draws_it_in_its_lane_alone(void)
     void *bytes;
     size_t count;
 
-    CHECK_INT(vst_view_window(view, &range, &bytes, &count, NULL), VST_OK);
+    CHECK_INT(vst__view_window(view, &range, &bytes, &count, NULL), VST_OK);
     head = bytes;
     rows = (const vst_view_row *)(const void *)(head + 1);
     if (CHECK_INT(head->rows, 4)) {
@@ -102,7 +102,7 @@ static void a_search_counts_it_once(void)
     vst_view_range range = beginning(view);
     uint32_t counts[100], sum = 0;
 
-    CHECK_INT(vst_view_find(view, &range, &ids, counts, NULL), VST_OK);
+    CHECK_INT(vst__view_find(view, &range, &ids, counts, NULL), VST_OK);
     for (size_t i = 0; i < 100; i++)
         sum += counts[i];
     CHECK_INT(sum, 1);
@@ -117,16 +117,17 @@ static void it_is_no_parent_of_a_call(void)
     const vst_view_ids ids = {&wanted, 1};
     vst_view_span leaf, span;
 
-    CHECK_INT(vst_view_next(view, &range, &ids, false, &leaf, NULL), VST_OK);
-    CHECK_INT(vst_view_span_at(view, 1, 3, leaf.start_ns, &span, NULL), VST_OK);
+    CHECK_INT(vst__view_next(view, &range, &ids, false, &leaf, NULL), VST_OK);
+    CHECK_INT(vst__view_span_at(view, 1, 3, leaf.start_ns, &span, NULL),
+              VST_OK);
     CHECK_INT(span.id, LEAF);
     if (CHECK_INT(span.parent_count, 2)) {
         CHECK_INT(span.parents[0].id, OUTER);
         CHECK_INT(span.parents[1].id, INNER);
         CHECK(span.parents[1].end_ns <= view->info.end_ns);
     }
-    vst_view_span_free(&span);
-    CHECK_INT(vst_view_span_at(view, 1, 2, leaf.start_ns, &span, NULL),
+    vst__view_span_free(&span);
+    CHECK_INT(vst__view_span_at(view, 1, 2, leaf.start_ns, &span, NULL),
               VST_E_ARGUMENT);
     close_view(view);
 }

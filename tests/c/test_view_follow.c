@@ -1,9 +1,9 @@
 /* A view of a trace that grows shows, after each step, what a view shows that
  * is opened on the file as it is then. */
-#include <vestige/view.h>
 
 #include "check.h"
 #include "growing_file.h"
+#include "view/view.h"
 
 typedef struct views {
     vst_view *followed, *fresh;
@@ -14,19 +14,19 @@ static void check_threads(const views *v)
 {
     vst_view_info a, b;
 
-    vst_view_get_info(v->followed, &a);
-    vst_view_get_info(v->fresh, &b);
+    vst__view_get_info(v->followed, &a);
+    vst__view_get_info(v->fresh, &b);
     CHECK_INT(a.spans, b.spans);
     CHECK_INT(a.records, b.records);
     CHECK_INT(a.end_ns, b.end_ns);
-    if (!CHECK_INT(vst_view_thread_count(v->followed),
-                   vst_view_thread_count(v->fresh)))
+    if (!CHECK_INT(vst__view_thread_count(v->followed),
+                   vst__view_thread_count(v->fresh)))
         return;
-    for (size_t i = 0; i < vst_view_thread_count(v->fresh); i++) {
+    for (size_t i = 0; i < vst__view_thread_count(v->fresh); i++) {
         vst_view_thread x, y;
 
-        vst_view_get_thread(v->followed, i, &x);
-        vst_view_get_thread(v->fresh, i, &y);
+        vst__view_get_thread(v->followed, i, &x);
+        vst__view_get_thread(v->fresh, i, &y);
         CHECK_INT(x.number, y.number);
         CHECK_INT(x.levels, y.levels);
         CHECK_INT(x.beside, y.beside);
@@ -46,7 +46,7 @@ static uint64_t count_spans(vst_view *view, const vst_view_range *range,
     void *bytes;
     size_t count;
 
-    if (!CHECK_INT(vst_view_window(view, range, &bytes, &count, NULL), VST_OK))
+    if (!CHECK_INT(vst__view_window(view, range, &bytes, &count, NULL), VST_OK))
         return 0;
     memcpy(&head, bytes, sizeof head);
     rects = (const void *)((const char *)bytes + sizeof head +
@@ -66,7 +66,7 @@ static void check_whole(const views *v)
     uint32_t rows[2], level[2];
     vst_view_range range = {.pixels = 40};
 
-    vst_view_get_info(v->fresh, &info);
+    vst__view_get_info(v->fresh, &info);
     range.from_ns = info.start_ns - 1000;
     range.to_ns = info.end_ns + 1000;
     CHECK_INT(count_spans(v->followed, &range, &rows[0], &level[0]),
@@ -83,12 +83,13 @@ static void check_part(const views *v)
     size_t count_a = 0, count_b = 0;
     uint64_t width;
 
-    vst_view_get_info(v->fresh, &info);
+    vst__view_get_info(v->fresh, &info);
     width = (uint64_t)(info.end_ns - info.start_ns) + 2;
     range.from_ns = info.start_ns + (int64_t)(random_number(v->random) % width);
     range.to_ns = range.from_ns + 1 + (int64_t)(width / 50);
-    CHECK_INT(vst_view_window(v->followed, &range, &a, &count_a, NULL), VST_OK);
-    CHECK_INT(vst_view_window(v->fresh, &range, &b, &count_b, NULL), VST_OK);
+    CHECK_INT(vst__view_window(v->followed, &range, &a, &count_a, NULL),
+              VST_OK);
+    CHECK_INT(vst__view_window(v->fresh, &range, &b, &count_b, NULL), VST_OK);
     CHECK_INT(count_a, count_b);
     CHECK(count_a == count_b && memcmp(a, b, count_a) == 0);
     free(a);
@@ -99,7 +100,7 @@ static void check_both(views *v, const char *path, bool only_calls)
 {
     vst_view_options options = {.no_file = true, .workers = 1};
 
-    if (!CHECK_INT(vst_view_open(path, &options, &v->fresh, NULL), VST_OK))
+    if (!CHECK_INT(vst__view_open(path, &options, &v->fresh, NULL), VST_OK))
         return;
     if (only_calls) {
         check_threads(v);
@@ -107,7 +108,7 @@ static void check_both(views *v, const char *path, bool only_calls)
     }
     for (int i = 0; only_calls && i < 4; i++)
         check_part(v);
-    vst_view_close(v->fresh);
+    vst__view_close(v->fresh);
 }
 
 static void follow(const view_random *random)
@@ -119,20 +120,20 @@ static void follow(const view_random *random)
 
     growing_begin(&file, random);
     v.random = &file.random;
-    if (CHECK_INT(vst_view_open(file.path, &options, &v.followed, NULL),
+    if (CHECK_INT(vst__view_open(file.path, &options, &v.followed, NULL),
                   VST_OK)) {
         while (file.shown < file.chunk_count && checks_bad < 5) {
             check_both(&v, file.path, only_calls);
             growing_more(&file);
             growing_write(&file, &file.now);
-            CHECK_INT(vst_view_refresh(v.followed, NULL), VST_OK);
+            CHECK_INT(vst__view_refresh(v.followed, NULL), VST_OK);
         }
         growing_write(&file, &file.whole);
-        CHECK_INT(vst_view_refresh(v.followed, NULL), VST_OK);
+        CHECK_INT(vst__view_refresh(v.followed, NULL), VST_OK);
         check_both(&v, file.path, only_calls);
-        CHECK_INT(vst_view_refresh(v.followed, NULL), VST_OK);
+        CHECK_INT(vst__view_refresh(v.followed, NULL), VST_OK);
         check_both(&v, file.path, only_calls);
-        vst_view_close(v.followed);
+        vst__view_close(v.followed);
     }
     growing_end(&file);
 }

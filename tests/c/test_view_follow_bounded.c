@@ -20,7 +20,7 @@ static picture draw(vst_view *view, const vst_view_range *range)
     vst_view_head head;
     picture p = {0};
 
-    if (!CHECK_INT(vst_view_window(view, range, &p.bytes, &p.count, NULL),
+    if (!CHECK_INT(vst__view_window(view, range, &p.bytes, &p.count, NULL),
                    VST_OK))
         return p;
     memcpy(&head, p.bytes, sizeof head);
@@ -43,9 +43,9 @@ static void compare(vst_view *followed)
     vst_view *fresh;
     int64_t width_ns;
 
-    if (!CHECK_INT(vst_view_open(path, &options, &fresh, NULL), VST_OK))
+    if (!CHECK_INT(vst__view_open(path, &options, &fresh, NULL), VST_OK))
         return;
-    vst_view_get_info(fresh, &info);
+    vst__view_get_info(fresh, &info);
     width_ns = (info.end_ns - info.start_ns) / PARTS;
     for (int i = 0; i < PARTS && checks_bad == 0; i++) {
         vst_view_range range = {.from_ns =
@@ -62,7 +62,7 @@ static void compare(vst_view *followed)
         free(a.bytes);
         free(b.bytes);
     }
-    vst_view_close(fresh);
+    vst__view_close(fresh);
 }
 
 /* Fast ones and slow ones take turns, so that the records of a time are few
@@ -88,20 +88,20 @@ static void follow(uint64_t max_size, uint64_t keep_ns, unsigned at_once)
     begin(max_size, keep_ns);
     record_outer(VST_ENTER);
     record_for_a_while(0, at_once);
-    if (!CHECK_INT(vst_view_open(path, &options, &followed, NULL), VST_OK))
+    if (!CHECK_INT(vst__view_open(path, &options, &followed, NULL), VST_OK))
         abort();
     while (done < LEAVES && checks_bad == 0) {
         compare(followed);
         record_for_a_while(done, at_once);
         done += at_once;
-        CHECK_INT(vst_view_refresh(followed, NULL), VST_OK);
+        CHECK_INT(vst__view_refresh(followed, NULL), VST_OK);
     }
     record_outer(VST_EXIT);
     vst_session_finish(session, NULL);
-    CHECK_INT(vst_view_refresh(followed, NULL), VST_OK);
+    CHECK_INT(vst__view_refresh(followed, NULL), VST_OK);
     compare(followed);
     CHECK(file_size() < LEAVES * 2 * sizeof(uint64_t) / 2); /* much is gone */
-    vst_view_close(followed);
+    vst__view_close(followed);
     end();
 }
 
@@ -128,7 +128,7 @@ static uint64_t count_leaves(vst_view *view, int64_t from_ns, int64_t to_ns)
     void *bytes;
     size_t size;
 
-    if (!CHECK_INT(vst_view_window(view, &range, &bytes, &size, NULL), VST_OK))
+    if (!CHECK_INT(vst__view_window(view, &range, &bytes, &size, NULL), VST_OK))
         return 0;
     memcpy(&head, bytes, sizeof head);
     CHECK(head.level != 0);
@@ -154,19 +154,19 @@ static void what_is_dropped_takes_no_memory(void)
     begin(MIB, 0);
     record_outer(VST_ENTER);
     record_for_a_while(0, AT_ONCE);
-    if (!CHECK_INT(vst_view_open(path, &follow, &followed, NULL), VST_OK))
+    if (!CHECK_INT(vst__view_open(path, &follow, &followed, NULL), VST_OK))
         abort();
     words_max = followed->window_words_max;
     for (int i = 1; i < ROUNDS && checks_bad == 0; i++) {
         record_for_a_while((unsigned)i * AT_ONCE, AT_ONCE);
-        CHECK_INT(vst_view_refresh(followed, NULL), VST_OK);
-        vst_view_get_info(followed, &info);
+        CHECK_INT(vst__view_refresh(followed, NULL), VST_OK);
+        vst__view_get_info(followed, &info);
         most = info.index_bytes > most ? info.index_bytes : most;
         if (i == ROUNDS / 4)
             early = most;
     }
     CHECK(early != 0 && most < early * 2);
-    if (CHECK_INT(vst_view_open(path, &now, &fresh, NULL), VST_OK)) {
+    if (CHECK_INT(vst__view_open(path, &now, &fresh, NULL), VST_OK)) {
         int64_t from_ns = info.start_ns + (info.end_ns - info.start_ns) / 4;
         uint64_t truth, leaves_drawn;
 
@@ -176,11 +176,11 @@ static void what_is_dropped_takes_no_memory(void)
         CHECK(truth > 1000);
         CHECK(leaves_drawn > truth - truth / 20 &&
               leaves_drawn < truth + truth / 20); /* the runs differ */
-        vst_view_close(fresh);
+        vst__view_close(fresh);
     }
     followed->window_words_max = words_max;
     compare(followed);
-    vst_view_close(followed);
+    vst__view_close(followed);
     end();
 }
 

@@ -43,9 +43,9 @@ static int open_and_ask(const char *file, const vst_view_options *options,
     void *bytes;
     size_t count;
 
-    if (vst_view_open(file, options, &view, NULL) != VST_OK)
+    if (vst__view_open(file, options, &view, NULL) != VST_OK)
         return -1;
-    vst_view_get_info(view, &info);
+    vst__view_get_info(view, &info);
     if (in_memory != NULL)
         *in_memory = info.index_path == NULL;
     range.from_ns = info.start_ns;
@@ -53,23 +53,23 @@ static int open_and_ask(const char *file, const vst_view_options *options,
     for (int i = 0; i < 2; i++) {
         view->window_words_max = i ? 1 : 1000000;
         view->span_words_max = i ? 1 : 1000000;
-        if (vst_view_window(view, &range, &bytes, &count, NULL) == VST_OK)
+        if (vst__view_window(view, &range, &bytes, &count, NULL) == VST_OK)
             free(bytes);
         for (uint32_t depth = 0; depth < 40; depth += 3)
-            if (vst_view_span_at(view, 1, depth,
-                                 (info.start_ns + info.end_ns) / 2, &span,
-                                 NULL) == VST_OK)
-                vst_view_span_free(&span);
+            if (vst__view_span_at(view, 1, depth,
+                                  (info.start_ns + info.end_ns) / 2, &span,
+                                  NULL) == VST_OK)
+                vst__view_span_free(&span);
     }
-    if (vst_view_flame(view, &range, &rows, &count, NULL) == VST_OK)
+    if (vst__view_flame(view, &range, &rows, &count, NULL) == VST_OK)
         free(rows);
-    vst_view_find(view, &range, &(vst_view_ids){&id, 1}, counts, NULL);
-    vst_view_next(view, &range, &(vst_view_ids){&id, 1}, false, &span, NULL);
-    if (vst_view_counters(view, &range, &series, &count, NULL) == VST_OK)
-        vst_view_series_free(series, count);
-    if (vst_view_losses(view, &range, &losses, &count, NULL) == VST_OK)
+    vst__view_find(view, &range, &(vst_view_ids){&id, 1}, counts, NULL);
+    vst__view_next(view, &range, &(vst_view_ids){&id, 1}, false, &span, NULL);
+    if (vst__view_counters(view, &range, &series, &count, NULL) == VST_OK)
+        vst__view_series_free(series, count);
+    if (vst__view_losses(view, &range, &losses, &count, NULL) == VST_OK)
         free(losses);
-    vst_view_close(view);
+    vst__view_close(view);
     return info.built;
 }
 
@@ -78,10 +78,10 @@ static int is_built(const char *file)
     vst_view *view;
     vst_view_info info;
 
-    if (vst_view_open(file, NULL, &view, NULL) != VST_OK)
+    if (vst__view_open(file, NULL, &view, NULL) != VST_OK)
         return -1;
-    vst_view_get_info(view, &info);
-    vst_view_close(view);
+    vst__view_get_info(view, &info);
+    vst__view_close(view);
     return info.built;
 }
 
@@ -215,21 +215,21 @@ static void an_index_that_is_cut_while_it_is_used_answers_on(void)
     vst_view_info info;
     vst_view *view;
 
-    if (!CHECK_INT(vst_view_open(path, NULL, &view, NULL), VST_OK))
+    if (!CHECK_INT(vst__view_open(path, NULL, &view, NULL), VST_OK))
         return;
-    vst_view_get_info(view, &info);
+    vst__view_get_info(view, &info);
     view->window_words_max = 1; /* from the index, not from the records */
     range.from_ns = info.start_ns;
     range.to_ns = info.end_ns;
-    CHECK_INT(vst_view_window(view, &range, &before, &count, NULL), VST_OK);
+    CHECK_INT(vst__view_window(view, &range, &before, &count, NULL), VST_OK);
     CHECK_INT(truncate(index_path, 0), 0);
-    CHECK_INT(vst_view_window(view, &range, &after, &count_after, NULL),
+    CHECK_INT(vst__view_window(view, &range, &after, &count_after, NULL),
               VST_OK);
     if (CHECK_INT(count_after, count) && count != 0)
         CHECK(memcmp(before, after, count) == 0);
     free(before);
     free(after);
-    vst_view_close(view);
+    vst__view_close(view);
     CHECK_INT(open_and_ask(path, NULL, NULL), 1);
 }
 
@@ -296,12 +296,12 @@ static void a_build_can_be_stopped_and_leaves_nothing(void)
     struct stat is;
     vst_view *view;
     vst_error error;
-    vst_status status = vst_view_open(path, &options, &view, &error);
+    vst_status status = vst__view_open(path, &options, &view, &error);
 
     /* It may be done before anybody asks. */
     if (status == VST_OK) {
         CHECK_INT(calls, 0);
-        vst_view_close(view);
+        vst__view_close(view);
     } else {
         CHECK_INT(status, VST_E_CANCELLED);
         CHECK(stat(index_path, &is) != 0);
@@ -352,14 +352,14 @@ static void *ask(void *arg)
     vst_view_info info;
     vst_view_series *series;
 
-    vst_view_get_info(view, &info);
+    vst__view_get_info(view, &info);
     range.from_ns = info.start_ns;
     range.to_ns = info.end_ns;
     for (int i = 0; i < 5; i++) {
-        if (vst_view_window(view, &range, &bytes, &count, NULL) == VST_OK)
+        if (vst__view_window(view, &range, &bytes, &count, NULL) == VST_OK)
             free(bytes);
-        if (vst_view_counters(view, &range, &series, &count, NULL) == VST_OK)
-            vst_view_series_free(series, count);
+        if (vst__view_counters(view, &range, &series, &count, NULL) == VST_OK)
+            vst__view_series_free(series, count);
     }
     return NULL;
 }
@@ -370,13 +370,13 @@ static void several_threads_may_ask_at_once(void)
     pthread_t threads[3];
     vst_view *view;
 
-    if (!CHECK_INT(vst_view_open(other, &options, &view, NULL), VST_OK))
+    if (!CHECK_INT(vst__view_open(other, &options, &view, NULL), VST_OK))
         return;
     for (int i = 0; i < 3; i++)
         CHECK_INT(pthread_create(&threads[i], NULL, ask, view), 0);
     for (int i = 0; i < 3; i++)
         pthread_join(threads[i], NULL);
-    vst_view_close(view);
+    vst__view_close(view);
 }
 
 int main(void)

@@ -4,9 +4,8 @@
 #ifndef VST_TESTS_VIEW_ORACLE_H
 #define VST_TESTS_VIEW_ORACLE_H
 
-#include <vestige/view.h>
-
 #include "view/track.h"
+#include "view/view.h"
 
 typedef struct oracle_span {
     vst_span span;    /* without args */

@@ -207,7 +207,7 @@ static void ask_for_snapshots(vst_id id, vst_ticks took)
     for (size_t j = 0; triggers != NULL && j < watch_count; j++) {
         const vpy_slow *slow = &triggers->slow[watches[j].slow];
         if (watches[j].id == id && took > slow->limit)
-            vst_flight_request(triggers->flight, slow->reason);
+            vst__flight_request(triggers->flight, slow->reason);
     }
     vpy_state_give();
 }
@@ -256,7 +256,7 @@ static void look_at_annotation(const vpy_triggers *triggers, vpy_slow *slow,
         want();
     }
     if (took > slow->limit)
-        vst_flight_request(triggers->flight, slow->reason);
+        vst__flight_request(triggers->flight, slow->reason);
 }
 
 void vpy_triggers_annotation_ends(PyObject *name, vst_ticks since)
@@ -375,7 +375,7 @@ static void look_at(const vpy_triggers *triggers, PyObject *error,
         if (!told && is_on_its_way(error, traceback))
             return;
         told = true;
-        vst_flight_request(triggers->flight, raise->reason);
+        vst__flight_request(triggers->flight, raise->reason);
     }
 }
 

@@ -6,6 +6,8 @@
 
 #include "vpy.h"
 
+#include "flight.h"
+
 #pragma GCC visibility push(hidden)
 
 typedef struct vpy_slow {

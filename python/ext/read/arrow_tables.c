@@ -4,6 +4,8 @@
  * the GIL or without. */
 #include "read/read.h"
 
+#include "tables/tables.h"
+
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +63,7 @@ static const char *find_name(const char *name)
 {
     const char *known;
 
-    for (size_t i = 0; (known = vst_table_name(i)) != NULL; i++)
+    for (size_t i = 0; (known = vst__table_name(i)) != NULL; i++)
         if (strcmp(known, name) == 0)
             return known;
     PyErr_Format(PyExc_ValueError, "there is no table %s", name);
@@ -177,8 +179,8 @@ static PyObject *table_stream(PyObject *object, PyObject *args, PyObject *kw)
     arrow = calloc(1, sizeof *arrow);
     status = VST_E_NOMEM;
     if (inner != NULL && arrow != NULL)
-        status = vst_table_stream(self->name, self->sources,
-                                  (size_t)self->count, inner);
+        status = vst__table_stream(self->name, self->sources,
+                                   (size_t)self->count, inner);
     if (status != VST_OK) {
         free(inner);
         free(arrow);
@@ -211,7 +213,7 @@ static PyObject *table_schema(PyObject *object, PyObject *unused)
     table *self = (table *)object;
     vst_arrow_schema *schema = calloc(1, sizeof *schema);
     vst_status status =
-        schema != NULL ? vst_table_schema(self->name, schema) : VST_E_NOMEM;
+        schema != NULL ? vst__table_schema(self->name, schema) : VST_E_NOMEM;
     PyObject *capsule;
 
     (void)unused;
@@ -251,7 +253,7 @@ static PyObject *table_columns(PyObject *object, void *unused)
 {
     table *self = (table *)object;
     vst_arrow_schema schema;
-    vst_status status = vst_table_schema(self->name, &schema);
+    vst_status status = vst__table_schema(self->name, &schema);
     PyObject *list;
 
     (void)unused;
@@ -355,7 +357,7 @@ static int add_names(PyObject *module, const char *under,
 int vpy_tables_init(PyObject *module)
 {
     return vpy_type_add(module, &spec) < 0 ||
-                   add_names(module, "table_names", vst_table_name) < 0
+                   add_names(module, "table_names", vst__table_name) < 0
                ? -1
                : add_names(module, "kind_names", kind_name);
 }

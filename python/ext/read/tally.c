@@ -1,9 +1,9 @@
-/* vestige._core.Tally: what a program is doing (<vestige/tally.h>), as a Python
+/* vestige._core.Tally: what a program is doing (view/tally.h), as a Python
  * object. Its methods run in its critical section, where there is no GIL. */
 #include "read/read.h"
 #include "read/trace.h"
 
-#include <vestige/tally.h>
+#include "view/tally.h"
 
 typedef struct tally {
     PyObject_HEAD
@@ -43,7 +43,7 @@ static int tally_init(PyObject *object, PyObject *args, PyObject *kw)
         return -1;
     Py_BEGIN_ALLOW_THREADS
     status =
-        vst_tally_open(PyBytes_AS_STRING(path), before_ns, &opened, &error);
+        vst__tally_open(PyBytes_AS_STRING(path), before_ns, &opened, &error);
     Py_END_ALLOW_THREADS
     if (status == VST_OK && vpy_handle_set(&self->handle, opened))
         return 0;
@@ -56,7 +56,7 @@ static void tally_dealloc(PyObject *object)
     tally *self = (tally *)object;
     PyTypeObject *type = Py_TYPE(object);
 
-    vst_tally_close(self->handle);
+    vst__tally_close(self->handle);
     Py_CLEAR(self->path);
     type->tp_free(object);
     Py_DECREF(type);
@@ -124,7 +124,7 @@ static PyObject *to_dict(tally *self, const vst_tally_look *look)
         "finished", look->finished ? Py_True : Py_False, "knows_running",
         look->knows_running ? Py_True : Py_False, "functions",
         functions_of(look), "threads",
-        threads_of(vst_tally_trace(self->handle), look), "counters",
+        threads_of(vst__tally_trace(self->handle), look), "counters",
         counters_of(look));
 }
 
@@ -145,7 +145,7 @@ static PyObject *tally_next(PyObject *object, PyObject *alive)
         return NULL;
     self->busy = true;
     Py_BEGIN_ALLOW_THREADS
-    status = vst_tally_next(self->handle, is_alive, &look, &error);
+    status = vst__tally_next(self->handle, is_alive, &look, &error);
     Py_END_ALLOW_THREADS
     result = status == VST_OK ? to_dict(self, &look)
                               : vpy_raise(status, &error, self->path);
@@ -167,7 +167,7 @@ static PyObject *tally_function(PyObject *object, PyObject *number)
         !is_usable(self))
         return NULL;
     d = id <= VST_ID_MAX
-            ? vst_trace_definition(vst_tally_trace(self->handle), (vst_id)id)
+            ? vst_trace_definition(vst__tally_trace(self->handle), (vst_id)id)
             : NULL;
     if (d == NULL)
         Py_RETURN_NONE;
@@ -184,7 +184,7 @@ static PyObject *tally_info(PyObject *object, PyObject *unused)
     (void)unused;
     if (!is_usable(self))
         return NULL;
-    vst_trace_get_info(vst_tally_trace(self->handle), &info);
+    vst_trace_get_info(vst__tally_trace(self->handle), &info);
     return Py_BuildValue(
         "{s:I,s:K,s:K,s:K,s:K,s:O,s:L,s:L,s:K}", "pid", info.pid, "bytes",
         (unsigned long long)info.bytes, "records",

@@ -5,6 +5,7 @@
 #include "read/trace.h"
 
 #include "read/spans.h"
+#include "view/view.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* vestige._core.View: pictures of a trace (<vestige/view.h>) as a Python
+/* vestige._core.View: pictures of a trace (view/view.h) as a Python
  * object, and its facts. view_questions.c has the other methods. */
 #include "read/view.h"
 
@@ -64,7 +64,7 @@ static int view_init(PyObject *object, PyObject *args, PyObject *kw)
         options.progress_ctx = progress;
     }
     Py_BEGIN_ALLOW_THREADS
-    status = vst_view_open(PyBytes_AS_STRING(path), &options, &opened, &error);
+    status = vst__view_open(PyBytes_AS_STRING(path), &options, &opened, &error);
     Py_END_ALLOW_THREADS
     Py_XDECREF(index_bytes);
     if (status == VST_OK && vpy_handle_set(&self->handle, opened))
@@ -79,7 +79,7 @@ static void view_dealloc(PyObject *object)
     PyTypeObject *type = Py_TYPE(object);
 
     if (self->handle != NULL)
-        vst_view_close(self->handle);
+        vst__view_close(self->handle);
     pthread_rwlock_destroy(&self->growth);
     Py_CLEAR(self->path);
     type->tp_free(object);
@@ -99,7 +99,7 @@ static PyObject *view_refresh(PyObject *object, PyObject *unused)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
     pthread_rwlock_wrlock(&self->growth);
-    status = vst_view_refresh(self->handle, &error);
+    status = vst__view_refresh(self->handle, &error);
     pthread_rwlock_unlock(&self->growth);
     Py_END_ALLOW_THREADS
     if (status != VST_OK)
@@ -119,10 +119,10 @@ static PyObject *view_functions(PyObject *object, PyObject *first)
         return NULL;
     pthread_rwlock_rdlock(&self->growth);
     for (; list != NULL &&
-           id <= vst_trace_definition_max(vst_view_trace(self->handle));
+           id <= vst_trace_definition_max(vst__view_trace(self->handle));
          id++) {
         const vst_definition *d =
-            vst_trace_definition(vst_view_trace(self->handle), (vst_id)id);
+            vst_trace_definition(vst__view_trace(self->handle), (vst_id)id);
         if (!vpy_append(list,
                         d != NULL ? vpy_trace_function(d) : Py_NewRef(Py_None)))
             Py_CLEAR(list);
@@ -140,7 +140,7 @@ static PyObject *view_info(PyObject *object, PyObject *unused)
     if (!vpy_view_is_usable(self))
         return NULL;
     pthread_rwlock_rdlock(&self->growth);
-    vst_view_get_info(self->handle, &info);
+    vst__view_get_info(self->handle, &info);
     pthread_rwlock_unlock(&self->growth);
     return Py_BuildValue(
         "{s:L,s:L,s:K,s:K,s:O,s:K,s:N,s:O,s:O,s:K,s:K,s:K,s:I}", "start_ns",
@@ -167,10 +167,10 @@ static PyObject *view_threads(PyObject *object, PyObject *unused)
     if (!vpy_view_is_usable(self) || (list = PyList_New(0)) == NULL)
         return NULL;
     pthread_rwlock_rdlock(&self->growth);
-    for (size_t i = 0; list != NULL && i < vst_view_thread_count(self->handle);
+    for (size_t i = 0; list != NULL && i < vst__view_thread_count(self->handle);
          i++) {
         vst_view_thread t;
-        vst_view_get_thread(self->handle, i, &t);
+        vst__view_get_thread(self->handle, i, &t);
         if (!vpy_append(
                 list,
                 Py_BuildValue(
@@ -200,7 +200,7 @@ static PyObject *view_set_offset(PyObject *object, PyObject *ns)
         PyErr_SetString(PyExc_RuntimeError, "another thread uses this view");
         return NULL;
     }
-    status = vst_view_set_offset(self->handle, offset);
+    status = vst__view_set_offset(self->handle, offset);
     pthread_rwlock_unlock(&self->growth);
     if (status != VST_OK)
         return vpy_raise(status, NULL, self->path);
@@ -209,7 +209,7 @@ static PyObject *view_set_offset(PyObject *object, PyObject *ns)
 
 PyDoc_STRVAR(window_doc,
              "window(from_ns, to_ns, pixels, *, threads=None, max_depth=0)\n"
-             "--\n\nWhat a window of time looks like: see <vestige/view.h>.");
+             "--\n\nWhat a window of time looks like: see view/view.h.");
 
 PyDoc_STRVAR(span_at_doc,
              "span_at(thread, depth, time_ns)\n--\n\nThe span that is there.");

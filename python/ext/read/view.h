@@ -5,9 +5,9 @@
 
 #include "vpy.h"
 
-#include <pthread.h>
+#include "view/view.h"
 
-#include <vestige/view.h>
+#include <pthread.h>
 
 #pragma GCC visibility push(hidden)
 

@@ -2,9 +2,9 @@
  * shows some thousands, and the calls of a long range may be a million. */
 #include "read/view.h"
 
-#include <stdlib.h>
+#include "view/view.h"
 
-#include <vestige/view.h>
+#include <stdlib.h>
 
 static int compare_totals(const void *a, const void *b)
 {

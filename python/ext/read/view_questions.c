@@ -117,7 +117,7 @@ PyObject *vpy_view_window(PyObject *object, PyObject *args, PyObject *kw)
         size_t count = 0;
         PyThreadState *saved = answer_begin(self);
         vst_status status =
-            vst_view_window(self->handle, &q.range, &bytes, &count, &error);
+            vst__view_window(self->handle, &q.range, &bytes, &count, &error);
 
         answer_end(self, saved);
         result = status == VST_OK
@@ -167,7 +167,7 @@ PyObject *vpy_view_span_at(PyObject *object, PyObject *args)
         return NULL;
     saved = answer_begin(self);
     status =
-        vst_view_span_at(self->handle, thread, depth, time_ns, &span, &error);
+        vst__view_span_at(self->handle, thread, depth, time_ns, &span, &error);
     answer_end(self, saved);
     if (status == VST_E_ARGUMENT)
         Py_RETURN_NONE;
@@ -184,7 +184,7 @@ PyObject *vpy_view_span_at(PyObject *object, PyObject *args)
             : PyLong_FromUnsignedLongLong(span.self_bytes),
         "total_bytes", (unsigned long long)span.total_bytes, "allocations",
         (unsigned long long)span.allocations, "parents", to_parents(&span));
-    vst_view_span_free(&span);
+    vst__view_span_free(&span);
     return result;
 }
 
@@ -206,7 +206,7 @@ PyObject *vpy_view_flame(PyObject *object, PyObject *args, PyObject *kw)
         size_t count = 0;
         PyThreadState *saved = answer_begin(self);
         vst_status status =
-            vst_view_flame(self->handle, &q.range, &rows, &count, &error);
+            vst__view_flame(self->handle, &q.range, &rows, &count, &error);
 
         answer_end(self, saved);
         result = status == VST_OK ? vpy_flame_rows(rows, count, limit)
@@ -238,7 +238,7 @@ PyObject *vpy_view_find(PyObject *object, PyObject *args, PyObject *kw)
         vst_view_ids wanted = {q.ids, q.id_count};
         PyThreadState *saved = answer_begin(self);
         vst_status status =
-            vst_view_find(self->handle, &q.range, &wanted, counts, &error);
+            vst__view_find(self->handle, &q.range, &wanted, counts, &error);
 
         answer_end(self, saved);
         if (status != VST_OK) {
@@ -277,8 +277,8 @@ PyObject *vpy_view_next(PyObject *object, PyObject *args, PyObject *kw)
         vst_view_ids wanted = {q.ids, q.id_count};
         vst_view_span span = {0};
         PyThreadState *saved = answer_begin(self);
-        vst_status status =
-            vst_view_next(self->handle, &q.range, &wanted, back, &span, &error);
+        vst_status status = vst__view_next(self->handle, &q.range, &wanted,
+                                           back, &span, &error);
 
         answer_end(self, saved);
         if (status == VST_OK)
@@ -332,14 +332,15 @@ PyObject *vpy_view_counters(PyObject *object, PyObject *args, PyObject *kw)
         !check(self, &q, true))
         return NULL;
     saved = answer_begin(self);
-    status = vst_view_counters(self->handle, &q.range, &series, &count, &error);
+    status =
+        vst__view_counters(self->handle, &q.range, &series, &count, &error);
     answer_end(self, saved);
     result = status == VST_OK ? PyList_New(0)
                               : vpy_raise(status, &error, self->path);
     for (size_t i = 0; result != NULL && i < count; i++)
         if (!vpy_append(result, to_series(&series[i])))
             Py_CLEAR(result);
-    vst_view_series_free(series, count);
+    vst__view_series_free(series, count);
     return result;
 }
 
@@ -360,7 +361,7 @@ PyObject *vpy_view_losses(PyObject *object, PyObject *args)
         !check(self, &q, false))
         return NULL;
     saved = answer_begin(self);
-    status = vst_view_losses(self->handle, &q.range, &losses, &count, &error);
+    status = vst__view_losses(self->handle, &q.range, &losses, &count, &error);
     answer_end(self, saved);
     result = status == VST_OK ? PyList_New(0)
                               : vpy_raise(status, &error, self->path);

@@ -83,7 +83,7 @@ void vpy_flight_destroy(vpy_flight *self)
     if (self == NULL)
         return;
     vpy_flight_end(self);
-    vst_flight_destroy(self->core);
+    vst__flight_destroy(self->core);
     for (size_t i = 0; i < self->triggers.slow_count; i++)
         free(self->triggers.slow[i].name);
     for (size_t i = 0; i < self->triggers.raise_count; i++)
@@ -128,7 +128,7 @@ vpy_flight *vpy_flight_create(PyObject *args, PyObject *kw)
             self->signal_reason = (uint32_t)count;
             reasons[options.reason_count++].text = signal_name;
         }
-        status = vst_flight_create(&options, &self->core);
+        status = vst__flight_create(&options, &self->core);
         self->triggers.flight = self->core;
     } else if (count >= VST_FLIGHT_REASONS_MAX) {
         PyErr_Format(PyExc_ValueError, "at most %d triggers, not %zu",
@@ -153,7 +153,7 @@ static bool paused;
 void vpy_flight_before_fork(void)
 {
     vpy_control_take();
-    if (armed_flight != NULL && vst_flight_pause(armed_flight->core))
+    if (armed_flight != NULL && vst__flight_pause(armed_flight->core))
         paused = true; /* or still, from an earlier fork */
     vpy_control_give();
 }
@@ -163,7 +163,7 @@ static int resume(void *unused)
     (void)unused;
     vpy_control_take();
     if (paused && armed_flight != NULL)
-        vst_flight_resume(armed_flight->core);
+        vst__flight_resume(armed_flight->core);
     paused = false;
     vpy_control_give();
     return 0;
@@ -195,7 +195,7 @@ int vpy_flight_begin(vpy_flight *self, const vst_session *session)
                         "the recording is being stopped by another thread");
         return -1;
     }
-    if (vst_flight_arm(self->core, session) != VST_OK) {
+    if (vst__flight_arm(self->core, session) != VST_OK) {
         PyErr_SetString(PyExc_RuntimeError,
                         "no thread could be started to write snapshots");
         return -1;
@@ -231,7 +231,7 @@ void vpy_flight_end(vpy_flight *self)
     release(self);
     self->ending = true;
     Py_BEGIN_ALLOW_THREADS
-    vst_flight_disarm(self->core);
+    vst__flight_disarm(self->core);
     Py_END_ALLOW_THREADS
     self->ending = false;
 }
@@ -264,11 +264,11 @@ bool vpy_flight_waits_for_exceptions(const vpy_flight *self)
 
 PyObject *vpy_flight_snapshots(const vpy_flight *self)
 {
-    size_t count = self != NULL ? vst_flight_count(self->core) : 0;
+    size_t count = self != NULL ? vst__flight_count(self->core) : 0;
     PyObject *list = PyList_New(0);
 
     for (size_t i = 0; list != NULL && i < count; i++) {
-        const vst_flight_snapshot *s = vst_flight_at(self->core, i);
+        const vst_flight_snapshot *s = vst__flight_at(self->core, i);
         PyObject *error = error_text(&s->error);
         PyObject *path = PyUnicode_DecodeFSDefault(s->path);
         PyObject *item = error != NULL && path != NULL
@@ -283,6 +283,6 @@ PyObject *vpy_flight_snapshots(const vpy_flight *self)
         return NULL;
     return Py_BuildValue(
         "(NK)", list,
-        (unsigned long long)(self != NULL ? vst_flight_refused(self->core)
+        (unsigned long long)(self != NULL ? vst__flight_refused(self->core)
                                           : 0));
 }

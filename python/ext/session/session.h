@@ -8,6 +8,8 @@
 #include "memory/memory.h"
 #include "vpy.h"
 
+#include "flight.h"
+
 #pragma GCC visibility push(hidden)
 
 /* ---- session.c ---------------------------------------------------------- */

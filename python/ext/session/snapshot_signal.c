@@ -76,7 +76,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
     takes_default = asked != NULL && behind.is_chosen && is_default(&next) &&
                     is_from_itself(info);
     if (asked != NULL)
-        vst_flight_request(asked, reason);
+        vst__flight_request(asked, reason);
     __atomic_sub_fetch(&handlers_inside, 1, __ATOMIC_SEQ_CST);
     if (takes_default)
         take_default(number, &next);

@@ -1,7 +1,7 @@
 /* SIGBUS: the kernel sends it to a program whose trace somebody truncates,
  * since the trace is written through mappings. While there is a recording we
  * handle that signal: a fault in our own file is mended
- * (<vestige/storage_guard.h>) and ends the recording, not the program. Every
+ * (os/storage_guard.h) and ends the recording, not the program. Every
  * other SIGBUS goes to the handler that was there before ours.
  *
  * Others install handlers too, before us and after. Each time the recorder maps
@@ -18,11 +18,11 @@
  * alternate stack if it has one. The rest is guarded by `lock`. */
 #include "session/session.h"
 
+#include "os/storage_guard.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-
-#include <vestige/storage_guard.h>
 
 enum { LAYERS = 8 };
 
@@ -196,5 +196,5 @@ void vpy_storage_guard_init(void)
 {
     static const vst_storage_watcher watcher = {begin, end, mapped, cut};
 
-    vst_storage_watch(&watcher);
+    vst__storage_watch(&watcher);
 }

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Place = tuple[int, str, str | None, int]
 
-IMPORT_IDS = 8  # see <vestige/view.h>
+IMPORT_IDS = 8  # see src/view/view.h
 FAILED = 5  # VST_IMPORT_FAILED
 UNNAMED_IMPORTS = range(2, 7)
 IMPORT_SYSTEM = "<frozen importlib."
@@ -46,7 +46,7 @@ def to_place(trace: Trace | _NoImports, number: int, function: tuple[int, str, s
 
 
 def find_places(trace: Trace) -> list[Place | None]:
-    """By id; behind those that the trace defines, imports as <vestige/view.h> numbers them."""
+    """By id; behind those that the trace defines, imports as src/view/view.h numbers them."""
     functions = trace.functions()
     places: list[Place | None] = [entry and to_place(trace, number, entry) for number, entry in enumerate(functions)]
     if not any(entry and entry[2].startswith(IMPORT_SYSTEM) for entry in functions):

@@ -1,4 +1,4 @@
-// The binary answer to "what is between from and to": rows of 16-byte rectangles. See include/vestige/view.h.
+// The binary answer to "what is between from and to": rows of 16-byte rectangles. See src/view/view.h.
 
 const MAGIC = 0x4e495756; // "VWIN"
 export const RAISED = 1 << 24;

@@ -7,17 +7,13 @@
  * a batch, what is open at one moment and names. Any number of streams may be
  * read at the same time; each by one thread at a time, whichever. Batches may
  * be kept, and released on any thread, after their stream was released. */
-#ifndef VESTIGE_TABLES_H
-#define VESTIGE_TABLES_H
+#ifndef VST_TABLES_TABLES_H
+#define VST_TABLES_TABLES_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "status.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include <vestige/status.h>
 
 /* ---- Arrow's C interface ------------------------------------------------ */
 
@@ -66,7 +62,7 @@ enum { VST_ARROW_NULLABLE = 2 }; /* of a schema's flags */
 /* ---- tables ------------------------------------------------------------- */
 
 /* "process", "span" …; NULL behind the last one. */
-VST_API const char *vst_table_name(size_t index);
+const char *vst__table_name(size_t index);
 
 /* A trace, and what its reader knows of the process that the core does not. A
  * text that is NULL is not known, and so is a number that is -1. */
@@ -84,13 +80,8 @@ typedef struct vst_table_source {
 
 /* The rows of all sources, in their order. The sources are copied; their files
  * are opened when their turn comes. VST_E_ARGUMENT: there is no such table. */
-VST_API vst_status vst_table_stream(const char *table,
-                                    const vst_table_source *sources,
-                                    size_t count, vst_arrow_stream *stream);
-VST_API vst_status vst_table_schema(const char *table,
-                                    vst_arrow_schema *schema);
+vst_status vst__table_stream(const char *table, const vst_table_source *sources,
+                             size_t count, vst_arrow_stream *stream);
+vst_status vst__table_schema(const char *table, vst_arrow_schema *schema);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,15 +5,11 @@
  * Any thread may use a view, several at once; a view of a packed trace lets one
  * in at a time. Times are nanoseconds of the wall clock, moved by the offset.
  * What an answer points to is the caller's to free. */
-#ifndef VESTIGE_VIEW_H
-#define VESTIGE_VIEW_H
+#ifndef VST_VIEW_VIEW_H
+#define VST_VIEW_VIEW_H
 
-#include "span.h"
-#include "trace.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include <vestige/span.h>
+#include <vestige/trace.h>
 
 typedef struct vst_view vst_view;
 
@@ -40,7 +36,7 @@ typedef struct vst_view_options {
      * is behind the largest one that the trace defines: vst_view_import_id. */
     bool fold_imports;
     /* The trace is being recorded: the index is kept in memory, and extended by
-     * vst_view_refresh. Imports are not folded. */
+     * vst__view_refresh. Imports are not folded. */
     bool follow;
     unsigned workers; /* threads that build it; 0: as many as processors */
     vst_progress_fn progress;
@@ -70,24 +66,23 @@ typedef struct vst_view_thread {
     int64_t start_ns, end_ns; /* of its spans; 0 if it has none */
 } vst_view_thread;
 
-VST_API vst_status vst_view_open(const char *path,
-                                 const vst_view_options *options,
-                                 vst_view **view, vst_error *error);
-VST_API void vst_view_close(vst_view *view);
-VST_API void vst_view_get_info(const vst_view *view, vst_view_info *info);
-VST_API size_t vst_view_thread_count(const vst_view *view);
-VST_API void vst_view_get_thread(const vst_view *view, size_t index,
-                                 vst_view_thread *thread);
+vst_status vst__view_open(const char *path, const vst_view_options *options,
+                          vst_view **view, vst_error *error);
+void vst__view_close(vst_view *view);
+void vst__view_get_info(const vst_view *view, vst_view_info *info);
+size_t vst__view_thread_count(const vst_view *view);
+void vst__view_get_thread(const vst_view *view, size_t index,
+                          vst_view_thread *thread);
 /* As vst_trace_set_offset does. Not while others use the view. */
-VST_API vst_status vst_view_set_offset(vst_view *view, int64_t offset_ns);
+vst_status vst__view_set_offset(vst_view *view, int64_t offset_ns);
 
 /* Takes in what was recorded since; only of a view that follows, else
  * VST_E_STATE. Not while others use the view. Spans of threads that end spans
  * of other threads (VST_ESCAPE_FAR_END) last to the end of the trace, and there
  * are no curves of memory. */
-VST_API vst_status vst_view_refresh(vst_view *view, vst_error *error);
+vst_status vst__view_refresh(vst_view *view, vst_error *error);
 /* The definitions of the trace, see vst_trace_definition: good until then. */
-VST_API const vst_trace *vst_view_trace(const vst_view *view);
+const vst_trace *vst__view_trace(const vst_view *view);
 
 /* What a question is about. A window may reach beyond the trace. */
 typedef struct vst_view_range {
@@ -143,9 +138,8 @@ typedef struct vst_view_rect {
     uint16_t count;      /* 1: a span; more: a run of so many; 65535: or more */
 } vst_view_rect;
 
-VST_API vst_status vst_view_window(vst_view *view, const vst_view_range *range,
-                                   void **bytes, size_t *count,
-                                   vst_error *error);
+vst_status vst__view_window(vst_view *view, const vst_view_range *range,
+                            void **bytes, size_t *count, vst_error *error);
 
 /* ---- spans -------------------------------------------------------------- */
 
@@ -168,10 +162,10 @@ typedef struct vst_view_span {
 } vst_view_span;
 
 /* The span of a row at a time; VST_E_ARGUMENT: there is none. */
-VST_API vst_status vst_view_span_at(vst_view *view, uint32_t thread,
-                                    uint32_t depth, int64_t time_ns,
-                                    vst_view_span *span, vst_error *error);
-VST_API void vst_view_span_free(vst_view_span *span);
+vst_status vst__view_span_at(vst_view *view, uint32_t thread, uint32_t depth,
+                             int64_t time_ns, vst_view_span *span,
+                             vst_error *error);
+void vst__view_span_free(vst_view_span *span);
 
 typedef struct vst_view_ids {
     const vst_id *ids;
@@ -179,14 +173,14 @@ typedef struct vst_view_ids {
 } vst_view_ids;
 
 /* How many spans of those ids begin in each pixel: `pixels` counts. */
-VST_API vst_status vst_view_find(vst_view *view, const vst_view_range *range,
-                                 const vst_view_ids *ids, uint32_t *counts,
-                                 vst_error *error);
+vst_status vst__view_find(vst_view *view, const vst_view_range *range,
+                          const vst_view_ids *ids, uint32_t *counts,
+                          vst_error *error);
 /* The first span of those ids that begins after from_ns, or the last that
  * begins before it; args and parents are not filled. VST_E_ARGUMENT: none. */
-VST_API vst_status vst_view_next(vst_view *view, const vst_view_range *range,
-                                 const vst_view_ids *ids, bool back,
-                                 vst_view_span *span, vst_error *error);
+vst_status vst__view_next(vst_view *view, const vst_view_range *range,
+                          const vst_view_ids *ids, bool back,
+                          vst_view_span *span, vst_error *error);
 
 /* A tree of calls; parents come before their children. */
 typedef struct vst_view_flame_row {
@@ -197,9 +191,9 @@ typedef struct vst_view_flame_row {
     uint64_t self_bytes;       /* allocated in the range */
 } vst_view_flame_row;
 
-VST_API vst_status vst_view_flame(vst_view *view, const vst_view_range *range,
-                                  vst_view_flame_row **rows, size_t *count,
-                                  vst_error *error);
+vst_status vst__view_flame(vst_view *view, const vst_view_range *range,
+                           vst_view_flame_row **rows, size_t *count,
+                           vst_error *error);
 
 /* ---- tracks ------------------------------------------------------------- */
 
@@ -226,19 +220,14 @@ typedef struct vst_view_series {
     size_t count, capacity;
 } vst_view_series;
 
-VST_API vst_status vst_view_counters(vst_view *view,
-                                     const vst_view_range *range,
-                                     vst_view_series **series, size_t *count,
-                                     vst_error *error);
-VST_API void vst_view_series_free(vst_view_series *series, size_t count);
+vst_status vst__view_counters(vst_view *view, const vst_view_range *range,
+                              vst_view_series **series, size_t *count,
+                              vst_error *error);
+void vst__view_series_free(vst_view_series *series, size_t count);
 
 /* Stretches about which the trace knows nothing, of which some lies in the
  * range. */
-VST_API vst_status vst_view_losses(vst_view *view, const vst_view_range *range,
-                                   vst_loss **losses, size_t *count,
-                                   vst_error *error);
+vst_status vst__view_losses(vst_view *view, const vst_view_range *range,
+                            vst_loss **losses, size_t *count, vst_error *error);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

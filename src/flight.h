@@ -3,19 +3,15 @@
  * almost nothing, and even a signal handler may make one.
  *
  * Create, arm, disarm and destroy are called by one thread at a time. */
-#ifndef VESTIGE_FLIGHT_H
-#define VESTIGE_FLIGHT_H
+#ifndef VST_FLIGHT_H
+#define VST_FLIGHT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "session.h"
-#include "status.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include <vestige/session.h>
+#include <vestige/status.h>
 
 typedef struct vst_flight vst_flight;
 
@@ -48,34 +44,30 @@ typedef struct vst_flight_snapshot {
 } vst_flight_snapshot;
 
 /* Copies what the options point to. */
-VST_API vst_status vst_flight_create(const vst_flight_options *options,
-                                     vst_flight **flight);
+vst_status vst__flight_create(const vst_flight_options *options,
+                              vst_flight **flight);
 /* Requests are served from now on. The session must live until the disarm. */
-VST_API vst_status vst_flight_arm(vst_flight *flight,
-                                  const vst_session *session);
+vst_status vst__flight_arm(vst_flight *flight, const vst_session *session);
 /* Waits until the snapshots requested before are written. Returns at once in a
  * forked child, which has no such thread. */
-VST_API void vst_flight_disarm(vst_flight *flight);
-VST_API void vst_flight_destroy(vst_flight *flight); /* disarms */
+void vst__flight_disarm(vst_flight *flight);
+void vst__flight_destroy(vst_flight *flight); /* disarms */
 /* Around a fork: the thread ends, so that the program forks with no more
  * threads than it has, and comes back; requests in between wait. False: it is
  * writing, and stays. */
-VST_API bool vst_flight_pause(vst_flight *flight);
-VST_API void vst_flight_resume(vst_flight *flight);
+bool vst__flight_pause(vst_flight *flight);
+void vst__flight_resume(vst_flight *flight);
 
 /* Asks for a snapshot and returns at once; takes no lock and allocates nothing.
  * Two requests for the same reason are one while the first is waiting. Does
  * nothing while not armed. */
-VST_API void vst_flight_request(vst_flight *flight, uint32_t reason);
+void vst__flight_request(vst_flight *flight, uint32_t reason);
 
 /* The snapshots so far, in order; they stay until destroy. */
-VST_API size_t vst_flight_count(const vst_flight *flight);
-VST_API const vst_flight_snapshot *vst_flight_at(const vst_flight *flight,
-                                                 size_t index);
+size_t vst__flight_count(const vst_flight *flight);
+const vst_flight_snapshot *vst__flight_at(const vst_flight *flight,
+                                          size_t index);
 /* Requests that came when max_snapshots had been written. */
-VST_API uint64_t vst_flight_refused(const vst_flight *flight);
+uint64_t vst__flight_refused(const vst_flight *flight);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -4,14 +4,10 @@
  *
  * One thread at a time uses a vst_tally. Times are nanoseconds of the wall
  * clock. */
-#ifndef VESTIGE_TALLY_H
-#define VESTIGE_TALLY_H
+#ifndef VST_VIEW_TALLY_H
+#define VST_VIEW_TALLY_H
 
-#include "trace.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include <vestige/trace.h>
 
 typedef struct vst_tally vst_tally;
 
@@ -63,19 +59,16 @@ typedef struct vst_tally_look {
 /* The first look begins before_ns before the end. What is open then is found
  * out by reading all that was recorded before, or in a bounded file little of
  * it. VST_E_STATE: the file is packed. */
-VST_API vst_status vst_tally_open(const char *path, int64_t before_ns,
-                                  vst_tally **tally, vst_error *error);
-VST_API void vst_tally_close(vst_tally *tally);
+vst_status vst__tally_open(const char *path, int64_t before_ns,
+                           vst_tally **tally, vst_error *error);
+void vst__tally_close(vst_tally *tally);
 
 /* Reads what is new. It ends now if the program is alive, so that what it waits
  * in counts, else with the last record. */
-VST_API vst_status vst_tally_next(vst_tally *tally, bool alive,
-                                  vst_tally_look *look, vst_error *error);
+vst_status vst__tally_next(vst_tally *tally, bool alive, vst_tally_look *look,
+                           vst_error *error);
 
 /* For names and facts: good until the next look. */
-VST_API const vst_trace *vst_tally_trace(const vst_tally *tally);
+const vst_trace *vst__tally_trace(const vst_tally *tally);
 
-#ifdef __cplusplus
-}
-#endif
 #endif
