@@ -5,9 +5,8 @@
  * as such, texts as lines without control characters. */
 #include <string.h>
 
-#include <vestige/memory_report.h>
-
 #include "export/output/json.h"
+#include "memory/report.h"
 #include "target.h"
 #include "trace_input.h"
 

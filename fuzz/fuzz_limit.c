@@ -8,11 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <vestige/contexts.h>
-#include <vestige/device_sums.h>
-#include <vestige/memory_report.h>
-
 #include "base/heap.h"
+#include "memory/report.h"
+#include "replay/contexts.h"
+#include "replay/device_sums.h"
 #include "store/reader.h"
 #include "tables/tables.h"
 #include "target.h"
@@ -158,13 +157,13 @@ static vst_status add_span(void *ctx, const vst_span *span)
 {
     gathered *self = ctx;
 
-    return ++self->spans < SPANS_MAX ? vst_contexts_add(self->tree, span, 0)
+    return ++self->spans < SPANS_MAX ? vst__contexts_add(self->tree, span, 0)
                                      : VST_E_CANCELLED;
 }
 
 static vst_status leave(void *ctx, uint32_t depth)
 {
-    return vst_contexts_leave(((gathered *)ctx)->tree, depth);
+    return vst__contexts_leave(((gathered *)ctx)->tree, depth);
 }
 
 static void gather(vst_trace *trace, const trace_input *input)
@@ -174,11 +173,11 @@ static void gather(vst_trace *trace, const trace_input *input)
     const vst_context_row *rows;
     size_t count;
 
-    MUST(vst_contexts_create(&self.tree) == VST_OK);
+    MUST(vst__contexts_create(&self.tree) == VST_OK);
     vst_trace_set_by_running(trace, input->choices[3] & 1);
     vst_trace_replay(trace, input_window(input), NULL, &sink, NULL);
-    vst_contexts_finish(self.tree, &rows, &count);
-    vst_contexts_destroy(self.tree);
+    vst__contexts_finish(self.tree, &rows, &count);
+    vst__contexts_destroy(self.tree);
 }
 
 static void read_table(const trace_input *input, unsigned which)
@@ -212,17 +211,17 @@ static void summarize(vst_trace *trace, const trace_input *input)
     vst_memory_summary *summary;
 
     if (vst_trace_has_memory(trace) &&
-        vst_trace_summarize_memory(trace, &options, &summary, NULL) == VST_OK)
-        vst_memory_summary_free(summary);
+        vst__trace_summarize_memory(trace, &options, &summary, NULL) == VST_OK)
+        vst__memory_summary_free(summary);
 }
 
 static void add_up_devices(vst_trace *trace, const trace_input *input)
 {
     vst_device_sums *sums;
 
-    if (vst_device_sums_create(trace, input_window(input), &sums, NULL) ==
+    if (vst__device_sums_create(trace, input_window(input), &sums, NULL) ==
         VST_OK)
-        vst_device_sums_destroy(sums);
+        vst__device_sums_destroy(sums);
 }
 
 static void look(const trace_input *input)

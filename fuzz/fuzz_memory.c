@@ -3,9 +3,8 @@
  * allocation took, time does not go back; the summary is the sum of them. */
 #include <string.h>
 
-#include <vestige/memory_report.h>
-
 #include "base/map64.h"
+#include "memory/report.h"
 #include "store/reader.h"
 #include "target.h"
 #include "trace_input.h"
@@ -142,9 +141,9 @@ static void summarize(vst_trace *trace, const trace_input *input)
 
     if (!vst_trace_has_memory(trace))
         return;
-    MUST(vst_trace_summarize_memory(trace, &options, &s, NULL) == VST_OK);
+    MUST(vst__trace_summarize_memory(trace, &options, &s, NULL) == VST_OK);
     check_summary(s);
-    vst_memory_summary_free(s);
+    vst__memory_summary_free(s);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)

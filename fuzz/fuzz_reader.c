@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <vestige/memory_report.h>
 #include <vestige/trace.h>
 
 #include "export/output/json.h"
+#include "memory/report.h"
 #include "os/os.h"
 #include "span_tree.h"
 #include "store/reader.h"
@@ -171,14 +171,14 @@ static void summarize(vst_trace *trace)
     vst_memory_summary *s;
 
     if (!vst_trace_has_memory(trace) ||
-        is_given_up(trace, vst_trace_summarize_memory(trace, NULL, &s, NULL)))
+        is_given_up(trace, vst__trace_summarize_memory(trace, NULL, &s, NULL)))
         return;
     for (size_t i = 1; i < s->node_count; i++)
         MUST(s->nodes[i].parent < i && s->nodes[i].frame < s->frame_count);
     MUST(s->is_sampled || s->nodes[0].inclusive[VST_MEMORY_TOTAL].count ==
                               s->views[VST_MEMORY_TOTAL].count);
     MUST(s->point_count <= VST_MEMORY_POINTS_MAX);
-    vst_memory_summary_free(s);
+    vst__memory_summary_free(s);
 }
 
 static bool is_too_large(const uint8_t *bytes, size_t size)

@@ -76,7 +76,10 @@ EXT_ADAPTERS = {ADAPTERS / "cupti" / "cupti.h": "session"}
 # core_module.c.
 EXT_CORE = {
     CORE / "flight.h": "program session",
+    CORE / "memory" / "report.h": "memory read",
     CORE / "os" / "storage_guard.h": "session",
+    CORE / "replay" / "contexts.h": "read",
+    CORE / "replay" / "device_sums.h": "read",
     CORE / "replay" / "own_times.h": "read",
     CORE / "tables" / "batch.h": "read",
     CORE / "tables" / "pass.h": "read",

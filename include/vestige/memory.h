@@ -269,6 +269,40 @@ VST_API size_t vst_trace_module_count(const vst_trace *trace);
 VST_API const vst_module *vst_trace_module(const vst_trace *trace,
                                            size_t index);
 
+/* ---- files -------------------------------------------------------------- */
+
+typedef enum vst_memory_view {
+    VST_MEMORY_TOTAL = 0, /* all that was allocated */
+    VST_MEMORY_PEAK = 1,  /* held at the high-water mark */
+    VST_MEMORY_LEAKS = 2, /* alive at the end */
+    /* Freed by the thread that allocated it while it was one of the last k that
+     * this thread had allocated. Cannot be told from samples. */
+    VST_MEMORY_TEMPORARY = 3,
+    /* Address space that was reserved when most of it was, and never in use: no
+     * part of the others. */
+    VST_MEMORY_RESERVED = 4,
+    VST_MEMORY_VIEWS = 5
+} vst_memory_view;
+
+/* "total", "peak", "leaks", "temporary", "reserved". */
+VST_API const char *vst_memory_view_name(vst_memory_view view);
+
+typedef struct vst_memory_report_options {
+    int window;           /* VST_WINDOW_ALL as a rule */
+    uint32_t temporary;   /* k; 0: 1 */
+    vst_memory_view view; /* that .folded shows */
+    uint32_t *cut_depth;  /* as in vst_export_options: of .csv, .folded and
+                           * .pickle; may be NULL */
+} vst_memory_report_options;
+
+/* Writes histories in the format that the suffix of path names (.pickle, .json,
+ * .csv, .folded, .html, and each with .gz), through a temporary file that is
+ * renamed at the end. options may be NULL. VST_E_ARGUMENT: no format has this
+ * suffix. Progress is told to the function set for the first trace. */
+VST_API vst_status vst_traces_export_memory(
+    vst_trace *const *traces, size_t count, const char *path,
+    const vst_memory_report_options *options, vst_error *error);
+
 #ifdef __cplusplus
 }
 #endif

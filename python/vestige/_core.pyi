@@ -200,7 +200,7 @@ class Trace:
         - its own ns, ns with what it called, its own bytes, bytes with what it called
         """
     def device_sums(self, *, progress: Progress | None = None) -> dict[str, list[Any]]:
-        """What devices did, added up (include/vestige/device_sums.h). "named": device, kind, id, count, total ns,
+        """What devices did, added up (src/replay/device_sums.h). "named": device, kind, id, count, total ns,
         longest ns, bytes. "uses", of each device and each of its streams: a dict of device, stream (None: the whole
         device) and the figures. "gaps", the longest in which a device had nothing to do: device, start_ns, end_ns, ns
         until the next launch was called (-1: not known), and of what ended it the stream, id, thread that launched
@@ -290,7 +290,7 @@ class Trace:
     def memory(
         self, *, rows: int = 100, temporary: int = 1, progress: Progress | None = None, stacks: bool = True
     ) -> dict[str, Any]:
-        """What the allocations come to, as <vestige/memory_report.h> has it; of stacks and lines the first `rows` of
+        """What the allocations come to, as src/memory/report.h has it; of stacks and lines the first `rows` of
         each view, with -1 all. Without `stacks` there are lines alone; a stack of more than 256 frames is cut in its
         middle."""
 

@@ -456,17 +456,17 @@ vst_status vst__memory_summarize(vst_trace *trace,
         again = status == VST_OK && of_framework == 0 &&
                 owner->summary.records == 0 && owner->summary.apart != 0;
         if (again || status != VST_OK)
-            vst_memory_summary_free(&owner->summary);
+            vst__memory_summary_free(&owner->summary);
     }
     if (status == VST_OK)
         *summary = &owner->summary;
     return status;
 }
 
-vst_status vst_trace_summarize_memory(vst_trace *trace,
-                                      const vst_memory_report_options *options,
-                                      vst_memory_summary **summary,
-                                      vst_error *error)
+vst_status vst__trace_summarize_memory(vst_trace *trace,
+                                       const vst_memory_report_options *options,
+                                       vst_memory_summary **summary,
+                                       vst_error *error)
 {
     static const vst_memory_report_options usual = {.window = VST_WINDOW_ALL};
 
@@ -474,7 +474,7 @@ vst_status vst_trace_summarize_memory(vst_trace *trace,
                                  NULL, summary, error);
 }
 
-void vst_memory_summary_free(vst_memory_summary *summary)
+void vst__memory_summary_free(vst_memory_summary *summary)
 {
     /* The summary is its first member. */
     vst__summary_owner *owner = (vst__summary_owner *)summary;

@@ -5,10 +5,9 @@
 #ifndef VST_MEMORY_SUMMARY_H
 #define VST_MEMORY_SUMMARY_H
 
-#include <vestige/memory_report.h>
-
 #include "base/intern.h"
 #include "base/map64.h"
+#include "memory/report.h"
 #include "traceback/arena.h"
 #include "traceback/names.h"
 
@@ -116,7 +115,7 @@ static inline bool vst__serials_has(const vst__serials *set, uint64_t serial)
            (set->words[serial / 64] >> serial % 64 & 1u) != 0;
 }
 
-/* As vst_trace_summarize_memory; notes which allocations were freed, unless
+/* As vst__trace_summarize_memory; notes which allocations were freed, unless
  * freed is NULL. The caller frees freed->words. */
 vst_status vst__memory_summarize(vst_trace *trace,
                                  const vst_memory_report_options *options,

@@ -4,8 +4,7 @@
 #ifndef VST_MEMORY_SUMMARY_PARTS_H
 #define VST_MEMORY_SUMMARY_PARTS_H
 
-#include <vestige/memory_report.h>
-
+#include "memory/report.h"
 #include "memory/summary.h"
 
 typedef struct vst__summary_owner {

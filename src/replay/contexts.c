@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <vestige/contexts.h>
-
 #include "base/grow.h"
+#include "replay/contexts.h"
 
 /* A list that is to be merged into another, or to become rows. */
 typedef struct task {
@@ -32,13 +31,13 @@ struct vst_contexts {
     size_t family_capacity;
 };
 
-vst_status vst_contexts_create(vst_contexts **contexts)
+vst_status vst__contexts_create(vst_contexts **contexts)
 {
     *contexts = calloc(1, sizeof **contexts);
     return *contexts != NULL ? VST_OK : VST_E_NOMEM;
 }
 
-void vst_contexts_destroy(vst_contexts *contexts)
+void vst__contexts_destroy(vst_contexts *contexts)
 {
     if (contexts == NULL)
         return;
@@ -231,7 +230,8 @@ static uint32_t node_of(vst_contexts *c, const vst_span *span, uint32_t key)
     return index;
 }
 
-vst_status vst_contexts_add(vst_contexts *c, const vst_span *span, uint32_t key)
+vst_status vst__contexts_add(vst_contexts *c, const vst_span *span,
+                             uint32_t key)
 {
     uint32_t index = node_of(c, span, key);
 
@@ -255,7 +255,7 @@ vst_status vst_contexts_add(vst_contexts *c, const vst_span *span, uint32_t key)
     return merge(c, &c->waiting[span->depth], index) ? VST_OK : VST_E_NOMEM;
 }
 
-vst_status vst_contexts_leave(vst_contexts *c, uint32_t depth)
+vst_status vst__contexts_leave(vst_contexts *c, uint32_t depth)
 {
     if (c->top <= (size_t)depth + 1)
         return VST_OK;
@@ -319,8 +319,8 @@ static bool add_row(vst_contexts *c, uint32_t index, uint32_t parent)
 
 /* A task here is what remains of a list whose node has children: they come
  * first. */
-vst_status vst_contexts_finish(vst_contexts *c, const vst_context_row **rows,
-                               size_t *count)
+vst_status vst__contexts_finish(vst_contexts *c, const vst_context_row **rows,
+                                size_t *count)
 {
     size_t waiting = 0;
     uint32_t *parents = NULL; /* of the lists that wait */

@@ -1,13 +1,12 @@
-/* See <vestige/device_sums.h>. The works of a window are kept until it ends:
+/* See replay/device_sums.h. The works of a window are kept until it ends:
  * they come stream by stream, and what a device did is what all its streams did
  * beside each other. One thread at a time. */
 #include <stdlib.h>
 #include <string.h>
 
-#include <vestige/device_sums.h>
-
 #include "base/grow.h"
 #include "base/map64.h"
+#include "replay/device_sums.h"
 #include "store/reader.h"
 
 #define NO_CALL INT64_MIN
@@ -406,8 +405,8 @@ static vst_status read_all(vst_device_sums *self, vst_trace *trace, int window,
     return status;
 }
 
-vst_status vst_device_sums_create(vst_trace *trace, int window,
-                                  vst_device_sums **sums, vst_error *error)
+vst_status vst__device_sums_create(vst_trace *trace, int window,
+                                   vst_device_sums **sums, vst_error *error)
 {
     vst_device_sums *self = calloc(1, sizeof *self);
     vst_status status;
@@ -417,7 +416,7 @@ vst_status vst_device_sums_create(vst_trace *trace, int window,
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
     status = read_all(self, trace, window, error);
     if (status != VST_OK) {
-        vst_device_sums_destroy(self);
+        vst__device_sums_destroy(self);
         return status;
     }
     free(self->works);
@@ -426,7 +425,7 @@ vst_status vst_device_sums_create(vst_trace *trace, int window,
     return VST_OK;
 }
 
-void vst_device_sums_destroy(vst_device_sums *self)
+void vst__device_sums_destroy(vst_device_sums *self)
 {
     if (self == NULL)
         return;
@@ -440,35 +439,35 @@ void vst_device_sums_destroy(vst_device_sums *self)
     free(self);
 }
 
-size_t vst_device_sums_named_count(const vst_device_sums *self)
+size_t vst__device_sums_named_count(const vst_device_sums *self)
 {
     return self->named_count;
 }
 
-const vst_device_named *vst_device_sums_named_at(const vst_device_sums *self,
-                                                 size_t index)
+const vst_device_named *vst__device_sums_named_at(const vst_device_sums *self,
+                                                  size_t index)
 {
     return &self->named[index];
 }
 
-size_t vst_device_sums_use_count(const vst_device_sums *self)
+size_t vst__device_sums_use_count(const vst_device_sums *self)
 {
     return self->use_count;
 }
 
-const vst_device_use *vst_device_sums_use_at(const vst_device_sums *self,
-                                             size_t index)
+const vst_device_use *vst__device_sums_use_at(const vst_device_sums *self,
+                                              size_t index)
 {
     return &self->uses[index];
 }
 
-size_t vst_device_sums_gap_count(const vst_device_sums *self)
+size_t vst__device_sums_gap_count(const vst_device_sums *self)
 {
     return self->gap_count;
 }
 
-const vst_device_gap *vst_device_sums_gap_at(const vst_device_sums *self,
-                                             size_t index)
+const vst_device_gap *vst__device_sums_gap_at(const vst_device_sums *self,
+                                              size_t index)
 {
     return &self->gaps[index];
 }

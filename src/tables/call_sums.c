@@ -25,9 +25,9 @@ vst_status vst__call_sums_add(vst__sums *sums, vst_span *span, int64_t self_ns)
                        : 0;
 
     if (sums->options->fold_imports && span->flags & VST_SPAN_MACHINERY)
-        return vst_contexts_leave(sums->calls.tree, span->depth);
+        return vst__contexts_leave(sums->calls.tree, span->depth);
     span->children_ns = span->end_ns - span->start_ns - self_ns;
-    return vst_contexts_add(sums->calls.tree, span, key);
+    return vst__contexts_add(sums->calls.tree, span, key);
 }
 
 /* Its time is nobody's: the thread did something else. */
@@ -43,13 +43,13 @@ vst_status vst__call_sums_add_wait(vst__sums *sums, const vst_span *span,
                      .end_ns = span->start_ns + wait->ns,
                      .children_ns = wait->ns};
 
-    return vst_contexts_add(sums->calls.tree, &leaf,
-                            (uint32_t)wait->awaits << KEY_BITS | KEY_AWAITS);
+    return vst__contexts_add(sums->calls.tree, &leaf,
+                             (uint32_t)wait->awaits << KEY_BITS | KEY_AWAITS);
 }
 
 void vst__call_sums_free(vst__sums *sums)
 {
-    vst_contexts_destroy(sums->calls.tree);
+    vst__contexts_destroy(sums->calls.tree);
     vst__awaits_free(&sums->calls.awaits);
     free(sums->calls.folded.levels);
 }

@@ -129,7 +129,7 @@ static vst_status add_one(vst__sums *self, const vst_span *span)
         status = vst__thread_sums_add(self, span, mark, self_ns);
     if (status == VST_OK && mark & (VST_MARK_LEFT_OUT | VST_MARK_NO_TIME))
         return self->calls.tree != NULL && !beside
-                   ? vst_contexts_leave(self->calls.tree, span->depth)
+                   ? vst__contexts_leave(self->calls.tree, span->depth)
                    : VST_OK;
     own.children_ns = own.end_ns - own.start_ns - self_ns;
     if (status == VST_OK)
@@ -175,7 +175,7 @@ static vst_status on_leave(void *ctx, uint32_t depth)
         vst__own_times_leave(&self->untimed, depth);
     vst__own_times_leave(&self->calls.folded, depth);
     return self->calls.tree != NULL
-               ? vst_contexts_leave(self->calls.tree, depth)
+               ? vst__contexts_leave(self->calls.tree, depth)
                : VST_OK;
 }
 
@@ -223,7 +223,7 @@ static vst_status begin(vst__sums *self)
     if (status == VST_OK && self->wanted & VST_SUMS_THREADS)
         status = vst__thread_sums_begin(self);
     if (status == VST_OK && self->wanted & VST_SUMS_CALLS)
-        status = vst_contexts_create(&self->calls.tree);
+        status = vst__contexts_create(&self->calls.tree);
     return status;
 }
 
@@ -252,8 +252,8 @@ vst_status vst__sums_finish(vst__sums *self)
     if (self->functions.of != NULL && self->estimates.budget != NULL)
         vst__estimates_end(self);
     return self->calls.tree != NULL
-               ? vst_contexts_finish(self->calls.tree, &self->calls.rows,
-                                     &self->calls.count)
+               ? vst__contexts_finish(self->calls.tree, &self->calls.rows,
+                                      &self->calls.count)
                : VST_OK;
 }
 

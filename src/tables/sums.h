@@ -5,10 +5,10 @@
 #define VST_TABLES_SUMS_H
 
 #include <vestige/budget.h>
-#include <vestige/contexts.h>
 #include <vestige/waits.h>
 
 #include "base/intern.h"
+#include "replay/contexts.h"
 #include "replay/own_times.h"
 #include "replay/tasks.h"
 #include "tables/pass.h"

@@ -1,8 +1,8 @@
 /* What devices did, added up: every number follows from the times in a file
  * that is made by hand. Times are ticks, which are nanoseconds. */
-#include <vestige/device_sums.h>
 
 #include "check.h"
+#include "replay/device_sums.h"
 #include "store/reader.h"
 #include "trace_builder.h"
 
@@ -60,7 +60,7 @@ static vst_device_sums *sums_of(builder *b, vst_trace **trace)
     vst_device_sums *sums = NULL;
 
     CHECK_INT(builder_open(b, trace, NULL), VST_OK);
-    CHECK_INT(vst_device_sums_create(*trace, VST_WINDOW_ALL, &sums, NULL),
+    CHECK_INT(vst__device_sums_create(*trace, VST_WINDOW_ALL, &sums, NULL),
               VST_OK);
     return sums;
 }
@@ -68,8 +68,8 @@ static vst_device_sums *sums_of(builder *b, vst_trace **trace)
 static const vst_device_use *use_of(const vst_device_sums *sums,
                                     uint32_t device, int stream)
 {
-    for (size_t i = 0; i < vst_device_sums_use_count(sums); i++) {
-        const vst_device_use *use = vst_device_sums_use_at(sums, i);
+    for (size_t i = 0; i < vst__device_sums_use_count(sums); i++) {
+        const vst_device_use *use = vst__device_sums_use_at(sums, i);
 
         if (use->device == device && use->is_stream == (stream >= 0) &&
             (stream < 0 || use->stream == (uint32_t)stream))
@@ -110,7 +110,7 @@ static void a_device_is_busy_while_any_stream_is(void)
 
     fill(&b);
     sums = sums_of(&b, &trace);
-    CHECK_INT(vst_device_sums_use_count(sums), 5);
+    CHECK_INT(vst__device_sums_use_count(sums), 5);
     use = use_of(sums, 1, -1);
     CHECK_INT(use->works, 4);
     CHECK_INT(use->span_ns, 5500);
@@ -132,7 +132,7 @@ static void a_device_is_busy_while_any_stream_is(void)
     CHECK_INT(use->launched, 0);
     CHECK_INT(use->unlaunched_ns, 0);
     CHECK_INT(use->idle_ns, 900);
-    vst_device_sums_destroy(sums);
+    vst__device_sums_destroy(sums);
     vst_trace_close(trace);
     builder_free(&b);
 }
@@ -146,21 +146,21 @@ static void gaps_say_what_ended_them(void)
 
     fill(&b);
     sums = sums_of(&b, &trace);
-    CHECK_INT(vst_device_sums_gap_count(sums), 3);
-    gap = vst_device_sums_gap_at(sums, 0);
+    CHECK_INT(vst__device_sums_gap_count(sums), 3);
+    gap = vst__device_sums_gap_at(sums, 0);
     CHECK_INT(gap->end_ns - gap->start_ns, 1500);
     CHECK_INT(gap->unlaunched_ns, 0);
     CHECK_INT(gap->id, COPY);
     CHECK_INT(gap->op, OPERATOR);
     CHECK_INT(gap->stream, 8);
-    gap = vst_device_sums_gap_at(sums, 1);
+    gap = vst__device_sums_gap_at(sums, 1);
     CHECK_INT(gap->unlaunched_ns, 500);
     CHECK_INT(gap->op, 0);
     CHECK_INT(gap->thread, 1);
-    gap = vst_device_sums_gap_at(sums, 2);
+    gap = vst__device_sums_gap_at(sums, 2);
     CHECK_INT(gap->device, 2);
     CHECK_INT(gap->unlaunched_ns, -1);
-    vst_device_sums_destroy(sums);
+    vst__device_sums_destroy(sums);
     vst_trace_close(trace);
     builder_free(&b);
 }
@@ -174,19 +174,19 @@ static void activities_are_added_up_by_name(void)
 
     fill(&b);
     sums = sums_of(&b, &trace);
-    CHECK_INT(vst_device_sums_named_count(sums), 5);
-    named = vst_device_sums_named_at(sums, 0);
+    CHECK_INT(vst__device_sums_named_count(sums), 5);
+    named = vst__device_sums_named_at(sums, 0);
     CHECK_INT(named->kind, VST_ACTIVITY_KERNEL);
     CHECK_INT(named->count, 3);
     CHECK_INT(named->total_ns, 3000);
     CHECK_INT(named->longest_ns, 1500);
-    named = vst_device_sums_named_at(sums, 1);
+    named = vst__device_sums_named_at(sums, 1);
     CHECK_INT(named->kind, VST_ACTIVITY_COPY);
     CHECK_INT(named->bytes, 1000);
-    CHECK_INT(vst_device_sums_named_at(sums, 2)->kind, VST_ACTIVITY_SYNC);
-    CHECK_INT(vst_device_sums_named_at(sums, 3)->count, 4);
-    CHECK_INT(vst_device_sums_named_at(sums, 4)->device, 2);
-    vst_device_sums_destroy(sums);
+    CHECK_INT(vst__device_sums_named_at(sums, 2)->kind, VST_ACTIVITY_SYNC);
+    CHECK_INT(vst__device_sums_named_at(sums, 3)->count, 4);
+    CHECK_INT(vst__device_sums_named_at(sums, 4)->device, 2);
+    vst__device_sums_destroy(sums);
     vst_trace_close(trace);
     builder_free(&b);
 }
@@ -202,13 +202,13 @@ static void a_range_cuts_the_times(void)
     CHECK_INT(builder_open(&b, &trace, NULL), VST_OK);
     vst_trace_set_range(trace, BUILDER_EPOCH_NS + 2800,
                         BUILDER_EPOCH_NS + 5200);
-    CHECK_INT(vst_device_sums_create(trace, VST_WINDOW_ALL, &sums, NULL),
+    CHECK_INT(vst__device_sums_create(trace, VST_WINDOW_ALL, &sums, NULL),
               VST_OK);
     use = use_of(sums, 1, -1);
     CHECK_INT(use->span_ns, 2400);
     CHECK_INT(use->busy_ns, 1200 + 200);
     CHECK_INT(use->idle_ns, 1000);
-    vst_device_sums_destroy(sums);
+    vst__device_sums_destroy(sums);
     vst_trace_close(trace);
     builder_free(&b);
 }
@@ -236,7 +236,7 @@ static void time_between_windows_is_not_idle(void)
     CHECK_INT(use->busy_ns, 400);
     CHECK_INT(use->idle_ns, 300 + 100);
     CHECK_INT(use->gaps, 2);
-    vst_device_sums_destroy(sums);
+    vst__device_sums_destroy(sums);
     vst_trace_close(trace);
     builder_free(&b);
 }
@@ -260,13 +260,13 @@ static void of_many_gaps_the_longest_are_told(void)
     work(&b, 7, 0, at, at + 10);
     sums = sums_of(&b, &trace);
     CHECK_INT(use_of(sums, 1, -1)->gaps, COUNT);
-    CHECK_INT(vst_device_sums_gap_count(sums), VST_DEVICE_GAPS_MAX);
+    CHECK_INT(vst__device_sums_gap_count(sums), VST_DEVICE_GAPS_MAX);
     for (size_t i = 0; i < VST_DEVICE_GAPS_MAX; i++) {
-        const vst_device_gap *gap = vst_device_sums_gap_at(sums, i);
+        const vst_device_gap *gap = vst__device_sums_gap_at(sums, i);
 
         CHECK_INT(gap->end_ns - gap->start_ns, COUNT - (int64_t)i);
     }
-    vst_device_sums_destroy(sums);
+    vst__device_sums_destroy(sums);
     vst_trace_close(trace);
     builder_free(&b);
 }
@@ -285,9 +285,9 @@ static void centuries_do_not_overflow(void)
         add(&b, VST_ACTIVITY_KERNEL, 1, 7, KERNEL, i + 1, 2000, UINT64_MAX / 2);
     }
     sums = sums_of(&b, &trace);
-    CHECK_INT(vst_device_sums_named_at(sums, 0)->total_ns, INT64_MAX);
+    CHECK_INT(vst__device_sums_named_at(sums, 0)->total_ns, INT64_MAX);
     CHECK_INT(use_of(sums, 1, -1)->busy_ns, 7000);
-    vst_device_sums_destroy(sums);
+    vst__device_sums_destroy(sums);
     vst_trace_close(trace);
     builder_free(&b);
 }

@@ -7,10 +7,9 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include <vestige/device_sums.h>
-
 #include "device_traces.h"
 #include "exported.h"
+#include "replay/device_sums.h"
 #include "view/lanes_devices.h"
 
 enum { FAULTS_MAX = 1000 };
@@ -104,11 +103,11 @@ static vst_status add_up(vst_trace *trace)
     vst_error error = {VST_OK, 0, 0};
     vst_device_sums *sums;
     vst_status status =
-        vst_device_sums_create(trace, VST_WINDOW_ALL, &sums, &error);
+        vst__device_sums_create(trace, VST_WINDOW_ALL, &sums, &error);
 
     CHECK_INT(error.status, status);
     CHECK((sums == NULL) == (status != VST_OK));
-    vst_device_sums_destroy(sums);
+    vst__device_sums_destroy(sums);
     return status;
 }
 

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <vestige/contexts.h>
 #include <vestige/memory.h>
 #include <vestige/replay.h>
 
 #include "check.h"
+#include "replay/contexts.h"
 #include "span_tree.h"
 
 /* ---- scripts ------------------------------------------------------------ */
@@ -690,12 +690,12 @@ static void an_end_without_a_begin_is_counted(void)
 
 static vst_status add_context(void *ctx, const vst_span *span)
 {
-    return vst_contexts_add(ctx, span, 0);
+    return vst__contexts_add(ctx, span, 0);
 }
 
 static vst_status leave_context(void *ctx, uint32_t depth)
 {
-    return vst_contexts_leave(ctx, depth);
+    return vst__contexts_leave(ctx, depth);
 }
 
 /* "name in parent: own time", parents first. */
@@ -709,7 +709,7 @@ static void expect_contexts(const char *text, const char *golden)
     size_t count, at = 0;
     vst_sink sink;
 
-    if (vst_contexts_create(&contexts) != VST_OK ||
+    if (vst__contexts_create(&contexts) != VST_OK ||
         vst_matcher_create(&matcher) != VST_OK)
         abort();
     sink = (vst_sink){
@@ -717,7 +717,7 @@ static void expect_contexts(const char *text, const char *golden)
     CHECK_INT(
         vst_matcher_feed(matcher, &converter, s.events, s.count, 1000, &sink),
         VST_OK);
-    CHECK_INT(vst_contexts_finish(contexts, &rows, &count), VST_OK);
+    CHECK_INT(vst__contexts_finish(contexts, &rows, &count), VST_OK);
     for (size_t i = 0; i < count && at + 32 < sizeof found; i++)
         at += (size_t)snprintf(
             found + at, 32, "%c in %c: %lld\n", 'a' + rows[i].node.id - 1,
@@ -725,7 +725,7 @@ static void expect_contexts(const char *text, const char *golden)
             (long long)rows[i].node.self_ns);
     found[at] = '\0';
     CHECK_TEXT(found, golden);
-    vst_contexts_destroy(contexts);
+    vst__contexts_destroy(contexts);
     vst_matcher_destroy(matcher);
     free_script(&s);
 }

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "memory/report.h"
 #include "memory_session.h"
 #include "oracle_session.h"
 
@@ -282,12 +283,12 @@ static void what_is_resident_is_recorded_beside(void)
     s = end_of(at, 2000 * page);
     CHECK(s.samples >= 1);
     CHECK(s.resident > 100 * page);
-    CHECK_INT(vst_trace_summarize_memory(memory_trace, NULL, &summary, NULL),
+    CHECK_INT(vst__trace_summarize_memory(memory_trace, NULL, &summary, NULL),
               VST_OK);
     CHECK(summary->resident.peak >= summary->resident.sampled);
     CHECK(summary->resident.sampled >= s.resident);
     CHECK_INT(summary->resident.point_count != 0, 1);
-    vst_memory_summary_free(summary);
+    vst__memory_summary_free(summary);
 }
 
 int main(int argc, char **argv)

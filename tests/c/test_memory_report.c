@@ -4,10 +4,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <vestige/memory_report.h>
-
 #include "export/output/json.h"
 #include "exported.h"
+#include "memory/report.h"
 #include "memory_model.h"
 
 static vst_id define(vst_session *session, const char *name, const char *file,
@@ -50,7 +49,7 @@ static vst_memory_summary *summarize(vst_session *session, uint32_t k)
     vst_error error;
 
     CHECK_INT(vst_session_open_trace(session, &trace, &error), VST_OK);
-    CHECK_INT(vst_trace_summarize_memory(trace, &options, &summary, &error),
+    CHECK_INT(vst__trace_summarize_memory(trace, &options, &summary, &error),
               VST_OK);
     vst_trace_close(trace);
     return summary;
@@ -116,10 +115,10 @@ static void peak_leaks_and_temporary_are_exact(void)
     check_amount(s->kinds[VST_MEMORY_MALLOC], 4, 2099);
     CHECK_INT(s->thread_count, 1);
     check_amount(s->threads[0].freed, 3, 1150);
-    vst_memory_summary_free(s);
+    vst__memory_summary_free(s);
     s = summarize(session, 2); /* one of the last two */
     check_amount(s->views[VST_MEMORY_TEMPORARY], 3, 1150);
-    vst_memory_summary_free(s);
+    vst__memory_summary_free(s);
     vst_session_destroy(session);
 }
 
@@ -179,7 +178,7 @@ static void random_histories_are_as_a_model_says(void)
             CHECK_INT(s->nodes[node].own[VST_MEMORY_PEAK].bytes, peak[i]);
             CHECK_INT(s->nodes[node].own[VST_MEMORY_LEAKS].bytes, left);
         }
-        vst_memory_summary_free(s);
+        vst__memory_summary_free(s);
         vst_session_destroy(session);
     }
 }
@@ -202,7 +201,7 @@ static void each_window_begins_with_nothing(void)
     check_amount(s->views[VST_MEMORY_LEAKS], 2, 170);
     check_amount(s->views[VST_MEMORY_PEAK], 1, 100);
     CHECK_INT(s->lost_frees, 0);
-    vst_memory_summary_free(s);
+    vst__memory_summary_free(s);
     vst_session_destroy(session);
 }
 
@@ -220,7 +219,7 @@ static void part_of_a_mapping_may_be_unmapped(void)
     CHECK_INT(s->views[VST_MEMORY_LEAKS].bytes, 12288);
     CHECK_INT(s->views[VST_MEMORY_PEAK].bytes, 16384);
     check_amount(s->views[VST_MEMORY_TEMPORARY], 0, 0);
-    vst_memory_summary_free(s);
+    vst__memory_summary_free(s);
     vst_session_destroy(session);
 }
 
@@ -240,7 +239,7 @@ static void a_framework_is_not_counted_twice(void)
         CHECK_INT(s->of_framework, alone);
         check_amount(s->views[VST_MEMORY_PEAK], 1, alone ? 300 : 1000);
         CHECK_INT(s->apart, alone ? 0 : 1);
-        vst_memory_summary_free(s);
+        vst__memory_summary_free(s);
         vst_session_destroy(session);
     }
 }
@@ -269,7 +268,7 @@ static void samples_give_estimates_and_their_errors(void)
     CHECK(fabs(s->count_variance[VST_MEMORY_TOTAL] -
                50 * weight * (weight - 1)) < 1e-6);
     check_amount(s->views[VST_MEMORY_TEMPORARY], 0, 0);
-    vst_memory_summary_free(s);
+    vst__memory_summary_free(s);
     vst_session_destroy(session);
 }
 
@@ -307,7 +306,7 @@ static void usage_over_time_is_bounded_and_has_the_peak(void)
     CHECK_INT(most, s->views[VST_MEMORY_PEAK].bytes);
     CHECK_INT(when, s->peak_ns);
     CHECK_INT(s->points[s->point_count - 1].last_bytes, 100);
-    vst_memory_summary_free(s);
+    vst__memory_summary_free(s);
     vst_session_destroy(session);
 }
 
@@ -336,7 +335,7 @@ static void own_frames_are_hidden(void)
     CHECK_TEXT(path_of(s, s->node_of_stack[inside + 1]), "f:2 < main:1");
     CHECK_TEXT(path_of(s, s->node_of_stack[start]), "(no stack):0");
     CHECK_INT(s->node_of_stack[0], s->node_of_stack[start]);
-    vst_memory_summary_free(s);
+    vst__memory_summary_free(s);
     vst_session_destroy(session);
 }
 
@@ -400,7 +399,7 @@ static void native_frames_meet_the_languages_at_evaluation_frames(void)
                "libx.so+0x1200:0 < g:3 < m:2 < libx.so+0x1100:0 < m:1");
     CHECK_TEXT(path_of(s, s->node_of_stack[gone]),
                "libx.so+0x1000:0 < libx.so+0x2001:0");
-    vst_memory_summary_free(s);
+    vst__memory_summary_free(s);
     vst_session_destroy(session);
 }
 
@@ -429,7 +428,7 @@ static void stacks_that_make_no_sense_end(void)
                "?:0 < (outer frames were left out):0");
     CHECK_TEXT(path_of(s, s->node_of_stack[c]), "(no stack):0");
     CHECK_INT(s->nodes[s->node_of_stack[0]].own[VST_MEMORY_TOTAL].count, 2);
-    vst_memory_summary_free(s);
+    vst__memory_summary_free(s);
     vst_session_destroy(session);
 }
 
@@ -557,7 +556,7 @@ static void what_cannot_be_written_leaves_nothing(void)
     empty = session_begin(NULL);
     vst_session_stop(empty);
     CHECK_INT(vst_session_open_trace(empty, &trace, &error), VST_OK);
-    CHECK_INT(vst_trace_summarize_memory(trace, NULL, &summary, &error),
+    CHECK_INT(vst__trace_summarize_memory(trace, NULL, &summary, &error),
               VST_E_STATE);
     CHECK_INT(
         vst_traces_export_memory(&trace, 1, in_folder("m.csv"), NULL, &error),

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "memory/report.h"
 #include "memory/reserved.h"
 #include "memory_model.h"
 #include "trace_builder.h"
@@ -356,7 +357,7 @@ static vst_memory_summary *summarize(builder *b)
     vst_trace *trace;
 
     if (CHECK_INT(builder_open(b, &trace, NULL), VST_OK)) {
-        CHECK_INT(vst_trace_summarize_memory(trace, NULL, &summary, NULL),
+        CHECK_INT(vst__trace_summarize_memory(trace, NULL, &summary, NULL),
                   VST_OK);
         vst_trace_close(trace);
     }
@@ -389,7 +390,7 @@ static void reservations_are_summed_apart(void)
     CHECK_INT(s->unknown_frees, 0);
     CHECK(s->nodes[0].inclusive[VST_MEMORY_RESERVED].bytes == 0x50000);
     CHECK_INT(s->resident.peak, 0);
-    vst_memory_summary_free(s);
+    vst__memory_summary_free(s);
 }
 
 static void each_window_reserves_anew(void)
@@ -410,7 +411,7 @@ static void each_window_reserves_anew(void)
         return;
     CHECK(s->views[VST_MEMORY_RESERVED].bytes == 0x3000);
     CHECK(s->views[VST_MEMORY_RESERVED].count == 1);
-    vst_memory_summary_free(s);
+    vst__memory_summary_free(s);
 }
 
 static void the_system_tells_the_peak_of_what_was_resident(void)
@@ -434,7 +435,7 @@ static void the_system_tells_the_peak_of_what_was_resident(void)
     CHECK_INT(s->resident.sampled, 5000);
     CHECK(s->resident.sampled_live == 0x3000);
     CHECK(s->resident.point_count != 0);
-    vst_memory_summary_free(s);
+    vst__memory_summary_free(s);
 }
 
 int main(void)

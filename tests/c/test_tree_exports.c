@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <vestige/contexts.h>
 #include <vestige/trace.h>
 
 #include "export/output/json.h"
 #include "export_built.h"
+#include "replay/contexts.h"
 
 static char *exported_as(const builder *b, const char *name, const char *format)
 {
@@ -214,7 +214,7 @@ static void the_longest_suffix_that_fits_names_the_format(void)
 
 static vst_status add_context(void *ctx, const vst_span *span)
 {
-    return vst_contexts_add(ctx, span, 0);
+    return vst__contexts_add(ctx, span, 0);
 }
 
 static void contexts_come_parents_first_and_in_order_of_time(void)
@@ -227,12 +227,12 @@ static void contexts_come_parents_first_and_in_order_of_time(void)
     vst_sink sink;
 
     build(&b);
-    CHECK_INT(vst_contexts_create(&contexts), VST_OK);
+    CHECK_INT(vst__contexts_create(&contexts), VST_OK);
     sink = (vst_sink){.ctx = contexts, .span = add_context};
     CHECK_INT(builder_open(&b, &trace, NULL), VST_OK);
     CHECK_INT(vst_trace_replay(trace, VST_WINDOW_ALL, NULL, &sink, NULL),
               VST_OK);
-    CHECK_INT(vst_contexts_finish(contexts, &rows, &count), VST_OK);
+    CHECK_INT(vst__contexts_finish(contexts, &rows, &count), VST_OK);
     if (CHECK_INT(count, 5)) {
         CHECK_INT(rows[0].node.id, 3); /* overlaps: no time of its own */
         CHECK_INT(rows[0].node.self_ns, 0);
@@ -248,7 +248,7 @@ static void contexts_come_parents_first_and_in_order_of_time(void)
         CHECK_INT(rows[4].parent, 0);
         CHECK_INT(rows[4].node.count, 1);
     }
-    vst_contexts_destroy(contexts);
+    vst__contexts_destroy(contexts);
     vst_trace_close(trace);
     builder_free(&b);
 }

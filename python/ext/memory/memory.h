@@ -8,8 +8,9 @@
 
 #include "vpy.h"
 
+#include "memory/report.h"
+
 #include <vestige/memory.h>
-#include <vestige/memory_report.h>
 
 #pragma GCC visibility push(hidden)
 

@@ -1,13 +1,12 @@
 /* Trace.contexts(): the spans added up by where they were called from
- * (<vestige/contexts.h>). The replay runs without the GIL. */
+ * (replay/contexts.h). The replay runs without the GIL. */
 #include "read/trace.h"
 
 #include "read/spans.h"
+#include "replay/contexts.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include <vestige/contexts.h>
 
 typedef struct contexts {
     vst_contexts *tree;
@@ -30,12 +29,12 @@ static vst_status add_span(void *ctx, const vst_span *span)
         return VST_E_NOMEM;
     own.self_bytes = (uint64_t)vpy_self_bytes(span, c->wish.framework);
     own.total_bytes = (uint64_t)vpy_total_bytes(span, c->wish.framework);
-    return vst_contexts_add(c->tree, &own, shapes);
+    return vst__contexts_add(c->tree, &own, shapes);
 }
 
 static vst_status leave(void *ctx, uint32_t depth)
 {
-    return vst_contexts_leave(((contexts *)ctx)->tree, depth);
+    return vst__contexts_leave(((contexts *)ctx)->tree, depth);
 }
 
 static PyObject *entry_of(const vst_context_row *row, PyObject *texts)
@@ -92,21 +91,21 @@ PyObject *vpy_trace_contexts(PyObject *object, PyObject *args, PyObject *kw)
         .span = add_span,
         .leave = leave,
     };
-    if (vst_contexts_create(&c.tree) != VST_OK)
+    if (vst__contexts_create(&c.tree) != VST_OK)
         return PyErr_NoMemory();
     vpy_trace_begin(self, NULL);
     Py_BEGIN_ALLOW_THREADS
     status = vst_trace_replay(self->handle, vpy_reading_window(&c.wish),
                               self->tracer, &sink, &error);
     if (status == VST_OK || c.wish.deadline.passed)
-        status = vst_contexts_finish(c.tree, &rows, &count);
+        status = vst__contexts_finish(c.tree, &rows, &count);
     Py_END_ALLOW_THREADS
     vpy_trace_end(self);
     if (status == VST_OK)
         list = list_of(&c, rows, count);
     else
         vpy_raise(status, &error, self->path);
-    vst_contexts_destroy(c.tree);
+    vst__contexts_destroy(c.tree);
     vpy_texts_free(&c.texts);
     return list;
 }

@@ -1,12 +1,12 @@
 /* Trace.device_sums(): what devices did, added up
- * (<vestige/device_sums.h>). The replay runs without the GIL. */
+ * (replay/device_sums.h). The replay runs without the GIL. */
 #include "read/trace.h"
 
-#include <vestige/device_sums.h>
+#include "replay/device_sums.h"
 
 static PyObject *named_at(const vst_device_sums *sums, size_t i)
 {
-    const vst_device_named *n = vst_device_sums_named_at(sums, i);
+    const vst_device_named *n = vst__device_sums_named_at(sums, i);
 
     return Py_BuildValue(
         "(IsIKLLK)", n->device, vst_activity_kind_name(n->kind), n->id,
@@ -16,7 +16,7 @@ static PyObject *named_at(const vst_device_sums *sums, size_t i)
 
 static PyObject *use_at(const vst_device_sums *sums, size_t i)
 {
-    const vst_device_use *u = vst_device_sums_use_at(sums, i);
+    const vst_device_use *u = vst__device_sums_use_at(sums, i);
 
     return Py_BuildValue(
         "{sIsNsKsLsLsLsLsLsKsLsLsKsLsKsK}", "device", u->device, "stream",
@@ -34,7 +34,7 @@ static PyObject *use_at(const vst_device_sums *sums, size_t i)
 
 static PyObject *gap_at(const vst_device_sums *sums, size_t i)
 {
-    const vst_device_gap *g = vst_device_sums_gap_at(sums, i);
+    const vst_device_gap *g = vst__device_sums_gap_at(sums, i);
 
     return Py_BuildValue("(ILLLIIIII)", g->device, (long long)g->start_ns,
                          (long long)g->end_ns, (long long)g->unlaunched_ns,
@@ -60,9 +60,9 @@ static PyObject *list_of(const vst_device_sums *sums, size_t count,
 static PyObject *build(const vst_device_sums *sums)
 {
     PyObject *named =
-        list_of(sums, vst_device_sums_named_count(sums), named_at);
-    PyObject *uses = list_of(sums, vst_device_sums_use_count(sums), use_at);
-    PyObject *gaps = list_of(sums, vst_device_sums_gap_count(sums), gap_at);
+        list_of(sums, vst__device_sums_named_count(sums), named_at);
+    PyObject *uses = list_of(sums, vst__device_sums_use_count(sums), use_at);
+    PyObject *gaps = list_of(sums, vst__device_sums_gap_count(sums), gap_at);
 
     if (named != NULL && uses != NULL && gaps != NULL)
         return Py_BuildValue("{sNsNsN}", "named", named, "uses", uses, "gaps",
@@ -89,11 +89,11 @@ PyObject *vpy_trace_device_sums(PyObject *object, PyObject *args, PyObject *kw)
     vpy_trace_begin(self, progress);
     Py_BEGIN_ALLOW_THREADS
     status =
-        vst_device_sums_create(self->handle, VST_WINDOW_ALL, &sums, &error);
+        vst__device_sums_create(self->handle, VST_WINDOW_ALL, &sums, &error);
     Py_END_ALLOW_THREADS
     vpy_trace_end(self);
     result =
         status == VST_OK ? build(sums) : vpy_raise(status, &error, self->path);
-    vst_device_sums_destroy(sums);
+    vst__device_sums_destroy(sums);
     return result;
 }

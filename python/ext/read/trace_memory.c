@@ -3,10 +3,10 @@
  * GIL and are busy meanwhile. */
 #include "read/trace.h"
 
+#include "memory/report.h"
+
 #include <math.h>
 #include <stdlib.h>
-
-#include <vestige/memory_report.h>
 
 /* VST_E_STATE means here that no memory was recorded. */
 static PyObject *fail(vst_status status, const vst_error *error, PyObject *path)
@@ -391,13 +391,13 @@ PyObject *vpy_trace_memory(PyObject *object, PyObject *args, PyObject *kw)
     vpy_trace_begin(self, progress);
     Py_BEGIN_ALLOW_THREADS
     status =
-        vst_trace_summarize_memory(self->handle, &options, &summary, &error);
+        vst__trace_summarize_memory(self->handle, &options, &summary, &error);
     Py_END_ALLOW_THREADS
     vpy_trace_end(self);
     if (status != VST_OK)
         return fail(status, &error, self->path);
     result = build(self, summary, rows < 0 ? SIZE_MAX : (size_t)rows, stacks);
-    vst_memory_summary_free(summary);
+    vst__memory_summary_free(summary);
     return result;
 }
 

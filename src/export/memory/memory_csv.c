@@ -95,7 +95,7 @@ static vst_status write_rows(vst__memory_job *job, size_t i)
         status = vst__memory_job_replay(job, i, 1, &sink);
     vst__memory_paths_end(&r.paths, job);
     vst__memory_texts_free(&r.texts);
-    vst_memory_summary_free(summary);
+    vst__memory_summary_free(summary);
     return status;
 }
 

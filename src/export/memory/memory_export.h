@@ -3,10 +3,9 @@
 #ifndef VST_EXPORT_MEMORY_EXPORT_H
 #define VST_EXPORT_MEMORY_EXPORT_H
 
-#include <vestige/memory_report.h>
-
 #include "export/output/json.h"
 #include "export/output/output.h"
+#include "memory/report.h"
 #include "memory/summary.h"
 
 typedef struct vst__memory_job {

@@ -91,7 +91,7 @@ static vst_status write(vst__memory_job *job)
         if (status != VST_OK)
             break;
         status = write_stacks(job, process, summary);
-        vst_memory_summary_free(summary);
+        vst__memory_summary_free(summary);
     }
     return status;
 }

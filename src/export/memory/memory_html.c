@@ -343,7 +343,7 @@ static vst_status write_processes(vst__memory_job *job)
         free(p.frame_place);
         free(p.others);
         free(p.has_others);
-        vst_memory_summary_free(summary);
+        vst__memory_summary_free(summary);
     }
     return status;
 }

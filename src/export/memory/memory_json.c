@@ -112,7 +112,7 @@ static vst_status write_process(vst__memory_job *job, size_t i)
                      "\"stack\", \"weight\", \"live_bytes\"],\n\"events\": [");
     status = vst__memory_job_replay(job, i, 1, &sink);
     vst__output_text(output, "\n]}");
-    vst_memory_summary_free(summary);
+    vst__memory_summary_free(summary);
     return status;
 }
 

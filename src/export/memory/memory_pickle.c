@@ -307,7 +307,7 @@ static vst_status write_events(vst__memory_job *job, size_t i, snapshot *s)
         vst__memory_paths_end(&s->paths, job);
         free(s->frames);
         free(s->nodes);
-        vst_memory_summary_free(summary);
+        vst__memory_summary_free(summary);
     }
     free(freed.words);
     return status;

@@ -1,5 +1,5 @@
 /* tree.h: the calls of all traces, by function and by caller. Contexts come
- * from replay (<vestige/contexts.h>); here they get names that hold for every
+ * from replay (replay/contexts.h); here they get names that hold for every
  * process, and sums. One thread at a time. */
 #include "export/sums/tree.h"
 
@@ -208,12 +208,12 @@ static vst_status add_process(vst__tree *tree, const vst_trace *trace,
 
 static vst_status add_span(void *ctx, const vst_span *span)
 {
-    return vst_contexts_add(ctx, span, 0);
+    return vst__contexts_add(ctx, span, 0);
 }
 
 static vst_status leave(void *ctx, uint32_t depth)
 {
-    return vst_contexts_leave(ctx, depth);
+    return vst__contexts_leave(ctx, depth);
 }
 
 static vst_status add_trace(vst__tree *tree, vst_trace *trace,
@@ -224,7 +224,7 @@ static vst_status add_trace(vst__tree *tree, vst_trace *trace,
     const vst_context_row *rows;
     size_t count, first = tree->node_count;
     vst_contexts *contexts;
-    vst_status status = vst_contexts_create(&contexts);
+    vst_status status = vst__contexts_create(&contexts);
     vst_sink sink = {.ctx = contexts, .span = add_span, .leave = leave};
     bool is_told; /* of what went wrong */
 
@@ -234,7 +234,7 @@ static vst_status add_trace(vst__tree *tree, vst_trace *trace,
                                   &sink, error);
     is_told = status != VST_OK;
     if (status == VST_OK)
-        status = vst_contexts_finish(contexts, &rows, &count);
+        status = vst__contexts_finish(contexts, &rows, &count);
     if (status == VST_OK && process)
         status = add_process(tree, trace, &outside);
     if (status == VST_OK)
@@ -243,7 +243,7 @@ static vst_status add_trace(vst__tree *tree, vst_trace *trace,
         for (size_t i = first + 1; i < tree->node_count; i++)
             if (tree->nodes[i].parent == outside)
                 tree->nodes[first].total_ns += tree->nodes[i].total_ns;
-    vst_contexts_destroy(contexts);
+    vst__contexts_destroy(contexts);
     return status == VST_OK || is_told ? status
                                        : vst_error_set(error, status, 0, 0);
 }

@@ -5,11 +5,11 @@
 #ifndef VST_EXPORT_TREE_H
 #define VST_EXPORT_TREE_H
 
-#include <vestige/contexts.h>
 #include <vestige/trace.h>
 
 #include "base/intern.h"
 #include "export/output/output.h"
+#include "replay/contexts.h"
 
 /* A function, the same one in all processes. Its strings are those of a trace:
  * what is no UTF-8 in them is still there. */

@@ -1,36 +1,16 @@
 /* What a memory history comes to: the high-water mark and what held it, what
- * was never freed, what was freed at once, by stack; and the files that it can
- * be written as. One thread at a time uses a trace; a summary is constant. */
-#ifndef VESTIGE_MEMORY_REPORT_H
-#define VESTIGE_MEMORY_REPORT_H
+ * was never freed, what was freed at once, by stack. One thread at a time uses
+ * a trace; a summary is constant. */
+#ifndef VST_MEMORY_REPORT_H
+#define VST_MEMORY_REPORT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "memory.h"
-#include "status.h"
-#include "trace.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-typedef enum vst_memory_view {
-    VST_MEMORY_TOTAL = 0, /* all that was allocated */
-    VST_MEMORY_PEAK = 1,  /* held at the high-water mark */
-    VST_MEMORY_LEAKS = 2, /* alive at the end */
-    /* Freed by the thread that allocated it while it was one of the last k that
-     * this thread had allocated. Cannot be told from samples. */
-    VST_MEMORY_TEMPORARY = 3,
-    /* Address space that was reserved when most of it was, and never in use: no
-     * part of the others. */
-    VST_MEMORY_RESERVED = 4,
-    VST_MEMORY_VIEWS = 5
-} vst_memory_view;
-
-/* "total", "peak", "leaks", "temporary", "reserved". */
-VST_API const char *vst_memory_view_name(vst_memory_view view);
+#include <vestige/memory.h>
+#include <vestige/status.h>
+#include <vestige/trace.h>
 
 /* Whole numbers, or estimates if only some allocations were sampled. Then bytes
  * are wrong by about the root of their variance, which is else 0. */
@@ -124,30 +104,12 @@ typedef struct vst_memory_summary {
     size_t stack_count; /* ids, with 0 */
 } vst_memory_summary;
 
-typedef struct vst_memory_report_options {
-    int window;           /* VST_WINDOW_ALL as a rule */
-    uint32_t temporary;   /* k; 0: 1 */
-    vst_memory_view view; /* that .folded shows */
-    uint32_t *cut_depth;  /* as in vst_export_options: of .csv, .folded and
-                           * .pickle; may be NULL */
-} vst_memory_report_options;
-
 /* VST_E_STATE: the trace has no records of memory. The summary does not need
  * the trace any more. */
-VST_API vst_status vst_trace_summarize_memory(
-    vst_trace *trace, const vst_memory_report_options *options,
-    vst_memory_summary **summary, vst_error *error);
-VST_API void vst_memory_summary_free(vst_memory_summary *summary);
+vst_status vst__trace_summarize_memory(vst_trace *trace,
+                                       const vst_memory_report_options *options,
+                                       vst_memory_summary **summary,
+                                       vst_error *error);
+void vst__memory_summary_free(vst_memory_summary *summary);
 
-/* Writes histories in the format that the suffix of path names (.pickle, .json,
- * .csv, .folded, .html, and each with .gz), through a temporary file that is
- * renamed at the end. options may be NULL. VST_E_ARGUMENT: no format has this
- * suffix. Progress is told to the function set for the first trace. */
-VST_API vst_status vst_traces_export_memory(
-    vst_trace *const *traces, size_t count, const char *path,
-    const vst_memory_report_options *options, vst_error *error);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -2,15 +2,11 @@
  * from the same place are one node. Spans come in the order of their ends, so a
  * node gathers the nodes of its children when it ends itself, and no more is
  * kept than the tree. One thread at a time. */
-#ifndef VESTIGE_CONTEXTS_H
-#define VESTIGE_CONTEXTS_H
+#ifndef VST_REPLAY_CONTEXTS_H
+#define VST_REPLAY_CONTEXTS_H
 
-#include "span.h"
-#include "status.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include <vestige/span.h>
+#include <vestige/status.h>
 
 typedef struct vst_contexts vst_contexts;
 
@@ -31,16 +27,16 @@ typedef struct vst_context {
     uint64_t serial;
 } vst_context;
 
-VST_API vst_status vst_contexts_create(vst_contexts **contexts);
-VST_API void vst_contexts_destroy(vst_contexts *contexts);
+vst_status vst__contexts_create(vst_contexts **contexts);
+void vst__contexts_destroy(vst_contexts *contexts);
 
 /* A span, in the order in which a replay delivers them. One that is
  * VST_SPAN_ASYNC is a root without time of its own: what ran meanwhile is
  * counted where it ran. */
-VST_API vst_status vst_contexts_add(vst_contexts *contexts,
-                                    const vst_span *span, uint32_t key);
+vst_status vst__contexts_add(vst_contexts *contexts, const vst_span *span,
+                             uint32_t key);
 /* To be called from vst_sink's leave. */
-VST_API vst_status vst_contexts_leave(vst_contexts *contexts, uint32_t depth);
+vst_status vst__contexts_leave(vst_contexts *contexts, uint32_t depth);
 
 /* A node of the finished tree. */
 typedef struct vst_context_row {
@@ -51,11 +47,7 @@ typedef struct vst_context_row {
 /* All nodes, parents before their children and those of one parent in the order
  * in which they first began; good until the tree is destroyed. No span is to be
  * added after it. */
-VST_API vst_status vst_contexts_finish(vst_contexts *contexts,
-                                       const vst_context_row **rows,
-                                       size_t *count);
+vst_status vst__contexts_finish(vst_contexts *contexts,
+                                const vst_context_row **rows, size_t *count);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

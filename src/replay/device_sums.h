@@ -5,15 +5,11 @@
  * Work is kernels, copies and sets. A device is busy while any of its streams
  * does some; it is idle between two works of one window. Time between windows
  * was not recorded and counts as neither. */
-#ifndef VESTIGE_DEVICE_SUMS_H
-#define VESTIGE_DEVICE_SUMS_H
+#ifndef VST_REPLAY_DEVICE_SUMS_H
+#define VST_REPLAY_DEVICE_SUMS_H
 
-#include "device.h"
-#include "trace.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include <vestige/device.h>
+#include <vestige/trace.h>
 
 enum {
     /* So many gaps of a device are told of, the longest. */
@@ -24,10 +20,9 @@ typedef struct vst_device_sums vst_device_sums;
 
 /* Some 60 bytes are kept of each work while this reads, for one window at a
  * time. */
-VST_API vst_status vst_device_sums_create(vst_trace *trace, int window,
-                                          vst_device_sums **sums,
-                                          vst_error *error);
-VST_API void vst_device_sums_destroy(vst_device_sums *sums);
+vst_status vst__device_sums_create(vst_trace *trace, int window,
+                                   vst_device_sums **sums, vst_error *error);
+void vst__device_sums_destroy(vst_device_sums *sums);
 
 /* Activities of one name on one device. */
 typedef struct vst_device_named {
@@ -40,9 +35,9 @@ typedef struct vst_device_named {
 } vst_device_named;
 
 /* By device, kind and id. */
-VST_API size_t vst_device_sums_named_count(const vst_device_sums *sums);
-VST_API const vst_device_named *
-vst_device_sums_named_at(const vst_device_sums *sums, size_t index);
+size_t vst__device_sums_named_count(const vst_device_sums *sums);
+const vst_device_named *vst__device_sums_named_at(const vst_device_sums *sums,
+                                                  size_t index);
 
 /* How a device, or one of its streams, was used. */
 typedef struct vst_device_use {
@@ -70,9 +65,9 @@ typedef struct vst_device_use {
 } vst_device_use;
 
 /* By device: first the whole, then its streams. */
-VST_API size_t vst_device_sums_use_count(const vst_device_sums *sums);
-VST_API const vst_device_use *
-vst_device_sums_use_at(const vst_device_sums *sums, size_t index);
+size_t vst__device_sums_use_count(const vst_device_sums *sums);
+const vst_device_use *vst__device_sums_use_at(const vst_device_sums *sums,
+                                              size_t index);
 
 /* A time in which a device had nothing to do. */
 typedef struct vst_device_gap {
@@ -87,11 +82,8 @@ typedef struct vst_device_gap {
 } vst_device_gap;
 
 /* By device, the longest first. */
-VST_API size_t vst_device_sums_gap_count(const vst_device_sums *sums);
-VST_API const vst_device_gap *
-vst_device_sums_gap_at(const vst_device_sums *sums, size_t index);
+size_t vst__device_sums_gap_count(const vst_device_sums *sums);
+const vst_device_gap *vst__device_sums_gap_at(const vst_device_sums *sums,
+                                              size_t index);
 
-#ifdef __cplusplus
-}
-#endif
 #endif
