@@ -14,16 +14,17 @@ enum {
     ARGS_MAX = (VST_ESCAPE_WORDS_MAX - HEADS_MAX) * 8
 };
 
-/* What every thread begins with: never ready, so that the front needs no check
- * for a thread it has not seen. */
+/* Every thread begins with this writer. It is never ready, so the inline front
+ * needs no extra check for a thread that has not recorded yet. */
 static vst__writer nobody = {.hot = VST_BUFFER_NONE,
                              .memory_epoch = VST_EPOCH_NONE};
 #define no_buffer nobody.hot
 
 VST_THREAD_LOCAL vst_buffer *vst_thread_buffer VST_TLS_MODEL = &no_buffer;
 
-/* For a thread that gets ready: what it looks at next, whether chunks are gone,
- * is not older than the epoch. Pairs with vst__recording_chunks_are_gone. */
+/* Returns the epoch. A thread that gets ready calls this before it looks
+ * whether its chunk is gone, so that look is never older than the epoch. Pairs
+ * with vst__recording_chunks_are_gone. */
 static uint64_t epoch_first(void)
 {
     return __atomic_load_n(&vst_recording_epoch, __ATOMIC_ACQUIRE);
@@ -93,9 +94,9 @@ uint64_t vst_thread_handle(void)
     return vst__os_thread_handle();
 }
 
-/* Links the calling thread into the recording, with a chunk if there is room.
- * It asked for the recorder's lock at that time. False: nothing is recorded
- * now. */
+/* Links the calling thread into the recording and gives it a chunk if there is
+ * room. `asked`: when the thread asked for the recorder's lock. Returns false
+ * if nothing is recorded now. */
 static bool join_recording(vst__writer *writer, vst_ticks asked)
 {
     vst_recording *recording = vst__recording_now;
@@ -145,7 +146,7 @@ static bool get_ready(vst__writer *writer, bool free_running)
     epoch = epoch_first();
     ready = join_recording(writer, asked);
     if (!ready && !free_running && vst__recording_now != NULL)
-        vst__recording_now->lost++; /* a record, for want of memory */
+        vst__recording_now->lost++; /* out of memory: the record is lost */
     if (ready) {
         writer->hot.epoch = epoch;
         writer->free_running |= free_running;
@@ -162,9 +163,9 @@ static bool get_ready(vst__writer *writer, bool free_running)
     return ready;
 }
 
-/* The same for records of memory, which may come from inside an allocator: the
- * tracer's function is not called now, but at the thread's next record of
- * another kind. */
+/* Like get_ready, for records of memory, which may come from inside an
+ * allocator: the tracer's attention function is called later, at the thread's
+ * next record of another kind. */
 static bool get_ready_for_memory(vst__writer *writer)
 {
     uint64_t epoch;
@@ -204,7 +205,8 @@ bool vst_thread_enter_free(void)
 
 /* ---- records ----------------------------------------------------------- */
 
-/* For a thread that could not join the recording, for want of memory. */
+/* Counts a record lost by a thread that could not join the recording because
+ * memory ran out. */
 static void count_lost_outside(void)
 {
     vst__recorder_take();
@@ -213,8 +215,9 @@ static void count_lost_outside(void)
     vst__recorder_give();
 }
 
-/* Not if the recording ended while the tracer's attention function ran. The
- * epoch alone does not tell: it also changes where the file was cut. */
+/* Counts a lost record, unless the recording ended while the tracer's attention
+ * function ran. The epoch alone does not show that: the epoch also changes when
+ * the file was cut. */
 static void count_lost(vst__writer *writer)
 {
     vst__recorder_take();
@@ -223,8 +226,8 @@ static void count_lost(vst__writer *writer)
     vst__recorder_give();
 }
 
-/* For a writer that is ready. NULL: there is no chunk, and the record is lost.
- * Stores the waits that the thread has kept. */
+/* Makes room in a writer that is ready, and stores the waits that the thread
+ * has kept. Returns NULL if there is no chunk; the record is lost then. */
 static vst__writer *make_room(vst__writer *writer, size_t words)
 {
     size_t kept = vst__lock_waits_kept();
@@ -256,9 +259,9 @@ static vst__writer *make_room(vst__writer *writer, size_t words)
     return writer;
 }
 
-/* The calling thread's writer, with room for an escape of `words` payload words
- * and the time before it. NULL: the record is lost, and counted if a recording
- * is in progress. */
+/* Returns the calling thread's writer, with room for an escape of `words`
+ * payload words and the TIME escape before it. Returns NULL if the record is
+ * lost; the loss is counted if a recording is in progress. */
 static vst__writer *writer_with_room(size_t words)
 {
     vst__writer *writer = own_writer();
@@ -298,7 +301,7 @@ void vst__record_taken(vst_kind kind, vst_id id, vst_ticks now)
         vst__writer_word(ready, kind, id, now);
 }
 
-/* A thread that joins the recording gets its scope there. */
+/* A thread that joins the recording gets its scope in get_ready. */
 void vst_record_slow(vst_kind kind, vst_id id, vst_ticks now)
 {
     vst__writer *writer, *ready;
@@ -353,7 +356,8 @@ void vst__record_behind(vst_escape type, const uint64_t *payload,
     buffer->cursor = buffer->floor = at + 1 + words;
 }
 
-/* One or two words and then bytes, padded with zeros to whole words. */
+/* Records one or two head words, then bytes, padded with zeros to whole words.
+ */
 static void record_bytes(vst_escape type, const uint64_t *heads, size_t count,
                          const char *bytes, size_t length)
 {
@@ -367,7 +371,8 @@ static void record_bytes(vst_escape type, const uint64_t *heads, size_t count,
     vst__record_escape(type, payload, (uint32_t)words);
 }
 
-/* Cutting JSON would break it; a note in its place keeps the span. */
+/* Returns the members, or a short note if they do not fit: JSON that is cut
+ * would be invalid, and the note keeps the span. */
 static const char *fitting(const char *json_members, size_t *length)
 {
     const char *note;

@@ -1,7 +1,7 @@
-/* What collectors tell the user: a few lines a recording. Each is in the
- * trace's metadata at once, and is handed to the thread that controls the
- * recording when that asks. Any thread; the recorder's lock guards the lines.
- */
+/* Lines that collectors write for the user, a few in each recording. A line
+ * goes into the trace's metadata immediately, and to the thread that controls
+ * the recording when that thread asks. Any thread; the recorder's lock guards
+ * the lines. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,17 +14,17 @@
 enum { LINE = 256, LINES_MAX = 16, NAME = 32 };
 
 typedef struct line {
-    char name[NAME]; /* of the collector */
+    char name[NAME]; /* the collector's name */
     char text[LINE];
 } line;
 
 struct vst__notes {
     line lines[LINES_MAX];
     size_t count;
-    size_t taken; /* of those, how many were handed over */
+    size_t taken; /* how many of the lines were handed over */
 };
 
-/* Characters that stand in JSON and on a terminal as they are. */
+/* Replaces characters that need an escape in JSON or that a terminal obeys. */
 static char plain(char c)
 {
     if (c == '"')
@@ -43,7 +43,7 @@ static void copy_plain(char *to, size_t size, const char *from)
     to[length] = 0;
 }
 
-/* All lines of a collector as one JSON text. */
+/* Writes all lines of a collector to the metadata, as one JSON text. */
 static void write_lines(vst_recording *recording, const char *name)
 {
     const vst__notes *notes = recording->devices.notes;

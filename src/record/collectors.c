@@ -1,6 +1,6 @@
-/* The registry of collectors, and those that a session makes. Registering may
- * happen on any thread; the rest is done by the thread that controls the
- * recording, under no lock but for the look at the registry. */
+/* The registry of collectors, and the collectors that a session makes from it.
+ * Any thread may register; everything else is called by the thread that
+ * controls the recording, without a lock except while it reads the registry. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 typedef struct registered {
     const char *name;
-    vst_collector_make_fn make; /* NULL: the place is free */
+    vst_collector_make_fn make; /* NULL if the place is free */
 } registered;
 
 /* Guarded by the recorder's lock. */
@@ -17,7 +17,7 @@ static registered places[VST_COLLECTORS_MAX];
 
 /* ---- the registry -------------------------------------------------------- */
 
-/* The place of this name, else a free one, else NULL. */
+/* Returns the place with this name, else a free place, else NULL. */
 static registered *find(const char *name)
 {
     registered *free_place = NULL;
@@ -67,9 +67,10 @@ bool vst__collectors_any(void)
     return any;
 }
 
-/* ---- those of a session -------------------------------------------------- */
+/* ---- collectors of a session --------------------------------------------- */
 
-/* Unless the collector has told why, since there were so many lines. */
+/* Writes that the collector failed, unless the collector wrote a line itself
+ * (there were `before` lines). */
 static void tell_failed(vst_recording *recording, const char *name,
                         vst_status status, size_t lines)
 {
@@ -134,8 +135,8 @@ void vst__collectors_flush(const vst__collectors *self,
     vst__devices_sync(recording);
 }
 
-/* Clocks are compared last: all that was delivered lies between two times that
- * are known. */
+/* Compares clocks last, so that every delivered activity lies between two
+ * comparisons. */
 void vst__collectors_stop(vst__collectors *self, vst_recording *recording)
 {
     for (size_t i = self->count; i-- > 0;)

@@ -1,7 +1,7 @@
-/* What collectors tell: devices, streams, comparisons of clocks, and
- * activities. An activity is a record of the thread that delivers it, which no
- * tracer's stop() keeps out. Any thread; the recorder's lock is taken for all
- * but activities. */
+/* Stores what collectors deliver: devices, streams, comparisons of clocks, and
+ * activities. An activity is a record of the thread that delivers it; no
+ * tracer's stop() keeps such threads out. Any thread; every function except
+ * those for activities takes the recorder's lock. */
 #include "record/devices.h"
 
 #include <inttypes.h>
@@ -13,10 +13,10 @@
 
 enum {
     PLATFORM_BYTES = sizeof((vst__device *)0)->platform,
-    TRIES = 8, /* of a comparison: the best one counts */
+    TRIES = 8, /* comparisons made in a row; the narrowest counts */
     ATTRIBUTES_MAX = (VST_ESCAPE_WORDS_MAX - VST_ACTIVITY_WORDS - 4) *
         8,          /* bytes */
-    TELL_BYTES = 96 /* of one device */
+    TELL_BYTES = 96 /* bytes of JSON about one device */
 };
 
 #define METADATA_KEY "vestige.devices"
@@ -33,7 +33,7 @@ static vst_status define(vst_recording *recording, vst_entry *entry)
     return provider->define(provider->ctx, entry);
 }
 
-/* Padded with zeros; what is longer is cut. */
+/* Copies the platform's name, cut to the field and padded with zeros. */
 static void set_platform(char *to, const char *platform)
 {
     size_t length = strlen(platform);
@@ -155,7 +155,8 @@ void vst__devices_free(vst__devices *devices)
 
 /* ---- clocks -------------------------------------------------------------- */
 
-/* The narrowest of a few: the thread may be preempted in any of them. */
+/* Returns the narrowest of TRIES comparisons, because the thread may be
+ * preempted during any of them. */
 static vst__clock_pair compare(const vst_device_clock *clock)
 {
     vst__clock_pair best = {.width = UINT64_MAX};
@@ -215,7 +216,7 @@ void vst__devices_sync(vst_recording *recording)
         vst_device_sync(recording, (uint32_t)i);
 }
 
-/* ---- how it went; with the lock held ------------------------------------- */
+/* ---- quality of the clocks; with the lock held --------------------------- */
 
 static size_t put_clocks(const vst__devices *self, char *json, size_t size)
 {
@@ -287,7 +288,7 @@ void vst__devices_open(vst_recording *recording, bool open)
     __atomic_store_n(&recording->devices.is_open, open, __ATOMIC_RELAXED);
 }
 
-/* Cutting JSON would break it. */
+/* Writes the attributes if they fit; JSON that is cut would be invalid. */
 static uint32_t put_attributes(const vst_activity *activity, uint64_t *at)
 {
     static const char note[] = "\"attributes\": \"too long to record\"";
@@ -305,7 +306,7 @@ static uint32_t put_attributes(const vst_activity *activity, uint64_t *at)
     return (uint32_t)words + 1;
 }
 
-/* Returns how many words there are. */
+/* Writes the payload of an activity, and returns the number of its words. */
 static uint32_t put(const vst_activity *activity, uint64_t *payload)
 {
     uint32_t words = VST_ACTIVITY_WORDS;
@@ -338,7 +339,8 @@ static uint32_t put(const vst_activity *activity, uint64_t *payload)
     return words;
 }
 
-/* False: nothing was stored, the slow path does it. */
+/* Stores the words if the calling thread is ready and has room. Returns false
+ * if the caller must take the slow path. */
 static bool store_at_once(const uint64_t *payload, uint32_t words)
 {
     vst_buffer *buffer = vst_thread_buffer;
@@ -366,8 +368,8 @@ VST_COLD static void count_late(vst_recording *recording)
     vst__recorder_give();
 }
 
-/* The thread joins the recording in progress first: if this one is open after
- * that, it is the one. */
+/* The thread joins the recording in progress first. If `recording` is still
+ * open after that, the thread has joined this one. */
 bool vst_device_deliver(vst_recording *recording, const vst_activity *activity)
 {
     uint64_t payload[VST_ESCAPE_WORDS_MAX];

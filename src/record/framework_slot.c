@@ -1,4 +1,4 @@
-/* One function that a framework's library calls within itself, exchanged for
+/* Exchanges one function that a framework's library calls within itself for
  * another: vst_call_instead() of <vestige/operator.h>. One thread at a time. */
 #include <vestige/operator.h>
 

@@ -1,8 +1,8 @@
-/* Free-running threads whose window has ended while they had a chunk. Such a
- * thread may be in the middle of a store, so its chunk stays mapped and in use
- * until the thread comes by: with its next record, or when it ends. Only then
- * is the chunk sealed, so that a bounded file may drop it. With the recorder's
- * lock held. */
+/* Free-running threads whose window ended while they had a chunk. Such a thread
+ * may be in the middle of a store, so its chunk stays mapped and in use until
+ * the thread makes its next record or ends. Only then is the chunk sealed, and
+ * a bounded file may drop it. All functions are called with the recorder's lock
+ * held. */
 #include "record/recording.h"
 
 void vst__recording_begin_leaving(vst_recording *recording)

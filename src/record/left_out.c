@@ -1,8 +1,7 @@
-/* Calls that a recording leaves out because they were short: taking them back,
- * by the thread that made them, and how many there were. The count goes into
- * the trace after every VST_LEFT_OUT_TOLD calls, so that it is nearly right in
- * the file of a process that dies; the rest follows when the thread leaves the
- * recording. */
+/* Takes back calls that a recording leaves out because they were short, on the
+ * thread that made them, and counts them. The count goes into the trace after
+ * every VST_LEFT_OUT_TOLD calls, so it is nearly right in the file of a process
+ * that dies; the remainder is written when the thread leaves the recording. */
 #include "record/recording.h"
 
 static void tell(vst__writer *writer, const vst_recording *recording,
@@ -16,7 +15,8 @@ static void tell(vst__writer *writer, const vst_recording *recording,
         provider->left_out(provider->ctx, more);
 }
 
-/* Called by the owner, inside a hook: the recording cannot end meanwhile. */
+/* Writes the count to the trace. Called by the owner inside a hook, so the
+ * recording cannot end meanwhile. */
 static VST_COLD void tell_some(vst_buffer *buffer)
 {
     vst__writer *writer = (vst__writer *)buffer;
@@ -25,10 +25,11 @@ static VST_COLD void tell_some(vst_buffer *buffer)
         tell(writer, writer->recording, buffer->left_out);
 }
 
-/* Takes the ENTER of this id back, as if it had never been, if it is the last
- * word of this chunk: time goes on from the word before it. Then the call that
- * made this one has no word behind its own ENTER either. A word that reads like
- * an ENTER may be a payload, unless it lies behind the floor. */
+/* Takes back the ENTER of this id if it is the chunk's last word: time then
+ * goes on from the word before, as if the ENTER had never been stored. After
+ * that the caller of this call has no word behind its own ENTER either, and may
+ * be taken back too. Words up to the floor are not looked at, because a payload
+ * may look like an ENTER. */
 static bool take_back(vst_buffer *buffer, vst_id id)
 {
     uint64_t *last, word, left_out;
@@ -49,8 +50,8 @@ static bool take_back(vst_buffer *buffer, vst_id id)
     return true;
 }
 
-/* The last word may be the enter of a call that goes on: one with the same id
- * inside of it was left out by the scope. */
+/* The chunk's last word may be the enter of an outer call with this id that
+ * still runs, if the scope left the inner one out. */
 static void end_in_scope(vst_buffer *buffer, vst_kind kind, vst_id id,
                          vst_ticks now)
 {

@@ -1,18 +1,20 @@
-/* The hooks of <vestige/waits.h>: what the library that has the language's lock
- * calls in place of pthread_cond_timedwait and pthread_cond_wait. Any thread of
- * the program, with a mutex of that library's held. So the hooks take no lock
- * and do nothing with files: a wait is stored in the thread's own buffer, and
- * where that has no room, or the thread has not joined the recording, the wait
- * is kept for the thread's next record. A thread may be in one call for long
- * and wait many times in it: there is room for a second's worth of the shortest
- * waits. Waits for anything else pass through.
+/* The hooks of <vestige/waits.h>: the library that has the language's lock
+ * calls them in place of pthread_cond_timedwait and pthread_cond_wait. Any
+ * thread of the program, with a mutex of that library held, so the hooks take
+ * no lock and touch no files. A wait is stored in the thread's own buffer; if
+ * the buffer has no room, or the thread has not joined the recording, the wait
+ * is kept for the thread's next record. A thread may wait many times during one
+ * long call: there is room for the shortest waits of one second. Waits for
+ * other things pass through.
  *
- * One wait for the lock is many timed waits, because the thread looks every few
- * milliseconds who has it. They are one record, which names the thread that had
- * the lock for most of the time, as far as this thread has seen.
+ * One wait for the lock consists of many timed waits, because the thread checks
+ * every few milliseconds who has the lock. They become one record, which names
+ * the thread that had the lock for most of the time, as far as the waiting
+ * thread has seen.
  *
- * Nobody waits for the hooks' code to be left: it stays loaded, and a thread
- * that comes out of a wait after the end finds that nothing is watched. */
+ * The hooks' code is never unloaded, so nobody waits for threads to leave it. A
+ * thread that comes out of a wait after the recording ended finds that no lock
+ * is watched. */
 #include "record/lock_waits.h"
 
 #include <errno.h>
@@ -24,31 +26,35 @@
 
 enum {
     WAIT_WORDS = 3,
-    FEW = 4,    /* that a thread keeps before it joins a recording */
-    MANY = 2048 /* and after that */
+    FEW = 4,    /* waits that a thread can keep before it joins a recording */
+    MANY = 2048 /* waits that a thread can keep after that */
 };
 
 typedef struct wait_record {
     uint64_t payload[WAIT_WORDS];
 } wait_record;
 
-/* Of one thread. It changes its own while it is inside (see below), or where it
- * records; vst__lock_waits_end() reads them when it can do neither. */
+/* The waits of one thread. The thread changes them while it is inside a hook
+ * (see below) or records; vst__lock_waits_end() reads them when the thread can
+ * do neither. */
 typedef struct vst__thread_waits {
     const void **learn;     /* see vst_lock_learn */
-    uint64_t watch;         /* number of the watch that the rest belongs to */
-    vst_ticks began;        /* of the wait in progress, 0: there is none */
-    vst_ticks seen;         /* when the timed wait in progress began, */
-    uintptr_t seen_holder;  /* and who had the lock then */
-    uintptr_t holder;       /* who had it for most of the time before, */
-    uint64_t majority;      /* by how many ticks more than all others */
-    vst_wait_reason reason; /* of the wait in progress */
-    vst_ticks ended; /* when the wait ended after the watch did; 0: it did not.
-                      * Atomic, relaxed: a plain time */
+    uint64_t watch;         /* number of the watch that the fields below belong
+                             * to */
+    vst_ticks began;        /* when the wait in progress began; 0 if there is
+                             * none */
+    vst_ticks seen;         /* when the timed wait in progress began */
+    uintptr_t seen_holder;  /* who had the lock at `seen` */
+    uintptr_t holder;       /* who had the lock for most of the time before
+                             * `seen` */
+    uint64_t majority;      /* by how many ticks more than all other threads */
+    vst_wait_reason reason; /* reason of the wait in progress */
+    vst_ticks ended; /* when the wait ended, if that was after the end of the
+                      * watch; else 0. Atomic, relaxed: a plain time */
     uint32_t kept_count;
-    uint32_t lost; /* waits that could not be kept either */
+    uint32_t lost; /* waits lost because there was no room to keep them */
     wait_record few[FEW];
-    wait_record *many; /* MANY of them, mapped; NULL: not yet */
+    wait_record *many; /* MANY waits, mapped; NULL until the thread joins */
 } vst__thread_waits;
 
 static VST_THREAD_LOCAL vst__thread_waits here VST_TLS_MODEL;
@@ -57,9 +63,9 @@ static VST_THREAD_LOCAL vst__thread_waits here VST_TLS_MODEL;
  * lock still watched, is waited for by vst_lock_watch(). */
 static const vst_lock *watched;
 static uint32_t inside;
-static uint64_t watch_number; /* changed while nothing is watched */
+static uint64_t watch_number; /* changes only while no lock is watched */
 
-/* Constant while any hook is in. */
+/* Constant while any hook is installed. */
 static struct {
     __typeof__(&pthread_cond_timedwait) timedwait;
     __typeof__(&pthread_cond_wait) wait;
@@ -73,7 +79,8 @@ static bool is_ready(const vst__writer *writer)
            writer->chunk.words != NULL;
 }
 
-/* The next record takes the slow path, which stores what is kept. */
+/* Makes the thread's next record take the slow path, which stores the waits
+ * that are kept. */
 static void ask_for_slow_path(vst__writer *writer)
 {
     if (is_ready(writer))
@@ -119,7 +126,8 @@ static void record(vst_ticks began, vst_ticks ended, uintptr_t holder)
     ask_for_slow_path(writer);
 }
 
-/* Between these two, the thread's chunk is not taken away. */
+/* Between go_in and come_out, nobody takes the thread's chunk away. Returns
+ * false if the lock is not watched. */
 static bool go_in(const vst_lock *lock)
 {
     __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST);
@@ -134,7 +142,7 @@ static void go_out(void)
     __atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST);
 }
 
-/* What is left of an earlier watch is of no use. */
+/* Drops the fields of an earlier watch. */
 static void begin_anew(void)
 {
     uint64_t number = __atomic_load_n(&watch_number, __ATOMIC_RELAXED);
@@ -155,7 +163,7 @@ size_t vst__lock_waits_kept(void)
     return here.kept_count * (1u + WAIT_WORDS);
 }
 
-/* Pages that nobody writes to take no memory. */
+/* MANY waits are mapped in advance; pages that nobody writes take no memory. */
 void vst__lock_waits_join(vst__writer *writer)
 {
     writer->waits = &here;
@@ -174,7 +182,8 @@ void vst__lock_waits_leave(vst__writer *writer)
         vst__os_unmap(many, MANY * sizeof *many);
 }
 
-/* With the time of the record before: the one that follows was made already. */
+/* Stores the kept waits with the time of the previous record, because the
+ * record that follows already has its time. */
 static void store_kept(vst__writer *writer, vst__thread_waits *waits)
 {
     for (uint32_t i = 0; i < waits->kept_count; i++)
@@ -192,7 +201,7 @@ void vst__lock_waits_store(vst__writer *writer)
 
 /* ---- the hooks ----------------------------------------------------------- */
 
-/* Weighs who had the lock during a timed wait that ends now. */
+/* Counts who had the lock during the timed wait that ends now. */
 static void weigh_holder(vst__thread_waits *waits, vst_ticks now)
 {
     vst_ticks for_ticks = now - waits->seen;
@@ -207,7 +216,7 @@ static void weigh_holder(vst__thread_waits *waits, vst_ticks now)
     }
 }
 
-/* False: the lock is not watched any more. */
+/* Returns false if the lock is not watched any more. */
 static bool begin_timed(const vst_lock *lock)
 {
     if (!go_in(lock))
@@ -234,7 +243,7 @@ static void end_timed(const vst_lock *lock)
             __atomic_store_n(&here.ended, now, __ATOMIC_RELAXED);
         return;
     }
-    begin_anew(); /* the watch may be another one of the same lock */
+    begin_anew(); /* another watch of this lock may have begun meanwhile */
     if (here.began != 0) {
         weigh_holder(&here, now);
         if (is_over) {
@@ -272,7 +281,8 @@ static int hook_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex,
     return result;
 }
 
-/* The lock was given away, and until another thread takes it nobody has it. */
+/* The thread gave the lock away. Nobody has the lock until another thread takes
+ * it. */
 static int hook_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
 {
     const vst_lock *lock = lock_of(condition);
@@ -317,8 +327,8 @@ const vst_lock *vst__parked_begin(const void *semaphore)
     return lock;
 }
 
-/* The thread may be anywhere, also in the middle of a record: so the wait is
- * always kept for the next one. */
+/* The thread may be anywhere, even in the middle of a record, so the wait is
+ * always kept for the thread's next record. */
 void vst__parked_end(const vst_lock *lock)
 {
     vst_ticks now = vst_clock_ticks();
@@ -330,7 +340,8 @@ void vst__parked_end(const vst_lock *lock)
     begin_anew();
     if (here.began != 0) {
         const wait_record wait = make(here.began, now, 0, here.reason);
-        /* Before its first record a thread has no call that could miss it. */
+        /* Before its first record, a thread has no open call that the wait
+         * could be missing from. */
         if (here.many != NULL || here.kept_count < FEW)
             keep(&wait);
         ask_for_slow_path((vst__writer *)vst_thread_buffer);
@@ -339,7 +350,7 @@ void vst__parked_end(const vst_lock *lock)
     go_out();
 }
 
-/* ---- in and out --------------------------------------------------------- */
+/* ---- installing and removing the hooks ----------------------------------- */
 
 enum { TIMEDWAIT, WAIT, HOOKS };
 
@@ -353,7 +364,7 @@ static vst__slots slots = {.hooks = hooks, .count = HOOKS};
 vst_status vst_lock_hook(const void *address)
 {
     vst__slots_find(&slots);
-    if (real.wait == NULL) { /* once: a thread may still be in a hook */
+    if (real.wait == NULL) { /* set once: a thread may still be in a hook */
         memcpy(&real.timedwait, &hooks[TIMEDWAIT].original,
                sizeof real.timedwait);
         memcpy(&real.wait, &hooks[WAIT].original, sizeof real.wait);
@@ -377,7 +388,8 @@ void vst_lock_watch(const vst_lock *lock)
 {
     const struct timespec moment = {0, 20000};
 
-    /* Sleeping lets a thread on that has less of a priority, too. */
+    /* sched_yield would not let a thread of lower priority run; sleeping does.
+     */
     if (__atomic_exchange_n(&watched, NULL, __ATOMIC_SEQ_CST) != NULL)
         while (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) != 0)
             nanosleep(&moment, NULL);
@@ -389,7 +401,8 @@ void vst_lock_watch(const vst_lock *lock)
 
 /* ---- the end of a recording --------------------------------------------- */
 
-/* The wait in progress up to now, or to when it ended after the watch did. */
+/* Writes the wait in progress: up to now, or up to its end if it ended after
+ * the watch did. */
 static bool open_wait(vst__thread_waits *waits, vst_ticks now,
                       wait_record *wait)
 {
@@ -425,7 +438,7 @@ void vst__lock_waits_end(vst__writer *writer, vst_ticks now)
         store(writer, &wait, now);
 }
 
-/* The threads that were inside are not here. */
+/* In a forked child, the threads that were inside a hook do not exist. */
 void vst__lock_waits_after_fork(void)
 {
     __atomic_store_n(&inside, 0, __ATOMIC_RELAXED);

@@ -1,6 +1,6 @@
-/* Records of one id that say something of the call on top: an exception was
- * raised in it, it imports a module. And what their hooks ask first. Any
- * thread, each on its own buffer. */
+/* Records of one id about the call on top of the stack: an exception was raised
+ * in the call, or the call imports a module. Also the questions that the hooks
+ * of these records ask first. Any thread, each on its own buffer. */
 #include "record/recording.h"
 #include "record/scope.h"
 

@@ -1,8 +1,8 @@
-/* Records of memory: what is on the way of every allocation and free. A few
- * loads and stores; everything else is in buffer.c. Called by any thread, in
- * any state: inside an allocator, without a language's lock, under locks of the
- * program's. The slow path takes the recorder's lock, under which nothing is
- * allocated but from base/heap.h. */
+/* Records of memory, which are made in every allocation and free: a few loads
+ * and stores, with everything rare in buffer.c. Any thread calls them in any
+ * state: inside an allocator, without the language's lock, with locks of the
+ * program held. The slow path takes the recorder's lock; while that is held,
+ * only base/heap.h allocates. */
 #include <string.h>
 
 #include <vestige/memory.h>
@@ -16,8 +16,8 @@ static inline vst__writer *own(void)
     return (vst__writer *)vst_thread_buffer;
 }
 
-/* Whether `words` words can be stored right here. A time that went back, or a
- * long way forward, is for the slow path too. */
+/* Returns whether `words` words can be stored here. If the time went back, or
+ * far forward, the slow path stores them. */
 static inline bool is_ready(const vst__writer *writer, ptrdiff_t words,
                             uint64_t delta)
 {
@@ -27,7 +27,7 @@ static inline bool is_ready(const vst__writer *writer, ptrdiff_t words,
            writer->hot.limit - writer->hot.cursor >= words && delta >> 32 == 0;
 }
 
-/* The payload before the word that announces it. */
+/* Stores the payload before the word that announces it. */
 static inline void store_two(vst__writer *writer, uint64_t word,
                              uint64_t payload)
 {
@@ -121,7 +121,7 @@ void vst_record_free(vst_memory_kind kind, uintptr_t address, size_t size,
     free_slow(head, address, size, now);
 }
 
-/* ---- mappings, and what is beside them ---------------------------------- */
+/* ---- mappings and counters of memory ------------------------------------- */
 
 void vst_record_range(uintptr_t address, size_t size, vst_stack_id stack,
                       unsigned flags, unsigned range, vst_ticks now)

@@ -1,5 +1,6 @@
-/* The calls that threads are in when a recording begins, or that a thread is in
- * when its hooks come back; and how threads get a scope. Any thread. */
+/* Records the calls that threads are in when a recording begins, or that a
+ * thread is in when its hooks come back; and gives threads their scope. Any
+ * thread. */
 #include <string.h>
 
 #include "base/heap.h"
@@ -8,7 +9,7 @@
 
 /* ---- scopes ------------------------------------------------------------- */
 
-/* A key is what key_of() in recording.c makes. */
+/* Defines an id in the scope. key_of() in recording.c makes the keys. */
 static void define_again(void *ctx, const void *key, size_t size, uint32_t id)
 {
     uint32_t kind;
@@ -20,7 +21,7 @@ static void define_again(void *ctx, const void *key, size_t size, uint32_t id)
     vst__scope_id_define(id, kind);
 }
 
-/* Another recording may have used the ids since. */
+/* Another recording may have used the ids meanwhile. */
 void vst__recording_begin_scopes(vst_recording *recording)
 {
     if (!vst__scope_is_wanted(&recording->scope))
@@ -54,8 +55,8 @@ void vst_recording_record_inside(vst_recording *recording, vst_id id)
 
 /* ---- open calls --------------------------------------------------------- */
 
-/* Records those of the calls that the scope takes; without memory for that,
- * none. With the lock held. */
+/* Records those of the calls that the scope accepts; none if there is no memory
+ * for the list. With the lock held. */
 static void record_stack(vst__writer *writer, vst__scope *scope,
                          const vst_id *ids, size_t count, bool at_start)
 {
@@ -82,8 +83,8 @@ void vst__record_open_calls(vst__writer *writer, const vst_id *ids,
     record_stack(writer, writer->scope, ids, count, false);
 }
 
-/* Written into a chunk that then waits for the next thread to use it, this one
- * or another. */
+/* Writes the calls into a chunk, which then waits for the next thread that
+ * needs a chunk. */
 static void announce(vst_recording *recording, vst__thread *thread,
                      const vst_id *ids, size_t count)
 {

@@ -1,6 +1,6 @@
-/* Records of operators. They come from hooks of a framework, on threads that no
- * tracer's stop() keeps out, so each asks first whether anything is recorded.
- * Any thread, each on its own buffer. */
+/* Records of operators. Hooks of a framework make them on threads that no
+ * tracer's stop() keeps out, so each function first checks whether anything is
+ * recorded. Any thread, each on its own buffer. */
 #include <vestige/graph.h>
 #include <vestige/operator.h>
 #include <vestige/storage.h>
@@ -45,7 +45,7 @@ void vst_record_operator_exit(vst_kind kind, vst_id id, uint32_t instance)
         vst_record(kind, id);
 }
 
-/* Rare enough to look at the definitions each time. */
+/* These records are rare, so the function looks the definition up each time. */
 void vst_record_far_end(vst_id id, uint32_t instance)
 {
     static const char name[] = "spans that end on another thread";

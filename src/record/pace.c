@@ -1,6 +1,7 @@
-/* Counting what threads record, for a tracer that steers by it: see
- * vst_recording_set_pace. The buffer of a thread whose records are counted has
- * its limit near, so that the inline front knows nothing of it. */
+/* Counts what threads record, for a tracer that limits its cost by this count
+ * (see vst_recording_set_pace). The buffer of a thread whose records are
+ * counted has its limit set near, so the inline front needs no check of its
+ * own. */
 #include "record/recording.h"
 
 static void count(vst__writer *writer, const vst_pace *pace)
@@ -61,14 +62,15 @@ void vst_recording_count_all(vst_recording *recording)
     vst__recorder_give();
 }
 
-/* ---- what is left out --------------------------------------------------- */
+/* ---- time of calls that are left out ------------------------------------- */
 
 enum {
     IDS_MAX = VST_ESCAPE_WORDS_MAX - VST_LEFT_OUT_HEAD,
     PASSING_MAX = (1 << (VST_LEFT_OUT_TAKEN - VST_LEFT_OUT_PASSING)) - 1
 };
 
-/* The calling thread's writer if it has one, or another with room; NULL. */
+/* Returns the calling thread's writer if it has one, else another writer with
+ * room, else NULL. */
 static vst__writer *find_writer(const vst_recording *recording, size_t words)
 {
     vst__writer *own = (vst__writer *)vst_thread_buffer;
@@ -93,7 +95,8 @@ static bool store(const vst_recording *recording, uint64_t *payload,
 
     if (writer == NULL)
         return false;
-    if (writer != (vst__writer *)vst_thread_buffer) /* it took no time */
+    if (writer != (vst__writer *)vst_thread_buffer) /* the record took no time
+                                                     * of this thread */
         payload[0] &= (UINT64_C(1) << VST_LEFT_OUT_TAKEN) - 1;
     vst__writer_escape(writer, VST_ESCAPE_LEFT_OUT, payload, words);
     return true;

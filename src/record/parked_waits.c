@@ -1,7 +1,7 @@
-/* The hooks of vst_parking_hook() (<vestige/waits.h>): what the library that
- * has the language calls in place of sem_wait and its kin. Any thread of the
- * program, anywhere in that library; lock_waits.c records. A wait that is not
- * of the language itself passes through. */
+/* The hooks of vst_parking_hook() (<vestige/waits.h>): the library that has the
+ * language calls them in place of sem_wait and its relatives. Any thread of the
+ * program, anywhere in that library; lock_waits.c stores the waits. Waits of
+ * other code pass through. */
 #include "record/lock_waits.h"
 
 #include <errno.h>
@@ -13,8 +13,8 @@
 typedef int clockwait_fn(sem_t *semaphore, clockid_t clock,
                          const struct timespec *until);
 
-/* Constant while any hook is in. A C library without sem_clockwait has no
- * caller of it. */
+/* Constant while any hook is installed. sem_clockwait is NULL if the C library
+ * has none; nobody calls its hook then. */
 static struct {
     __typeof__(&sem_wait) wait;
     __typeof__(&sem_timedwait) timedwait;
@@ -75,7 +75,7 @@ static vst__slots slots = {.hooks = hooks, .count = HOOKS};
 vst_status vst_parking_hook(const void *address)
 {
     vst__slots_find(&slots);
-    if (real.wait == NULL) { /* once: a thread may still be in a hook */
+    if (real.wait == NULL) { /* set once: a thread may still be in a hook */
         memcpy(&real.clockwait, &hooks[CLOCKWAIT].original,
                sizeof real.clockwait);
         memcpy(&real.timedwait, &hooks[TIMEDWAIT].original,

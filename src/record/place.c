@@ -1,5 +1,5 @@
-/* Where the calling thread's next record goes, and what it recorded since then:
- * see record.h. */
+/* Where the calling thread's next record goes, and which records it made since
+ * then: see record.h. */
 #include "record/recording.h"
 
 vst_record_place vst_record_here(void)

@@ -1,12 +1,11 @@
-/* The recording in progress: its threads, its ids, and how it starts and stops.
- * Nothing here is on the record path.
+/* The recording in progress: its threads, its ids, its start and its stop.
+ * Nothing here is on the record path. One lock guards all of it, and the chunk
+ * providers too. No foreign code runs while the lock is held, and fork() waits
+ * for the lock, so a child finds it free.
  *
- * One lock guards all of it, and the chunk providers too. It is never held
- * while foreign code runs, and fork() waits for it, so a child finds it free.
- *
- * Stopping. A tracer's stop() promises that none of its hooks will record any
- * more, so the chunks of threads that only such hooks write are taken away at
- * once. A thread that records on its own (vst_thread_enter_free) may be in the
+ * Stopping. A tracer's stop() promises that none of its hooks records any more,
+ * so the chunks of threads that only such hooks write are taken away
+ * immediately. A free-running thread (vst_thread_enter_free) may be in the
  * middle of a store: its chunk stays mapped until the thread records again or
  * ends. */
 #include "record/recording.h"
@@ -23,14 +22,16 @@ VST_THREAD_LOCAL vst_memory_thread vst_memory_here VST_TLS_MODEL;
 vst_recording *vst__recording_now;
 VST_READ_BY_HOOKS VST_OWN_LINE uint64_t vst_recording_epoch;
 
-/* Guarded by the lock. Even: that of a recording whose chunks are gone is one
- * more, and no other has it. */
+/* Guarded by the lock. Recordings have even epochs. If the chunks of a
+ * recording are gone, its epoch becomes the next odd number, which no other
+ * recording has. */
 static uint64_t last_epoch;
-static uint32_t forks; /* that this process is away from its first */
+static uint32_t forks; /* how many forks lie between the first process and this
+                        * one */
 
-/* Pairs with the relaxed load in vst_record: what was set up before (a
- * recording, its provider) is reached only through the lock, which the slow
- * path takes. */
+/* Pairs with the relaxed load in vst_record. A hook reaches what was set up
+ * before (a recording, its provider) only through the lock, which the slow path
+ * takes. */
 static void set_epoch(uint64_t epoch)
 {
     __atomic_store_n(&vst_recording_epoch, epoch, __ATOMIC_RELEASE);
@@ -86,8 +87,8 @@ static void before_fork(void)
     vst__recorder_take();
     vst__switches_before_fork();
     vst__is_forking = true;
-    /* In the child, other handlers may allocate before ours has released the
-     * lock. */
+    /* In the child, handlers that run before ours may allocate while our lock
+     * is still held. */
     writer = (vst__writer *)vst_thread_buffer;
     if (writer->memory_epoch != VST_EPOCH_NONE)
         writer->memory_epoch = VST_EPOCH_NONE;
@@ -158,7 +159,8 @@ vst_status vst__recording_start(vst_recording *recording)
     return status;
 }
 
-/* Whether it has a helper thread, and what holds its threads, or NULL. */
+/* Looks, before the stop, whether the recording has a helper thread and which
+ * function holds its threads (or NULL). */
 static bool look_before_stop(vst_recording *recording,
                              void (**hold)(bool begins))
 {
@@ -182,7 +184,8 @@ static void stop(vst_recording *recording)
         vst__recording_now = NULL;
         for (vst__writer *w = recording->writers, *next; w != NULL; w = next) {
             next = w->next;
-            /* The thread that stops is not in the middle of a store. */
+            /* The thread that stops the recording is not in the middle of a
+             * store. */
             if (w->free_running && &w->hot != vst_thread_buffer)
                 continue;
             vst__lock_waits_end(w, now);
@@ -253,10 +256,10 @@ void vst_recording_request_attention(vst_recording *recording)
     vst__recorder_give();
 }
 
-/* The lock's holders store the epoch without a look at what it was; a recording
- * that they end meanwhile stays ended. A thread that gets ready looks at it
- * before it looks whether its chunk is gone, so it does not miss this: release
- * pairs with the acquire of epoch_first (buffer.c). */
+/* Other functions store the epoch with the lock held, without reading it first;
+ * a recording that they end meanwhile stays ended. A thread that gets ready
+ * reads the epoch before it looks whether its chunk is gone, so it does not
+ * miss this store: release pairs with the acquire of epoch_first (buffer.c). */
 void vst__recording_chunks_are_gone(void)
 {
     uint64_t epoch = __atomic_load_n(&vst_recording_epoch, __ATOMIC_RELAXED);
@@ -270,7 +273,7 @@ void vst__recording_chunks_are_gone(void)
 
 /* ---- definitions ------------------------------------------------------- */
 
-/* The bytes that make two definitions equal. */
+/* Writes the bytes that two equal definitions have in common. */
 static size_t key_of(vst_recording *recording, const vst_definition *d)
 {
     const uint32_t head[3] = {(uint32_t)d->kind, (uint32_t)d->line,
@@ -361,7 +364,7 @@ typedef struct files {
     void *ctx;
 } files;
 
-/* A key is what key_of() makes. */
+/* key_of() makes the keys. */
 static void pass_file(void *ctx, const void *key, size_t size, uint32_t id)
 {
     const files *self = ctx;
@@ -410,9 +413,10 @@ vst_status vst_recording_set_metadata(vst_recording *recording, const char *key,
 
 /* ---- threads ----------------------------------------------------------- */
 
-/* A thread that ended while nothing was recorded is still in the list, and a
- * thread that came after it may have its handle. Every thread knows its own
- * system_tid; what others say of it may be the one from before a fork. */
+/* Returns whether the thread has ended. A thread that ended while nothing was
+ * recorded is still in the list, and a later thread may have its handle. Only
+ * the thread itself knows its system_tid for sure: other sources may give the
+ * one from before a fork. */
 static bool has_ended(const vst__thread *thread, uint64_t tid_now)
 {
     return thread->own_tid && tid_now && thread->own_tid != tid_now &&
