@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks what we promise to readers: files of at most 500 lines, functions of at most 60."""
+"""Checks what we promise to readers: files of at most 600 lines, functions of at most 60."""
 
 import ast
 import sys
@@ -9,7 +9,7 @@ from c_source import functions
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDERS = ["src", "include", "python", "adapters", "scripts"]
-LINES_MAX = 500
+LINES_MAX = 600
 FUNCTION_MAX = 60
 SUFFIXES = {".c", ".h", ".cpp", ".py", ".pyi", ".sh", ".js", ".mjs", ".css", ".html", ".sql", ".build"}
 # Files and functions that may be longer, each with its reason.

@@ -1,4 +1,4 @@
-/* See scope.h. */
+/* Decides which calls a recording with a scope takes: see scope.h. */
 #include "record/scope.h"
 
 #include <string.h>
@@ -7,16 +7,16 @@
 #include "base/grow.h"
 #include "base/heap.h"
 
-/* ---- what ids are -------------------------------------------------------- */
+/* ---- kinds of ids -------------------------------------------------------- */
 
-/* One byte an id, written under the recorder's lock before the id is given out,
- * read by the threads that got it. It is never freed: a thread that no stop()
- * keeps out may look at it while a recording ends. An id beyond it is a call.
- */
+/* One byte for each id, written under the recorder's lock before the id is
+ * given out, and read by the threads that got the id. The array is never freed,
+ * because a thread that no stop() keeps out may read it while a recording ends.
+ * An id beyond the array is a call. */
 enum { IDS_MAX = 1 << 20, A_CALL = 0, A_WANTED_CALL = 1, NO_CALL = 2 };
 
 static uint8_t classes[IDS_MAX];
-static vst_id classes_used; /* from here on all are zero */
+static vst_id classes_used; /* from this id on, all bytes are zero */
 
 static void set_class(vst_id id, uint8_t class)
 {
@@ -59,7 +59,7 @@ static bool is_top_recorded(const vst__scope_stack *stack)
            (stack->count == 0 || stack->frames[stack->count - 1].is_recorded);
 }
 
-/* Of the call on top. */
+/* Returns whether the call on top is recorded. */
 static bool is_caller_recorded(const vst__scope_stack *stack)
 {
     return stack->forgotten == 0 && stack->count > 1 &&
@@ -74,7 +74,7 @@ static void pop(vst__scope_stack *stack)
     stack->inside -= top->is_inside;
 }
 
-/* What a call of this id is, on top of the stack. */
+/* Returns the frame that a call of this id gets on top of the stack. */
 static vst__scope_frame judge(const vst__scope *scope, vst_id id, bool at_start)
 {
     const vst__scope_stack *stack = &scope->now;
@@ -121,9 +121,10 @@ static bool push(vst__scope *scope, vst_id id, bool at_start)
     return frame.is_recorded;
 }
 
-/* An exit of what is not on top ends the calls above, as it does for readers;
- * one of a call that is not known, which began before the recording, means
- * nothing to them. */
+/* Leaves the call with this id. If the call is not on top, the calls above
+ * it end too, as they do for readers. Returns false if the call is not on
+ * the stack: it began before the recording, and its exit means nothing to
+ * readers. */
 static bool leave(vst__scope *scope, vst_id id)
 {
     vst__scope_stack *stack = &scope->now;
@@ -158,8 +159,8 @@ static void free_stack(vst__scope_stack *stack)
     vst__free(stack);
 }
 
-/* Keeps the current stack; without memory its calls are forgotten, and their
- * exits are not recorded. */
+/* Keeps the current stack for later. Without memory, its calls are forgotten
+ * and their exits are not recorded. */
 static void put_away(vst__scope *scope)
 {
     vst__scope_stack *kept;
@@ -207,7 +208,7 @@ static void forget_others(vst__scope *scope)
     vst__map64_clear(&scope->others);
 }
 
-/* ---- the whole ---------------------------------------------------------- */
+/* ---- a thread's scope ---------------------------------------------------- */
 
 bool vst__scope_begin(vst__scope **scope, const vst__scope_options *options)
 {
@@ -251,8 +252,9 @@ bool vst__scope_takes_escape(vst__scope *scope, vst_escape type,
 {
     switch (vst__escape_rule_of((uint32_t)type)->effect) {
     case VST_EFFECT_DESCRIBES:
-        /* A name is recorded in a function that the import calls, and says what
-         * the import is of, also where the depth ends between the two. */
+        /* The name of an import is recorded in a function that the import
+         * calls. The name belongs to the import, even if the depth ends between
+         * the two. */
         return scope->describes ||
                (type == VST_ESCAPE_IMPORT && is_caller_recorded(&scope->now));
     case VST_EFFECT_BEGINS:

@@ -25,7 +25,7 @@ static int change_object(struct dl_phdr_info *info, size_t size, void *ctx)
     return 1;
 }
 
-/* How many slots were changed. */
+/* Writes `value` into the slots, and returns how many changed. */
 static uint64_t change_slots(vst__slots *slots, const void *address,
                              bool takes_out)
 {
@@ -44,8 +44,8 @@ static uint64_t change_slots(vst__slots *slots, const void *address,
     return self.patching.patched;
 }
 
-/* Threads may be in a hook after it was taken out: the library that has the
- * hooks is never unloaded. */
+/* Keeps the library that has the hooks loaded for good, because threads may be
+ * in a hook after the hook was taken out. */
 static void pin(const void *hook)
 {
     Dl_info info;
@@ -66,7 +66,7 @@ vst_status vst__slots_hook(vst__slots *self, const void *address)
     if (!self->was_hooked) {
         self->was_hooked = true;
         pin(self->hooks[0].hook);
-        /* As in memory/hooks.c: a thread that comes through a slot finds the
+        /* As in memory/hooks.c: a thread that comes through a slot must see the
          * originals. */
         if (vst__os_barrier_prepare())
             vst__os_barrier();

@@ -1,9 +1,8 @@
-/* Stacks and modules of a recording: equal stacks get one number, and a new one
- * is in the trace before its number is returned. Any thread, also from inside
- * an allocator; all under the recorder's lock.
- *
- * A stack is one frame and the number of those below it, so what is kept of it
- * is 16 bytes and a place of 4 in a table that is at most two thirds full. */
+/* Stacks and modules of a recording. Equal stacks get one number, and a new
+ * stack is in the trace before its number is returned. Any thread, even inside
+ * an allocator, but always with the recorder's lock held. A stack is one frame
+ * plus the number of the stack below it, so a stack takes 16 bytes, and 4 bytes
+ * in a table that is at most two thirds full. */
 #include <string.h>
 
 #include <vestige/memory.h>
@@ -14,9 +13,9 @@
 enum { FIRST_KEYS = 1024, FIRST_SLOTS = 2048 };
 
 typedef struct vst__stack_key {
-    uint64_t value; /* the address; LANGUAGE: function and line */
+    uint64_t value; /* the frame's address; for LANGUAGE, function and line */
     vst_stack_id parent;
-    uint32_t kind; /* and flags << 8 */
+    uint32_t kind; /* kind, and flags << 8 */
 } vst__stack_key;
 
 static vst__stack_key key_of(const vst_stack *stack)
@@ -47,7 +46,7 @@ static bool is_same(const vst__stack_key *a, const vst__stack_key *b)
     return a->value == b->value && a->parent == b->parent && a->kind == b->kind;
 }
 
-/* Its place in the table: with its number, or empty. */
+/* Returns the key's slot in the table, which has its number or is empty. */
 static uint32_t *probe(const vst__stacks *stacks, const vst__stack_key *key)
 {
     size_t mask = stacks->slot_count - 1, i = hash_of(key) & mask;

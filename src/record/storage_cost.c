@@ -1,6 +1,7 @@
-/* What it takes to get room for records: measured where a thread has filled its
- * chunk, for those who compensate (costs.h). In CPU time: while others run, the
- * thread takes no longer to do it. With the recorder's lock held. */
+/* The cost of getting room for records, measured when a thread has filled
+ * its chunk, for readers that compensate (costs.h). In CPU time, because the
+ * thread does not work longer when other threads run. With the recorder's
+ * lock held. */
 #include "os/os.h"
 #include "record/recording.h"
 

@@ -1,5 +1,5 @@
-/* See switches.h: which threads are watched, and what is told of them. With the
- * recorder's lock held. */
+/* Which threads are watched for switches, and which words go to the stream: see
+ * switches.h. With the recorder's lock held. */
 #include "record/switches.h"
 
 #include <errno.h>
@@ -9,32 +9,33 @@
 #include "base/heap.h"
 
 enum {
-    /* Pages of a ring: of the first threads, and of others. The system may
-     * limit how many there are of all. */
+    /* Pages of a ring: for the first threads, and for the others, because the
+     * system may limit the pages of all rings. */
     MANY_PAGES = 8,
     FEW_PAGES = 1,
     THREADS_WITH_MANY = 16,
-    /* How often rings are read, and a ring that is as full as that makes it
-     * more often. */
+    /* How often rings are read (USUAL_NS), and the fill level that makes
+     * reading more frequent. */
     USUAL_NS = 20 * 1000000,
     LEAST_NS = 1000000,
-    EACH_NS = 50000,         /* of so many threads, less often, */
-    MOST_NS = 100 * 1000000, /* but at least so often */
+    EACH_NS = 50000,         /* with many threads, this much for each thread, */
+    MOST_NS = 100 * 1000000, /* but at most this long */
     FULL = 25,               /* per cent */
     EMPTY = 5,
-    /* A thread ran so long before its first record: a reader's time of that may
-     * be a little less than ours. */
+    /* A thread ran for about this long before its first record; the system's
+     * time of that may be slightly earlier than ours. */
     BEFORE_NS = 20000,
-    TOLD_NS = 100 * 1000000, /* how often the time is told */
-    /* With checkpoints, every thread's last word is told again where a chunk
-     * begins: as long as it takes no more than this part of the chunk. */
+    TOLD_NS = 100 * 1000000, /* how often the stream gets the time */
+    /* With checkpoints, every thread's last word is written again where a
+     * chunk begins, as long as these words take no more than this share of
+     * the chunk. */
     AGAIN_WORDS = 3,
     AGAIN_PART = 4,
 };
 
 #define METADATA_KEY "vestige.switches"
 
-/* What is told of one thread at once. */
+/* Words for one thread that are written together. */
 typedef struct words {
     uint64_t payload[VST_ESCAPE_WORDS_MAX];
     uint32_t count;
@@ -62,7 +63,7 @@ static void tell_again(vst_recording *recording)
     }
 }
 
-/* False: there is no room in the file. */
+/* Returns false if there is no room in the file. */
 static bool make_room(vst_recording *recording, size_t need)
 {
     vst__writer *writer = &recording->switches.writer;
@@ -127,8 +128,8 @@ static void add(words *self, uint64_t word)
     self->payload[self->count++] = word;
 }
 
-/* A thread that was watched from outside did until its first switch what that
- * ended. */
+/* Adds the state of a thread before its first switch, which is the state that
+ * this switch ended. */
 static void add_first(words *self, bool runs)
 {
     vst__watch *watch = self->watch;
@@ -144,8 +145,8 @@ static void add_first(words *self, bool runs)
     add(self, watch->last);
 }
 
-/* What the thread did last is not known any more: where its last word is told
- * again, that is what it says. */
+/* Adds that switches were lost: the thread's last state is unknown, and stays
+ * unknown where the last word is written again. */
 static void add_lost(words *self)
 {
     vst__watch *watch = self->watch;
@@ -176,7 +177,8 @@ static void add_switch(void *ctx, vst_switch what, uint64_t value)
     add(self, watch->last);
 }
 
-/* Returns how full its ring was, in per cent. */
+/* Writes the new switches of one thread, and returns how full its ring was, in
+ * per cent. */
 static unsigned tell_thread(vst_recording *recording, vst__watch *watch)
 {
     words *self = &scratch;
@@ -190,7 +192,7 @@ static unsigned tell_thread(vst_recording *recording, vst__watch *watch)
     if (!watch->is_told && !watch->has_lost)
         add_first(self,
                   vst__os_thread_cpu_ns(watch->system_tid) != watch->cpu_ns);
-    if (watch->has_lost) /* there may be no switch after it */
+    if (watch->has_lost) /* there may be no switch after the loss */
         add_lost(self);
     flush(self);
     return full;
@@ -201,9 +203,9 @@ static bool runs(const vst__watch *watch)
     return watch->is_told && vst_switch_what(watch->last) == VST_SWITCH_IN;
 }
 
-/* ---- which threads ------------------------------------------------------ */
+/* ---- watching threads ---------------------------------------------------- */
 
-/* What the trace says of threads that could not be watched. */
+/* Writes to the trace how many threads could not be watched, and why. */
 static void tell_refused(vst_recording *recording)
 {
     const vst__switches *self = &recording->switches;
@@ -270,8 +272,8 @@ static vst__watch *watch_thread(vst_recording *recording, vst__thread *thread,
     return watch;
 }
 
-/* What it does is found when its ring is read. In a forked child, what is said
- * of a thread may be the id of its parent's. */
+/* The thread's state is found when its ring is first read. In a forked child,
+ * the system may report a thread under the id it has in the parent. */
 void vst__switches_watch(vst_recording *recording, vst__thread *thread)
 {
     vst__watch *watch = NULL;
@@ -296,7 +298,8 @@ static uint64_t ns_between(vst_ticks since, vst_ticks now)
 }
 
 /* The thread waited for the lock, and perhaps for the system while that opened
- * the ring, until all that is left of the time is what it ran with the lock. */
+ * the ring. The time that it ran while it held the lock is not part of the
+ * wait. */
 static void note_wait(vst__watch *watch, uint64_t now_ns, uint64_t waited_ns,
                       uint64_t ran_ns)
 {
@@ -318,8 +321,8 @@ void vst__switches_watch_here(vst_recording *recording, vst__thread *thread,
     if (watch == NULL)
         return;
     ran_ns = vst__os_thread_cpu_ns(tid) - ran_ns;
-    /* In this order: if the thread is preempted between the two, it ran since a
-     * time that is too early rather than too late. */
+    /* Read the clock first: if the thread is preempted between the two reads,
+     * `since` is too early rather than too late. */
     now_ns = vst_clock_ticks_portable();
     now = vst_clock_ticks();
     watch->since_ns = now_ns - BEFORE_NS - ns_between(since, now);
@@ -340,7 +343,8 @@ static void close_watch(vst__switches *self, vst__watch *watch)
     vst__free(watch);
 }
 
-/* It ran until now, and is not known of any more. */
+/* Writes that the thread ran until now, and that nothing is known after
+ * that. */
 static void tell_end(vst_recording *recording, const vst__watch *watch)
 {
     const uint64_t payload[3] = {
@@ -382,7 +386,7 @@ void vst__switches_stop(vst_recording *recording)
     if (!self->wanted)
         return;
     vst__switches_need_help(false);
-    /* Of a fork that nobody told us of. */
+    /* left over from a fork that vestige did not see */
     if (self->watches != NULL && self->pid != vst__os_process_id()) {
         vst__switches_forget(recording);
         return;
@@ -409,7 +413,7 @@ void vst__switches_forget(vst_recording *recording)
     forget_threads(recording);
 }
 
-/* ---- what the helper does ----------------------------------------------- */
+/* ---- the helper's work --------------------------------------------------- */
 
 static uint64_t next_interval(vst__switches *self, unsigned full)
 {
@@ -444,8 +448,8 @@ uint64_t vst__switches_tell(vst_recording *recording)
         most = full > most ? full : most;
         any_runs |= runs(w);
     }
-    /* Where all threads wait, and none has switched, nothing has to be told:
-     * the file of a program that idles does not grow. */
+    /* If every thread waits and none has switched, nothing is written, so the
+     * file of an idle program does not grow. */
     if ((self->has_told || any_runs) && now_ns - self->told_ns >= TOLD_NS)
         tell_time(recording, VST_SWITCHES_TOLD, now_ns);
     return self->watches != NULL ? next_interval(self, most) : 0;

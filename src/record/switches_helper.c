@@ -1,24 +1,24 @@
-/* The helper of switches.h: when it is there. Its lock is taken after the
- * recorder's, never before it. */
+/* The helper thread of switches.h: when it starts and ends. Take its lock after
+ * the recorder's lock, never before. */
 #include "record/switches.h"
 
 enum {
-    /* After a fork it stays away for so long: the interpreter looks for threads
-     * right after it. */
+    /* After a fork the helper stays away this long, because the interpreter
+     * counts threads right after a fork. */
     AWAY_NS = 50 * 1000000,
 };
 
 static pthread_mutex_t helper_lock = PTHREAD_MUTEX_INITIALIZER;
-/* Guarded by it: */
+/* Guarded by the lock: */
 static pthread_t helper;
-static bool is_there;    /* it may look at the recording */
-static bool is_joinable; /* it was not joined yet */
+static bool is_there;    /* the helper may look at the recording */
+static bool is_joinable; /* the helper has not been joined yet */
 static uint32_t helper_pid;
-static uint64_t away_ns; /* it does not come back before this time */
-/* Written with the lock held; atomic. Each helper has a turn, and ends when it
- * is not its turn any more; it waits for that. */
+static uint64_t away_ns; /* the helper does not start before this time */
+/* Number of the current helper; written with the lock held, atomic. A helper
+ * that has another number ends; it reads this while it waits. */
 static uint32_t turn;
-/* Atomic, relaxed: a hint, whose truth the lock tells. */
+/* Atomic, relaxed: a hint; the lock has the truth. */
 static bool is_needed;
 
 void vst__switches_need_help(bool needed)
@@ -31,7 +31,7 @@ static bool is_turn(uint32_t mine)
     return __atomic_load_n(&turn, __ATOMIC_ACQUIRE) == mine;
 }
 
-/* The interval until the next time, 0: it ends. */
+/* Returns the interval until the next call, or 0 if helper `mine` must end. */
 static uint64_t tell(uint32_t mine)
 {
     uint64_t interval_ns = 0;
@@ -54,7 +54,7 @@ static void *help(void *number)
     uint32_t mine = (uint32_t)(uintptr_t)number;
     uint64_t interval_ns = 1;
 
-    vst_memory_enter(); /* nothing that it allocates is the program's */
+    vst_memory_enter(); /* the helper's allocations are not the program's */
     while (interval_ns != 0 && is_turn(mine)) {
         interval_ns = tell(mine);
         if (interval_ns != 0)
@@ -78,7 +78,8 @@ static void start(void)
     helper_pid = vst__os_process_id();
 }
 
-/* Without a helper, what is told at the stop is all there is. */
+/* If no helper can be started, the switches that are read at the stop are all
+ * there is. */
 void vst__switches_help(void)
 {
     if (!__atomic_load_n(&is_needed, __ATOMIC_RELAXED))
@@ -88,7 +89,7 @@ void vst__switches_help(void)
     if (vst_clock_ticks_portable() >= away_ns) {
         vst__switches_need_help(false);
         if (!is_there) {
-            if (is_joinable) /* it ended by itself */
+            if (is_joinable) /* the last helper ended by itself */
                 pthread_join(helper, NULL);
             start();
         }
@@ -104,7 +105,8 @@ void vst__switches_rest(void)
 
     pthread_mutex_lock(&helper_lock);
     ends = helper;
-    /* A child that the system alone knows of has no helper to wait for. */
+    /* A child that was forked by a plain system call has no helper to wait
+     * for. */
     waits = is_joinable && helper_pid == vst__os_process_id();
     was_there = is_there && waits;
     is_joinable = is_there = false;

@@ -1,5 +1,5 @@
-/* Records of tasks. They come from a tracer's hooks, behind the enter or before
- * the exit of a call. Any thread, each on its own buffer. */
+/* Records of tasks, made by a tracer's hooks behind the enter or before the
+ * exit of a call. Any thread, each on its own buffer. */
 #include <string.h>
 
 #include <vestige/tasks.h>
@@ -18,7 +18,8 @@ void vst_record_task_wakes(uint64_t address)
     vst__record_escape(VST_ESCAPE_TASK, payload, 2);
 }
 
-/* A payload with a name, and what else its second word has. */
+/* Records a payload with a name; `flags` are the other bits of its second
+ * word. */
 static void record_name(uint64_t first, uint64_t flags, const char *name,
                         size_t length)
 {
@@ -26,7 +27,7 @@ static void record_name(uint64_t first, uint64_t flags, const char *name,
 
     if (length > VST_TASK_NAME_MAX) {
         length = VST_TASK_NAME_MAX;
-        /* Not inside of a character. */
+        /* do not cut inside a character */
         while (length != 0 && ((unsigned char)name[length] & 0xc0) == 0x80)
             length--;
     }

@@ -1,16 +1,17 @@
-/* See lock_waits.h: which number a thread has, for hooks that take no lock. A
- * table of fixed size: a key is in one of the few places behind its hash. Of a
- * thread that finds none free, nobody is told that it held a lock. */
+/* Finds the number of a thread by its key, for hooks that take no lock (see
+ * lock_waits.h). The table has a fixed size; a key is in one of the few places
+ * behind its hash. A thread that finds no free place is not named as a holder
+ * of a lock. */
 #include "record/lock_waits.h"
 
 enum { PLACES_BITS = 12, PLACES = 1 << PLACES_BITS, PROBES = 16 };
 
-/* Written under the recorder's lock. The number of a place is stored before its
- * key, with release; vst__thread_number() loads the key with acquire. A reader
- * that meets a place which is given to another thread at that moment finds
- * another key the second time. */
+/* Written under the recorder's lock. A place's number is stored before its key,
+ * with release; vst__thread_number() loads the key with acquire. A reader that
+ * meets a place while it is given to another thread finds a different key when
+ * it looks the second time. */
 static struct {
-    uintptr_t key; /* 0: free */
+    uintptr_t key; /* 0 if free */
     uint32_t number;
 } places[PLACES];
 
@@ -32,7 +33,7 @@ void vst__thread_numbers_remove(const vst_recording *recording, uint32_t number)
             __atomic_store_n(&places[i].key, 0, __ATOMIC_RELAXED);
 }
 
-/* The place of the key, else a free one; PLACES: there is none. */
+/* Returns the key's place, else a free place, else PLACES. */
 static size_t find_place(uintptr_t key)
 {
     size_t first = first_place(key), found = PLACES;

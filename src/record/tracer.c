@@ -1,5 +1,5 @@
-/* The registry of the functions that make tracers. Registering happens at
- * start-up, making when a recording begins; both may happen on any thread. */
+/* The registry of the functions that make tracers. Any thread: functions are
+ * registered at start-up, and called when a recording begins. */
 #include <stdatomic.h>
 
 #include <vestige/tracer.h>

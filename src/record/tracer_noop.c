@@ -1,4 +1,4 @@
-/* The tracers that do nothing, made when none is registered. Any thread. */
+/* The tracers that do nothing, used when none is registered. Any thread. */
 #include "record/tracer_noop.h"
 
 static void ignore(vst_tracer *tracer)

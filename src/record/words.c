@@ -1,6 +1,6 @@
-/* Storing words in a writer's chunk: what the inline front and the records of
- * memory leave to others. By the owner of the writer alone, or under the lock
- * for a writer that nobody owns. Getting chunks is writer.c. */
+/* Stores words in a writer's chunk, for the cases that the inline front and the
+ * records of memory leave to others. Called by the writer's owner, or with the
+ * lock held for a writer without an owner. writer.c gets the chunks. */
 #include "record/recording.h"
 
 void vst__writer_count_lost(vst__writer *writer)
@@ -8,7 +8,7 @@ void vst__writer_count_lost(vst__writer *writer)
     __atomic_store_n(&writer->lost, writer->lost + 1, __ATOMIC_RELAXED);
 }
 
-/* A word with its payload, which is stored first. */
+/* Stores the payload, then the word. */
 static void store(vst__writer *writer, uint64_t word, const uint64_t *payload,
                   uint32_t words)
 {
@@ -20,8 +20,8 @@ static void store(vst__writer *writer, uint64_t word, const uint64_t *payload,
     writer->hot.cursor = writer->hot.floor = at + 1 + words;
 }
 
-/* The delta of a word stored now; writes a TIME escape first if it does not
- * fit. */
+/* Returns the delta of a word stored now; writes a TIME escape first if the
+ * delta does not fit. */
 static uint32_t advance_time(vst__writer *writer, vst_ticks now)
 {
     uint64_t delta = now - writer->hot.last;
@@ -49,8 +49,8 @@ void vst__writer_escape(vst__writer *writer, vst_escape type,
     store(writer, vst_word_escape(type, words, delta), payload, words);
 }
 
-/* A chunk begins after the record that it was asked for: there time may go back
- * to it, else never. */
+/* A chunk begins after the record that asked for it, so the time may go back to
+ * that record at the chunk's start, and nowhere else. */
 void vst__writer_fixed(vst__writer *writer, uint64_t word,
                        const uint64_t *payload, vst_ticks now)
 {
@@ -62,8 +62,8 @@ void vst__writer_fixed(vst__writer *writer, uint64_t word,
           vst_word_escape_words(word));
 }
 
-/* With the lock held. Long stacks go on in further escapes, and further chunks.
- */
+/* Call with the lock held. A long stack continues in further escapes, and in
+ * further chunks. */
 void vst__writer_stack(vst__writer *writer, const vst_id *ids, size_t count)
 {
     uint64_t payload[VST_ESCAPE_WORDS_MAX];

@@ -1,40 +1,45 @@
-/* A writer: a thread's buffer on its chunk. Getting a chunk and leaving it,
- * with the recorder's lock held; the words between are stored by the owner
- * alone (words.c).
+/* A writer is a thread's buffer on its chunk. This file gets a chunk and leaves
+ * it, with the recorder's lock held; between these, only the owner stores words
+ * (words.c).
  *
- * Checkpoints. Where chunks may be dropped, each must be readable without those
- * before it: a run of a thread's words begins with an escape CHECKPOINT and
- * what the runs before left open. To know that, the words of a run are folded
- * when it is left; writing them costs no more. */
+ * Checkpoints. If chunks may be dropped, each must be readable without the
+ * chunks before it: a run of a thread's words begins with an escape CHECKPOINT
+ * and the calls that the runs before left open. To know these calls, the words
+ * of a run are folded when the writer leaves the run; writing words costs no
+ * more than without checkpoints. */
 #include <string.h>
 
 #include "base/heap.h"
 #include "record/recording.h"
 
 enum {
-    HEADER_WORDS = 8, /* of the provider's, so that chunks are whole pages */
+    /* words of the provider's header, so that chunks are whole pages */
+    HEADER_WORDS = 8,
     FIRST_CHUNK_WORDS = 16 * 1024 / 8 - HEADER_WORDS,
-    /* With checkpoints: what one thread holds, the others cannot have. */
+    /* A thread's first chunk with checkpoints is small, because other threads
+     * cannot have what one thread holds. */
     FIRST_OF_FEW_WORDS = 4 * 1024 / 8 - HEADER_WORDS,
     LAST_CHUNK_WORDS = 1024 * 1024 / 8 - HEADER_WORDS,
-    /* Kept free behind `limit`: a TIME escape and the word that needed it, then
-     * another TIME and the GAP that ends a thread's last chunk. */
+    /* Words kept free behind `limit`: a TIME escape and the word that needed
+     * it, then another TIME and the GAP that ends a thread's last chunk. */
     SLACK_WORDS = 8,
-    /* A rest smaller than this is not worth handing on. */
+    /* Unused parts of chunks smaller than this are not worth keeping. */
     SPARE_WORDS = 64,
-    /* With checkpoints: spares are chunks that cannot be reused meanwhile. */
+    /* With checkpoints: a chunk with a spare part cannot be reused
+     * meanwhile. */
     SPARES_MAX = 16,
-    CHECKPOINT_WORDS = 4, /* of the escape itself */
-    /* What goes before the first record after some were lost. */
+    CHECKPOINT_WORDS = 4, /* words of the CHECKPOINT escape itself */
+    /* Words that precede the first record after a loss. */
     GAP_WORDS = 16,
-    /* How many records a thread without a chunk loses before it asks again. */
+    /* A thread without a chunk loses this many records before it asks again. */
     ASK_AFTER = 1024,
 };
 
 /* ---- runs -------------------------------------------------------------- */
 
-/* The escape's own word is stored last: a checkpoint is there as a whole or not
- * at all. Its time is that of the word before, or of the chunk. */
+/* Begins a run. The escape's own word is stored last, so a checkpoint is in the
+ * file completely or not at all. Its time is that of the word before, or of the
+ * chunk. */
 static void begin_run(vst__writer *writer, vst_recording *recording,
                       size_t room)
 {
@@ -58,7 +63,7 @@ static void begin_run(vst__writer *writer, vst_recording *recording,
         writer->hot.limit = writer->hot.cursor;
 }
 
-/* Whether the storage is gone: the words may be anything by now. */
+/* Returns whether the storage is gone; the words may have any value then. */
 static bool is_gone(const vst_recording *recording)
 {
     const vst_chunk_provider *provider = recording->provider;
@@ -66,7 +71,7 @@ static bool is_gone(const vst_recording *recording)
     return provider->is_gone != NULL && provider->is_gone(provider->ctx);
 }
 
-/* No word from here on refers to an earlier one. */
+/* Makes sure that no later word refers to an earlier one. */
 static void forget_recent(vst__writer *writer)
 {
     writer->first = writer->hot.floor = writer->hot.cursor;
@@ -87,8 +92,8 @@ static void leave_run(vst__writer *writer)
     writer->run = NULL;
 }
 
-/* Nothing is known of the thread from here on, and there is no chunk to say so.
- * The next checkpoint says it, as if dropped words had. */
+/* From here on nothing is known of the thread, and there is no chunk to say so.
+ * The next checkpoint says so, as if words had been dropped. */
 static void lose_track(vst__thread *thread)
 {
     const uint64_t gap[2] = {vst_word_escape(VST_ESCAPE_GAP, 1, 0), 0};
@@ -101,7 +106,7 @@ static void lose_track(vst__thread *thread)
 
 /* ---- chunks ------------------------------------------------------------ */
 
-/* With a scope, every record takes the slow path, which asks it. */
+/* With a scope, every record takes the slow path, which asks the scope. */
 void vst__writer_set_limit(vst__writer *writer)
 {
     writer->hot.limit = writer->end - SLACK_WORDS;
@@ -148,14 +153,15 @@ static void mark_gone(vst_recording *recording)
         }
 }
 
-/* A fresh chunk must have room for a record of `need` words behind a
- * checkpoint, which may be cut. */
+/* Returns the smallest fresh chunk with room for a record of `need` words
+ * behind a checkpoint, which may be cut. */
 static size_t least_words(size_t need)
 {
     return CHECKPOINT_WORDS + need + 2 * SLACK_WORDS;
 }
 
-/* Room for a whole checkpoint and for what follows it. */
+/* Returns the size that has room for a whole checkpoint and for the records
+ * that follow. */
 static size_t wanted_words(const vst__writer *writer,
                            const vst_recording *recording, size_t need)
 {
@@ -208,8 +214,9 @@ static void begin_chunk(vst__writer *writer, vst_recording *recording,
     forget_recent(writer);
 }
 
-/* A spare must hold a whole checkpoint and what follows it. A chunk that
- * is gone is sealed, so that its words are counted as lost. */
+/* Returns whether a spare has room for a whole checkpoint and the record that
+ * follows. A spare whose chunk is gone is sealed, so that its words count as
+ * lost. */
 static bool is_worth_taking(const vst__writer *writer,
                             const vst_recording *recording,
                             const vst__spare *spare)
@@ -235,7 +242,7 @@ static vst__spare *pop_spare(vst_recording *recording)
     return spare;
 }
 
-/* Takes over what a thread that ended left of its chunk. */
+/* Takes over the unused part of a chunk, left by a thread that ended. */
 static bool take_spare(vst__writer *writer, vst_recording *recording)
 {
     vst__spare *spare = pop_spare(recording);
@@ -305,7 +312,7 @@ static bool attach(vst__writer *writer, vst_recording *recording)
     writer->asks_again = recording->checkpoints;
     writer->asks_in = 0;
     writer->lost_before = writer->lost;
-    /* What belongs to no thread has chunks of its own. */
+    /* A writer that belongs to no thread has chunks of its own. */
     if (writer->thread != NULL && take_spare(writer, recording))
         return true;
     if (acquire(writer, recording, 0, &chunk) != VST_OK)
@@ -314,9 +321,10 @@ static bool attach(vst__writer *writer, vst_recording *recording)
     return true;
 }
 
-/* A thread may end between its first store into a chunk that is gone and its
- * next look at the epoch. Kept as a spare, what it stored there would not be
- * counted as lost before the recording stops. */
+/* Between a thread's first store into a chunk that is gone and its next look
+ * at the epoch, the thread may end. If such a chunk became a spare, what the
+ * thread stored there would not be counted as lost before the recording
+ * stops. */
 static bool keep_as_spare(vst__writer *writer, vst_recording *recording)
 {
     vst__spare *spare;
@@ -361,7 +369,7 @@ void vst__writer_detach(vst__writer *writer, bool keep_for_others)
     vst__writer_tell_left_out(writer);
     if (keep_for_others)
         leave_run(writer);
-    /* A thread that ends has none by now. */
+    /* a thread that ended has no writer by now */
     if (keep_for_others && writer->thread != NULL)
         writer->chunk.has_waiting = true;
     if (writer->chunk.words != NULL &&
@@ -394,14 +402,16 @@ void vst__writer_leave_what_is_gone(vst__writer *writer)
     writer->asks_again = false;
 }
 
-/* A thread that waits in a call, and has no writer because it recorded nothing
- * since its last checkpoint, would be missing from what is kept. */
+/* Writes again the calls of threads that wait in a call and have no writer,
+ * because they recorded nothing since their last checkpoint. Otherwise they
+ * would be missing from the chunks that are kept. */
 static void tell_again(vst_recording *recording)
 {
     if (recording->tells_again || !recording->has_gone)
         return;
     recording->tells_again = true;
-    recording->has_gone = false; /* for this they may drop others */
+    /* these writes may drop the chunks of other threads */
+    recording->has_gone = false;
     for (vst__thread *t = recording->threads; t != NULL; t = t->next) {
         vst__writer writer = {
             .hot = VST_BUFFER_NONE, .number = t->number, .thread = t};
@@ -422,7 +432,7 @@ bool vst__writer_attach(vst__writer *writer, vst_recording *recording)
     return attached;
 }
 
-/* The old chunk is sealed first: where there are few, it is the one that comes
+/* Seal the old chunk first: if chunks are few, the provider gives this one
  * back. */
 static void change_run(vst__writer *writer, size_t need)
 {
@@ -457,7 +467,7 @@ void vst__writer_ask_again(vst__writer *writer, size_t need)
         return;
     lost = writer->lost - writer->lost_before;
     begin_chunk(writer, writer->recording, need, &chunk);
-    /* What was open then is not known any more. */
+    /* The calls that were open then are not known any more. */
     if (lost)
         vst__writer_escape(writer, VST_ESCAPE_LOST, &lost, 1);
     vst__writer_escape(writer, VST_ESCAPE_GAP, &gap_ends, 1);
@@ -465,8 +475,8 @@ void vst__writer_ask_again(vst__writer *writer, size_t need)
     tell_again(writer->recording);
 }
 
-/* Where there is no room for more, a gap says that nothing is known of this
- * thread from here on. */
+/* If there is no room for another chunk, a gap says that nothing is known of
+ * this thread from here on. */
 void vst__writer_change_chunk(vst__writer *writer, size_t need)
 {
     const uint64_t gap_begins = 0;
@@ -474,7 +484,7 @@ void vst__writer_change_chunk(vst__writer *writer, size_t need)
     bool found;
 
     if (writer->recording == NULL) {
-        /* The recording stopped while this thread was on its way here. */
+        /* The recording stopped before this thread had the lock. */
         vst__writer_abandon(writer);
         return;
     }
