@@ -11,7 +11,9 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PRODUCT = ["src", "include", "python", "adapters"]
 C_LIKE = {".c", ".h", ".cpp", ".js", ".css"}
 TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|(/\*.*?\*/|//[^\n]*(?:\n[ \t]*//[^\n]*)*)', re.DOTALL)
-C_ERROR = re.compile(r'\b(?:PyErr_(?:SetString|Format)|vst_error_set|fprintf|VST_FAIL\w*)\s*\([^;"]*("(?:[^"\\]|\\.|"\s*")*")')
+C_ERROR = re.compile(
+    r'\b(?:PyErr_(?:SetString|Format)|vst_error_set|fprintf|VST_FAIL\w*)\s*\([^;"]*("(?:[^"\\]|\\.|"\s*")*")'
+)
 PYTHON_ERROR = re.compile(r"Error$|^(?:fail|error|refuse|warn|Refused|SystemExit|note)\w*$")
 
 
@@ -29,7 +31,9 @@ def comments(path: Path) -> Iterator[tuple[int, str]]:
 def _c_comments(text: str) -> Iterator[tuple[int, str]]:
     for match in TOKEN.finditer(text):
         if match[1]:
-            words = re.sub(r"^\s*(?://|\*(?!/))", "", match[1].removeprefix("/*").removesuffix("*/"), flags=re.MULTILINE)
+            words = re.sub(
+                r"^\s*(?://|\*(?!/))", "", match[1].removeprefix("/*").removesuffix("*/"), flags=re.MULTILINE
+            )
             yield text.count("\n", 0, match.start()) + 1, " ".join(words.split())
 
 
