@@ -1,9 +1,8 @@
-/* The flight recorder's thread: waits for requests, watches the memory of the
- * process if asked to, and writes snapshots. It records nothing, takes no
- * signals and knows sessions only by their public interface.
- *
- * A request is a bit in one word: setting it is all that a signal handler does,
- * and a reason that is asked for twice before it is served is one request. */
+/* The flight recorder's thread: waits for requests, watches the process's
+ * memory if asked to, and writes snapshots. It records nothing, takes no
+ * signals, and uses sessions only through their public interface. A request is
+ * a bit in one word, which a signal handler can set; a reason that is requested
+ * twice before the thread serves it is one request. */
 
 #include <errno.h>
 #include <limits.h>
@@ -18,16 +17,17 @@
 
 enum {
     POLL_NS = 100 * 1000 * 1000,
-    NUMBERS_MAX = 100000, /* files of earlier runs that are passed over */
-    NAME_MORE = 32        /* for "-snapshot<n>.vst" and its NUL */
+    /* how many existing files of earlier runs are skipped at most */
+    NUMBERS_MAX = 100000,
+    NAME_MORE = 32 /* for "-snapshot<n>.vst" and its NUL */
 };
 
 typedef struct reason {
-    char *text; /* as it was given */
-    char *json; /* the same as a JSON string */
+    char *text; /* the reason's text as given */
+    char *json; /* the text as a JSON string */
     uint64_t rss_limit;
-    bool over;   /* the helper's: it was crossed */
-    bool served; /* the helper's: it has a snapshot */
+    bool over;   /* used by the helper: the limit was crossed */
+    bool served; /* used by the helper: this reason has a snapshot */
 } reason;
 
 struct vst_flight {
@@ -37,27 +37,28 @@ struct vst_flight {
     uint64_t window_ns;
     reason *reasons;
     size_t reason_count;
-    const vst_session *session; /* while armed */
+    const vst_session *session; /* valid while armed */
     pthread_t helper;
-    uint32_t pid; /* of the process that has the helper; 0: not armed */
+    uint32_t pid; /* process of the helper; 0 if not armed */
 
     uint32_t wake;    /* an event of os.h */
-    uint64_t pending; /* atomic: a bit for each reason */
+    uint64_t pending; /* atomic: one bit for each reason */
     bool armed;       /* atomic */
     bool full;        /* atomic: max_snapshots were written */
     bool writing;     /* atomic, relaxed: a hint for vst__flight_pause */
     bool ending;      /* atomic: the helper ends when nothing is pending */
     uint64_t refused; /* atomic, relaxed: a plain count */
 
-    vst_flight_snapshot *snapshots; /* the helper's, up to count anybody's */
-    size_t count;                   /* atomic */
+    /* written by the helper; any thread may read the first `count` */
+    vst_flight_snapshot *snapshots;
+    size_t count; /* atomic */
     size_t max;
-    unsigned number; /* the helper's: of the last file */
+    unsigned number; /* used by the helper: number of the last file */
 };
 
-/* ---- asking -------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------ */
 
-/* The bit is set before the helper is woken; pairs with the exchange in
+/* Sets the bit before it wakes the helper; pairs with the exchange in
  * next_request. */
 void vst__flight_request(vst_flight *flight, uint32_t index)
 {
@@ -75,7 +76,7 @@ void vst__flight_request(vst_flight *flight, uint32_t index)
 
 /* ---- writing ------------------------------------------------------------- */
 
-/* A JSON string; NULL without memory. */
+/* Returns the text as a JSON string, NULL if memory runs out. */
 static char *quoted(const char *text)
 {
     size_t size = strlen(text) * VST_JSON_ESCAPE_MAX + VST_JSON_ESCAPE_MAX + 3;
@@ -89,7 +90,7 @@ static char *quoted(const char *text)
     return json;
 }
 
-/* The next file, under a number that is not taken. */
+/* Writes a file under the next number that no file has. */
 static vst_status write_numbered(vst_flight *flight, const reason *why,
                                  char *path, size_t size, vst_error *error)
 {
@@ -111,7 +112,7 @@ static vst_status write_numbered(vst_flight *flight, const reason *why,
     return status;
 }
 
-/* The count is stored last; pairs with vst__flight_count. */
+/* Writes a snapshot. `count` is stored last; pairs with vst__flight_count. */
 static void write_snapshot(vst_flight *flight, const reason *why)
 {
     vst_flight_snapshot *snapshot = &flight->snapshots[flight->count];
@@ -149,15 +150,15 @@ static void look_at_rss(vst_flight *flight)
     }
 }
 
-/* Until there may be something to do. */
+/* Sleeps until there may be something to do. */
 static void wait_for_request(vst_flight *flight)
 {
     vst__os_event_wait(&flight->wake,
                        flight->watches_rss ? POLL_NS : UINT64_MAX);
 }
 
-/* Takes one reason off the word; NULL if nothing is pending. Pairs with
- * vst__flight_request. */
+/* Takes one reason from the word; returns NULL if nothing is pending. Pairs
+ * with vst__flight_request. */
 static reason *next_request(vst_flight *flight)
 {
     uint64_t pending = __atomic_load_n(&flight->pending, __ATOMIC_ACQUIRE);
@@ -171,8 +172,9 @@ static reason *next_request(vst_flight *flight)
     return &flight->reasons[index];
 }
 
-/* The last places are kept for reasons that had none: what comes true all the
- * time leaves something to the others. */
+/* Returns whether this reason may write another snapshot. The last places are
+ * kept for reasons that have none yet, so a reason that comes true all the time
+ * cannot use up the others' places. */
 static bool has_place(const vst_flight *flight, const reason *why)
 {
     size_t left = flight->max - flight->count, kept = 0;
@@ -182,8 +184,8 @@ static bool has_place(const vst_flight *flight, const reason *why)
     return left > (why->served ? kept : 0);
 }
 
-/* Whether it shall end is looked at first: what was asked for before that is
- * seen after it. */
+/* The helper's function. It reads `ending` first, so it still serves every
+ * request made before that. */
 static void *help(void *argument)
 {
     vst_flight *flight = argument;
@@ -270,7 +272,7 @@ void vst__flight_resume(vst_flight *flight)
         flight->pid = vst__os_process_id();
 }
 
-/* ---- making and reading one ---------------------------------------------- */
+/* ---- creating and reading a flight recorder ------------------------------ */
 
 static vst_status copy_options(vst_flight *flight,
                                const vst_flight_options *options)

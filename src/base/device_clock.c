@@ -1,13 +1,14 @@
-/* See device_clock.h. */
+/* Fits the clock of a device to ours: see device_clock.h. */
 #include "base/device_clock.h"
 
-/* Ours per one of theirs, between two pairs. */
+/* Returns how many of our ticks one tick of the device takes, between two
+ * pairs. */
 static double slope_of(const vst__clock_pair *a, const vst__clock_pair *b)
 {
     return (double)(b->ours - a->ours) / (double)(b->theirs - a->theirs);
 }
 
-/* How far the middle one lies from the line through the others. */
+/* Returns how far `middle` lies from the line through the two other pairs. */
 static double distance(const vst__clock_pair *a, const vst__clock_pair *middle,
                        const vst__clock_pair *b)
 {
@@ -38,7 +39,7 @@ _Bool vst__clock_fit_add(vst__clock_fit *fit, const vst__clock_pair *pair)
     return 1;
 }
 
-/* Times of a file may be anything: what is not a time stays at the ends. */
+/* Adds with saturation, because a file may claim any time. */
 static vst_ticks add(vst_ticks ours, double ticks)
 {
     double sum = (double)ours + ticks;

@@ -1,7 +1,7 @@
-/* A device's clock as <vestige/device.h> specifies it: pairs of its time and
- * ours, and how far they are from a line. The recorder adds pairs as it takes
- * them, to say how good they are; the reader turns times by them. One thread at
- * a time. */
+/* The clock of a device, as <vestige/device.h> specifies it: pairs of the
+ * device's time and ours, and how far these are from a line. The recorder adds
+ * pairs as it takes them, to say how good they are; the reader converts times
+ * with them. One thread at a time. */
 #ifndef VST_BASE_DEVICE_CLOCK_H
 #define VST_BASE_DEVICE_CLOCK_H
 
@@ -13,23 +13,25 @@
 typedef struct vst__clock_pair {
     uint64_t theirs;
     vst_ticks ours;
-    uint64_t width; /* ours may be wrong by so much */
+    uint64_t width; /* by how much our time may be wrong */
 } vst__clock_pair;
 
-/* All zero is one without pairs. */
+/* All zero: a fit without pairs. */
 typedef struct vst__clock_fit {
-    size_t count;            /* of pairs */
-    vst__clock_pair last[2]; /* the last one first */
+    size_t count;            /* number of pairs */
+    vst__clock_pair last[2]; /* newest first */
     double error;            /* in our ticks */
 } vst__clock_fit;
 
-/* Pairs come in the order of their times; one that goes back is left out, and
- * false returned. The error is the largest width of a pair, and that of a pair
- * between two others also has how far it lies from the line through these. */
+/* Adds a pair. Pairs come in the order of their times; returns false, and
+ * leaves the pair out, if its time goes back. The error is the largest width of
+ * a pair; for a pair between two others, the distance from the line through
+ * these is added. */
 _Bool vst__clock_fit_add(vst__clock_fit *fit, const vst__clock_pair *pair);
 
-/* Ours at their time, by pairs which a fit took; slope is how many of our ticks
- * one of theirs is, if there is only one pair. */
+/* Converts a time of the device to ours, with pairs that a fit accepted.
+ * `slope` is used if there is only one pair: our ticks for one tick of the
+ * device. */
 vst_ticks vst__clock_pairs_convert(const vst__clock_pair *pairs, size_t count,
                                    double slope, uint64_t theirs);
 

@@ -3,7 +3,8 @@
 
 const vst__escape_rule vst__escape_rules[VST_ESCAPE_RULES] = {
     [VST_ESCAPE_TIME] = {.is_layout = true},
-    [VST_ESCAPE_SEGMENT] = {.is_layout = true}, /* readers stop at it */
+    /* readers of a segment stop here */
+    [VST_ESCAPE_SEGMENT] = {.is_layout = true},
     [VST_ESCAPE_CHECKPOINT] = {.is_layout = true},
 
     [VST_ESCAPE_BEGIN] = {VST_EFFECT_BEGINS, .goes_on = true},
@@ -28,8 +29,9 @@ const vst__escape_rule vst__escape_rules[VST_ESCAPE_RULES] = {
     [VST_ESCAPE_WAIT] = {VST_EFFECT_NONE, .goes_on = true},
     [VST_ESCAPE_WAIT + 1] = {VST_EFFECT_NONE, .goes_on = true}, /* not used */
     [VST_ESCAPE_TASK] = {VST_EFFECT_DESCRIBES, .goes_on = true},
-    [VST_ESCAPE_LEFT_OUT] = {VST_EFFECT_NONE}, /* of all threads */
-    [VST_ESCAPE_DEVICE] = {VST_EFFECT_NONE},   /* also while hooks are away */
+    [VST_ESCAPE_LEFT_OUT] = {VST_EFFECT_NONE}, /* concerns all threads */
+    /* may be written while the hooks are away */
+    [VST_ESCAPE_DEVICE] = {VST_EFFECT_NONE},
     [VST_ESCAPE_EXCEPTION] = {VST_EFFECT_NONE, .goes_on = true},
     [VST_ESCAPE_EXCEPTION + 1] = {VST_EFFECT_NONE, .goes_on = true},
     [VST_ESCAPE_IMPORT] = {VST_EFFECT_DESCRIBES, .goes_on = true},

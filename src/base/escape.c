@@ -1,4 +1,4 @@
-/* The strings of JSON, as escape.h has them. Any thread. */
+/* Escapes strings for JSON, see escape.h. Any thread. */
 #include "base/escape.h"
 
 #include <string.h>
@@ -6,8 +6,8 @@
 size_t vst__json_utf8(const unsigned char *at, const unsigned char *end)
 {
     size_t left = (size_t)(end - at), count;
-    /* The second byte's range rules out overlong forms, surrogates and what
-     * lies beyond U+10FFFF. */
+    /* The range of the second byte rules out overlong forms, surrogates and
+     * values beyond U+10FFFF. */
     unsigned char low = 0x80, high = 0xbf;
 
     if (left == 0)

@@ -1,6 +1,6 @@
-/* Fences between threads. gcc's thread sanitizer does not know them, and what
- * they order here it does not see anyway: loads by the kernel, and stores that
- * another process reads. */
+/* Fences between threads. gcc's thread sanitizer does not know fences, and
+ * cannot see what these order: loads by the kernel, and stores that another
+ * process reads. */
 #ifndef VST_BASE_FENCE_H
 #define VST_BASE_FENCE_H
 

@@ -1,6 +1,6 @@
-/* Taking words into a fold; several stacks are fold_switch.c, emitting is
- * fold_emit.c. Every rule here is one of replay's matcher, and a test holds the
- * two against each other. One thread at a time. */
+/* Takes words into a fold; fold_switch.c handles several stacks, fold_emit.c
+ * writes a fold out. Every rule here is also a rule of replay's matcher, and a
+ * test compares the two. One thread at a time. */
 #include "base/fold.h"
 
 #include <string.h>
@@ -12,13 +12,14 @@
 #include "base/heap.h"
 
 enum {
-    FIRST_FRAMES = 62, /* with the two around them, 256 bytes */
-    /* After an exit searched more frames than this in vain, open ids are
-     * counted. */
+    FIRST_FRAMES = 62, /* 256 bytes together with the two frames around them */
+    /* If an exit was searched in more frames than this without success, the
+     * fold counts open ids from then on. */
     WALK_MAX = 256
 };
 
-#define NO_FRAME (VST_FOLD_DEAD - 1) /* below the outermost: matches no id */
+/* lies below the outermost frame; matches no id */
+#define NO_FRAME (VST_FOLD_DEAD - 1)
 
 /* ---- memory ------------------------------------------------------------- */
 
@@ -75,7 +76,7 @@ static void count_open(vst__fold *fold, uint32_t id)
     uint64_t *times = vst__map64_put(&fold->open, id);
 
     if (times == NULL)
-        fold->indexed = false; /* no memory: it is only an index */
+        fold->indexed = false; /* no memory for the index: search without it */
     else
         ++*times;
 }
@@ -137,7 +138,8 @@ static void pop(vst__fold *fold)
         uncount_open(fold, frame);
 }
 
-/* A dead frame counts for nothing. It is removed once it is on top. */
+/* Removes dead frames from the top. A dead frame further down counts for
+ * nothing until it is on top. */
 static void pop_dead(vst__fold *fold)
 {
     while (fold->stack.count != 0 &&
@@ -145,8 +147,8 @@ static void pop_dead(vst__fold *fold)
         pop(fold);
 }
 
-/* Removes the frames above the first `count`: calls end, begun spans go on
- * beside the stack. */
+/* Removes the frames above the first `count`: calls end, begun spans continue
+ * detached from the stack. */
 static void cut(vst__fold *fold, size_t count)
 {
     while (fold->stack.count > count) {
@@ -177,7 +179,7 @@ static void leave(vst__fold *fold, uint32_t id)
 
 /* ---- spans that need not nest ------------------------------------------- */
 
-/* 1 + the index of a slot, 0 without memory. */
+/* Returns 1 + the index of a new slot, 0 if memory runs out. */
 static uint32_t new_slot(vst__fold *fold)
 {
     uint32_t number = fold->free_slot;
@@ -239,7 +241,8 @@ static void end(vst__fold *fold, uint64_t pair)
     else
         vst__map64_remove(&fold->pairs, pair);
     if (slot->state == VST_FOLD_SUSPENDED) {
-        slot->state = VST_FOLD_ENDED; /* freed when its stack comes back */
+        /* the slot is freed when its stack comes back */
+        slot->state = VST_FOLD_ENDED;
         return;
     }
     if (slot->state == VST_FOLD_ON_STACK) {
@@ -293,7 +296,7 @@ static void reconcile(vst__fold *fold, const uint64_t *ids, size_t count)
 
 /* ---- words -------------------------------------------------------------- */
 
-/* A BEGIN of a checkpoint stands between the calls of one STACK. */
+/* A BEGIN of a checkpoint, which stands between the calls of one STACK. */
 static void begin_in_checkpoint(vst__fold *fold, const uint64_t *payload)
 {
     bool whole = fold->reconciling && fold->reconciled == fold->stack.count;
@@ -303,8 +306,8 @@ static void begin_in_checkpoint(vst__fold *fold, const uint64_t *payload)
         fold->reconciled = fold->stack.count;
 }
 
-/* What effects.h says of an escape's type, as far as it changes what is open.
- */
+/* Applies the effect of an escape (effects.h), as far as it changes the open
+ * calls. */
 static void take_escape(vst__fold *fold, uint32_t type, const uint64_t *payload,
                         uint32_t words)
 {
@@ -354,8 +357,8 @@ static void take_escape(vst__fold *fold, uint32_t type, const uint64_t *payload,
     }
 }
 
-/* The word at *words, which is not one of the plain cases below; returns how
- * many words it took. */
+/* Takes the word at *words, if it is none of the plain cases below. Returns how
+ * many words were taken. */
 static size_t take_word(vst__fold *fold, const uint64_t *words, size_t count)
 {
     vst_kind kind = vst_word_kind(*words);
@@ -384,8 +387,9 @@ static size_t take_word(vst__fold *fold, const uint64_t *words, size_t count)
     return 1;
 }
 
-/* Nearly all words enter a function, or leave the one entered last. The
- * processor cannot predict which of the two comes, so neither is a branch. */
+/* Nearly all words enter a function, or leave the function entered last. The
+ * processor cannot predict which of the two comes, so the loop uses no branch
+ * for them. */
 void vst__fold_words(vst__fold *fold, const uint64_t *words, size_t count)
 {
     const uint64_t *end_of_words = words + count;

@@ -1,11 +1,8 @@
-/* Emits what a fold holds, as escapes. Spans beside the stacks come first, then
- * the stacks that were switched away, then the current one:
- *
- *     BEGIN[x,3]  SWITCH[7,1] STACK[a,b]  SWITCH[0,1] STACK[a] BEGIN[y,1]
- *     STACK_MORE[c,d]
- *
- * has x detached, a and b open on stack 7, and a, y, c, d on stack 0. One
- * thread at a time. */
+/* Writes a fold as escapes: first the spans without a stack, then the stacks
+ * that were switched away, then the current stack. Example: BEGIN[x,3]
+ * SWITCH[7,1] STACK[a,b] SWITCH[0,1] STACK[a] BEGIN[y,1] STACK_MORE[c,d] means
+ * that x is detached, that a and b are open on stack 7, and a, y, c, d on stack
+ * 0. One thread at a time. */
 #include <string.h>
 
 #include <vestige/wire.h>
@@ -14,11 +11,11 @@
 #include "base/fold.h"
 
 typedef struct emitter {
-    uint64_t *words; /* NULL: only counts */
+    uint64_t *words; /* NULL if the words are only counted */
     size_t count, room;
 } emitter;
 
-/* False if there is no room. */
+/* Returns false if there is no room. */
 static bool put(emitter *out, vst_escape type, const uint64_t *payload,
                 uint32_t words)
 {
@@ -35,15 +32,16 @@ static bool put(emitter *out, vst_escape type, const uint64_t *payload,
     return true;
 }
 
-/* Calls of a stack on their way into STACK and STACK_MORE. */
+/* The part of a stack that goes into one STACK or STACK_MORE. */
 typedef struct stack_part {
     emitter *out;
-    vst_escape type; /* of the next escape */
-    uint64_t *open;  /* the escape's word, NULL while there is none */
-    uint32_t words;  /* of its payload */
+    vst_escape type; /* type of the next escape */
+    uint64_t *open;  /* the escape's first word; NULL if none is open */
+    uint32_t words;  /* words of its payload so far */
 } stack_part;
 
-/* The words are written as they come, the head of an escape when it ends. */
+/* Ends the escape: payload words are written as they come, the escape's first
+ * word at its end. */
 static void end_part(stack_part *part)
 {
     if (part->open != NULL)
@@ -74,8 +72,8 @@ static bool put_call(stack_part *part, uint64_t id)
     return true;
 }
 
-/* The frames of a stack, its begun spans in their places, as far as they fit.
- */
+/* Writes the frames of a stack, with its begun spans at their places, as far as
+ * there is room. */
 static void put_stack(emitter *out, const vst__fold *fold,
                       const vst__fold_stack *stack)
 {
@@ -108,7 +106,7 @@ static void put_stack(emitter *out, const vst__fold *fold,
     end_part(&part);
 }
 
-/* A STACK that is still going on: what it confirmed so far. */
+/* Writes the calls that an unfinished STACK has confirmed so far. */
 static void put_confirmed(emitter *out, const vst__fold *fold)
 {
     stack_part part = {.out = out, .type = VST_ESCAPE_STACK};
@@ -136,7 +134,8 @@ static void put_switch(emitter *out, uint64_t from, uint64_t to)
         put(out, VST_ESCAPE_SWITCH, payload, 2);
 }
 
-/* All but the current stack; `number` is left at the stack in use then. */
+/* Writes all stacks but the current one. `number` is then the number of the
+ * stack in use. */
 static void put_others(emitter *out, const vst__fold *fold, uint64_t *number)
 {
     for (size_t i = 0; i < fold->slot_count; i++) {
@@ -162,7 +161,7 @@ static void put_all(emitter *out, const vst__fold *fold, bool others)
     const uint64_t gap_begins = 0;
     uint64_t number = 0;
 
-    /* If something happened since the gap began, the gap comes first. */
+    /* If something happened after the gap began, the gap comes first. */
     if (fold->in_gap && !fold->after_gap)
         put(out, VST_ESCAPE_GAP, &gap_begins, 1);
     if (others)
@@ -171,7 +170,7 @@ static void put_all(emitter *out, const vst__fold *fold, bool others)
     put_stack(out, fold, &fold->stack);
     if (fold->in_gap && fold->after_gap)
         put(out, VST_ESCAPE_GAP, &gap_begins, 1);
-    if (fold->reconciling && others) /* else there is no room */
+    if (fold->reconciling && others) /* otherwise there was no room */
         put_confirmed(out, fold);
 }
 

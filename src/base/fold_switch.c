@@ -1,13 +1,13 @@
-/* A fold of a thread with several stacks (greenlets): stacks that were switched
- * away are kept whole. One thread at a time. */
+/* Folds a thread with several stacks (greenlets): a stack that is switched away
+ * is kept whole. One thread at a time. */
 #include <string.h>
 
 #include "base/fold.h"
 #include "base/grow.h"
 #include "base/heap.h"
 
-/* Remembers the current stack, without its dead frames; the fold is left with
- * an empty one. */
+/* Keeps the current stack, without its dead frames, and leaves the fold with an
+ * empty stack. */
 static bool save(vst__fold *fold)
 {
     vst__fold_stack *stack = &fold->stack, *saved;
@@ -50,7 +50,8 @@ static bool save(vst__fold *fold)
     return true;
 }
 
-/* The begun spans of a stack that comes back, but for those that ended. */
+/* Resumes the begun spans of a stack that comes back, except those that ended
+ * meanwhile. */
 static void resume_begun(vst__fold *fold)
 {
     vst__fold_stack *stack = &fold->stack;

@@ -1,5 +1,5 @@
-/* Growable arrays: one function, used wherever a count is not known ahead. The
- * caller keeps pointer, count and capacity in its own struct. */
+/* Growable arrays: one function, for arrays whose size is not known in advance.
+ * The caller keeps pointer, count and capacity in its own struct. */
 #ifndef VST_BASE_GROW_H
 #define VST_BASE_GROW_H
 
@@ -30,15 +30,16 @@ static inline void *vst__grow_with(void *items, size_t *capacity, size_t wanted,
     return moved;
 }
 
-/* Room for `wanted` items of `item` bytes: the new address, or NULL, which
- * leaves the old array as it was. */
+/* Makes room for `wanted` items of `item` bytes. Returns the new address, or
+ * NULL if memory runs out; the old array stays valid then. */
 static inline void *vst__grow(void *items, size_t *capacity, size_t wanted,
                               size_t item)
 {
     return vst__grow_with(items, capacity, wanted, item, realloc);
 }
 
-/* The same from the core's own heap; to be freed there. */
+/* Like vst__grow, with memory of the core's own heap, which vst__free
+ * releases. */
 static inline void *vst__grow_own(void *items, size_t *capacity, size_t wanted,
                                   size_t item)
 {

@@ -1,5 +1,5 @@
-/* The heap of heap.h. Every block has a head of 16 bytes which tells its size;
- * free ones of a size are chained. Any thread. */
+/* The heap of heap.h. Every block has a head of 16 bytes with its size class;
+ * free blocks of a class are chained. Any thread. */
 #include "base/heap.h"
 
 #include <pthread.h>
@@ -11,15 +11,16 @@
 enum {
     HEAD = 16,
     SLAB = 256 * 1024,
-    CLASSES = 22, /* 32, 48, 64, 96, ... bytes, the head included */
+    CLASSES = 22, /* 32, 48, 64, 96, ... bytes, including the head */
     SMALL_MAX = 48 << 10,
     PAGE = 4096
 };
 
 typedef union head {
     struct {
-        size_t size;     /* of the whole block */
-        size_t class_of; /* 1 + its index; 0: a mapping of its own */
+        size_t size; /* size of the whole block */
+        /* 1 + index of the class; 0 for a mapping of its own */
+        size_t class_of;
     } used;
     union head *next;
     char bytes[HEAD];
@@ -55,8 +56,9 @@ static void after_fork(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* Before all others of vestige register theirs: handlers run in reverse before
- * a fork, so this lock, which is taken inside the others', is taken last. */
+/* Register these handlers before all other handlers of vestige: before a fork,
+ * handlers run in reverse order, so this lock, which is taken inside the
+ * others, is taken last. */
 __attribute__((constructor(101))) static void watch_forks(void)
 {
     pthread_atfork(before_fork, after_fork, after_fork);
@@ -77,7 +79,8 @@ static size_t class_size(size_t class_of)
     return (class_of & 1 ? (size_t)48 : (size_t)32) << class_of / 2;
 }
 
-/* With the lock held. What a slab has left when a new one is begun is lost. */
+/* Call with the lock held. The unused end of the old slab is lost when a new
+ * slab begins. */
 static head *take_small(size_t class_of)
 {
     size_t size = class_size(class_of);

@@ -1,5 +1,5 @@
-/* intern.h by open addressing; keys are copied one by one, since a definition
- * is rare and lives as long as its recording. */
+/* The set of intern.h, with open addressing. Each key is copied into a block of
+ * its own, because definitions are rare and live as long as their recording. */
 #include "base/intern.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ typedef struct slot {
     uint64_t hash;
     void *key;
     size_t size;
-    uint32_t number; /* 0: empty */
+    uint32_t number; /* 0 if the slot is empty */
 } slot;
 
 struct vst__intern {
@@ -19,8 +19,8 @@ struct vst__intern {
     size_t used;
 };
 
-/* FNV-1a over words, then mixed: keys are file names and function names that
- * often differ only at the end. */
+/* FNV-1a over words, then mixed, because keys are names of files and functions
+ * that often differ only at the end. */
 static uint64_t hash_of(const void *key, size_t size)
 {
     const unsigned char *bytes = key;

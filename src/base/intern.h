@@ -1,5 +1,5 @@
-/* A set of byte strings, each with a number: equal strings get the same one.
- * Not for several threads at once. */
+/* A set of byte strings that gives each string a number; equal strings get the
+ * same number. The caller makes sure that only one thread uses a set. */
 #ifndef VST_BASE_INTERN_H
 #define VST_BASE_INTERN_H
 
@@ -10,15 +10,15 @@
 
 typedef struct vst__intern vst__intern;
 
-vst__intern *vst__intern_create(void); /* NULL: out of memory */
+vst__intern *vst__intern_create(void); /* Returns NULL if memory runs out. */
 void vst__intern_destroy(vst__intern *set);
 
-/* The number of a string, 0 if it is new. */
+/* Returns the number of a string, 0 if the string is new. */
 uint32_t vst__intern_find(const vst__intern *set, const void *key, size_t size);
-/* Adds a string that is new, under a number of the caller's (not 0). */
+/* Adds a new string under a number that the caller chooses (not 0). */
 vst_status vst__intern_add(vst__intern *set, const void *key, size_t size,
                            uint32_t number);
-/* Calls fn for each, in no order. */
+/* Calls fn for each string, in no particular order. */
 void vst__intern_each(const vst__intern *set,
                       void (*fn)(void *ctx, const void *key, size_t size,
                                  uint32_t number),

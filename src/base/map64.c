@@ -1,7 +1,7 @@
-/* The hash map of map64.h: open addressing, linear probing, at most three
- * quarters full, because how much memory a key takes bounds what a hostile file
- * can make replay use. Removal moves the followers back, so that nothing piles
- * up in a map that lives long. One thread at a time. */
+/* The hash map of map64.h: open addressing and linear probing, at most three
+ * quarters full, because the memory that a key takes bounds how much a hostile
+ * file can make replay use. Removing a key moves its followers back, so a map
+ * that lives long does not fill up with removed keys. One thread at a time. */
 #include "base/map64.h"
 
 #include <string.h>

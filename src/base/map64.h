@@ -1,5 +1,6 @@
-/* A hash map from 64-bit keys to 64-bit values, for tables whose keys come from
- * a file and may be anything. Not for the record path. One thread at a time. */
+/* A hash map from 64-bit keys to 64-bit values, for tables whose keys come
+ * from a file and may have any value. Not for the record path. One thread at
+ * a time. */
 #ifndef VST_BASE_MAP64_H
 #define VST_BASE_MAP64_H
 
@@ -20,12 +21,15 @@ typedef struct vst__map64 {
     size_t count;
 } vst__map64;
 
-/* The value's place, NULL if there is none; valid until the next change. */
+/* Returns the place of the value, NULL if the key is missing; valid until the
+ * next change of the map. */
 uint64_t *vst__map64_find(const vst__map64 *map, uint64_t key);
-/* The value's place, made with 0 if there is none; NULL without memory. */
+/* Returns the place of the value, which is 0 if the key is new. Returns NULL if
+ * memory runs out. */
 uint64_t *vst__map64_put(vst__map64 *map, uint64_t key);
 void vst__map64_remove(vst__map64 *map, uint64_t key);
-void vst__map64_clear(vst__map64 *map); /* keeps its memory */
+/* Removes all keys; keeps the memory. */
+void vst__map64_clear(vst__map64 *map);
 void vst__map64_free(vst__map64 *map);
 
 #endif

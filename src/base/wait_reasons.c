@@ -1,5 +1,5 @@
-/* What waits, and what for: the one table of functions that only wait
- * (<vestige/waits.h>). Any thread. */
+/* Functions that only wait, and what for: the table behind <vestige/waits.h>.
+ * Any thread. */
 #include <string.h>
 
 #include <vestige/waits.h>
@@ -9,8 +9,8 @@
 #define OF " of "
 #define OBJECT " object>"
 
-/* Names with a space behind each. owner is the type of a method's object, ""
- * for functions. */
+/* Names, each followed by a space. `owner` is the type of a method's object, ""
+ * for a function. */
 static const struct {
     vst_wait_reason reason;
     const char *owner;
@@ -21,7 +21,8 @@ static const struct {
     {VST_WAIT_IO, "",
      "select poll getaddrinfo gethostbyname gethostbyaddr input read readv "
      "pread preadv fsync fdatasync tcdrain "},
-    /* The last: of _thread, for threads that still run. */
+    /* _shutdown is the method of _thread that waits for threads that still
+     * run. */
     {VST_WAIT_LOCK, "", "acquire_lock flock lockf _shutdown "},
     {VST_WAIT_CHILD, "", "wait waitpid waitid wait3 wait4 "},
     {VST_WAIT_LOCK, "_thread.lock", "acquire acquire_lock __enter__ "},
@@ -51,7 +52,7 @@ const char *vst_wait_reason_name(uint32_t reason)
     return reason < VST_WAIT_REASONS ? names[reason] : "";
 }
 
-/* A piece of a name: not terminated. */
+/* A part of a name, without a terminating NUL. */
 typedef struct piece {
     const char *at;
     size_t length;
@@ -79,7 +80,8 @@ static bool take_end(piece *text, const char *end)
     return true;
 }
 
-/* The name up to " of ", which goes, and what is behind it. */
+/* Splits a name at " of " into name and owner. Returns whether " of " was
+ * there. */
 static bool split(piece *name, piece *owner)
 {
     for (size_t i = 0; i + strlen(OF) <= name->length; i++)

@@ -1,4 +1,4 @@
-/* One loaded library, as the loader shows it. Any thread. */
+/* One loaded library, as the loader describes it. Any thread. */
 #include "objects/objects.h"
 
 #include <dlfcn.h>
@@ -7,7 +7,8 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-/* The loader turned most offsets into addresses, but not in every object. */
+/* Returns an entry's address. The loader has turned most offsets into
+ * addresses, but not in every object. */
 static uintptr_t address_of(const vst__object *object, const ElfW(Dyn) * entry)
 {
     uintptr_t value = (uintptr_t)entry->d_un.d_ptr;
@@ -120,7 +121,7 @@ static bool contains(const vst__object *object, const void *address)
     return (uintptr_t)address - object->start < object->end - object->start;
 }
 
-/* By the beginning of its file's name. */
+/* Returns whether the object's file name begins like this. */
 static bool is_named(const vst__object *object, const char *beginning)
 {
     const char *slash = strrchr(object->name, '/');
@@ -183,10 +184,11 @@ void vst__objects_own(uintptr_t *start, uintptr_t *end)
 
 /* ---- definitions -------------------------------------------------------- */
 
-/* A program that is not position-independent and takes the address of a
- * function stands in for it: the address is then one in the program that jumps
- * through a slot, and a hook that called it would call itself. The symbol that
- * the slot is filled by has the address, but the program does not define it. */
+/* Returns whether the address is only a stand-in of the function. A program
+ * that is not position-independent and takes a function's address has a
+ * stand-in: a piece of the program that jumps through a slot, so a hook that
+ * called it would call itself. The slot's symbol has that address, but the
+ * program does not define it. */
 static bool is_stand_in(const void *address)
 {
     vst__object object;
@@ -210,8 +212,9 @@ void *vst__objects_find(const char *name)
     void *found = dlsym(RTLD_DEFAULT, name);
 
     if (found != NULL && is_stand_in(found)) {
-        /* What the libraries that come after the program have; those that are
-         * there for it, such as a preloaded allocator, come after it too. */
+        /* Look in the libraries that follow the program; libraries that were
+         * loaded for the program, such as a preloaded allocator, follow it
+         * too. */
         void *program = dlopen(NULL, RTLD_LAZY);
         struct link_map *map = program;
         for (map = map != NULL ? map->l_next : NULL; map != NULL;

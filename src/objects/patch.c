@@ -1,10 +1,9 @@
-/* The slots through which a library calls functions of others: finding those of
- * the functions that have a hook, and changing them. Called while the loader's
- * list is held, by one thread at a time.
- *
- * A slot is changed only if it holds what we know: the original, our hook, or
- * the way to the loader of one that was not called yet. Any other value was put
- * there on purpose, by other code. */
+/* Finds and changes the slots through which a library calls functions of other
+ * libraries, for functions that have a hook. Called while the loader's list is
+ * held, by one thread at a time. A slot is changed only if it holds a value
+ * that we know: the original, our hook, or the way into the loader for a
+ * function that was not called yet. Any other value was put there on purpose by
+ * other code. */
 #include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -28,8 +27,8 @@ enum {
 enum { IS_CALLED = INT_MAX, IS_TAKEN = INT_MAX, IS_STORED = INT_MAX };
 #endif
 
-/* Most names of functions of the C library are told apart by their first
- * letter. */
+/* Compares the first letter first, because it distinguishes most functions of
+ * the C library. */
 static const vst__hook *hook_named(const vst__patching *p, const char *name)
 {
     if (!p->is_own && (strchr("acdfmprsv", name[0]) == NULL || name[0] == '\0'))
@@ -56,7 +55,7 @@ static const vst__hook *hook_of(const vst__object *object,
     return hook_named(p, object->strings + symbol->st_name);
 }
 
-/* A page that is closed is opened for as long as it takes. */
+/* Stores into the slot; a closed page is opened for the moment of the store. */
 static bool store(void **slot, void *from, void *to, const vst__patching *p)
 {
     uintptr_t size = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -69,7 +68,8 @@ static bool store(void **slot, void *from, void *to, const vst__patching *p)
     is_closed = !(access & PROT_WRITE);
     if (is_closed && mprotect(page, size, access | PROT_WRITE) != 0)
         return false;
-    /* The loader may resolve a slot just now; then it has the last word. */
+    /* If the loader resolves the slot at this moment, the loader's value
+     * stays. */
     done = __atomic_compare_exchange_n(slot, &from, to, false, __ATOMIC_SEQ_CST,
                                        __ATOMIC_RELAXED);
     if (is_closed)
@@ -103,8 +103,8 @@ static void patch_slot(const vst__object *object, vst__patching *p,
     }
 }
 
-/* The loader closes the pages of its relocations when it is loaded. Before
- * that, we would close them while the loader still writes to them. */
+/* Returns whether the loader has closed the pages of the object's relocations.
+ * Before that, we would close pages into which the loader still writes. */
 static bool is_loaded(const vst__object *object, const vst__patching *p)
 {
     int access;
@@ -115,8 +115,8 @@ static bool is_loaded(const vst__object *object, const vst__patching *p)
     return access >= 0 && !(access & PROT_WRITE);
 }
 
-/* The slot of a function that the object defines itself: among those for calls,
- * of which a large library has tens of thousands. */
+/* Finds the slot of a function that the object defines itself, among the slots
+ * for calls; a large library has tens of thousands of these. */
 static void patch_own(const vst__object *object, vst__patching *p)
 {
     const ElfW(Rela) *at = p->place;
@@ -134,7 +134,7 @@ static void patch_own(const vst__object *object, vst__patching *p)
 
 bool vst__patch_object(const vst__object *object, vst__patching *p)
 {
-    /* One that is being loaded has no hook to take out. */
+    /* an object that is still being loaded has no hook to take out */
     if (!p->takes_out && !is_loaded(object, p))
         return false;
     if (p->is_own)

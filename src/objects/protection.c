@@ -1,4 +1,5 @@
-/* How memory is protected, from the kernel's list. Any thread; no allocator. */
+/* Reads how memory is protected from the kernel's list of mappings. Any thread;
+ * allocates nothing. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 
 enum { FIRST_RANGES = 4096, HEAD_MAX = 64 };
 
-/* The beginning of a line: 7f0123456000-7f0123457000 r-xp */
+/* Parses the beginning of a line: 7f0123456000-7f0123457000 r-xp */
 static bool parse(const char *head, size_t length,
                   struct vst__protected_range *range)
 {
