@@ -1,10 +1,12 @@
-/* The clock: chosen once when the library is loaded, constant after that. Any
- * thread. A counter of the processor is used where the kernel itself keeps time
- * by it, which is the kernel's word that it agrees between cores. x86-64's has
- * to say as well that it ticks at one rate in every power state; aarch64's does
- * by its specification, and where it has an erratum the kernel stands in front
- * of it. aarch64's also tells its rate, which firmware may have set wrong: so
- * it is compared with the rate that was measured. */
+/* The clock, chosen once when the library is loaded and constant after that.
+ * Any thread.
+ *
+ * A counter of the processor is used if the kernel itself keeps time by that
+ * counter, because the kernel then vouches that it agrees between cores. On
+ * x86-64 the processor must also say that the counter ticks at one rate in
+ * every power state; on aarch64 the specification promises that, and the kernel
+ * works around errata. An aarch64 processor also reports the counter's rate,
+ * which firmware may have set wrong, so we compare it with a measured rate. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -34,8 +36,9 @@ vst_ticks vst_clock_ticks_portable(void)
     return (vst_ticks)read_ns(CLOCK_MONOTONIC);
 }
 
-/* Ticks are read twice around the other clocks and the tightest of a few tries
- * is kept: an interrupt in between would put the three moments apart. */
+/* Reads the ticks before and after the other clocks, and keeps the narrowest of
+ * a few tries, because an interrupt in between would separate the three
+ * moments. */
 void vst_clock_sample_now(vst_clock_sample *sample)
 {
     vst_ticks best = UINT64_MAX;
@@ -54,8 +57,9 @@ void vst_clock_sample_now(vst_clock_sample *sample)
     }
 }
 
-/* The longer the library has been loaded the better the rate is known; half a
- * millisecond, the least it waits for, is good to about one in ten thousand. */
+/* Measures the rate since the library was loaded; the longer that is, the
+ * better. Waits until at least half a millisecond has passed, which gives an
+ * error of about one in ten thousand. */
 static double measure_rate(void)
 {
     vst_clock_sample now;
@@ -67,7 +71,7 @@ static double measure_rate(void)
            (double)(now.monotonic_ns - loaded_at.monotonic_ns);
 }
 
-/* Ticks per second as the processor tells them, 0: it does not. */
+/* Returns ticks per second as the processor reports them, 0 if it does not. */
 static double told_rate(void)
 {
 #if defined(__aarch64__)
@@ -91,7 +95,8 @@ double vst_clock_ticks_per_second(void)
 }
 
 #ifdef VST_CLOCK_AT_HAND
-/* Whether the processor says so; the kernel is asked after it. */
+/* Returns whether the processor says that its counter is steady; the caller
+ * asks the kernel after that. */
 static bool counter_is_steady(void)
 {
 #if defined(__x86_64__)

@@ -6,8 +6,8 @@
 
 enum { STACK_SIZE = 512 * 1024 };
 
-/* Signals are the program's. SIGBUS alone is let through: it tells that a file
- * was cut, and ends a process that blocks it. */
+/* Blocks all signals but SIGBUS, because signals are for the program. SIGBUS
+ * reports that a file was cut, and ends a process that blocks it. */
 static void block_signals(sigset_t *before)
 {
     sigset_t most;
@@ -29,7 +29,7 @@ int vst__os_helper_start(pthread_t *helper, const char *name,
     pthread_attr_setstacksize(&attributes, STACK_SIZE);
     block_signals(&before);
     failed = pthread_create(helper, &attributes, fn, arg);
-    if (failed == EINVAL) /* a program with much thread-local data */
+    if (failed == EINVAL) /* the program has much thread-local data */
         failed = pthread_create(helper, NULL, fn, arg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);

@@ -30,8 +30,8 @@
 #define RAMFS_MAGIC 0x858458f6
 #endif
 
-/* Not by gettid(), which glibc has since 2.30: wheels are for 2.28 and later.
- */
+/* Uses the system call: glibc has gettid() since 2.30, and our wheels are for
+ * 2.28 and later. */
 uint64_t vst__os_thread_id(void)
 {
     return (uint64_t)syscall(SYS_gettid);
@@ -63,8 +63,8 @@ void vst__os_random(void *bytes, size_t count)
 
     if (getrandom(bytes, count, GRND_NONBLOCK) == (ssize_t)count)
         return;
-    /* Before the kernel's pool is ready: unlikely to repeat, which is all a
-     * trace id asks for. */
+    /* The kernel's random pool is not ready yet. A trace id only needs to be
+     * unlikely to repeat, and this seed is. */
     seed = (uint64_t)getpid() << 32 ^ (uintptr_t)bytes;
     for (size_t i = 0; i < count; i++)
         ((uint8_t *)bytes)[i] =
@@ -74,7 +74,8 @@ void vst__os_random(void *bytes, size_t count)
 /* The second number of statm, in pages. */
 /* ---- threads ----------------------------------------------------------- */
 
-/* A quarter of the time that a thread of ordinary priority gets beside it. */
+/* Makes a thread get a quarter of the time that a thread of ordinary priority
+ * gets. */
 void vst__os_thread_defer(void)
 {
     id_t tid = (id_t)vst__os_thread_id();
@@ -82,8 +83,9 @@ void vst__os_thread_defer(void)
     setpriority(PRIO_PROCESS, tid, getpriority(PRIO_PROCESS, tid) + 5);
 }
 
-/* Not a semaphore: glibc has a wait by the monotonic clock since 2.30. The
- * exchanges make what was stored before the set visible after the wait. */
+/* A futex instead of a semaphore, because glibc has waits by the monotonic
+ * clock since 2.30. The exchanges make everything stored before the set visible
+ * after the wait. */
 void vst__os_event_set(uint32_t *event)
 {
     __atomic_exchange_n(event, 1, __ATOMIC_ACQ_REL);
@@ -136,8 +138,8 @@ int vst__os_fork_hooks(void (*before)(void), void (*parent)(void),
 
 /* ---- files ------------------------------------------------------------- */
 
-/* A recording must not get the number of a closed standard stream: what the
- * program prints would be written into it. */
+/* Moves a recording's descriptor away from the number of a closed standard
+ * stream; otherwise the program would print into the recording. */
 static int leave_standard_streams(int *fd)
 {
     int other, failed;
@@ -178,7 +180,7 @@ bool vst__os_file_is_device(const char *path)
     return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
 }
 
-/* Not every file system can rename without replacing; each can link. */
+/* Not every file system can rename without replacing, but each can link. */
 int vst__os_file_rename(const char *from, const char *to, bool overwrite)
 {
     if (overwrite)
@@ -194,7 +196,8 @@ int vst__os_file_rename(const char *from, const char *to, bool overwrite)
     return 0;
 }
 
-/* Zero-filled pages of a tmpfs are memory in disguise. */
+/* Returns whether the file is on a disk. Zero-filled pages of a tmpfs would
+ * take memory instead. */
 static bool is_on_disk(int fd)
 {
     struct statfs fs;
@@ -237,7 +240,8 @@ int vst__os_file_open(const char *path, int *fd)
     struct stat st;
     int failed = 0;
 
-    /* open() would wait for ever on a pipe without a writer. */
+    /* without O_NONBLOCK, open() would wait forever on a pipe without a
+     * writer */
     *fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (*fd < 0)
         return errno;
@@ -306,14 +310,14 @@ int vst__os_file_truncate(int fd, uint64_t size)
     return ftruncate(fd, (off_t)size) == 0 ? 0 : errno;
 }
 
-/* EINVAL: the file lies on no disk, so there is nothing to sync. */
+/* EINVAL means that the file is not on a disk, so there is nothing to sync. */
 int vst__os_file_sync(int fd)
 {
     return fsync(fd) == 0 || errno == EINVAL ? 0 : errno;
 }
 
-/* Keeps the owner of another user's file where we are permitted to. Drops the
- * group's part of the mode where the group would be a different one. */
+/* Keeps the owner of another user's file if we are permitted to. Removes the
+ * group's permissions if the copy would have a different group. */
 void vst__os_file_copy_access(int from, int to, bool to_write)
 {
     struct stat st;
@@ -325,7 +329,7 @@ void vst__os_file_copy_access(int from, int to, bool to_write)
     if (fchown(to, (uid_t)-1, st.st_gid) != 0)
         mode &= (mode_t)~0070;
     if (fchown(to, st.st_uid, (gid_t)-1) != 0)
-        errno = 0; /* ours, then */
+        errno = 0; /* the file is ours then */
     fchmod(to, mode);
 }
 
@@ -383,18 +387,17 @@ int vst__os_file_may_reach(uint64_t size)
                : 0;
 }
 
-/* By writing zeros: the pages are in memory then, in large folios where the
- * file system has them, which makes mapping them cheap. Not in the largest: to
- * make a page writable, ext4 goes over all blocks of its folio, and large free
- * blocks of memory are the cold ones. For 1.6 GB on Linux 6.18, parts of 1 MiB
- * took 1.2 s of system time at best and 2.6 in the median, of 256 KiB 0.7 and
- * 1.6, of 128 KiB 0.9 and 2.0.
- *
- * The limit is asked for before the kernel is: growing a file past it would
- * send SIGXFSZ to a program that did nothing wrong. */
+/* Allocates by writing zeros: then the pages are in memory, in large folios if
+ * the file system has them, and mapping them is cheap. The parts are not as
+ * large as possible, because ext4 goes over all blocks of a page's folio to
+ * make the page writable, and because large free blocks of memory are cold. For
+ * 1.6 GB on Linux 6.18, parts of 1 MiB took 1.2 s of system time at best and
+ * 2.6 s in the median, parts of 256 KiB 0.7 s and 1.6 s, parts of 128 KiB 0.9 s
+ * and 2.0 s. The function checks the file size limit first, because growing a
+ * file past that limit would send SIGXFSZ to the program. */
 int vst__os_file_allocate(int fd, uint64_t offset, uint64_t size)
 {
-    static char zeros[256 * 1024]; /* never touched: costs no memory */
+    static char zeros[256 * 1024]; /* never written, so it costs no memory */
 
     if (vst__os_file_may_reach(offset + size) != 0)
         return EFBIG;
@@ -411,8 +414,8 @@ int vst__os_file_allocate(int fd, uint64_t offset, uint64_t size)
     return 0;
 }
 
-/* As much again as there is: of 215 MB on ext4, a quarter of the system's time.
- */
+/* Reserves as much again as the file has: for 215 MB on ext4, that saves a
+ * quarter of the system time. */
 void vst__os_file_reserve(int fd, uint64_t end, uint64_t need,
                           uint64_t *reserved)
 {

@@ -1,6 +1,6 @@
-/* The porting contract: everything vestige asks of an operating system. A port
- * is one file that implements this header; Linux's is linux.c, the clock's is
- * clock.c. Functions return 0 or an errno value. */
+/* The porting contract: everything that vestige asks of an operating system. A
+ * port is one file that implements this header. Linux has linux.c, and clock.c
+ * for the clock. Functions return 0 or an errno value. */
 #ifndef VST_OS_H
 #define VST_OS_H
 
@@ -13,70 +13,76 @@
 
 #include "os/storage_guard.h"
 
-uint64_t vst__os_thread_id(void);     /* the kernel's, as other tools show it */
+uint64_t vst__os_thread_id(void); /* the kernel's id, as other tools show it */
 uint64_t vst__os_thread_handle(void); /* pthread_self() */
 uint32_t vst__os_process_id(void);
 void vst__os_random(void *bytes, size_t count);
 
-unsigned vst__os_processors(void); /* that this process may use */
+/* number of processors that this process may use */
+unsigned vst__os_processors(void);
 
 /* Lowers the priority of the calling thread. */
 void vst__os_thread_defer(void);
 
-/* Starts a thread of ours, with no signals but SIGBUS. An errno value, or 0. */
+/* Starts a thread of ours, which gets no signals but SIGBUS. Returns 0 or an
+ * errno value. */
 int vst__os_helper_start(pthread_t *helper, const char *name,
                          void *(*fn)(void *arg), void *arg);
 
-/* An event, 0 at first: one thread waits until it is set, or timeout_ns of the
- * monotonic clock have passed (UINT64_MAX: never), and clears it. Signal
- * handlers may set it. */
+/* An event, initially 0. One thread waits until the event is set or timeout_ns
+ * of the monotonic clock have passed (UINT64_MAX: no timeout), and clears it.
+ * Signal handlers may set an event. */
 void vst__os_event_set(uint32_t *event);
 void vst__os_event_wait(uint32_t *event, uint64_t timeout_ns);
 
-/* Calls fn(arg of the last set) in a thread that ends; set(NULL) unsets it. */
+/* Calls fn when a thread ends, with the arg of the thread's last set; set(NULL)
+ * cancels the call. */
 typedef uint32_t vst__os_exit;
 int vst__os_thread_exit_hook(vst__os_exit *hook, void (*fn)(void *arg));
 void vst__os_thread_exit_arg(vst__os_exit hook, void *arg);
 
-/* Around fork(): before and after in the parent, after in the child. */
+/* Installs functions that run around fork(): before and after it in the parent,
+ * and after it in the child. */
 int vst__os_fork_hooks(void (*before)(void), void (*parent)(void),
                        void (*child)(void));
 
-/* Waits until the word has another value, somebody wakes it, or so many ns have
- * passed, or for no reason. */
+/* Waits until the word has another value, somebody wakes it, or `ns` have
+ * passed. May also return without a reason. */
 void vst__os_wait(const uint32_t *word, uint32_t value, uint64_t ns);
 void vst__os_wake(const uint32_t *word);
 
 /* ---- switches of threads ------------------------------------------------ */
 
-/* What the system tells of the switches of one thread; memory NULL: nothing. */
+/* The system's reports about the switches of one thread. memory is NULL if the
+ * thread is not watched. */
 typedef struct vst__os_switch_ring {
     void *memory;
     size_t size;
 } vst__os_switch_ring;
 
-/* Of a thread of this process, 0: the calling one. `pages` is a power of two: a
- * page has room for 256 switches that were not read yet. */
+/* Opens a ring for a thread of this process; tid 0 is the calling thread.
+ * `pages` is a power of two; a page has room for 256 unread switches. */
 int vst__os_switches_open(uint64_t tid, unsigned pages,
                           vst__os_switch_ring *ring);
 void vst__os_switches_close(vst__os_switch_ring *ring);
-/* Passes on each switch since the last time, in order, with its time in ns of
- * CLOCK_MONOTONIC; of VST_SWITCH_LOST it is how many, 0: not known. Returns how
- * full the ring was, in per cent. */
+/* Passes on each switch since the last call, in order, with its time in ns of
+ * CLOCK_MONOTONIC; for VST_SWITCH_LOST the value is how many were lost, 0 if
+ * unknown. Returns how full the ring was, in per cent. */
 typedef void (*vst__os_switch_fn)(void *ctx, vst_switch what, uint64_t value);
 unsigned vst__os_switches_read(vst__os_switch_ring *ring, vst__os_switch_fn fn,
                                void *ctx);
-/* Whether this process has a thread with this id. */
+/* Returns whether this process has a thread with this id. */
 bool vst__os_thread_is_here(uint64_t tid);
-/* How long a thread of this process ran so far. */
+/* Returns how long a thread of this process has run. */
 uint64_t vst__os_thread_cpu_ns(uint64_t tid);
 
 /* ---- memory ------------------------------------------------------------ */
 
-/* Zeroed, from the system itself and not from an allocator; NULL: none. Given
- * back by vst__os_unmap. errno stays as it was. */
+/* Returns zeroed memory from the system itself, not from an allocator; NULL if
+ * there is none. Release it with vst__os_unmap. Leaves errno as it was. */
 void *vst__os_pages(size_t size);
-/* Gives the memory of the pages back; they stay mapped, and are zero again. */
+/* Gives the pages' memory back to the system; the pages stay mapped, and are
+ * zero again. */
 void vst__os_pages_forget(void *pages, size_t size);
 
 enum { VST_OS_WAITS_MAX = 64 };
@@ -85,8 +91,8 @@ typedef struct vst__os_thread_wait {
     uint64_t tid, ns;
 } vst__os_thread_wait;
 
-/* How long threads waited for a processor between begin and end, added up over
- * several such stretches. Threads that have ended at the end are not there. */
+/* How long threads waited for a processor between begin and end, summed over
+ * several such periods. Threads that ended before the end are missing. */
 typedef struct vst__os_waits {
     vst__os_thread_wait before[VST_OS_WAITS_MAX], sums[VST_OS_WAITS_MAX];
     size_t before_count, count;
@@ -97,79 +103,83 @@ void vst__os_waits_end(vst__os_waits *waits);
 
 size_t vst__os_page_size(void);
 
-/* Memory of this process that is in RAM, and what of it are pages of files; 0
- * if that is not known. This and the next two allocate nothing, take no lock
- * and leave errno as it was. */
+/* How much memory of this process is in RAM, and how much of that is pages of
+ * files; 0 if unknown. This function and the next two allocate nothing, take no
+ * lock, and leave errno as it was. */
 typedef struct vst__os_resident {
     uint64_t bytes, file_bytes;
 } vst__os_resident;
 vst__os_resident vst__os_resident_now(void);
-/* The highest value so far; 0 if that is not known. */
+/* Returns the highest value so far; 0 if unknown. */
 uint64_t vst__os_resident_peak(void);
-/* Which pages of a mapping of no file are in RAM: 1, in the lowest bit of a
- * byte each. False: it is not known. */
+/* Finds out which pages of an anonymous mapping are in RAM: the lowest bit of
+ * each byte is 1 for such a page. Returns false if that is unknown. */
 bool vst__os_pages_resident(uintptr_t start, size_t size, unsigned char *pages);
 
-/* After it, every thread has passed a full barrier since: a store of theirs
- * before is seen, and what they load after is new. False of prepare: there is
- * none. */
+/* After this call, every thread has passed a full barrier: the caller sees
+ * their earlier stores, and their later loads see new values. prepare returns
+ * false if the system has no such barrier. */
 bool vst__os_barrier_prepare(void);
 void vst__os_barrier(void);
 
 /* ---- files ------------------------------------------------------------- */
 
-/* A new file, which nobody but its owner may read: what is recorded may be
- * anything that the program handled. Never one that a link leads to. */
+/* Creates a file that only its owner may read, because a recording may contain
+ * anything that the program handled. Never follows a link. */
 int vst__os_file_create(const char *path, bool overwrite, int *fd);
-/* An unlinked file on a disk; ENOTSUP where tmpdir is no disk (tmpfs). */
+/* Creates an unlinked file on a disk; ENOTSUP if tmpdir is not on a disk
+ * (tmpfs). */
 int vst__os_file_create_temporary(int *fd);
 int vst__os_file_create_in_memory(int *fd);
 void vst__os_file_remove(const char *path);
 bool vst__os_file_exists(const char *path);
-/* Whether a device or a pipe has this name, which no file may replace. */
+/* Returns whether a device or a pipe has this name; no file may replace one. */
 bool vst__os_file_is_device(const char *path);
-/* EEXIST where `to` is there and shall not be replaced. */
+/* Returns EEXIST if `to` exists and must not be replaced. */
 int vst__os_file_rename(const char *from, const char *to, bool overwrite);
-/* A file alone: ESPIPE for a pipe or device, EISDIR for a folder. */
+/* Opens a plain file: ESPIPE for a pipe or device, EISDIR for a folder. */
 int vst__os_file_open(const char *path, int *fd);
 int vst__os_file_duplicate(int fd, int *copy);
 void vst__os_file_close(int fd);
 int vst__os_file_size(int fd, uint64_t *size);
-/* When it was written last, in ns since 1970. */
+/* Reads the time of the last write, in ns since 1970. */
 int vst__os_file_modified(int fd, int64_t *time_ns);
-/* A program may close descriptors that it did not open, as daemons do, and get
- * the number again for a file of its own. */
+/* Identifies an open file. A program may close descriptors that it did not
+ * open, as daemons do, and may then get their numbers for its own files. */
 typedef struct vst__os_identity {
     uint64_t device, inode;
 } vst__os_identity;
 void vst__os_file_identify(int fd, vst__os_identity *identity);
-/* *size is what it has now; it may be NULL. */
+/* Returns whether fd is still this file; size, if not NULL, gets the file's
+ * size now. */
 bool vst__os_file_is(int fd, const vst__os_identity *identity, uint64_t *size);
 int vst__os_file_truncate(int fd, uint64_t size);
-/* Returns once what was written is on the disk. */
+/* Returns when the written data is on the disk. */
 int vst__os_file_sync(int fd);
-/* Gives `to` the readers of `from`, and with to_write its writers, as far as we
- * are permitted to. */
+/* Gives `to` the readers of `from`, and with to_write also its writers, as far
+ * as we are permitted to. */
 void vst__os_file_copy_access(int from, int to, bool to_write);
-/* Whether only users that can write `other`, or we, can have written `fd`: it
- * belongs to the same user or to ours, and only its owner may write it. */
+/* Returns whether only users that can write `other`, or we, can have written
+ * `fd`: `fd` belongs to the owner of `other` or to us, and only its owner may
+ * write it. */
 bool vst__os_file_is_as_safe(int fd, int other);
 int vst__os_file_read(int fd, void *bytes, size_t count, uint64_t offset,
                       size_t *got);
 int vst__os_file_write(int fd, const void *bytes, size_t count,
                        uint64_t offset);
 
-/* EFBIG if a file of the process may not be so long: writing there would raise
- * a signal. */
+/* Returns EFBIG if the process may not have files of this size; writing there
+ * would raise a signal. */
 int vst__os_file_may_reach(uint64_t size);
 
-/* Makes sure that [offset, offset + size) has storage behind it, so that
- * touching a mapping of it can raise no signal. */
+/* Makes sure that [offset, offset + size) has storage, so that touching a
+ * mapping of it cannot raise a signal. */
 int vst__os_file_allocate(int fd, uint64_t offset, uint64_t size);
-/* Of a file that grows, before it reaches `need`: asks for storage ahead of its
- * end, which makes writing there cheaper. The file is not longer for it, and
- * truncating gives back what is left. *reserved is where it ends, 0 at first,
- * UINT64_MAX once there was none to be had, or it would not help. */
+/* For a growing file, before it reaches `need`: reserves storage behind the
+ * file's end, which makes writing there cheaper. The file does not become
+ * longer, and truncating it gives unused storage back. *reserved is the end of
+ * the reserved storage: 0 at first, UINT64_MAX once there was none to reserve
+ * or reserving would not help. */
 void vst__os_file_reserve(int fd, uint64_t end, uint64_t need,
                           uint64_t *reserved);
 void vst__os_unmap(const void *address, size_t size);
@@ -178,23 +188,23 @@ void vst__os_unmap(const void *address, size_t size);
 
 typedef struct vst__os_storage vst__os_storage;
 
-/* Maps a part of a file with its pages present and writable. *cut, which is
- * there until the mapping goes or is disowned, becomes true when that part of
- * the file is found to be gone. */
+/* Maps a part of a file with its pages present and writable. *cut becomes true
+ * when that part of the file is found to be gone; it must stay valid until the
+ * mapping is removed or disowned. */
 int vst__os_storage_map(int fd, uint64_t offset, size_t size, bool *cut,
                         void **address, vst__os_storage **storage);
 void vst__os_storage_unmap(vst__os_storage *storage);
-/* Mappings that are left set no flag any more. */
+/* The mappings that still have this flag set no flag any more. */
 void vst__os_storage_disown(bool *cut);
-/* Whether the address lies in such a mapping. Memory that belongs to no file is
- * put there, and *cut is set. Any thread, inside of a signal handler. */
+/* Returns whether the address lies in such a mapping. If so, puts anonymous
+ * memory there and sets *cut. Any thread, even inside a signal handler. */
 bool vst__os_storage_rescue(const void *address);
-/* Sets *cut, where it was found by other means. */
+/* Sets *cut, when the caller found out by other means that the file is cut. */
 void vst__os_storage_found_cut(bool *cut);
-/* Sets the functions that are called when a handler is needed; see
+/* Sets the functions to call when a handler is needed; see
  * os/storage_guard.h. */
 void vst__os_storage_watch(const vst_storage_watcher *watcher);
-/* Between these two storage is touched. They nest. */
+/* Storage may be touched between begin and end. Pairs of them nest. */
 void vst__os_storage_begin(void);
 void vst__os_storage_end(void);
 

@@ -1,6 +1,6 @@
 /* os.h for Linux: memory for callers that must not use an allocator, and a
- * barrier that one thread makes for all. Any thread, inside of any allocator.
- */
+ * barrier that one thread causes in all threads. Any thread, even inside any
+ * allocator. */
 #include <errno.h>
 #include <linux/membarrier.h>
 #include <sys/mman.h>

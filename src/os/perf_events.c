@@ -1,11 +1,10 @@
-/* The system's switches of a thread, from Linux's perf events: one software
- * event that counts nothing and reports each switch, and a ring of memory that
- * the kernel writes it to. The event needs no descriptor once the ring is
- * mapped, so the program keeps all that it may open. A forked child has no
- * mapping of it.
- *
- * The kernel writes at data_head, we read up to it and store data_tail. One
- * thread at a time reads a ring. Nothing is allocated. */
+/* Switches of a thread, from Linux's perf events: one software event that
+ * counts nothing and reports each switch, and a ring of memory into which the
+ * kernel writes the reports. The event needs no descriptor once the ring is
+ * mapped, so the program can still open as many files as before. A forked child
+ * does not have the mapping. The kernel writes at data_head; we read up to
+ * data_head and store data_tail. One thread at a time reads a ring. Nothing is
+ * allocated. */
 #include "os/os.h"
 
 #include <errno.h>
@@ -16,10 +15,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The shortest ring that a record can overrun: of a lost one and a switch. */
+/* The shortest ring that one record can overrun: a record of lost switches, and
+ * a switch. */
 enum { LONGEST_RECORDS = 64 };
 
-/* What is read of a record; the longest that there is here is one of losses. */
+/* The part of a record that is read; the longest record here is one of lost
+ * switches. */
 typedef struct record {
     struct perf_event_header header;
     uint64_t words[3];
@@ -38,9 +39,9 @@ static long open_event(uint64_t tid)
     attr.sample_type = PERF_SAMPLE_TIME;
     attr.use_clockid = 1;
     attr.clockid = CLOCK_MONOTONIC;
-    attr.exclude_kernel = 1; /* else it takes a privilege */
+    attr.exclude_kernel = 1; /* without this, the event needs a privilege */
     attr.exclude_hv = 1;
-    attr.watermark = 1; /* nobody waits for it */
+    attr.watermark = 1; /* no thread waits for the event */
     attr.wakeup_watermark = UINT32_MAX;
     return syscall(SYS_perf_event_open, &attr, (pid_t)tid, -1, -1,
                    PERF_FLAG_FD_CLOEXEC);
@@ -76,7 +77,8 @@ void vst__os_switches_close(vst__os_switch_ring *ring)
     ring->memory = NULL;
 }
 
-/* A record may go on at the ring's beginning. Records are whole words. */
+/* Copies a record, which may continue at the ring's beginning. Records are
+ * whole words. */
 static void copy_record(const unsigned char *data, uint64_t size, uint64_t at,
                         record *out)
 {
@@ -108,8 +110,8 @@ static void tell(const record *found, vst__os_switch_fn fn, void *ctx)
         fn(ctx, VST_SWITCH_OUT, found->words[0]);
 }
 
-/* A ring that was full may have lost some, which the kernel says with the next
- * one alone. */
+/* A ring that was full may have lost switches. The kernel reports that only
+ * with the next switch. */
 unsigned vst__os_switches_read(vst__os_switch_ring *ring, vst__os_switch_fn fn,
                                void *ctx)
 {
@@ -125,7 +127,7 @@ unsigned vst__os_switches_read(vst__os_switch_ring *ring, vst__os_switch_fn fn,
 
         copy_record(data, size, tail, &found);
         if (found.header.size < sizeof found.header)
-            break; /* the kernel writes none such */
+            break; /* the kernel writes no such record */
         tell(&found, fn, ctx);
         tail += found.header.size;
     }
@@ -147,7 +149,7 @@ bool vst__os_thread_is_here(uint64_t tid)
 
 uint64_t vst__os_thread_cpu_ns(uint64_t tid)
 {
-    /* What pthread_getcpuclockid() makes of a thread's id. */
+    /* the clock id that pthread_getcpuclockid() makes of a thread id */
     clockid_t clock = (clockid_t)(~(unsigned)tid << 3 | 6u);
     struct timespec now = {0, 0};
     int error = errno;

@@ -1,6 +1,6 @@
 /* How long threads waited for a processor, as Linux counts it: time in which a
- * thread could run and another one did. Asked when a recording starts and
- * stops, never while it runs. One thread at a time. */
+ * thread could run while another thread ran. Read when a recording starts and
+ * stops, never in between. One thread at a time. */
 #include "os/os.h"
 
 #include <dirent.h>
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Of one thread: the second number of its schedstat. */
+/* Reads the wait of one thread, the second number of its schedstat. */
 static uint64_t wait_of(int folder, const char *thread)
 {
     char path[NAME_MAX + sizeof "/schedstat"], text[96], *behind;
@@ -25,11 +25,12 @@ static uint64_t wait_of(int folder, const char *thread)
     length = read(fd, text, sizeof text - 1);
     close(fd);
     text[length > 0 ? length : 0] = 0;
-    strtoull(text, &behind, 10); /* how long it ran */
+    strtoull(text, &behind, 10); /* skip the time that the thread ran */
     return strtoull(behind, NULL, 10);
 }
 
-/* All threads that live, since each began; of very many the first. */
+/* Reads the waits of all living threads since each began; of very many threads,
+ * only the first. */
 static size_t read_waits(vst__os_thread_wait waits[VST_OS_WAITS_MAX])
 {
     int error = errno;

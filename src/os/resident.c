@@ -1,5 +1,6 @@
-/* What of the process is in RAM, asked of Linux by system calls alone: it is
- * asked inside allocators, by threads that may be cancelled. Any thread. */
+/* Reads how much of the process is in RAM, with system calls only, because
+ * callers are inside allocators, on threads that may be cancelled. Any
+ * thread. */
 #include "os/os.h"
 
 #include <errno.h>
@@ -14,7 +15,8 @@ size_t vst__os_page_size(void)
     return (size_t)getauxval(AT_PAGESZ);
 }
 
-/* The beginning of a file, as a string; empty: there is none. */
+/* Reads the beginning of a file as a string; empty if the file cannot be
+ * read. */
 static void read_text(const char *path, char *text, size_t size)
 {
     int error = errno;
@@ -27,7 +29,7 @@ static void read_text(const char *path, char *text, size_t size)
     errno = error;
 }
 
-/* Reads a number and moves behind it; 0 where there is none. */
+/* Reads a number and moves past it; returns 0 if there is no number. */
 static uint64_t take_number(const char **text)
 {
     uint64_t number = 0;
@@ -46,7 +48,7 @@ vst__os_resident vst__os_resident_now(void)
     uint64_t resident, files;
 
     read_text("/proc/self/statm", text, sizeof text);
-    take_number(&at); /* of address space */
+    take_number(&at); /* skip the size of the address space */
     resident = take_number(&at);
     files = take_number(&at);
     return (vst__os_resident){resident * vst__os_page_size(),

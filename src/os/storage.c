@@ -1,12 +1,12 @@
-/* os.h for Linux: mappings of a file that records are stored through, and what
- * happens to them when another process truncates that file.
+/* os.h for Linux: mappings of a file through which records are stored, and
+ * their rescue when another process truncates the file. A store to a mapped
+ * page whose part of the file is gone raises SIGBUS. The handler of that signal
+ * calls vst__os_storage_rescue, which finds the mapping in a table and puts
+ * memory in its place.
  *
- * A store to a mapped page whose part of the file is gone raises SIGBUS. The
- * handler of that signal calls vst__os_storage_rescue, which finds the mapping
- * in a table and puts memory in its place. The table is read inside a signal
- * handler while any other thread may be changing it, so it has no lock: an
- * entry is claimed by an exchange, and its address is stored last and removed
- * first. Entries are never freed, only used again. */
+ * The signal handler reads the table while other threads may change it, so the
+ * table has no lock: an entry is claimed by an exchange, and its address is
+ * stored last and removed first. Entries are never freed, only reused. */
 #include <errno.h>
 #include <stdint.h>
 #include <sys/mman.h>
@@ -21,17 +21,18 @@
 
 enum {
     PAGE = 4096,
-    ENTRIES = 170, /* of a part, which is about a page then */
-    CLAIMED = 1,   /* is no address of a page */
+    /* entries of a part, which then has about the size of a page */
+    ENTRIES = 170,
+    CLAIMED = 1, /* not the address of a page */
 };
 
 struct vst__os_storage {
-    uintptr_t start; /* 0: not in use */
+    uintptr_t start; /* 0 if the entry is free */
     size_t size;
     bool *cut; /* set when the file is found to be cut; may be NULL */
 };
 
-/* Constant once it is reached through `next`. */
+/* Constant once it can be reached through `next`. */
 typedef struct part {
     struct vst__os_storage entries[ENTRIES];
     struct part *next;
@@ -91,7 +92,8 @@ void vst__os_storage_watch(const vst_storage_watcher *who)
 
 static const vst_storage_watcher *watching(void)
 {
-    return __atomic_load_n(&watcher, __ATOMIC_ACQUIRE); /* pairs with that */
+    /* pairs with the release in vst__os_storage_watch */
+    return __atomic_load_n(&watcher, __ATOMIC_ACQUIRE);
 }
 
 static void call(void (*function)(void))
@@ -118,8 +120,8 @@ void vst__os_storage_found_cut(bool *cut)
 
 /* ---- mappings ------------------------------------------------------------ */
 
-/* Kernels before 5.14 cannot make pages writable ahead; there each is made so
- * when it is first written. */
+/* Kernels before 5.14 cannot make pages writable in advance; there, the first
+ * write to each page does. */
 int vst__os_storage_map(int fd, uint64_t offset, size_t size, bool *cut,
                         void **address, vst__os_storage **storage)
 {
@@ -174,7 +176,8 @@ void vst__os_storage_disown(bool *cut)
         }
 }
 
-/* By the system call itself: hooks of mmap are not called from a handler. */
+/* Uses the system call itself, because a signal handler must not run hooks of
+ * mmap. */
 static bool put_memory(uintptr_t from, uintptr_t end)
 {
     return syscall(SYS_mmap, from, end - from, PROT_READ | PROT_WRITE,
@@ -182,9 +185,9 @@ static bool put_memory(uintptr_t from, uintptr_t end)
                    0) == (long)from;
 }
 
-/* A file is cut at one place: what lies behind the address in its mapping is
- * gone as well, what lies before may still be there. The mapping stays while
- * this runs, because the thread that was interrupted is storing to it. */
+/* A truncated file ends at one place: behind the address, the rest of the
+ * mapping is gone too; before the address, it may still be there. The mapping
+ * stays while this runs, because the interrupted thread is storing to it. */
 static bool rescue(const vst__os_storage *entry, uintptr_t address)
 {
     uintptr_t start = __atomic_load_n(&entry->start, __ATOMIC_ACQUIRE);

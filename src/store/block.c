@@ -1,5 +1,5 @@
-/* The sliding view of block.h. It knows bytes, not what they mean. One thread
- * at a time. */
+/* The sliding view of block.h. It handles bytes and knows nothing about their
+ * meaning. One thread at a time. */
 #include "store/block.h"
 
 #include <stdlib.h>
@@ -65,7 +65,7 @@ vst_status vst__block_view(vst__block *block, uint64_t offset, size_t least,
         vst_status status = refill(block, offset, least);
         if (status != VST_OK)
             return status;
-        /* The file became shorter since we asked for its size: it ends here. */
+        /* The file became shorter since we asked for its size. */
         if (!holds(block, offset, 0))
             return VST_OK;
     }

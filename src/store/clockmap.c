@@ -1,12 +1,9 @@
-/* The clock map of clockmap.h.
- *
- * Samples are taken with every chunk, so two of them may lie microseconds
- * apart when many threads start at once. A line through such a pair would turn
- * the jitter of taking a sample into a slope, so a sample closer than MIN_APART
- * to the one before it is left out. So is one that goes backward: the map stays
- * monotone whatever the file says.
- *
- * One thread at a time. */
+/* The clock map of clockmap.h. A sample comes with every chunk, so two samples
+ * may be microseconds apart when many threads start together. A line through
+ * such a pair would turn the jitter of the samples into a slope, so a sample
+ * closer than MIN_APART to the previous one is left out. So is a sample that
+ * goes backward, which keeps the map monotone whatever the file says. One
+ * thread at a time. */
 #include "store/clockmap.h"
 
 #include <stdlib.h>
@@ -17,12 +14,12 @@
 enum {
     MIN_APART_NS = 1000000,
     /* Fraction bits of a slope: 60 keep the error of a piece of 2^60 ticks
-     * under a nanosecond. */
+     * below a nanosecond. */
     SHIFT_MAX = 60
 };
 
-/* No honest clock is outside of these (36 years since boot, 146 since 1970),
- * and sums of what is inside fit 64 bits. */
+/* Limits of an honest clock (36 years since boot, 146 since 1970); sums of
+ * values within them fit 64 bits. */
 #define MONOTONIC_LIMIT ((int64_t)1 << 60)
 #define REALTIME_LIMIT ((int64_t)1 << 62)
 #define OFFSET_LIMIT ((int64_t)1 << 60)
@@ -71,7 +68,8 @@ static int by_ticks(const void *a, const void *b)
            (x->monotonic_ns < y->monotonic_ns);
 }
 
-/* Leaves samples that ascend on both clocks, MIN_APART_NS from each other. */
+/* Keeps samples that ascend on both clocks and are MIN_APART_NS from each
+ * other. */
 static void thin(vst__clockmap *map)
 {
     vst_clock_sample *samples = map->samples;
@@ -86,7 +84,8 @@ static void thin(vst__clockmap *map)
     map->sample_count = kept;
 }
 
-/* ns / ticks, rounded down, with as many fraction bits as fit. */
+/* Sets the slope to ns / ticks, rounded down, with as many fraction bits as
+ * fit. */
 static void set_slope(vst__clock_piece *piece, uint64_t ns, uint64_t ticks)
 {
     u128 slope;
@@ -107,7 +106,7 @@ static int64_t distance(const vst__clock_piece *piece, uint64_t ticks)
     return ns < (u128)MONOTONIC_LIMIT ? (int64_t)ns : MONOTONIC_LIMIT;
 }
 
-/* A thousand seconds' worth of ticks holds the rate to 13 digits. */
+/* Uses the ticks of a thousand seconds, which hold the rate to 13 digits. */
 static vst__clock_piece piece_outside(double ticks_per_second)
 {
     vst__clock_piece piece = {.span = UINT64_MAX};
@@ -124,7 +123,7 @@ static void drop_samples(vst__clockmap *map)
     map->sample_count = map->sample_capacity = 0;
 }
 
-/* The last piece ends at the sample, and another one begins there. */
+/* Ends the last piece at the sample, and begins another piece there. */
 static void extend_to(vst__clockmap *map, const vst_clock_sample *sample,
                       const vst__clock_piece *outside)
 {
@@ -217,7 +216,8 @@ vst_status vst__clockmap_set_offset(vst__clockmap *map, int64_t offset_ns)
     return VST_OK;
 }
 
-/* Not in the current piece: finds the right one and makes it current. */
+/* Finds the piece for a time outside the current piece, and makes it
+ * current. */
 static int64_t find(vst__clockmap *map, vst_ticks ticks)
 {
     size_t low = 0, high = map->count;

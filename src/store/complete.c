@@ -1,8 +1,7 @@
-/* Finishes a copy of a trace file, because its process died or still runs:
- * seals the chunks, closes the windows, and marks the header as finished. All
- * of it is decided from the copy, so the original may still be written.
- *
- * One thread at a time for each file. */
+/* Finishes a copy of a trace file whose process died or still runs: seals the
+ * chunks, closes the windows, and marks the header as finished. All decisions
+ * come from the copy, so the original may still be written. One thread at a
+ * time for each file. */
 #include "store/copy.h"
 
 #include <stddef.h>
@@ -15,14 +14,15 @@
 
 #define NOTE_KEY "vestige.snapshot"
 
-/* The copy, once all of its bytes are there. */
+/* The copy, after all its bytes were written. */
 typedef struct copy {
     int fd;
     vst_trace *trace;
     const vst__ending *ending;
-    vst_chunk_header last; /* its last chunk, all zero if there is none */
+    /* header of its last chunk; all zero if it has none */
+    vst_chunk_header last;
     uint64_t last_offset;
-    uint32_t sequence; /* the next chunk's */
+    uint32_t sequence; /* sequence number of the next chunk */
     vst_error *error;
 } copy;
 
@@ -34,7 +34,8 @@ static vst_status truncate_at(const copy *self, uint64_t size)
                        : vst_error_set(self->error, VST_E_IO, failed, size);
 }
 
-/* Sets `used` to the words that a DEFINITIONS chunk's entries take. */
+/* Sets `used` to the number of words that the entries of a DEFINITIONS chunk
+ * take. */
 static vst_status measure_entries(vst_trace *trace, vst_chunk_header *chunk,
                                   uint64_t offset, uint64_t room)
 {
@@ -52,8 +53,9 @@ static vst_status measure_entries(vst_trace *trace, vst_chunk_header *chunk,
     return status;
 }
 
-/* `used` and `segments`, as the writer would have left them. Half an entry
- * where the original was cut goes, or the zeros to come would make it whole. */
+/* Sets `used` and `segments` as the writer would have left them. If the
+ * original was cut inside an entry, that entry is removed, because the zeros
+ * that follow would make it look whole. */
 static vst_status seal_chunk(copy *self, vst_chunk_header *chunk,
                              uint64_t offset, uint64_t room)
 {
@@ -103,10 +105,10 @@ static vst_status seal_chunks(copy *self)
     return VST_OK;
 }
 
-/* ---- what is added ------------------------------------------------------- */
+/* ---- entries that are added ---------------------------------------------- */
 
-/* Where no moment was given, the chunk's sample of the clock is one that the
- * file has already: times stay as they are. */
+/* If the caller gave no moment, the chunk gets a clock sample that the file
+ * already has, so times do not change. */
 static void begin_definitions(const copy *self, vst_chunk_header *chunk,
                               uint32_t size, size_t used)
 {
@@ -131,13 +133,15 @@ static size_t entry_size(size_t a_len, size_t b_len)
     return (sizeof(vst_file_entry) + a_len + b_len + 7) & ~(size_t)7;
 }
 
-/* The entry that the stop would have written. A stop that is to come ends the
- * last window, at the moment that was given or with a later record. */
+/* Makes the entry that the stop would have written. If the program still
+ * records, the stop that is to come ends the last window, at the given moment
+ * or with a later record. */
 static vst_file_entry *end_window(const copy *self, const vst__window *window,
                                   vst_file_entry *entry)
 {
     const vst_trace *trace = self->trace;
-    vst_ticks last = window->last != 0 ? window->last : 1; /* 0: it is open */
+    /* 0 would mean that the window is open */
+    vst_ticks last = window->last != 0 ? window->last : 1;
 
     if (window == &trace->windows[trace->window_count - 1] &&
         self->ending->at.ticks > last)
@@ -210,8 +214,8 @@ static vst_status add_entries(copy *self)
     return status;
 }
 
-/* The file ends with what its last chunk holds; where the original was cut
- * inside of one, the rest of that is zeros. */
+/* Ends the file with the words of its last chunk. If the original was cut
+ * inside a chunk, the rest of that chunk is zeros. */
 static vst_status finish(copy *self)
 {
     vst_file_header header = self->trace->header;
