@@ -5,8 +5,7 @@
  * hold what every tree does. */
 #include <string.h>
 
-#include <vestige/replay.h>
-
+#include "replay/matcher.h"
 #include "span_tree.h"
 #include "target.h"
 
@@ -184,7 +183,7 @@ static void begin_reading(feeding *f)
 {
     vst_matcher_counts counts;
 
-    vst_matcher_count(f->matcher, &counts);
+    vst__matcher_count(f->matcher, &counts);
     MUST(counts.spans == f->spans);
     MUST(counts.cut_spans <= counts.spans);
     MUST(vst_matcher_feed(f->matcher, NULL, NULL, 0, VST_TIME_OPEN, &f->sink) ==

@@ -75,11 +75,17 @@ EXT_ADAPTERS = {ADAPTERS / "cupti" / "cupti.h": "session"}
 # Headers of the core that are not installed, and the folders of the extension that may include each; "core_module" is
 # core_module.c.
 EXT_CORE = {
+    CORE / "base" / "wait_reasons.h": "core_module",
     CORE / "flight.h": "program session",
     CORE / "memory" / "report.h": "memory read",
     CORE / "os" / "storage_guard.h": "session",
+    CORE / "record" / "budget.h": "calls",
+    CORE / "record" / "language_lock.h": "calls program",
+    CORE / "record" / "tasks.h": "calls program",
+    CORE / "replay" / "budget.h": "read",
     CORE / "replay" / "contexts.h": "read",
     CORE / "replay" / "device_sums.h": "read",
+    CORE / "replay" / "imports.h": "read",
     CORE / "replay" / "own_times.h": "read",
     CORE / "tables" / "batch.h": "read",
     CORE / "tables" / "pass.h": "read",

@@ -10,7 +10,6 @@
 #include "memory.h"
 #include "operator.h"
 #include "record.h"
-#include "replay.h"
 #include "storage.h"
 #include "traceback.h"
 #include "tracer.h"

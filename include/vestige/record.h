@@ -81,8 +81,7 @@ VST_API vst_status vst_recording_set_metadata(vst_recording *recording,
                                               const char *key,
                                               const char *json);
 
-/* What getting room for a word took so far, on average, in nanoseconds: see
- * costs.h. */
+/* What getting room for a word took so far, on average, in nanoseconds. */
 VST_API double vst_recording_storage_ns(vst_recording *recording);
 
 /* ---- threads ----------------------------------------------------------- */

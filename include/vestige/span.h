@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "imports.h"
 #include "status.h"
 #include "wire.h"
 
@@ -25,13 +24,29 @@ enum {
     VST_SPAN_ASYNC = 64,        /* overlaps its neighbours: not on the stack */
     VST_SPAN_RECURSIVE =
         128,               /* is open further out, if the sink asked for it */
-    VST_SPAN_IMPORT = 256, /* of a module, see imports.h */
+    VST_SPAN_IMPORT = 256, /* of a module, see vst_import */
     VST_SPAN_MACHINERY = 512, /* another frame of the import system, what that
                                * calls in C, or the code of the module */
     VST_SPAN_STEP = 1024      /* is a step of a task, or a part of one */
 };
 
 enum { VST_RUNNING_UNKNOWN = -1 };
+
+/* What a span of VST_SPAN_IMPORT imported. A module is named by the file of its
+ * code. If no code of it ran (it is written in C, or a namespace package, or
+ * its parent has imported it before, or it was not found), a VST_ESCAPE_IMPORT
+ * names it. Where there is neither, it is not named. */
+typedef enum vst_import {
+    VST_IMPORT_NONE = 0,
+    VST_IMPORT_MODULE,    /* vst_span.module is the definition of its name */
+    VST_IMPORT_EXTENSION, /* written in C, in a shared library */
+    VST_IMPORT_BUILTIN,   /* written in C, a part of the interpreter */
+    VST_IMPORT_NAMESPACE, /* a package that has no code */
+    /* An exception, before any code of the module ran. vst_span.module may be
+     * the definition of its name, else it is 0 */
+    VST_IMPORT_FAILED,
+    VST_IMPORT_UNKNOWN /* the trace does not tell */
+} vst_import;
 
 /* What is known of an operator beyond its arguments, see operator.h. */
 typedef struct vst_operator {
@@ -70,7 +85,7 @@ typedef struct vst_span {
     int64_t paused_ns;
     /* What it would have taken without the recorder, more or less by
      * compensated_error_ns; VST_RUNNING_UNKNOWN where the trace does not tell
-     * what records cost (costs.h), or where some are missing. */
+     * what records cost, or where some are missing. */
     int64_t compensated_ns, compensated_error_ns;
     /* What it allocated by itself, and with all that it called. */
     uint64_t self_bytes, total_bytes;
@@ -83,14 +98,14 @@ typedef struct vst_span {
     uint32_t place;    /* in the tree of calls, if the sink has one; else 0 */
     vst_import import; /* of VST_SPAN_IMPORT: what, and the module's code */
     vst_id module;
-    uint32_t task; /* number of the task that runs it, see tasks.h; 0: none */
+    uint32_t task;    /* number of the task that runs it, 0: none */
     const char *args; /* JSON members, NULL if none; valid during the call */
     size_t args_len;
     const vst_operator *op; /* NULL: no operator; valid during the call */
 } vst_span;
 
 /* How long the thread waited in a call of a function that only waits for what
- * that waits for (waits.h); VST_RUNNING_UNKNOWN where the trace does not tell.
+ * that waits for; VST_RUNNING_UNKNOWN where the trace does not tell.
  */
 static inline int64_t vst_span_waiting(const vst_span *span)
 {
@@ -162,7 +177,7 @@ typedef struct vst_loose_bytes {
     uint32_t depth; /* how many spans are open on the stack */
 } vst_loose_bytes;
 
-/* A wait that was recorded as such (VST_ESCAPE_WAIT, see waits.h). */
+/* A wait that was recorded as such (VST_ESCAPE_WAIT). */
 typedef struct vst_wait {
     uint32_t reason; /* vst_wait_reason */
     uint32_t thread;
@@ -173,15 +188,58 @@ typedef struct vst_wait {
     int64_t end_ns;
 } vst_wait;
 
+/* "gil", "lock", "io", "sleep", "child", "world", "object"; "" for none and for
+ * other numbers. */
+VST_API const char *vst_wait_reason_name(uint32_t reason);
+
 struct vst_device_span;
 struct vst_devices;
 struct vst_costs;
 struct vst_far_ends;
 struct vst_imports;
-struct vst_task_event;
 struct vst_trace;
 struct vst_places;
 struct vst_running;
+
+/* ---- tasks --------------------------------------------------------------- */
+
+/* What takes turns. */
+typedef enum vst_task_kind {
+    VST_TASK_OF_LOOP = 0, /* a task of asyncio */
+    VST_TASK_GREENLET = 1,
+    VST_TASK_HUB = 2 /* the greenlet that runs the loop of the others */
+} vst_task_kind;
+
+/* What made a task go on. */
+typedef struct vst_task_waker {
+    bool is_known;
+    uint32_t task; /* whose step did, 0: a callback of the event loop, or calls
+                    * that are in no step */
+    uint32_t thread;
+    vst_id id; /* of the function that did, or of the task that ended */
+    int64_t time_ns;
+} vst_task_waker;
+
+/* What sink->task gets, when it is met. Texts are valid during the call. */
+typedef struct vst_task_event {
+    vst_task_what what;
+    uint32_t task; /* of a WAKES, SUBMITS or RUNS: the one whose step this is
+                    * inside of, 0: none */
+    uint32_t thread;
+    int64_t time_ns; /* of a STEP: when the call began */
+    vst_id id;       /* of the span on top, 0: none */
+    bool
+        goes_on; /* of a STEP: it lies inside a step of the same task already */
+    const char *name; /* NULL: it is not told here */
+    size_t name_len;
+    vst_task_awaits awaits;
+    vst_id awaiting;
+    uint64_t address;
+    uint32_t awaited; /* number of a task */
+    bool raised;
+    vst_task_kind kind;   /* of a STEP */
+    vst_task_waker waker; /* of a STEP of a greenlet: what switched to it */
+} vst_task_event;
 
 /* What is recorded of a node of the execution trace (VST_ESCAPE_NODE, see
  * graph.h), when it is met: the span is open. Valid during the call. */
@@ -242,8 +300,8 @@ typedef struct vst_sink {
     const struct vst_imports *imports;
     vst_status (*node)(void *ctx, const vst_node *node);
     vst_status (*wait)(void *ctx, const vst_wait *wait);
-    /* What happens to tasks, see tasks.h. */
-    vst_status (*task)(void *ctx, const struct vst_task_event *event);
+    /* What happens to tasks. */
+    vst_status (*task)(void *ctx, const vst_task_event *event);
     /* For the core itself: numbers places in the tree of calls; NULL: not
      * wanted. */
     struct vst_places *places;

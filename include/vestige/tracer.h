@@ -158,6 +158,30 @@ VST_API void vst_memory_tracer_register_with_context(
 VST_API vst_status vst_memory_tracer_make(vst_recording *recording,
                                           vst_memory_tracer **tracer);
 
+/* ---- replay's matcher ---------------------------------------------------- */
+
+/* Replay's matcher: pairs one thread's enters and exits into spans. A tracer's
+ * get_events may be built on it, as the Python tracer's is; a file read back is
+ * replayed with it directly.
+ *
+ * An exit names what it leaves. If that is not the innermost open span but one
+ * further out, those above it are closed with it and marked VST_SPAN_CUT; if it
+ * is not open at all, the exit is ignored and counted. */
+typedef struct vst_matcher vst_matcher;
+
+VST_API vst_status vst_matcher_create(vst_matcher **matcher);
+VST_API void vst_matcher_destroy(vst_matcher *matcher);
+
+/* Feeds one batch of one thread. With an end time other than VST_TIME_OPEN
+ * everything still open is closed there, and the matcher is ready for another
+ * thread; serials go on counting until a reading begins anew (events NULL, no
+ * end time). */
+VST_API vst_status vst_matcher_feed(vst_matcher *matcher,
+                                    const vst_time_converter *converter,
+                                    const vst_compressed_event *events,
+                                    size_t count, int64_t end_time_ns,
+                                    const vst_sink *sink);
+
 #ifdef __cplusplus
 }
 #endif

@@ -3,24 +3,19 @@
 #define VESTIGE_VESTIGE_H
 
 #include "api.h"
-#include "budget.h"
 #include "clock.h"
 #include "device.h"
 #include "graph.h"
-#include "imports.h"
 #include "memory.h"
 #include "operator.h"
 #include "record.h"
-#include "replay.h"
 #include "session.h"
 #include "span.h"
 #include "status.h"
 #include "storage.h"
-#include "tasks.h"
 #include "trace.h"
 #include "traceback.h"
 #include "tracer.h"
-#include "waits.h"
 #include "wire.h"
 
 #endif

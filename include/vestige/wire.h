@@ -111,7 +111,7 @@ typedef enum vst_escape {
     VST_ESCAPE_SWITCHES = 20,
     /* ticks when it began, ticks when it ended, reason | thread << 32: the
      * thread waited for what another one held. The reason is a vst_wait_reason
-     * (waits.h), of which VST_WAIT_GIL, _WORLD and _OBJECT are written; thread
+     * (below), of which VST_WAIT_GIL, _WORLD and _OBJECT are written; thread
      * is the number of the one that had it for most of the time, 0: nobody, or
      * not known. The thread records nothing while it waits, but the escape may
      * be written later than the wait ended: its times are its own. A trace with
@@ -119,10 +119,10 @@ typedef enum vst_escape {
     VST_ESCAPE_WAIT = 21,
     /* 22 is not used. */
 
-    /* see tasks.h: the span on top is a step of a task, or something else that
+    /* see below: the span on top is a step of a task, or something else that
      * happens to a task */
     VST_ESCAPE_TASK = 23,
-    /* see budget.h: which functions are left out from here on, to stay within
+    /* see below: which functions are left out from here on, to stay within
      * a budget */
     VST_ESCAPE_LEFT_OUT = 24,
 
@@ -138,7 +138,7 @@ typedef enum vst_escape {
     /* 27 is not used. */
 
     /* id: the call on top is one of the language's import system, and imports
-     * the module that this definition names (imports.h); or it calls such a
+     * the module that this definition names (below); or it calls such a
      * function, which is not recorded */
     VST_ESCAPE_IMPORT = 28,
 
@@ -341,6 +341,156 @@ static inline uint64_t vst_word_fixed(vst_escape type, uint32_t head,
 {
     return vst_word_escape(type, head, delta);
 }
+
+/* ---- waits --------------------------------------------------------------- */
+
+/* What a thread waited for. */
+typedef enum vst_wait_reason {
+    VST_WAIT_NONE = 0,
+    VST_WAIT_GIL = 1,   /* the language's own lock */
+    VST_WAIT_LOCK = 2,  /* another lock, or the end of a thread */
+    VST_WAIT_IO = 3,    /* input and output */
+    VST_WAIT_SLEEP = 4, /* time */
+    VST_WAIT_CHILD = 5, /* a child process */
+    VST_WAIT_WORLD = 6, /* all threads stand still, or are to */
+    VST_WAIT_OBJECT = 7 /* a lock of the language's objects */
+} vst_wait_reason;
+
+enum { VST_WAIT_REASONS = VST_WAIT_OBJECT + 1 };
+
+/* The metadata that says whether waits for the language's lock were recorded:
+ * true, or a string that says why not. */
+#define VST_WAITS_METADATA "vestige.gil"
+/* The same of waits for locks of objects, and for a world that stands still. */
+#define VST_OBJECT_WAITS_METADATA "vestige.object_waits"
+
+/* ---- imports ------------------------------------------------------------- */
+
+/* The definition of a VST_ESCAPE_IMPORT is that of a native function whose name
+ * is this and the module's. Older traces have a call of such a function in the
+ * place of the escape. */
+#define VST_MODULE_NAMED "<module> "
+enum { VST_IMPORT_NAME_MAX = 512 }; /* longer names are cut */
+
+/* ---- tasks --------------------------------------------------------------- */
+
+/* Tasks take turns on one thread, run by an event loop or as greenlets.
+ *
+ * A task runs in steps. A step is a call of the task's coroutine: the ENTER of
+ * that call is followed by a TASK escape, and the step lasts as long as the
+ * call. Right before the call's end there may be another one, that says what
+ * the task waits for now, or that it has ended. If an exception is thrown into
+ * a task that waits inside several coroutines, these are called one after the
+ * other instead of one inside the other; then the step has several calls, and
+ * only the last of them is followed by a wait or an end.
+ *
+ * A greenlet is a task with a stack of its own (VST_ESCAPE_SWITCH). Behind the
+ * first SWITCH to it in each chunk a TASK escape says whose stack that is. The
+ * rest follows from the switches: what is called on the stack while it is the
+ * current one is a step, and between two steps it is switched out. */
+
+/* The payload's first word: what (8 bits), number of the task << 8 (32 bits).
+ * Numbers are given out one after the other from 1, in one file. The words
+ * behind it: */
+typedef enum vst_task_what {
+    /* The call on top is a step of the task. Nothing, or where the task is
+     * introduced the byte length of its name and its bytes */
+    VST_TASK_STEP = 1,
+    /* The task has this name from now on: the same */
+    VST_TASK_NAMED = 2,
+    /* The step ends here, and the task waits: vst_task_awaits | id of the
+     * innermost function that waits << 32, address of the object that it waits
+     * for, unless that is nothing, number of the task if that is one (0: not
+     * known) */
+    VST_TASK_AWAITS = 3,
+    /* The task ends here: 0, or 1 if an exception ends it */
+    VST_TASK_ENDS = 4,
+    /* Whoever waits for the object with this address may go on: address. The
+     * task's number is 0 */
+    VST_TASK_WAKES = 5,
+    /* Work is handed to another thread, or begins there: address of the object
+     * that stands for it. The task's number is 0 */
+    VST_TASK_SUBMITS = 6,
+    VST_TASK_RUNS = 7,
+    /* The current stack is this task's: byte length of its name | VST_STACK_
+     * flags << 32, the name's bytes */
+    VST_TASK_STACK = 8,
+    /* A garbage collection calls these functions of the program, wherever the
+     * thread is: an id each. The task's number is 0 */
+    VST_TASK_COLLECTORS = 9
+} vst_task_what;
+
+enum {
+    VST_STACK_BEGINS = 1, /* nothing was called on it yet */
+    VST_STACK_HUB = 2     /* it runs an event loop */
+};
+
+/* What kind of object a task waits for. */
+typedef enum vst_task_awaits {
+    VST_AWAITS_NOTHING = 0, /* the other tasks shall have their turn */
+    VST_AWAITS_FUTURE = 1,
+    VST_AWAITS_TASK = 2,
+    VST_AWAITS_GATHER = 3, /* several futures */
+    VST_AWAITS_OTHER = 4,
+    VST_AWAITS_SWITCH = 5 /* to be switched to; not in a file */
+} vst_task_awaits;
+
+enum { VST_TASK_NAME_MAX = 200 }; /* bytes; what is longer is cut */
+
+static inline uint64_t vst_task_word(vst_task_what what, uint32_t task)
+{
+    return (uint64_t)task << 8 | (uint64_t)what;
+}
+
+/* ---- what is left out ---------------------------------------------------- */
+
+/* A budget: recording takes at most a share of the process's CPU time. Where
+ * recording every call would take more, some functions are left out for a time.
+ * Their time is their caller's own meanwhile. From time to time there is a
+ * window in which every function is recorded again.
+ *
+ * VST_ESCAPE_LEFT_OUT says which functions are left out from its time on, in
+ * all threads of the process, until the next one. Any thread may have it. Its
+ * words:
+ *
+ *   0   VST_LEFT_OUT_ flags; from VST_LEFT_OUT_PASSING on (24 bits) what calls
+ *       that are left out cost all the same, in millionths of the time of
+ *       Python code; from VST_LEFT_OUT_TAKEN on (32 bits) how long the thread
+ *       took to change what is left out, in nanoseconds, 0 if another one did
+ *   1   CPU time of the process so far without what recording cost, in
+ *       nanoseconds
+ *   2   what recording cost so far, by the cost of a call of each kind
+ *       (src/replay/costs.h), in nanoseconds of CPU time
+ *   3   ticks since which calls were counted to decide this
+ *   4   word 1 as it was then
+ *   5…  ids of the functions; a list that does not fit goes on in a further
+ *       escape with VST_LEFT_OUT_MORE
+ *
+ * Where the file drops what is old, what is left out is told again.
+ *
+ * A call that begins while its function is recorded is recorded to its end, and
+ * one that begins while it is left out is not recorded at all.
+ *
+ * A reader estimates what is missing: each call that began in a stretch with
+ * its function recorded stands for those in the stretches beside it, by CPU
+ * time, as far as they fit in there. One that was open through such a stretch
+ * stands for itself alone. The value of VST_BUDGET_METADATA is JSON, the share:
+ * 0.05. */
+#define VST_BUDGET_METADATA "vestige.budget"
+
+enum {
+    VST_LEFT_OUT_PYTHON = 1, /* every VST_DEF_PYTHON and VST_DEF_NATIVE */
+    VST_LEFT_OUT_WINDOW = 2, /* nothing is left out; a window begins */
+    VST_LEFT_OUT_MORE = 4,   /* goes on with the list of the escape before */
+    VST_LEFT_OUT_STILL = 8   /* before it functions were left out, too */
+};
+
+enum {
+    VST_LEFT_OUT_PASSING = 8, /* bits of the first word */
+    VST_LEFT_OUT_TAKEN = 32
+};
+
+enum { VST_LEFT_OUT_HEAD = 5 }; /* words before the ids */
 
 #ifdef __cplusplus
 }

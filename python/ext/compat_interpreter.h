@@ -6,8 +6,6 @@
 
 #include "compat.h"
 
-#include <vestige/waits.h>
-
 #if VPY_KNOWS_INSIDE
 #define Py_BUILD_CORE 1
 #undef _PyGC_FINALIZED /* the internal header has a function of this name */

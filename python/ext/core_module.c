@@ -13,6 +13,8 @@
 #include "session/session.h"
 #include "traceback/traceback.h"
 
+#include "base/wait_reasons.h"
+
 #include <vestige/api.h>
 
 static void record(vst_kind kind, vst_id id)
@@ -110,7 +112,7 @@ static PyObject *waits_for(PyObject *module, PyObject *name)
 
     (void)module;
     if (bytes != NULL)
-        reason = vst_wait_reason_of(bytes, (size_t)length);
+        reason = vst__wait_reason_of(bytes, (size_t)length);
     else if (PyErr_ExceptionMatches(PyExc_UnicodeEncodeError))
         PyErr_Clear(); /* no name of ours */
     else

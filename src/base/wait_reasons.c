@@ -1,8 +1,8 @@
-/* Functions that only wait, and what for: the table behind <vestige/waits.h>.
- * Any thread. */
+/* Functions that only wait, and what for: the table behind wait_reasons.h. Any
+ * thread. */
 #include <string.h>
 
-#include <vestige/waits.h>
+#include "base/wait_reasons.h"
 
 #define FUNCTION "<built-in function "
 #define METHOD "<built-in method "
@@ -112,7 +112,7 @@ static bool is_among(const piece *name, const char *names)
     return false;
 }
 
-vst_wait_reason vst_wait_reason_of(const char *name, size_t length)
+vst_wait_reason vst__wait_reason_of(const char *name, size_t length)
 {
     piece function = {name, length}, owner = {"", 0};
 

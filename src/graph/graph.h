@@ -7,8 +7,8 @@
 #ifndef VST_GRAPH_GRAPH_H
 #define VST_GRAPH_GRAPH_H
 
-#include <vestige/replay.h>
 #include <vestige/trace.h>
+#include <vestige/tracer.h>
 
 #include "base/map64.h"
 #include "graph/identities.h"

@@ -1,4 +1,4 @@
-/* The hooks of <vestige/waits.h>: the library that has the language's lock
+/* The hooks of record/language_lock.h: the library that has the language's lock
  * calls them in place of pthread_cond_timedwait and pthread_cond_wait. Any
  * thread of the program, with a mutex of that library held, so the hooks take
  * no lock and touch no files. A wait is stored in the thread's own buffer; if
@@ -38,7 +38,7 @@ typedef struct wait_record {
  * (see below) or records; vst__lock_waits_end() reads them when the thread can
  * do neither. */
 typedef struct vst__thread_waits {
-    const void **learn;     /* see vst_lock_learn */
+    const void **learn;     /* see vst__lock_learn */
     uint64_t watch;         /* number of the watch that the fields below belong
                              * to */
     vst_ticks began;        /* when the wait in progress began; 0 if there is
@@ -60,7 +60,7 @@ typedef struct vst__thread_waits {
 static VST_THREAD_LOCAL vst__thread_waits here VST_TLS_MODEL;
 
 /* seq_cst on both sides: a thread that counts itself inside, and then finds the
- * lock still watched, is waited for by vst_lock_watch(). */
+ * lock still watched, is waited for by vst__lock_watch(). */
 static const vst_lock *watched;
 static uint32_t inside;
 static uint64_t watch_number; /* changes only while no lock is watched */
@@ -361,7 +361,7 @@ static vst__hook hooks[HOOKS] = {
 
 static vst__slots slots = {.hooks = hooks, .count = HOOKS};
 
-vst_status vst_lock_hook(const void *address)
+vst_status vst__lock_hook(const void *address)
 {
     vst__slots_find(&slots);
     if (real.wait == NULL) { /* set once: a thread may still be in a hook */
@@ -374,17 +374,17 @@ vst_status vst_lock_hook(const void *address)
     return vst__slots_hook(&slots, address);
 }
 
-void vst_lock_unhook(void)
+void vst__lock_unhook(void)
 {
     vst__slots_unhook(&slots);
 }
 
-void vst_lock_learn(const void **condition)
+void vst__lock_learn(const void **condition)
 {
     here.learn = condition;
 }
 
-void vst_lock_watch(const vst_lock *lock)
+void vst__lock_watch(const vst_lock *lock)
 {
     const struct timespec moment = {0, 20000};
 

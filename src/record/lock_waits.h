@@ -1,10 +1,9 @@
-/* Waits for the language's own lock (<vestige/waits.h>), and how the recorder
- * stores waits that found no room in a buffer. */
+/* Waits for the language's own lock (record/language_lock.h), and how the
+ * recorder stores waits that found no room in a buffer. */
 #ifndef VST_RECORD_LOCK_WAITS_H
 #define VST_RECORD_LOCK_WAITS_H
 
-#include <vestige/waits.h>
-
+#include "record/language_lock.h"
 #include "record/recording.h"
 
 /* ---- called by the owner of a writer that belongs to a recording --------- */
@@ -33,7 +32,7 @@ void vst__lock_waits_after_fork(void); /* call in the child */
  * recorded; do not call vst__parked_end then. */
 const vst_lock *vst__parked_begin(const void *semaphore);
 void vst__parked_end(const vst_lock *lock);
-const void **vst__waits_learn(void); /* see vst_lock_learn */
+const void **vst__waits_learn(void); /* see vst__lock_learn */
 
 /* ---- thread_numbers.c --------------------------------------------------- */
 

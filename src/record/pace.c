@@ -2,6 +2,7 @@
  * (see vst_recording_set_pace). The buffer of a thread whose records are
  * counted has its limit set near, so the inline front needs no check of its
  * own. */
+#include "record/budget.h"
 #include "record/recording.h"
 
 static void count(vst__writer *writer, const vst_pace *pace)
@@ -102,9 +103,9 @@ static bool store(const vst_recording *recording, uint64_t *payload,
     return true;
 }
 
-bool vst_recording_leave_out(vst_recording *recording,
-                             const vst_left_out *left_out, const vst_id *ids,
-                             size_t count)
+bool vst__recording_leave_out(vst_recording *recording,
+                              const vst_left_out *left_out, const vst_id *ids,
+                              size_t count)
 {
     uint64_t payload[VST_ESCAPE_WORDS_MAX] = {
         left_out->flags |

@@ -1,7 +1,7 @@
-/* The hooks of vst_parking_hook() (<vestige/waits.h>): the library that has the
- * language calls them in place of sem_wait and its relatives. Any thread of the
- * program, anywhere in that library; lock_waits.c stores the waits. Waits of
- * other code pass through. */
+/* The hooks of vst__parking_hook() (record/language_lock.h): the library that
+ * has the language calls them in place of sem_wait and its relatives. Any
+ * thread of the program, anywhere in that library; lock_waits.c stores the
+ * waits. Waits of other code pass through. */
 #include "record/lock_waits.h"
 
 #include <errno.h>
@@ -72,7 +72,7 @@ static vst__hook hooks[HOOKS] = {
 
 static vst__slots slots = {.hooks = hooks, .count = HOOKS};
 
-vst_status vst_parking_hook(const void *address)
+vst_status vst__parking_hook(const void *address)
 {
     vst__slots_find(&slots);
     if (real.wait == NULL) { /* set once: a thread may still be in a hook */
@@ -87,7 +87,7 @@ vst_status vst_parking_hook(const void *address)
     return vst__slots_hook(&slots, address);
 }
 
-void vst_parking_unhook(void)
+void vst__parking_unhook(void)
 {
     vst__slots_unhook(&slots);
 }

@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include <vestige/budget.h>
 #include <vestige/memory.h>
 #include <vestige/record.h>
 #include <vestige/tracer.h>

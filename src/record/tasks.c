@@ -2,16 +2,15 @@
  * exit of a call. Any thread, each on its own buffer. */
 #include <string.h>
 
-#include <vestige/tasks.h>
-
 #include "record/recording.h"
+#include "record/tasks.h"
 
-void vst_record_task(const uint64_t *payload, uint32_t words)
+void vst__record_task(const uint64_t *payload, uint32_t words)
 {
     vst__record_behind(VST_ESCAPE_TASK, payload, words);
 }
 
-void vst_record_task_wakes(uint64_t address)
+void vst__record_task_wakes(uint64_t address)
 {
     const uint64_t payload[2] = {vst_task_word(VST_TASK_WAKES, 0), address};
 
@@ -34,17 +33,17 @@ static void record_name(uint64_t first, uint64_t flags, const char *name,
     payload[0] = first;
     payload[1] = flags << 32 | length;
     memcpy(&payload[2], name, length);
-    vst_record_task(payload, 2 + (uint32_t)((length + 7) / 8));
+    vst__record_task(payload, 2 + (uint32_t)((length + 7) / 8));
 }
 
-void vst_record_task_name(vst_task_what what, uint32_t task, const char *name,
-                          size_t length)
+void vst__record_task_name(vst_task_what what, uint32_t task, const char *name,
+                           size_t length)
 {
     record_name(vst_task_word(what, task), 0, name, length);
 }
 
-void vst_record_task_stack(uint32_t task, uint32_t flags, const char *name,
-                           size_t length)
+void vst__record_task_stack(uint32_t task, uint32_t flags, const char *name,
+                            size_t length)
 {
     record_name(vst_task_word(VST_TASK_STACK, task), flags, name, length);
 }

@@ -76,8 +76,8 @@ uint32_t vst__thread_number(uintptr_t key)
     return 0;
 }
 
-void vst_recording_key_thread(vst_recording *recording, uint64_t handle,
-                              uintptr_t key)
+void vst__recording_key_thread(vst_recording *recording, uint64_t handle,
+                               uintptr_t key)
 {
     vst__recorder_take();
     for (const vst__thread *t = recording->threads;

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <vestige/budget.h>
 #include <vestige/trace.h>
 
 #include "base/grow.h"
+#include "replay/budget.h"
 
 /* From one VST_ESCAPE_LEFT_OUT to the next. */
 typedef struct stretch {
@@ -195,8 +195,8 @@ static bool finish(vst_budget *self, const vst_trace *trace)
     return true;
 }
 
-vst_status vst_budget_read(vst_trace *trace, vst_budget **budget,
-                           vst_error *error)
+vst_status vst__budget_read(vst_trace *trace, vst_budget **budget,
+                            vst_error *error)
 {
     vst_budget *self;
     vst_status status;
@@ -218,11 +218,11 @@ vst_status vst_budget_read(vst_trace *trace, vst_budget **budget,
         *budget = self;
         return VST_OK;
     }
-    vst_budget_free(self);
+    vst__budget_free(self);
     return status;
 }
 
-void vst_budget_free(vst_budget *budget)
+void vst__budget_free(vst_budget *budget)
 {
     if (budget == NULL)
         return;
@@ -235,7 +235,7 @@ void vst_budget_free(vst_budget *budget)
 
 /* ---- answers ------------------------------------------------------------ */
 
-void vst_budget_get_info(const vst_budget *budget, vst_budget_info *info)
+void vst__budget_get_info(const vst_budget *budget, vst_budget_info *info)
 {
     const stretch *first = budget->all, *last = first + budget->count - 1;
 
@@ -254,8 +254,8 @@ void vst_budget_get_info(const vst_budget *budget, vst_budget_info *info)
         info->functions += budget->was_out[id];
 }
 
-void vst_budget_get_stretch(const vst_budget *budget, size_t number,
-                            vst_budget_stretch *found)
+void vst__budget_get_stretch(const vst_budget *budget, size_t number,
+                             vst_budget_stretch *found)
 {
     const stretch *s = &budget->all[number];
 
@@ -268,7 +268,7 @@ void vst_budget_get_stretch(const vst_budget *budget, size_t number,
 }
 
 /* The last one that began by then. */
-size_t vst_budget_find(const vst_budget *self, int64_t ns)
+size_t vst__budget_find(const vst_budget *self, int64_t ns)
 {
     size_t low = 0, high = self->count;
 
@@ -377,9 +377,9 @@ static bool outlasts(const vst_budget *self, size_t at, vst_id id,
     return false;
 }
 
-void vst_budget_gaps(const vst_budget *budget, size_t at, vst_id id,
-                     int64_t start_ns, int64_t end_ns, int64_t since_ns,
-                     vst_budget_gap gaps[2])
+void vst__budget_gaps(const vst_budget *budget, size_t at, vst_id id,
+                      int64_t start_ns, int64_t end_ns, int64_t since_ns,
+                      vst_budget_gap gaps[2])
 {
     gaps[0] = gaps[1] = (vst_budget_gap){0, 0, 0};
     if (at == budget->count || id > budget->max || !budget->was_out[id] ||
@@ -390,11 +390,11 @@ void vst_budget_gaps(const vst_budget *budget, size_t at, vst_id id,
         gaps[1] = after(budget, at, id, start_ns, end_ns);
 }
 
-double vst_budget_passing_ns(const vst_budget *budget, int64_t start_ns,
-                             int64_t end_ns)
+double vst__budget_passing_ns(const vst_budget *budget, int64_t start_ns,
+                              int64_t end_ns)
 {
-    size_t first = vst_budget_find(budget, start_ns);
-    size_t last = vst_budget_find(budget, end_ns);
+    size_t first = vst__budget_find(budget, start_ns);
+    size_t last = vst__budget_find(budget, end_ns);
     double before_ns =
         first != budget->count ? passed_by(&budget->all[first], start_ns) : 0;
 

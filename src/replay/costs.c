@@ -1,11 +1,10 @@
 #include "replay/costs.h"
+#include "replay/budget.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <vestige/budget.h>
-#include <vestige/costs.h>
 #include <vestige/trace.h>
 
 /* A second a call: what is more is damage. */
@@ -113,13 +112,13 @@ bool vst__costs_make(vst_costs *costs, vst_trace *trace)
     }
     /* Who reads the spans says what cannot be read. */
     return costs->of[VST__COST_PASSING].cost == 0 ||
-           vst_budget_read(trace, &costs->budget, NULL) != VST_E_NOMEM;
+           vst__budget_read(trace, &costs->budget, NULL) != VST_E_NOMEM;
 }
 
 void vst__costs_free(vst_costs *costs)
 {
     free(costs->kind_of);
-    vst_budget_free(costs->budget);
+    vst__budget_free(costs->budget);
     costs->kind_of = NULL;
     costs->budget = NULL;
 }
@@ -162,7 +161,7 @@ void vst__costs_pass_left_out(const vst_costs *costs, vst__cost_clock *clock,
 
     if (costs->budget == NULL || end_ns == start_ns)
         return;
-    ps = vst_budget_passing_ns(costs->budget, start_ns, end_ns) * PS *
+    ps = vst__budget_passing_ns(costs->budget, start_ns, end_ns) * PS *
          ((double)ran_ns / (double)((uint64_t)end_ns - (uint64_t)start_ns));
     if (!(ps >= 0 && ps <= (double)COST_MAX)) /* a file may claim anything */
         ps = (double)COST_MAX;

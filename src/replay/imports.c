@@ -9,6 +9,13 @@
 
 /* ---- names -------------------------------------------------------------- */
 
+/* Writes the name of a module, from the definition of its code:
+ * "pandas.core.frame" of pandas/core/frame.py, or the path itself where the
+ * search path does not explain it; or from a VST_MODULE_NAMED. Copies at most
+ * size bytes without a NUL; returns the length of the whole name, 0 if it is no
+ * module's. */
+static size_t module_name(const vst_definition *d, char *name, size_t size);
+
 static bool is_text(const char *bytes, size_t length, const char *text)
 {
     return strlen(text) == length && memcmp(bytes, text, length) == 0;
@@ -37,7 +44,7 @@ static unsigned char class_of_native(const vst_definition *d)
         return VST_CLASS_EXTENSION;
     if (is_name(d, "<built-in function create_builtin>"))
         return VST_CLASS_BUILTIN;
-    if (vst_module_name(d, NULL, 0) != 0)
+    if (module_name(d, NULL, 0) != 0)
         return VST_CLASS_MODULE_CODE;
     return VST_CLASS_NATIVE;
 }
@@ -82,8 +89,8 @@ static unsigned char class_of(const vst_definition *d)
         return VST_CLASS_OTHER;
     if (is_machinery(d))
         return class_of_machinery(d);
-    return vst_module_name(d, NULL, 0) != 0 ? VST_CLASS_MODULE_CODE
-                                            : VST_CLASS_OTHER;
+    return module_name(d, NULL, 0) != 0 ? VST_CLASS_MODULE_CODE
+                                        : VST_CLASS_OTHER;
 }
 
 bool vst__imports_make(vst_imports *imports, const vst_trace *trace)
@@ -297,7 +304,7 @@ static size_t copy(char *name, size_t size, const char *bytes, size_t length,
     return length;
 }
 
-size_t vst_module_name(const vst_definition *d, char *name, size_t size)
+static size_t module_name(const vst_definition *d, char *name, size_t size)
 {
     static const char frozen[] = "<frozen ", package[] = "/__init__";
     static const char named[] = VST_MODULE_NAMED;
@@ -323,8 +330,8 @@ size_t vst_module_name(const vst_definition *d, char *name, size_t size)
     return copy(name, size, path, length, true);
 }
 
-size_t vst_import_name(const vst_trace *trace, vst_import import, vst_id module,
-                       char name[VST_IMPORT_NAME_MAX])
+size_t vst__import_name(const vst_trace *trace, vst_import import,
+                        vst_id module, char name[VST_IMPORT_NAME_MAX])
 {
     const vst_definition *d =
         import == VST_IMPORT_MODULE || import == VST_IMPORT_FAILED
@@ -334,13 +341,13 @@ size_t vst_import_name(const vst_trace *trace, vst_import import, vst_id module,
     const char *text;
 
     if (d != NULL && import == VST_IMPORT_MODULE) {
-        length = vst_module_name(d, name, size);
+        length = module_name(d, name, size);
         return length < size ? length : size;
     }
     text = text_of(import == VST_IMPORT_MODULE ? VST_IMPORT_UNKNOWN : import);
     size -= strlen(text) + 1;
     if (d != NULL)
-        length = vst_module_name(d, name, size);
+        length = module_name(d, name, size);
     if (length > size)
         length = size;
     if (length != 0)

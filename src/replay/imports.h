@@ -13,10 +13,14 @@
 #ifndef VST_REPLAY_IMPORTS_H
 #define VST_REPLAY_IMPORTS_H
 
-#include <vestige/imports.h>
 #include <vestige/trace.h>
 
 struct vst__frame;
+
+/* What a span of VST_SPAN_IMPORT imported: the module's name, with " (failed)"
+ * behind it if it was, or "(extension module)" and the like. Its length. */
+size_t vst__import_name(const vst_trace *trace, vst_import import,
+                        vst_id module, char name[VST_IMPORT_NAME_MAX]);
 
 /* What a definition is to the import system. */
 enum {

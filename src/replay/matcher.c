@@ -13,9 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <vestige/budget.h>
-#include <vestige/waits.h>
-
 #include "base/effects.h"
 #include "replay/matcher_stack.h"
 
@@ -71,7 +68,7 @@ void vst_matcher_destroy(vst_matcher *matcher)
     free(matcher);
 }
 
-void vst_matcher_count(const vst_matcher *matcher, vst_matcher_counts *counts)
+void vst__matcher_count(const vst_matcher *matcher, vst_matcher_counts *counts)
 {
     *counts = matcher->counts;
 }

@@ -12,12 +12,12 @@
 #ifndef VST_REPLAY_MATCHER_STACK_H
 #define VST_REPLAY_MATCHER_STACK_H
 
-#include <vestige/replay.h>
-#include <vestige/tasks.h>
+#include <vestige/tracer.h>
 
 #include "base/map64.h"
 #include "replay/costs.h"
 #include "replay/devices.h"
+#include "replay/matcher.h"
 #include "replay/operator.h"
 #include "replay/running.h"
 

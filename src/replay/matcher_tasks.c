@@ -4,7 +4,6 @@
  * sink as if they had been recorded. One thread at a time. */
 #include "replay/matcher_stack.h"
 
-#include <vestige/tasks.h>
 #include <vestige/trace.h>
 
 /* The name in the words from payload[1] on, if it is whole. */

@@ -1,8 +1,7 @@
 /* Waits that were recorded as such, and how much of a thread's time they were.
  */
+#include "base/wait_reasons.h"
 #include "replay/matcher_stack.h"
-
-#include <vestige/waits.h>
 
 /* The thread recorded nothing while it waited: no wait began before the event
  * before it, nor before the end of the last one. Waits that were kept follow
@@ -30,7 +29,7 @@ vst_status vst__matcher_waited(vst_matcher *matcher,
     if (wait.end_ns <= wait.start_ns)
         return VST_OK;
     matcher->waited_until_ns = wait.end_ns;
-    if (vst_wait_is_of_language(wait.reason))
+    if (vst__wait_is_of_language(wait.reason))
         matcher->waited_ns += wait.end_ns - wait.start_ns;
     if (matcher->count != 0) {
         wait.id = matcher->frames[matcher->count - 1].id;

@@ -6,14 +6,13 @@
 
 #include <stdlib.h>
 
-#include <vestige/replay.h>
-
 #include "os/progress.h"
 #include "replay/costs.h"
 #include "replay/decode.h"
 #include "replay/devices.h"
 #include "replay/far_ends.h"
 #include "replay/imports.h"
+#include "replay/matcher.h"
 #include "replay/running.h"
 
 /* Makes spans of events. */
@@ -305,7 +304,7 @@ void vst__replay_end(replay *self)
         return;
     if (self->spans.matcher != NULL) {
         vst_matcher_counts counts;
-        vst_matcher_count(self->spans.matcher, &counts);
+        vst__matcher_count(self->spans.matcher, &counts);
         self->trace->unmatched_exits = counts.unmatched_exits;
     }
     vst_matcher_destroy(self->spans.matcher);

@@ -3,7 +3,7 @@
 #ifndef VST_REPLAY_TASKS_H
 #define VST_REPLAY_TASKS_H
 
-#include <vestige/tasks.h>
+#include <vestige/span.h>
 
 /* "task", "greenlet", "hub". */
 const char *vst__task_kind_name(vst_task_kind kind);

@@ -2,8 +2,6 @@
  */
 #include <string.h>
 
-#include <vestige/waits.h>
-
 #include "store/reader.h"
 
 /* A finished file that is shorter or longer than it says. */

@@ -1,4 +1,4 @@
-/* Functions that a budget left out for a time (<vestige/budget.h>): a call that
+/* Functions that a budget left out for a time (replay/budget.h): a call that
  * was recorded stands for several. Their time is added to the function's.
  *
  * That time is taken from elsewhere. While a function is left out, its time
@@ -9,6 +9,7 @@
  * to the losses. So a function's own time is at most its total, which is at
  * most the time of the threads in which it ran, and own times add up to the
  * time of the threads. */
+#include "replay/budget.h"
 #include "tables/sums.h"
 
 #include <math.h>
@@ -45,7 +46,7 @@ static const double told_share = 0.01;
 vst_status vst__estimates_begin(vst__sums *sums)
 {
     vst__estimates *e = &sums->estimates;
-    vst_status status = vst_budget_read(sums->trace, &e->budget, NULL);
+    vst_status status = vst__budget_read(sums->trace, &e->budget, NULL);
     size_t count = (size_t)sums->max + 1;
 
     if (status != VST_OK || e->budget == NULL)
@@ -57,7 +58,7 @@ vst_status vst__estimates_begin(vst__sums *sums)
 
 void vst__estimates_free(vst__estimates *e)
 {
-    vst_budget_free(e->budget);
+    vst__budget_free(e->budget);
     free(e->of);
     free(e->touched);
 }
@@ -132,7 +133,7 @@ static double add_outer(struct vst__estimate *of, const vst_span *span,
 double vst__estimates_add(vst__estimates *e, const vst_span *span, int64_t ns,
                           int64_t self_ns, double inside_ns)
 {
-    size_t stretch = vst_budget_find(e->budget, span->start_ns);
+    size_t stretch = vst__budget_find(e->budget, span->start_ns);
     struct vst__estimate *of = touch(e, span->id, stretch);
     struct of_thread *here = &of->here;
     bool is_outer = !(span->flags & VST_SPAN_RECURSIVE);
@@ -145,8 +146,9 @@ double vst__estimates_add(vst__estimates *e, const vst_span *span, int64_t ns,
         here->stretch = stretch;
         here->before_ns = here->ended_ns;
     }
-    vst_budget_gaps(e->budget, stretch, span->id, span->start_ns, span->left_ns,
-                    is_outer ? here->before_ns : INT64_MIN, gaps);
+    vst__budget_gaps(e->budget, stretch, span->id, span->start_ns,
+                     span->left_ns, is_outer ? here->before_ns : INT64_MIN,
+                     gaps);
     for (int i = 0; i < 2; i++)
         calls += gaps[i].calls * lasted_ns > gaps[i].own_ns
                      ? gaps[i].own_ns / lasted_ns
@@ -260,7 +262,7 @@ void vst__estimates_end(vst__sums *sums)
     bool is_compensated = vst_trace_is_compensated(sums->trace);
     vst_budget_info info;
 
-    vst_budget_get_info(e->budget, &info);
+    vst__budget_get_info(e->budget, &info);
     for (vst_id id = 1; id <= sums->max; id++) {
         vst__function_sum *sum = &sums->functions.of[id];
         const struct vst__estimate *of = &e->of[id];
@@ -313,7 +315,7 @@ static vst_status put_budget(const vst__sums *sums, vst__batch *batch)
     status = vst__batch_reserve(batch);
     if (status != VST_OK)
         return status;
-    vst_budget_get_info(sums->estimates.budget, &info);
+    vst__budget_get_info(sums->estimates.budget, &info);
     vst__batch_i64(batch, BUDGET_CHANGES, (int64_t)info.changes);
     vst__batch_i64(batch, BUDGET_WINDOWS, (int64_t)info.windows);
     vst__batch_i64(batch, BUDGET_FUNCTIONS, (int64_t)info.functions);

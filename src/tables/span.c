@@ -1,5 +1,6 @@
 /* The table of spans, in the order in which they end, and what it shares with
  * the others that replay a trace. One thread at a time. */
+#include "replay/imports.h"
 #include "tables/table.h"
 
 static bool has_kind(const vst_trace *trace, int kind)
@@ -81,8 +82,8 @@ static vst_status add_import(vst__filling *filling, const vst_span *span)
     if (VST_LIKELY(!(span->flags & VST_SPAN_IMPORT)))
         return vst__batch_text(&filling->batch, SPAN_IMPORTS, NULL, 0);
     return vst__batch_text(&filling->batch, SPAN_IMPORTS, name,
-                           vst_import_name(filling->pass->trace, span->import,
-                                           span->module, name));
+                           vst__import_name(filling->pass->trace, span->import,
+                                            span->module, name));
 }
 
 static vst_status add_span(void *ctx, const vst_span *span)

@@ -4,9 +4,6 @@
 #ifndef VST_TABLES_SUMS_H
 #define VST_TABLES_SUMS_H
 
-#include <vestige/budget.h>
-#include <vestige/waits.h>
-
 #include "base/intern.h"
 #include "replay/contexts.h"
 #include "replay/own_times.h"
@@ -49,8 +46,8 @@ typedef struct vst__function_sums {
 
 /* Functions that a budget left out for a time: see estimates.c. */
 typedef struct vst__estimates {
-    vst_budget *budget;       /* NULL: nothing was left out, or nobody asks */
-    struct vst__estimate *of; /* by definition id */
+    struct vst_budget *budget; /* NULL: nothing was left out, or nobody asks */
+    struct vst__estimate *of;  /* by definition id */
     /* Of the thread that is being read: which functions it called, from when to
      * when, and how much of that time is somebody's. */
     vst_id *touched;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/grow.h"
+#include "base/wait_reasons.h"
 #include "tables/sums.h"
 
 typedef struct vst__own_time {
@@ -21,7 +22,7 @@ static unsigned char *reasons_of(const vst_trace *trace, vst_id max)
 
         if (d != NULL && d->kind == VST_DEF_NATIVE)
             reasons[id] =
-                (unsigned char)vst_wait_reason_of(d->name, d->name_len);
+                (unsigned char)vst__wait_reason_of(d->name, d->name_len);
     }
     return reasons;
 }

@@ -1,10 +1,9 @@
 /* The table of waits: those that were recorded as such, and calls of functions
- * that only wait (<vestige/waits.h>), in the order in which they end. One
+ * that only wait (base/wait_reasons.h), in the order in which they end. One
  * thread at a time. */
 #include <stdlib.h>
 
-#include <vestige/waits.h>
-
+#include "base/wait_reasons.h"
 #include "tables/table.h"
 
 enum {
@@ -46,7 +45,7 @@ static vst_status find_reasons(vst__filling *filling)
 
         if (d->kind == VST_DEF_NATIVE)
             reasons[trace->definition_ids[i]] =
-                (uint8_t)vst_wait_reason_of(d->name, d->name_len);
+                (uint8_t)vst__wait_reason_of(d->name, d->name_len);
     }
     filling->own = reasons;
     return VST_OK;

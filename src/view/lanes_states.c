@@ -1,13 +1,12 @@
 /* When threads did not run, as lanes: of each thread that has any such stretch
  * one, with three rows: it waited off the processor, it was preempted, it
  * waited for the language's lock or those that a language has instead of it
- * (vst_wait_is_of_language). Read from the switches of all threads, and from
+ * (vst__wait_is_of_language). Read from the switches of all threads, and from
  * the waits among their records. One thread makes them. */
 #include <stdlib.h>
 
-#include <vestige/waits.h>
-
 #include "base/grow.h"
+#include "base/wait_reasons.h"
 #include "replay/running.h"
 #include "view/lanes_kind.h"
 
@@ -85,7 +84,7 @@ static bool is_wait(const uint64_t *word)
     return vst_word_kind(*word) == VST_ESCAPE &&
            vst_word_escape_type(*word) == VST_ESCAPE_WAIT &&
            vst_word_escape_words(*word) >= 3 &&
-           vst_wait_is_of_language((uint32_t)word[3]);
+           vst__wait_is_of_language((uint32_t)word[3]);
 }
 
 static vst_status read_waits(reading *self, const vst__segment *segment)

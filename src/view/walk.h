@@ -13,7 +13,7 @@
 #ifndef VST_VIEW_WALK_H
 #define VST_VIEW_WALK_H
 
-#include <vestige/replay.h>
+#include <vestige/tracer.h>
 
 #include "replay/decode.h"
 #include "replay/far_ends.h"

@@ -1,11 +1,11 @@
 /* Budgets: threads have every word counted once, and a call that was recorded
  * stands for those that were left out beside it. */
-#include <vestige/budget.h>
 #include <vestige/trace.h>
 
 #include "check.h"
 #include "memory_provider.h"
 #include "record/recording.h"
+#include "replay/budget.h"
 #include "trace_builder.h"
 
 /* ---- counting ----------------------------------------------------------- */
@@ -134,8 +134,8 @@ static void gaps_of(const vst_budget *budget, vst_id id, int64_t since,
 {
     int64_t start_ns = BUILDER_EPOCH_NS + start;
 
-    vst_budget_gaps(budget, vst_budget_find(budget, start_ns), id, start_ns,
-                    BUILDER_EPOCH_NS + end, BUILDER_EPOCH_NS + since, gaps);
+    vst__budget_gaps(budget, vst__budget_find(budget, start_ns), id, start_ns,
+                     BUILDER_EPOCH_NS + end, BUILDER_EPOCH_NS + since, gaps);
 }
 
 static double weight(const vst_budget *budget, vst_id id, int64_t at)
@@ -158,7 +158,7 @@ static void a_call_stands_for_those_left_out_beside_it(void)
     builder b;
     vst_trace *trace = hot_is_left_out(&b, 0, HOT);
 
-    CHECK_INT(vst_budget_read(trace, &budget, NULL), VST_OK);
+    CHECK_INT(vst__budget_read(trace, &budget, NULL), VST_OK);
     CHECK(budget != NULL);
     /* Of the first stretch, what was counted last: half of 4000 by 500. */
     check_weight(weight(budget, HOT, 1200), 1);
@@ -171,7 +171,7 @@ static void a_call_stands_for_those_left_out_beside_it(void)
     gaps_of(budget, HOT, 0, 1700, 4000, gaps);
     check_weight(gaps[1].calls, 1000 / 500.0);
     check_weight(gaps[1].own_ns, 1000);
-    vst_budget_free(budget);
+    vst__budget_free(budget);
     vst_trace_close(trace);
     builder_free(&b);
 }
@@ -183,12 +183,12 @@ static void a_call_that_was_open_while_others_were_left_out_is_one(void)
     builder b;
     vst_trace *trace = hot_is_left_out(&b, 0, HOT);
 
-    CHECK_INT(vst_budget_read(trace, &budget, NULL), VST_OK);
+    CHECK_INT(vst__budget_read(trace, &budget, NULL), VST_OK);
     gaps_of(budget, HOT, 0, 1700, 6100, gaps);
     check_weight(gaps[0].calls + gaps[1].calls, 0);
     gaps_of(budget, HOT, 0, 6500, 9000, gaps); /* nor those before it */
     check_weight(gaps[0].calls + gaps[1].calls, 0);
-    vst_budget_free(budget);
+    vst__budget_free(budget);
     vst_trace_close(trace);
     builder_free(&b);
 }
@@ -200,7 +200,7 @@ static void calls_stand_for_what_fits_into_the_gap(void)
     builder b;
     vst_trace *trace = hot_is_left_out(&b, 0, HOT);
 
-    CHECK_INT(vst_budget_read(trace, &budget, NULL), VST_OK);
+    CHECK_INT(vst__budget_read(trace, &budget, NULL), VST_OK);
     gaps_of(budget, HOT, 0, 6500, 6600, gaps);
     check_weight(gaps[0].own_ns, 4000 / 2.0);
     check_weight(gaps[0].all_ns, 4000);
@@ -210,7 +210,7 @@ static void calls_stand_for_what_fits_into_the_gap(void)
     check_weight(gaps[0].own_ns, 1000 / 2.0);
     gaps_of(budget, HOT, 6100, 6500, 6600, gaps);
     check_weight(gaps[0].own_ns, 0);
-    vst_budget_free(budget);
+    vst__budget_free(budget);
     vst_trace_close(trace);
     builder_free(&b);
 }
@@ -223,12 +223,12 @@ static void each_stretch_says_what_was_left_out(void)
     builder b;
     vst_trace *trace = hot_is_left_out(&b, 0, HOT);
 
-    CHECK_INT(vst_budget_read(trace, &budget, NULL), VST_OK);
-    vst_budget_get_info(budget, &info);
+    CHECK_INT(vst__budget_read(trace, &budget, NULL), VST_OK);
+    vst__budget_get_info(budget, &info);
     CHECK_INT(info.changes, 5);
     for (size_t i = 0; i < 5; i++) {
         vst_budget_stretch stretch;
-        vst_budget_get_stretch(budget, i, &stretch);
+        vst__budget_get_stretch(budget, i, &stretch);
         CHECK_INT(stretch.start_ns, BUILDER_EPOCH_NS + starts[i]);
         CHECK_INT(stretch.end_ns,
                   i < 4 ? BUILDER_EPOCH_NS + starts[i + 1] : INT64_MAX);
@@ -236,7 +236,7 @@ static void each_stretch_says_what_was_left_out(void)
         CHECK_INT(stretch.count, i % 2 != 0 || i == 4);
         CHECK(stretch.count == 0 || stretch.ids[0] == HOT);
     }
-    vst_budget_free(budget);
+    vst__budget_free(budget);
     vst_trace_close(trace);
     builder_free(&b);
 }
@@ -248,15 +248,15 @@ static void functions_are_left_out_all_at_once(void)
     builder b;
     vst_trace *trace = hot_is_left_out(&b, VST_LEFT_OUT_PYTHON, 0);
 
-    CHECK_INT(vst_budget_read(trace, &budget, NULL), VST_OK);
+    CHECK_INT(vst__budget_read(trace, &budget, NULL), VST_OK);
     check_weight(weight(budget, RARE, 6500), 5);
     check_weight(weight(budget, C, 6500), 5);
-    vst_budget_get_info(budget, &info);
+    vst__budget_get_info(budget, &info);
     CHECK_INT(info.functions, 3);
     CHECK_INT(info.windows, 1);
     CHECK_INT(info.cpu_ns, 8000);
     CHECK_INT(info.out_cpu_ns, 6000);
-    vst_budget_free(budget);
+    vst__budget_free(budget);
     vst_trace_close(trace);
     builder_free(&b);
 }
@@ -284,9 +284,9 @@ static vst_budget_info info_of_rest(uint64_t flags)
     builder_escape(&b, VST_ESCAPE_LEFT_OUT, 1000, second, 6);
     builder_seal(&b, 1);
     CHECK_INT(builder_open(&b, &trace, NULL), VST_OK);
-    CHECK_INT(vst_budget_read(trace, &budget, NULL), VST_OK);
-    vst_budget_get_info(budget, &info);
-    vst_budget_free(budget);
+    CHECK_INT(vst__budget_read(trace, &budget, NULL), VST_OK);
+    vst__budget_get_info(budget, &info);
+    vst__budget_free(budget);
     vst_trace_close(trace);
     builder_free(&b);
     return info;
@@ -316,10 +316,10 @@ static void what_a_file_claims_is_bounded(void)
     builder b;
     vst_trace *trace = hot_is_left_out(&b, 0, 0x3fffffff);
 
-    CHECK_INT(vst_budget_read(trace, &budget, NULL), VST_OK);
+    CHECK_INT(vst__budget_read(trace, &budget, NULL), VST_OK);
     check_weight(weight(budget, HOT, 6500), 1);
     check_weight(weight(budget, 0x3fffffff, 6500), 1);
-    vst_budget_free(budget);
+    vst__budget_free(budget);
     vst_trace_close(trace);
     builder_free(&b);
 }

@@ -1,8 +1,5 @@
 /* What spans would have taken without the recorder, in hand-made files: every
  * time and every cost is known, and so is every number. */
-#include <vestige/budget.h>
-#include <vestige/costs.h>
-#include <vestige/tasks.h>
 #include <vestige/trace.h>
 
 #include "check.h"

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <vestige/replay.h>
+#include <vestige/tracer.h>
 
 #include "check.h"
 

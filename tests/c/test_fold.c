@@ -5,7 +5,7 @@
  * what may differ. */
 #include <stdlib.h>
 
-#include <vestige/replay.h>
+#include <vestige/tracer.h>
 
 #include "base/fold.h"
 #include "check.h"

@@ -7,7 +7,9 @@
 
 #include <vestige/vestige.h>
 
+#include "base/wait_reasons.h"
 #include "check.h"
+#include "record/language_lock.h"
 
 enum { LOOKS = 5, LOOK_NS = 1000000, WAITS_MAX = 64 };
 
@@ -139,10 +141,10 @@ static void start(void)
               VST_OK);
     vst_recording_set_metadata(recording, VST_WAITS_METADATA, "true");
     CHECK_INT(vst_session_start(session, NULL), VST_OK);
-    CHECK_INT(vst_lock_hook((const void *)&lock), VST_OK);
-    vst_lock_watch(&lock);
+    CHECK_INT(vst__lock_hook((const void *)&lock), VST_OK);
+    vst__lock_watch(&lock);
     vst_record(VST_ENTER, call_id); /* this thread is number 1 */
-    vst_recording_key_thread(recording, vst_thread_handle(), 11);
+    vst__recording_key_thread(recording, vst_thread_handle(), 11);
     take(11);
 }
 
@@ -152,8 +154,8 @@ static void stop(void)
     vst_trace *trace = NULL;
 
     vst_record(VST_EXIT, call_id);
-    vst_lock_watch(NULL);
-    vst_lock_unhook();
+    vst__lock_watch(NULL);
+    vst__lock_unhook();
     CHECK_INT(vst_session_stop(session), VST_OK);
     CHECK_INT(vst_session_open_trace(session, &trace, NULL), VST_OK);
     wait_count = waits_in_all = calls.spans = 0;
@@ -459,7 +461,7 @@ static void a_wait_that_ended_after_the_watch_is_no_longer(void)
     start();
     run_beside(take_and_go_on, &thread);
     let_wait(LOOKS);
-    vst_lock_watch(NULL);
+    vst__lock_watch(NULL);
     drop();
     stop_beside(thread);
     CHECK_INT(wait_count, 1);
@@ -472,17 +474,17 @@ static void hooks_are_gone_after_the_stop(void)
 
     start();
     drop();
-    vst_lock_learn(&learned);
+    vst__lock_learn(&learned);
     pthread_mutex_lock(&language.mutex);
     look(&language.condition);
     CHECK(learned == &language.condition);
     learned = NULL;
-    vst_lock_watch(NULL);
-    vst_lock_unhook();
+    vst__lock_watch(NULL);
+    vst__lock_unhook();
     look(&language.condition);
     CHECK(learned == NULL);
     pthread_mutex_unlock(&language.mutex);
-    vst_lock_learn(NULL);
+    vst__lock_learn(NULL);
     stop();
 }
 
@@ -527,7 +529,7 @@ static void functions_that_wait_are_known_by_name(void)
     };
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        CHECK_INT(vst_wait_reason_of(known[i].name, strlen(known[i].name)),
+        CHECK_INT(vst__wait_reason_of(known[i].name, strlen(known[i].name)),
                   known[i].reason);
     CHECK_TEXT(vst_wait_reason_name(VST_WAIT_GIL), "gil");
     CHECK_TEXT(vst_wait_reason_name(VST_WAIT_REASONS), "");

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include <vestige/memory.h>
-#include <vestige/replay.h>
 
 #include "check.h"
 #include "replay/contexts.h"
+#include "replay/matcher.h"
 #include "span_tree.h"
 
 /* ---- scripts ------------------------------------------------------------ */
@@ -216,7 +216,7 @@ static vst_matcher_counts feed(const char *text, size_t batch, int64_t end_ns,
                   VST_OK);
         at += count;
     } while (at < s.count);
-    vst_matcher_count(matcher, &counts);
+    vst__matcher_count(matcher, &counts);
     CHECK_INT(counts.spans, tree->count);
     vst_matcher_destroy(matcher);
     free_script(&s);
@@ -914,7 +914,7 @@ static void a_million_calls_deep_works(void)
         }
     }
     CHECK_INT(vst_matcher_feed(matcher, &converter, NULL, 0, 1, &sink), VST_OK);
-    vst_matcher_count(matcher, &counts);
+    vst__matcher_count(matcher, &counts);
     CHECK_INT(counts.spans, DEPTH);
     CHECK_INT(counts.unmatched_exits, DEPTH);
     CHECK_INT(counts.cut_spans, 0);

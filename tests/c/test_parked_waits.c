@@ -8,6 +8,7 @@
 #include <vestige/vestige.h>
 
 #include "check.h"
+#include "record/language_lock.h"
 
 static vst_wait_reason reason; /* of all waits */
 static const void *asked;      /* for which semaphore */
@@ -74,14 +75,14 @@ static vst_id record_wait(vst_wait_reason for_what)
     CHECK_INT(vst_recording_define_id(recording, &definition, &id), VST_OK);
     vst_recording_set_metadata(recording, VST_OBJECT_WAITS_METADATA, "true");
     CHECK_INT(vst_session_start(session, NULL), VST_OK);
-    CHECK_INT(vst_parking_hook((const void *)&locks), VST_OK);
-    vst_lock_watch(&locks);
+    CHECK_INT(vst__parking_hook((const void *)&locks), VST_OK);
+    vst__lock_watch(&locks);
     vst_record(VST_ENTER, id);
     wait_in_vain(&semaphore);
     CHECK(asked == &semaphore);
     vst_record(VST_EXIT, id);
-    vst_lock_watch(NULL);
-    vst_parking_unhook();
+    vst__lock_watch(NULL);
+    vst__parking_unhook();
     CHECK_INT(vst_session_stop(session), VST_OK);
     CHECK_INT(vst_session_open_trace(session, &trace, NULL), VST_OK);
     CHECK_INT(vst_trace_replay(trace, VST_WINDOW_ALL, NULL, &sink, NULL),

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <vestige/waits.h>
-
 #include "check.h"
 #include "trace_builder.h"
 #include "view/lanes.h"

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <vestige/device.h>
-#include <vestige/waits.h>
 
 #include "check.h"
 #include "tables/tables.h"

@@ -14,6 +14,7 @@
 #include "calls/monitoring_tool.h"
 #include "compat_py311.h"
 #include "program/triggers.h"
+#include "record/budget.h"
 #include "thunks/thunks.h"
 
 #include <stdio.h>
@@ -231,8 +232,9 @@ static void record_change(uint32_t flags, double taken_ns)
 
     b.told = b.looked;
     b.told_out = leaves_out();
-    vst_recording_leave_out(b.tracer->recording, &left_out,
-                            vpy_budget_counts.out, vpy_budget_counts.out_count);
+    vst__recording_leave_out(b.tracer->recording, &left_out,
+                             vpy_budget_counts.out,
+                             vpy_budget_counts.out_count);
 }
 
 /* A bounded file drops what it was told long ago. */

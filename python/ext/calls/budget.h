@@ -1,4 +1,4 @@
-/* A budget for what recording costs (<vestige/budget.h> says what the trace has
+/* A budget for what recording costs (<vestige/wire.h> says what the trace has
  * of it). Every few thousand words, a thread counts what it recorded, by
  * function. Where that costs more than the budget allows, the functions that
  * are called most are left out: first those in C, then leaves, then others.
@@ -22,8 +22,6 @@
 #define VPY_CALLS_BUDGET_H
 
 #include "calls/ids.h"
-
-#include <vestige/budget.h>
 
 #pragma GCC visibility push(hidden)
 

@@ -12,6 +12,7 @@
 #include "program/program.h"
 #include "program/tasks.h"
 #include "program/triggers.h"
+#include "record/tasks.h"
 
 #include <string.h>
 
@@ -97,9 +98,9 @@ static void record_work(PyCodeObject *code, const vpy_iframe *frame)
     bool runs = is_called(code, "run");
 
     if (self != NULL && strcmp(Py_TYPE(self)->tp_name, "_WorkItem") == 0)
-        vst_record_task((uint64_t[]){runs ? VST_TASK_RUNS : VST_TASK_SUBMITS,
-                                     (uint64_t)(uintptr_t)self},
-                        2);
+        vst__record_task((uint64_t[]){runs ? VST_TASK_RUNS : VST_TASK_SUBMITS,
+                                      (uint64_t)(uintptr_t)self},
+                         2);
 }
 
 /* Of the special functions only these have their arguments recorded. */

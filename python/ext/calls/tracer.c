@@ -10,6 +10,7 @@
 #include "program/exceptions.h"
 #include "program/program.h"
 #include "program/tasks.h"
+#include "record/language_lock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,8 +42,8 @@ static void attend(void *ctx)
     vpy_threads_name_current();
     vpy_state_take();
     if (vpy_active != NULL && vpy_active == ctx)
-        vst_recording_key_thread(vpy_active->recording, vst_thread_handle(),
-                                 (uintptr_t)tstate);
+        vst__recording_key_thread(vpy_active->recording, vst_thread_handle(),
+                                  (uintptr_t)tstate);
     vpy_state_give();
     vpy_greenlets_watch_thread();
     vpy_hook_leave(tstate);

@@ -1,8 +1,8 @@
 /* Waits for the GIL. The interpreter waits for it by pthread_cond_timedwait on
- * a condition inside of a structure of its own; <vestige/waits.h> has the hooks
- * that record it. Here the structure is found: a thread of ours asks for the
- * GIL while we hold it, which shows the condition, and around it there must be
- * what the structure has there. Nothing of it is looked at otherwise.
+ * a condition inside of a structure of its own; record/language_lock.h has the
+ * hooks that record it. Here the structure is found: a thread of ours asks for
+ * the GIL while we hold it, which shows the condition, and around it there must
+ * be what the structure has there. Nothing of it is looked at otherwise.
  *
  * While nobody waits for the GIL, no hook is called. */
 #include "program/program.h"
@@ -16,7 +16,7 @@ static bool is_tried;
 static const char *trouble = "the GIL was not looked for yet";
 static const void *condition; /* of the GIL; atomic: our thread stores it */
 
-static const vpy_waits waits = {vst_lock_hook, &lock, VST_WAITS_METADATA};
+static const vpy_waits waits = {vst__lock_hook, &lock, VST_WAITS_METADATA};
 
 /* Runs without the GIL, and asks for it. */
 static void *ask_for_gil(void *unused)
@@ -24,9 +24,9 @@ static void *ask_for_gil(void *unused)
     PyGILState_STATE state;
 
     (void)unused;
-    vst_lock_learn(&condition);
+    vst__lock_learn(&condition);
     state = PyGILState_Ensure();
-    vst_lock_learn(NULL);
+    vst__lock_learn(NULL);
     PyGILState_Release(state);
     return NULL;
 }
@@ -86,8 +86,8 @@ void vpy_gil_waits_prepare(void)
     if (is_tried)
         return;
     is_tried = true;
-    trouble = vpy_waits_hook(vst_lock_hook) ? find_gil() : VPY_WAITS_NO_HOOK;
-    vst_lock_unhook();
+    trouble = vpy_waits_hook(vst__lock_hook) ? find_gil() : VPY_WAITS_NO_HOOK;
+    vst__lock_unhook();
 }
 
 void vpy_gil_waits_begin(vpy_tracer *tracer)
@@ -97,8 +97,8 @@ void vpy_gil_waits_begin(vpy_tracer *tracer)
 
 void vpy_gil_waits_end(void)
 {
-    vst_lock_watch(NULL);
-    vst_lock_unhook();
+    vst__lock_watch(NULL);
+    vst__lock_unhook();
 }
 
 const char *vpy_gil_waits_trouble(void)

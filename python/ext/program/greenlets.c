@@ -20,6 +20,7 @@
 #include "base/inside.h"
 #include "calls/ids.h"
 #include "program/tasks.h"
+#include "record/tasks.h"
 
 static PyObject *greenlet;        /* the module, while recording */
 static PyObject *switch_callback; /* what settrace gets */
@@ -95,7 +96,7 @@ static void record_collectors(void)
     for (uint32_t i = 0; i < count; i++)
         payload[1 + i] = ids[i];
     if (count != 0)
-        vst_record_task(payload, 1 + count);
+        vst__record_task(payload, 1 + count);
 }
 
 static VST_COLD void introduce(PyObject *object, uint32_t task, bool begins)
@@ -114,7 +115,7 @@ static VST_COLD void introduce(PyObject *object, uint32_t task, bool begins)
     }
     if (begins)
         record_collectors();
-    vst_record_task_stack(
+    vst__record_task_stack(
         task, (begins ? VST_STACK_BEGINS : 0) | (hub ? VST_STACK_HUB : 0),
         bytes, length);
     Py_XDECREF(encoded);

@@ -2,8 +2,8 @@
  * of objects, and for a world that is stopped or is to stop. All of them, and
  * waits for locks of the program too, park the thread: it sleeps on a semaphore
  * that lies on its own stack, in a structure that also has the address of what
- * it waits for. <vestige/waits.h> has the hooks of semaphores; here each wait
- * is told apart by what the thread's own state says.
+ * it waits for. record/language_lock.h has the hooks of semaphores; here each
+ * wait is told apart by what the thread's own state says.
  *
  * That the structure is what we know is tried once a process: a thread of ours
  * waits for a lock of ours. While nobody waits, no hook is called. */
@@ -55,9 +55,9 @@ static const vst_lock locks = {.parked_for = parked_for};
 static void *wait_for_lock(void *unused)
 {
     (void)unused;
-    vst_lock_learn(&learned);
+    vst__lock_learn(&learned);
     PyMutex_Lock(&tried);
-    vst_lock_learn(NULL);
+    vst__lock_learn(NULL);
     PyMutex_Unlock(&tried);
     return NULL;
 }
@@ -85,7 +85,7 @@ static const char *try_wait(void)
     return found;
 }
 
-static const vpy_waits waits = {vst_parking_hook, &locks,
+static const vpy_waits waits = {vst__parking_hook, &locks,
                                 VST_OBJECT_WAITS_METADATA};
 
 void vpy_object_waits_prepare(void)
@@ -93,8 +93,9 @@ void vpy_object_waits_prepare(void)
     if (is_tried)
         return;
     is_tried = true;
-    trouble = vpy_waits_hook(vst_parking_hook) ? try_wait() : VPY_WAITS_NO_HOOK;
-    vst_parking_unhook();
+    trouble =
+        vpy_waits_hook(vst__parking_hook) ? try_wait() : VPY_WAITS_NO_HOOK;
+    vst__parking_unhook();
 }
 
 void vpy_object_waits_begin(vpy_tracer *tracer)
@@ -104,8 +105,8 @@ void vpy_object_waits_begin(vpy_tracer *tracer)
 
 void vpy_object_waits_end(void)
 {
-    vst_lock_watch(NULL);
-    vst_parking_unhook();
+    vst__lock_watch(NULL);
+    vst__parking_unhook();
 }
 
 const char *vpy_object_waits_trouble(void)

@@ -8,6 +8,7 @@
 
 #include "base/own_code.h"
 #include "calls/ids.h"
+#include "record/language_lock.h"
 
 #include <stdlib.h>
 
@@ -136,8 +137,8 @@ static void announce(looker *self, PyThreadState *tstate)
                              is_own ? (uint64_t)vpy_thread_id()
                                     : tstate->native_thread_id,
                              self->ids, self->ids_count);
-    vst_recording_key_thread(self->tracer->recording, handle,
-                             (uintptr_t)tstate);
+    vst__recording_key_thread(self->tracer->recording, handle,
+                              (uintptr_t)tstate);
 }
 
 /* Whether the recording went live; else there are functions without a value. */

@@ -8,6 +8,8 @@
 
 #include "calls/tracer.h"
 
+#include "record/language_lock.h"
+
 #include <pthread.h>
 
 #pragma GCC visibility push(hidden)
@@ -55,7 +57,7 @@ typedef vst_status vpy_waits_hook_fn(const void *address);
 
 /* One way in which the interpreter waits. */
 typedef struct vpy_waits {
-    vpy_waits_hook_fn *hook; /* of <vestige/waits.h> */
+    vpy_waits_hook_fn *hook; /* of record/language_lock.h */
     const vst_lock *lock;
     const char *metadata; /* by which a trace says whether they are recorded */
 } vpy_waits;

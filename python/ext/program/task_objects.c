@@ -7,6 +7,7 @@
  * the GIL held. */
 #include "program/tasks.h"
 
+#include "record/tasks.h"
 #include "thunks/watched_methods.h"
 
 #include <string.h>
@@ -187,7 +188,7 @@ void vpy_task_record_name(vst_task_what what, uint32_t number, PyObject *task)
     if (name != NULL)
         encoded = vpy_text(name, &bytes, &length);
     PyErr_Clear();
-    vst_record_task_name(what, number, bytes, encoded != NULL ? length : 0);
+    vst__record_task_name(what, number, bytes, encoded != NULL ? length : 0);
     Py_XDECREF(encoded);
     Py_XDECREF(name);
 }
@@ -257,8 +258,8 @@ VST_INLINE void record_waking(PyObject *future)
     uint64_t address = (uint64_t)(uintptr_t)future;
 
     if (vpy_is_active() && vpy_thread_state()->tracing == 0 &&
-        !vst_record_task_wakes_at_once(address))
-        vst_record_task_wakes(address);
+        !vst__record_task_wakes_at_once(address))
+        vst__record_task_wakes(address);
 }
 
 static VST_HOT PyObject *on_set_result(PyObject *self, PyObject *b, PyObject *c,

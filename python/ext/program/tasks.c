@@ -29,6 +29,7 @@
 #include "base/inside.h"
 #include "calls/ids.h"
 #include "compat_py311.h"
+#include "record/tasks.h"
 
 #include <string.h>
 
@@ -182,7 +183,7 @@ static void record_step(vpy_known *coroutine, bool is_new)
          coroutine->chunks != vst_thread_buffer->chunks))
         introduce(coroutine, is_new);
     else if (coroutine->task != 0)
-        vst_record_task(
+        vst__record_task(
             &(uint64_t){vst_task_word(VST_TASK_STEP, coroutine->task)}, 1);
 }
 
@@ -200,7 +201,7 @@ VST_INLINE bool begin_known(vst_id id, const vpy_iframe *frame,
     known = vpy_known_find(frame);
     if (known == NULL || known->task == 0 || known->is_fresh ||
         is_unsure(known) || known->chunks != vst_thread_buffer->chunks ||
-        !vst_record_task_at_once(
+        !vst__record_task_at_once(
             &(uint64_t){vst_task_word(VST_TASK_STEP, known->task)}, 1))
         return false;
     vpy_coroutine_runs(frame, NULL);
@@ -292,9 +293,9 @@ static VST_NOINLINE void record_await_slowly(uint64_t first, uint64_t second,
 
     if (kind == VST_AWAITS_TASK)
         payload[3] = number_of_awaited(awaited);
-    vst_record_task(payload, kind == VST_AWAITS_NOTHING ? 2
-                             : kind == VST_AWAITS_TASK  ? 4
-                                                        : 3);
+    vst__record_task(payload, kind == VST_AWAITS_NOTHING ? 2
+                              : kind == VST_AWAITS_TASK  ? 4
+                                                         : 3);
 }
 
 VST_INLINE void record_await(uint32_t task, PyObject *awaited)
@@ -304,10 +305,10 @@ VST_INLINE void record_await(uint32_t task, PyObject *awaited)
     uint64_t second = (uint64_t)now.waits << 32 | kind;
 
     if (!(kind == VST_AWAITS_FUTURE &&
-          vst_record_task_at_once(
+          vst__record_task_at_once(
               (uint64_t[]){first, second, (uint64_t)(uintptr_t)awaited}, 3)) &&
         !(kind == VST_AWAITS_NOTHING &&
-          vst_record_task_at_once((uint64_t[]){first, second}, 2)))
+          vst__record_task_at_once((uint64_t[]){first, second}, 2)))
         record_await_slowly(first, second, awaited);
 }
 
@@ -335,7 +336,7 @@ static void end_task(const vpy_step *s, bool raised)
     if (s->task != 0) {
         if (s->is_python)
             tell_name_again(s->task);
-        vst_record_task(
+        vst__record_task(
             (uint64_t[]){vst_task_word(VST_TASK_ENDS, s->task), raised}, 2);
     }
     vpy_known_set(&gone);

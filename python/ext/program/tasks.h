@@ -5,8 +5,6 @@
 
 #include "calls/ids.h"
 
-#include <vestige/tasks.h>
-
 #pragma GCC visibility push(hidden)
 
 int vpy_tasks_init(void);

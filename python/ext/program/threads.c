@@ -136,7 +136,7 @@ void vpy_threads_announce(vpy_tracer *tracer)
                                  tstate == own ? (uint64_t)vpy_thread_id()
                                                : tstate->native_thread_id,
                                  list.ids, list.count);
-        vst_recording_key_thread(tracer->recording, handle, (uintptr_t)tstate);
+        vst__recording_key_thread(tracer->recording, handle, (uintptr_t)tstate);
     }
     free(list.ids);
     vpy_threads_name_all();

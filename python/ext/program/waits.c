@@ -1,6 +1,6 @@
-/* What gil_waits.c and object_waits.c share: hooks of <vestige/waits.h> in the
- * interpreter, and a trial that shows how it waits. In the trial a thread of
- * ours waits on purpose, and a hook notes for what. */
+/* What gil_waits.c and object_waits.c share: hooks of record/language_lock.h in
+ * the interpreter, and a trial that shows how it waits. In the trial a thread
+ * of ours waits on purpose, and a hook notes for what. */
 #include "program/program.h"
 
 #include <signal.h>
@@ -49,7 +49,7 @@ void vpy_waits_begin(vpy_tracer *tracer, const vpy_waits *waits,
     if (trouble == NULL && !vpy_waits_hook(waits->hook))
         trouble = VPY_WAITS_NO_HOOK;
     if (trouble == NULL)
-        vst_lock_watch(waits->lock);
+        vst__lock_watch(waits->lock);
     snprintf(json, sizeof json, "\"%s\"", trouble != NULL ? trouble : "");
     vst_recording_set_metadata(tracer->recording, waits->metadata,
                                trouble == NULL ? "true" : json);

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <vestige/waits.h>
-
 /* A stretch in which somebody waited for a thread. */
 typedef struct stretch {
     uint32_t holder;

@@ -1,8 +1,8 @@
 /* Trace.left_out(): when a budget left functions out, and which
- * (<vestige/budget.h>). Read without the GIL. */
+ * (<vestige/wire.h>). Read without the GIL. */
 #include "read/trace.h"
 
-#include <vestige/budget.h>
+#include "replay/budget.h"
 
 static PyObject *ids_of(const vst_budget_stretch *stretch)
 {
@@ -37,10 +37,10 @@ static PyObject *list_of(const vst_budget *budget, int64_t end_ns)
     vst_budget_info info = {.changes = 0};
 
     if (budget != NULL)
-        vst_budget_get_info(budget, &info);
+        vst__budget_get_info(budget, &info);
     for (size_t i = 0; list != NULL && i < info.changes; i++) {
         vst_budget_stretch stretch;
-        vst_budget_get_stretch(budget, i, &stretch);
+        vst__budget_get_stretch(budget, i, &stretch);
         if (stretch.start_ns >= end_ns ||
             (stretch.count == 0 && !(stretch.flags & VST_LEFT_OUT_PYTHON)))
             continue;
@@ -63,11 +63,11 @@ PyObject *vpy_trace_left_out(PyObject *object, PyObject *end_ns)
         return NULL;
     vpy_trace_begin(self, NULL);
     Py_BEGIN_ALLOW_THREADS;
-    status = vst_budget_read(self->handle, &budget, &error);
+    status = vst__budget_read(self->handle, &budget, &error);
     Py_END_ALLOW_THREADS;
     vpy_trace_end(self);
     result = status == VST_OK ? list_of(budget, end)
                               : vpy_raise(status, &error, self->path);
-    vst_budget_free(budget);
+    vst__budget_free(budget);
     return result;
 }

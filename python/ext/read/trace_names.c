@@ -2,6 +2,8 @@
  * the GIL held. */
 #include "read/trace.h"
 
+#include "replay/imports.h"
+
 PyObject *vpy_trace_function(const vst_definition *d)
 {
     return Py_BuildValue(
@@ -30,7 +32,7 @@ PyObject *vpy_trace_import_name(PyObject *object, PyObject *args)
     if (!PyArg_ParseTuple(args, "I|I:import_name", &imported, &module) ||
         !vpy_trace_is_usable(self))
         return NULL;
-    length = vst_import_name(self->handle, (vst_import)imported, module, name);
+    length = vst__import_name(self->handle, (vst_import)imported, module, name);
     text = vpy_trace_text(name, length);
     shown = text != NULL ? PyUnicode_FromFormat("import %U", text) : NULL;
     Py_XDECREF(text);

@@ -17,7 +17,7 @@ SLEEP, QUEUE, LOCK, SOCKET, CHILD, TASK, FUTURE, TURN, SWITCHED = (
     "sleep", "queue", "lock", "socket", "child", "task", "future", "turn", "switch"
 )  # fmt: skip
 
-NOTHING, A_FUTURE, A_TASK, GATHER, OTHER, SWITCH = range(6)  # as traces have it: vst_task_awaits in <vestige/tasks.h>
+NOTHING, A_FUTURE, A_TASK, GATHER, OTHER, SWITCH = range(6)  # as traces have it: vst_task_awaits in <vestige/wire.h>
 _OBJECTS = {NOTHING: TURN, A_FUTURE: FUTURE, A_TASK: TASK, GATHER: TASK, OTHER: FUTURE, SWITCH: SWITCHED}
 
 _FILES = {

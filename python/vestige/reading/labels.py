@@ -31,7 +31,7 @@ def plain_name(name: str) -> str:
 
 
 def is_module(function: Function) -> bool:
-    """Whether it is a module's code, or stands for a module without code (<vestige/imports.h>)."""
+    """Whether it is a module's code, or stands for a module without code (VST_MODULE_NAMED in <vestige/wire.h>)."""
     kind, name, *_ = function
     return name == MODULE_CODE if kind == PYTHON else kind == NATIVE and name.startswith(f"{MODULE_CODE} ")
 

@@ -1,4 +1,4 @@
-"""Learns what recording costs, in the process that is about to be recorded: include/vestige/costs.h says how the file
+"""Learns what recording costs, in the process that is about to be recorded: src/replay/costs.h says how the file
 keeps it.
 
 Small programs (costs_programs.py) run with and without the hooks of the engine that will record. In loops of calls that

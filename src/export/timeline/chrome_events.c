@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "export/timeline/chrome.h"
+#include "replay/imports.h"
 
 /* What an event may take beyond its head and its arguments. */
 enum { EVENT_MAX = 768 };
@@ -309,7 +310,7 @@ static char *put_import(const vst__timeline *timeline, char *at,
 {
     char module[VST_IMPORT_NAME_MAX];
     size_t length =
-        vst_import_name(timeline->trace, span->import, span->module, module);
+        vst__import_name(timeline->trace, span->import, span->module, module);
 
     vst__output_commit(timeline->output, PUT(at, ", \"imports\": "));
     vst__json_string(timeline->output, module, length);

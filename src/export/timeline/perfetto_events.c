@@ -8,6 +8,7 @@
 
 #include "base/grow.h"
 #include "export/timeline/perfetto.h"
+#include "replay/imports.h"
 
 enum {
     PACKETS_MAX = 128, /* bytes of a plain span */
@@ -197,8 +198,8 @@ static void put_args(vst__perfetto *self, uint32_t number, const vst_span *span,
     if (span->flags & VST_SPAN_IMPORT) {
         char module[VST_IMPORT_NAME_MAX];
         vst__pf_arg_text(self, number, "imports", module,
-                         vst_import_name(self->timeline.trace, span->import,
-                                         span->module, module));
+                         vst__import_name(self->timeline.trace, span->import,
+                                          span->module, module));
     }
     if (span->args_len != 0)
         vst__pf_args_json(self, number, span->args, span->args_len);
