@@ -1,25 +1,33 @@
 #!/usr/bin/env python3
-"""Writes a file as the text of a C array: embed.py FILE OUT NAME. Of a page, embed.py --script FILE OUT writes its script.
+"""Writes a file as the text of a C array: embed.py FILE OUT NAME. Of a module of JavaScript, that is the script of all that
+it needs.
 
-In a page, CONTENTS-OF-style.css stands for what is in that file, which lies beside the page. HASH-OF-script and
-HASH-OF-style stand for the hashes of what is inside of <script> and <style>, by which a Content-Security-Policy allows
-these and no others.
+In a page, CONTENTS-OF-style.css stands for what is in that file, and CONTENTS-OF-start.js for the script of that module. They
+lie beside the page, or among the viewer's. HASH-OF-script and HASH-OF-style stand for the hashes of what is inside of
+<script> and <style>, by which a Content-Security-Policy allows these and no others.
 """
 
 import base64
 import hashlib
 import re
+import runpy
 import sys
 from pathlib import Path
 
+VIEWER = Path(__file__).parent.parent / "python/vestige/viewer"
+
+
+def contents(folder: Path, name: str) -> bytes:
+    """Without the end of the last line: the page has one there."""
+    if name.endswith(".js"):
+        join = runpy.run_path(str(VIEWER / "modules.py"))["join_modules"]
+        return join([folder, VIEWER / "page"], name).encode().removesuffix(b"\n")
+    path = next(path for path in (folder / name, VIEWER / "page" / name) if path.exists())
+    return path.read_bytes().removesuffix(b"\n")
+
 
 def with_contents(page: bytes, folder: Path) -> bytes:
-    """Fills in files, without the end of their last line: the page has one there."""
-    return re.sub(
-        rb"CONTENTS-OF-([\w.]+)",
-        lambda found: (folder / found[1].decode()).read_bytes().removesuffix(b"\n"),
-        page,
-    )
+    return re.sub(rb"CONTENTS-OF-([\w.]+)", lambda found: contents(folder, found[1].decode()), page)
 
 
 def inside_of(element: bytes, page: bytes) -> bytes:
@@ -36,14 +44,13 @@ def with_hashes(page: bytes) -> bytes:
 
 
 def embed(source: Path, out: Path, name: str) -> None:
-    data = with_hashes(with_contents(source.read_bytes(), source.parent))
+    if source.suffix == ".js":
+        data = contents(source.parent, source.name)
+    else:
+        data = with_hashes(with_contents(source.read_bytes(), source.parent))
     words = [str(byte) if byte < 128 else f"'\\x{byte:02x}'" for byte in data]
     lines = [", ".join(words[at : at + 20]) for at in range(0, len(words), 20)]
     out.write_text(f"static const char {name}[] = {{\n" + ",\n".join(lines) + ",\n0};\n")
 
 
-if sys.argv[1] == "--script":
-    page = Path(sys.argv[2])
-    Path(sys.argv[3]).write_bytes(inside_of(b"script", with_contents(page.read_bytes(), page.parent)))
-else:
-    embed(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])
+embed(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])

@@ -84,13 +84,9 @@ check_javascript() {
         echo "SKIPPED [2] lint: tsc and eslint are not installed, which need node and npm"
         return
     fi
-    # A page whose script is in parts is checked as a whole.
-    mkdir -p build/lint_pages
-    "$bin/python" scripts/embed.py --script src/export/memory/memory_page/page.html \
-        build/lint_pages/memory_page.js || return
     .venv/lint/node_modules/.bin/tsc --project scripts/lint/tsconfig.json &&
         .venv/lint/node_modules/.bin/eslint --config scripts/lint/eslint.config.js \
-            python/vestige src/export build/lint_pages
+            python/vestige src/export
 }
 
 # ---- all of them ------------------------------------------------------------

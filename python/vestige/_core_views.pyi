@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, final
 
-from ._core import Progress, Trace
+from ._core import Progress, Rows, Trace
 
 @final
 class Lanes:
@@ -101,9 +101,10 @@ class View:
         threads: Sequence[int] | None = None,
         limit: int = 0,
         progress: Progress | None = None,
-    ) -> tuple[list[tuple[int, int, int, int, int, int]], int]:
-        """The tree of calls: (parent row or -1, id, count, self_ns, total_ns, self_bytes), spans clipped to the range;
-        with `limit` only so many, those with the largest totals, and how many there are besides."""
+    ) -> tuple[Rows, int]:
+        """The tree of calls: parent (a row before it, or -1), id, calls, self_ns, total_ns, self_bytes, of spans
+        clipped to the range; with `limit` only so many, those with the largest totals, and how many there are besides
+        these."""
     def find(
         self,
         ids: Iterable[int],

@@ -1,6 +1,5 @@
 // Rules that find mistakes. tsc checks types and undefined names; nothing checks how lines look.
 export default [
-  { ignores: ["src/export/memory/memory_page/"] }, // parts of one script, which is checked as a whole
   {
     linterOptions: { reportUnusedDisableDirectives: "error" },
     languageOptions: { ecmaVersion: 2023, sourceType: "module" },

@@ -98,7 +98,7 @@ static void a_flame_graph_is_xml_with_a_frame_for_each_context(void)
     expect_line(text, "<title>dir/app.py(3): main (0.800 ms, 99.91%, 1 calls)"
                       "</title><rect x=\"10.00\" y=\"40\" ");
     expect_line(text, "<title>f;&lt;&amp;\xef\xbf\xbd\xef\xbf\xbd (0.201 ms, ");
-    expect_line(text, "function zoom(frame)");
+    expect_line(text, "class FlameCanvas {");
     expect_line(text, "</svg>\n");
     free(text);
     builder_free(&b);

@@ -70,7 +70,8 @@ def boxes(text):
     for group in document.getElementsByTagName("g"):
         title = group.getElementsByTagName("title")[0].firstChild.data
         box = group.getElementsByTagName("rect")[0]
-        found[title.split("\n")[0]] = (title.split("\n")[1], float(box.getAttribute("width")), box.getAttribute("fill"))
+        name, _, told = title.removesuffix(")").rpartition(" (")
+        found[name] = (told, float(box.getAttribute("width")), box.getAttribute("fill"))
     return found
 
 
@@ -99,15 +100,18 @@ def test_a_click_in_the_page_zooms_in_and_escape_out_again(sides, tmp_path):
     browser = Browser(tmp_path / "browser")
     try:
         page = browser.open((tmp_path / "d.html").as_uri())
-        box = "[...document.querySelectorAll('svg g')].find((one) => one.dataset.label === 'app.py: parse')"
+        box = "module_flame_file.graph.boxes.find((one) => one.node.one.name === 'app.py: parse')"
         page.wait(f"document.readyState === 'complete' && Boolean({box})")
-        shown = "[...document.querySelectorAll('svg g')].filter((one) => one.style.display !== 'none').length"
-        wide = f"Number({box}.querySelector('rect').getAttribute('width'))"
-        before = page.eval(wide)
-        page.eval(f"{box}.dispatchEvent(new MouseEvent('click')), true")
-        assert page.eval(shown) == 3 and page.eval(wide) == 1180  # all, main and parse
+        canvas, wide = "document.querySelector('canvas')", page.eval("document.querySelector('canvas').clientWidth")
+        before = page.eval(f"{box}.width")
+        left, top = page.eval(f"(({{x, y}}) => [x, y])({canvas}.getBoundingClientRect())")
+        x, row = page.eval(f"[{box}.x, {box}.row]")
+        page.click(left + x + 5, top + row * 20 + 5)
+        names = "module_flame_file.graph.boxes.map((one) => one.node.one.name)"
+        assert page.eval(names) == ["all threads", "a.py: main", "app.py: parse"] and page.eval(f"{box}.width") == wide
+        assert "100 ms → 300 ms" in page.eval("document.body.textContent")
         page.key("Escape")
-        assert page.eval(shown) == 5 and page.eval(wide) == pytest.approx(before, abs=1)
+        assert len(page.eval(names)) == 5 and page.eval(f"{box}.width") == pytest.approx(before, abs=1)
         assert page.errors() == []
     finally:
         browser.close()

@@ -51,31 +51,38 @@ PROGRAM = f"""\
 ACTIONS = """
 <script>
 const result = {};
+const $ = id => document.getElementById(id);
 const $$ = selector => [...document.querySelectorAll(selector)];
 const texts = selector => $$(selector).map(one => one.textContent);
 const pick = value => { const input = document.querySelector(`input[value=${value}]`); input.click(); };
+const {graph} = module_stacks;
+const frames = () => graph.boxes.map(box => box.node.one.title);
+const click = name => {
+  const box = graph.boxes.find(one => one.node.one.title.startsWith(name)), {left, top} = graph.canvas.getBoundingClientRect();
+  graph.canvas.dispatchEvent(new MouseEvent("click", {clientX: left + box.x + 2, clientY: top + box.row * 20 + 5}));
+};
 const key = (element, name) => element.dispatchEvent(new KeyboardEvent("keydown", {key: name, bubbles: true}));
 try {
   result.title = document.title;
   result.cards = texts(".card b");
-  result.peakFrames = texts(".frame");
+  result.peakFrames = frames();
   result.peakTold = $("told").textContent;
-  const big = $$(".frame").find(box => box.textContent.startsWith("big"));
-  big.click();
-  result.zoomed = {frames: texts(".frame"), reset: !$("reset").hidden, told: $("told").textContent};
+  click("big");
+  result.zoomed = {frames: frames(), reset: !$("reset").hidden, told: $("told").textContent};
   key($("flame"), "Escape");
-  result.afterEscape = texts(".frame").length;
+  result.afterEscape = frames().length;
+  key($("flame"), "ArrowDown");
   key($("flame"), "ArrowDown");
   result.down = $("told").textContent;
   key($("flame"), "Enter");
   result.entered = $("reset").hidden;
   $("reset").click();
   pick("leaks");
-  result.leakFrames = texts(".frame");
+  result.leakFrames = frames();
   $("search").value = "LEAK";
   $("search").dispatchEvent(new Event("input"));
   result.matched = $("matched").textContent;
-  result.highlighted = texts(".frame.match");
+  result.highlighted = graph.boxes.map(box => box.node.one).filter(graph.look.matches).map(one => one.title);
   result.rows = $$("table tr").length;
   $("search").value = "";
   $("search").dispatchEvent(new Event("input"));

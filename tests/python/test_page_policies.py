@@ -10,6 +10,7 @@ from browser import BROWSER, Browser
 from traces import record, steps
 from vestige import Trace
 from vestige.cli import view
+from vestige.cli.diff import command as diff
 from vestige.cli.memory import report as memory_report
 from viewing import serving
 
@@ -43,6 +44,11 @@ def view_page(folder):
     assert view.main([str(folder / "t.vst"), "--html", str(folder / "p.html")]) == 0
 
 
+def diff_page(folder):
+    path = str(record(folder / "t.vst", steps(5)))
+    assert diff.main([path, path, "--html", str(folder / "p.html")]) == 0
+
+
 def timeline_page(folder):
     trace = Trace(str(record(folder / "t.vst", steps(5))))
     trace.export(str(folder / "p.html"), all_windows=True, format="memory-timeline")
@@ -50,7 +56,8 @@ def timeline_page(folder):
 
 # By the function that writes a page: what is there once its script has run, and what to do then.
 PAGES = {
-    memory_page: ("document.querySelectorAll('.frame').length > 0", "document.querySelector('.frame').click()"),
+    memory_page: ("module_stacks.graph.boxes.length > 0", "document.getElementById('flame').click()"),
+    diff_page: ("module_flame_file.graph.boxes.length > 0", "document.querySelector('canvas').click()"),
     view_page: ("document.getElementById('loading').hidden", "document.getElementById('help').click()"),
     timeline_page: ("getComputedStyle(document.querySelector('.y5')).bottom !== 'auto'", "0"),
 }

@@ -104,10 +104,10 @@ def test_spans_are_found_and_summed(trace):
     assert sum(counts) == 41
     rows, left_out = view.flame(from_ns, to_ns)
     assert left_out == 0
-    assert sum(row[2] for row in rows if row[1] in leafs) == 41
-    assert all(row[0] < i for i, row in enumerate(rows))
-    roots = sum(row[4] for row in rows if row[0] == -1)
-    assert sum(row[3] for row in rows) == roots
+    assert sum(row.calls for row in rows if row.id in leafs) == 41
+    assert all(row.parent < i for i, row in enumerate(rows))
+    roots = sum(row.total_ns for row in rows if row.parent == -1)
+    assert sum(row.self_ns for row in rows) == roots
 
 
 def test_an_offset_moves_all_of_it(trace):

@@ -116,10 +116,10 @@ def test_the_flame_graph_has_the_times_of_the_report(recorded):
     info = view_of(recorded).info()
     rows, _ = view_of(recorded).flame(info["start_ns"], info["end_ns"] + 1)
     flame = collections.Counter()
-    for _, number, count, _, total_ns, _ in rows:
-        if name(number).startswith("import "):
-            flame[name(number), "count"] += count
-            flame[name(number)] += total_ns
+    for row in rows:
+        if name(row.id).startswith("import "):
+            flame[name(row.id), "count"] += row.calls
+            flame[name(row.id)] += row.total_ns
     tree = collections.Counter()
     opened = Trace(str(recorded))
     for row in opened.tables(["calls"], fold_imports=True)["calls"]:
@@ -172,7 +172,7 @@ def test_an_import_of_which_nothing_inside_was_recorded_has_its_name(tmp_path):
     name = names_of(path)
     info = view_of(path).info()
     rows, _ = view_of(path).flame(info["start_ns"], info["end_ns"] + 1)
-    assert sorted(name(row[1]) for row in rows) == ["_find_and_load", "import one", "import two", "main"]
+    assert sorted(name(row.id) for row in rows) == ["_find_and_load", "import one", "import two", "main"]
 
 
 def test_an_import_longer_than_a_batch_keeps_its_name(tmp_path):

@@ -166,15 +166,19 @@ def test_a_span_is_told_with_its_parents_source_and_arguments(client, whole, ids
     assert client.get("source", id=ids["load"]) is None
 
 
+def rows_of(flame):
+    return [dict(zip(flame["rows"], row)) for row in zip(*flame["rows"].values())]
+
+
 def test_a_flame_graph_adds_up_to_what_was_exported(client, events, whole):
     names = client.get("names")["names"]
     flame = client.get("flame", **whole)
     assert flame["left_out"] == 0
     calls, times = Counter(), Counter()
-    for parent, number, count, self_ns, total_ns, _ in flame["rows"]:
-        calls[name_alone(names[number][1])] += count
-        times[name_alone(names[number][1])] += total_ns
-        assert 0 <= self_ns <= total_ns and parent < len(flame["rows"])
+    for at, row in enumerate(rows_of(flame)):
+        calls[name_alone(names[row["id"]][1])] += row["calls"]
+        times[name_alone(names[row["id"]][1])] += row["total_ns"]
+        assert 0 <= row["self_ns"] <= row["total_ns"] and row["parent"] < at
     exported, durations = Counter(), Counter()
     for event in events:
         name = event["name"].rpartition("): ")[2]
@@ -185,20 +189,20 @@ def test_a_flame_graph_adds_up_to_what_was_exported(client, events, whole):
 
 
 def test_a_flame_graph_that_is_too_large_keeps_its_largest_parts(client, whole):
-    all_rows = client.get("flame", **whole)["rows"]
+    totals = client.get("flame", **whole)["rows"]["total_ns"]
     flame = client.get("flame", **whole, limit=3)
-    assert len(flame["rows"]) == 3 and flame["left_out"] == len(all_rows) - 3
-    assert sorted((row[4] for row in flame["rows"]), reverse=True) == sorted((r[4] for r in all_rows), reverse=True)[:3]
-    assert all(parent < at for at, (parent, *_) in enumerate(flame["rows"]))
+    assert len(flame["rows"]["id"]) == 3 and flame["left_out"] == len(totals) - 3
+    assert sorted(flame["rows"]["total_ns"]) == sorted(totals)[-3:]
+    assert all(parent < at for at, parent in enumerate(flame["rows"]["parent"]))
 
 
 def test_a_flame_graph_of_a_range_has_what_ran_then(client, ids):
     found = client.post("next", ids=[ids["load"]], after=0)
     flame = client.get("flame", from_=found["start_ns"], to=found["end_ns"])
     names = client.get("names")["names"]
-    by_name = {names[row[1]][1]: row for row in flame["rows"]}
-    assert by_name["leaf"][2] == 2
-    assert by_name["work"][4] == found["end_ns"] - found["start_ns"]
+    by_name = {names[row["id"]][1]: row for row in rows_of(flame)}
+    assert by_name["leaf"]["calls"] == 2
+    assert by_name["work"]["total_ns"] == found["end_ns"] - found["start_ns"]
 
 
 def test_search_finds_every_span_of_a_name_in_order(client, events, whole, ids):
@@ -897,7 +901,7 @@ def test_an_empty_trace_is_shown_as_such(tmp_path):
         info = client.get("info")
         assert info["ready"] and info["traces"][0]["spans"] == 0 and info["duration_ns"] >= 0
         assert client.window(0, 1000) == []
-        assert client.get("flame", from_=0, to=1000)["rows"] == []
+        assert client.get("flame", from_=0, to=1000)["rows"]["id"] == []
         assert client.get("counters", from_=0, to=1000, pixels=10) == []
         assert client.post("next", ids=[1], after=0) is None
         assert client.ask("/api/export?to=perfetto").status == 200

@@ -23,7 +23,7 @@ typedef struct vpy_view {
 /* False with an exception set. */
 bool vpy_view_is_usable(const vpy_view *self);
 
-/* view_flame.c: (rows as a list, how many were left out): the `limit` largest
+/* view_flame.c: (rows as a table, how many were left out): the `limit` largest
  * rows, or all if it is 0. */
 PyObject *vpy_flame_rows(vst_view_flame_row *rows, size_t count, size_t limit);
 

@@ -1,10 +1,21 @@
-/* The rows of a flame graph as Python objects, or the largest of them: a page
- * shows some thousands, and the calls of a long range may be a million. */
+/* The rows of a flame graph as a table, or the largest of them: a page shows
+ * some thousands, and the calls of a long range may be a million. */
+#include "read/rows.h"
 #include "read/view.h"
 
 #include "view/view.h"
 
 #include <stdlib.h>
+
+enum { PARENT, ID, CALLS, SELF, TOTAL, SELF_BYTES, COLUMNS };
+
+static const vst__column_spec columns[COLUMNS] = {
+    [PARENT] = {"parent", VST_COLUMN_I64, false, 0},
+    [ID] = {"id", VST_COLUMN_I64, false, 0},
+    [CALLS] = {"calls", VST_COLUMN_I64, false, 0},
+    [SELF] = {"self_ns", VST_COLUMN_I64, false, 0},
+    [TOTAL] = {"total_ns", VST_COLUMN_I64, false, 0},
+    [SELF_BYTES] = {"self_bytes", VST_COLUMN_I64, false, 0}};
 
 static int compare_totals(const void *a, const void *b)
 {
@@ -50,24 +61,29 @@ static bool keep_largest(vst_view_flame_row *rows, size_t count, size_t limit)
 
 PyObject *vpy_flame_rows(vst_view_flame_row *rows, size_t count, size_t limit)
 {
+    vst__batch batch = {.specs = columns, .column_count = COLUMNS};
     size_t kept = limit && limit < count ? limit : count;
-    PyObject *list;
+    bool failed = kept < count && !keep_largest(rows, count, limit);
+    PyObject *table = NULL;
 
-    if (kept < count && !keep_largest(rows, count, limit))
-        return PyErr_NoMemory();
-    list = PyList_New((Py_ssize_t)kept);
-    for (size_t i = 0; list != NULL && i < kept; i++) {
-        PyObject *row = Py_BuildValue(
-            "(LIKLLK)", (long long)rows[i].parent, rows[i].id,
-            (unsigned long long)rows[i].count, (long long)rows[i].self_ns,
-            (long long)rows[i].total_ns,
-            (unsigned long long)rows[i].self_bytes);
-        if (row == NULL)
-            Py_CLEAR(list);
-        else
-            PyList_SET_ITEM(list, (Py_ssize_t)i, row);
+    for (size_t i = 0; !failed && i < kept; i++) {
+        failed = vst__batch_reserve(&batch) != VST_OK;
+        if (failed)
+            break;
+        vst__batch_i64(&batch, PARENT, rows[i].parent);
+        vst__batch_i64(&batch, ID, rows[i].id);
+        vst__batch_i64(&batch, CALLS, (int64_t)rows[i].count);
+        vst__batch_i64(&batch, SELF, rows[i].self_ns);
+        vst__batch_i64(&batch, TOTAL, rows[i].total_ns);
+        vst__batch_i64(&batch, SELF_BYTES, (int64_t)rows[i].self_bytes);
+        vst__batch_add(&batch);
     }
-    return list != NULL
-               ? Py_BuildValue("(Nn)", list, (Py_ssize_t)(count - kept))
+    if (failed)
+        PyErr_NoMemory();
+    else
+        table = vpy_rows("view_calls", &batch, NULL);
+    vst__batch_free(&batch);
+    return table != NULL
+               ? Py_BuildValue("(Nn)", table, (Py_ssize_t)(count - kept))
                : NULL;
 }

@@ -215,7 +215,7 @@ class Api:
         rows, left_out = shown.view.flame(
             self._absolute(start), self._absolute(end), threads=threads, limit=limit, progress=request.check
         )
-        return as_json({"rows": rows, "left_out": left_out})
+        return as_json({"rows": {name: list(rows[name]) for name in rows.columns}, "left_out": left_out})
 
     # ---- search
 

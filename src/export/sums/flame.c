@@ -1,7 +1,8 @@
 /* A flame graph: an SVG of its own drawing, which needs nothing else. A frame
  * is as wide as the time spent in it and all that it called, and stands under
- * what called it; flame.js lets it be zoomed and searched. Where scripts are
- * not run, as in a page that shows it as an image, it is a picture.
+ * what called it. In a browser, flame_file.js of the viewer's page puts the one
+ * flame graph of ours in its place, which can be zoomed and searched. Where
+ * scripts are not run, as in a page that shows it as an image, it is a picture.
  *
  * Frames of less than a 50,000th of all time are left out; what they took is
  * part of those that called them. One thread at a time. */
@@ -212,22 +213,11 @@ static void put_head(const flame *self)
              WIDTH + 2 * LEFT, TOP + (self->deepest + 2) * ROW,
              WIDTH + 2 * LEFT, TOP + (self->deepest + 2) * ROW);
     vst__output_text(output, text);
-    vst__output_text(
-        output,
-        "<style>text{font:11px monospace;pointer-events:none}"
-        "#frames>g{cursor:pointer}#frames rect:hover{stroke:#000}"
-        "rect.match{fill:#d0d}.button{pointer-events:auto;cursor:pointer;"
-        "text-decoration:underline}</style>\n"
-        "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
-        "<text x=\"10\" y=\"20\">");
+    vst__output_text(output, "<style>text{font:11px monospace}</style>\n"
+                             "<rect width=\"100%\" height=\"100%\" "
+                             "fill=\"#fff\"/>\n<text x=\"10\" y=\"20\">");
     put_number(output, "%.3f s", (double)self->all_ns / 1e9);
-    vst__output_text(output, " in calls, of all threads</text><text "
-                             "id=\"back\" class=\"button\" x=\"700\" "
-                             "y=\"20\" style=\"display:none\">all of it</text>"
-                             "<text id=\"search\" class=\"button\" x=\"800\" "
-                             "y=\"20\">search</text>"
-                             "<text id=\"found\" x=\"870\" y=\"20\"/>\n"
-                             "<g id=\"frames\">\n");
+    vst__output_text(output, " in calls, of all threads</text>\n");
 }
 
 static void put_all(flame *self)
@@ -243,9 +233,9 @@ static void put_all(flame *self)
         if (is_shown(self, i))
             put_frame(self, i, process);
     }
-    vst__output_text(self->output, "</g>\n<script><![CDATA[\n");
+    vst__output_text(self->output, "<script><![CDATA[\n");
     vst__output_text(self->output, flame_script);
-    vst__output_text(self->output, "draw();\n]]></script>\n</svg>\n");
+    vst__output_text(self->output, "]]></script>\n</svg>\n");
 }
 
 static vst_status draw(const vst__tree *tree, vst__output *output)

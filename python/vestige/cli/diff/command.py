@@ -116,7 +116,7 @@ def _draw(comparison: Comparison, options: Namespace) -> None:
     title = f"{_describe(comparison.before)}  →  {_describe(comparison.after)}"
     picture = flame.draw(flame.build(comparison.before, comparison.after), title)
     if options.output is not None:
-        flame.write(options.output, picture)
+        flame.write(options.output, flame.alone(picture))
     if options.html is not None or options.view:
         page = flame.page(picture, title, [finding.text for finding in findings.find(comparison)])
         if options.html is not None:

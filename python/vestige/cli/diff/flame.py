@@ -1,6 +1,6 @@
 """The flame graph of a difference: the calls of both sides, a box as wide as the longer of them took. A box is red
-where a function's own time grew, blue where it shrank. The picture has no script, its titles tell the figures; the page
-around it (page.html) has one, by its hash, that zooms.
+where a function's own time grew, blue where it shrank. In a browser, flame_file.js of the viewer's page draws the boxes
+of the picture, by itself and in the page around it (page.html).
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from vestige.base.printable import one_line
 from vestige.base.quantities import duration, percent, signed
 from vestige.cli.report.data import Data
 from vestige.reading.kinds import NATIVE
+from vestige.viewer.modules import join_modules
+from vestige.viewer.pages import FOLDER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ WIDTH, ROW, LEFT, TOP = 1180, 18, 10, 64
 CHARACTER = 6.6  # pixels, at the size of the labels
 LEAST = 1.0  # pixels: narrower boxes are left out
 ROWS_MAX = 400
+SCRIPT = "flame_file.js"
 FULL = 0.5  # of a box's time: a change of that much has the full colour
 
 
@@ -92,7 +95,7 @@ def _label(name: str) -> str:
 
 
 def draw(root: Box, title: str) -> str:
-    """An SVG document."""
+    """An SVG document without the script."""
     scale = WIDTH / (root.width or 1)
     boxes: list[str] = []
     deepest = 0
@@ -103,7 +106,8 @@ def draw(root: Box, title: str) -> str:
         if wide < LEAST or depth >= ROWS_MAX:
             continue
         deepest = max(deepest, depth)
-        boxes.append(_draw_box(box, LEFT + left, TOP + depth * ROW, wide))
+        place = f'data-x="{left / WIDTH:.12g}" data-w="{wide / WIDTH:.12g}" data-d="{depth}"'
+        boxes.append(_draw_box(box, place, LEFT + left, TOP + depth * ROW, wide))
         at = left
         for child in sorted(box.children.values(), key=lambda one: one.name):
             work.append((child, at, depth + 1))
@@ -121,16 +125,16 @@ def draw(root: Box, title: str) -> str:
     )
 
 
-def _draw_box(box: Box, x: float, y: int, wide: float) -> str:
+def _draw_box(box: Box, place: str, x: float, y: int, wide: float) -> str:
     a, b = box.total
     change = box.own[1] - box.own[0]
-    told = f"{box.name}\n{duration(a)} → {duration(b)}"
-    told += f", {signed(duration(b - a), b - a)}; own time {signed(duration(change), change)}"
+    told = f"{box.name} ({duration(a)} → {duration(b)}"
+    told += f", {signed(duration(b - a), b - a)}; own time {signed(duration(change), change)})"
     room = int((wide - 6) / CHARACTER)
     cut = f"…{box.label[len(box.label) - room + 1 :]}" if room >= 3 else ""
     label = box.label if len(box.label) <= room else cut
     return (
-        f'<g data-label="{_escape(box.label)}"><title>{_escape(told)}</title>'
+        f'<g {place} data-label="{_escape(box.label)}"><title>{_escape(told)}</title>'
         f'<rect x="{x:.2f}" y="{y}" width="{max(wide - 0.5, 0.5):.2f}" '
         f'height="{ROW - 1}" fill="{_colour(change, max(a, b))}"/>'
         f'<text x="{x + 3:.2f}" y="{y + 12}">{_escape(label)}</text></g>'
@@ -146,21 +150,27 @@ def _colour(change: float, total: float) -> str:
 
 
 def _escape(text: str) -> str:
-    lines = "\n".join(map(one_line, text.split("\n")))
-    return lines.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+    return one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+
+
+def alone(picture: str) -> str:
+    """The same as a file of its own."""
+    return picture.replace("</svg>", f"<script><![CDATA[\n{join_modules([FOLDER], SCRIPT)}]]></script>\n</svg>")
 
 
 def page(picture: str, title: str, findings: Sequence[str]) -> str:
     """The same in a page, below what changed."""
     with open(os.path.join(os.path.dirname(__file__), "page.html"), encoding="utf-8") as file:
         template = file.read()
-    style, script = (re.findall(f"<{name}>(.*?)</{name}>", template, re.DOTALL)[0] for name in ("style", "script"))
+    style = re.findall("<style>(.*?)</style>", template, re.DOTALL)[0]
+    script = join_modules([FOLDER], SCRIPT)
     parts = {
         "policy": f"default-src 'none'; script-src '{content_hash(script)}'; style-src '{content_hash(style)}'; "
         "base-uri 'none'; form-action 'none'",
         "title": _escape(title),
         "findings": "".join(f"<li>{_escape(finding)}</li>" for finding in findings) or "<li>no finding</li>",
         "picture": picture,
+        "script": script,
     }
     return re.sub(r"{{(\w+)}}", lambda found: parts[found[1]], template)
 

@@ -1,7 +1,7 @@
 // The panel of details: it shows what is selected as (label, value) rows, links that lead elsewhere, and lines of source. Of
 // a span this file says what that is; item_details.js does of what lies in lanes.
 
-import { element } from "./elements.js";
+import { element, make } from "./elements.js";
 import { placeOf } from "./names.js";
 import { formatBytes, formatCount, formatMoment, formatShare, formatTime } from "./units.js";
 
@@ -147,13 +147,6 @@ function flatten(args) {
     const named = key === "arguments" && value !== null && typeof value === "object" && !Array.isArray(value);
     return named ? Object.entries(value).map(([name, one]) => [name, text(one)]) : [[key, text(value)]];
   });
-}
-
-function make(tag, className = "", text = "") {
-  const made = document.createElement(tag);
-  if (className) made.className = className;
-  if (text) made.textContent = text;
-  return made;
 }
 
 function listOf(rows, className = "") {

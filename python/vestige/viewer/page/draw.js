@@ -1,7 +1,7 @@
 // Rectangles to pixels. All spans of one depth share a height, so each row is painted as one line of pixels that is then
 // copied downwards; that, and not calls of fillRect, is what makes 20,000 rectangles cheap. Labels follow as text.
 
-import { cutTo, differsAtEnd } from "./names.js";
+import { cutTo, differsAtEnd } from "./units.js";
 import { MANY_WAIT, awaitText } from "./tasks.js";
 import { ROW, foldedRow, foldedRows, hasRows, kindOf, numberOf, rowsTop } from "./timeline.js";
 import { mix } from "./theme.js";

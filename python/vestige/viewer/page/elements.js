@@ -13,6 +13,14 @@ export function element(id, kind) {
   return /** @type {T} */ (found);
 }
 
+/** Makes an element. */
+export function make(tag, className = "", text = "") {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  made.textContent = text;
+  return made;
+}
+
 /**
  * Gives a canvas a size in CSS pixels, of which each is so many of the screen. What was drawn is gone.
  * @param {CanvasRenderingContext2D} context

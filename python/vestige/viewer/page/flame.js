@@ -5,6 +5,7 @@ import { element } from "./elements.js";
 import { FlameCanvas } from "./flame_canvas.js";
 import { buildTree, calleesOf, callersOf, listFunctions, weigh } from "./flame_model.js";
 import { placeOf } from "./names.js";
+import { toCss } from "./theme.js";
 import { formatBytes, formatCount, formatShare, formatTime } from "./units.js";
 
 const ROWS = 400; // of the table
@@ -210,8 +211,10 @@ export class Flame {
   /** After a change of theme, size or matches. */
   draw() {
     const { palette } = this.app.theme;
+    const { text, match, matchText, accent, edge } = this.app.colors;
     const found = this.app.search?.functions;
-    const look = { palette, css: this.app.colors, matches: found?.size ? (one) => found.has(one.index) : null };
+    const fill = ({ one }) => (one ? toCss(palette.fill(one.family, one.shade)) : edge);
+    const look = { fill, text, match: toCss(match), matchText, accent, matches: found?.size ? (one) => found.has(one.index) : null };
     this.canvas.look = this.both.look = look;
     if (this.app.panel.tab === "flame") this.canvas.draw();
     if (this.app.panel.tab === "sandwich") this.both.draw();

@@ -1,20 +1,21 @@
-// Draws trees of calls as boxes, downwards (callees) and upwards (callers), with zoom, pointer and keys. What a box means
-// is known to flame_model.js; the owner shows texts about it (onHover, onPick).
+// Draws trees as boxes, downwards (callees) and upwards (callers), with zoom, pointer and keys: the one flame graph of the
+// viewer, of the page of a memory history, of differences and of exported pictures. flame_model.js makes trees of rows; the
+// owner says how boxes look and shows texts about them (onHover, onPick).
 
 import { fitCanvas } from "./elements.js";
 import { layOut } from "./flame_model.js";
-import { cutTo } from "./names.js";
-import { toCss } from "./theme.js";
+import { cutTo } from "./units.js";
 
 const BOX = 20;
 const FONT = "11.5px system-ui, sans-serif";
 
 export class FlameCanvas {
-  constructor(canvas, { onHover, onPick }) {
+  constructor(canvas, /** @type {{onHover: Function, onPick: Function, onZoom?: Function}} */ { onHover, onPick, onZoom }) {
     this.canvas = canvas;
     this.context = canvas.getContext("2d");
     this.onHover = onHover;
     this.onPick = onPick;
+    this.onZoom = onZoom;
     this.trees = []; // [{root, up}]
     this.boxes = [];
     this.focus = null; // the node that has the whole width
@@ -32,12 +33,11 @@ export class FlameCanvas {
    */
   show(trees, current = null) {
     this.trees = trees;
-    this.focus = null;
     this.current = current;
-    this.draw();
+    this.zoom(null);
   }
 
-  /** look: {palette, css, matches: function -> bool | null} */
+  /** look: {fill: node -> colour, text, match, matchText, accent: colours, matches: one -> bool, or null} */
   draw(look = this.look) {
     this.look = look;
     const wide = this.canvas.parentElement.clientWidth;
@@ -85,15 +85,16 @@ export class FlameCanvas {
 
   drawBox({ node, x, width, row, outer }) {
     const { context, look } = this;
-    const { palette, css, matches } = look;
+    const { matches } = look;
     const matched = node.one && matches?.(node.one);
     context.globalAlpha = outer ? 0.6 : matches && !matched ? 0.4 : 1;
-    context.fillStyle = matched ? toCss(css.match) : node.one ? toCss(palette.fill(node.one.family, node.one.shade)) : css.edge;
+    context.fillStyle = matched ? look.match : look.fill(node);
     context.fillRect(x, row * BOX, Math.max(width - (width > 3 ? 1 : 0), 0.5), BOX - 1);
     context.globalAlpha = 1;
     if (width > 24) {
-      context.fillStyle = matched ? css.matchText : css.text;
-      const text = fitText(context, node.one ? node.one.name : "all", width - 9);
+      context.fillStyle = matched ? look.matchText : look.text;
+      const { name = "all", place } = node.one ?? {};
+      const text = fitText(context, name, place, width - 9);
       if (text) context.fillText(text, x + 4, row * BOX + BOX / 2);
     }
   }
@@ -101,7 +102,7 @@ export class FlameCanvas {
   mark() {
     const box = this.boxes.find((one) => one.node === this.current);
     if (!box) return;
-    this.context.strokeStyle = this.look.css.accent;
+    this.context.strokeStyle = this.look.accent;
     this.context.lineWidth = 2;
     this.context.strokeRect(box.x + 1, box.row * BOX + 1, Math.max(box.width - 3, 1), BOX - 3);
   }
@@ -129,13 +130,14 @@ export class FlameCanvas {
   zoom(node) {
     this.focus = node;
     this.draw();
+    this.onZoom?.(node);
   }
 
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Escape" && (this.focus || this.current)) {
-      this.focus = this.current = null;
-      this.draw();
+      this.current = null;
+      this.zoom(null);
     } else if (event.key === "Enter" && this.current) {
       this.zoom(this.current);
       this.onPick(this.current);
@@ -168,8 +170,9 @@ export class FlameCanvas {
   }
 }
 
-function fitText(context, text, room) {
-  if (context.measureText(text).width <= room) return text;
+/** A name with its place where there is room for both, else as much of the name as there is room for. */
+function fitText(context, text, place, room) {
+  for (const whole of place ? [`${text}  ${place}`, text] : [text]) if (context.measureText(whole).width <= room) return whole;
   let low = 0, high = text.length;
   while (low < high) {
     const middle = (low + high + 1) >> 1;

@@ -1,5 +1,6 @@
-// Trees of calls: several traces' as one, the table of functions, and the callers and callees of one function. A node has
-// its function, what it took by itself and in all, its calls, the bytes it allocated. No drawing here.
+// The trees that flame graphs draw, made of the rows of a table: several traces' calls as one tree, the table of functions,
+// the callers and callees of one function, and where boxes lie. A node has what it is of, its parent and children, and its
+// value, which is as wide as it is drawn. No drawing here.
 
 function makeNode(one, parent) {
   return { one, parent, children: new Map(), self: 0, total: 0, count: 0, bytes: 0, value: 0 };
@@ -11,20 +12,36 @@ function childOf(node, one) {
   return child;
 }
 
-/** answers: [{trace, rows}] as the source gives them, parents first. */
+export function makeRoot() {
+  return makeNode(null, null);
+}
+
+/**
+ * Adds the rows of a table to a tree. Returns the node of each row.
+ * @param {number[]} parents of each row: a row before it, or -1
+ * @param {(row: number) => {index: number}} one what a row is of; what has one index below one parent is one node
+ * @param {(node: any, row: number) => void} add puts the row's numbers there
+ */
+export function addRows(root, parents, one, add) {
+  const nodes = [];
+  parents.forEach((parent, row) => {
+    nodes.push(childOf(parent < 0 ? root : nodes[parent], one(row)));
+    add(nodes[row], row);
+  });
+  return nodes;
+}
+
+/** answers: [{trace, rows}] as the source gives them, rows by column. */
 export function buildTree(answers, names) {
-  const root = makeNode(null, null);
+  const root = makeRoot();
   for (const { trace, rows } of answers) {
-    const nodes = [];
-    for (const [parent, id, count, self, total, bytes] of rows) {
-      const node = childOf(parent < 0 ? root : nodes[parent], names.get(trace, id));
-      nodes.push(node);
-      node.count += count;
-      node.self += self;
-      node.total += total;
-      node.bytes += bytes;
-      if (parent < 0) root.total += total;
-    }
+    addRows(root, rows.parent, (row) => names.get(trace, rows.id[row]), (node, row) => {
+      node.count += rows.calls[row];
+      node.self += rows.self_ns[row];
+      node.total += rows.total_ns[row];
+      node.bytes += rows.self_bytes[row];
+      if (node.parent === root) root.total += rows.total_ns[row];
+    });
   }
   return root;
 }
@@ -33,7 +50,11 @@ const OWN = { time: (node) => node.self, count: (node) => node.count, bytes: (no
 
 /** Sets each node's value: what it and all below it weigh. */
 export function weigh(root, weight) {
-  const own = OWN[weight];
+  return addUp(root, OWN[weight]);
+}
+
+/** Sets each node's value from what it has by itself. */
+export function addUp(root, own) {
   const order = [root];
   for (let at = 0; at < order.length; at++) for (const child of order[at].children.values()) order.push(child);
   for (let at = order.length - 1; at >= 0; at--) {
@@ -71,22 +92,27 @@ export function listFunctions(root) {
   return [...found.values()].sort((a, b) => b.self - a.self);
 }
 
-/** The nodes of a function that are not inside another of it. */
-function outermost(root, index) {
+/** The nodes that match and are not inside another that does. */
+function outermost(root, matches) {
   const found = [];
   const stack = [root];
   while (stack.length) {
     const node = stack.pop();
-    if (node.one?.index === index) found.push(node);
+    if (node.one && matches(node.one)) found.push(node);
     else stack.push(...node.children.values());
   }
   return found;
 }
 
+/** How much lies in what matches. */
+export function valueOf(root, matches) {
+  return outermost(root, matches).reduce((sum, node) => sum + node.value, 0);
+}
+
 /** Who calls a function: a tree that begins at it and goes to its callers. Needs weigh(). */
 export function callersOf(root, one) {
   const tree = makeNode(one, null);
-  for (const node of outermost(root, one.index)) {
+  for (const node of outermost(root, (other) => other === one)) {
     let place = tree;
     place.value += node.value;
     place.count += node.count;
@@ -103,7 +129,7 @@ export function callersOf(root, one) {
 /** What a function calls: its calls everywhere as one tree. Needs weigh(). */
 export function calleesOf(root, one) {
   const tree = makeNode(one, null);
-  const stack = outermost(root, one.index).map((node) => [node, tree]);
+  const stack = outermost(root, (other) => other === one).map((node) => [node, tree]);
   for (let next; (next = stack.pop()); ) {
     const [from, into] = next;
     into.value += from.value;

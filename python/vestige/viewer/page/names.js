@@ -64,14 +64,3 @@ export function placeOf(one) {
   const file = one.file.split(/[\\/]/).pop();
   return one.line > 0 ? `${file}:${one.line}` : file;
 }
-
-/** Names in several parts, as import pandas.core.frame and Outer.inner, begin alike: their end tells them apart. Not that
- * of import (extension module). */
-export function differsAtEnd(text) {
-  return /[./ ]/.test(text) && !text.endsWith(")");
-}
-
-/** So many letters of a text, and dots where the others were. */
-export function cutTo(text, letters) {
-  return differsAtEnd(text) ? "…" + text.slice(text.length - letters) : text.slice(0, letters) + "…";
-}

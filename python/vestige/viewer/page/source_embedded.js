@@ -108,7 +108,8 @@ export class EmbeddedSource {
     for (const [thread, stack] of byThread) {
       if (!threads || threads.includes(thread)) addFlame(tree, stack, from, to);
     }
-    return { rows: tree.rows, left_out: 0 };
+    const column = (at) => tree.rows.map((row) => row[at]);
+    return { rows: { parent: column(0), id: column(1), calls: column(2), self_ns: column(3), total_ns: column(4), self_bytes: column(5) }, left_out: 0 };
   }
 
   async find(trace, ids, from, to, pixels) {

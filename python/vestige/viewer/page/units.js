@@ -1,4 +1,4 @@
-// Numbers for people: times, bytes and counts, and the steps of a ruler.
+// Numbers for people: times, bytes and counts, the steps of a ruler; and names where there is no room for all of them.
 
 /** @type {[number, string][]} */
 const UNITS = [[1, "ns"], [1e3, "µs"], [1e6, "ms"], [1e9, "s"]];
@@ -104,4 +104,15 @@ export function chooseBase(from, step) {
   if (from < step * 1000) return 0;
   const coarse = 10 ** Math.ceil(Math.log10(step * 100));
   return Math.floor(from / coarse) * coarse;
+}
+
+/** Names in several parts, as import pandas.core.frame and Outer.inner, begin alike: their end tells them apart. Not that
+ * of import (extension module). */
+export function differsAtEnd(text) {
+  return /[./ ]/.test(text) && !text.endsWith(")");
+}
+
+/** So many letters of a text, and dots where the others were. */
+export function cutTo(text, letters) {
+  return differsAtEnd(text) ? "…" + text.slice(text.length - letters) : text.slice(0, letters) + "…";
 }

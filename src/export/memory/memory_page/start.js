@@ -1,30 +1,69 @@
 // Puts the page together, once all the rest is there.
 
-function tabs(id, names, chosen, change) {
-  $(id).replaceChildren(...Object.entries(names).map(([value, title]) => {
-    const made = element("label"), input = element("input");
-    input.type = "radio";
-    input.name = id;
-    input.value = value;
-    input.checked = value === chosen;
+import { chooseMode, chooseProcess, data, MODES, shown } from "./data.js";
+import { element, make } from "./elements.js";
+import { commandOf, showProcess } from "./process.js";
+import { drawStacks, graph, showStacks } from "./stacks.js";
+import { showTable } from "./tables.js";
+import { Theme } from "./theme.js";
+import { drawUsage } from "./usage.js";
+
+let table = "lines";
+const search = element("search", HTMLInputElement), processes = element("process", HTMLSelectElement);
+
+function makeTabs(id, names, chosen, change) {
+  element(id).replaceChildren(...Object.entries(names).map(([value, title]) => {
+    const made = make("label"), input = /** @type {HTMLInputElement} */ (make("input"));
+    Object.assign(input, { type: "radio", name: id, value, checked: value === chosen });
     input.addEventListener("change", () => change(value));
     made.append(input, title);
     return made;
   }));
 }
 
-if (!data.processes.some(one => one.reserved)) delete MODES.reserved;
-tabs("modes", MODES, mode, value => { mode = value; root = 0; showFlame(); showTable(); });
-tabs("tables", {lines: "Lines", stacks: "Stacks", sizes: "Sizes"}, table, value => { table = value; showTable(); });
-data.processes.forEach((one, i) => {
-  const option = element("option", one.pid + "  " + commandOf(one));
-  option.value = i;
-  $("process").append(option);
+function draw() {
+  drawUsage();
+  drawStacks(theme);
+}
+
+/** After a change of what is shown. */
+function show() {
+  showStacks();
+  draw();
+  showTable(table);
+}
+
+function choose(process) {
+  chooseProcess(process);
+  showProcess();
+  show();
+}
+
+if (!data.processes.some((one) => one.reserved)) delete MODES.reserved;
+makeTabs("modes", MODES, shown.mode, (value) => {
+  chooseMode(value);
+  show();
 });
-$("process").hidden = data.processes.length < 2;
-$("process").addEventListener("change", () => showProcess(+$("process").value));
-const again = () => { drawUsage(); showFlame(); };
+makeTabs("tables", { lines: "Lines", stacks: "Stacks", sizes: "Sizes" }, table, (value) => showTable((table = value)));
+data.processes.forEach((one, i) => processes.append(new Option(`${one.pid}  ${commandOf(one)}`, String(i))));
+processes.hidden = data.processes.length < 2;
+processes.addEventListener("change", () => choose(data.processes[Number(processes.value)]));
+element("reset").addEventListener("click", () => graph.zoom(null));
+search.addEventListener("input", () => {
+  shown.query = search.value.trim().toLowerCase();
+  draw();
+  showTable(table);
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "/" || document.activeElement === search) return;
+  search.focus();
+  event.preventDefault();
+});
+const theme = new Theme(() => shown.root.one && draw());
+choose(shown.process);
 let width = window.innerWidth;
-window.addEventListener("resize", () => { if (width !== window.innerWidth) { width = window.innerWidth; again(); } });
-window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
-showProcess(0);
+window.addEventListener("resize", () => {
+  if (width === window.innerWidth) return;
+  width = window.innerWidth;
+  draw();
+});

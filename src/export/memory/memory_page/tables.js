@@ -1,58 +1,66 @@
 // The tables below: lines, stacks, sizes.
 
-function rowOf(bytes, count, whole, where) {
-  const row = element("tr");
-  const cell = element("td");
+import { matches, shown } from "./data.js";
+import { element, make } from "./elements.js";
+import { formatBytes, formatCount, formatShare } from "./units.js";
+
+const ROWS = 50, CALLERS = 6;
+const VIEWS = ["total", "peak", "leaks", "temporary", "reserved"]; // as they stand in a line
+const TABLES = { lines: lineRows, stacks: stackRows, sizes: sizeRows };
+
+function rowOf(bytes, count, where) {
+  const row = make("tr"), cell = make("td");
   cell.append(...where);
-  row.append(element("td", size(bytes)), element("td", percent(whole ? bytes / whole : 0)), element("td", number(count)), cell);
+  row.append(...[formatBytes(bytes), formatShare(bytes, shown.root.value), formatCount(count)].map((text) => make("td", "", text)), cell);
   return row;
 }
 
-function lineRows(whole) {
-  const at = 1 + 2 * ["total", "peak", "leaks", "temporary", "reserved"].indexOf(mode);
-  return process.lines.filter(line => line[at + 1] > 0 &&
-      (!query || label(process.frames[line[0]]).toLowerCase().includes(query)))
-    .sort((a, b) => b[at] - a[at]).slice(0, TABLE_ROWS).map(line => {
-      const frame = process.frames[line[0]];
-      return rowOf(line[at], line[at + 1], whole, [element("code", place(frame) || frame[0]), " ", frame[1] ? frame[0] : ""]);
-    });
+function lineRows() {
+  const at = 1 + 2 * VIEWS.indexOf(shown.mode);
+  const lines = shown.process.lines.filter((line) => line[at + 1] > 0 && (!shown.query || matches(shown.frames[line[0]])));
+  return lines.sort((a, b) => b[at] - a[at]).slice(0, ROWS).map((line) => {
+    const { name, place } = shown.frames[line[0]];
+    return rowOf(line[at], line[at + 1], [make("code", "", place || name), place ? ` ${name}` : ""]);
+  });
 }
 
-function stackRows(whole) {
-  const bytes = process[mode + "Bytes"], counts = process[mode + "Count"], nodes = [];
-  for (let i = 1; i < tree.count; i++)
-    if (counts[i] > 0 && process.nodeFrames[i] >= 0) nodes.push(i);
-  const holds = node => {
-    for (let i = node; i !== 0; i = process.parents[i]) if (matches(i)) return true;
-    return false;
-  };
-  return nodes.sort((a, b) => bytes[b] - bytes[a]).filter(node => !query || holds(node)).slice(0, TABLE_ROWS).map(node => {
-    const callers = element("div", undefined, "callers"), names = [];
-    for (let i = process.parents[node]; i !== 0; i = process.parents[i]) names.push(label(frameOf(i)));
-    callers.textContent = names.slice(0, 6).join("  ←  ") + (names.length > 6 ? "  ← …" : "");
-    return rowOf(bytes[node], counts[node], whole, [element("code", label(frameOf(node))), callers]);
+/** A node and those around it, outermost last, without the root. */
+function stackOf(node) {
+  const stack = [];
+  for (let at = node; at.parent; at = at.parent) stack.push(at.one);
+  return stack;
+}
+
+function stackRows() {
+  const bytes = shown.process[`${shown.mode}Bytes`], counts = shown.process[`${shown.mode}Count`];
+  const nodes = shown.nodes.filter((node) => node.parent && counts[node.row] > 0 && node.one.index >= 0);
+  const found = shown.query ? nodes.filter((node) => stackOf(node).some(matches)) : nodes;
+  return found.sort((a, b) => bytes[b.row] - bytes[a.row]).slice(0, ROWS).map((node) => {
+    const [own, ...callers] = stackOf(node).map((one) => one.title);
+    const told = callers.slice(0, CALLERS).join("  ←  ") + (callers.length > CALLERS ? "  ← …" : "");
+    return rowOf(bytes[node.row], counts[node.row], [make("code", "", own), make("div", "callers", told)]);
   });
 }
 
 function sizeRows() {
-  const all = process.sizes.reduce((a, b) => a + b, 0), most = Math.max(...process.sizes, 1), rows = [];
-  process.sizes.forEach((count, i) => {
+  const { sizes } = shown.process, most = Math.max(...sizes, 1);
+  const all = sizes.reduce((sum, count) => sum + count, 0), rows = [];
+  sizes.forEach((count, i) => {
     if (!count) return;
-    const row = element("tr"), cell = element("td"), bar = element("div");
-    bar.style.cssText = `height:12px;width:${100 * count / most}%;min-width:1px;background:var(--accent);border-radius:2px`;
+    const row = make("tr"), cell = make("td"), bar = make("div", "bar");
+    bar.style.width = `${(100 * count) / most}%`;
     cell.append(bar);
-    row.append(element("td", i ? size(2 ** (i - 1)) + " – " + size(2 ** i) : "0 B"), element("td", percent(count / all)),
-      element("td", number(count)), cell);
+    const texts = [i ? `${formatBytes(2 ** (i - 1))} – ${formatBytes(2 ** i)}` : "0 B", formatShare(count, all), formatCount(count)];
+    row.append(...texts.map((text) => make("td", "", text)), cell);
     rows.push(row);
   });
   return rows;
 }
 
-function showTable() {
-  const whole = sums().bytes[0], made = element("table"), head = element("tr");
-  const titles = table === "sizes" ? ["Size", "%", "Count", ""] : ["Bytes", "%", "Count", table === "lines" ? "Line" : "Stack"];
-  head.append(...titles.map(title => element("th", title)));
-  const rows = table === "lines" ? lineRows(whole) : table === "stacks" ? stackRows(whole) : sizeRows();
-  made.append(head, ...rows);
-  $("table").replaceChildren(made);
+export function showTable(table) {
+  const made = make("table"), head = make("tr");
+  const last = { lines: "Line", stacks: "Stack", sizes: "" }[table];
+  head.append(...[table === "sizes" ? "Size" : "Bytes", "%", "Count", last].map((title) => make("th", "", title)));
+  made.append(head, ...TABLES[table]());
+  element("table").replaceChildren(made);
 }

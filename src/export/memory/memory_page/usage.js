@@ -1,17 +1,20 @@
 // The curve of live bytes over time, with the resident set and a cursor.
 
+import { shown } from "./data.js";
+import { element, fitCanvas } from "./elements.js";
+import { formatBytes, formatTime } from "./units.js";
+
 let cursor = -1;
+const canvas = element("usage", HTMLCanvasElement);
 
 const MARGIN = {left: 74, right: 14, top: 22, bottom: 24};
 
 /** Where things are on the canvas, and what draws on it. */
-function usageChart(canvas) {
-  const ratio = window.devicePixelRatio || 1, style = getComputedStyle(document.documentElement);
+function usageChart() {
+  const style = getComputedStyle(document.documentElement), { process } = shown;
   const width = canvas.clientWidth, height = canvas.clientHeight;
-  canvas.width = width * ratio;
-  canvas.height = height * ratio;
-  const g = canvas.getContext("2d");
-  g.scale(ratio, ratio);
+  const g = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  fitCanvas(g, width, height, window.devicePixelRatio || 1);
   g.font = "12px system-ui, sans-serif";
   g.clearRect(0, 0, width, height);
   const points = process.points, resident = process.residentPoints || [];
@@ -35,12 +38,12 @@ function drawAxes({g, x, y, color, width, height, end, most}) {
   for (let i = 0; i <= 4; i++) {
     const bytes = most * i / 4;
     g.beginPath(); g.moveTo(MARGIN.left, y(bytes) + .5); g.lineTo(width - MARGIN.right, y(bytes) + .5); g.stroke();
-    g.fillText(size(bytes), MARGIN.left - 8, y(bytes));
+    g.fillText(formatBytes(bytes), MARGIN.left - 8, y(bytes));
   }
   g.textBaseline = "alphabetic";
   for (let i = 0; i <= 5; i++) {
     g.textAlign = i === 0 ? "left" : i === 5 ? "right" : "center";
-    g.fillText(time(Math.round(end * i / 5)), x(end * i / 5), height - 6);
+    g.fillText(formatTime(Math.round(end * i / 5)), x(end * i / 5), height - 6);
   }
 }
 
@@ -71,7 +74,7 @@ function drawResident({g, x, y, color, resident, end}) {
     g.lineTo(x(Math.max(maxAt, 0)), y(max));
     g.lineTo(x(Math.max(lastAt, 0)), y(then));
   }
-  g.strokeStyle = g.fillStyle = color("--resident");
+  g.strokeStyle = g.fillStyle = color("--operator");
   g.stroke();
   const [at, bytes] = resident[resident.length - 1].slice(2);
   g.textAlign = "right";
@@ -80,15 +83,15 @@ function drawResident({g, x, y, color, resident, end}) {
 }
 
 function drawPeak({g, x, y, color, width}) {
-  const bytes = process.peak.bytes, peakX = x(process.peak_ns - process.firstNs), onRight = peakX > width / 2;
-  g.strokeStyle = g.fillStyle = color("--peak");
+  const bytes = shown.process.peak.bytes, peakX = x(shown.process.peak_ns - shown.process.firstNs), onRight = peakX > width / 2;
+  g.strokeStyle = g.fillStyle = color("--raised");
   g.setLineDash([4, 3]);
   g.beginPath(); g.moveTo(peakX, y(0)); g.lineTo(peakX, y(bytes)); g.stroke();
   g.setLineDash([]);
   g.beginPath(); g.arc(peakX, y(bytes), 4, 0, 7); g.fill();
   g.textAlign = onRight ? "right" : "left";
   g.textBaseline = "middle";
-  g.fillText("peak " + size(bytes), peakX + (onRight ? -2 : 2), y(bytes) - 13);
+  g.fillText("peak " + formatBytes(bytes), peakX + (onRight ? -2 : 2), y(bytes) - 13);
 }
 
 /** The line at the cursor. Returns what the text beside the chart says about that moment. */
@@ -99,7 +102,7 @@ function drawCursor({g, x, y, color, height, points, resident}) {
   g.fillRect(x(at) - .5, MARGIN.top, 1, height - MARGIN.bottom - MARGIN.top);
   g.beginPath(); g.arc(x(at), y(bytes), 3, 0, 7); g.fill();
   const seen = resident.findLast(point => point[0] <= at);
-  return size(bytes) + (seen ? ", " + size(seen[1]) + " resident," : "") + " after " + time(at);
+  return formatBytes(bytes) + (seen ? ", " + formatBytes(seen[1]) + " resident," : "") + " after " + formatTime(at);
 }
 
 /** The index of the first point that ends at that time or later; that of the last if none does. */
@@ -112,26 +115,26 @@ function pointAt(points, at) {
   return low;
 }
 
-function drawUsage() {
-  const canvas = $("usage"), chart = usageChart(canvas);
+export function drawUsage() {
+  const chart = usageChart();
   if (!chart.points.length) return;
   drawAxes(chart);
   drawLive(chart);
   drawResident(chart);
   drawPeak(chart);
-  $("usage-told").textContent = drawCursor(chart);
+  element("usage-told").textContent = drawCursor(chart);
   canvas.onpointermove = event => {
     cursor = pointAt(chart.points, chart.timeAt(event.offsetX));
     drawUsage();
   };
 }
 
-$("usage").addEventListener("pointerleave", () => { cursor = -1; drawUsage(); });
-$("usage").addEventListener("keydown", event => {
+canvas.addEventListener("pointerleave", () => { cursor = -1; drawUsage(); });
+canvas.addEventListener("keydown", event => {
   const step = {ArrowLeft: -1, ArrowRight: 1, PageUp: -50, PageDown: 50}[event.key];
   if (event.key === "Home") cursor = 0;
-  else if (event.key === "End") cursor = process.points.length - 1;
-  else if (step) cursor = Math.min(Math.max(cursor + step, 0), process.points.length - 1);
+  else if (event.key === "End") cursor = shown.process.points.length - 1;
+  else if (step) cursor = Math.min(Math.max(cursor + step, 0), shown.process.points.length - 1);
   else return;
   event.preventDefault();
   drawUsage();
