@@ -27,40 +27,41 @@ typedef struct vst_flight_reason {
 
 typedef struct vst_flight_options {
     const char *stem; /* snapshots are <stem>-snapshot<n>.vst, n = 1, 2 … */
-    bool overwrite;   /* else numbers whose file exists are passed over */
+    bool overwrite;   /* else numbers whose file exists are skipped */
     uint64_t window_ns;
     /* How many snapshots this flight recorder writes at most. The last ones are
-     * kept for reasons that had none yet. */
+     * kept for reasons that have no snapshot yet. */
     uint32_t max_snapshots;
     const vst_flight_reason *reasons;
     size_t reason_count; /* at most VST_FLIGHT_REASONS_MAX */
 } vst_flight_options;
 
-/* What became of a request. */
+/* The result of a request. */
 typedef struct vst_flight_snapshot {
     const char *path;
     const char *reason;
-    vst_error error; /* status VST_OK: the file is there */
+    vst_error error; /* status VST_OK if the file was written */
 } vst_flight_snapshot;
 
 /* Copies what the options point to. */
 vst_status vst__flight_create(const vst_flight_options *options,
                               vst_flight **flight);
-/* Requests are served from now on. The session must live until the disarm. */
+/* Serves requests from now on. The session must live until the disarm. */
 vst_status vst__flight_arm(vst_flight *flight, const vst_session *session);
-/* Waits until the snapshots requested before are written. Returns at once in a
- * forked child, which has no such thread. */
+/* Waits until the snapshots requested before are written. Returns immediately
+ * in a forked child, which does not have the thread. */
 void vst__flight_disarm(vst_flight *flight);
 void vst__flight_destroy(vst_flight *flight); /* disarms */
-/* Around a fork: the thread ends, so that the program forks with no more
- * threads than it has, and comes back; requests in between wait. False: it is
- * writing, and stays. */
+/* Call before and after a fork: the thread ends before the fork, so that the
+ * program forks with only its own threads, and is started again after it;
+ * requests in between wait. Returns false if the thread is writing; then it
+ * stays. */
 bool vst__flight_pause(vst_flight *flight);
 void vst__flight_resume(vst_flight *flight);
 
-/* Asks for a snapshot and returns at once; takes no lock and allocates nothing.
- * Two requests for the same reason are one while the first is waiting. Does
- * nothing while not armed. */
+/* Asks for a snapshot without waiting for it; takes no lock and allocates
+ * nothing. Two requests for the same reason are one while the first is waiting.
+ * Does nothing while not armed. */
 void vst__flight_request(vst_flight *flight, uint32_t reason);
 
 /* The snapshots so far, in order; they stay until destroy. */

@@ -10,9 +10,7 @@ import sys
 from texts import PRODUCT, ROOT, comments, sources
 
 BEGINS = re.compile(r"(?:What|Of|The same)\b")
-HOUSE = re.compile(
-    r"\b(?:told|tells?|telling|beside|at once|slowly|odd|settle[sd]?|takes? turns|turn)\b", re.IGNORECASE
-)
+HOUSE = re.compile(r"\b(?:told|tells?|telling|beside|at once|slowly|odd|settle[sd]?|takes? turns)\b", re.IGNORECASE)
 KEPT = "(words: kept)"
 
 

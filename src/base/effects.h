@@ -1,5 +1,5 @@
-/* What each escape record does to the stack of its thread, in one table for its
- * three readers: replay's matcher (replay/matcher.c) delivers spans, a fold
+/* The effect of each escape record on the stack of its thread, in one table for
+ * its three readers: replay's matcher (replay/matcher.c) delivers spans, a fold
  * (base/fold.c) keeps only the open calls, and a walk (view/walk_match.c)
  * matches calls that nest and leaves the others to the matcher. Each reader
  * decides how to carry an effect out. Any thread. */

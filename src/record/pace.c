@@ -41,7 +41,7 @@ bool vst__writer_tell_pace(vst__writer *writer, vst_kind kind, vst_id id,
         return false;
     if (writer->chunk.words != NULL)
         vst__writer_set_limit(writer);
-    if (*now < writer->hot.last) /* turn() recorded something */
+    if (*now < writer->hot.last) /* pace.turn() recorded (words: kept) */
         *now = writer->hot.last;
     return true;
 }

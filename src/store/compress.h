@@ -1,6 +1,6 @@
-/* zstd, or the lack of it: compress_zstd.c or compress_none.c, whichever the
- * build has. Without it making either of these gives VST_E_NO_ZSTD. One thread
- * at a time for each. */
+/* zstd, or its absence: the build has compress_zstd.c or compress_none.c.
+ * Without zstd, creating a compressor or decompressor returns VST_E_NO_ZSTD.
+ * One thread at a time for each. */
 #ifndef VST_STORE_COMPRESS_H
 #define VST_STORE_COMPRESS_H
 
@@ -13,13 +13,13 @@ typedef struct vst__decompressor vst__decompressor;
 
 vst_status vst__compressor_create(int level, vst__compressor **compressor);
 void vst__compressor_destroy(vst__compressor *compressor);
-/* Into `room` bytes; *written of them. */
+/* Compresses into `room` bytes; *written is how many were used. */
 vst_status vst__compress(vst__compressor *compressor, const void *bytes,
                          size_t count, void *to, size_t room, size_t *written);
 
 vst_status vst__decompressor_create(vst__decompressor **decompressor);
 void vst__decompressor_destroy(vst__decompressor *decompressor);
-/* VST_E_DAMAGED if they do not make exactly `size` bytes. */
+/* Returns VST_E_DAMAGED if the result does not have exactly `size` bytes. */
 vst_status vst__decompress(vst__decompressor *decompressor, const void *bytes,
                            size_t count, void *to, size_t size);
 

@@ -1,4 +1,5 @@
-/* compress.h without zstd: nothing is ever made, so nothing is ever used. */
+/* compress.h without zstd: creating always fails, so the other functions are
+ * never called. */
 #include "store/compress.h"
 
 vst_status vst__compressor_create(int level, vst__compressor **compressor)

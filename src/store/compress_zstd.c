@@ -1,10 +1,10 @@
-/* compress.h by zstd. Whole frames at once: that way nothing is allocated by
- * what a frame claims of itself. One thread at a time for each. */
+/* compress.h with zstd. Compresses whole frames, so the size that a frame
+ * claims allocates nothing. One thread at a time for each. */
 #include <zstd.h>
 
 #include "store/compress.h"
 
-/* Both are zstd's own contexts under our names. */
+/* Both types are zstd's own contexts under our names. */
 static ZSTD_CCtx *compress_context(vst__compressor *compressor)
 {
     return (ZSTD_CCtx *)(void *)compressor;
@@ -40,7 +40,7 @@ vst_status vst__compress(vst__compressor *compressor, const void *bytes,
 {
     *written =
         ZSTD_compress2(compress_context(compressor), to, room, bytes, count);
-    /* There is room, so memory is what it can lack. */
+    /* The output has room, so the only possible failure is a lack of memory. */
     return ZSTD_isError(*written) ? VST_E_NOMEM : VST_OK;
 }
 

@@ -26,22 +26,23 @@
 
 enum {
     BLOCK = 256 * 1024,
-    ROUNDS = 8, /* in which chunks that came instead of lost ones are copied */
+    /* how often chunks that replaced lost ones are copied at most */
+    ROUNDS = 8,
 };
 
 /* A chunk to copy. */
 typedef struct place {
     uint64_t offset;
-    uint64_t room; /* bytes of it that the file holds */
+    uint64_t room; /* how many of its bytes the file has */
     vst_chunk_header header;
 } place;
 
 typedef struct copier {
     vst__source *from;
     int to;
-    vst_file_header header; /* of the copy */
-    uint64_t end;           /* where the next chunk goes */
-    uint32_t sequence;      /* records of a lower one were seen */
+    vst_file_header header; /* header of the copy */
+    uint64_t end;           /* where the next chunk of the copy goes */
+    uint32_t sequence;      /* sequence numbers below this one were seen */
     bool outrun;            /* a chunk was reused before it was copied */
     place *places;
     size_t count, capacity;
@@ -80,7 +81,7 @@ static vst_status read_at(const copier *self, void *bytes, size_t count,
                                             self->from->sys_errno, offset);
 }
 
-/* A file that is being written grows. */
+/* Reads the size again, because a file that is being written grows. */
 static vst_status size_now(const copier *self, uint64_t *size)
 {
     int failed = 0;
@@ -106,9 +107,10 @@ static bool is_zero(const unsigned char *bytes, size_t count)
            (bytes[0] == 0 && memcmp(bytes, bytes + 1, count - 1) == 0);
 }
 
-/* ---- which chunks -------------------------------------------------------- */
+/* ---- choosing chunks ----------------------------------------------------- */
 
-/* One that is being written is there as a whole when it is read again. */
+/* Reads a header; if it is being written, a second reading finds it
+ * complete. */
 static vst_status read_chunk_header(const copier *self, uint64_t offset,
                                     vst_chunk_header *header, bool *valid)
 {
@@ -137,14 +139,14 @@ static vst_status add_place(copier *self, const place *found)
     return VST_OK;
 }
 
-/* By the end of a file that was damaged. */
+/* Returns whether the end of a damaged file cuts the chunk. */
 static bool is_cut(const place *chunk)
 {
     return chunk->room < vst__chunk_extent(&chunk->header);
 }
 
-/* The order they were begun in; one that is cut comes last, to be cut by the
- * end of the copy too. */
+/* Sorts chunks by the order in which they were begun. A chunk that is cut comes
+ * last, so the end of the copy cuts it too. */
 static int oldest_first(const void *a, const void *b)
 {
     const place *x = a, *y = b;
@@ -156,9 +158,10 @@ static int oldest_first(const void *a, const void *b)
     return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* It is the oldest that may be reused before they are copied: so what is
- * missing is missing at the beginning. Those that are being written, which a
- * thread that waits may have had for long, come before all others. */
+/* Sorts the newest first. The oldest chunks may be reused before we copy them,
+ * so a copy lacks at most its beginning. Chunks that are still being written
+ * come before all others, because a thread that waits may have begun its chunk
+ * long ago. */
 static int newest_first(const void *a, const void *b)
 {
     const place *x = a, *y = b;
@@ -168,7 +171,7 @@ static int newest_first(const void *a, const void *b)
     return oldest_first(b, a);
 }
 
-/* Notes the chunks that hold records, or all others. */
+/* Notes the chunks that hold records, or (records false) the other chunks. */
 static vst_status find_chunks(copier *self, uint32_t slot_size, bool records)
 {
     uint64_t offset = VST_FILE_HEADER_SIZE, size;
@@ -203,8 +206,9 @@ static vst_status find_chunks(copier *self, uint32_t slot_size, bool records)
     return VST_OK;
 }
 
-/* Whether chunks of records tell by themselves what was open when they began:
- * all of a file's do, or none, but for those of switches. */
+/* Finds out whether every chunk of records lists the calls that were open when
+ * it began. In a file, all chunks do or none does; chunks of switches are not
+ * asked. */
 static vst_status can_be_read_alone(const copier *self, bool *alone)
 {
     uint64_t word = 0;
@@ -232,11 +236,11 @@ static bool is_sealed(const vst_chunk_header *header)
            header->used <= (header->size - sizeof *header) / sizeof(uint64_t);
 }
 
-/* Before this moment nothing is wanted; 0: all of it is. The window is counted
- * from the last record, as a reader does, and the newest time that a header
- * tells is not later than that. It is not counted from a time after the walk
- * began: of a thread whose chunk was sealed before then, the next one was seen
- * too. */
+/* Returns the moment before which nothing is wanted; 0 if everything is wanted.
+ * The window is counted from the last record, as a reader counts it, and the
+ * newest time in a header is not later than the last record. The window is not
+ * counted from a time after the walk began, because if a thread's chunk was
+ * sealed before that, the walk also saw the thread's next chunk. */
 static vst_ticks window_begins(const copier *self, uint64_t window_ns,
                                vst_ticks walk)
 {
@@ -271,7 +275,7 @@ static void leave_out_before(copier *self, vst_ticks moment)
 
 /* ---- copying them -------------------------------------------------------- */
 
-/* Zeros stay a hole. */
+/* Copies a chunk's payload; zeros stay a hole in the file. */
 static vst_status copy_payload(const copier *self, const place *chunk)
 {
     uint64_t extent = vst__chunk_extent(&chunk->header);
@@ -289,21 +293,22 @@ static vst_status copy_payload(const copier *self, const place *chunk)
                                      self->end + at, self->error);
         if (status != VST_OK)
             return status;
-        if (count == 0) /* somebody cut it meanwhile */
+        if (count == 0) /* another process cut the file meanwhile */
             break;
         at += count;
     }
     return VST_OK;
 }
 
-/* What the file has by now, compared with what was copied: the copy of the
- * chunk is cut before the first record, or entry, that differs. */
+/* Compares the copied chunk with the file's words now, and cuts the copy before
+ * the first record or entry that differs. */
 static vst_status settle(const copier *self, const place *chunk)
 {
     const size_t half = BLOCK / 2;
     unsigned char *seen = self->block + half;
     uint64_t extent = chunk->header.size, at = sizeof(vst_chunk_header);
-    uint64_t record = at, next = at; /* the one that is looked at, and behind */
+    /* offsets of the record that is compared, and of the bytes behind it */
+    uint64_t record = at, next = at;
 
     if (extent > chunk->room)
         extent = chunk->room;
@@ -319,7 +324,7 @@ static vst_status settle(const copier *self, const place *chunk)
             return status != VST_OK ? status
                                     : fail(self->error, failed, self->end + at);
         count -= count % 8;
-        if (count == 0) /* somebody cut it meanwhile */
+        if (count == 0) /* another process cut the file meanwhile */
             break;
         memset(seen + got, 0, got < count ? count - got : 0);
         for (size_t i = 0; i < count; i += 8) {
@@ -368,7 +373,7 @@ static vst_status copy_found(copier *self)
     return VST_OK;
 }
 
-/* Leaves out those of an earlier round. */
+/* Keeps only chunks that no earlier round has copied. */
 static void keep_unseen(copier *self)
 {
     uint32_t next = self->sequence;
@@ -401,8 +406,8 @@ static vst_status copy_records(copier *self, uint32_t slot_size,
     return status == VST_OK ? copy_found(self) : status;
 }
 
-/* Repeat until no chunk was reused while it was copied: the chunk that took its
- * place is newer. */
+/* Repeats until no chunk was reused while it was copied, because the chunk that
+ * took its place is newer. */
 static vst_status copy_all_records(copier *self, uint32_t slot_size,
                                    uint64_t window_ns)
 {
@@ -429,7 +434,7 @@ static vst_status copy_all(copier *self, uint64_t window_ns)
     if (status != VST_OK)
         return status;
     slot_size = vst__sane_slot_size(header->slot_size);
-    header->slot_size = 0; /* none of them is reused any more */
+    header->slot_size = 0; /* the chunks of the copy are not reused any more */
     if (window_ns != 0 && (header->keep_ns == 0 || window_ns < header->keep_ns))
         header->keep_ns = window_ns;
     self->end = VST_FILE_HEADER_SIZE;

@@ -1,4 +1,4 @@
-/* See devices.h. */
+/* Reads the devices of a trace: see devices.h. */
 #include "store/devices.h"
 
 #include <stdlib.h>
@@ -38,7 +38,8 @@ static vst_status add_device(vst_trace *trace, const vst_file_entry *entry,
     }
     for (size_t i = 0; i < 8; i++) {
         unsigned char c = (unsigned char)(entry->z >> 8 * i);
-        /* It becomes part of names: nothing that a terminal would obey. */
+        /* The platform becomes part of names, so characters that a terminal
+         * obeys are removed. */
         items->device.platform[i] =
             (char)(c == 0 || (c > ' ' && c < 0x7f) ? c : '?');
     }
@@ -94,12 +95,12 @@ vst_status vst__trace_devices_add(vst_trace *trace, const vst_file_entry *entry,
         return add_stream(trace, entry, a);
     case VST_DEVICE_ENTRY_PAIR:
         return add_pair(trace, entry);
-    default: /* of a newer writer */
+    default: /* an entry of a newer writer */
         return VST_OK;
     }
 }
 
-/* ---- all of them --------------------------------------------------------- */
+/* ---- finishing the devices ----------------------------------------------- */
 
 static int order_of(uint64_t a, uint64_t b)
 {
@@ -168,8 +169,8 @@ static void finish_streams(vst__trace_devices *self)
     self->stream_count = kept;
 }
 
-/* The pairs of one device, from `at` on; returns where those of the next begin.
- */
+/* Fits the clock of one device to the pairs from `at` on. Returns where the
+ * pairs of the next device begin. */
 static size_t fit_device(vst_trace *trace, vst__device_item *item, size_t at)
 {
     vst__trace_devices *self = &trace->devices;
@@ -233,7 +234,7 @@ void vst__trace_devices_free(vst_trace *trace)
     free(trace->devices.sorted);
 }
 
-/* ---- questions ----------------------------------------------------------- */
+/* ---- questions about devices --------------------------------------------- */
 
 static const vst__device_item *find(const vst_trace *trace, uint32_t number)
 {

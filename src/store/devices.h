@@ -1,5 +1,5 @@
-/* The devices of a trace, as its entries DEVICE tell them: see
- * <vestige/device.h>. One thread at a time. */
+/* The devices of a trace, from its DEVICE entries: see <vestige/device.h>. One
+ * thread at a time. */
 #ifndef VST_STORE_DEVICES_H
 #define VST_STORE_DEVICES_H
 
@@ -8,10 +8,12 @@
 #include "base/device_clock.h"
 #include "store/format.h"
 
-/* Entries come in the order of the file: of equals, the last is kept. */
+/* Entries are in the order of the file; of equal ones, the last is kept. */
 typedef struct vst__device_item {
     vst_trace_device device;
-    double slope; /* our ticks per one of its clock's; 0: its times are ours */
+    /* our ticks for one tick of the device's clock; 0 if its times are already
+     * ours */
+    double slope;
     size_t first_pair;
     size_t order;
 } vst__device_item;
@@ -26,27 +28,28 @@ typedef struct vst__pair_item {
     uint32_t device;
 } vst__pair_item;
 
-/* All zero is none. */
+/* All zero: no devices. */
 typedef struct vst__trace_devices {
-    vst__device_item *items; /* sorted by number, once they are finished */
+    vst__device_item *items; /* sorted by number once they are finished */
     size_t count, capacity;
     vst__stream_item *streams;
     size_t stream_count, stream_capacity;
-    vst__pair_item *pairs; /* as the file has them */
+    vst__pair_item *pairs; /* in the order of the file */
     size_t pair_count, pair_capacity;
-    vst__clock_pair *sorted; /* by device and time, of all devices */
+    vst__clock_pair *sorted; /* pairs of all devices, by device and time */
     size_t order;
-    bool changed; /* since they were finished */
+    bool changed; /* entries were added since vst__trace_devices_finish */
 } vst__trace_devices;
 
-/* Strings that live as long as the trace; NULL: there was no memory. */
+/* Adds an entry. Its strings must live as long as the trace; NULL if memory ran
+ * out for them. */
 vst_status vst__trace_devices_add(struct vst_trace *trace,
                                   const vst_file_entry *entry, const char *a,
                                   const char *b);
-/* After the last entry, once the clock's ticks are known. */
+/* Call after the last entry, when the clock's ticks are known. */
 vst_status vst__trace_devices_finish(struct vst_trace *trace);
 void vst__trace_devices_free(struct vst_trace *trace);
-/* A time of the device, as our ticks. */
+/* Converts a time of the device to our ticks. */
 vst_ticks vst__device_ticks(const struct vst_trace *trace, uint32_t device,
                             uint64_t time);
 

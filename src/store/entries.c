@@ -1,9 +1,7 @@
-/* The DEFINITIONS chunks: what ids, threads and windows stand for, and facts
- * about the trace. Read once when a trace is opened and kept in sorted arrays;
- * entries come in file order and a later one replaces an earlier one, so each
- * array is sorted stably and of equals the last is kept.
- *
- * One thread at a time. */
+/* Reads the DEFINITIONS chunks: the names of ids, threads and windows, and
+ * facts about the trace. They are read once, when a trace is opened, and kept
+ * in sorted arrays. A later entry replaces an earlier one, so each array is
+ * sorted stably and the last of equal entries is kept. One thread at a time. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +17,7 @@ struct vst__strings_block {
     char bytes[];
 };
 
-/* A copy with a NUL behind it; NULL without memory. */
+/* Returns a copy with a NUL at its end, NULL if memory runs out. */
 static char *keep(vst__strings *strings, const char *bytes, size_t length)
 {
     struct vst__strings_block *block = strings->blocks;
@@ -165,7 +163,7 @@ static vst_status add_entry(vst_trace *trace, const vst_file_entry *entry,
     case VST_ENTRY_METADATA:
         return add_metadata(trace, a, entry->a_len, b, entry->b_len);
     case VST_ENTRY_WINDOW:
-        if (entry->id > UINT16_MAX) /* a chunk could not belong to it */
+        if (entry->id > UINT16_MAX) /* no chunk could belong to this window */
             return VST_OK;
         return vst__entries_note_window(trace,
                                         &(vst__window){.number = entry->id,
@@ -191,12 +189,12 @@ static vst_status add_entry(vst_trace *trace, const vst_file_entry *entry,
     case VST_ENTRY_MEMORY:
         trace->has_memory = true;
         return VST_OK;
-    default: /* of a newer writer */
+    default: /* an entry of a newer writer */
         return VST_OK;
     }
 }
 
-/* A stack's entry, as if it were one like the others. */
+/* Reads the shorter entry of a stack into the struct of the other entries. */
 static bool read_stack(const unsigned char *bytes, vst_file_entry *entry)
 {
     vst_file_stack stack;
@@ -277,9 +275,9 @@ vst_status vst__entries_add(vst_trace *trace, uint64_t offset, uint64_t room,
     }
 }
 
-/* ---- all of them -------------------------------------------------------- */
+/* ---- sorting the entries ------------------------------------------------- */
 
-/* qsort is not stable; these sort (key, position) pairs instead. */
+/* qsort is not stable, so these functions sort (key, position) pairs. */
 typedef struct place {
     uint32_t key;
     size_t index;
@@ -294,8 +292,9 @@ static int by_place(const void *a, const void *b)
     return (x->index > y->index) - (x->index < y->index);
 }
 
-/* Sorted places of count items, and room for as many of a size, which is
- * returned. NULL without memory: there is nothing to free. */
+/* Sorts the places of `count` items, and returns memory for as many items of
+ * `size` bytes. Returns NULL if memory runs out; then there is nothing to
+ * free. */
 static void *make_room_sorted(size_t size, const void *keys, size_t stride,
                               size_t count, place **sorted)
 {
@@ -350,8 +349,8 @@ static vst_status finish_definitions(vst_trace *trace)
     return VST_OK;
 }
 
-/* A thread's last name and last known tid. The bare note of a thread that
- * recorded takes nothing away. */
+/* Keeps a thread's last name and last known tid. The plain entry of a thread
+ * that recorded removes neither. */
 static vst_status finish_threads(vst_trace *trace)
 {
     size_t count = trace->thread_count, kept = 0;
@@ -389,7 +388,8 @@ static vst_status finish_threads(vst_trace *trace)
     return VST_OK;
 }
 
-/* At most 65,536 numbers, each with an opening and a closing entry. */
+/* There are at most 65,536 numbers, each with an opening and a closing
+ * entry. */
 static vst_status finish_windows(vst_trace *trace)
 {
     size_t count = trace->window_count, kept = 0;
@@ -435,7 +435,7 @@ static int by_order(const void *a, const void *b)
     return (x->order > y->order) - (x->order < y->order);
 }
 
-/* Of equal keys the last value, in the place of the first. */
+/* Keeps the last value of equal keys, at the place of the first. */
 static void finish_metadata(vst_trace *trace)
 {
     vst__metadata *facts = trace->metadata;
@@ -462,13 +462,14 @@ static vst_status add_number(vst_trace *trace, const char *key, uint64_t value)
     return add_metadata(trace, key, strlen(key), json, strlen(json));
 }
 
-/* What the header knows, for callers that pass all facts on. */
+/* Adds what the header knows to the metadata, for callers that pass all
+ * metadata on. */
 static vst_status note_left_out(vst_trace *trace)
 {
     const vst_file_header *header = &trace->header;
     vst_status status = VST_OK;
 
-    /* One that grows would keep the text of every number. */
+    /* a growing trace would keep the text of every number it had */
     if (header->min_duration_ns == 0 || trace->growing)
         return VST_OK;
     status = add_number(trace, "min_duration_ns", header->min_duration_ns);

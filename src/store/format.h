@@ -117,18 +117,21 @@ typedef struct vst_file_header {
     uint32_t pid;
     uint32_t checksum; /* CRC-32 (zlib's) of all bytes before it */
 
-    /* Not covered by the checksum. */
+    /* The checksum does not cover the fields from here on. */
     uint32_t state; /* vst_file_state */
     uint32_t windows;
-    uint64_t lost;      /* records that could not be kept, so far */
-    uint64_t size;      /* bytes of the file that hold chunks, once finished */
-    uint64_t dropped;   /* words dropped to stay within the limits */
-    uint64_t keep_ns;   /* what is older than this, counted from the last
-                         * record, is not shown; 0: no such bound */
-    uint32_t slot_size; /* not 0: chunks are reused, see above */
+    uint64_t lost; /* records that could not be kept so far */
+    /* bytes of the file that hold chunks, once the file is finished */
+    uint64_t size;
+    uint64_t dropped; /* words dropped to stay within the limits */
+    /* records that are older than this, counted from the last record, are not
+     * shown; 0: no such limit */
+    uint64_t keep_ns;
+    uint32_t slot_size; /* not 0 if chunks are reused, see above */
     uint32_t reserved;
-    uint64_t min_duration_ns; /* calls that took less were left out; 0: none */
-    uint64_t left_out;        /* so many */
+    /* calls that took less were left out; 0: no calls */
+    uint64_t min_duration_ns;
+    uint64_t left_out; /* how many calls were left out */
 } vst_file_header;
 
 typedef enum vst_file_state {
@@ -149,18 +152,18 @@ typedef struct vst_chunk_header {
     uint32_t size;   /* bytes, this header included */
     uint32_t thread; /* number of the first segment's thread */
     vst_clock_sample sample;
-    uint32_t sequence; /* of this chunk in the file */
+    uint32_t sequence; /* number of this chunk in the file */
     uint32_t checksum; /* CRC-32 of all bytes before it */
 
-    /* Not covered by the checksum. */
+    /* The checksum does not cover the fields from here on. */
     uint32_t used;     /* words of payload, 0 until sealed */
-    uint32_t segments; /* how many threads' segments it holds */
+    uint32_t segments; /* how many segments of threads the chunk holds */
     uint64_t last;     /* ticks when it was sealed, 0 until then */
 } vst_chunk_header;
 
 _Static_assert(sizeof(vst_chunk_header) == 64, "chunk header is 64 bytes");
 
-/* kind is a vst_entry_kind, the fields mean what base/provider.h says. */
+/* `kind` is a vst_entry_kind; base/provider.h explains the other fields. */
 typedef struct vst_file_entry {
     uint32_t size; /* bytes, padding included; stored last */
     uint16_t kind;
@@ -175,14 +178,15 @@ typedef struct vst_file_entry {
 
 _Static_assert(sizeof(vst_file_entry) == 48, "an entry's head is 48 bytes");
 
-/* The entry VST_ENTRY_STACK, which there may be very many of. */
+/* The entry VST_ENTRY_STACK, which is short because a file may have very
+ * many. */
 typedef struct vst_file_stack {
-    uint32_t size; /* of this struct; stored last */
+    uint32_t size; /* size of this struct; stored last */
     uint16_t kind; /* VST_ENTRY_STACK */
     uint16_t what; /* vst_stack_kind, flags << 8 */
     uint32_t id;
     uint32_t parent;
-    uint64_t value; /* address; of VST_STACK_LANGUAGE line, function << 32 */
+    uint64_t value; /* address; for VST_STACK_LANGUAGE line, function << 32 */
 } vst_file_stack;
 
 _Static_assert(sizeof(vst_file_stack) == 24, "a stack's entry is 24 bytes");
@@ -198,9 +202,9 @@ typedef struct vst_pack_header {
     char magic[8];
     uint32_t version;
     uint32_t byte_order; /* VST_FILE_BYTE_ORDER */
-    uint64_t size;       /* of the original */
+    uint64_t size;       /* size of the original file */
     uint32_t reserved;   /* 0 */
-    uint32_t checksum;   /* CRC-32 of all bytes before it */
+    uint32_t checksum;   /* CRC-32 of all bytes before this field */
 } vst_pack_header;
 
 _Static_assert(sizeof(vst_pack_header) == 32, "pack header is 32 bytes");
@@ -214,7 +218,8 @@ typedef struct vst_pack_frame {
     uint32_t raw_size;
     uint32_t packed_size;
     uint32_t transform; /* vst_pack_transform */
-    uint32_t checksum;  /* CRC-32 of the bytes before it and the packed ones */
+    /* CRC-32 of the bytes before this field and of the packed bytes */
+    uint32_t checksum;
 } vst_pack_frame;
 
 _Static_assert(sizeof(vst_pack_frame) == 16, "a frame's head is 16 bytes");

@@ -1,14 +1,10 @@
-/* Reads a trace while it grows: what was recorded since the last look is added
- * to what is known, at a cost that does not grow with the file.
- *
- * Of an unbounded file only chunks that are not sealed can change, and new ones
- * follow the last. Of a bounded one every header is looked at: chunks come and
- * go. A chunk is known by its place and its sequence.
- *
- * Records are looked at before definitions, which precede in time the records
- * that use them: so a reader can name all that it reads.
- *
- * One thread at a time uses a trace. */
+/* Reads a trace while it grows: adds what was recorded since the last look, at
+ * a cost that does not grow with the file. In an unbounded file, only chunks
+ * that are not sealed can change, and new chunks follow the last. In a bounded
+ * file, chunks come and go, so every header is read; a chunk is known by its
+ * place and its sequence number. Records are read before definitions, whose
+ * entries precede the records that use them, so a reader can name everything
+ * that it reads. One thread at a time uses a trace. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +15,7 @@
 
 /* ---- the file ----------------------------------------------------------- */
 
-/* Takes what changes in a header. */
+/* Takes the fields of a header that may change. */
 static vst_status read_header_again(vst_trace *trace, vst_error *error)
 {
     const size_t fixed = offsetof(vst_file_header, state);
@@ -34,8 +30,8 @@ static vst_status read_header_again(vst_trace *trace, vst_error *error)
     return vst_error_set(error, VST_E_DAMAGED, 0, 0);
 }
 
-/* A finished file ends with the last words that it uses. Any other one never
- * becomes shorter by itself. */
+/* Reads the file's size. A finished file ends with the last words that it uses;
+ * any other file does not become shorter by itself. */
 static vst_status read_size_again(vst_trace *trace, vst_error *error)
 {
     uint64_t size;
@@ -47,7 +43,7 @@ static vst_status read_size_again(vst_trace *trace, vst_error *error)
         return vst_error_set(error, VST_E_DAMAGED, 0, size);
     trace->source.size = trace->source.file_size = size;
     trace->block.file_size = size;
-    trace->block.count = 0; /* what it shows was read earlier */
+    trace->block.count = 0; /* the block shows bytes that were read earlier */
     return VST_OK;
 }
 
@@ -124,7 +120,7 @@ static vst_status find_new(vst_trace *trace)
     }
 }
 
-/* Chunks that cannot change any more need not be known. */
+/* Removes chunks that cannot change any more. */
 static void forget_sealed(vst_trace *trace)
 {
     size_t kept = 0;
@@ -144,7 +140,7 @@ static int by_offset(const void *a, const void *b)
     return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* By its place, among the first `count`. */
+/* Finds a chunk by its place, among the first `count`. */
 static vst__known_chunk *find_known(const vst_trace *trace, size_t count,
                                     uint64_t offset)
 {
@@ -155,8 +151,9 @@ static vst__known_chunk *find_known(const vst_trace *trace, size_t count,
                : NULL;
 }
 
-/* Those that were not met: what lies behind a header that is being changed is
- * not found for a moment, though it is there. */
+/* Keeps known chunks that the walk did not meet: while a header is being
+ * changed, the chunks behind it are not found for a moment, though they
+ * exist. */
 static vst_status keep_present(vst_trace *trace, size_t before,
                                const unsigned char *met)
 {
@@ -271,7 +268,7 @@ static vst_status grow_entries(vst_trace *trace, vst__known_chunk *known)
     status = vst__entries_add(trace, offset + sizeof chunk + known->entries,
                               room - sizeof chunk - known->entries, &read);
     known->entries += read;
-    /* A chunk is sealed behind its last entry. */
+    /* A chunk is sealed after its last entry. */
     known->sealed = chunk.used != 0;
     return status;
 }
@@ -298,9 +295,9 @@ static vst_status grow_definitions(vst_trace *trace)
     return status;
 }
 
-/* ---- all of it ---------------------------------------------------------- */
+/* ---- growing the whole trace --------------------------------------------- */
 
-/* What finishing the windows once more finds out anew. */
+/* Resets the fields that vst__segments_finish computes again. */
 static void reset_windows(vst_trace *trace)
 {
     for (size_t i = 0; i < trace->window_count; i++) {
@@ -339,7 +336,7 @@ static vst_status take_in(vst_trace *trace)
         status = grow_definitions(trace);
     if (status == VST_OK && trace->slot_size == 0)
         forget_sealed(trace);
-    /* When it is finished, what the last chunk does not use is cut off. */
+    /* Finishing a file cuts off the unused end of its last chunk. */
     if (trace->valid_end > trace->block.file_size)
         trace->valid_end = trace->block.file_size;
     if (status == VST_OK)

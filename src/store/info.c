@@ -1,10 +1,9 @@
-/* What a trace that was opened says of itself as a whole. One thread at a time.
- */
+/* Facts about an open trace as a whole. One thread at a time. */
 #include <string.h>
 
 #include "store/reader.h"
 
-/* A finished file that is shorter or longer than it says. */
+/* Returns whether a finished file is shorter or longer than its header says. */
 static bool has_wrong_size(const vst_trace *trace)
 {
     return trace->header.state == VST_FILE_FINISHED &&
@@ -36,7 +35,7 @@ bool vst__trace_has_object_waits(const vst_trace *trace)
     return is_true(trace, VST_OBJECT_WAITS_METADATA);
 }
 
-/* Stopped, every window closed, and all of it there. */
+/* Returns whether the file is stopped, complete, and has no open window. */
 static bool is_clean(const vst_trace *trace)
 {
     const vst_file_header *header = &trace->header;
@@ -50,8 +49,7 @@ static bool is_clean(const vst_trace *trace)
 
 void vst_trace_get_info(const vst_trace *trace, vst_trace_info *info)
 {
-    /* The conversion caches a piece of the map, which does not change any
-     * result. */
+    /* The conversion remembers a piece of the map, which changes no result. */
     vst__clockmap *clock = (vst__clockmap *)(uintptr_t)&trace->clock;
     const vst_file_header *header = &trace->header;
 

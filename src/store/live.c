@@ -1,4 +1,4 @@
-/* What live.h says. */
+/* Reads a file that may be written at this moment: see live.h. */
 #include "store/live.h"
 
 #include <stddef.h>
@@ -44,7 +44,7 @@ vst_status vst__live_entries(vst_trace *trace, uint64_t offset, uint64_t *room)
         size = status == VST_OK && got >= 8 ? vst__live_size(&kind, bytes) : 0;
     } while (size != 0 && size <= left);
     *room -= left;
-    trace->block.count = 0; /* what it shows was read too early */
+    trace->block.count = 0; /* the block shows bytes that were read too early */
     return status;
 }
 

@@ -1,5 +1,5 @@
-/* Questions about what DEFINITIONS chunks said, once a trace is open: they are
- * answered from the sorted arrays that entries.c made. One thread at a time. */
+/* Answers questions about definitions of an open trace, from the sorted arrays
+ * that entries.c made. One thread at a time. */
 #include <string.h>
 
 #include "store/reader.h"
@@ -11,8 +11,8 @@ size_t vst__trace_definition_index(const vst_trace *trace, vst_id id)
 
     if (high == 0 || id < ids[0])
         return VST_NO_DEFINITION;
-    /* Ids are given out one after the other, so this is its place, unless the
-     * file lost some. */
+    /* Ids are given out in order, so this is the id's place, unless the file
+     * lost some ids. */
     if (id - ids[0] < high && ids[id - ids[0]] == id)
         return id - ids[0];
     while (high - low > 1) {

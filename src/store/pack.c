@@ -1,21 +1,19 @@
-/* Packs a trace file, and unpacks it (format.h): the bytes of the whole file,
- * whatever they are, a frame at a time.
- *
- * Where a frame begins and ends, and whether its words are split, follows the
- * chunks, but only so that it packs well: reading depends on neither. Chunks of
- * one kind share a frame, as many as fit.
+/* Packs a trace file, and unpacks it (format.h), frame by frame, whatever its
+ * bytes are. The borders of frames, and whether words are split, follow the
+ * chunks only for better compression; reading depends on neither. Chunks of one
+ * kind share a frame, as many as fit.
  *
  * Measured with zstd 1.5.4 at level 3 on traces of Python programs (pytest, ast
- * and json, threads, loops of calls): split 0.3 to 1.1 bytes a record at 400 to
- * 1,000 MB/s, not split 0.5 to 1.5 at 260 to 370. Levels 1 and 9 are 1.0
- * to 1.05 and 0.87 to 0.92 of that in size, at 1.0 to 1.7 and 0.2 of the speed.
- * Splitting ids into bytes too, or leaving out the ids of exits that follow
- * from their enters, changes less than 3 %.
+ * and json, threads, loops of calls): split words take 0.3 to 1.1 bytes a
+ * record at 400 to 1,000 MB/s, words that are not split 0.5 to 1.5 bytes at 260
+ * to 370 MB/s. Levels 1 and 9 give 1.0 to 1.05 and 0.87 to 0.92 of that size,
+ * at 1.0 to 1.7 and 0.2 of the speed. Splitting ids into bytes too, or leaving
+ * out the ids of exits that follow from their enters, changes less than 3 %.
  *
- * Records of memory, of a program that parses, makes JSON and keeps
- * objects: 14.3 bytes a record become 2.1, with native frames they become 2.6,
- * of four threads 13.8 become 2.4. With random calls and 1.4 bytes of noise in
- * each time, 12.3 become 4.1. No transform of their own is worth it.
+ * Records of memory, from a program that parses, makes JSON and keeps objects:
+ * 14.3 bytes a record become 2.1, with native frames 2.6; of four threads, 13.8
+ * become 2.4. With random calls and 1.4 bytes of noise in each time, 12.3
+ * become 4.1. A transform of their own would not be worth its code.
  *
  * One thread at a time for each file written. */
 #include <errno.h>
@@ -31,19 +29,19 @@
 #include "store/transform.h"
 #include "store/whole.h"
 
-/* One vst_trace_pack or vst_trace_unpack. */
+/* The state of one vst_trace_pack or vst_trace_unpack. */
 typedef struct packing {
     vst_trace *from;
     int fd;
     vst_status (*write)(struct packing *self);
-    uint64_t offset;  /* of the trace's bytes, how many are done */
-    uint64_t written; /* of the file's */
+    uint64_t offset;  /* how many of the trace's bytes are done */
+    uint64_t written; /* how many bytes of the new file are written */
     const vst_pack_options *options;
     int64_t next_progress_ns;
     vst_error *error;
 
-    /* Packing: what is known of the bytes behind offset. */
-    uint64_t run_end; /* up to here they are of one kind */
+    /* For packing: the kind of the bytes behind `offset`. */
+    uint64_t run_end; /* end of the bytes of that kind */
     vst_pack_transform run_transform;
     vst__compressor *compressor;
     unsigned char *raw;
@@ -77,7 +75,8 @@ static vst_status append(packing *self, const void *bytes, size_t count)
     return VST_OK;
 }
 
-/* All of these bytes of the trace: it must not have become shorter. */
+/* Reads exactly `count` bytes of the trace; fails if the file became
+ * shorter. */
 static vst_status read_exactly(packing *self, void *bytes, size_t count,
                                uint64_t offset)
 {
@@ -100,8 +99,9 @@ static bool is_chunk_size(uint64_t size)
            size <= VST_CHUNK_SIZE_MAX;
 }
 
-/* How far the bytes at offset are of one kind, and which: the file's header, a
- * chunk, a slot of a bounded file that has none now, or all that is left. */
+/* Finds how far the bytes at `offset` are of one kind, and of which kind: the
+ * file's header, a chunk, an empty slot of a bounded file, or everything that
+ * is left. */
 static vst_status find_run(packing *self, uint64_t offset, uint64_t *end,
                            vst_pack_transform *transform)
 {
@@ -130,7 +130,7 @@ static vst_status find_run(packing *self, uint64_t offset, uint64_t *end,
     return VST_OK;
 }
 
-/* How many bytes the next frame takes. */
+/* Chooses how many bytes the next frame takes. */
 static vst_status choose_frame(packing *self, size_t *count,
                                vst_pack_transform *transform)
 {
@@ -146,7 +146,7 @@ static vst_status choose_frame(packing *self, size_t *count,
 
         status = find_run(self, end, &self->run_end, &next);
         if (status != VST_OK || next != *transform || self->run_end > most) {
-            self->run_end = end; /* is looked at again */
+            self->run_end = end; /* the next call looks at these bytes again */
             break;
         }
         end = self->run_end;
@@ -257,7 +257,7 @@ static vst_status unpack(packing *self)
 
 /* ---- the files ----------------------------------------------------------- */
 
-/* Written, and on the disk. */
+/* Writes the file, and syncs it to the disk. */
 static vst_status fill(void *ctx, int fd, vst_error *error)
 {
     packing *self = ctx;
@@ -277,7 +277,7 @@ static vst_status fill(void *ctx, int fd, vst_error *error)
         failed, 0);
 }
 
-/* Whether it can be done to this trace at all. */
+/* Checks whether this trace can be packed or unpacked at all. */
 static vst_status check(const vst_trace *trace,
                         vst_status (*write)(packing *self),
                         const vst_pack_options *options, vst_error *error)
@@ -308,7 +308,8 @@ static vst_status convert(const char *from, const char *to,
         status =
             vst__write_whole(to, self.options->overwrite, fill, &self, error);
     vst_trace_close(self.from);
-    /* Opening the file reports a damaged tail, before and after. */
+    /* Opening the file reports a damaged tail, for the original and for the
+     * result. */
     if (status == VST_OK)
         vst_error_set(error, VST_OK, 0, 0);
     return status;

@@ -1,11 +1,9 @@
-/* Reads a packed file (format.h). Opening it looks at every frame, checksum
- * included, so that what can be read is known from then on: the frames up to
- * the first that is not valid. Frames are unpacked when they are asked for and
- * a few are kept, since replay reads thread after thread, and several threads'
- * chunks may lie in one frame.
- *
- * Nothing is allocated by what a file claims but a frame, of 1 MiB at most.
- * One thread at a time. */
+/* Reads a packed file (format.h). Opening reads every frame and its checksum,
+ * so the readable size is known from then on: the frames up to the first
+ * invalid one. Frames are unpacked on demand and a few are kept, because replay
+ * reads thread after thread, and one frame may hold chunks of several threads.
+ * The sizes that a file claims allocate at most one frame, of 1 MiB. One thread
+ * at a time. */
 #include "store/packed.h"
 
 #include <stddef.h>
@@ -19,22 +17,22 @@
 #include "store/format.h"
 #include "store/transform.h"
 
-/* Frames that are kept. A thread's chunks double from 16 KiB to 1 MiB, so
- * hundreds of threads that ran at once lie in as many rows of frames as there
- * are sizes, 7, and each row is read in order of the threads. Measured with
- * 1,000 threads: 1.9 s to replay with one frame kept, 1.5 with 8, 1.3 with 16;
- * with 200 threads it makes no difference. */
+/* How many unpacked frames are kept. A thread's chunks double from 16 KiB to 1
+ * MiB, so the chunks of hundreds of threads that ran together lie in 7 rows of
+ * frames, one for each size, and each row is read in the order of the threads.
+ * Measured with 1,000 threads: replay takes 1.9 s with one frame kept, 1.5 s
+ * with 8, 1.3 s with 16; with 200 threads the number makes no difference. */
 enum { KEPT = 8 };
 
 #define NO_FRAME SIZE_MAX
 
 typedef struct frame {
-    uint64_t start; /* in the original */
-    uint64_t at;    /* in the packed file, of its head */
+    uint64_t start; /* position in the original */
+    uint64_t at;    /* position of its head in the packed file */
 } frame;
 
 typedef struct kept_frame {
-    size_t index; /* NO_FRAME: none */
+    size_t index; /* NO_FRAME if empty */
     uint64_t used;
     unsigned char *bytes;
     size_t capacity;
@@ -43,20 +41,22 @@ typedef struct kept_frame {
 struct vst__packed {
     int fd;
     uint64_t file_size;
-    uint64_t size; /* of the original, as far as it can be read */
+    uint64_t size; /* readable size of the original */
     frame *frames;
     size_t frame_count, frame_capacity;
     kept_frame kept[KEPT];
-    uint64_t uses; /* counts up; the least is the longest unused */
+    /* counts up; the frame with the smallest value was not used for longest */
+    uint64_t uses;
     vst__decompressor *decompressor;
-    unsigned char *packed; /* a frame as it is in the file */
+    unsigned char *packed; /* a frame's bytes in the file */
     size_t packed_capacity;
-    unsigned char *split; /* and before it is put together */
+    /* a frame's unpacked bytes before its words are joined */
+    unsigned char *split;
     size_t split_capacity;
     int sys_errno;
 };
 
-/* Room for count bytes, what was in it is lost. */
+/* Makes room for `count` bytes; the old content is lost. */
 static vst_status make_room(unsigned char **bytes, size_t *capacity,
                             size_t count)
 {
@@ -68,7 +68,7 @@ static vst_status make_room(unsigned char **bytes, size_t *capacity,
     return *bytes != NULL ? VST_OK : VST_E_NOMEM;
 }
 
-/* VST_E_DAMAGED where the file has fewer. */
+/* Returns VST_E_DAMAGED if the file has fewer bytes. */
 static vst_status read_exactly(vst__packed *self, void *bytes, size_t count,
                                uint64_t at)
 {
@@ -90,8 +90,8 @@ static bool has_possible_sizes(const vst__packed *self,
            head->packed_size <= self->file_size - at - sizeof *head;
 }
 
-/* Reads the frame at a place in the file into self->packed; VST_E_DAMAGED if it
- * is not valid. */
+/* Reads the frame at a place in the file into self->packed. Returns
+ * VST_E_DAMAGED if the frame is not valid. */
 static vst_status read_frame(vst__packed *self, uint64_t at,
                              vst_pack_frame *head)
 {
@@ -117,7 +117,7 @@ static vst_status read_frame(vst__packed *self, uint64_t at,
     return sum == head->checksum ? VST_OK : VST_E_DAMAGED;
 }
 
-/* Notes all frames up to the first that is not valid. */
+/* Notes all frames up to the first invalid one. */
 static vst_status find_frames(vst__packed *self, uint64_t size)
 {
     uint64_t at = sizeof(vst_pack_header);
@@ -172,7 +172,7 @@ vst_status vst__packed_open(int fd, uint64_t file_size, vst__packed **packed,
     vst_pack_header header;
     vst_status status;
 
-    *packed = self; /* it is closed with the source */
+    *packed = self; /* closing the source closes it */
     if (self == NULL)
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
     self->fd = fd;
@@ -185,7 +185,7 @@ vst_status vst__packed_open(int fd, uint64_t file_size, vst__packed **packed,
     status = vst__decompressor_create(&self->decompressor);
     if (status == VST_OK)
         status = find_frames(self, header.size);
-    /* Not even the head of the trace. */
+    /* not even the header of the trace is there */
     if (status == VST_OK && self->size == 0)
         status = VST_E_DAMAGED;
     *size = self->size;
@@ -211,7 +211,8 @@ void vst__packed_close(vst__packed *packed)
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* The frame that holds offset, which lies in the original. */
+/* Returns the frame with this offset of the original, which must be inside
+ * it. */
 static size_t find_frame(const vst__packed *self, uint64_t offset)
 {
     size_t low = 0, high = self->frame_count;
@@ -239,7 +240,8 @@ static vst_status unpack(vst__packed *self, size_t index, kept_frame *kept)
     vst_pack_frame head;
     vst_status status = read_frame(self, self->frames[index].at, &head);
 
-    if (status == VST_OK && head.raw_size != size) /* changed meanwhile */
+    /* the file was changed meanwhile */
+    if (status == VST_OK && head.raw_size != size)
         status = VST_E_DAMAGED;
     if (status == VST_OK)
         status = make_room(&kept->bytes, &kept->capacity, size);
@@ -257,7 +259,7 @@ static vst_status unpack(vst__packed *self, size_t index, kept_frame *kept)
     return status;
 }
 
-/* The frame, unpacked; it takes the place of the one that was not used for
+/* Returns the frame, unpacked; it replaces the frame that was not used for
  * longest. */
 static vst_status keep_frame(vst__packed *self, size_t index,
                              const kept_frame **found)

@@ -1,9 +1,8 @@
-/* Opens a trace file: checks its header, walks the chunk headers up to the
- * first that is not valid, and has segments.c and entries.c take in what the
- * chunks hold. Works on finished files, on files being written and on torn
- * ones; nothing in a file is believed further than the file's real size.
- *
- * Reading is done by replay. One thread at a time uses a trace. */
+/* Opens a trace file: checks its header, walks the headers of chunks up to the
+ * first invalid one, and lets segments.c and entries.c read the chunks. Works
+ * on finished files, on files that are being written, and on torn files; no
+ * field of a file is trusted beyond the file's real size. Replay reads the
+ * records. One thread at a time uses a trace. */
 
 #include <errno.h>
 #include <math.h>
@@ -16,7 +15,8 @@
 #include "os/os.h"
 #include "store/live.h"
 
-/* Slower or faster than any clock that counts: damage. */
+/* No clock that we use is slower or faster than this; such a file is
+ * damaged. */
 #define TICKS_PER_SECOND_MIN 1e3
 #define TICKS_PER_SECOND_MAX 1e12
 
@@ -25,8 +25,8 @@ static bool checksum_is(const void *bytes, size_t count, uint32_t checksum)
     return crc32(0, bytes, (uInt)count) == checksum;
 }
 
-/* The order of the checks is that of the format: a newer file may have put its
- * checksum elsewhere, so its version is looked at first. */
+/* Checks in the order of the format. The version comes before the checksum,
+ * because a newer file may have its checksum elsewhere. */
 vst_status vst__trace_read_header(vst_trace *trace, vst_error *error)
 {
     vst_file_header *header = &trace->header;
@@ -105,8 +105,8 @@ static vst_status look_at_header(vst_trace *trace, uint64_t offset,
     return status;
 }
 
-/* Reads again what was being changed while it was read: a header is written in
- * an instant. */
+/* Reads a header again if it was being changed during the first reading;
+ * storing a header takes only an instant. */
 vst_status vst__trace_read_chunk(vst_trace *trace, uint64_t offset,
                                  vst_chunk_header *chunk, bool *valid)
 {
@@ -135,8 +135,9 @@ static void note_damage(vst_trace *trace, uint64_t offset)
     trace->damaged = true;
 }
 
-/* How much of a chunk there is. A file that is being recorded may have grown
- * since it was opened: what seems to be cut is looked at again. */
+/* Returns how much of a chunk the file has. A file that is being recorded
+ * may have grown since it was opened, so a chunk that seems cut is looked at
+ * again. */
 static uint64_t room_for(vst_trace *trace, uint64_t offset,
                          const vst_chunk_header *chunk)
 {
@@ -151,9 +152,9 @@ static uint64_t room_for(vst_trace *trace, uint64_t offset,
     return room < chunk->size ? room : chunk->size;
 }
 
-/* What a chunk of a bounded file was emptied of may still lie behind a header
- * that is not there yet, and what a live one holds may be what was a header
- * when the chunk before it was found. */
+/* Returns whether the file may be changing here. Behind a header that is not
+ * there yet, old words of a reused chunk may lie; and a live chunk's words may
+ * lie where a header was when the walk found the chunk before it. */
 static bool is_being_changed(vst_trace *trace)
 {
     vst_chunk_header before;
@@ -170,7 +171,7 @@ vst_status vst__trace_find_chunk(vst_trace *trace, uint64_t *offset,
                                  vst_chunk_header *chunk, uint64_t *room,
                                  bool *found)
 {
-    bool in_hole = false; /* behind a header without a magic */
+    bool in_hole = false; /* whether we are behind a header without a magic */
 
     *found = false;
     while (*offset < trace->block.file_size) {
@@ -196,8 +197,8 @@ vst_status vst__trace_find_chunk(vst_trace *trace, uint64_t *offset,
     return VST_OK;
 }
 
-/* In a file that is being recorded, a slot may have been given to other records
- * while its words were looked at: then it is as if it had not been there. */
+/* Takes a chunk of records. In a file that is being recorded, its slot may have
+ * been given to other records meanwhile; then the chunk is ignored. */
 static vst_status take_records(vst_trace *trace, const vst_chunk_header *chunk,
                                uint64_t offset, uint64_t room)
 {
@@ -215,7 +216,7 @@ static vst_status take_records(vst_trace *trace, const vst_chunk_header *chunk,
     return status;
 }
 
-/* A DEFINITIONS chunk to read. */
+/* A DEFINITIONS chunk that is to be read. */
 typedef struct definitions {
     uint64_t offset, room;
     uint32_t sequence;
@@ -228,8 +229,9 @@ static int in_time(const void *a, const void *b)
     return (x->sequence > y->sequence) - (x->sequence < y->sequence);
 }
 
-/* In a bounded file these are not in the order of their time, and may have come
- * since the walk began. Read last, they name all that the records use. */
+/* Reads the definitions of a bounded file, whose chunks are not in order of
+ * time and may have come since the walk began. Reading them last makes sure
+ * that all records have their names. */
 static vst_status take_definitions_in_time(vst_trace *trace)
 {
     definitions *found = NULL;
@@ -279,13 +281,13 @@ static vst_status take_chunk(vst_trace *trace, const vst_chunk_header *chunk,
             return VST_OK;
         return vst__entries_add(trace, offset + sizeof *chunk,
                                 room - sizeof *chunk, NULL);
-    default: /* of a newer writer */
+    default: /* a chunk of a newer writer */
         return VST_OK;
     }
 }
 
-/* Leaves the offset where the last chunk ends in valid_end. A last chunk that
- * the end of the file cuts is read as far as it goes. */
+/* Sets valid_end to the end of the last chunk. A last chunk that the end of the
+ * file cuts is read up to there. */
 static vst_status walk_chunks(vst_trace *trace, vst_error *error)
 {
     uint64_t offset = VST_FILE_HEADER_SIZE, room;
@@ -315,7 +317,7 @@ static vst_status walk_chunks(vst_trace *trace, vst_error *error)
     return VST_OK;
 }
 
-/* ---- what is shown ------------------------------------------------------ */
+/* ---- range --------------------------------------------------------------- */
 
 bool vst__window_is_gone(const vst_trace *trace, const vst__window *window)
 {
@@ -369,7 +371,7 @@ bool vst_trace_is_compensated(const vst_trace *trace)
     return trace->compensated;
 }
 
-/* A file bounded in time may hold more than it was asked for. */
+/* A file bounded in time may hold older records than it was asked to keep. */
 vst_status vst__trace_show_all(vst_trace *trace)
 {
     uint64_t keep_ns = trace->header.keep_ns;
@@ -413,7 +415,7 @@ static vst_status load(vst_trace *trace, int fd, vst_error *error)
         status = vst__trace_show_all(trace);
     if (status != VST_OK)
         return vst_error_set(error, status, trace->block.sys_errno, 0);
-    /* The trace is open, but its tail cannot be used: report where the tail
+    /* The trace is open, but its tail cannot be used; report where the tail
      * begins. */
     if (trace->damaged)
         vst_error_set(error, VST_E_DAMAGED, 0, trace->damaged_at);

@@ -1,6 +1,5 @@
-/* The inside of a vst_trace, shared by the files that read one (reader.c,
- * segments.c, entries.c) and by replay and the exporters. One thread at a
- * time. */
+/* The inside of a vst_trace, for the files that read one (reader.c, segments.c,
+ * entries.c), for replay and for the exporters. One thread at a time. */
 #ifndef VST_STORE_READER_H
 #define VST_STORE_READER_H
 
@@ -14,34 +13,36 @@
 #include "store/source.h"
 #include "store/stream.h"
 
-/* A run of words in the file that belong to one thread of one window. */
+/* A run of words in the file that belong to one thread and one window. */
 typedef struct vst__segment {
-    uint64_t offset; /* in the file, of its first word */
+    uint64_t offset; /* position of its first word in the file */
     uint64_t words;
     vst_ticks start;
-    vst_ticks last; /* of its last word, 0 while nobody looked */
+    vst_ticks last; /* time of its last word; 0 if not known yet */
     uint32_t thread;
     uint32_t window;
-    uint64_t header;     /* in the file, of its chunk */
-    uint32_t sequence;   /* of its chunk */
+    uint64_t header;     /* position of its chunk in the file */
+    uint32_t sequence;   /* sequence number of its chunk */
     bool guarded;        /* the chunk may be reused while it is read */
     bool unsettled;      /* its last words may change while they are read */
-    uint32_t checkpoint; /* words of the checkpoint it begins with */
-    uint64_t records;    /* words of the thread before it; from there */
+    uint32_t checkpoint; /* how many words of it are a checkpoint */
+    /* words that the thread stored before it, from the checkpoint */
+    uint64_t records;
 } vst__segment;
 
 typedef struct vst__window {
     uint32_t number;
-    bool closed; /* its last ticks are what the file says */
+    bool closed; /* the file says when its last ticks were */
     vst_ticks began;
-    vst_ticks kept;     /* what was not dropped begins here, or later */
-    vst_ticks complete; /* from here on nothing was dropped */
+    vst_ticks kept;     /* the records that were kept begin here, or later */
+    vst_ticks complete; /* from here on, no record was dropped */
     vst_ticks ended;
-    vst_ticks first;      /* what is shown begins here */
+    vst_ticks first;      /* the shown range begins here */
     vst_ticks last;       /* and ends here */
-    size_t segments;      /* index of its first one */
+    size_t segments;      /* index of its first segment */
     size_t segment_count; /* sorted by thread, then time */
-    /* Behind them those of VST_THREAD_SWITCHES, sorted by time. */
+    /* Segments of VST_THREAD_SWITCHES, which follow the others, sorted by
+     * time. */
     size_t switches;
     uint64_t words;
 } vst__window;
@@ -59,50 +60,55 @@ typedef struct vst__strings {
 
 typedef struct vst__stack_entry {
     vst_stack_id id;
-    uint32_t order; /* among the entries of the file */
+    uint32_t order; /* position among the entries of the file */
     vst_stack stack;
 } vst__stack_entry;
 
-/* A chunk of a trace that is read while it grows (grow.c). */
+/* A chunk of a growing trace (grow.c). */
 typedef struct vst__known_chunk {
     uint64_t offset;
     uint32_t sequence;
     uint16_t kind;
-    bool sealed;       /* all that it holds was read */
-    uint64_t entries;  /* of DEFINITIONS: bytes of them that were read */
-    vst__segment tail; /* of RECORDS: its last segment, as far as it goes */
+    bool sealed; /* everything in it was read */
+    /* for DEFINITIONS: how many bytes of entries were read */
+    uint64_t entries;
+    /* for RECORDS: its last segment, as far as it was read */
+    vst__segment tail;
 } vst__known_chunk;
 
 struct vst_trace {
     vst__source source;
-    vst__block block; /* of the source */
+    vst__block block; /* a view of the source */
     vst_file_header header;
-    uint32_t slot_size; /* the header's if that can be, else 0 */
-    uint64_t found_at;  /* the chunk that was found last, 0: none */
+    uint32_t slot_size; /* from the header if that value is possible, else 0 */
+    uint64_t found_at;  /* position of the chunk found last; 0 if none */
     uint32_t found_sequence;
-    uint64_t valid_end;  /* bytes up to here are chunks */
-    bool damaged;        /* something other than a chunk, or zeros */
-    uint64_t damaged_at; /* is here; in a bounded file more may follow */
-    vst_ticks clip;      /* what was before is not shown; 0: all is */
-    vst_ticks keep_clip; /* the same, as the file asks for it */
-    vst_ticks until;     /* what comes after is not shown */
+    uint64_t valid_end; /* bytes up to here are chunks */
+    /* the file has bytes that are neither chunks nor zeros */
+    bool damaged;
+    /* where these begin; in a bounded file, chunks may follow */
+    uint64_t damaged_at;
+    vst_ticks clip;      /* earlier records are not shown; 0 if all are */
+    vst_ticks keep_clip; /* such a limit that the file itself asks for */
+    vst_ticks until;     /* later records are not shown */
 
     vst__segment *segments;
     size_t segment_count, segment_capacity;
-    vst__window *windows; /* sorted by number */
+    vst__window *windows; /* windows, sorted by number */
     size_t window_count, window_capacity;
 
-    vst_definition *definitions; /* sorted by id, with definition_ids */
+    /* definitions, sorted by id like definition_ids */
+    vst_definition *definitions;
     vst_id *definition_ids;
     size_t definition_count, definition_capacity, definition_id_capacity;
-    vst_trace_thread *threads; /* sorted by number */
+    vst_trace_thread *threads; /* threads, sorted by number */
     size_t thread_count, thread_capacity;
     vst__metadata *metadata;
     size_t metadata_count, metadata_capacity;
     vst__strings strings;
 
-    bool has_memory;          /* records of it, maybe */
-    vst__stack_entry *stacks; /* sorted by id */
+    bool has_memory;          /* the trace may have records of memory */
+    vst__stack_entry *stacks; /* stacks, sorted by id */
     size_t stack_count, stack_capacity;
     vst_module *modules;
     size_t module_count, module_capacity;
@@ -115,91 +121,95 @@ struct vst_trace {
     bool by_running;  /* see vst_trace_set_by_running */
     bool compensated; /* see vst_trace_set_compensated */
 
-    /* While it grows (grow.c): chunks that may change, by their place. In a
-     * bounded file these are all that there are. */
+    /* For a growing trace (grow.c): chunks that may change, by their place. For
+     * a bounded file, all its chunks. */
     bool growing;
-    uint64_t grow_at; /* the next chunk is expected here */
+    uint64_t grow_at; /* where the next chunk is expected */
     vst__known_chunk *known;
     size_t known_count, known_capacity;
-    size_t sorted; /* so many segments are in reading order */
+    size_t sorted; /* how many segments are in reading order */
 };
 
-/* The chunk at *offset or, in a bounded file, the first one behind it; false
- * where there is none. Leaves its place in *offset and how much of it the file
- * has in *room. */
+/* Finds the chunk at *offset or, in a bounded file, the first chunk behind it.
+ * Sets *offset to its place and *room to how much of it the file has. Sets
+ * *found to false if there is none. */
 vst_status vst__trace_find_chunk(vst_trace *trace, uint64_t *offset,
                                  vst_chunk_header *chunk, uint64_t *room,
                                  bool *found);
-/* Reads a chunk's header twice where it may be changing. */
+/* Reads the header of a chunk; twice if it may be changing. */
 vst_status vst__trace_read_chunk(vst_trace *trace, uint64_t offset,
                                  vst_chunk_header *chunk, bool *valid);
-/* The file's header, checked. */
+/* Reads and checks the header of the file. */
 vst_status vst__trace_read_header(vst_trace *trace, vst_error *error);
-/* Shows all of it but what is older than the file is asked to keep. */
+/* Shows the whole trace, except records that are older than the file is asked
+ * to keep. */
 vst_status vst__trace_show_all(vst_trace *trace);
-/* Whether it has switches of threads. */
+/* Returns whether the trace has switches of threads. */
 bool vst__trace_has_switches(const vst_trace *trace);
 bool vst__trace_has_gil_waits(const vst_trace *trace);
 bool vst__trace_has_object_waits(const vst_trace *trace);
-/* All of it was dropped, or lies outside of the range. */
+/* Returns whether all records of the window were dropped or lie outside the
+ * range. */
 bool vst__window_is_gone(const vst_trace *trace, const vst__window *window);
 
-/* From the first window of which something is left to show to the last; one
- * where there is none. */
+/* Gives the windows from the first to the last that has something to show:
+ * `count` of trace->windows, from `first`. */
 void vst__trace_shown_windows(const vst_trace *trace, size_t *first,
                               size_t *count);
-/* The windows that a window number or VST_WINDOW_* names: `count` of
- * trace->windows from `first`. */
+/* Gives the windows that a window number or VST_WINDOW_* selects: `count` of
+ * trace->windows, from `first`. */
 vst_status vst__trace_select_windows(const vst_trace *trace, int window,
                                      size_t *first, size_t *count);
 
-/* A file's slot_size, 0 where it cannot be: no checksum covers it. */
+/* Returns a file's slot_size, or 0 if that size is not possible; no checksum
+ * covers the field. */
 uint32_t vst__sane_slot_size(uint32_t size);
-/* Its magic, its checksum and its size are right. */
+/* Returns whether the magic, the checksum and the size are right. */
 bool vst__chunk_is_valid(const vst_chunk_header *chunk);
-/* How much of a chunk the file must hold for nothing to be missing. */
+/* Returns how much of a chunk the file must have so that nothing is missing. */
 uint64_t vst__chunk_extent(const vst_chunk_header *chunk);
 
 /* ---- grow.c ------------------------------------------------------------- */
 
-/* As vst_trace_open, for a trace that is then read while it grows. Words that
- * may still change are not there yet. */
+/* Opens a trace like vst_trace_open, to read it while it grows. Words that may
+ * still change are not shown yet. */
 vst_status vst__trace_open_growing(const char *path, vst_trace **trace,
                                    vst_error *error);
 /* Adds what was recorded since. Segments, windows, threads, definitions and the
- * pieces of the clock move; words that were there stay what and where they are,
- * unless a bounded file gave them to other records. VST_E_DAMAGED: the file was
- * cut, or is another one. */
+ * pieces of the clock move in memory. Words stay where they are in the file,
+ * unless a bounded file gave their place to other records. Returns
+ * VST_E_DAMAGED if the file was cut or replaced. */
 vst_status vst__trace_grow(vst_trace *trace, vst_error *error);
 
 /* ---- segments.c --------------------------------------------------------- */
 
-/* Adds what a RECORDS chunk at offset holds, given `room` bytes of it. */
+/* Adds the segments of a RECORDS chunk at `offset`, of which the file has
+ * `room` bytes. */
 vst_status vst__segments_add(vst_trace *trace, const vst_chunk_header *chunk,
                              uint64_t offset, uint64_t room);
-/* The same in a trace that grows: adds what a chunk holds behind known->tail,
- * of which all words are there to stay. */
+/* For a growing trace: adds the words of a chunk behind known->tail that cannot
+ * change any more. */
 vst_status vst__segments_grow(vst_trace *trace, const vst_chunk_header *chunk,
                               uint64_t room, vst__known_chunk *known);
-/* Sets `used` and `segments` of a RECORDS chunk that was never sealed. */
+/* Computes `used` and `segments` of a RECORDS chunk that was never sealed. */
 vst_status vst__segments_measure(vst_trace *trace, vst_chunk_header *chunk,
                                  uint64_t offset, uint64_t room);
-/* After the last chunk: sorts, and gives every window its segments and times,
- * every thread its words. */
+/* Call after the last chunk: sorts the segments, gives each window its segments
+ * and times, and each thread its words. */
 vst_status vst__segments_finish(vst_trace *trace);
-/* Opens a stream of its words. */
+/* Opens a stream of the segment's words. */
 void vst__segment_open(const vst__segment *segment, vst__block *block,
                        vst__stream *stream);
-/* The time of the last record. */
+/* Finds the time of the last record. */
 vst_status vst__segments_last(vst_trace *trace, vst_ticks *last);
 
 /* ---- entries.c ---------------------------------------------------------- */
 
-/* The entry at offset, a's bytes and b's in strings until something else is
- * read. Its size is 0 where there is none. */
+/* Reads the entry at `offset`; its two strings are valid until something else
+ * is read. The entry's size is 0 if there is none. */
 vst_status vst__entry_read(vst_trace *trace, uint64_t offset, uint64_t room,
                            vst_file_entry *entry, const char **strings);
-/* *read: so many bytes of them, if it is not NULL. */
+/* *read, if not NULL, gets the number of bytes that the entries take. */
 vst_status vst__entries_add(vst_trace *trace, uint64_t offset, uint64_t room,
                             uint64_t *read);
 vst_status vst__entries_finish(vst_trace *trace);
@@ -211,16 +221,17 @@ vst_status vst__entries_note_thread(vst_trace *trace, uint32_t number);
 /* ---- stacks.c ----------------------------------------------------------- */
 
 vst_status vst__stacks_add(vst_trace *trace, const vst_file_entry *entry);
-/* Strings that live as long as the trace; NULL: there was no memory. */
+/* The strings must live as long as the trace; NULL if memory ran out for
+ * them. */
 vst_status vst__modules_add(vst_trace *trace, const vst_file_entry *entry,
                             const char *path, const char *build_id);
 void vst__stacks_finish(vst_trace *trace);
 void vst__stacks_free_all(vst_trace *trace);
 
-/* The largest id that the file can have defined, of entries that take at least
- * so many bytes: a writer gives ids out one after the other. A definition of a
- * larger one is damage and is left out when the trace is opened, so that arrays
- * by id are never larger than the file explains. */
+/* Returns the largest id that the file can have defined, if an entry takes at
+ * least `bytes` bytes; writers give ids out in order. A larger id is damage and
+ * is left out when the trace is opened, so no array by id is larger than the
+ * file justifies. */
 static inline uint64_t vst__trace_id_bound(const vst_trace *trace,
                                            size_t entry_size)
 {
@@ -228,7 +239,7 @@ static inline uint64_t vst__trace_id_bound(const vst_trace *trace,
 }
 
 #define VST_NO_DEFINITION ((size_t)-1)
-/* Where a definition stands among trace->definitions. */
+/* Returns a definition's place among trace->definitions. */
 size_t vst__trace_definition_index(const vst_trace *trace, vst_id id);
 
 #endif

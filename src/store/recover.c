@@ -1,11 +1,7 @@
-/* Makes a finished file of one whose process died. No reader needs it: it is
- * for keeping a trace, or handing it on.
- *
- * The valid part is copied, byte for byte where chunks stand in order, and
- * complete.c makes the rest of it. The original may be one that is still being
- * written.
- *
- * One thread at a time for each file written. */
+/* Makes a finished file from the file of a process that died. No reader needs
+ * this; it is for keeping a trace or handing it on. The valid part is copied,
+ * byte for byte if the chunks stand in order, and complete.c adds the end. The
+ * original may still be written. One thread at a time for each file written. */
 #include "os/os.h"
 #include "store/copy.h"
 #include "store/reader.h"
@@ -25,7 +21,7 @@ static vst_status copy_bytes(vst_trace *from, int to, vst_error *error)
             return vst_error_set(error, status, from->block.sys_errno, offset);
         if (got > from->valid_end - offset)
             got = (size_t)(from->valid_end - offset);
-        if (got == 0) /* somebody cut it meanwhile */
+        if (got == 0) /* another process cut the file meanwhile */
             break;
         status = vst__copy_write(to, bytes, got, offset, error);
         if (status != VST_OK)
@@ -35,7 +31,7 @@ static vst_status copy_bytes(vst_trace *from, int to, vst_error *error)
     return VST_OK;
 }
 
-/* Whose chunks may change under our hands. */
+/* Returns whether the file's chunks may change while we read. */
 static bool is_unsettled(const vst_file_header *header)
 {
     return header->slot_size != 0 || (header->min_duration_ns != 0 &&
@@ -66,7 +62,8 @@ vst_status vst_trace_recover(const char *from, const char *to, bool overwrite,
         return status;
     status = vst__write_whole(to, overwrite, fill, trace, error);
     vst_trace_close(trace);
-    /* Opening the original reports the damaged tail that is left out here. */
+    /* Opening the original has reported the damaged tail that is left out
+     * here. */
     if (status == VST_OK)
         vst_error_set(error, VST_OK, 0, 0);
     return status;

@@ -1,11 +1,8 @@
-/* Which words of the file belong to which thread of which window.
- *
- * A sealed chunk of one thread is taken at its header's word; the words are
- * looked at only where the header does not tell: chunks that were never sealed,
- * and those that several threads wrote, one after the other. So opening a trace
- * costs a read per chunk, not per record.
- *
- * One thread at a time. */
+/* Finds which words of the file belong to which thread of which window. For a
+ * sealed chunk of one thread, the header is enough. The words are read only
+ * where the header is not enough: in chunks that were never sealed, and in
+ * chunks that several threads wrote one after the other. So opening a trace
+ * costs one read for each chunk, not for each record. One thread at a time. */
 #include "store/live.h"
 
 #include <stdlib.h>
@@ -57,7 +54,7 @@ static int in_reading_order(const void *a, const void *b)
     return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* In a trace that grows, the segment may be there already, and shorter. */
+/* In a growing trace, the segment may be there already, and shorter. */
 static vst_status put_segment(vst_trace *trace, const vst__segment *segment)
 {
     vst__segment *there = NULL;
@@ -73,8 +70,8 @@ static vst_status put_segment(vst_trace *trace, const vst__segment *segment)
     return VST_OK;
 }
 
-/* A segment's first words, if they are a checkpoint. Payloads of hostile files
- * may be anything. */
+/* Notes the checkpoint with which the segment begins, if it does. In a hostile
+ * file, the payload may have any value. */
 static void note_checkpoint(vst__segment *segment, const uint64_t *word,
                             uint64_t words)
 {
@@ -94,15 +91,15 @@ static bool is_handover(uint64_t word)
            vst_word_escape_words(word) >= 2;
 }
 
-/* Where the words end that nobody takes back, of those that were walked. */
+/* The end of the walked words that cannot be taken back. */
 typedef struct settled {
     uint64_t words;
     vst_ticks last;
 } settled;
 
 /* Walks the words behind those of `segment`, up to `end` in the file, and adds
- * each segment that another one follows. The last one is left in `segment`, and
- * how much of it stays in `stays`. */
+ * each segment that is followed by another. Leaves the last segment in
+ * `segment`, and its words that stay in `stays`. */
 static vst_status scan(vst_trace *trace, vst__segment *segment, uint64_t end,
                        bool unsettled, settled *stays)
 {
@@ -147,7 +144,7 @@ static vst_status scan(vst_trace *trace, vst__segment *segment, uint64_t end,
     return stream.status;
 }
 
-/* The same, and adds the last segment too. */
+/* Walks all words like scan, and adds the last segment too. */
 static vst_status scan_all(vst_trace *trace, vst__segment *segment,
                            uint64_t words)
 {
@@ -163,7 +160,8 @@ static uint64_t capacity_of(const vst_chunk_header *chunk, uint64_t room)
     return (room - sizeof *chunk) / sizeof(uint64_t);
 }
 
-/* `used` is outside of the checksum: believed only where it can be. */
+/* Returns whether the chunk is sealed. The checksum does not cover `used`, so
+ * only possible values are believed. */
 static bool is_sealed(const vst_chunk_header *chunk, uint64_t capacity)
 {
     return chunk->used != 0 && chunk->used <= capacity;
@@ -188,7 +186,8 @@ vst_status vst__segments_measure(vst_trace *trace, vst_chunk_header *chunk,
     return stream.status;
 }
 
-/* A sealed chunk of one thread: its first words alone tell of a checkpoint. */
+/* Adds a sealed chunk of one thread; only its first words are read, for a
+ * checkpoint. */
 static vst_status add_sealed(vst_trace *trace, vst__segment *segment)
 {
     uint64_t words[4];
@@ -237,8 +236,8 @@ vst_status vst__segments_add(vst_trace *trace, const vst_chunk_header *chunk,
     return add_sealed(trace, &segment);
 }
 
-/* Short calls are left out by taking their ENTERs back, and a checkpoint is
- * read as a whole: what may still change waits for the next time. */
+/* Leaves words that may still change for the next look: ENTERs of short calls
+ * may be taken back, and a checkpoint must be read whole. */
 static void leave_unsettled(const vst_trace *trace, vst__segment *segment,
                             const settled *stays)
 {
@@ -279,7 +278,7 @@ vst_status vst__segments_grow(vst_trace *trace, const vst_chunk_header *chunk,
     return status == VST_OK ? put_segment(trace, tail) : status;
 }
 
-/* Opens a segment's stream to its end for the time of its last word. */
+/* Reads a segment's stream to its end, to find the time of its last word. */
 static vst_status find_last(vst_trace *trace, vst__segment *segment)
 {
     vst__stream stream;
@@ -294,13 +293,14 @@ static vst_status find_last(vst_trace *trace, vst__segment *segment)
     return stream.status;
 }
 
-/* What was dropped of a window: where what is left begins, and from when on
- * nothing is missing. `records` is what the thread had recorded before the
- * segment, as far as it is there. */
+/* Notes what a window has lost: where the kept records begin, and from when on
+ * nothing is missing. `records` is how many words the thread had recorded
+ * before the segment, as far as they are there. */
 static void note_dropped(vst__window *window, const vst__segment *segment,
                          uint64_t *records)
 {
-    /* A run without words of its own only tells that a thread waits. */
+    /* a run without words of its own only says that the thread waits in a
+     * call */
     if (segment->checkpoint != 0 && segment->records != *records &&
         segment->words != segment->checkpoint &&
         segment->start > window->complete)
@@ -308,7 +308,7 @@ static void note_dropped(vst__window *window, const vst__segment *segment,
     *records = segment->records + segment->words - segment->checkpoint;
 }
 
-/* Gives a window its segments, and its times where the file does not say. */
+/* Gives a window its segments, and its times if the file does not say them. */
 static vst_status finish_window(vst_trace *trace, vst__window *window)
 {
     uint64_t records = 0;
@@ -372,7 +372,7 @@ vst_status vst__segments_last(vst_trace *trace, vst_ticks *last)
     return VST_OK;
 }
 
-/* Windows and threads that recorded, but whose own entry was lost. */
+/* Adds windows and threads that have records but lost their own entry. */
 static vst_status note_owners(vst_trace *trace)
 {
     for (size_t i = 0; i < trace->segment_count; i++) {
@@ -392,8 +392,8 @@ static vst_status note_owners(vst_trace *trace)
     return VST_OK;
 }
 
-/* A trace without any has arrays all the same: readers of windows and segments
- * keep pointers to the first and behind the last, which NULL does not allow. */
+/* Makes arrays even for a trace without segments: readers keep pointers to the
+ * first item and behind the last, which NULL does not allow. */
 static vst_status make_arrays(vst_trace *trace)
 {
     trace->segments = vst__grow(trace->segments, &trace->segment_capacity, 1,
@@ -428,7 +428,8 @@ vst_status vst__segments_finish(vst_trace *trace)
                trace->segments[next].thread != VST_THREAD_SWITCHES)
             next++;
         window->segment_count = next - window->segments;
-        /* Their number is the largest: they were sorted behind the others. */
+        /* VST_THREAD_SWITCHES is the largest number, so these are sorted behind
+         * the others */
         while (next < trace->segment_count &&
                trace->segments[next].window == window->number)
             next++;
@@ -437,7 +438,7 @@ vst_status vst__segments_finish(vst_trace *trace)
     }
     for (size_t i = 0; i < trace->segment_count; i++) {
         const vst__segment *segment = &trace->segments[i];
-        /* The threads are our own, only given out as const. */
+        /* we own the threads; only callers see them as const */
         vst_trace_thread *thread =
             (vst_trace_thread *)(uintptr_t)vst_trace_thread_find(
                 trace, segment->thread);

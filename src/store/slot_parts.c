@@ -1,6 +1,5 @@
-/* What becomes of the parts of slots: they are split, taken, sealed, dropped
- * and made one again. Each costs a few steps, whatever the file holds. One
- * thread at a time. */
+/* Splits, takes, seals, drops and joins the parts of slots. Each operation
+ * costs a few steps, whatever the file holds. One thread at a time. */
 #include "store/slot_parts.h"
 
 #include <string.h>
@@ -10,7 +9,7 @@
 
 enum {
     SLOTS_FIRST = 64,
-    DRAINING = 16, /* one of so many slots may be draining */
+    DRAINING = 16, /* at most one of this many slots drains */
 };
 
 /* ---- places -------------------------------------------------------------- */
@@ -25,7 +24,7 @@ uint64_t vst__part_place(uint32_t number)
     return VST_FILE_HEADER_SIZE + (uint64_t)(number - 1) * VST_SLOT_PART_LEAST;
 }
 
-/* How many of the smallest parts a slot has. */
+/* Returns how many parts of the smallest size a slot has. */
 static uint32_t parts_of_slot(const vst__slots *slots)
 {
     return slots->size / VST_SLOT_PART_LEAST;
@@ -92,7 +91,7 @@ static void link_newest(vst__slots *slots, uint32_t number)
     slots->newest = number;
 }
 
-/* There is no other way out of the list of sealed parts. */
+/* Sealed parts leave their list only here. */
 static void unlink_oldest(vst__slots *slots)
 {
     slot_of(slots, slots->oldest)->sealed--;
@@ -134,7 +133,7 @@ static void unlink_busy(vst__slots *slots, uint32_t number)
     slots->busy--;
 }
 
-/* Bytes were taken, or time has passed. */
+/* Call when bytes were taken or time has passed. */
 static void unlink_slow(vst__slots *slots, uint32_t taken, vst_ticks now)
 {
     if (slots->max_size != 0)
@@ -149,7 +148,7 @@ static void unlink_slow(vst__slots *slots, uint32_t taken, vst_ticks now)
 
 /* ---- halves -------------------------------------------------------------- */
 
-/* Room to note parts of a slot, which is one part still. */
+/* Makes room to note the parts of a slot that is still one part. */
 static vst_status halve(const vst__slots *slots, vst__slot *slot)
 {
     if (slot->parts != NULL)
@@ -161,8 +160,8 @@ static vst_status halve(const vst__slots *slots, vst__slot *slot)
     return VST_OK;
 }
 
-/* A part that becomes free, together with free neighbours. Other halves of what
- * a part is half of begin where such a half begins, whatever they are. */
+/* Frees a part and joins it with its free neighbours. The other half of a pair
+ * begins where such a half begins, whatever its own parts are. */
 static void make_free(vst__slots *slots, uint32_t number)
 {
     vst__slot *slot = slot_of(slots, number);
@@ -192,8 +191,8 @@ static void make_free(vst__slots *slots, uint32_t number)
         link_free(slots, slot_begin + first);
 }
 
-/* Shortens a part that is in no list. What is left of it becomes free parts,
- * the larger the further. */
+/* Shortens a part that is in no list. The cut-off room becomes free parts; the
+ * farther away, the larger. */
 static void shorten(vst__slots *slots, uint32_t number, uint8_t order)
 {
     uint8_t all = vst__part_at(slots, number)->order;
@@ -208,20 +207,20 @@ static void shorten(vst__slots *slots, uint32_t number, uint8_t order)
     }
 }
 
-/* ---- draining -------------------------------------------------------------
- *
- * Many threads leave short parts behind, and their order in time is not that of
- * their places: as each goes, its place is short still, and so is the chunk
- * that gets it, for ever. So where longer chunks are wanted some slots take no
- * new ones until all that was sealed in them has gone, which it does in its
- * time. Then their free parts are as long as can be. */
+/* ---- draining ----------------------------------------------------------- */
+
+/* Many threads leave short parts behind, whose order in time is not the order
+ * of their places. When one is dropped, its place is still short, and the next
+ * chunk there is short too. So if longer chunks are wanted, some slots take no
+ * new chunks until everything sealed in them was dropped; their free parts have
+ * been joined by then. */
 
 bool vst__part_is_drained(const vst__slots *slots, uint32_t number)
 {
     return slot_of(slots, number)->is_draining;
 }
 
-/* Calls for each free part of a slot. */
+/* Calls fn for each free part of a slot. */
 static void each_free(vst__slots *slots, vst__slot *slot,
                       void (*call)(vst__slots *slots, uint32_t number))
 {
@@ -255,8 +254,9 @@ static void stop_draining(vst__slots *slots, vst__slot *slot)
     each_free(slots, slot, link_free);
 }
 
-/* Parts that are much too short, and would be twice as long at least: those
- * that are held stay where they are. */
+/* Returns whether a slot should drain: its free parts are much too short, and
+ * would become at least twice as long. Parts that threads hold stay where they
+ * are. */
 static bool is_worth_draining(const vst__slots *slots, const vst__slot *slot,
                               uint32_t size, uint32_t wanted)
 {

@@ -11,12 +11,12 @@ typedef enum vst__part_state {
     VST_PART_SEALED
 } vst__part_state;
 
-/* Of a slot. What is valid is the one with which a part begins; those inside of
- * a part are FREE or FIXED. */
+/* A part of a slot, kept at the index of its first page-sized piece; the
+ * entries of its other pieces are FREE or FIXED. */
 typedef struct vst__part {
     union {
-        vst_ticks last; /* of a sealed one, when that was */
-        uint64_t taken; /* of one in use: vst__slots.taken by then */
+        vst_ticks last; /* of a sealed part: when it was sealed */
+        uint64_t taken; /* of a part in use: vst__slots.taken by then */
     };
     uint32_t words;
     uint32_t sequence;
@@ -24,14 +24,14 @@ typedef struct vst__part {
     uint8_t order;           /* 0: VST_SLOT_PART_LEAST long, 1: twice that … */
     uint8_t state;
     bool has_waiting;
-    bool is_busy; /* of one in use: is in the list of those */
+    bool is_busy; /* a part in use that is in the list of busy parts */
 } vst__part;
 
 struct vst__slot {
     vst__part whole;
     vst__part *parts; /* if it is halved, by their place in it */
-    uint16_t held;    /* parts of it that are in use or fixed */
-    uint16_t sealed;  /* parts of it that are */
+    uint16_t held;    /* how many parts are in use or fixed */
+    uint16_t sealed;  /* how many parts are sealed */
     bool is_draining; /* its free parts are in no list */
 };
 

@@ -1,5 +1,5 @@
-/* The slots of slots.h: how large a chunk is, and where it goes. slot_parts.c
- * keeps the parts. One thread at a time. */
+/* The slots of slots.h: decides how large a chunk is and where it goes.
+ * slot_parts.c keeps the parts. One thread at a time. */
 #include "store/slots.h"
 
 #include <string.h>
@@ -7,12 +7,12 @@
 #include "store/slot_parts.h"
 
 enum {
-    SLOTS = 64, /* that a bound in bytes is divided into, at least */
+    SLOTS = 64, /* a limit in bytes is divided into at least this many slots */
     SIZE_LEAST = 16 * 1024,
     SIZE_MOST = 1024 * 1024,
-    SIZE_BY_TIME = 256 * 1024, /* where only time bounds the file */
-    /* A chunk takes one of so many parts of what there is for each thread: even
-     * if each takes as much as it may when it comes, some is left. */
+    SIZE_BY_TIME = 256 * 1024, /* slot size if only time bounds the file */
+    /* A chunk takes this fraction of its thread's share, so some room is left
+     * even if each thread takes as much as it may when it comes. */
     SHARES = 8,
 };
 
@@ -39,7 +39,7 @@ void vst__slots_init(vst__slots *slots, uint64_t max_size, uint64_t keep_ns,
         return;
     slots->size = slot_size(max_size);
     slots->max_size = max_size;
-    /* Keeps a little more: the rate of the clock is not known well yet. */
+    /* Keep a little more, because the clock's rate is not known well yet. */
     if (keep_ns != 0) {
         double ticks = (double)keep_ns * 1.01e-9 * ticks_per_second;
         slots->keep = ticks < 1e18 ? (vst_ticks)ticks + 1 : UINT64_MAX;
@@ -56,10 +56,10 @@ uint32_t vst__slots_size_of_fixed(const vst__slots *slots, uint64_t size)
     return part < slots->size ? part : slots->size;
 }
 
-/* What a chunk may take: a share of what is left, if a page is put aside for
- * each of three times as many threads as there are. Those that record little do
- * not count among those that share it: however many they are, one that is busy
- * has long chunks. */
+/* Returns how much a chunk may take: a share of what is left after setting
+ * aside one page for each of three times as many threads as exist. Threads that
+ * record little do not count as sharers: however many they are, a busy thread
+ * gets long chunks. */
 static uint64_t fair_share(const vst__slots *slots)
 {
     uint64_t gone =
@@ -105,7 +105,7 @@ static vst__slot_room room_of(const vst__slots *slots, uint32_t number)
     };
 }
 
-/* The smallest free part that is long enough; 0: none. */
+/* Returns the smallest free part that is long enough, 0 if there is none. */
 static uint32_t find_free(const vst__slots *slots, uint32_t size)
 {
     for (size_t order = vst__part_order(size); order < VST_SLOT_ORDERS; order++)
@@ -114,7 +114,7 @@ static uint32_t find_free(const vst__slots *slots, uint32_t size)
     return 0;
 }
 
-/* The largest one, if it will do. */
+/* Returns the largest free part if it has at least `least` bytes, else 0. */
 static uint32_t find_largest(const vst__slots *slots, uint32_t least)
 {
     for (size_t order = VST_SLOT_ORDERS; order-- > vst__part_order(least);)
@@ -135,7 +135,8 @@ static bool may_be_free(const vst__part *part)
     return part->state == VST_PART_FREE || part->state == VST_PART_SEALED;
 }
 
-/* Whether a part of that order would be free if all sealed ones were. */
+/* Returns whether a part of that order would be free if all sealed parts were
+ * dropped. */
 static bool can_be_had(const vst__slots *slots, uint8_t order)
 {
     uint32_t all = slots->size / VST_SLOT_PART_LEAST;
@@ -157,7 +158,8 @@ static bool can_be_had(const vst__slots *slots, uint8_t order)
     return false;
 }
 
-/* Free parts cannot be used: the oldest part is taken, if it is long enough. */
+/* Used when no free part will do: takes the oldest part if it is long
+ * enough. */
 static vst__slot_step choose_oldest(const vst__slots *slots,
                                     const vst__slot_wish *wish,
                                     vst__slot_room *room)
@@ -191,7 +193,7 @@ vst__slot_step vst__slots_choose(const vst__slots *slots,
         *room = room_of(slots, oldest);
         if (room->size == wish->size && !vst__part_is_drained(slots, oldest))
             return VST_SLOT_TAKE;
-        /* Where much is free, drop only if that can make the room. */
+        /* If much is free, drop a part only if dropping can make the room. */
         if (!crowded || can_be_had(slots, vst__part_order(wish->least)))
             return VST_SLOT_DROP;
     }

@@ -1,5 +1,5 @@
 /* Writes a snapshot: a finished copy of a trace that is being recorded. Any
- * thread, several at once. */
+ * thread, several at a time. */
 #include "os/os.h"
 #include "store/copy.h"
 #include "store/whole.h"

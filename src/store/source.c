@@ -1,5 +1,5 @@
-/* The two kinds of source.h; what is in a packed file is packed.c's to know.
- * One thread at a time. */
+/* The two kinds of source.h; packed.c reads packed files. One thread at a
+ * time. */
 #include "store/source.h"
 
 #include <string.h>
@@ -35,12 +35,12 @@ void vst__source_close(vst__source *source)
     vst__os_file_close(source->fd);
 }
 
-/* Another thread or process may be storing what is read here. The fence puts
- * reads in order: one that follows sees all that was stored before what this
- * one saw. It pairs with the release of every store that commits: of a word
- * (vst_store_word), of an entry's size, of a chunk's magic and `used`; and with
- * the barrier that removes a magic. Within one read there is no order: who
- * needs it reads twice. */
+/* Another thread or process may be storing the bytes that are read here. The
+ * fence orders reads: a later read sees everything that was stored before what
+ * this read saw. The fence pairs with the release of every store that commits
+ * (a word in vst_store_word, an entry's size, a chunk's magic and `used`), and
+ * with the barrier that removes a magic. Bytes within one read have no order; a
+ * caller that needs one reads twice. */
 vst_status vst__source_read(vst__source *source, void *bytes, size_t count,
                             uint64_t offset, size_t *got)
 {

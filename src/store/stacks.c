@@ -1,7 +1,6 @@
-/* Stacks and modules of a trace, as its DEFINITIONS chunks tell them. A stack's
- * parent has a lower number in every honest file; where it has not, the stack
- * ends there, so that every walk of one ends. One thread at a time.
- * */
+/* Stacks and modules of a trace, from its DEFINITIONS chunks. In every honest
+ * file, a stack's parent has a lower number; a stack whose parent has not ends
+ * there, so every walk ends. One thread at a time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,7 +76,7 @@ static int by_id(const void *a, const void *b)
     return (x->order > y->order) - (x->order < y->order);
 }
 
-/* Of equal numbers the last is kept. */
+/* Sorts by number; of equal numbers, the last is kept. */
 static void sort(vst_trace *trace)
 {
     vst__stack_entry *stacks = trace->stacks;
@@ -120,7 +119,7 @@ const vst_stack *vst_trace_stack(const vst_trace *trace, vst_stack_id id)
 
     if (id == 0 || high == 0)
         return NULL;
-    /* They are given out one after the other. */
+    /* numbers are given out in order */
     if (id <= high && stacks[id - 1].id == id)
         return &stacks[id - 1].stack;
     while (high > low) {

@@ -1,4 +1,4 @@
-/* The slow side of stream.h: getting words into view and finding the end. One
+/* The slow side of stream.h: brings words into view and finds the end. One
  * thread at a time. */
 #include "store/stream.h"
 
@@ -48,15 +48,14 @@ static vst_status view(vst__stream *stream, size_t least, size_t *count)
     *count = got / sizeof(uint64_t);
     if (*count > stream->left)
         *count = (size_t)stream->left;
-    /* The block aligns what it shows at multiples of 8. */
+    /* the block aligns its bytes at multiples of 8 */
     stream->at = (const uint64_t *)(const void *)bytes;
     return status;
 }
 
-/* Whether the words in view are still those of the chunk that was opened: the
- * writer removes the magic before it reuses the words, so a reader that still
- * sees the magic after reading them has read the right ones.
- * */
+/* Returns whether the words in view still belong to the chunk that was opened.
+ * The writer removes the magic before it reuses the words, so a reader that
+ * still sees the magic after reading the words has read the right ones. */
 static bool is_same_chunk(const vst__stream *stream)
 {
     vst_chunk_header header;
@@ -77,8 +76,9 @@ static uint64_t hash_words(uint64_t hash, const uint64_t *words, size_t count)
     return hash;
 }
 
-/* Of what was given out of this view, the ENTERs that came last may be taken
- * back. A payload that reads like one stays what it is, and does no harm. */
+/* Notes the last words given out of this view if they are ENTERs, which may be
+ * taken back. A payload that looks like an ENTER does not change, so noting it
+ * does no harm. */
 static void note_tail(vst__stream *stream)
 {
     const uint64_t *word = stream->at;
@@ -108,7 +108,7 @@ static vst_status read_again(const vst__stream *stream, uint64_t offset,
     return status;
 }
 
-/* Whether what was given out is still there. */
+/* Finds out whether the words that were given out are still there. */
 static vst_status check_tail(const vst__stream *stream, bool *same)
 {
     uint64_t words[PIECE], hash = 0, at = stream->tail;
@@ -128,7 +128,7 @@ static vst_status check_tail(const vst__stream *stream, bool *same)
     return status;
 }
 
-/* How many of the words in view the file still has. */
+/* Counts how many words in view the file still has. */
 static vst_status count_same(const vst__stream *stream, size_t count,
                              size_t *same)
 {
@@ -150,9 +150,8 @@ static vst_status count_same(const vst__stream *stream, size_t count,
     return VST_OK;
 }
 
-/* Ends the words in view before the first record of which the file has other
- * words by now. The block is ours to write in, and a zero word ends a stream.
- */
+/* Ends the words in view before the first record that is different in the file
+ * by now. The block is ours to write in, and a zero word ends a stream. */
 static vst_status settle(vst__stream *stream, size_t count)
 {
     uint64_t *seen = (uint64_t *)(uintptr_t)stream->at;
@@ -194,8 +193,8 @@ bool vst__stream_fill(vst__stream *stream)
         return end(stream, status);
     if (vst_word_kind(*stream->at) == VST_ESCAPE) {
         uint32_t words = vst_word_escape_words(*stream->at);
-        /* Longer than any writer makes, or than the rest: the stream is torn
-         * here. */
+        /* No writer makes escapes this long, or the escape is longer than the
+         * rest: the stream is torn here. */
         if (words > VST_ESCAPE_WORDS_MAX || words >= stream->left)
             return end(stream, VST_OK);
         size += words;

@@ -18,38 +18,42 @@
 
 typedef struct vst__stream {
     vst__block *block;
-    const uint64_t *at;  /* the next word */
-    const uint64_t *end; /* of the words in view */
-    uint64_t offset;     /* in the file, of the first word not in view */
-    uint64_t left;       /* words from there on; once ended, those behind */
-    vst_ticks now;       /* time of the word given out last */
-    uint64_t guard;      /* see vst__stream_guard, 0: none */
+    const uint64_t *at;  /* the word to give out next */
+    const uint64_t *end; /* end of the words in view */
+    /* position in the file of the first word not in view */
+    uint64_t offset;
+    /* how many words there are from there on; after the end, how many were
+     * left */
+    uint64_t left;
+    vst_ticks now;  /* time of the last word that was given out */
+    uint64_t guard; /* see vst__stream_guard; 0 if none */
     uint32_t sequence;
     bool unsettled;        /* see vst__stream_settle */
-    const uint64_t *first; /* of the words in view */
-    /* The last words given out that may be taken back: where in the file the
-     * first of them is, and what they make. */
+    const uint64_t *first; /* first of the words in view */
+    /* The last words given out that may be taken back: position of the first of
+     * them in the file, and their hash. */
     uint64_t tail, tail_hash;
     bool ended;
-    vst_status status; /* why it ended: VST_OK, or reading failed */
+    /* why the stream ended: VST_OK, or the error of a read */
+    vst_status status;
 } vst__stream;
 
 void vst__stream_open(vst__stream *stream, vst__block *block, uint64_t offset,
                       uint64_t words, vst_ticks start);
 
-/* From now on the stream ends where the chunk with this header is no longer
- * the one it was: it was given to other records meanwhile. */
+/* From now on the stream ends where the chunk with this header was given to
+ * other records. */
 void vst__stream_guard(vst__stream *stream, uint64_t header, uint32_t sequence);
 
-/* From now on the words are read twice: they may be stored, or taken back,
- * while they are read, and the stream ends before the first record that was
- * (see format.h). */
+/* From now on words are read twice, because they may be stored or taken back
+ * during a read. The stream ends before the first record that changed (see
+ * format.h). */
 void vst__stream_settle(vst__stream *stream);
 
-/* Brings more words into view; false at the end of the stream. */
+/* Brings more words into view; returns false at the end of the stream. */
 bool vst__stream_fill(vst__stream *stream);
 
-/* How many words a record has, by its first one. */
+/* Returns how many words a record has, from its first word. */
 static inline size_t vst__stream_words(uint64_t word)
 {
     return vst_word_kind(word) == VST_ESCAPE
@@ -57,14 +61,15 @@ static inline size_t vst__stream_words(uint64_t word)
                : 1;
 }
 
-/* Words that were neither given out nor skipped. */
+/* Returns how many words were neither given out nor skipped. */
 static inline uint64_t vst__stream_remaining(const vst__stream *stream)
 {
     return stream->ended ? 0
                          : stream->left + (uint64_t)(stream->end - stream->at);
 }
 
-/* The next word, its payload behind it; NULL if there is none in view. */
+/* Returns the next word, whose payload follows it; NULL if no word is in
+ * view. */
 static inline const uint64_t *vst__stream_next(vst__stream *stream)
 {
     while (stream->at != stream->end) {

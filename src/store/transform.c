@@ -1,7 +1,7 @@
-/* VST_PACK_SPLIT of format.h. It moves bytes and knows nothing of records but
- * that their two halves are of different kinds: ids repeat as a program's loops
- * do, and stay whole so that zstd finds them again; ticks are noise but for
- * their upper bytes. Any thread. */
+/* Implements VST_PACK_SPLIT of format.h. It moves bytes and only knows that the
+ * two halves of a word differ: ids repeat as a program's loops do and stay
+ * whole, so that zstd finds them again; ticks are noise except for their upper
+ * bytes. Any thread. */
 #include "store/transform.h"
 
 #include <stdint.h>

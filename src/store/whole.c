@@ -1,5 +1,5 @@
-/* whole.h: names and what becomes of them. It knows nothing of what is in a
- * file. Any thread, several at once. */
+/* Writes files under a temporary name and renames them: see whole.h. It knows
+ * nothing about the files' content. Any thread, several at a time. */
 #include "store/whole.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 enum { NAME_MORE = 40 /* for ".<pid>-<number>.tmp" and its NUL */ };
 
-static uint32_t last_number; /* atomic, relaxed: only differs */
+static uint32_t last_number; /* atomic, relaxed: numbers only have to differ */
 
 static vst_status fail(vst_error *error, int sys_errno)
 {

@@ -1,6 +1,6 @@
-/* Files that are there whole or not at all: written under a name beside their
- * own, which they get when all of it is written. What was there before stays
- * until then, so it may be what is read from. Any thread. */
+/* Files that exist completely or not at all: written under a temporary name
+ * next to their own, which they get when they are complete. An existing file
+ * stays until then, so it may be the file that is read from. Any thread. */
 #ifndef VST_STORE_WHOLE_H
 #define VST_STORE_WHOLE_H
 
@@ -8,10 +8,10 @@
 
 #include <vestige/status.h>
 
-/* Writes the file. The caller closes or removes it. */
+/* Writes the file's content. The caller closes or removes the file. */
 typedef vst_status (*vst__fill_fn)(void *ctx, int fd, vst_error *error);
 
-/* VST_E_EXISTS if there is a file already and overwrite is false. */
+/* Returns VST_E_EXISTS if the file exists and overwrite is false. */
 vst_status vst__write_whole(const char *path, bool overwrite, vst__fill_fn fill,
                             void *ctx, vst_error *error);
 

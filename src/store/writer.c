@@ -1,6 +1,6 @@
 /* Writes the trace file that format.h specifies: its header, definitions and
- * windows, and what a recorder asks of its chunk provider. Where chunks get
- * their room is writer_chunks.c. */
+ * windows, and the functions that the recorder calls as its chunk provider.
+ * writer_chunks.c finds room for chunks. */
 #include "store/writer_chunks.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ enum {
 
 /* ---- chunks ------------------------------------------------------------ */
 
-/* Also between windows, by a thread whose window has ended. */
+/* Also called between windows, by a thread whose window has ended. */
 static size_t seal_chunk(void *ctx, vst_chunk *chunk, size_t used,
                          uint32_t segments)
 {
@@ -90,7 +90,7 @@ static vst_status new_definitions(vst__file *file, size_t entry_size)
     return VST_OK;
 }
 
-/* Room for an entry in the open chunk, or in a new one. */
+/* Makes room for an entry in the open chunk, or in a new chunk. */
 static vst_status make_room(vst__file *file, size_t words, uint64_t **at)
 {
     if (file->definitions.words == NULL ||
@@ -103,8 +103,9 @@ static vst_status make_room(vst__file *file, size_t words, uint64_t **at)
     return VST_OK;
 }
 
-/* The size commits the entry; pairs with a reader that stops at 0, and reads
- * what the size commits after it (the fence in source.c). */
+/* Stores the entry's size, which commits the entry. Pairs with a reader that
+ * stops at a size of 0, and that reads the entry after its size (the fence in
+ * source.c). */
 static void commit(vst__file *file, uint64_t *at, size_t words)
 {
     __atomic_store_n((uint32_t *)(void *)at, (uint32_t)(words * 8),
@@ -169,7 +170,7 @@ static vst_status write_entry(vst__file *file, const vst_entry *entry)
     return VST_OK;
 }
 
-/* Also between windows, when nothing else is stored. */
+/* Also called between windows, when nothing else is stored. */
 static vst_status define(void *ctx, const vst_entry *entry)
 {
     vst_status status;
@@ -236,7 +237,7 @@ static vst_status open_file(vst__file *file, const char *path, bool overwrite,
         vst__os_file_remove(path);
         return vst_error_set(error, status, file->sys_errno, 0);
     }
-    /* No disk to record to, or a full one: memory. */
+    /* No disk to record to, or a full disk: use memory. */
     if (file->fd >= 0)
         vst__os_file_close(file->fd);
     file->allocated = 0;
@@ -314,8 +315,8 @@ static vst_status define_window(vst__file *file, vst_ticks last)
     return define(file, &entry);
 }
 
-/* A window is open until it is ended, or the file let go of. In a child that
- * was forked meanwhile it is not. */
+/* Closes the window, which is open until it is closed or the file is released.
+ * In a child that was forked meanwhile there is no open window. */
 static void close_window(vst__file *file)
 {
     if (file->window_pid == vst__os_process_id())
@@ -362,7 +363,8 @@ void vst__file_end_window(vst__file *file)
     entry.x = now.ticks;
     entry.y = (uint64_t)now.monotonic_ns;
     entry.z = (uint64_t)now.realtime_ns;
-    /* If there is no room for these, the reader uses the last record. */
+    /* If there is no room for these entries, the reader uses the time of the
+     * last record. */
     define(file, &entry);
     define_window(file, now.ticks);
     file->header->state = VST_FILE_STOPPED;
@@ -385,7 +387,7 @@ static vst_status finish(vst__file *file, vst_error *error)
     if (!vst__os_file_is(file->fd, &file->identity, NULL))
         return vst_error_set(error, VST_E_IO, EBADF, size);
     /* The file is shorter than its header says, so a reader reports the loss.
-     * If we made it longer, no reader would notice. */
+     * If we made the file longer, no reader would notice. */
     if (vst__file_is_cut(file))
         return VST_OK;
     file->allocated = size;

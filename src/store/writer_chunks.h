@@ -1,6 +1,6 @@
 /* The inside of a file being written, shared by writer.c (the file, its
  * definitions and windows) and writer_chunks.c (room for chunks). writer.h says
- * which threads call these. */
+ * which threads call these functions. */
 #ifndef VST_STORE_WRITER_CHUNKS_H
 #define VST_STORE_WRITER_CHUNKS_H
 
@@ -12,41 +12,43 @@
 struct vst__file {
     vst_chunk_provider provider;
     int fd;
-    vst__os_identity identity; /* of what fd was opened for */
-    vst_file_header *header;   /* mapped */
+    vst__os_identity identity; /* identity of the file that fd was opened for */
+    vst_file_header *header;   /* the mapped header */
     vst__os_storage *header_storage;
-    bool is_cut;         /* somebody else made it shorter; any thread, atomic */
-    uint32_t window_pid; /* the process that has a window open, 0: none */
+    /* another process made the file shorter; any thread, atomic */
+    bool is_cut;
+    uint32_t window_pid; /* process that has a window open; 0 if none */
     uint64_t end;        /* where the next chunk goes */
-    uint64_t last;       /* where the last one, or slot, lies */
-    uint64_t allocated;  /* bytes with storage behind them */
-    uint64_t reserved;   /* storage up to here was asked for */
-    int sys_errno;       /* of what failed last */
+    uint64_t last;       /* place of the last chunk or slot */
+    uint64_t allocated;  /* bytes of the file that have storage */
+    uint64_t reserved;   /* bytes up to which storage was reserved */
+    int sys_errno;       /* errno of the last failure */
     uint32_t sequence;
     uint16_t window;
     vst_ticks window_start;
     uint64_t lost;
     vst__slots slots;
-    bool dropped_waiting; /* vst_chunk's, of the next chunk of records */
+    /* vst_chunk.dropped_waiting of the next chunk of records */
+    bool dropped_waiting;
     uint64_t keep_ns;
     uint64_t min_duration_ns;
     vst_chunk definitions; /* the open chunk of definitions */
     size_t definitions_used;
     size_t definitions_next;
-    uint64_t definitions_size; /* bytes of all such chunks */
+    uint64_t definitions_size; /* bytes of all chunks of definitions */
 };
 
-/* Maps what lies at the offset, and makes sure that there is something. */
+/* Maps a part of the file, and makes sure that the file has it. */
 vst_status vst__file_map(vst__file *file, uint64_t offset, uint64_t size,
                          void **memory, vst__os_storage **storage);
-/* Looks whether somebody else made the file shorter than it has to be. */
+/* Checks whether another process made the file shorter than it must be. */
 bool vst__file_is_cut(vst__file *file);
 vst_status vst__file_new_chunk(vst__file *file, vst_chunk_kind kind,
                                uint32_t thread, size_t words, size_t least,
                                vst_chunk *chunk);
-/* Where the words that the last chunk uses end. */
+/* Returns where the used words of the last chunk end. */
 uint64_t vst__file_used_end(const vst__file *file);
-/* How many of the used words are not in the file, because it was cut. */
+/* Returns how many of the used words are not in the file because it was cut. */
 size_t vst__file_seal_chunk(vst__file *file, vst_chunk *chunk, size_t used,
                             uint32_t segments);
 uint32_t vst__file_checksum(const void *bytes, size_t size);
