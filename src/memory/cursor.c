@@ -1,5 +1,5 @@
-/* Walks the words of a thread for cursor.h. Words that are not about memory are
- * skipped, checkpoints too. One thread at a time. */
+/* Walks the words of a thread for cursor.h. Skips words that are not about
+ * memory, and checkpoints. One thread at a time. */
 #include "memory/cursor.h"
 
 #include <string.h>
@@ -65,7 +65,7 @@ static bool lose(vst__memory_cursor *cursor, vst_loss_kind kind,
 static bool gap(vst__memory_cursor *cursor, bool ends, vst_ticks now)
 {
     if (ends == !cursor->in_gap)
-        return false; /* the other half was lost */
+        return false; /* the other half of the pair was lost */
     cursor->in_gap = !ends;
     if (ends)
         return lose(cursor, VST_LOSS_GAP, cursor->gap, now, 0);
@@ -73,8 +73,8 @@ static bool gap(vst__memory_cursor *cursor, bool ends, vst_ticks now)
     return false;
 }
 
-/* The checkpoint at the head of a run: its words tell nothing here but whether
- * there are runs before it that were dropped. */
+/* Handles the checkpoint at the head of a run. Here its words only say whether
+ * earlier runs were dropped. */
 static bool checkpoint(vst__memory_cursor *cursor, const uint64_t *word)
 {
     uint64_t left = words_left(cursor);
@@ -106,7 +106,7 @@ static bool is_checkpoint(const uint64_t *word)
 
 /* ---- records ------------------------------------------------------------ */
 
-/* Says what a mapping's pages are; a block has none of its own. */
+/* Sets the flags of a mapping; blocks have none. */
 static void decode_range(vst__memory_record *record, uint32_t head)
 {
     record->range = (uint8_t)vst_range_of_head(head);
@@ -114,7 +114,7 @@ static void decode_range(vst__memory_record *record, uint32_t head)
         record->type = VST_RECORD_CHANGE;
 }
 
-/* False for what is not of memory. */
+/* Returns false if the word is not about memory. */
 static bool decode(vst__memory_cursor *cursor, const uint64_t *word)
 {
     uint32_t head = vst_word_escape_head(*word);
@@ -146,14 +146,14 @@ static bool decode(vst__memory_cursor *cursor, const uint64_t *word)
         record->address = word[1];
         return record->address != 0;
     case VST_ESCAPE_FREE_RANGE:
-        /* A framework tells the size of a block that it gives back. */
+        /* a framework reports the size of a block that it frees */
         if (record->kind != VST_MEMORY_FRAMEWORK_FREE)
             record->type = VST_RECORD_FREE_RANGE;
         record->address = word[1];
         record->size = word[2];
         return record->address != 0;
     case VST_ESCAPE_FREE_RECENT:
-        /* Its allocation is in the words before, if the file is honest. */
+        /* in an honest file, the allocation is among the words before */
         record->address = cursor->recent[head >> 5 & (VST_RECENT_PLACES - 1)];
         return record->address != 0;
     default:
@@ -174,7 +174,8 @@ static bool counter(vst__memory_cursor *cursor, const uint64_t *word)
     return true;
 }
 
-/* Of a word that is no record of memory; true if there is something to tell. */
+/* Handles a word that is no record of memory. Returns true if it made a LOSS or
+ * COUNTER record. */
 static bool other(vst__memory_cursor *cursor, const uint64_t *word)
 {
     uint32_t words = vst_word_escape_words(*word);
@@ -199,7 +200,7 @@ static bool other(vst__memory_cursor *cursor, const uint64_t *word)
     }
 }
 
-/* One word; true if it made a record. */
+/* Handles one word; returns true if it made a record. */
 static bool take(vst__memory_cursor *cursor, const uint64_t *word)
 {
     uint32_t type = vst_word_escape_type(*word);
@@ -216,22 +217,23 @@ static bool take(vst__memory_cursor *cursor, const uint64_t *word)
     return decode(cursor, word);
 }
 
-/* Whether the record just taken lies before the clip: all of it or, of a loss,
- * the part that matters. */
+/* Returns whether the record just taken lies before the clip; for a loss,
+ * whether its end does. */
 static bool is_hidden(const vst__memory_cursor *cursor, vst_ticks now)
 {
     return now < cursor->clip;
 }
 
-/* The words of a checkpoint have no time of their own. */
+/* Returns whether a word lies behind the range. The words of a checkpoint have
+ * no time of their own. */
 static bool is_behind(const vst__memory_cursor *cursor, const uint64_t *word)
 {
     return !(cursor->at_head && is_checkpoint(word)) &&
            words_left(cursor) < cursor->skip_to;
 }
 
-/* The first word behind the range, and the last of the thread that is looked
- * at: only a loss that it reports lies before it. */
+/* Handles the first word behind the range, which is the thread's last: only a
+ * loss that it reports lies before it. */
 static bool end_thread(vst__memory_cursor *cursor, const uint64_t *word)
 {
     vst__stream *stream = &cursor->stream;
@@ -271,7 +273,7 @@ static bool take_view(vst__memory_cursor *cursor)
         }
         if (cursor->hidden != 0 &&
             (!made || cursor->record.type != VST_RECORD_LOSS)) {
-            /* It is taken again after this. */
+            /* the next call takes this word again */
             stream->at = word;
             stream->now -= vst_word_delta(*word);
             made = lose(cursor, VST_LOSS_DROPPED, cursor->known, cursor->clip,
@@ -291,7 +293,7 @@ static bool take_view(vst__memory_cursor *cursor)
     return false;
 }
 
-/* At the very end: tells of a loss that is still open. */
+/* At the end of the thread: reports a loss that is still open. */
 static bool finish(vst__memory_cursor *cursor)
 {
     if (!cursor->in_gap)

@@ -17,31 +17,32 @@ typedef enum vst__memory_record_type {
 } vst__memory_record_type;
 
 typedef struct vst__memory_record {
-    vst_ticks time; /* never earlier than the record before */
+    vst_ticks time; /* never earlier than that of the previous record */
     vst__memory_record_type type;
-    uint8_t kind; /* a vst_memory_kind; LOSS: a vst_loss_kind */
+    uint8_t kind; /* a vst_memory_kind; for LOSS a vst_loss_kind */
     uint8_t flags;
     uint8_t range; /* VST_RANGE_ flags */
     vst_stack_id stack;
-    uint64_t address; /* LOSS: ticks at which the loss began; COUNTER: its id */
-    uint64_t size; /* LOSS: records that are missing; COUNTER: bits of a double
-                    */
+    /* LOSS: ticks at which the loss began; COUNTER: the counter's id */
+    uint64_t address;
+    /* LOSS: number of missing records; COUNTER: bits of a double */
+    uint64_t size;
 } vst__memory_record;
 
 typedef struct vst__memory_cursor {
     vst_trace *trace;
-    vst_ticks clip;  /* records before it are left out */
-    vst_ticks until; /* records after it are left out */
+    vst_ticks clip;  /* earlier records are left out */
+    vst_ticks until; /* later records are left out */
     vst_ticks window_ends;
     const vst__segment *segment; /* the segment being read */
-    const vst__segment *end;     /* behind the last segment */
+    const vst__segment *end;     /* end of the segments */
     vst__stream stream;          /* the words of the segment */
     vst__block *block;           /* memory for the stream */
     uint64_t *recent;            /* VST_RECENT_PLACES addresses, see wire.h */
-    uint64_t words; /* words of the segments that were read to their end */
-    uint64_t run_left, skip_to, records; /* as in replay/decode.h */
-    bool at_head;    /* before the first word of a segment */
-    bool in_gap;     /* the hooks were away */
+    uint64_t words; /* words in the segments that were read to their end */
+    uint64_t run_left, skip_to, records; /* see replay/decode.h */
+    bool at_head;    /* no word of the segment was read yet */
+    bool in_gap;     /* the hooks are away */
     vst_ticks gap;   /* when the gap began */
     vst_ticks known; /* time of the last word read */
     uint64_t hidden; /* words before the clip, which become one LOSS */

@@ -1,14 +1,15 @@
 /* The funnel: hooks report every allocation and free of the process here. The
  * funnel adds the stack and the time, and makes a record. It does not know
- * which hook reports what.
+ * which hook reports. Any thread, in any state: inside an allocator, with locks
+ * of the program held, while it ends. A thread takes a lock here only for its
+ * first event and at its end.
  *
- * Any thread, in any state: inside an allocator, under locks of the program's,
- * while it ends. A thread takes a lock here only for its first event and its
- * end. stop() waits until no thread is inside. So once it has returned, neither
- * the recording nor the function that finds stacks is called. For this a thread
- * marks itself as inside, and then checks again whether memory is traced.
- * stop() marks that it is not, lets every processor pass a barrier, and then
- * checks which threads are inside. One of the two sees the other. */
+ * stop() waits until no thread is inside. So once stop() has returned, neither
+ * the recording nor the function that finds stacks is called. For this, a
+ * thread first marks itself as inside, and then checks again whether memory is
+ * traced. stop() first marks that it is not, lets every processor pass a
+ * barrier, and then checks which threads are inside. One of the two sees the
+ * other. */
 #include "memory/funnel.h"
 
 #include <errno.h>
@@ -24,39 +25,42 @@
 
 enum {
     OFF = 0,
-    ON = 1,        /* stop() makes the barrier */
-    ON_FENCED = 2, /* the system has none: each thread makes its own */
-    /* How often a thread that ends is looked at again: the system promises
-     * four. A thread that records in the last of them leaves nothing behind. */
+    ON = 1, /* memory is traced, and stop() makes the barrier */
+    /* memory is traced, and each thread makes its own barrier, because the
+     * system has none */
+    ON_FENCED = 2,
+    /* How often the destructor of an ending thread asks to run again; the
+     * system promises four runs. Events in the last run are not recorded. */
     PASSES_MAX = 3,
 };
 
-/* A thread that had an event; `busy` is its own, the links are guarded. */
+/* A thread that had an event. The thread owns `busy`; threads_lock guards the
+ * links. */
 typedef struct thread_state {
     atomic_uint busy; /* inside the funnel */
     bool is_known;
-    bool is_over; /* too late to record anything */
+    bool is_over; /* the thread ends, and cannot record any more */
     uint8_t passes;
-    int *error; /* its errno */
+    int *error; /* address of the thread's errno */
     vst__sampler sampler;
-    struct thread_state *next, *previous; /* threads_lock */
+    struct thread_state *next, *previous; /* guarded by threads_lock */
 } thread_state;
 
 static VST_THREAD_LOCAL thread_state here VST_TLS_MODEL;
 
 static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
-static thread_state *threads; /* threads_lock */
+static thread_state *threads; /* guarded by threads_lock */
 static vst__os_exit exit_hook;
 
-/* Start and stop, one at a time; no hook takes it. */
+/* Held during start and stop; no hook takes it. */
 static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool has_hooks; /* control_lock */
+static bool has_hooks; /* guarded by control_lock */
 
 atomic_uint vst__memory_mode;
 static struct {
     vst_recording *recording;
     vst_memory_options options;
-} traced; /* constant while memory is traced, and anybody inside */
+} traced; /* constant while memory is traced or a thread is inside */
 
 /* ---- threads ------------------------------------------------------------ */
 
@@ -69,7 +73,7 @@ static void link_state(thread_state *t)
     threads = t;
 }
 
-/* Its first event. */
+/* Registers a thread at its first event. */
 VST_COLD static bool meet(thread_state *t)
 {
     int error;
@@ -87,9 +91,9 @@ VST_COLD static bool meet(thread_state *t)
     return true;
 }
 
-/* Destructors of other parts of the program may free memory of this thread
- * before or after ours, so we stay for as many passes as the recorder can
- * follow. */
+/* Stays registered for as many runs of the destructor as the recorder can
+ * follow, because destructors of other code may free memory of this thread
+ * before or after ours. */
 static void thread_ends(void *state)
 {
     thread_state *t = state;
@@ -112,8 +116,8 @@ static void thread_ends(void *state)
 
 /* ---- fork --------------------------------------------------------------- */
 
-/* Only the thread that forked is in the child. The hooks stay in place and call
- * the originals, until memory is traced again or stopped. */
+/* The child has only the thread that forked. The hooks stay in place and call
+ * the originals until memory is traced again or stopped. */
 static void after_fork_in_child(void)
 {
     atomic_store(&vst__memory_mode, OFF);
@@ -144,15 +148,15 @@ static inline bool go_in(thread_state *t)
 
     if (mode == OFF || (!VST_LIKELY(t->is_known) && !meet(t)))
         return false;
-    /* The store before the load below: pairs with the barrier that stop()
-     * makes, or with its own store and load. */
+    /* The store of `busy` comes before the load below: pairs with the barrier
+     * that stop() makes, or with stop()'s own store and load. */
     if (VST_LIKELY(mode == ON)) {
         atomic_store_explicit(&t->busy, 1, memory_order_relaxed);
         atomic_signal_fence(memory_order_seq_cst);
     } else {
         atomic_store(&t->busy, 1);
     }
-    /* What is in `traced` comes with it. */
+    /* this load also makes `traced` visible */
     if (VST_LIKELY(atomic_load(&vst__memory_mode) != OFF))
         return true;
     atomic_store_explicit(&t->busy, 0, memory_order_release);
@@ -190,7 +194,7 @@ static inline void allocated(thread_state *t, vst_memory_kind kind,
     if (traced.options.sample_bytes) {
         if (!vst__sample_takes(&t->sampler, size))
             return;
-        /* Before the record: its free must find it. */
+        /* add before recording, so that the free finds the address */
         if (!vst__sample_add(address))
             return;
     }
@@ -201,8 +205,9 @@ static inline void allocated(thread_state *t, vst_memory_kind kind,
         vst__resident_sample();
 }
 
-/* The clock is what takes longest of a free: it is read only for a record. A
- * sample comes before it: what is about to be freed is still there. */
+/* Reading the clock takes most of the time of a free, so it is read only for a
+ * record. A sample of resident memory comes before that, while the block still
+ * exists. */
 static inline void freed(vst_memory_kind kind, uintptr_t address, size_t size,
                          vst_ticks before)
 {
@@ -259,7 +264,7 @@ void vst__memory_moved(vst_memory_kind kind, uintptr_t from, uintptr_t to,
     come_out(t);
 }
 
-/* ---- mappings; few, so none is left out where allocations are sampled ---- */
+/* ---- mappings; always all, because there are few ------------------------- */
 
 void vst__memory_mapped(uintptr_t address, size_t size, unsigned range,
                         const void *from)
@@ -409,8 +414,8 @@ vst_status vst_memory_start(vst_recording *recording,
     return vst_error_set(error, status, 0, 0);
 }
 
-/* A signal handler may stop what it interrupted: a thread never waits for
- * itself. */
+/* Waits until no other thread is inside. A signal handler may call stop() in a
+ * thread that is inside: a thread never waits for itself. */
 static void wait_until_nobody_is_inside(void)
 {
     vst__os_barrier();

@@ -1,20 +1,21 @@
-/* The history of memory: every thread's records merged by time, each free with
- * the allocation that it ends.
+/* The history of memory: merges the records of all threads by time, and pairs
+ * each free with its allocation.
  *
- * Order. The records of a thread stay in the order of its words; those of
- * different threads are put in order of time. Times are taken before a free and
- * after an allocation, so no address is allocated while it is live. Where the
- * clocks of two processors differ a little, it may seem so. The allocation then
- * waits for the free of that address, if another thread has one within a
- * millisecond. If none has, the free was lost, and one is made up
+ * Order. The records of one thread stay in the order of its words; those of
+ * different threads are ordered by time. Times are taken before a free and
+ * after an allocation, so no address should be allocated while it is live. If
+ * the clocks of two processors differ slightly, it may look so. The allocation
+ * then waits for the free of that address, if another thread has one within a
+ * millisecond. If no thread has, the free was lost, and the history makes one
  * (VST_MEMORY_LOST_FREE).
  *
- * A mapping is usable memory or reserved address space, or in parts one and the
- * other: what is reserved is a group of its own, and changes move ranges
+ * A mapping is usable memory, or reserved address space, or parts of each.
+ * Reserved space is counted as a group of its own, and changes move ranges
  * between the two.
  *
- * Memory is bounded by what is live, and by a block of words for each thread
- * that runs at that time of the trace. One thread at a time uses a trace. */
+ * Memory use is bounded by the live blocks, and by a block of words for each
+ * thread that runs at that time of the trace. One thread at a time uses a
+ * trace. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +26,7 @@ enum { RECORDS_A_STEP = 4096 };
 
 /* ---- one record --------------------------------------------------------- */
 
-/* Frees an address that is still live: waits for its free, or makes one up. */
+/* An allocation's address is still live: waits for its free, or makes one. */
 static vst_status make_way(vst__history *self, vst__merge_stream *from,
                            vst__history_group *of, bool *waits)
 {
@@ -78,7 +79,8 @@ static vst_status allocate(vst__history *self, vst__merge_stream *from,
                             : status;
 }
 
-/* A free of what is not live may belong to an allocation of the same moment. */
+/* A free of an address that is not live may belong to an allocation of the same
+ * moment. */
 static vst_status release(vst__history *self, vst__merge_stream *from,
                           bool *waits)
 {
@@ -96,7 +98,7 @@ static vst_status release(vst__history *self, vst__merge_stream *from,
     return vst__history_tell_unknown(self, from);
 }
 
-/* *waits: it is not its turn yet. */
+/* *waits: the record must come later. */
 static vst_status handle(vst__history *self, vst__merge_stream *from,
                          bool *waits)
 {
@@ -118,7 +120,7 @@ static vst_status handle(vst__history *self, vst__merge_stream *from,
     return VST_OK;
 }
 
-/* ---- all of them -------------------------------------------------------- */
+/* ---- all records --------------------------------------------------------- */
 
 static vst_status tell_progress(vst__history *self)
 {
@@ -130,8 +132,8 @@ static vst_status tell_progress(vst__history *self)
                               (double)words / (double)(self->words_total + 1));
 }
 
-/* Between windows blocks come and go unseen: each window begins with nothing
- * live. */
+/* Opens a window. Allocations between windows are not seen, so each window
+ * begins with nothing live. */
 static vst_status open_window(vst__history *self)
 {
     for (int i = 0; i < VST_GROUPS; i++) {

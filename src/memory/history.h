@@ -9,13 +9,14 @@
 
 typedef struct vst__history vst__history;
 
-/* As vst_trace_replay_memory; the sink is copied. *history is NULL if it
- * fails. */
+/* Like vst_trace_replay_memory; the sink is copied. *history is NULL on
+ * failure. */
 vst_status vst__history_begin(vst_trace *trace, int window,
                               const vst_memory_sink *sink,
                               vst__history **history);
-/* Delivers some thousand records; *done: there are no more. */
+/* Delivers some thousand records; *done is true after the last. */
 vst_status vst__history_step(vst__history *history, bool *done);
-void vst__history_end(vst__history *history); /* at any time; NULL: nothing */
+/* may be called at any time; NULL is allowed */
+void vst__history_end(vst__history *history);
 
 #endif

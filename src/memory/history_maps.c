@@ -1,5 +1,5 @@
-/* Mappings in the history: usable memory or reserved address space, or in parts
- * one and the other. What is reserved is a group of its own, and changes move
+/* Mappings in the history: usable memory, or reserved address space, or parts
+ * of each. Reserved space is counted as a group of its own, and changes move
  * ranges between the two. One thread at a time. */
 #include "memory/history_parts.h"
 
@@ -8,7 +8,8 @@ static bool is_reserved(const vst__memory_record *record)
     return (record->range & VST_RANGE_RESERVED) != 0;
 }
 
-/* Every part of a mapping that lies in the range; how many there were. */
+/* Unmaps every part of a mapping that lies in the range, and counts these
+ * parts. */
 static vst_status unmap(vst__history *self, const vst__merge_stream *from,
                         uint64_t size, uint32_t flags, uint32_t kind,
                         size_t *parts)
@@ -29,7 +30,7 @@ static vst_status unmap(vst__history *self, const vst__merge_stream *from,
     }
 }
 
-/* The same for what is reserved. */
+/* Unmaps every reserved part in the range, and counts these parts. */
 static vst_status unreserve(vst__history *self, const vst__merge_stream *from,
                             uint64_t size, size_t *parts)
 {
@@ -49,7 +50,7 @@ static vst_status unreserve(vst__history *self, const vst__merge_stream *from,
     }
 }
 
-/* A new mapping takes the place of whatever was mapped there. */
+/* Maps a range; a new mapping replaces everything that was mapped there. */
 vst_status vst__history_map(vst__history *self, const vst__merge_stream *from,
                             vst__block_info *block)
 {
@@ -95,7 +96,7 @@ vst_status vst__history_unmap(vst__history *self, const vst__merge_stream *from)
 
 /* ---- changes of mappings ------------------------------------------------ */
 
-/* A usable part is given back: its address space stays. */
+/* A usable part is given back; its address space stays reserved. */
 static vst_status reserve_part(vst__history *self,
                                const vst__merge_stream *from,
                                vst__block_info *part)
@@ -112,8 +113,8 @@ static vst_status reserve_part(vst__history *self,
                             : status;
 }
 
-/* A reserved part becomes usable. It belongs to the stack that made it usable;
- * if it was only found to be resident, to the stack that reserved it. */
+/* A reserved part becomes usable. It belongs to the stack that made it usable,
+ * or, if it was only found to be resident, to the stack that reserved it. */
 static vst_status use_part(vst__history *self, const vst__merge_stream *from,
                            vst__block_info *part)
 {
@@ -136,8 +137,8 @@ static vst_status use_part(vst__history *self, const vst__merge_stream *from,
                             : status;
 }
 
-/* What is mapped in the range becomes reserved, or usable; what is so already
- * stays as it is. */
+/* Makes everything mapped in the range reserved, or usable. Parts that are so
+ * already do not change. */
 vst_status vst__history_change(vst__history *self,
                                const vst__merge_stream *from)
 {

@@ -1,6 +1,6 @@
-/* What the files of the history share: the groups in which what is live is
- * counted, telling the sink of events (history_tell.c), and mappings
- * (history_maps.c). One thread at a time. */
+/* Declarations for the files of the history: the groups by which live memory is
+ * counted, events for the sink (history_tell.c), and mappings (history_maps.c).
+ * One thread at a time. */
 #ifndef VST_MEMORY_HISTORY_PARTS_H
 #define VST_MEMORY_HISTORY_PARTS_H
 
@@ -8,8 +8,8 @@
 #include "memory/live.h"
 #include "memory/merge.h"
 
-/* Counted apart: a framework's blocks lie in blocks of the system's, and what
- * is reserved is no memory. */
+/* These are counted separately: a framework's blocks lie inside the system's
+ * blocks, and reserved space is not memory. */
 enum { VST_GROUP_SYSTEM, VST_GROUP_FRAMEWORK, VST_GROUP_RESERVED, VST_GROUPS };
 
 typedef struct vst__history_group {
@@ -24,13 +24,16 @@ struct vst__history {
     vst__merge merge;
     vst__history_group groups[VST_GROUPS];
     uint64_t serial, reserved_serial;
-    double sample_bytes;                /* 0: all */
-    bool has_all_mappings;              /* samples are of blocks alone */
-    vst_id resident_id, files_id;       /* counters; 0: there is none */
-    double files;                       /* what the second one told last */
-    uint64_t words_total, words_before; /* the windows that are done */
+    double sample_bytes; /* 0: every allocation is recorded */
+    /* only blocks are sampled, not mappings */
+    bool has_all_mappings;
+    /* ids of counters; 0 if the trace has none */
+    vst_id resident_id, files_id;
+    double files; /* last value of the files counter */
+    /* words of all windows, and of the windows that are done */
+    uint64_t words_total, words_before;
     int64_t next_progress_ns;
-    const vst__window *window, *last_window; /* behind the last one */
+    const vst__window *window, *last_window; /* end of the windows */
     bool in_window;
 };
 
@@ -52,7 +55,7 @@ static inline int64_t vst__history_time(vst__history *self,
     return self->converter.to_ns(self->converter.ctx, from->time);
 }
 
-/* The size of a range that ends where addresses do, or before. */
+/* Returns the size of a record's range, cut at the end of the address space. */
 static inline uint64_t vst__history_size(const vst__memory_record *record)
 {
     uint64_t most = UINT64_MAX - record->address;
@@ -62,9 +65,11 @@ static inline uint64_t vst__history_size(const vst__memory_record *record)
 
 /* ---- history_tell.c ----------------------------------------------------- */
 
-/* What the trace says of itself, and which counters are of memory. */
+/* Reads from the trace's metadata how it was sampled, and which counters are
+ * about memory. */
 void vst__history_read_facts(vst__history *self);
-/* Tell of a block that was added to its group, or taken out of it. */
+/* Report to the sink a block that was added to its group, or removed from
+ * it. */
 vst_status vst__history_tell_alloc(vst__history *self,
                                    const vst__merge_stream *from,
                                    vst__history_group *of, uint32_t flags,
@@ -75,7 +80,7 @@ vst_status vst__history_tell_free(vst__history *self,
                                   uint32_t kind, const vst__block_info *freed);
 vst_status vst__history_tell_unknown(vst__history *self,
                                      const vst__merge_stream *from);
-/* flags: VST_MEMORY_FREES if it is not reserved any more. */
+/* flags: VST_MEMORY_FREES if the range is not reserved any more. */
 vst_status vst__history_tell_reserved(vst__history *self,
                                       const vst__merge_stream *from,
                                       uint32_t flags,
@@ -85,9 +90,9 @@ vst_status vst__history_tell_loss(vst__history *self,
 vst_status vst__history_tell_counter(vst__history *self,
                                      const vst__merge_stream *from);
 
-/* ---- history_maps.c; of the record that `from` is at --------------------- */
+/* ---- history_maps.c; for the current record of `from` -------------------- */
 
-/* A new mapping takes the place of whatever was mapped there. */
+/* Maps a range; a new mapping replaces everything that was mapped there. */
 vst_status vst__history_map(vst__history *self, const vst__merge_stream *from,
                             vst__block_info *block);
 vst_status vst__history_unmap(vst__history *self,

@@ -1,6 +1,5 @@
-/* What the history tells its sink: allocations and frees with what is live
- * after them, what is reserved, what is resident, losses. One thread at a time.
- */
+/* Reports the history to its sink: allocations and frees with the live memory
+ * after them, reserved space, resident memory, losses. One thread at a time. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +8,7 @@
 
 /* ---- events ------------------------------------------------------------- */
 
-/* A sampled allocation stands for those that were not sampled. */
+/* Returns how many allocations a sampled one stands for. */
 static double weight_of(const vst__history *self, uint64_t size,
                         vst_memory_kind kind)
 {
@@ -90,7 +89,7 @@ vst_status vst__history_tell_unknown(vst__history *self,
                 });
 }
 
-/* flags: VST_MEMORY_FREES if it is not reserved any more. */
+/* flags: VST_MEMORY_FREES if the range is not reserved any more. */
 vst_status vst__history_tell_reserved(vst__history *self,
                                       const vst__merge_stream *from,
                                       uint32_t flags,
@@ -120,9 +119,10 @@ vst_status vst__history_tell_reserved(vst__history *self,
                                });
 }
 
-/* ---- beside the allocations --------------------------------------------- */
+/* ---- counters and losses ------------------------------------------------- */
 
-/* A sample of the resident set is two counters, that of files first. */
+/* A sample of the resident set is two counters; the files counter comes
+ * first. */
 vst_status vst__history_tell_counter(vst__history *self,
                                      const vst__merge_stream *from)
 {
@@ -161,7 +161,7 @@ vst_status vst__history_tell_loss(vst__history *self,
                                    : VST_OK;
 }
 
-/* ---- what the trace says of itself --------------------------------------- */
+/* ---- metadata of the trace ----------------------------------------------- */
 
 /* vestige.memory: {"sample_bytes": N, ...} */
 static double sample_bytes_of(const vst_trace *trace)

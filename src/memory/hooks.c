@@ -1,11 +1,11 @@
-/* Hooks of the allocators of C: what libraries call in place of malloc and the
- * others while memory is traced. Any thread of the program, in any state.
- *
- * An original is what the loader finds under a name, never what a slot held. A
- * hook always calls it once, with the arguments it got, and reports the result
- * to the funnel. What an allocator takes from another one inside is not
- * reported. A hook that is called although nothing is traced, because other
- * code kept its address, does nothing else. */
+/* Hooks of C's allocators: libraries call them in place of malloc and the
+ * others while memory is traced. Any thread of the program, in any state. The
+ * original is the function that the loader finds under the name, never a value
+ * that a slot held. A hook calls the original exactly once, with its own
+ * arguments, and reports the result to the funnel. An allocation that an
+ * allocator makes from another inside is not reported. A hook that is called
+ * while nothing is traced, because other code kept its address, only calls the
+ * original. */
 #include "memory/hooks.h"
 
 #include <dlfcn.h>
@@ -21,7 +21,7 @@
 
 #define HERE __builtin_return_address(0) /* the caller of the hook */
 
-/* Constant while any hook is in place. */
+/* Constant while any hook is installed. */
 static struct {
     __typeof__(&malloc) malloc;
     __typeof__(&calloc) calloc;
@@ -32,7 +32,8 @@ static struct {
     __typeof__(&aligned_alloc) aligned_alloc;
     __typeof__(&memalign) memalign;
     __typeof__(&valloc) valloc;
-    __typeof__(&valloc) pvalloc; /* the same type; glibc alone declares it */
+    /* has the type of valloc; only glibc declares it */
+    __typeof__(&valloc) pvalloc;
 } real;
 
 /* ---- blocks ------------------------------------------------------------- */
@@ -56,7 +57,7 @@ static void *hook_malloc(size_t size)
 
 static void *hook_calloc(size_t count, size_t size)
 {
-    /* The product fits, or there is no block. */
+    /* if the product overflows, calloc returns no block */
     TOLD(VST_MEMORY_CALLOC, real.calloc(count, size), count * size);
 }
 
@@ -108,8 +109,8 @@ static void hook_free(void *block)
     vst_memory_leave();
 }
 
-/* realloc returned no block: if none was asked for, the old block is freed,
- * else it is still there. */
+/* Reports a realloc that returned no block: if the size was 0, the old block is
+ * freed, otherwise it still exists. */
 static void tell_resized(void *old, void *block, size_t size, vst_ticks before,
                          const void *caller)
 {
@@ -158,7 +159,7 @@ static void *hook_reallocarray(void *old, size_t count, size_t size)
     return block;
 }
 
-/* ---- in and out --------------------------------------------------------- */
+/* ---- installing and removing --------------------------------------------- */
 
 #define HOOK(name) {#name, (void *)hook_##name, NULL}
 static vst__hook hooks[] = {
@@ -215,8 +216,8 @@ static void set_original(const char *name, void *original)
 #undef SET
 }
 
-/* Other code may keep the address of a hook for longer than memory is traced,
- * so the library with the hooks is never unloaded. */
+/* Keeps the library with the hooks loaded for good, because other code may keep
+ * a hook's address for longer than memory is traced. */
 static void pin(void)
 {
     Dl_info info;
@@ -228,7 +229,7 @@ static void pin(void)
 vst_status vst__hooks_install(vst_recording *recording,
                               const vst_memory_options *options)
 {
-    static bool is_ready; /* under the lock of start and stop */
+    static bool is_ready; /* guarded by control_lock of funnel.c */
 
     if (options->native_allocators && !is_ready) {
         for (size_t i = 0; i < HOOKS; i++) {
@@ -238,8 +239,8 @@ vst_status vst__hooks_install(vst_recording *recording,
         if (real.malloc == NULL || real.free == NULL)
             return VST_E_UNSUPPORTED;
         pin();
-        /* A thread that comes through a slot finds the originals: there is no
-         * order between its loads of the two, except by this. */
+        /* A thread that comes through a slot must find the originals. Only this
+         * barrier orders its loads of the slot and of the original. */
         if (vst__os_barrier_prepare())
             vst__os_barrier();
         is_ready = true;

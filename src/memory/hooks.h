@@ -1,4 +1,4 @@
-/* Hooks that hooks.c puts in beside those of allocators: of mappings
+/* Hooks that hooks.c installs together with those of allocators: of mappings
  * (hooks_map.c), and of the loader (hooks_dl.c). */
 #ifndef VST_MEMORY_HOOKS_H
 #define VST_MEMORY_HOOKS_H
@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <sys/types.h>
 
-/* Constant while any hook is in place. */
+/* Constant while any hook is installed. */
 extern struct vst__real_maps {
     __typeof__(&mmap) mmap, mmap64;
     __typeof__(&munmap) munmap;
@@ -25,8 +25,8 @@ void *vst__hook_mremap(void *old, size_t old_size, size_t size, int flags, ...);
 int vst__hook_mprotect(void *at, size_t size, int access);
 int vst__hook_madvise(void *at, size_t size, int advice);
 
-/* They are not called from C; where there is no code for a processor, only what
- * is loaded at start gets hooks. */
+/* Assembly, not called from C. On a processor without that code, libraries that
+ * are loaded later get no hooks. */
 extern void *vst__real_dlopen, *vst__real_dlsym, *vst__real_dlclose;
 void vst__hook_dlopen(void);
 void vst__hook_dlsym(void);

@@ -1,14 +1,14 @@
-/* Hooks of the loader's functions: libraries that a program loads later are to
- * call our hooks as well. Any thread of the program, in whatever state it calls
- * these functions in.
+/* Hooks of the loader's functions, so that libraries which a program loads
+ * later also call our hooks. Any thread of the program, in any state in which
+ * it calls these functions. The loader looks at the address to which dlopen()
+ * and dlsym() return, for the caller's search path and its RTLD_NEXT. So a hook
+ * does its work first and then jumps to the original, as if the hook did not
+ * exist; C cannot do that. The next call of any of the three functions finds
+ * what a dlopen() has loaded.
  *
- * The loader looks at the address that dlopen() and dlsym() return to: whose
- * search path, whose RTLD_NEXT. So a hook does its work first and then jumps to
- * the original, as if it had never been there; that is why it is no C. What a
- * dlopen() loads is then found by the next call of any of the three. For a path
- * without a search it makes no difference which code calls dlopen(). Only then
- * does a call of our own take its place, and what it loaded is found right
- * after it. */
+ * If the path needs no search, it does not matter which code calls dlopen().
+ * Only then does a hook call dlopen() itself, and finds the loaded libraries
+ * right after it. */
 #include "memory/hooks.h"
 
 #include <dlfcn.h>
@@ -19,7 +19,7 @@
 #include "memory/scan.h"
 #include "objects/objects.h"
 
-/* Named by the code below, which neither compiler nor linker looks into. */
+/* Used by the code below, which neither compiler nor linker reads. */
 #define USED __attribute__((used, externally_visible))
 
 USED void *vst__real_dlopen, *vst__real_dlsym, *vst__real_dlclose;
@@ -43,8 +43,8 @@ void vst__before_loader(void)
     errno = error;
 }
 
-/* Whether the caller's path is used for what it loads. The program's own is
- * used for all anyway. */
+/* Returns whether the caller's search path holds for the libraries that it
+ * loads. The program's own path holds for all libraries anyway. */
 static bool hands_on_a_path(const void *caller)
 {
     vst__object object;
@@ -78,7 +78,8 @@ void *vst__dlopen_and_look(const char *file, int mode)
 }
 
 #if defined(__x86_64__)
-/* Arguments come in rdi and rsi; at a call the stack is a multiple of 16. */
+/* The arguments are in rdi and rsi; at a call, the stack is a multiple of
+ * 16. */
 __asm__(".text\n"
         ".macro vst_saved_call target\n"
         "    pushq %rdi\n"

@@ -1,10 +1,10 @@
 /* Hooks of the calls that make, change and end mappings. Any thread of the
- * program, in any state; as in hooks.c an original is always called once, and
- * its result is reported.
+ * program, in any state. As in hooks.c, a hook calls the original exactly once
+ * and reports the result.
  *
- * A mapping without access, or one that the system does not set memory aside
- * for, reserves address space: it counts as memory once mprotect() opens it, or
- * once its pages are found to be in use. Pages that madvise() gives back are
+ * A mapping without access, or one for which the system sets no memory aside,
+ * reserves address space: it counts as memory once mprotect() opens it, or once
+ * its pages are found to be in use. Pages that madvise() gives back are
  * reserved again. */
 #include "memory/hooks.h"
 
@@ -23,7 +23,7 @@
 struct vst__real_maps vst__real_maps;
 #define real vst__real_maps
 
-/* MAP_NORESERVE says something of private memory alone. */
+/* MAP_NORESERVE has a meaning only for private memory. */
 static bool is_reservation(int access, int flags)
 {
     const int unbacked = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -80,7 +80,7 @@ void *vst__hook_mmap64(void *at, size_t size, int access, int flags, int fd,
     return mapping;
 }
 
-/* It may fail, so it is reported afterwards, with the time from before. */
+/* munmap may fail, so it is reported afterwards, with the time from before. */
 int vst__hook_munmap(void *at, size_t size)
 {
     bool outermost;
@@ -103,8 +103,8 @@ int vst__hook_munmap(void *at, size_t size)
     return result;
 }
 
-/* What moved is what it was: reserved as a whole, or not. An old size of 0
- * leaves the old mapping there. */
+/* Reports a moved mapping, which is reserved or usable as before. If the old
+ * size was 0, the old mapping stays. */
 static void tell_moved(uintptr_t old, size_t old_size, uintptr_t at,
                        size_t size, const vst__range *reserved,
                        vst_ticks before, const void *from)
@@ -120,7 +120,7 @@ static void tell_moved(uintptr_t old, size_t old_size, uintptr_t at,
         vst__reserved_add(at, size, reserved->is_open);
 }
 
-/* The last argument is there only with MREMAP_FIXED, and else not looked at. */
+/* The last argument exists only with MREMAP_FIXED. */
 void *vst__hook_mremap(void *old, size_t old_size, size_t size, int flags, ...)
 {
     va_list more;
@@ -150,10 +150,10 @@ void *vst__hook_mremap(void *old, size_t old_size, size_t size, int flags, ...)
     return mapping;
 }
 
-/* ---- reserved, and not any more ----------------------------------------- */
+/* ---- access of mappings -------------------------------------------------- */
 
-/* A range without access becomes accessible: from now on it can be in use. musl
- * takes an address inside of a page for that of the page. */
+/* Reports that a range without access became accessible, so from now on it can
+ * be in use. musl accepts an address inside a page. */
 static void tell_opened(uintptr_t start, size_t size, const void *from)
 {
     uintptr_t end = vst__reserved_end(start, size);
@@ -169,7 +169,7 @@ static void tell_opened(uintptr_t start, size_t size, const void *from)
     }
 }
 
-/* Taking access away leaves pages where they are. */
+/* Pages whose access is taken away stay in memory. */
 int vst__hook_mprotect(void *at, size_t size, int access)
 {
     bool outermost;

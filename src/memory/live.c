@@ -1,6 +1,6 @@
-/* The live set of live.h: entries lie densely, the table holds only their
- * numbers. Removal moves the followers back, as in base/map64.c. One thread at
- * a time. */
+/* The live set of live.h: entries lie densely, and the table holds their
+ * numbers. Removing an entry moves its followers back, as in base/map64.c. One
+ * thread at a time. */
 #include "memory/live.h"
 
 #include <stdlib.h>
@@ -28,7 +28,8 @@ void vst__live_free(vst__live *live)
 
 /* ---- blocks ------------------------------------------------------------- */
 
-/* From the upper bits of a product: neighbours lie apart. */
+/* Uses the upper bits of a product, so that neighbouring addresses lie
+ * apart. */
 static size_t home(const vst__live *live, uint64_t address)
 {
     uint64_t hash = (address ^ address >> 33) * 0x9e3779b97f4a7c15u;
@@ -36,7 +37,8 @@ static size_t home(const vst__live *live, uint64_t address)
     return (size_t)(hash >> 32) & (live->slot_count - 1);
 }
 
-/* The place of an address in the table, or the empty one where it belongs. */
+/* Returns the place of an address in the table, or the empty place where it
+ * belongs. */
 static size_t probe(const vst__live *live, uint64_t address)
 {
     size_t i = home(live, address);
@@ -138,7 +140,7 @@ bool vst__live_remove(vst__live *live, uint64_t address,
 
 /* ---- mappings ----------------------------------------------------------- */
 
-/* Index of the first mapping that ends behind address. */
+/* Returns the index of the first mapping that ends behind the address. */
 static size_t find_map(const vst__live *live, uint64_t address)
 {
     size_t low = 0, high = live->map_count;

@@ -1,6 +1,5 @@
-/* The merge of merge.h: a heap of threads. A thread is opened, and has memory
- * for a block of words, from its first word to its last.
- * One thread at a time. */
+/* The merge of merge.h: a heap of threads. A thread is open, with memory for a
+ * block of words, from its first word to its last. One thread at a time. */
 #include "memory/merge.h"
 
 #include <stdlib.h>
@@ -9,9 +8,10 @@
 #include <vestige/memory.h>
 
 enum {
-    BLOCKS_SIZE = 64 * 1024 * 1024, /* of all threads together, about */
+    /* approximate size of the blocks of all threads together */
+    BLOCKS_SIZE = 64 * 1024 * 1024,
     BLOCK_LEAST = 16 * 1024,
-    /* How many records are looked at ahead of their time, in all. */
+    /* How many records vst__merge_look_ahead reads at most, in all. */
     LOOK_AHEAD_MAX = 50000000,
 };
 
@@ -104,7 +104,7 @@ static vst_status open_stream(vst__merge *merge, vst__merge_stream *opened)
     return status;
 }
 
-/* Opens all threads that may have a record that is due now. */
+/* Opens all threads that may have the next record. */
 static vst_status open_due(vst__merge *merge)
 {
     vst_status status = VST_OK;
@@ -129,8 +129,8 @@ static int by_first(const void *a, const void *b)
     return (x->thread > y->thread) - (x->thread < y->thread);
 }
 
-/* The record that a chunk was begun for may be older than the chunk, because
- * its thread had to wait: a TIME escape then comes before it. */
+/* The record for which a chunk was begun may be older than the chunk, because
+ * its thread had to wait; a TIME escape then precedes it. */
 static vst_status find_first(vst__merge *merge, vst__merge_stream *of)
 {
     const vst__segment *segment = of->segments;
@@ -221,7 +221,7 @@ uint64_t vst__merge_words(const vst__merge *merge)
     return words;
 }
 
-/* ---- in their order ----------------------------------------------------- */
+/* ---- records in their order ---------------------------------------------- */
 
 vst_status vst__merge_next(vst__merge *merge)
 {
@@ -260,7 +260,7 @@ static bool ends(const vst__memory_record *freed,
            is_framework(freed->kind) == is_framework(allocated->kind);
 }
 
-/* One thread's free of it, in a copy of its cursor. */
+/* Looks for a thread's free of the address, in a copy of its cursor. */
 static vst_status look_in(vst__merge *merge, const vst__merge_stream *other,
                           const vst__memory_record *allocated, vst_ticks *when)
 {

@@ -1,6 +1,6 @@
-/* Merges the memory records of all threads of a window by time. history.c finds
- * out what the records mean together. Only one thread uses a merge at a time.
- */
+/* Merges the memory records of all threads of a window by time. history.c
+ * finds out how the records belong together. Only one thread uses a merge at
+ * a time. */
 #ifndef VST_MEMORY_MERGE_H
 #define VST_MEMORY_MERGE_H
 
@@ -10,20 +10,23 @@
 typedef enum vst__merge_order {
     VST_ORDER_FREE,
     VST_ORDER_ALLOC,
-    VST_ORDER_UNKNOWN /* a free whose allocation was not seen yet: it may be
-                       * among the records with the same time */
+    /* a free whose allocation was not seen yet: the allocation may be among the
+     * records with this time */
+    VST_ORDER_UNKNOWN
 } vst__merge_order;
 
 /* A thread of the window. */
 typedef struct vst__merge_stream {
     vst__memory_cursor cursor; /* cursor.record is this thread's next record */
     vst__block block;          /* memory for the cursor */
-    uint64_t *recent; /* memory for the cursor; NULL: the stream is not open */
+    /* memory for the cursor; NULL if the stream is not open */
+    uint64_t *recent;
     const vst__segment *segments;
     size_t segment_count;
     vst_ticks first; /* the thread has no earlier record */
-    vst_ticks time;  /* place of the next record in the merged order, with */
-    vst__merge_order order; /* this place among records of the same time */
+    /* place of the next record in the merged order: its time, */
+    vst_ticks time;
+    vst__merge_order order; /* and its place among records of that time */
     uint32_t thread;
 } vst__merge_stream;
 
@@ -39,8 +42,8 @@ typedef struct vst__merge {
     vst_ticks horizon; /* how far vst__merge_look_ahead looks */
     uint64_t words;    /* words of threads that were read to their end */
 
-    /* For vst__merge_look_ahead: its cursor's memory, and how many records it
-     * has looked at. */
+    /* For vst__merge_look_ahead: memory for its cursor, and how many records it
+     * has read. */
     vst__block ahead;
     uint64_t recent[VST_RECENT_PLACES];
     uint64_t looked;

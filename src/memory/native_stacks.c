@@ -1,11 +1,11 @@
-/* Native stacks of allocations, as numbers. Walking is traceback's; here equal
- * walks get the number they had before, without the recorder's lock.
+/* Gives numbers to native stacks of allocations. src/traceback walks the
+ * stacks; this file gives an equal walk the number it had before, without the
+ * recorder's lock. Any thread, inside any allocator.
  *
- * Any thread, inside of any allocator. What is known is in one table that all
- * threads read and write without locks: a place may be overwritten at any time,
- * by what another thread found, and then has to be found again. A key is 64
- * bits of hash, salted anew for each recording: that two stacks of a million
- * have the same one is less likely than one in ten million. */
+ * All threads read and write one table without locks. Another thread may
+ * overwrite a place at any time; its stack is then simply looked up again. A
+ * key is a 64-bit hash with a new salt for each recording: the probability that
+ * two of a million stacks have the same key is less than one in ten million. */
 #include <string.h>
 
 #include "memory/funnel.h"
@@ -14,18 +14,18 @@
 #include "traceback/traceback.h"
 
 enum {
-    TABLE_BITS = 18, /* 4 MiB, as far as they are used */
+    TABLE_BITS = 18, /* 4 MiB, of which only used pages take memory */
     WAYS = 4,
 };
 
-/* The upper half of value tells that it belongs to key. */
+/* The upper half of `value` says to which key it belongs. */
 typedef struct place {
     atomic_ullong key, value;
 } place;
 
-static place *table; /* once there, it stays */
+static place *table; /* never freed once it was made */
 static uint64_t salt;
-static uintptr_t own_start, own_end; /* our frames, where they are known */
+static uintptr_t own_start, own_end; /* addresses of our own frames, if known */
 
 bool vst__native_stacks_begin(void)
 {
@@ -66,7 +66,8 @@ static inline uint64_t step(uint64_t lane, uint64_t address)
     return lane << 31 | lane >> 33;
 }
 
-/* In four lanes: independent multiplications run at the same time. */
+/* Hashes in four lanes, because independent multiplications run at the same
+ * time. */
 static uint64_t key_of_walk(const uintptr_t *addresses, size_t count,
                             vst_stack_id language)
 {
@@ -102,7 +103,8 @@ static vst_stack_id find(uint64_t key)
         uint64_t value;
         if (atomic_load_explicit(&p[i].key, memory_order_relaxed) != key)
             continue;
-        /* Pairs with the store below: the stack is defined. */
+        /* Pairs with the release below: the stack's definition is in the
+         * file. */
         value = atomic_load_explicit(&p[i].value, memory_order_acquire);
         if (value >> 32 == check_of(key))
             return (vst_stack_id)value;
@@ -119,9 +121,9 @@ static void keep(uint64_t key, vst_stack_id id)
             at = p + i;
             break;
         }
-    /* Release: who finds the id here may record it at once, and what it stands
-     * for is in the file before that. The key may be seen earlier or later; the
-     * value tells by itself whose it is. */
+    /* Release: a thread that finds the id here may record it immediately, so
+     * its definition must be in the file before. The key may become visible
+     * earlier or later; the value itself says whose it is. */
     atomic_store_explicit(&at->value, (uint64_t)check_of(key) << 32 | id,
                           memory_order_release);
     atomic_store_explicit(&at->key, key, memory_order_relaxed);

@@ -1,10 +1,9 @@
-/* The table of reserved.h: ranges in order of their addresses, none over
- * another. Calls that map, unmap and change mappings are few, so it is an array
- * under a lock; nothing is called under that lock but our own heap.
- *
- * Pages are looked at without the lock. What another thread does to them
- * meanwhile at most makes a page too many known as resident, which a reader of
- * the trace leaves out if nothing is reserved there. */
+/* The table of reserved.h: ranges sorted by address, without overlaps. Calls
+ * that map, unmap and change mappings are rare, so the table is an array under
+ * a lock; while the lock is held, only our own heap is called. Pages are looked
+ * at without the lock. If another thread changes them meanwhile, at most a page
+ * too many is reported as resident; a reader of the trace leaves it out if
+ * nothing is reserved there. */
 #include "memory/reserved.h"
 
 #include <pthread.h>
@@ -15,15 +14,16 @@
 #include "os/os.h"
 
 enum {
-    RANGES_MAX = 65536, /* beyond that, what is not known stays reserved */
+    /* with more ranges than this, unknown pages stay reserved */
+    RANGES_MAX = 65536,
     PAGES_A_LOOK = 4096,
-    RUNS_A_LOOK = 4096, /* the next look finds the others */
+    RUNS_A_LOOK = 4096, /* the next look finds the other runs */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static vst__range *ranges;     /* lock */
-static size_t count, capacity; /* lock */
-static atomic_size_t known;    /* what count was; relaxed: a hint */
+static vst__range *ranges;     /* guarded by the lock */
+static size_t count, capacity; /* guarded by the lock */
+static atomic_size_t known;    /* a copy of count; relaxed: a hint */
 
 bool vst__reserved_any(void)
 {
@@ -42,7 +42,7 @@ uintptr_t vst__reserved_end(uintptr_t start, size_t size)
 
 /* ---- with the lock held ------------------------------------------------- */
 
-/* Index of the first range that ends behind an address. */
+/* Returns the index of the first range that ends behind an address. */
 static size_t find(uintptr_t address)
 {
     size_t low = 0, high = count;
@@ -77,8 +77,8 @@ static bool insert(size_t index, const vst__range *range)
     return true;
 }
 
-/* Without memory to keep the part behind the range, that part is dropped too.
- */
+/* Removes a range. If there is no memory to keep the part behind it, that part
+ * is removed too. */
 static void take_out(uintptr_t start, uintptr_t end)
 {
     size_t index = find(start), last;
@@ -93,7 +93,7 @@ static void take_out(uintptr_t start, uintptr_t end)
     }
     for (last = index; last < count && ranges[last].end <= end; last++)
         ;
-    if (last != index) /* else there may be no table yet */
+    if (last != index) /* if the two are equal, there may be no table yet */
         memmove(ranges + index, ranges + last, (count - last) * sizeof *ranges);
     count -= last - index;
     if (index < count && ranges[index].start < end)
@@ -106,7 +106,7 @@ static void give(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- from outside ------------------------------------------------------- */
+/* ---- reserved.h ---------------------------------------------------------- */
 
 void vst__reserved_add(uintptr_t start, size_t size, bool is_open)
 {
@@ -201,7 +201,8 @@ void vst__reserved_forget(void)
     give();
 }
 
-/* The table may be in the middle of a change: it is left where it is. */
+/* In the child, the table may be in the middle of a change, so it is
+ * abandoned. */
 void vst__reserved_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);

@@ -1,10 +1,10 @@
 /* Samples of resident.h: two counters, and the pages of reservations that came
- * into use since the last one. A program uses a reservation without calling
- * anything, so only a sample can find that out.
+ * into use since the last sample. A program uses reserved pages without any
+ * call, so only a sample can find them.
  *
- * One thread samples at a time: it takes the time when the next one is due away
- * and puts a new one there. A sample that took long is followed by a long
- * pause, so that all of them together take at most a fiftieth of the time. */
+ * One thread at a time takes a sample: it takes the due time away and stores a
+ * new one afterwards. A sample that took long is followed by a long pause, so
+ * all samples together take at most a fiftieth of the time. */
 #include "memory/resident.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ enum { SAMPLES_A_SECOND = 50, PAUSES = 50 };
 
 _Atomic vst_ticks vst__resident_due = NEVER;
 
-/* Constant while memory is traced, and anybody in the funnel. */
+/* Constant while memory is traced, or a thread is in the funnel. */
 static vst_id resident_id, files_id;
 static vst_ticks least_pause;
 static uint64_t peak_before;
@@ -47,7 +47,7 @@ void vst__resident_begin(vst_recording *recording)
     atomic_store(&vst__resident_due, 0);
 }
 
-/* The system's own mark tells the peak exactly, if it rose meanwhile. */
+/* If the system's own maximum rose meanwhile, it is the exact peak. */
 void vst__resident_end(vst_recording *recording)
 {
     uint64_t peak = vst__os_resident_peak(), seen = atomic_load(&peak_seen);
@@ -102,7 +102,7 @@ void vst__resident_sample(void)
     pause = (ended - began) * PAUSES;
     if (pause < least_pause)
         pause = least_pause;
-    /* If stop() was called meanwhile, no sample is due, and it waits for this
-     * thread. */
+    /* If stop() was called meanwhile, it set the due time to never, and waits
+     * for this thread. */
     atomic_store(&vst__resident_due, ended + pause);
 }

@@ -1,6 +1,6 @@
-/* Samples of what of the process is in RAM, beside the records of what it
- * allocates. Taken by threads inside the funnel, some tens of times a second at
- * most; see funnel.h for where. */
+/* Samples of how much of the process is in RAM, in addition to the records of
+ * its allocations. Taken by threads inside the funnel, at most some tens of
+ * times a second; funnel.h says where. */
 #ifndef VST_MEMORY_RESIDENT_H
 #define VST_MEMORY_RESIDENT_H
 
@@ -9,8 +9,8 @@
 
 #include <vestige/memory.h>
 
-/* When the next sample is due: never while nothing is traced. Relaxed: a thread
- * that reads an old value samples a record too early or too late. */
+/* When the next sample is due; never while nothing is traced. Relaxed: a thread
+ * that reads an old value samples one record too early or too late. */
 extern _Atomic vst_ticks vst__resident_due;
 
 static inline bool vst__resident_is_due(vst_ticks now)
@@ -19,15 +19,16 @@ static inline bool vst__resident_is_due(vst_ticks now)
            atomic_load_explicit(&vst__resident_due, memory_order_relaxed);
 }
 
-/* Before anything is traced, and after. */
+/* Call before tracing, and after it. */
 void vst__resident_begin(vst_recording *recording);
 void vst__resident_end(vst_recording *recording);
 void vst__resident_after_fork(void);
 
-/* Inside the funnel, if one is due. errno may change. */
+/* Takes a sample if one is due; call inside the funnel. May change errno. */
 void vst__resident_sample(void);
 
-/* Tells which pages of a reservation are in use, before they are given back. */
+/* Reports which pages of a reservation are in use, before they are given
+ * back. */
 void vst__resident_look(uintptr_t start, size_t size);
 
 #endif

@@ -1,12 +1,9 @@
-/* Sampling: which allocations are recorded, and the set of their addresses, so
- * that only their frees are recorded. Any thread, inside of any allocator:
- * memory comes from the system alone, locks are held for a few loads and
- * stores.
- *
- * A free looks into a table of small counters first, without a lock. A thread
- * that frees an address got it from the thread that allocated it, and so sees
- * what was counted then.
- * */
+/* Sampling: decides which allocations are recorded, and keeps their addresses,
+ * so that only their frees are recorded. Any thread, inside any allocator:
+ * memory comes from the system itself, and locks are held for a few loads and
+ * stores. A free first looks into a table of small counters, without a lock. A
+ * thread that frees an address got it from the thread that allocated it, and so
+ * sees the counter that this thread incremented. */
 #include <sched.h>
 #include <string.h>
 
@@ -18,29 +15,30 @@ enum {
     SHARD_BITS = 6,
     SHARDS = 1 << SHARD_BITS,
     FIRST_CAPACITY = 512,
-    FULL = UINT8_MAX, /* a counter that stays */
+    FULL = UINT8_MAX, /* a counter with this value never changes again */
 };
 
-/* A hash table with linear probing; 0 is no address. */
+/* A hash table with linear probing; 0 means empty. */
 typedef struct shard {
     atomic_flag lock;
-    uintptr_t *slots;       /* lock */
-    size_t capacity, count; /* lock */
+    uintptr_t *slots;       /* guarded by the lock */
+    size_t capacity, count; /* guarded by the lock */
 } shard;
 
 static shard shards[SHARDS];
-/* Changed under the lock of its shard, the low bits of its index. */
+/* Changed with the lock of its shard held; the low bits of an index are the
+ * shard. */
 static atomic_uchar filter[1 << FILTER_BITS];
 
 uint32_t vst__sample_turn;
 static double mean_gap;      /* constant while memory is traced */
-static uint64_t first_seed;  /* the same */
-static atomic_uint samplers; /* that drew from it */
+static uint64_t first_seed;  /* constant while memory is traced */
+static atomic_uint samplers; /* how many threads drew a seed */
 
 /* ---- gaps --------------------------------------------------------------- */
 
-/* The natural logarithm of x, 0 < x <= 1, to the last digits: by its exponent
- * and the series of atanh. */
+/* Returns the natural logarithm of x, 0 < x <= 1, exact to the last digits:
+ * from its exponent and the series of atanh. */
 static double natural_log(double x)
 {
     uint64_t bits;
@@ -50,7 +48,7 @@ static double natural_log(double x)
     memcpy(&bits, &x, sizeof bits);
     exponent = (int)(bits >> 52) - 1023;
     bits = (bits & 0xfffffffffffffu) | 0x3ff0000000000000u;
-    memcpy(&mantissa, &bits, sizeof bits); /* 1 <= mantissa < 2 */
+    memcpy(&mantissa, &bits, sizeof bits); /* now 1 <= mantissa < 2 */
     if (mantissa > 1.4142135623730951) {
         mantissa /= 2;
         exponent++;
@@ -79,7 +77,8 @@ static uint64_t spread(uint64_t value)
     return value ^ value >> 31;
 }
 
-/* Rounded up: whole bytes reach it just when the exact one is reached. */
+/* Draws the next gap, rounded up: a count of whole bytes reaches the rounded
+ * gap exactly when it reaches the real one. */
 void vst__sample_draw(vst__sampler *sampler)
 {
     double chance, gap;
@@ -149,7 +148,8 @@ static bool has_room(shard *s)
     return true;
 }
 
-/* Entries behind the hole move up, so that no search ends at it too early. */
+/* Removes an entry and moves the entries behind it up, so that no search ends
+ * at the hole. */
 static void take_out(shard *s, size_t hole)
 {
     size_t mask = s->capacity - 1;
@@ -234,8 +234,8 @@ void vst__sample_begin(uint64_t bytes, uint64_t seed)
     }
 }
 
-/* Threads that held a lock are not in the child. What is in a shard that one
- * was changing is not looked at again before it is emptied. */
+/* The child does not have the threads that held locks. A shard that was being
+ * changed is emptied before anybody reads it. */
 void vst__sample_after_fork(void)
 {
     for (size_t i = 0; i < SHARDS; i++)

@@ -1,11 +1,11 @@
-/* Going over all loaded libraries: at start, at stop, and when a program loads
- * more of them. Any thread, never inside of an allocator.
+/* Goes over all loaded libraries: at start, at stop, and when a program loads
+ * more. Any thread, but never inside an allocator.
  *
  * The loader holds a lock of its own while we go over its list, and other
- * threads may hold that one while they wait for locks of their program's. So no
- * hook of an allocator comes here, and the lock of this file is taken inside of
- * the loader's and never the other way round. What a library is called is
- * copied, and told to the recorder after both. */
+ * threads may hold that lock while they wait for locks of their program. So no
+ * hook of an allocator calls this file, and the lock of this file is taken
+ * inside the loader's lock, never the other way round. Names of libraries are
+ * copied, and passed to the recorder after both locks are released. */
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,22 +17,23 @@ enum { FIRST_KNOWN = 512, FIRST_NAMES = 64 * 1024, BUILD_ID_MAX = 64 };
 
 static pthread_mutex_t scan_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* All under scan_lock, but hooks, malloc_in_use and recording, which are
- * constant while anybody may scan. */
+/* Guarded by scan_lock, except hooks, malloc_in_use and recording, which are
+ * constant while any thread may scan. */
 static struct {
     const vst__hook *hooks;
     size_t hook_count;
     const void *malloc_in_use;
     vst_recording *recording;
-    unsigned long long adds, subs; /* the loader's, of the last scan */
-    bool looks_again;              /* some were not ready */
-    uintptr_t *known;              /* a hash table of those that are done */
+    unsigned long long adds, subs; /* the loader's counters at the last scan */
+    bool looks_again;              /* some libraries were not ready */
+    /* hash table of the libraries that are done */
+    uintptr_t *known;
     size_t capacity, count;
     vst__scan_counts counts;
 } state;
 
-/* A module to be defined in the recording, with its path and build id behind
- * it. */
+/* A module that is to be defined in the recording, followed by its path and its
+ * build id. */
 typedef struct found_module {
     uintptr_t bias, start, end;
     size_t path_size, build_id_len;
@@ -45,11 +46,11 @@ typedef struct scanning {
     vst__protection protection;
     bool has_protection;
     vst__scan_counts counts;
-    char *found; /* found_modules, one behind the other */
+    char *found; /* the found_modules, one after the other */
     size_t found_size, found_capacity;
 } scanning;
 
-/* ---- what is known ------------------------------------------------------ */
+/* ---- libraries that are done --------------------------------------------- */
 
 static void forget_known(void)
 {
@@ -68,8 +69,8 @@ static uintptr_t *known_place(uintptr_t *known, size_t capacity, uintptr_t key)
     return &known[i];
 }
 
-/* A library is identified by where its program headers are mapped, as long as
- * none is unloaded. */
+/* Identifies a library by the address of its program headers; valid as long as
+ * no library is unloaded. */
 static uintptr_t key_of(const struct dl_phdr_info *info)
 {
     return (uintptr_t)info->dlpi_phdr;
@@ -81,7 +82,7 @@ static bool is_known(uintptr_t key)
            *known_place(state.known, state.capacity, key) == key;
 }
 
-/* Without memory to remember it, the library is looked at again next time. */
+/* Without memory to remember the library, the next scan looks at it again. */
 static void make_known(uintptr_t key)
 {
     if (state.count * 2 >= state.capacity) {
@@ -127,7 +128,7 @@ static bool has_room(scanning *s, size_t more)
     return true;
 }
 
-/* The program's own name is not in the list. */
+/* The list does not have the program's own name. */
 static void note_module(scanning *s, const vst__object *object)
 {
     char program[4096], *at;
@@ -190,7 +191,8 @@ static void tell_modules(scanning *s)
 
 /* ---- scans -------------------------------------------------------------- */
 
-/* With the first object of a scan; false: nothing is new. */
+/* Call for the first object of a scan. Returns false if nothing was loaded
+ * since the last scan. */
 static bool begin(scanning *s, const struct dl_phdr_info *info)
 {
     pthread_mutex_lock(&scan_lock);

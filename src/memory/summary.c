@@ -1,18 +1,16 @@
 /* The summary of a memory history, in one pass over its records: sums for each
- * stack, and what is live by stack, of which a copy is taken at the high-water
- * mark. The copy is lazy: a stack keeps what it held at the last mark, brought
- * up to date before the first change after it, so a new mark costs nothing.
- * Memory: about 160 bytes a stack, a bit an allocation if asked for. One thread
- * at a time.
+ * stack, and the live memory by stack, which is copied at the high-water mark.
+ * The copy is lazy: a stack keeps what it held at the last mark, brought up to
+ * date before its first change after the mark, so a new mark costs nothing.
+ * Takes about 160 bytes for each stack, and a bit for each allocation if asked
+ * for. One thread at a time.
  *
- * What a framework's allocator gives out lies in what it took from the system:
- * the two are never added up. The framework's is summed where there is no
- * other.
+ * A framework's allocator gives out parts of what it took from the system, so
+ * the two are never added up. The framework's allocations are summed if the
+ * trace has no others.
  *
- * A window begins with nothing live: what was live at the end of each is what
- * was not freed.
- *
- * Of sampled allocations each stands for `weight`: sums are Horvitz and
+ * A window begins with nothing live; what is live at its end was not freed. A
+ * sampled allocation stands for `weight` allocations: sums are Horvitz and
  * Thompson's estimates, their variances the sum of w (w - 1) bytes². */
 #include "memory/summary.h"
 
@@ -21,11 +19,12 @@
 #include "base/grow.h"
 #include "memory/summary_parts.h"
 
-/* What is known of one stack. */
+/* Sums of one stack. */
 typedef struct stack_sums {
     vst_memory_amount total, live, peak, temporary;
-    vst_memory_amount leaks; /* of the windows before */
-    uint64_t mark;           /* the high-water mark that peak is of */
+    vst_memory_amount leaks; /* not freed in earlier windows */
+    /* number of the high-water mark at which `peak` was taken */
+    uint64_t mark;
 } stack_sums;
 
 typedef struct thread_state {
@@ -39,15 +38,16 @@ typedef struct pass {
     size_t stack_count;
     vst_memory_amount live;
     double live_count_variance;
-    uint64_t live_bytes, live_count; /* as the last event told them */
-    bool of_framework;               /* which allocations are summed */
-    uint64_t mark;                   /* how many high-water marks there were */
+    /* live memory according to the last event */
+    uint64_t live_bytes, live_count;
+    bool of_framework; /* which allocations are summed */
+    uint64_t mark;     /* number of high-water marks so far */
     vst__reservations reserved;
     uint32_t k;
-    vst__map64 thread_places; /* number: place + 1 */
+    vst__map64 thread_places; /* number of a thread: its place + 1 */
     thread_state *threads;
     size_t thread_count, thread_capacity;
-    size_t last_thread; /* place, + 1 */
+    size_t last_thread; /* place of the thread of the last event, + 1 */
     vst__curve timeline, resident;
     vst__serials *freed;
 } pass;
@@ -151,7 +151,8 @@ static vst_status on_alloc(pass *p, thread_state *thread,
     p->live_count_variance += count_variance;
     if (p->live.bytes > s->views[VST_MEMORY_PEAK].bytes)
         set_mark(p, e->time_ns);
-    if ((e->flags & VST_MEMORY_TOUCHED) != 0) /* no call of the thread's */
+    /* the pages were found in use; the thread made no call */
+    if ((e->flags & VST_MEMORY_TOUCHED) != 0)
         return VST_OK;
     return vst__recent_add(&thread->recent, e->serial, p->k) ? VST_OK
                                                              : VST_E_NOMEM;
@@ -161,7 +162,7 @@ static vst_status on_free(pass *p, thread_state *thread,
                           const vst_memory_event *e)
 {
     vst_memory_summary *s = p->summary;
-    /* Part of a mapping may be unmapped; then as many are live as before. */
+    /* if part of a mapping is unmapped, as many blocks are live as before */
     double ended = (double)(int64_t)(p->live_count - e->live_count);
     vst_memory_amount amount = amount_of(e, ended);
     stack_sums *stack;
@@ -187,7 +188,7 @@ static vst_status on_free(pass *p, thread_state *thread,
     return VST_OK;
 }
 
-/* What is live when a window ends counts as not freed. */
+/* Counts the memory that is live at the end of a window as not freed. */
 static void end_window(pass *p)
 {
     vst_memory_summary *s = p->summary;
@@ -208,7 +209,7 @@ static void end_window(pass *p)
     p->live_bytes = p->live_count = 0;
 }
 
-/* What must have been live before it. */
+/* Returns the bytes that were live before the event. */
 static uint64_t live_before(const vst_memory_event *e)
 {
     if ((e->flags & VST_MEMORY_UNKNOWN) != 0)
@@ -278,7 +279,7 @@ static vst_status on_loss(void *ctx, const vst_loss *loss)
 
 /* ---- from sums to the summary ------------------------------------------- */
 
-/* Estimates that were added and taken away again leave rounding errors. */
+/* Removes rounding errors of estimates that were added and subtracted. */
 static void tidy(vst_memory_amount *amount)
 {
     if (amount->count < 0.5)
@@ -316,7 +317,7 @@ static vst_status build_nodes(pass *p, vst__memory_stacks *stacks)
     return status;
 }
 
-/* Its strings and arrays belong to the summary. */
+/* The strings and arrays then belong to the summary. */
 static vst_status take_stacks(vst__summary_owner *owner,
                               vst__memory_stacks *stacks)
 {
@@ -476,7 +477,7 @@ vst_status vst__trace_summarize_memory(vst_trace *trace,
 
 void vst__memory_summary_free(vst_memory_summary *summary)
 {
-    /* The summary is its first member. */
+    /* the summary is the owner's first member */
     vst__summary_owner *owner = (vst__summary_owner *)summary;
 
     if (owner == NULL)

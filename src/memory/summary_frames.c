@@ -1,8 +1,8 @@
-/* Frames of a trace's stacks, as they are shown: the language's by what the
- * trace defines, native ones by the files of the libraries that it names.
- * Native names are looked up once for each address; the profiler's own frames
- * are not shown. What the trace says may be anything. One thread at a time; the
- * names' lock is held while a native one is looked up. */
+/* Frames of a trace's stacks for display: the language's frames with the names
+ * that the trace defines, native frames with names from the files of the
+ * libraries that it lists. Each native address is looked up once; the
+ * profiler's own frames are not shown. The trace may claim anything. One thread
+ * at a time; the lock of native names is held during a lookup. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 enum { NAME_MAX_BYTES = 1 << 16 };
 
-/* ---- adding ------------------------------------------------------------- */
+/* ---- adding frames ------------------------------------------------------- */
 
 static vst_status add(vst__memory_frames *f, const vst_memory_frame *frame,
                       uint32_t *index)
@@ -29,7 +29,7 @@ static vst_status add(vst__memory_frames *f, const vst_memory_frame *frame,
     made = &moved[f->count];
     *made = *frame;
     made->name = vst__arena_copy(&f->strings, frame->name, frame->name_len);
-    /* Functions of one file often come one after the other. */
+    /* functions of one file often follow each other */
     if (f->count != 0 && made[-1].file_len == frame->file_len &&
         memcmp(made[-1].file, frame->file, frame->file_len) == 0)
         made->file = made[-1].file;
@@ -50,7 +50,7 @@ vst_status vst__memory_frame_special(vst__memory_frames *f, const char *name,
     return add(f, &frame, index);
 }
 
-/* ---- the language's ----------------------------------------------------- */
+/* ---- frames of the language ---------------------------------------------- */
 
 static bool begins_with(const char *text, size_t length, const char *with)
 {
@@ -64,7 +64,7 @@ static bool ends_with(const char *text, size_t length, const char *with)
     return length >= count && memcmp(text + length - count, with, count) == 0;
 }
 
-/* A module of vestige, wherever it is installed. */
+/* Returns whether the function belongs to vestige, wherever it is installed. */
 static bool is_own(const vst_definition *d)
 {
     static const char installed[] = "/site-packages/vestige/";
@@ -120,7 +120,7 @@ vst_status vst__memory_frame_language(vst__memory_frames *f,
     return status;
 }
 
-/* ---- native ------------------------------------------------------------- */
+/* ---- native frames ------------------------------------------------------- */
 
 static const vst_module *find_module(const vst__memory_frames *f,
                                      uint64_t address)
@@ -148,7 +148,7 @@ static bool is_own_module(const vst_module *module)
            strncmp(name, "libvestige.so", 13) == 0;
 }
 
-/* A sink: a native frame, the same one for equal ones. */
+/* A sink for native frames; equal frames become one. */
 static vst_status add_native(void *ctx, const vst_named_frame *named)
 {
     vst__memory_frames *f = ctx;
@@ -194,7 +194,8 @@ static vst_status add_native(void *ctx, const vst_named_frame *named)
     return status;
 }
 
-/* The library and the place in it, where no more is known. */
+/* Adds a frame with the library and the place in it, if nothing more is
+ * known. */
 static vst_status add_place(vst__memory_frames *f, const vst_module *module,
                             uint64_t address)
 {
@@ -214,7 +215,8 @@ static vst_status add_place(vst__memory_frames *f, const vst_module *module,
     return add_native(f, &frame);
 }
 
-/* elfutils is only loaded if there is something to name. */
+/* Opens the files of the libraries. elfutils is loaded only if there is a frame
+ * to name. */
 static void open_files(vst__memory_frames *f)
 {
     if (f->has_files)
@@ -287,8 +289,8 @@ static int by_start(const void *a, const void *b)
     return x->end < y->end ? -1 : x->end > y->end;
 }
 
-/* Where one library replaced another at an address, the first one counts: a
- * stack does not say when it was taken. */
+/* If one library replaced another at an address, the first one counts, because
+ * a stack does not say when it was taken. */
 static vst_status read_modules(vst__memory_frames *f)
 {
     size_t count = vst_trace_module_count(f->trace), kept = 0;
@@ -310,7 +312,7 @@ static vst_status read_modules(vst__memory_frames *f)
     return VST_OK;
 }
 
-/* [[start, end], …] */
+/* Reads [[start, end], …], the addresses of the evaluation function. */
 static void read_evaluation(vst__memory_frames *f)
 {
     const char *at = vst_trace_metadata(f->trace, "vestige.evaluation");

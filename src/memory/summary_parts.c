@@ -65,7 +65,7 @@ bool vst__recent_add(vst__recent *r, uint64_t serial, uint32_t k)
     return true;
 }
 
-/* From `next` on, around the ring, they grow. */
+/* The serials grow from `next` on, around the ring. */
 bool vst__recent_has(const vst__recent *r, uint64_t serial)
 {
     size_t low = 0, high = r->count;

@@ -1,6 +1,5 @@
-/* Parts of the pass over a history: usage over time, which allocations were a
- * thread's last, and what owns the arrays of a summary. One thread at a time.
- */
+/* Parts of the pass over a history: usage over time, the last allocations of
+ * each thread, and the owner of a summary's arrays. One thread at a time. */
 #ifndef VST_MEMORY_SUMMARY_PARTS_H
 #define VST_MEMORY_SUMMARY_PARTS_H
 
@@ -8,7 +7,7 @@
 #include "memory/summary.h"
 
 typedef struct vst__summary_owner {
-    vst_memory_summary summary; /* first */
+    vst_memory_summary summary; /* first member, see vst__memory_summary_free */
     vst_memory_point *points, *resident_points;
     vst_memory_thread_sums *threads;
     vst_memory_frame *frames;
@@ -20,15 +19,15 @@ typedef struct vst__summary_owner {
 
 /* ---- the last allocations of a thread ----------------------------------- */
 
-/* A ring of serials, which grow. */
+/* A ring of the serials of a thread's last allocations; serials grow. */
 typedef struct vst__recent {
     uint64_t *serials;
-    size_t capacity; /* of those allocated */
-    size_t next;     /* place of the next one */
+    size_t capacity; /* number of serials kept */
+    size_t next;     /* place of the next serial */
     size_t count;
 } vst__recent;
 
-/* False: out of memory. */
+/* Returns false if memory ran out. */
 bool vst__recent_add(vst__recent *recent, uint64_t serial, uint32_t k);
 bool vst__recent_has(const vst__recent *recent, uint64_t serial);
 
@@ -36,50 +35,52 @@ bool vst__recent_has(const vst__recent *recent, uint64_t serial);
 
 bool vst__serials_add(vst__serials *set, uint64_t serial);
 
-/* ---- what is reserved, what is resident: summary_resident.c -------------- */
+/* ---- reserved and resident memory: summary_resident.c -------------------- */
 
-/* Reserved address space by stack, now and when all together was most. A
- * stack's `most` is brought up to date before its first change after that. */
+/* Reserved address space by stack: now, and when the sum of all stacks was
+ * highest. A stack's `most` is brought up to date before its first change after
+ * that. */
 typedef struct vst__reserving {
     vst_memory_amount now, most;
-    uint64_t mark; /* that `most` is of */
+    uint64_t mark; /* number of the maximum at which `most` was taken */
 } vst__reserving;
 
 typedef struct vst__reservations {
     vst__reserving *stacks;
     size_t stack_count;
     vst_memory_amount now, most;
-    uint64_t bytes, count; /* as the last event told them */
-    uint64_t mark;         /* how often it was more than ever */
+    uint64_t bytes, count; /* according to the last event */
+    uint64_t mark;         /* how many maxima there were */
 } vst__reservations;
 
-/* False: out of memory. The caller frees stacks. */
+/* Returns false if memory ran out. The caller frees `stacks`. */
 bool vst__reservations_begin(vst__reservations *reserved, size_t stack_count);
 void vst__reservations_add(vst__reservations *reserved,
                            const vst_memory_event *event);
-/* What this stack had reserved when all together was most. */
+/* Returns how much this stack had reserved when the sum of all stacks was
+ * highest. */
 vst_memory_amount vst__reservations_of(const vst__reservations *reserved,
                                        size_t stack);
 
-/* live: bytes, at that time. */
+/* live: bytes that were live at that time. */
 void vst__resident_add(vst_memory_summary *summary,
                        const vst_memory_resident *sample, double live);
-/* The peak that the trace tells. */
+/* Reads the peak from the trace's metadata. */
 void vst__resident_read_peak(vst_memory_summary *summary,
                              const vst_trace *trace);
 
 /* ---- usage over time ---------------------------------------------------- */
 
-/* Stretches of time of the same width; when there are too many, two become one.
- * Those in which nothing happened are not there. */
+/* Periods of equal width; when there are too many, pairs are joined. Periods
+ * without events are not stored. */
 typedef struct vst__curve {
     vst_memory_point *points;
     size_t count;
     int64_t first_ns, width_ns;
-    int64_t place; /* of the last point: how many widths after the first */
+    int64_t place; /* place of the last point: widths after the first point */
 } vst__curve;
 
-bool vst__curve_begin(vst__curve *curve); /* false: out of memory */
+bool vst__curve_begin(vst__curve *curve); /* returns false if memory ran out */
 void vst__curve_widen(vst__curve *curve);
 
 static inline void vst__curve_add(vst__curve *t, int64_t now, double bytes)

@@ -1,5 +1,6 @@
-/* What of a history is no allocation: address space that was reserved, and what
- * of the process was in RAM. See summary_parts.h. One thread at a time. */
+/* Sums of a history that are not about allocations: reserved address space, and
+ * how much of the process was in RAM. See summary_parts.h. One thread at a
+ * time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +21,7 @@ static void catch_up(const vst__reservations *r, vst__reserving *stack)
     }
 }
 
-/* A window begins with nothing. */
+/* A window begins with nothing reserved. */
 static void begin_window(vst__reservations *r)
 {
     for (size_t i = 0; i < r->stack_count; i++) {
@@ -31,7 +32,8 @@ static void begin_window(vst__reservations *r)
     r->bytes = r->count = 0;
 }
 
-/* Part of a reservation may end in its middle: then there is one more. */
+/* If a part in the middle of a reservation ends, there is one reservation
+ * more. */
 void vst__reservations_add(vst__reservations *r, const vst_memory_event *e)
 {
     bool ends = (e->flags & VST_MEMORY_FREES) != 0;
@@ -75,7 +77,7 @@ void vst__resident_add(vst_memory_summary *s, const vst_memory_resident *sample,
     s->resident.sampled_live = live;
 }
 
-/* vestige.memory.resident: {"peak": N} */
+/* Reads vestige.memory.resident: {"peak": N} */
 void vst__resident_read_peak(vst_memory_summary *s, const vst_trace *trace)
 {
     static const char peak[] = "\"peak\":";

@@ -1,9 +1,9 @@
-/* Stacks of a trace, as they are shown: each is a node, a frame on top of
- * another node. The language's stacks are nodes in the trace already, and
- * become ours one by one; where there is a native stack beside, the two are
- * put together as traceback/symbolize.c does: one native evaluation frame runs
- * the language's frames from the innermost to the first that was entered from
- * native code, the next further out the next such run. One thread at a time. */
+/* Stacks of a trace for display: each is a node, a frame on top of another
+ * node. The language's stacks are nodes in the trace already, and are converted
+ * one by one. If a stack also has native frames, the two are joined as in
+ * traceback/symbolize.c: one native evaluation frame runs the language's frames
+ * from the innermost to the first that was entered from native code; the next
+ * evaluation frame further out runs the next such run. One thread at a time. */
 #include <stdlib.h>
 
 #include "base/grow.h"
@@ -12,7 +12,7 @@
 
 enum {
     UNKNOWN_NODE = UINT32_MAX,
-    FRAMES_MAX = 1 << 20 /* of one stack: the trace may be damaged */
+    FRAMES_MAX = 1 << 20 /* frames of one stack: a trace may be damaged */
 };
 
 static bool room(void **array, size_t *capacity, size_t wanted, size_t item)
@@ -27,8 +27,8 @@ static bool room(void **array, size_t *capacity, size_t wanted, size_t item)
 #define ROOM(array, capacity, wanted)                                          \
     room((void **)&(array), &(capacity), (wanted), sizeof *(array))
 
-/* The node of a frame on top of another. Frames that only started the program
- * are left out. */
+/* Returns the node of a frame on top of another node. Frames that only started
+ * the program are left out. */
 static vst_status child(vst__memory_stacks *s, uint32_t parent, uint32_t frame,
                         uint32_t *node)
 {
@@ -53,7 +53,8 @@ static vst_status child(vst__memory_stacks *s, uint32_t parent, uint32_t frame,
     return VST_OK;
 }
 
-/* What is further out was left out. */
+/* Returns the node that stands for the frames that were cut off at the outer
+ * end. */
 static vst_status cut(vst__memory_stacks *s, uint32_t *node)
 {
     uint32_t frame;
@@ -69,8 +70,8 @@ static vst_status cut(vst__memory_stacks *s, uint32_t *node)
 
 /* ---- the chain of a stack ----------------------------------------------- */
 
-/* A stack of one kind. Its parent is older than itself, so that every walk
- * ends, whatever the file says. */
+/* Returns a stack of one kind. Its parent must be older than itself, so that
+ * every walk ends, whatever the file says. */
 static const vst_stack *get(const vst__memory_stacks *s, vst_stack_id id,
                             vst_stack_kind kind)
 {
@@ -86,7 +87,7 @@ static vst_stack_id outwards(vst_stack_id id, const vst_stack *stack)
     return stack->parent < id ? stack->parent : 0;
 }
 
-/* ---- one part alone ----------------------------------------------------- */
+/* ---- stacks of one kind -------------------------------------------------- */
 
 static vst_status on_top(vst__memory_stacks *s, const vst_stack *stack,
                          uint32_t *node)
@@ -107,7 +108,8 @@ static vst_status on_top(vst__memory_stacks *s, const vst_stack *stack,
     return status;
 }
 
-/* From the innermost known one on, so that each is looked at once. */
+/* Starts at the innermost stack whose node is known, so each stack is converted
+ * once. */
 static vst_status plain_node(vst__memory_stacks *s, vst_stack_id id,
                              vst_stack_kind kind, uint32_t *node)
 {
@@ -139,12 +141,12 @@ static vst_status plain_node(vst__memory_stacks *s, vst_stack_id id,
     return status;
 }
 
-/* ---- both parts --------------------------------------------------------- */
+/* ---- stacks of both kinds ------------------------------------------------ */
 
-/* Where the walk is: innermost first. */
+/* State of a walk, innermost frame first. */
 typedef struct walk {
     vst__memory_stacks *stacks;
-    vst_stack_id next; /* of the language; 0: no more */
+    vst_stack_id next; /* next stack of the language; 0 at the end */
 } walk;
 
 static vst_status show(vst__memory_stacks *s, const uint32_t *frames,
@@ -159,7 +161,8 @@ static vst_status show(vst__memory_stacks *s, const uint32_t *frames,
     return VST_OK;
 }
 
-/* Frames of the language, as many as one evaluation frame runs, or all. */
+/* Shows frames of the language: those that one evaluation frame runs, or
+ * all. */
 static vst_status show_language(walk *w, bool all)
 {
     vst__memory_stacks *s = w->stacks;
@@ -192,7 +195,7 @@ static vst_status show_native(vst__memory_stacks *s, uint64_t address)
     return status == VST_OK ? show(s, found, count) : status;
 }
 
-/* The native addresses, innermost first. */
+/* Collects the native addresses, innermost first. */
 static vst_status gather(vst__memory_stacks *s, vst_stack_id id, size_t *count)
 {
     const vst_stack *stack;
@@ -208,7 +211,8 @@ static vst_status gather(vst__memory_stacks *s, vst_stack_id id, size_t *count)
     return VST_OK;
 }
 
-/* The outermost evaluation frame, + 1; 0: there is none. */
+/* Returns the index of the outermost evaluation frame, + 1; 0 if there is
+ * none. */
 static size_t last_evaluation(const vst__memory_stacks *s, size_t count)
 {
     while (count != 0 && !vst__memory_frame_is_evaluation(
@@ -229,9 +233,9 @@ static bool is_cut(const vst__memory_stacks *s, vst_stack_id id)
     return found;
 }
 
-/* Where the language's frames end but evaluation frames do not, the others ran
- * frames that are not shown: those that started the program, or that were left
- * out. */
+/* If the language's frames end before the evaluation frames do, the remaining
+ * evaluation frames ran frames that are not shown: those that started the
+ * program, or that were cut off. */
 static vst_status both_node(vst__memory_stacks *s, const vst_stack *both,
                             uint32_t *node)
 {
@@ -265,7 +269,7 @@ static vst_status both_node(vst__memory_stacks *s, const vst_stack *both,
 
 /* ---- any stack ---------------------------------------------------------- */
 
-/* A stack without frames still gets a node. */
+/* Returns the node of stacks without frames. */
 static vst_status nowhere(vst__memory_stacks *s, uint32_t *node)
 {
     uint32_t frame;

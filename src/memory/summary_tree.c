@@ -1,5 +1,5 @@
-/* Sums over shown stacks: of a stack and all above it, and by line. One thread
- * at a time. */
+/* Sums over stacks for display: of a stack and all stacks above it, and by
+ * line. One thread at a time. */
 #include <stdlib.h>
 
 #include "base/grow.h"
@@ -13,7 +13,7 @@ void vst__memory_amount_add(vst_memory_amount *sum,
     sum->variance += more->variance;
 }
 
-/* A node comes after its parent. */
+/* A node comes after its parent, so one pass backwards is enough. */
 void vst__memory_tree_include(vst_memory_node *nodes, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -25,7 +25,7 @@ void vst__memory_tree_include(vst_memory_node *nodes, size_t count)
                                    &nodes[i].inclusive[view]);
 }
 
-/* The frame whose line it counts for. */
+/* Returns the frame whose line the node counts for. */
 static uint32_t frame_at_line(const vst_memory_node *nodes, size_t node,
                               const vst_memory_frame *frames)
 {
@@ -35,12 +35,12 @@ static uint32_t frame_at_line(const vst_memory_node *nodes, size_t node,
     return nodes[node].frame;
 }
 
-/* The number of a line, from 1: equal files and lines are one, whatever
- * functions are there. */
+/* Returns the number of a line, from 1. Lines with equal file and number are
+ * one, whatever their functions are. */
 static vst_status line_of(vst__intern *known, const vst_memory_frame *frame,
                           size_t next, uint32_t *number)
 {
-    /* A native place without a file is told by its name. */
+    /* a native place without a file is identified by its name */
     bool by_name = frame->line == 0;
     size_t more = by_name ? frame->name_len : 0;
     size_t size = sizeof frame->line + frame->file_len + more;
