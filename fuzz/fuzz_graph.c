@@ -7,6 +7,7 @@
 
 #include "base/map64.h"
 #include "graph/categories.h"
+#include "graph/nodes.h"
 #include "target.h"
 #include "trace_input.h"
 
@@ -32,12 +33,12 @@ static void number_nodes(const trace_input *input, vst_trace *const *traces,
     ids self = {0};
     uint64_t nodes;
 
-    MUST(vst_traces_node_ids(traces, count, input_window(input), observer,
-                             take_id, &self, NULL) == VST_OK);
+    MUST(vst__traces_node_ids(traces, count, input_window(input), observer,
+                              take_id, &self, NULL) == VST_OK);
     /* Counted without reading them, damaged ones may be more or less. */
     for (size_t i = 0; i < count; i++)
-        MUST(vst_trace_count_nodes(traces[i], input_window(input), &nodes,
-                                   NULL) == VST_OK);
+        MUST(vst__trace_count_nodes(traces[i], input_window(input), &nodes,
+                                    NULL) == VST_OK);
     vst__map64_free(&self.seen);
 }
 

@@ -249,9 +249,6 @@ VST_API const vst_trace_device *
 vst_trace_device_at(const struct vst_trace *trace, size_t index);
 VST_API const vst_trace_device *
 vst_trace_device_find(const struct vst_trace *trace, uint32_t number);
-/* Where a device stands among them; their count if there is none. */
-VST_API size_t vst_trace_device_index(const struct vst_trace *trace,
-                                      uint32_t number);
 VST_API size_t vst_trace_stream_count(const struct vst_trace *trace);
 VST_API const vst_trace_stream *
 vst_trace_stream_at(const struct vst_trace *trace, size_t index);

@@ -93,19 +93,6 @@ static inline unsigned vst_node_observer(uint64_t word)
  */
 VST_API void vst_record_node(const uint64_t *payload, uint32_t words);
 
-/* Counts the nodes in windows of a trace, and reads nothing else of them. */
-VST_API vst_status vst_trace_count_nodes(vst_trace *trace, int window,
-                                         uint64_t *count, vst_error *error);
-
-/* Calls fn with the number of every node and the id that it has in the
- * execution trace that vst_traces_export writes of the same traces, window and
- * observer. A status other than VST_OK ends the calls. */
-typedef vst_status (*vst_node_id_fn)(void *ctx, uint64_t record, uint64_t id);
-VST_API vst_status vst_traces_node_ids(vst_trace *const *traces, size_t count,
-                                       int window, unsigned observer,
-                                       vst_node_id_fn fn, void *ctx,
-                                       vst_error *error);
-
 #ifdef __cplusplus
 }
 #endif

@@ -109,9 +109,6 @@ typedef struct vst_module {
     size_t build_id_len;
 } vst_module;
 
-VST_API vst_status vst_recording_define_module(vst_recording *recording,
-                                               const vst_module *module);
-
 /* ---- the record path ---------------------------------------------------- */
 
 enum {
@@ -129,13 +126,6 @@ VST_API void vst_record_alloc(vst_memory_kind kind, uintptr_t address,
 /* size is 0 but for MUNMAP. */
 VST_API void vst_record_free(vst_memory_kind kind, uintptr_t address,
                              size_t size, vst_ticks now);
-
-/* A mapping, or a change of one: range is made of VST_RANGE_ flags. */
-VST_API void vst_record_range(uintptr_t address, size_t size,
-                              vst_stack_id stack, unsigned flags,
-                              unsigned range, vst_ticks now);
-/* As vst_record_counter, by any thread, free-running or not. */
-VST_API void vst_record_memory_counter(vst_id id, double value);
 
 /* ---- the funnel: what hooks call ---------------------------------------- */
 

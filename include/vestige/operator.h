@@ -150,9 +150,6 @@ static inline bool vst_operator_exit(vst_buffer *buffer, uint64_t epoch,
  * Any thread. */
 VST_API void vst_record_far_end(vst_id id, uint32_t instance);
 
-/* See VST_ESCAPE_SETTLE; the same rule as vst_record. */
-VST_API void vst_record_settle(bool ends);
-
 #ifdef __cplusplus
 }
 #endif

@@ -66,23 +66,11 @@ VST_API vst_status vst_recording_define_id(vst_recording *recording,
                                            const vst_definition *definition,
                                            vst_id *id);
 
-/* Calls fn with the file of each Python function that was defined, once for
- * each function. It runs with the recorder's lock held: it must not define,
- * record or allocate. */
-VST_API void vst_recording_each_file(vst_recording *recording,
-                                     void (*fn)(void *ctx, vst_id id,
-                                                const char *file,
-                                                uint32_t length),
-                                     void *ctx);
-
 /* A fact about the whole trace; value is JSON. A later value of the same key
  * replaces the earlier one. */
 VST_API vst_status vst_recording_set_metadata(vst_recording *recording,
                                               const char *key,
                                               const char *json);
-
-/* What getting room for a word took so far, on average, in nanoseconds. */
-VST_API double vst_recording_storage_ns(vst_recording *recording);
 
 /* ---- threads ----------------------------------------------------------- */
 
@@ -134,7 +122,7 @@ typedef struct vst_buffer {
 
 /* Names the recording in progress, 0 while there is none. It changes when a
  * recording starts or stops, and when every thread is to take the slow path
- * once (see vst_recording_request_attention); a buffer whose epoch differs
+ * once (see vst__recording_request_attention); a buffer whose epoch differs
  * takes the slow path. Written under the recorder's lock, read relaxed: a hook
  * that still sees the old value writes one more record into a buffer that is
  * still its own (pairs with the release store in vst_recording_start and
@@ -270,36 +258,12 @@ VST_INLINE bool vst_record_end_of_call_at_once(vst_kind kind, vst_id id,
 VST_API void vst_record_args(const char *json_members, size_t length);
 VST_API void vst_record_instant(vst_id id, const char *json_members,
                                 size_t length);
-/* See VST_ESCAPE_EXCEPTION. */
-VST_API void vst_record_exception(vst_id id);
-/* See VST_ESCAPE_IMPORT. */
-VST_API void vst_record_import(vst_id id);
-/* Whether not all calls of the calling thread are recorded
- * (vst_session_options.max_depth, only), and whether that on top is one. */
-VST_API bool vst_record_leaves_out(void);
-VST_API bool vst_record_top_is_left_out(void);
-/* Where the calling thread's next record goes; and whether it has entered a
- * call since, or left one in another way than by an exception, as far as its
- * chunk tells. */
-typedef struct vst_record_place {
-    const uint64_t *at;
-    uint64_t chunk;
-} vst_record_place;
-VST_API vst_record_place vst_record_here(void);
-VST_API bool vst_record_went_on(vst_record_place since);
 VST_API void vst_record_counter(vst_id id, double value);
 VST_API void vst_record_begin(vst_id id, uint32_t instance);
 VST_API void vst_record_end(vst_id id, uint32_t instance);
 /* The same, with arguments that became known only now. */
 VST_API void vst_record_end_args(vst_id id, uint32_t instance,
                                  const char *json_members, size_t length);
-/* Ends it so that it does not overlap the calls that it ends in: see
- * VST_ESCAPE_END. */
-VST_API void vst_record_end_inside(vst_id id, uint32_t instance);
-VST_API void vst_record_switch(uint64_t stack);
-VST_API void vst_record_gap(bool ends);
-/* The calls the current thread is inside of right now, outermost first. */
-VST_API void vst_record_stack(const vst_id *ids, size_t count);
 
 /* ---- for threads that no tracer's stop() keeps out --------------------- */
 
@@ -312,37 +276,6 @@ VST_API bool vst_thread_enter_free(void);
 /* Hands back the buffer of the calling thread. Called when a thread ends, and
  * by tests. Safe at any time; takes no lock but the recorder's. */
 VST_API void vst_thread_release(void);
-
-/* Makes every thread take the slow path at its next record, and there call the
- * function given to vst_recording_set_attention, under no lock of vestige. A
- * thread's first record does the same. Free-running threads call it too. */
-VST_API void vst_recording_request_attention(vst_recording *recording);
-VST_API void vst_recording_set_attention(vst_recording *recording,
-                                         void (*fn)(void *ctx), void *ctx);
-
-/* Who counts what threads record. A thread that stored `words` words since the
- * last time, or has filled its chunk, calls count() with these words, and then
- * turn(), under no lock of vestige and before its next record, which is of this
- * kind and id. vst_recording_count_all calls count() for the words of all
- * threads that only hooks write, with the recorder's lock held: count() must
- * not define, record or wait. words 0: nobody counts. */
-typedef struct vst_pace {
-    size_t words;
-    void *ctx;
-    void (*count)(void *ctx, const uint64_t *words, size_t count);
-    void (*turn)(void *ctx, vst_kind kind, vst_id id);
-} vst_pace;
-
-VST_API void vst_recording_set_pace(vst_recording *recording,
-                                    const vst_pace *pace);
-VST_API void vst_recording_count_all(vst_recording *recording);
-
-/* For a language whose threads run all at once: hold(true) is called, under no
- * lock of vestige, before the chunks of threads that only hooks write are taken
- * away, and hold(false) after that. Between the two, none of these threads is
- * inside of a record. NULL: the tracer's stop() has seen to it alone. */
-VST_API void vst_recording_set_hold(vst_recording *recording,
-                                    void (*hold)(bool begins));
 
 #ifdef __cplusplus
 }

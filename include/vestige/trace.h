@@ -90,11 +90,6 @@ VST_API vst_status vst_trace_replay(vst_trace *trace, int window,
                                     vst_tracer *tracer, const vst_sink *sink,
                                     vst_error *error);
 
-/* Replays a window into a sink of events, for readers that make no spans. */
-VST_API vst_status vst_trace_replay_events(vst_trace *trace, int window,
-                                           const vst_event_sink *sink,
-                                           vst_error *error);
-
 /* Restricts replays and exports to [from_ns, to_ns], inclusive. Records before
  * the range are counted as dropped, and spans open at its beginning have
  * VST_SPAN_OPEN_AT_START. Spans that go on after the range end with it and have
@@ -116,9 +111,9 @@ VST_API void vst_trace_set_by_running(vst_trace *trace, bool by_running);
  * (vst_span's compensated_ns), from its start on. Spans of which that is not
  * known keep their length. */
 VST_API void vst_trace_set_compensated(vst_trace *trace, bool compensated);
-VST_API bool vst_trace_is_compensated(const vst_trace *trace);
 
-/* What replay's own matcher counted in the last vst_trace_replay. */
+/* Returns how many exits the last vst_trace_replay() with replay's own matcher
+ * ignored, because what they leave was not open. */
 VST_API uint64_t vst_trace_unmatched_exits(const vst_trace *trace);
 
 /* Called about every 50 ms of a long replay or export with the share done;

@@ -100,7 +100,6 @@ typedef struct vst_unwinder {
  * follow when all of that is freed. NULL: none any more; what is dead then
  * stays so until there is one again. */
 VST_API void vst_unwinder_install(const vst_unwinder *unwinder);
-VST_API const vst_unwinder *vst_unwinder_installed(void);
 
 /* ---- capture ------------------------------------------------------------ */
 
@@ -137,21 +136,6 @@ VST_API vst_language_frames
 vst_traceback_language(const vst_traceback *traceback);
 VST_API const uintptr_t *vst_traceback_native(const vst_traceback *traceback,
                                               size_t *count);
-/* Whether the caller's is the only reference; with the interpreter's lock. */
-VST_API bool vst_traceback_is_sole(const vst_traceback *traceback);
-/* A word for the language's own use (its object for this traceback). With the
- * interpreter's lock held. */
-VST_API void *vst_traceback_get_user(const vst_traceback *traceback);
-VST_API void vst_traceback_set_user(vst_traceback *traceback, void *user);
-
-/* For a garbage collector: visits what a traceback refers to if the caller
- * holds the only reference (else another holder keeps it alive); clear drops it
- * and leaves the traceback empty. With the interpreter's lock held. */
-VST_API int vst_traceback_traverse(const vst_traceback *traceback,
-                                   int (*visit)(void *object, void *arg),
-                                   void *arg);
-VST_API void vst_traceback_clear(vst_traceback *traceback);
-
 /* ---- names -------------------------------------------------------------- */
 
 /* The names of many tracebacks: each distinct one, and each distinct frame, is
@@ -181,14 +165,6 @@ VST_API const uint32_t *vst_symbols_of(const vst_symbols *symbols, size_t i,
  * malloc()ed and ends in NUL. */
 VST_API vst_status vst_symbols_json(const vst_symbols *symbols, char **json,
                                     size_t *length);
-
-/* What generated code stands for: called with each distinct (file, line) of a
- * language frame; adds the frames behind it, which are shown after its own.
- * Both it and what sets it run with the interpreter's lock held. NULL: none. */
-typedef vst_status (*vst_extra_frames_fn)(void *ctx, const char *file,
-                                          size_t file_len, uint32_t line,
-                                          const vst_named_sink *sink);
-VST_API void vst_traceback_set_extra_frames(vst_extra_frames_fn fn, void *ctx);
 
 /* Whether native frames can be taken here (by libunwind), and named with their
  * files and lines (by elfutils); else there are none, or only the names that

@@ -73,17 +73,6 @@ typedef struct vst_compressed_event {
 /* end_time_ns while more batches of the same thread follow. */
 #define VST_TIME_OPEN INT64_MIN
 
-/* Takes the events of a trace, thread after thread, batch by batch: replay's
- * matcher, a tracer's get_events and readers that want no spans are each one
- * of these. The last batch of a thread has an end time. A reading begins with
- * events NULL and no end time: what is kept of an earlier one is forgotten. */
-typedef struct vst_event_sink {
-    void *ctx;
-    vst_status (*events)(void *ctx, const vst_time_converter *converter,
-                         const vst_compressed_event *events, size_t count,
-                         int64_t end_time_ns);
-} vst_event_sink;
-
 typedef struct vst_tracer vst_tracer;
 
 /* The contract of a tracer. All but get_events are called by the thread that
@@ -94,8 +83,10 @@ typedef struct vst_tracer_ops {
     vst_status (*restart)(vst_tracer *tracer);
     /* From now on garbage collections are recorded as spans. */
     void (*register_gc_callback)(vst_tracer *tracer);
-    /* Turns one thread's events into spans, as a vst_event_sink takes them;
-     * what is still open at the end time is closed there. Only exports of a
+    /* Turns the events of a trace into spans, thread after thread, batch by
+     * batch. The last batch of a thread has an end time; what is still open is
+     * closed there. A reading begins with events NULL and no end time: what is
+     * kept of an earlier one is forgotten. Only exports of a
      * session that is alive call it (vst_session_tracer): a file that is read
      * back has no tracer, and its spans are the matcher's. */
     vst_status (*get_events)(vst_tracer *tracer,

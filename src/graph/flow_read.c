@@ -11,6 +11,7 @@
 #include "base/effects.h"
 #include "base/grow.h"
 #include "base/map64.h"
+#include "replay/replay.h"
 
 /* What a definition is. */
 enum { KIND_NEW, KIND_OTHER, KIND_OPERATOR, KIND_ACCUMULATES, KIND_TAKES };
@@ -266,7 +267,7 @@ static vst_status read_operators(vst__flow *flow, vst_trace *trace, int window,
     self.kinds = calloc((size_t)self.kinds_max + 1, 1);
     if (self.kinds == NULL)
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
-    status = vst_trace_replay_events(
+    status = vst__trace_replay_events(
         trace, window, &(vst_event_sink){&self, take_events}, error);
     free(self.kinds);
     free(self.frames);

@@ -1,5 +1,6 @@
 /* What graph.h and <vestige/graph.h> tell of nodes without writing them. One
  * thread at a time. */
+#include "graph/nodes.h"
 #include "graph/graph.h"
 #include "store/reader.h"
 
@@ -22,8 +23,8 @@ int64_t vst__graph_monotonic(vst_trace *trace, vst_ticks ticks)
                      (uint64_t)start->monotonic_ns);
 }
 
-vst_status vst_trace_count_nodes(vst_trace *trace, int window, uint64_t *count,
-                                 vst_error *error)
+vst_status vst__trace_count_nodes(vst_trace *trace, int window, uint64_t *count,
+                                  vst_error *error)
 {
     return vst__graph_count(trace, window, false, count, error);
 }
@@ -55,9 +56,9 @@ static vst_status tell(void *ctx, vst__graph_node *node,
                : VST_OK;
 }
 
-vst_status vst_traces_node_ids(vst_trace *const *traces, size_t count,
-                               int window, unsigned observer, vst_node_id_fn fn,
-                               void *ctx, vst_error *error)
+vst_status vst__traces_node_ids(vst_trace *const *traces, size_t count,
+                                int window, unsigned observer,
+                                vst_node_id_fn fn, void *ctx, vst_error *error)
 {
     listing to = {fn, ctx};
     vst__graph_sink sink = {.ctx = &to, .begin = pass, .end = tell};

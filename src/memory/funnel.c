@@ -21,6 +21,7 @@
 #include "memory/resident.h"
 #include "memory/scan.h"
 #include "os/os.h"
+#include "record/memory.h"
 #include "traceback/traceback.h"
 
 enum {
@@ -281,7 +282,7 @@ void vst__memory_mapped(uintptr_t address, size_t size, unsigned range,
     stack = find_stack(from, &flags);
     now = vst_clock_ticks();
     if (range)
-        vst_record_range(address, size, stack, flags, range, now);
+        vst__record_range(address, size, stack, flags, range, now);
     else
         vst_record_alloc(VST_MEMORY_MMAP, address, size, stack, flags, now);
     if (vst__resident_is_due(now))
@@ -311,8 +312,8 @@ void vst__memory_given_back(uintptr_t address, size_t size, vst_ticks before)
     if (!go_in(t))
         return;
     error = *t->error;
-    vst_record_range(address, size, 0, 0,
-                     VST_RANGE_CHANGES | VST_RANGE_RESERVED, before);
+    vst__record_range(address, size, 0, 0,
+                      VST_RANGE_CHANGES | VST_RANGE_RESERVED, before);
     *t->error = error;
     come_out(t);
 }

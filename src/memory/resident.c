@@ -12,6 +12,7 @@
 
 #include "memory/reserved.h"
 #include "os/os.h"
+#include "record/memory.h"
 
 enum { SAMPLES_A_SECOND = 50, PAUSES = 50 };
 #define NEVER UINT64_MAX
@@ -71,8 +72,8 @@ void vst__resident_after_fork(void)
 
 static void touched(uintptr_t start, size_t size)
 {
-    vst_record_range(start, size, 0, 0, VST_RANGE_CHANGES | VST_RANGE_TOUCHED,
-                     vst_clock_ticks());
+    vst__record_range(start, size, 0, 0, VST_RANGE_CHANGES | VST_RANGE_TOUCHED,
+                      vst_clock_ticks());
 }
 
 void vst__resident_look(uintptr_t start, size_t size)
@@ -95,8 +96,8 @@ void vst__resident_sample(void)
     if (now.bytes > atomic_load(&peak_seen))
         atomic_store(&peak_seen, now.bytes);
     if (now.bytes && resident_id && files_id) {
-        vst_record_memory_counter(files_id, (double)now.file_bytes);
-        vst_record_memory_counter(resident_id, (double)now.bytes);
+        vst__record_memory_counter(files_id, (double)now.file_bytes);
+        vst__record_memory_counter(resident_id, (double)now.bytes);
     }
     ended = vst_clock_ticks();
     pause = (ended - began) * PAUSES;

@@ -12,6 +12,7 @@
 
 #include "memory/scan.h"
 #include "os/os.h"
+#include "record/memory.h"
 
 enum { FIRST_KNOWN = 512, FIRST_NAMES = 64 * 1024, BUILD_ID_MAX = 64 };
 
@@ -181,7 +182,7 @@ static void tell_modules(scanning *s)
                             : NULL,
             .build_id_len = found.build_id_len,
         };
-        vst_recording_define_module(state.recording, &module);
+        vst__recording_define_module(state.recording, &module);
         i += (sizeof found + found.path_size + found.build_id_len + 7) &
              ~(size_t)7;
     }

@@ -434,26 +434,26 @@ void vst_record_end_args(vst_id id, uint32_t instance, const char *json_members,
     record_bytes(VST_ESCAPE_END, heads, HEADS_MAX, json_members, length);
 }
 
-void vst_record_end_inside(vst_id id, uint32_t instance)
+void vst__record_end_inside(vst_id id, uint32_t instance)
 {
     const uint64_t payload[2] = {(uint64_t)instance << 32 | id, 1};
 
     vst__record_escape(VST_ESCAPE_END, payload, 2);
 }
 
-void vst_record_switch(uint64_t stack)
+void vst__record_switch(uint64_t stack)
 {
     vst__record_escape(VST_ESCAPE_SWITCH, &stack, 1);
 }
 
-void vst_record_gap(bool ends)
+void vst__record_gap(bool ends)
 {
     uint64_t payload = ends;
 
     vst__record_escape(VST_ESCAPE_GAP, &payload, 1);
 }
 
-void vst_record_stack(const vst_id *ids, size_t count)
+void vst__record_stack(const vst_id *ids, size_t count)
 {
     vst__writer *writer = writer_with_room(0);
 

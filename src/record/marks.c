@@ -4,26 +4,26 @@
 #include "record/recording.h"
 #include "record/scope.h"
 
-void vst_record_exception(vst_id id)
+void vst__record_exception(vst_id id)
 {
     const uint64_t payload = id;
 
     vst__record_escape(VST_ESCAPE_EXCEPTION, &payload, 1);
 }
 
-void vst_record_import(vst_id id)
+void vst__record_import(vst_id id)
 {
     const uint64_t payload = id;
 
     vst__record_escape(VST_ESCAPE_IMPORT, &payload, 1);
 }
 
-bool vst_record_leaves_out(void)
+bool vst__record_leaves_out(void)
 {
     return ((vst__writer *)vst_thread_buffer)->scope != NULL;
 }
 
-bool vst_record_top_is_left_out(void)
+bool vst__record_top_is_left_out(void)
 {
     const vst__scope *scope = ((vst__writer *)vst_thread_buffer)->scope;
 

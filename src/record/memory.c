@@ -7,6 +7,7 @@
 
 #include <vestige/memory.h>
 
+#include "record/memory.h"
 #include "record/recording.h"
 
 enum { KIND_MASK = 31, FLAGS_MASK = 3, FLAGS_SHIFT = 5, SIZE_SHIFT = 7 };
@@ -123,8 +124,8 @@ void vst_record_free(vst_memory_kind kind, uintptr_t address, size_t size,
 
 /* ---- mappings and counters of memory ------------------------------------- */
 
-void vst_record_range(uintptr_t address, size_t size, vst_stack_id stack,
-                      unsigned flags, unsigned range, vst_ticks now)
+void vst__record_range(uintptr_t address, size_t size, vst_stack_id stack,
+                       unsigned flags, unsigned range, vst_ticks now)
 {
     uint32_t head = (uint32_t)VST_MEMORY_MMAP |
                     (flags & FLAGS_MASK) << FLAGS_SHIFT |
@@ -133,7 +134,7 @@ void vst_record_range(uintptr_t address, size_t size, vst_stack_id stack,
     alloc_slow(head, address, size, stack, false, now);
 }
 
-void vst_record_memory_counter(vst_id id, double value)
+void vst__record_memory_counter(vst_id id, double value)
 {
     uint64_t payload[2] = {id, 0};
     vst__writer *writer = vst__writer_for_memory(3);

@@ -73,7 +73,7 @@ void vst_record_storages(const uint64_t *payload, uint32_t words)
         vst__record_behind(VST_ESCAPE_STORAGES, payload, words);
 }
 
-void vst_record_settle(bool ends)
+void vst__record_settle(bool ends)
 {
     const uint64_t payload = ends;
 

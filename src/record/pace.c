@@ -1,5 +1,5 @@
 /* Counts what threads record, for a tracer that limits its cost by this count
- * (see vst_recording_set_pace). The buffer of a thread whose records are
+ * (see vst__recording_set_pace). The buffer of a thread whose records are
  * counted has its limit set near, so the inline front needs no check of its
  * own. */
 #include "record/budget.h"
@@ -46,15 +46,15 @@ bool vst__writer_tell_pace(vst__writer *writer, vst_kind kind, vst_id id,
     return true;
 }
 
-void vst_recording_set_pace(vst_recording *recording, const vst_pace *pace)
+void vst__recording_set_pace(vst_recording *recording, const vst_pace *pace)
 {
     vst__recorder_take();
     recording->pace = *pace;
     vst__recorder_give();
-    vst_recording_request_attention(recording);
+    vst__recording_request_attention(recording);
 }
 
-void vst_recording_count_all(vst_recording *recording)
+void vst__recording_count_all(vst_recording *recording)
 {
     vst__recorder_take();
     for (vst__writer *w = recording->writers; w != NULL; w = w->next)

@@ -2,14 +2,14 @@
  * then: see record.h. */
 #include "record/recording.h"
 
-vst_record_place vst_record_here(void)
+vst_record_place vst__record_here(void)
 {
     const vst_buffer *buffer = vst_thread_buffer;
 
     return (vst_record_place){buffer->cursor, buffer->chunks};
 }
 
-bool vst_record_went_on(vst_record_place since)
+bool vst__record_went_on(vst_record_place since)
 {
     const vst_buffer *buffer = vst_thread_buffer;
     const uint64_t *at = since.at;

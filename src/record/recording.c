@@ -232,8 +232,8 @@ uint64_t vst__recording_lost(vst_recording *recording)
 
 /* ---- attention --------------------------------------------------------- */
 
-void vst_recording_set_attention(vst_recording *recording,
-                                 void (*fn)(void *ctx), void *ctx)
+void vst__recording_set_attention(vst_recording *recording,
+                                  void (*fn)(void *ctx), void *ctx)
 {
     vst__recorder_take();
     recording->attention = fn;
@@ -241,14 +241,15 @@ void vst_recording_set_attention(vst_recording *recording,
     vst__recorder_give();
 }
 
-void vst_recording_set_hold(vst_recording *recording, void (*hold)(bool begins))
+void vst__recording_set_hold(vst_recording *recording,
+                             void (*hold)(bool begins))
 {
     vst__recorder_take();
     recording->hold_threads = hold;
     vst__recorder_give();
 }
 
-void vst_recording_request_attention(vst_recording *recording)
+void vst__recording_request_attention(vst_recording *recording)
 {
     vst__recorder_take();
     if (vst__recording_now == recording)
@@ -378,10 +379,10 @@ static void pass_file(void *ctx, const void *key, size_t size, uint32_t id)
                  (uint32_t)(size - before));
 }
 
-void vst_recording_each_file(vst_recording *recording,
-                             void (*fn)(void *ctx, vst_id id, const char *file,
-                                        uint32_t length),
-                             void *ctx)
+void vst__recording_each_file(vst_recording *recording,
+                              void (*fn)(void *ctx, vst_id id, const char *file,
+                                         uint32_t length),
+                              void *ctx)
 {
     files self = {fn, ctx};
 

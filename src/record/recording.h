@@ -14,6 +14,7 @@
 #include "base/intern.h"
 #include "base/provider.h"
 #include "record/devices.h"
+#include "record/language.h"
 #include "record/scope.h"
 
 typedef struct vst__thread vst__thread;
@@ -36,7 +37,7 @@ typedef struct vst__writer {
     /* time of the writer's last word in the previous chunk */
     vst_ticks left_at;
     uint64_t *end; /* end of the chunk's words */
-    /* See vst_recording_set_pace: words between two counts (0: never), and the
+    /* See vst__recording_set_pace: words between two counts (0: never), and the
      * first word that was not counted. */
     size_t pace_words;
     const uint64_t *uncounted;
@@ -169,7 +170,7 @@ struct vst_recording {
     void (*attention)(void *ctx);
     void *attention_ctx;
     vst_pace pace; /* constant while threads record */
-    /* See vst_recording_set_hold; may be NULL. */
+    /* See vst__recording_set_hold; may be NULL. */
     void (*hold_threads)(bool begins);
 };
 

@@ -8,6 +8,7 @@
 #include <vestige/memory.h>
 
 #include "base/heap.h"
+#include "record/memory.h"
 #include "record/recording.h"
 
 enum { FIRST_KEYS = 1024, FIRST_SLOTS = 2048 };
@@ -144,8 +145,8 @@ vst_status vst_recording_define_stack(vst_recording *recording,
     return status;
 }
 
-vst_status vst_recording_define_module(vst_recording *recording,
-                                       const vst_module *module)
+vst_status vst__recording_define_module(vst_recording *recording,
+                                        const vst_module *module)
 {
     vst_entry entry = {
         .kind = VST_ENTRY_MODULE,

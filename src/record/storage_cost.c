@@ -17,7 +17,7 @@ void vst__writer_change_chunk_timed(vst__writer *writer, size_t words)
     recording->chunk_words += writer->chunk.capacity;
 }
 
-double vst_recording_storage_ns(vst_recording *recording)
+double vst__recording_storage_ns(vst_recording *recording)
 {
     double ns = 0;
 

@@ -7,6 +7,7 @@
 
 #include "base/grow.h"
 #include "replay/budget.h"
+#include "replay/replay.h"
 
 /* From one VST_ESCAPE_LEFT_OUT to the next. */
 typedef struct stretch {
@@ -211,7 +212,7 @@ vst_status vst__budget_read(vst_trace *trace, vst_budget **budget,
         return VST_E_NOMEM;
     self->max = vst_trace_definition_max(trace);
     sink.ctx = self;
-    status = vst_trace_replay_events(trace, VST_WINDOW_ALL, &sink, error);
+    status = vst__trace_replay_events(trace, VST_WINDOW_ALL, &sink, error);
     if (status == VST_OK && !finish(self, trace))
         status = VST_E_NOMEM;
     if (status == VST_OK && self->count != 0) {

@@ -342,8 +342,9 @@ vst_status vst_trace_replay(vst_trace *trace, int window, vst_tracer *tracer,
     return run(trace, self, status, error);
 }
 
-vst_status vst_trace_replay_events(vst_trace *trace, int window,
-                                   const vst_event_sink *sink, vst_error *error)
+vst_status vst__trace_replay_events(vst_trace *trace, int window,
+                                    const vst_event_sink *sink,
+                                    vst_error *error)
 {
     replay *self;
     vst_status status = begin_events(trace, window, sink, &self);

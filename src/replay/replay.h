@@ -15,4 +15,20 @@ vst_status vst__replay_begin(vst_trace *trace, int window, vst_tracer *tracer,
 vst_status vst__replay_step(vst__replay *replay, bool *done);
 void vst__replay_end(vst__replay *replay); /* at any time; NULL is nothing */
 
+/* Takes the events of a trace, thread after thread, batch by batch: replay's
+ * matcher, a tracer's get_events and readers that want no spans are each one
+ * of these. The last batch of a thread has an end time. A reading begins with
+ * events NULL and no end time: what is kept of an earlier one is forgotten. */
+typedef struct vst_event_sink {
+    void *ctx;
+    vst_status (*events)(void *ctx, const vst_time_converter *converter,
+                         const vst_compressed_event *events, size_t count,
+                         int64_t end_time_ns);
+} vst_event_sink;
+
+/* Replays a window into a sink of events, for readers that make no spans. */
+vst_status vst__trace_replay_events(vst_trace *trace, int window,
+                                    const vst_event_sink *sink,
+                                    vst_error *error);
+
 #endif

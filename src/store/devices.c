@@ -286,7 +286,7 @@ const vst_trace_device *vst_trace_device_find(const vst_trace *trace,
     return item != NULL ? &item->device : NULL;
 }
 
-size_t vst_trace_device_index(const vst_trace *trace, uint32_t number)
+size_t vst__trace_device_index(const vst_trace *trace, uint32_t number)
 {
     const vst__device_item *item = find(trace, number);
 

@@ -53,4 +53,7 @@ void vst__trace_devices_free(struct vst_trace *trace);
 vst_ticks vst__device_ticks(const struct vst_trace *trace, uint32_t device,
                             uint64_t time);
 
+/* Where a device stands among them; their count if there is none. */
+size_t vst__trace_device_index(const struct vst_trace *trace, uint32_t number);
+
 #endif

@@ -366,7 +366,7 @@ void vst_trace_set_compensated(vst_trace *trace, bool compensated)
     trace->compensated = compensated;
 }
 
-bool vst_trace_is_compensated(const vst_trace *trace)
+bool vst__trace_is_compensated(const vst_trace *trace)
 {
     return trace->compensated;
 }

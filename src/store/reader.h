@@ -242,4 +242,7 @@ static inline uint64_t vst__trace_id_bound(const vst_trace *trace,
 /* Returns a definition's place among trace->definitions. */
 size_t vst__trace_definition_index(const vst_trace *trace, vst_id id);
 
+/* Whether vst_trace_set_compensated() was. */
+bool vst__trace_is_compensated(const vst_trace *trace);
+
 #endif

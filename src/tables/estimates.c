@@ -259,7 +259,7 @@ static bool is_reduced(const struct vst__estimate *of)
 void vst__estimates_end(vst__sums *sums)
 {
     const vst__estimates *e = &sums->estimates;
-    bool is_compensated = vst_trace_is_compensated(sums->trace);
+    bool is_compensated = vst__trace_is_compensated(sums->trace);
     vst_budget_info info;
 
     vst__budget_get_info(e->budget, &info);

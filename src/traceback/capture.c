@@ -9,6 +9,7 @@
 
 #include "base/grow.h"
 #include "os/os.h"
+#include "traceback/language.h"
 
 /* Memory that a thread gathers into, kept for the next time. */
 typedef struct scratch {
@@ -30,7 +31,7 @@ void vst_unwinder_install(const vst_unwinder *installed)
     atomic_store(&unwinder, installed);
 }
 
-const vst_unwinder *vst_unwinder_installed(void)
+const vst_unwinder *vst__unwinder_installed(void)
 {
     return atomic_load_explicit(&unwinder, memory_order_acquire);
 }
@@ -159,7 +160,7 @@ static void drop_called(vst__frames *frames, const vst_unwinder *u)
 __attribute__((noinline)) vst_traceback *vst_traceback_capture(unsigned parts,
                                                                size_t skip)
 {
-    const vst_unwinder *u = vst_unwinder_installed();
+    const vst_unwinder *u = vst__unwinder_installed();
     vst__frames frames = {0};
     vst_traceback *traceback;
     void *entered = NULL;
@@ -232,38 +233,38 @@ const uintptr_t *vst_traceback_native(const vst_traceback *traceback,
     return vst__traceback_addresses(traceback);
 }
 
-bool vst_traceback_is_sole(const vst_traceback *traceback)
+bool vst__traceback_is_sole(const vst_traceback *traceback)
 {
     return atomic_load_explicit(&traceback->references, memory_order_acquire) ==
            1;
 }
 
-void *vst_traceback_get_user(const vst_traceback *traceback)
+void *vst__traceback_get_user(const vst_traceback *traceback)
 {
     return traceback->user;
 }
 
-void vst_traceback_set_user(vst_traceback *traceback, void *user)
+void vst__traceback_set_user(vst_traceback *traceback, void *user)
 {
     traceback->user = user;
 }
 
-int vst_traceback_traverse(const vst_traceback *traceback,
-                           int (*visit)(void *object, void *arg), void *arg)
+int vst__traceback_traverse(const vst_traceback *traceback,
+                            int (*visit)(void *object, void *arg), void *arg)
 {
     void **codes = vst__traceback_codes(traceback);
     int result = 0;
 
-    if (!vst_traceback_is_sole(traceback))
+    if (!vst__traceback_is_sole(traceback))
         return 0;
     for (size_t i = 0; i < traceback->language && result == 0; i++)
         result = visit(codes[i], arg);
     return result;
 }
 
-void vst_traceback_clear(vst_traceback *traceback)
+void vst__traceback_clear(vst_traceback *traceback)
 {
-    const vst_unwinder *u = vst_unwinder_installed();
+    const vst_unwinder *u = vst__unwinder_installed();
     size_t count = traceback->language;
 
     if (count == 0 || u == NULL || !vst__table_remove(traceback))

@@ -11,6 +11,7 @@
 #include "base/grow.h"
 #include "base/intern.h"
 #include "base/map64.h"
+#include "traceback/language.h"
 #include "traceback/names.h"
 #include "traceback/traceback.h"
 
@@ -48,7 +49,7 @@ typedef struct builder {
 static vst_extra_frames_fn extra_fn;
 static void *extra_ctx;
 
-void vst_traceback_set_extra_frames(vst_extra_frames_fn fn, void *ctx)
+void vst__traceback_set_extra_frames(vst_extra_frames_fn fn, void *ctx)
 {
     extra_fn = fn;
     extra_ctx = ctx;
@@ -384,7 +385,7 @@ static vst_status find_distinct(builder *b, vst_traceback *const *tracebacks,
 static vst_status put_together(builder *b)
 {
     vst_symbols *s = b->symbols;
-    const vst_unwinder *unwinder = vst_unwinder_installed();
+    const vst_unwinder *unwinder = vst__unwinder_installed();
     vst_status status = VST_OK;
     void *entered;
 

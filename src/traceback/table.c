@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "os/os.h"
+#include "traceback/language.h"
 
 enum { SLOTS_FIRST = 256 };
 
@@ -243,7 +244,7 @@ static vst_traceback *make(const vst__frames *f, uint32_t hash)
                f->language * sizeof *f->codes);
         memcpy(vst__traceback_instructions(t), f->instructions,
                f->language * sizeof *f->instructions);
-        vst_unwinder_installed()->retain(f->codes, f->language);
+        vst__unwinder_installed()->retain(f->codes, f->language);
     }
     return t;
 }
@@ -251,8 +252,8 @@ static vst_traceback *make(const vst__frames *f, uint32_t hash)
 static void destroy(vst_traceback *traceback)
 {
     if (traceback->language != 0)
-        vst_unwinder_installed()->release(vst__traceback_codes(traceback),
-                                          traceback->language);
+        vst__unwinder_installed()->release(vst__traceback_codes(traceback),
+                                           traceback->language);
     free(traceback);
 }
 
@@ -323,7 +324,7 @@ bool vst__table_remove(vst_traceback *traceback)
     bool is_alone;
 
     pthread_mutex_lock(&lock);
-    is_alone = vst_traceback_is_sole(traceback);
+    is_alone = vst__traceback_is_sole(traceback);
     if (is_alone && traceback->hash != 0)
         take_out(traceback);
     pthread_mutex_unlock(&lock);
@@ -375,7 +376,7 @@ void vst_traceback_release(vst_traceback *t)
 
 size_t vst_traceback_free_dead(void)
 {
-    bool has_unwinder = vst_unwinder_installed() != NULL;
+    bool has_unwinder = vst__unwinder_installed() != NULL;
     vst_traceback *dead = NULL;
 
     if (!is_any_dead(has_unwinder))

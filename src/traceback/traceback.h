@@ -128,4 +128,7 @@ static inline size_t vst__native_walk(const void *from, uintptr_t *addresses,
 /* The same, from addresses[0] on. */
 size_t vst__native_gather(const void *from, uintptr_t *addresses, size_t max);
 
+/* The unwinder in use; NULL: none. Any thread. */
+const vst_unwinder *vst__unwinder_installed(void);
+
 #endif

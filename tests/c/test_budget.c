@@ -46,7 +46,7 @@ static vst_recording *begin(void)
     if (vst__recording_create(provider_begin(), &recording) != VST_OK ||
         vst__recording_start(recording) != VST_OK)
         abort();
-    vst_recording_set_pace(recording, &pace);
+    vst__recording_set_pace(recording, &pace);
     return recording;
 }
 
@@ -68,7 +68,7 @@ static void every_word_is_counted_once(void)
     CHECK(told.turns >= 40000 / (PACE + 1));
     CHECK(told.most <= PACE + 8);
     CHECK_INT(told.last, 1);
-    vst_recording_count_all(recording);
+    vst__recording_count_all(recording);
     CHECK_INT(told.enters, 20000);
     CHECK_INT(told.exits, 20000);
     end(recording);
@@ -81,7 +81,7 @@ static void nobody_counts_after_the_pace_was_taken_away(void)
     uint64_t turns;
 
     vst_record(VST_ENTER, 1);
-    vst_recording_set_pace(recording, &none);
+    vst__recording_set_pace(recording, &none);
     vst_record(VST_EXIT, 1);
     turns = told.turns;
     for (int i = 0; i < 1000; i++)

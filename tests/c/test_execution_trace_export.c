@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "execution_traces.h"
+#include "graph/nodes.h"
 
 #define EMPTY "{\"values\": [], \"shapes\": [], \"types\": [], \"strides\": []}"
 
@@ -276,7 +277,7 @@ static void the_timeline_has_the_same_numbers(void)
     vst_record_operator_exit(VST_EXIT, before, 0);
     CHECK_INT(vst_session_stop(session), VST_OK);
     CHECK_INT(vst_session_open_trace(session, &trace, NULL), VST_OK);
-    CHECK_INT(vst_trace_count_nodes(trace, VST_WINDOW_ALL, &count, NULL),
+    CHECK_INT(vst__trace_count_nodes(trace, VST_WINDOW_ALL, &count, NULL),
               VST_OK);
     CHECK_INT(count, 1);
     CHECK_INT(vst_trace_export(trace, in_folder("t.json"), &options, NULL),

@@ -14,6 +14,7 @@
 
 #include "check.h"
 #include "export/output/json.h"
+#include "record/language.h"
 
 enum {
     PAYLOAD = 3000, /* bytes: a few fill a chunk */
@@ -126,8 +127,8 @@ static void *record(void *ctx)
             vst_record_counter(a->counter, i);
             a->records++;
         }
-        vst_record_switch(1);
-        vst_record_switch(0);
+        vst__record_switch(1);
+        vst__record_switch(0);
         a->records += 2;
         if (i == 0)
             record_memory(a);

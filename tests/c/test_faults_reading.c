@@ -15,6 +15,7 @@
 
 #include "check.h"
 #include "export/output/json.h"
+#include "record/language.h"
 #include "tables/pass.h"
 
 enum {
@@ -70,8 +71,8 @@ static void *record(void *ctx)
         vst_record(VST_ENTER, *id);
         vst_record_args(payload, strlen(payload));
         vst_record_begin(*id, 1);
-        vst_record_switch(1);
-        vst_record_switch(0);
+        vst__record_switch(1);
+        vst__record_switch(0);
         vst_record_alloc(VST_MEMORY_MALLOC, 0x1000, 64, 1, 0,
                          vst_clock_ticks());
         vst_record_free(VST_MEMORY_FREE, 0x1000, 0, vst_clock_ticks());

@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "execution_traces.h"
+#include "graph/nodes.h"
 #include "trace_builder.h"
 
 static unsigned long long id_of(const char *text, unsigned long long record)
@@ -250,7 +251,7 @@ static void threads_have_roots_and_every_node_its_own(void)
     CHECK_INT(vst_session_stop(session), VST_OK);
     CHECK_INT(vst_session_open_trace(session, &trace, NULL), VST_OK);
     CHECK_INT(
-        vst_traces_node_ids(&trace, 1, VST_WINDOW_ALL, 0, note_id, ids, NULL),
+        vst__traces_node_ids(&trace, 1, VST_WINDOW_ALL, 0, note_id, ids, NULL),
         VST_OK);
     text = export_all(&trace, 1, 0, VST_OK);
     CHECK_INT(check_document(text), 1 + 8 + 8 * 300);

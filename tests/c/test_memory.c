@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "memory_model.h"
+#include "record/memory.h"
 
 static void what_is_recorded_is_read(void)
 {
@@ -76,7 +77,7 @@ static void stacks_and_modules_are_read(void)
     CHECK_INT(vst_recording_define_stack(recording, &native, &ids[2]), VST_OK);
     CHECK_INT(vst_recording_define_stack(recording, &both, &ids[3]), VST_OK);
     CHECK_INT(vst_recording_define_stack(recording, &inner, &ids[4]), VST_OK);
-    CHECK_INT(vst_recording_define_module(recording, &module), VST_OK);
+    CHECK_INT(vst__recording_define_module(recording, &module), VST_OK);
     inner.line = 12;
     CHECK_INT(vst_recording_define_stack(recording, &inner, &ids[5]), VST_OK);
     CHECK_INT(ids[0], 1);

@@ -8,6 +8,7 @@
 #include "exported.h"
 #include "memory/report.h"
 #include "memory_model.h"
+#include "record/memory.h"
 
 static vst_id define(vst_session *session, const char *name, const char *file,
                      uint32_t skip)
@@ -368,7 +369,7 @@ static void native_frames_meet_the_languages_at_evaluation_frames(void)
     vst_stack_id m, f, g, at = 0, id, gone;
     vst_memory_summary *s;
 
-    vst_recording_define_module(recording, &module);
+    vst__recording_define_module(recording, &module);
     vst_recording_set_metadata(recording, "vestige.evaluation",
                                "[[73728, 73984], [7, 8]]"); /* 0x12000 … */
     language.function = define(session, "m", "/app/a.py", 5);

@@ -11,6 +11,7 @@
 #include "check.h"
 #include "export/output/json.h"
 #include "exported.h"
+#include "record/language.h"
 #include "replay/operator.h"
 
 static vst_id define(vst_definition_kind kind, const char *name)
@@ -236,13 +237,13 @@ static void an_annotation_is_shown_around_what_is_between(void)
     vst_record(VST_ENTER, enter);
     vst_record_operator(step, 9, NULL, 0);
     vst_record(VST_EXIT, enter);
-    vst_record_settle(false);
-    vst_record_settle(true);
+    vst__record_settle(false);
+    vst__record_settle(true);
     vst_record(VST_ENTER, leave);
     vst_record_operator_exit(VST_EXIT, step, 9);
     vst_record(VST_EXIT, leave);
-    vst_record_settle(false);
-    vst_record_settle(true);
+    vst__record_settle(false);
+    vst__record_settle(true);
     text = exported(session);
     expect_line(text, "{\"ph\": \"X\", \"cat\": \"user_annotation\", "
                       "\"name\": \"step\"");

@@ -312,7 +312,7 @@ static void files_of_python_functions_are_passed_on(void)
     begin();
     CHECK_INT(vst_recording_define_id(recording, &native, &other), VST_OK);
     CHECK_INT(define("f", 1, &f), VST_OK);
-    vst_recording_each_file(recording, add_file, text);
+    vst__recording_each_file(recording, add_file, text);
     CHECK_TEXT(text, "2:a.py ");
     end();
 }
@@ -380,7 +380,7 @@ static void a_deep_stack_is_written_in_parts(void)
     for (size_t i = 0; i < 5000; i++)
         ids[i] = (vst_id)i + 1;
     begin();
-    vst_record_stack(ids, 5000);
+    vst__record_stack(ids, 5000);
     vst__recording_stop(recording);
     for (size_t i = 0; i < provider.chunk_count; i++)
         for (size_t j = 0; j < provider.chunks[i].used;) {
@@ -441,11 +441,11 @@ static void every_thread_attends_once_when_asked(void)
 {
     begin();
     attended = 0;
-    vst_recording_set_attention(recording, attend, NULL);
+    vst__recording_set_attention(recording, attend, NULL);
     vst_record(VST_ENTER, 1);
     vst_record(VST_EXIT, 1);
     CHECK_INT(attended, 1);
-    vst_recording_request_attention(recording);
+    vst__recording_request_attention(recording);
     CHECK_INT(attended, 1);
     vst_record(VST_ENTER, 1);
     vst_record(VST_EXIT, 1);

@@ -53,7 +53,7 @@ static void start_and_stop_beside(void *(*record)(void *), bool holding)
 
         CHECK_INT(vst__recording_create(&provider.table, &recording), VST_OK);
         if (holding)
-            vst_recording_set_hold(recording, hold);
+            vst__recording_set_hold(recording, hold);
         CHECK_INT(vst__recording_start(recording), VST_OK);
         before = atomic_load(&recorded);
         while (atomic_load(&recorded) == before)

@@ -5,6 +5,7 @@
 
 #include "check.h"
 #include "fake_unwinder.h"
+#include "traceback/language.h"
 #include "traceback/traceback.h"
 
 enum { CODES = 200, DEEP = 100000 };
@@ -68,14 +69,14 @@ static void equal_stacks_are_one_traceback(void)
     a = capture();
     b = capture();
     CHECK(a == b);
-    CHECK(!vst_traceback_is_sole(a));
+    CHECK(!vst__traceback_is_sole(a));
     CHECK_INT(references(), 10);
     CHECK_INT(vst__table_count(), 1);
 
     set_stack(10, 2);
     c = capture();
     CHECK(c != a);
-    CHECK(vst_traceback_is_sole(c));
+    CHECK(vst__traceback_is_sole(c));
     CHECK_INT(references(), 20);
     holds(a, 10, 1);
     holds(c, 10, 2);
@@ -186,7 +187,7 @@ static void an_equal_capture_brings_the_dead_back(void)
         vst_traceback_release(first);
         again = capture();
         CHECK(again == first);
-        CHECK(vst_traceback_is_sole(again));
+        CHECK(vst__traceback_is_sole(again));
         CHECK_INT(references(), 3);
     }
     CHECK_INT(vst_traceback_free_dead(), 0);
@@ -296,18 +297,18 @@ static void only_a_sole_holder_visits_what_it_refers_to(void)
 
     set_stack(4, 1);
     a = capture();
-    CHECK_INT(vst_traceback_traverse(a, visit, &visited), 0);
+    CHECK_INT(vst__traceback_traverse(a, visit, &visited), 0);
     CHECK_INT(visited, 4);
     b = capture();
-    CHECK_INT(vst_traceback_traverse(a, visit, &visited), 0);
+    CHECK_INT(vst__traceback_traverse(a, visit, &visited), 0);
     CHECK_INT(visited, 4);
-    vst_traceback_clear(a); /* another holds it: nothing happens */
+    vst__traceback_clear(a); /* another holds it: nothing happens */
     holds(b, 4, 1);
     vst_traceback_release(b);
     visited = 3;
     set_stack(4, 3 * 7 + 1); /* starts where visit() expects it to */
     c = capture();
-    CHECK_INT(vst_traceback_traverse(c, visit, &visited), 42);
+    CHECK_INT(vst__traceback_traverse(c, visit, &visited), 42);
     CHECK_INT(visited, 5);
     vst_traceback_release(c);
     vst_traceback_release(a);
@@ -320,10 +321,10 @@ static void a_cleared_traceback_is_empty_and_no_longer_shared(void)
 
     set_stack(4, 1);
     a = capture();
-    vst_traceback_clear(a);
+    vst__traceback_clear(a);
     CHECK_INT(references(), 0);
     CHECK_INT(vst_traceback_language(a).count, 0);
-    vst_traceback_clear(a);
+    vst__traceback_clear(a);
     b = capture();
     CHECK(a != b);
     vst_traceback_release(b);
@@ -339,10 +340,10 @@ static void a_word_of_the_users_stays_with_it(void)
 
     set_stack(4, 1);
     a = capture();
-    CHECK(vst_traceback_get_user(a) == NULL);
-    vst_traceback_set_user(a, &word);
+    CHECK(vst__traceback_get_user(a) == NULL);
+    vst__traceback_set_user(a, &word);
     b = capture();
-    CHECK(vst_traceback_get_user(b) == &word);
+    CHECK(vst__traceback_get_user(b) == &word);
     vst_traceback_release(a);
     vst_traceback_release(b);
     nothing_is_left();
@@ -441,7 +442,7 @@ static void without_an_interpreter_a_traceback_is_empty(void)
     CHECK(capture() == a);
     CHECK_INT(vst_traceback_free_dead(), 0);
     vst_unwinder_install(&fake_unwinder);
-    CHECK(vst_unwinder_installed() == &fake_unwinder);
+    CHECK(vst__unwinder_installed() == &fake_unwinder);
     vst_traceback_release(a);
     vst_traceback_release(a);
     nothing_is_left();

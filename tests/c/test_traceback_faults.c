@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "fake_unwinder.h"
+#include "traceback/language.h"
 #include "traceback/traceback.h"
 
 enum { DEPTH = 200, TRACEBACKS = 60, SLOTS_FULL = 192, FAULTS_MAX = 2000 };
@@ -132,7 +133,7 @@ static void without_memory_there_is_a_shorter_traceback_or_none(void)
     unsigned n = 1, told = 0;
 
     vst_unwinder_install(&fake_unwinder);
-    vst_traceback_set_extra_frames(add_extra, NULL);
+    vst__traceback_set_extra_frames(add_extra, NULL);
     while (n < FAULTS_MAX && fails_at(n, false)) {
         told += has_failed;
         n++;

@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "fake_unwinder.h"
+#include "traceback/language.h"
 #include "traceback/traceback.h"
 
 static fake_code a = {.name = "a"}, b = {.name = "b"},
@@ -128,7 +129,7 @@ static void extra_frames_follow_the_frame_they_stand_behind(void)
     const uint32_t *indexes;
 
     asked = 0;
-    vst_traceback_set_extra_frames(stands_for, "x");
+    vst__traceback_set_extra_frames(stands_for, "x");
     symbols = symbols_of(given, 1, 0);
     indexes = vst_symbols_of(symbols, 0, &count, NULL);
     CHECK_INT(asked, 3); /* lines 2, 0, 1 */
@@ -136,7 +137,7 @@ static void extra_frames_follow_the_frame_they_stand_behind(void)
     for (size_t i = 0; i < 9 && i < count; i++)
         CHECK_TEXT(vst_symbols_frame(symbols, indexes[i])->name, names[i]);
     vst_symbols_free(symbols);
-    vst_traceback_set_extra_frames(NULL, NULL);
+    vst__traceback_set_extra_frames(NULL, NULL);
     symbols = symbols_of(given, 1, 0);
     CHECK_INT(vst_symbols_frame_count(symbols), 4);
     vst_symbols_free(symbols);
@@ -150,13 +151,13 @@ static void what_fails_is_told_and_leaves_nothing(void)
     vst_symbols *symbols = (vst_symbols *)given;
     vst_error error;
 
-    vst_traceback_set_extra_frames(stands_for, "x");
+    vst__traceback_set_extra_frames(stands_for, "x");
     CHECK_INT(vst_traceback_symbolize(given, 1, 0, &symbols, &error),
               VST_E_CANCELLED);
     CHECK_INT(error.status, VST_E_CANCELLED);
     CHECK(symbols == NULL);
     CHECK_INT(fake_entered, 0);
-    vst_traceback_set_extra_frames(NULL, NULL);
+    vst__traceback_set_extra_frames(NULL, NULL);
     vst_symbols_free(NULL);
     release_all(given, 1);
 }

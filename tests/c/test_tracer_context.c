@@ -3,6 +3,7 @@
 #include <vestige/vestige.h>
 
 #include "check.h"
+#include "replay/replay.h"
 
 typedef struct made {
     vst_tracer base; /* first */
@@ -195,16 +196,17 @@ static void a_sink_of_events_gets_what_a_tracer_would(void)
     }
     vst_session_stop(session);
     CHECK_INT(vst_session_open_trace(session, &trace, NULL), VST_OK);
-    CHECK_INT(vst_trace_replay_events(trace, VST_WINDOW_ALL,
-                                      &(vst_event_sink){&got, take}, &error),
+    CHECK_INT(vst__trace_replay_events(trace, VST_WINDOW_ALL,
+                                       &(vst_event_sink){&got, take}, &error),
               VST_OK);
     CHECK_INT(got.readings, 1);
     CHECK_INT(got.enters, 5000);
     CHECK_INT(got.exits, 5000);
     CHECK_INT(got.ends, 1);
     CHECK(got.batches > 1);
-    CHECK_INT(vst_trace_replay_events(trace, VST_WINDOW_ALL,
-                                      &(vst_event_sink){NULL, give_up}, &error),
+    CHECK_INT(vst__trace_replay_events(trace, VST_WINDOW_ALL,
+                                       &(vst_event_sink){NULL, give_up},
+                                       &error),
               VST_E_CANCELLED);
     CHECK_INT(error.status, VST_E_CANCELLED);
     vst_trace_close(trace);

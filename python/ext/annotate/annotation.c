@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "program/triggers.h"
+#include "record/language.h"
 
 #include <structmember.h>
 
@@ -219,7 +220,7 @@ static void end_specially(const annotation *self, PyObject *members,
     if (text != NULL && length)
         vst_record_end_args(self->id, self->instance, bytes, length);
     else if (inside)
-        vst_record_end_inside(self->id, self->instance);
+        vst__record_end_inside(self->id, self->instance);
     else
         vst_record_end(self->id, self->instance);
     Py_XDECREF(text);

@@ -15,6 +15,7 @@
 #include "compat_py311.h"
 #include "program/triggers.h"
 #include "record/budget.h"
+#include "record/language.h"
 #include "thunks/thunks.h"
 
 #include <stdio.h>
@@ -147,7 +148,7 @@ static void count(void *ctx, const uint64_t *words, size_t length)
 
 double vpy_budget_word_ns(vst_recording *recording, double share)
 {
-    return vst_recording_storage_ns(recording) + (share != 0 ? word_ns : 0);
+    return vst__recording_storage_ns(recording) + (share != 0 ? word_ns : 0);
 }
 
 static void begin_sample(double cpu)
@@ -349,7 +350,7 @@ static void look(vst_id ends)
 {
     double cpu = cpu_now(), before, left;
 
-    vst_recording_count_all(b.tracer->recording);
+    vst__recording_count_all(b.tracer->recording);
     left = allowance(cpu);
     before = b.changed;
     if (b.in_window) {
@@ -367,7 +368,7 @@ static void look(vst_id ends)
     }
     if (b.changed == before) /* else apply() has done it */
         spend(cpu_now() - cpu);
-    b.storage_ns = vst_recording_storage_ns(b.tracer->recording);
+    b.storage_ns = vst__recording_storage_ns(b.tracer->recording);
     tell_again();
     set_clock(left);
 }
@@ -436,7 +437,7 @@ void vpy_budget_begin(vpy_tracer *tracer)
     b.tracer = tracer;
     record_change(0, 0);
     set_clock(0);
-    vst_recording_set_pace(tracer->recording, &pace);
+    vst__recording_set_pace(tracer->recording, &pace);
     vpy_budget_clock_start(on_clock);
 }
 
@@ -460,10 +461,10 @@ void vpy_budget_end(void)
 
     vpy_budget_clock_stop();
     if (b.tracer != NULL) {
-        vst_recording_count_all(b.tracer->recording);
+        vst__recording_count_all(b.tracer->recording);
         allowance(cpu_now());
         record_change(0, 0);
-        vst_recording_set_pace(b.tracer->recording, &none);
+        vst__recording_set_pace(b.tracer->recording, &none);
     }
     vpy_budget_prepare(0);
 }

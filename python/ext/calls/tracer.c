@@ -10,6 +10,7 @@
 #include "program/exceptions.h"
 #include "program/program.h"
 #include "program/tasks.h"
+#include "record/language.h"
 #include "record/language_lock.h"
 
 #include <stdio.h>
@@ -96,7 +97,7 @@ static void hold_threads(bool begins)
  * open calls of all threads are noted at one moment. */
 static bool begin_calls(vpy_tracer *tracer)
 {
-    vst_recording_set_hold(tracer->recording, hold_threads);
+    vst__recording_set_hold(tracer->recording, hold_threads);
     if (tracer->options.sched) {
         vpy_gil_waits_begin(tracer); /* tells the trace that there is no GIL */
         vpy_object_waits_begin(tracer);
@@ -135,7 +136,7 @@ static vst_status start(vpy_tracer *tracer)
         status = VST_E_NOMEM;
     } else {
         set_active(tracer);
-        vst_recording_set_attention(tracer->recording, attend, tracer);
+        vst__recording_set_attention(tracer->recording, attend, tracer);
         vpy_exceptions_begin(tracer);
         vpy_greenlets_begin(tracer);
         if (begin_calls(tracer)) {

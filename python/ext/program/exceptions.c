@@ -10,6 +10,7 @@
 #include "calls/ids.h"
 #include "calls/turbo_frames.h"
 #include "program/program.h"
+#include "record/language.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -86,13 +87,13 @@ static bool is_new(const PyObject *error, const PyTracebackObject *traceback)
     if (next == NULL)
         return true;
     if (vpy_exceptions_are_known_late)
-        return vst_record_leaves_out()
+        return vst__record_leaves_out()
                    ? next->tb_frame != left_last && !was_marked(error, next)
                    : !has_left(next);
     /* Somebody may have kept it, and raises it later: what a task failed with,
      * where it is awaited. */
     if (next->tb_frame == left_last)
-        return vst_record_went_on(left_at);
+        return vst__record_went_on(left_at);
     return error != marked_last || !is_running(next->tb_frame);
 }
 
@@ -154,7 +155,7 @@ static void mark(PyTypeObject *type, const PyTracebackObject *traceback)
                                              &id) == VST_OK;
         vpy_state_give();
         if (is_defined)
-            vst_record_exception(id);
+            vst__record_exception(id);
     }
     Py_XDECREF(file);
     PyErr_Clear();
@@ -171,7 +172,7 @@ static void see(PyTypeObject *type, const PyObject *error, PyObject *traceback)
 
     if (!vpy_exceptions_are_wanted || ends_iteration(type) ||
         vpy_code_value(vpy_frame_code(entry->tb_frame)) == 0 ||
-        vst_record_top_is_left_out() || !is_new(error, entry))
+        vst__record_top_is_left_out() || !is_new(error, entry))
         return;
     marked_last = error;
     marked_entry = entry;
@@ -196,8 +197,8 @@ void vpy_exception_leaves(PyObject *traceback)
  * it comes to one that is recorded. */
 void vpy_exception_leaves_frame(const PyFrameObject *frame)
 {
-    left_last = vst_record_top_is_left_out() ? NULL : frame;
-    left_at = vst_record_here();
+    left_last = vst__record_top_is_left_out() ? NULL : frame;
+    left_at = vst__record_here();
 }
 
 void vpy_exception_set_leaves(void)

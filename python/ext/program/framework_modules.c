@@ -23,6 +23,7 @@
 
 #include "base/inside.h"
 #include "calls/ids.h"
+#include "record/language.h"
 #include "thunks/thunks.h"
 
 #include <stdlib.h>
@@ -231,7 +232,7 @@ vst_id vpy_framework_entered(vst_id id, PyObject *code, const vpy_iframe *frame)
     if (code == overload_code || code == packet_code)
         operator_entered(code, frame);
     if (code == leave_code)
-        vst_record_settle(true);
+        vst__record_settle(true);
     vst_record(VST_ENTER, module ? module : id);
     return module ? module : id;
 }
@@ -243,7 +244,7 @@ void vpy_framework_left(vst_kind kind, vst_id id, vst_id entered,
         entered = module_left(code);
     vst_record(kind, entered ? entered : id);
     if (code == enter_code)
-        vst_record_settle(false);
+        vst__record_settle(false);
 }
 
 void vpy_modules_end(void)

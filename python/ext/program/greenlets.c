@@ -20,6 +20,7 @@
 #include "base/inside.h"
 #include "calls/ids.h"
 #include "program/tasks.h"
+#include "record/language.h"
 #include "record/tasks.h"
 
 static PyObject *greenlet;        /* the module, while recording */
@@ -177,7 +178,7 @@ static PyObject *on_switch(PyObject *self, PyObject *const *args,
         PyObject *target = PyTuple_GET_ITEM(args[1], 1);
         if (origin != target) {
             uint64_t stack = stack_number(target);
-            vst_record_switch(stack);
+            vst__record_switch(stack);
             if (stack != 0)
                 record_stack(target);
         }
@@ -224,7 +225,7 @@ void vpy_greenlets_look(void)
         if (switch_callback != NULL && parent_name != NULL &&
             name_name != NULL) {
             greenlet = Py_NewRef(module);
-            vst_recording_request_attention(tracer->recording);
+            vst__recording_request_attention(tracer->recording);
         }
     }
     PyErr_Clear();

@@ -10,6 +10,8 @@
  */
 #include "program/program.h"
 
+#include "record/language.h"
+
 #include <string.h>
 
 bool vpy_is_import(PyObject *name)
@@ -67,5 +69,5 @@ void vpy_module_imported(const vpy_iframe *frame)
         id = define(bytes, length);
     Py_XDECREF(encoded);
     if (id != 0)
-        vst_record_import(id);
+        vst__record_import(id);
 }

@@ -5,6 +5,7 @@
 #include "base/inside.h"
 #include "base/own_code.h"
 #include "calls/ids.h"
+#include "record/language.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -148,7 +149,7 @@ void vpy_threads_record_stack(void)
     id_list list = {NULL, 0, 0};
 
     collect_stack(PyThreadState_Get(), &list);
-    vst_record_stack(list.ids, list.count);
+    vst__record_stack(list.ids, list.count);
     free(list.ids);
 }
 

@@ -19,6 +19,7 @@
 #include "program/tasks.h"
 #include "program/triggers.h"
 #include "py311/frame_hook.h"
+#include "record/language.h"
 #include "thunks/watched_methods.h"
 
 #include <stdlib.h>
@@ -306,7 +307,7 @@ static void after_change(void)
         return;
     if (tstate->c_profilefunc != NULL) {
         if (!in_gap)
-            vst_record_gap(false);
+            vst__record_gap(false);
         vpy_triggers_forget_thread();
         in_gap = true;
         return;
@@ -317,7 +318,7 @@ static void after_change(void)
     set_profile(tstate, hook, NULL);
     if (in_gap) {
         in_gap = false;
-        vst_record_gap(true);
+        vst__record_gap(true);
         vpy_threads_record_stack();
     }
 }

@@ -7,6 +7,7 @@
 #include "base/own_code.h"
 #include "calls/ids.h"
 #include "program/triggers.h"
+#include "record/language.h"
 
 #include <stdlib.h>
 
@@ -131,14 +132,14 @@ static void tell_of_gap(vpy_open_calls *open)
     size_t count = 0;
 
     open->after_gap = false;
-    vst_record_gap(false);
+    vst__record_gap(false);
     vpy_triggers_forget_thread();
-    vst_record_gap(true);
+    vst__record_gap(true);
     for (size_t i = 0; ids != NULL && i < open->count; i++)
         if (open->calls[i].id)
             ids[count++] = open->calls[i].id;
     if (ids != NULL)
-        vst_record_stack(ids, count);
+        vst__record_stack(ids, count);
     free(ids);
 }
 

@@ -6,6 +6,7 @@
 #include "calls/ids.h"
 #include "program/program.h"
 #include "program/triggers.h"
+#include "record/language.h"
 #include "thunks/thunks.h"
 
 #define STACK_BACK(size) ((size) / 16) /* how far it must return */
@@ -72,7 +73,7 @@ void vpy_frames_settle_slow(PyThreadState *tstate)
 
 static void begin_gap(void)
 {
-    vst_record_gap(false);
+    vst__record_gap(false);
     vpy_triggers_forget_thread();
     pauses++;
 }
@@ -93,7 +94,7 @@ static PyObject *evaluate_in_gap(PyThreadState *tstate, vpy_iframe *frame,
     result = vpy_next_evaluate(tstate, frame, throwing);
     if (is_first && vpy_frames_era == era) {
         t->is_low = false;
-        vst_record_gap(true);
+        vst__record_gap(true);
     }
     return result;
 }
@@ -123,7 +124,7 @@ VST_COLD static void come_back(vpy_frames_thread *t, PyThreadState *tstate)
         return; /* no memory: the hook stays removed */
     vpy_frames_era = t->era = ++last_era;
     put_in_place();
-    vst_record_gap(true);
+    vst__record_gap(true);
 }
 
 void vpy_frames_leave_late(uint64_t era, uint32_t value, bool raises)

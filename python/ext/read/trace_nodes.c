@@ -2,6 +2,8 @@
  * are read without the GIL and are busy meanwhile. */
 #include "read/trace.h"
 
+#include "graph/nodes.h"
+
 #include <stdlib.h>
 
 #include <vestige/graph.h>
@@ -21,8 +23,8 @@ PyObject *vpy_trace_count_nodes(PyObject *object, PyObject *args, PyObject *kw)
         return NULL;
     vpy_trace_begin(self, NULL);
     Py_BEGIN_ALLOW_THREADS
-    status = vst_trace_count_nodes(self->handle, vpy_trace_window(all, -1),
-                                   &count, &error);
+    status = vst__trace_count_nodes(self->handle, vpy_trace_window(all, -1),
+                                    &count, &error);
     Py_END_ALLOW_THREADS
     vpy_trace_end(self);
     if (status != VST_OK)
@@ -91,8 +93,8 @@ PyObject *vpy_node_ids(PyObject *module, PyObject *args, PyObject *kw)
     if (handles != NULL) {
         size_t count = (size_t)PyTuple_GET_SIZE(traces);
         Py_BEGIN_ALLOW_THREADS
-        status = vst_traces_node_ids(handles, count, vpy_trace_window(all, -1),
-                                     observer, add_pair, &found, &error);
+        status = vst__traces_node_ids(handles, count, vpy_trace_window(all, -1),
+                                      observer, add_pair, &found, &error);
         Py_END_ALLOW_THREADS
         vpy_traces_give_back(traces, handles);
         result = status == VST_OK ? as_dict(&found)

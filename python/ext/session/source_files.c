@@ -3,6 +3,8 @@
  * recorder knows the files. With the GIL. */
 #include "session/session.h"
 
+#include "record/language.h"
+
 #include <string.h>
 
 typedef struct gathering {
@@ -63,7 +65,7 @@ PyObject *vpy_source_files(vst_recording *recording)
 
     if (files == NULL)
         return NULL;
-    vst_recording_each_file(recording, gather, &found);
+    vst__recording_each_file(recording, gather, &found);
     found.room = found.used;
     found.used = 0;
     found.bytes = PyMem_RawMalloc(found.room + 1);
@@ -71,7 +73,7 @@ PyObject *vpy_source_files(vst_recording *recording)
         Py_DECREF(files);
         return PyErr_NoMemory();
     }
-    vst_recording_each_file(recording, gather, &found);
+    vst__recording_each_file(recording, gather, &found);
     if (!add_all(files, &found))
         Py_CLEAR(files);
     PyMem_RawFree(found.bytes);

@@ -2,6 +2,8 @@
  * stands for, and the core's answer as lists of dicts. */
 #include "traceback/traceback.h"
 
+#include "traceback/language.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -442,6 +444,6 @@ int vpy_traceback_names_init(PyObject *module)
     extra_frames = PyList_New(0);
     if (extra_frames == NULL)
         return -1;
-    vst_traceback_set_extra_frames(add_extra_frames, NULL);
+    vst__traceback_set_extra_frames(add_extra_frames, NULL);
     return PyModule_AddFunctions(module, functions);
 }

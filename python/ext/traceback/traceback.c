@@ -4,6 +4,8 @@
  * Python's frames, and what the garbage collector sees. */
 #include "traceback/traceback.h"
 
+#include "traceback/language.h"
+
 #include <structmember.h>
 
 static const vst_unwinder unwinder = {
@@ -38,7 +40,7 @@ static int traceback_traverse(PyObject *object, visitproc visit, void *arg)
 
     if (self->handle == NULL)
         return 0;
-    return vst_traceback_traverse(self->handle, visit_code, &to);
+    return vst__traceback_traverse(self->handle, visit_code, &to);
 }
 
 /* The state lock keeps an object from being freed while another thread looks
@@ -46,8 +48,8 @@ static int traceback_traverse(PyObject *object, visitproc visit, void *arg)
 static void leave_handle(vst_traceback *handle, const PyObject *object)
 {
     vpy_state_take();
-    if (vst_traceback_get_user(handle) == object)
-        vst_traceback_set_user(handle, NULL);
+    if (vst__traceback_get_user(handle) == object)
+        vst__traceback_set_user(handle, NULL);
     vpy_state_give();
 }
 
@@ -55,7 +57,7 @@ static void leave_handle(vst_traceback *handle, const PyObject *object)
  * state lock. */
 static PyObject *find_object(vst_traceback *handle)
 {
-    PyObject *object = vst_traceback_get_user(handle);
+    PyObject *object = vst__traceback_get_user(handle);
 
     return object != NULL && vpy_try_incref(object) ? object : NULL;
 }
@@ -68,8 +70,8 @@ static int traceback_clear(PyObject *object)
     self->handle = NULL;
     if (handle != NULL) {
         leave_handle(handle, object);
-        if (vst_traceback_is_sole(handle))
-            vst_traceback_clear(handle);
+        if (vst__traceback_is_sole(handle))
+            vst__traceback_clear(handle);
         vst_traceback_release(handle);
     }
     return 0;
@@ -147,7 +149,7 @@ static VST_COLD PyObject *make_object(vst_traceback *handle)
     other = find_object(handle);
     self->handle = other != NULL ? NULL : handle;
     if (other == NULL)
-        vst_traceback_set_user(handle, self);
+        vst__traceback_set_user(handle, self);
     vpy_state_give();
     PyObject_GC_Track((PyObject *)self);
     if (other == NULL)

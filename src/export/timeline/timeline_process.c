@@ -139,7 +139,7 @@ static vst_status assign_device_pids(vst__timeline *timeline,
 uint32_t vst__timeline_device_pid(const vst__timeline_process *process,
                                   uint32_t device)
 {
-    size_t index = vst_trace_device_index(process->trace, device);
+    size_t index = vst__trace_device_index(process->trace, device);
 
     return index < vst_trace_device_count(process->trace)
                ? process->device_pids[index]

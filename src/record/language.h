@@ -1,0 +1,83 @@
+/* Recording for a language's extension, beyond <vestige/record.h>. Unless a
+ * comment says otherwise, functions that take a recording may be called by any
+ * thread, and take the recorder's lock; functions named vst__record_ follow the
+ * rule of vst_record(). */
+#ifndef VST_RECORD_LANGUAGE_H
+#define VST_RECORD_LANGUAGE_H
+
+#include <vestige/record.h>
+
+/* ---- records ------------------------------------------------------------ */
+
+/* See VST_ESCAPE_EXCEPTION. */
+void vst__record_exception(vst_id id);
+/* See VST_ESCAPE_IMPORT. */
+void vst__record_import(vst_id id);
+/* Whether not all calls of the calling thread are recorded
+ * (vst_session_options.max_depth, only), and whether that on top is one. */
+bool vst__record_leaves_out(void);
+bool vst__record_top_is_left_out(void);
+/* Where the calling thread's next record goes; and whether it has entered a
+ * call since, or left one in another way than by an exception, as far as its
+ * chunk tells. */
+typedef struct vst_record_place {
+    const uint64_t *at;
+    uint64_t chunk;
+} vst_record_place;
+vst_record_place vst__record_here(void);
+bool vst__record_went_on(vst_record_place since);
+
+/* Ends it so that it does not overlap the calls that it ends in: see
+ * VST_ESCAPE_END. */
+void vst__record_end_inside(vst_id id, uint32_t instance);
+void vst__record_switch(uint64_t stack);
+void vst__record_gap(bool ends);
+/* The calls the current thread is inside of right now, outermost first. */
+void vst__record_stack(const vst_id *ids, size_t count);
+/* See VST_ESCAPE_SETTLE; the same rule as vst_record. */
+void vst__record_settle(bool ends);
+
+/* ---- a recording --------------------------------------------------------- */
+
+/* Calls fn with the file of each Python function that was defined, once for
+ * each function. It runs with the recorder's lock held: it must not define,
+ * record or allocate. */
+void vst__recording_each_file(vst_recording *recording,
+                              void (*fn)(void *ctx, vst_id id, const char *file,
+                                         uint32_t length),
+                              void *ctx);
+
+/* What getting room for a word took so far, on average, in nanoseconds. */
+double vst__recording_storage_ns(vst_recording *recording);
+
+/* Makes every thread take the slow path at its next record, and there call the
+ * function given to vst__recording_set_attention, under no lock of vestige. A
+ * thread's first record does the same. Free-running threads call it too. */
+void vst__recording_request_attention(vst_recording *recording);
+void vst__recording_set_attention(vst_recording *recording,
+                                  void (*fn)(void *ctx), void *ctx);
+
+/* Who counts what threads record. A thread that stored `words` words since the
+ * last time, or has filled its chunk, calls count() with these words, and then
+ * turn(), under no lock of vestige and before its next record, which is of this
+ * kind and id. vst__recording_count_all calls count() for the words of all
+ * threads that only hooks write, with the recorder's lock held: count() must
+ * not define, record or wait. words 0: nobody counts. */
+typedef struct vst_pace {
+    size_t words;
+    void *ctx;
+    void (*count)(void *ctx, const uint64_t *words, size_t count);
+    void (*turn)(void *ctx, vst_kind kind, vst_id id);
+} vst_pace;
+
+void vst__recording_set_pace(vst_recording *recording, const vst_pace *pace);
+void vst__recording_count_all(vst_recording *recording);
+
+/* For a language whose threads run all at once: hold(true) is called, under no
+ * lock of vestige, before the chunks of threads that only hooks write are taken
+ * away, and hold(false) after that. Between the two, none of these threads is
+ * inside of a record. NULL: the tracer's stop() has seen to it alone. */
+void vst__recording_set_hold(vst_recording *recording,
+                             void (*hold)(bool begins));
+
+#endif
