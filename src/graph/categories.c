@@ -1,12 +1,11 @@
-/* Classifies the storages of a flow. What is certain comes first: parameters,
+/* Classifies the storages of a flow. Certain facts come first: parameters,
  * gradients and state that modules and optimizers hold, gradients that autograd
- * accumulates, and what an operator allocates and frees itself. The rest
- * follows from the flow: an input helps to make a gradient and depends on none;
- * activations are made of inputs and parameters, before the backward pass; what
- * else the backward pass makes is a detail of it.
- *
- * The order of the steps is that of torch.profiler, and so is what they find.
- * One thread at a time. */
+ * accumulates, and storages that an operator allocates and frees itself. The
+ * others follow from the flow: an input helps to make a gradient and depends on
+ * none; activations are made from inputs and parameters, before the backward
+ * pass; everything else that the backward pass makes is a detail of that pass.
+ * The steps come in torch.profiler's order, and find the same categories. One
+ * thread at a time. */
 #include "graph/categories.h"
 
 #include <stdlib.h>
@@ -24,7 +23,7 @@ typedef struct work {
     vst__flow *flow;
     uint8_t *categories; /* by version */
     uint8_t *marks;      /* by version */
-    uint8_t *depends;    /* by key: any version depends on a gradient */
+    uint8_t *depends;    /* by key: whether any version depends on a gradient */
 } work;
 
 static const vst__flow_edge *edges_of(const vst__flow *flow, size_t node,
@@ -68,14 +67,14 @@ static uint8_t category_out(const work *self, const vst__flow_edge *edge)
                             vst__edge_output(edge));
 }
 
-/* A version that has none yet gets one. */
+/* Gives a category to a version that has none yet. */
 static void put(const work *self, uint64_t version, vst__category category)
 {
     if (self->categories[version] == VST_CATEGORY_UNKNOWN)
         self->categories[version] = (uint8_t)category;
 }
 
-/* ---- what is certain ---------------------------------------------------- */
+/* ---- certain facts ------------------------------------------------------- */
 
 static void set_noted(const work *self, vst_storage_role role,
                       vst__category category)
@@ -104,7 +103,8 @@ static bool is_of_gradients(uint8_t category)
            category == VST_CATEGORY_PARAMETER;
 }
 
-/* Whether a node takes something that depends on a gradient; marks it. */
+/* Returns whether a node takes a key that depends on a gradient; marks the keys
+ * that it makes. */
 static bool takes_dependant(const work *self, size_t node, size_t *found)
 {
     bool any = false;
@@ -123,7 +123,7 @@ static bool takes_dependant(const work *self, size_t node, size_t *found)
     return any;
 }
 
-/* Which keys depend on a gradient, or will: until no more are found. */
+/* Marks the keys that depend on a gradient, until no more are found. */
 static void find_dependants(const work *self)
 {
     const vst__flow *flow = self->flow;
@@ -146,7 +146,8 @@ static void find_dependants(const work *self)
     } while (found != 0);
 }
 
-/* Whether something that a node takes or gives helps to make a gradient. */
+/* Returns whether a storage that a node takes or makes helps to make a
+ * gradient. */
 static bool helps(const work *self, size_t node)
 {
     FOR_EDGES(edge, self->flow, node)
@@ -180,7 +181,7 @@ static void set_inputs(const work *self)
                     MAKES_GRADIENT | IS_CANDIDATE;
         }
     }
-    /* What the backward pass makes is none. */
+    /* Storages that the backward pass makes are not inputs. */
     for (size_t i = 0; i < flow->edge_count; i++) {
         const vst__flow_edge *edge = &flow->edges[i];
         if (flow->nodes[edge->node].backward && vst__edge_is_output(edge))
@@ -195,7 +196,7 @@ static void set_inputs(const work *self)
 
 /* ---- parameters that were not reported --------------------------------- */
 
-/* Whether a node may be one of the forward pass. */
+/* Returns whether a node may belong to the forward pass. */
 static bool is_forward(const work *self, size_t node)
 {
     bool any = false;
@@ -216,7 +217,8 @@ static bool is_forward(const work *self, size_t node)
     return any;
 }
 
-/* What is used beside inputs and what is made of them. */
+/* Finds storages that are used together with inputs and with storages made from
+ * inputs. */
 static void find_candidates(const work *self)
 {
     const vst__flow *flow = self->flow;
@@ -277,10 +279,10 @@ static void set_parameters(const work *self)
         }
 }
 
-/* ---- the rest ----------------------------------------------------------- */
+/* ---- activations and details --------------------------------------------- */
 
-/* Whether a node of the forward pass works on inputs or activations, and
- * otherwise on nothing but parameters and temporaries. */
+/* Returns whether a node of the forward pass works on inputs or activations,
+ * and otherwise only on parameters and temporaries. */
 static bool activates(const work *self, size_t node)
 {
     const unsigned required =

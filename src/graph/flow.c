@@ -1,5 +1,6 @@
-/* Makes a flow of what was read: which allocation an address stood for at each
- * time, and what each node did with it. One thread at a time. */
+/* Makes a flow from the touches that were read: which allocation an address
+ * belonged to at each time, and what each node did with it. One thread at a
+ * time. */
 #include "graph/flow.h"
 
 #include <stdlib.h>
@@ -29,8 +30,8 @@ static bool allocates(uint32_t role)
     return role == VST_TOUCH_ALLOCATED || role == VST_TOUCH_FOUND;
 }
 
-/* Of equal times, memory comes first: a record about a storage has the time of
- * the record before it. */
+/* Orders touches of equal time: memory comes first, because a record about a
+ * storage has the time of the record before it. */
 static int rank(const vst__flow_touch *touch)
 {
     uint32_t role = role_of(touch);
@@ -48,7 +49,7 @@ static bool comes_before(const vst__flow_touch *x, const vst__flow_touch *y)
 }
 
 /* Touches lie as they were read, thread after thread: a few runs, each in order
- * of time. A heap of runs gives them in the order of all. */
+ * of time. A heap of runs merges them. */
 typedef struct run {
     vst__flow_touch *at, *end;
 } run;
@@ -145,11 +146,11 @@ static void note(vst__flow_key *key, const vst__flow_touch *touch)
     }
 }
 
-/* Gives each touch its key, in the place of `bytes`: the one that its address
- * has until it is freed. */
+/* Gives each touch its key, stored in place of `bytes`: the key that its
+ * address has until the address is freed. */
 static vst_status make_keys(vst__flow *flow)
 {
-    vst__map64 live = {0}; /* address: key + 1 */
+    vst__map64 live = {0}; /* address -> key + 1 */
     runs all = {0};
     vst_status status = find_runs(&all, flow);
     vst__flow_touch *touch;
@@ -241,8 +242,8 @@ static bool makes_edge(const vst__flow *flow, const vst__flow_touch *touch)
     return touch->node != VST_FLOW_NONE && flow->keys[touch->bytes].is_tensor;
 }
 
-/* An edge for each touch by a node, of tensors alone: counted by node, put
- * there, and sorted among the few that a node has. */
+/* Makes an edge for each touch of a tensor by a node: counts the edges of each
+ * node, places them, and sorts the few that one node has. */
 static vst_status make_edges(vst__flow *flow)
 {
     size_t count = 0;
@@ -272,7 +273,7 @@ static vst_status make_edges(vst__flow *flow)
     free(flow->touches);
     flow->touches = NULL;
     flow->touch_count = flow->touch_capacity = 0;
-    /* Where a node's edges end is where the next one's begin. */
+    /* the end of a node's edges is where the next node's edges begin */
     for (size_t i = 0, at = 0; i < flow->node_count; i++) {
         size_t end = flow->nodes[i].edges;
         if (end - at > 1)
@@ -282,8 +283,8 @@ static vst_status make_edges(vst__flow *flow)
     return VST_OK;
 }
 
-/* Those of one node and key become one, which finds the version that there is.
- */
+/* Joins the edges of one node and key into one edge, which finds the key's
+ * current version. */
 static void fold_edges(vst__flow *flow)
 {
     size_t kept = 0;
@@ -301,7 +302,7 @@ static void fold_edges(vst__flow *flow)
         vst__flow_edge *edge = &flow->edges[i];
         vst__flow_key *key = &flow->keys[edge->key];
         key->has_edges = true;
-        edge->version = key->versions; /* how many writes so far */
+        edge->version = key->versions; /* how many writes the key had so far */
         key->versions += vst__edge_writes(edge) && !vst__edge_creates(edge);
     }
 }

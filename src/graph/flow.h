@@ -1,7 +1,7 @@
-/* The flow of data between operators, as far as memory tells: which storages an
- * operator was given, which it wrote to, allocated and freed. From it follows
- * what memory is for (categories.c). Holds a whole trace's flow, 32 bytes for
- * each time that an operator is given a storage. One thread at a time. */
+/* The flow of data between operators, as far as memory shows it: which storages
+ * an operator was given, wrote to, allocated and freed. categories.c derives
+ * from it what memory was for. Holds the flow of a whole trace, with 32 bytes
+ * for each time that an operator is given a storage. One thread at a time. */
 #ifndef VST_GRAPH_FLOW_H
 #define VST_GRAPH_FLOW_H
 
@@ -11,28 +11,28 @@
 #define VST_FLOW_NONE UINT32_MAX
 #define VST_FLOW_NEVER INT64_MIN
 
-/* Roles of a touch beyond a vst_storage_role. FOUND is an allocation that
- * counts only if it is a tensor's. */
+/* Roles of a touch in addition to those of vst_storage_role. FOUND is an
+ * allocation that counts only if it belongs to a tensor. */
 enum { VST_TOUCH_ALLOCATED = 16, VST_TOUCH_FREED = 17, VST_TOUCH_FOUND = 18 };
 
-/* Something happened to a storage. */
+/* An event of a storage. */
 typedef struct vst__flow_touch {
     int64_t time_ns;
-    uint64_t storage; /* as vst_storage_word has it */
+    uint64_t storage; /* as in vst_storage_word */
     uint64_t bytes;
-    uint32_t node; /* whose doing it was, or NONE */
+    uint32_t node; /* the node that did it, or NONE */
 } vst__flow_touch;
 
-/* An operator that no other one runs, with all that it runs; or an allocation
- * or free outside of any. */
+/* An outermost operator with everything that it runs; or an allocation or free
+ * outside any operator. */
 typedef struct vst__flow_node {
     int64_t start_ns, end_ns;
     uint32_t thread;
-    bool backward;  /* computes a gradient */
-    uint64_t edges; /* index of the first */
+    bool backward;  /* the node computes a gradient */
+    uint64_t edges; /* index of the node's first edge */
 } vst__flow_node;
 
-/* What a node did with a key, added up. */
+/* Flags of what a node did with a key. */
 enum {
     VST_EDGE_READ = 1,
     VST_EDGE_WRITTEN = 2,
@@ -43,7 +43,8 @@ enum {
 
 typedef struct vst__flow_edge {
     uint32_t node, key;
-    uint32_t version; /* that it found; each one that writes makes the next */
+    /* the version that the node found; a node that writes makes the next */
+    uint32_t version;
     uint32_t did;
 } vst__flow_edge;
 
@@ -51,16 +52,18 @@ typedef struct vst__flow_edge {
 typedef struct vst__flow_key {
     int64_t created_ns, destroyed_ns; /* or NEVER */
     uint64_t bytes;
-    uint64_t first;    /* of its versions, among those of all */
-    uint32_t versions; /* how many */
-    bool is_tensor;    /* it was given to an operator, or is one's below */
+    uint64_t first;    /* its first version, among the versions of all keys */
+    uint32_t versions; /* number of its versions */
+    /* it was given to an operator, or has a role in `noted` */
+    bool is_tensor;
     bool has_edges;
-    bool found;       /* counts only if it is a tensor */
-    uint8_t noted;    /* 1 << vst_storage_role, from PARAMETER on */
-    uint8_t category; /* of all versions, or UNKNOWN: each has its own */
+    bool found;    /* counts only if it belongs to a tensor */
+    uint8_t noted; /* 1 << vst_storage_role, from PARAMETER on */
+    /* category of all its versions; UNKNOWN if each version has its own */
+    uint8_t category;
 } vst__flow_key;
 
-/* All zero is empty. */
+/* All zero: an empty flow. */
 typedef struct vst__flow {
     vst__flow_touch *touches;
     size_t touch_count, touch_capacity;
@@ -68,18 +71,20 @@ typedef struct vst__flow {
     size_t node_count, node_capacity;
     vst__flow_key *keys;
     size_t key_count, key_capacity;
-    vst__flow_edge *edges; /* of one node after the other */
+    vst__flow_edge *edges; /* edges, node after node */
     size_t edge_count;
-    size_t version_count; /* of all keys */
-    bool has_tensors;     /* what operators were given is known */
-    bool has_memory;      /* allocations of tensors, or a framework's */
+    size_t version_count; /* number of versions of all keys */
+    /* the trace says which storages operators were given */
+    bool has_tensors;
+    /* the trace has allocations of tensors, or of a framework */
+    bool has_memory;
 } vst__flow;
 
-/* Reads a window: touches and nodes. */
+/* Reads the touches and nodes of a window. */
 vst_status vst__flow_read(vst__flow *flow, vst_trace *trace, int window,
                           vst_error *error);
-/* Makes keys and edges of them; the touches are gone then. Nodes are in order
- * of time. */
+/* Makes keys and edges from the touches, which are freed. Nodes are in order of
+ * time. */
 vst_status vst__flow_link(vst__flow *flow);
 void vst__flow_free(vst__flow *flow);
 
@@ -93,8 +98,8 @@ static inline bool vst__edge_destroys(const vst__flow_edge *edge)
     return edge->did & VST_EDGE_DESTROYS;
 }
 
-/* A storage that was given to the operator, by whatever is known, may have been
- * written to unless it is known to be only read. */
+/* Returns whether the operator may have written to the storage: it was given
+ * the storage, and nothing says that it only read it. */
 static inline bool vst__edge_writes(const vst__flow_edge *edge)
 {
     return !vst__edge_destroys(edge) &&
@@ -102,7 +107,7 @@ static inline bool vst__edge_writes(const vst__flow_edge *edge)
             (edge->did & (VST_EDGE_READ | VST_EDGE_GIVEN)) == VST_EDGE_GIVEN);
 }
 
-/* Whether the version that an edge found was there before. */
+/* Returns whether the version that the edge found existed before the node. */
 static inline bool vst__edge_is_input(const vst__flow_edge *edge)
 {
     return !vst__edge_creates(edge);

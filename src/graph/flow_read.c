@@ -1,5 +1,5 @@
-/* Reads the flow of a trace: once its operators, from the events themselves,
- * and once its memory. One thread at a time. */
+/* Reads the flow of a trace in two passes: its operators from the events
+ * themselves, then its memory. One thread at a time. */
 #include "graph/flow.h"
 
 #include <stdlib.h>
@@ -13,17 +13,17 @@
 #include "base/map64.h"
 #include "replay/replay.h"
 
-/* What a definition is. */
+/* Kinds of definitions. */
 enum { KIND_NEW, KIND_OTHER, KIND_OPERATOR, KIND_ACCUMULATES, KIND_TAKES };
 
-/* A call that is open. */
+/* An open call. */
 typedef struct frame {
     int64_t start_ns;
     vst_id id;
     uint8_t kind;
-    bool gave;        /* an operator was called by it */
+    bool gave;        /* it has called an operator */
     bool is_gradient; /* its first input is a gradient */
-    size_t outer;     /* the operator around it: place + 1, 0: none */
+    size_t outer;     /* the operator around it: its place + 1; 0 if none */
 } frame;
 
 typedef struct reader {
@@ -33,8 +33,8 @@ typedef struct reader {
     vst_id kinds_max;
     frame *frames;
     size_t depth, capacity;
-    size_t inner; /* the innermost operator: place + 1, 0: none */
-    size_t leaf;  /* the frame of the node that is open, likewise */
+    size_t inner; /* the innermost operator: its place + 1; 0 if none */
+    size_t leaf;  /* the frame of the open node: its place + 1; 0 if none */
     uint32_t node;
 } reader;
 
@@ -127,7 +127,7 @@ static vst_status enter(reader *self, vst_id id, int64_t now_ns)
     return VST_OK;
 }
 
-/* Closes all calls from a place on. */
+/* Closes all calls from `place` on. */
 static void close_from(reader *self, size_t place, int64_t now_ns)
 {
     if (self->leaf > place) {
@@ -148,7 +148,7 @@ static void leave(reader *self, vst_id id, int64_t now_ns)
         }
 }
 
-/* The operator on top is a node, unless one around it is. */
+/* Makes the operator on top a node, unless an operator around it is a node. */
 static vst_status begin_node(reader *self, uint32_t thread, bool backward)
 {
     vst_status status;
@@ -194,8 +194,8 @@ static vst_status take_storages(reader *self, const vst_compressed_event *event,
     return status;
 }
 
-/* Operators are not followed where what is open changes in another way than
- * call by call: those that are open end there. */
+/* Returns whether an escape changes the stack in another way than call by call.
+ * Operators are not followed across it: the open ones end there. */
 static bool replaces_stack(uint32_t type)
 {
     switch ((vst__effect)vst__escape_rule_of(type)->effect) {
@@ -278,9 +278,10 @@ static vst_status read_operators(vst__flow *flow, vst_trace *trace, int window,
 
 typedef struct memory_reader {
     vst__flow *flow;
-    bool framework;     /* only its own blocks */
-    vst__map64 tensors; /* else those at addresses that operators were given */
-    /* The operators' nodes by thread, then time. */
+    bool framework; /* only blocks of the framework's allocator count */
+    /* otherwise only blocks at these addresses, which operators were given */
+    vst__map64 tensors;
+    /* The operators' nodes, by thread and then by time. */
     const vst__flow_node **by_thread;
     size_t count;
 } memory_reader;
@@ -295,7 +296,7 @@ static int compare_threads(const void *a, const void *b)
     return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-/* The node that a thread was in, or NULL. */
+/* Returns the node that the thread was in, or NULL. */
 static const vst__flow_node *find_node(const memory_reader *self,
                                        uint32_t thread, int64_t time_ns)
 {
@@ -316,9 +317,10 @@ static const vst__flow_node *find_node(const memory_reader *self,
     return self->by_thread[low - 1];
 }
 
-/* The role of an event in the flow, 0: none. A framework that does not report
- * its blocks gets them from the system's allocator, aligned. Any other block at
- * the address of a tensor may be the tensor's, or come after it. */
+/* Returns the role of a memory event in the flow; 0 if it has none. A framework
+ * that does not report its blocks gets them from the system's allocator,
+ * aligned. Any other block at a tensor's address may belong to the tensor, or
+ * may have come after it. */
 static uint64_t role_of(memory_reader *self, const vst_memory_event *event)
 {
     bool frees = event->flags & VST_MEMORY_FREES;
@@ -385,7 +387,7 @@ static vst_status read_memory(vst__flow *flow, vst_trace *trace, int window,
     if (copy != NULL && self.by_thread != NULL) {
         for (size_t i = 0; i < self.count; i++) {
             copy[i] = flow->nodes[i];
-            copy[i].edges = i; /* which it is, until there are edges */
+            copy[i].edges = i; /* the node's index, until there are edges */
             self.by_thread[i] = &copy[i];
         }
         qsort(self.by_thread, self.count, sizeof *self.by_thread,

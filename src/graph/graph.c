@@ -1,12 +1,13 @@
-/* Nodes of the execution trace: which are open, which is the parent of which,
- * and which id is next. Ids are as torch's observer gives them: 1 is the
- * process, then one counter for roots of threads, nodes, tensors and storages,
- * in the order in which they show.
+/* Nodes of the execution trace: which are open, who is whose parent, and which
+ * id comes next. Ids are as torch's observer gives them: 1 is the process, then
+ * one counter for the roots of threads, nodes, tensors and storages, in the
+ * order in which they appear.
  *
- * A node begins with what it was given, and ends with what it gave or where its
- * span ends. Its parent is the innermost node open on its thread; that of the
- * forward thread is its forward parent. A node without an end is delivered with
- * what is known of it; one without a beginning is not. One thread at a time. */
+ * A node begins with its inputs, and ends with its outputs or where its span
+ * ends. Its parent is the innermost node open on its thread; the innermost node
+ * of the forward thread is its forward parent. A node without an end is
+ * delivered with what is known of it; a node without a beginning is not
+ * delivered. One thread at a time. */
 #include "graph/graph.h"
 
 #include <stdlib.h>
@@ -15,12 +16,12 @@
 #include "base/grow.h"
 
 enum {
-    /* How far down a node is looked for that is not the last one. */
+    /* A node that is not the last one is searched this far down the list. */
     LOOK_MAX = 1024,
     TEXT_KEPT = 64 * 1024
 };
 
-/* Of the values of one node: more are cut. */
+/* Limit for the values of one node; the others are cut. */
 #define BYTES_MAX ((size_t)16 << 20)
 
 /* ---- ids ---------------------------------------------------------------- */
@@ -37,7 +38,8 @@ static vst_status identify(vst__graph *graph, uint64_t key, uint64_t *id)
     return VST_OK;
 }
 
-/* Addresses of tensors and storages are told apart by a bit that none has. */
+/* Gives ids to all tensors and storages. A bit that no address has
+ * distinguishes the two. */
 static vst_status identify_all(vst__graph *graph, vst__graph_values *values)
 {
     vst_status status = VST_OK;
@@ -92,7 +94,7 @@ static void free_node(vst__graph_node *node)
     free(node);
 }
 
-/* Kept for the next one, with its memory. */
+/* Keeps the node and its memory for reuse. */
 static void drop_node(vst__graph *graph, vst__graph_node *node)
 {
     vst__graph_node **unused;
@@ -124,10 +126,10 @@ static vst_status end_node(vst__graph *graph, vst__graph_node *node,
 
 /* ---- threads ---------------------------------------------------------- */
 
-/* The parent of a node of the lane: the innermost node open on the lane itself.
- * If none is open, the innermost one of the thread that it works for, as gloo's
- * threads work for the thread that asked them. Their nodes may outlast it, and
- * are never its parents. */
+/* Returns the id of the innermost open node of the lane, 0 if there is none. If none is open, the
+ * innermost node of the thread that this lane works for, as gloo's threads work
+ * for the thread that asked them. Such nodes may outlast the other thread's
+ * node, and are never its parents. */
 static uint64_t innermost(const vst__graph_thread *thread,
                           const vst__graph_lane *lane)
 {
@@ -154,7 +156,7 @@ static void take_out(vst__graph_thread *thread, size_t index)
     thread->open_count--;
 }
 
-/* ---- what a lane tells -------------------------------------------------- */
+/* ---- records of a lane --------------------------------------------------- */
 
 static vst_status begin_node(vst__graph_lane *lane, const vst_node *seen)
 {
@@ -227,7 +229,8 @@ static vst_status tell_outputs(vst__graph *graph, vst__graph_node *node,
     return status;
 }
 
-/* Index of the node with this number among the last of a list, or `count`. */
+/* Returns the index of the node with this number among the last of a list, or
+ * `count`. */
 static size_t find_record(vst__graph_node *const *nodes, size_t count,
                           uint64_t record)
 {
@@ -237,7 +240,7 @@ static size_t find_record(vst__graph_node *const *nodes, size_t count,
     return count;
 }
 
-/* All bytes are there, or all that there are. */
+/* Takes the bytes of a node's values, all of them or all that the trace has. */
 static vst_status tell_values(vst__graph_lane *lane, const void *bytes,
                               size_t count, uint64_t record, bool outputs)
 {
@@ -266,7 +269,7 @@ static vst_status tell_values(vst__graph_lane *lane, const void *bytes,
     return tell_outputs(graph, node, bytes, count);
 }
 
-/* Values that were kept for the next escape, which never came. */
+/* Uses values that were kept for the next escape, which never came. */
 static vst_status flush(vst__graph_lane *lane)
 {
     uint64_t record = lane->record;
@@ -277,7 +280,7 @@ static vst_status flush(vst__graph_lane *lane)
                        : VST_OK;
 }
 
-/* The bytes go on. */
+/* Keeps bytes that continue in the next escape. */
 static vst_status keep(vst__graph_lane *lane, const void *bytes, size_t count,
                        uint64_t record, bool outputs)
 {
@@ -343,7 +346,7 @@ static vst_status leave_open(vst__graph *graph, vst__graph_node *node)
     return VST_OK;
 }
 
-/* Serials grow from the outside to the inside. */
+/* Serials grow from the outermost to the innermost node. */
 static vst_status on_span(void *ctx, const vst_span *span)
 {
     vst__graph_lane *lane = ctx;
@@ -361,7 +364,7 @@ static vst_status on_span(void *ctx, const vst_span *span)
         if (node->serial < span->serial)
             break;
         status = flush(lane);
-        /* Its outputs may have been what was flushed. */
+        /* the values that were flushed may have been its outputs */
         if (status != VST_OK || i >= thread->open_count ||
             thread->open[i] != node)
             return status;
@@ -379,7 +382,7 @@ const vst_sink vst__graph_lane_sink = {
     .node = on_node,
 };
 
-/* Nodes that no span ended lie on a stack that was switched away. */
+/* Nodes whose span did not end lie on a stack that was switched away. */
 vst_status vst__graph_lane_finish(vst__graph_lane *lane)
 {
     vst__graph_thread *thread = lane->thread;
@@ -404,7 +407,7 @@ void vst__graph_lane_free(vst__graph_lane *lane)
     memset(lane, 0, sizeof *lane);
 }
 
-/* ---- all of it ---------------------------------------------------------- */
+/* ---- creating and finishing ---------------------------------------------- */
 
 void vst__graph_open(vst__graph *graph, const vst__graph_sink *sink,
                      unsigned observer)

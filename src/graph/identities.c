@@ -1,4 +1,4 @@
-/* The map of identities.h: open addressing, linear probing, nothing is ever
+/* The map of identities.h: open addressing and linear probing; nothing is ever
  * removed. One thread at a time. */
 #include "graph/identities.h"
 

@@ -1,7 +1,7 @@
-/* The threads of a window, read together: each is a lane. A lane is fed until a
- * node begins or may end, which matters to the others, and waits there for its
- * turn. A lane has memory from its first record to its last. One thread at a
- * time. */
+/* Reads the threads of a window together; each thread is a lane. A lane is fed
+ * until a node begins or may end, because that matters to the other lanes, and
+ * waits there until it is the earliest. A lane has memory from its first record
+ * to its last. One thread at a time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,8 @@
 #include "replay/decode.h"
 
 enum {
-    BLOCKS_SIZE = 8 * 1024 * 1024, /* of all threads together, about */
+    /* approximate size of the blocks of all threads together */
+    BLOCKS_SIZE = 8 * 1024 * 1024,
     BLOCK_LEAST = 16 * 1024,
 };
 
@@ -22,10 +23,10 @@ typedef struct lane {
     vst_sink sink;
     vst__block block;
     vst_matcher *matcher;
-    size_t at, count; /* of the decoder's events */
-    bool waiting;     /* events[at] is for others to wait for */
-    bool last;        /* there are no more events than those */
-    uint64_t words;   /* that were counted for the progress */
+    size_t at, count; /* position among, and number of, the decoder's events */
+    bool waiting;     /* events[at] must wait until this lane is the earliest */
+    bool last;        /* there are no events after these */
+    uint64_t words;   /* words that the progress has counted */
     vst__decoder decoder;
 } lane;
 
@@ -34,8 +35,8 @@ typedef struct stream {
     const vst__segment *segments;
     size_t segment_count;
     uint32_t thread;
-    vst_ticks time; /* no event of it is earlier */
-    lane *lane;     /* NULL: not open */
+    vst_ticks time; /* no event of the thread is earlier */
+    lane *lane;     /* NULL if the thread is not open */
 } stream;
 
 typedef struct reading {
@@ -46,7 +47,7 @@ typedef struct reading {
     int64_t end_ns;
     stream *streams; /* sorted by time */
     size_t count, opened;
-    stream **heap; /* those that wait, the next on top */
+    stream **heap; /* waiting streams, the earliest on top */
     size_t heap_count;
     size_t block_size;
     uint64_t words, words_total;
@@ -153,7 +154,8 @@ static vst_status feed(reading *self, lane *to, size_t count)
                       : VST_OK;
 }
 
-/* What other lanes must not get ahead of. */
+/* Returns whether an event must come in order among the events of other
+ * lanes. */
 static bool matters(const lane *of, const vst_compressed_event *event)
 {
     uint32_t kind = vst_trace_key_kind(event->key);
@@ -168,7 +170,8 @@ static bool matters(const lane *of, const vst_compressed_event *event)
            type == VST_ESCAPE_SETTLE;
 }
 
-/* Feeds up to what matters next; false in *waits: that was all. */
+/* Feeds events up to the next one that must wait. *waits is false if the thread
+ * has no more. */
 static vst_status advance(reading *self, stream *moved, bool alone, bool *waits)
 {
     lane *to = moved->lane;
@@ -251,7 +254,7 @@ static vst_status find_streams(reading *self)
     return VST_OK;
 }
 
-/* Opens all threads that may have something that is due now. */
+/* Opens all threads that may have the next event. */
 static vst_status open_due(reading *self)
 {
     vst_status status = VST_OK;

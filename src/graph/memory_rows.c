@@ -1,5 +1,5 @@
-/* Memory in use over time as rows: of a flow that was classified, or, where
- * there is none, of allocations and frees alone. One thread at a time. */
+/* Rows of memory in use over time: from a flow that was classified, or, without
+ * a flow, from allocations and frees alone. One thread at a time. */
 #include "graph/categories.h"
 
 #include <stdlib.h>
@@ -25,13 +25,13 @@ static vst_status add(vst__memory_rows *rows, int64_t time_ns,
     return VST_OK;
 }
 
-/* Of a damaged file it may be anything. */
+/* Limits a size, because a damaged file may claim any. */
 static int64_t size_of(uint64_t bytes)
 {
     return bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX;
 }
 
-/* ---- of a flow ---------------------------------------------------------- */
+/* ---- rows of a flow ------------------------------------------------------ */
 
 static vst_status add_key(vst__memory_rows *rows, const vst__flow *flow,
                           const uint8_t *categories, uint32_t number)
@@ -49,7 +49,7 @@ static vst_status add_key(vst__memory_rows *rows, const vst__flow *flow,
              (!key->is_tensor && key->bytes != 0))
         status =
             add(rows, VST_TIME_BEFORE, VST_ACTION_PREEXISTING, bytes, category);
-    else /* of which nothing is known, or which nothing was done with */
+    else /* nothing is known of it, or nothing was done with it */
         return VST_OK;
     if (status == VST_OK && key->destroyed_ns != VST_FLOW_NEVER)
         status =
@@ -95,12 +95,12 @@ static vst_status add_flow(vst__memory_rows *rows, vst__flow *flow)
     return status;
 }
 
-/* ---- without ------------------------------------------------------------ */
+/* ---- rows without a flow ------------------------------------------------- */
 
 typedef struct plain {
     vst__memory_rows *rows;
-    vst__map64 live; /* serial of an allocation: its row + 1 */
-    bool framework;  /* only its blocks */
+    vst__map64 live; /* serial of an allocation -> its row + 1 */
+    bool framework;  /* only blocks of the framework's allocator count */
 } plain;
 
 static vst_status take_plain(void *ctx, const vst_memory_event *event)
@@ -117,7 +117,7 @@ static vst_status take_plain(void *ctx, const vst_memory_event *event)
         place = vst__map64_find(&self->live, event->serial);
         if (place == NULL)
             return VST_OK;
-        /* A munmap may free a part of it. */
+        /* munmap may free a part of it */
         self->rows->rows[*place - 1].category = VST_CATEGORY_TEMPORARY;
         if (size_of(event->size) == self->rows->rows[*place - 1].bytes)
             vst__map64_remove(&self->live, event->serial);
@@ -133,7 +133,7 @@ static vst_status take_plain(void *ctx, const vst_memory_event *event)
     return status;
 }
 
-/* ---- both ---------------------------------------------------------------- */
+/* ---- sorting rows -------------------------------------------------------- */
 
 static int by_time(const void *a, const void *b)
 {
@@ -143,8 +143,8 @@ static int by_time(const void *a, const void *b)
         return x->time_ns < y->time_ns ? -1 : 1;
     if (x->action != y->action)
         return x->action - y->action;
-    /* The row of the old version comes before that of the new one; otherwise
-     * the order does not matter. */
+    /* the old version's row comes before the new one's; other orders do not
+     * matter */
     return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 

@@ -1,5 +1,5 @@
-/* What graph.h and <vestige/graph.h> tell of nodes without writing them. One
- * thread at a time. */
+/* Answers questions about nodes for graph.h and <vestige/graph.h>, without
+ * writing the nodes. One thread at a time. */
 #include "graph/nodes.h"
 #include "graph/graph.h"
 #include "store/reader.h"
@@ -12,7 +12,7 @@ vst_status vst__graph_check(vst_trace *const *traces, size_t count)
     return VST_OK;
 }
 
-/* What a damaged file says may be further apart than 64 bits tell. */
+/* In a damaged file, times may be further apart than 64 bits can hold. */
 int64_t vst__graph_monotonic(vst_trace *trace, vst_ticks ticks)
 {
     const vst_clock_sample *start = &trace->header.start;

@@ -1,5 +1,5 @@
-/* Threads of the execution trace, by the framework's numbers of them, and the
- * nodes that are roots. One thread at a time. */
+/* Threads of the execution trace, by the framework's numbers, and the nodes
+ * that are roots. One thread at a time. */
 #include <stdlib.h>
 
 #include "base/grow.h"
@@ -54,7 +54,7 @@ vst__graph_thread *vst__graph_find_thread(const vst__graph *graph,
     return place != NULL && *place != 0 ? graph->threads[*place - 1] : NULL;
 }
 
-/* What is no operator has it among its values. */
+/* Nodes that are no operators have the thread's number among their values. */
 vst_status vst__graph_choose_thread(vst__graph_lane *lane, const vst_node *seen)
 {
     uint64_t number = seen->op != NULL ? seen->op->thread : 0;

@@ -1,5 +1,5 @@
-/* The reader of values.h. Bytes are cut where they stop making sense: what was
- * read before stays. One thread at a time. */
+/* The reader of values.h. Bytes are cut where they stop making sense; values
+ * that were read before stay. One thread at a time. */
 #include "graph/values.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static int64_t take_integer(source *from)
     return (int64_t)(value >> 1 ^ (0 - (value & 1)));
 }
 
-/* A count of things that take a byte each at least. */
+/* Takes a count of items that have at least a byte each. */
 static size_t take_length(source *from)
 {
     uint64_t count = take_count(from);
@@ -79,7 +79,7 @@ static unsigned take_byte(source *from)
     return *from->at++;
 }
 
-/* A count and so many. */
+/* Takes a count and that many integers. */
 static void take_integers(source *from)
 {
     vst__graph_values *values = from->values;
@@ -143,7 +143,8 @@ static void take_tensor(source *from, vst_value tag, vst__graph_value *value)
     }
 }
 
-/* What has no others inside; false: it cannot be read. */
+/* Takes a value that contains no other values. Returns false if it cannot be
+ * read. */
 static bool take_plain(source *from, vst_value tag)
 {
     vst__graph_value value = {.tag = tag};
@@ -185,7 +186,7 @@ static bool take_plain(source *from, vst_value tag)
     return true;
 }
 
-/* A value with all that is in it. False: nothing was added. */
+/* Takes a value with everything in it. Returns false if nothing was added. */
 static bool take_value(source *from, vst_value tag, unsigned depth)
 {
     size_t index = from->values->count;
@@ -208,7 +209,8 @@ static bool take_value(source *from, vst_value tag, unsigned depth)
     return true;
 }
 
-/* What is told of the node itself; false for a value. */
+/* Takes a fact about the node itself. Returns false if the tag is that of a
+ * value. */
 static bool take_attribute(source *from, vst_value tag)
 {
     vst__graph_values *values = from->values;

@@ -1,5 +1,5 @@
-/* Strings that live as long as the owner of the arena, in blocks: few calls of
- * the allocator, and nothing moves. One thread at a time. */
+/* Strings that live as long as the owner of the arena, in blocks: the allocator
+ * is called rarely, and strings never move. One thread at a time. */
 #ifndef VST_TRACEBACK_ARENA_H
 #define VST_TRACEBACK_ARENA_H
 
@@ -21,7 +21,7 @@ typedef struct vst__arena {
 
 enum { VST_ARENA_BLOCK = 16 << 10 };
 
-/* A copy that ends in NUL; NULL: out of memory. */
+/* Returns a copy that ends in NUL; NULL if memory ran out. */
 static inline const char *vst__arena_copy(vst__arena *arena, const char *bytes,
                                           size_t count)
 {

@@ -1,7 +1,8 @@
-/* Taking tracebacks: gathers the frames of the calling thread into memory that
- * the thread keeps for it, and hands them to the table. Any thread; a capture
- * inside of a capture (gathering may run a destructor) gets memory of its own.
- * Also the accessors, which read what does not change. */
+/* Captures tracebacks: gathers the frames of the calling thread into memory
+ * that the thread keeps for this, and passes them to the table. Any thread; a
+ * capture inside a capture (gathering may run a destructor) gets memory of its
+ * own. Also the accessors of tracebacks, which read only fields that never
+ * change. */
 #include "traceback/traceback.h"
 
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include "os/os.h"
 #include "traceback/language.h"
 
-/* Memory that a thread gathers into, kept for the next time. */
+/* Memory into which a thread gathers frames, kept for the next capture. */
 typedef struct scratch {
     vst_gathered gathered;
     uintptr_t *addresses;
@@ -98,7 +99,7 @@ bool vst_gathered_grow(vst_gathered *gathered)
         return false;
     if (wanted < ADDRESSES_FIRST)
         wanted = ADDRESSES_FIRST;
-    /* If only the first array grows, the next capture uses its room. */
+    /* if only the first array grows, the next capture uses its room */
     moved = vst__grow(gathered->codes, &codes_capacity, wanted,
                       sizeof *gathered->codes);
     if (moved == NULL)
@@ -114,7 +115,7 @@ bool vst_gathered_grow(vst_gathered *gathered)
 
 /* ---- capture ------------------------------------------------------------ */
 
-/* Without room for all of them, the innermost. */
+/* Gathers as many frames as there is room for, innermost first. */
 static size_t gather_native(scratch *s, const void *from)
 {
     size_t count = 0, wanted = ADDRESSES_FIRST;
@@ -140,8 +141,8 @@ static void drop_innermost(vst__frames *frames, size_t skip)
     frames->native -= skip;
 }
 
-/* Native frames from the one on that evaluates the innermost frames of the
- * language; all of them if it is not there. */
+/* Drops native frames inside the one that evaluates the language's innermost
+ * frames; keeps all if there is no such frame. */
 static void drop_called(vst__frames *frames, const vst_unwinder *u)
 {
     size_t runs = 0, at = frames->native;
@@ -156,7 +157,8 @@ static void drop_called(vst__frames *frames, const vst_unwinder *u)
         drop_innermost(frames, at);
 }
 
-/* Whose return address says where the caller's frames begin: not inlined. */
+/* Not inlined, because the function's return address says where the caller's
+ * frames begin. */
 __attribute__((noinline)) vst_traceback *vst_traceback_capture(unsigned parts,
                                                                size_t skip)
 {
@@ -217,7 +219,7 @@ vst_traceback *vst_traceback_of(const uintptr_t *addresses, size_t count)
     return vst__table_intern(&frames, false);
 }
 
-/* ---- what is in one ----------------------------------------------------- */
+/* ---- accessors ----------------------------------------------------------- */
 
 vst_language_frames vst_traceback_language(const vst_traceback *traceback)
 {

@@ -1,6 +1,6 @@
-/* The files of debug_file.h. Not libdwfl's own callbacks: those may ask a
- * server (debuginfod), which a program that wants to know where it is does not
- * expect. One thread at a time (names.c). */
+/* Finds the files of debug_file.h. libdwfl's own callbacks may ask a server
+ * (debuginfod), which a program that wants to know where it is does not expect,
+ * so we have our own. One thread at a time (names.c). */
 #include "traceback/debug_file.h"
 
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 #include "traceback/elfutils.h"
 
-/* Only a regular file: opening any other might wait for ever. */
+/* Opens only regular files: opening any other file might wait forever. */
 static int open_file(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -27,7 +27,8 @@ static int open_file(const char *path)
     return fd;
 }
 
-/* Whether a file is the one that was loaded, as far as the ids of both tell. */
+/* Returns whether a file is the one that was loaded, as far as the ids of both
+ * show. */
 static bool has_loaded_id(Dwfl_Module *module, Elf *elf)
 {
     const unsigned char *loaded;
@@ -40,8 +41,9 @@ static bool has_loaded_id(Dwfl_Module *module, Elf *elf)
             memcmp(id, loaded, (size_t)loaded_size) == 0);
 }
 
-/* The library itself. It is mapped: a string that damage has robbed of its end
- * is ended by what follows in the file, or by the rest of its last page. */
+/* Opens the library itself. libdwfl maps it: if damage removed the end of a
+ * string, the bytes that follow in the file, or the rest of its last page, end
+ * the string. */
 int vst__debug_file_open(Dwfl_Module *module, void **user, const char *name,
                          Dwarf_Addr base, char **file_name, Elf **elf)
 {
@@ -51,7 +53,7 @@ int vst__debug_file_open(Dwfl_Module *module, void **user, const char *name,
 
     (void)user, (void)base;
     if (strchr(name, '/') == NULL)
-        return -1; /* the kernel's own */
+        return -1; /* the kernel's own library */
     fd = open_file(name);
     if (fd < 0)
         return -1;
@@ -85,8 +87,8 @@ static bool has_crc(int fd, GElf_Word expected)
     return got == 0 && sum == expected;
 }
 
-/* By the build id; else by the link that a stripped library has, beside it and
- * where distributions put such files. */
+/* Finds the file by the build id; otherwise by the link in a stripped library,
+ * next to the library and where distributions put such files. */
 int vst__debug_file_find(Dwfl_Module *module, void **user, const char *name,
                          Dwarf_Addr base, const char *file_name,
                          const char *link, GElf_Word link_crc,

@@ -1,5 +1,5 @@
-/* Where debug information is: the two callbacks of libdwfl, for files of this
- * machine only. One thread at a time. */
+/* Where debug information is: two callbacks for libdwfl that use only files of
+ * this machine. One thread at a time. */
 #ifndef VST_TRACEBACK_DEBUG_FILE_H
 #define VST_TRACEBACK_DEBUG_FILE_H
 
@@ -20,7 +20,8 @@ int vst__debug_file_find(Dwfl_Module *module, void **user, const char *name,
 
 /* ---- resolve_dwfl.c ----------------------------------------------------- */
 
-/* As vst__resolver_find, of other libraries than one's own. */
+/* Like vst__resolver_find, for a set of libraries other than the process's
+ * own. */
 vst_status vst__resolver_find_in(Dwfl *libraries, uintptr_t address,
                                  const vst_named_sink *sink);
 

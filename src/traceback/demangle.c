@@ -1,6 +1,6 @@
-/* C++ names. The core is C and links no C++: a program with C++ frames has a
- * C++ runtime, which can demangle. We look for it among the loaded libraries
- * and load nothing. One thread at a time. */
+/* Demangles C++ names. The core is C and links no C++: a program with C++
+ * frames has a C++ runtime, which can demangle. We look for that runtime among
+ * the loaded libraries, and load nothing. One thread at a time. */
 #include "traceback/names.h"
 
 #include <dlfcn.h>
@@ -9,8 +9,8 @@
 typedef char *(*demangle_fn)(const char *symbol, char *buffer, size_t *size,
                              int *status);
 
-/* Extensions of an interpreter are loaded such that their libraries' symbols
- * are not global: those are asked for by name. */
+/* Extensions of an interpreter are loaded with local symbols, so their C++
+ * runtimes are looked up by file name. */
 static demangle_fn find_demangler(void)
 {
     static const char *const runtimes[] = {NULL, "libstdc++.so.6",
@@ -25,7 +25,7 @@ static demangle_fn find_demangler(void)
             i == 0 || library != NULL ? dlsym(library, "__cxa_demangle") : NULL;
         if (symbol != NULL) {
             memcpy(&found, &symbol, sizeof found);
-            break; /* it stays open: a runtime does not go away */
+            break; /* keep the handle open; a runtime is never unloaded */
         }
     }
     return found;

@@ -1,4 +1,4 @@
-/* The table of elfutils.h. */
+/* Loads the functions of elfutils.h. */
 #include "traceback/elfutils.h"
 
 #include <dlfcn.h>
@@ -10,7 +10,7 @@ vst__elfutils vst__dw;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool is_loaded;
 
-/* What is libelf's is found through libdw, which needs it. */
+/* libelf's functions are found through libdw, which depends on libelf. */
 static void load(void)
 {
     void *library = dlopen("libdw.so.1", RTLD_LAZY | RTLD_LOCAL);

@@ -1,6 +1,6 @@
-/* elfutils, loaded when the first native name is asked for: a program that is
- * traced pays nothing for it until then, and one that runs where it is missing
- * runs. One thread at a time; the table is constant once it is loaded. */
+/* elfutils, loaded when the first native name is asked for, so a traced program
+ * pays nothing before that, and runs where elfutils is missing. One thread at a
+ * time; the table is constant once it is loaded. */
 #ifndef VST_TRACEBACK_ELFUTILS_H
 #define VST_TRACEBACK_ELFUTILS_H
 
@@ -50,7 +50,7 @@ typedef struct vst__elfutils {
 
 extern vst__elfutils vst__dw;
 
-/* False: it is not on this machine. Any thread. */
+/* Returns false if this machine has no elfutils. Any thread. */
 bool vst__elfutils_load(void);
 
 #endif

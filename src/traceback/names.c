@@ -1,8 +1,8 @@
-/* Names of native addresses, each looked up once: until so many are known that
- * all are forgotten, or a library comes or goes. What the resolver cannot name
- * is named by the dynamic linker: the symbol, or the library and the place in
- * it. Any thread: one lock, which is held for as long as looking up takes; it
- * is not the table's, and nothing that holds it waits for another. */
+/* Names of native addresses, each looked up once, until so many are known that
+ * all are forgotten, or until a library is loaded or unloaded. If the resolver
+ * has no name, the dynamic linker gives one: the symbol, or the library and the
+ * place in it. Any thread: one lock is held during a lookup. It is not the
+ * table's lock, and its holder never waits for another lock. */
 #include "traceback/names.h"
 
 #include <dlfcn.h>
@@ -22,7 +22,7 @@ enum { REMEMBERED_MAX = 1 << 16 }; /* addresses */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Guarded by the lock. */
-static vst__map64 known; /* address: place of its first frame << 32 | count */
+static vst__map64 known; /* address -> place of its first frame << 32 | count */
 static vst_named_frame *frames;
 static size_t frames_count, frames_capacity;
 static vst__arena strings;
@@ -59,7 +59,7 @@ static int see_library(struct dl_phdr_info *info, size_t size, void *seen)
     if (size >=
         offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs)
         *(struct dl_phdr_info *)seen = *info;
-    return 1; /* each knows the sums */
+    return 1; /* every entry has the sums, so the first is enough */
 }
 
 void vst__names_begin(void)
@@ -105,7 +105,7 @@ static vst_status remember(void *ctx, const vst_named_frame *frame)
 
 static const vst_named_sink remembering = {NULL, remember};
 
-/* Names from the dynamic linker, which every program has. */
+/* Remembers names from the dynamic linker, which every program has. */
 static vst_status remember_plainly(uintptr_t address)
 {
     vst_named_frame frame = {0};
@@ -136,7 +136,7 @@ static vst_status remember_plainly(uintptr_t address)
     return status;
 }
 
-/* The frames of an address that is not known yet. */
+/* Looks up the frames of an address that is not known yet. */
 static vst_status look_up(uintptr_t address, uint64_t *found)
 {
     size_t first;

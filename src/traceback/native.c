@@ -1,21 +1,24 @@
-/* Native frames by libunwind, which remembers how each place was unwound, by
- * thread: a frame seen before costs a few memory accesses. Any thread, signal
- * handlers too.
+/* Native frames by libunwind, which remembers for each thread how each place
+ * was unwound: a frame seen before costs a few memory accesses. Any thread,
+ * even in signal handlers.
  *
- * It is loaded and not linked: libunwind has a second copy of what C++ throws
- * exceptions with, and linking it would put that before the compiler's own in
- * programs that link vestige. Where the system has none, it is looked for
- * beside the file that this code is in, where a wheel has it under
- * VST_UNWIND_BESIDE. Where it is missing there too, there are no native frames.
+ * libunwind is loaded, not linked, because it has a second copy of the
+ * functions with which C++ throws exceptions: linked, these would come before
+ * the compiler's own functions in programs that link vestige. If the system has
+ * no libunwind, we look in the folder VST_UNWIND_BESIDE, relative to the file
+ * with this code, where a wheel has it. Without libunwind there are no native
+ * frames.
  *
- * What libunwind takes while it works: memory from mmap(), never malloc(), for
- * a thread's first capture; for a place not seen before a lock of its own, with
- * signals blocked, and the lock that dl_iterate_phdr() takes, which glibc holds
- * while it links a library into its lists and not while it runs constructors or
- * looks up symbols. So a thread inside of dlopen() that waits for the
- * interpreter's lock does no harm. A fork would copy those locks as they are.
- * It therefore waits until no thread is in here, and threads that come
- * meanwhile get no native frames. */
+ * While it works, libunwind takes memory from mmap(), never from malloc(), for
+ * a thread's first capture; and for a place not seen before, a lock of its own
+ * with signals blocked, and the lock of dl_iterate_phdr(), which glibc holds
+ * while it links a library into its lists, but not while it runs constructors
+ * or looks up symbols. So a thread inside dlopen() that waits for the
+ * interpreter's lock does no harm.
+ *
+ * A fork would copy those locks in whatever state they are. Therefore a fork
+ * waits until no thread is in here; threads that come meanwhile get no native
+ * frames. */
 #define UNW_LOCAL_ONLY
 #include "traceback/traceback.h"
 
@@ -28,7 +31,7 @@
 
 #include "os/os.h"
 
-/* Does not wait for ever: a signal handler may fork, and have interrupted a
+/* The wait is limited, because a signal handler may fork after it interrupted a
  * thread that is in here. */
 enum { FORK_WAITS_MAX = 100000 };
 
@@ -76,7 +79,8 @@ static void *load_beside(void)
 }
 #endif
 
-/* Loaded before the first capture: loading must not happen under a lock. */
+/* Loads libunwind before the first capture, because loading must not happen
+ * with a lock held. */
 __attribute__((constructor)) static void load(void)
 {
     void *library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);

@@ -1,4 +1,4 @@
-/* In place of native.c where libunwind is not: no native frames. */
+/* Replaces native.c in builds without libunwind: no native frames. */
 #include "traceback/traceback.h"
 
 int (*vst__native_backtrace)(void **addresses, int max);

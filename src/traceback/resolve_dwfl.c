@@ -1,8 +1,8 @@
 /* Names, files and lines of native addresses by elfutils: from debug
- * information, inlined calls too, else from the table of symbols. What it reads
- * are files that may be anything; elfutils is built for that. A file that is
- * not the one that was loaded (another build id) is not believed. Nothing is
- * fetched over the network. One thread at a time (names.c). */
+ * information, including inlined calls, or from the table of symbols. Its input
+ * files may contain anything; elfutils is built for that. A file with a
+ * different build id is not the file that was loaded, and is not used. Nothing
+ * is fetched over the network. One thread at a time (names.c). */
 #include "traceback/names.h"
 
 #include <dwarf.h>
@@ -16,12 +16,12 @@
 #include "traceback/elfutils.h"
 
 enum {
-    FRAMES_MAX = 256, /* of one address */
+    FRAMES_MAX = 256, /* frames of one address */
     DEPTH_MAX = 512,
     ENTRIES_MAX = 2000000
 };
 
-static Dwfl *dwfl; /* NULL: nothing is known */
+static Dwfl *dwfl; /* NULL if nothing is known */
 
 bool vst_traceback_has_symbols(void)
 {
@@ -40,7 +40,7 @@ static uintptr_t align_up(uintptr_t value)
     return (value + 3) & ~(uintptr_t)3;
 }
 
-/* The build id among the notes in memory, if they are sound. */
+/* Reports the build id from the notes in memory, if these are valid. */
 static void report_build_id(Dwfl_Module *module, uintptr_t at, size_t size)
 {
     uintptr_t end = at + size;
@@ -95,8 +95,8 @@ static int report_library(struct dl_phdr_info *info, size_t size, void *ctx)
     return 0;
 }
 
-/* Libraries that stay keep what is known of them; but where one went, another
- * may have come to the same place. */
+/* Facts about libraries that stay are kept. If a library was unloaded, another
+ * one may be at its place. */
 void vst__resolver_refresh(bool is_any_unloaded)
 {
     if (is_any_unloaded && dwfl != NULL) {
@@ -114,9 +114,10 @@ void vst__resolver_refresh(bool is_any_unloaded)
 
 /* ---- debug information -------------------------------------------------- */
 
-/* Where a frame is, in the source. */
+/* The place of a frame in the source. */
 typedef struct source {
-    const char *folder, *file; /* of files with relative names; NULL: unknown */
+    /* `folder` is for relative file names; both are NULL if unknown */
+    const char *folder, *file;
     uint32_t line;
 } source;
 
@@ -150,7 +151,8 @@ static vst_status add(const lookup *l, const char *name, const source *at)
     return status;
 }
 
-/* As the linker knows it, which says more in C++; NULL: it has no name. */
+/* Returns the linker's name, which says more in C++; NULL if the scope has no
+ * name. */
 static const char *name_of(Dwarf_Die *scope)
 {
     Dwarf_Attribute attribute;
@@ -166,7 +168,7 @@ static const char *name_of(Dwarf_Die *scope)
     return name != NULL && *name != '\0' ? name : NULL;
 }
 
-/* Where an inlined function was called. */
+/* Returns the place where an inlined function was called. */
 static source call_of(Dwarf_Die *unit, Dwarf_Die *scope, const char *folder)
 {
     Dwarf_Attribute attribute;
@@ -199,14 +201,16 @@ static source line_of(const lookup *l, const char *folder)
     return at;
 }
 
-/* The functions around an address, outermost first: one, and what is inlined
- * into it. Not by dwarf_getscopes(), which wants an inlined function's
- * definition in the same unit; a program optimized as a whole has it elsewhere.
- */
+/* The functions around an address, outermost first: a function, and those
+ * inlined into it. dwarf_getscopes() would require the definition of an inlined
+ * function to be in the same unit; a program optimized as a whole has it
+ * elsewhere. */
 typedef struct scopes {
     Dwarf_Die dies[FRAMES_MAX];
     int count;
-    int budget; /* entries that may be looked at: the file may be damaged */
+    /* how many entries may still be looked at, because the file may be
+     * damaged */
+    int budget;
 } scopes;
 
 static bool find_scopes(scopes *found, Dwarf_Die *parent, Dwarf_Addr address,
@@ -223,7 +227,8 @@ static bool find_scopes(scopes *found, Dwarf_Die *parent, Dwarf_Addr address,
             if (vst__dw.dwarf_haspc(&die, address) != 1)
                 break;
             if (vst__dw.dwarf_tag(&die) == DW_TAG_subprogram)
-                found->count = 0; /* one inside of another is its own */
+                found->count = 0; /* a function inside another function is a
+                                   * function of its own */
             if (found->count < FRAMES_MAX)
                 found->dies[found->count++] = die;
             find_scopes(found, &die, address, depth + 1);
@@ -273,7 +278,7 @@ static vst_status add_scopes(const lookup *l, Dwarf_Die *unit, Dwarf_Addr bias,
     return status;
 }
 
-/* Where there is no index of addresses (clang writes none), by asking each. */
+/* If there is no index of addresses (clang writes none), asks each unit. */
 static Dwarf_Die *find_unit(const lookup *l, Dwarf_Addr *bias)
 {
     Dwarf_Die *unit = vst__dw.dwfl_module_addrdie(l->module, l->address, bias);

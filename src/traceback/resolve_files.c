@@ -1,7 +1,7 @@
-/* Names of addresses in libraries that are known by their files alone: a trace
- * tells where they were loaded. Files are looked for under the names that they
- * had then, and believed if their build ids are those of then. One thread at a
- * time (names.c). */
+/* Names of addresses in libraries that are known only by their files; a trace
+ * says where they were loaded. Files are searched under the names that they had
+ * then, and used if they still have the build ids that they had then. One
+ * thread at a time (names.c). */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,8 +34,8 @@ vst__files *vst__files_create(void)
         return NULL;
     }
     vst__dw.dwfl_report_begin(files->dwfl);
-    /* For the names of C++: the program that reads a trace may not have this
-     * library loaded. It stays loaded, as elfutils does. */
+    /* For C++ names: a program that reads a trace may not have this library
+     * loaded. It stays loaded, like elfutils. */
     dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
     return files;
 }
@@ -53,7 +53,7 @@ void vst__files_add(vst__files *files, const vst_module *module)
     uint64_t high = (module->end + 4095) & ~(uint64_t)4095;
     Dwfl_Module *made;
 
-    /* A path in /proc names something else in the process that reads. */
+    /* a path in /proc would be another file in the reading process */
     if (files == NULL || low >= high || *module->path != '/' ||
         strncmp(module->path, "/proc/", 6) == 0)
         return;

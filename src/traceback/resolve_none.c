@@ -1,5 +1,5 @@
-/* In place of resolve_dwfl.c where elfutils is not: names come from the dynamic
- * linker alone, without files and lines. */
+/* Replaces resolve_dwfl.c in builds without elfutils: names come from the
+ * dynamic linker alone, without files and lines. */
 #include "traceback/names.h"
 
 void vst__resolver_refresh(bool is_any_unloaded)

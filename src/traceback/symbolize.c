@@ -1,11 +1,12 @@
-/* Names for many tracebacks: each distinct one is put together once, each
- * distinct frame looked up once. Any thread.
+/* Names for many tracebacks: each distinct traceback is composed once, and each
+ * distinct frame is looked up once. Any thread. Native names are looked up
+ * before the interpreter is entered, because that may take long; then the
+ * language's names, inside the interpreter.
  *
- * Native names are looked up before the interpreter is entered, since that may
- * take long; then the language's, inside of it. How the two parts are put
- * together: one native evaluation frame runs all the language's frames from the
- * innermost to the first that was entered from native code, the next further
- * out the next such run. */
+ * How native frames and frames of the language are joined: one native
+ * evaluation frame runs all the language's frames from the innermost to the
+ * first that was entered from native code; the next evaluation frame further
+ * out runs the next such run. */
 #include "traceback/symbols.h"
 
 #include "base/grow.h"
@@ -15,29 +16,30 @@
 #include "traceback/names.h"
 #include "traceback/traceback.h"
 
-/* A frame of the language that was met lately, and its run. Most stacks share
- * their outer frames, so this spares most of the searching. */
+/* A frame of the language that was looked up recently, and its run. Most stacks
+ * share their outer frames, so this saves most of the searching. */
 typedef struct recent_frame {
     void *code;
     uint32_t instruction;
-    uint32_t run; /* + 1; 0: none */
+    uint32_t run; /* index of the run + 1; 0 if none */
 } recent_frame;
 
 enum { RECENT_MAX = 1024 };
 
-/* What is known while names are looked up. A run is the frames that one frame
- * of a traceback stands for. */
+/* State while names are looked up. A run is the frames that one frame of a
+ * traceback stands for. */
 typedef struct builder {
     vst_symbols *symbols;
-    const vst_unwinder *unwinder; /* NULL: no frames of the language */
+    /* NULL if there are no frames of the language */
+    const vst_unwinder *unwinder;
     unsigned flags;
-    vst__map64 tracebacks; /* address: place */
-    vst__map64 native;     /* address: run + 1 */
-    vst__map64 codes;      /* address: number */
-    vst__map64 language;   /* number << 32 | instruction: run + 1 */
-    recent_frame *recent;  /* RECENT_MAX */
-    vst__intern *extras;   /* file and line: run + 1 */
-    vst__span_of *runs;    /* of items */
+    vst__map64 tracebacks; /* address -> place */
+    vst__map64 native;     /* address -> run + 1 */
+    vst__map64 codes;      /* address -> number */
+    vst__map64 language;   /* number << 32 | instruction -> run + 1 */
+    recent_frame *recent;  /* RECENT_MAX entries */
+    vst__intern *extras;   /* file and line -> run + 1 */
+    vst__span_of *runs;    /* parts of `items` */
     size_t runs_count, runs_capacity;
     uint32_t *items; /* indexes of frames */
     size_t items_count, items_capacity;
@@ -55,7 +57,7 @@ void vst__traceback_set_extra_frames(vst_extra_frames_fn fn, void *ctx)
     extra_ctx = ctx;
 }
 
-/* Grows an array by so many items; false: out of memory. */
+/* Grows an array to `wanted` items; false if memory ran out. */
 #define ROOM(array, capacity, wanted)                                          \
     room((void **)&(array), &(capacity), (wanted), sizeof *(array))
 
@@ -78,7 +80,7 @@ static const char *same_or_copy(vst_symbols *s, const char *last,
     return vst__arena_copy(&s->strings, bytes, len);
 }
 
-/* A sink: a new frame, as part of the run that is being made. */
+/* A sink: adds a frame to the run that is being made. */
 static vst_status add_frame(void *ctx, const vst_named_frame *frame)
 {
     builder *b = ctx;
@@ -115,8 +117,8 @@ static vst_status add_run(builder *b, size_t first)
 
 /* ---- frames of the language --------------------------------------------- */
 
-/* What generated code stands for follows its frame; asked once for each line.
- */
+/* Adds the frames that generated code stands for, behind its own frame. Each
+ * line is asked for once. */
 static vst_status add_extra(builder *b, const vst_named_frame *frame)
 {
     const vst_named_sink sink = {b, add_frame};
@@ -163,12 +165,12 @@ static vst_status add_language_frame(void *ctx, const vst_named_frame *frame)
 
     if (status != VST_OK)
         return status;
-    /* Of the copy: the memory of the original may be reused. */
+    /* use the copy, because the original's memory may be reused */
     copy = b->symbols->frames[b->symbols->frames_count - 1];
     return add_extra(b, &copy);
 }
 
-/* The run of a frame, made if it is new, plus 1. */
+/* Gives the run of a frame, plus 1; makes the run if it is new. */
 static vst_status find_run(builder *b, void *code, uint32_t instruction,
                            uint32_t *run)
 {
@@ -245,13 +247,15 @@ static vst_status native_run(builder *b, uintptr_t address, vst__span_of *run)
 
 /* ---- one traceback ------------------------------------------------------ */
 
-/* Where the walk over a traceback's frames is. */
+/* State of the walk over a traceback's frames. */
 typedef struct walk {
     builder *builder;
     const vst_traceback *traceback;
-    size_t next;      /* frame of the language */
-    size_t unmatched; /* evaluation frames that have no run of them */
-    bool is_first;    /* only native names are looked up, nothing is added */
+    size_t next; /* next frame of the language */
+    /* evaluation frames without a run of the language's frames */
+    size_t unmatched;
+    /* first pass: native names are looked up, nothing is added */
+    bool is_first;
 } walk;
 
 static bool is_evaluation(const walk *w, uintptr_t address)
@@ -261,8 +265,8 @@ static bool is_evaluation(const walk *w, uintptr_t address)
     return u != NULL && u->is_evaluation != NULL && u->is_evaluation(address);
 }
 
-/* Without the innermost frames, which were skipped, the outer ones still match;
- * where there are too few evaluation frames, the outer ones are missing. */
+/* If the innermost frames were skipped, the outer ones still match; if there
+ * are too few evaluation frames, the outer ones are missing. */
 static void count_unmatched(walk *w)
 {
     const vst_traceback *t = w->traceback;
@@ -296,7 +300,7 @@ static inline vst_status add_indexes(walk *w, vst__span_of run)
     return VST_OK;
 }
 
-/* Frames of the language, as many as one evaluation frame runs, or all. */
+/* Adds the frames of the language that one evaluation frame runs, or all. */
 static vst_status add_language(walk *w, bool all)
 {
     const vst_traceback *t = w->traceback;
@@ -348,13 +352,13 @@ static vst_status walk_frames(builder *b, const vst_traceback *t, bool is_first)
     return status;
 }
 
-/* ---- all of them -------------------------------------------------------- */
+/* ---- all tracebacks ------------------------------------------------------ */
 
 static vst_status find_distinct(builder *b, vst_traceback *const *tracebacks,
                                 size_t count)
 {
     vst_symbols *s = b->symbols;
-    size_t frames = 0; /* of all the distinct ones */
+    size_t frames = 0; /* frames of all distinct tracebacks */
 
     s->given = count;
     s->places = malloc((count + 1) * sizeof *s->places);
@@ -378,7 +382,7 @@ static vst_status find_distinct(builder *b, vst_traceback *const *tracebacks,
         }
         s->places[i] = (uint32_t)(*place - 1);
     }
-    /* About as many indexes; more is found where it is needed. */
+    /* about as many indexes; the array grows if needed */
     return ROOM(s->indexes, s->indexes_capacity, frames) ? VST_OK : VST_E_NOMEM;
 }
 
@@ -391,7 +395,7 @@ static vst_status put_together(builder *b)
 
     for (size_t i = 0; i < s->distinct_count; i++)
         if (b->distinct[i] != NULL && b->distinct[i]->language != 0)
-            b->unwinder = unwinder; /* else it is not needed */
+            b->unwinder = unwinder; /* otherwise no frame needs the unwinder */
     for (size_t i = 0; i < s->distinct_count && status == VST_OK; i++)
         if (b->distinct[i] != NULL && b->distinct[i]->native != 0)
             status = walk_frames(b, b->distinct[i], true);

@@ -1,5 +1,5 @@
-/* Named tracebacks, to be looked at: accessors, and all of it as JSON. One
- * thread at a time. */
+/* Reads named tracebacks: accessors, and everything as JSON. One thread at a
+ * time. */
 #include "traceback/symbols.h"
 
 #include <stdio.h>
@@ -42,7 +42,7 @@ const uint32_t *vst_symbols_of(const vst_symbols *symbols, size_t i,
 
 /* ---- JSON --------------------------------------------------------------- */
 
-/* Text that grows; `failed` once there was no memory. */
+/* A growing text; `failed` if memory ran out. */
 typedef struct text {
     char *bytes;
     size_t count, capacity;
@@ -101,7 +101,7 @@ static void add_frame(text *t, const vst_named_frame *frame)
     add_plain(t, line);
 }
 
-/* Where the text of each frame, or of each traceback, is. */
+/* The place of the text of each frame, or of each traceback. */
 typedef struct made {
     text text;
     vst__span_of *spans;
@@ -126,7 +126,7 @@ static bool make_spans(made *m, size_t count)
     return m->spans != NULL;
 }
 
-/* Each distinct frame is written once, then each distinct traceback, and copied
+/* Writes each distinct frame once, then each distinct traceback, and copies
  * from there. */
 vst_status vst_symbols_json(const vst_symbols *symbols, char **json,
                             size_t *length)

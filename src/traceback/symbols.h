@@ -1,4 +1,4 @@
-/* What symbolize.c builds and symbols.c shows. */
+/* The result that symbolize.c builds and symbols.c reads. */
 #ifndef VST_TRACEBACK_SYMBOLS_H
 #define VST_TRACEBACK_SYMBOLS_H
 
@@ -12,14 +12,14 @@ typedef struct vst__span_of {
 } vst__span_of;
 
 struct vst_symbols {
-    vst_named_frame *frames; /* each distinct one */
+    vst_named_frame *frames; /* distinct frames */
     size_t frames_count, frames_capacity;
     vst__arena strings;
-    uint32_t *indexes; /* of frames: those of one traceback after another's */
+    uint32_t *indexes; /* indexes of frames, traceback after traceback */
     size_t indexes_count, indexes_capacity;
-    vst__span_of *distinct; /* tracebacks: their indexes */
+    vst__span_of *distinct; /* distinct tracebacks: parts of `indexes` */
     size_t distinct_count, distinct_capacity;
-    uint32_t *places; /* of each traceback given: the distinct one it is */
+    uint32_t *places; /* for each given traceback: which distinct one it is */
     size_t given;
 };
 

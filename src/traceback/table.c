@@ -1,13 +1,13 @@
 /* All tracebacks, each once: a table by their frames, the counts of references,
- * and the lists of the dead. Any thread.
+ * and the lists of dead tracebacks. Any thread. One lock guards everything. A
+ * caller that releases a traceback may hold any lock of the program, so nothing
+ * is called while the table's lock is held: no allocator, no unwinder.
  *
- * One lock guards all of it. A caller that releases may hold any lock of the
- * program, so nothing is called while this one is held: no allocator, no
- * unwinder. A traceback's last reference goes under the lock, which puts it on
- * a list of the dead; the table still has it, so an equal capture may take it
- * back into life, also under the lock. A thread that can free the dead takes
- * them out of table and list under the lock. From then on no other thread can
- * reach them. */
+ * The last reference is dropped with the lock held, and the traceback goes onto
+ * a list of the dead. The table still has it, so an equal capture may revive
+ * it, also with the lock held. A thread that can free dead tracebacks takes
+ * them out of table and list with the lock held. From then on no other thread
+ * can reach them. */
 #include "traceback/traceback.h"
 
 #include <pthread.h>
@@ -20,13 +20,13 @@
 enum { SLOTS_FIRST = 256 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* Guarded by it: open addressing, a power of two of slots. */
+/* Guarded by the lock: open addressing, a power of two of slots. */
 static vst_traceback **slots;
 static size_t slots_count, used;
 
-/* The end of a list, so that the last on it has a next one too. */
+/* Ends a list, so that its last traceback has a `next` too. */
 static vst_traceback no_more;
-/* Guarded by the lock; read without it only to see whether it is worthwhile. */
+/* Guarded by the lock; read without it only as a hint. */
 static _Atomic(vst_traceback *) dead_language = &no_more;
 static _Atomic(vst_traceback *) dead_native = &no_more;
 
@@ -56,7 +56,8 @@ static inline uint64_t mix(uint64_t a, uint64_t b)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Where a code object is leaves the highest bits and the lowest four free. */
+/* Rotates, because addresses of code objects leave the highest bits and the
+ * lowest four unused. */
 static inline uint64_t frame_word(const vst__frames *f, size_t i)
 {
     uint64_t number = f->instructions[i];
@@ -67,7 +68,7 @@ static inline uint64_t frame_word(const vst__frames *f, size_t i)
 static const uint64_t odd[4] = {0x9e3779b97f4a7c15, 0xc2b2ae3d27d4eb4f,
                                 0x165667b19e3779f9, 0xd6e8feb86659fd93};
 
-/* In four lanes, which do not wait for each other. Never 0. */
+/* Hashes in four independent lanes. Never returns 0. */
 static uint32_t hash_of(const vst__frames *f)
 {
     uint64_t a = odd[0], b = odd[1], c = odd[2], d = odd[3], word;
@@ -97,9 +98,9 @@ static uint32_t hash_of(const vst__frames *f)
     return (uint32_t)(a >> 32) | 1;
 }
 
-/* ---- the table; all of this under the lock ------------------------------ */
+/* ---- the table; call all of this with the lock held ---------------------- */
 
-/* The hash is odd: its other bits choose. */
+/* The lowest bit of a hash is always 1, so the other bits choose the slot. */
 static inline size_t slot_of(uint32_t hash)
 {
     return (hash >> 1) & (slots_count - 1);
@@ -117,7 +118,8 @@ static inline bool is_equal(const vst_traceback *t, const vst__frames *f)
                                      f->native * sizeof *f->addresses) == 0);
 }
 
-/* With a reference for the caller; NULL: there is none. */
+/* Returns the traceback with a reference for the caller; NULL if there is
+ * none. */
 static vst_traceback *find(const vst__frames *frames, uint32_t hash)
 {
     if (slots_count == 0)
@@ -147,7 +149,8 @@ static bool has_room(void)
     return used + 1 <= slots_count / 4 * 3;
 }
 
-/* Entries behind it that could not have its place move up. */
+/* Removes a traceback, and moves entries behind it up that could not have its
+ * slot. */
 static void take_out(vst_traceback *traceback)
 {
     size_t mask = slots_count - 1, hole = slot_of(traceback->hash), i;
@@ -173,7 +176,7 @@ static bool is_any_dead(bool entered)
            atomic_load_explicit(&dead_native, memory_order_relaxed) != &no_more;
 }
 
-/* Puts those of a list that are still dead in front of `taken`. */
+/* Puts the tracebacks of a list that are still dead in front of `taken`. */
 static vst_traceback *take_dead(_Atomic(vst_traceback *) *list,
                                 vst_traceback *taken)
 {
@@ -195,9 +198,9 @@ static vst_traceback *take_dead(_Atomic(vst_traceback *) *list,
     return taken;
 }
 
-/* ---- without the lock --------------------------------------------------- */
+/* ---- called without the lock --------------------------------------------- */
 
-/* Twice as many slots, unless another thread was faster. */
+/* Doubles the slots, unless another thread already did. */
 static bool grow(size_t from)
 {
     size_t count = from == 0 ? SLOTS_FIRST : 2 * from;
@@ -257,7 +260,7 @@ static void destroy(vst_traceback *traceback)
     free(traceback);
 }
 
-/* Dropping a reference may run code that captures and releases. */
+/* Dropping a reference may run code that captures and releases tracebacks. */
 static size_t destroy_all(vst_traceback *taken)
 {
     size_t count = 0;
@@ -349,8 +352,8 @@ vst_traceback *vst_traceback_retain(vst_traceback *traceback)
     return traceback;
 }
 
-/* The last one goes under the lock, so that nobody can free the traceback
- * between that and the list. */
+/* Drops the last reference with the lock held, so that nobody can free the
+ * traceback before it is on the list. */
 void vst_traceback_release(vst_traceback *t)
 {
     unsigned count;

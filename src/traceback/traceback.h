@@ -1,5 +1,5 @@
-/* What the files of this folder share: the object, the table of all of them,
- * and where frames come from. */
+/* Declarations for the files of this folder: the traceback object, the table of
+ * all tracebacks, and the sources of frames. */
 #ifndef VST_TRACEBACK_TRACEBACK_H
 #define VST_TRACEBACK_TRACEBACK_H
 
@@ -11,20 +11,23 @@
 
 #include <vestige/traceback.h>
 
-enum { VST_FRAMES_MAX = 1 << 24 }; /* of one part of a traceback */
+enum { VST_FRAMES_MAX = 1 << 24 }; /* frames of one part of a traceback */
 
-/* Immutable but for what names a guard. One allocation: after this come the
- * native addresses, the codes, the instructions. */
+/* Immutable, except fields that name a guard. One allocation: the struct is
+ * followed by the native addresses, the codes and the instructions. */
 struct vst_traceback {
-    atomic_uint references; /* to 0 and from 0 only under the table's lock */
-    uint32_t hash;          /* table's lock; 0: not in the table any more */
+    /* changes to 0 and from 0 only with the table's lock held */
+    atomic_uint references;
+    /* guarded by the table's lock; 0 once it has left the table */
+    uint32_t hash;
     uint32_t language, native;
-    vst_traceback *next_dead; /* table's lock; NULL: not on a list */
-    void *user;               /* the interpreter's lock */
+    /* guarded by the table's lock; NULL if it is on no list */
+    vst_traceback *next_dead;
+    void *user; /* guarded by the interpreter's lock */
     uintptr_t words[];
 };
 
-/* Frames that are not a traceback yet. */
+/* Frames from which a traceback can be made. */
 typedef struct vst__frames {
     void *const *codes;
     const uint32_t *instructions;
@@ -50,31 +53,35 @@ static inline uint32_t *vst__traceback_instructions(const vst_traceback *t)
 
 /* ---- table.c ------------------------------------------------------------ */
 
-/* The traceback with these frames, with a reference for the caller; NULL: out
- * of memory. `entered`: the interpreter's lock is held, so the dead are freed
- * whatever they refer to. Frames of a language need it. */
+/* Returns the traceback with these frames, with a reference for the caller;
+ * NULL if memory ran out. `entered`: the caller holds the interpreter's lock,
+ * so dead tracebacks are freed whatever they refer to. Frames of a language
+ * require that lock. */
 vst_traceback *vst__table_intern(const vst__frames *frames, bool entered);
 /* Takes a traceback out of the table. It must not be dead, and the caller must
- * hold its only reference; false: there are others. */
+ * hold its only reference. Returns false if there are other references. */
 bool vst__table_remove(vst_traceback *traceback);
-/* For tests: how many there are, dead ones that are not freed yet too. */
+/* For tests: returns how many tracebacks exist, including dead ones that are
+ * not freed yet. */
 size_t vst__table_count(void);
 
 /* ---- native.c: or native_none.c ----------------------------------------- */
 
-enum { VST_NATIVE_OWN_MAX = 8 }; /* frames of ours below that */
+/* at most this many frames of ours are below the caller's */
+enum { VST_NATIVE_OWN_MAX = 8 };
 
-/* libunwind's unw_backtrace, constant from the start on; NULL: not here. */
+/* libunwind's unw_backtrace, constant after the start; NULL without
+ * libunwind. */
 extern int (*vst__native_backtrace)(void **addresses, int max);
-extern atomic_uint vst__native_inside; /* threads, seq_cst with the next */
+/* number of threads inside; seq_cst together with the next */
+extern atomic_uint vst__native_inside;
 extern atomic_bool vst__native_is_forking;
 
-/* On aarch64 libunwind (1.8) starts anew in another way where frames do not fit
- * into the room, or cannot be walked quickly: then it gives addresses inside of
- * the calling instruction, with their signatures (PAC). An instruction lies at
- * a multiple of 4, so these can be told from return addresses, and be made
- * such.
- */
+/* On aarch64, libunwind (1.8) restarts in a slower way if frames do not fit
+ * into the room or cannot be walked quickly. It then gives addresses inside the
+ * calling instruction, with their signatures (PAC). An instruction lies at a
+ * multiple of 4, so these can be distinguished from return addresses, and
+ * converted. */
 static inline void vst__native_tidy(uintptr_t *addresses, size_t count)
 {
 #if defined(__aarch64__)
@@ -82,7 +89,7 @@ static inline void vst__native_tidy(uintptr_t *addresses, size_t count)
         return;
     for (size_t i = 0; i < count; i++) {
         register uintptr_t plain __asm__("x30") = addresses[i];
-        __asm__("hint #7" : "+r"(plain)); /* xpaclri: takes the signature off */
+        __asm__("hint #7" : "+r"(plain)); /* xpaclri: removes the signature */
         addresses[i] = (plain + 3) & ~(uintptr_t)3;
     }
 #else
@@ -90,10 +97,10 @@ static inline void vst__native_tidy(uintptr_t *addresses, size_t count)
 #endif
 }
 
-/* Return addresses of the calling thread, innermost first, from the frame that
- * `from` returns into: addresses[*first] and those behind. As many as there is
- * room for, less VST_NATIVE_OWN_MAX at most. Inline: each frame of ours costs
- * as much as one of the program's. */
+/* Writes return addresses of the calling thread, innermost first, from the
+ * frame that `from` returns into, to addresses[*first] and behind: as many as
+ * there is room for, minus at most VST_NATIVE_OWN_MAX. Inline, because each
+ * frame of ours costs as much as a frame of the program. */
 static inline size_t vst__native_walk(const void *from, uintptr_t *addresses,
                                       size_t max, size_t *first)
 {
@@ -110,9 +117,8 @@ static inline size_t vst__native_walk(const void *from, uintptr_t *addresses,
     atomic_fetch_sub(&vst__native_inside, 1);
     count = got > 0 ? (size_t)got : 0;
     vst__native_tidy(addresses, count);
-    /* However many frames of ours the compiler made of it. Older versions of
-     * libunwind (1.3 of Debian 11) give the addresses before those that are
-     * returned to. */
+    /* The compiler decides how many frames of ours there are. Older libunwind
+     * (1.3 in Debian 11) gives addresses before the return addresses. */
     while (own < count && own < VST_NATIVE_OWN_MAX &&
            (uintptr_t)from - addresses[own] > 1)
         own++;
@@ -125,7 +131,7 @@ static inline size_t vst__native_walk(const void *from, uintptr_t *addresses,
     return count - own;
 }
 
-/* The same, from addresses[0] on. */
+/* Like vst__native_walk, from addresses[0] on. */
 size_t vst__native_gather(const void *from, uintptr_t *addresses, size_t max);
 
 /* The unwinder in use; NULL: none. Any thread. */
