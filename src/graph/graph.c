@@ -126,10 +126,10 @@ static vst_status end_node(vst__graph *graph, vst__graph_node *node,
 
 /* ---- threads ---------------------------------------------------------- */
 
-/* Returns the id of the innermost open node of the lane, 0 if there is none. If none is open, the
- * innermost node of the thread that this lane works for, as gloo's threads work
- * for the thread that asked them. Such nodes may outlast the other thread's
- * node, and are never its parents. */
+/* Returns the id of the innermost open node of the lane, 0 if there is none. If
+ * none is open, the innermost node of the thread that this lane works for, as
+ * gloo's threads work for the thread that asked them. Such nodes may outlast
+ * the other thread's node, and are never its parents. */
 static uint64_t innermost(const vst__graph_thread *thread,
                           const vst__graph_lane *lane)
 {

@@ -95,15 +95,15 @@ typedef struct vst__graph {
     vst__graph_values values;
 } vst__graph;
 
-/* What is put together of one thread of a window. */
+/* One thread of a window, while it is read. */
 typedef struct vst__graph_lane {
     vst__graph *graph;
     uint64_t system_tid;
-    vst__graph_thread *thread; /* NULL: no node of it was seen */
-    /* Values that go on in the next escape. */
+    vst__graph_thread *thread; /* NULL if no node of it was seen */
+    /* Values that continue in the next escape. */
     unsigned char *bytes;
     size_t count, capacity;
-    uint64_t record; /* number of the node that has them, 0: none */
+    uint64_t record; /* number of the node that has them; 0 if none */
     bool outputs;
 } vst__graph_lane;
 
