@@ -11,8 +11,8 @@
 #include "base/heap.h"
 #include "memory/report.h"
 #include "replay/contexts.h"
-#include "replay/device_sums.h"
 #include "store/reader.h"
+#include "tables/pass.h"
 #include "tables/tables.h"
 #include "target.h"
 #include "trace_input.h"
@@ -217,11 +217,13 @@ static void summarize(vst_trace *trace, const trace_input *input)
 
 static void add_up_devices(vst_trace *trace, const trace_input *input)
 {
-    vst_device_sums *sums;
+    const vst__table_options options = {.window = input_window(input)};
+    const vst__table *table = vst__table_of_any_kind("device_uses");
+    vst__table_pass pass;
 
-    if (vst__device_sums_create(trace, input_window(input), &sums, NULL) ==
-        VST_OK)
-        vst__device_sums_destroy(sums);
+    if (vst__table_pass_create(&pass, &table, 1, &options) == VST_OK)
+        vst__table_pass_read(&pass, trace, NULL, NULL);
+    vst__table_pass_free(&pass);
 }
 
 static void look(const trace_input *input)

@@ -100,6 +100,9 @@ class Rows:
 
     @property
     def columns(self) -> tuple[str, ...]: ...
+    @property
+    def is_cut(self) -> bool:
+        """Whether there is more, but the time was over."""
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Any]:
         """Rows with the columns as attributes."""
@@ -162,49 +165,6 @@ class Trace:
         """Every span: rows as trace_events.c has them, the text of their arguments, and whether time ran out. For a
         tree, each block of a framework's is a row, too, and arguments tell where tensors lie. With `fold_imports`,
         imports have the ids by which views show them; the import system's frames are there and marked."""
-    def averages(
-        self,
-        *,
-        all_windows: bool = False,
-        since: int = -1,
-        calls: bool = True,
-        shapes: bool = False,
-        overloads: bool = False,
-        timeout: float | None = None,
-        framework: bool = False,
-    ) -> list[tuple[int, int, int, int, int, int, int, int, str | None, str | None, bool, int | None]]:
-        """Sums of the spans with the same definition. A row has
-
-        - the definition's id, and the serial of the first span
-        - the number of spans
-        - nanoseconds and bytes: its own ns, ns with what it called, its own bytes, bytes with what it called
-        - the number of operations
-        - with `shapes` and `overloads`: these as JSON, since spans that differ in them have rows of their own
-        - whether the spans are beside the stack, such as asynchronous ones
-        - ns with what it called, without what recording cost; None: not known of all
-        """
-    def contexts(
-        self,
-        *,
-        all_windows: bool = False,
-        since: int = -1,
-        shapes: bool = False,
-        timeout: float | None = None,
-        framework: bool = False,
-    ) -> list[tuple[int, int, str | None, int, int, int, int, int, int, int, int | None]]:
-        """Sums of the spans with the same definition and the same callers: a tree, parents before children. A row has
-
-        - the index of the parent's row, -1 for the outermost
-        - the definition's id, and with `shapes` these as JSON
-        - serial and start of the first span, and the number of spans
-        - its own ns, ns with what it called, its own bytes, bytes with what it called
-        """
-    def device_sums(self, *, progress: Progress | None = None) -> dict[str, list[Any]]:
-        """What devices did, added up (src/replay/device_sums.h). "named": device, kind, id, count, total ns,
-        longest ns, bytes. "uses", of each device and each of its streams: a dict of device, stream (None: the whole
-        device) and the figures. "gaps", the longest in which a device had nothing to do: device, start_ns, end_ns, ns
-        until the next launch was called (-1: not known), and of what ended it the stream, id, thread that launched
-        it, and ids of the operator and the annotation around that (0: none)."""
     def devices(
         self, *, all_windows: bool = False, since: int = -1, progress: Progress | None = None
     ) -> list[dict[str, Any]]:
@@ -218,7 +178,6 @@ class Trace:
         of their attributes. First calls by thread, then the others by device and stream."""
     def functions(self) -> list[tuple[int, str, str, str, int] | None]:
         """For each id: kind, name, file, what is shown of the file, line."""
-    def left_out(self, end_ns: int, /) -> list[tuple[int, int, bool, tuple[int, ...]]]: ...  # the same
     def gil_holders(self) -> Rows:
         """Threads that held the GIL while others waited: thread, func (that it was in for longest), held_ns."""
     def set_by_running(self, value: bool, /) -> None:
@@ -240,9 +199,19 @@ class Trace:
         awaits: bool = False,
         blocked_ns: int = 0,
         progress: Progress | None = None,
+        all_windows: bool = True,
+        since: int = -1,
+        calls: bool = True,
+        shapes: bool = False,
+        overloads: bool = False,
+        framework: bool = False,
+        tree: bool = False,
+        timeout: float | None = None,
     ) -> dict[str, Rows]:
         """Any tables, all of them from one reading of the records: those of vestige.tables, and tables of sums, which
-        the options are for.
+        most options are for. What recorded first and stopped, then again, is in windows: `since` has the number of the
+        first to read, and without `all_windows` only the last is read. After `timeout` seconds the reading ends, and
+        rows have what was read until then (Rows.is_cut).
 
         `marks` has a byte of flags for each id: 1, leave its calls out and count their time as their caller's; 2, its
         calls wait; 4, it is a garbage collection; 8, count its time for no function; 16, a call of it is a step of an
@@ -279,6 +248,22 @@ class Trace:
         - `blocked_steps`, of asyncio's tasks, that took at least `blocked_ns`: task, thread, start_ns, duration_ns; and
           the calls that took most of each, `blocked_calls`, outermost first: step (number of its row), func,
           duration_ns, imported, module, machinery (a frame of the import system that is folded).
+        - `averages`, by function, and by inputs with `shapes` and `overloads`: func (0: allocations of a framework
+          outside of all spans), span (number of the first), calls, self_ns, total_ns, self_bytes, total_bytes, flops,
+          shapes and overload (JSON), is_async (beside the stack), compensated_ns (of total_ns, without what recording
+          cost). Without `calls`, time of the language's functions is that of what they ran in. With `framework`, bytes
+          are those of a framework's allocator. All threads are read for this table and the next ones.
+        - `contexts`, by function and callers, parents before children: parent (number of the parent's row), func,
+          shapes (JSON), span and first_ns (of the first), calls, self_ns, total_ns, self_bytes, total_bytes,
+          compensated_ns.
+        - `device_sums`, what a device did by name: device, kind, func, activities, total_ns, longest_ns, bytes.
+        - `device_uses`, of each device and each of its streams: device, stream (None: the whole device), works
+          (kernels, copies and sets), start_ns, end_ns, span_ns (of the windows), busy_ns, idle_ns, gaps,
+          longest_gap_ns, unlaunched_ns (of idle_ns, until the next launch was called), launched (works whose launch is
+          known), delay_ns (from their launches on), queue_max and queue_sum (launched and not begun, at each launch).
+        - `device_gaps`, the longest in which a device had nothing to do: device, start_ns, end_ns, unlaunched_ns, and
+          of what ended it stream, func, thread (that launched it), op and annotation (functions around that).
+        - `left_out`, what a budget left out, by time: start_ns, end_ns, func (None: every function).
         - `budget`, where one left functions out: changes, windows, functions, cpu_ns, cost_ns, out_cpu_ns. Then calls
           and times of functions, and self_ns of threads, are estimates. `reduced_estimates`: func, reduced_ns (total_ns
           would be so much more if there had been more time).
@@ -290,7 +275,7 @@ class Trace:
     def memory(
         self, *, rows: int = 100, temporary: int = 1, progress: Progress | None = None, stacks: bool = True
     ) -> dict[str, Any]:
-        """What the allocations come to, as src/memory/report.h has it; of stacks and lines the first `rows` of
+        """What the allocations come to, as <vestige/memory_report.h> has it; of stacks and lines the first `rows` of
         each view, with -1 all. Without `stacks` there are lines alone; a stack of more than 256 frames is cut in its
         middle."""
 

@@ -207,6 +207,11 @@ vst_status vst__replay_step(replay *self, bool *done)
     return step_thread(self);
 }
 
+const vst__window *vst__replay_window(const replay *self)
+{
+    return self->window;
+}
+
 /* ---- the whole ---------------------------------------------------------- */
 
 static vst_status create(vst_trace *trace, int window, replay **result)

@@ -7,12 +7,15 @@
 #include <vestige/trace.h>
 
 typedef struct vst__replay vst__replay;
+struct vst__window;
 
 /* As vst_trace_replay; the sink is copied. *replay is NULL if it fails. */
 vst_status vst__replay_begin(vst_trace *trace, int window, vst_tracer *tracer,
                              const vst_sink *sink, vst__replay **replay);
 /* Delivers what ended in some thousand records; *done: there are no more. */
 vst_status vst__replay_step(vst__replay *replay, bool *done);
+/* The window that is read; the last one when all is. */
+const struct vst__window *vst__replay_window(const vst__replay *replay);
 void vst__replay_end(vst__replay *replay); /* at any time; NULL is nothing */
 
 /* Takes the events of a trace, thread after thread, batch by batch: replay's

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export/output/json.h"
-#include "tables/table.h"
+#include "tables/framework.h"
 
 static vst_status add_to(vst__dictionary *dictionary, const char *const *names,
                          size_t count)
@@ -23,6 +22,21 @@ vst_status vst__names_add(vst__filling *filling, const char *const *names,
                           size_t count)
 {
     return add_to(&filling->own_names, names, count);
+}
+
+vst_status vst__member_number(vst__filling *filling, const vst_span *span,
+                              const char *key, uint32_t *number)
+{
+    vst__json_part value = vst__json_find_member(
+        (vst__json_part){span->args, span->args_len}, key);
+    int32_t found = -1;
+    vst_status status = VST_OK;
+
+    if (value.at != NULL)
+        status = vst__dictionary_add(&filling->own_names, value.at, value.count,
+                                     &found);
+    *number = (uint32_t)(found + 1);
+    return status;
 }
 
 /* ---- kinds -------------------------------------------------------------- */

@@ -35,6 +35,7 @@ HAND_ON(loss, const vst_loss *)
 HAND_ON(wait, const vst_wait *)
 HAND_ON(task, const vst_task_event *)
 HAND_ON(device, const vst_device_span *)
+HAND_ON(loose, const vst_loose_bytes *)
 
 /* A table has the same rows, whoever else looks for recursion. Places tell it,
  * too. */
@@ -59,13 +60,14 @@ static vst_status on_span(void *ctx, const vst_span *span)
 /* A sink that takes what any of the others does. */
 static vst_sink join(fan *self)
 {
-    vst_sink all = {.ctx = self, .no_args = true};
+    vst_sink all = {.ctx = self, .no_args = true, .no_imports = true};
 
     for (size_t i = 0; i < self->count; i++) {
         const vst_sink *one = &self->sinks[i];
 
         all.recursion |= one->recursion;
         all.no_args &= one->no_args;
+        all.no_imports &= one->no_imports;
         if (one->places != NULL)
             all.places = one->places;
         if (one->span != NULL)
@@ -84,6 +86,8 @@ static vst_sink join(fan *self)
             all.task = on_task;
         if (one->device != NULL)
             all.device = on_device;
+        if (one->loose != NULL)
+            all.loose = on_loose;
     }
     return all;
 }
@@ -110,8 +114,10 @@ static vst_status begin_replay(vst__table_pass *self, vst_tracer *tracer)
     if (status != VST_OK || self->is_replayed)
         return status;
     sink = made->count == 1 ? made->sinks[0] : join(made);
-    return vst__replay_begin(self->trace, VST_WINDOW_ALL, tracer, &sink,
-                             &self->replay);
+    return vst__replay_begin(self->trace,
+                             self->options->window != 0 ? self->options->window
+                                                        : VST_WINDOW_ALL,
+                             tracer, &sink, &self->replay);
 }
 
 static vst_status begin_table(vst__table_pass *self, vst__filling *filling)
@@ -158,12 +164,24 @@ static vst_status step_table(const vst__table_pass *self, vst__filling *filling)
                : VST_OK;
 }
 
+static bool is_late(int64_t deadline_ns)
+{
+    vst_clock_sample now = {.monotonic_ns = 0};
+
+    if (deadline_ns != 0)
+        vst_clock_sample_now(&now);
+    return deadline_ns != 0 && now.monotonic_ns >= deadline_ns;
+}
+
 vst_status vst__table_pass_step(vst__table_pass *self, bool *done)
 {
     vst_status status = VST_OK;
 
     if (!self->is_replayed) {
-        status = vst__replay_step(self->replay, &self->is_replayed);
+        self->is_cut = is_late(self->options->deadline_ns);
+        self->is_replayed = self->is_cut;
+        if (!self->is_cut)
+            status = vst__replay_step(self->replay, &self->is_replayed);
         if (status == VST_OK && self->is_replayed && self->sums != NULL)
             status = vst__sums_finish(self->sums);
     }
@@ -213,6 +231,12 @@ static const vst__table *const others[] = {
     &vst__table_task_steps,
     &vst__table_blocked_steps,
     &vst__table_blocked_calls,
+    &vst__table_device_sums,
+    &vst__table_device_uses,
+    &vst__table_device_gaps,
+    &vst__table_left_out,
+    &vst__table_contexts,
+    &vst__table_averages,
 };
 
 const vst__table *vst__table_of_any_kind(const char *name)

@@ -44,9 +44,11 @@ typedef struct vst__table_pass {
     const vst_table_source *source;
     vst__replay *replay; /* NULL: no table needs it */
     bool is_replayed;    /* no more comes of it */
+    bool is_cut;         /* the time was over before all was read */
     struct vst__fan *fan;
-    struct vst__sums *sums;        /* NULL: no table is made of them */
-    struct vst__task_facts *tasks; /* NULL: no table is of tasks */
+    struct vst__sums *sums;           /* NULL: no table is made of them */
+    struct vst__task_facts *tasks;    /* NULL: no table is of tasks */
+    struct vst__device_sums *devices; /* NULL: no table is of those */
     vst_places places;
     bool shows_files;      /* a table shows those of definitions */
     vst__defined *defined; /* by id, up to max */
@@ -81,7 +83,9 @@ extern const vst__table vst__table_process, vst__table_thread, vst__table_func,
     vst__table_counter, vst__table_instant, vst__table_lost, vst__table_task,
     vst__table_wait, vst__table_device, vst__table_activity,
     vst__table_task_awaits, vst__table_task_steps, vst__table_blocked_steps,
-    vst__table_blocked_calls;
+    vst__table_blocked_calls, vst__table_device_sums, vst__table_device_uses,
+    vst__table_device_gaps, vst__table_left_out, vst__table_contexts,
+    vst__table_averages;
 
 #define VST_COLUMNS(list)                                                      \
     .columns = list, .column_count = sizeof list / sizeof *list

@@ -1,9 +1,10 @@
 /* What devices did, added up: every number follows from the times in a file
  * that is made by hand. Times are ticks, which are nanoseconds. */
+#include "tables/device_sums.h"
+#include "tables/pass.h"
 
 #include "check.h"
-#include "replay/device_sums.h"
-#include "store/reader.h"
+#include "table_cells.h"
 #include "trace_builder.h"
 
 enum { KERNEL = 1, COPY, LAUNCH, OPERATOR };
@@ -55,28 +56,73 @@ static void begin(builder *b)
                       "device", "");
 }
 
-static vst_device_sums *sums_of(builder *b, vst_trace **trace)
-{
-    vst_device_sums *sums = NULL;
+enum { NAMED, USES, GAPS, TABLES };
 
-    CHECK_INT(builder_open(b, trace, NULL), VST_OK);
-    CHECK_INT(vst__device_sums_create(*trace, VST_WINDOW_ALL, &sums, NULL),
-              VST_OK);
-    return sums;
+typedef struct reading {
+    builder b;
+    vst_trace *trace;
+    vst__table_pass pass;
+    const vst__filling *rows; /* by table */
+} reading;
+
+static void read_range(reading *r, int64_t from_ns, int64_t to_ns)
+{
+    static const char *const names[TABLES] = {"device_sums", "device_uses",
+                                              "device_gaps"};
+    const vst__table *tables[TABLES];
+
+    for (size_t i = 0; i < TABLES; i++)
+        tables[i] = vst__table_of_any_kind(names[i]);
+    CHECK_INT(builder_open(&r->b, &r->trace, NULL), VST_OK);
+    vst_trace_set_range(r->trace, from_ns, to_ns);
+    CHECK_INT(vst__table_pass_create(&r->pass, tables, TABLES, NULL), VST_OK);
+    CHECK_INT(vst__table_pass_read(&r->pass, r->trace, NULL, NULL), VST_OK);
+    r->rows = r->pass.fillings;
 }
 
-static const vst_device_use *use_of(const vst_device_sums *sums,
-                                    uint32_t device, int stream)
+static void read_all(reading *r)
 {
-    for (size_t i = 0; i < vst__device_sums_use_count(sums); i++) {
-        const vst_device_use *use = vst__device_sums_use_at(sums, i);
+    read_range(r, INT64_MIN, INT64_MAX);
+}
 
-        if (use->device == device && use->is_stream == (stream >= 0) &&
-            (stream < 0 || use->stream == (uint32_t)stream))
-            return use;
-    }
-    CHECK_TEXT("there is no such use", "");
-    exit(1);
+static void end(reading *r)
+{
+    vst__table_pass_free(&r->pass);
+    vst_trace_close(r->trace);
+    builder_free(&r->b);
+}
+
+static size_t rows_of(const reading *r, size_t table)
+{
+    return r->rows[table].batch.rows;
+}
+
+/* Of a device, or with a stream that is not NONE of that stream. */
+static int64_t use(const reading *r, int64_t device, int64_t stream,
+                   const char *name)
+{
+    const vst__filling *uses = &r->rows[USES];
+
+    for (size_t i = 0; i < uses->batch.rows; i++)
+        if (cell(uses, i, "device") == device &&
+            cell(uses, i, "stream") == stream)
+            return cell(uses, i, name);
+    return MISSING;
+}
+
+static int64_t named(const reading *r, size_t row, const char *name)
+{
+    return cell(&r->rows[NAMED], row, name);
+}
+
+static int64_t gap(const reading *r, size_t row, const char *name)
+{
+    return cell(&r->rows[GAPS], row, name);
+}
+
+static int64_t gap_ns(const reading *r, size_t row)
+{
+    return gap(r, row, "end_ns") - gap(r, row, "start_ns");
 }
 
 /* Two streams of one device that overlap, then nothing until a launch that
@@ -103,193 +149,143 @@ static void fill(builder *b)
 
 static void a_device_is_busy_while_any_stream_is(void)
 {
-    const vst_device_use *use;
-    vst_device_sums *sums;
-    vst_trace *trace;
-    builder b;
+    reading r;
 
-    fill(&b);
-    sums = sums_of(&b, &trace);
-    CHECK_INT(vst__device_sums_use_count(sums), 5);
-    use = use_of(sums, 1, -1);
-    CHECK_INT(use->works, 4);
-    CHECK_INT(use->span_ns, 5500);
-    CHECK_INT(use->busy_ns, 2000 + 500 + 500);
-    CHECK_INT(use->idle_ns, 1000 + 1500);
-    CHECK_INT(use->gaps, 2);
-    CHECK_INT(use->longest_gap_ns, 1500);
-    CHECK_INT(use->unlaunched_ns, 500);
-    CHECK_INT(use->launched, 4);
-    CHECK_INT(use->delay_ns, 880 + 1360 + 490 + 5840);
-    use = use_of(sums, 1, 7);
-    CHECK_INT(use->busy_ns, 1500);
-    CHECK_INT(use->idle_ns, 2000);
-    CHECK_INT(use->queue_max, 1);
-    use = use_of(sums, 1, 8);
-    CHECK_INT(use->queue_max, 2);
-    CHECK_INT(use->queue_sum, 3);
-    use = use_of(sums, 2, -1);
-    CHECK_INT(use->launched, 0);
-    CHECK_INT(use->unlaunched_ns, 0);
-    CHECK_INT(use->idle_ns, 900);
-    vst__device_sums_destroy(sums);
-    vst_trace_close(trace);
-    builder_free(&b);
+    fill(&r.b);
+    read_all(&r);
+    CHECK_INT(rows_of(&r, USES), 5);
+    CHECK_INT(use(&r, 1, NONE, "works"), 4);
+    CHECK_INT(use(&r, 1, NONE, "span_ns"), 5500);
+    CHECK_INT(use(&r, 1, NONE, "busy_ns"), 2000 + 500 + 500);
+    CHECK_INT(use(&r, 1, NONE, "idle_ns"), 1000 + 1500);
+    CHECK_INT(use(&r, 1, NONE, "gaps"), 2);
+    CHECK_INT(use(&r, 1, NONE, "longest_gap_ns"), 1500);
+    CHECK_INT(use(&r, 1, NONE, "unlaunched_ns"), 500);
+    CHECK_INT(use(&r, 1, NONE, "launched"), 4);
+    CHECK_INT(use(&r, 1, NONE, "delay_ns"), 880 + 1360 + 490 + 5840);
+    CHECK_INT(use(&r, 1, 7, "busy_ns"), 1500);
+    CHECK_INT(use(&r, 1, 7, "idle_ns"), 2000);
+    CHECK_INT(use(&r, 1, 7, "queue_max"), 1);
+    CHECK_INT(use(&r, 1, 8, "queue_max"), 2);
+    CHECK_INT(use(&r, 1, 8, "queue_sum"), 3);
+    CHECK_INT(use(&r, 2, NONE, "launched"), 0);
+    CHECK_INT(use(&r, 2, NONE, "unlaunched_ns"), 0);
+    CHECK_INT(use(&r, 2, NONE, "idle_ns"), 900);
+    end(&r);
 }
 
 static void gaps_say_what_ended_them(void)
 {
-    const vst_device_gap *gap;
-    vst_device_sums *sums;
-    vst_trace *trace;
-    builder b;
+    reading r;
 
-    fill(&b);
-    sums = sums_of(&b, &trace);
-    CHECK_INT(vst__device_sums_gap_count(sums), 3);
-    gap = vst__device_sums_gap_at(sums, 0);
-    CHECK_INT(gap->end_ns - gap->start_ns, 1500);
-    CHECK_INT(gap->unlaunched_ns, 0);
-    CHECK_INT(gap->id, COPY);
-    CHECK_INT(gap->op, OPERATOR);
-    CHECK_INT(gap->stream, 8);
-    gap = vst__device_sums_gap_at(sums, 1);
-    CHECK_INT(gap->unlaunched_ns, 500);
-    CHECK_INT(gap->op, 0);
-    CHECK_INT(gap->thread, 1);
-    gap = vst__device_sums_gap_at(sums, 2);
-    CHECK_INT(gap->device, 2);
-    CHECK_INT(gap->unlaunched_ns, -1);
-    vst__device_sums_destroy(sums);
-    vst_trace_close(trace);
-    builder_free(&b);
+    fill(&r.b);
+    read_all(&r);
+    CHECK_INT(rows_of(&r, GAPS), 3);
+    CHECK_INT(gap_ns(&r, 0), 1500);
+    CHECK_INT(gap(&r, 0, "unlaunched_ns"), 0);
+    CHECK_INT(gap(&r, 0, "func"), COPY);
+    CHECK_INT(gap(&r, 0, "op"), OPERATOR);
+    CHECK_INT(gap(&r, 0, "stream"), 8);
+    CHECK_INT(gap(&r, 1, "unlaunched_ns"), 500);
+    CHECK_INT(gap(&r, 1, "op"), NONE);
+    CHECK_INT(gap(&r, 1, "thread"), 1);
+    CHECK_INT(gap(&r, 2, "device"), 2);
+    CHECK_INT(gap(&r, 2, "unlaunched_ns"), NONE);
+    end(&r);
 }
 
 static void activities_are_added_up_by_name(void)
 {
-    const vst_device_named *named;
-    vst_device_sums *sums;
-    vst_trace *trace;
-    builder b;
+    reading r;
 
-    fill(&b);
-    sums = sums_of(&b, &trace);
-    CHECK_INT(vst__device_sums_named_count(sums), 5);
-    named = vst__device_sums_named_at(sums, 0);
-    CHECK_INT(named->kind, VST_ACTIVITY_KERNEL);
-    CHECK_INT(named->count, 3);
-    CHECK_INT(named->total_ns, 3000);
-    CHECK_INT(named->longest_ns, 1500);
-    named = vst__device_sums_named_at(sums, 1);
-    CHECK_INT(named->kind, VST_ACTIVITY_COPY);
-    CHECK_INT(named->bytes, 1000);
-    CHECK_INT(vst__device_sums_named_at(sums, 2)->kind, VST_ACTIVITY_SYNC);
-    CHECK_INT(vst__device_sums_named_at(sums, 3)->count, 4);
-    CHECK_INT(vst__device_sums_named_at(sums, 4)->device, 2);
-    vst__device_sums_destroy(sums);
-    vst_trace_close(trace);
-    builder_free(&b);
+    fill(&r.b);
+    read_all(&r);
+    CHECK_INT(rows_of(&r, NAMED), 5);
+    CHECK_INT(named(&r, 0, "kind"), VST_ACTIVITY_KERNEL);
+    CHECK_INT(named(&r, 0, "activities"), 3);
+    CHECK_INT(named(&r, 0, "total_ns"), 3000);
+    CHECK_INT(named(&r, 0, "longest_ns"), 1500);
+    CHECK_INT(named(&r, 1, "kind"), VST_ACTIVITY_COPY);
+    CHECK_INT(named(&r, 1, "bytes"), 1000);
+    CHECK_INT(named(&r, 2, "kind"), VST_ACTIVITY_SYNC);
+    CHECK_INT(named(&r, 3, "activities"), 4);
+    CHECK_INT(named(&r, 4, "device"), 2);
+    end(&r);
 }
 
 static void a_range_cuts_the_times(void)
 {
-    const vst_device_use *use;
-    vst_device_sums *sums;
-    vst_trace *trace;
-    builder b;
+    reading r;
 
-    fill(&b);
-    CHECK_INT(builder_open(&b, &trace, NULL), VST_OK);
-    vst_trace_set_range(trace, BUILDER_EPOCH_NS + 2800,
-                        BUILDER_EPOCH_NS + 5200);
-    CHECK_INT(vst__device_sums_create(trace, VST_WINDOW_ALL, &sums, NULL),
-              VST_OK);
-    use = use_of(sums, 1, -1);
-    CHECK_INT(use->span_ns, 2400);
-    CHECK_INT(use->busy_ns, 1200 + 200);
-    CHECK_INT(use->idle_ns, 1000);
-    vst__device_sums_destroy(sums);
-    vst_trace_close(trace);
-    builder_free(&b);
+    fill(&r.b);
+    read_range(&r, BUILDER_EPOCH_NS + 2800, BUILDER_EPOCH_NS + 5200);
+    CHECK_INT(use(&r, 1, NONE, "span_ns"), 2400);
+    CHECK_INT(use(&r, 1, NONE, "busy_ns"), 1200 + 200);
+    CHECK_INT(use(&r, 1, NONE, "idle_ns"), 1000);
+    end(&r);
 }
 
 static void time_between_windows_is_not_idle(void)
 {
-    const vst_device_use *use;
-    vst_device_sums *sums;
-    vst_trace *trace;
-    builder b;
+    reading r;
 
-    begin(&b);
-    builder_window(&b, 0, 1000, 3000);
-    builder_window(&b, 1, 50000, 53000);
-    builder_records(&b, 0, 1, 1000, 1);
-    work(&b, 7, 0, 1100, 1200);
-    work(&b, 7, 0, 1500, 1600);
-    builder_records(&b, 1, 1, 50000, 1);
-    work(&b, 7, 0, 50100, 50200);
-    work(&b, 7, 0, 50300, 50400);
-    sums = sums_of(&b, &trace);
-    use = use_of(sums, 1, -1);
-    CHECK_INT(use->works, 4);
-    CHECK_INT(use->span_ns, 500 + 300);
-    CHECK_INT(use->busy_ns, 400);
-    CHECK_INT(use->idle_ns, 300 + 100);
-    CHECK_INT(use->gaps, 2);
-    vst__device_sums_destroy(sums);
-    vst_trace_close(trace);
-    builder_free(&b);
+    begin(&r.b);
+    builder_window(&r.b, 0, 1000, 3000);
+    builder_window(&r.b, 1, 50000, 53000);
+    builder_records(&r.b, 0, 1, 1000, 1);
+    work(&r.b, 7, 0, 1100, 1200);
+    work(&r.b, 7, 0, 1500, 1600);
+    builder_records(&r.b, 1, 1, 50000, 1);
+    work(&r.b, 7, 0, 50100, 50200);
+    work(&r.b, 7, 0, 50300, 50400);
+    read_all(&r);
+    CHECK_INT(use(&r, 1, NONE, "works"), 4);
+    CHECK_INT(use(&r, 1, NONE, "span_ns"), 500 + 300);
+    CHECK_INT(use(&r, 1, NONE, "busy_ns"), 400);
+    CHECK_INT(use(&r, 1, NONE, "idle_ns"), 300 + 100);
+    CHECK_INT(use(&r, 1, NONE, "gaps"), 2);
+    end(&r);
 }
 
 /* The longest gaps are kept, whenever they come. */
 static void of_many_gaps_the_longest_are_told(void)
 {
     enum { COUNT = 60 };
-    vst_device_sums *sums;
     uint64_t at = 2000;
-    vst_trace *trace;
-    builder b;
+    reading r;
 
-    begin(&b);
-    builder_window(&b, 0, 1000, 10000000);
-    builder_records(&b, 0, 1, 1000, 1);
+    begin(&r.b);
+    builder_window(&r.b, 0, 1000, 10000000);
+    builder_records(&r.b, 0, 1, 1000, 1);
     for (uint64_t i = 0; i < COUNT; i++) {
-        work(&b, 7, 0, at, at + 10);
+        work(&r.b, 7, 0, at, at + 10);
         at += 10 + (i * 17) % COUNT + 1; /* each gap from 1 to COUNT once */
     }
-    work(&b, 7, 0, at, at + 10);
-    sums = sums_of(&b, &trace);
-    CHECK_INT(use_of(sums, 1, -1)->gaps, COUNT);
-    CHECK_INT(vst__device_sums_gap_count(sums), VST_DEVICE_GAPS_MAX);
-    for (size_t i = 0; i < VST_DEVICE_GAPS_MAX; i++) {
-        const vst_device_gap *gap = vst__device_sums_gap_at(sums, i);
-
-        CHECK_INT(gap->end_ns - gap->start_ns, COUNT - (int64_t)i);
-    }
-    vst__device_sums_destroy(sums);
-    vst_trace_close(trace);
-    builder_free(&b);
+    work(&r.b, 7, 0, at, at + 10);
+    read_all(&r);
+    CHECK_INT(use(&r, 1, NONE, "gaps"), COUNT);
+    CHECK_INT(rows_of(&r, GAPS), VST_DEVICE_GAPS);
+    for (size_t i = 0; i < VST_DEVICE_GAPS; i++)
+        CHECK_INT(gap_ns(&r, i), COUNT - (int64_t)i);
+    end(&r);
 }
 
 static void centuries_do_not_overflow(void)
 {
-    vst_device_sums *sums;
-    vst_trace *trace;
-    builder b;
+    reading r;
 
-    begin(&b);
-    builder_window(&b, 0, 1000, 9000);
-    builder_records(&b, 0, 1, 1000, 1);
+    begin(&r.b);
+    builder_window(&r.b, 0, 1000, 9000);
+    builder_records(&r.b, 0, 1, 1000, 1);
     for (uint64_t i = 0; i < 16; i++) {
-        call(&b, i + 1, 1100);
-        add(&b, VST_ACTIVITY_KERNEL, 1, 7, KERNEL, i + 1, 2000, UINT64_MAX / 2);
+        call(&r.b, i + 1, 1100);
+        add(&r.b, VST_ACTIVITY_KERNEL, 1, 7, KERNEL, i + 1, 2000,
+            UINT64_MAX / 2);
     }
-    sums = sums_of(&b, &trace);
-    CHECK_INT(vst__device_sums_named_at(sums, 0)->total_ns, INT64_MAX);
-    CHECK_INT(use_of(sums, 1, -1)->busy_ns, 7000);
-    vst__device_sums_destroy(sums);
-    vst_trace_close(trace);
-    builder_free(&b);
+    read_all(&r);
+    CHECK_INT(named(&r, 0, "total_ns"), INT64_MAX);
+    CHECK_INT(use(&r, 1, NONE, "busy_ns"), 7000);
+    end(&r);
 }
 
 int main(void)

@@ -9,7 +9,7 @@
 
 #include "device_traces.h"
 #include "exported.h"
-#include "replay/device_sums.h"
+#include "tables/pass.h"
 #include "view/lanes_devices.h"
 
 enum { FAULTS_MAX = 1000 };
@@ -100,14 +100,20 @@ static vst_status make_others(vst_trace *trace)
 
 static vst_status add_up(vst_trace *trace)
 {
-    vst_error error = {VST_OK, 0, 0};
-    vst_device_sums *sums;
-    vst_status status =
-        vst__device_sums_create(trace, VST_WINDOW_ALL, &sums, &error);
+    static const char *const names[] = {"device_sums", "device_uses",
+                                        "device_gaps", "averages", "contexts"};
+    enum { COUNT = sizeof names / sizeof names[0] };
+    const vst__table_options options = {.shapes = true, .overloads = true};
+    const vst__table *tables[COUNT];
+    vst__table_pass pass;
+    vst_status status;
 
-    CHECK_INT(error.status, status);
-    CHECK((sums == NULL) == (status != VST_OK));
-    vst__device_sums_destroy(sums);
+    for (size_t i = 0; i < COUNT; i++)
+        tables[i] = vst__table_of_any_kind(names[i]);
+    status = vst__table_pass_create(&pass, tables, COUNT, &options);
+    if (status == VST_OK)
+        status = vst__table_pass_read(&pass, trace, NULL, NULL);
+    vst__table_pass_free(&pass);
     return status;
 }
 

@@ -187,7 +187,8 @@ def test_coroutines_are_left_out_and_their_tasks_stay_whole(engine):
     assert results == {2500}
     names = trace.functions()
     if sys.version_info >= (3, 12):  # before, the hook itself may go
-        left_out = {names[number][1] for *_, ids in trace.left_out(1 << 62) for number in ids}
+        rows = trace.tables(["left_out"])["left_out"]
+        left_out = {names[row.func][1] for row in rows if row.func is not None}
         assert "answer" in left_out
     assert trace.info()["records"] < times * 2500 * 2
     assert nested(trace, "answer") <= 1
@@ -214,7 +215,9 @@ def test_a_burst_is_followed_after_some_thousand_calls(engine):
     leaf_id = next(number for number, entry in enumerate(trace.functions()) if entry and entry[1] == "leaf")
     first = min(start for start, _ in trace.spans("leaf"))
     followed = min(
-        start for start, _, every, ids in trace.left_out(1 << 62) if start > first and (every or leaf_id in ids)
+        row.start_ns
+        for row in trace.tables(["left_out"])["left_out"]
+        if row.start_ns > first and row.func in (None, leaf_id)
     )
     assert sum(start < followed for start, _ in trace.spans("leaf")) < 25_000
     session.finish()
@@ -333,7 +336,7 @@ def test_a_trigger_keeps_the_hook_only_where_it_may_name_a_function(triggers, re
             loop(1000)
 
     _, trace, session = recorded(lambda: run_for(1, annotated), "turbo", share=0.001, triggers=triggers)
-    assert any(all_of_python for _, _, all_of_python, _ in trace.left_out(2**62)) == rests
+    assert any(row.func is None for row in trace.tables(["left_out"])["left_out"]) == rests
     session.finish()
 
 

@@ -74,11 +74,11 @@ def callers_of(path):
     """By name of a function: the names of what it was called in."""
     trace = Trace(str(path))
     definitions = trace.definitions()
-    rows = trace.contexts(all_windows=True)
+    rows = trace.tables(["contexts"])["contexts"]
     found = {}
-    for parent, number, *_ in rows:
-        above = definitions[rows[parent][1]][1] if parent >= 0 else None
-        found.setdefault(definitions[number][1], set()).add(above)
+    for row in rows:
+        above = definitions[rows[row.parent].func][1] if row.parent is not None else None
+        found.setdefault(definitions[row.func][1], set()).add(above)
     return found
 
 

@@ -17,6 +17,10 @@ pytestmark = pytest.mark.skipif(not hasattr(sys, "gettotalrefcount"), reason="on
 STARTS = 1000
 READINGS = 100
 TABLES = (
+    "averages",
+    "contexts",
+    "left_out",
+    "device_uses",
     "functions",
     "calls",
     "threads",
@@ -251,8 +255,9 @@ def test_a_trace_that_is_read_keeps_nothing(trace):
         t.set_range(info["start_ns"], info["end_ns"])
         t.threads(), t.metadata(), t.definitions(), t.functions(), t.names(), t.has_memory()
         t.totals(memory=True, progress=lambda _: None)
-        t.spans("leaf"), t.events(), t.averages(shapes=True, overloads=True), t.contexts(shapes=True)
-        tables = t.tables(TABLES, spread=True, awaits=True, marks=bytes([4]) * len(t.definitions()), threads=[0, 1])
+        t.spans("leaf"), t.events()
+        marks = bytes([4]) * len(t.definitions())
+        tables = t.tables(TABLES, spread=True, awaits=True, marks=marks, threads=[0, 1], shapes=True, timeout=100)
         for table in tables.values():
             list(table), [table[name] for name in table.columns]
         t.memory(rows=-1), _core.memory_events(t), _core.memory_stacks(t)

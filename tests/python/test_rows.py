@@ -27,6 +27,7 @@ TABLES = {
     "budget": "cpu_ns",
     "reduced_estimates": "reduced_ns",
 }
+OF_ALL_THREADS = ("averages", "contexts", "device_sums", "device_uses", "device_gaps", "left_out")
 STREAMS = (
     "process",
     "thread",
@@ -112,9 +113,10 @@ def test_what_is_not_there_is_an_error(trace):
 
 def test_one_pass_fills_all_tables_as_a_pass_for_each_does(trace):
     marks = bytes(COLLECTS if entry and entry[0] == 2 else 0 for entry in trace.functions())
-    together = trace.tables(list(TABLES), marks=marks, awaits=True, spread=True)
-    assert list(together) == list(TABLES)
-    for name in TABLES:
+    names = [*TABLES, *OF_ALL_THREADS]
+    together = trace.tables(names, marks=marks, awaits=True, spread=True)
+    assert list(together) == names
+    for name in names:
         [(_, alone)] = trace.tables([name], marks=marks, awaits=True, spread=True).items()
         assert alone.columns == together[name].columns
         assert list(map(repr, alone)) == list(map(repr, together[name])), name
@@ -124,6 +126,14 @@ def test_sums_of_tables_agree(trace):
     read = trace.tables(["functions", "calls", "threads", "collections", "collection_callers"])
     assert sum(read["functions"]["calls"]) == sum(read["calls"]["calls"]) == sum(read["threads"]["calls"])
     assert sum(read["functions"]["self_ns"]) == sum(read["calls"]["self_ns"]) == sum(read["threads"]["self_ns"])
+
+
+def test_a_reading_without_time_has_nothing_and_says_so(trace):
+    for name in ("averages", "contexts", "functions"):
+        whole, cut = trace.tables([name])[name], trace.tables([name], timeout=0)[name]
+        assert len(whole) > 0 and not whole.is_cut
+        assert (len(cut) == 0 or name == "functions") and cut.is_cut
+        assert not trace.tables([name], timeout=1000)[name].is_cut
 
 
 def test_tables_without_rows_have_columns(trace):

@@ -104,7 +104,7 @@ def test_sums_are_those_of_the_activities(busy):
     for number in range(rows.count):
         count, ns = sums.get(rows.half(number, ID), (0, 0))
         sums[rows.half(number, ID)] = count + 1, ns + rows.word(number, END) - rows.word(number, START)
-    assert {id: (count, ns) for _, _, id, count, ns, _, _ in busy.device_sums()["named"]} == sums
+    assert {row.func: (row.activities, row.total_ns) for row in busy.tables(["device_sums"])["device_sums"]} == sums
     (one,) = busy.devices()
     assert (one["platform"], one["ordinal"], [each["number"] for each in one["streams"]]) == ("cuda", 0, [7, 8])
     assert sum(each["activities"] for each in one["streams"]) == MANY
@@ -116,7 +116,7 @@ def test_a_search_counts_and_finds_activities(busy):
     start, end = (lanes.lanes()[0][name] for name in ("start_ns", "end_ns"))
     (wanted,) = [id for id, known in enumerate(busy.definitions()) if known and known[1] == "kernel 3"]
     counts = [each for (each,) in struct.iter_unpack("<I", lanes.find([wanted], start, end + 1, 50))]
-    (count,) = [row[3] for row in busy.device_sums()["named"] if row[2] == wanted]
+    (count,) = [row.activities for row in busy.tables(["device_sums"])["device_sums"] if row.func == wanted]
     assert sum(counts) == count
     found = lanes.next([wanted], start - 1, False)
     again = lanes.next([wanted], found["end_ns"], True)

@@ -13,6 +13,7 @@ typedef struct rows {
     PyObject *columns;  /* a tuple of names */
     PyObject *texts;    /* what names of dictionaries are, or NULL */
     PyTypeObject *type; /* of a row */
+    bool is_cut;
 } rows;
 
 static PyTypeObject *rows_type, *column_type;
@@ -260,6 +261,12 @@ static PyObject *rows_get_columns(PyObject *object, void *unused)
     return Py_NewRef(((rows *)object)->columns);
 }
 
+static PyObject *rows_get_is_cut(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(((rows *)object)->is_cut);
+}
+
 static void rows_dealloc(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
@@ -271,7 +278,8 @@ static void rows_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-PyObject *vpy_rows(const char *name, vst__batch *batch, PyObject *texts)
+PyObject *vpy_rows(const char *name, vst__batch *batch, PyObject *texts,
+                   bool is_cut)
 {
     PyTypeObject *type = row_type_of(name, batch);
     rows *self =
@@ -280,6 +288,7 @@ PyObject *vpy_rows(const char *name, vst__batch *batch, PyObject *texts)
     if (self == NULL)
         return NULL;
     self->type = type;
+    self->is_cut = is_cut;
     self->texts = Py_XNewRef(texts);
     self->columns = PyTuple_New((Py_ssize_t)batch->column_count);
     for (size_t i = 0; self->columns != NULL && i < batch->column_count; i++) {
@@ -303,6 +312,7 @@ PyObject *vpy_rows(const char *name, vst__batch *batch, PyObject *texts)
 
 static PyGetSetDef rows_attributes[] = {
     {"columns", rows_get_columns, NULL, NULL, NULL},
+    {"is_cut", rows_get_is_cut, NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

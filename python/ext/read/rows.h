@@ -12,8 +12,10 @@
 
 /* Takes the rows over, and leaves an empty batch; name is the table's, and
  * stays. texts: a tuple with a list of str for each dictionary that names are
- * of, or NULL if there are none. NULL with an exception set. */
-PyObject *vpy_rows(const char *name, vst__batch *batch, PyObject *texts);
+ * of, or NULL if there are none. is_cut: there are more, but the time was over.
+ * NULL with an exception set. */
+PyObject *vpy_rows(const char *name, vst__batch *batch, PyObject *texts,
+                   bool is_cut);
 
 #pragma GCC visibility pop
 #endif

@@ -1,6 +1,5 @@
-/* What the files that read spans share: members of a span's arguments, numbers
- * for texts that repeat, a limit on time. They need no GIL; one thread at a
- * time uses each object. */
+/* What the files that read spans share: options, and a limit on time. They need
+ * no GIL; one thread at a time uses each object. */
 #ifndef VPY_SPANS_H
 #define VPY_SPANS_H
 
@@ -9,27 +8,6 @@
 #include "replay/own_times.h"
 
 #pragma GCC visibility push(hidden)
-
-typedef struct vpy_part {
-    const char *at; /* NULL: there is none */
-    size_t length;
-} vpy_part;
-
-/* The value of a member, as it is written in the JSON. */
-vpy_part vpy_member(const char *members, size_t length, const char *key);
-
-/* Equal texts have one number, from 1 on; 0 is none. */
-typedef struct vpy_texts {
-    vpy_part *of; /* by number - 1; the bytes are owned */
-    uint32_t count, capacity;
-    uint32_t *slots; /* numbers */
-    size_t mask;
-} vpy_texts;
-
-bool vpy_texts_number(vpy_texts *texts, vpy_part text, uint32_t *number);
-void vpy_texts_free(vpy_texts *texts);
-/* A list of str. */
-PyObject *vpy_texts_list(const vpy_texts *texts);
 
 /* Ends a replay early. */
 typedef struct vpy_deadline {

@@ -328,7 +328,6 @@ VPY_DEFINE_LOCKED(vpy_trace_has_memory)
 VPY_DEFINE_LOCKED(vpy_trace_definitions)
 VPY_DEFINE_LOCKED(vpy_trace_functions)
 VPY_DEFINE_LOCKED(vpy_trace_gil_holders)
-VPY_DEFINE_LOCKED(vpy_trace_left_out)
 VPY_DEFINE_LOCKED(trace_set_by_running)
 VPY_DEFINE_LOCKED(trace_set_compensated)
 VPY_DEFINE_LOCKED(vpy_trace_import_name)
@@ -338,10 +337,7 @@ VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_totals)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_spans)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_memory)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_events)
-VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_averages)
-VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_contexts)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_tables)
-VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_device_sums)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_devices)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_activities)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_count_nodes)
@@ -365,15 +361,8 @@ static PyMethodDef trace_methods[] = {
      METH_VARARGS | METH_KEYWORDS, NULL},
     {"events", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_events),
      METH_VARARGS | METH_KEYWORDS, NULL},
-    {"averages", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_averages),
-     METH_VARARGS | METH_KEYWORDS, NULL},
-    {"contexts", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_contexts),
-     METH_VARARGS | METH_KEYWORDS, NULL},
     {"definitions", VPY_LOCKED(vpy_trace_definitions), METH_NOARGS, NULL},
     {"tables", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_tables),
-     METH_VARARGS | METH_KEYWORDS, NULL},
-    {"device_sums",
-     (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_device_sums),
      METH_VARARGS | METH_KEYWORDS, NULL},
     {"devices", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_devices),
      METH_VARARGS | METH_KEYWORDS, NULL},
@@ -382,7 +371,6 @@ static PyMethodDef trace_methods[] = {
      METH_VARARGS | METH_KEYWORDS, NULL},
     {"functions", VPY_LOCKED(vpy_trace_functions), METH_NOARGS, NULL},
     {"gil_holders", VPY_LOCKED(vpy_trace_gil_holders), METH_NOARGS, NULL},
-    {"left_out", VPY_LOCKED(vpy_trace_left_out), METH_O, NULL},
     {"set_by_running", VPY_LOCKED(trace_set_by_running), METH_O,
      set_by_running_doc},
     {"set_compensated", VPY_LOCKED(trace_set_compensated), METH_O,

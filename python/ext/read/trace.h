@@ -47,10 +47,8 @@ void vpy_traces_give_back(PyObject *traces, vst_trace **handles);
 /* The name of the spans of a definition. */
 PyObject *vpy_trace_name(const vst_definition *d);
 
-/* trace_events.c, trace_averages.c, trace_contexts.c: methods. */
+/* trace_events.c: methods. */
 PyObject *vpy_trace_events(PyObject *object, PyObject *args, PyObject *kw);
-PyObject *vpy_trace_averages(PyObject *object, PyObject *args, PyObject *kw);
-PyObject *vpy_trace_contexts(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_trace_definitions(PyObject *object, PyObject *unused);
 /* A list of what entry_of returns for each definition, None where there is no
  * definition.
@@ -87,19 +85,11 @@ PyObject *vpy_trace_import_name(PyObject *object, PyObject *args);
  * waited for it, the function that it was in for longest. */
 PyObject *vpy_trace_gil_holders(PyObject *object, PyObject *unused);
 
-/* trace_left_out.c: a method, with the end of the trace in ns. [(start_ns,
- * end_ns, whether every function was, ids)]: when a budget left functions out.
- */
-PyObject *vpy_trace_left_out(PyObject *object, PyObject *end_ns);
-
-/* trace_device_sums.c: a method. */
-PyObject *vpy_trace_device_sums(PyObject *object, PyObject *args, PyObject *kw);
-
-/* trace_nodes.c: the same. */
+/* trace_nodes.c: a method, and a function of the module. */
 PyObject *vpy_trace_count_nodes(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_node_ids(PyObject *module, PyObject *args, PyObject *kw);
 
-/* trace_memory.c: the same. */
+/* trace_memory.c: methods, and a function of the module. */
 PyObject *vpy_trace_has_memory(PyObject *object, PyObject *unused);
 PyObject *vpy_trace_memory(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_export_memory(PyObject *module, PyObject *args, PyObject *kw);

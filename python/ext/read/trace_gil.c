@@ -210,7 +210,7 @@ static PyObject *rows_of(const holders *self)
         vst__batch_i64(&batch, HELD_TIME, self->found[i].ns);
         vst__batch_add(&batch);
     }
-    made = vpy_rows("gil_holders", &batch, NULL);
+    made = vpy_rows("gil_holders", &batch, NULL, false);
     vst__batch_free(&batch);
     return made;
 }

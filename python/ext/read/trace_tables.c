@@ -2,6 +2,7 @@
  * (src/tables/pass.h). The records are read without the GIL. */
 #include "read/trace.h"
 
+#include "read/numbers.h"
 #include "read/rows.h"
 
 #include <stdlib.h>
@@ -11,26 +12,10 @@
 /* None, or a sequence of numbers; false with an exception set. */
 static bool take_threads(PyObject *numbers, vst__table_options *options)
 {
-    PyObject *fast;
-    uint32_t *taken;
-    size_t count;
-
     if (numbers == NULL || numbers == Py_None)
         return true;
-    fast = PySequence_Fast(numbers, "threads are a sequence of numbers");
-    if (fast == NULL)
-        return false;
-    count = (size_t)PySequence_Fast_GET_SIZE(fast);
-    taken = calloc(count + 1, sizeof *taken);
-    for (size_t i = 0; taken != NULL && i < count; i++)
-        taken[i] = (uint32_t)PyLong_AsUnsignedLong(
-            PySequence_Fast_GET_ITEM(fast, (Py_ssize_t)i));
-    Py_DECREF(fast);
-    if (taken == NULL)
-        PyErr_NoMemory();
-    options->threads = taken;
-    options->thread_count = count;
-    return PyErr_Occurred() == NULL;
+    options->threads = vpy_to_numbers(numbers, &options->thread_count);
+    return options->threads != NULL;
 }
 
 static bool take_marks(const vpy_trace *self, PyObject *marks,
@@ -102,7 +87,8 @@ static bool list_names(const vst__table_pass *pass,
     return done;
 }
 
-static PyObject *rows_of(vst__filling *filling, PyObject *lists[VST_NAMES_OWN])
+static PyObject *rows_of(vst__filling *filling, PyObject *lists[VST_NAMES_OWN],
+                         bool is_cut)
 {
     PyObject *own = texts_of(&filling->own_names), *texts, *made;
 
@@ -113,7 +99,7 @@ static PyObject *rows_of(vst__filling *filling, PyObject *lists[VST_NAMES_OWN])
     Py_DECREF(own);
     if (texts == NULL)
         return NULL;
-    made = vpy_rows(filling->table->name, &filling->batch, texts);
+    made = vpy_rows(filling->table->name, &filling->batch, texts, is_cut);
     Py_DECREF(texts);
     return made;
 }
@@ -124,7 +110,7 @@ static PyObject *give(vst__table_pass *pass)
     PyObject *dict = list_names(pass, lists) ? PyDict_New() : NULL;
 
     for (size_t i = 0; dict != NULL && i < pass->count; i++) {
-        PyObject *made = rows_of(&pass->fillings[i], lists);
+        PyObject *made = rows_of(&pass->fillings[i], lists, pass->is_cut);
 
         if (made == NULL ||
             PyDict_SetItemString(dict, pass->fillings[i].table->name, made) < 0)
@@ -165,33 +151,73 @@ static PyObject *read_tables(vpy_trace *self, PyObject *names,
     return result;
 }
 
-PyObject *vpy_trace_tables(PyObject *object, PyObject *args, PyObject *kw)
+/* None, or seconds from now on. */
+static bool take_timeout(PyObject *seconds, vst__table_options *options)
 {
-    static char *names[] = {
-        "names",        "marks",  "threads",    "min_ns",   "spread",
-        "fold_imports", "awaits", "blocked_ns", "progress", NULL};
-    vpy_trace *self = (vpy_trace *)object;
-    PyObject *wanted, *marks = NULL, *threads = NULL, *progress = NULL;
-    PyObject *list, *result = NULL;
-    vst__table_options options = {.min_ns = 0};
-    int spread = 0, fold_imports = 0, awaits = 0;
+    vst_clock_sample now;
+    double value;
+
+    if (seconds == NULL || seconds == Py_None)
+        return true;
+    value = PyFloat_AsDouble(seconds);
+    if (value == -1.0 && PyErr_Occurred() != NULL)
+        return false;
+    vst_clock_sample_now(&now);
+    if (value < 1e9)
+        options->deadline_ns = now.monotonic_ns + (int64_t)(value * 1e9);
+    return true;
+}
+
+/* What the keywords say, and the names; false with an exception set. */
+static bool parse(PyObject *args, PyObject *kw, vpy_trace *self,
+                  vst__table_options *options, PyObject **names,
+                  PyObject **progress)
+{
+    static char *keywords[] = {
+        "names",        "marks",   "threads",    "min_ns",    "spread",
+        "fold_imports", "awaits",  "blocked_ns", "progress",  "all_windows",
+        "since",        "calls",   "shapes",     "overloads", "framework",
+        "tree",         "timeout", NULL};
+    PyObject *marks = NULL, *threads = NULL, *timeout = NULL;
+    int spread = 0, fold_imports = 0, awaits = 0, all = 1, since = -1;
+    int calls = 1, shapes = 0, overloads = 0, framework = 0, tree = 0;
     long long min_ns = 0, blocked_ns = 0;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kw, "O|$SOLpppLO:tables", names, &wanted, &marks, &threads,
-            &min_ns, &spread, &fold_imports, &awaits, &blocked_ns, &progress) ||
-        !vpy_trace_is_usable(self))
-        return NULL;
-    options.min_ns = min_ns;
-    options.blocked_ns = blocked_ns;
-    options.spread = spread;
-    options.fold_imports = fold_imports;
-    options.awaits = awaits;
-    list = PySequence_Fast(wanted, "names of tables are a sequence");
-    if (list != NULL && take_marks(self, marks, &options) &&
-        take_threads(threads, &options))
-        result = read_tables(self, list, &options, progress);
-    Py_XDECREF(list);
+            args, kw, "O|$SOLpppLOpipppppO:tables", keywords, names, &marks,
+            &threads, &min_ns, &spread, &fold_imports, &awaits, &blocked_ns,
+            progress, &all, &since, &calls, &shapes, &overloads, &framework,
+            &tree, &timeout))
+        return false;
+    *options = (vst__table_options){
+        .window = vpy_trace_window(all, since),
+        .min_ns = min_ns,
+        .blocked_ns = blocked_ns,
+        .spread = spread,
+        .fold_imports = fold_imports,
+        .awaits = awaits,
+        .no_calls = !calls,
+        .shapes = shapes,
+        .overloads = overloads,
+        .framework = framework,
+        .tree = tree,
+    };
+    return vpy_trace_is_usable(self) && take_marks(self, marks, options) &&
+           take_timeout(timeout, options) && take_threads(threads, options);
+}
+
+PyObject *vpy_trace_tables(PyObject *object, PyObject *args, PyObject *kw)
+{
+    vpy_trace *self = (vpy_trace *)object;
+    PyObject *wanted = NULL, *progress = NULL, *list, *result = NULL;
+    vst__table_options options = {.threads = NULL};
+
+    if (parse(args, kw, self, &options, &wanted, &progress)) {
+        list = PySequence_Fast(wanted, "names of tables are a sequence");
+        if (list != NULL)
+            result = read_tables(self, list, &options, progress);
+        Py_XDECREF(list);
+    }
     free((uint32_t *)(uintptr_t)options.threads);
     return result;
 }

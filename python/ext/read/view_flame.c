@@ -81,7 +81,7 @@ PyObject *vpy_flame_rows(vst_view_flame_row *rows, size_t count, size_t limit)
     if (failed)
         PyErr_NoMemory();
     else
-        table = vpy_rows("view_calls", &batch, NULL);
+        table = vpy_rows("view_calls", &batch, NULL, false);
     vst__batch_free(&batch);
     return table != NULL
                ? Py_BuildValue("(Nn)", table, (Py_ssize_t)(count - kept))

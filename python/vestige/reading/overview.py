@@ -112,22 +112,24 @@ class Overview:
 
 def of_trace(trace: Trace, selection: dict[str, Any], *, memory: bool = False, cell: str | None = None) -> Overview:
     """Of what is selected; with `cell`, a file's name, what code of that file did, and other threads since it began."""
-    tree = trace.contexts(**selection)
+    tree = list(trace.tables(["contexts"], **{"all_windows": False, **selection})["contexts"])
     definitions = trace.definitions()
     kept = _since(tree, definitions, cell) if cell is not None else [True] * len(tree)
     sums: dict[str, list[int]] = {}
     gc_ns = first = last = 0
-    for place, (parent, number, _, _, start, count, own, total, own_bytes, all_bytes, _) in enumerate(tree):
+    for place, each in enumerate(tree):
         if not kept[place]:
             continue
-        kind, name = (definitions[number] if number < len(definitions) else None) or (0, f"unknown function {number}")
-        outermost = not _is_below_itself(tree, parent, number)
+        known = definitions[each.func] if each.func < len(definitions) else None
+        kind, name = known or (0, f"unknown function {each.func}")
+        outermost = not _is_below_itself(tree, each.parent, each.func)
         row = sums.setdefault(name, [0, 0, 0, 0, 0])
-        for at, value in enumerate((count, own, total * outermost, own_bytes, all_bytes * outermost)):
+        added = each.calls, each.self_ns, each.total_ns * outermost, each.self_bytes, each.total_bytes * outermost
+        for at, value in enumerate(added):
             row[at] += value
-        gc_ns += own if kind == GC else 0
-        first = min(first or start, start)
-        last = max(last, start + total)
+        gc_ns += each.self_ns if kind == GC else 0
+        first = min(first or each.first_ns, each.first_ns)
+        last = max(last, each.first_ns + each.total_ns)
     facts = trace.info()
     whole = facts["end_ns"] - facts["start_ns"] if cell is None else last - first
     overview = Overview(((name, *row) for name, row in sums.items()), duration_ns=whole, memory=memory)
@@ -137,11 +139,11 @@ def of_trace(trace: Trace, selection: dict[str, Any], *, memory: bool = False, c
     return overview
 
 
-def _is_below_itself(tree: Sequence[Any], place: int, number: int) -> bool:
-    while place >= 0:
-        if tree[place][1] == number:
+def _is_below_itself(tree: Sequence[Any], place: int | None, number: int) -> bool:
+    while place is not None:
+        if tree[place].func == number:
             return True
-        place = tree[place][0]
+        place = tree[place].parent
     return False
 
 
@@ -151,18 +153,19 @@ def _since(tree: Sequence[Any], definitions: Sequence[Any], cell: str) -> list[b
     below: list[bool] = []
     others: list[bool] = []  # of the notebook itself
     begun = mine = None
-    for place, (parent, number, _, _, start, *_) in enumerate(tree):
-        kind, name = (definitions[number] if number < len(definitions) else None) or (0, "")
+    for place, each in enumerate(tree):
+        above = each.parent
+        kind, name = (definitions[each.func] if each.func < len(definitions) else None) or (0, "")
         is_cell = kind == PYTHON and f"{cell}(" in name and name.endswith(": <module>")
-        roots.append(place if parent < 0 else roots[parent])
-        below.append(is_cell or (parent >= 0 and below[parent]))
-        others.append(name.startswith(NOTEBOOK) or (parent >= 0 and others[parent]))
-        if is_cell and (begun is None or start < begun):
-            begun, mine = start, roots[place]
+        roots.append(place if above is None else roots[above])
+        below.append(is_cell or (above is not None and below[above]))
+        others.append(name.startswith(NOTEBOOK) or (above is not None and others[above]))
+        if is_cell and (begun is None or each.first_ns < begun):
+            begun, mine = each.first_ns, roots[place]
     if begun is None:
         return [True] * len(tree)
     return [
-        under or (root != mine and not other and each[4] >= begun)
+        under or (root != mine and not other and each.first_ns >= begun)
         for under, root, other, each in zip(below, roots, others, tree)
     ]
 

@@ -133,9 +133,9 @@ def _count(trace: Any, since: int) -> list[float]:
     """Calls by kind from a window on."""
     kinds = trace.definitions()
     calls = [0.0, 0.0, 0.0]
-    for number, _, count, *_ in trace.averages(since=since):
-        if number and kinds[number][0] in (PYTHON, NATIVE):
-            calls[kinds[number][0]] += count
+    for row in trace.tables(["averages"], since=since)["averages"]:
+        if row.func and kinds[row.func][0] in (PYTHON, NATIVE):
+            calls[kinds[row.func][0]] += row.calls
     return calls
 
 

@@ -143,6 +143,15 @@ class FunctionEventAvg(FormattedTimes):
 
     __iadd__ = add
 
+    def _add_sums(self, found: Any, own_ns: int) -> None:
+        """found: a row of the table `averages` or `contexts`."""
+        self.count += found.calls
+        self.self_cpu_time_total += own_ns / 1000
+        self.cpu_time_total += found.total_ns / 1000
+        self._add_compensated(None if found.compensated_ns is None else found.compensated_ns / 1000)
+        self.cpu_memory_usage += found.total_bytes
+        self.self_cpu_memory_usage += found.self_bytes
+
     def _add_compensated(self, us: float | None) -> None:
         before = self.compensated_time_total
         self.compensated_time_total = None if us is None or before is None else before + us
@@ -191,70 +200,59 @@ def _known(results: Results, number: int) -> tuple[int, str]:
 def average_names(results: Results, with_calls: bool, by_shapes: bool, by_overload: bool) -> list[FunctionEventAvg]:
     """By name, and by shapes and overload if wanted. The sums come from the extension."""
     rows: dict[tuple[Any, ...], FunctionEventAvg] = {}
-    sums = results.trace.averages(
+    sums = results.trace.tables(
+        ["averages"],
         calls=with_calls,
         shapes=by_shapes,
         overloads=by_overload,
         timeout=results.timeout,
         **results.selection,
-    )
+    )["averages"]
     for found in sums:
-        number, serial, count, self_ns, total_ns, self_bytes, total_bytes, flops, *_ = found
-        shapes, overload, is_async, compensated_ns = found[8:]
-        kind, name = _known(results, number)
+        kind, name = _known(results, found.func)
         name = rewrite(name)
-        key = (name, kind == ANNOTATION, shapes, overload, is_async)
+        key = (name, kind == ANNOTATION, found.shapes, found.overload, found.is_async)
         row = rows.get(key)
         if row is None:
-            row = rows[key] = _make(results, kind, name, serial, with_calls)
-            row.is_async = is_async
+            row = rows[key] = _make(results, kind, name, found.span, with_calls)
+            row.is_async = found.is_async
             if by_shapes:
-                row.input_shapes = _parse_shapes(shapes)
+                row.input_shapes = _parse_shapes(found.shapes)
             if by_overload:
-                row.overload_name = _overload(overload)
-        row.count += count
-        row.self_cpu_time_total += self_ns / 1000
-        row.cpu_time_total += total_ns / 1000
-        row._add_compensated(None if compensated_ns is None else compensated_ns / 1000)
-        row.cpu_memory_usage += total_bytes
-        row.self_cpu_memory_usage += self_bytes
-        row.flops += flops
+                row.overload_name = _overload(found.overload)
+        row._add_sums(found, found.self_ns)
+        row.flops += found.flops
     return list(rows.values())
 
 
 def average_stacks(results: Results, with_calls: bool, by_shapes: bool, depth: int) -> list[FunctionEventAvg]:
     """By name and the innermost calls around it, from the tree of contexts."""
-    nodes = results.trace.contexts(shapes=by_shapes, timeout=results.timeout, **results.selection)
-    known = [_known(results, node[1]) for node in nodes]
+    nodes = list(results.contexts(shapes=by_shapes))
+    known = [_known(results, node.func) for node in nodes]
     stacks: list[tuple[str, ...]] = []
     for (kind, name), node in zip(known, nodes, strict=True):
-        outer = stacks[node[0]] if node[0] >= 0 else ()
+        outer = stacks[node.parent] if node.parent is not None else ()
         stacks.append((name, *outer[: depth - 1]) if kind in CALLS else outer)
-    own = [node[6] for node in nodes]
+    own = [node.self_ns for node in nodes]
     if not with_calls:  # the time of a call left out goes to what it ran in
         for at in range(len(nodes) - 1, -1, -1):
-            if known[at][0] in CALLS and nodes[at][0] >= 0:
-                own[nodes[at][0]] += own[at]
+            if known[at][0] in CALLS and nodes[at].parent is not None:
+                own[nodes[at].parent] += own[at]
     rows: dict[tuple[Any, ...], FunctionEventAvg] = {}
-    for at in sorted(range(len(nodes)), key=lambda at: nodes[at][4]):
+    for at in sorted(range(len(nodes)), key=lambda at: nodes[at].first_ns):
         kind, name = known[at]
         if kind in CALLS and not with_calls:
             continue
-        _, _, shapes, serial, _, count, _, total_ns, self_bytes, total_bytes, compensated_ns = nodes[at]
+        found = nodes[at]
         name = rewrite(name)
-        key = (name, kind == ANNOTATION, shapes, stacks[at])
+        key = (name, kind == ANNOTATION, found.shapes, stacks[at])
         row = rows.get(key)
         if row is None:
-            row = rows[key] = _make(results, kind, name, serial, with_calls)
+            row = rows[key] = _make(results, kind, name, found.span, with_calls)
             row.stack = list(stacks[at])
             if by_shapes:
-                row.input_shapes = _parse_shapes(shapes)
-        row.count += count
-        row.self_cpu_time_total += own[at] / 1000
-        row.cpu_time_total += total_ns / 1000
-        row._add_compensated(None if compensated_ns is None else compensated_ns / 1000)
-        row.cpu_memory_usage += total_bytes
-        row.self_cpu_memory_usage += self_bytes
+                row.input_shapes = _parse_shapes(found.shapes)
+        row._add_sums(found, own[at])
     return list(rows.values())
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from vestige import _core
+    from vestige._core import Rows
 
 
 class Results:
@@ -38,7 +39,7 @@ class Results:
     ) -> None:
         self.trace = trace
         # Which windows; and whether bytes are those that a framework's allocator reported.
-        self.selection = {**selection, "framework": framework}
+        self.selection: dict[str, Any] = {"all_windows": False, **selection, "framework": framework}
         self._with_calls = with_calls
         self._log = log  # the name of the logger that is told of a timeout
         self._base_ns = base_ns  # when times of events begin; None: with the first
@@ -71,6 +72,10 @@ class Results:
             if self._store.timed_out:
                 self._tell_timeout(self._store.count)
         return self._store
+
+    def contexts(self, **options: Any) -> Rows:
+        """The table `contexts` of what is selected."""
+        return self.trace.tables(["contexts"], timeout=self.timeout, **options, **self.selection)["contexts"]
 
     def tree_store(self) -> Store:
         """All events again, as torch's tree has them: with each allocation, and where tensors lie."""

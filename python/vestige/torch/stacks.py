@@ -23,13 +23,13 @@ def check_metric(metric: str) -> None:
 
 def stacks_of(results: Results) -> Iterable[tuple[Sequence[str], int]]:
     """Stacks of calls with own times in ns. What is no call adds its time to the call that it ran in."""
-    nodes: list[tuple[Any, ...]] = results.trace.contexts(timeout=results.timeout, **results.selection)
+    nodes = results.contexts()
     paths: list[tuple[str, ...]] = []
     for node in nodes:
-        known = results.definitions[node[1]]
-        outer = paths[node[0]] if node[0] >= 0 else ()
+        known = results.definitions[node.func]
+        outer = paths[node.parent] if node.parent is not None else ()
         paths.append((*outer, known[1]) if known is not None and known[0] in CALLS else outer)
-    return ((path, node[6]) for path, node in zip(paths, nodes, strict=True) if path)
+    return ((path, ns) for path, ns in zip(paths, nodes["self_ns"], strict=True) if path)
 
 
 def device_stacks_of(store: Store) -> Iterable[tuple[Sequence[str], int]]:

@@ -14,12 +14,14 @@ NAMES_MAX = 50  # of a set
 
 def describe_left_out(shown: Shown, base: int) -> dict[str, Any]:
     """`sets` have the ids of functions, or null where every function was left out."""
-    numbers: dict[tuple[int, ...] | None, int] = {}
+    numbers: dict[tuple[int | None, ...] | None, int] = {}
     stretches: list[list[int]] = []
-    rows = shown.open().left_out(shown.end_ns)
-    near = (shown.end_ns - shown.start_ns) // STRETCHES_MAX if len(rows) > STRETCHES_MAX else 0
-    for start, end, everything, ids in rows:
-        which = numbers.setdefault(None if everything else ids[:NAMES_MAX], len(numbers))
+    found: dict[tuple[int, int], list[int | None]] = {}
+    for row in shown.open().tables(["left_out"])["left_out"]:
+        found.setdefault((row.start_ns, row.end_ns), []).append(row.func)
+    near = (shown.end_ns - shown.start_ns) // STRETCHES_MAX if len(found) > STRETCHES_MAX else 0
+    for (start, end), ids in found.items():
+        which = numbers.setdefault(None if None in ids else tuple(ids[:NAMES_MAX]), len(numbers))
         start, end = start - base, end - base
         last = stretches[-1] if stretches else None
         if last and (start - last[1] < near or (start == last[1] and which == last[2])):

@@ -131,6 +131,8 @@ bool vst__json_next(vst__json_part list, const char **at, vst__json_part *item);
  * where they begin before the first. */
 bool vst__json_next_member(vst__json_part members, const char **at,
                            vst__json_part *key, vst__json_part *value);
+/* The value of one of them; none if there is no such member. */
+vst__json_part vst__json_find_member(vst__json_part members, const char *key);
 bool vst__json_integer(vst__json_part part, int64_t *value);
 /* A string without its quotes; none if it is no string. */
 vst__json_part vst__json_inside(vst__json_part part);

@@ -111,6 +111,19 @@ vst__json_part vst__json_member(vst__json_part object, const char *key)
     return (vst__json_part){NULL, 0};
 }
 
+vst__json_part vst__json_find_member(vst__json_part members, const char *key)
+{
+    const char *at = members.at;
+    size_t count = strlen(key);
+    vst__json_part name, value;
+
+    while (members.count != 0 &&
+           vst__json_next_member(members, &at, &name, &value))
+        if (name.count == count + 2 && memcmp(name.at + 1, key, count) == 0)
+            return value;
+    return (vst__json_part){NULL, 0};
+}
+
 bool vst__json_integer(vst__json_part part, int64_t *value)
 {
     bool negative = part.count != 0 && *part.at == '-';

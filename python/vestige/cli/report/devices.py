@@ -1,6 +1,6 @@
 """`vestige report --devices`: what devices did, how much of the time they were busy, and why they were not.
 
-The sums are made in C (Trace.device_sums). Used by the report after `vestige run`, so it imports little.
+The sums are made in C (src/tables/device_sums.c). Used by the report after `vestige run`, so it imports little.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Device:
         self.facts = facts
         self.pid = pid
         self.label = label(facts)
-        self.use: dict[str, Any] = {}  # of the whole device; nothing where it did no work
-        self.streams: list[dict[str, Any]] = []
+        self.use: Any = None  # of the whole device, a row of device_uses; None: it did no work
+        self.streams: list[Any] = []  # the same of each
         self.named: list[dict[str, Any]] = []
         self.gaps: list[dict[str, Any]] = []
 
@@ -49,8 +49,8 @@ class Device:
         return sum(row["bytes"] for row in copies), sum(row["time_ns"] for row in copies)
 
 
-def _share(use: dict[str, Any]) -> float:
-    return float(use["busy_ns"] / (use["span_ns"] or 1))
+def _share(use: Any) -> float:
+    return float(use.busy_ns / (use.span_ns or 1))
 
 
 def read(trace: Trace, progress: Progress | None = None) -> list[Device]:
@@ -58,32 +58,40 @@ def read(trace: Trace, progress: Progress | None = None) -> list[Device]:
     info = trace.info()
     if not info.get("devices"):
         return []
-    sums = trace.device_sums(progress=progress)
+    read = trace.tables(["device_sums", "device_uses", "device_gaps"], progress=progress)
     names = _names(trace)
     threads = {thread["number"]: thread["name"] or "(unnamed)" for thread in trace.threads()}
     devices = {facts["number"]: Device(facts, info["pid"]) for facts in info["devices"]}
-    for use in sums["uses"]:
-        if use["device"] in devices and use["stream"] is None:
-            devices[use["device"]].use = use
-        elif use["device"] in devices:
-            devices[use["device"]].streams.append(use)
-    for number, kind, id, count, ns, longest, moved in sums["named"]:
-        if number in devices:
-            values = kind, names(id), count, ns, longest, moved
-            devices[number].named.append(dict(zip(("kind", "name", "count", "time_ns", "longest_ns", "bytes"), values)))
-    for number, start, end, unlaunched, stream, id, thread, op, annotation in sums["gaps"]:
-        if number in devices:
-            devices[number].gaps.append(
+    for use in read["device_uses"]:
+        if use.device in devices and use.stream is None:
+            devices[use.device].use = use
+        elif use.device in devices:
+            devices[use.device].streams.append(use)
+    for row in read["device_sums"]:
+        if row.device in devices:
+            devices[row.device].named.append(
                 {
-                    "start_ns": start,
-                    "idle_ns": end - start,
-                    "until_launch_ns": None if unlaunched < 0 else unlaunched,
-                    "stream": stream,
-                    "next": names(id),
-                    "thread": threads.get(thread),
-                    "thread_number": thread,
-                    "op": names(op) if op else None,
-                    "annotation": names(annotation) if annotation else None,
+                    "kind": row.kind,
+                    "name": names(row.func),
+                    "count": row.activities,
+                    "time_ns": row.total_ns,
+                    "longest_ns": row.longest_ns,
+                    "bytes": row.bytes,
+                }
+            )
+    for gap in read["device_gaps"]:
+        if gap.device in devices:
+            devices[gap.device].gaps.append(
+                {
+                    "start_ns": gap.start_ns,
+                    "idle_ns": gap.end_ns - gap.start_ns,
+                    "until_launch_ns": gap.unlaunched_ns,
+                    "stream": gap.stream,
+                    "next": names(gap.func),
+                    "thread": threads.get(gap.thread),
+                    "thread_number": gap.thread,
+                    "op": None if gap.op is None else names(gap.op),
+                    "annotation": None if gap.annotation is None else names(gap.annotation),
                 }
             )
     for device in devices.values():
@@ -111,18 +119,17 @@ USE = (
     "works", "span_ns", "busy_ns", "idle_ns", "gaps", "longest_gap_ns", "until_launch_ns", "launched",
     "launch_delay_ns", "queue_max", "queue_mean",
 )  # fmt: skip
+USE_OF_DEVICE = tuple(name for name in USE if not name.startswith("queue"))
 
 
-def _use(use: dict[str, Any]) -> dict[str, Any]:
-    launched = use["launched"]
+def _use(use: Any) -> dict[str, Any]:
     values = {
-        **use,
-        "until_launch_ns": use["unlaunched_ns"],
-        "launch_delay_ns": use["delay_ns"] / launched if launched else None,
-        "queue_mean": use["queue_sum"] / launched if launched else None,
+        "until_launch_ns": use.unlaunched_ns,
+        "launch_delay_ns": use.delay_ns / use.launched if use.launched else None,
+        "queue_mean": use.queue_sum / use.launched if use.launched else None,
     }
-    of_stream = use["stream"] is not None
-    return {key: values[key] for key in USE if of_stream or not key.startswith("queue")}
+    names = USE if use.stream is not None else USE_OF_DEVICE
+    return {name: values[name] if name in values else getattr(use, name) for name in names}
 
 
 def as_rows(devices: Sequence[Device]) -> dict[str, list[dict[str, Any]]]:
@@ -134,7 +141,7 @@ def as_rows(devices: Sequence[Device]) -> dict[str, list[dict[str, Any]]]:
         error = device.facts["error_ns"]
         facts = {"clock_error_ns": None if error < 0 else error}
         tables["devices"].append({**of, **facts, **(_use(device.use) if device.use else {})})
-        tables["streams"] += [{**of, "stream": use["stream"], **_use(use)} for use in device.streams]
+        tables["streams"] += [{**of, "stream": use.stream, **_use(use)} for use in device.streams]
         tables["gaps"] += [
             {**of, **{key: value for key, value in gap.items() if key != "thread_number"}} for gap in device.gaps
         ]
@@ -170,12 +177,12 @@ def _show_device(device: Device, start_ns: int, rows: int, whose: str, out: Text
 
 def _summary(device: Device) -> list[str]:
     use = device.use
-    busy, span = duration(use["busy_ns"]), duration(use["span_ns"])
+    busy, span = duration(use.busy_ns), duration(use.span_ns)
     lines = [f"busy {device.busy:.1%}: {busy} of {span} between its first and last work"]
-    if use["idle_ns"]:
-        told = f"idle {duration(use['idle_ns'])} in {plural(use['gaps'], 'gap')}"
-        if use["launched"]:
-            told += f"; {duration(use['unlaunched_ns'])} of that before the next launch was called"
+    if use.idle_ns:
+        told = f"idle {duration(use.idle_ns)} in {plural(use.gaps, 'gap')}"
+        if use.launched:
+            told += f"; {duration(use.unlaunched_ns)} of that before the next launch was called"
         lines.append(told)
     moved, ns = device.moved()
     if moved:
@@ -192,12 +199,12 @@ def _show_streams(device: Device, out: TextIO) -> None:
     head = f"{'stream':>10} {'works':>9} {'busy':>8} {'%':>6} {'idle':>8} {'gaps':>7} {'longest':>8}"
     print(paint(f"{head} {'delay':>8} {'queue':>6}", "head"), file=out)
     for use in device.streams:
-        launched = use["launched"]
-        delay = duration(use["delay_ns"] / launched) if launched else "-"
-        queue = f"{use['queue_sum'] / launched:.1f}" if launched else "-"
-        busy = f"{duration(use['busy_ns']):>8} {_share(use):>6.1%}"
-        idle = f"{duration(use['idle_ns']):>8} {use['gaps']:>7,} {duration(use['longest_gap_ns']):>8}"
-        print(f"{use['stream']:>10} {use['works']:>9,} {busy} {idle} {delay:>8} {queue:>6}", file=out)
+        launched = use.launched
+        delay = duration(use.delay_ns / launched) if launched else "-"
+        queue = f"{use.queue_sum / launched:.1f}" if launched else "-"
+        busy = f"{duration(use.busy_ns):>8} {_share(use):>6.1%}"
+        idle = f"{duration(use.idle_ns):>8} {use.gaps:>7,} {duration(use.longest_gap_ns):>8}"
+        print(f"{use.stream:>10} {use.works:>9,} {busy} {idle} {delay:>8} {queue:>6}", file=out)
 
 
 def _show_named(device: Device, rows: int, out: TextIO) -> None:

@@ -104,7 +104,7 @@ def _threads(data: Data, width: int) -> str:
 def _devices(devices: Sequence[Device], width: int) -> str:
     """`cuda 0: NVIDIA H100 busy 43% of 2.1 s; …`"""
     worked = [device for device in devices if device.use]
-    told = [f"{device.label} busy {device.busy:.0%} of {duration(device.use['span_ns'])}" for device in worked]
+    told = [f"{device.label} busy {device.busy:.0%} of {duration(device.use.span_ns)}" for device in worked]
     return cut(f"devices: {'; '.join(told)}", width) if told else ""
 
 

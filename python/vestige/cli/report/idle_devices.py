@@ -28,26 +28,26 @@ def idle_device(evidence: Evidence) -> Finding | None:
     idle = [device for device in evidence.devices if _is_idle(evidence, device)]
     if not idle:
         return None
-    device = max(idle, key=lambda device: device.use["idle_ns"])
+    device = max(idle, key=lambda device: device.use.idle_ns)
     use = device.use
     where: dict[str, Any] = {"device": device.label, "pid": device.pid}
     others = f", and {plural(len(idle) - 1, 'other device')} no less" if len(idle) > 1 else ""
     return Finding(
         "idle device",
-        f"{device.label} had nothing to do for {1 - device.busy:.0%} of the {duration(use['span_ns'])} between its "
-        f"first and last work ({duration(use['idle_ns'])} in {plural(use['gaps'], 'gap')}){others}"
+        f"{device.label} had nothing to do for {1 - device.busy:.0%} of the {duration(use.span_ns)} between its "
+        f"first and last work ({duration(use.idle_ns)} in {plural(use.gaps, 'gap')}){others}"
         f"{_why(evidence, device, where)}.",
         where=where,
         numbers={
-            "idle_ns": use["idle_ns"],
-            "span_ns": use["span_ns"],
-            "gaps": use["gaps"],
-            "works": use["works"],
-            "until_launch_ns": use["unlaunched_ns"],
+            "idle_ns": use.idle_ns,
+            "span_ns": use.span_ns,
+            "gaps": use.gaps,
+            "works": use.works,
+            "until_launch_ns": use.unlaunched_ns,
             "passed_ns": evidence.passed_ns,
         },
         look="report --devices",
-        ns=use["idle_ns"],
+        ns=use.idle_ns,
     )
 
 
@@ -55,21 +55,21 @@ def _is_idle(evidence: Evidence, device: Device) -> bool:
     use = device.use
     passed = sum(each["end_ns"] - each["start_ns"] for each in evidence.facts if each["pid"] == device.pid)
     return (
-        bool(use)
-        and use["works"] >= IDLE_WORKS
-        and use["idle_ns"] >= max(IDLE_SHARE * use["span_ns"], IDLE_PASSED * passed, IDLE_NS)
+        use is not None
+        and use.works >= IDLE_WORKS
+        and use.idle_ns >= max(IDLE_SHARE * use.span_ns, IDLE_PASSED * passed, IDLE_NS)
     )
 
 
 def _why(evidence: Evidence, device: Device, where: dict[str, Any]) -> str:
     """The launches came late, or what was launched in time began late."""
     use = device.use
-    if not use["launched"]:
+    if not use.launched:
         return "; its launches are not in the trace"
-    if use["unlaunched_ns"] < LATE_SHARE * use["idle_ns"]:
-        delay = duration(use["delay_ns"] / use["launched"])
+    if use.unlaunched_ns < LATE_SHARE * use.idle_ns:
+        delay = duration(use.delay_ns / use.launched)
         return f"; most of it after the next launch was called, works began {delay} later on average"
-    late = f"; for {duration(use['unlaunched_ns'])} of that the program had launched nothing"
+    late = f"; for {duration(use.unlaunched_ns)} of that the program had launched nothing"
     gap = max(device.gaps, key=lambda gap: gap["until_launch_ns"] or 0)
     ns = gap["until_launch_ns"]
     if evidence.look is None or not gap["thread_number"] or not ns:

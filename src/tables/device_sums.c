@@ -1,43 +1,14 @@
-/* See replay/device_sums.h. The works of a window are kept until it ends:
- * they come stream by stream, and what a device did is what all its streams did
- * beside each other. One thread at a time. */
+/* See device_sums.h. The works of a window are kept until it ends: they come
+ * stream by stream, and what a device did is what all its streams did beside
+ * each other. One thread at a time. */
+#include "tables/device_sums.h"
+
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/grow.h"
-#include "base/map64.h"
-#include "replay/device_sums.h"
 #include "store/reader.h"
 
 #define NO_CALL INT64_MIN
-
-/* A kernel, copy or set. */
-typedef struct work {
-    int64_t start_ns, end_ns;
-    int64_t called_ns, returned_ns; /* its launch; NO_CALL: not known */
-    vst_id id, op, annotation;
-    uint32_t device, stream, thread;
-} work;
-
-struct vst_device_sums {
-    vst_device_named *named;
-    size_t named_count, named_capacity;
-    vst__map64 named_of; /* device, kind and id -> 1 + index */
-
-    vst_device_use *uses;
-    size_t use_count, use_capacity;
-    vst__map64 use_of; /* device and stream -> 1 + index */
-
-    vst_device_gap *gaps;
-    size_t gap_count, gap_capacity;
-
-    /* Of the window that is being read. */
-    int64_t first_ns, last_ns;
-    work *works;
-    size_t work_count, work_capacity;
-    int64_t *calls; /* of a stream */
-    size_t call_capacity;
-};
 
 /* A damaged file may say of any number of activities that they took centuries.
  */
@@ -48,13 +19,13 @@ static void add_ns(int64_t *sum, int64_t ns)
 
 /* ---- by name ------------------------------------------------------------- */
 
-static vst_status add_named(vst_device_sums *self, const vst_device_span *span)
+static vst_status add_named(vst__device_sums *self, const vst_device_span *span)
 {
     uint64_t key =
         (uint64_t)span->device << 40 | (uint64_t)span->kind << 32 | span->id;
     uint64_t *place = vst__map64_put(&self->named_of, key);
     int64_t ns = span->end_ns - span->start_ns;
-    vst_device_named *named;
+    vst__device_named *named;
 
     if (place == NULL)
         return VST_E_NOMEM;
@@ -64,7 +35,7 @@ static vst_status add_named(vst_device_sums *self, const vst_device_span *span)
         if (named == NULL)
             return VST_E_NOMEM;
         self->named = named;
-        named[self->named_count++] = (vst_device_named){
+        named[self->named_count++] = (vst__device_named){
             .device = span->device, .kind = span->kind, .id = span->id};
         *place = self->named_count;
     }
@@ -77,16 +48,16 @@ static vst_status add_named(vst_device_sums *self, const vst_device_span *span)
     return VST_OK;
 }
 
-static vst_status add_work(vst_device_sums *self, const vst_device_span *span)
+static vst_status add_work(vst__device_sums *self, const vst_device_span *span)
 {
     const vst_device_launch *launch = span->launch;
-    work *works = vst__grow(self->works, &self->work_capacity,
-                            self->work_count + 1, sizeof *works);
+    vst__device_work *works = vst__grow(self->works, &self->work_capacity,
+                                        self->work_count + 1, sizeof *works);
 
     if (works == NULL)
         return VST_E_NOMEM;
     self->works = works;
-    works[self->work_count++] = (work){
+    works[self->work_count++] = (vst__device_work){
         .start_ns = span->start_ns,
         .end_ns = span->end_ns,
         .called_ns = launch != NULL ? launch->start_ns : NO_CALL,
@@ -101,32 +72,15 @@ static vst_status add_work(vst_device_sums *self, const vst_device_span *span)
     return VST_OK;
 }
 
-static vst_status on_device(void *ctx, const vst_device_span *span)
-{
-    vst_device_sums *self = ctx;
-    vst_status status = add_named(self, span);
-
-    if (status == VST_OK && vst_activity_is_work(span->kind))
-        status = add_work(self, span);
-    return status;
-}
-
-/* Operators and annotations are found only by a sink that takes spans. */
-static vst_status on_span(void *ctx, const vst_span *span)
-{
-    (void)ctx, (void)span;
-    return VST_OK;
-}
-
 /* ---- use ----------------------------------------------------------------- */
 
-static vst_device_use *find_use(vst_device_sums *self, const work *of,
-                                bool is_stream)
+static vst__device_use *find_use(vst__device_sums *self,
+                                 const vst__device_work *of, bool is_stream)
 {
     uint64_t key = (uint64_t)of->device << 33 |
                    (is_stream ? UINT64_C(1) << 32 | of->stream : 0);
     uint64_t *place = vst__map64_put(&self->use_of, key + 1);
-    vst_device_use *uses;
+    vst__device_use *uses;
 
     if (place == NULL)
         return NULL;
@@ -136,7 +90,7 @@ static vst_device_use *find_use(vst_device_sums *self, const work *of,
         if (uses == NULL)
             return NULL;
         self->uses = uses;
-        uses[self->use_count++] = (vst_device_use){
+        uses[self->use_count++] = (vst__device_use){
             .device = of->device,
             .is_stream = is_stream,
             .stream = is_stream ? of->stream : 0,
@@ -148,7 +102,7 @@ static vst_device_use *find_use(vst_device_sums *self, const work *of,
     return &self->uses[*place - 1];
 }
 
-static int64_t unlaunched(const work *next, int64_t idle_from_ns)
+static int64_t unlaunched(const vst__device_work *next, int64_t idle_from_ns)
 {
     int64_t until =
         next->called_ns < next->start_ns ? next->called_ns : next->start_ns;
@@ -157,10 +111,10 @@ static int64_t unlaunched(const work *next, int64_t idle_from_ns)
 }
 
 /* The longest of each device are kept; they come device by device. */
-static vst_status note_gap(vst_device_sums *self, const work *next,
+static vst_status note_gap(vst__device_sums *self, const vst__device_work *next,
                            int64_t from_ns)
 {
-    const vst_device_gap gap = {
+    const vst__device_gap gap = {
         .device = next->device,
         .start_ns = from_ns,
         .end_ns = next->start_ns,
@@ -172,7 +126,7 @@ static vst_status note_gap(vst_device_sums *self, const work *next,
         .op = next->op,
         .annotation = next->annotation,
     };
-    vst_device_gap *gaps = self->gaps, *shortest = NULL;
+    vst__device_gap *gaps = self->gaps, *shortest = NULL;
     size_t own = 0;
 
     for (size_t i = 0; i < self->gap_count; i++) {
@@ -183,7 +137,7 @@ static vst_status note_gap(vst_device_sums *self, const work *next,
                                     shortest->end_ns - shortest->start_ns)
             shortest = &gaps[i];
     }
-    if (own < VST_DEVICE_GAPS_MAX) {
+    if (own < VST_DEVICE_GAPS) {
         gaps = vst__grow(gaps, &self->gap_capacity, self->gap_count + 1,
                          sizeof *gaps);
         if (gaps == NULL)
@@ -197,7 +151,7 @@ static vst_status note_gap(vst_device_sums *self, const work *next,
     return VST_OK;
 }
 
-static void add_launch(vst_device_use *use, const work *one)
+static void add_launch(vst__device_use *use, const vst__device_work *one)
 {
     if (one->called_ns == NO_CALL)
         return;
@@ -206,7 +160,7 @@ static void add_launch(vst_device_use *use, const work *one)
         add_ns(&use->delay_ns, one->start_ns - one->returned_ns);
 }
 
-static int64_t clip(const vst_device_sums *self, int64_t ns)
+static int64_t clip(const vst__device_sums *self, int64_t ns)
 {
     return ns < self->first_ns  ? self->first_ns
            : ns > self->last_ns ? self->last_ns
@@ -214,10 +168,10 @@ static int64_t clip(const vst_device_sums *self, int64_t ns)
 }
 
 /* Works that are sorted by their starts. */
-static vst_status add_use(vst_device_sums *self, const work *works,
+static vst_status add_use(vst__device_sums *self, const vst__device_work *works,
                           size_t count, bool is_stream)
 {
-    vst_device_use *use = find_use(self, works, is_stream);
+    vst__device_use *use = find_use(self, works, is_stream);
     int64_t first_ns = clip(self, works->start_ns), edge_ns = first_ns;
     vst_status status = VST_OK;
 
@@ -260,10 +214,10 @@ static int by_time(const void *a, const void *b)
 }
 
 /* The queue of a stream's works, which are sorted by their starts. */
-static vst_status add_queue(vst_device_sums *self, const work *works,
-                            size_t count)
+static vst_status add_queue(vst__device_sums *self,
+                            const vst__device_work *works, size_t count)
 {
-    vst_device_use *use = find_use(self, works, true);
+    vst__device_use *use = find_use(self, works, true);
     int64_t *calls =
         vst__grow(self->calls, &self->call_capacity, count, sizeof *calls);
     size_t launched = 0, begun = 0, at = 0;
@@ -292,7 +246,7 @@ static vst_status add_queue(vst_device_sums *self, const work *works,
 
 static int by_start(const void *a, const void *b)
 {
-    const work *x = a, *y = b;
+    const vst__device_work *x = a, *y = b;
 
     if (x->start_ns != y->start_ns)
         return x->start_ns < y->start_ns ? -1 : 1;
@@ -300,9 +254,9 @@ static int by_start(const void *a, const void *b)
 }
 
 /* How many from `at` on are of the same device, or also of the same stream. */
-static size_t run_of(const vst_device_sums *self, size_t at, bool is_stream)
+static size_t run_of(const vst__device_sums *self, size_t at, bool is_stream)
 {
-    const work *works = self->works;
+    const vst__device_work *works = self->works;
     size_t end = at;
 
     while (end < self->work_count && works[end].device == works[at].device &&
@@ -311,7 +265,7 @@ static size_t run_of(const vst_device_sums *self, size_t at, bool is_stream)
     return end - at;
 }
 
-static vst_status end_window(vst_device_sums *self)
+static vst_status end_window(vst__device_sums *self)
 {
     vst_status status = VST_OK;
     size_t count;
@@ -333,6 +287,45 @@ static vst_status end_window(vst_device_sums *self)
     return status;
 }
 
+/* ---- windows ------------------------------------------------------------- */
+
+/* Ends the window whose works were kept, if another one is read. */
+static vst_status reach_window(vst__device_sums *self,
+                               const vst__window *window)
+{
+    vst__clockmap *clock = &self->pass->trace->clock;
+    vst_status status = VST_OK;
+
+    if (window == self->window)
+        return VST_OK;
+    if (self->window != NULL)
+        status = end_window(self);
+    self->window = window;
+    self->first_ns = vst__clockmap_to_ns(clock, window->first);
+    self->last_ns = vst__clockmap_to_ns(clock, window->last);
+    return status;
+}
+
+static vst_status on_device(void *ctx, const vst_device_span *span)
+{
+    vst__device_sums *self = ctx;
+    vst_status status =
+        reach_window(self, vst__replay_window(self->pass->replay));
+
+    if (status == VST_OK)
+        status = add_named(self, span);
+    if (status == VST_OK && vst_activity_is_work(span->kind))
+        status = add_work(self, span);
+    return status;
+}
+
+/* Operators and annotations are found only by a sink that takes spans. */
+static vst_status on_span(void *ctx, const vst_span *span)
+{
+    (void)ctx, (void)span;
+    return VST_OK;
+}
+
 /* ---- the whole ----------------------------------------------------------- */
 
 static int order(uint64_t a, uint64_t b)
@@ -342,7 +335,7 @@ static int order(uint64_t a, uint64_t b)
 
 static int in_order_of_name(const void *a, const void *b)
 {
-    const vst_device_named *x = a, *y = b;
+    const vst__device_named *x = a, *y = b;
 
     return x->device != y->device ? order(x->device, y->device)
            : x->kind != y->kind   ? order(x->kind, y->kind)
@@ -351,7 +344,7 @@ static int in_order_of_name(const void *a, const void *b)
 
 static int in_order_of_use(const void *a, const void *b)
 {
-    const vst_device_use *x = a, *y = b;
+    const vst__device_use *x = a, *y = b;
 
     return x->device != y->device         ? order(x->device, y->device)
            : x->is_stream != y->is_stream ? order(x->is_stream, y->is_stream)
@@ -360,7 +353,7 @@ static int in_order_of_use(const void *a, const void *b)
 
 static int in_order_of_gap(const void *a, const void *b)
 {
-    const vst_device_gap *x = a, *y = b;
+    const vst__device_gap *x = a, *y = b;
     int64_t ns = x->end_ns - x->start_ns, other = y->end_ns - y->start_ns;
 
     if (x->device != y->device)
@@ -377,56 +370,43 @@ static void sort(void *items, size_t count, size_t size,
         qsort(items, count, size, compare);
 }
 
-static vst_status read_all(vst_device_sums *self, vst_trace *trace, int window,
-                           vst_error *error)
+vst_status vst__device_sums_join(vst__filling *filling)
 {
-    const vst_sink sink = {
-        .ctx = self, .no_args = true, .span = on_span, .device = on_device};
-    size_t first, count;
-    vst_status status =
-        vst__trace_select_windows(trace, window, &first, &count);
+    vst__table_pass *pass = filling->pass;
+    vst__device_sums *made;
 
-    if (status != VST_OK || vst_trace_device_count(trace) == 0)
-        return vst_error_set(error, status, 0, 0);
-    for (size_t i = first; status == VST_OK && i < first + count; i++) {
-        const vst__window *one = &trace->windows[i];
+    if (pass->devices != NULL)
+        return VST_OK;
+    made = calloc(1, sizeof *made);
+    if (made == NULL)
+        return VST_E_NOMEM;
+    made->pass = pass;
+    pass->devices = made;
+    filling->sink = (vst_sink){
+        .ctx = made, .no_args = true, .span = on_span, .device = on_device};
+    filling->is_read = vst_trace_device_count(pass->trace) != 0;
+    return VST_OK;
+}
 
-        self->first_ns = vst__clockmap_to_ns(&trace->clock, one->first);
-        self->last_ns = vst__clockmap_to_ns(&trace->clock, one->last);
-        status = vst_trace_replay(trace, (int)one->number, NULL, &sink, error);
-        if (status == VST_OK) {
-            status = end_window(self);
-            vst_error_set(error, status, 0, 0);
-        }
-    }
+vst_status vst__device_sums_finish(vst__device_sums *self)
+{
+    vst_status status;
+
+    if (self->is_finished)
+        return VST_OK;
+    self->is_finished = true;
+    status = end_window(self);
     sort(self->named, self->named_count, sizeof *self->named, in_order_of_name);
     sort(self->uses, self->use_count, sizeof *self->uses, in_order_of_use);
     sort(self->gaps, self->gap_count, sizeof *self->gaps, in_order_of_gap);
     return status;
 }
 
-vst_status vst__device_sums_create(vst_trace *trace, int window,
-                                   vst_device_sums **sums, vst_error *error)
+void vst__device_sums_leave(vst__filling *filling)
 {
-    vst_device_sums *self = calloc(1, sizeof *self);
-    vst_status status;
+    vst__device_sums *self = filling->pass->devices;
 
-    *sums = NULL;
-    if (self == NULL)
-        return vst_error_set(error, VST_E_NOMEM, 0, 0);
-    status = read_all(self, trace, window, error);
-    if (status != VST_OK) {
-        vst__device_sums_destroy(self);
-        return status;
-    }
-    free(self->works);
-    self->works = NULL;
-    *sums = self;
-    return VST_OK;
-}
-
-void vst__device_sums_destroy(vst_device_sums *self)
-{
+    filling->pass->devices = NULL;
     if (self == NULL)
         return;
     free(self->named);
@@ -437,37 +417,4 @@ void vst__device_sums_destroy(vst_device_sums *self)
     vst__map64_free(&self->named_of);
     vst__map64_free(&self->use_of);
     free(self);
-}
-
-size_t vst__device_sums_named_count(const vst_device_sums *self)
-{
-    return self->named_count;
-}
-
-const vst_device_named *vst__device_sums_named_at(const vst_device_sums *self,
-                                                  size_t index)
-{
-    return &self->named[index];
-}
-
-size_t vst__device_sums_use_count(const vst_device_sums *self)
-{
-    return self->use_count;
-}
-
-const vst_device_use *vst__device_sums_use_at(const vst_device_sums *self,
-                                              size_t index)
-{
-    return &self->uses[index];
-}
-
-size_t vst__device_sums_gap_count(const vst_device_sums *self)
-{
-    return self->gap_count;
-}
-
-const vst_device_gap *vst__device_sums_gap_at(const vst_device_sums *self,
-                                              size_t index)
-{
-    return &self->gaps[index];
 }

@@ -4,43 +4,32 @@
  *
  * Work is kernels, copies and sets. A device is busy while any of its streams
  * does some; it is idle between two works of one window. Time between windows
- * was not recorded and counts as neither. */
-#ifndef VST_REPLAY_DEVICE_SUMS_H
-#define VST_REPLAY_DEVICE_SUMS_H
+ * was not recorded and counts as neither. One thread at a time. */
+#ifndef VST_TABLES_DEVICE_SUMS_H
+#define VST_TABLES_DEVICE_SUMS_H
 
 #include <vestige/device.h>
-#include <vestige/trace.h>
+
+#include "base/map64.h"
+#include "tables/table.h"
 
 enum {
     /* So many gaps of a device are told of, the longest. */
-    VST_DEVICE_GAPS_MAX = 32
+    VST_DEVICE_GAPS = 32
 };
 
-typedef struct vst_device_sums vst_device_sums;
-
-/* Some 60 bytes are kept of each work while this reads, for one window at a
- * time. */
-vst_status vst__device_sums_create(vst_trace *trace, int window,
-                                   vst_device_sums **sums, vst_error *error);
-void vst__device_sums_destroy(vst_device_sums *sums);
-
 /* Activities of one name on one device. */
-typedef struct vst_device_named {
+typedef struct vst__device_named {
     uint32_t device;
     uint32_t kind; /* vst_activity_kind */
     vst_id id;
     uint64_t count;
     int64_t total_ns, longest_ns;
     uint64_t bytes;
-} vst_device_named;
-
-/* By device, kind and id. */
-size_t vst__device_sums_named_count(const vst_device_sums *sums);
-const vst_device_named *vst__device_sums_named_at(const vst_device_sums *sums,
-                                                  size_t index);
+} vst__device_named;
 
 /* How a device, or one of its streams, was used. */
-typedef struct vst_device_use {
+typedef struct vst__device_use {
     uint32_t device;
     bool is_stream;
     uint32_t stream;
@@ -62,15 +51,10 @@ typedef struct vst_device_use {
     /* Of a stream: works that were launched and had not begun, when one was
      * launched, with this one: the most, and the sum over all launches. */
     uint64_t queue_max, queue_sum;
-} vst_device_use;
-
-/* By device: first the whole, then its streams. */
-size_t vst__device_sums_use_count(const vst_device_sums *sums);
-const vst_device_use *vst__device_sums_use_at(const vst_device_sums *sums,
-                                              size_t index);
+} vst__device_use;
 
 /* A time in which a device had nothing to do. */
-typedef struct vst_device_gap {
+typedef struct vst__device_gap {
     uint32_t device;
     int64_t start_ns, end_ns;
     int64_t unlaunched_ns; /* as above; -1: the launch is not in the trace */
@@ -79,11 +63,43 @@ typedef struct vst_device_gap {
     vst_id id;
     uint32_t thread;       /* that launched it; 0: not known */
     vst_id op, annotation; /* around that call; 0: none */
-} vst_device_gap;
+} vst__device_gap;
 
-/* By device, the longest first. */
-size_t vst__device_sums_gap_count(const vst_device_sums *sums);
-const vst_device_gap *vst__device_sums_gap_at(const vst_device_sums *sums,
-                                              size_t index);
+/* A kernel, copy or set. */
+typedef struct vst__device_work {
+    int64_t start_ns, end_ns;
+    int64_t called_ns, returned_ns; /* its launch; INT64_MIN: not known */
+    vst_id id, op, annotation;
+    uint32_t device, stream, thread;
+} vst__device_work;
+
+typedef struct vst__device_sums {
+    vst__device_named *named; /* by device, kind and id */
+    size_t named_count, named_capacity;
+    vst__map64 named_of; /* device, kind and id -> 1 + index */
+
+    vst__device_use *uses; /* by device: first the whole, then its streams */
+    size_t use_count, use_capacity;
+    vst__map64 use_of; /* device and stream -> 1 + index */
+
+    vst__device_gap *gaps; /* by device, the longest first */
+    size_t gap_count, gap_capacity;
+
+    /* Of the window that is being read: its works are kept until it ends. */
+    const vst__table_pass *pass;
+    const struct vst__window *window; /* NULL before the first */
+    int64_t first_ns, last_ns;
+    vst__device_work *works;
+    size_t work_count, work_capacity;
+    int64_t *calls; /* of a stream */
+    size_t call_capacity;
+    bool is_finished;
+} vst__device_sums;
+
+/* For tables of devices: to be called where each begins; gives what all of them
+ * added up, in order, when all is read; to be called where each ends. */
+vst_status vst__device_sums_join(vst__filling *filling);
+vst_status vst__device_sums_finish(vst__device_sums *sums);
+void vst__device_sums_leave(vst__filling *filling);
 
 #endif

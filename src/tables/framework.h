@@ -1,0 +1,36 @@
+/* Spans as profilers of frameworks tell of them: bytes of the framework's own
+ * allocator, and members of a span's arguments. For tables that do. */
+#ifndef VST_TABLES_FRAMEWORK_H
+#define VST_TABLES_FRAMEWORK_H
+
+#include "export/output/json.h"
+#include "tables/pass.h"
+#include "tables/table.h"
+
+static inline int64_t vst__self_bytes(const vst_span *span,
+                                      const vst__table_options *options)
+{
+    return options->framework ? span->self_framework_bytes
+                              : (int64_t)span->self_bytes;
+}
+
+static inline int64_t vst__total_bytes(const vst_span *span,
+                                       const vst__table_options *options)
+{
+    return options->framework ? span->total_framework_bytes
+                              : (int64_t)span->total_bytes;
+}
+
+/* Calls of the language, and what has a place among them. */
+static inline bool vst__is_call(vst_definition_kind kind)
+{
+    return kind == VST_DEF_PYTHON || kind == VST_DEF_NATIVE ||
+           kind == VST_DEF_GC || kind == VST_DEF_MODULE;
+}
+
+/* The value of a member as it is written: 1 + its number among the table's own
+ * names; 0: the span has no such member. */
+vst_status vst__member_number(vst__filling *filling, const vst_span *span,
+                              const char *key, uint32_t *number);
+
+#endif
