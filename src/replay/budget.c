@@ -1,5 +1,5 @@
-/* What a recording with a budget left out, and for how many calls each call
- * stands that it recorded: see budget.h. One thread at a time. */
+/* Reads which calls a recording with a budget left out, and for how many calls
+ * each recorded call stands: see budget.h. One thread at a time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,25 +9,26 @@
 #include "replay/budget.h"
 #include "replay/replay.h"
 
-/* From one VST_ESCAPE_LEFT_OUT to the next. */
+/* The time from one VST_ESCAPE_LEFT_OUT to the next. */
 typedef struct stretch {
     int64_t start_ns, since_ns;
-    uint64_t cpu_ns, since_cpu_ns, cost_ns; /* at its start */
+    uint64_t cpu_ns, since_cpu_ns, cost_ns; /* values at the stretch's start */
     uint32_t flags;
-    double passing;    /* the share of the time that what is left out costs */
-    double passed_ns;  /* what that came to before it */
-    size_t ids, count; /* of budget.ids, sorted */
+    /* share of the time that passing by left-out calls costs */
+    double passing;
+    double passed_ns;  /* the cost of passing before the stretch */
+    size_t ids, count; /* part of budget.ids, sorted */
 } stretch;
 
 enum { FLAGS = (1 << VST_LEFT_OUT_PASSING) - 1 };
 
 struct vst_budget {
-    stretch *all; /* by time */
+    stretch *all; /* stretches by time */
     size_t count, capacity;
     vst_id *ids;
     size_t id_count, id_capacity;
     unsigned char *calls;   /* by id: whether it is a function */
-    unsigned char *was_out; /* by id: whether it was left out at some time */
+    unsigned char *was_out; /* by id: whether it was left out at any time */
     vst_id max;
 };
 
@@ -98,7 +99,7 @@ static int by_id(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The CPU time tells the order of two at the same time. */
+/* For stretches with equal times, the CPU time decides. */
 static int by_time(const void *a, const void *b)
 {
     const stretch *x = a, *y = b;
@@ -118,7 +119,7 @@ static bool is_out(const vst_budget *self, size_t at, vst_id id)
            bsearch(&id, self->ids + s->ids, s->count, sizeof id, by_id) != NULL;
 }
 
-/* A file may claim that CPU time goes back. */
+/* Never negative: a file may claim that the CPU time goes back. */
 static uint64_t cpu_of(const vst_budget *self, size_t at)
 {
     const stretch *s = &self->all[at];
@@ -128,10 +129,11 @@ static uint64_t cpu_of(const vst_budget *self, size_t at)
                : 0;
 }
 
-/* Where the first one leaves functions out, and nothing was left out before,
- * what was counted before it is a stretch, too. What recording had cost when
- * that began is not told; a bounded file has dropped when it was little. It is
- * taken to have grown evenly. */
+/* If the first stretch leaves functions out and nothing was left out before,
+ * the time that was counted before it becomes a stretch too. The file does not
+ * say what recording had cost when that time began, and a bounded file has
+ * dropped the records from when the cost was small; the cost is assumed to have
+ * grown evenly. */
 static bool add_first(vst_budget *self)
 {
     stretch *grown, first;
@@ -160,7 +162,7 @@ static bool add_first(vst_budget *self)
     return true;
 }
 
-/* What calls that were left out had cost by a time in or behind a stretch. */
+/* Returns what left-out calls had cost by a time inside or behind a stretch. */
 static double passed_by(const stretch *s, int64_t ns)
 {
     return s->passed_ns +
@@ -268,7 +270,7 @@ void vst__budget_get_stretch(const vst_budget *budget, size_t number,
         .ids = budget->ids + s->ids};
 }
 
-/* The last one that began by then. */
+/* Finds the last stretch that began by then. */
 size_t vst__budget_find(const vst_budget *self, int64_t ns)
 {
     size_t low = 0, high = self->count;
@@ -283,14 +285,14 @@ size_t vst__budget_find(const vst_budget *self, int64_t ns)
     return low != 0 ? low - 1 : self->count;
 }
 
-/* What a gap between stretches in which the function is recorded gets of each:
- * the whole, or a half if there is one on either side. */
+/* How much of a gap between two stretches in which the function is recorded
+ * belongs to each: the whole, or half if there is a stretch on either side. */
 static double share_of(bool has_other)
 {
     return has_other ? 0.5 : 1;
 }
 
-/* What is left of a gap. */
+/* Returns the length of a gap, 0 if it is empty. */
 static double length(int64_t from_ns, int64_t to_ns)
 {
     return to_ns > from_ns ? (double)((uint64_t)to_ns - (uint64_t)from_ns) : 0;
@@ -301,7 +303,8 @@ static int64_t later(int64_t a_ns, int64_t b_ns)
     return a_ns > b_ns ? a_ns : b_ns;
 }
 
-/* The stretches before it with this function left out. */
+/* The gap before the stretch: the stretches before it in which this function
+ * was left out. */
 static vst_budget_gap before(const vst_budget *self, size_t at, vst_id id,
                              int64_t since_ns)
 {
@@ -322,7 +325,7 @@ static vst_budget_gap before(const vst_budget *self, size_t at, vst_id id,
     return gap;
 }
 
-/* Of a stretch, the CPU time behind this moment. */
+/* Returns the CPU time of a stretch after this moment. */
 static double cpu_behind(const vst_budget *self, size_t at, int64_t ns)
 {
     const stretch *s = &self->all[at];
@@ -335,7 +338,8 @@ static double cpu_behind(const vst_budget *self, size_t at, int64_t ns)
                               : 0;
 }
 
-/* The same behind it, by the part of it that was counted last. */
+/* The gap behind the stretch, with the calls of the part that was counted
+ * last. */
 static vst_budget_gap after(const vst_budget *self, size_t at, vst_id id,
                             int64_t ns, int64_t end_ns)
 {
@@ -364,8 +368,8 @@ static vst_budget_gap after(const vst_budget *self, size_t at, vst_id id,
     return gap;
 }
 
-/* Whether a call that began in a stretch was open from the begin to the end of
- * one in which its function was left out. */
+/* Returns whether a call that began in a stretch was open from the beginning to
+ * the end of another stretch in which its function was left out. */
 static bool outlasts(const vst_budget *self, size_t at, vst_id id,
                      int64_t end_ns)
 {

@@ -1,5 +1,5 @@
-/* What a trace left out to stay within a budget (VST_ESCAPE_LEFT_OUT), and for
- * how many calls a recorded one stands. One thread at a time. */
+/* Which calls a trace left out to stay within a budget (VST_ESCAPE_LEFT_OUT),
+ * and for how many calls a recorded call stands. One thread at a time. */
 #ifndef VST_REPLAY_BUDGET_H
 #define VST_REPLAY_BUDGET_H
 

@@ -1,14 +1,14 @@
-/* vst_contexts: the tree of calling contexts, built from spans in the order of
- * their ends. Nodes are numbered, 0 is none; children are lists. Nodes whose
- * parent has not ended wait in a list for their depth. Nothing recurses. One
- * thread at a time. */
+/* The tree of calling contexts, built from spans in the order of their ends.
+ * Nodes are numbered, 0 is none; children are lists. Nodes whose parent has
+ * not ended wait in a list for their depth. Nothing recurses. One thread at
+ * a time. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/grow.h"
 #include "replay/contexts.h"
 
-/* A list that is to be merged into another, or to become rows. */
+/* A list that must be merged into another, or must become rows. */
 typedef struct task {
     uint32_t *into;
     uint32_t from;
@@ -18,7 +18,7 @@ struct vst_contexts {
     vst_context *nodes;
     uint32_t count, unused;
     size_t capacity;
-    uint32_t *waiting; /* by depth: nodes whose enclosing span is open */
+    uint32_t *waiting; /* by depth: nodes whose parent is still open */
     size_t top, waiting_capacity;
     task *tasks;
     size_t task_capacity;
@@ -27,7 +27,7 @@ struct vst_contexts {
 
     vst_context_row *rows;
     size_t row_count, row_capacity;
-    uint32_t *family; /* children of one node, while they are put in order */
+    uint32_t *family; /* scratch: children of one node while they are sorted */
     size_t family_capacity;
 };
 
@@ -70,7 +70,7 @@ static uint32_t make_node(vst_contexts *c)
     return ++c->count;
 }
 
-/* The node of the same function in a list, which comes to its front. */
+/* Returns the node of this function in a list, and moves it to the front. */
 static uint32_t find(vst_contexts *c, uint32_t *list, const vst_context *key)
 {
     uint32_t *link = list;
@@ -122,8 +122,8 @@ static bool push_task(vst_contexts *c, size_t count, uint32_t *into,
     return true;
 }
 
-/* Moves a list into another, with all that hangs on it. Makes no nodes, so
- * that pointers into them hold. */
+/* Moves a list and everything below it into another list. Makes no nodes, so
+ * pointers to nodes stay valid. */
 static bool merge(vst_contexts *c, uint32_t *into, uint32_t from)
 {
     size_t count = 0;
@@ -175,7 +175,7 @@ static bool reserve_depth(vst_contexts *c, size_t depth)
     return true;
 }
 
-/* What waits deeper than `depth` goes into a list. */
+/* Moves the nodes that wait deeper than `depth` into a list. */
 static bool gather(vst_contexts *c, size_t depth, uint32_t *into)
 {
     while (c->top > depth + 1) {
@@ -188,7 +188,7 @@ static bool gather(vst_contexts *c, size_t depth, uint32_t *into)
     return true;
 }
 
-/* All that waits has no more to wait for. */
+/* Ends the waiting of all nodes, because no open span is left. */
 static bool gather_all(vst_contexts *c)
 {
     uint32_t list;
@@ -203,7 +203,8 @@ static bool gather_all(vst_contexts *c)
     return list == 0 || merge(c, &c->roots, list);
 }
 
-/* A node for a span with what waits for it. 0: out of memory. */
+/* Returns a node for a span, with the nodes that waited for it as children.
+ * Returns 0 if memory ran out. */
 static uint32_t node_of(vst_contexts *c, const vst_span *span, uint32_t key)
 {
     int64_t duration = span->end_ns - span->start_ns;
@@ -264,13 +265,13 @@ vst_status vst__contexts_leave(vst_contexts *c, uint32_t depth)
 
 /* ---- rows --------------------------------------------------------------- */
 
-/* Of two siblings, whether one began before the other. */
+/* Returns whether sibling a began before sibling b. */
 static bool is_before(const vst_contexts *c, uint32_t a, uint32_t b)
 {
     return c->nodes[a].serial < c->nodes[b].serial;
 }
 
-/* Puts a list in order, by merging ever longer runs of it. */
+/* Sorts a list, by merging ever longer runs. */
 static uint32_t put_in_order(vst_contexts *c, uint32_t list)
 {
     size_t count = 0, width;
@@ -317,13 +318,13 @@ static bool add_row(vst_contexts *c, uint32_t index, uint32_t parent)
     return true;
 }
 
-/* A task here is what remains of a list whose node has children: they come
- * first. */
+/* A task here is the rest of a list: when one of its nodes has children, these
+ * come first. */
 vst_status vst__contexts_finish(vst_contexts *c, const vst_context_row **rows,
                                 size_t *count)
 {
     size_t waiting = 0;
-    uint32_t *parents = NULL; /* of the lists that wait */
+    uint32_t *parents = NULL; /* parents of the waiting lists */
     size_t parent_capacity = 0;
     bool failed = !gather_all(c);
     uint32_t list = c->roots != 0 && !failed ? put_in_order(c, c->roots) : 0;

@@ -7,13 +7,13 @@
 
 #include <vestige/trace.h>
 
-/* A second a call: what is more is damage. */
+/* More than a second for each call is damage. */
 #define COST_MAX INT64_C(1000000000000)
 
 enum { MILLION = 1000000, PS = 1000 };
 
-/* The next number of the array, if there is one: 1. 0: the array ends here. -1:
- * this is no array of numbers. */
+/* Reads the next number of the array. Returns 1 if there is one, 0 at the end
+ * of the array, -1 if this is no array of numbers. */
 static int next_number(const char **at, int64_t *number)
 {
     char *end;
@@ -44,7 +44,8 @@ static bool is_cost(const int64_t group[VST_COSTS_GROUP])
             (cost <= MILLION && group[3] <= MILLION));
 }
 
-/* Where a group's kind stands in the table; -1: it is not known here. */
+/* Returns the place of a group's kind in the table; -1 if this version does not
+ * know the kind. */
 static int place_of(int64_t kind)
 {
     if (kind == VST_COSTS_TASK)
@@ -87,7 +88,7 @@ bool vst__costs_parse(const char *json, vst__cost of[VST__COSTS])
     return has[VST_DEF_PYTHON];
 }
 
-/* A millionth of a nanosecond is a thousandth of a picosecond. */
+/* a millionth of a nanosecond is a thousandth of a picosecond */
 static uint64_t share(uint64_t ns, uint64_t millionths)
 {
     return ns / PS * millionths + ns % PS * millionths / PS;
@@ -110,7 +111,7 @@ bool vst__costs_make(vst_costs *costs, vst_trace *trace)
         if (definition != NULL && (int)definition->kind < VST_DEF_KINDS)
             costs->kind_of[id] = (unsigned char)definition->kind;
     }
-    /* Who reads the spans says what cannot be read. */
+    /* if the budget cannot be read, the reader of the spans reports that */
     return costs->of[VST__COST_PASSING].cost == 0 ||
            vst__budget_read(trace, &costs->budget, NULL) != VST_E_NOMEM;
 }
@@ -174,7 +175,8 @@ void vst__costs_take(vst__cost_clock *clock, uint64_t ns)
     clock->cost_ps += ns * PS;
 }
 
-/* Half of the most that a function did after its exit, in picoseconds. */
+/* Returns half of the longest time that a function can take after its exit, in
+ * picoseconds. */
 static uint64_t half_of_end(const vst_costs *costs, vst_id id,
                             uint64_t duration_ns)
 {
@@ -186,8 +188,8 @@ static uint64_t half_of_end(const vst_costs *costs, vst_id id,
     return (ps < (uint64_t)most->error ? ps : (uint64_t)most->error) / 2;
 }
 
-/* The span's own call has not been counted: of its cost, what lies inside is in
- * its time. The same part of the error is. */
+/* The span's own call has not been counted yet: only the part of its cost
+ * between enter and exit is in its time, and the same part of its error. */
 void vst__costs_between(const vst_costs *costs, const vst__cost_clock *start,
                         const vst__cost_clock *end, vst_id id,
                         uint64_t duration_ns, int64_t *cost_ns,

@@ -1,13 +1,13 @@
-/* The decoder of decode.h: it knows the layout of words and where a thread's
- * runs fit together, but nothing of what the words mean together. One thread at
- * a time. */
+/* The decoder of decode.h. It knows the layout of words and how the runs of
+ * a thread fit together, but not what words mean together. One thread at a
+ * time. */
 #include "replay/decode.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DROPPED_WORDS = 3 }; /* the escape and its payload */
+enum { DROPPED_WORDS = 3 }; /* words of a DROPPED, with its payload */
 
 /* ---- segments ----------------------------------------------------------- */
 
@@ -21,7 +21,7 @@ static void open_segment(vst__decoder *decoder)
     decoder->skip_to = segment->words;
 }
 
-/* Words of the segment that were not taken, also after it ended. */
+/* Returns how many words of the segment were not taken, also after it ended. */
 static uint64_t words_left(const vst__decoder *decoder)
 {
     const vst__stream *stream = &decoder->stream;
@@ -68,7 +68,7 @@ void vst__decoder_open(vst__decoder *decoder, vst_trace *trace,
     decoder->where =
         (vst_device_resource){(int32_t)trace->header.pid, segments->thread};
     decoder->filled = 0;
-    /* A checkpoint tells what the runs before it would. */
+    /* the segment's checkpoint says what the runs before it would say */
     while (decoder->folding && decoder->segment + 1 != decoder->end &&
            decoder->segment[1].checkpoint != 0 &&
            decoder->segment[1].start <= trace->clip)
@@ -97,7 +97,7 @@ static bool next_segment(vst__decoder *decoder)
 
 /* ---- events ------------------------------------------------------------- */
 
-/* Leaves out what follows. */
+/* Leaves out all further words of the thread. */
 static void end_thread(vst__decoder *decoder)
 {
     while (decoder->segment + 1 != decoder->end)
@@ -105,7 +105,7 @@ static void end_thread(vst__decoder *decoder)
     decoder->stream.ended = true;
 }
 
-/* False if the word ends what belongs to this thread. */
+/* Returns false if the word ends the thread's words. */
 static bool decode_escape(const uint64_t *word, vst_compressed_event *event)
 {
     uint32_t type = vst_word_escape_type(*word);
@@ -134,9 +134,9 @@ static bool decode_escape(const uint64_t *word, vst_compressed_event *event)
     return true;
 }
 
-/* The checkpoint at the head of a run. What it tells is left out where the run
- * before it was read; else it comes in as any other words do, behind a DROPPED.
- * Gives how many events there are: 0 or 1. */
+/* Handles the checkpoint at the head of a run. If the run before it was read,
+ * the checkpoint adds nothing; otherwise its words are decoded like any others,
+ * behind a DROPPED. Returns the number of events: 0 or 1. */
 static size_t decode_checkpoint(vst__decoder *decoder, const uint64_t *word,
                                 vst_compressed_event *event)
 {
@@ -179,9 +179,8 @@ static bool is_checkpoint(const uint64_t *word)
 
 /* ---- before the clip ---------------------------------------------------- */
 
-/* Starts giving out events: first a DROPPED for the hidden words, and the calls
- * that are open.
- * */
+/* Starts to give out events: first a DROPPED for the hidden words, then the
+ * open calls. */
 static vst_status begin_showing(vst__decoder *decoder)
 {
     size_t size = vst__fold_size(&decoder->fold);
@@ -222,8 +221,8 @@ static void decode_pending(vst__decoder *decoder, size_t *count)
     *count = (size_t)(event - decoder->events);
 }
 
-/* Folds what is in view; true if the segment's words end here. It stops before
- * the first word that is to be shown. */
+/* Folds the words in view, up to the first word that is to be shown. Returns
+ * true if the segment's words end here. */
 static bool fold_view(vst__decoder *decoder, vst_status *status)
 {
     vst__stream *stream = &decoder->stream;
@@ -249,7 +248,7 @@ static bool fold_view(vst__decoder *decoder, vst_status *status)
         left = words_left(decoder);
         if (left >= decoder->skip_to)
             continue;
-        if (left >= decoder->run_left) { /* a checkpoint's */
+        if (left >= decoder->run_left) { /* the word belongs to a checkpoint */
             vst__fold_words(&decoder->fold, word, size);
             continue;
         }
@@ -267,8 +266,7 @@ static bool fold_view(vst__decoder *decoder, vst_status *status)
 
 /* ---- batches ------------------------------------------------------------ */
 
-/* Takes the first words of a run: a checkpoint, or the words of one that are
- * skipped. */
+/* Takes the first words of a run: a checkpoint, or words that are skipped. */
 static size_t decode_head(vst__decoder *decoder, const uint64_t *word,
                           vst_compressed_event *event, bool *taken)
 {
@@ -282,8 +280,8 @@ static size_t decode_head(vst__decoder *decoder, const uint64_t *word,
     return 0;
 }
 
-/* The first word behind the range: only a loss that it reports lies before it.
- * Gives how many events there are: 0 or 1. */
+/* Handles the first word behind the range: only a loss that it reports lies
+ * before it. Returns the number of events: 0 or 1. */
 static size_t decode_behind(vst__decoder *decoder, const uint64_t *word,
                             vst_compressed_event *event)
 {
@@ -294,7 +292,7 @@ static size_t decode_behind(vst__decoder *decoder, const uint64_t *word,
            decode_escape(word, event);
 }
 
-/* Decodes what is in view; true if the segment's words end here. */
+/* Decodes the words in view. Returns true if the segment's words end here. */
 static bool decode_view(vst__decoder *decoder, size_t *count)
 {
     vst__stream *stream = &decoder->stream;
@@ -336,8 +334,8 @@ static bool decode_view(vst__decoder *decoder, size_t *count)
     return vst__stream_remaining(stream) == 0;
 }
 
-/* Loading more words would invalidate the payloads of this batch, so it is done
- * only while the batch is empty. */
+/* Loads more words only while the batch is empty, because loading invalidates
+ * the payloads of a batch. */
 static vst_status decode_more(vst__decoder *decoder, size_t *count)
 {
     vst_status status = VST_OK;
@@ -346,8 +344,8 @@ static vst_status decode_more(vst__decoder *decoder, size_t *count)
     if (decoder->segment == decoder->end) {
         if (!decoder->folding)
             return VST_OK;
-        /* All of it lies before the clip: a thread that waits in a call is
-         * still in it; one that ended is left out. */
+        /* Everything lies before the clip: a thread that waits in a call is
+         * still in it; a thread that ended is left out. */
         if (vst__fold_is_empty(&decoder->fold))
             decoder->hidden = 0;
         return begin_showing(decoder);

@@ -1,4 +1,4 @@
-/* See devices.h. */
+/* Collects the activities of devices, see devices.h. */
 #include "replay/devices.h"
 
 #include <stdlib.h>
@@ -9,12 +9,12 @@
 #include "store/live.h"
 
 enum {
-    STEP = 1024 /* activities that are delivered at once */
+    STEP = 1024 /* activities that are delivered in one call */
 };
 
 /* ---- collecting ---------------------------------------------------------- */
 
-/* The newest thread that the system knew by this number; 0: none. */
+/* Returns the newest thread with this system tid, 0 if there is none. */
 static uint32_t thread_of(const vst_trace *trace, uint64_t tid)
 {
     for (size_t i = trace->thread_count; i-- > 0;)
@@ -23,7 +23,7 @@ static uint32_t thread_of(const vst_trace *trace, uint64_t tid)
     return 0;
 }
 
-/* The times, of which any bits may be set. */
+/* Reads the times, whose bits may have any value. */
 static void read_times(vst_trace *trace, const uint64_t *payload,
                        bool host_time, vst__activity *activity)
 {
@@ -41,8 +41,8 @@ static void read_times(vst_trace *trace, const uint64_t *payload,
         activity->end_ns = activity->start_ns;
 }
 
-/* What follows the words that all have. `offset` is in the file, of the
- * payload. */
+/* Reads the words that follow the fixed part. `offset` is the payload's
+ * position in the file. */
 static void read_more(vst_trace *trace, const uint64_t *payload, uint32_t words,
                       uint64_t offset, vst__activity *activity)
 {
@@ -108,7 +108,7 @@ static int order_of(uint64_t a, uint64_t b)
     return (a > b) - (a < b);
 }
 
-/* As vst_device_span has it. */
+/* Sorts as vst_device_span requires. */
 static int in_order(const void *a, const void *b)
 {
     const vst__activity *x = a, *y = b;
@@ -129,7 +129,8 @@ static int in_order(const void *a, const void *b)
     return order_of(x->correlation, y->correlation);
 }
 
-/* Correlation ids are unique among the devices of one collector. */
+/* The key includes the collector, because correlation ids are unique only among
+ * its devices. */
 static uint64_t launch_key(const vst_devices *self, uint32_t number,
                            uint64_t correlation)
 {
@@ -139,7 +140,8 @@ static uint64_t launch_key(const vst_devices *self, uint32_t number,
            (device != NULL ? device->collector : 0);
 }
 
-/* 1 + the index of the call with this id; NULL: there is none. */
+/* Returns the place of 1 + the index of the call with this id; NULL if there is
+ * none. */
 static const uint64_t *find_launch(const vst_devices *self, uint32_t number,
                                    uint64_t correlation)
 {
@@ -149,7 +151,8 @@ static const uint64_t *find_launch(const vst_devices *self, uint32_t number,
                : NULL;
 }
 
-/* Of a call of the runtime that calls the driver, the first is it. */
+/* If a call of the runtime calls the driver, both have the id; the first one
+ * counts. */
 static vst_status note_calls(vst_devices *self)
 {
     vst__map64_clear(&self->launches);
@@ -169,7 +172,8 @@ static vst_status note_calls(vst_devices *self)
     return VST_OK;
 }
 
-/* The call that it is, or came from; NULL: none. */
+/* Returns the activity itself if it is a call, or the call that launched it;
+ * NULL if there is none. */
 static vst__activity *find_call(const vst_devices *self, size_t index)
 {
     vst__activity *activity = &self->items[index];
@@ -218,7 +222,7 @@ static vst_status find_causes(vst_devices *self)
     return VST_OK;
 }
 
-/* Calls that their own threads recorded are not there to be claimed. */
+/* Calls that their own threads recorded are not offered for claims. */
 static vst_status make_claims(vst_devices *self, vst__claims *claims)
 {
     size_t calls = self->calls;
@@ -235,8 +239,8 @@ static vst_status make_claims(vst_devices *self, vst__claims *claims)
     return VST_OK;
 }
 
-/* The first call from `at` on that was not claimed; shortens the way for the
- * next look. */
+/* Returns the first call from `at` on that was not claimed; shortens the path
+ * for the next search. */
 static uint32_t find_free(const vst__claims *claims, uint32_t at)
 {
     uint32_t found = at;
@@ -251,7 +255,7 @@ static uint32_t find_free(const vst__claims *claims, uint32_t at)
     return found;
 }
 
-/* The first call of the thread that is not before start_ns. */
+/* Returns the first call of the thread that is not before start_ns. */
 static uint32_t first_call(const vst_devices *self, uint32_t thread,
                            int64_t start_ns)
 {
@@ -270,7 +274,7 @@ static uint32_t first_call(const vst_devices *self, uint32_t thread,
     return (uint32_t)low;
 }
 
-/* Spans inside of others end before them. */
+/* A span inside another ends first, so inner spans claim first. */
 void vst__activities_claim(vst_devices *self, const vst_span *span)
 {
     unsigned cause = vst__activities_cause(self, span->id);
@@ -328,7 +332,8 @@ vst_status vst__activities_collect(vst_devices *self, vst_trace *trace,
 
 /* ---- delivering ---------------------------------------------------------- */
 
-/* The attributes' text, into self->text. False: it is gone. */
+/* Reads the text of the attributes into self->text. Returns false if it is
+ * gone. */
 static vst_status read_text(vst_devices *self, const vst__activity *activity,
                             bool *is_there)
 {

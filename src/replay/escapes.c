@@ -1,4 +1,4 @@
-/* See escapes.h. */
+/* Walks segments for escapes of one type, see escapes.h. */
 #include "replay/escapes.h"
 
 static bool is_wanted(uint64_t word, uint32_t type, uint32_t words_min)

@@ -1,4 +1,4 @@
-/* See far_ends.h. */
+/* Collects far ends, see far_ends.h. */
 #include "replay/far_ends.h"
 
 bool vst__trace_has_far_ends(const vst_trace *trace)

@@ -1,6 +1,6 @@
-/* Ends of spans that other threads began (VST_ESCAPE_FAR_END): what is known of
- * a window's before its threads are replayed one by one. Only traces that have
- * such ends are read a second time. One thread at a time. */
+/* Ends of spans that other threads began (VST_ESCAPE_FAR_END), collected for a
+ * window before its threads are replayed one by one. Only traces with such ends
+ * are read twice. One thread at a time. */
 #ifndef VST_REPLAY_FAR_ENDS_H
 #define VST_REPLAY_FAR_ENDS_H
 
@@ -9,13 +9,14 @@
 #include "base/map64.h"
 #include "replay/decode.h"
 
-/* All zero is none. */
+/* All zero: no far ends. */
 typedef struct vst_far_ends {
-    vst__map64 ends; /* id | instance << 32 -> ns, of the first of several */
+    /* id | instance << 32 -> ns; the first of several counts */
+    vst__map64 ends;
 } vst_far_ends;
 
 bool vst__trace_has_far_ends(const vst_trace *trace);
-/* Replaces the collected ends by those of a window. */
+/* Replaces the collected ends by the ends of a window. */
 vst_status vst__far_ends_collect(vst_far_ends *self, vst_trace *trace,
                                  const vst__window *window,
                                  vst__decoder *decoder,

@@ -1,5 +1,5 @@
-/* See imports.h. Every rule about the import system's functions stands in this
- * file. Any thread, one at a time for one stack. */
+/* All rules about the import system's functions, see imports.h. Any thread, one
+ * at a time for one stack. */
 #include "replay/imports.h"
 
 #include <stdlib.h>
@@ -9,11 +9,11 @@
 
 /* ---- names -------------------------------------------------------------- */
 
-/* Writes the name of a module, from the definition of its code:
- * "pandas.core.frame" of pandas/core/frame.py, or the path itself where the
+/* Writes the name of a module from the definition of its code:
+ * "pandas.core.frame" for pandas/core/frame.py, or the path itself if the
  * search path does not explain it; or from a VST_MODULE_NAMED. Copies at most
- * size bytes without a NUL; returns the length of the whole name, 0 if it is no
- * module's. */
+ * `size` bytes without a NUL. Returns the length of the whole name, 0 if the
+ * definition is not a module's. */
 static size_t module_name(const vst_definition *d, char *name, size_t size);
 
 static bool is_text(const char *bytes, size_t length, const char *text)
@@ -67,7 +67,8 @@ static unsigned char class_of_machinery(const vst_definition *d)
     if (is_name(d, "_find_and_load"))
         return VST_CLASS_FINDS;
     if (is_name(d, "_find_and_load_unlocked") ||
-        is_name(d, "_resolve_parents")) /* from 3.15 on, before the other */
+        is_name(d, "_resolve_parents")) /* called from 3.15 on, before
+                                         * _find_and_load_unlocked */
         return VST_CLASS_LOADS;
     if (begins_with(d, "NamespaceLoader.") ||
         begins_with(d, "_NamespaceLoader."))
@@ -120,8 +121,8 @@ void vst__imports_free(vst_imports *imports)
 
 /* ---- frames ------------------------------------------------------------- */
 
-/* The innermost import among the frames, unless code of a module is further in.
- * NULL: none. */
+/* Returns the innermost import among the frames; NULL if there is none, or if
+ * code of a module is further in. */
 static vst__frame *import_around(const vst_imports *imports, vst__frame *frames,
                                  size_t count)
 {
@@ -166,7 +167,8 @@ static vst__import_part part_of(const vst__frame *frame)
                                              : VST_PART_INSIDE;
 }
 
-/* The frame `top`, of this class, is part of an import: it may tell of what. */
+/* The frame `top`, of class `of`, is part of an import, and may say more about
+ * it. */
 static void tell(vst__frame *import, const vst__frame *top, unsigned char of)
 {
     if (import == NULL || import->import == VST_IMPORT_MODULE)
@@ -219,7 +221,8 @@ void vst__imports_leave(vst__frame *top, bool raised)
 {
     if (!(top->flags & VST_SPAN_IMPORT))
         return;
-    if (top->import == VST_IMPORT_NONE) /* it was there: an ordinary call */
+    /* the module was there already, so this is an ordinary call */
+    if (top->import == VST_IMPORT_NONE)
         top->flags &= ~(uint32_t)VST_SPAN_IMPORT;
     top->import = vst__imports_settle(top->import, top->module, raised);
 }
@@ -259,7 +262,8 @@ static bool is_identifier(const char *bytes, size_t length)
     return length != 0;
 }
 
-/* A folder or an archive that modules are installed in. */
+/* Returns whether this is a folder or archive in which modules are
+ * installed. */
 static bool holds_packages(const char *bytes, size_t length)
 {
     static const char *const ends[] = {
@@ -271,9 +275,10 @@ static bool holds_packages(const char *bytes, size_t length)
     return false;
 }
 
-/* What of the file is the module's path. The search path may have grown since
- * the recording began: a folder that cannot be a package begins it anew. NULL:
- * an absolute path that the search path does not explain. */
+/* Returns the part of the file's path that is the module's path. The search
+ * path may have grown since the recording began, so a folder that cannot be a
+ * package starts the path again. Returns NULL for an absolute path that the
+ * search path does not explain. */
 static const char *path_in_search_path(const vst_definition *d, size_t *length)
 {
     const char *end = d->file + d->file_len;
@@ -316,7 +321,8 @@ static size_t module_name(const vst_definition *d, char *name, size_t size)
                     d->name_len - (sizeof named - 1), false);
     if (d->kind != VST_DEF_PYTHON || !is_name(d, "<module>") || !d->file_len)
         return 0;
-    if (d->file[0] == '<') { /* not a file: only frozen modules have a name */
+    /* not a file; only frozen modules have a name then */
+    if (d->file[0] == '<') {
         if (d->file_len <= head + 1 || memcmp(d->file, frozen, head) != 0)
             return 0;
         return copy(name, size, d->file + head, d->file_len - head - 1, false);

@@ -1,22 +1,20 @@
-/* What the events of a thread mean: replay.h's matcher. It pairs enters with
+/* The matcher: finds out what the events of a thread mean. It pairs enters with
  * exits on a stack (matcher_stack.c) and delivers spans as they end.
  *
- * Rules that hold for what it delivers: on one thread, time never goes back;
- * spans other than VST_SPAN_ASYNC nest, each starting later than its parent and
- * ending no later; nothing recurses, so depth is bounded by memory alone.
- *
- * A span opened by a STACK has VST_SPAN_OPEN_AT_START: it was running when
- * recording began, or when it went on after a gap, or where a checkpoint takes
- * up what was dropped. What a gap hid the end of is closed where the gap began.
- *
- * One thread at a time uses a matcher. */
+ * Rules for the delivered spans: on one thread, time never goes back; spans
+ * other than VST_SPAN_ASYNC nest, and each starts later than its parent and
+ * ends no later; nothing recurses, so only memory bounds the depth. A span
+ * opened by a STACK has VST_SPAN_OPEN_AT_START: it was running when recording
+ * began, or went on after a gap, or a checkpoint listed it after a drop. A span
+ * whose end is hidden by a gap ends where the gap began. One thread at a time
+ * uses a matcher. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/effects.h"
 #include "replay/matcher_stack.h"
 
-/* NULL: it is no escape. */
+/* Returns NULL if the event is no escape. */
 static const vst__escape_rule *rule_of(const vst_compressed_event *event)
 {
     return vst_trace_key_kind(event->key) > VST_ESCAPE
@@ -24,7 +22,7 @@ static const vst__escape_rule *rule_of(const vst_compressed_event *event)
                : NULL;
 }
 
-/* Whether an event may stand between a STACK and its STACK_MORE. */
+/* Returns whether an event may stand between a STACK and its STACK_MORE. */
 static bool is_in_list(const vst_compressed_event *event)
 {
     const vst__escape_rule *rule = rule_of(event);
@@ -75,7 +73,7 @@ void vst__matcher_count(const vst_matcher *matcher, vst_matcher_counts *counts)
 
 /* ---- calls -------------------------------------------------------------- */
 
-/* An exit that does not name the top span. */
+/* Handles an exit that does not name the top span. */
 static vst_status resynchronise(vst_matcher *matcher, vst_id id, uint32_t flags,
                                 const vst_sink *sink)
 {
@@ -113,14 +111,14 @@ static vst_status leave(vst_matcher *matcher, vst_id id, uint32_t flags,
 
 /* ---- STACK -------------------------------------------------------------- */
 
-/* Where to close what a STACK says is no longer open. */
+/* Returns when the spans end that a STACK does not list. */
 static int64_t cut_time(const vst_matcher *matcher)
 {
     return matcher->after_gap ? matcher->gap_ns : matcher->last_ns;
 }
 
-/* Spans that BEGIN opened are not in a STACK: those right above a confirmed
- * call are confirmed with it. */
+/* A STACK does not list spans that BEGIN opened: those directly above a
+ * confirmed call are confirmed with it. */
 static void skip_begun(vst_matcher *matcher)
 {
     while (matcher->reconciled < matcher->count &&
@@ -128,7 +126,7 @@ static void skip_begun(vst_matcher *matcher)
         matcher->reconciled++;
 }
 
-/* Closes what the STACK did not confirm. */
+/* Closes the calls that the STACK did not confirm. */
 static vst_status end_reconcile(vst_matcher *matcher, const vst_sink *sink)
 {
     vst_status status =
@@ -145,7 +143,7 @@ static vst_status reconcile(vst_matcher *matcher, const uint64_t *ids,
     int64_t now_ns = matcher->last_ns;
     vst_status status;
 
-    if (!matcher->reconciling) /* more of a stack that did not begin */
+    if (!matcher->reconciling) /* continues a list whose beginning is missing */
         return VST_OK;
     matcher->last_ns = vst__matcher_make_room(now_ns, previous_ns, count);
     for (size_t i = 0; i < count; i++) {
@@ -190,8 +188,8 @@ static vst_status start_reconcile(vst_matcher *matcher, const uint64_t *ids,
 
 /* ---- other escapes ------------------------------------------------------ */
 
-/* A span that was open before, told by a checkpoint between the calls of a
- * STACK. */
+/* Opens a span that was open before; a checkpoint lists it between the calls of
+ * a STACK. */
 static vst_status begun_before(vst_matcher *matcher, const uint64_t *payload)
 {
     bool whole = matcher->reconciling && matcher->reconciled == matcher->count;
@@ -258,7 +256,8 @@ static vst_status arguments(vst_matcher *matcher,
                                  (size_t)length);
 }
 
-/* An END, which may have arguments, or say that it ends inside of calls. */
+/* Handles an END, which may have arguments, or say that it ends inside
+ * calls. */
 static vst_status end(vst_matcher *matcher, const uint64_t *payload,
                       uint32_t words, const vst_sink *sink)
 {
@@ -274,7 +273,8 @@ static vst_status end(vst_matcher *matcher, const uint64_t *payload,
                             sink);
 }
 
-/* An escape that leaves the stack as it is, and says nothing of its top. */
+/* Handles an escape that neither changes the stack nor describes the top
+ * span. */
 static vst_status beside(vst_matcher *matcher,
                          const vst_time_converter *converter,
                          const vst_compressed_event *event, int64_t previous_ns,
@@ -308,8 +308,8 @@ static vst_status beside(vst_matcher *matcher,
     }
 }
 
-/* What effects.h says of an escape's type, carried out. Not inline: enters and
- * exits are to keep their registers. */
+/* Carries out the effect of an escape (effects.h). Not inline, so that the code
+ * for enters and exits keeps its registers. */
 VST_NOINLINE static vst_status escape(vst_matcher *matcher,
                                       const vst_time_converter *converter,
                                       const vst_compressed_event *event,
@@ -416,7 +416,7 @@ static vst_status finish(vst_matcher *matcher, int64_t end_ns,
         status = vst__matcher_end_far(matcher, sink);
     if (status == VST_OK && matcher->reconciling)
         status = end_reconcile(matcher, sink);
-    /* The hooks did not come back: open calls are known up to here. */
+    /* the hooks did not come back: open calls are known up to here */
     if (status == VST_OK && matcher->in_gap)
         status = vst__matcher_cut(matcher, 0, matcher->last_ns, sink);
     if (matcher->last_ns < end_ns)
@@ -461,7 +461,7 @@ vst_status vst_matcher_feed(vst_matcher *matcher,
         status = VST_E_NOMEM;
     if (status == VST_OK && end_time_ns != VST_TIME_OPEN)
         status = finish(matcher, end_time_ns, sink);
-    /* A caller that gave up will not feed the rest of this thread. */
+    /* after an error, the caller does not feed the rest of this thread */
     if (status != VST_OK || end_time_ns != VST_TIME_OPEN)
         vst__matcher_reset(matcher);
     return status;

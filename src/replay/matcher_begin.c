@@ -1,7 +1,7 @@
-/* Spans that need not nest: BEGIN opens one on the stack like a call; if the
+/* Spans that need not nest: BEGIN opens one on the stack like a call. If the
  * call around it is left first, as a coroutine's frame is at an await, the span
- * goes on beside the stack and is delivered as VST_SPAN_ASYNC with its true
- * times. One thread at a time. */
+ * goes on without a place on the stack, and is delivered as VST_SPAN_ASYNC with
+ * its true times. One thread at a time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "replay/far_ends.h"
 #include "replay/matcher_stack.h"
 
-/* 1 + the index of a slot, 0 without memory. */
+/* Returns 1 + the index of a new slot, 0 if memory ran out. */
 static uint32_t new_slot(vst_matcher *matcher)
 {
     vst__slot *slots;
@@ -121,7 +121,7 @@ static vst_status go_back(vst_matcher *matcher)
     status = vst__matcher_push(matcher, before.id, before.flags);
     if (status != VST_OK)
         return status;
-    matcher->serial--; /* it has one */
+    matcher->serial--; /* the span has a serial already */
     frame = &matcher->frames[matcher->count - 1];
     frame->serial = before.serial;
     frame->args = before.args;
@@ -143,7 +143,7 @@ vst_status vst__matcher_settle(vst_matcher *matcher, bool ends,
     top = &matcher->frames[matcher->count - 1];
     if (!is_operator(top))
         return VST_OK;
-    /* The END that follows finds nothing left to do. */
+    /* then the END that follows has nothing left to do */
     matcher->slots[top->slot].state = VST_SLOT_SUSPENDED;
     return vst__matcher_close(matcher, matcher->last_ns, 0, sink);
 }
@@ -163,7 +163,7 @@ static vst_status deliver_detached(vst_matcher *matcher, vst__slot *slot,
 }
 
 /* Takes the newest slot of a pair out of the table; it stays readable until the
- * next BEGIN. NULL if the pair is not open. */
+ * next BEGIN. Returns NULL if the pair is not open. */
 static vst__slot *take_slot(vst_matcher *matcher, uint64_t pair)
 {
     uint64_t *newest = vst__map64_find(&matcher->pairs, pair);
@@ -197,11 +197,11 @@ vst_status vst__matcher_describe_pair(vst_matcher *matcher, uint64_t pair,
                                      bytes, count);
     if (slot->state == VST_SLOT_DETACHED)
         return vst__matcher_describe(matcher, &slot->frame, bytes, count);
-    return VST_OK; /* its pieces were delivered */
+    return VST_OK; /* its pieces were delivered already */
 }
 
-/* A span that began before the calls in which it ends is shown to begin with
- * the outermost of them. */
+/* A span that began before the calls in which it ends is shown as beginning
+ * with the outermost of these calls. */
 static void begin_inside(const vst_matcher *matcher, vst__frame *span)
 {
     for (size_t i = 0; i < matcher->count; i++) {
@@ -227,7 +227,7 @@ vst_status vst__matcher_end(vst_matcher *matcher, uint64_t pair, bool inside,
     if (slot != NULL)
         slot->state = VST_SLOT_FREE;
     switch (state) {
-    case VST_SLOT_FREE: /* another thread's END may have come before */
+    case VST_SLOT_FREE: /* an END on another thread may have come first */
         if (sink->far_ends == NULL ||
             !vst__far_ends_find(sink->far_ends, pair, &end_ns))
             matcher->counts.unmatched_exits++;
@@ -240,7 +240,7 @@ vst_status vst__matcher_end(vst_matcher *matcher, uint64_t pair, bool inside,
         break;
     case VST_SLOT_DETACHED:
         break;
-    case VST_SLOT_SUSPENDED: /* its pieces were delivered */
+    case VST_SLOT_SUSPENDED: /* its pieces were delivered already */
         return VST_OK;
     }
     if (status != VST_OK)
@@ -264,7 +264,7 @@ vst_status vst__matcher_end_far(vst_matcher *matcher, const vst_sink *sink)
     matcher->count--;
     matcher->newest = 0;
     slot->state = VST_SLOT_FREE;
-    /* By then another thread ran. */
+    /* another thread was running by then, so these are unknown */
     slot->frame.ran_ns = slot->frame.waited_ns = VST_RUNNING_UNKNOWN;
     return deliver_detached(matcher, slot, matcher->far_end_ns, 0, sink);
 }
@@ -286,8 +286,8 @@ vst_status vst__matcher_close_all(vst_matcher *matcher, int64_t end_ns,
 
     while (status == VST_OK && matcher->count != 0)
         status = vst__matcher_close(matcher, end_ns, flags, sink);
-    /* The oldest first, whichever slots they have: views, which give the open
-     * spans new slots and serials, then put them into the same lanes. */
+    /* Oldest first, whatever their slots: views give open spans new slots and
+     * serials, and must put them into the same lanes. */
     if (matcher->slot_count > 1)
         qsort(matcher->slots, matcher->slot_count, sizeof *matcher->slots,
               by_start);

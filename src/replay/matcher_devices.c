@@ -1,7 +1,7 @@
-/* Calls of devices' runtimes that their own threads recorded: the operator and
- * the annotation around one are those that are open where its record stands.
- * Times would not tell as well: two that were read at almost the same moment
- * may be in any order. */
+/* Calls of a device's runtime that their own threads recorded: the operator and
+ * the annotation around such a call are those that are open where its record
+ * stands. Times would be less exact: two times that were read at almost the
+ * same moment may have any order. */
 #include "replay/matcher_stack.h"
 
 void vst__matcher_call(const vst_matcher *matcher, const uint64_t *payload,

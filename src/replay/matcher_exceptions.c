@@ -1,11 +1,10 @@
-/* Who caught an exception. A mark says where it was raised. From there on the
+/* Who caught an exception. A mark says where it was raised; from there on the
  * exception is kept with the frame that it is in. A call that it leaves hands
- * it to the call around. The call that goes on and then ends by itself has
- * caught it: so its mark is delivered when that call ends, or when the next
- * exception gets there. At most one is kept with a frame.
- *
- * A call that a `finally` or `with` makes on the way changes nothing, whatever
- * is raised and caught in it. One thread at a time. */
+ * it to the calling frame. A call that goes on and then ends normally has
+ * caught the exception: its mark is delivered when that call ends, or when the
+ * next exception reaches it. A frame has at most one exception. A call that a
+ * `finally` or `with` makes on the way changes nothing, whatever is raised and
+ * caught inside it. One thread at a time. */
 #include <vestige/trace.h>
 
 #include "base/grow.h"
@@ -13,9 +12,9 @@
 
 enum { NO_CALL = VST_FRAME_BEGIN | VST_FRAME_OPERATOR | VST_FRAME_DEAD };
 
-/* ---- its text ------------------------------------------------------------ */
+/* ---- text of an exception ------------------------------------------------ */
 
-/* As timelines show a function. */
+/* Writes a function as timelines show it. */
 static void put_function(vst__text *text, const vst_definition *function)
 {
     if (function->kind == VST_DEF_PYTHON) {
@@ -38,7 +37,7 @@ static void put_member(vst__text *text, const vst_trace *trace,
     vst__text_put(text, "\"");
 }
 
-/* False: out of memory. */
+/* Returns false if memory ran out. */
 static bool describe(const vst_trace *trace, vst_instant *mark, vst__text *text)
 {
     const vst_definition *what = vst_trace_definition(trace, mark->id);
@@ -62,9 +61,9 @@ static bool describe(const vst_trace *trace, vst_instant *mark, vst__text *text)
     return !text->failed;
 }
 
-/* ---- where it is --------------------------------------------------------- */
+/* ---- the frame of an exception ------------------------------------------- */
 
-/* Delivers an exception, and forgets it. */
+/* Delivers an exception and frees its place. */
 static vst_status deliver(vst_matcher *matcher, uint32_t number,
                           vst_exception_end end, vst_id caught_in,
                           const vst_sink *sink)
@@ -83,7 +82,8 @@ static vst_status deliver(vst_matcher *matcher, uint32_t number,
     return sink->instant(sink->ctx, &kept->mark);
 }
 
-/* Puts an exception to the top frame. What was there before was caught. */
+/* Gives an exception to the top frame. An exception that was there before has
+ * been caught. */
 static vst_status arrive(vst_matcher *matcher, uint32_t number,
                          const vst_sink *sink)
 {
@@ -118,7 +118,7 @@ static uint32_t new_exception(vst_matcher *matcher)
     return (uint32_t)++matcher->exception_count;
 }
 
-/* The innermost frame that is a call. */
+/* Returns the innermost frame that is a call. */
 static vst_id running(const vst_matcher *matcher)
 {
     for (size_t i = matcher->count; i != 0; i--)
@@ -132,7 +132,7 @@ vst_status vst__matcher_raise(vst_matcher *matcher, uint64_t word,
 {
     uint32_t number;
 
-    /* No call: it is that of something around the program. */
+    /* without a call, the exception was raised by code around the program */
     if (sink->instant == NULL || matcher->count == 0)
         return VST_OK;
     number = new_exception(matcher);
@@ -147,7 +147,7 @@ vst_status vst__matcher_raise(vst_matcher *matcher, uint64_t word,
     return arrive(matcher, number, sink);
 }
 
-/* An annotation or an operator that ends has caught nothing. */
+/* An annotation or an operator that ends has not caught the exception. */
 vst_status vst__matcher_pass_exception(vst_matcher *matcher,
                                        const vst__frame *left, uint32_t flags,
                                        const vst_sink *sink)

@@ -1,5 +1,5 @@
-/* What is missing from a thread's records, as the records themselves tell: some
- * found no room, the hooks were away, or a bounded recording dropped them. */
+/* Losses that a thread's records report: records that found no room, hooks that
+ * were away, words that a bounded recording dropped. */
 #include "replay/matcher_stack.h"
 
 static vst_status lose(vst_matcher *matcher, vst_loss_kind kind,
@@ -13,7 +13,8 @@ static vst_status lose(vst_matcher *matcher, vst_loss_kind kind,
         .records = records,
     };
 
-    if (kind != VST_LOSS_GAP) /* no hook, no cost */
+    /* while the hooks were away, nothing cost anything */
+    if (kind != VST_LOSS_GAP)
         matcher->costs_lost_ns = matcher->last_ns;
     return sink->loss != NULL ? sink->loss(sink->ctx, &loss) : VST_OK;
 }
@@ -30,7 +31,7 @@ vst_status vst__matcher_gap(vst_matcher *matcher, bool ends,
                             const vst_sink *sink)
 {
     if (ends == !matcher->in_gap)
-        return VST_OK; /* the other half was lost */
+        return VST_OK; /* the other half of the pair was lost */
     matcher->in_gap = !ends;
     if (ends)
         return lose(matcher, VST_LOSS_GAP, matcher->gap_ns, 0, sink);
@@ -39,7 +40,7 @@ vst_status vst__matcher_gap(vst_matcher *matcher, bool ends,
     return VST_OK;
 }
 
-/* What is open is known up to the event before; a checkpoint tells where the
+/* Open calls are known up to the event before; a checkpoint says where the
  * thread goes on. */
 vst_status vst__matcher_dropped(vst_matcher *matcher,
                                 const vst_time_converter *converter,
@@ -65,8 +66,8 @@ vst_status vst__matcher_dropped(vst_matcher *matcher,
     if (status == VST_OK)
         status =
             lose(matcher, VST_LOSS_DROPPED, since_ns, event->payload[0], sink);
-    /* The calls open now may begin a little earlier, so that each has a start
-     * of its own. */
+    /* the calls that are open now may begin a little earlier, so that each has
+     * its own start */
     matcher->last_ns = since_ns;
     return status;
 }

@@ -1,5 +1,5 @@
-/* What a span's time was: how long its thread ran and waited, and what it would
- * have taken without the recorder. One thread at a time. */
+/* Measures the time of a span: how long its thread ran and waited in it, and
+ * how long it would have taken without the recorder. One thread at a time. */
 #include "replay/matcher_stack.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@ void vst__matcher_begin_measure(vst_matcher *matcher, vst__frame *frame)
     frame->lost_ns = vst__running_lost_at(matcher->running, frame->start_ns);
 }
 
-/* Adds what was found to the members of a span. */
+/* Adds the compensated time to the members of a span. */
 static vst_status tell_compensated(vst_matcher *matcher, vst__frame *frame,
                                    const vst_span *span)
 {
@@ -30,7 +30,7 @@ static vst_status tell_compensated(vst_matcher *matcher, vst__frame *frame,
     return vst__matcher_describe(matcher, frame, text, (size_t)length);
 }
 
-/* A span with records missing inside cost more than what is there says. */
+/* If records are missing inside a span, it cost more than the records show. */
 static void compensate(vst_matcher *matcher, const vst__frame *frame,
                        vst_span *span, const vst_sink *sink)
 {
@@ -41,7 +41,7 @@ static void compensate(vst_matcher *matcher, const vst__frame *frame,
         vst__costs_between(
             matcher->costs, &frame->costs, &matcher->costs_so_far, frame->id,
             (uint64_t)duration_ns, &cost_ns, &span->compensated_error_ns);
-        /* A damaged file may claim anything. */
+        /* a damaged file may claim any cost */
         if (cost_ns > duration_ns || cost_ns < duration_ns - INT64_MAX)
             cost_ns = duration_ns;
         span->compensated_ns = duration_ns - cost_ns;
@@ -53,7 +53,7 @@ static void compensate(vst_matcher *matcher, const vst__frame *frame,
         return;
     if (span->compensated_ns != VST_RUNNING_UNKNOWN)
         duration_ns = span->compensated_ns;
-    /* What it called may have been taken for more than there is. */
+    /* more may have been subtracted from its children than they had */
     if (duration_ns < frame->children_ns)
         duration_ns = frame->children_ns;
     span->end_ns = frame->start_ns + duration_ns;
@@ -90,8 +90,8 @@ vst_status vst__matcher_measure(vst_matcher *matcher, vst__frame *frame,
                : VST_OK;
 }
 
-/* Where it is known when the thread ran, the time is that: nothing is slower
- * while it waits. */
+/* If switches were recorded, only running time counts, because waiting is not
+ * slower while recording. */
 void vst__matcher_pass_time(vst_matcher *matcher, int64_t previous_ns)
 {
     bool is_first = previous_ns == INT64_MIN;

@@ -1,12 +1,12 @@
-/* Records of memory, as the matcher counts them: what is allocated belongs to
- * the span on top. They say nothing of what is open, because hooks of memory
- * record where others do not. One thread at a time. */
+/* Counts records of memory in the matcher: an allocation belongs to the span on
+ * top. These records never change the stack, because hooks of memory record
+ * where other hooks do not. One thread at a time. */
 #include <vestige/memory.h>
 
 #include "replay/matcher_stack.h"
 
-/* A framework's block, or its end (less than 0). It may lie in a block that is
- * counted, so it is counted apart. */
+/* Counts a framework's block, or its free (negative). The block may lie in a
+ * system block that is counted too, so it is counted separately. */
 static vst_status of_framework(vst_matcher *matcher, int64_t bytes,
                                uint64_t address, const vst_sink *sink)
 {
@@ -42,7 +42,7 @@ vst_status vst__matcher_memory(vst_matcher *matcher,
         break;
     case VST_ESCAPE_ALLOC_LARGE:
         if (vst_range_of_head(head) != 0)
-            return VST_OK; /* address space, not memory */
+            return VST_OK; /* this is address space, not memory */
         break;
     case VST_ESCAPE_FREE_RANGE:
         return vst_head_kind(head) == VST_MEMORY_FRAMEWORK_FREE

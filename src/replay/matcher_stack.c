@@ -1,6 +1,6 @@
-/* The matcher's stack: opening and closing spans, finding what an exit means,
- * keeping arguments until their span ends. It does not know events; matcher.c
- * does. One thread at a time. */
+/* The matcher's stack: opens and closes spans, finds the call that an exit
+ * means, keeps arguments until their span ends. It does not know events;
+ * matcher.c does. One thread at a time. */
 #include "replay/matcher_stack.h"
 
 #include <stdlib.h>
@@ -11,8 +11,8 @@
 #include "base/grow.h"
 
 enum {
-    /* After an exit searched more frames than this in vain, open ids are
-     * counted. */
+    /* If an exit was searched in more frames than this without success, open
+     * ids are counted from then on. */
     WALK_MAX = 256,
     ARGS_KEPT = 64 * 1024
 };
@@ -91,8 +91,8 @@ vst_status vst__matcher_describe(vst_matcher *matcher, vst__frame *frame,
     return VST_OK;
 }
 
-/* The span of the autograd engine around a backward operator gets the
- * operator's numbers too. */
+/* The autograd engine's span around a backward operator gets the operator's
+ * numbers too. */
 static vst_status tell_engine(vst_matcher *matcher)
 {
     const vst__frame *engine;
@@ -111,7 +111,7 @@ static vst_status tell_engine(vst_matcher *matcher)
     return status;
 }
 
-/* The numbers of the top span, made if there are none. */
+/* Returns the numbers of the top span; makes them if there are none. */
 static vst_operator *find_operator(vst_matcher *matcher)
 {
     vst__frame *top = &matcher->frames[matcher->count - 1];
@@ -134,8 +134,8 @@ vst_status vst__matcher_add_node(vst_matcher *matcher, const uint64_t *payload,
 
     if (matcher->count == 0)
         return VST_OK;
-    /* Its outputs may come after its span has ended, in the function that ends
-     * it. */
+    /* its outputs may come after the span has ended, in the function that ends
+     * it */
     if (!(vst_node_flags(payload[0]) & VST_NODE_OUTPUTS)) {
         op = find_operator(matcher);
         if (op == NULL)
@@ -182,7 +182,7 @@ vst_status vst__matcher_add_operator(vst_matcher *matcher,
                             (vst__operator_wish){sink->tensors, sink->keywords},
                             &op, &matcher->text))
         return VST_E_NOMEM;
-    /* Without the ", " that it begins with. */
+    /* without the leading ", " */
     status = vst__matcher_add_args(
         matcher, matcher->text.count ? matcher->text.bytes + 2 : "",
         matcher->text.count ? matcher->text.count - 2 : 0);
@@ -199,13 +199,14 @@ vst_status vst__matcher_add_operator(vst_matcher *matcher,
 
 /* ---- how often an id is open -------------------------------------------- */
 
-/* Counts one more; true if it was open already. */
+/* Counts one more; returns true if the id was open already. */
 static bool count_open(vst_matcher *matcher, vst_id id)
 {
     uint64_t *times = vst__map64_put(&matcher->open, id);
 
     if (times == NULL) {
-        matcher->indexed = false; /* no memory: it is only an index */
+        /* no memory for the index: search without it */
+        matcher->indexed = false;
         return false;
     }
     return ++*times > 1;
@@ -228,7 +229,7 @@ void vst__matcher_build_index(vst_matcher *matcher)
             count_open(matcher, matcher->frames[i].id);
 }
 
-/* ---- which one is open --------------------------------------------------- */
+/* ---- finding the call of an exit ----------------------------------------- */
 
 size_t vst__matcher_find(vst_matcher *matcher, vst_id id)
 {
@@ -268,8 +269,8 @@ vst_status vst__matcher_push(vst_matcher *matcher, vst_id id, uint32_t flags)
     if (matcher->count != 0) {
         const vst__frame *parent = frame - 1;
         frame->task = parent->task;
-        /* Viewers put spans in order by their start: a child that starts in
-         * the same nanosecond as its parent might be taken for the parent. */
+        /* Viewers sort spans by their start: a child that starts in the same
+         * nanosecond as its parent might be taken for the parent. */
         if (matcher->last_ns <= parent->start_ns)
             matcher->last_ns = parent->start_ns + 1;
         frame->caller = parent->flags & (VST_FRAME_BEGIN | VST_FRAME_OPERATOR)
@@ -337,7 +338,7 @@ vst_status vst__matcher_deliver(vst_matcher *matcher, const vst__frame *frame,
     return status;
 }
 
-/* What was allocated in a frame was allocated in the one below as well. */
+/* Memory allocated in a frame also counts for the frame below. */
 static void add_allocated(vst__frame *below, const vst__frame *top)
 {
     below->inner_bytes += top->self_bytes + top->inner_bytes;
@@ -345,8 +346,8 @@ static void add_allocated(vst__frame *below, const vst__frame *top)
     below->inner_framework += top->self_framework + top->inner_framework;
 }
 
-/* Takes the top frame away; what its children took is left to the one below,
- * which they ran in as well. */
+/* Removes the top frame; its time counts as children's time of the frame
+ * below. */
 static vst_status drop(vst_matcher *matcher, const vst_sink *sink)
 {
     const vst__frame *top = &matcher->frames[--matcher->count];
@@ -370,7 +371,7 @@ vst_status vst__matcher_close(vst_matcher *matcher, int64_t end_ns,
                               uint32_t flags, const vst_sink *sink)
 {
     vst__frame *top = &matcher->frames[matcher->count - 1];
-    vst_span span; /* the other fields are those of the frame */
+    vst_span span; /* the other fields are copied from the frame */
     vst_status status = VST_OK;
 
     matcher->count--;
@@ -436,7 +437,7 @@ void vst__matcher_forget(vst_matcher *matcher)
     }
 }
 
-/* ---- all of it ---------------------------------------------------------- */
+/* ---- creating and resetting ---------------------------------------------- */
 
 void vst__matcher_reset(vst_matcher *matcher)
 {

@@ -1,13 +1,13 @@
-/* A thread with several stacks (greenlets): switching closes every open span of
- * one stack and opens again those of the other, piece by piece, so that what is
- * on a thread always nests. One thread at a time. */
+/* A thread with several stacks (greenlets). A switch closes every open span of
+ * one stack and opens the spans of the other again, piece by piece, so that the
+ * spans of a thread always nest. One thread at a time. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/grow.h"
 #include "replay/matcher_stack.h"
 
-/* 1 + the index of an empty saved stack, 0 without memory. */
+/* Returns 1 + the index of an empty saved stack, 0 if memory ran out. */
 static uint32_t new_saved(vst_matcher *matcher, size_t frames)
 {
     vst__saved *saved;
@@ -29,7 +29,8 @@ static uint32_t new_saved(vst_matcher *matcher, size_t frames)
     saved->count = 0;
     saved->next_free = 0;
     if (frames > saved->capacity) {
-        /* Just that many: there may be a stack for every few records. */
+        /* allocates exactly that many, because there may be a stack for every
+         * few records */
         room = realloc(saved->frames, frames * sizeof *room);
         if (room == NULL)
             return 0;
@@ -39,8 +40,7 @@ static uint32_t new_saved(vst_matcher *matcher, size_t frames)
     return number;
 }
 
-/* Remembers the current stack under its number; an empty one is not worth it.
- */
+/* Keeps the current stack under its number, unless it is empty. */
 static vst_status save(vst_matcher *matcher, bool before)
 {
     uint64_t *place;
@@ -72,8 +72,8 @@ static vst_status save(vst_matcher *matcher, bool before)
     return VST_OK;
 }
 
-/* If no piece of a call was delivered yet, the reader sees it as open at the
- * start, not as resumed. */
+/* If no piece of a call was delivered yet, the reader sees the call as open at
+ * the start, not as resumed. */
 static vst_status resume_frame(vst_matcher *matcher, const vst__frame *frame)
 {
     uint32_t flags = frame->flags & VST_FRAME_UNSEEN ? VST_SPAN_OPEN_AT_START
@@ -93,7 +93,8 @@ static vst_status resume_frame(vst_matcher *matcher, const vst__frame *frame)
         return status;
     }
     slot = &matcher->slots[frame->slot];
-    /* It may have ended meanwhile, and its slot have been given away. */
+    /* the span may have ended meanwhile, and its slot may belong to another
+     * span */
     if (slot->state != VST_SLOT_SUSPENDED ||
         slot->frame.serial != frame->serial)
         return VST_OK;
@@ -118,8 +119,8 @@ vst_status vst__matcher_switch(vst_matcher *matcher, uint64_t stack,
 
     if (stack == matcher->stack)
         return VST_OK;
-    /* Believed only of a checkpoint, before any span was delivered: spans that
-     * were named as parents must be delivered too. */
+    /* Only believed in a checkpoint, before any span was delivered, because
+     * spans that were named as parents must be delivered too. */
     before &= matcher->counts.spans == matcher->spans_before;
     matcher->last_ns = vst__matcher_make_room(now_ns, previous_ns, frames);
     status = before ? VST_OK : vst__matcher_switch_out(matcher, sink);

@@ -1,12 +1,13 @@
-/* For which task a call runs: a TASK escape marks the call on top as a step of
- * a task, and what that call calls belongs to the task too. Or it marks a stack
- * as a greenlet's, whose steps are what is called on it: those are told to the
- * sink as if they had been recorded. One thread at a time. */
+/* The task for which a call runs. A TASK escape marks the call on top as a step
+ * of a task, and everything that this call calls belongs to the task too. Or
+ * the escape marks a stack as a greenlet's: then each call made directly on
+ * that stack is a step, and the sink gets these steps as if they had been
+ * recorded. One thread at a time. */
 #include "replay/matcher_stack.h"
 
 #include <vestige/trace.h>
 
-/* The name in the words from payload[1] on, if it is whole. */
+/* Reads the name in the words from payload[1] on, if it is complete. */
 static void read_name(const uint64_t *payload, uint32_t words,
                       vst_task_event *event)
 {
@@ -30,7 +31,7 @@ static void read_await(const uint64_t *payload, uint32_t words,
     event->awaited = words > 3 ? (uint32_t)payload[3] : 0;
 }
 
-/* Whether the frame below the top belongs to the task already. */
+/* Returns whether the frame below the top belongs to the task already. */
 static bool is_inside(const vst_matcher *matcher, uint32_t task)
 {
     return matcher->count > 1 &&
@@ -69,7 +70,8 @@ static bool is_python(vst_id id, const vst_sink *sink)
     return is_of_kind(id, VST_DEF_PYTHON, sink);
 }
 
-/* The innermost call that is no function in C, since what switches is one. */
+/* Returns the innermost call that is not a C function, because the function
+ * that switches is one. */
 static vst_id innermost(const vst_matcher *matcher, const vst_sink *sink)
 {
     vst_id top = 0;
@@ -105,10 +107,10 @@ static vst_status step_on_stack(vst_matcher *matcher, const vst__frame *frame,
     return tell(sink, &event);
 }
 
-/* A collection begins wherever the interpreter is, also before a greenlet's
- * first call, and what it calls is not the greenlet's. The program's callbacks
- * run before and after what is recorded as the collection, or none is recorded.
- */
+/* Returns whether a garbage collection is running. A collection may begin
+ * anywhere, even before a greenlet's first call, and its calls do not belong to
+ * the greenlet. gc callbacks run outside the recorded collection span, or there
+ * is no such span. */
 static bool is_collecting(const vst_matcher *matcher, const vst_sink *sink)
 {
     for (size_t i = matcher->count; i-- != 0;) {
@@ -135,8 +137,8 @@ vst_status vst__matcher_enter_on_stack(vst_matcher *matcher,
 {
     vst__frame *top = &matcher->frames[matcher->count - 1];
 
-    /* A function in C says nothing of a greenlet that began before the
-     * recording: which calls are around it is not known. */
+    /* a C function says nothing about a greenlet that began before the
+     * recording, because the calls around it are unknown */
     if (top->task != 0 || is_collecting(matcher, sink) ||
         (!(matcher->stack_flags & VST_STACK_BEGINS) &&
          !is_python(top->id, sink)))
@@ -146,8 +148,9 @@ vst_status vst__matcher_enter_on_stack(vst_matcher *matcher,
     return step_on_stack(matcher, top, sink);
 }
 
-/* A greenlet whose first call was seen ends with it. Of one that began before
- * the recording, nobody knows whether this was its outermost call. */
+/* A greenlet whose first call was recorded ends with that call. For a greenlet
+ * that began before the recording, it is unknown whether this was its outermost
+ * call. */
 vst_status vst__matcher_exit_on_stack(vst_matcher *matcher, uint32_t flags,
                                       const vst_sink *sink)
 {
@@ -189,7 +192,7 @@ vst_status vst__matcher_switch_out(vst_matcher *matcher, const vst_sink *sink)
         .id = event.awaiting,
         .time_ns = matcher->last_ns,
     };
-    /* One that has ended waits for nothing. */
+    /* a greenlet that has ended waits for nothing */
     if (event.task == 0 ||
         (top == NULL && matcher->stack_flags & VST_STACK_BEGINS))
         return VST_OK;
@@ -214,8 +217,8 @@ vst_status vst__matcher_switch_in(vst_matcher *matcher, uint64_t stack,
     return VST_OK;
 }
 
-/* The current stack is a greenlet's. Calls that are open on it already are,
- * too. */
+/* The current stack belongs to a greenlet; so do the calls that are open on
+ * it. */
 static vst_status know_stack(vst_matcher *matcher, const vst_task_event *event,
                              uint32_t flags, const vst_sink *sink)
 {
@@ -226,8 +229,9 @@ static vst_status know_stack(vst_matcher *matcher, const vst_task_event *event,
     if (place == NULL)
         return VST_E_NOMEM;
     if (flags & VST_STACK_BEGINS)
-        matcher->switched_by.is_known = false; /* it did not wait before */
-    /* Told again in a later chunk, it has begun before. */
+        matcher->switched_by.is_known = false; /* the greenlet did not wait
+                                                * before */
+    /* a later chunk repeats it; the greenlet has begun before */
     if ((uint32_t)*place == event->task)
         flags |= (uint32_t)(*place >> 32);
     *place = (uint64_t)flags << 32 | event->task;
@@ -296,7 +300,7 @@ vst_status vst__matcher_task(vst_matcher *matcher, const uint64_t *payload,
     case VST_TASK_COLLECTORS:
         return know_collectors(matcher, payload + 1, words - 1);
     default:
-        return VST_OK; /* of a later version */
+        return VST_OK; /* written by a later version */
     }
     return tell(sink, &event);
 }

@@ -1,11 +1,10 @@
-/* Waits that were recorded as such, and how much of a thread's time they were.
- */
+/* Waits that were recorded, and how much of a thread's time they took. */
 #include "base/wait_reasons.h"
 #include "replay/matcher_stack.h"
 
-/* The thread recorded nothing while it waited: no wait began before the event
- * before it, nor before the end of the last one. Waits that were kept follow
- * each other, all with the time at which they were written. */
+/* A thread records nothing while it waits, so no wait began before the previous
+ * event, nor before the end of the previous wait. Waits that the thread kept
+ * follow each other, all with the time at which they were written. */
 vst_status vst__matcher_waited(vst_matcher *matcher,
                                const vst_time_converter *converter,
                                const vst_compressed_event *event,

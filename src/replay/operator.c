@@ -1,9 +1,8 @@
-/* What is known of an operator, as JSON members with the names that torch gives
- * them. Inputs are written as four lists, one item for each input: values,
- * types, strides and sizes; so the facts are walked four times.
- *
- * The bytes come from a file and may be anything: whatever does not hold ends
- * the walk, and what was written before it stays. One thread at a time. */
+/* Facts about an operator, as JSON members with torch's names. Inputs are
+ * written as four lists, with one item for each input: values, types, strides
+ * and sizes; so the facts are walked four times. The bytes come from a file and
+ * may have any value: an invalid fact ends the walk, and the text written
+ * before it stays. One thread at a time. */
 #include "replay/operator.h"
 
 #include <inttypes.h>
@@ -19,7 +18,7 @@ typedef enum input_part { VALUES, TYPES, STRIDES, SIZES, PARTS } input_part;
 
 /* ---- writing ------------------------------------------------------------ */
 
-/* As torch writes a number: 1. and 0.10000000000000001 */
+/* Writes a number as torch does: 1. and 0.10000000000000001 */
 static void put_double(vst__text *text, double value)
 {
     if (fabs(value) < 1e10 && value == (double)(int64_t)value)
@@ -59,7 +58,7 @@ static int64_t take_integer(fact_bytes *facts)
     return (int64_t)(value >> 1 ^ (0 - (value & 1)));
 }
 
-/* A count of things that take a byte each at least. */
+/* Takes a count of items that have at least a byte each. */
 static size_t take_length(fact_bytes *facts)
 {
     uint64_t count = take_count(facts);
@@ -103,7 +102,7 @@ static unsigned take_byte(fact_bytes *facts)
 
 /* ---- inputs ------------------------------------------------------------- */
 
-/* `text` is NULL where this part of the input is not wanted. */
+/* `text` is NULL if this part of the input is not wanted. */
 static void integers(fact_bytes *facts, vst__text *text)
 {
     size_t count = take_length(facts);
@@ -176,7 +175,8 @@ static void one_value(fact_bytes *facts, unsigned tag, vst__text *text)
     }
 }
 
-/* A number or a list of them: its value, or what stands for it elsewhere. */
+/* Writes a number or a list of numbers: its value, or the text that stands for
+ * it in the other lists. */
 static void plain(fact_bytes *facts, unsigned tag, input_part part,
                   vst__text *text)
 {
@@ -310,8 +310,8 @@ static uint64_t take_address(fact_bytes *facts)
     return address;
 }
 
-/* For each tensor: its address, that of its storage, layout, kind of device,
- * flags, type of the elements, which device. */
+/* Writes for each tensor: its address, its storage's address, layout, kind of
+ * device, flags, type of its elements, and device. */
 static void tensors_at(fact_bytes *facts, vst__text *text)
 {
     size_t count = take_length(facts);
@@ -348,7 +348,7 @@ static void others(fact_bytes facts, vst__text *text)
             vst__text_put(text, "\"");
             break;
         case VST_FACT_RECORD:
-            take_count(&facts); /* what is a node says it itself */
+            take_count(&facts); /* a node has this number itself */
             break;
         case VST_FACT_TOO_LONG:
             vst__text_put(text, ", \"Inputs\": \"too long to record\"");

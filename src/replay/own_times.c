@@ -1,4 +1,4 @@
-/* See own_times.h. */
+/* Computes own times, see own_times.h. */
 #include "replay/own_times.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static bool reserve(vst__own_times *times, size_t depth)
     return true;
 }
 
-/* Takes out all that waits deeper than `depth`, added up. */
+/* Takes out the sums of everything that waits deeper than `depth`. */
 static struct vst__own_level gather(vst__own_times *times, size_t depth)
 {
     struct vst__own_level sum = {.ns = 0};

@@ -1,12 +1,13 @@
-/* places.h. */
+/* The tree of places, see places.h. */
 #include "replay/places.h"
 
 #include <stdlib.h>
 
 #include "base/grow.h"
 
-/* Those that are recursive need not be looked at: their function is further out
- * again. So a walk is as long as there are functions, however deep it is. */
+/* Returns whether the function is among the callers. Recursive callers are
+ * skipped, because their function appears again further out; so a walk is at
+ * most as long as there are functions, however deep the stack is. */
 static bool is_around(const vst_places *places, uint32_t at, vst_id id)
 {
     for (; at != 0; at = places->items[at].outer)

@@ -1,7 +1,7 @@
-/* Replays a trace: window by window, thread by thread, batch by batch, into a
- * sink of events. Where spans are wanted the sink is the matcher, or a tracer.
- * Memory is bounded by a batch and what is open at one moment. One thread at a
- * time uses a trace. */
+/* Replays a trace into a sink of events: window by window, thread by thread,
+ * batch by batch. If spans are wanted, the sink is the matcher, or a tracer.
+ * Memory is bounded by a batch and by the calls that are open at one moment.
+ * One thread at a time uses a trace. */
 #include "replay/replay.h"
 
 #include <stdlib.h>
@@ -15,11 +15,11 @@
 #include "replay/matcher.h"
 #include "replay/running.h"
 
-/* Makes spans of events. */
+/* Makes spans from events. */
 typedef struct span_maker {
     vst_tracer *tracer;
-    vst_matcher *matcher; /* where there is no tracer */
-    vst_sink sink;        /* the caller's, and the next ones */
+    vst_matcher *matcher; /* used if there is no tracer */
+    vst_sink sink;        /* the caller's sink, and the sinks behind it */
     vst_devices devices;
     vst_far_ends far_ends;
     vst_running running;
@@ -30,19 +30,21 @@ typedef struct span_maker {
 struct vst__replay {
     vst_trace *trace;
     vst_event_sink sink;
-    span_maker spans; /* all zero where none are wanted */
+    span_maker spans; /* all zero if no spans are wanted */
     vst_time_converter converter;
     uint64_t words_total;
-    uint64_t words_before; /* of the threads that are done */
+    uint64_t words_before; /* words of the threads that are done */
     int64_t next_progress_ns;
 
-    /* Where it is. */
-    const vst__window *window, *last_window;     /* behind the last one */
-    const vst__segment *segments, *last_segment; /* of the window: the next */
+    /* Position in the trace. */
+    const vst__window *window, *last_window; /* end of the windows */
+    /* next segment of the window, and end of its segments */
+    const vst__segment *segments, *last_segment;
     bool in_window, in_thread;
     vst__decoder decoder;
-    size_t events, fed; /* of the batch: how many, and how many were fed */
-    bool last;          /* the thread has no batch behind it */
+    /* number of events in the batch, and how many were fed */
+    size_t events, fed;
+    bool last; /* this is the thread's last batch */
 };
 
 typedef struct vst__replay replay;
@@ -131,8 +133,9 @@ static vst_status open_thread(replay *self)
                : VST_OK;
 }
 
-/* Events of the batch up to the next SWITCH: it may deliver all calls of a deep
- * stack, and the next one those of another. */
+/* Returns how many events of the batch come up to the next SWITCH: one SWITCH
+ * may deliver all calls of a deep stack, and the next one those of another
+ * stack. */
 static size_t count_step(const replay *self)
 {
     const uint32_t switches = vst_trace_key_kind_of_escape(VST_ESCAPE_SWITCH);

@@ -9,19 +9,21 @@
 typedef struct vst__replay vst__replay;
 struct vst__window;
 
-/* As vst_trace_replay; the sink is copied. *replay is NULL if it fails. */
+/* Like vst_trace_replay; the sink is copied. *replay is NULL on failure. */
 vst_status vst__replay_begin(vst_trace *trace, int window, vst_tracer *tracer,
                              const vst_sink *sink, vst__replay **replay);
-/* Delivers what ended in some thousand records; *done: there are no more. */
+/* Delivers the spans that ended in some thousand records; *done is true at the
+ * end. */
 vst_status vst__replay_step(vst__replay *replay, bool *done);
-/* The window that is read; the last one when all is. */
+/* Returns the window that is being read; the last one at the end. */
 const struct vst__window *vst__replay_window(const vst__replay *replay);
-void vst__replay_end(vst__replay *replay); /* at any time; NULL is nothing */
+/* may be called at any time; NULL is allowed */
+void vst__replay_end(vst__replay *replay);
 
-/* Takes the events of a trace, thread after thread, batch by batch: replay's
- * matcher, a tracer's get_events and readers that want no spans are each one
- * of these. The last batch of a thread has an end time. A reading begins with
- * events NULL and no end time: what is kept of an earlier one is forgotten. */
+/* Takes the events of a trace, thread after thread, batch by batch. Replay's
+ * matcher, a tracer's get_events, and readers that want no spans implement it.
+ * The last batch of a thread has an end time. A reading begins with `events`
+ * NULL and no end time: forget everything kept from an earlier reading then. */
 typedef struct vst_event_sink {
     void *ctx;
     vst_status (*events)(void *ctx, const vst_time_converter *converter,

@@ -1,4 +1,4 @@
-/* See running.h. */
+/* Reads switches of threads, see running.h. */
 #include "replay/running.h"
 
 #include <stdlib.h>
@@ -8,13 +8,13 @@
 #include "replay/escapes.h"
 #include "store/live.h"
 
-/* A place is an offset, which is a multiple of 8, and in its low bits how many
- * payload words the escape has. */
+/* A place is an offset, which is a multiple of 8, with the number of the
+ * escape's payload words in its low bits. */
 enum { WORDS_BITS = 11, PLACE_SHIFT = WORDS_BITS - 3 };
 
 _Static_assert(VST_ESCAPE_WORDS_MAX < 1u << WORDS_BITS, "words fit a place");
 
-/* ---- where they are ------------------------------------------------------ */
+/* ---- finding the escapes ------------------------------------------------- */
 
 static void note_told(vst_running *self, uint64_t word)
 {
@@ -106,13 +106,13 @@ vst_status vst__running_collect(vst_running *self, vst_trace *trace,
 
 /* ---- one thread ---------------------------------------------------------- */
 
-/* What was not told, or cannot be read, ends what is known. */
+/* A loss, or words that cannot be read, end what is known. */
 static void lose_track(vst_running *self)
 {
     self->known_ns = INT64_MAX;
 }
 
-/* Reads the words of the next escape; false where there is none. */
+/* Reads the words of the next escape; returns false if there is none. */
 static bool read_piece(vst_running *self)
 {
     const vst__running_piece *piece = self->piece;
@@ -240,7 +240,7 @@ vst_status vst__running_each(vst_running *self, uint32_t thread,
         stretch.next = state_now(self);
         status = self->status;
         if (!is_lost && stretch.next == stretch.what)
-            continue; /* the same was told again */
+            continue; /* the stream repeats the last word */
         if (!is_lost && stretch.what != VST_THREAD_UNKNOWN)
             fn(ctx, &stretch);
         stretch.what = stretch.next;

@@ -1,8 +1,8 @@
 /* How long a thread had a processor: the switches of one window
  * (VST_ESCAPE_SWITCHES), thread by thread, as a clock that stands still while
- * the thread waits. It is asked for times that do not go back, and reads the
- * words of a thread as it gets to them. Beforehand, once a window, it notes
- * where each thread's escapes lie: 16 bytes each. One thread at a time. */
+ * the thread waits. Callers ask for times that do not go back; the words of a
+ * thread are read as far as needed. Before that, once for each window, it notes
+ * where each thread's escapes lie, with 16 bytes each. One thread at a time. */
 #ifndef VST_REPLAY_RUNNING_H
 #define VST_REPLAY_RUNNING_H
 
@@ -12,37 +12,42 @@
 
 /* An escape in the file. */
 typedef struct vst__running_piece {
-    uint64_t place;   /* in the file, and its payload words: see running.c */
-    uint32_t thread;  /* whose switches it has */
-    uint32_t segment; /* of those of switches in the window */
+    /* its position in the file and its payload words: see running.c */
+    uint64_t place;
+    uint32_t thread;  /* the thread whose switches it has */
+    uint32_t segment; /* its segment among the window's segments of switches */
 } vst__running_piece;
 
-/* All zero is none. */
+/* All zero: no switches. */
 typedef struct vst_running {
-    int64_t next_ns;   /* when the next word holds, INT64_MAX: there is none */
-    uint32_t next;     /* what it says: a vst_switch */
-    bool runs;         /* since since_ns */
-    bool is_preempted; /* the same */
-    int64_t since_ns;  /* the last word */
-    int64_t ran_ns;    /* until then */
-    int64_t lost_ns;   /* until then, to others: it was preempted */
-    int64_t known_ns;  /* all since then is known; INT64_MAX: it is not */
-    int64_t until_ns;  /* nothing after this is known */
+    int64_t next_ns;   /* time of the next word; INT64_MAX if there is none */
+    uint32_t next;     /* the next word's meaning: a vst_switch */
+    bool runs;         /* the thread has run since since_ns */
+    bool is_preempted; /* the thread was preempted at since_ns */
+    int64_t since_ns;  /* time of the last word */
+    int64_t ran_ns;    /* how long it had run by since_ns */
+    int64_t lost_ns;   /* how long it had been preempted by since_ns */
+    /* everything since then is known; INT64_MAX if nothing is */
+    int64_t known_ns;
+    int64_t until_ns; /* nothing after this time is known */
 
     vst_trace *trace;
-    const vst__segment *segments; /* of switches, in the window */
-    vst__running_piece *pieces;   /* of the window, by thread */
+    const vst__segment *segments; /* segments of switches in the window */
+    vst__running_piece *pieces;   /* escapes of the window, by thread */
     size_t count, capacity;
-    const vst__running_piece *piece, *end; /* of the thread: the next */
-    uint64_t *words;                       /* of the last one, its thread's */
+    /* next escape of the thread, and their end */
+    const vst__running_piece *piece, *end;
+    /* the thread's words of the last escape */
+    uint64_t *words;
     size_t at, word_count;
-    vst_status status; /* of the first that could not be read */
+    /* the error of the first escape that could not be read */
+    vst_status status;
 } vst_running;
 
-/* In a trace that grows: how much of the switches was read, all zero is none,
- * and what was known of a thread at the last word that it had. */
+/* For a trace that grows: how much of the switches was read (all zero: none),
+ * and the state of a thread at its last word. */
 typedef struct vst__running_mark {
-    vst_ticks start; /* of the last segment that had some */
+    vst_ticks start; /* start of the last segment that had switches */
     uint64_t offset, words;
 } vst__running_mark;
 
@@ -51,21 +56,22 @@ typedef struct vst__running_kept {
     int64_t since_ns, known_ns;
 } vst__running_kept;
 
-/* What a thread did for a while. */
+/* What a thread did during a period. */
 typedef enum vst__thread_state {
-    VST_THREAD_UNKNOWN, /* switches were lost, or not told */
+    VST_THREAD_UNKNOWN, /* switches were lost, or not written */
     VST_THREAD_WAITS,
     VST_THREAD_RUNS,
     VST_THREAD_PREEMPTED
 } vst__thread_state;
 
 typedef struct vst__thread_stretch {
-    vst__thread_state what, next; /* what it did then, and after it */
-    int64_t start_ns, end_ns;     /* INT64_MAX: the end is that of the window */
+    vst__thread_state what, next; /* state in the period, and after it */
+    /* INT64_MAX: the period ends with the window */
+    int64_t start_ns, end_ns;
 } vst__thread_stretch;
 
-/* Calls fn for each stretch of a thread of which it is known what it did,
- * oldest first, after vst__running_collect(). */
+/* Calls fn for each period of a thread whose state is known, oldest first. Call
+ * after vst__running_collect(). */
 vst_status vst__running_each(vst_running *self, uint32_t thread,
                              void (*fn)(void *ctx,
                                         const vst__thread_stretch *stretch),
@@ -74,23 +80,23 @@ vst_status vst__running_each(vst_running *self, uint32_t thread,
 /* Notes where the switches of a window are. */
 vst_status vst__running_collect(vst_running *self, vst_trace *trace,
                                 const vst__window *window);
-/* The same of those that are new since the mark, which moves. */
+/* Notes the switches that are new since the mark, and moves the mark. */
 vst_status vst__running_collect_new(vst_running *self, vst_trace *trace,
                                     const vst__window *window,
                                     vst__running_mark *mark);
-/* Goes on with a thread where it was kept, and keeps where it is when all of
- * its words are read. */
+/* Continues a thread where it was kept, and keeps its state when all of its
+ * words are read. */
 vst_status vst__running_resume(vst_running *self, uint32_t thread,
                                const vst__running_kept *kept);
 void vst__running_keep(vst_running *self, vst__running_kept *kept);
-/* Begins with a thread of it. */
+/* Begins to read a thread of the window. */
 vst_status vst__running_open(vst_running *self, uint32_t thread);
 void vst__running_free(vst_running *self);
 /* Takes the words up to this time. */
 void vst__running_advance(vst_running *self, int64_t ns);
 
-/* How long the thread had run by then; a difference of two of these is what
- * vst__running_between() checks. */
+/* Returns how long the thread had run by then; vst__running_between() checks
+ * differences of these. */
 static inline int64_t vst__running_at(vst_running *self, int64_t ns)
 {
     if (ns >= self->next_ns)
@@ -100,8 +106,8 @@ static inline int64_t vst__running_at(vst_running *self, int64_t ns)
                : self->ran_ns;
 }
 
-/* The same, of how long others had its processor. It was asked how long the
- * thread had run by then. */
+/* Returns how long the thread had been preempted by then. Call after
+ * vst__running_at for that time. */
 static inline int64_t vst__running_lost_at(const vst_running *self, int64_t ns)
 {
     return self->is_preempted && ns > self->since_ns
@@ -109,8 +115,8 @@ static inline int64_t vst__running_lost_at(const vst_running *self, int64_t ns)
                : self->lost_ns;
 }
 
-/* How long it ran from start_ns, when it had run ran_ns, to end_ns, or
- * VST_RUNNING_UNKNOWN. */
+/* Returns how long the thread ran from start_ns, when it had run ran_ns, to
+ * end_ns; or VST_RUNNING_UNKNOWN. */
 static inline int64_t vst__running_between(vst_running *self, int64_t start_ns,
                                            int64_t ran_ns, int64_t end_ns)
 {

@@ -1,6 +1,6 @@
-/* What the tasks of a trace did, added up from its events and steps: tasks.h's
- * vst__tasks. A task's step counts when its call ends; a step of several calls
- * when the next wait or end was told. One thread at a time. */
+/* Sums of the tasks of a trace, from its events and steps: vst__tasks of
+ * tasks.h. A step counts when its call ends; a step of several calls counts
+ * when the next wait or end was recorded. One thread at a time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,15 +11,18 @@
 typedef struct task {
     vst__task shown;
     char *name;
-    int64_t step_ns, step_at_ns; /* of the step whose end was not told yet */
-    bool in_step;                /* there is one */
-    bool in_call;                /* one of its calls runs */
-    bool is_last;                /* and its end was told: it is its last call */
-    bool waits;                  /* since shown.end_ns, for: */
+    /* times of the current step, whose end was not recorded yet */
+    int64_t step_ns, step_at_ns;
+    bool in_step; /* the task is in a step */
+    bool in_call; /* one of the step's calls is running */
+    /* the task's end was recorded: this is its last call */
+    bool is_last;
+    bool waits; /* the task waits since shown.end_ns, for: */
     vst_task_awaits awaits;
     vst_id awaiting;
-    uint64_t object; /* the key of what it waits for, in `waiting` */
-    /* 1 + index of the one before and behind it that wait for that; 0: none */
+    uint64_t object; /* key of the awaited object, in `waiting` */
+    /* 1 + index of the previous and next task that wait for that object; 0 if
+     * none */
     size_t previous, next;
     vst_task_waker waker;
 } task;
@@ -27,20 +30,20 @@ typedef struct task {
 struct vst__tasks {
     task *tasks;
     size_t count, capacity;
-    vst__map64 by_number; /* 1 + index */
-    /* Names of greenlets of which no step was seen yet, and 1 + index by
-     * number; 0: the place is free. */
+    vst__map64 by_number; /* number -> 1 + index */
+    /* Names of greenlets that have no step yet, and number -> 1 + index; NULL
+     * if the place is free. */
     char **names;
     size_t name_count, name_capacity;
     vst__map64 name_of;
     vst__task_await *awaits;
     size_t await_count, await_capacity;
-    vst__map64 await_of; /* 1 + index */
-    /* 1 + index of a task that waits, by the object's address or, of a task, by
-     * its number and NUMBER. */
+    vst__map64 await_of; /* key -> 1 + index */
+    /* Tasks that wait: the object's address, or for a task its number with
+     * NUMBER -> 1 + index of a task. */
     vst__map64 waiting;
-    vst_task_waker waker; /* of the last STEP */
-    vst__task_wait wait;  /* the same: that ended there */
+    vst_task_waker waker; /* waker of the last STEP */
+    vst__task_wait wait;  /* wait that the last STEP ended */
 };
 
 #define NUMBER (UINT64_C(1) << 63)
@@ -90,7 +93,7 @@ static task *find(const vst__tasks *tasks, uint32_t number)
     return place != NULL ? &tasks->tasks[*place - 1] : NULL;
 }
 
-/* What a STACK said of a task that begins now. */
+/* Takes the name that a STACK gave to a task that begins now. */
 static void take_name(vst__tasks *tasks, task *t)
 {
     const uint64_t *place = vst__map64_find(&tasks->name_of, t->shown.number);
@@ -212,9 +215,9 @@ static vst_status end_await(vst__tasks *tasks, task *t, int64_t time_ns)
     return add_await(tasks, t, ns);
 }
 
-/* ---- who ends a wait ---------------------------------------------------- */
+/* ---- ending waits -------------------------------------------------------- */
 
-/* Takes a task that goes on off the list of its object. */
+/* Removes a task that goes on from the list of its object. */
 static void end_waiting(vst__tasks *tasks, task *t)
 {
     uint64_t *first;
@@ -240,7 +243,7 @@ static vst_status begin_waiting(vst__tasks *tasks, task *t,
 {
     uint64_t *first, object;
 
-    end_waiting(tasks, t); /* a damaged trace may say twice that it waits */
+    end_waiting(tasks, t); /* a damaged trace may report two waits in a row */
     t->waker = (vst_task_waker){.is_known = false};
     object = event->awaited != 0 ? NUMBER | event->awaited : event->address;
     if (object == 0)
@@ -256,8 +259,8 @@ static vst_status begin_waiting(vst__tasks *tasks, task *t,
     return VST_OK;
 }
 
-/* All that wait for the object go on. The first to wake them counts, so they
- * are on no list then. */
+/* All tasks that wait for the object go on. They leave the list, so only the
+ * first waker counts. */
 static void wake(vst__tasks *tasks, uint64_t object,
                  const vst_task_event *event)
 {
@@ -309,7 +312,7 @@ static vst_status begin_step(vst__tasks *tasks, task *t,
         t->step_ns = 0;
         t->step_at_ns = event->time_ns;
     }
-    /* A number that comes back after records were lost. */
+    /* the number appears again after records were lost */
     t->shown.end = VST_TASK_OPEN;
     return end_await(tasks, t, event->time_ns);
 }
@@ -340,7 +343,7 @@ vst_status vst__tasks_event(vst__tasks *tasks, const vst_task_event *event)
     case VST_TASK_AWAITS:
         t->is_last = t->waits = true;
         if (!t->in_call)
-            end_step(t); /* a greenlet's: its last call has ended before */
+            end_step(t); /* a greenlet's step: its last call has ended before */
         t->awaits = event->awaits;
         t->awaiting = event->awaiting;
         return begin_waiting(tasks, t, event);
@@ -376,13 +379,13 @@ vst_status vst__tasks_span(vst__tasks *tasks, const vst_span *span)
     t->step_ns += span->end_ns - span->start_ns;
     t->shown.end_ns = span->end_ns;
     t->in_call = (span->flags & VST_SPAN_SUSPENDED) != 0;
-    /* Its end may not have been told; then the file ends here. */
+    /* if the task's end was not recorded, the file ends here */
     if (t->is_last || span->flags & VST_SPAN_OPEN_AT_END)
         end_step(t);
     return VST_OK;
 }
 
-/* ---- what there is ------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------- */
 
 const vst__task *vst__tasks_find(const vst__tasks *tasks, uint32_t number)
 {

@@ -1,4 +1,4 @@
-/* See text.h. */
+/* Growing text, see text.h. */
 #include "replay/text.h"
 
 #include <stdarg.h>
