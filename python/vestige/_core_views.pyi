@@ -7,14 +7,21 @@ from ._core import Progress, Rows, Trace
 
 @final
 class Lanes:
-    """What a picture of a trace shows beside calls, of one kind ("devices", "marks", "states", "tasks"), kept in memory
+    """What a picture of a trace shows, of one kind ("calls", "devices", "marks", "states", "tasks"), kept in memory
     (src/view/lanes.h). Any thread may ask. A lane has rows, a row has items: dicts with number, lane, row, start_ns,
     end_ns, id and the facts of their kind."""
 
     def __init__(
-        self, trace: Trace, kind: str, *, wrappers: Sequence[int] = (), progress: Progress | None = None
+        self,
+        trace: Trace,
+        kind: str,
+        *,
+        wrappers: Sequence[int] = (),
+        progress: Progress | None = None,
+        fold_imports: bool = False,
     ) -> None:
-        """Tasks of one of the functions `wrappers` are told apart by their names."""
+        """Tasks of one of the functions `wrappers` are told apart by their names. Of calls, `fold_imports` leaves
+        out the frames of the import system."""
     def lanes(self, first: int = 0, count: int = ..., /) -> list[dict[str, Any]]:
         """lane, thread and device (0: of none), stream (-1: none), id (of the function that all of it is of), first and
         members (lanes that are shown as one in this), rows, items, steps, start_ns, end_ns, busy_ns, awaiting_ns,

@@ -157,15 +157,22 @@ def varints(data):
 
 def read_rows(trace, blob):
     """(thread, depth) to (start, end, id, flags) of their spans."""
-    rows = {}
-    for thread, depth, count, offset, length in trace["rows"]:
-        numbers = list(varints(blob[offset : offset + length]))
-        assert len(numbers) == 3 * count
-        at, spans = 0, []
-        for gap, duration, word in zip(*[iter(numbers)] * 3):
-            spans.append((at + gap, at + gap + duration, word & 0xFFFFFF, word >> 24))
-            at += gap + duration
-        rows[thread, depth] = spans
+    return {rank: [span for span, _ in row] for rank, row in read_calls(trace, blob).items()}
+
+
+def read_calls(trace, blob):
+    """The same with the facts of each: its arguments, what it allocated by itself and in all."""
+    rows, calls = {}, trace["lanes"]["calls"]
+    for thread, depth, _, count, offset, length in calls["rows"]:
+        numbers, at, row = varints(blob[offset : offset + length]), 0, []
+        for gap, duration, word, idle, one, facts in zip(*[numbers] * 6):
+            assert (idle, one) == (0, 1)
+            at += gap
+            told = dict(zip((name for name, _ in calls["facts"]), [next(numbers) for _ in range(facts)]))
+            told["args"] = calls["texts"][told.get("args", 0)]
+            row.append(((at, at + duration, word & 0xFFFFFF, word >> 24), told))
+        assert len(row) == count and next(numbers, None) is None
+        rows[thread, depth] = row
     return rows
 
 
@@ -205,12 +212,12 @@ def test_the_data_of_a_page_has_what_the_server_would_tell(path):
     data, blob = unpack(embed.pack(opened(path)))
     (trace,) = data["traces"]
     assert data["info"]["traces"][0]["ready"] and data["info"]["traces"][0]["ended"] == "clean"
-    assert trace["losses"] == [] and trace["memory"] is None
+    assert trace["losses"] == []
     ids = {entry[1]: number for number, entry in enumerate(trace["names"]["names"]) if entry is not None}
     assert trace["sources"][str(ids["leaf"])]["lines"] == ["def leaf(n):", "    return abs(n)"]
-    ((row, k, args),) = [entry for entry in trace["args"] if "the first" in json.dumps(entry)]
-    thread, depth = trace["rows"][row][:2]
-    assert read_rows(trace, blob)[thread, depth][k][2] == ids["load"] and args
+    calls = [call for row in read_calls(trace, blob).values() for call in row]
+    ((span, told),) = [call for call in calls if "the first" in json.dumps(call[1])]
+    assert span[2] == ids["load"] and set(told) == {"args"}  # nothing allocated
     (counter,) = [track for track in trace["counters"] if track["kind"] == "counter"]
     values = struct.unpack_from(f"<{counter['count']}d", blob, counter["values"])
     times = struct.unpack_from(f"<{counter['count']}d", blob, counter["times"])
@@ -249,12 +256,14 @@ def test_spans_that_overlap_lie_in_rows_of_their_own(tmp_path):
     data, blob = unpack(embed.pack(opened(record(tmp_path / "t.vst", overlapping))))
     (trace,) = data["traces"]
     names = trace["names"]["names"]
-    for row in read_rows(trace, blob).values():
+    rows = read_rows(trace, blob)
+    for row in rows.values():
         assert all(before[1] <= after[0] for before, after in pairwise(row))
-    found = [names[span[2]][1] for row in read_rows(trace, blob).values() for span in row]
+    found = [names[span[2]][1] for row in rows.values() for span in row]
     assert found.count("first") == found.count("second") == 1
     (thread,) = data["info"]["traces"][0]["threads"]
-    assert thread["depth"] == thread["levels"] + 1 == 1 + max(row[1] for row in trace["rows"])
+    assert thread["depth"] == 1 + max(depth for _, depth in rows)
+    assert [names[span[2]][1] for span in rows[1, thread["depth"] - 1]] == ["first"]  # below all of the stack
 
 
 def test_the_data_of_a_page_has_all_processes(tmp_path):

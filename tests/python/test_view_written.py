@@ -137,6 +137,50 @@ def test_lanes_are_told_as_the_server_tells_them(both, kind):
         assert abs(len(drawn) - len(expected)) <= 2 and sum(one[5] for one in drawn) == sum(one[5] for one in expected)
 
 
+def test_calls_are_told_as_the_server_tells_them(both):
+    page, client = both
+    names = client.get("names")["names"]
+    ids = [number for number, name in enumerate(names) if name and name[1] in ("fails", "answers", "main", "asks")]
+    after, seen = -1, []
+    while found := client.post("next", ids=ids, after=after, back=False):
+        after = found["start_ns"]
+        if "lanes" in found:
+            continue
+        place = [found["thread"], found["depth"], (found["start_ns"] + found["end_ns"]) // 2]
+        span = client.get("span", thread=place[0], depth=place[1], time=place[2])
+        told = ask(page, "span(0, {}, {}, {})".format(*place))
+        assert {key: told.get(key) for key in span if key not in ("thread", "allocations", "flags", "parents")} == {
+            key: value for key, value in span.items() if key not in ("thread", "allocations", "flags", "parents")
+        }
+        assert [flag for flag in span["flags"] if flag in ("raised", "open at end")] == told["flags"]
+        assert [
+            {key: one[key] for key in each} for each, one in zip(span["parents"], told["parents"], strict=True)
+        ] == (span["parents"])
+        seen += told["flags"]
+    assert seen.count("raised") >= 12
+
+
+def test_flame_graphs_of_a_range_are_those_of_the_server(both):
+    page, client = both
+    end = client.get("info")["duration_ns"]
+    for start, stop in ((0, end), (end // 3, end // 2)):
+        expected = client.get("flame", from_=start, to=stop)
+        told = ask(page, f"flame(0, {start}, {stop})")
+        assert tree_of(told["rows"]) == tree_of(expected["rows"]) != {}
+
+
+def tree_of(rows):
+    """By path of ids: calls, own and total time, bytes."""
+    paths, tree = [], {}
+    for parent, number, *values in zip(*(rows[name] for name in COLUMNS), strict=True):
+        paths.append((*(paths[parent] if parent >= 0 else ()), number))
+        tree[paths[-1]] = values
+    return tree
+
+
+COLUMNS = ("parent", "id", "calls", "self_ns", "total_ns", "self_bytes")
+
+
 def test_searches_visit_what_the_server_visits(both):
     page, client = both
     names = client.get("names")["names"]

@@ -20,15 +20,13 @@ bool vpy_lanes_is_usable(const vpy_lanes *self)
 }
 
 static vst_status create(vpy_trace *trace, const char *kind,
-                         const vst_view_ids *wrappers, vst__lanes **made,
+                         const vst__lanes_options *options, vst__lanes **made,
                          vst_error *error)
 {
-    const vst__lanes_options options = {.window = VST_WINDOW_ALL,
-                                        .wrappers = wrappers};
     vst_status status;
 
     Py_BEGIN_ALLOW_THREADS;
-    status = vst__lanes_create(trace->handle, kind, &options, made, error);
+    status = vst__lanes_create(trace->handle, kind, options, made, error);
     Py_END_ALLOW_THREADS;
     vpy_trace_end(trace);
     return status;
@@ -36,28 +34,33 @@ static vst_status create(vpy_trace *trace, const char *kind,
 
 static int lanes_init(PyObject *object, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"trace", "kind", "wrappers", "progress", NULL};
+    static char *names[] = {"trace",    "kind",         "wrappers",
+                            "progress", "fold_imports", NULL};
     vpy_lanes *self = (vpy_lanes *)object;
     PyObject *progress = NULL, *list = NULL;
     vst_view_ids wrappers = {NULL, 0};
+    vst__lanes_options options = {.window = VST_WINDOW_ALL,
+                                  .wrappers = &wrappers};
     vst_id *ids = NULL;
+    int folds = 0;
     const char *kind;
     vpy_trace *trace;
     vst_error error = {VST_OK, 0, 0};
     vst__lanes *made = NULL;
     vst_status status;
 
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "O!s|$OO:Lanes", names,
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O!s|$OOp:Lanes", names,
                                      vpy_trace_type, &trace, &kind, &list,
-                                     &progress) ||
+                                     &progress, &folds) ||
         (list != NULL && (ids = vpy_to_numbers(list, &wrappers.count)) == NULL))
         return -1;
     wrappers.ids = ids;
+    options.fold_imports = folds;
     if (!vpy_trace_borrow(trace, progress)) {
         free(ids);
         return -1;
     }
-    status = create(trace, kind, &wrappers, &made, &error);
+    status = create(trace, kind, &options, &made, &error);
     free(ids);
     if (status == VST_OK && vpy_handle_set(&self->handle, made))
         return 0;

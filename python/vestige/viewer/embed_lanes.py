@@ -1,10 +1,13 @@
 """Lanes in a page made by `vestige view --html`: the items of each row as columns of varints, which the core packs.
+Calls are lanes there, too: a lane of each thread has the thread's number, and its rows are the depths of the stack.
 
-Each kind has a most, so that the page stays small. Items above it are left out, the last ones of all lanes, and the
-page says so. When threads ran is drawn coarser instead.
+Each kind but calls has a most, so that the page stays small. Items above it are left out, the last ones of all lanes,
+and the page says so. When threads ran is drawn coarser instead.
 """
 
 from __future__ import annotations
+
+from vestige._core import Lanes
 
 from .lanes import KINDS, describe_kind, list_lanes, read_members
 
@@ -12,24 +15,27 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from vestige._core import Lanes
-
     from .embed import Blob
     from .traces import Shown, Traces
 
 ITEMS_MAX = {"devices": 300_000, "marks": 300_000, "states": 400_000, "tasks": 2_000_000}
 COARSER = {"states"}
 PARTS_MAX = 1 << 14  # of the time of a row that is drawn coarser
-TEXTS_MAX = 4 << 20  # bytes
+TEXTS_MAX = 8 << 20  # bytes
 EVER = (1 << 62) - 1
 
 
 def pack_lanes(shown: Shown, traces: Traces, blob: Blob) -> dict[str, Any]:
-    return {kind: _pack_kind(kind, shown, traces, blob) for kind in KINDS if shown.has_lanes(kind)}
+    packed = {kind: _pack_kind(kind, shown.lanes(kind), shown, traces, blob) for kind in KINDS if shown.has_lanes(kind)}
+    calls = _pack_kind("calls", Lanes(shown.open(), "calls", fold_imports=traces.fold_imports), shown, traces, blob)
+    threads = [each["thread"] for each in calls["lanes"]]
+    calls["lanes"] = [{"lane": each["thread"], "rows": each["rows"]} for each in calls["lanes"]]
+    calls["rows"] = [[threads[lane], *row] for lane, *row in calls["rows"]]
+    return {**packed, "calls": calls}
 
 
-def _pack_kind(kind: str, shown: Shown, traces: Traces, blob: Blob) -> dict[str, Any]:
-    lanes, base, most = shown.lanes(kind), traces.start_ns, ITEMS_MAX[kind]
+def _pack_kind(kind: str, lanes: Lanes, shown: Shown, traces: Traces, blob: Blob) -> dict[str, Any]:
+    base, most = traces.start_ns, ITEMS_MAX.get(kind, EVER)
     listed = list_lanes(lanes, base)
     places = [(each["lane"], row) for each in listed for row in range(each["rows"])]
     width, before = 0, EVER

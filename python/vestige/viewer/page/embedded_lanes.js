@@ -1,11 +1,13 @@
-// Lanes of a kind as they lie in a page that `vestige view --html` wrote: the calls of source_http.js about them.
+// Lanes of a kind as they lie in a page that `vestige view --html` wrote: what source_http.js asks the server about them. Calls
+// are lanes here, too, with the numbers of their threads.
 
-import { lowerBound, readNumbers } from "./embedded_data.js";
+import { lowerBound } from "./embedded_data.js";
 import { AWAITS, packWindow } from "./window_data.js";
 
 const LINKED = 200;
 const FULL = 65535;
-const FACTS_AT = 6; // behind gap, length, word, what is idle of it, count, how many facts there are
+const NONE = [];
+const RECTS_MOST = 20000; // of a window
 
 export class EmbeddedLanes {
   /** packed: what embed_lanes.py made of them; piece(offset, length) gives their bytes. */
@@ -15,12 +17,12 @@ export class EmbeddedLanes {
     this.exact = exact; // else stretches are drawn, with what is filled of them
     this.facts = facts;
     this.texts = texts;
-    this.rows = rows.map(([lane, row, first, count, offset, length]) => ({ lane, row, first, ...readColumns(readNumbers(piece(offset, length)), count) }));
+    this.rows = rows.map(([lane, row, first, count, offset, length]) => ({ lane, row, first, ...readColumns(piece(offset, length), count) }));
     this.byLane = new Map(lanes.map(({ lane }) => [lane, []]));
     for (const row of this.rows) this.byLane.get(row.lane).push(row);
     this.linked = new Map(); // number -> those of items that came from it
     const origin = facts.findIndex(([, unit]) => unit === "origin");
-    if (origin >= 0) for (const row of this.rows) row.starts.forEach((_, at) => this.link(factOf(row, at, origin) - 1, row.first + at));
+    if (origin >= 0) for (const row of this.rows) row.starts.forEach((_, at) => this.link((factsOf(row, at)[origin] ?? 0) - 1, row.first + at));
   }
 
   link(from, to) {
@@ -38,15 +40,26 @@ export class EmbeddedLanes {
     return this.byLane.get(lane) ?? [];
   }
 
-  window({ from, to, pixels, threads }) {
-    const finest = (to - from) / pixels;
-    const drawn = threads.flatMap((lane) => this.rowsOf(lane)).map((row) => [row.lane, row.row, draw(row, from, to, finest)]);
-    return packWindow(from, to, 0, drawn.filter((row) => row[2].length));
+  /** Rows up to `depth`, all if it is 0; merged further where there would be too many rectangles. */
+  window({ from, to, pixels, threads = [...this.byLane.keys()], depth = 0 }) {
+    const rows = threads.flatMap((lane) => this.rowsOf(lane)).filter((row) => !depth || row.row < depth);
+    for (let finest = (to - from) / pixels, level = 0; ; finest *= 2, level++) {
+      const drawn = rows.map((row) => [row.lane, row.row, draw(row, from, to, finest)]);
+      if (drawn.reduce((sum, row) => sum + row[2].length, 0) <= RECTS_MOST) {
+        return packWindow(from, to, level, drawn.filter((row) => row[2].length));
+      }
+    }
+  }
+
+  /** What a row shows at a time: its columns and the place there, or null. */
+  find(lane, number, time) {
+    const row = this.rowsOf(lane)[number], at = row ? lastUpTo(row, time) : -1;
+    return at >= 0 && row.ends[at] >= time ? { row, at } : null;
   }
 
   at(lane, number, time) {
-    const row = this.rowsOf(lane)[number], at = row ? lastUpTo(row, time) : -1;
-    return at >= 0 && row.ends[at] >= time ? this.withLinks(this.describe(row, at)) : null;
+    const found = this.find(lane, number, time);
+    return found && this.withLinks(this.describe(found.row, found.at));
   }
 
   /** The item, those that its facts name, and those that came from it. */
@@ -77,8 +90,9 @@ export class EmbeddedLanes {
 
   describe(row, at) {
     const told = { number: row.first + at, lane: row.lane, row: row.row, start_ns: row.starts[at], end_ns: row.ends[at], id: row.words[at] & 0xffffff };
+    const values = factsOf(row, at);
     this.facts.forEach(([name, unit], fact) => {
-      const value = factOf(row, at, fact);
+      const value = values[fact] ?? 0;
       told[name] = unit === "text" ? this.texts[value] ?? {} : value;
     });
     return told;
@@ -86,15 +100,11 @@ export class EmbeddedLanes {
 
   /** How much of a range each row of a lane covers. */
   busy(lane, from, to) {
-    return this.rowsOf(lane).map(({ starts, ends }) => {
-      let sum = 0;
-      for (let at = lowerBound(ends, from); at < starts.length && starts[at] < to; at++) sum += Math.max(0, Math.min(ends[at], to) - Math.max(starts[at], from));
-      return sum;
-    });
+    return this.rowsOf(lane).map((row) => covered(row, from, to));
   }
 
   /** Adds to each part how many with these ids it has; returns how many there are. */
-  find(wanted, from, to, counts) {
+  count(wanted, from, to, counts) {
     let total = 0;
     for (const { starts, words } of this.rows) {
       for (let at = lowerBound(starts, from); at < starts.length && starts[at] < to; at++) {
@@ -120,9 +130,18 @@ export class EmbeddedLanes {
   }
 }
 
-function factOf({ numbers, places }, at, fact) {
-  const place = places[at];
-  return fact < numbers[place + FACTS_AT - 1] ? numbers[place + FACTS_AT + fact] : 0;
+/** How much of a range a row covers. */
+export function covered({ starts, ends }, from, to) {
+  let sum = 0;
+  for (let at = lowerBound(ends, from); at < starts.length && starts[at] < to; at++) sum += Math.max(0, Math.min(ends[at], to) - Math.max(starts[at], from));
+  return sum;
+}
+
+/** The facts of an item; those behind the last of them are 0. */
+export function factsOf({ bytes, places }, at) {
+  if (!bytes[places[at]]) return NONE;
+  const reader = new Varints(bytes, places[at]);
+  return Array.from({ length: reader.next() }, () => reader.next());
 }
 
 /** The last item that begins at a time or before, or -1. */
@@ -140,7 +159,11 @@ function draw(row, from, to, finest) {
     const start = starts[at], end = ends[at], length = end - start;
     if (!counts[at] || end < from || ((words[at] & AWAITS) && length <= finest)) continue;
     if (run && length < finest && end - run[0] <= finest) addTo(run, end, words[at], busy[at] * length, counts[at], length + 1);
-    else rects.push((run = Object.assign([start, end, words[at], busy[at], counts[at]], { busyTime: busy[at] * length, votes: length + 1 })));
+    else {
+      const rect = [start, end, words[at], busy[at], counts[at]];
+      run = length < finest ? Object.assign(rect, { busyTime: busy[at] * length, votes: length + 1 }) : null;
+      rects.push(rect);
+    }
   }
   return rects;
 }
@@ -156,20 +179,40 @@ function addTo(run, end, word, busyTime, count, votes) {
   run[4] += count;
 }
 
-/** Facts stay where they are; `places` says where each item begins. */
-function readColumns(numbers, count) {
+/** Unsigned LEB128. Times pass 2^32, so they are added up as doubles. */
+class Varints {
+  constructor(bytes, place) {
+    this.bytes = bytes;
+    this.place = place;
+  }
+
+  next() {
+    let value = 0, scale = 1, byte;
+    do {
+      byte = this.bytes[this.place++];
+      value += (byte & 127) * scale;
+      scale *= 128;
+    } while (byte & 128);
+    return value;
+  }
+}
+
+/** Of each item the time since the one before began, its length, its id and flags, what is idle of it, its count, and how many
+ * facts follow. Facts stay where they are; `places` says where. */
+function readColumns(bytes, count) {
   const row = {
-    numbers, places: new Uint32Array(count), starts: new Float64Array(count), ends: new Float64Array(count),
+    bytes, places: new Uint32Array(count), starts: new Float64Array(count), ends: new Float64Array(count),
     words: new Uint32Array(count), busy: new Float32Array(count), counts: new Uint32Array(count),
   };
-  for (let at = 0, place = 0, time = 0; at < count; at++) {
-    row.places[at] = place;
-    time = row.starts[at] = time + numbers[place];
-    row.ends[at] = time + numbers[place + 1];
-    row.words[at] = numbers[place + 2];
-    row.busy[at] = 1 - numbers[place + 3] / FULL;
-    row.counts[at] = numbers[place + 4];
-    place += FACTS_AT + numbers[place + 5];
+  const reader = new Varints(bytes, 0);
+  for (let at = 0, time = 0; at < count; at++) {
+    time = row.starts[at] = time + reader.next();
+    row.ends[at] = time + reader.next();
+    row.words[at] = reader.next();
+    row.busy[at] = 1 - reader.next() / FULL;
+    row.counts[at] = reader.next();
+    row.places[at] = reader.place;
+    for (let facts = reader.next(); facts > 0; facts--) reader.next();
   }
   return row;
 }

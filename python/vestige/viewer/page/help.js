@@ -1,6 +1,6 @@
 // The overlay with all keys and what colours mean.
 
-import { element } from "./elements.js";
+import { element, make } from "./elements.js";
 import { toCss } from "./theme.js";
 
 const KEYS = [
@@ -18,6 +18,7 @@ const KEYS = [
   ["t", "light or dark"],
   ["Esc", "deselect, close the panel"],
 ];
+const ALONE = "This page has no server: it does not open other tools, fold or unfold imports, or tell how many allocations a call made. vestige view does.";
 const COLOURS = [
   ["python", "Python functions; those of one file have similar hues"], ["native", "functions in C"],
   ["operator", "operators: a line beneath"], ["module", "modules of a model"],
@@ -39,30 +40,25 @@ export class Help {
   }
 
   fill() {
-    const title = make("h2", "Keys");
+    const title = make("h2", "", "Keys");
     title.id = "keys-title";
     const keys = make("dl");
-    for (const [key, what] of KEYS) keys.append(make("dt", key), make("dd", what));
+    for (const [key, what] of KEYS) keys.append(make("dt", "", key), make("dd", "", what));
     const colours = make("dl");
     colours.className = "colours";
     for (const [family, what] of COLOURS) {
-      const swatch = make("dt", "");
+      const swatch = make("dt");
       swatch.style.background = toCss(this.app.theme.palette.fill(family, 2));
       const strong = toCss(this.app.colors[family] ?? 0);
       if (family === "annotation") swatch.style.borderTop = `2px solid ${strong}`;
       if (family === "operator" || family === "module") swatch.style.borderBottom = `2px solid ${strong}`;
-      colours.append(swatch, make("dd", what));
+      colours.append(swatch, make("dd", "", what));
     }
-    const note = make("p", "Pale and grained: many short spans drawn as one; the paler, the less of that time was busy. Hatched: records are missing there. A red band above the rows of a thread: a budget left functions out (vestige run --budget). A red end: an exception ended the call. Paler than its neighbours: the thread was off the processor; with diagonal lines, it waited for the GIL, or without one for locks of objects and for a stopped world (vestige run --sched). In the lane of a task the pale parts are what it awaited; arrows lead from what woke it. Marks above the rows of a thread: triangles are exceptions (vestige run --exceptions), with a line above if nobody caught them; diamonds are instants that the program marks; bars are several at once.");
-    const close = make("button", "Close");
+    const note = make("p", "", "Pale and grained: many short spans drawn as one; the paler, the less of that time was busy. Hatched: records are missing there. A red band above the rows of a thread: a budget left functions out (vestige run --budget). A red end: an exception ended the call. Paler than its neighbours: the thread was off the processor; with diagonal lines, it waited for the GIL, or without one for locks of objects and for a stopped world (vestige run --sched). In the lane of a task the pale parts are what it awaited; arrows lead from what woke it. Marks above the rows of a thread: triangles are exceptions (vestige run --exceptions), with a line above if nobody caught them; diamonds are instants that the program marks; bars are several at once.");
+    const close = /** @type {HTMLButtonElement} */ (make("button", "", "Close"));
     close.type = "button";
     close.addEventListener("click", () => this.dialog.close());
-    this.dialog.replaceChildren(title, keys, make("h2", "Colours"), colours, note, close);
+    const alone = make("p", "", this.app.source.canExport ? "" : ALONE);
+    this.dialog.replaceChildren(title, keys, make("h2", "", "Colours"), colours, note, alone, close);
   }
-}
-
-function make(tag, text) {
-  const made = document.createElement(tag);
-  made.textContent = text;
-  return made;
 }

@@ -1,24 +1,26 @@
 // The trace as it lies in a page that `vestige view --html` wrote: the calls of source_http.js, answered here.
 
-import { lowerBound, mergeRow, readData } from "./embedded_data.js";
-import { EmbeddedLanes } from "./embedded_lanes.js";
-import { packWindow } from "./window_data.js";
+import { lowerBound, readData } from "./embedded_data.js";
+import { covered, EmbeddedLanes, factsOf } from "./embedded_lanes.js";
+import { ASIDE, OPEN_AT_END, OPEN_AT_START, RAISED } from "./window_data.js";
 
-const RECTS_MOST = 20000;
-const SEARCHED = ["devices", "marks"]; // kinds of lanes
+const SEARCHED = ["calls", "devices", "marks"]; // kinds of lanes
+/** @type {[number, string][]} */
+const FLAGS = [[OPEN_AT_START, "open at start"], [OPEN_AT_END, "open at end"], [RAISED, "raised"], [ASIDE, "beside the stack"]];
+const SELF_BYTES = 1; // among the facts of a call
 
 export class EmbeddedSource {
   constructor(text) {
     this.canExport = false;
     this.data = readData(text);
-    this.beside = new Map(); // of what lies beside spans, what was asked for
+    this.kinds = new Map(); // lanes that were asked for
   }
 
   /** The lanes of a kind, read when somebody asks first; null: there are none. */
   async lanesOf(trace, kind) {
     const { lanes, piece } = (await this.data).traces[trace], key = `${kind}${trace}`;
-    if (lanes[kind] && !this.beside.has(key)) this.beside.set(key, new EmbeddedLanes(lanes[kind], piece));
-    return this.beside.get(key) ?? null;
+    if (lanes[kind] && !this.kinds.has(key)) this.kinds.set(key, new EmbeddedLanes(lanes[kind], piece));
+    return this.kinds.get(key) ?? null;
   }
 
   async lanes(trace, kind, first = undefined, count = undefined) {
@@ -37,8 +39,11 @@ export class EmbeddedSource {
     return (await this.lanesOf(trace, kind)).between(lanes, from, to, most);
   }
 
+  /** The call of a function around a time, else the innermost there. */
   async callAt(trace, thread, time, id) {
-    return callAt((await this.data).traces[trace].byThread, thread, time, id);
+    const calls = await this.lanesOf(trace, "calls");
+    const open = stackAt(calls, thread, time).reverse();
+    return open.find((call) => id && call.id === id) ?? open[0] ?? null;
   }
 
   async info() {
@@ -53,38 +58,25 @@ export class EmbeddedSource {
     return (await this.data).traces[trace].names;
   }
 
-  async rowsOf(trace, threads) {
-    const { rows } = (await this.data).traces[trace];
-    return threads ? rows.filter((row) => threads.includes(row.thread)) : rows;
-  }
-
-  async window({ trace, from, to, pixels, threads, depth }) {
-    const rows = (await this.rowsOf(trace, threads)).filter((row) => !depth || row.depth < depth);
-    for (let finest = (to - from) / pixels, level = 0; ; finest *= 2, level++) {
-      const drawn = rows.map((row) => [row.thread, row.depth, mergeRow(row, from, to, finest)]);
-      if (drawn.reduce((sum, row) => sum + row[2].length, 0) <= RECTS_MOST) {
-        return packWindow(from, to, level, drawn.filter((row) => row[2].length));
-      }
-    }
+  async window({ trace, ...wish }) {
+    return (await this.lanesOf(trace, "calls")).window(wish);
   }
 
   async span(trace, thread, depth, time) {
-    const data = (await this.data).traces[trace];
-    const stack = data.byThread.get(thread);
-    const row = stack?.[depth];
-    const at = row ? spanAt(row, time) : -1;
-    if (at < 0) return null;
-    const id = row.words[at] & 0xffffff;
-    const [kind, name, file, line] = data.names.names[id] ?? [2, "", null, 0];
-    const memory = row.memory?.subarray(at * 2, at * 2 + 2) ?? [0, 0];
+    const data = (await this.data).traces[trace], calls = await this.lanesOf(trace, "calls");
+    const found = calls.find(thread, depth, time);
+    if (!found) return null;
+    const { row, at } = found, call = calls.describe(row, at), below = calls.rowsOf(thread)[depth + 1];
+    const [kind, name, file, line] = data.names.names[call.id] ?? [2, "", null, 0];
+    const aside = isAside(row), start = call.start_ns, end = call.end_ns;
+    const inside = below && !aside && !isAside(below) ? covered(below, start, end) : 0;
     return {
-      id, kind: data.names.kinds[kind], name, file, line, depth,
-      start_ns: row.starts[at], end_ns: row.ends[at], self_ns: selfTime(row, stack[depth + 1], at),
-      flags: flagsOf(row.words[at]), args: row.args.get(at) ?? null,
-      self_bytes: memory[0], total_bytes: memory[1], allocations: null,
-      parents: row.aside ? [] : parentsOf(stack, depth, row.starts[at], data.names.names),
-      source: data.sources?.[id] ?? null,
-      ...(row.aside ? {} : this.timesOf(await this.lanesOf(trace, "states"), data.waits, thread, row.starts[at], row.ends[at])),
+      ...call, kind: data.names.kinds[kind], name, file, line, depth,
+      self_ns: end - start - inside, flags: FLAGS.filter(([bit]) => row.words[at] & bit).map(([, flag]) => flag),
+      args: Object.keys(call.args).length ? call.args : null, allocations: null,
+      parents: aside ? [] : stackAt(calls, thread, start).slice(0, depth).map((one) => ({ ...one, name: data.names.names[one.id]?.[1] ?? "" })),
+      source: data.sources[call.id] ?? null,
+      ...(aside ? {} : this.timesOf(await this.lanesOf(trace, "states"), data.waits, thread, start, end)),
     };
   }
 
@@ -103,47 +95,26 @@ export class EmbeddedSource {
   }
 
   async flame(trace, from, to, threads) {
-    const tree = { rows: [], places: new Map() };
-    const { byThread } = (await this.data).traces[trace];
-    for (const [thread, stack] of byThread) {
-      if (!threads || threads.includes(thread)) addFlame(tree, stack, from, to);
-    }
-    const column = (at) => tree.rows.map((row) => row[at]);
-    return { rows: { parent: column(0), id: column(1), calls: column(2), self_ns: column(3), total_ns: column(4), self_bytes: column(5) }, left_out: 0 };
+    const rows = { parent: [], id: [], calls: [], self_ns: [], total_ns: [], self_bytes: [] }, places = new Map();
+    const calls = await this.lanesOf(trace, "calls");
+    for (const thread of threads ?? calls.byLane.keys()) addFlame(rows, places, calls.rowsOf(thread), from, to);
+    return { rows, left_out: 0 };
   }
 
   async find(trace, ids, from, to, pixels) {
     const wanted = new Set(ids), counts = new Array(pixels).fill(0);
     let total = 0;
-    for (const row of await this.rowsOf(trace)) {
-      for (let at = lowerBound(row.starts, from); at < row.starts.length && row.starts[at] < to; at++) {
-        if (!wanted.has(row.words[at] & 0xffffff)) continue;
-        counts[Math.min(pixels - 1, Math.floor(((row.starts[at] - from) / (to - from)) * pixels))]++;
-        total++;
-      }
-    }
-    for (const kind of SEARCHED) total += (await this.lanesOf(trace, kind))?.find(wanted, from, to, counts) ?? 0;
+    for (const kind of SEARCHED) total += (await this.lanesOf(trace, kind))?.count(wanted, from, to, counts) ?? 0;
     return { total, counts };
   }
 
   async next(trace, ids, after, back) {
     const wanted = new Set(ids);
-    /** @type {{thread: number, depth: number, start_ns: number, end_ns: number, id: number} | null} */
-    let best = null;
-    for (const row of await this.rowsOf(trace)) {
-      let at = back ? lowerBound(row.starts, after) - 1 : lowerBound(row.starts, after + 1);
-      const step = back ? -1 : 1;
-      while (at >= 0 && at < row.starts.length && !wanted.has(row.words[at] & 0xffffff)) at += step;
-      if (at < 0 || at >= row.starts.length) continue;
-      const start = row.starts[at];
-      if (best && (back ? start <= best.start_ns : start >= best.start_ns)) continue;
-      best = { thread: row.thread, depth: row.depth, start_ns: start, end_ns: row.ends[at], id: row.words[at] & 0xffffff };
-    }
     const found = await Promise.all(SEARCHED.map(async (kind) => {
       const item = (await this.lanesOf(trace, kind))?.next(wanted, after, back);
-      return item && { ...item, lanes: kind };
+      return item && (kind === "calls" ? asCall(item) : { ...item, lanes: kind });
     }));
-    return [best, ...found].reduce((one, other) => nearer(one, other, back), null);
+    return found.reduce((one, other) => nearer(one, other, back), null);
   }
 
   async counters(trace, from, to, pixels) {
@@ -167,96 +138,54 @@ function nearer(one, other, back) {
   return (back ? other.start_ns > one.start_ns : other.start_ns < one.start_ns) ? other : one;
 }
 
-function spanAt(row, time) {
-  const at = lowerBound(row.ends, time + 0.5); // ends after it
-  if (at < row.starts.length && row.starts[at] <= time) return at;
-  const exact = lowerBound(row.starts, time); // a span of no length
-  return row.starts[exact] === time ? exact : -1;
+function asCall({ lane, row, id, start_ns, end_ns }) {
+  return { thread: lane, depth: row, id, start_ns, end_ns };
 }
 
-/** The call of a function around a time, else the innermost there. */
-function callAt(byThread, thread, time, id) {
-  const stack = byThread.get(thread) ?? [];
-  /** @type {any} */
-  let inner = null;
-  for (let depth = stack.length - 1; depth >= 0; depth--) {
-    const row = stack[depth], at = row && !row.aside ? spanAt(row, time) : -1;
-    if (at < 0) continue;
-    const call = { id: row.words[at] & 0xffffff, depth, start_ns: row.starts[at], end_ns: row.ends[at] };
-    inner ??= call;
-    if (!id || call.id === id) return call;
-  }
-  return inner;
+function isAside({ words }) {
+  return (words[0] & ASIDE) !== 0;
 }
 
-function flagsOf(word) {
-  return word & (1 << 24) ? ["raised"] : [];
+/** The calls that are open in a thread at a time, outermost first. */
+function stackAt(calls, thread, time) {
+  const rows = calls.rowsOf(thread).filter((row) => !isAside(row));
+  const found = rows.map((row) => calls.find(thread, row.row, time)).filter((one) => one !== null);
+  return found.map(({ row, at }) => asCall(calls.describe(row, at)));
 }
 
-function selfTime(row, below, at) {
-  let self = row.ends[at] - row.starts[at];
-  if (!below || below.aside || row.aside) return self;
-  for (let child = lowerBound(below.starts, row.starts[at]); child < below.starts.length; child++) {
-    if (below.starts[child] >= row.ends[at]) break;
-    self -= below.ends[child] - below.starts[child];
-  }
-  return self;
-}
-
-function parentsOf(stack, depth, time, names) {
-  const parents = [];
-  for (let level = 0; level < depth; level++) {
-    const at = stack[level] ? spanAt(stack[level], time) : -1;
-    if (at < 0) continue;
-    const id = stack[level].words[at] & 0xffffff;
-    parents.push({ id, name: names[id]?.[1] ?? "", depth: level, start_ns: stack[level].starts[at], end_ns: stack[level].ends[at] });
-  }
-  return parents;
-}
-
-/** Adds a thread's calls, clipped to the range, to the tree of calls. */
-function addFlame(tree, stack, from, to) {
-  /** @type {any} the row of the callers */
-  let above = null;
-  /** @type {number[]} its nodes, from the first one in the range */
-  let aboveNodes = [];
-  let aboveFirst = 0;
+/** Adds a thread's calls, clipped to the range, to the rows of a tree. */
+function addFlame(rows, places, stack, from, to) {
+  let above = { starts: new Float64Array(0) }, aboveFirst = 0;
+  /** @type {number[]} the rows of the callers, from the first one in the range */
+  let callers = [];
   for (const row of stack) {
-    if (!row || row.aside) break;
-    const first = lowerBound(row.ends, from);
-    const nodes = [];
-    let parentAt = aboveFirst;
-    for (let at = first; at < row.starts.length && row.starts[at] < to; at++) {
-      const length = Math.min(row.ends[at], to) - Math.max(row.starts[at], from);
-      let parent = -1;
-      if (above) {
-        while (parentAt + 1 < above.starts.length && above.starts[parentAt + 1] <= row.starts[at]) parentAt++;
-        parent = aboveNodes[parentAt - aboveFirst] ?? -1;
-      }
-      const node = nodeOf(tree, parent, row.words[at] & 0xffffff);
-      const found = tree.rows[node];
-      found[2]++;
-      found[3] += length;
-      found[4] += length;
-      found[5] += row.memory ? row.memory[at * 2] : 0;
-      if (parent >= 0) tree.rows[parent][3] -= length;
+    if (isAside(row)) break;
+    const { starts, ends, words } = row, first = lowerBound(ends, from), nodes = [];
+    for (let at = first, caller = aboveFirst; at < starts.length && starts[at] < to; at++) {
+      while (caller + 1 < above.starts.length && above.starts[caller + 1] <= starts[at]) caller++;
+      const parent = callers[caller - aboveFirst] ?? -1, node = rowOf(rows, places, parent, words[at] & 0xffffff);
+      const length = Math.min(ends[at], to) - Math.max(starts[at], from);
+      rows.calls[node]++;
+      rows.self_ns[node] += length;
+      rows.total_ns[node] += length;
+      rows.self_bytes[node] += factsOf(row, at)[SELF_BYTES] ?? 0;
+      if (parent >= 0) rows.self_ns[parent] -= length;
       nodes.push(node);
     }
-    above = row;
-    aboveNodes = nodes;
-    aboveFirst = first;
+    [above, aboveFirst, callers] = [row, first, nodes];
   }
 }
 
-function nodeOf(tree, parent, id) {
+function rowOf(rows, places, parent, id) {
   const key = (parent + 1) * 16777216 + id;
-  let node = tree.places.get(key);
-  if (node === undefined) {
-    node = tree.rows.length;
-    tree.rows.push([parent, id, 0, 0, 0, 0]);
-    tree.places.set(key, node);
+  let row = places.get(key);
+  if (row === undefined) {
+    places.set(key, (row = rows.id.length));
+    for (const column of Object.values(rows)) column.push(0);
+    rows.parent[row] = parent;
+    rows.id[row] = id;
   }
-  return node;
+  return row;
 }
 
 /** A curve's points by pixel: [pixel, least, most, last]. The value before the range stands at pixel 0. */

@@ -3,6 +3,8 @@
 const MAGIC = 0x4e495756; // "VWIN"
 export const RAISED = 1 << 24;
 export const ASIDE = 1 << 25; // beside the stack: a span that need not nest
+export const OPEN_AT_START = 1 << 26;
+export const OPEN_AT_END = 1 << 27;
 export const AWAITS = 1 << 28; // a wait of a task: see src/view/lanes_tasks.h
 const UNIT = 2 ** 32 - 1;
 
