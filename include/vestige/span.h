@@ -193,13 +193,7 @@ typedef struct vst_wait {
 VST_API const char *vst_wait_reason_name(uint32_t reason);
 
 struct vst_device_span;
-struct vst_devices;
-struct vst_costs;
-struct vst_far_ends;
-struct vst_imports;
-struct vst_trace;
-struct vst_places;
-struct vst_running;
+struct vst_sink_inside;
 
 /* ---- tasks --------------------------------------------------------------- */
 
@@ -273,38 +267,14 @@ typedef struct vst_sink {
      * belong to the frame below. A sink that keeps, for each depth, the spans
      * that wait for the span around them needs this to know the whole tree. */
     vst_status (*leave)(void *ctx, uint32_t depth);
-    /* A VST_ESCAPE_IMPORT inside of so many frames. A sink that folds imports
-     * by itself has this; else the matcher names them. */
-    vst_status (*named)(void *ctx, uint64_t id, uint32_t depth);
     vst_status (*instant)(void *ctx, const vst_instant *instant);
     vst_status (*counter)(void *ctx, const vst_counter *counter);
     vst_status (*loss)(void *ctx, const vst_loss *loss);
     vst_status (*loose)(void *ctx, const vst_loose_bytes *loose);
-    /* Set by vst_trace_replay in a copy of its own, for the matcher. */
-    const struct vst_far_ends *far_ends;
-    /* The same: the switches of the thread whose events are fed, or NULL. */
-    struct vst_running *running;
-    /* The same: waits for the language's lock were recorded. */
-    bool knows_gil;
-    /* The same: those for locks of objects. */
-    bool knows_pauses;
-    /* The same: spans last as long as they ran (vst_trace_set_by_running). */
-    bool by_running;
-    /* The same: what records cost, or NULL; and spans last as long as they
-     * would have without them (vst_trace_set_compensated). */
-    const struct vst_costs *costs;
-    bool compensated;
-    /* The same: for the texts of exceptions. */
-    const struct vst_trace *trace;
-    /* The same: which definitions are the import system's, or NULL. */
-    const struct vst_imports *imports;
     vst_status (*node)(void *ctx, const vst_node *node);
     vst_status (*wait)(void *ctx, const vst_wait *wait);
     /* What happens to tasks. */
     vst_status (*task)(void *ctx, const vst_task_event *event);
-    /* For the core itself: numbers places in the tree of calls; NULL: not
-     * wanted. */
-    struct vst_places *places;
     /* Deliver each block of a framework to `loose`, those inside of spans,
      * too. */
     bool every_block;
@@ -318,12 +288,9 @@ typedef struct vst_sink {
     bool keywords;
     /* What devices did, see device.h. */
     vst_status (*device)(void *ctx, const struct vst_device_span *span);
-    /* Set by vst_trace_replay in a copy of its own, for the matcher. */
-    struct vst_devices *devices;
-    /* At time_ns the frame that began at start_ns was moved from the stack to
-     * beside it: it is no span of its depth. Frames that are on the stack at
-     * the same time differ in their starts. */
-    vst_status (*moved)(void *ctx, int64_t start_ns, int64_t time_ns);
+    /* NULL: only the core sets this, in copies of its own. A tracer whose
+     * get_events hands another sink to the matcher passes the pointer on. */
+    const struct vst_sink_inside *inside;
 } vst_sink;
 
 #ifdef __cplusplus

@@ -12,6 +12,7 @@
 #include <vestige/device.h>
 
 #include "base/map64.h"
+#include "replay/sink.h"
 #include "store/reader.h"
 
 /* Kinds of spans in which a call may be made. */
@@ -82,8 +83,10 @@ static inline unsigned vst__activities_cause(const vst_devices *self, vst_id id)
 static inline vst_status vst__sink_span(const vst_sink *sink,
                                         const vst_span *span)
 {
-    if (!VST_LIKELY(sink->devices == NULL))
-        vst__activities_claim(sink->devices, span);
+    struct vst_devices *devices = vst__sink_inside(sink)->devices;
+
+    if (!VST_LIKELY(devices == NULL))
+        vst__activities_claim(devices, span);
     return sink->span(sink->ctx, span);
 }
 

@@ -13,6 +13,9 @@
 
 #include "base/effects.h"
 #include "replay/matcher_stack.h"
+#include "replay/sink.h"
+
+const vst_sink_inside vst__sink_without = {0};
 
 /* Returns NULL if the event is no escape. */
 static const vst__escape_rule *rule_of(const vst_compressed_event *event)
@@ -289,8 +292,9 @@ static vst_status beside(vst_matcher *matcher,
     case VST_ESCAPE_EXCEPTION:
         return vst__matcher_raise(matcher, payload[0], sink);
     case VST_ESCAPE_DEVICE:
-        if (sink->devices != NULL)
-            vst__matcher_call(matcher, payload, words, sink->devices);
+        if (vst__sink_inside(sink)->devices != NULL)
+            vst__matcher_call(matcher, payload, words,
+                              vst__sink_inside(sink)->devices);
         return VST_OK;
     case VST_ESCAPE_COUNTER:
         return counter(matcher, event, sink);
@@ -434,6 +438,7 @@ vst_status vst_matcher_feed(vst_matcher *matcher,
                             const vst_compressed_event *events, size_t count,
                             int64_t end_time_ns, const vst_sink *sink)
 {
+    const vst_sink_inside *inside = vst__sink_inside(sink);
     vst_status status;
 
     if (events == NULL && end_time_ns == VST_TIME_OPEN) {
@@ -445,15 +450,15 @@ vst_status vst_matcher_feed(vst_matcher *matcher,
     }
     if (sink->recursion && !matcher->indexed)
         vst__matcher_build_index(matcher);
-    matcher->places = sink->places;
-    matcher->running = sink->running;
-    matcher->imports = sink->imports;
-    matcher->costs = sink->costs;
-    matcher->measures = sink->running != NULL || sink->costs != NULL ||
-                        sink->knows_gil || sink->knows_pauses ||
-                        sink->by_running;
+    matcher->places = inside->places;
+    matcher->running = inside->running;
+    matcher->imports = inside->imports;
+    matcher->costs = inside->costs;
+    matcher->measures = inside->running != NULL || inside->costs != NULL ||
+                        inside->knows_gil || inside->knows_pauses ||
+                        inside->by_running;
     matcher->wants_more =
-        sink->places != NULL || sink->imports != NULL || matcher->measures;
+        inside->places != NULL || inside->imports != NULL || matcher->measures;
     if (count != 0)
         matcher->thread = events[0].where.resource;
     status = feed(matcher, converter, events, count, sink);

@@ -46,10 +46,12 @@ static void detach(vst_matcher *matcher, size_t index)
 vst_status vst__matcher_detach(vst_matcher *matcher, size_t index,
                                const vst_sink *sink)
 {
+    const vst_sink_inside *inside = vst__sink_inside(sink);
+
     detach(matcher, index);
-    return sink->moved != NULL
-               ? sink->moved(sink->ctx, matcher->frames[index].start_ns,
-                             matcher->last_ns)
+    return inside->moved != NULL
+               ? inside->moved(sink->ctx, matcher->frames[index].start_ns,
+                               matcher->last_ns)
                : VST_OK;
 }
 
@@ -86,10 +88,11 @@ vst_status vst__matcher_begin(vst_matcher *matcher, uint64_t pair,
 vst_status vst__matcher_begin_now(vst_matcher *matcher, uint64_t pair,
                                   const vst_sink *sink)
 {
+    const vst_far_ends *far_ends = vst__sink_inside(sink)->far_ends;
     vst_status status = vst__matcher_begin(matcher, pair, 0);
 
-    if (status == VST_OK && sink->far_ends != NULL &&
-        vst__far_ends_find(sink->far_ends, pair, &matcher->far_end_ns)) {
+    if (status == VST_OK && far_ends != NULL &&
+        vst__far_ends_find(far_ends, pair, &matcher->far_end_ns)) {
         matcher->begun_far = true;
         matcher->far_pair = pair;
         if (matcher->far_end_ns < matcher->last_ns)
@@ -219,6 +222,7 @@ static void begin_inside(const vst_matcher *matcher, vst__frame *span)
 vst_status vst__matcher_end(vst_matcher *matcher, uint64_t pair, bool inside,
                             const vst_sink *sink)
 {
+    const vst_far_ends *far_ends = vst__sink_inside(sink)->far_ends;
     vst__slot *slot = take_slot(matcher, pair);
     vst__slot_state state = slot != NULL ? slot->state : VST_SLOT_FREE;
     vst_status status = VST_OK;
@@ -228,8 +232,7 @@ vst_status vst__matcher_end(vst_matcher *matcher, uint64_t pair, bool inside,
         slot->state = VST_SLOT_FREE;
     switch (state) {
     case VST_SLOT_FREE: /* an END on another thread may have come first */
-        if (sink->far_ends == NULL ||
-            !vst__far_ends_find(sink->far_ends, pair, &end_ns))
+        if (far_ends == NULL || !vst__far_ends_find(far_ends, pair, &end_ns))
             matcher->counts.unmatched_exits++;
         return VST_OK;
     case VST_SLOT_ON_STACK:

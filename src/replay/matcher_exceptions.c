@@ -76,8 +76,8 @@ static vst_status deliver(vst_matcher *matcher, uint32_t number,
     matcher->free_exception = number;
     if (sink->instant == NULL)
         return VST_OK;
-    if (sink->trace != NULL &&
-        !describe(sink->trace, &kept->mark, &matcher->text))
+    if (vst__sink_inside(sink)->trace != NULL &&
+        !describe(vst__sink_inside(sink)->trace, &kept->mark, &matcher->text))
         return VST_E_NOMEM;
     return sink->instant(sink->ctx, &kept->mark);
 }

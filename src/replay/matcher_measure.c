@@ -49,7 +49,7 @@ static void compensate(vst_matcher *matcher, const vst__frame *frame,
             span->compensated_error_ns = INT64_MAX / 2 - duration_ns;
     }
     vst__costs_count(matcher->costs, &matcher->costs_so_far, frame->id);
-    if (!sink->compensated)
+    if (!vst__sink_inside(sink)->compensated)
         return;
     if (span->compensated_ns != VST_RUNNING_UNKNOWN)
         duration_ns = span->compensated_ns;
@@ -62,6 +62,7 @@ static void compensate(vst_matcher *matcher, const vst__frame *frame,
 vst_status vst__matcher_measure(vst_matcher *matcher, vst__frame *frame,
                                 vst_span *span, const vst_sink *sink)
 {
+    const vst_sink_inside *inside = vst__sink_inside(sink);
     bool is_ours = frame->waited_ns != VST_RUNNING_UNKNOWN;
 
     span->running_ns = span->preempted_ns = VST_RUNNING_UNKNOWN;
@@ -74,11 +75,11 @@ vst_status vst__matcher_measure(vst_matcher *matcher, vst__frame *frame,
             vst__running_lost_at(matcher->running, span->end_ns) -
             frame->lost_ns;
     span->gil_ns = span->paused_ns = VST_RUNNING_UNKNOWN;
-    if (is_ours && sink->knows_gil)
+    if (is_ours && inside->knows_gil)
         span->gil_ns = matcher->waited_ns - frame->waited_ns;
-    else if (is_ours && sink->knows_pauses)
+    else if (is_ours && inside->knows_pauses)
         span->paused_ns = matcher->waited_ns - frame->waited_ns;
-    if (sink->by_running)
+    if (inside->by_running)
         span->end_ns =
             frame->start_ns + (span->running_ns > 0 ? span->running_ns : 0);
     if (VST_LIKELY(matcher->costs == NULL))

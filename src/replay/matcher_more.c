@@ -37,8 +37,10 @@ VST_NOINLINE vst_status vst__matcher_note_more(vst_matcher *matcher)
 vst_status vst__matcher_import(vst_matcher *matcher, uint64_t id,
                                const vst_sink *sink)
 {
-    if (sink->named != NULL)
-        return sink->named(sink->ctx, id, (uint32_t)matcher->count);
+    const vst_sink_inside *inside = vst__sink_inside(sink);
+
+    if (inside->named != NULL)
+        return inside->named(sink->ctx, id, (uint32_t)matcher->count);
     if (matcher->imports != NULL && vst__imports_is_name(matcher->imports, id))
         vst__imports_name(matcher->imports, matcher->frames, matcher->count,
                           (vst_id)id);

@@ -4,6 +4,7 @@
  * that stack is a step, and the sink gets these steps as if they had been
  * recorded. One thread at a time. */
 #include "replay/matcher_stack.h"
+#include "replay/sink.h"
 
 #include <vestige/trace.h>
 
@@ -59,8 +60,9 @@ static vst_status tell(const vst_sink *sink, const vst_task_event *event)
 static bool is_of_kind(vst_id id, vst_definition_kind kind,
                        const vst_sink *sink)
 {
+    const vst_trace *trace = vst__sink_inside(sink)->trace;
     const vst_definition *definition =
-        sink->trace != NULL ? vst_trace_definition(sink->trace, id) : NULL;
+        trace != NULL ? vst_trace_definition(trace, id) : NULL;
 
     return definition != NULL && definition->kind == kind;
 }

@@ -1,8 +1,9 @@
 /* Places in the tree of calls: which function was called from where, numbered
- * in the order of their first call. A matcher that has places (sink.places)
- * gives each span its place. The numbers of a place and of its callers are
- * known while a span is open, so nothing has to wait for its end; another
- * reading of the same records gives the same numbers. One thread at a time. */
+ * in the order of their first call. A matcher that has places
+ * (vst_sink_inside.places) gives each span its place. The numbers of a place
+ * and of its callers are known while a span is open, so nothing has to wait for
+ * its end; another reading of the same records gives the same numbers. One
+ * thread at a time. */
 #ifndef VST_REPLAY_PLACES_H
 #define VST_REPLAY_PLACES_H
 

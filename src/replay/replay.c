@@ -14,12 +14,14 @@
 #include "replay/imports.h"
 #include "replay/matcher.h"
 #include "replay/running.h"
+#include "replay/sink.h"
 
 /* Makes spans from events. */
 typedef struct span_maker {
     vst_tracer *tracer;
-    vst_matcher *matcher; /* used if there is no tracer */
-    vst_sink sink;        /* the caller's sink, and the sinks behind it */
+    vst_matcher *matcher;   /* used if there is no tracer */
+    vst_sink sink;          /* the caller's sink, but for `inside` */
+    vst_sink_inside inside; /* what the members below found out */
     vst_devices devices;
     vst_far_ends far_ends;
     vst_running running;
@@ -103,13 +105,13 @@ static vst_status open_window(replay *self)
     self->last_segment += window->segment_count;
     if (window->segment_count == 0)
         return VST_OK;
-    if (self->spans.sink.devices != NULL)
+    if (self->spans.inside.devices != NULL)
         status =
             vst__activities_collect(&self->spans.devices, self->trace, window);
-    if (status == VST_OK && self->spans.sink.running != NULL)
+    if (status == VST_OK && self->spans.inside.running != NULL)
         status =
             vst__running_collect(&self->spans.running, self->trace, window);
-    if (status == VST_OK && self->spans.sink.far_ends != NULL)
+    if (status == VST_OK && self->spans.inside.far_ends != NULL)
         status =
             vst__far_ends_collect(&self->spans.far_ends, self->trace, window,
                                   &self->decoder, &self->converter);
@@ -128,7 +130,7 @@ static vst_status open_thread(replay *self)
     self->segments += count;
     self->events = self->fed = 0;
     self->in_thread = true;
-    return self->spans.sink.running != NULL
+    return self->spans.inside.running != NULL
                ? vst__running_open(&self->spans.running, thread)
                : VST_OK;
 }
@@ -194,7 +196,7 @@ vst_status vst__replay_step(replay *self, bool *done)
         } else if (self->segments == self->last_segment) {
             bool more = false;
 
-            if (self->spans.sink.devices != NULL)
+            if (self->spans.inside.devices != NULL)
                 status = vst__activities_deliver(&self->spans.devices,
                                                  &self->spans.sink, &more);
             if (status != VST_OK || more)
@@ -267,23 +269,27 @@ vst_status vst__replay_begin(vst_trace *trace, int window, vst_tracer *tracer,
 {
     vst_status status = create(trace, window, result);
     replay *self = *result;
+    vst_sink_inside *inside;
 
     if (status != VST_OK)
         return status;
+    inside = &self->spans.inside;
     self->spans.tracer = tracer;
     self->spans.sink = *sink;
-    self->spans.sink.far_ends =
+    *inside = *vst__sink_inside(sink);
+    self->spans.sink.inside = inside;
+    inside->far_ends =
         vst__trace_has_far_ends(trace) ? &self->spans.far_ends : NULL;
-    self->spans.sink.running =
+    inside->running =
         vst__trace_has_switches(trace) ? &self->spans.running : NULL;
-    self->spans.sink.devices = sink->device != NULL && trace->devices.count != 0
-                                   ? &self->spans.devices
-                                   : NULL;
-    self->spans.sink.knows_gil = vst__trace_has_gil_waits(trace);
-    self->spans.sink.knows_pauses = vst__trace_has_object_waits(trace);
-    self->spans.sink.by_running = trace->by_running;
-    self->spans.sink.trace = trace;
-    self->spans.sink.compensated = trace->compensated;
+    inside->devices = sink->device != NULL && trace->devices.count != 0
+                          ? &self->spans.devices
+                          : NULL;
+    inside->knows_gil = vst__trace_has_gil_waits(trace);
+    inside->knows_pauses = vst__trace_has_object_waits(trace);
+    inside->by_running = trace->by_running;
+    inside->trace = trace;
+    inside->compensated = trace->compensated;
     if ((!sink->no_imports &&
          !vst__imports_make(&self->spans.imports, trace)) ||
         !vst__costs_make(&self->spans.costs, trace)) {
@@ -291,9 +297,9 @@ vst_status vst__replay_begin(vst_trace *trace, int window, vst_tracer *tracer,
         *result = NULL;
         return VST_E_NOMEM;
     }
-    self->spans.sink.imports =
+    inside->imports =
         self->spans.imports.class_of != NULL ? &self->spans.imports : NULL;
-    self->spans.sink.costs = vst__costs_known(&self->spans.costs);
+    inside->costs = vst__costs_known(&self->spans.costs);
     self->sink.ctx = &self->spans;
     self->sink.events = tracer != NULL ? feed_tracer : feed_matcher;
     if (tracer == NULL)

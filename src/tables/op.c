@@ -156,7 +156,7 @@ static vst_status begin_op(vst__filling *filling)
     vst_sink sink = {
         .ctx = filling,
         .span = add_op,
-        .places = &filling->pass->places,
+        .inside = &filling->pass->inside,
     };
 
     return vst__replayed_begin(filling, &sink, VST_DEF_OPERATOR);

@@ -50,7 +50,7 @@ static vst_status on_span(void *ctx, const vst_span *span)
         const vst_sink *one = &self->sinks[i];
 
         if (one->span != NULL)
-            status = one->span(one->ctx, one->recursion || one->places != NULL
+            status = one->span(one->ctx, one->recursion || one->inside != NULL
                                              ? span
                                              : &plain);
     }
@@ -68,8 +68,8 @@ static vst_sink join(fan *self)
         all.recursion |= one->recursion;
         all.no_args &= one->no_args;
         all.no_imports &= one->no_imports;
-        if (one->places != NULL)
-            all.places = one->places;
+        if (one->inside != NULL)
+            all.inside = one->inside;
         if (one->span != NULL)
             all.span = on_span;
         if (one->leave != NULL)
@@ -255,6 +255,7 @@ vst_status vst__table_pass_create(vst__table_pass *self,
 
     *self = (vst__table_pass){.options = options != NULL ? options : &none};
     self->unknown.shown = -1;
+    self->inside.places = &self->places;
     self->fillings = calloc(count + 1, sizeof *self->fillings);
     if (self->fillings == NULL)
         return VST_E_NOMEM;

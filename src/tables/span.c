@@ -138,7 +138,7 @@ static vst_status begin_span(vst__filling *filling)
     vst_sink sink = {
         .ctx = filling,
         .span = add_span,
-        .places = &filling->pass->places,
+        .inside = &filling->pass->inside,
     };
 
     return vst__replayed_begin(filling, &sink, 0);

@@ -103,7 +103,7 @@ static vst_status begin_stack(vst__filling *filling)
     vst_sink sink = {.ctx = filling,
                      .no_args = true,
                      .span = ignore,
-                     .places = &filling->pass->places};
+                     .inside = &filling->pass->inside};
 
     return vst__replayed_begin(filling, &sink, 0);
 }

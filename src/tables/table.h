@@ -8,6 +8,7 @@
 
 #include "replay/places.h"
 #include "replay/replay.h"
+#include "replay/sink.h"
 #include "store/reader.h"
 #include "tables/batch.h"
 #include "tables/tables.h"
@@ -50,8 +51,9 @@ typedef struct vst__table_pass {
     struct vst__task_facts *tasks;    /* NULL: no table is of tasks */
     struct vst__device_sums *devices; /* NULL: no table is of those */
     vst_places places;
-    bool shows_files;      /* a table shows those of definitions */
-    vst__defined *defined; /* by id, up to max */
+    vst_sink_inside inside; /* of sinks whose spans are to have places */
+    bool shows_files;       /* a table shows those of definitions */
+    vst__defined *defined;  /* by id, up to max */
     vst_id defined_max;
     vst__defined unknown; /* of ids that no definition has */
 } vst__table_pass;

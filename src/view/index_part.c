@@ -165,10 +165,12 @@ vst_status vst__index_add_spans(vst__thread_part *part, vst__pyramid *pyramid,
 
 vst_sink vst__index_sink(vst__thread_part *part)
 {
+    static const vst_sink_inside inside = {.moved = take_moved};
+
     return (vst_sink){.ctx = part,
                       .loss = take_loss,
                       .counter = take_counter,
-                      .moved = take_moved};
+                      .inside = &inside};
 }
 
 void vst__thread_part_free(vst__thread_part *part)

@@ -55,9 +55,8 @@ vst_status vst__view_replay(vst__pass *pass, size_t stretch,
     vst_view *view = pass->view;
     bool folded = view->reading.imports != NULL && !wanted->beside;
     capture ctx = {wanted, false, folded, span};
-    vst_sink sink = {.ctx = &ctx,
-                     .span = take_whole,
-                     .costs = vst__costs_known(&view->costs)};
+    const vst_sink_inside inside = {.costs = vst__costs_known(&view->costs)};
+    vst_sink sink = {.ctx = &ctx, .span = take_whole, .inside = &inside};
     vst__walk *walk = &pass->walk;
     int64_t children_ns = 0;
     vst_status status;

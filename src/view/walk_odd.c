@@ -208,8 +208,8 @@ static vst_status take_moved(void *ctx, int64_t start_ns, int64_t time_ns)
 {
     const vst_sink *also = ((vst__walk *)ctx)->also;
 
-    return also != NULL && also->moved != NULL
-               ? also->moved(also->ctx, start_ns, time_ns)
+    return also != NULL && vst__sink_inside(also)->moved != NULL
+               ? also->inside->moved(also->ctx, start_ns, time_ns)
                : VST_OK;
 }
 
@@ -261,19 +261,23 @@ vst_status vst__walk_feed(vst__walk *walk, const vst_compressed_event *events,
                           size_t count, int64_t end_ns)
 {
     size_t spans_before = walk->span_count;
-    vst_sink sink = {
+    const vst_sink_inside inside = {
+        .trace = walk->trace,
+        .far_ends = walk->stretch->far_ends,
+        .costs =
+            walk->whole_sink != NULL ? walk->whole_sink->inside->costs : NULL,
+        .moved = take_moved,
+        .named = take_named,
+    };
+    const vst_sink sink = {
         .ctx = walk,
         .no_args = walk->whole_sink == NULL && !walk->keep_args,
         .span = take_span,
         .loss = take_loss,
         .counter = take_counter,
-        .moved = take_moved,
         .task = take_task,
-        .named = take_named,
-        .trace = walk->trace,
-        .far_ends = walk->stretch->far_ends,
-        .costs = walk->whole_sink != NULL ? walk->whole_sink->costs : NULL,
         .tells_compensated = true,
+        .inside = &inside,
     };
     vst_status status;
 
