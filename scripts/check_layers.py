@@ -87,6 +87,7 @@ EXT_CORE = {
     CORE / "replay" / "imports.h": "read",
     CORE / "replay" / "own_times.h": "read",
     CORE / "tables" / "batch.h": "read",
+    CORE / "tables" / "growing.h": "read",
     CORE / "tables" / "pass.h": "read",
     CORE / "tables" / "table.h": "read",
     CORE / "tables" / "tables.h": "read",
@@ -94,7 +95,6 @@ EXT_CORE = {
     CORE / "traceback" / "traceback.h": "annotate core_module memory session traceback",
     CORE / "view" / "lanes.h": "read",
     CORE / "view" / "lanes_devices.h": "read",
-    CORE / "view" / "tally.h": "read",
     CORE / "view" / "view.h": "read",
 }
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import CodeType
 from typing import Any, Self, TypeAlias, TypeVar, final, overload
 
+from ._core_views import Growing as Growing
 from ._core_views import Lanes as Lanes
-from ._core_views import Tally as Tally
 from ._core_views import View as View
 
 Progress: TypeAlias = Callable[[float], None]
