@@ -1,11 +1,9 @@
-"""Following child processes: each records into a file of its own, beside that of the first.
-
-Two ways lead here. A Python that is started anew finds VESTIGE_CHILDREN in its environment, and startup/sitecustomize,
-which PYTHONPATH leads it to, calls start(). In a forked child, the extension calls _forked() before the program goes
-on. Both make a profile with the options of the first process, in a file whose name is not taken.
-
-A forked child has only one of its parent's threads, and locks that the others held stay locked: nothing is imported
-there. If anything goes wrong in a child, it says nothing and runs unrecorded.
+"""Follows child processes: each records into a file of its own, next to the first process's file. There are two ways.
+A Python that is started anew finds VESTIGE_CHILDREN in its environment, and startup/sitecustomize, to which PYTHONPATH
+leads, calls start(). In a forked child, the extension calls _forked() before the program goes on. Both make a profile
+with the options of the first process, and a file name that is not taken. A forked child has only one of its parent's
+threads, and locks that other threads held stay locked, so nothing is imported there. If anything goes wrong in a
+child, it prints nothing and runs unrecorded.
 """
 
 from __future__ import annotations
@@ -33,22 +31,22 @@ CHILDREN, PARENT, PATH = "VESTIGE_CHILDREN", "VESTIGE_PARENT", "PYTHONPATH"
 COMMAND = "VESTIGE_COMMAND"  # set by the command that records: its file, and its arguments
 STARTUP = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "startup")
 ABI = f"{sys.implementation.cache_tag}{sys.abiflags}"
-TRACKER = "multiprocessing.resource_tracker"  # a process of its own that works for others: left out
-VARIABLE_MAX = 30_000  # the system starts no process with one longer than 128 KiB
-ARGUMENTS_MAX = 4_000  # characters that are compared
+TRACKER = "multiprocessing.resource_tracker"  # a helper process for others: not recorded
+VARIABLE_MAX = 30_000  # the system starts no process with a variable longer than 128 KiB
+ARGUMENTS_MAX = 4_000  # how many characters are compared
 
 _followed: ref[profile] | None = None
-_kept: dict[str, tuple[str | None, str]] = {}  # variables: what they were, what they are now
-_recorded: int | None = None  # the nearest process that is recorded: this one, or an ancestor
-_started: profile | None = None  # keeps the recording of a process that start() was called in
-_names_expected = False  # of children of multiprocessing
+_kept: dict[str, tuple[str | None, str]] = {}  # variables: their old and their new value
+_recorded: int | None = None  # the nearest recorded process: this one, or an ancestor
+_started: profile | None = None  # keeps the recording of a process in which start() was called
+_names_expected = False  # names of multiprocessing's children
 
 
 # ---- the process that has children --------------------------------------
 
 
 def follow(prof: profile) -> None:
-    """Called before recording starts: from now on children are recorded with it."""
+    """Called before recording starts: from now on children are recorded too."""
     global _followed, _recorded
     if prof._family is None:
         output = os.path.abspath(os.fsdecode(prof._output or ""))
@@ -68,8 +66,8 @@ def follow(prof: profile) -> None:
         raise ValueError("the options are too long to hand on to child processes")
     _followed = ref(prof, _lost)
     _recorded = os.getpid()
-    # glibc never frees the text of a variable that was set, but takes the same text again: what differs from one
-    # recording to the next is in the short one, since a process may be attached to thousands of times.
+    # glibc never frees the text of a variable that was set, but reuses an equal text. A process may be attached to
+    # thousands of times, so values that differ between recordings are in the short variable.
     _put(CHILDREN, text)
     _put(PARENT, f"{_recorded} {trace}")
     path = os.environ.get(PATH, "")
@@ -79,7 +77,7 @@ def follow(prof: profile) -> None:
 
 
 def unfollow(prof: profile) -> None:
-    """Called when recording has stopped: restores the environment, except for what the program changed."""
+    """Called when recording has stopped: restores the environment, except for the program's own changes."""
     if _followed is not None and _followed() is prof:
         _lost(_followed)
 
@@ -138,7 +136,7 @@ def _forked(parent: int, tid: int, time_ns: int) -> None:
 
 
 def _is_between_fork_and_exec() -> bool:
-    """subprocess runs Python code in a child only where it has a preexec_fn: not worth a file."""
+    """subprocess runs Python code in a child only if it has a preexec_fn, which is not worth a file."""
     try:
         caller = sys._getframe(2)
     except ValueError:
@@ -147,7 +145,7 @@ def _is_between_fork_and_exec() -> bool:
 
 
 def _expect_multiprocessing() -> None:
-    """multiprocessing names its child after the fork, and may kill it later: the name is read as soon as it is set."""
+    """Reads the name of a multiprocessing child as soon as it is set, after the fork: the child may be killed later."""
     global _names_expected
     util = sys.modules.get("multiprocessing.util")
     if util is not None and not _names_expected:
@@ -156,13 +154,13 @@ def _expect_multiprocessing() -> None:
 
 
 def _bootstrapped(_: object) -> None:
-    """This runs while recording: it calls no function of the standard library."""
+    """This runs while recording, so it calls no function of the standard library."""
     prof = _followed() if _followed is not None else None
     if prof is not None:
         name_process(prof)
 
 
-# ---- a Python that was started -------------------------------------------
+# ---- a new Python process ------------------------------------------------
 
 
 def start(text: str) -> None:
@@ -183,7 +181,7 @@ def _start(text: str, name: str, folder: str) -> None:
     from vestige.profiler import profile
 
     prof = profile.__new__(profile)
-    # File names are shown relative to the search path, which the script's folder will be part of.
+    # File names are shown relative to the search path, which will contain the script's folder.
     extra = [part for part in dict.fromkeys((folder, facts["folder"])) if part and part not in sys.path]
     sys.path[:0] = extra
     try:
@@ -196,13 +194,15 @@ def _start(text: str, name: str, folder: str) -> None:
 
 
 def _program() -> tuple[str, str]:
-    """What this process is called, "" if it is not to be recorded; and the folder that will be first on sys.path."""
+    """Returns the name of this process ("" if it is not to be recorded), and the folder that will be first on
+    sys.path.
+    """
     first = sys.argv[0] if sys.argv else ""
     word = sys.orig_argv[-len(sys.argv)] if sys.argv else ""
     if first in ("-m", "-c") and word.startswith("-"):
         word = word.partition(first[1])[2]
     if first == "-c":
-        word = word.removeprefix("import sys; ")  # which the fork server of 3.13.13 and later begins with
+        word = word.removeprefix("import sys; ")  # the fork server of 3.13.13 and later begins with this
         if word.startswith("from multiprocessing."):
             module = word.split()[1]
             return "" if module == TRACKER else module, ""
@@ -222,21 +222,21 @@ def _program() -> tuple[str, str]:
 
 
 def announce(path: str, arguments: list[str]) -> None:
-    """Notes in the environment that this process records into `path`, with the command's `arguments`. If a process that
-    it starts runs the same command again, that does not record into the same file.
+    """Notes in the environment that this process records into `path`, with the command's `arguments`, so that a
+    process which it starts with the same command does not record into the same file.
     """
     _put(COMMAND, encode({"root": path, "arguments": _comparable(arguments)}))
 
 
 def withdraw() -> None:
-    """The command has ended: undoes announce()."""
+    """Call when the command has ended: undoes announce()."""
     if COMMAND in _kept:
         _restore(COMMAND)
 
 
 def is_started_again(path: str | None, arguments: list[str]) -> bool:
-    """Whether a recorded program has run this command, which would then record into that program's file. Without a
-    path: whether the command line is the same.
+    """Returns whether a recorded program has run this command, which would then record into that program's file.
+    Without a path: whether the command line is equal.
     """
     try:
         facts, _ = _Scan.once(os.environ.get(COMMAND, ""), 0)
@@ -264,13 +264,13 @@ def start_again(name: str) -> None:
 
 
 def abandon() -> None:
-    """Removes the recording: there is no program to run."""
+    """Removes the recording, because there is no program to run."""
     if _started is not None and _started._output is not None:
         _started.finish()
         os.unlink(_started._output)
 
 
-# ---- what both have in common --------------------------------------------
+# ---- both kinds of children ----------------------------------------------
 
 
 def _record(
@@ -298,7 +298,7 @@ def _record(
 
 
 def name_process(prof: profile) -> None:
-    """Gives a process of multiprocessing its name there. Calls no function of the standard library."""
+    """Gives a process of multiprocessing its name in the trace. Calls no function of the standard library."""
     module = sys.modules.get("multiprocessing.process")
     name = getattr(getattr(module, "_current_process", None), "_name", None)
     if isinstance(name, str) and name != "MainProcess":
@@ -335,7 +335,7 @@ class _Scan:
 
     strict = True
     object_hook = object_pairs_hook = None
-    array_hook = None  # which 3.15 reads
+    array_hook = None  # 3.15 reads this attribute
     parse_float = float
     parse_int = int
     parse_constant = float
