@@ -5,8 +5,10 @@
 #define VPY_SESSION_SESSION_H
 
 #include "calls/tracer.h"
+
 #include "memory/memory.h"
 #include "vpy.h"
+#include <vestige/api.h>
 
 #include "flight.h"
 
