@@ -1,9 +1,10 @@
 """Follows child processes: each records into a file of its own, next to the first process's file. There are two ways.
 A Python that is started anew finds VESTIGE_CHILDREN in its environment, and startup/sitecustomize, to which PYTHONPATH
-leads, calls start(). In a forked child, the extension calls _forked() before the program goes on. Both make a profile
-with the options of the first process, and a file name that is not taken. A forked child has only one of its parent's
-threads, and locks that other threads held stay locked, so nothing is imported there. If anything goes wrong in a
-child, it prints nothing and runs unrecorded.
+leads, calls start(). In a forked child, the extension calls _forked() before the program goes on, or records the child
+as plan_of() says and calls _forked() when the profile is used. Both make a profile with the options of the first
+process, and a file name that is not taken. A forked child has only one of its parent's threads, and locks that other
+threads held stay locked, so nothing is imported there. If anything goes wrong in a child, it prints nothing and runs
+unrecorded.
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ from _json import make_scanner
 from _weakref import ref
 
 from vestige import _core
+from vestige import torch as torch_api
 from vestige.base.child_files import child_paths, remove_children
 from vestige.render import quote
+from vestige.torch import hosting
 
-from . import standard_error
+from . import endings, standard_error
+from .metadata import facts_of
 from .option_table import BY_NAME
 
 TYPE_CHECKING = False
@@ -32,12 +36,12 @@ COMMAND = "VESTIGE_COMMAND"  # set by the command that records: its file, and it
 STARTUP = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "startup")
 ABI = f"{sys.implementation.cache_tag}{sys.abiflags}"
 TRACKER = "multiprocessing.resource_tracker"  # a helper process for others: not recorded
+OWN_FACTS = ("vestige.engine", "vestige.parent")  # differ from process to process
 VARIABLE_MAX = 30_000  # the system starts no process with a variable longer than 128 KiB
 ARGUMENTS_MAX = 4_000  # how many characters are compared
 
 _followed: ref[profile] | None = None
 _kept: dict[str, tuple[str | None, str]] = {}  # variables: their old and their new value
-_recorded: int | None = None  # the nearest recorded process: this one, or an ancestor
 _started: profile | None = None  # keeps the recording of a process in which start() was called
 _names_expected = False  # names of multiprocessing's children
 
@@ -47,7 +51,7 @@ _names_expected = False  # names of multiprocessing's children
 
 def follow(prof: profile) -> None:
     """Called before recording starts: from now on children are recorded too."""
-    global _followed, _recorded
+    global _followed
     if prof._family is None:
         output = os.path.abspath(os.fsdecode(prof._output or ""))
         if prof._overwrite:
@@ -65,15 +69,40 @@ def follow(prof: profile) -> None:
     if len(text) > VARIABLE_MAX:
         raise ValueError("the options are too long to hand on to child processes")
     _followed = ref(prof, _lost)
-    _recorded = os.getpid()
     # glibc never frees the text of a variable that was set, but reuses an equal text. A process may be attached to
     # thousands of times, so values that differ between recordings are in the short variable.
     _put(CHILDREN, text)
-    _put(PARENT, f"{_recorded} {trace}")
+    _put(PARENT, f"{os.getpid()} {trace}")
     path = os.environ.get(PATH, "")
     if path.split(os.pathsep)[0] != STARTUP:
         _put(PATH, STARTUP + os.pathsep + path if path else STARTUP)
-    _core.follow_forks(_forked)
+    _expect_multiprocessing()
+    _core.follow_forks(_forked, plan_of(prof))
+
+
+def _needs_python(prof: profile) -> bool:
+    """Whether code of ours, besides the extension's, has a part in how recordings begin or end."""
+    needs = [prof._options[name] for name in ("devices", "profile_memory", "budget", "compensate", "sched")]
+    needs += [prof._ranks, prof._armed_with, prof._experiment, prof.execution_trace_observer, prof.record_steps]
+    needs += [prof.on_trace_ready, prof.custom_trace_id_callback, prof.preset_metadata, prof._is_torchs]
+    needs += [prof.record_shapes, prof.with_flops, prof.with_modules, torch_api.installed]
+    return any(needs)
+
+
+def plan_of(prof: profile) -> tuple[object, ...] | None:
+    """What forked children of a profile need to record without Python; None: they need Python."""
+    environment = getattr(os.environ, "_data", None)
+    if prof._family is None or _needs_python(prof) or type(environment) is not dict:
+        return None
+    root, trace = prof._family
+    facts = {**facts_of(prof), **prof._metadata, "vestige.root": quote(trace)}
+    return (
+        os.fsencode(root.removesuffix(".vst")),
+        os.fsencode(trace),
+        environment,
+        {name: text for name, text in facts.items() if name not in OWN_FACTS},
+        None if _names_expected else _expect_multiprocessing,
+    )
 
 
 def unfollow(prof: profile) -> None:
@@ -95,17 +124,22 @@ def _lost(reference: object) -> None:
 
 def _restore(name: str) -> None:
     before, now = _kept.pop(name)
-    if os.environ.get(name) == now:
+    if _is_ours(name, now):
         _set(name, before)
     elif name == PATH and name in os.environ:
         parts = [part for part in os.environ[name].split(os.pathsep) if part != STARTUP]
         _set(name, os.pathsep.join(parts) if parts else None)
 
 
+def _is_ours(name: str, text: str) -> bool:
+    """Whether the variable has the text that we gave it. The extension puts a forked child's number into PARENT."""
+    now = os.environ.get(name, "")
+    return now == text or (name == PARENT and now.startswith(f"{os.getpid()} "))
+
+
 def _put(name: str, value: str) -> None:
-    old = os.environ.get(name)
-    before, now = _kept.get(name, (None, None))
-    _kept[name] = (before if old is not None and old == now else old, value)
+    before, now = _kept.get(name, (None, ""))
+    _kept[name] = (before if now and _is_ours(name, now) else os.environ.get(name), value)
     os.environ[name] = value
 
 
@@ -119,13 +153,24 @@ def _set(name: str, value: str | None) -> None:
 # ---- a forked child ------------------------------------------------------
 
 
-def _forked(parent: int, tid: int, time_ns: int) -> None:
+def _forked(parent: int, tid: int, time_ns: int, path: bytes | None) -> None:
+    """In a child of a process that is recorded. With a path the child is recorded there already."""
     prof = _followed() if _followed is not None else None
-    if prof is None or prof._family is None or _is_between_fork_and_exec():
+    if prof is None or prof._family is None:
         return
     was = dict(vars(prof))
-    origin = {"pid": _recorded, "tid": tid if _recorded == parent else None, "time_ns": time_ns, "how": "fork"}
+    origin = {"pid": parent, "tid": tid or None, "time_ns": time_ns, "how": "fork"}
     try:
+        if path is not None:
+            session = prof._session
+            _make_child(prof, os.fsdecode(path), prof._family, prof._options, prof._metadata, origin)
+            prof._session = session
+            prof._prepare_trace()
+            hosting.begin(prof)
+            prof._windows = 1
+            prof._running = prof._tracing = prof._started = True
+            endings.expect(prof)
+            return
         _expect_multiprocessing()
         if _record(prof, prof._family, prof._options, prof._metadata, origin):
             return
@@ -133,15 +178,6 @@ def _forked(parent: int, tid: int, time_ns: int) -> None:
         pass
     vars(prof).clear()
     vars(prof).update(was)
-
-
-def _is_between_fork_and_exec() -> bool:
-    """subprocess runs Python code in a child only if it has a preexec_fn, which is not worth a file."""
-    try:
-        caller = sys._getframe(2)
-    except ValueError:
-        return False
-    return caller.f_code.co_name == "_execute_child" and caller.f_globals.get("__name__") == "subprocess"
 
 
 def _expect_multiprocessing() -> None:
@@ -157,7 +193,7 @@ def _bootstrapped(_: object) -> None:
     """This runs while recording, so it calls no function of the standard library."""
     prof = _followed() if _followed is not None else None
     if prof is not None:
-        name_process(prof)
+        prof._session.name_process()
 
 
 # ---- a new Python process ------------------------------------------------
@@ -171,12 +207,11 @@ def start(text: str) -> None:
 
 
 def _start(text: str, name: str, folder: str) -> None:
-    global _recorded, _started
+    global _started
     time_ns = time.time_ns()
     facts, _ = _Scan.once(text, 0)
     parent, _, trace = os.environ[PARENT].partition(" ")
-    _recorded = int(parent)
-    origin = {"pid": _recorded, "tid": None, "time_ns": time_ns, "how": "spawn"}
+    origin = {"pid": int(parent), "tid": None, "time_ns": time_ns, "how": "spawn"}
 
     from vestige.profiler import profile
 
@@ -277,13 +312,9 @@ def _record(
     prof: profile, family: tuple[str, str], options: dict[str, Any], metadata: dict[str, str], origin: dict[str, Any]
 ) -> bool:
     """Makes prof the recording of this process and starts it."""
-    base = sys.modules["vestige.profiler"].profile
     standard_error.note()
     for path in child_paths(family[0]):
-        base.__init__(prof, output=path, **options)
-        prof._family = family
-        prof._is_child = True
-        prof._metadata = {**metadata, "vestige.parent": encode(origin), "vestige.root": quote(family[1])}
+        _make_child(prof, path, family, options, metadata, origin)
         try:
             prof._session.create()
         except FileExistsError:
@@ -297,12 +328,19 @@ def _record(
     return False
 
 
-def name_process(prof: profile) -> None:
-    """Gives a process of multiprocessing its name in the trace. Calls no function of the standard library."""
-    module = sys.modules.get("multiprocessing.process")
-    name = getattr(getattr(module, "_current_process", None), "_name", None)
-    if isinstance(name, str) and name != "MainProcess":
-        prof._session.set_metadata("vestige.process_name", quote(name))
+def _make_child(
+    prof: profile,
+    path: str,
+    family: tuple[str, str],
+    options: dict[str, Any],
+    metadata: dict[str, str],
+    origin: dict[str, Any],
+) -> None:
+    """Makes prof the profile of this process, which has recorded nothing yet."""
+    sys.modules["vestige.profiler"].profile.__init__(prof, output=path, **options)
+    prof._family = family
+    prof._is_child = True
+    prof._metadata = {**metadata, "vestige.parent": encode(origin), "vestige.root": quote(family[1])}
 
 
 # ---- JSON, without the json package, which would be loaded into the program --

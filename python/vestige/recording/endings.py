@@ -83,6 +83,7 @@ def _own() -> list[profile]:
 
 
 def _finish_all() -> None:
+    forked.notice()
     for prof in _own():
         try:
             prof.finish()
@@ -93,6 +94,7 @@ def _finish_all() -> None:
 
 def _leave(code: int) -> list[bytes] | None:
     """Called when the program called os._exit(code)."""
+    forked.notice()
     sys.setswitchinterval(FOREVER_S)
     for prof in _own():
         try:

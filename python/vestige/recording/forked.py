@@ -2,8 +2,7 @@
 empty there: the recording goes on in the parent alone, so the child's copy must neither show the parent's records nor
 touch its file. Reading gives nothing, stop() and step() do nothing. A profile that was stopped can be read, without
 what the parent adds later. start() begins a recording of the child's own with either. The extension calls this module
-when Python forks. If C code forks without Python's knowledge, as uWSGI does, the child's first use of a profile calls
-it.
+when a profile is first used in a child, or immediately if torch is loaded.
 """
 
 from __future__ import annotations
@@ -27,13 +26,14 @@ def notice() -> None:
     _core.notice_fork()
 
 
-def _forked() -> None:
-    """Called in a child before anything else runs there; nothing may be imported."""
+def _forked(kept: _core.Session | None) -> None:
+    """Called in a child, where nothing may be imported. The extension has the child recorded with `kept`."""
     hosting.after_fork_of_host()
-    adapter.after_fork()
+    if kept is None:
+        adapter.after_fork()
     for reference in list(started):
         prof = reference()
-        if prof is None:
+        if prof is None or prof._session is kept:
             continue
         prof._is_parents = True
         if prof._tracing:

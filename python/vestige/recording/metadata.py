@@ -1,14 +1,8 @@
-"""The metadata of a recording: where it comes from, what a program adds, the costs of recording, and the state of its
-source files. When a recording ends, it notes for each source file of its functions when that file was written, and its
-size. A page in one file, which is made to be sent, shows lines of these files only, and only while they are unchanged.
-A trace that somebody else made may name any file on the reader's machine, but cannot know its time and size. A killed
-program notes nothing.
-"""
+"""The metadata of a recording: where it comes from, what a program adds, and the costs of recording."""
 
 from __future__ import annotations
 
 import os
-import stat
 import sys
 
 from vestige.render import quote
@@ -18,29 +12,6 @@ from .ranks import distributed_info
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from vestige._core import Session
-
-KEY = "vestige.sources"
-FILES_MAX = 10_000
-
-
-def note_sources(session: Session) -> None:
-    """Returns [[id of one of its functions, mtime in ns, size], …]; definitions name the files already. Reads no file,
-    and never fails the recording.
-    """
-    try:
-        noted = []
-        for name, number in session.source_files().items():
-            try:
-                found = os.stat(name)
-            except (OSError, ValueError):  # "<string>", or a file that is gone
-                continue
-            if stat.S_ISREG(found.st_mode):
-                noted.append(f"[{number},{found.st_mtime_ns},{found.st_size}]")
-        session.set_metadata(KEY, f"[{','.join(noted[:FILES_MAX])}]")
-    except Exception:
-        pass
 
 
 def facts_of(profile: Any) -> dict[str, str]:
