@@ -85,7 +85,6 @@ EXT_CORE = {
     CORE / "record" / "language_lock.h": "calls program",
     CORE / "record" / "tasks.h": "calls program",
     CORE / "replay" / "imports.h": "read",
-    CORE / "replay" / "own_times.h": "read",
     CORE / "tables" / "batch.h": "read",
     CORE / "tables" / "growing.h": "read",
     CORE / "tables" / "pass.h": "read",
@@ -94,7 +93,6 @@ EXT_CORE = {
     CORE / "traceback" / "language.h": "traceback",
     CORE / "traceback" / "traceback.h": "annotate core_module memory session traceback",
     CORE / "view" / "lanes.h": "read",
-    CORE / "view" / "lanes_devices.h": "read",
     CORE / "view" / "view.h": "read",
 }
 

@@ -1,0 +1,36 @@
+"""The columns of a table's rows as attributes, which a copy keeps: rows themselves belong to the extension."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+    from vestige._core import Rows
+
+
+class Columns:
+    """Numbers lie in memory; texts, and what may be null, are made when they are asked for."""
+
+    def __init__(self, columns: dict[str, Any]) -> None:
+        self.__dict__.update(columns)
+
+    @classmethod
+    def of(cls, rows: Rows) -> Self:
+        return cls({name: rows[name] for name in rows.columns})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        kept = {
+            name: (column.format, column.tobytes()) if isinstance(column, memoryview) else list(column)
+            for name, column in self.__dict__.items()
+        }
+        return _restored, (type(self), kept)
+
+
+def _restored(cls: type[Columns], kept: dict[str, Any]) -> Columns:
+    return cls(
+        {
+            name: memoryview(column[1]).cast(column[0]) if isinstance(column, tuple) else column
+            for name, column in kept.items()
+        }
+    )
