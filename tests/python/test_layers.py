@@ -125,3 +125,9 @@ def test_the_hooks_of_pre_commit_run_every_check():
     assert len(checks) > 8
     assert named == checks
     assert "scripts/check_layers.py" in hooks
+
+
+def test_a_header_of_the_core_that_a_folder_of_the_extension_stopped_including_is_found(copied, monkeypatch):
+    header = copied.CORE / "view" / "view.h"
+    monkeypatch.setitem(copied.EXT_CORE, header, f"{copied.EXT_CORE[header]} calls")
+    assert problems_of(copied, "check_outside") == ["EXT_CORE: python/ext/calls does not include view/view.h"]
