@@ -8,10 +8,12 @@ from collections.abc import Iterator
 
 from vestige import cli
 from vestige.cli.project import OPTIONS as PROJECT
+from vestige.cli.report.command import VIEWS
+from vestige.reading.columns import DIFF, Column, Table
 from vestige.recording.option_table import OPTIONS
 
 
-def markdown() -> str:
+def commands() -> str:
     return "\n".join(section(name, parser) for name, parser in cli.parsers().items())
 
 
@@ -28,6 +30,32 @@ def options() -> str:
         text += [f"on Pythons {option.pythons}"] if option.pythons else []
         rows.append(f"| {flags} | {key} | {words} | {quoted('; '.join(text))} |")
     return "\n".join(rows)
+
+
+def columns() -> str:
+    """The columns of every table of a report, from their table."""
+    views: dict[Table, list[str]] = {}
+    for name, view in VIEWS.items():
+        views.setdefault(view.table, []).append(f"`--{name}`")
+    titles = {table: f"`vestige report` {', '.join(flags)}" for table, flags in views.items()}
+    parts = []
+    for table, title in {**titles, DIFF: "`vestige diff`"}.items():
+        parts += [f"### {title}\n", "| column | in JSON and CSV | unit | what it is |", "|---|---|---|---|"]
+        for column in table.columns:
+            name = f"`{column.name}`" if column.files is not False or table is not DIFF else ""
+            about = f"{cell(column.about)}{_when(column)}"
+            parts.append(f"| `{column.key}` | {name} | {column.unit.name} | {about} |")
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _when(column: Column) -> str:
+    """Where it is not there by default."""
+    if column.text is False and column.files is False:
+        return "; only if it is asked for"
+    return "; not in text unless asked for" * (column.text is False) + "; not in JSON and CSV unless asked for" * (
+        column.files is False
+    )
 
 
 def overview() -> str:

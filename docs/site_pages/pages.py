@@ -4,6 +4,7 @@ Some comments stand for text that is made when the site is built, so that nobody
 
     <!-- made: overview -->            what `vestige --help` prints
     <!-- made: options -->             the options of a recording, from their table
+    <!-- made: columns -->             the columns of reports, from their table
     <!-- made: commands -->            the command line, from the parsers
     <!-- made: api vestige.profile --> a public name, from its docstring
     <!-- file: bench/RESULTS.md -->    a Markdown file of the repository, with its headings one level down
@@ -44,7 +45,7 @@ def complete(srcdir: Path, docname: str, source: list[str]) -> None:
 
 def replacement(kind: str, what: str, page: Path) -> str:
     if kind == "made":
-        made = {"overview": commands.overview, "options": commands.options, "commands": commands.markdown}
+        made = {name: getattr(commands, name) for name in ("overview", "options", "columns", "commands")}
         return made[what]() if what in made else api.markdown(what.removeprefix("api "))
     path = ROOT / what
     if not path.exists():

@@ -10,7 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <vestige/operator.h>
 #include <vestige/vestige.h>
 
 #include "../../adapters/cupti/cupti.h"

@@ -95,7 +95,7 @@ def test_memory_has_columns_of_its_own(notebook):
     done, _ = notebook.run("%%vestige --memory\nx = [bytes(1 << 20) for _ in range(3)]")
     assert done
     head, first, *_ = rows(notebook.html)
-    assert head[4:6] == ["own bytes", "bytes"]
+    assert head[4:6] == ["self mem", "all mem"]
     assert first[4] == "3.00 MiB"
 
 

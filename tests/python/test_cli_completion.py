@@ -63,7 +63,9 @@ def test_bash_completes_commands_options_values_and_traces(bash):
     assert bash("rep") == ["report"]
     assert bash("me") == ["memory", "memory-report"]
     assert bash("report", "--so") == ["--sort"]
-    assert bash("report", "--sort", "") == ["calls", "memory", "name", "running", "self", "self-memory", "total"]
+    assert bash("report", "--sort", "self") == ["self", "self-memory"]
+    assert bash("report", "--columns", "self-") == ["self-memory"]
+    assert bash("report", "--columns", "calls,self,run") == ["calls,self,running"]
     assert bash("report", "t.vst", "--format", "j") == ["json"]
     assert bash("report", "") == ["t.vst", "traces", "two words.vst"]
     assert bash("report", "-n", "") == []  # a number
@@ -109,6 +111,7 @@ def test_fish_completes_commands_options_values_and_traces(place):
     assert fish("vestige rep") == ["report"]
     assert fish("vestige report --so") == ["--sort"]
     assert "self-memory" in fish("vestige report --sort ")
+    assert "calls,running" in fish("vestige report --columns calls,run")
     assert "t.vst" in fish("vestige report ")
     assert set(fish("vestige et ")) >= {"check", "show"}
     assert fish("vestige et check --timel") == ["--timeline"]

@@ -233,7 +233,7 @@ def test_report_sums_functions_over_all_processes_and_lists_those(workplace):
     text = workplace.vestige("report", "0.vst", "1.vst").stdout
     assert re.match(r"[\d.]+ \w+, \d+ calls, 2 processes, 2 threads\n", text)
     assert re.search(r"^ +7 .* step$", text, re.MULTILINE)
-    assert re.search(r"^ +\d+ +[\d.]+ \w+ +101 +1 clean ", text, re.MULTILINE)
+    assert re.search(r"^ +[\d.]+ \w+ +\d+ +101 +1  clean ", text, re.MULTILINE)
 
 
 # ---- recover -----------------------------------------------------------

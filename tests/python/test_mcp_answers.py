@@ -137,7 +137,7 @@ def test_the_tree_has_the_awaits_that_a_report_has(place, tmp_path):
     folder = Folder(str(tmp_path))
     recording.record(folder, ["awaits.py"], "awaits", 600)
     text = calls.tree(folder, "awaits.vst", "", "", False, 2000)
-    found = re.search(r"^ *(\d[\d.]* \w+) +1  n[0-9a-f]{8} +\[await\] sleep$", text, re.MULTILINE)
+    found = re.search(r"^ *(\d[\d.]* \w+) +0 ns +1  n[0-9a-f]{8} +\[await\] sleep$", text, re.MULTILINE)
     assert found
     shown = vestige("report", str(tmp_path / "awaits.vst"), "--tree").out
     assert re.search(rf"^ *{re.escape(found[1])} .*\[await\] sleep$", shown, re.MULTILINE)

@@ -110,7 +110,7 @@ def test_reports_have_a_column_more(workplace):
     assert workplace.trace("--sched", "naps.py").stderr == ""
     flat = workplace.vestige("report", "t.vst", "--sort", "running").stdout
     assert "total  running  function\n" in flat
-    assert "   total     %  running\n" in workplace.vestige("report", "t.vst", "--tree").stdout
+    assert "   total     %  running  function\n" in workplace.vestige("report", "t.vst", "--tree").stdout
     language = "  object    world" if BUILD["nogil"] else "     GIL"
     assert f"    time  running {language}     lock " in workplace.vestige("report", "t.vst", "--threads").stdout
     rows = json.loads(workplace.vestige("report", "t.vst", "--format", "json").stdout)["functions"]

@@ -1,5 +1,6 @@
-"""Functions of the interpreter's own modules as they were before somebody replaced them, as gevent's patch_all() does.
-In a thread of ours, the replacements would start an event loop, and gevent removes select.epoll altogether.
+"""What the interpreter's own modules had before somebody replaced it, as gevent's patch_all() does.
+
+In a thread of ours the replacements would start an event loop, and gevent removes select.epoll altogether.
 """
 
 from __future__ import annotations
@@ -12,9 +13,7 @@ if TYPE_CHECKING:
 
 
 def original(module: str, name: str) -> Any:
-    """Returns a function or class of a module written in C. If it was replaced, takes it from a new copy of the
-    module.
-    """
+    """A function or class of a module written in C. Where it was replaced, a new copy of the module has it."""
     __import__(module)
     there: Any = sys.modules[module]
     if getattr(getattr(there, name, None), "__module__", None) != module:

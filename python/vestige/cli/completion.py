@@ -19,6 +19,7 @@ EXAMPLES = """\
   vestige completion zsh > ~/.zfunc/_vestige        a folder of your fpath
   vestige completion fish > ~/.config/fish/completions/vestige.fish
 """
+LIST = "LIST"  # metavar of several words, with commas between them
 FILES = ("FILE", "OUT", "A", "B", "T", "FOLDER", "PATH")  # metavars of files
 
 
@@ -39,11 +40,13 @@ def main(argv: list[str]) -> int:
 class Option:
     """An option of a command, or an argument without one (`names` is empty)."""
 
-    def __init__(self, action: argparse.Action) -> None:
+    def __init__(self, action: argparse.Action, words: dict[str, list[str]]) -> None:
         self.names = list(action.option_strings)
         self.takes = action.nargs != 0
-        self.choices = [str(choice) for choice in action.choices or ()]
+        offered = [word for name in self.names for word in words.get(name, ())]
+        self.choices = [str(choice) for choice in action.choices or offered]
         self.metavar = str(action.metavar or action.dest).split()[0]
+        self.is_list = self.metavar == LIST and bool(self.choices)
         self.is_file = self.takes and not self.choices and self.metavar in FILES
         self.help = _text(action)
 
@@ -53,7 +56,7 @@ class Command:
         self.words = name.split(" ")  # `et check` has two
         self.name = name
         self.summary = summary
-        options = [Option(action) for action in parser._actions if action.help != argparse.SUPPRESS]
+        options = [Option(action, parser.words) for action in parser._actions if action.help != argparse.SUPPRESS]
         self.options = [option for option in options if option.names]
         self.choices = [choice for option in options if not option.names for choice in option.choices]
 
@@ -117,6 +120,12 @@ _vestige_words() {{
     local IFS=$' \\t\\n'
     COMPREPLY=($(compgen -W "$2" -- "$1"))
 }}
+_vestige_list() {{
+    local IFS=$' \\t\\n' before=""
+    [[ $1 != *,* ]] || before=${{1%,*}},
+    COMPREPLY=($(compgen -P "$before" -W "$2" -- "${{1##*,}}"))
+    compopt -o nospace 2>/dev/null
+}}
 _vestige() {{
     local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}}
     local command=${{COMP_WORDS[1]}} options="" values="" files="" suffixes=(.vst) choices="" runs="" at word
@@ -175,7 +184,8 @@ def bash(commands: list[Command]) -> str:
         for option in command.options:
             if option.choices:
                 cases = "|".join(f"'{command.name} {name}'" for name in option.names)
-                choices += f'    {cases}) _vestige_words "$cur" "{" ".join(option.choices)}"; return ;;\n'
+                offer = "_vestige_list" if option.is_list else "_vestige_words"
+                choices += f'    {cases}) {offer} "$cur" "{" ".join(option.choices)}"; return ;;\n'
     return BASH.format(tops=" ".join(_tops(commands)), subcommands=subcommands, commands=bodies, choices=choices)
 
 
@@ -234,8 +244,9 @@ def _zsh_command(command: Command) -> str:
     for option in command.options:
         for name in option.names:
             spec = f"*{name}[{_escape(option.help)}]"
+            words = " ".join(option.choices)
             if option.choices:
-                spec += f":{option.metavar}:({' '.join(option.choices)})"
+                spec += f":{option.metavar}:{f'_sequence compadd - {words}' if option.is_list else f'({words})'}"
             elif option.takes:
                 spec += f":{option.metavar}:{'_files' if option.is_file else ' '}"
             specs.append(_zsh(spec))
@@ -291,7 +302,10 @@ def _fish_option(option: Option) -> str:
     words = []
     for name in option.names:
         words.append(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}")
-    if option.choices:
+    if option.is_list:
+        offer = f"(__fish_complete_list , 'printf %s\\n {' '.join(option.choices)}')"
+        words.append(f"-x -a {_fish(offer)}")
+    elif option.choices:
         words.append(f"-x -a {_fish(' '.join(option.choices))}")
     elif option.takes:
         words.append("-r -F" if option.is_file else "-x")

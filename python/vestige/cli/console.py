@@ -52,6 +52,8 @@ class Parser(argparse.ArgumentParser):
             formatter_class=_Formatter,
         )
         self.often: list[argparse.Action] = []  # what --help shows, if there is --help-all
+        # What completion offers for options that check their values themselves; several of them, if that is a LIST.
+        self.words: dict[str, list[str]] = {}
         self._is_short = False
 
     def group(self, title: str) -> argparse._ArgumentGroup:

@@ -16,7 +16,7 @@ from vestige.reading.inputs import find_traces
 from vestige.recording.devices import UNPROVEN, cuda_trouble
 
 from .console import Parser, add_files
-from .report.tables import beyond_scope, short_calls
+from .report.notes import beyond_scope, short_calls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -43,6 +43,9 @@ class Source:
         self.written: dict[str, Any] = {key: load_json(text) for key, text in trace.metadata().items()}
         self.metadata = check_shapes(self.written)
         self.threads: list[dict[str, Any]] = trace.threads()
+        self.pid: int = self.facts["pid"]
+        self.duration_ns: int = self.facts["end_ns"] - self.facts["start_ns"]
+        self.calls = 0  # that a report has read
 
     def open(self) -> Trace:
         return Trace(self.path)

@@ -5,10 +5,13 @@ What is shown is read by functions of the core that sum up while they read; no e
 
 from __future__ import annotations
 
-from vestige.base.quantities import duration, plural, size
-from vestige.base.terminal import fit
+from vestige.base.quantities import duration, plural
+from vestige.base.terminal import WIDTH
 
+from .columns import FUNCTIONS, SHARE
 from .kinds import GC, PYTHON
+from .layout import Layout
+from .sums import Sums
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +21,6 @@ if TYPE_CHECKING:
     from vestige._core import Trace
 
 ROWS = 12
-NAME_WIDTH = 44
 # Colours of the page show through, so that it reads on light and on dark.
 STYLE = (
     "<style>.vestige{font-size:12px;line-height:1.4;color:inherit}.vestige table{border-collapse:collapse;"
@@ -33,13 +35,28 @@ BAR = 60  # pixels for the whole
 NOTEBOOK = ("IPython/", "ipykernel/", "zmq/", "tornado/", "jupyter_client/")  # files that its own threads run
 
 
-class Overview:
-    """`rows` are name, calls, own and all ns, own and all bytes, in order."""
+class Name(Sums):
+    """What columns.FUNCTIONS shows of a name."""
 
-    def __init__(self, rows: Iterable[Sequence[Any]], *, duration_ns: int, memory: bool) -> None:
-        self.rows = sorted(rows, key=lambda row: (-row[2], row[0]))
+    __slots__ = ("shown",)
+
+    def __init__(self, shown: str) -> None:
+        super().__init__()
+        self.shown = shown
+
+    def count(self, calls: int, self_ns: int, total_ns: int, self_bytes: int = 0, total_bytes: int = 0) -> None:
+        self.calls += calls
+        self.self_ns += self_ns
+        self.total_ns += total_ns
+        self.self_bytes += self_bytes
+        self.total_bytes += total_bytes
+
+
+class Overview:
+    def __init__(self, rows: Iterable[Name], *, duration_ns: int, memory: bool) -> None:
+        self.rows = sorted(rows, key=lambda row: (-row.self_ns, row.shown))
+        self.columns = FUNCTIONS.in_text(("memory",) if memory else ())
         self.duration_ns = duration_ns
-        self.memory = memory
         self.gc_ns = 0
         self.threads = 0
         self.processes = 1
@@ -49,18 +66,21 @@ class Overview:
         self.note = ""  # a sentence of the caller's
 
     @property
+    def whole_ns(self) -> int:
+        return sum(row.self_ns for row in self.rows)
+
+    @property
     def head(self) -> str:
         """`16.0 ms, 6,815 calls, 4 threads, 23% garbage collection`."""
         if self.title:
             return self.title
-        parts = [duration(self.duration_ns), plural(sum(row[1] for row in self.rows), "call")]
+        parts = [duration(self.duration_ns), plural(sum(row.calls for row in self.rows), "call")]
         if self.processes > 1:
             parts.append(plural(self.processes, "process", "processes"))
         if self.threads > 1:
             parts.append(plural(self.threads, "thread"))
-        whole = sum(row[2] for row in self.rows)
-        if self.gc_ns and whole:
-            parts.append(f"{self.gc_ns / whole:.0%} garbage collection")
+        if self.gc_ns and self.whole_ns:
+            parts.append(f"{self.gc_ns / self.whole_ns:.0%} garbage collection")
         if self.lost:
             parts.append(f"{self.lost:,} records lost")
         if self.dropped:
@@ -71,19 +91,16 @@ class Overview:
         """A piece of a page, which needs nothing else."""
         from html import escape
 
-        whole = sum(row[2] for row in self.rows) or 1
-        memory = "<th>own bytes</th><th>bytes</th>" if self.memory else ""
+        whole = self.whole_ns or 1
+        layout = Layout(self.columns, whole_ns=whole)
         lines = [f'<div class="vestige">{STYLE}<b>{escape(self.head)}</b>']
         if self.rows:
-            lines.append(f"<table><tr><th>calls</th><th>self</th><th></th><th>total</th>{memory}<th>function</th></tr>")
-        for name, calls, own, total, *sizes in self.rows[:count]:
-            share = own / whole
-            more = "".join(f"<td>{size(number)}</td>" for number in sizes) if self.memory else ""
-            bar = f'<i style="width:{share * BAR:.0f}px"></i>'
-            lines.append(
-                f"<tr><td>{calls:,}</td><td>{duration(own)}</td><td>{share:.0%}{bar}</td><td>{duration(total)}</td>{more}"
-                f"<td>{escape(name)}</td></tr>"
-            )
+            heads = "".join(f"<th>{escape(column.heading)}</th>" for column in self.columns)
+            lines.append(f"<table><tr>{heads}</tr>")
+        for row in self.rows[:count]:
+            bar = f'<i style="width:{row.self_ns / whole * BAR:.0f}px"></i>'
+            cells = [escape(layout.text(column, row)) + bar * (column.unit is SHARE) for column in self.columns]
+            lines.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
         if self.rows:
             lines.append("</table>")
         lines += [f"<small>{escape(note)}</small>" for note in self._notes(count)]
@@ -91,17 +108,11 @@ class Overview:
 
     def text(self, count: int = ROWS) -> str:
         """As `vestige report` has it."""
-        whole = sum(row[2] for row in self.rows) or 1
-        memory = f" {'self mem':>8} {'all mem':>8}" if self.memory else ""
-        width = NAME_WIDTH - len(memory)
+        layout = Layout(self.columns, self.rows[:count], WIDTH, whole_ns=self.whole_ns)
         lines = [self.head]
         if self.rows:
-            lines.append(f"{'calls':>11} {'self':>8} {'%':>4} {'total':>8}{memory}  function")
-        for name, calls, own, total, *sizes in self.rows[:count]:
-            more = "".join(f" {size(number):>8}" for number in sizes) if self.memory else ""
-            lines.append(
-                f"{calls:>11,} {duration(own):>8} {own / whole:4.0%} {duration(total):>8}{more}  {fit(name, width)}"
-            )
+            lines.append(layout.head)
+        lines += [layout.line(row) for row in self.rows[:count]]
         return "\n".join([*lines, *self._notes(count)])
 
     def _notes(self, count: int) -> list[str]:
@@ -115,24 +126,22 @@ def of_trace(trace: Trace, selection: dict[str, Any], *, memory: bool = False, c
     tree = list(trace.tables(["contexts"], **{"all_windows": False, **selection})["contexts"])
     definitions = trace.definitions()
     kept = _since(tree, definitions, cell) if cell is not None else [True] * len(tree)
-    sums: dict[str, list[int]] = {}
+    sums: dict[str, Name] = {}
     gc_ns = first = last = 0
     for place, each in enumerate(tree):
         if not kept[place]:
             continue
         known = definitions[each.func] if each.func < len(definitions) else None
         kind, name = known or (0, f"unknown function {each.func}")
-        outermost = not _is_below_itself(tree, each.parent, each.func)
-        row = sums.setdefault(name, [0, 0, 0, 0, 0])
-        added = each.calls, each.self_ns, each.total_ns * outermost, each.self_bytes, each.total_bytes * outermost
-        for at, value in enumerate(added):
-            row[at] += value
+        outer = not _is_below_itself(tree, each.parent, each.func)
+        row = sums.setdefault(name, Name(name))
+        row.count(each.calls, each.self_ns, each.total_ns * outer, each.self_bytes, each.total_bytes * outer)
         gc_ns += each.self_ns if kind == GC else 0
         first = min(first or each.first_ns, each.first_ns)
         last = max(last, each.first_ns + each.total_ns)
     facts = trace.info()
     whole = facts["end_ns"] - facts["start_ns"] if cell is None else last - first
-    overview = Overview(((name, *row) for name, row in sums.items()), duration_ns=whole, memory=memory)
+    overview = Overview(sums.values(), duration_ns=whole, memory=memory)
     overview.gc_ns = gc_ns
     overview.threads = facts["threads"] if cell is None else 0
     overview.lost, overview.dropped = facts["lost"], facts["dropped"]
@@ -172,17 +181,15 @@ def _since(tree: Sequence[Any], definitions: Sequence[Any], cell: str) -> list[b
 
 def of_traces(traces: Iterable[Trace], *, memory: bool = False) -> Overview:
     """Of all of several, together."""
-    sums: dict[str, list[int]] = {}
+    sums: dict[str, Name] = {}
     facts = []
     for trace in traces:
         facts.append(trace.info())
         for name, calls, own, total, *sizes in trace.totals(all_windows=True, memory=memory):
-            row = sums.setdefault(name, [0, 0, 0, 0, 0])
-            for at, value in enumerate((calls, own, total, *sizes[:2])):
-                row[at] += value
+            sums.setdefault(name, Name(name)).count(calls, own, total, *sizes[:2])
     start = min((each["start_ns"] for each in facts), default=0)
     end = max((each["end_ns"] for each in facts), default=0)
-    overview = Overview(((name, *row) for name, row in sums.items()), duration_ns=end - start, memory=memory)
+    overview = Overview(sums.values(), duration_ns=end - start, memory=memory)
     overview.processes = len(facts)
     overview.threads = sum(each["threads"] for each in facts)
     overview.lost = sum(each["lost"] for each in facts)
@@ -215,17 +222,15 @@ def of_events(events: Any) -> Overview:
     """Of an EventList: of events their averages, of averages themselves."""
     if events and not hasattr(events[0], "key_averages") and hasattr(events[0], "time_range"):
         events = events.key_averages(include_python_functions=True)
-    rows = [
-        (
-            str(event.key),
+    rows = [Name(str(event.key)) for event in events]
+    for row, event in zip(rows, events):
+        row.count(
             event.count,
             round(event.self_cpu_time_total * 1000),
             round(event.cpu_time_total * 1000),
             event.self_cpu_memory_usage,
             event.cpu_memory_usage,
         )
-        for event in events
-    ]
     overview = Overview(rows, duration_ns=0, memory=events._profile_memory)
-    overview.title = f"{sum(row[1] for row in rows):,} events of {len(rows):,} names"
+    overview.title = f"{sum(row.calls for row in rows):,} events of {len(rows):,} names"
     return overview

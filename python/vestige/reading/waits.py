@@ -12,5 +12,4 @@ from vestige._core import waits_for
 __all__ = ["CHILD", "IO", "KINDS", "LOCK", "SLEEP", "waits_for"]
 
 LOCK, IO, SLEEP, CHILD = "lock", "io", "sleep", "child"  # as files have it
-OBJECT, WORLD = "object", "world"  # what the interpreter itself makes threads wait for, where it has no GIL
 KINDS = {LOCK: "locks", IO: "input and output", SLEEP: "sleep", CHILD: "child processes"}  # as people read it

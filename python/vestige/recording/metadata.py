@@ -1,8 +1,15 @@
-"""The metadata of a recording: where it comes from, what a program adds, and the costs of recording."""
+"""The metadata that a recording gets: where it comes from, what a program adds, what recording costs, and the state of
+its source files.
+
+When a recording ends, it notes for each source file of its functions when that was written, and its size. A page in
+one file, which is made to be sent, shows lines of these files only, and only while they are unchanged. A trace that
+somebody else made may name any file of the reader's, but cannot know its time and size. A killed program notes nothing.
+"""
 
 from __future__ import annotations
 
 import os
+import stat
 import sys
 
 from vestige.render import quote
@@ -13,9 +20,31 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from vestige._core import Session
+
+KEY = "vestige.sources"
+FILES_MAX = 10_000
+
+
+def note_sources(session: Session) -> None:
+    """[[id of one of its functions, mtime in ns, size], …]: files are named by definitions already. Nothing is read,
+    and whatever goes wrong, the recording is whole without it."""
+    try:
+        noted = []
+        for name, number in session.source_files().items():
+            try:
+                found = os.stat(name)
+            except (OSError, ValueError):  # "<string>", or one that is gone
+                continue
+            if stat.S_ISREG(found.st_mode):
+                noted.append(f"[{number},{found.st_mtime_ns},{found.st_size}]")
+        session.set_metadata(KEY, f"[{','.join(noted[:FILES_MAX])}]")
+    except Exception:
+        pass
+
 
 def facts_of(profile: Any) -> dict[str, str]:
-    """Returns the facts that every trace has about its origin."""
+    """What every trace says about where it comes from."""
     script = sys.argv[0] if sys.argv else ""
     name = os.path.basename(script) if script not in ("", "-", "-c") else "python"
     facts = {
@@ -44,7 +73,7 @@ def facts_of(profile: Any) -> dict[str, str]:
 
 
 def note_costs(profile: Any, facts: dict[str, str]) -> None:
-    """Adds the measured costs to the facts of a profile that asks for them, and is about to record."""
+    """Adds what is learned to the facts of a profile that asks for it, and is about to record."""
     budget = profile._options["budget"]
     if budget is not None:
         from .costs import BUDGET, steering_costs
@@ -58,7 +87,7 @@ def note_costs(profile: Any, facts: dict[str, str]) -> None:
 
 
 def note_storage(profile: Any) -> None:
-    """Adds the costs that were measured in a recording, once it has ended."""
+    """The same, of what was learned in the recording that has ended."""
     if profile._options["compensate"]:
         from .costs import METADATA, add_storage, costs_of
 

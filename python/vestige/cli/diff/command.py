@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 
 from vestige.base.failure import Failure
 from vestige.base.printable import one_line as clean
-from vestige.base.quantities import duration, percent, plural, signed
-from vestige.base.terminal import Paint, cut, exact, fit, point, width_of
+from vestige.base.quantities import duration, percent, plural
+from vestige.base.terminal import Paint, cut, point, width_of
 from vestige.cli.console import Parser
 from vestige.cli.patterns import Patterns, add_patterns
 from vestige.cli.report.command import share
-from vestige.cli.report.tables import reduced_estimates
+from vestige.cli.report.notes import reduced_estimates
+from vestige.reading.columns import DIFF, records, write_csv
+from vestige.reading.layout import Layout
 
 from . import findings
 from .data import Comparison, read_side, reduced_in
@@ -23,12 +24,14 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from typing import Any, TextIO
 
+    from vestige.reading.columns import Column
+
     from .data import Row, Run
     from .noise import Change
 
 SLOWER = 3  # exit code of --fail-over: 1 is a file that cannot be used, 2 wrong usage
 JUDGED = 0.01  # share of the time: what takes less cannot make --fail-over fail
-SORTS = ("effect", "self", "total", "calls", "name")
+SORTS = [column.key for column in DIFF.columns if column.text or column.key == "effect"]
 EXAMPLES = """\
   vestige diff before.vst after.vst
   vestige diff main/ branch/ --fail-over 10%     a folder: all runs in it
@@ -142,16 +145,8 @@ def _open_page(path: str | None, page: str) -> None:
 
 def _sorted(rows: list[Row], by: str) -> list[Row]:
     """Changes that are more than chance come first."""
-    keys: dict[str, Any] = {
-        "effect": lambda row: -abs(row.effect),
-        "self": lambda row: -abs(row.self_call.difference),
-        "total": lambda row: -abs(row.total_time[1] - row.total_time[0]),
-        "calls": lambda row: -abs(row.calls[1] - row.calls[0]),
-        "name": lambda row: row.name,
-    }
-    if by == "name":
-        return sorted(rows, key=keys[by])
-    return sorted(rows, key=lambda row: (not row.is_significant, keys[by](row), row.name))
+    ranked = DIFF.sorted(rows, DIFF.find(by))
+    return ranked if by == "name" else sorted(ranked, key=lambda row: not row.is_significant)
 
 
 def regressions(comparison: Comparison, limit: float) -> list[tuple[str, str, Change]]:
@@ -194,10 +189,10 @@ def _show(comparison: Comparison, rows: list[Row], options: Namespace, out: Text
     found = [line for finding in findings.find(comparison) for line in point(finding.text, width)]
     print("\n".join(found or ["no finding: no function changed by 1% of the time and more than the noise"]), file=out)
     print(file=out)
-    head = f"{'self time':>11} {'noise':>9} {'calls':>7} {'self/call':>9} {'total/call':>10}"
-    print(paint(f"{head}  function", "head"), file=out)
+    table = Layout(DIFF.in_text(()), rows[: options.n], width, style=_style)
+    print(paint(table.head, "head"), file=out)
     for row in rows[: options.n]:
-        print(_line(row, paint, width - len(head) - 2), file=out)
+        print(table.line(row, paint), file=out)
     rest = rows[options.n :]
     if rest:
         significant = sum(row.is_significant for row in rest)
@@ -222,29 +217,10 @@ def _change(change: Change) -> str:
     )
 
 
-def _line(row: Row, paint: Paint, room: int) -> str:
-    effect = row.self_time
-    mark = " " if effect.is_significant else "~"
-    style = ("worse" if row.effect > 0 else "better") if row.is_significant else "dim"
-    numbers = f"{mark}{signed(duration(effect.difference), effect.difference):>10}"
-    noise = f"±{duration(effect.noise)}"
-    calls = "new" if row.is_new else "gone" if row.is_gone else _calls(*row.calls)
-    own, total = (_percent(change, row) for change in (row.self_call, row.total_call))
-    return (
-        f"{paint(numbers, style)} {noise:>9} {calls:>7} {own:>9} {total:>10}"
-        f"  {paint(fit(row.name, room), None if row.is_significant else 'dim')}"
-    )
-
-
-def _calls(before: float, after: float) -> str:
-    return "=" if before == after else percent(after / before - 1) if before else "new"
-
-
-def _percent(change: Change, row: Row) -> str:
-    if row.is_new or row.is_gone:
-        return "-"
-    mark = "" if change.is_significant else "~"
-    return f"{mark}{percent(change.share)}" if math.isfinite(change.share) else "-"
+def _style(row: Row, column: Column) -> str | None:
+    if not row.is_significant:
+        return "dim" if column.key in ("time", "name") else None
+    return ("worse" if row.effect > 0 else "better") if column.key == "time" else None
 
 
 # ---- for programs -----------------------------------------------------------------
@@ -253,13 +229,8 @@ def _percent(change: Change, row: Row) -> str:
 def _write(
     comparison: Comparison, rows: list[Row], slower: list[tuple[str, str, Change]], options: Namespace, out: TextIO
 ) -> None:
-    table = [_as_dict(row) for row in rows]
     if options.format == "csv":
-        import csv
-
-        writer = csv.writer(exact(out), lineterminator="\n")
-        writer.writerow(_as_dict_names())
-        writer.writerows(row.values() for row in table)
+        write_csv(DIFF.in_files(()), rows, out)
         return
     import json
 
@@ -270,7 +241,7 @@ def _write(
         "noise_between_runs": comparison.floor,
         "regressions": [{"function": name, "what": what, **_numbers(change)} for name, what, change in slower],
         "findings": [finding.as_json() for finding in findings.find(comparison)],
-        "functions": table,
+        "functions": records(DIFF.in_files(()), rows),
     }
     json.dump(document, out, indent=1)
     print(file=out)
@@ -283,29 +254,10 @@ def _run(run: Run) -> dict[str, Any]:
 
 
 def _numbers(change: Change) -> dict[str, Any]:
-    known = math.isfinite(change.share)
     return {
         "before": change.before,
         "after": change.after,
-        "change": change.share if known else None,
+        "change": change.known_share,
         "noise": change.noise,
         "significant": change.is_significant,
     }
-
-
-NAMES = {"self_ns": "self_time", "self_ns_per_call": "self_call", "total_ns_per_call": "total_call"}
-
-
-def _as_dict(row: Row) -> dict[str, Any]:
-    made: dict[str, Any] = {"function": row.name, "calls_before": row.calls[0], "calls_after": row.calls[1]}
-    made |= {"effect_ns": row.effect, "significant": row.is_significant}
-    for name, attribute in NAMES.items():
-        for key, value in _numbers(getattr(row, attribute)).items():
-            made[f"{name}_{key}"] = value
-    return made
-
-
-def _as_dict_names() -> list[str]:
-    parts = ("before", "after", "change", "noise", "significant")
-    names = ["function", "calls_before", "calls_after", "effect_ns", "significant"]
-    return names + [f"{name}_{part}" for name in NAMES for part in parts]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from vestige.cli.patterns import Patterns
-    from vestige.cli.report.data import Budget
+    from vestige.cli.report.data import Named
     from vestige.reading.inputs import Source
     from vestige.reading.libraries import Function
 
@@ -72,7 +72,7 @@ class Run:
         self.functions: dict[Key, Sums] = {}
         self.names: dict[Key, str] = {}
         self.calls = 0
-        self.budgets: list[Budget] = []
+        self.budgets: list[Named] = []
         self._error: float | None = None
         self.ns = max(s.facts["end_ns"] for s in sources) - min(s.facts["start_ns"] for s in sources)
 
@@ -187,6 +187,20 @@ class Row:
     def is_significant(self) -> bool:
         """More than chance, and large enough to matter."""
         return not self.is_negligible and (self.self_time.is_significant or self.self_call.is_significant)
+
+    # ---- as columns.DIFF has it
+
+    @property
+    def effect_size(self) -> float:
+        return abs(self.effect)
+
+    @property
+    def calls_change(self) -> Change:
+        return Change(*self.calls, 0)
+
+    @property
+    def total_change(self) -> Change:
+        return Change(*self.total_time, 0)
 
 
 class Comparison:

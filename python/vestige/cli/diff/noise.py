@@ -42,6 +42,10 @@ class Change:
         return self.after - self.before
 
     @property
+    def size(self) -> float:
+        return abs(self.difference)
+
+    @property
     def share(self) -> float:
         """The change as a share of what was before; infinite if that was 0."""
         if self.before > 0:
@@ -49,8 +53,12 @@ class Change:
         return math.inf if self.after > 0 else 0.0
 
     @property
+    def known_share(self) -> float | None:
+        return self.share if math.isfinite(self.share) else None
+
+    @property
     def is_significant(self) -> bool:
-        return abs(self.difference) > self.noise
+        return self.size > self.noise
 
 
 def median(values: Iterable[float]) -> float:

@@ -12,15 +12,17 @@ from vestige._core import TraceError
 from vestige.base.failure import Failure, explain
 from vestige.base.quantities import duration, plural
 from vestige.cli.report.data import Data, Node
-from vestige.cli.report.tables import span_of, within_budget
-from vestige.cli.report.tree import Line, choose, copy_node, fold, merge_nodes
+from vestige.cli.report.notes import span_of, within_budget
+from vestige.cli.report.tree import Line, choose, copy_node, fold, merge_nodes, walk
+from vestige.reading.columns import FUNCTIONS, TREE
 from vestige.reading.inputs import find_traces
+from vestige.reading.layout import Layout
 
 from .bounded import Answer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from .folder import Folder
@@ -73,7 +75,7 @@ def tree(folder: Folder, trace: str, function: str, node: str, libraries: bool, 
     lines = fold(root, whole, libraries=not libraries)
     ids = _ids(lines, f"{int(libraries)}{function}")
     if node:
-        lines = [line for line in _all(lines) if ids[id(line)] == node]
+        lines = [line for line in walk(lines) if ids[id(line)] == node]
         if not lines:
             raise Failure(f"there is no node {node} in this tree: ids hold for the same trace, function and libraries")
     _draw(answer, lines, ids, whole)
@@ -83,21 +85,18 @@ def tree(folder: Folder, trace: str, function: str, node: str, libraries: bool, 
 def _draw(answer: Answer, lines: list[Line], ids: dict[int, str], whole: int) -> None:
     least = SMALLEST * sum(line.total_ns for line in lines)
     chosen = choose(lines, max(answer.max_tokens * 3 // LINE, 1), least)
-    answer.add("   total      %     self      calls  node      function")
+    columns = TREE.pick("total", "share", "self", "calls", "name")
+    figures = Layout(columns, whole_ns=whole, headings={"name": "node       function"})
+    answer.add(figures.head)
     work = [(line, 0) for line in reversed(lines) if id(line) in chosen]
     while work:
         line, depth = work.pop()
-        if line.node.waits:  # of tasks: this time is in no other line
-            figures = f"{duration(line.awaiting_ns):>8} {'':>6} {'':>8} {line.node.waits:>10,}"
-        else:
-            share = min(line.total_ns / (whole or 1), 1.0)
-            figures = f"{duration(line.total_ns):>8} {share:>6.1%} {duration(line.self_ns):>8} {line.calls:>10,}"
         notes = [f"{line.hidden} frames of libraries folded"] if line.hidden else []
         notes += ["recursive"] if line.recursive else []
         folded = sum(id(child) not in chosen for child in line.children)
         notes += [f"{folded} more inside"] if folded else []
         note = f"  [{', '.join(notes)}]" if notes else ""
-        answer.add(f"{figures}  {ids[id(line)]}  {'  ' * depth}{line.node.shown}{note}")
+        answer.add(f"{figures.before(line)}  {ids[id(line)]}  {'  ' * depth}{line.node.shown}{note}")
         inside = [child for child in line.children if id(child) in chosen]
         work.extend((child, depth + 1) for child in reversed(inside))
 
@@ -112,14 +111,6 @@ def _ids(lines: list[Line], kind: str) -> dict[int, str]:
         found[id(line)] = f"n{number:08x}"
         work.extend((child, number) for child in line.children)
     return found
-
-
-def _all(lines: list[Line]) -> Iterator[Line]:
-    work = list(lines)
-    while work:
-        line = work.pop()
-        yield line
-        work.extend(line.children)
 
 
 def matches(shown: str, name: str, asked: str) -> bool:
@@ -165,23 +156,19 @@ def _add(top: Node, node: Node) -> None:
 # ---- functions --------------------------------------------------------------
 
 
-SORTS = {"self": "self_ns", "total": "total_ns", "calls": "calls"}
+SORTS = ("self", "total", "calls")
 
 
 def functions(folder: Folder, trace: str, sort: str, contains: str, max_tokens: int) -> str:
     """Functions by their time or calls."""
     calls = Calls(folder, trace, ["functions"])
-    whole = calls.data.threads_ns
     entries = [entry for entry in calls.data.functions.values() if entry.calls and contains in entry.shown]
-    entries.sort(key=lambda entry: (-getattr(entry, SORTS[sort]), entry.shown))
     answer = Answer(max_tokens)
     answer.add(calls.head())
     for line in (line for budget in calls.data.budgets for line in within_budget(budget)):
         answer.add(line)
-    answer.add("    self      %    total      calls  function")
-    for entry in entries:
-        answer.add(
-            f"{duration(entry.self_ns):>8} {entry.self_ns / (whole or 1):>6.1%} {duration(entry.total_ns):>8} "
-            f"{entry.calls:>10,}  {entry.shown}"
-        )
+    table = Layout(FUNCTIONS.pick("self", "share", "total", "calls", "name"), whole_ns=calls.data.threads_ns)
+    answer.add(table.head)
+    for entry in FUNCTIONS.sorted(entries, FUNCTIONS.find(sort)):
+        answer.add(table.line(entry))
     return answer.text("ask with `contains`, another `sort`, or a larger max_tokens")

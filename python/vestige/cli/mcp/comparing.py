@@ -7,7 +7,7 @@ from vestige.base.quantities import duration, percent, signed
 from vestige.cli.diff.data import Comparison, read_side, reduced_in
 from vestige.cli.diff.findings import find
 from vestige.cli.patterns import Patterns
-from vestige.cli.report.tables import reduced_estimates
+from vestige.cli.report.notes import reduced_estimates
 
 from .bounded import Answer
 

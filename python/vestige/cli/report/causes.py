@@ -7,6 +7,7 @@ place in CAUSES: those before it may have told of the same time (`explained`).
 from __future__ import annotations
 
 from vestige.base.quantities import duration, plural
+from vestige.reading.columns import IMPORTS
 from vestige.reading.kinds import GC, NATIVE, PYTHON
 from vestige.reading.labels import plain_name
 from vestige.reading.waits import CHILD, KINDS, LOCK
@@ -47,10 +48,11 @@ def slow_imports(evidence: Evidence) -> Finding | None:
     imports = Imports(evidence.data.tree)
     if imports.total_ns < IMPORTS_SHARE * evidence.passed_ns or evidence.undisturbed(imports.total_ns) < IMPORTS_NS:
         return None
-    modules = imports.sorted("self")
+    modules = IMPORTS.sorted(imports.modules.values())
     # One without a name, which failed or is of an older trace, says nothing.
-    slowest, ns = next((link for link in imports.chain if not link[0].startswith("(")), imports.chain[0])
-    which = "the slowest" if slowest == imports.chain[0][0] else "the slowest that has a name"
+    link = next((link for link in imports.chain if link.is_named), imports.chain[0])
+    slowest, ns = link.name, link.total_ns
+    which = "the slowest" if slowest == imports.chain[0].name else "the slowest that has a name"
     worst = next((module for module in modules if module.is_named), modules[0])
     evidence.tells_imports = True
     inside = "" if worst.name == slowest else f"; by itself {worst.name} took most, {duration(worst.self_ns)}"
@@ -139,7 +141,7 @@ def blocked_loop(evidence: Evidence) -> Finding | None:
     if steps.count < LOOP_STEPS or steps.blocking_ns < LOOP_SHARE * evidence.passed_ns or not steps.longest:
         return None
     step = steps.longest[0]
-    start, ns = step.start_ns, step.ns
+    start, ns = step.start_ns, step.duration_ns
     where: dict[str, object] = {"thread": step.thread_name, "start_ns": start}
     inside = ""
     waited, function, leaf = False, None, None
@@ -397,13 +399,13 @@ def gil(evidence: Evidence) -> Finding | None:
         return None
     ns = sum(waited.values())
     share = ns / sum(lasted[thread] for thread in waited)
-    held = max(evidence.gil_holders() if evidence.gil_holders else (), key=lambda holder: holder.ns, default=None)
+    held = max(evidence.gil_holders() if evidence.gil_holders else (), key=lambda holder: holder.held_ns, default=None)
     by = f", mostly held by {held.function} in {held.thread}" if held is not None else ""
     return Finding(
         "GIL",
         f"{plural(len(waited), 'thread')} waited {share:.0%} of the time for the GIL{by}.",
         where={"thread": held.thread, "function": held.function} if held is not None else {},
-        numbers={"threads": len(waited), "gil_ns": ns, "held_ns": held.ns if held is not None else 0},
+        numbers={"threads": len(waited), "gil_ns": ns, "held_ns": held.held_ns if held is not None else 0},
         look="report --threads",
         ns=ns / len(waited),
     )

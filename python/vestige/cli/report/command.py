@@ -8,37 +8,32 @@ from vestige.base.failure import Failure
 from vestige.base.quantities import duration, parse_time, plural, size
 from vestige.base.terminal import UNBOUNDED, Paint, line_width, width_of
 from vestige.cli import ranges
-from vestige.cli.console import Parser, add_files
+from vestige.cli.console import Parser, add_files, did_you_mean
 from vestige.cli.patterns import Patterns, add_patterns
+from vestige.reading import columns
 from vestige.reading.inputs import Inputs, find_traces
+from vestige.reading.layout import show
 
-from . import compensated
+from . import compensated, memory
 from .data import FOR_FINDINGS, Data, gil_holders
 from .devices import read as read_devices
 from .devices import show_devices
 from .findings import Evidence, engine_of, find, lines
-from .tables import (
-    has_all_calls,
-    running,
-    show_collections,
-    show_functions,
-    show_head,
-    show_left_out,
-    show_processes,
-    show_threads,
-    span_of,
-    torn_ends,
-)
+from .imports import Imports
+from .notes import has_all_calls, show_head, show_left_out, span_of, torn_ends
+from .tree import unfolded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from vestige.base.terminal import Progress
+    from vestige.reading.columns import Column, Table
     from vestige.reading.inputs import Source
 
-    from .data import Entry, Holder, Node, Step, Thread
+    from .data import Named, Node
     from .devices import Device
     from .exceptions import Exceptions
     from .findings import Finding
@@ -61,28 +56,47 @@ EXAMPLES = """\
   vestige report t.vst --from 1.5s --until 2s --thread 'worker*'
   vestige report t.vst --exclude '*/site-packages/*' -n 40
   vestige report t.vst --format json | jq '.functions[0]'
-  vestige report traces/ --sort total
+  vestige report traces/ --sort total --columns calls,total,share
 
 What --include and --exclude leave out counts as its caller's own time. PATTERN
 is that of a file, as in `vestige run`, or of a function's name ('parse*').
 --no-waits leaves out calls that only wait, for locks, input, output, sleep or
 child processes; no function gets their time.
 """
-SORTS = ("self", "total", "running", "calls", "name", "self-memory", "memory")
 ROWS = {"tree": 60}
 ROWS_ELSE = 30
 SMALLER = 64  # a tree is read this much finer than it is shown: shares are not known yet
 EXCEPTIONS = "vestige.exceptions"  # key of the metadata, if they were recorded
-TABLES = {  # what a view reads beside what all of them do
-    "tree": ("calls",),
-    "flat": ("functions",),
-    "memory": ("functions",),
-    "findings": FOR_FINDINGS,
-    "imports": ("calls",),
-    "gc": ("collection_callers",),
-    "exceptions": ("exceptions",),
-    "tasks": ("task", "task_awaits", "blocked_steps", "blocked_calls"),
+NEEDS = {  # what columns are of, and the lines that say that it was not recorded
+    "memory": "no memory was recorded here; see vestige memory --help",
+    "switches": "when threads ran was not recorded here; see vestige run --sched",
 }
+
+
+class View:
+    """What --help says of it, its columns, and the tables that it reads beside what all of them do."""
+
+    def __init__(self, about: str, table: Table, *reads: str) -> None:
+        self.about, self.table, self.reads = about, table, reads
+
+
+VIEWS = {
+    "findings": View("at most five sentences: what took the time that should not, and where",
+                     columns.FINDINGS, *FOR_FINDINGS),
+    "flat": View("functions, those that took most time themselves first (default)", columns.FUNCTIONS, "functions"),
+    "tree": View("calls by what called them, libraries folded", columns.TREE, "calls"),
+    "threads": View("what each thread did, and how long it waited", columns.THREADS),
+    "imports": View("modules by the time that their import took, what imported them, the slowest chain",
+                    columns.IMPORTS, "calls"),
+    "tasks": View("asyncio's tasks by coroutine function, and the steps that blocked an event loop",
+                  columns.TASKS, "task", "task_awaits", "blocked_steps", "blocked_calls"),
+    "exceptions": View("exceptions by type and place, and who caught them (vestige run --exceptions)",
+                       columns.EXCEPTIONS, "exceptions"),
+    "devices": View("what devices (GPUs) did, how busy each stream was, and when a device was idle and why",
+                    columns.ACTIVITIES),
+    "gc": View("garbage collections: how many, how long, where", columns.GENERATIONS, "collection_callers"),
+    "memory": View("functions that allocated most, where memory was recorded", columns.FUNCTIONS, "functions"),
+}  # fmt: skip
 
 
 def main(argv: list[str]) -> int:
@@ -91,19 +105,14 @@ def main(argv: list[str]) -> int:
     if options.view == "findings" and options.no_waits:
         raise Failure("--findings: waiting is among what is looked for; leave out --no-waits", code=2)
     inputs = find_traces(options.files, children=not options.no_children)
-    if (options.view == "memory" or options.sort in ("memory", "self-memory")) and not any(
-        source.facts["memory"] for source in inputs.sources
-    ):
-        asked = "--memory" if options.view == "memory" else f"--sort {options.sort}"
-        raise Failure(f"{asked}: no memory was recorded here; see vestige memory --help")
-    if options.sort == "running" and not any(source.facts["switches"] for source in inputs.sources):
-        raise Failure("--sort running: when threads ran was not recorded here; see vestige run --sched")
+    there = {name for source in inputs.sources for name in NEEDS if source.facts[name]}
+    for asked, need in _needs(options):
+        if need in NEEDS and need not in there:
+            raise Failure(f"{asked}: {NEEDS[need]}")
     if options.view == "exceptions" and not any(EXCEPTIONS in source.metadata for source in inputs.sources):
         raise Failure("--exceptions: exceptions were not recorded here; see vestige run --exceptions")
     if options.view == "devices" and not any(source.facts.get("devices") for source in inputs.sources):
         raise Failure("--devices: no device was recorded here; vestige info tells what a trace has")
-    if options.cpu and not any(source.facts["switches"] for source in inputs.sources):
-        raise Failure("--cpu: when threads ran was not recorded here; see vestige run --sched")
     if options.compensated:
         compensated.check(inputs.sources)
     reading = Reading(inputs, options)
@@ -131,26 +140,17 @@ def _parser() -> Parser:
         "traces of FILE's child processes are read too. FILE may be a folder of traces.\n"
         "The figures of several traces are added up.",
         "FILE… [--findings | --tree | --threads | …] [options]",
-        EXAMPLES,
+        EXAMPLES + _columns_of_views(),
     )
     add_files(parser)
     views = parser.add_mutually_exclusive_group()
-    texts = {
-        "findings": "at most five sentences: what took the time that should not, and where",
-        "flat": "functions, those that took most time themselves first (default)",
-        "tree": "calls by what called them, libraries folded",
-        "threads": "what each thread did, and how long it waited",
-        "imports": "modules by the time that their import took, what imported them, the slowest chain",
-        "tasks": "asyncio's tasks by coroutine function, and the steps that blocked an event loop",
-        "exceptions": "exceptions by type and place, and who caught them (vestige run --exceptions)",
-        "devices": "what devices (GPUs) did, how busy each stream was, and when a device was idle and why",
-        "gc": "garbage collections: how many, how long, where",
-        "memory": "functions that allocated most, where memory was recorded",
-    }
-    for view, text in texts.items():
-        views.add_argument(f"--{view}", dest="view", action="store_const", const=view, default="flat", help=text)
+    for name, view in VIEWS.items():
+        views.add_argument(f"--{name}", dest="view", action="store_const", const=name, default="flat", help=view.about)
     parser.add_argument("-n", metavar="N", type=int, help="lines to show (default: 30; trees: 60; json, csv: all)")
-    parser.add_argument("--sort", metavar="BY", choices=SORTS, help=f"{', '.join(SORTS)} (default: self; trees: total)")
+    parser.add_argument("--sort", metavar="BY", help="the column to sort by (default: self; trees: total)")
+    parser.add_argument("--columns", metavar="LIST", help="the columns to show, in this order: calls,self,share")
+    keys = list(dict.fromkeys(column.key for view in VIEWS.values() for column in view.table.columns))
+    parser.words |= {"--sort": keys, "--columns": keys}
     parser.add_argument("--all", action="store_true", help="fold nothing: show libraries and the import system, too")
     parser.add_argument("--no-waits", action="store_true", help="without calls that only wait, and without their time")
     parser.add_argument(
@@ -170,7 +170,51 @@ def _parser() -> Parser:
     return parser
 
 
+def _columns_of_views() -> str:
+    """For --help."""
+    from textwrap import fill
+
+    tables = {view.table: [name for name in VIEWS if VIEWS[name].table is view.table] for view in VIEWS.values()}
+    text = "\ncolumns, for --columns and --sort:\n"
+    for table, names in tables.items():
+        flags = f"{', '.join(f'--{name}' for name in names)}:"
+        words = ", ".join(column.key for column in table.columns)
+        text += fill(f"  {flags:<18} {words}", 78, subsequent_indent=" " * 21, break_on_hyphens=False) + "\n"
+    return text
+
+
+def _find_columns(options: Namespace) -> None:
+    """Makes `options.columns` those that are asked for, and `options.sort` the one to sort by."""
+    table = VIEWS[options.view].table
+
+    def find(option: str, word: str) -> Column:
+        column = table.find(word)
+        if column is None:
+            keys = [column.key for column in table.columns]
+            there = f"--{options.view} has {', '.join(keys)}{did_you_mean(word, keys)}"
+            raise Failure(f"{option}: no column is called {word!r}; {there}", code=2)
+        return column
+
+    if options.view == "findings" and options.format == "text" and (options.columns or options.sort):
+        raise Failure("--columns and --sort: not with --findings, which are sentences", code=2)
+    asked = [] if options.columns is None else options.columns.split(",")
+    options.columns = table.choose([find("--columns", word.strip()) for word in asked]) if asked else []
+    by = options.sort or ("memory" if options.view == "memory" else None)
+    options.sort = None if by is None else find("--sort", by)
+
+
+def _needs(options: Namespace) -> Iterator[tuple[str, bool | str]]:
+    """What is asked for, and the feature that a trace must have for that."""
+    yield "--memory", "memory" if options.view == "memory" else ""
+    yield "--cpu", "switches" if options.cpu else ""
+    asked = [("--sort", options.sort)] if options.sort is not None else []
+    for option, column in [*asked, *(("--columns", column) for column in options.columns)]:
+        yield f"{option} {column.key}", column.text
+        yield f"{option} {column.key}", column.files
+
+
 def _check(options: Namespace) -> None:
+    _find_columns(options)
     if options.n is not None and options.n < 1:
         raise Failure(f"-n must be at least 1, not {options.n}", code=2)
     if options.cpu and options.view in ("threads", "gc", "memory"):
@@ -240,7 +284,7 @@ class Reading:
 
     def __init__(self, inputs: Inputs, options: Namespace) -> None:
         self.data = Data()
-        self.read: list[tuple[Source, int]] = []
+        self.read: list[Source] = []
         self.memory: list[tuple[Source, dict[str, Any]]] = []
         self.tasks = _tasks(options)
         self.exceptions = _exceptions(options)
@@ -257,7 +301,7 @@ class Reading:
     @property
     def facts(self) -> list[dict[str, Any]]:
         """Of what was read; times are those of the range."""
-        facts = [dict(source.facts) for source, _ in self.read]
+        facts = [dict(source.facts) for source in self.read]
         if self._between is not None:
             for each in facts:
                 each["start_ns"], each["end_ns"] = self._between
@@ -266,18 +310,51 @@ class Reading:
 
     @property
     def has_memory(self) -> bool:
-        return any(source.facts["memory"] for source, _ in self.read)
+        return any(source.facts["memory"] for source in self.read)
+
+    @property
+    def table(self) -> Table:
+        return VIEWS[self._options.view].table
+
+    @property
+    def columns(self) -> list[Column]:
+        """Those that are asked for, or the usual ones."""
+        options = self._options
+        usual = self.table.in_text if options.format == "text" else self.table.in_files
+        return options.columns or usual(self.features)
+
+    @property
+    def features(self) -> set[str]:
+        """What is there, and has columns of its own."""
+        data, options = self.data, self._options
+        there = {
+            "memory": self.has_memory,
+            "switches": self.has_switches,
+            "work": not self.has_switches,
+            "compensated": options.compensated,
+            "budget": bool(data.budgets),
+            "estimated": bool(data.budgets) and not options.compensated,
+            "tasks": data.tree.awaiting_ns > 0,
+            "imports": data.has_imports,
+            "processes": len({thread.pid for thread in data.threads}) > 1,
+            "gil": self.has_switches and any(thread.object_ns is None for thread in data.threads),
+            "pauses": self.has_switches and any(thread.object_ns is not None for thread in data.threads),
+            "children": self.has_switches and any(thread.child_ns for thread in data.threads),
+            "uncollectable": any(sums.uncollectable for sums in data.generations.values()),
+            "json": options.format == "json",
+        }
+        return {name for name, is_there in there.items() if is_there}
 
     @property
     def is_of_memory_alone(self) -> bool:
         """Whether nothing but allocations was recorded, and all of that is asked for."""
         options = self._options
-        chosen = self._between is not None or options.thread or options.include or options.exclude
+        chosen = self._between is not None or options.thread or options.include or options.exclude or options.columns
         return options.view in ("flat", "memory") and self.has_memory and not self.data.calls and not chosen
 
     @property
     def has_switches(self) -> bool:
-        return any(source.facts["switches"] for source, _ in self.read)
+        return any(source.facts["switches"] for source in self.read)
 
     @property
     def whole_ns(self) -> int:
@@ -287,6 +364,8 @@ class Reading:
             return span_of(self.facts)
         if self._options.view == "gc":
             return sum(span_of([each]) for each in self.facts)
+        if self._options.view == "memory":
+            return sum(entry.self_ns for entry in self.data.functions.values())
         return self.data.threads_ns
 
     def _range(self) -> tuple[int, int] | None:
@@ -311,7 +390,7 @@ class Reading:
         read = self.data.add(
             trace,
             source.metadata,
-            TABLES.get(view, ()),
+            VIEWS[view].reads,
             choose=self._patterns.left_out,
             threads=self._threads.get(source.path) if options.thread else None,
             together=len(self._inputs.sources) > 1,
@@ -331,7 +410,8 @@ class Reading:
             self.exceptions.add(source, trace, read["exceptions"], self._patterns.left_out(trace.functions()))
         if view in ("devices", "findings"):
             self.devices += read_devices(trace, progress)
-        self.read.append((source, sum(read["threads"]["calls"])))
+        source.calls = sum(read["threads"]["calls"])
+        self.read.append(source)
 
     # ---- what is chosen ------------------------------------------------------
 
@@ -356,27 +436,44 @@ class Reading:
 
     # ---- in order --------------------------------------------------------------
 
-    def functions(self) -> list[Entry]:
-        by = self._options.sort or ("memory" if self._options.view == "memory" else "self")
-        keys = {"self": "self_ns", "total": "total_ns", "running": "running_ns", "calls": "calls", "name": "name"}
-        key = keys.get(by) or {"self-memory": "self_bytes", "memory": "total_bytes"}[by]
-        entries = [entry for entry in self.data.functions.values() if entry.calls]
-        if by == "name":
-            return sorted(entries, key=lambda entry: entry.shown)
-        return sorted(entries, key=lambda entry: (-(getattr(entry, key) or 0), -entry.self_ns, entry.shown))
+    def rows(self) -> list[Any]:
+        """Of the table that the view is about."""
+        data, view = self.data, self._options.view
+        rows: Iterable[Any] = ()
+        if view in ("flat", "memory"):
+            rows = [entry for entry in data.functions.values() if entry.calls]
+        elif view == "tree":
+            return unfolded(data.tree)
+        elif view == "threads":
+            rows = data.threads
+        elif view == "imports":
+            rows = Imports(data.tree).modules.values()
+        elif self.tasks is not None:
+            rows = self.tasks.groups.values()
+        elif self.exceptions is not None:
+            rows = self.exceptions.rows()
+        elif view == "devices":
+            rows = [row for device in self.devices for row in device.named]
+        elif view == "gc":
+            rows = [sums for _, sums in sorted(data.generations.items())]
+        else:
+            rows = self.findings()
+            for finding in rows:
+                finding.files = [source.path for source in self.read]
+        return self.table.sorted(rows, self._options.sort)
 
     def findings(self) -> list[Finding]:
-        engine = engine_of(self.read[0][0].open()) if self.read else ""
+        engine = engine_of(self.read[0].open()) if self.read else ""
         return find(Evidence(self.data, self.facts, engine, self._look, self._gil_holders, self.devices))
 
-    def _gil_holders(self) -> list[Holder]:
-        return [holder for source, _ in self.read for holder in gil_holders(source.open())]
+    def _gil_holders(self) -> list[Named]:
+        return [holder for source in self.read for holder in gil_holders(source.open())]
 
-    def _look(self, step: Step) -> Node:
+    def _look(self, step: Named) -> Node:
         """The tree of what the step's thread did meanwhile."""
         inside = Data()
-        end_ns = step.start_ns + step.ns
-        for source, _ in self.read:
+        end_ns = step.start_ns + step.duration_ns
+        for source in self.read:
             facts = source.facts
             if facts["pid"] == step.pid and facts["start_ns"] <= step.start_ns and end_ns <= facts["end_ns"]:
                 trace = source.open()
@@ -385,66 +482,59 @@ class Reading:
                 break
         return inside.tree
 
-    def threads(self) -> list[Thread]:
-        by = self._options.sort or "self"
-        if by == "name":
-            return sorted(self.data.threads, key=lambda thread: thread.name)
-        key = {"calls": "calls", "running": "running_ns"}.get(by, "self_ns")
-        return sorted(self.data.threads, key=lambda thread: (-(getattr(thread, key) or 0), thread.first_ns))
-
 
 def _show(reading: Reading, options: Namespace) -> None:
     out, data = sys.stdout, reading.data
     if options.cpu:
         print(f"times are those in which threads had a processor{_unknown(data)}", file=out)
     if options.compensated:
-        print(compensated.note([source for source, _ in reading.read], data), file=out)
+        print(compensated.note(reading.read, data), file=out)
     show_head(
         reading.facts,
         data,
         out,
         every_thread=not options.thread,
         shares=options.view in ("flat", "tree", "imports"),
-        ends=torn_ends([source for source, _ in reading.read]),
+        ends=torn_ends(reading.read),
     )
-    whole, rows = reading.whole_ns, options.rows
-    if options.view == "flat":
-        columns = {"memory": reading.has_memory, "switches": reading.has_switches}
-        columns["errors"] = options.compensated or bool(data.budgets)
-        show_functions(reading.functions(), whole, rows, out, **columns)
-    elif options.view == "findings":
+    start_ns = min(each["start_ns"] for each in reading.facts)
+    if options.view == "findings":
         width = line_width(out) if width_of(out) < UNBOUNDED else UNBOUNDED
-        is_whole = has_all_calls(reading.facts, [source.metadata for source, _ in reading.read])
+        is_whole = has_all_calls(reading.facts, [source.metadata for source in reading.read])
         for line in lines(reading.findings(), width, all_calls=is_whole):
             print(line, file=out)
     elif options.view == "tree":
         _show_tree(reading, options)
     elif options.view == "threads":
-        show_threads(reading.threads(), whole, rows, out, switches=reading.has_switches)
+        of_times = "; what is in no column was waiting of another kind" if reading.has_switches else ""
+        print(f"{'of' if of_times else '% is of'} the {duration(reading.whole_ns)} that passed{of_times}", file=out)
+        show(reading.columns, reading.rows(), options.rows, out, more="more threads", whole_ns=reading.whole_ns)
     elif options.view == "imports":
-        from .imports import Imports, show_imports
+        from .imports import show_imports
 
-        imports = Imports(data.tree)
-        show_imports(imports, imports.sorted(options.sort or "self"), whole, rows, out)
+        show_imports(Imports(data.tree), reading, options.rows, out)
     elif reading.tasks is not None:
         from .tasks import show_tasks
 
-        show_tasks(reading.tasks, options.sort, min(each["start_ns"] for each in reading.facts), rows, out)
+        show_tasks(reading.tasks, reading, start_ns, options.rows, out)
     elif reading.exceptions is not None:
         from .exceptions import show_exceptions
 
-        show_exceptions(reading.exceptions, rows, options.all, out)
+        show_exceptions(reading.exceptions, reading, options, out)
     elif options.view == "devices":
-        show_devices(reading.devices, min(each["start_ns"] for each in reading.facts), rows, out)
+        show_devices(reading.devices, reading.columns, start_ns, options, out)
     elif options.view == "gc":
-        show_collections(data, min(each["start_ns"] for each in reading.facts), whole, rows, out)
-    else:
-        from .memory import show_memory
+        from .garbage import show_collections
 
-        show_memory(reading, rows, out)
+        show_collections(reading, start_ns, options.rows, out)
+    else:
+        if options.view == "memory":
+            print(memory.summary(reading), file=out)
+        show(reading.columns, reading.rows(), options.rows, out, more="more functions", whole_ns=reading.whole_ns)
     if len(reading.read) > 1:
-        show_processes(reading.read, out)
-    show_left_out(reading.facts, [source.metadata for source, _ in reading.read], data, out)
+        print(file=out)
+        show(columns.PROCESSES.in_text(()), reading.read, len(reading.read), out)
+    show_left_out(reading.facts, [source.metadata for source in reading.read], data, out)
 
 
 def _unknown(data: Data) -> str:
@@ -458,13 +548,9 @@ def _show_tree(reading: Reading, options: Namespace) -> None:
 
     out, whole = sys.stdout, reading.whole_ns
     lines = fold(reading.data.tree, whole, libraries=not options.all)
-    sort(lines, options.sort or "total")
+    sort(lines, options.sort)
     chosen = choose(lines, options.rows, options.min * whole)
-    figures = None
-    if reading.has_switches:
-        print(Paint(out)(f"{'total':>8} {'%':>5} {'running':>8}", "head"), file=out)
-        figures = lambda line: running(line.node.running_ns)  # noqa: E731
-    for line in draw(lines, whole, chosen, width_of(out), Paint(out), figures):
+    for line in draw(lines, whole, chosen, width_of(out), Paint(out), reading.columns):
         print(line, file=out)
     if not chosen and lines:
         print(f"nothing took {options.min:.1%} of the time; --min 0 shows all", file=out)

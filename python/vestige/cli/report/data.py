@@ -5,10 +5,11 @@ adds up; nothing here goes over records. The report after `vestige run` uses it 
 from __future__ import annotations
 
 from vestige.reading.awaits import awaits, names_wait
-from vestige.reading.kinds import GC, NATIVE, PYTHON
+from vestige.reading.kinds import GC, NATIVE, PYTHON, REPORT_NAMES
 from vestige.reading.labels import plain_name, short_name
 from vestige.reading.libraries import FOLLOWS, LIBRARY, OWN, classify
-from vestige.reading.waits import CHILD, IO, LOCK, OBJECT, SLEEP, WORLD, waits_for
+from vestige.reading.sums import Sums, sum_if_known
+from vestige.reading.waits import waits_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,105 +32,88 @@ def shown_name(function: Function) -> str:
     return f"{file}({line}): {name}" if kind == PYTHON else name
 
 
-class Budget:
-    """The share of the CPU time that recording might take, and what was left out to stay within it."""
+class Named:
+    """A row of a table of the core, with names and whatever else is known of it here."""
 
-    __slots__ = ("cost_ns", "cpu_ns", "functions", "out_cpu_ns", "reduced", "share", "windows")
+    _row: Any = None
 
-    def __init__(self, share: float, row: Any, reduced: list[str]) -> None:
-        self.share = share
-        self.functions: int = row.functions
-        self.windows: int = row.windows
-        self.cpu_ns: int = row.cpu_ns
-        self.cost_ns: int = row.cost_ns
-        self.out_cpu_ns: int = row.out_cpu_ns
-        self.reduced = reduced  # functions whose estimates would be more, if there had been more time
+    def __init__(self, row: Any, **more: Any) -> None:
+        self._row = row
+        self.__dict__.update(more)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._row, name)
+
+    if TYPE_CHECKING:  # anything may be added
+
+        def __setattr__(self, name: str, value: Any) -> None: ...
 
 
-def budget_of(read: dict[str, Rows], metadata: dict[str, Any], functions: Sequence[Function | None]) -> list[Budget]:
-    """From the tables BUDGET; empty without a budget."""
+def budget_of(read: dict[str, Rows], metadata: dict[str, Any], functions: Sequence[Function | None]) -> list[Named]:
+    """From the tables BUDGET; empty without a budget. `reduced`: functions whose estimates were more than the time."""
     rows = sorted(read["reduced_estimates"], key=lambda row: -row.reduced_ns)
     found = [functions[row.func] for row in rows]
     reduced = [shown_name(function) for function in found if function is not None]
-    return [Budget(metadata.get("vestige.budget", 0.0), row, reduced) for row in read["budget"]]
+    return [Named(row, share=metadata.get("vestige.budget", 0.0), reduced=reduced) for row in read["budget"]]
 
 
-class Holder:
-    """A thread that held the GIL while others waited for it, and the function that it was in for longest."""
-
-    __slots__ = ("function", "ns", "thread")
-
-    def __init__(self, thread: str, function: str, ns: int) -> None:
-        self.thread, self.function, self.ns = thread, function, ns
-
-
-def gil_holders(trace: Trace) -> list[Holder]:
+def gil_holders(trace: Trace) -> list[Named]:
+    """Threads that held the GIL while others waited for it, and the function that each was in for longest."""
     functions = trace.functions()
     names = {thread["number"]: thread["name"] or "(unnamed)" for thread in trace.threads()}
     found = []
-    for row in trace.tables(["gil_holders"])["gil_holders"]:
+    for row in trace.gil_holders():
         function = functions[row.func]
         shown = short_name(trace, row.func, function) if function else "?"
-        found.append(Holder(names.get(row.thread, "?"), shown, row.held_ns))
+        found.append(Named(row, thread=names.get(row.thread, "?"), function=shown))
     return found
 
 
-def sum_if_known(one: int | None, other: int | None) -> int | None:
-    """Running times may not be known."""
-    return None if one is None or other is None else one + other
-
-
-class Entry:
+class Entry(Sums):
     """A function's sums over all that was read."""
 
-    # fmt: off
-    __slots__ = ("allocations", "calls", "error_ns", "file", "is_reduced", "kind", "library", "line", "name", "outer",
-                 "running_ns", "self_bytes", "self_ns", "shown", "total_bytes", "total_ns")
-    # fmt: on
+    __slots__ = ("error_ns", "file", "is_reduced", "kind", "library", "line", "name", "shown")
 
     def __init__(self, function: Function, library: str) -> None:
+        super().__init__()
         self.kind, self.name, self.file, _, self.line = function
         self.shown = shown_name(function)
         self.library = library
-        self.calls = self.outer = self.self_ns = self.total_ns = 0
-        self.self_bytes = self.total_bytes = self.allocations = 0
-        self.running_ns: int | None = 0
         self.error_ns: int | None = 0  # of total_ns, if that is compensated or estimated
         self.is_reduced = False  # the estimate would be more, but there was no more time
 
+    @property
+    def kind_name(self) -> str:
+        return REPORT_NAMES.get(self.kind, "?")
+
+    @property
+    def waits_for(self) -> str:
+        return waits_for(self.name)
+
     def add(self, row: Any) -> None:
         """A row of the table `functions`."""
-        self.running_ns = sum_if_known(self.running_ns, row.running_ns)
+        super().add(row)
         self.error_ns = sum_if_known(self.error_ns, row.error_ns)
-        self.calls += row.calls
-        self.outer += row.outer_calls
-        self.self_ns += row.self_ns
-        self.total_ns += row.total_ns
-        self.self_bytes += row.self_bytes
-        self.total_bytes += row.total_bytes
-        self.allocations += row.allocations
 
 
-class Node:
+class Node(Sums):
     """A function, called from one place in the tree."""
 
     # fmt: off
-    __slots__ = ("allocations", "awaiting_ns", "calls", "children", "file", "function", "imports", "kind", "library",
-                 "line", "name", "owner", "running_ns", "self_bytes", "self_ns", "shown", "total_bytes", "total_ns",
-                 "waits")
+    __slots__ = ("awaiting_ns", "children", "file", "function", "imports", "kind", "library", "line", "name", "owner",
+                 "shown", "waits")
     # fmt: on
 
     def __init__(
         self, function: Function | None = None, owner: str = OWN, library: str = "", imports: str = ""
     ) -> None:
+        super().__init__()
         self.kind, self.name, self.file, _, self.line = function or (0, "", "", "", 0)
         self.function = shown_name(function) if function else ""
         self.imports = imports  # `import pandas`: then the function is the import system's
         self.shown = imports or self.function
         self.owner = owner
         self.library = library
-        self.calls = self.self_ns = self.total_ns = self.self_bytes = self.total_bytes = self.allocations = 0
-        self.running_ns: int | None = 0
         self.awaiting_ns = 0  # how long tasks waited, here and below; not among the other times
         self.waits = 0  # of a leaf that stands for waits: how many
         self.children: dict[str, Node] = {}
@@ -138,16 +122,6 @@ class Node:
     def reach_ns(self) -> int:
         """What it is ranked by: its time, or that of the waits below."""
         return max(self.total_ns, self.awaiting_ns)
-
-    def add(self, row: Any) -> None:
-        """A row of the table `calls`."""
-        self.calls += row.calls
-        self.self_ns += row.self_ns
-        self.total_ns += row.total_ns
-        self.self_bytes += row.self_bytes
-        self.total_bytes += row.total_bytes
-        self.allocations += row.allocations
-        self.running_ns = sum_if_known(self.running_ns, row.running_ns)
 
     def child(self, function: Function, owner: str, library: str, imports: str = "") -> Node:
         key = imports or shown_name(function)
@@ -167,53 +141,12 @@ class Node:
         return self.children[shown]
 
 
-class Thread:
-    """`self_ns` is all of its time, or, where waiting is left out, the time it worked."""
-
-    # fmt: off
-    __slots__ = ("calls", "first_ns", "gc_ns", "gil_ns", "last_ns", "name", "paused", "pid", "preempted_ns",
-                 "running_ns", "self_ns", "tid", "top", "top_shown", "waited", "waiting_ns")
-    # fmt: on
-
-    def __init__(self, pid: int, facts: dict[str, Any], row: Any) -> None:
-        self.calls: int = row.calls
-        self.self_ns: int = row.self_ns
-        self.waiting_ns: int = row.waiting_ns
-        self.gc_ns: int = row.gc_ns
-        self.first_ns: int = row.first_ns
-        self.last_ns: int = row.last_ns
-        self.running_ns: int | None = row.running_ns
-        self.gil_ns: int | None = row.gil_ns
-        self.preempted_ns: int | None = row.preempted_ns
-        # Where running_ns is known; the second is empty where it is not known.
-        self.waited: dict[str, int] = {LOCK: row.lock_ns, IO: row.io_ns, SLEEP: row.sleep_ns, CHILD: row.child_ns}
-        self.paused: dict[str, int] = {OBJECT: row.object_ns, WORLD: row.world_ns} if row.object_ns is not None else {}
-        self.pid = pid
-        self.tid = facts.get("tid", 0)
-        self.name = facts.get("name") or "(unnamed)"
-        self.top = self.top_shown = ""  # the function that took most of its time; the latter for people
-
-    def waited_ns(self, kind: str) -> int | None:
-        """How long it waited in calls that wait for this, without what it ran or waited for the GIL there."""
-        return None if self.running_ns is None else self.waited[kind]
-
-
-class Step:
-    """A step of an event loop; `thread` is the number that its thread has in the trace."""
-
-    __slots__ = ("ns", "pid", "start_ns", "thread", "thread_name", "tid")
-
-    def __init__(self, start_ns: int, ns: int, pid: int, thread: int, thread_name: str, tid: int) -> None:
-        self.start_ns, self.ns = start_ns, ns
-        self.pid, self.thread, self.thread_name, self.tid = pid, thread, thread_name, tid
-
-
 class Steps:
     """Steps of event loops, and those that block one, the longest first."""
 
     def __init__(self) -> None:
         self.count = self.blocking = self.blocking_ns = 0
-        self.longest: list[Step] = []
+        self.longest: list[Named] = []
 
     def add(self, sums: Rows, longest: Rows, pid: int, threads: dict[int, tuple[str, int]]) -> None:
         """`threads`: the names and tids of their numbers."""
@@ -221,45 +154,20 @@ class Steps:
             self.count += row.steps
             self.blocking += row.blocking
             self.blocking_ns += row.blocking_ns
-        self.longest += [
-            Step(row.start_ns, row.duration_ns, pid, row.thread, *threads.get(row.thread, ("?", 0))) for row in longest
-        ]
-        self.longest.sort(key=lambda step: -step.ns)
-
-
-class Repeat:
-    """Calls of a function with the same arguments."""
-
-    __slots__ = ("arguments", "calls", "file", "line", "name", "shown", "total_ns")
-
-    def __init__(self, function: Function, row: Any) -> None:
-        _, self.name, self.file, _, self.line = function
-        self.shown = shown_name(function)
-        self.arguments: str = row.arguments
-        self.calls: int = row.calls
-        self.total_ns: int = row.total_ns
+        for row in longest:
+            name, tid = threads.get(row.thread, ("?", 0))
+            self.longest.append(Named(row, pid=pid, thread_name=name, tid=tid))
+        self.longest.sort(key=lambda step: -step.duration_ns)
 
 
 class Collections:
-    """Garbage collections, added up."""
+    """Garbage collections, added up: those of a generation, or those that began in a function."""
 
-    __slots__ = ("collected", "count", "longest_ns", "total_ns", "uncollectable")
+    __slots__ = ("collected", "count", "generation", "longest_ns", "name", "total_ns", "uncollectable")
 
-    def __init__(self) -> None:
+    def __init__(self, generation: int = UNKNOWN, name: str = "") -> None:
+        self.generation, self.name = generation, name
         self.count = self.total_ns = self.longest_ns = self.collected = self.uncollectable = 0
-
-
-class Collection:
-    """A long garbage collection; -1 is not known."""
-
-    __slots__ = ("collected", "generation", "ns", "start_ns", "thread_name")
-
-    def __init__(self, row: Any, thread_name: str) -> None:
-        self.start_ns: int = row.start_ns
-        self.ns: int = row.duration_ns
-        self.thread_name = thread_name
-        self.generation: int = UNKNOWN if row.generation is None else row.generation
-        self.collected: int = UNKNOWN if row.collected is None else row.collected
 
 
 def _is_named(function: Function, name: str) -> bool:
@@ -280,18 +188,19 @@ class Data:
     def __init__(self) -> None:
         self.functions: dict[Any, Entry] = {}
         self.tree = Node()
-        self.threads: list[Thread] = []
+        self.has_imports = False  # in the tree
+        self.threads: list[Named] = []
         self.generations: dict[int, Collections] = {}
-        self.long_collections: list[Collection] = []
+        self.long_collections: list[Named] = []
         self.gc_in: dict[str, Collections] = {}  # by the function that they began in: count and time
         self.waits: dict[str, int] = {}  # ns by what was waited for, of all threads
         self.without_waits = False
         self.steps = Steps()
-        self.repeats: list[Repeat] = []
+        self.repeats: list[Named] = []
         self.calls = 0
         self.traces = 0
         self.processor_waits: dict[int, int] = {}  # by tid: how long the thread waited for a processor, if that is told
-        self.budgets: list[Budget] = []
+        self.budgets: list[Named] = []
         self.only: dict[str, bool] = {}  # names that --only was given, and whether such a function was called
 
     @property
@@ -359,7 +268,7 @@ class Data:
         for row in read.get("repeats", ()):
             function = functions[row.func]
             if function is not None:
-                self.repeats.append(Repeat(function, row))
+                self.repeats.append(Named(row, shown=shown_name(function), file=function[2], line=function[4]))
 
     def leave_out_waits(self) -> None:
         """As if `add` had been told to: takes calls that only wait, and their time, out of the tree and the threads."""
@@ -421,6 +330,7 @@ class Data:
                 self.tree.awaiting_ns += row.total_ns
                 continue
             imports = "" if row.imported is None else trace.import_name(row.imported, row.module or 0)
+            self.has_imports |= bool(imports)
             whose = row.module or row.func  # an import is the module's own, or a library's
             nodes.append(above.child(function, owners[whose], libraries[whose], imports))
             nodes[-1].add(row)
@@ -430,30 +340,38 @@ class Data:
     def _add_threads(self, trace: Trace, rows: Rows, functions: Sequence[Function | None], pid: int) -> None:
         by_number = {thread["number"]: thread for thread in trace.threads()}
         for row in rows:
-            thread = Thread(pid, by_number.get(row.thread, {}), row)
+            facts = by_number.get(row.thread, {})
+            thread = Named(row, pid=pid, tid=facts.get("tid", 0), name=facts.get("name") or "(unnamed)")
             function = None if row.top is None else functions[row.top]
+            thread.most_in = thread.top_shown = ""  # the function that took most of its time; the latter for people
             if function:
-                thread.top = plain_name(function[1]) if function[0] == NATIVE else function[1]
+                thread.most_in = plain_name(function[1]) if function[0] == NATIVE else function[1]
                 thread.top_shown = short_name(trace, row.top, function)
+            if row.running_ns is None:  # in calls that wait, a thread may run or wait for the GIL
+                thread.lock_ns = thread.io_ns = thread.sleep_ns = thread.child_ns = None
             self.threads.append(thread)
-            self.calls += thread.calls
+            self.calls += row.calls
 
     def _add_collections(
         self, read: dict[str, Rows], functions: Sequence[Function | None], facts: list[dict[str, Any]]
     ) -> None:
         names = {thread["number"]: thread["name"] or "(unnamed)" for thread in facts}
         for row in read["collections"]:
-            sums = self.generations.setdefault(UNKNOWN if row.generation is None else row.generation, Collections())
+            generation = UNKNOWN if row.generation is None else row.generation
+            sums = self.generations.setdefault(generation, Collections(generation))
             sums.count += row.collections
             sums.total_ns += row.total_ns
             sums.longest_ns = max(sums.longest_ns, row.longest_ns)
             sums.collected += row.collected
             sums.uncollectable += row.uncollectable
-        self.long_collections += [Collection(row, names.get(row.thread, "?")) for row in read["long_collections"]]
-        self.long_collections.sort(key=lambda one: -one.ns)
+        for row in read["long_collections"]:
+            unknown = {name: UNKNOWN for name in ("generation", "collected") if getattr(row, name) is None}
+            self.long_collections.append(Named(row, thread_name=names.get(row.thread, "?"), **unknown))
+        self.long_collections.sort(key=lambda one: -one.duration_ns)
         for row in read.get("collection_callers", ()):
             function = None if row.func is None else functions[row.func]
-            sums = self.gc_in.setdefault(shown_name(function) if function else "(no function)", Collections())
+            name = shown_name(function) if function else "(no function)"
+            sums = self.gc_in.setdefault(name, Collections(name=name))
             sums.count += row.collections
             sums.total_ns += row.total_ns
 

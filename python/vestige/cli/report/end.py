@@ -11,7 +11,7 @@ from vestige.base.terminal import UNBOUNDED, Paint, Progress, cells, cut, width_
 from .data import FOR_FINDINGS, Data, gil_holders
 from .devices import read as read_devices
 from .findings import Evidence, engine_of, find, lines
-from .tables import THREAD_NAME, WORTH_A_WORD, has_all_calls, show_head, show_left_out, span_of
+from .notes import WORTH_A_WORD, has_all_calls, show_head, show_left_out, span_of
 from .tree import choose, draw, fold, shorten
 
 TYPE_CHECKING = False
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, TextIO
 
-    from .data import Node, Step
+    from .data import Named, Node
     from .devices import Device
 
 ROWS = 14  # of the tree
+THREAD_NAME = 20  # columns of one
 THREADS = 8  # in the line about threads, where the terminal has room for them
 MIN_SHARE = 0.01
 PROCESSOR_WAITS = "vestige.processor_waits"  # key of the metadata
@@ -43,10 +44,10 @@ def show(path: str, metadata: dict[str, Any], out: TextIO) -> None:
     finally:
         progress.clear()
 
-    def look(step: Step) -> Node:
+    def look(step: Named) -> Node:
         inside = Data()
         again = Trace(path)
-        again.set_range(step.start_ns, step.start_ns + step.ns)
+        again.set_range(step.start_ns, step.start_ns + step.duration_ns)
         inside.add(again, metadata, ["calls"], threads=[step.thread], fold_imports=True, awaits=True)
         return inside.tree
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 from vestige.base.quantities import plural
 from vestige.base.terminal import Paint, fit, width_of
+from vestige.reading.layout import show
 from vestige.reading.libraries import LIBRARY, OWN, classify
 
 from .data import shown_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from argparse import Namespace
     from collections.abc import Iterable
     from typing import Any, TextIO
 
     from vestige._core import Rows, Trace
     from vestige.reading.inputs import Source
 
-COLUMNS = ["exception", "file", "line", "raised_in", "caught_in", "end", "count", "library"]
+    from .command import Reading
+
 COUNT = 9  # columns of a count
 
 
@@ -46,20 +51,20 @@ class Exceptions:
         if _sees_late(source.metadata):
             self.notes["turbo sees only those that left a function on this Python; --engine safe sees all"] = None
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[SimpleNamespace]:
         """Those of the program first, and the most frequent first."""
         ranked = sorted(self._counts.items(), key=lambda item: (item[0][7], -item[1], item[0]))
         return [
-            {
-                "exception": name,
-                "file": file,
-                "line": line,
-                "raised_in": raised_in or None,
-                "caught_in": caught_in or None,
-                "end": end,
-                "count": count,
-                "library": inside,
-            }
+            SimpleNamespace(
+                exception=name,
+                file=file,
+                line=line,
+                raised_in=raised_in or None,
+                caught_in=caught_in or None,
+                end=end,
+                count=count,
+                library=inside,
+            )
             for (name, file, line, _, raised_in, caught_in, end, inside), count in ranked
         ]
 
@@ -88,7 +93,22 @@ def _sees_late(metadata: dict[str, Any]) -> bool:
     return metadata.get("vestige.engine") == "turbo" and () < version < (3, 12)
 
 
-def show_exceptions(exceptions: Exceptions, rows: int, everything: bool, out: TextIO) -> None:
+def show_exceptions(exceptions: Exceptions, reading: Reading, options: Namespace, out: TextIO) -> None:
+    """By place, with what became of them; or a table of the columns that are asked for."""
+    paint, rows, everything = Paint(out), options.rows, options.all
+    if options.columns or options.sort is not None:
+        found = [row for row in reading.rows() if everything or not row.library]
+        show(reading.columns, found, rows, out, more="more exceptions")
+    else:
+        _show_places(exceptions, rows, everything, out)
+    kept = exceptions.kept_by_libraries()
+    if kept and not everything:
+        print(f"{kept:,} more that libraries raised and caught by themselves; --all shows them", file=out)
+    for note in exceptions.notes:
+        print(paint(note, "dim"), file=out)
+
+
+def _show_places(exceptions: Exceptions, rows: int, everything: bool, out: TextIO) -> None:
     paint, width = Paint(out), width_of(out)
     places = exceptions.places(libraries=everything)
     if places:
@@ -102,8 +122,3 @@ def show_exceptions(exceptions: Exceptions, rows: int, everything: bool, out: Te
         print("none was raised" if not exceptions.kept_by_libraries() else "none of the program's own", file=out)
     if places[rows:]:
         print(f"{plural(len(places) - rows, 'more place')}; -n shows more", file=out)
-    kept = exceptions.kept_by_libraries()
-    if kept and not everything:
-        print(f"{kept:,} more that libraries raised and caught by themselves; --all shows them", file=out)
-    for note in exceptions.notes:
-        print(paint(note, "dim"), file=out)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from .data import Data, Holder, Node, Step
+    from .data import Data, Named, Node
     from .devices import Device
 
 MOST = 5
@@ -34,19 +34,16 @@ class Finding:
         self.where = where
         self.numbers = numbers
         self.look = look  # the words of a command that shows more, without the file
+        self.files: Sequence[str] = ()
         self.ns = ns
 
-    def as_json(self, files: Sequence[str]) -> dict[str, Any]:
+    @property
+    def next(self) -> str:
+        """The command that shows more."""
         from shlex import join
 
         command, _, options = self.look.partition(" ")
-        return {
-            "kind": self.kind,
-            "text": self.text,
-            "where": self.where,
-            "numbers": self.numbers,
-            "next": f"vestige {command} {join(files)}{' ' * bool(options)}{options}",
-        }
+        return f"vestige {command} {join(self.files)}{' ' * bool(options)}{options}"
 
 
 class Evidence:
@@ -57,8 +54,8 @@ class Evidence:
         data: Data,
         facts: Sequence[dict[str, Any]],
         engine: str = "",
-        look: Callable[[Step], Node] | None = None,
-        gil_holders: Callable[[], Sequence[Holder]] | None = None,
+        look: Callable[[Named], Node] | None = None,
+        gil_holders: Callable[[], Sequence[Named]] | None = None,
         devices: Sequence[Device] = (),
     ) -> None:
         self.data = data

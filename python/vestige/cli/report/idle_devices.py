@@ -5,7 +5,7 @@ from __future__ import annotations
 from vestige.base.quantities import duration, plural
 from vestige.reading.labels import plain_name
 
-from .data import Step
+from .data import Named
 from .findings import Finding, heaviest, place
 
 TYPE_CHECKING = False
@@ -70,11 +70,11 @@ def _why(evidence: Evidence, device: Device, where: dict[str, Any]) -> str:
         delay = duration(use.delay_ns / use.launched)
         return f"; most of it after the next launch was called, works began {delay} later on average"
     late = f"; for {duration(use.unlaunched_ns)} of that the program had launched nothing"
-    gap = max(device.gaps, key=lambda gap: gap["until_launch_ns"] or 0)
-    ns = gap["until_launch_ns"]
-    if evidence.look is None or not gap["thread_number"] or not ns:
+    gap = max(device.gaps, key=lambda gap: gap.unlaunched_ns or 0)
+    ns = gap.unlaunched_ns
+    if evidence.look is None or not gap.thread_number or not ns:
         return late
-    step = Step(gap["start_ns"], ns, device.pid, gap["thread_number"], gap["thread"] or "", 0)
+    step = Named(None, start_ns=gap.start_ns, duration_ns=ns, pid=device.pid, thread=gap.thread_number)
     function, leaf = heaviest(evidence.look(step), ns)
     if function is None and leaf is None:
         return late
@@ -88,4 +88,4 @@ def _why(evidence: Evidence, device: Device, where: dict[str, Any]) -> str:
         )
         if part
     )
-    return f"{late}, in the longest gap ({duration(gap['idle_ns'])}) {gap['thread']} was in {inside}"
+    return f"{late}, in the longest gap ({duration(gap.idle_ns)}) {gap.thread} was in {inside}"

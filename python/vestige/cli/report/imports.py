@@ -5,19 +5,19 @@ slowest chain. Used by the report after `vestige run`, so it imports little.
 from __future__ import annotations
 
 from vestige.base.quantities import duration, plural
-from vestige.base.terminal import UNBOUNDED, Paint, fit, pad, width_of
+from vestige.base.terminal import Paint
 from vestige.reading.kinds import PYTHON
+from vestige.reading.layout import show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any, TextIO
+    from typing import TextIO
 
+    from .command import Reading
     from .data import Node
 
 WORD = "import "
 FAILED = " (failed)"
-MODULE_WIDTH = 36
 
 
 class Module:
@@ -31,6 +31,14 @@ class Module:
         self.calls = self.self_ns = self.total_ns = 0
 
     @property
+    def module(self) -> str:
+        return self.name.removesuffix(FAILED)
+
+    @property
+    def failed(self) -> bool:
+        return self.name.endswith(FAILED)
+
+    @property
     def is_named(self) -> bool:
         return not self.name.startswith("(")
 
@@ -41,7 +49,7 @@ class Imports:
     def __init__(self, root: Node) -> None:
         self.modules: dict[tuple[str, str], Module] = {}
         self.total_ns = 0  # of imports that are in no other
-        self.chain: list[tuple[str, int]] = []
+        self.chain: list[Module] = []  # the slowest import, the slowest inside of that, and so on
         self.chain_by = ""  # what the chain begins in
         self._slowest: dict[int, Node] = {}  # by id of an import's node: the slowest import inside
         self._of_node: dict[int, Module] = {}
@@ -60,7 +68,8 @@ class Imports:
             by = node if node.imports or (node.kind == PYTHON and node.library != "importlib") else above
             work.extend((child, by, outer, open_) for child in reversed(list(node.children.values())))
         while first is not None:
-            self.chain.append((_shown(first), first.total_ns))
+            self.chain.append(Module(_shown(first), ""))
+            self.chain[-1].total_ns = first.total_ns
             first = self._slowest.get(id(first))
 
     def _add(self, node: Node, above: Node, outer: Node | None, open_: dict[str, Node]) -> None:
@@ -91,53 +100,20 @@ class Imports:
         self._of_node[id(node)] = module
         return module
 
-    def sorted(self, by: str) -> list[Module]:
-        if by == "name":
-            return sorted(self.modules.values(), key=lambda module: module.name)
-        key = {"total": "total_ns", "calls": "calls"}.get(by, "self_ns")
-        return sorted(self.modules.values(), key=lambda module: (-getattr(module, key), module.name))
-
 
 def _shown(node: Node) -> str:
     return node.imports.removeprefix(WORD) if node.imports else node.shown or "(no function)"
 
 
-def show_imports(imports: Imports, modules: Sequence[Module], whole_ns: int, rows: int, out: TextIO) -> None:
-    paint, width = Paint(out), width_of(out)
+def show_imports(imports: Imports, reading: Reading, rows: int, out: TextIO) -> None:
+    modules = reading.rows()
     if not modules:
         print("no import was recorded", file=out)
         return
-    share = min(imports.total_ns / (whole_ns or 1), 1.0)
+    share = min(imports.total_ns / (reading.whole_ns or 1), 1.0)
     count = sum(module.calls for module in modules)
     print(f"{plural(count, 'import')}, {duration(imports.total_ns)}, {share:.1%} of the time\n", file=out)
-    head = f"{'self':>8} {'total':>8} {'times':>6}  {'module':<{MODULE_WIDTH}} first imported by"
-    print(paint(head, "head"), file=out)
-    for module in modules[:rows]:
-        name = pad(fit(module.name, MODULE_WIDTH) if width < UNBOUNDED else module.name, MODULE_WIDTH)
-        by = fit(module.first_by, width - MODULE_WIDTH - 28)
-        figures = f"{duration(module.self_ns):>8} {duration(module.total_ns):>8} {module.calls:>6,}"
-        print(f"{figures}  {name} {paint(by, 'dim')}", file=out)
-    if len(modules) > rows:
-        print(paint(f"{'':>11} and {len(modules) - rows:,} more modules", "dim"), file=out)
-    print("\n" + paint(f"the slowest chain, begun by {imports.chain_by}", "head"), file=out)
-    for depth, (name, ns) in enumerate(imports.chain):
-        print(f"{duration(ns):>8}  {'  ' * min(depth, 20)}{name}", file=out)
-
-
-def as_tables(imports: Imports, modules: Sequence[Module]) -> dict[str, list[dict[str, Any]]]:
-    """For programs."""
-    return {
-        "imports": [
-            {
-                "module": module.name.removesuffix(FAILED),
-                "named": module.is_named,
-                "failed": module.name.endswith(FAILED),
-                "times": module.calls,
-                "self_ns": module.self_ns,
-                "total_ns": module.total_ns,
-                "first_imported_by": module.first_by,
-            }
-            for module in modules
-        ],
-        "chain": [{"module": name, "total_ns": ns} for name, ns in imports.chain],
-    }
+    show(reading.columns, modules, rows, out, more="more modules")
+    print("\n" + Paint(out)(f"the slowest chain, begun by {imports.chain_by}", "head"), file=out)
+    for depth, link in enumerate(imports.chain):
+        print(f"{duration(link.total_ns):>8}  {'  ' * min(depth, 20)}{link.name}", file=out)

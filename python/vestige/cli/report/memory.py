@@ -1,14 +1,12 @@
-"""`vestige report --memory`: the functions that allocated most."""
+"""`vestige report --memory`: the figures above its functions."""
 
 from __future__ import annotations
 
 from vestige.base.quantities import size
 
-from .tables import show_functions
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, TextIO
+    from typing import Any
 
     from .command import Reading
 
@@ -25,13 +23,10 @@ def sums(reading: Reading) -> dict[str, Any]:
     }
 
 
-def show_memory(reading: Reading, rows: int, out: TextIO) -> None:
+def summary(reading: Reading) -> str:
     all_ = sums(reading)
-    print(
+    return (
         f"peak {size(all_['peak_bytes'])}, in all {size(all_['allocated_bytes'])} in "
         f"{all_['allocations']:,} allocations; {size(all_['not_freed_bytes'])} not freed"
-        + (" (estimates)" if all_["sampled"] else ""),
-        file=out,
+        + (" (estimates)" if all_["sampled"] else "")
     )
-    functions = reading.functions()
-    show_functions(functions, sum(entry.self_ns for entry in functions), rows, out, memory=True)

@@ -5,10 +5,13 @@ Greenlets are listed the same way, by the functions that they run.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 from vestige.base.quantities import chosen_time, duration, plural
 from vestige.base.terminal import Paint, cut, fit, width_of
 from vestige.reading.awaits import SWITCH, WRAPPERS, awaits
 from vestige.reading.labels import plain_name
+from vestige.reading.layout import show
 from vestige.reading.libraries import classify
 
 from .data import shown_name
@@ -22,9 +25,12 @@ if TYPE_CHECKING:
     from vestige.reading.inputs import Source
     from vestige.reading.libraries import Function
 
+    from .command import Reading
+
 BLOCKED = "50ms"  # a step that takes longer keeps the other tasks waiting
 STACK_ROWS = 8  # of the calls that blocked the loop, in the text
 AWAITS_SHOWN = 4
+INDENT = 10  # of what a group awaited
 
 
 class Group:
@@ -35,9 +41,10 @@ class Group:
         self.shown = shown
         self.kind = kind  # task, greenlet or hub
         self.library = library
-        self.tasks = self.steps = self.running_ns = self.awaiting_ns = self.longest_ns = self.open = self.raised = 0
+        self.tasks = self.steps = self.open = self.raised = 0
+        self.running_ns = self.awaiting_ns = self.longest_step_ns = 0
         self.latencies: list[int] = []  # of tasks that ended
-        self.awaits: dict[tuple[str, str], list[int]] = {}  # what for, in which function: count, ns
+        self.awaited: dict[tuple[str, str], list[int]] = {}  # what for, in which function: count, ns
 
     def add(self, row: Any) -> None:
         """A row of the table `task`."""
@@ -45,7 +52,7 @@ class Group:
         self.steps += row.steps
         self.running_ns += row.step_ns
         self.awaiting_ns += row.awaiting_ns
-        self.longest_ns = max(self.longest_ns, row.longest_step_ns)
+        self.longest_step_ns = max(self.longest_step_ns, row.longest_step_ns)
         self.open += row.ended == "open"
         self.raised += row.ended == "raised"
         if row.ended != "open":
@@ -56,8 +63,27 @@ class Group:
         ranked = sorted(self.latencies)
         return ranked[min(int(share * len(ranked)), len(ranked) - 1)] if ranked else None
 
+    @property
+    def latency_median_ns(self) -> int | None:
+        return self.latency(0.5)
+
+    @property
+    def latency_p99_ns(self) -> int | None:
+        return self.latency(0.99)
+
+    @property
+    def latency_ns(self) -> int:
+        return sum(self.latencies)
+
+    @property
+    def awaits(self) -> list[dict[str, Any]]:
+        return [
+            {"for": what, "in": function, "count": count, "time_ns": ns}
+            for (what, function), (count, ns) in self.ranked_awaits()
+        ]
+
     def ranked_awaits(self) -> list[tuple[tuple[str, str], list[int]]]:
-        return sorted(self.awaits.items(), key=lambda item: (-item[1][1], item[0]))
+        return sorted(self.awaited.items(), key=lambda item: (-item[1][1], item[0]))
 
 
 class Tasks:
@@ -66,7 +92,7 @@ class Tasks:
     def __init__(self, blocked_ns: int) -> None:
         self.blocked_ns = blocked_ns
         self.groups: dict[tuple[str, str], Group] = {}
-        self.blocked: list[dict[str, Any]] = []
+        self.blocked: list[SimpleNamespace] = []  # rows of columns.BLOCKED
 
     def add(
         self,
@@ -95,7 +121,7 @@ class Tasks:
             if group_of:
                 inner = functions[row.awaiting or 0]
                 key = awaits(row.awaits, inner), inner[1] if inner else ""
-                sums = group_of.awaits.setdefault(key, [0, 0])
+                sums = group_of.awaited.setdefault(key, [0, 0])
                 sums[0] += row.waits
                 sums[1] += row.awaiting_ns
         self._add_blocked(source, trace, functions, named, read)
@@ -122,26 +148,17 @@ class Tasks:
                 continue
             name, group = named[row.task]
             self.blocked.append(
-                {
-                    "task": name,
-                    "function": group.shown,
-                    "pid": source.facts["pid"],
-                    "thread": threads.get(row.thread, "?"),
-                    "start_ns": row.start_ns,
-                    "time_ns": row.duration_ns,
-                    "stack": stacks.get(number, []),
-                }
+                SimpleNamespace(
+                    task=name,
+                    function=group.shown,
+                    pid=source.facts["pid"],
+                    thread=threads.get(row.thread, "?"),
+                    start_ns=row.start_ns,
+                    time_ns=row.duration_ns,
+                    stack=stacks.get(number, []),
+                )
             )
-        self.blocked.sort(key=lambda step: -step["time_ns"])
-
-    def in_order(self, by: str | None) -> list[Group]:
-        if by == "name":
-            return sorted(self.groups.values(), key=lambda group: group.shown)
-        if by == "calls":
-            return sorted(self.groups.values(), key=lambda group: (-group.tasks, group.shown))
-        if by == "total":
-            return sorted(self.groups.values(), key=lambda group: (-sum(group.latencies), group.shown))
-        return sorted(self.groups.values(), key=lambda group: (-group.running_ns, group.shown))
+        self.blocked.sort(key=lambda step: -step.time_ns)
 
 
 def _call(trace: Trace, functions: Sequence[Function | None], row: Any) -> dict[str, Any]:
@@ -153,70 +170,32 @@ def _call(trace: Trace, functions: Sequence[Function | None], row: Any) -> dict[
     return {**call, "folded": True} if row.machinery else call
 
 
-# ---- for programs --------------------------------------------------------------
-
-COLUMNS = [
-    "function", "file", "line", "library", "tasks", "open", "raised", "steps", "running_ns", "awaiting_ns",
-    "latency_median_ns", "latency_p99_ns", "longest_step_ns", "awaits", "kind",
-]  # fmt: skip
-
-
-def as_rows(tasks: Tasks, by: str | None, csv: bool) -> dict[str, list[dict[str, Any]]]:
-    rows = []
-    for group in tasks.in_order(by):
-        waited: Any = [
-            {"for": what, "in": function, "count": count, "time_ns": ns}
-            for (what, function), (count, ns) in group.ranked_awaits()
-        ]
-        if csv:
-            waited = " ".join(f"{each['for']}:{each['time_ns']}" for each in waited)
-        values = (
-            group.shown, group.file, group.line, group.library, group.tasks, group.open, group.raised, group.steps,
-            group.running_ns, group.awaiting_ns, group.latency(0.5), group.latency(0.99), group.longest_ns, waited,
-            group.kind,
-        )  # fmt: skip
-        rows.append(dict(zip(COLUMNS, values)))
-    return {"tasks": rows, "blocked": tasks.blocked}
-
-
 # ---- for people ----------------------------------------------------------------
 
 
-def show_tasks(tasks: Tasks, by: str | None, start_ns: int, rows: int, out: TextIO) -> None:
-    of_loops = [group for group in tasks.in_order(by) if group.kind == "task"]
-    greenlets = [group for group in tasks.in_order(by) if group.kind != "task"]
-    if not tasks.groups:
+def show_tasks(tasks: Tasks, reading: Reading, start_ns: int, rows: int, out: TextIO) -> None:
+    groups = reading.rows()
+    of_loops = [group for group in groups if group.kind == "task"]
+    greenlets = [group for group in groups if group.kind != "task"]
+    if not groups:
         print("no task of asyncio was recorded, and no greenlet", file=out)
         return
+    width = width_of(out)
     print("median and 99%: from a task's first step to its end; longest: of one step", file=out)
     if of_loops:
-        _show_groups(of_loops, rows, out)
+        below = lambda group: _below(group, "awaiting", width)  # noqa: E731
+        show(reading.columns, of_loops, rows, out, more="more functions", below=below)
         _show_blocked(tasks, start_ns, rows, out)
     if greenlets:
         print(end="\n" if of_loops else "", file=out)
-        _show_groups(greenlets, rows, out)
+        below = lambda group: _below(group, "switched out:", width)  # noqa: E731
+        headings = {"calls": "greenlets", "awaiting": "out", "name": "function"}
+        show(reading.columns, greenlets, rows, out, more="more functions", below=below, headings=headings)
 
 
-def _show_groups(groups: Sequence[Group], rows: int, out: TextIO) -> None:
-    paint, width = Paint(out), width_of(out)
-    are_tasks = groups[0].kind == "task"
-    what, away = ("tasks", "awaiting") if are_tasks else ("greenlets", "out")
-    indent = max(8, len(what))
-    head = f"{what:>{indent}} {'running':>8} {away:>8} {'median':>8} {'99%':>8} {'longest':>8}"
-    print(paint(f"{head}  {'coroutine function' if are_tasks else 'function'}", "head"), file=out)
-    for group in groups[:rows]:
-        times = (group.running_ns, group.awaiting_ns, group.latency(0.5), group.latency(0.99), group.longest_ns)
-        figures = " ".join(f"{'-' if ns is None else duration(ns):>8}" for ns in times)
-        name = paint(fit(group.shown, width - len(head) - 2), "dim" if group.library else None)
-        print(f"{group.tasks:>{indent},} {figures}  {name}", file=out)
-        waited = _awaits(group)
-        if group.kind == "hub":
-            waited = "for others; while nobody can run, its loop waits"
-        if waited:
-            told = f"{'awaiting' if are_tasks else 'switched out:'} {waited}"
-            print(" " * (indent + 2) + paint(cut(told, width - indent - 2), "dim"), file=out)
-    if len(groups) > rows:
-        print(paint(f"{'':>{indent}} and {len(groups) - rows:,} more functions", "dim"), file=out)
+def _below(group: Group, away: str, width: int) -> list[str]:
+    waited = "for others; while nobody can run, its loop waits" if group.kind == "hub" else _awaits(group)
+    return [" " * INDENT + cut(f"{away} {waited}", width - INDENT)] if waited else []
 
 
 def _awaits(group: Group) -> str:
@@ -239,10 +218,10 @@ def _show_blocked(tasks: Tasks, start_ns: int, rows: int, out: TextIO) -> None:
     count = plural(len(tasks.blocked), "step")
     print("\n" + paint(f"{count} blocked the event loop for {least} or more", "head"), file=out)
     for step in tasks.blocked[:rows]:
-        which = f"{step['task']}, {step['function']}" if step["task"] else step["function"]
-        head = f"{duration(step['time_ns']):>9} after {duration(step['start_ns'] - start_ns)} in "
+        which = f"{step.task}, {step.function}" if step.task else step.function
+        head = f"{duration(step.time_ns):>9} after {duration(step.start_ns - start_ns)} in "
         print(f"{paint(head, 'hot')}{fit(which, width - len(head))}", file=out)
-        shown = [call for call in step["stack"] if not call.get("folded")]
+        shown = [call for call in step.stack if not call.get("folded")]
         for number, call in enumerate(shown[-STACK_ROWS:]):
             name = f"import {call['import']}" if "import" in call else plain_name(call["function"])
             indent = " " * (10 + 2 * number)

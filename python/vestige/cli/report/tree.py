@@ -4,24 +4,23 @@
 
 from __future__ import annotations
 
-from vestige.base.quantities import duration
 from vestige.base.terminal import cells, cut, fit
+from vestige.reading.columns import TREE
 from vestige.reading.kinds import ANNOTATION, NATIVE
+from vestige.reading.layout import HOT, Layout
 from vestige.reading.libraries import LIBRARY
+from vestige.reading.sums import Sums
 from vestige.reading.waits import waits_for
-
-from .data import sum_if_known
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+    from collections.abc import Iterator, Sequence
 
     from vestige.base.terminal import Paint
+    from vestige.reading.columns import Column
 
     from .data import Node
 
-HOT = 0.25  # of the time, in a strong colour
 THROUGH = 0.95  # of a call's time in one call that it made: it only passes on
 PASSES = 0.8  # the same inside of a library, which matters less
 HIDDEN_MAX = 0.25  # of the time: no line hides more inside of a library, if it can be split
@@ -29,7 +28,6 @@ BRANCH = 0.03  # of the time: what part of a library is then worth a line
 FIGURES = 17  # columns of time and share
 NAME_MIN = 24  # columns that a name gets, however deep it is
 LIBRARIES = 3  # names of libraries in a line
-MERGED = ("calls", "self_ns", "total_ns", "self_bytes", "total_bytes", "allocations", "awaiting_ns", "waits")
 
 
 class Line:
@@ -40,10 +38,13 @@ class Line:
         "beside",
         "calls",
         "children",
+        "depth",
         "hidden",
+        "id",
         "library",
         "node",
         "packages",
+        "parent",
         "recursive",
         "self_ns",
         "total_ns",
@@ -58,6 +59,7 @@ class Line:
         self.library = node.owner == LIBRARY
         self.recursive = False
         self.hidden = 0  # frames folded into it
+        self.id = self.parent = self.depth = 0  # its place in a list of all
         self.packages: dict[str, int] = {}  # and the libraries of those, with their own times
         self.children: list[Line] = []
         # An annotation that is no part of a thread's stack, as those of tasks: many may be open at once.
@@ -66,6 +68,32 @@ class Line:
     @property
     def reach_ns(self) -> int:
         return max(self.total_ns, self.awaiting_ns)
+
+    @property
+    def time_ns(self) -> int:
+        """For people: a leaf that stands for waits has no other time."""
+        return self.awaiting_ns if self.node.waits else self.total_ns
+
+    @property
+    def share_ns(self) -> int | None:
+        """None: its time is not in that of the threads, or in that of other lines, too."""
+        return None if self.beside or self.node.waits else self.total_ns
+
+    @property
+    def count(self) -> int:
+        return self.node.waits or self.calls
+
+    @property
+    def module(self) -> str:
+        return self.node.imports.removeprefix("import ")
+
+    @property
+    def library_name(self) -> str:
+        return self.node.library if self.library else ""
+
+    @property
+    def waits_for(self) -> str:
+        return waits_for(self.node.name)
 
 
 def fold(root: Node, whole_ns: int, *, libraries: bool = True) -> list[Line]:
@@ -173,7 +201,7 @@ def _children(line: Line, node: Node, libraries: bool, branches: set[int]) -> li
 def copy_node(node: Node) -> Node:
     """Its own sums and list of children; those are shared until one is changed, which copies it first."""
     made = type(node)()
-    for name in node.__slots__:
+    for name in (*Sums.__slots__, *node.__slots__):
         setattr(made, name, getattr(node, name))
     made.children = dict(node.children)
     return made
@@ -183,9 +211,9 @@ def merge_nodes(into: Node, other: Node) -> None:
     work = [(into, other)]
     while work:
         a, b = work.pop()
-        for name in MERGED:
-            setattr(a, name, getattr(a, name) + getattr(b, name))
-        a.running_ns = sum_if_known(a.running_ns, b.running_ns)
+        a.add(b)
+        a.awaiting_ns += b.awaiting_ns
+        a.waits += b.waits
         for key, child in b.children.items():
             if key in a.children:
                 a.children[key] = copy_node(a.children[key])
@@ -206,22 +234,23 @@ def _without_plumbing(lines: list[Line]) -> list[Line]:
     return found
 
 
-def sort(lines: list[Line], by: str = "total") -> None:
-    """Siblings by their time, or whatever else a report sorts by."""
-    keys: dict[str, Callable[[Line], Any]] = {
-        "total": lambda line: -line.reach_ns,
-        "self": lambda line: -line.self_ns,
-        "calls": lambda line: -line.calls,
-        "name": lambda line: line.node.shown,
-        "running": lambda line: -(line.node.running_ns or 0),
-        "self-memory": lambda line: -line.node.self_bytes,
-        "memory": lambda line: -line.node.total_bytes,
-    }
+def sort(lines: list[Line], by: Column | None = None) -> None:
+    """Siblings by their time, or by another column."""
+    key = by.order if by is not None else lambda line: -line.reach_ns
     work = [lines]
     while work:
         family = work.pop()
-        family.sort(key=keys[by])
+        family.sort(key=key)
         work.extend(line.children for line in family)
+
+
+def walk(lines: list[Line]) -> Iterator[Line]:
+    """Every line, and those below."""
+    work = list(lines)
+    while work:
+        line = work.pop()
+        yield line
+        work.extend(line.children)
 
 
 def choose(lines: list[Line], count: int, min_ns: float) -> set[int]:
@@ -255,26 +284,22 @@ def shorten(lines: list[Line]) -> None:
 
 
 def draw(
-    lines: list[Line],
-    whole_ns: int,
-    chosen: set[int],
-    width: int,
-    paint: Paint,
-    figures: Callable[[Line], str] | None = None,
+    lines: list[Line], whole_ns: int, chosen: set[int], width: int, paint: Paint, columns: Sequence[Column] = ()
 ) -> list[str]:
-    """The lines that were chosen."""
-    drawn: list[str] = []
+    """The lines that were chosen, behind these columns; above them a head, if they are not the usual two."""
+    usual = TREE.in_text(())
+    shown = [column for column in columns or usual if column is not TREE.naming]
+    layout = Layout([*shown, TREE.naming], [line for line in walk(lines) if id(line) in chosen], whole_ns=whole_ns)
+    drawn = [paint(layout.head, "head")] if [*shown, TREE.naming] != usual else []
     work: list[tuple[Line, str, str]] = [(line, "", "") for line in reversed(lines) if id(line) in chosen]
     while work:
         line, before, branch = work.pop()
-        share = min(line.total_ns / (whole_ns or 1), 1.0)
-        of_whole = "" if line.beside or line.node.waits else f"{share:.0%}"
-        ns = line.awaiting_ns if line.node.waits else line.total_ns
-        numbers = f"{duration(ns):>8} {of_whole:>5}" + (figures(line) if figures else "")
+        hot = line.total_ns >= HOT * (whole_ns or 1)
+        numbers = layout.before(line)
         room = width - cells(numbers) - 2 - cells(before + branch)
-        style = "hot" if share >= HOT and not line.library else "dim" if line.library else None
+        style = "hot" if hot and not line.library else "dim" if line.library else None
         drawn.append(
-            f"{paint(numbers, 'strong' if share >= HOT else None)}  {paint(before + branch, 'dim')}"
+            f"{paint(numbers, 'strong' if hot else None)}  {paint(before + branch, 'dim')}"
             f"{_label(line, room, paint, style)}"
         )
         children = [child for child in line.children if id(child) in chosen]
@@ -305,34 +330,14 @@ def _label(line: Line, room: int, paint: Paint, style: str | None) -> str:
     return f"{paint(name, style)}{paint(note, 'dim')}"
 
 
-def as_rows(root: Node, min_ns: float = 0, *, switches: bool = False) -> list[dict[str, Any]]:
-    """The whole tree for programs: parents before their children, nothing folded. `switches`: with running times."""
-    rows: list[dict[str, Any]] = []
-    tasks = root.awaiting_ns > 0
+def unfolded(root: Node) -> list[Line]:
+    """The whole tree for programs: parents before their children, nothing folded."""
+    rows: list[Line] = []
     work = [(child, -1, 0) for child in reversed(list(root.children.values()))]
     while work:
         node, parent, depth = work.pop()
-        if node.reach_ns < min_ns:
-            continue
-        rows.append(
-            {
-                "id": len(rows),
-                "parent": parent,
-                "depth": depth,
-                "function": node.function,
-                **({"import": node.imports.removeprefix("import ")} if node.imports else {}),
-                "library": node.library if node.owner == LIBRARY else "",
-                "calls": node.calls,
-                "self_ns": node.self_ns,
-                "total_ns": node.total_ns,
-                **({"awaiting_ns": node.awaiting_ns} if tasks else {}),
-                **({"running_ns": node.running_ns} if switches else {}),
-                "self_bytes": node.self_bytes,
-                "total_bytes": node.total_bytes,
-                "allocations": node.allocations,
-                "waits_for": waits_for(node.name),
-            }
-        )
-        mine = len(rows) - 1
-        work.extend((child, mine, depth + 1) for child in reversed(list(node.children.values())))
+        line = Line(node)
+        line.id, line.parent, line.depth = len(rows), parent, depth
+        rows.append(line)
+        work.extend((child, line.id, depth + 1) for child in reversed(list(node.children.values())))
     return rows

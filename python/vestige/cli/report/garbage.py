@@ -1,0 +1,30 @@
+"""`vestige report --gc`: garbage collections by generation, by the function they began in, and the longest."""
+
+from __future__ import annotations
+
+from vestige.base.quantities import duration, plural
+from vestige.reading.columns import BEGAN_IN, COLLECTIONS
+from vestige.reading.layout import show
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TextIO
+
+    from .command import Reading
+
+LONGEST = 5  # in the text
+
+
+def show_collections(reading: Reading, start_ns: int, rows: int, out: TextIO) -> None:
+    data = reading.data
+    if not data.generations:
+        print("no garbage collection was recorded", file=out)
+        return
+    share = min(data.gc_ns / (reading.whole_ns or 1), 1.0)
+    of = "the time" if data.traces == 1 else f"the time of {data.traces:,} processes added up"
+    print(f"{plural(data.collections, 'garbage collection')}, {duration(data.gc_ns)}, {share:.1%} of {of}\n", file=out)
+    show(reading.columns, reading.rows(), rows, out, more="more generations")
+    print(file=out)
+    show(BEGAN_IN.in_text(()), BEGAN_IN.sorted(data.gc_in.values()), rows, out, more="more functions")
+    print(file=out)
+    show(COLLECTIONS.in_text(()), data.long_collections[:LONGEST], rows, out, start_ns=start_ns)
