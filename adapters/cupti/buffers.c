@@ -1,7 +1,6 @@
-/* Buffers for CUPTI: a bounded number of them, each read when it comes back.
- *
- * CUPTI calls these from threads of its own and of the program, and may hold
- * locks of its own. So nothing of CUPTI is called with our lock held. */
+/* Buffers for CUPTI: a limited number, each read when CUPTI returns it. CUPTI
+ * calls these functions on its own threads and on those of the program, and may
+ * hold its own locks. So no function of CUPTI is called with our lock held. */
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +10,8 @@
 
 enum {
     SIZE = 4 << 20,
-    SMALL = 64 << 10, /* where CUPTI cannot be refused one */
-    LARGE_MAX = 32,   /* 128 MiB */
+    SMALL = 64 << 10, /* size if CUPTI cannot be refused a buffer */
+    LARGE_MAX = 32,   /* 128 MiB in all */
     OUT_MAX = 1024,
     KEPT_MAX = 4
 };
@@ -22,14 +21,15 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     uint8_t *buffer;
     size_t size;
-} out[OUT_MAX]; /* what CUPTI has */
+} out[OUT_MAX]; /* buffers that CUPTI has */
 static size_t out_count, large_count;
-static uint8_t *kept[KEPT_MAX]; /* large ones, to be used again */
+static uint8_t *kept[KEPT_MAX]; /* large buffers, kept for reuse */
 static size_t kept_count;
 
-/* Whom buffers are read for, and how many callbacks are at it. Both atomic and
- * seq_cst: a callback adds itself before it looks for the collector, and who
- * takes the collector away looks for callbacks after. */
+/* The collector for which buffers are read, and how many callbacks are running.
+ * Both atomic and seq_cst: a callback adds itself before it looks for the
+ * collector, and a thread that takes the collector away looks for callbacks
+ * after that. */
 static cupti_collector *collector;
 static int inside;
 
@@ -57,7 +57,8 @@ static uint8_t *take(size_t *size)
     return buffer;
 }
 
-/* The size of a buffer that CUPTI has back; 0: it got it from somebody else. */
+/* Returns the size of a buffer that CUPTI returns; 0 if the buffer is not
+ * ours. */
 static size_t take_back(const uint8_t *buffer)
 {
     size_t size = 0;
@@ -103,7 +104,7 @@ void cupti_buffer_request(uint8_t **buffer, size_t *size, size_t *max_records)
     cupti_collector *self = enter();
 
     *buffer = take(size);
-    *max_records = 0; /* as many as there is room for */
+    *max_records = 0; /* as many records as there is room for */
     if (*buffer == NULL) {
         *size = 0;
         if (self != NULL)

@@ -1,5 +1,6 @@
-/* The collector "cuda": it starts and stops CUPTI. By the thread that controls
- * the recording, but for what buffers.c and the names say. */
+/* The collector "cuda": starts and stops CUPTI. Called by the thread that
+ * controls the recording, except where buffers.c and collector.h say
+ * otherwise. */
 #include "collector.h"
 
 #include <stdio.h>
@@ -13,7 +14,7 @@ static const char collector_name[] = "cuda";
 
 enum { FLUSH_MS = 1000 };
 
-/* What is enabled, in this order. */
+/* The kinds of records to enable, in this order. */
 static const struct {
     int kind;
     const char *name;
@@ -33,11 +34,11 @@ static const struct {
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* The process in which CUPTI was started: it works in no process that was
- * forked from that. */
+/* The process in which CUPTI was started; CUPTI does not work in processes
+ * forked from it. */
 static pid_t used_in;
 
-/* ---- telling ------------------------------------------------------------- */
+/* ---- lines for the user -------------------------------------------------- */
 
 static void tell(cupti_collector *self, const char *line)
 {
@@ -65,13 +66,14 @@ void cupti_tell_once(cupti_collector *self, cupti_trouble trouble,
 
 /* ---- starting ------------------------------------------------------------ */
 
-/* CUPTI turns the device's times into those of this clock. */
+/* CUPTI converts the device's times to this clock. */
 static uint64_t read_clock(void)
 {
     return vst_clock_ticks();
 }
 
-/* A buffer for each thread, where CUPTI has that: threads do not meet. */
+/* Gives each thread a buffer of its own, if CUPTI can, so that threads do not
+ * contend. */
 static void set_attributes(cupti_collector *self)
 {
     uint8_t value = 1;
@@ -90,7 +92,7 @@ static void set_attributes(cupti_collector *self)
                           "calls are on no thread");
 }
 
-/* Whether any kind is collected. */
+/* Enables the kinds; returns whether at least one is collected. */
 static bool enable_kinds(cupti_collector *self)
 {
     bool any = false;
@@ -108,7 +110,7 @@ static bool enable_kinds(cupti_collector *self)
     return any;
 }
 
-/* What is not needed for anything to be collected. */
+/* Sets options that are useful but not necessary. */
 static void refine(cupti_collector *self)
 {
     int result = cupti_silence_calls();
@@ -122,7 +124,8 @@ static void refine(cupti_collector *self)
                           "buffers come when they are full");
 }
 
-/* The clock is first: what is enabled before it would have other times. */
+/* Sets the clock first: records that were enabled before would have other
+ * times. */
 static vst_status start(vst_collector *collector)
 {
     cupti_collector *self = (cupti_collector *)collector;
@@ -177,7 +180,7 @@ static void flush(vst_collector *collector)
     cupti_devices_ask(self);
 }
 
-/* How it went, of this window. */
+/* Writes how many activities of this window were lost or had no times. */
 static void tell_counts(cupti_collector *self)
 {
     uint64_t untimed = __atomic_exchange_n(&self->untimed, 0, __ATOMIC_RELAXED);
@@ -211,7 +214,7 @@ static void stop(vst_collector *collector)
                               kinds[i].name);
     }
     flush_with(self, CUPTI_FLUSH_FORCED);
-    /* As it was. That either fails was told when it was set. */
+    /* restores the old setting; a failure was reported when it was set */
     cupti.cuptiSetThreadIdType(CUPTI_THREAD_ID_DEFAULT);
     cupti.cuptiActivityFlushPeriod(0);
     cupti_devices_ask(self);
@@ -229,7 +232,7 @@ static void destroy(vst_collector *collector)
     free(self);
 }
 
-/* ---- making -------------------------------------------------------------- */
+/* ---- creating ------------------------------------------------------------ */
 
 static const vst_collector_ops ops = {start, flush, stop, destroy};
 

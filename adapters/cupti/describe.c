@@ -1,4 +1,4 @@
-/* What records say, in the words that torch.profiler's files have. */
+/* Describes records in the words of torch.profiler's files. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -12,10 +12,10 @@
 
 enum {
     WARP = 32,
-    REGISTER_UNIT = 256,   /* that a warp's registers are rounded up to */
-    SHARED_UNIT = 128,     /* the same of a block's shared memory, */
-    SHARED_UNIT_OLD = 256, /* and before compute capability 8 */
-    PARTITIONS = 4         /* of a multiprocessor's registers */
+    REGISTER_UNIT = 256,   /* a warp's registers are rounded up to this */
+    SHARED_UNIT = 128,     /* a block's shared memory is rounded up to this, */
+    SHARED_UNIT_OLD = 256, /* and to this before compute capability 8 */
+    PARTITIONS = 4         /* parts of a multiprocessor's registers */
 };
 
 static uint32_t round_up(uint32_t value, uint32_t unit)
@@ -73,7 +73,7 @@ uint32_t cupti_blocks_at_once(const cupti_kernel *record,
 
 /* ---- kernels and devices ------------------------------------------------- */
 
-/* How a kernel fills the device, where that is known. */
+/* Describes how a kernel fills the device, if that is known. */
 static size_t describe_fill(const cupti_kernel *record,
                             const cupti_properties *properties, char *text,
                             size_t size)
@@ -181,7 +181,7 @@ const char *cupti_sync_name(int type)
     return pick(names, sizeof names / sizeof *names, type, "Unknown Sync");
 }
 
-/* 0 and 1, then multiples of 1 << 16. */
+/* The kinds are 0 and 1, then multiples of 1 << 16. */
 const char *cupti_overhead_name(int kind)
 {
     static const char *const names[] = {NULL,

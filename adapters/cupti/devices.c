@@ -1,8 +1,8 @@
-/* Devices and contexts, by CUDA's numbers of them. What a device is like is
- * known from the driver if that is in use when the recording starts, else from
- * the record that CUPTI makes when the driver starts. Nothing here starts it:
- * a program may want to fork first. Any thread; the collector's lock guards the
- * tables. */
+/* Devices and contexts, by CUDA's numbers. The properties of a device come from
+ * the driver if the driver is in use when the recording starts, otherwise from
+ * the record that CUPTI makes when the driver starts. Nothing here starts the
+ * driver, because a program may want to fork first. Any thread; the collector's
+ * lock guards the tables. */
 #include <stdio.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ enum {
 
 enum { RESERVED_FROM = 8, RESERVED = 1024 }; /* compute capability, bytes */
 
-/* Declares it, or says more of it. With the lock held. */
+/* Declares the device, or adds its properties. Call with the lock held. */
 static void declare(cupti_collector *self, uint32_t device)
 {
     const cupti_properties *properties = &self->properties[device];
@@ -74,15 +74,16 @@ uint32_t cupti_any_device(cupti_collector *self)
     return number != 0 ? number : cupti_device_number(self, 0);
 }
 
-/* ---- what they are like -------------------------------------------------- */
+/* ---- properties ---------------------------------------------------------- */
 
 static bool are_known(const cupti_collector *self, uint32_t device)
 {
     return __atomic_load_n(&self->properties[device].are_known,
-                           __ATOMIC_ACQUIRE); /* partner: set_properties */
+                           /* pairs with the release in set_properties */
+                           __ATOMIC_ACQUIRE);
 }
 
-/* Once: they are read without the lock from then on. */
+/* Sets the properties once; from then on they are read without the lock. */
 static void set_properties(cupti_collector *self, uint32_t device,
                            const cupti_properties *properties)
 {
@@ -173,7 +174,7 @@ void cupti_devices_ask(cupti_collector *self)
     int count = 0;
 
     if (cupti.cuDeviceGetCount(&count) != 0)
-        return; /* the program has not started it */
+        return; /* the program has not started the driver */
     for (int i = 0; i < count && i < CUPTI_DEVICES_MAX; i++)
         if (!are_known(self, (uint32_t)i))
             ask(self, i);
@@ -198,7 +199,7 @@ uint32_t cupti_streamless(cupti_collector *self, uint32_t device)
 
 /* ---- contexts ------------------------------------------------------------ */
 
-/* The newest that there is room for. */
+/* Keeps the newest contexts that there is room for. */
 void cupti_context_note(cupti_collector *self, uint32_t context,
                         uint32_t device)
 {

@@ -1,8 +1,7 @@
-/* Finds libcupti and libcuda. Called by one thread at a time; what is loaded
- * stays, as the program may use it too.
- *
- * libcupti is not touched before the driver was found: some of its versions end
- * the process if there is none (13.2 did so in cuptiGetVersion). */
+/* Finds libcupti and libcuda. Called by one thread at a time; loaded libraries
+ * stay, because the program may use them too. libcupti is not touched before
+ * the driver was found: some versions end the process if there is no driver
+ * (13.2 did in cuptiGetVersion). */
 #include "library.h"
 
 #include <dlfcn.h>
@@ -28,8 +27,8 @@ static void *open_library(const char *path, int flags)
     return dlopen(path, RTLD_LAZY | RTLD_LOCAL | flags);
 }
 
-/* What the process has loaded, by whichever path, comes before all but what the
- * user names: there must not be two of them. */
+/* Uses the library that the process has loaded, from whichever path, unless the
+ * user names another: a process must not have two of them. */
 static void *find(const char *named, const char *const *paths)
 {
     void *found = NULL;
@@ -45,11 +44,11 @@ static void *find(const char *named, const char *const *paths)
     return found;
 }
 
-/* ISO C has no conversion from void * to a function; POSIX has. */
+/* ISO C cannot convert void * to a function pointer; POSIX can. */
 #define LOOK_UP(name, parameters)                                              \
     *(void **)(void *)&cupti.name = dlsym(library, #name);
 
-/* The name of a function that is missing, NULL: none. */
+/* Returns the name of a function that is missing, NULL if all are there. */
 static const char *take_functions(void *library)
 {
 #define IS_MISSING(name, parameters)                                           \

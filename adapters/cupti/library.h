@@ -1,6 +1,6 @@
-/* libcupti and libcuda, loaded at run time: their functions, as far as we call
- * them. The types are what NVIDIA's headers declare, by the sizes that these
- * have in the calling convention. */
+/* libcupti and libcuda, loaded at run time: the functions that we call. Their
+ * types are declared by the sizes that NVIDIA's types have in the calling
+ * convention. */
 #ifndef VST_CUPTI_LIBRARY_H
 #define VST_CUPTI_LIBRARY_H
 
@@ -34,7 +34,7 @@ typedef void (*cupti_request_fn)(uint8_t **buffer, size_t *size,
 typedef void (*cupti_complete_fn)(void *context, uint32_t stream,
                                   uint8_t *buffer, size_t size, size_t valid);
 
-/* name, result, parameters. Those that every libcupti from 12.0 on has: */
+/* Name, result, parameters. Every libcupti from 12.0 on has these: */
 #define CUPTI_FUNCTIONS(X)                                                     \
     X(cuptiGetVersion, (uint32_t *))                                           \
     X(cuptiGetResultString, (int, const char **))                              \
@@ -49,11 +49,11 @@ typedef void (*cupti_complete_fn)(void *context, uint32_t stream,
     X(cuptiActivityFlushPeriod, (uint32_t))                                    \
     X(cuptiActivityGetNextRecord, (uint8_t *, size_t, void **))                \
     X(cuptiActivityGetNumDroppedRecords, (void *, uint32_t, size_t *))
-/* and those that newer ones have; NULL: this one has not. */
+/* only newer versions have these; NULL if the loaded one has not */
 #define CUPTI_NEWER_FUNCTIONS(X)                                               \
     X(cuptiActivityEnableRuntimeApi, (uint32_t, uint8_t))                      \
     X(cuptiActivityEnableDriverApi, (uint32_t, uint8_t))
-/* Of libcuda. None is called that would initialize it. */
+/* Functions of libcuda. We call none that would initialize it. */
 #define CUDA_FUNCTIONS(X)                                                      \
     X(cuDeviceGetCount, (int *))                                               \
     X(cuDeviceGetName, (char *, int, int))                                     \
@@ -65,15 +65,15 @@ typedef struct cupti_library {
     CUPTI_FUNCTIONS(CUPTI_MEMBER)
     CUPTI_NEWER_FUNCTIONS(CUPTI_MEMBER)
     CUDA_FUNCTIONS(CUPTI_MEMBER)
-    uint32_t version; /* of CUPTI's interface */
+    uint32_t version; /* version of CUPTI's interface */
 } cupti_library;
 #undef CUPTI_MEMBER
 
-extern cupti_library cupti; /* all of it is there once load() returned NULL */
+extern cupti_library cupti; /* complete once cupti_load() returned NULL */
 
-/* As vst_cupti_register has it. */
+/* See vst_cupti_register. */
 const char *cupti_load(const char *named, const char *const *paths);
-/* What libcupti calls a result; never NULL. */
+/* Returns libcupti's name for a result; never NULL. */
 const char *cupti_result_name(int result);
 
 #pragma GCC visibility pop

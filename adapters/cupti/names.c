@@ -1,5 +1,5 @@
-/* Ids of names in the recording: of kernels, of copies and the like, of calls.
- * Any thread; the collector's lock guards the tables. */
+/* Ids of names in the recording: of kernels, of copies and similar activities,
+ * of calls. Any thread; the collector's lock guards the tables. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 typedef struct cupti_name {
     uint64_t hash;
     vst_id id;
-    char text[]; /* as CUPTI has it */
+    char text[]; /* as CUPTI gives it */
 } cupti_name_entry;
 
 enum { NAMES_MAX = 1 << 20, NAME_BYTES = 256 };
@@ -27,7 +27,7 @@ static uint64_t hash_of(const char *text)
     return hash;
 }
 
-/* Where the text is, or goes. */
+/* Returns the slot of a text, or the empty slot where it belongs. */
 static cupti_name_entry **find(const cupti_names *names, const char *text,
                                uint64_t hash)
 {
@@ -42,7 +42,7 @@ static cupti_name_entry **find(const cupti_names *names, const char *text,
     }
 }
 
-/* At most half of the places are taken. */
+/* Keeps at least half of the slots empty. */
 static bool make_room(cupti_names *names)
 {
     cupti_names larger = {.count = names->count,
@@ -86,7 +86,7 @@ static vst_id define(cupti_collector *self, const char *text)
     return id;
 }
 
-/* The id that was given to this text; 0: none yet. */
+/* Returns the id that the text has; 0 if none yet. */
 static vst_id look_up(cupti_collector *self, const char *text, uint64_t hash)
 {
     cupti_name_entry **slot;
@@ -101,7 +101,7 @@ static vst_id look_up(cupti_collector *self, const char *text, uint64_t hash)
     return id;
 }
 
-/* Gives the text an id, by the name that is shown. */
+/* Gives the text an id; `shown` is the name that readers see. */
 static vst_id add(cupti_collector *self, const char *text, uint64_t hash,
                   const char *shown)
 {
@@ -140,7 +140,8 @@ vst_id cupti_name(cupti_collector *self, const char *text)
 typedef char *(*demangle_fn)(const char *mangled, char *buffer, size_t *size,
                              int *status);
 
-/* The C++ library of the program, which CUDA's programs have; NULL: none. */
+/* Finds __cxa_demangle in the program's C++ library, which programs that use
+ * CUDA have; NULL if there is none. */
 static demangle_fn find_demangle(void)
 {
     static demangle_fn found;
@@ -178,8 +179,8 @@ vst_id cupti_kernel_name(cupti_collector *self, const char *mangled)
 
 /* ---- calls --------------------------------------------------------------- */
 
-/* What a program calls all the time, and nobody asks about; torch.profiler
- * leaves out the same. */
+/* Calls that programs make all the time and nobody asks about; torch.profiler
+ * leaves out these calls too. */
 static const char *const noisy[] = {
     "cudaGetDevice",
     "cudaSetDevice",
@@ -189,13 +190,13 @@ static const char *const noisy[] = {
     "cudaEventDestroy",
 };
 
-/* The same of the driver's calls, which are silenced; of the others, those that
- * nobody wants are left out when they are read. */
+/* Such calls of the driver, which libcupti can silence. The other calls that
+ * nobody wants are left out when records are read. */
 static const char *const noisy_of_driver[] = {
     "cuCtxGetCurrent", "cuDevicePrimaryCtxGetState", "cuKernelGetAttribute"};
 
-/* Of the driver's calls, those that launch and those about memory: the others
- * are what the runtime is made of. */
+/* Calls of the driver that are wanted: launches, and calls about memory. The
+ * runtime consists of the others. */
 static const char *const wanted_of_driver[] = {
     "cuLaunch",
     "cuGraphLaunch",
@@ -209,7 +210,7 @@ static const char *const wanted_of_driver[] = {
     "cuMemImportFromShareableHandle",
 };
 
-/* cudaLaunchKernel_v7000 -> cudaLaunchKernel; cuMemcpy_v2 stays. */
+/* Shortens cudaLaunchKernel_v7000 to cudaLaunchKernel; leaves cuMemcpy_v2. */
 static void cut_version(char *name)
 {
     size_t length = strlen(name), digits = 0;
@@ -247,7 +248,7 @@ static bool is_wanted(int kind, const char *name)
     return false;
 }
 
-/* False: libcupti has no name for it. */
+/* Returns false if libcupti has no name for the call. */
 static bool name_of(int kind, uint32_t callback, char *name)
 {
     int domain =

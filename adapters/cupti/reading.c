@@ -1,6 +1,6 @@
-/* Reads a buffer of CUPTI's, and delivers what is in it. Two passes: what other
- * records need to be understood (devices, contexts, events, ids that somebody
- * gave) may stand behind them. Any thread, several at once; nothing of CUPTI is
+/* Reads a buffer of CUPTI, and delivers its records. Two passes, because
+ * records that others need (devices, contexts, events, ids that somebody gave)
+ * may stand behind them. Any thread, several at a time; no function of CUPTI is
  * called with a lock of ours held. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,8 +9,8 @@
 #include "collector.h"
 #include "library.h"
 
-/* The next record, or the first after NULL. NULL: there is none; *broken: or it
- * cannot be found. */
+/* Returns the next record, or the first after NULL; NULL if there is none.
+ * *broken: the next record cannot be found. */
 static const void *next_record(uint8_t *buffer, size_t valid, void **record,
                                bool *broken)
 {
@@ -29,7 +29,7 @@ static const void *next_record(uint8_t *buffer, size_t valid, void **record,
     return NULL;
 }
 
-/* ---- what others need ---------------------------------------------------- */
+/* ---- first pass: records that others need -------------------------------- */
 
 static cupti_recorded *event_place(cupti_collector *self, uint32_t context,
                                    uint32_t event)
@@ -71,7 +71,8 @@ static uint64_t external_of(cupti_collector *self, uint32_t correlation)
     return external;
 }
 
-/* Which device a context is on; `last` is what was noted last. */
+/* Notes which device a context is on; `last` is the context that was noted
+ * last. */
 static void note_context(cupti_collector *self, uint32_t context,
                          uint32_t device, uint32_t last[2])
 {
@@ -121,9 +122,9 @@ static void note(cupti_collector *self, const void *record, uint32_t last[2])
     }
 }
 
-/* ---- what is delivered --------------------------------------------------- */
+/* ---- second pass: records that are delivered ----------------------------- */
 
-/* Times are vst_clock_ticks(), which CUPTI asks us for. */
+/* Times are those of vst_clock_ticks(), which CUPTI asks us for. */
 static void deliver(cupti_collector *self, vst_activity *activity,
                     const char *text, size_t length)
 {
@@ -247,20 +248,21 @@ static void deliver_call(cupti_collector *self, const cupti_call *record)
     };
 
     if (activity.id == 0)
-        return; /* nobody wants it */
+        return; /* the call is left out as noise */
     activity.device = cupti_any_device(self);
     deliver(self, &activity, text, length);
 }
 
-/* What an event was waited for: where it was recorded, -1 if that is not known.
- */
+/* Describes the event that was waited for: where it was recorded, -1 if that is
+ * not known. */
 static size_t describe_wait(cupti_collector *self, const cupti_sync *record,
                             char *text, size_t size)
 {
     const cupti_recorded *place;
     int64_t stream = -1, correlation = -1;
 
-    if (record->type != 1 && record->type != 2) /* of events */
+    /* only waits for events have this */
+    if (record->type != 1 && record->type != 2)
         return 0;
     pthread_mutex_lock(&self->lock);
     place = event_place(self, record->context, record->event);
@@ -305,7 +307,7 @@ static void deliver_overhead(cupti_collector *self,
         .kind = VST_ACTIVITY_OVERHEAD,
         .device = cupti_any_device(self),
         .id = cupti_name(self, cupti_overhead_name(record->overhead_kind)),
-        /* Of no thread: it may be CUPTI's own. */
+        /* no thread, because the overhead may be on CUPTI's own thread */
         .system_tid = UINT32_MAX,
         .start = record->start,
         .end = record->end,
@@ -339,7 +341,7 @@ static void deliver_record(cupti_collector *self, const void *record)
     case CUPTI_OVERHEAD:
         deliver_overhead(self, record);
         break;
-    default: /* it was noted, or somebody else asked for it */
+    default: /* noted in the first pass, or enabled by somebody else */
         break;
     }
 }

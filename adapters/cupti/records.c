@@ -1,4 +1,4 @@
-/* How long the records of the loaded library are. Called once. */
+/* Measures the records of the loaded library. Called once. */
 #include "records.h"
 
 #include <stddef.h>
@@ -9,7 +9,8 @@
 
 uint16_t cupti_record_sizes[CUPTI_KINDS];
 
-/* The least that a record of each kind must have: that of CUDA 12.0. */
+/* The smallest size that a record of each kind must have: its size in CUDA
+ * 12.0. */
 static const uint16_t least[CUPTI_KINDS] = {
     [CUPTI_MEMCPY] = 88,
     [CUPTI_MEMSET] = 88,
@@ -25,8 +26,9 @@ static const uint16_t least[CUPTI_KINDS] = {
     [CUPTI_EXTERNAL] = sizeof(cupti_external),
 };
 
-/* Of a buffer in which a record begins at every word, the library takes the
- * first two: they are as far apart as the first is long. 0: it does not. */
+/* Gives the library a buffer in which a record begins at every word. The
+ * distance between the first two records that it finds is the size of one.
+ * Returns 0 if the library does not find two. */
 static size_t measure(int32_t kind)
 {
     static uint64_t words[512];

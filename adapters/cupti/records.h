@@ -1,10 +1,9 @@
-/* Records of CUPTI as they lie in a buffer, by declarations of our own.
- *
- * From CUDA 12.0 to 13.4 NVIDIA has only ever added members at the end of a
- * record. So each record is declared once, with what we read of the newest, and
- * how much of it there is follows from the size that the loaded library gives
- * it (cupti_measure_records). tests/clients/test_cupti.py and proofs/cupti.py
- * compare sizes and offsets with NVIDIA's headers. */
+/* Records of CUPTI as they lie in a buffer, in declarations of our own. From
+ * CUDA 12.0 to 13.4, NVIDIA has only ever added members at the end of a record.
+ * So each record is declared once, with the members that we read of the newest
+ * version; the size that the loaded library gives a record says which of these
+ * members exist (cupti_measure_records). tests/clients/test_cupti.py and
+ * proofs/cupti.py compare sizes and offsets with NVIDIA's headers. */
 #ifndef VST_CUPTI_RECORDS_H
 #define VST_CUPTI_RECORDS_H
 
@@ -28,7 +27,7 @@ enum {
     CUPTI_KINDS = 40
 };
 
-/* A stream, or an event, that a record does not have. */
+/* Stands for a stream or an event that a record does not have. */
 #define CUPTI_NONE UINT32_MAX
 
 typedef struct cupti_kernel {
@@ -75,7 +74,7 @@ typedef struct cupti_memcpy {
     int32_t channel_type;
 } cupti_memcpy;
 
-/* Between devices. */
+/* A copy between devices. */
 typedef struct cupti_memcpy_peer {
     int32_t kind;
     uint8_t copy_kind, from_kind, to_kind, flags;
@@ -155,12 +154,12 @@ typedef struct cupti_device {
 
 #pragma GCC visibility push(hidden)
 
-/* What the loaded library takes for one record of each kind; 0: we do not read
- * that kind. */
+/* Sizes of the loaded library's records, by kind; 0 for a kind that we do not
+ * read. */
 extern uint16_t cupti_record_sizes[CUPTI_KINDS];
 
-/* Asks the library, by having it walk a buffer of ours. Returns a line if it
- * has records that are smaller than any we know. */
+/* Measures the records by letting the library walk a buffer of ours. Returns a
+ * line for the user if some records are smaller than any we know. */
 const char *cupti_measure_records(void);
 
 #pragma GCC visibility pop

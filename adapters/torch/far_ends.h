@@ -1,8 +1,8 @@
-/* "Far" ends: operators that ended on another thread than they began on. A
- * recording of bounded size keeps what is open, and would keep these for ever,
- * so the thread that began one records its end too, with its next operator.
- *
- * Any thread enters, under one lock that nothing else is done under. */
+/* "Far" ends: ends of operators on another thread than the one they began on. A
+ * recording of bounded size keeps open operators, and would keep these forever,
+ * so the thread that began such an operator records its end too, together with
+ * its next operator. Any thread enters; one lock guards everything, and nothing
+ * else is done while it is held. */
 #ifndef VESTIGE_TORCH_FAR_ENDS_H
 #define VESTIGE_TORCH_FAR_ENDS_H
 
@@ -15,11 +15,12 @@
 namespace vestige_torch
 {
 
-/* More than these are dropped: their threads run no operators any more. */
+/* With more ends than this, the oldest are dropped: their threads run no
+ * operators any more. */
 enum { FAR_MAX = 4096 };
 
 struct far_end {
-    const void *owner; /* only compared: it may be gone */
+    const void *owner; /* only compared, because the owner may be gone */
     vst_id id;
     uint32_t instance;
 };
@@ -27,7 +28,7 @@ struct far_end {
 inline std::mutex far_lock;
 inline std::vector<far_end> far_ends;
 inline std::atomic<size_t> far_count{
-    0}; /* their number, read without the lock */
+    0}; /* number of ends, read without the lock */
 
 static inline void far_note(const void *owner, vst_id id, uint32_t instance)
 {
@@ -39,7 +40,7 @@ static inline void far_note(const void *owner, vst_id id, uint32_t instance)
     far_count.store(far_ends.size(), std::memory_order_relaxed);
 }
 
-/* Takes the ends that are the thread's to record. */
+/* Takes out the ends that this thread must record. */
 static inline std::vector<far_end> far_take(const void *owner)
 {
     std::lock_guard<std::mutex> guard(far_lock);

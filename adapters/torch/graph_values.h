@@ -1,9 +1,7 @@
-/* The inputs and outputs of an operator as values of a node of the execution
+/* The inputs and outputs of an operator, as values of a node of the execution
  * trace (<vestige/graph.h>). The thread that runs the operator writes into
- * memory of its own.
- *
- * On the common path nothing is allocated and no text is made: a tensor is its
- * address, the address of its storage, and numbers. */
+ * memory of its own. The common path allocates nothing and makes no text: a
+ * tensor is its address, the address of its storage, and numbers. */
 #ifndef VESTIGE_TORCH_GRAPH_VALUES_H
 #define VESTIGE_TORCH_GRAPH_VALUES_H
 
@@ -26,19 +24,19 @@ namespace vestige_torch
 {
 
 enum {
-    GRAPH_LIST_MAX = 4097, /* items of a list, as torch's observer has them */
+    GRAPH_LIST_MAX = 4097, /* items of a list, as in torch's observer */
     GRAPH_TEXT_MAX = 1 << 20,
     GRAPH_DEPTH_MAX = 32,
-    /* Words behind those of one escape: room for what is written before the
-     * check whether the escape is full. */
+    /* Spare words behind those of one escape, for values that are written
+     * before the check whether the escape is full. */
     GRAPH_SPARE_WORDS = 32
 };
 
-/* The observer whose nodes are recorded, 0: none. Written by start and stop,
- * read relaxed. */
+/* The observer whose nodes are recorded; 0 if none. Start and stop write it; it
+ * is read relaxed. */
 inline std::atomic<unsigned> graph_observer{0};
 
-/* A thread's own, made when it records its first node. */
+/* State of one thread, made when the thread records its first node. */
 struct graph_state {
     uint64_t words[VST_ESCAPE_WORDS_MAX + GRAPH_SPARE_WORDS];
 };
@@ -73,7 +71,7 @@ class values
         count(static_cast<uint64_t>(value) << 1 ^
               static_cast<uint64_t>(value >> 63));
     }
-    /* From here on the spare words are free to write to. */
+    /* Makes sure that the spare words can be written. */
     void make_room()
     {
         if (at_ >= full())
@@ -165,7 +163,8 @@ static inline void put_device(values &out, c10::Device device)
     }
 }
 
-/* A storage without data (a fake one) raises when its data is asked for. */
+/* Returns the storage's address. A storage without data (a fake one) raises
+ * when its data is asked for. */
 static inline uint64_t storage_identity(const c10::Storage &storage)
 {
     auto *impl = storage.unsafeGetStorageImpl();
@@ -192,7 +191,7 @@ static inline void put_tensor_head(values &out, unsigned tag,
     out.text(type.data(), type.size());
 }
 
-/* A nested tensor: one row for each tensor in it. */
+/* Writes a nested tensor: one row for each tensor in it. */
 static inline void put_nested(values &out, const at::Tensor &tensor)
 {
     auto *impl = static_cast<at::native::NestedTensorImpl *>(
@@ -259,7 +258,8 @@ static inline void put_graph_tensor(values &out, const at::Tensor &tensor)
     out.integers(strides);
 }
 
-/* A tensor that raises when it is asked for its facts gets a head alone. */
+/* Writes a tensor; if it raises when its facts are read, writes only its
+ * head. */
 static inline void put_tensor_or_less(values &out, const at::Tensor &tensor)
 {
     try {
@@ -335,8 +335,8 @@ static inline void put_value(values &out, const c10::IValue &value,
 
 /* ---- nodes -------------------------------------------------------------- */
 
-/* The id of the operator's schema, which tells the overloads of a name apart.
- * `kept`: where the thread keeps the id, or NULL. */
+/* Returns the id of the operator's schema, which distinguishes overloads with
+ * one name. `kept`: where the thread keeps the id, or NULL. */
 static inline vst_id schema_id(const vst_api *api, const at::RecordFunction &fn,
                                vst_id *kept)
 {
@@ -359,7 +359,7 @@ static inline vst_id schema_id(const vst_api *api, const at::RecordFunction &fn,
     return id;
 }
 
-/* What the launcher of a generated kernel says about it. */
+/* Writes the facts that the launcher of a generated kernel gives. */
 static inline void put_kernel(values &out, const at::RecordFunction &fn)
 {
     const auto named = fn.kwinputs();
@@ -440,13 +440,13 @@ static inline unsigned graph_enter(const vst_api *api, graph_state **state,
     try {
         put_node(out, api, fn, has_schema, schema);
     } catch (...) {
-        out.cut(); /* Out of memory, most likely. */
+        out.cut(); /* most likely out of memory */
     }
     out.finish();
     return observer;
 }
 
-/* Records the outputs, before the operator is left. Nothing if it has none. */
+/* Records the outputs, if the operator has any, before the operator is left. */
 static inline void graph_exit(const vst_api *api, graph_state *state,
                               unsigned observer, const at::RecordFunction &fn)
 {

@@ -1,14 +1,12 @@
-/* Hides our stand-in for a profiler from torch's library where that would take
- * it for torch's own type, which it is not.
- *
- * Backends report events of their own, and torch writes those into the profiler
- * of the calling thread. After a stop, threads may still have the stand-in, and
- * torch's own profiler would not start there. So while any thread has it, the
- * library asks us in the place of its function which says what the thread has.
- * The answer is nothing where a report asks, and after a stop wherever it asks:
- * torch then does what it does without a profiler.
- *
- * Any thread asks; start and stop change the place, one thread at a time. */
+/* Hides our stand-in for a profiler from torch's library where the library
+ * would take it for torch's own type. Backends report events of their own,
+ * which torch writes into the profiler of the calling thread. After a stop,
+ * threads may still have the stand-in, and torch's own profiler would not start
+ * there. So while any thread has it, the library calls us instead of its
+ * function that returns the thread's profiler. We return nothing where a report
+ * asks, and after a stop wherever the library asks: torch then behaves as
+ * without a profiler. Any thread asks; start and stop change the function, one
+ * thread at a time. */
 #ifndef VESTIGE_TORCH_HIDING_H
 #define VESTIGE_TORCH_HIDING_H
 
@@ -26,7 +24,7 @@
 #define VST_TORCH_GET "_ZN5torch8profiler4impl17ProfilerStateBase3getEb"
 #define VST_TORCH_GET_TLS "_ZN5torch8profiler4impl17ProfilerStateBase6getTLSEv"
 
-/* A torch has one of the two: the first up to 2.13. */
+/* Each torch has one of the two: the first up to 2.13. */
 extern "C" {
 void *vst_torch_get(bool global) __asm__(VST_TORCH_GET) __attribute__((weak));
 void *vst_torch_get_tls(bool) __asm__(VST_TORCH_GET_TLS) __attribute__((weak));
@@ -47,12 +45,12 @@ class hiding
     const void *hidden_ = nullptr; /* the stand-in */
     uintptr_t report_ = 0, size_ = 0;
     void *(*get_)(bool) = nullptr;
-    std::atomic<bool> on_{false}; /* we record */
+    std::atomic<bool> on_{false}; /* whether we record */
 
-    /* In the place of torch's function. */
+    /* Called instead of torch's function. */
     static void *answer(bool global);
 
-    /* Where torch's functions are. */
+    /* Finds torch's functions. */
     void find()
     {
         const ElfW(Sym) *symbol = nullptr;
@@ -84,13 +82,13 @@ class hiding
                               reinterpret_cast<void *>(answer));
     }
 
-    /* In a forked child, where no lock may be taken, this is all. */
+    /* Call in a forked child, where no lock may be taken. */
     void rest()
     {
         on_ = false;
     }
 
-    /* No thread has the stand-in any more. */
+    /* Call when no thread has the stand-in any more. */
     void stop(const vst_api *api)
     {
         api->call_instead(nullptr, nullptr, nullptr);

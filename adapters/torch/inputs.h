@@ -1,5 +1,5 @@
-/* The inputs of an operator as facts (<vestige/operator.h>): what torch's
- * profiler shows of them, as bytes. The thread that runs the operator writes
+/* The inputs of an operator as facts (<vestige/operator.h>): the facts that
+ * torch's profiler shows, as bytes. The thread that runs the operator writes
  * into memory of its own. */
 #ifndef VESTIGE_TORCH_INPUTS_H
 #define VESTIGE_TORCH_INPUTS_H
@@ -19,7 +19,7 @@
 namespace vestige_torch
 {
 
-/* Items of a list of which torch shows the values. */
+/* How many items of a list torch shows with their values. */
 enum { LIST_MAX = VST_TENSORS_SHOWN_MAX };
 
 class facts
@@ -59,13 +59,13 @@ class facts
         std::memcpy(at_, from, length);
         at_ += length;
     }
-    /* Whether so many bytes fit, and a few more. The put_ functions below write
-     * without checking. */
+    /* Returns whether `length` bytes, and a few more, fit. The put_ functions
+     * below write without checking. */
     bool has_room(size_t length) const
     {
         return static_cast<size_t>(end_ - at_) > length + 16;
     }
-    /* Copies 16 bytes, of which `length` count. */
+    /* Copies 16 bytes, of which the first `length` are used. */
     void put_short(const void *from, size_t length)
     {
         std::memcpy(at_, from, 16);
@@ -111,7 +111,7 @@ class facts
     {
         return full_;
     }
-    /* Pads with END to a whole word. Returns how many words are written. */
+    /* Pads with END to a whole word. Returns the number of words. */
     size_t finish(const uint64_t *words)
     {
         while (reinterpret_cast<uintptr_t>(at_) % 8)
@@ -120,11 +120,12 @@ class facts
     }
 
   private:
-    unsigned char *at_, *end_; /* end_ is at the end of a word */
+    unsigned char *at_, *end_; /* end_ lies at the end of a word */
     bool full_ = false;
 };
 
-/* A type's name as it is written, after its length. length 0: too long. */
+/* The name of a type, preceded by its length; length 0 if the name is too
+ * long. */
 struct type_text {
     unsigned char length;
     char bytes[31];
@@ -154,7 +155,8 @@ static inline const type_text &text_of(caffe2::TypeMeta type)
     return scalar ? texts[static_cast<size_t>(*scalar)] : none;
 }
 
-/* As torch does it: a tensor without sizes of its own counts as no tensor. */
+/* As torch does it: a tensor without sizes of its own does not count as a
+ * tensor. */
 static inline void put_tensor(facts &out, const at::Tensor &tensor)
 {
     if (!tensor.defined() || tensor.is_nested() ||
@@ -195,7 +197,7 @@ static inline void put_as_text(facts &out, unsigned tag,
     out.text(text.data(), text.size());
 }
 
-/* A number without its tag. */
+/* Writes a number without its tag. */
 static inline void put_number(facts &out, const c10::IValue &value)
 {
     if (value.isInt()) {
@@ -208,7 +210,7 @@ static inline void put_number(facts &out, const c10::IValue &value)
     }
 }
 
-/* The tag of a number, 0 if it is none of these. */
+/* Returns the tag of a number; 0 if the value has none of these types. */
 static inline unsigned number_tag(const c10::IValue &value)
 {
     return value.isInt()      ? VST_FACT_INTEGER
@@ -254,8 +256,7 @@ static inline void put_tensors(facts &out, const c10::IValue &value,
         put_tensor(out, item.toTensor());
 }
 
-/* Asking a list for its type takes long; its first item tells most of the time.
- */
+/* Looks at the first item, because asking a list for its type takes long. */
 static inline bool is_tensor_list(const c10::IValue &value)
 {
     if (!value.isList())
@@ -264,8 +265,8 @@ static inline bool is_tensor_list(const c10::IValue &value)
     return (items.empty() || !number_tag(items[0])) && value.isTensorList();
 }
 
-/* An input that is no tensor. long_lists: lists of tensors are written whole.
- */
+/* Writes an input that is not a tensor. long_lists: lists of tensors are
+ * written completely. */
 static inline void put_other(facts &out, const c10::IValue &value,
                              bool long_lists)
 {
@@ -294,7 +295,7 @@ static inline void put_input(facts &out, const c10::IValue &value,
         put_other(out, value, long_lists);
 }
 
-/* Counted by torch itself, from the inputs. */
+/* torch itself counts these, from the inputs. */
 static inline void put_flops(facts &out, const at::RecordFunction &fn)
 {
     uint64_t flops = torch::profiler::impl::computeFlops(

@@ -1,7 +1,7 @@
-/* The numbers in an operator's integral tensors, where somebody asked for them:
- * the range of each tensor, and all numbers in a file. It reads the memory of
- * the tensors itself. Operators of torch would be recorded too, and whatever
- * the program has put between would see them. */
+/* The numbers in an operator's integral tensors, if the user asked for them:
+ * the range of each tensor, and all its numbers in a file. This code reads the
+ * memory of the tensors itself: operators of torch would be recorded too, and
+ * the program's own hooks would see them. */
 #ifndef VESTIGE_TORCH_INTEGRAL_TENSORS_H
 #define VESTIGE_TORCH_INTEGRAL_TENSORS_H
 
@@ -19,11 +19,11 @@ namespace vestige_torch
 struct integral_wishes {
     bool ranges;
     std::string names;  /* ",aten::gather,aten::index," */
-    std::string folder; /* where the files go */
+    std::string folder; /* folder for the files */
 };
 
-/* NULL: nobody asked. Earlier wishes are never freed: a thread may still read
- * them. */
+/* NULL if nobody asked. Earlier wishes are never freed, because a thread may
+ * still read them. */
 inline std::atomic<const integral_wishes *> integral_wanted{nullptr};
 
 static inline void integral_wish(bool ranges, const char *names,
@@ -58,8 +58,8 @@ class integral
         return range_;
     }
 
-    /* To be called for every tensor among the inputs, also those in lists: the
-     * index counts them all. */
+    /* Call for every tensor among the inputs, including those in lists, because
+     * the index counts them all. */
     void look_at(const at::Tensor &tensor)
     {
         int index = index_++;
@@ -68,7 +68,7 @@ class integral
             if (has_integers(tensor))
                 read(tensor, index);
         } catch (...) {
-            /* The tensor raised when it was asked for its facts. */
+            /* the tensor raised when its facts were read */
         }
     }
 
@@ -108,7 +108,7 @@ class integral
         }
     }
 
-    /* Reads all elements in order, whatever the strides are. */
+    /* Reads all elements in order, whatever the strides. */
     void read(const at::Tensor &tensor, int index)
     {
         const char *data =
@@ -142,8 +142,8 @@ class integral
                       std::to_string(high) + "]";
     }
 
-    /* A name for now: reading the trace gives the node its id, and then renames
-     * the file. */
+    /* Opens a file with a temporary name. A reader of the trace gives the node
+     * its id, and renames the file then. */
     std::FILE *open(int index) const
     {
         std::string path = wishes_->folder + "/rf_" + std::to_string(record_) +
@@ -155,7 +155,7 @@ class integral
     uint64_t record_;
     int index_ = 0;
     bool keeps_ = false;
-    std::string range_; /* JSON without the last brace */
+    std::string range_; /* JSON without its last brace */
 };
 
 } // namespace vestige_torch

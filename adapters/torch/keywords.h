@@ -1,8 +1,8 @@
-/* Keyword inputs of an operator, which _RecordFunctionFast alone has. Those of
+/* Keyword inputs of an operator, which only _RecordFunctionFast has. Values of
  * simple types are facts with names (VST_FACT_NAMED), as torch shows them in
- * files. The others are one text (VST_FACT_KEYWORDS): Python writes values so.
- *
- * The thread that runs the operator writes into memory of its own. */
+ * files. The others together are one text (VST_FACT_KEYWORDS), written as
+ * Python writes values. The thread that runs the operator writes into memory of
+ * its own. */
 #ifndef VESTIGE_TORCH_KEYWORDS_H
 #define VESTIGE_TORCH_KEYWORDS_H
 
@@ -48,7 +48,7 @@ static inline void write_double(std::string &out, double value)
 
     std::snprintf(number, sizeof number, "%.17g", value);
     if (std::isnan(value))
-        out += "None"; /* no literal is nan */
+        out += "None"; /* Python has no literal for nan */
     else if (std::isinf(value))
         out += value > 0 ? "1e999" : "-1e999";
     else
@@ -77,7 +77,7 @@ static inline void write_items(std::string &out, const items &values,
     out += ends[1];
 }
 
-/* What has no such form is None. */
+/* A value without such a form is written as None. */
 static inline void write_value(std::string &out, const c10::IValue &value,
                                int depth)
 {
@@ -117,7 +117,7 @@ static inline bool is_of_integers(const c10::IValue &list)
     return true;
 }
 
-/* as_torch: torch shows it in files. */
+/* as_torch: as torch shows it in files. */
 static inline bool has_named_form(const std::string &name,
                                   const c10::IValue &value, bool as_torch)
 {
@@ -150,7 +150,7 @@ static inline void put_named_value(facts &out, const c10::IValue &value)
     }
 }
 
-/* Whether files have another value: torch's have "None" for a text with
+/* Returns whether files show another value: torch writes "None" for a text with
  * quotes, and JSON has no infinity. */
 static inline bool is_changed(const c10::IValue &value, bool as_torch)
 {

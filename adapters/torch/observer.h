@@ -1,8 +1,7 @@
-/* The observer of torch's operators: what runs when an operator begins and when
- * it ends, and what is recorded of it. operators.cpp places it.
- *
- * Any thread of the program enters, with or without the GIL. on_start and
- * on_end are the hot path. */
+/* The observer of torch's operators: the code that runs when an operator begins
+ * and ends, and the records that it makes. operators.cpp installs it. Any
+ * thread of the program enters, with or without the GIL. on_start and on_end
+ * are the hot path. */
 #ifndef VESTIGE_TORCH_OBSERVER_H
 #define VESTIGE_TORCH_OBSERVER_H
 
@@ -36,21 +35,23 @@ enum {
     WANTS_OVERLOADS = 8,
     WANTS_IDS = 16,
     WANTS_MODULES = 32,
-    WANTS_STORAGES = 64, /* with WANTS_SHAPES */
-    /* In torch's place, with WANTS_SHAPES: where tensors lie. */
+    WANTS_STORAGES = 64, /* only together with WANTS_SHAPES */
+    /* In torch's place, together with WANTS_SHAPES: the addresses of
+     * tensors. */
     WANTS_TENSORS = 128,
     MODULES_MAX = 1000, /* bytes */
-    /* Keeps clear of the instances of Python's annotations. */
+    /* Distinguishes our instances from those of Python's annotations. */
     FIRST_INSTANCE = 0x80000000u
 };
 
-/* What every operator reads, in one cache line. start and stop write it, the
- * generation last (release), which the observer reads first (acquire). With an
- * old value it records into a recording that still accepts it, or finds that
- * there is none. */
+/* The fields that every operator reads, in one cache line. Start and stop write
+ * them, the generation last (release); the observer reads the generation first
+ * (acquire). An operator that reads old values records into a recording that
+ * still accepts it, or finds that there is none. */
 struct alignas(64) settings {
-    std::atomic<uint64_t> generation{0}; /* names the recording, 0: none */
-    std::atomic<bool> plain{false};      /* nothing but times is wanted */
+    /* names the recording; 0 if there is none */
+    std::atomic<uint64_t> generation{0};
+    std::atomic<bool> plain{false}; /* only times are wanted */
     bool reads_counter = false;
     unsigned wants = 0;
     const uint64_t *epoch = nullptr;
@@ -61,9 +62,9 @@ inline settings now_set;
 
 inline std::atomic<uint32_t> last_instance{FIRST_INSTANCE};
 
-/* ---- what is told of an operator ---------------------------------------- */
+/* ---- facts of an operator ------------------------------------------------ */
 
-/* The storages of the inputs, where they are wanted. */
+/* The storages of the inputs, if they are wanted. */
 struct wanted_storages {
     storages found;
     input_roles roles;
@@ -88,8 +89,8 @@ static inline bool put_inputs(facts &out, const at::RecordFunction &fn,
         for (const auto &value : fn.inputs())
             put_input(out, value, false);
     }
-    /* torch copies named inputs for this call; autograd's operators have none.
-     */
+    /* reading named inputs makes torch copy them; autograd's operators have
+     * none */
     if (!(what.flags & NAME_HAS_SCHEMA) && fn.seqNr() < 0)
         put_named(out, fn, now_set.wants & WANTS_TENSORS);
     if (out.full()) {
@@ -99,14 +100,14 @@ static inline bool put_inputs(facts &out, const at::RecordFunction &fn,
     return long_lists;
 }
 
-/* TorchScript knows to which modules its code belongs. */
+/* Writes the modules to which TorchScript code belongs. */
 static inline void put_modules(facts &out)
 {
     const auto modules = torch::jit::currentModuleHierarchy();
     std::string text;
 
     for (const auto &module : modules)
-        text += module + "."; /* as torch joins them */
+        text += module + "."; /* joined as torch joins them */
     if (!text.empty() && text.size() < MODULES_MAX) {
         out.byte(VST_FACT_NAMED);
         out.text("Module Hierarchy", 16);
@@ -115,8 +116,8 @@ static inline void put_modules(facts &out)
     }
 }
 
-/* Writes the facts of an operator and returns how many words they take. Room is
- * kept for what follows the inputs. */
+/* Writes the facts of an operator and returns how many words they take. Keeps
+ * room for the facts behind the inputs. */
 static inline uint32_t tell(thread_state *state, const at::RecordFunction &fn,
                             const name_facts &what, wanted_storages *also)
 {
@@ -174,8 +175,8 @@ static inline uint64_t epoch()
     return __atomic_load_n(now_set.epoch, __ATOMIC_RELAXED);
 }
 
-/* Whether it may end on another thread, or later than what encloses it: an
- * annotation, or a span of _RecordFunctionFast. */
+/* Returns whether it may end on another thread, or later than the operator
+ * around it: an annotation, or a span of _RecordFunctionFast. */
 static inline bool may_wander(const at::RecordFunction &fn,
                               const name_facts &what)
 {
@@ -184,8 +185,8 @@ static inline bool may_wander(const at::RecordFunction &fn,
             !(what.flags & NAME_HAS_COLONS));
 }
 
-/* The numbers of an operator and what else is to be told of it: how many words.
- */
+/* Writes the numbers of an operator and its other facts. Returns the number of
+ * words. */
 static inline uint32_t put_numbers(thread_state *state,
                                    const at::RecordFunction &fn,
                                    const name_facts &what, bool tells,
@@ -200,14 +201,14 @@ static inline uint32_t put_numbers(thread_state *state,
         if (tells)
             words = tell(state, fn, what, also);
     } catch (...) {
-        /* A tensor raised when it was asked for its facts. */
+        /* a tensor raised when its facts were read */
         if (also)
             also->found.leave_out();
     }
     return words;
 }
 
-/* After the record of an operator. */
+/* Call after the record of an operator. */
 static inline void put_storages(thread_state *state,
                                 const at::RecordFunction &fn,
                                 const wanted_storages &wanted)
@@ -222,7 +223,8 @@ static inline void put_storages(thread_state *state,
         now_set.api->record_storages(state->storages, words);
 }
 
-/* Whether its guard lies on the stack of the thread that runs it. */
+/* Returns whether the operator's guard lies on the stack of the thread that
+ * runs it. */
 static inline bool is_nested(const thread_state *state,
                              const at::RecordFunction &fn)
 {
@@ -297,16 +299,16 @@ start_any(const at::RecordFunction &fn)
                                                   end.instance);
         result = enter(state, fn, now);
     } catch (...) {
-        /* Out of memory, most likely: the operator is not shown. */
+        /* most likely out of memory: the operator is not shown */
     }
     if (state)
         state->inside = false;
     return result;
 }
 
-/* The common case: an operator that the thread has run before, of which nothing
- * but times is wanted. It touches little memory, because between two operators
- * the program evicts ours from the caches. */
+/* The common case: the thread has run the operator before, and only times are
+ * wanted. It touches little memory, because between two operators the program
+ * evicts our memory from the caches. */
 static inline std::unique_ptr<at::ObserverContext>
 on_start(const at::RecordFunction &fn)
 {
@@ -329,8 +331,9 @@ on_start(const at::RecordFunction &fn)
     return nullptr;
 }
 
-/* What may end on another thread has an instance, by which its end is found.
- * Any other operator that does ends with what encloses it. */
+/* An operator that may end on another thread has an instance, by which its end
+ * is found. Any other operator that ends elsewhere ends together with the
+ * operator around it. */
 static inline __attribute__((noinline)) void
 end_any(thread_state *state, const opened &what, const at::RecordFunction &fn)
 {
@@ -352,7 +355,7 @@ static inline void end_far(const context *handed)
     try {
         far_note(handed->owner, handed->what.id, handed->what.instance);
     } catch (...) {
-        /* Out of memory: it stays open longer than needed. */
+        /* out of memory: it stays open longer than needed */
     }
 }
 
@@ -380,7 +383,7 @@ static inline void on_end(const at::RecordFunction &fn,
     if (!state || state->generation != now)
         return;
     unsigned depth = state->depth;
-    /* What lies above it ended elsewhere. */
+    /* operators above this one ended elsewhere */
     while (depth > 0 && state->open[depth - 1].guard != &fn)
         depth--;
     if (depth == 0)

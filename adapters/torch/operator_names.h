@@ -1,10 +1,9 @@
 /* The ids of operators' names, as each thread has found them. A table belongs
- * to one thread.
- *
- * The name of a registered operator lies in its schema, at one place for as
- * long as it is registered. So a thread looks up the place and does not read
- * the name, which is in no cache. Names that are made for one call, as
- * autograd's engine makes them, are looked up by their text. */
+ * to one thread. The name of a registered operator lies in its schema, at one
+ * address as long as the operator is registered. So a thread looks up the
+ * address and does not read the name, which would not be in the caches. Names
+ * that are made for one call, such as those of autograd's engine, are looked up
+ * by their text. */
 #ifndef VESTIGE_TORCH_OPERATOR_NAMES_H
 #define VESTIGE_TORCH_OPERATOR_NAMES_H
 
@@ -23,48 +22,51 @@ namespace vestige_torch
 
 enum {
     NAMES_MAX = 255,
-    NAME_SLOTS = 512,   /* a power of two, twice as many and more */
-    TEXTS_BYTES = 8192, /* of all texts together */
+    NAME_SLOTS = 512,   /* a power of two, at least twice NAMES_MAX */
+    TEXTS_BYTES = 8192, /* bytes of all texts together */
     TEXT_BYTES_MAX = 255,
     NAME_IS_TEXT = 1,
-    NAME_HAS_SCHEMA = 2, /* it is a registered operator */
+    NAME_HAS_SCHEMA = 2, /* the operator is registered */
     NAME_HAS_FLOPS = 4,
-    NAME_HAS_COLONS = 8, /* "::": a name that torch gives */
-    NAME_WRITES = 16     /* its schema says that it writes to an argument */
+    NAME_HAS_COLONS = 8, /* the name contains "::", so torch chose it */
+    /* the schema says that the operator writes to an argument */
+    NAME_WRITES = 16
 };
 
-/* Grows with every recording and whenever an operator is deregistered: a
+/* Grows with every recording and whenever an operator is deregistered; a
  * thread's table is valid for one number. Read relaxed: a thread that runs an
  * operator at the address of an earlier one has synchronized with its
- * registration, and so with this. */
+ * registration, and so with this number. */
 inline std::atomic<uint32_t> names_number{1};
 
-/* Four of them fill a cache line. They lie in the order in which they were
- * first seen, in which most programs use them again. */
+/* Four of these fill a cache line. They lie in the order in which they were
+ * first seen, because most programs use them again in that order. */
 struct known_name {
-    uint64_t key; /* the place, or a hash of the text */
+    uint64_t key; /* the name's address, or a hash of the text */
     vst_id id;
-    uint16_t text; /* where it begins */
+    uint16_t text; /* where the text begins */
     uint8_t length;
     uint8_t flags;
 };
 
 struct known_names {
-    uint32_t number; /* the names_number that the table is valid for */
+    uint32_t number; /* the names_number for which the table is valid */
     uint32_t count;
-    uint32_t text_count;       /* bytes */
-    uint8_t slots[NAME_SLOTS]; /* 1 + index of a name, 0: empty */
+    uint32_t text_count;       /* bytes of texts */
+    uint8_t slots[NAME_SLOTS]; /* 1 + index of a name; 0 if empty */
     known_name of[NAMES_MAX];
     char texts[TEXTS_BYTES];
-    uint64_t written[NAMES_MAX]; /* of those with NAME_WRITES */
-    vst_id schemas[NAMES_MAX];   /* the whole schema's, 0: not asked for yet */
+    uint64_t written[NAMES_MAX]; /* for names with NAME_WRITES */
+    /* ids of the whole schemas; 0 if not needed yet */
+    vst_id schemas[NAMES_MAX];
 };
 
 struct name_facts {
-    vst_id id; /* 0: there is none */
+    vst_id id; /* 0 if there is none */
     uint8_t flags;
-    uint64_t written; /* a bit for each argument that it writes to */
-    vst_id *schema;   /* where its schema's id is kept, NULL: nowhere */
+    /* one bit for each argument that the operator writes to */
+    uint64_t written;
+    vst_id *schema; /* where the id of the schema is kept; may be NULL */
 };
 
 class removal_listener final : public c10::OpRegistrationListener
@@ -80,7 +82,7 @@ class removal_listener final : public c10::OpRegistrationListener
 
 inline std::optional<c10::RegistrationHandleRAII> removals;
 
-/* When a recording starts. May throw. */
+/* Call when a recording starts. May throw. */
 static inline void begin_names()
 {
     names_number.fetch_add(1, std::memory_order_relaxed);
@@ -122,8 +124,8 @@ static inline bool counts_flops(const char *name)
     return false;
 }
 
-/* Without a schema there is no overload: torch then returns one empty text,
- * which is known by its address. */
+/* Without a schema there is no overload name: torch then returns its one empty
+ * text, which is recognised by its address. */
 static inline bool has_schema(const at::RecordFunction &fn)
 {
     static const char *const none = at::RecordFunction().overload_name();
@@ -141,7 +143,7 @@ static inline bool is_user(const at::RecordFunction &fn)
     return fn.scope() == at::RecordScope::USER_SCOPE;
 }
 
-/* The operator whose name lies at this place, or NULL. */
+/* Returns the operator whose name lies at this address, or NULL. */
 static inline const known_name *find_place(const known_names *names,
                                            const char *place)
 {
@@ -221,8 +223,8 @@ static inline name_facts define(const vst_api *api,
             nullptr};
 }
 
-/* Which arguments an operator writes to. torch copies the whole schema for this
- * call. */
+/* Returns the arguments to which an operator writes. torch copies the whole
+ * schema for this call. */
 static inline uint64_t written_by(const at::RecordFunction &fn)
 {
     auto schema = fn.operator_schema();
@@ -258,7 +260,7 @@ new_name(const vst_api *api, known_names *names, const at::RecordFunction &fn,
     return facts;
 }
 
-/* The name of the operator that the thread is about to run. */
+/* Finds the name of the operator that the thread is about to run. */
 static inline name_facts find_name(const vst_api *api, known_names *names,
                                    const at::RecordFunction &fn,
                                    bool wants_written)
@@ -286,8 +288,8 @@ static inline name_facts find_name(const vst_api *api, known_names *names,
     return facts;
 }
 
-/* The id of an operator that the thread knows and that ends in order, else 0.
- * An operator of the same name without a schema has the same id. */
+/* Returns the id of an operator that the thread knows and that ends in order,
+ * else 0. An operator with this name but without a schema has the same id. */
 static inline vst_id find_known(const known_names *names,
                                 const at::RecordFunction &fn)
 {

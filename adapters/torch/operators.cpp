@@ -20,7 +20,7 @@
 
 #include "observer.h"
 
-/* Declares a function that others find by name. */
+/* Makes a function visible to other libraries. */
 #define VST_EXPORTED extern "C" __attribute__((visibility("default")))
 
 using namespace vestige_torch;
@@ -31,8 +31,8 @@ namespace
 at::CallbackHandle callback = at::INVALID_CALLBACK_HANDLE;
 uint64_t last_generation;
 
-/* Tells torch which reports we want. For nodes, _RecordFunctionFast must report
- * its inputs. */
+/* Tells torch which data to report. For nodes, _RecordFunctionFast must report
+ * its inputs. (words: kept) */
 void report()
 {
     bool inputs = now_set.wants & WANTS_SHAPES ||
@@ -41,8 +41,8 @@ void report()
     reported->turn(true, now_set.api, now_set.wants & WANTS_MEMORY, inputs);
 }
 
-/* Leaves out scopes that torch uses on mobile devices alone: for every task,
- * autograd's engine goes over the callbacks of each scope. */
+/* Leaves out scopes that torch uses only on mobile devices, because autograd's
+ * engine goes over the callbacks of each scope for every task. */
 void place_callback()
 {
     bool nodes = graph_observer.load(std::memory_order_relaxed) != 0;
@@ -67,7 +67,7 @@ void place_callback()
 
 /* ---- the interface ------------------------------------------------------ */
 
-/* The version of torch that this library was built for. */
+/* Returns the version of torch for which this library was built. */
 VST_EXPORTED const char *vst_torch_built_for(void)
 {
     return TORCH_VERSION;
@@ -81,7 +81,7 @@ VST_EXPORTED void vst_torch_attend(void)
         if (now_set.generation.load(std::memory_order_relaxed))
             watch();
     } catch (...) {
-        /* Out of memory: the span is not shown. */
+        /* out of memory: the span is not shown */
     }
 }
 
@@ -110,7 +110,7 @@ VST_EXPORTED void vst_torch_stop(void)
     try {
         end_tensors();
     } catch (...) {
-        /* A lock that cannot be taken: they stay until the next stop. */
+        /* a lock cannot be taken: they stay until the next stop */
     }
 }
 
@@ -219,7 +219,7 @@ VST_EXPORTED void vst_torch_note(const uintptr_t *tensors,
     try {
         record_tensors(storages(words, record), tensors, roles, count);
     } catch (...) {
-        /* A tensor raised when it was asked for its facts. */
+        /* a tensor raised when its facts were read */
     }
 }
 
@@ -242,18 +242,18 @@ VST_EXPORTED size_t vst_torch_describe(uintptr_t tensor, int gradient,
         std::memcpy(text, made.data(), made.size());
         return made.size();
     } catch (...) {
-        return 0; /* it raised when it was asked for its facts */
+        return 0; /* the tensor raised when its facts were read */
     }
 }
 
-/* What torch's allocator of the CPU had given out before the first block of
- * this recording, or of the last; -1: no block was reported. */
+/* Returns how many bytes torch's CPU allocator had given out before the first
+ * block of this recording, or of the last one; -1 if no block was reported. */
 VST_EXPORTED int64_t vst_torch_allocated_before(void)
 {
     return reported ? reported->before.load(std::memory_order_relaxed) : -1;
 }
 
-/* The number that torch gives the calling thread. */
+/* Returns torch's number of the calling thread. */
 VST_EXPORTED uint64_t vst_torch_thread(void)
 {
     return at::RecordFunction::currentThreadId();

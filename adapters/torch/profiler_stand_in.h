@@ -1,8 +1,7 @@
-/* What torch takes for a profiler of its own while we record. torch reports a
- * thread's allocations to it, backends their events, and _RecordFunctionFast
- * does nothing where there is none.
- *
- * Any thread reads it; start and stop write it, one thread at a time. */
+/* The object that torch takes for its own profiler while we record. torch
+ * reports a thread's allocations to it, backends report their events, and
+ * _RecordFunctionFast does nothing without it. Any thread reads it; start and
+ * stop write it, one thread at a time. */
 #ifndef VESTIGE_TORCH_PROFILER_STAND_IN_H
 #define VESTIGE_TORCH_PROFILER_STAND_IN_H
 
@@ -23,7 +22,7 @@ namespace vestige_torch
 struct reports final : torch::profiler::impl::ProfilerStateBase {
     const vst_api *api = nullptr;
     bool memory = false;
-    /* What was allocated before the first report; -1: none came yet. */
+    /* bytes allocated before the first report; -1 until it came */
     std::atomic<int64_t> before{-1};
 
     reports()
@@ -32,7 +31,7 @@ struct reports final : torch::profiler::impl::ProfilerStateBase {
     {
     }
 
-    /* Threads that still hold it after a stop see that it is off. */
+    /* Threads that still have the stand-in after a stop see that it is off. */
     void turn(bool on, const vst_api *table, bool with_memory, bool with_shapes)
     {
         api = table;
@@ -65,7 +64,8 @@ struct reports final : torch::profiler::impl::ProfilerStateBase {
             api->framework_freed_size(address, static_cast<size_t>(-size));
     }
 
-    /* NONE: torch would use members of its own types, which this one lacks. */
+    /* NONE, because for other types torch would use members that this object
+     * lacks. */
     torch::profiler::impl::ActiveProfilerType profilerType() override
     {
         return torch::profiler::impl::ActiveProfilerType::NONE;
@@ -74,7 +74,7 @@ struct reports final : torch::profiler::impl::ProfilerStateBase {
 
 inline std::shared_ptr<reports> reported; /* made once, never freed */
 
-/* Whether any thread has it. */
+/* Returns whether any thread has the stand-in. */
 static inline bool is_held()
 {
     return reported && reported.use_count() > 1;
@@ -96,7 +96,7 @@ static inline void watch()
         c10::ThreadLocalDebugInfo::_push(place, reported);
 }
 
-/* Takes it from the calling thread. */
+/* Takes the stand-in from the calling thread. */
 static inline void unwatch()
 {
     const auto place = c10::DebugInfoKind::PROFILER_STATE;
@@ -106,11 +106,12 @@ static inline void unwatch()
             c10::ThreadLocalDebugInfo::_peek(place).get() == reported.get())
             c10::ThreadLocalDebugInfo::_pop(place);
     } catch (...) {
-        /* The program has pushed something on top of it. */
+        /* the program has pushed something on top of it */
     }
 }
 
-/* Hides the debug info of the calling thread, ours included, while it lives. */
+/* Hides the debug info of the calling thread, including ours, while this object
+ * lives. */
 struct hidden {
     std::shared_ptr<c10::ThreadLocalDebugInfo> before =
         c10::ThreadLocalDebugInfo::current();

@@ -1,7 +1,6 @@
-/* Which storages an operator is given, which of them its schema says that it
- * writes to, and which storages belong to tensors that the program names
- * (<vestige/storage.h>). A thread writes into memory of its own, and no tensor
- * is kept. */
+/* The storages that an operator is given, those that its schema says it writes
+ * to, and the storages of tensors that the program names (<vestige/storage.h>).
+ * A thread writes into memory of its own, and no tensor is kept. */
 #ifndef VESTIGE_TORCH_STORAGES_H
 #define VESTIGE_TORCH_STORAGES_H
 
@@ -15,8 +14,8 @@
 namespace vestige_torch
 {
 
-/* Gathers pairs of (address and role, size). When it is full it records them,
- * or without a record function leaves out the rest. */
+/* Gathers pairs of (address and role, size). When it is full it records them;
+ * without a record function it leaves out the rest. */
 class storages
 {
   public:
@@ -27,7 +26,7 @@ class storages
     {
     }
 
-    /* CPU storages alone. It reads the address without allocating the data of
+    /* Adds CPU storages only. Reads the address without allocating the data of
      * a lazy storage. */
     void add(const c10::TensorImpl *impl, vst_storage_role role)
     {
@@ -60,7 +59,7 @@ class storages
         else if (value.isList())
             add_all(value, role);
     }
-    /* False: there is no record function. */
+    /* Returns false if there is no record function. */
     bool flush()
     {
         if (!record_)
@@ -90,7 +89,7 @@ class storages
             if (item.isTensor())
                 add(item.toTensor(), role);
             else if (!item.isNone())
-                return; /* a list of something else */
+                return; /* this is a list of other values */
     }
 
     uint64_t *words_;
@@ -99,7 +98,7 @@ class storages
     bool lacks_some_ = false;
 };
 
-/* What an operator does with its inputs. */
+/* The role of each input of an operator. */
 class input_roles
 {
   public:
@@ -121,7 +120,7 @@ class input_roles
 
   private:
     bool has_schema_;
-    uint64_t written_; /* a bit for each of the first */
+    uint64_t written_; /* one bit for each of the first inputs */
 };
 
 /* Records all inputs of an operator, after its own record, in as many pieces as
@@ -136,14 +135,14 @@ record_inputs(storages out, const at::RecordFunction &fn,
         for (const c10::IValue &value : fn.inputs())
             out.add(value, roles.of(i++));
     } catch (...) {
-        /* A tensor raised when it was asked for its facts. */
+        /* a tensor raised when its facts were read */
     }
     if (roles.has_schema() || out.words())
         out.flush();
 }
 
 /* Records tensors, given by the addresses of their impl, each with its role.
- * The gradient of a parameter is added here. */
+ * Also records the gradient of a parameter. */
 static inline void record_tensors(storages out, const uintptr_t *tensors,
                                   const unsigned char *roles, size_t count)
 {

@@ -1,9 +1,7 @@
-/* Which tensors there are: where each lies, and what torch's event tree tells
- * of it. Where memory is recorded, a tensor's address names it for as long as
- * the recording goes on, because a weak reference keeps the memory of its impl,
- * not its data, from being used again. torch's own profiler does the same.
- *
- * Any thread enters. */
+/* Tensors: the address of each, and the facts that torch's event tree shows. If
+ * memory is recorded, a tensor's address identifies it until the recording
+ * ends, because a weak reference keeps the memory of its impl (not its data)
+ * from being reused. torch's own profiler does the same. Any thread enters. */
 #ifndef VESTIGE_TORCH_TENSORS_H
 #define VESTIGE_TORCH_TENSORS_H
 
@@ -30,29 +28,32 @@ using weak_tensor =
     c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
 
 enum {
-    RECENT_TENSORS = 256, /* that a thread knows to be held; a power of two */
+    /* tensors that a thread knows to be held; a power of two */
+    RECENT_TENSORS = 256,
     HELD_TENSORS_FEW = 4096,
-    HELD_TENSORS_MAX = 1 << 21 /* some 500 MB; later ones are not held */
+    HELD_TENSORS_MAX = 1 << 21 /* about 500 MB; later tensors are not held */
 };
 
-/* The tensors that are held. Guarded by `lock`. A table would find out whether
- * one is held already, but costs more than holding it twice. */
+/* The tensors that are held. Guarded by `lock`. A table could find out whether
+ * a tensor is held already, but would cost more than holding it twice. */
 struct held_tensors {
     std::mutex lock;
     std::vector<weak_tensor> held;
-    size_t room = HELD_TENSORS_FEW; /* until doubles are looked for */
+    size_t room = HELD_TENSORS_FEW; /* when this is full, doubles are removed */
 };
 
-inline held_tensors *tensors_held;             /* made once, never freed */
-inline std::atomic<uint64_t> tensors_round{1}; /* changes when all are freed */
+inline held_tensors *tensors_held; /* made once, never freed */
+/* changes when all tensors are released */
+inline std::atomic<uint64_t> tensors_round{1};
 
-/* Those that a thread has seen last; no other thread reads it. */
+/* The tensors that a thread saw last; no other thread reads this. */
 struct recent_tensors {
     uint64_t round;
     const c10::TensorImpl *seen[RECENT_TENSORS];
 };
 
-/* Whether the thread knows that this tensor is held; from now on it does. */
+/* Returns whether the thread knows that this tensor is held; from now on it
+ * knows. */
 static inline bool is_held(recent_tensors *recent, const c10::TensorImpl *impl)
 {
     uint64_t round = tensors_round.load(std::memory_order_relaxed);
@@ -84,8 +85,8 @@ static inline __attribute__((noinline)) void drop_doubles(held_tensors *all)
     all->room = std::max(size_t{HELD_TENSORS_FEW}, 2 * held.size());
 }
 
-/* Makes sure that no other tensor gets this one's address before the recording
- * ends. */
+/* Makes sure that no other tensor gets this tensor's address before the
+ * recording ends. */
 static inline void hold(const at::Tensor &tensor)
 {
     std::lock_guard<std::mutex> guard(tensors_held->lock);
@@ -102,10 +103,10 @@ static inline void begin_tensors()
         tensors_held = new held_tensors;
 }
 
-/* The recording is over. */
+/* Call when the recording is over. */
 static inline void end_tensors()
 {
-    decltype(tensors_held->held) ended; /* freed when the lock is not held */
+    decltype(tensors_held->held) ended; /* released when the lock is not held */
 
     if (!tensors_held)
         return;
@@ -115,7 +116,8 @@ static inline void end_tensors()
     tensors_held->room = HELD_TENSORS_FEW;
 }
 
-/* In a forked child: another thread of the parent may have held the lock. */
+/* Call in a forked child: another thread of the parent may have held the
+ * lock. */
 static inline void forget_tensors()
 {
     tensors_held = nullptr;
@@ -129,7 +131,8 @@ static inline bool has_facts(const at::Tensor &tensor)
            !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
 }
 
-/* Of the storage, without allocating the data of a lazy one; NULL: none. */
+/* Returns the address of the storage's data, without allocating the data of a
+ * lazy storage; NULL if there is none. */
 static inline const void *data_of(const at::Tensor &tensor)
 {
     const c10::TensorImpl *impl = tensor.unsafeGetTensorImpl();
@@ -182,8 +185,8 @@ static inline void each_tensor(const at::RecordFunction &fn, bool long_lists,
     }
 }
 
-/* After all other facts of an operator. Left out where there is no room.
- * recent: NULL: none is held. */
+/* Call after all other facts of an operator. Leaves the addresses out if there
+ * is no room. recent: NULL if no tensors are held. */
 static inline void put_tensors_at(facts &out, recent_tensors *recent,
                                   const at::RecordFunction &fn, bool long_lists)
 {
@@ -216,7 +219,7 @@ static inline void append(std::string &text, c10::IntArrayRef values)
     text += "]";
 }
 
-/* A JSON list: where it lies, as "Tensors" of an operator has it, then its
+/* Returns a JSON list: the tensor's address as in "Tensors" of an operator, its
  * sizes and its strides. */
 static inline std::string describe(const at::Tensor &tensor)
 {

@@ -1,5 +1,5 @@
-/* What the observer keeps for each thread: names that it knows, operators that
- * are open, room to write in. It is made with the first operator of the thread
+/* State that the observer keeps for each thread: the names that it knows, open
+ * operators, room to write in. It is made with the first operator of the thread
  * and freed with the thread. No other thread reads it. */
 #ifndef VESTIGE_TORCH_THREAD_STATE_H
 #define VESTIGE_TORCH_THREAD_STATE_H
@@ -24,22 +24,23 @@ enum {
     OPEN_MAX = 256 /* nested operators that a thread keeps itself */
 };
 
-/* What is known of an operator until it ends. */
+/* Facts of an operator until it ends. */
 struct opened {
     vst_id id;
     uint32_t instance;
-    unsigned node_of; /* an observer of the execution trace, 0: no node */
+    /* observer of the execution trace whose node this is; 0 if none */
+    unsigned node_of;
 };
 
-/* Most operators end in order, on their own thread. So the thread keeps what is
- * open and gives torch no context to keep. An operator is known by the address
- * of its guard. */
+/* Most operators end in order, on their own thread. So the thread keeps the
+ * open operators, and gives torch no context to keep. An operator is identified
+ * by the address of its guard. */
 struct open_operator {
     const at::RecordFunction *guard;
     opened what;
 };
 
-/* What the C++ runtime keeps for a thread (__cxa_eh_globals of the ABI). */
+/* The C++ runtime's data for a thread (__cxa_eh_globals of the ABI). */
 struct exception_state {
     void *caught;
     unsigned under_way;
@@ -48,13 +49,13 @@ struct exception_state {
 struct context;
 
 struct thread_state {
-    uint64_t generation; /* of what is open */
-    unsigned depth;      /* of what is open */
-    bool inside;         /* our own code runs: its operators are not recorded */
-    vst_buffer **buffer; /* as vst_api has it */
+    uint64_t generation; /* generation of the open operators */
+    unsigned depth;      /* number of open operators */
+    bool inside;         /* our own code runs; its operators are not recorded */
+    vst_buffer **buffer; /* see vst_api */
     const exception_state *exceptions;
     context *unused;    /* kept for the next operator */
-    graph_state *graph; /* NULL: no node was recorded yet */
+    graph_state *graph; /* NULL until a node was recorded */
     open_operator open[OPEN_MAX];
     uint64_t payload[VST_ESCAPE_WORDS_MAX];
     uint64_t storages[VST_ESCAPE_WORDS_MAX];
@@ -124,7 +125,8 @@ inline void context::operator delete(void *memory) noexcept
     here->unused = unused;
 }
 
-/* NULL: out of memory. Then the operator ends with what encloses it. */
+/* Returns NULL if memory ran out; then the operator ends together with the
+ * operator around it. */
 static inline context *make_context(thread_state *state, const opened &what,
                                     uint64_t now)
 {

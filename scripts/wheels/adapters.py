@@ -79,7 +79,7 @@ def bring_headers(version):
 
 
 def commit_of(torch):
-    """What torch.version.git_version is, without running it."""
+    """Returns torch.version.git_version without running torch."""
     for statement in ast.parse((torch / "version.py").read_text()).body:
         if isinstance(statement, ast.Assign) and statement.targets[0].id == "git_version":
             return statement.value.value
@@ -90,7 +90,7 @@ def commit_of(torch):
 
 
 def digest_of(wheel):
-    """Of the sources, as build.py counts it when vestige is installed."""
+    """Returns the hash of the sources, as build.py computes it when vestige is installed."""
     names = [name.removeprefix(HOME) for name in wheel.namelist() if name.startswith(HOME)]
     own = sorted(name for name in names if "/" not in name and name.endswith(".h"))
     public = sorted(name for name in names if name.startswith("include/vestige/") and name.endswith(".h"))
