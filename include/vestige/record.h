@@ -120,13 +120,12 @@ typedef struct vst_buffer {
 #define VST_OWN_LINE
 #endif
 
-/* Names the recording in progress, 0 while there is none. It changes when a
- * recording starts or stops, and when every thread is to take the slow path
- * once (see vst__recording_request_attention); a buffer whose epoch differs
- * takes the slow path. Written under the recorder's lock, read relaxed: a hook
- * that still sees the old value writes one more record into a buffer that is
- * still its own (pairs with the release store in vst_recording_start and
- * _stop). */
+/* The number of the recording in progress, 0 while there is none. The recorder
+ * changes it, with its lock held, when a recording starts or stops and when
+ * every thread is to take the slow path once; a buffer whose epoch differs
+ * takes the slow path. Read relaxed: a hook that still sees the old value
+ * writes one more record into a buffer that is still its own (pairs with the
+ * release stores in src/record/recording.c). */
 VST_API extern uint64_t vst_recording_epoch;
 
 #if defined(__GNUC__)
