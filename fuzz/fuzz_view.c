@@ -112,6 +112,8 @@ static void ask_lanes_of(vst_trace *trace, const vst_view_range *range,
     enum { LANES = 8 };
     uint32_t numbers[LANES] = {0, 1, 2, 3, 4, 5, 6, 7},
              counts[PIXELS_MAX] = {0};
+    const vst__lanes_options options = {.window = VST_WINDOW_ALL,
+                                        .fold_imports = true};
     uint64_t facts[VST_LANE_FACTS_MAX];
     vst__lane_item item, found;
     vst__lanes *lanes;
@@ -121,7 +123,7 @@ static void ask_lanes_of(vst_trace *trace, const vst_view_range *range,
     size_t size, count;
     uint32_t first;
 
-    MUST(vst__lanes_create(trace, kind, NULL, &lanes, NULL) == VST_OK);
+    MUST(vst__lanes_create(trace, kind, &options, &lanes, NULL) == VST_OK);
     for (uint32_t i = 0; vst__lanes_item(lanes, i, &item); i++) {
         MUST(vst__lanes_get(lanes, item.lane, &lane) && item.row < lane.rows);
         vst__lanes_facts_of(lanes, i, facts);
@@ -298,6 +300,7 @@ static void look(const trace_input *input, vst_trace *trace)
     compare(view, path, input->choices);
     ask(view, input->choices);
     range = some_range(view, input->choices, 1);
+    ask_lanes_of(trace, &range, "calls");
     ask_lanes_of(trace, &range, "devices");
     ask_lanes_of(trace, &range, "marks");
     ask_lanes_of(trace, &range, "states");

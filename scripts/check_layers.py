@@ -85,14 +85,12 @@ EXT_CORE = {
     CORE / "record" / "language_lock.h": "calls program",
     CORE / "record" / "tasks.h": "calls program",
     CORE / "replay" / "imports.h": "read",
-    CORE / "replay" / "own_times.h": "read",
     CORE / "tables" / "batch.h": "read",
+    CORE / "tables" / "growing.h": "read",
     CORE / "tables" / "pass.h": "read",
     CORE / "tables" / "tables.h": "read",
     CORE / "traceback" / "language.h": "traceback",
     CORE / "view" / "lanes.h": "read",
-    CORE / "view" / "lanes_devices.h": "read",
-    CORE / "view" / "tally.h": "read",
     CORE / "view" / "view.h": "read",
 }
 

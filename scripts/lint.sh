@@ -38,7 +38,7 @@ check_unused() {
     "$bin/python" scripts/lint/check_unused.py || return
     # A column of a report reads the attribute that its line names.
     ! "$bin/vulture" | grep -E '^(python|scripts)/' |
-        grep -vFf <(grep -oE '["a-z0-9_.]+"' python/vestige/reading/columns.py | sed -E "s/[\".]/'/g; s/.*('[^']+')$/\1/")
+        grep -vFf <(grep -oE '["a-z0-9_.]+"' python/vestige/reading/report_columns.py | sed -E "s/[\".]/'/g; s/.*('[^']+')$/\1/")
 }
 
 # Of the files on standard input, looks at those that Meson compiles. A flag that gcc

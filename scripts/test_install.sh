@@ -1,7 +1,9 @@
 #!/bin/sh
 # Installs libvestige from build directory $1 into the empty prefix $2, then
 # builds and runs each C example against it the way a user would: pkg-config,
-# once shared, once static. An example is a file, or a folder of them.
+# once shared, once static. An example is a file, or a folder of them. Before
+# that, each header that was installed compiles alone, in C and in C++, and the
+# library exports what they declare and nothing else.
 set -eu
 
 rm -rf "$2"
@@ -11,6 +13,18 @@ LD_LIBRARY_PATH="$2/lib"
 export PKG_CONFIG_PATH LD_LIBRARY_PATH
 
 cd "$2"
+for header in include/vestige/*.h; do
+    program="#include <vestige/${header##*/}>"
+    # shellcheck disable=SC2046 # flags, split on purpose
+    echo "$program" | ${CC:-cc} -xc -std=c11 -Wall -Wextra -Werror \
+        -fsyntax-only $(pkg-config --cflags vestige) -
+    # shellcheck disable=SC2046
+    echo "$program" | ${CXX:-c++} -xc++ -std=c++17 -Wall -Wextra -Werror \
+        -fsyntax-only $(pkg-config --cflags vestige) -
+done
+cat include/vestige/*.h | tr '\n' ' ' | grep -o 'VST_API [^;(]*' |
+    sed 's/ VST_TLS_MODEL$//' | grep -o 'vst_[a-z0-9_]*$' | sort >declared
+nm -D --defined-only lib/libvestige.so | cut -d' ' -f3 | sort | diff declared -
 for source in "$OLDPWD"/examples/c/*.c "$OLDPWD"/examples/c/*/; do
     name=$(basename "$source" .c)
     case $source in

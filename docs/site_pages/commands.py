@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from vestige import cli
 from vestige.cli.project import OPTIONS as PROJECT
 from vestige.cli.report.command import VIEWS
-from vestige.reading.columns import DIFF, Column, Table
+from vestige.reading.report_columns import DIFF, Column, Table
 from vestige.recording.option_table import OPTIONS
 
 

@@ -30,7 +30,10 @@ typedef struct vst_clock_sample {
 /* Set once when the library is loaded, constant after that. */
 VST_API extern vst_clock_kind vst_clock_in_use;
 
+/* Reads the clock by a call: vst_clock_ticks() does so where no instruction
+ * reads it. Any thread, also inside of a signal handler. */
 VST_API vst_ticks vst_clock_ticks_portable(void);
+/* Reads the three clocks at one moment, as nearly as possible. Any thread. */
 VST_API void vst_clock_sample_now(vst_clock_sample *sample);
 
 /* Ticks per second: as the machine says where that agrees with what was

@@ -58,6 +58,8 @@ enum { VST_COLLECTORS_MAX = 8 };
  * NOMEM: there are VST_COLLECTORS_MAX others. */
 VST_API vst_status vst_collector_register(const char *name,
                                           vst_collector_make_fn make);
+/* Recordings that begin from now on make none of this name; those that have one
+ * keep it. Any thread. */
 VST_API void vst_collector_unregister(const char *name);
 
 /* One line for the user: what a collector cannot do, or lost. The trace keeps
@@ -242,17 +244,22 @@ typedef struct vst_trace_stream {
     size_t name_len;
 } vst_trace_stream;
 
-/* Sorted by number; streams by device and number, of those that were declared.
- */
+/* The devices of a trace, sorted by number; below, the streams that were
+ * declared, by device and number. What is returned is valid until the trace is
+ * closed. One thread at a time uses a trace. */
 VST_API size_t vst_trace_device_count(const struct vst_trace *trace);
+/* index: less than vst_trace_device_count(). */
 VST_API const vst_trace_device *
 vst_trace_device_at(const struct vst_trace *trace, size_t index);
+/* Returns the device of a number; NULL: there is none. */
 VST_API const vst_trace_device *
 vst_trace_device_find(const struct vst_trace *trace, uint32_t number);
+/* Returns how many streams were declared. */
 VST_API size_t vst_trace_stream_count(const struct vst_trace *trace);
+/* index: less than vst_trace_stream_count(). */
 VST_API const vst_trace_stream *
 vst_trace_stream_at(const struct vst_trace *trace, size_t index);
-/* NULL: it was not declared. */
+/* Returns a stream of a device; NULL: it was not declared. */
 VST_API const vst_trace_stream *
 vst_trace_stream_find(const struct vst_trace *trace, uint32_t device,
                       uint32_t number);

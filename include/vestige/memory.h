@@ -133,6 +133,7 @@ typedef struct vst_memory_thread {
     uint32_t inside; /* allocators, and vestige itself */
 } vst_memory_thread;
 
+/* The calling thread's; only the two functions below change it. */
 VST_API extern VST_THREAD_LOCAL vst_memory_thread vst_memory_here VST_TLS_MODEL;
 
 /* True in the outermost allocator. */
@@ -150,6 +151,7 @@ static inline void vst_memory_leave(void)
  * nothing while memory is not being traced. */
 VST_API void vst_memory_allocated(vst_memory_kind kind, uintptr_t address,
                                   size_t size);
+/* The same of a free, before it happens; size is 0 but for MUNMAP. */
 VST_API void vst_memory_freed(vst_memory_kind kind, uintptr_t address,
                               size_t size);
 /* A realloc that succeeded; before is vst_clock_ticks() from before it. */
@@ -166,14 +168,17 @@ typedef struct vst_memory_options {
     vst_stack_id (*stack)(unsigned *flags);
 } vst_memory_options;
 
-/* From now on the funnel records into this recording. VST_E_BUSY if it records
- * into another one of this process. */
+/* From now on the funnel records into this recording, which must not be
+ * destroyed before vst_memory_stop(). VST_E_BUSY: it records already.
+ * VST_E_UNSUPPORTED: allocators cannot be hooked here. VST_E_NOMEM. Any thread
+ * may call these two. */
 VST_API vst_status vst_memory_start(vst_recording *recording,
                                     const vst_memory_options *options,
                                     vst_error *error);
 /* Takes every hook out. A hook that other code wrapped meanwhile stays, and
  * only calls the original. */
 VST_API void vst_memory_stop(void);
+/* Whether it is between start and stop. Any thread. */
 VST_API bool vst_memory_is_tracing(void);
 
 /* ---- reading ------------------------------------------------------------ */
@@ -249,12 +254,15 @@ VST_API vst_status vst_trace_replay_memory(vst_trace *trace, int window,
                                            vst_error *error);
 /* Whether there are any, without reading them. */
 VST_API bool vst_trace_has_memory(const vst_trace *trace);
-/* NULL for an id that the trace does not define. */
+/* Returns a stack, valid until the trace is closed; NULL for an id that the
+ * trace does not define. */
 VST_API const vst_stack *vst_trace_stack(const vst_trace *trace,
                                          vst_stack_id id);
 /* The largest id it defines; an array may be sized by it, as by that of
  * definitions. */
 VST_API vst_stack_id vst_trace_stack_max(const vst_trace *trace);
+/* Returns how many libraries the trace describes, and one of them: index is
+ * less than the count. Valid until the trace is closed. */
 VST_API size_t vst_trace_module_count(const vst_trace *trace);
 VST_API const vst_module *vst_trace_module(const vst_trace *trace,
                                            size_t index);

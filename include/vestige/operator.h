@@ -89,6 +89,8 @@ VST_API vst_id vst_recording_define(const vst_definition *definition);
  * False: nothing is being recorded, and no exit is wanted. */
 VST_API bool vst_record_operator(vst_id id, uint32_t instance,
                                  const uint64_t *payload, uint32_t words);
+/* Records that the calling thread leaves an operator (VST_EXIT or VST_RAISE),
+ * with the id and instance of its enter. */
 VST_API void vst_record_operator_exit(vst_kind kind, vst_id id,
                                       uint32_t instance);
 /* Has a framework's library call `instead` where it calls a function through

@@ -60,14 +60,17 @@ typedef struct vst_definition {
 } vst_definition;
 
 /* Gives the id of a definition, the same one for equal (kind, name, file,
- * line); a new one reaches the trace before this returns. May be called by any
- * thread, not from inside a chunk provider. */
+ * line); a new one reaches the trace before this returns. Name and file are
+ * copied. VST_E_NO_IDS, _NOMEM, _NOSPACE, _IO: *id is 0, which records nothing.
+ * VST_E_STATE: in a forked child. Any thread; takes the recorder's lock. */
 VST_API vst_status vst_recording_define_id(vst_recording *recording,
                                            const vst_definition *definition,
                                            vst_id *id);
 
-/* A fact about the whole trace; value is JSON. A later value of the same key
- * replaces the earlier one. */
+/* A fact about the whole trace; json is a value, and both texts are copied. A
+ * later value of the same key replaces the earlier one. VST_E_NOSPACE, _IO: it
+ * is not in the trace. VST_E_STATE: in a forked child. Any thread; takes the
+ * recorder's lock. */
 VST_API vst_status vst_recording_set_metadata(vst_recording *recording,
                                               const char *key,
                                               const char *json);
@@ -90,7 +93,9 @@ VST_API void vst_recording_open_stack(vst_recording *recording, uint64_t handle,
  * and what they call. Before the id's first record. */
 VST_API void vst_recording_record_inside(vst_recording *recording, vst_id id);
 
-VST_API uint64_t vst_thread_handle(void); /* of the calling thread */
+/* Returns what the recorder knows the calling thread by, as long as it lives.
+ */
+VST_API uint64_t vst_thread_handle(void);
 
 /* ---- the record path --------------------------------------------------- */
 
@@ -150,8 +155,11 @@ VST_API extern uint64_t vst_recording_epoch;
 #define VST_THREAD_LOCAL _Thread_local
 #endif
 
+/* The calling thread's buffer; never NULL. The library owns it. */
 VST_API extern VST_THREAD_LOCAL vst_buffer *vst_thread_buffer VST_TLS_MODEL;
 
+/* Records where a store is not enough: the thread joins the recording, or gets
+ * its next chunk. The functions below call it. */
 VST_API VST_COLD void vst_record_slow(vst_kind kind, vst_id id, vst_ticks now);
 
 /* The number of the recording in progress, as a hook sees it. */
@@ -252,15 +260,27 @@ VST_INLINE bool vst_record_end_of_call_at_once(vst_kind kind, vst_id id,
            vst_record_word_at_once(buffer, kind, id, now);
 }
 
-/* ---- records with a payload; the same rule as vst_record --------------- */
+/* ---- records with a payload -------------------------------------------- */
 
+/* These follow the rule of vst_record(), and free-running threads may call them
+ * between vst_thread_enter_free() and their next wait. Text is JSON members
+ * ("k": v, ...) in UTF-8 that need not end in NUL; it is copied. What is too
+ * long for an escape is replaced by a note that says so. */
+
+/* Arguments of the span on top. */
 VST_API void vst_record_args(const char *json_members, size_t length);
+/* A point in time; id is of a VST_DEF_INSTANT. */
 VST_API void vst_record_instant(vst_id id, const char *json_members,
                                 size_t length);
+/* A value of a VST_DEF_COUNTER. */
 VST_API void vst_record_counter(vst_id id, double value);
+/* Begins a span that need not nest; the caller chooses an instance that no open
+ * span of this id on this thread has. */
 VST_API void vst_record_begin(vst_id id, uint32_t instance);
+/* Ends the span that has this id and instance; without one it is ignored and
+ * counted when the trace is read. */
 VST_API void vst_record_end(vst_id id, uint32_t instance);
-/* The same, with arguments that became known only now. */
+/* As vst_record_end(), with arguments that became known only now. */
 VST_API void vst_record_end_args(vst_id id, uint32_t instance,
                                  const char *json_members, size_t length);
 

@@ -49,19 +49,32 @@ typedef struct vst_session_options {
     const void *tracer_options, *memory_tracer_options;
 } vst_session_options;
 
+/* Makes a session and its file; nothing is recorded yet. The options are not
+ * needed any more when this returns, but for what tracer_options point to.
+ * *session is the caller's to destroy, and is not set if this fails:
+ * VST_E_BUSY, because this process is recording; VST_E_EXISTS, _IO, _NOMEM. */
 VST_API vst_status vst_session_create(const vst_session_options *options,
                                       vst_session **session, vst_error *error);
 /* 0, or the errno value with which the system refuses to tell the calling
  * thread of its switches. */
 VST_API int vst_session_can_see_switches(void);
-/* Starts recording; after a stop, goes on in a new window of the same file. */
+/* Starts recording; after a stop, goes on in a new window of the same file.
+ * VST_E_BUSY: this process records another session. VST_E_STATE: it is
+ * recording already, or finished, or was made before a fork. Or what the
+ * tracer's start returned; then nothing is recorded. */
 VST_API vst_status vst_session_start(vst_session *session, vst_error *error);
+/* Stops recording: no hook records after this returns. VST_E_STATE: it was not
+ * recording. */
 VST_API vst_status vst_session_stop(vst_session *session);
-/* Stops if need be, and finishes the file. What was recorded can still be
- * read. */
+/* Stops if need be, and finishes the file. What was recorded can still be read.
+ * VST_E_IO: the file was replaced, or the room that it did not need could not
+ * be given back. */
 VST_API vst_status vst_session_finish(vst_session *session, vst_error *error);
+/* Finishes if need be, and frees the session, its tracers and collectors.
+ * Traces that were opened of it stay. NULL is nothing. */
 VST_API void vst_session_destroy(vst_session *session);
 
+/* Whether it is between start and stop. False in a forked child. */
 VST_API bool vst_session_is_recording(const vst_session *session);
 /* The recording to define and record into; valid until destroy. */
 VST_API vst_recording *vst_session_recording(vst_session *session);
@@ -81,7 +94,8 @@ VST_API bool vst_session_was_cut(const vst_session *session);
  * recording takes no more (vst_session_was_cut), and the handler can return.
  * Any thread, inside of a signal handler. */
 VST_API bool vst_storage_rescue(const void *address);
-/* Opens what was recorded so far; the caller closes it. */
+/* Opens what was recorded so far; the caller closes it (vst_trace_close).
+ * Errors as vst_trace_open_fd. */
 VST_API vst_status vst_session_open_trace(vst_session *session,
                                           vst_trace **trace, vst_error *error);
 /* Writes a finished copy of what was recorded so far, which appears under its
@@ -100,8 +114,8 @@ VST_API void vst_session_flush_devices(vst_session *session);
 /* Stops the collectors ahead of vst_session_stop(), which does it otherwise:
  * for programs with a lock that the devices' libraries might wait for. */
 VST_API void vst_session_stop_devices(vst_session *session);
-/* The next line that a collector has told, "cuda: …", cut to the size. False:
- * there is none. */
+/* Copies the next line that a collector has told, "cuda: …", cut to the size
+ * and ended by NUL. False: there is none. */
 VST_API bool vst_session_next_note(vst_session *session, char *line,
                                    size_t size);
 /* The memory tracer's export_memory_history; VST_E_STATE if none was made. */

@@ -52,6 +52,8 @@ typedef struct vst_error {
     uint64_t offset; /* byte offset in the file, 0 where it does not apply */
 } vst_error;
 
+/* Returns what a user reads of a status, from the table above; "unknown error"
+ * for other numbers. The text is constant. Any thread. */
 VST_API const char *vst_status_string(vst_status status);
 
 /* Fills error (if not NULL) and returns status, so that a caller can write

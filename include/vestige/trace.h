@@ -51,17 +51,25 @@ typedef struct vst_trace_thread {
     uint64_t left_out; /* calls, as far as it ended or the recording stopped */
 } vst_trace_thread;
 
+/* Opens a file; *trace is the caller's to close. VST_E_NOT_A_TRACE, _VERSION,
+ * _DAMAGED: nothing of it can be read; a file that is damaged further on opens,
+ * and vst_trace_info.damaged_at says where. VST_E_IO, _NOMEM, _NO_ZSTD. */
 VST_API vst_status vst_trace_open(const char *path, vst_trace **trace,
                                   vst_error *error);
-/* Reads through a duplicate of fd. */
+/* The same of a file that is open. Reads through a duplicate of fd. */
 VST_API vst_status vst_trace_open_fd(int fd, vst_trace **trace,
                                      vst_error *error);
+/* Frees the trace, and with it all that functions below returned of it. NULL is
+ * nothing. */
 VST_API void vst_trace_close(vst_trace *trace);
 
+/* Fills *info. */
 VST_API void vst_trace_get_info(const vst_trace *trace, vst_trace_info *info);
 /* Shifts all times of the trace by offset_ns against its own clock, to align
- * files of several machines. 0 undoes it. */
+ * files of several machines. 0 undoes it. VST_E_ARGUMENT: that is too far;
+ * nothing changed. */
 VST_API vst_status vst_trace_set_offset(vst_trace *trace, int64_t offset_ns);
+/* Threads in the order of their numbers; index is less than the count. */
 VST_API size_t vst_trace_thread_count(const vst_trace *trace);
 VST_API const vst_trace_thread *vst_trace_thread_at(const vst_trace *trace,
                                                     size_t index);
@@ -74,8 +82,9 @@ VST_API const vst_definition *vst_trace_definition(const vst_trace *trace,
 /* The largest id it defines. An array may be sized by it: ids that the size of
  * the file does not explain are left out when a trace is opened. */
 VST_API vst_id vst_trace_definition_max(const vst_trace *trace);
-/* JSON, NULL if the key was not set. index walks all of them. */
+/* Returns the value of a key as JSON; NULL: it was not set. */
 VST_API const char *vst_trace_metadata(const vst_trace *trace, const char *key);
+/* The same by index, and the key if it is not NULL; NULL: there are no more. */
 VST_API const char *vst_trace_metadata_at(const vst_trace *trace, size_t index,
                                           const char **key);
 
@@ -116,8 +125,9 @@ VST_API void vst_trace_set_compensated(vst_trace *trace, bool compensated);
  * ignored, because what they leave was not open. */
 VST_API uint64_t vst_trace_unmatched_exits(const vst_trace *trace);
 
-/* Called about every 50 ms of a long replay or export with the share done;
- * a return other than 0 cancels. */
+/* Has fn called about every 50 ms of a long replay or export, by the thread
+ * that asked for it, with the share done; a return other than 0 cancels, and
+ * the status is VST_E_CANCELLED. fn NULL: no more. */
 typedef int (*vst_progress_fn)(void *ctx, double done);
 VST_API void vst_trace_set_progress(vst_trace *trace, vst_progress_fn fn,
                                     void *ctx);
@@ -175,6 +185,8 @@ typedef struct vst_pack_options {
 
 enum { VST_PACK_LEVEL = 3, VST_PACK_LEVEL_MAX = 19 };
 
+/* Both write `to` through a temporary file that is renamed at the end. They
+ * need no vst_trace, and any thread may call them. */
 VST_API vst_status vst_trace_pack(const char *from, const char *to,
                                   const vst_pack_options *options,
                                   vst_error *error);

@@ -125,13 +125,17 @@ VST_API size_t vst_traceback_addresses(uintptr_t *addresses, size_t max,
 VST_API vst_traceback *vst_traceback_of(const uintptr_t *addresses,
                                         size_t count);
 
+/* Takes one more reference, and returns the traceback. Any thread, under any
+ * lock. */
 VST_API vst_traceback *vst_traceback_retain(vst_traceback *traceback);
-/* Any thread, under any lock. NULL is none. */
+/* Gives a reference back. Any thread, under any lock. NULL is none. */
 VST_API void vst_traceback_release(vst_traceback *traceback);
 /* Frees tracebacks without references, and drops what they referred to. Call it
  * with the interpreter's lock held. Returns how many were freed. */
 VST_API size_t vst_traceback_free_dead(void);
 
+/* Return the frames of a traceback, innermost first; valid as long as the
+ * caller holds a reference. The objects are borrowed. Any thread. */
 VST_API vst_language_frames
 vst_traceback_language(const vst_traceback *traceback);
 VST_API const uintptr_t *vst_traceback_native(const vst_traceback *traceback,
@@ -149,10 +153,13 @@ enum {
     VST_SYMBOLS_POSITIONS = 1, /* columns too, where the language has them */
 };
 
+/* Makes *symbols, the caller's to free, of tracebacks that must be held until
+ * then. VST_E_NOMEM, or what the unwinder returned: *symbols is NULL. */
 VST_API vst_status vst_traceback_symbolize(vst_traceback *const *tracebacks,
                                            size_t count, unsigned flags,
                                            vst_symbols **symbols,
                                            vst_error *error);
+/* Frees the names and all that functions below returned of them. */
 VST_API void vst_symbols_free(vst_symbols *symbols);
 /* Distinct frames, and the frames of the i-th traceback given as indexes of
  * them, innermost first. Equal tracebacks have the same `place`. */

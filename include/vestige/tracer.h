@@ -120,6 +120,9 @@ vst_tracer_register_with_context(vst_tracer_make_with_context_fn make);
 /* Returns the registered function, for a tracer that wraps the tracer of that
  * function; NULL: none is registered. */
 VST_API vst_tracer_make_with_context_fn vst_tracer_registered(void);
+/* Makes a tracer by the registered function, whose status is returned, or one
+ * that does nothing. A start of a session does that; the caller calls destroy.
+ */
 VST_API vst_status vst_tracer_make(vst_recording *recording,
                                    vst_tracer **tracer);
 
@@ -144,6 +147,7 @@ typedef vst_status (*vst_memory_tracer_make_with_context_fn)(
     vst_recording *recording, const vst_tracer_context *context,
     vst_memory_tracer **tracer);
 
+/* The same for memory tracers. */
 VST_API void vst_memory_tracer_register_with_context(
     vst_memory_tracer_make_with_context_fn make);
 VST_API vst_status vst_memory_tracer_make(vst_recording *recording,
@@ -160,7 +164,10 @@ VST_API vst_status vst_memory_tracer_make(vst_recording *recording,
  * is not open at all, the exit is ignored and counted. */
 typedef struct vst_matcher vst_matcher;
 
+/* Makes a matcher, which one thread at a time uses and the caller destroys.
+ * VST_E_NOMEM: *matcher is NULL. */
 VST_API vst_status vst_matcher_create(vst_matcher **matcher);
+/* NULL is nothing. */
 VST_API void vst_matcher_destroy(vst_matcher *matcher);
 
 /* Feeds one batch of one thread. With an end time other than VST_TIME_OPEN

@@ -233,7 +233,7 @@ static int module_exec(PyObject *module)
         vpy_trace_type_init(module) < 0 || vpy_session_type_init(module) < 0 ||
         vpy_pack_init(module) < 0 || vpy_rows_init(module) < 0 ||
         vpy_tables_init(module) < 0 || vpy_view_init(module) < 0 ||
-        vpy_tally_init(module) < 0 || vpy_lanes_init(module) < 0 ||
+        vpy_growing_init(module) < 0 || vpy_lanes_init(module) < 0 ||
         vpy_annotation_init(module) < 0 || vpy_points_init(module) < 0 ||
         vpy_modules_init(module) < 0 || vpy_tensors_init(module) < 0 ||
         vpy_noted_init(module) < 0 || vpy_fast_contexts_init(module) < 0 ||

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import CodeType
 from typing import Any, Self, TypeAlias, TypeVar, final, overload
 
+from ._core_views import Growing as Growing
 from ._core_views import Lanes as Lanes
-from ._core_views import Tally as Tally
 from ._core_views import View as View
 
 Progress: TypeAlias = Callable[[float], None]
@@ -39,7 +39,10 @@ class Session:
     def set_budget(self, share: float, python_ns: float, native_ns: float, /) -> None:
         """Before the start: the share of CPU time for recording, and what a call in Python and in C costs."""
     def trace(self) -> Trace: ...
-    def source_files(self) -> dict[str, int]: ...
+    def name_process(self) -> None:
+        """Takes the name that multiprocessing gave to this process, if it did."""
+    def note_sources(self) -> None:
+        """Puts when source files of functions were written, and their sizes, into the metadata."""
     def export_memory(self, path: str | bytes) -> None:
         """Has the memory tracer write what was recorded so far, in the format that the suffix names."""
     def arm(
@@ -107,7 +110,8 @@ class Rows:
     def __iter__(self) -> Iterator[Any]:
         """Rows with the columns as attributes."""
     @overload
-    def __getitem__(self, name: str, /) -> memoryview[Any] | list[Any]: ...
+    def __getitem__(self, name: str, /) -> Any:
+        """A column: a memoryview of numbers, or a sequence that makes its values."""
     @overload
     def __getitem__(self, number: int, /) -> Any: ...
 
@@ -151,35 +155,8 @@ class Trace:
         first of these forms that matches anything counts."""
     def definitions(self) -> list[tuple[int, str] | None]:
         """By id: the kind and name of what spans stand for."""
-    def events(
-        self,
-        *,
-        all_windows: bool = False,
-        since: int = -1,
-        calls: bool = True,
-        timeout: float | None = None,
-        framework: bool = False,
-        tree: bool = False,
-        fold_imports: bool = False,
-    ) -> tuple[memoryview, memoryview, bool]:
-        """Every span: rows as trace_events.c has them, the text of their arguments, and whether time ran out. For a
-        tree, each block of a framework's is a row, too, and arguments tell where tensors lie. With `fold_imports`,
-        imports have the ids by which views show them; the import system's frames are there and marked."""
-    def devices(
-        self, *, all_windows: bool = False, since: int = -1, progress: Progress | None = None
-    ) -> list[dict[str, Any]]:
-        """A dict for each device: its number in the trace, platform, ordinal, name, attributes (JSON members),
-        has_clock, pairs (comparisons of its clock with ours), error_ns, and its streams: number, name, priority,
-        activities, start_ns, end_ns, busy_ns, bytes."""
-    def activities(
-        self, *, all_windows: bool = False, since: int = -1, progress: Progress | None = None
-    ) -> tuple[memoryview, bytes]:
-        """Every activity of devices, and every call of their runtimes: rows as trace_devices.c has them, and the text
-        of their attributes. First calls by thread, then the others by device and stream."""
     def functions(self) -> list[tuple[int, str, str, str, int] | None]:
         """For each id: kind, name, file, what is shown of the file, line."""
-    def gil_holders(self) -> Rows:
-        """Threads that held the GIL while others waited: thread, func (that it was in for longest), held_ns."""
     def set_by_running(self, value: bool, /) -> None:
         """In reports, and in exports that add up, spans last as long as their thread had a processor."""
     def set_compensated(self, value: bool, /) -> None:
@@ -205,7 +182,6 @@ class Trace:
         shapes: bool = False,
         overloads: bool = False,
         framework: bool = False,
-        tree: bool = False,
         timeout: float | None = None,
     ) -> dict[str, Rows]:
         """Any tables, all of them from one reading of the records: those of vestige.tables, and tables of sums, which
@@ -256,6 +232,15 @@ class Trace:
         - `contexts`, by function and callers, parents before children: parent (number of the parent's row), func,
           shapes (JSON), span and first_ns (of the first), calls, self_ns, total_ns, self_bytes, total_bytes,
           compensated_ns.
+        - `events`, every span in order of time: start_ns, end_ns, self_ns (0 beside the stack), self_bytes,
+          total_bytes, compensated_ns, args (JSON members), span (its number in exported files), func, parent (number of
+          its row; -1: none), first (child) and next (sibling, likewise), thread, flags (vst_span's, and from bit 24 on
+          the scope of an operator). `tree_events` has a row with an address for each block of a framework, too, and
+          args tell where tensors lie.
+        - `activities`, every activity of devices and call of their runtimes: start_ns, end_ns, correlation, external,
+          bytes, op_span and annotation_span (numbers of spans around the call; 0: none), stream, context, args (JSON
+          members), kind (vst_activity_kind), func, device, thread (of a call), launch (1 + the row of the call that it
+          came from; 0: not known), op, annotation (functions). First calls by thread, then the others by stream.
         - `device_sums`, what a device did by name: device, kind, func, activities, total_ns, longest_ns, bytes.
         - `device_uses`, of each device and each of its streams: device, stream (None: the whole device), works
           (kernels, copies and sets), start_ns, end_ns, span_ns (of the windows), busy_ns, idle_ns, gaps,
@@ -263,6 +248,8 @@ class Trace:
           known), delay_ns (from their launches on), queue_max and queue_sum (launched and not begun, at each launch).
         - `device_gaps`, the longest in which a device had nothing to do: device, start_ns, end_ns, unlaunched_ns, and
           of what ended it stream, func, thread (that launched it), op and annotation (functions around that).
+        - `gil_holders`, threads that held the GIL while others waited: thread, func (that it was in for longest),
+          held_ns.
         - `left_out`, what a budget left out, by time: start_ns, end_ns, func (None: every function).
         - `budget`, where one left functions out: changes, windows, functions, cpu_ns, cost_ns, out_cpu_ns. Then calls
           and times of functions, and self_ns of threads, are estimates. `reduced_estimates`: func, reduced_ns (total_ns
@@ -363,8 +350,10 @@ def memory_stacks(trace: Trace) -> list[tuple[int, int, int, str | None, str | N
 
 def _code_lines(code: CodeType) -> list[int]: ...
 def _plain_text(text: str) -> bytes: ...
-def follow_forks(function: Callable[[int, int, int], None] | None) -> None: ...
-def call_after_fork(function: Callable[[], None]) -> None: ...
+def follow_forks(
+    function: Callable[[int, int, int, bytes | None], None] | None, plan: tuple[object, ...] | None = None, /
+) -> None: ...
+def call_after_fork(function: Callable[[Session | None], None]) -> None: ...
 def notice_fork() -> None: ...
 @overload
 def run_program(code: CodeType, namespace: dict[str, Any], /) -> object: ...

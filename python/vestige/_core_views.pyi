@@ -52,15 +52,15 @@ class Lanes:
         """The first item with one of these ids that begins after a time, or the last before it."""
 
 @final
-class Tally:
-    """A trace that is read while it is recorded, added up since the last look (src/view/tally.h). One thread at a time
-    may ask."""
+class Growing:
+    """Sums of a trace that is read while it is recorded (src/tables/growing.h): they begin `before_ns` before the end
+    that the trace has at the first reading. One thread at a time may ask."""
 
     def __init__(self, path: str | bytes, before_ns: int = 0) -> None: ...
-    def next(self, alive: bool, /) -> dict[str, Any]:
-        """from_ns, to_ns, records, lost, finished, knows_running; functions [(id, calls, own_ns, total_ns, bytes,
-        own_running_ns, total_running_ns)]; threads [{number, tid, name, records, in_calls_ns, depth, id, since_ns}];
-        counters [(id, value)]."""
+    def read(self, alive: bool, /) -> dict[str, Any]:
+        """Reads what is new. from_ns and to_ns of the sums; records, lost: that were new; finished, knows_running;
+        functions: Rows as of the table `functions`; threads: Rows of thread, tid, name, records (new), depth, func (the
+        innermost open call, 0: none) and since_ns."""
     def function(self, number: int, /) -> tuple[int, str, str, str, int] | None:
         """kind, name, file, what is shown of the file, line."""
     def info(self) -> dict[str, Any]:

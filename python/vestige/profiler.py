@@ -14,7 +14,7 @@ from time import time_ns
 from . import _core
 from . import torch as torch_api
 from .recording import endings, forked, standard_error
-from .recording.metadata import check_json, check_key, facts_of, note_sources, note_storage
+from .recording.metadata import check_json, check_key, facts_of, note_storage
 from .recording.option_table import OPTIONS
 from .recording.options import read_options, sched_note, tell_engine
 from .recording.ranks import check_ranks, own_path
@@ -360,10 +360,8 @@ class profile(TorchProfile):
                 self._stopped_ns = time_ns()
             try:
                 if self._is_child and self._session.recording:
-                    from .recording.children import name_process
-
-                    name_process(self)
-                note_sources(self._session)
+                    self._session.name_process()
+                self._session.note_sources()
                 note_storage(self)
                 self._session.finish()
                 if not self._is_child:  # a child stays silent

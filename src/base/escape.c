@@ -1,6 +1,8 @@
 /* Escapes strings for JSON, see escape.h. Any thread. */
 #include "base/escape.h"
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 size_t vst__json_utf8(const unsigned char *at, const unsigned char *end)
@@ -52,6 +54,21 @@ static char *escape_byte(char *at, unsigned char c)
     return at;
 }
 
+/* Whether eight bytes stay as they are: printable ASCII without quotes and
+ * backslashes. */
+static bool is_plain(uint64_t bytes)
+{
+    const uint64_t ones = UINT64_MAX / 255, tops = ones << 7;
+    uint64_t quotes = bytes ^ ones * '"', slashes = bytes ^ ones * '\\';
+    uint64_t deletes = bytes ^ ones * 0x7f;
+
+    /* The top bit of a byte: it is less than a blank, or was made zero. */
+    return (((bytes - ones * ' ') | ((quotes - ones) & ~quotes) |
+             ((slashes - ones) & ~slashes) | ((deletes - ones) & ~deletes) |
+             bytes) &
+            tops) == 0;
+}
+
 char *vst__json_escape(char *at, const char *limit, const char **from,
                        const char *end)
 {
@@ -59,8 +76,18 @@ char *vst__json_escape(char *at, const char *limit, const char **from,
     const unsigned char *stop = (const unsigned char *)end;
 
     while (c != stop && limit - at >= VST_JSON_ESCAPE_MAX) {
+        uint64_t eight;
         size_t count;
 
+        if (stop - c >= 8 && limit - at >= 8) {
+            memcpy(&eight, c, sizeof eight);
+            if (is_plain(eight)) {
+                memcpy(at, &eight, sizeof eight);
+                at += sizeof eight;
+                c += sizeof eight;
+                continue;
+            }
+        }
         if (*c >= 0x20 && *c < 0x7f && *c != '"' && *c != '\\') {
             *at++ = (char)*c++;
         } else if (*c < 0x80) {

@@ -2,6 +2,8 @@
  * thread. */
 #include <string.h>
 
+#include <vestige/span.h>
+
 #include "base/wait_reasons.h"
 
 #define FUNCTION "<built-in function "

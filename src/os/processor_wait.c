@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Reads the wait of one thread, the second number of its schedstat. */
@@ -29,15 +30,28 @@ static uint64_t wait_of(int folder, const char *thread)
     return strtoull(behind, NULL, 10);
 }
 
+/* Linux counts threads among the links of their folder. */
+static bool is_one_thread(void)
+{
+    struct stat folder;
+
+    return stat("/proc/self/task", &folder) == 0 && folder.st_nlink == 3;
+}
+
 /* Reads the waits of all living threads since each began; of very many threads,
  * only the first. */
 static size_t read_waits(vst__os_thread_wait waits[VST_OS_WAITS_MAX])
 {
     int error = errno;
-    DIR *folder = opendir("/proc/self/task");
+    DIR *folder = NULL;
     const struct dirent *entry;
     size_t count = 0;
 
+    if (is_one_thread())
+        waits[count++] = (vst__os_thread_wait){vst__os_process_id(),
+                                               wait_of(AT_FDCWD, "/proc/self")};
+    else
+        folder = opendir("/proc/self/task");
     while (folder != NULL && count < VST_OS_WAITS_MAX &&
            (entry = readdir(folder)) != NULL)
         if (entry->d_name[0] != '.')

@@ -20,10 +20,23 @@ static size_t first_place(uintptr_t key)
     return (size_t)((uint64_t)key * 0x9e3779b97f4a7c15u >> (64 - PLACES_BITS));
 }
 
+/* Places that were given a key since all were cleared; there may be others if
+ * the list is full. Under the recorder's lock. */
+static uint16_t given[64];
+static size_t given_count;
+
+static bool are_listed(void)
+{
+    return given_count < sizeof given / sizeof *given;
+}
+
+/* Does not touch the pages of places that nobody used. */
 void vst__thread_numbers_clear(void)
 {
-    for (size_t i = 0; i < PLACES; i++)
-        __atomic_store_n(&places[i].key, 0, __ATOMIC_RELAXED);
+    for (size_t i = 0; i < (are_listed() ? given_count : PLACES); i++)
+        __atomic_store_n(&places[are_listed() ? given[i] : i].key, 0,
+                         __ATOMIC_RELAXED);
+    given_count = 0;
 }
 
 void vst__thread_numbers_remove(const vst_recording *recording, uint32_t number)
@@ -55,6 +68,8 @@ void vst__thread_numbers_add(uintptr_t key, uint32_t number)
 
     if (at == PLACES)
         return;
+    if (are_listed())
+        given[given_count++] = (uint16_t)at;
     __atomic_store_n(&places[at].number, number, __ATOMIC_RELAXED);
     __atomic_store_n(&places[at].key, key, __ATOMIC_RELEASE);
 }

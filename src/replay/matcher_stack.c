@@ -216,8 +216,8 @@ static void uncount(vst_matcher *matcher, vst_id id)
 {
     uint64_t *times = vst__map64_find(&matcher->open, id);
 
-    if (times != NULL && --*times == 0)
-        vst__map64_remove(&matcher->open, id);
+    if (times != NULL)
+        --*times;
 }
 
 void vst__matcher_build_index(vst_matcher *matcher)
@@ -233,7 +233,10 @@ void vst__matcher_build_index(vst_matcher *matcher)
 
 size_t vst__matcher_find(vst_matcher *matcher, vst_id id)
 {
-    if (matcher->indexed && vst__map64_find(&matcher->open, id) == NULL)
+    const uint64_t *times =
+        matcher->indexed ? vst__map64_find(&matcher->open, id) : NULL;
+
+    if (matcher->indexed && (times == NULL || *times == 0))
         return matcher->count;
     for (size_t i = matcher->count; i-- != 0;)
         if (matcher->frames[i].id == id &&

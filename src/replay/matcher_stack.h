@@ -118,7 +118,7 @@ struct vst_matcher {
      * after an exit matched nothing on a deep stack, so that many such exits do
      * not search the whole stack each time. */
     bool indexed;
-    vst__map64 open;
+    vst__map64 open; /* an id stays when it is open no longer */
 
     vst__map64 pairs; /* pair -> 1 + the pair's newest slot */
     vst__slot *slots;
@@ -224,6 +224,8 @@ vst_status vst__matcher_add_node(vst_matcher *matcher, const uint64_t *payload,
 void vst__matcher_forget(vst_matcher *matcher);
 /* Forgets everything except serials and counts. */
 void vst__matcher_reset(vst_matcher *matcher);
+/* matcher_copy.c: another matcher in the same state; to be destroyed. */
+vst_status vst__matcher_copy(const vst_matcher *matcher, vst_matcher **copy);
 
 /* ---- matcher_measure.c -------------------------------------------------- */
 

@@ -13,18 +13,18 @@
 
 #include "base/map64.h"
 
-typedef struct vst__place {
+typedef struct vst__place_item {
     vst_id id;
     uint32_t parent; /* 0 for a root */
     uint32_t recent; /* the child that was entered last; 0 if none */
     uint32_t depth;  /* 0 for a root */
     uint32_t outer;  /* nearest caller that is not recursive; 0 if none */
     bool recursive;  /* the function also appears further out */
-} vst__place;
+} vst__place_item;
 
 /* Must be all zero before the first use. */
 typedef struct vst_places {
-    vst__place *items; /* [0] is no place */
+    vst__place_item *items; /* [0] is no place */
     size_t count, capacity;
     vst__map64 children; /* parent << 32 | id -> number */
 } vst_places;

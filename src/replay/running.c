@@ -198,7 +198,8 @@ vst_status vst__running_resume(vst_running *self, uint32_t thread,
     self->runs = kept->runs;
     self->is_preempted = kept->is_preempted;
     self->since_ns = kept->is ? kept->since_ns : INT64_MIN;
-    self->ran_ns = self->lost_ns = 0;
+    self->ran_ns = kept->ran_ns;
+    self->lost_ns = kept->lost_ns;
     self->known_ns = kept->is ? kept->known_ns : INT64_MAX;
     find_next(self);
     return self->status;
@@ -209,11 +210,12 @@ vst_status vst__running_open(vst_running *self, uint32_t thread)
     return vst__running_resume(self, thread, &(vst__running_kept){0});
 }
 
-void vst__running_keep(vst_running *self, vst__running_kept *kept)
+void vst__running_keep(vst_running *self, int64_t ns, vst__running_kept *kept)
 {
-    vst__running_advance(self, INT64_MAX - 1);
-    *kept = (vst__running_kept){true, self->runs, self->is_preempted,
-                                self->since_ns, self->known_ns};
+    vst__running_advance(self, ns);
+    *kept = (vst__running_kept){
+        true,           self->runs,   self->is_preempted, self->since_ns,
+        self->known_ns, self->ran_ns, self->lost_ns};
 }
 
 static vst__thread_state state_now(const vst_running *self)

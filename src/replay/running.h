@@ -45,7 +45,8 @@ typedef struct vst_running {
 } vst_running;
 
 /* For a trace that grows: how much of the switches was read (all zero: none),
- * and the state of a thread at its last word. */
+ * and the state of a thread at a moment. Words that were read by then may be
+ * read again: they change nothing. */
 typedef struct vst__running_mark {
     vst_ticks start; /* start of the last segment that had switches */
     uint64_t offset, words;
@@ -54,6 +55,7 @@ typedef struct vst__running_mark {
 typedef struct vst__running_kept {
     bool is, runs, is_preempted;
     int64_t since_ns, known_ns;
+    int64_t ran_ns, lost_ns; /* until since_ns */
 } vst__running_kept;
 
 /* What a thread did during a period. */
@@ -84,11 +86,11 @@ vst_status vst__running_collect(vst_running *self, vst_trace *trace,
 vst_status vst__running_collect_new(vst_running *self, vst_trace *trace,
                                     const vst__window *window,
                                     vst__running_mark *mark);
-/* Continues a thread where it was kept, and keeps its state when all of its
- * words are read. */
+/* Continues a thread where it was kept, and keeps its state at a time before
+ * which nothing will be asked. */
 vst_status vst__running_resume(vst_running *self, uint32_t thread,
                                const vst__running_kept *kept);
-void vst__running_keep(vst_running *self, vst__running_kept *kept);
+void vst__running_keep(vst_running *self, int64_t ns, vst__running_kept *kept);
 /* Begins to read a thread of the window. */
 vst_status vst__running_open(vst_running *self, uint32_t thread);
 void vst__running_free(vst_running *self);
@@ -116,7 +118,8 @@ static inline int64_t vst__running_lost_at(const vst_running *self, int64_t ns)
 }
 
 /* Returns how long the thread ran from start_ns, when it had run ran_ns, to
- * end_ns; or VST_RUNNING_UNKNOWN. */
+ * end_ns; or VST_RUNNING_UNKNOWN. In a trace that grows, a word that comes late
+ * may say that it had run less by start_ns: then it ran 0. */
 static inline int64_t vst__running_between(vst_running *self, int64_t start_ns,
                                            int64_t ran_ns, int64_t end_ns)
 {
@@ -125,7 +128,7 @@ static inline int64_t vst__running_between(vst_running *self, int64_t start_ns,
     if (start_ns < self->known_ns || end_ns > self->until_ns ||
         end_ns < self->since_ns)
         return VST_RUNNING_UNKNOWN;
-    return now_ns - ran_ns;
+    return now_ns > ran_ns ? now_ns - ran_ns : 0;
 }
 
 #endif

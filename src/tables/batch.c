@@ -30,6 +30,7 @@ static size_t size_of(vst__column_type type, size_t rows)
         return (rows + 1) * sizeof(int32_t);
     case VST_COLUMN_I64:
     case VST_COLUMN_F64:
+    case VST_COLUMN_PIECE:
         break;
     case VST_COLUMN_BOOL:
         return bits(rows);
@@ -40,7 +41,8 @@ static size_t size_of(vst__column_type type, size_t rows)
 static vst__buffer_kind kind_of(vst__column_type type)
 {
     return type == VST_COLUMN_BOOL ? VST_BUFFER_BITS
-           : type == VST_COLUMN_I64 || type == VST_COLUMN_F64
+           : type == VST_COLUMN_I64 || type == VST_COLUMN_F64 ||
+                   type == VST_COLUMN_PIECE
                ? VST_BUFFER_WIDE
                : VST_BUFFER_NARROW;
 }
@@ -217,6 +219,70 @@ vst_status vst__batch_members(vst__batch *self, unsigned column,
             return VST_E_NOMEM;
     }
     finish_text(self, column, there);
+    return VST_OK;
+}
+
+vst_status vst__batch_piece(vst__batch *self, unsigned column,
+                            const char *bytes, size_t count)
+{
+    vst__column *c = &self->columns[column];
+    size_t place = c->byte_count;
+
+    vst__batch_i64(self, column, 0);
+    if (count == 0 || count > VST_PIECE_MAX)
+        return VST_OK;
+    if (place >> VST_PIECE_PLACE_BITS != 0 || !put(self, c, bytes, count))
+        return VST_E_NOMEM;
+    vst__batch_i64(self, column,
+                   (int64_t)((uint64_t)count << VST_PIECE_PLACE_BITS | place));
+    return VST_OK;
+}
+
+/* ---- order -------------------------------------------------------------- */
+
+static void move_wide(int64_t *values, int64_t *spare, const uint32_t *order,
+                      size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        spare[i] = values[order[i]];
+    memcpy(values, spare, count * sizeof *values);
+}
+
+static void move_narrow(int32_t *values, int32_t *spare, const uint32_t *order,
+                        size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        spare[i] = values[order[i]];
+    memcpy(values, spare, count * sizeof *values);
+}
+
+static void move_bits(uint8_t *values, uint8_t *spare, const uint32_t *order,
+                      size_t count)
+{
+    memset(spare, 0, bits(count));
+    for (size_t i = 0; i < count; i++)
+        if (values[order[i] / 8] >> order[i] % 8 & 1)
+            vst__batch_set_bit(spare, i);
+    memcpy(values, spare, bits(count));
+}
+
+vst_status vst__batch_permute(vst__batch *self, const uint32_t *order)
+{
+    void *spare = malloc((self->rows + 1) * sizeof(int64_t));
+
+    if (spare == NULL)
+        return VST_E_NOMEM;
+    for (size_t i = 0; i < self->column_count; i++) {
+        const vst__column *column = &self->columns[i];
+
+        if (kind_of(self->specs[i].type) == VST_BUFFER_WIDE)
+            move_wide(column->values, spare, order, self->rows);
+        else
+            move_narrow(column->values, spare, order, self->rows);
+        if (column->nulls != 0 && column->nulls != self->rows)
+            move_bits(column->valid, spare, order, self->rows);
+    }
+    free(spare);
     return VST_OK;
 }
 

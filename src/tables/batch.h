@@ -23,7 +23,8 @@ typedef enum vst__column_type {
     VST_COLUMN_F64,
     VST_COLUMN_BOOL,
     VST_COLUMN_TEXT,
-    VST_COLUMN_NAME /* an index into a dictionary */
+    VST_COLUMN_PIECE, /* a text whose bytes lie anywhere; not for Arrow */
+    VST_COLUMN_NAME   /* an index into a dictionary */
 } vst__column_type;
 
 /* The dictionaries of a stream. */
@@ -46,7 +47,7 @@ typedef struct vst__column {
     void *values;   /* of text: where each begins, and where the last ends */
     uint8_t *valid; /* a bit a row; NULL: none is null */
     size_t nulls;
-    char *bytes; /* of text */
+    char *bytes; /* of text and pieces */
     size_t byte_count, byte_capacity;
 } vst__column;
 
@@ -144,6 +145,18 @@ vst_status vst__batch_text(vst__batch *batch, unsigned column,
 /* The same as a JSON object of members, or of a string where it is not JSON. */
 vst_status vst__batch_members(vst__batch *batch, unsigned column,
                               const char *members, size_t count);
+
+/* Where a piece lies among the column's bytes, and above that its length. */
+enum { VST_PIECE_PLACE_BITS = 36, VST_PIECE_MAX = (1 << 27) - 1 };
+
+/* Bytes as they are, whether UTF-8 or not; a longer piece is left out. It fails
+ * without memory, and then puts an empty one. */
+vst_status vst__batch_piece(vst__batch *batch, unsigned column,
+                            const char *bytes, size_t count);
+
+/* Sorts rows: order[i] is the number of the row that comes to be the i-th. Of
+ * a batch without texts and truths. If it fails, rows are in no order. */
+vst_status vst__batch_permute(vst__batch *batch, const uint32_t *order);
 
 /* Gives the rows away: an array of structs, and an empty batch. If it fails,
  * the batch is as it was. */

@@ -10,9 +10,9 @@
 vst_status vst__exception_sums_add(vst__exception_sums *sums,
                                    const vst_instant *mark)
 {
-    const struct vst__exception wanted = {mark->id, mark->raised_in,
-                                          mark->caught_in, mark->thread,
-                                          (uint32_t)mark->end};
+    const struct vst__exception_key wanted = {mark->id, mark->raised_in,
+                                              mark->caught_in, mark->thread,
+                                              (uint32_t)mark->end};
     struct vst__exception_sum *grown;
     uint32_t number;
 
@@ -83,7 +83,7 @@ static vst_status put(const vst__sums *sums, vst__batch *batch)
 
     for (uint32_t i = 0; i < sums->exceptions.count && status == VST_OK; i++) {
         const struct vst__exception_sum *sum = &sums->exceptions.of[i];
-        const struct vst__exception *what = &sum->what;
+        const struct vst__exception_key *what = &sum->what;
 
         status = vst__batch_reserve(batch);
         if (status != VST_OK)

@@ -1,6 +1,7 @@
 /* The table of functions: a row for each that was called, with how much its
  * calls differ where that is asked for. One thread at a time. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "tables/sums.h"
 
@@ -14,6 +15,7 @@ enum {
     FUNCTIONS_TOTAL_BYTES,
     FUNCTIONS_ALLOCATIONS,
     FUNCTIONS_RUNNING,
+    FUNCTIONS_SELF_RUNNING,
     FUNCTIONS_ERROR,
     FUNCTIONS_SELF_MEAN_ERROR,
     FUNCTIONS_SELF_MEDIAN,
@@ -33,6 +35,7 @@ static const vst__column_spec columns[] = {
     [FUNCTIONS_TOTAL_BYTES] = {"total_bytes", VST_COLUMN_I64, false, 0},
     [FUNCTIONS_ALLOCATIONS] = {"allocations", VST_COLUMN_I64, false, 0},
     [FUNCTIONS_RUNNING] = {"running_ns", VST_COLUMN_I64, true, 0},
+    [FUNCTIONS_SELF_RUNNING] = {"self_running_ns", VST_COLUMN_I64, true, 0},
     [FUNCTIONS_ERROR] = {"error_ns", VST_COLUMN_I64, true, 0},
     [FUNCTIONS_SELF_MEAN_ERROR] = {"self_mean_error_ns", VST_COLUMN_F64, true,
                                    0},
@@ -59,6 +62,22 @@ vst_status vst__function_sums_begin(vst__sums *sums)
             return VST_E_NOMEM;
     }
     return own->of != NULL ? VST_OK : VST_E_NOMEM;
+}
+
+vst_status vst__function_sums_grow(vst__sums *sums)
+{
+    vst_id max = vst_trace_definition_max(sums->trace);
+    vst__function_sum *of;
+
+    if (max <= sums->max)
+        return VST_OK;
+    of = realloc(sums->functions.of, ((size_t)max + 1) * sizeof *of);
+    if (of == NULL)
+        return VST_E_NOMEM;
+    memset(of + sums->max + 1, 0, (max - sums->max) * sizeof *of);
+    sums->functions.of = of;
+    sums->max = max;
+    return VST_OK;
 }
 
 void vst__function_sums_free(vst__sums *sums)
@@ -98,13 +117,17 @@ static void add_total(vst__function_sums *own, vst__function_sum *sum,
 }
 
 void vst__function_sums_add(vst__sums *sums, const vst_span *span,
-                            int64_t self_ns)
+                            int64_t self_ns, int64_t self_running_ns)
 {
     vst__function_sums *own = &sums->functions;
     vst__function_sum *sum = &own->of[span->id];
 
     sum->calls += !(span->flags & VST_SPAN_RESUMED);
     sum->self_ns += self_ns;
+    if (span->running_ns == VST_RUNNING_UNKNOWN)
+        sum->self_unknown++;
+    else
+        sum->self_running_ns += self_running_ns;
     sum->self_bytes += span->self_bytes;
     sum->allocations += span->self_allocations;
     if (own->self != NULL)
@@ -146,6 +169,8 @@ static void put_function(const vst__function_sums *own, vst_id id,
     vst__batch_i64(batch, FUNCTIONS_ALLOCATIONS, (int64_t)sum->allocations);
     vst__batch_i64_or_null(batch, FUNCTIONS_RUNNING, sum->unknown == 0,
                            sum->running_ns);
+    vst__batch_i64_or_null(batch, FUNCTIONS_SELF_RUNNING,
+                           sum->self_unknown == 0, sum->self_running_ns);
     vst__batch_i64_or_null(batch, FUNCTIONS_ERROR, sum->uncompensated == 0,
                            sum->error_ns);
     put_spread(batch, FUNCTIONS_SELF_MEAN_ERROR,

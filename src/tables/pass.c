@@ -70,6 +70,9 @@ static vst_sink join(fan *self)
         all.no_imports &= one->no_imports;
         if (one->inside != NULL)
             all.inside = one->inside;
+        all.every_block |= one->every_block;
+        all.tensors |= one->tensors;
+        all.keywords |= one->keywords;
         if (one->span != NULL)
             all.span = on_span;
         if (one->leave != NULL)
@@ -94,6 +97,11 @@ static vst_sink join(fan *self)
 
 /* ---- a trace ------------------------------------------------------------ */
 
+int vst__pass_window(const vst__table_pass *self)
+{
+    return self->options->window != 0 ? self->options->window : VST_WINDOW_ALL;
+}
+
 /* Begins the replay, if a table takes anything of it. */
 static vst_status begin_replay(vst__table_pass *self, vst_tracer *tracer)
 {
@@ -114,10 +122,8 @@ static vst_status begin_replay(vst__table_pass *self, vst_tracer *tracer)
     if (status != VST_OK || self->is_replayed)
         return status;
     sink = made->count == 1 ? made->sinks[0] : join(made);
-    return vst__replay_begin(self->trace,
-                             self->options->window != 0 ? self->options->window
-                                                        : VST_WINDOW_ALL,
-                             tracer, &sink, &self->replay);
+    return vst__replay_begin(self->trace, vst__pass_window(self), tracer, &sink,
+                             &self->replay);
 }
 
 static vst_status begin_table(vst__table_pass *self, vst__filling *filling)
@@ -237,6 +243,10 @@ static const vst__table *const others[] = {
     &vst__table_left_out,
     &vst__table_contexts,
     &vst__table_averages,
+    &vst__table_events,
+    &vst__table_tree_events,
+    &vst__table_activities,
+    &vst__table_gil_holders,
 };
 
 const vst__table *vst__table_of_any_kind(const char *name)

@@ -25,20 +25,18 @@ typedef struct vst__table_options {
     const unsigned char *marks; /* by definition id, up to the last; or NULL */
     const uint32_t *threads;    /* numbers of those to read; NULL: all */
     size_t thread_count;
-    int window;         /* VST_WINDOW_LAST, VST_WINDOW_SINCE(number); 0: all */
-    int64_t min_ns;     /* shorter rows of `calls` are left out */
-    bool spread;        /* `functions` says how much calls differ */
-    bool fold_imports;  /* `calls` has no frames of the import system */
-    bool awaits;        /* `calls` has leaves for waits of tasks */
-    int64_t blocked_ns; /* `blocked_steps` took so long, or longer */
-    int64_t
-        deadline_ns; /* of CLOCK_MONOTONIC: then the reading ends; 0: none */
+    int window;          /* VST_WINDOW_LAST, VST_WINDOW_SINCE(number); 0: all */
+    int64_t min_ns;      /* shorter rows of `calls` are left out */
+    bool spread;         /* `functions` says how much calls differ */
+    bool fold_imports;   /* `calls` has no frames of the import system */
+    bool awaits;         /* `calls` has leaves for waits of tasks */
+    int64_t blocked_ns;  /* `blocked_steps` took so long, or longer */
+    int64_t deadline_ns; /* of CLOCK_MONOTONIC, ends the reading; 0: none */
     /* For `averages`, `contexts` and `events`. */
     bool no_calls;  /* those of the language are left out */
     bool shapes;    /* spans of different shapes are told apart */
     bool overloads; /* … and those of different overloads */
     bool framework; /* bytes are those of a framework's allocator */
-    bool tree;      /* each block is an event, and args tell of tensors */
 } vst__table_options;
 
 /* A table by name, also one of sums; NULL: there is none of that name. */
@@ -60,6 +58,8 @@ vst_status vst__table_pass_begin(vst__table_pass *pass, vst_tracer *tracer);
 vst_status vst__table_pass_step(vst__table_pass *pass, bool *done);
 void vst__table_pass_end(vst__table_pass *pass); /* at any time */
 
+/* The windows that it reads, as vst_trace_replay takes them. */
+int vst__pass_window(const struct vst__table_pass *pass);
 /* All rows of a trace. */
 vst_status vst__table_pass_read(vst__table_pass *pass, vst_trace *trace,
                                 vst_tracer *tracer, vst_error *error);

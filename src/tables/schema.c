@@ -38,6 +38,7 @@ static const char *format_of(vst__column_type type)
     case VST_COLUMN_NAME:
         return "i";
     case VST_COLUMN_I64:
+    case VST_COLUMN_PIECE:
         break;
     case VST_COLUMN_F64:
         return "g";

@@ -33,7 +33,7 @@ static const vst__column_spec stack_columns[] = {
 
 static vst_status add_place(vst__filling *filling, uint32_t number)
 {
-    const vst__place *place = &filling->pass->places.items[number];
+    const vst__place_item *place = &filling->pass->places.items[number];
     vst__batch *batch = &filling->batch;
     vst_status status = vst__batch_reserve(batch);
 

@@ -67,6 +67,22 @@ static bool fold_time(vst__sums *self, const vst_span *span, unsigned char mark,
                               self_ns);
 }
 
+/* How long a span ran by itself. */
+static bool find_ran(vst__sums *self, const vst_span *span, unsigned char mark,
+                     int64_t *ran_ns)
+{
+    vst_span ran;
+
+    if (!self->has_running)
+        return true;
+    ran = *span;
+    ran.end_ns =
+        ran.start_ns +
+        (span->running_ns != VST_RUNNING_UNKNOWN ? span->running_ns : 0);
+    return vst__own_times_end(&self->ran, &ran, !(mark & VST_MARK_LEFT_OUT),
+                              ran_ns);
+}
+
 /* What a call stands for that a budget left out. own: the span without what
  * counts for nobody. */
 static void estimate(vst__sums *self, const vst_span *span, unsigned char mark,
@@ -88,7 +104,7 @@ static void estimate(vst__sums *self, const vst_span *span, unsigned char mark,
  * that counts for nobody, and knows its own time. */
 static vst_status add_shown(vst__sums *self, const vst_span *span,
                             const vst_span *own, unsigned char mark,
-                            int64_t self_ns)
+                            int64_t self_ns, int64_t ran_ns)
 {
     vst_status status = VST_OK;
 
@@ -97,7 +113,7 @@ static vst_status add_shown(vst__sums *self, const vst_span *span,
     if (self->wanted & VST_SUMS_REPEATS)
         status = vst__repeat_sums_add(&self->repeats, span);
     if (self->functions.of != NULL && !(span->flags & VST_SPAN_ASYNC))
-        vst__function_sums_add(self, own, self_ns);
+        vst__function_sums_add(self, own, self_ns, ran_ns);
     if (self->wanted & VST_SUMS_COLLECTIONS && mark & VST_MARK_GC)
         vst__collection_sums_add(&self->collections, span);
     return status;
@@ -107,23 +123,29 @@ static vst_status add_one(vst__sums *self, const vst_span *span)
 {
     unsigned char mark = vst__sums_mark(self, span->id);
     bool beside = span->flags & VST_SPAN_ASYNC;
-    vst_span own = *span;
+    const vst_span *timed = span;
     vst_status status = VST_OK;
-    int64_t self_ns, folded_ns;
+    vst_span own; /* the span, where it is changed: copying takes time */
+    int64_t self_ns, folded_ns, ran_ns = 0;
 
     if (!beside && self->reading != span->thread) {
         end_thread(self);
         self->reading = span->thread;
     }
+    if (self->has_untimed || self->calls.tree != NULL) {
+        own = *span;
+        timed = &own;
+    }
     if (!vst__own_times_end(&self->own, span, !(mark & VST_MARK_LEFT_OUT),
                             &self_ns) ||
+        !find_ran(self, span, mark, &ran_ns) ||
         !shorten(self, span, mark, &own))
         return VST_E_NOMEM;
     folded_ns = self_ns;
     if (!fold_time(self, span, mark, &folded_ns))
         return VST_E_NOMEM;
     if (self->estimates.budget != NULL && !beside)
-        estimate(self, span, mark, &own, self_ns);
+        estimate(self, span, mark, timed, self_ns);
     if (self->wanted & VST_SUMS_THREADS && !beside &&
         !(mark & VST_MARK_LEFT_OUT))
         status = vst__thread_sums_add(self, span, mark, self_ns);
@@ -131,12 +153,11 @@ static vst_status add_one(vst__sums *self, const vst_span *span)
         return self->calls.tree != NULL && !beside
                    ? vst__contexts_leave(self->calls.tree, span->depth)
                    : VST_OK;
-    own.children_ns = own.end_ns - own.start_ns - self_ns;
     if (status == VST_OK)
-        status = add_shown(self, span, &own, mark, self_ns);
-    return status == VST_OK && self->calls.tree != NULL
-               ? vst__call_sums_add(self, &own, folded_ns)
-               : status;
+        status = add_shown(self, span, timed, mark, self_ns, ran_ns);
+    if (status != VST_OK || self->calls.tree == NULL)
+        return status;
+    return vst__call_sums_add(self, &own, folded_ns);
 }
 
 /* Whether a wait that ended in a call belongs inside of it. */
@@ -171,6 +192,8 @@ static vst_status on_leave(void *ctx, uint32_t depth)
     vst__sums *self = ctx;
 
     vst__own_times_leave(&self->own, depth);
+    if (self->has_running)
+        vst__own_times_leave(&self->ran, depth);
     if (self->has_untimed)
         vst__own_times_leave(&self->untimed, depth);
     vst__own_times_leave(&self->calls.folded, depth);
@@ -215,11 +238,13 @@ static vst_status begin(vst__sums *self)
     self->max = vst_trace_definition_max(self->trace);
     for (vst_id id = 1; id <= self->max && !self->has_untimed; id++)
         self->has_untimed = vst__sums_mark(self, id) & VST_MARK_NO_TIME;
-    if (self->wanted &
-        (VST_SUMS_FUNCTIONS | VST_SUMS_THREADS | VST_SUMS_ESTIMATES))
+    if (!self->grows && self->wanted & (VST_SUMS_FUNCTIONS | VST_SUMS_THREADS |
+                                        VST_SUMS_ESTIMATES))
         status = vst__estimates_begin(self);
     if (status == VST_OK && self->wanted & VST_SUMS_FUNCTIONS)
         status = vst__function_sums_begin(self);
+    self->has_running =
+        self->functions.of != NULL && vst__trace_has_switches(self->trace);
     if (status == VST_OK && self->wanted & VST_SUMS_THREADS)
         status = vst__thread_sums_begin(self);
     if (status == VST_OK && self->wanted & VST_SUMS_CALLS)
@@ -266,5 +291,6 @@ void vst__sums_free(vst__sums *self)
     vst__exception_sums_free(&self->exceptions);
     vst__estimates_free(&self->estimates);
     free(self->own.levels);
+    free(self->ran.levels);
     free(self->untimed.levels);
 }

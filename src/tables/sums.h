@@ -30,10 +30,12 @@ typedef struct vst__function_sum {
     uint64_t calls;
     uint64_t outer; /* calls that were not inside another of the function */
     int64_t self_ns, total_ns;
-    int64_t running_ns;     /* of total_ns */
-    uint64_t unknown;       /* spans whose running time is not known */
-    int64_t error_ns;       /* of total_ns, where that is compensated */
-    uint64_t uncompensated; /* spans of which that is not known */
+    int64_t running_ns;      /* of total_ns */
+    uint64_t unknown;        /* spans whose running time is not known */
+    int64_t self_running_ns; /* of self_ns */
+    uint64_t self_unknown;   /* as above, also of calls inside of others */
+    int64_t error_ns;        /* of total_ns, where that is compensated */
+    uint64_t uncompensated;  /* spans of which that is not known */
     uint64_t self_bytes, total_bytes, allocations;
 } vst__function_sum;
 
@@ -156,9 +158,10 @@ typedef struct vst__repeat_sums {
 /* ---- exceptions --------------------------------------------------------- */
 
 typedef struct vst__exception_sums {
-    vst__intern *known; /* of struct vst__exception; NULL before the first */
+    vst__intern
+        *known; /* of struct vst__exception_key; NULL before the first */
     struct vst__exception_sum {
-        struct vst__exception {
+        struct vst__exception_key {
             vst_id id, raised_in, caught_in;
             uint32_t thread, end;
         } what;
@@ -178,7 +181,10 @@ typedef struct vst__sums {
     uint32_t asked;  /* thread that was looked up last, and the answer */
     bool has_asked, is_read;
     bool has_untimed; /* a function has the mark for no time */
+    bool grows; /* no trace was read to its end: no call stands for others */
+    bool has_running; /* functions know how long they ran */
     vst__own_times own;
+    vst__own_times ran;     /* the same of the time that calls ran */
     vst__own_times untimed; /* what has the mark for no time, below what is
                              * open */
     uint32_t reading;       /* the thread whose spans come */
@@ -208,7 +214,9 @@ static inline unsigned char vst__sums_mark(const vst__sums *sums, vst_id id)
  * all is read; frees what it has, in any state. */
 vst_status vst__function_sums_begin(vst__sums *sums);
 void vst__function_sums_add(vst__sums *sums, const vst_span *span,
-                            int64_t self_ns);
+                            int64_t self_ns, int64_t self_running_ns);
+/* There are more definitions by now, without marks. */
+vst_status vst__function_sums_grow(vst__sums *sums);
 void vst__function_sums_free(vst__sums *sums);
 
 vst_status vst__estimates_begin(vst__sums *sums);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/grow.h"
-#include "replay/running.h"
 #include "view/import_fold.h"
 
 #define NO_ROW UINT32_MAX
@@ -14,19 +13,9 @@ void vst__flame_free(vst__flame *tree)
 {
     free(tree->rows);
     free(tree->last_child);
-    free(tree->ran);
     free(tree->frames);
     vst__map64_free(&tree->children);
     memset(tree, 0, sizeof *tree);
-}
-
-void vst__flame_reset(vst__flame *tree, int64_t from_ns, int64_t to_ns)
-{
-    tree->from_ns = from_ns;
-    tree->to_ns = to_ns;
-    tree->count = tree->frame_count = 0;
-    if (tree->children.count != 0) /* clearing takes time by its capacity */
-        vst__map64_clear(&tree->children);
 }
 
 static vst_status add_row(vst__flame *tree, uint32_t parent, vst_id id)
@@ -45,14 +34,6 @@ static vst_status add_row(vst__flame *tree, uint32_t parent, vst_id id)
         return VST_E_NOMEM;
     tree->last_child = last;
     last[tree->count] = NO_ROW;
-    if (tree->running != NULL) {
-        vst__flame_ran *ran = vst__grow(tree->ran, &tree->ran_capacity,
-                                        tree->count + 1, sizeof *ran);
-        if (ran == NULL)
-            return VST_E_NOMEM;
-        tree->ran = ran;
-        ran[tree->count] = (vst__flame_ran){0, 0};
-    }
     rows[tree->count++] = (vst_view_flame_row){
         .parent = parent == NO_ROW ? -1 : (int64_t)parent, .id = id};
     return VST_OK;
@@ -192,17 +173,6 @@ static uint32_t name_row(vst__flame *tree, const vst__flame_frame *frame,
     return (uint32_t)(*place - 1);
 }
 
-/* How long the thread had run at a time of the range. */
-static int64_t ran_at(const vst__flame *tree, int64_t time_ns)
-{
-    if (tree->running == NULL)
-        return 0;
-    if (time_ns < tree->from_ns)
-        time_ns = tree->from_ns;
-    return vst__running_at(tree->running,
-                           time_ns < tree->to_ns ? time_ns : tree->to_ns);
-}
-
 vst_status vst__flame_push(vst__flame *tree, vst_id id, int64_t start_ns)
 {
     uint32_t parent = tree->frame_count != 0
@@ -217,8 +187,7 @@ vst_status vst__flame_push(vst__flame *tree, vst_id id, int64_t start_ns)
         return VST_E_NOMEM;
     tree->frames = frames;
     frames += tree->frame_count;
-    *frames = (vst__flame_frame){
-        .start_ns = start_ns, .ran_ns = ran_at(tree, start_ns), .id = id};
+    *frames = (vst__flame_frame){.start_ns = start_ns, .id = id};
     if (tree->imports != NULL)
         classify(tree, frames);
     row = parent;
@@ -244,7 +213,6 @@ void vst__flame_pop(vst__flame *tree, int64_t end_ns, bool raised)
     int64_t start =
         top->start_ns > tree->from_ns ? top->start_ns : tree->from_ns;
     int64_t end = end_ns < tree->to_ns ? end_ns : tree->to_ns;
-    int64_t ran_ns = ran_at(tree, end_ns) - top->ran_ns;
     vst_view_flame_row *row;
 
     row = &tree->rows[top->import_part == VST_PART_IMPORT && !top->part
@@ -254,8 +222,6 @@ void vst__flame_pop(vst__flame *tree, int64_t end_ns, bool raised)
         return;
     row->count++;
     row->total_ns += end > start ? end - start : 0;
-    if (tree->running != NULL && ran_ns > 0)
-        tree->ran[row - tree->rows].total_ns += ran_ns;
 }
 
 void vst__flame_drop(vst__flame *tree)
@@ -295,30 +261,13 @@ static void leave_out_empty(vst__flame *tree)
             row.parent =
                 moved[row.parent] == NO_ROW ? -1 : (int64_t)moved[row.parent];
         moved[i] = (uint32_t)to;
-        if (tree->running != NULL)
-            tree->ran[to] = tree->ran[i];
         tree->rows[to++] = row;
     }
     tree->count = to;
 }
 
-static void finish_running(vst__flame *tree)
-{
-    for (size_t i = tree->count; i-- != 0;) {
-        vst__flame_ran *ran = &tree->ran[i];
-
-        if (ran->total_ns < ran->self_ns)
-            ran->total_ns = ran->self_ns;
-        if (tree->rows[i].parent >= 0)
-            tree->ran[tree->rows[i].parent].self_ns += ran->total_ns;
-        ran->self_ns = ran->total_ns - ran->self_ns;
-    }
-}
-
 void vst__flame_finish(vst__flame *tree)
 {
-    if (tree->running != NULL)
-        finish_running(tree);
     /* Meanwhile self_ns is what the children took. */
     for (size_t i = tree->count; i-- != 0;) {
         vst_view_flame_row *row = &tree->rows[i];

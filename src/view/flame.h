@@ -8,7 +8,6 @@
 
 typedef struct vst__flame_frame {
     int64_t start_ns;
-    int64_t ran_ns;  /* how long the thread had run then */
     uint64_t serial; /* of the matcher's frame, while it matches */
     uint32_t node;
     bool part; /* of its parent: there was no room for a row, or it is hidden */
@@ -17,18 +16,11 @@ typedef struct vst__flame_frame {
     vst_id id, module;
 } vst__flame_frame;
 
-typedef struct vst__flame_ran {
-    int64_t self_ns, total_ns;
-} vst__flame_ran;
-
 typedef struct vst__flame {
     int64_t from_ns, to_ns;
     const struct vst_imports *imports; /* NULL: they are not folded */
-    struct vst_running *running;       /* of the thread; NULL: not wanted */
     vst_view_flame_row *rows;
     size_t count, capacity;
-    vst__flame_ran *ran; /* of each row, where running times are wanted */
-    size_t ran_capacity;
     vst__map64 children;  /* parent + 1, id -> 1 + row */
     uint32_t *last_child; /* of each row, the one that was looked up last */
     size_t last_capacity;
@@ -41,8 +33,6 @@ typedef struct vst__flame {
 enum { VST_FLAME_ROWS_MAX = 1 << 20 };
 
 void vst__flame_free(vst__flame *tree);
-/* Empties it for another range; its memory stays. */
-void vst__flame_reset(vst__flame *tree, int64_t from_ns, int64_t to_ns);
 vst_status vst__flame_push(vst__flame *tree, vst_id id, int64_t start_ns);
 /* The innermost ends. */
 void vst__flame_pop(vst__flame *tree, int64_t end_ns, bool raised);

@@ -125,6 +125,9 @@ typedef struct vst__walk {
     /* Losses, counters, what is moved; or NULL. */
     const vst_sink *also;
     const vst_sink *whole_sink;
+    /* Gets all that the matcher delivers, in place of the batches' spans; NULL:
+     * nobody does. With always_matcher. */
+    const vst_sink *direct;
 } vst__walk;
 
 /* stretches.c: all that are there to show, by window, then thread; to be freed,

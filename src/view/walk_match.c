@@ -441,6 +441,10 @@ vst_status vst__walk_match(vst__walk *walk, const vst_compressed_event *events,
 {
     vst_status status = VST_OK;
 
+    *matched = count;
+    if (walk->direct != NULL)
+        return vst_matcher_feed(walk->matcher, &walk->converter, events, count,
+                                VST_TIME_OPEN, walk->direct);
     *matched = 0;
     if (!walk->plain && !walk->always_matcher)
         status = vst__walk_from_matcher(walk);

@@ -176,7 +176,7 @@ static void activities_have_torchs_categories_and_arguments(void)
                 "3813830000003.000, \"dur\": 0.500, \"args\": {\"External "
                 "id\": 2, \"device\": 0, \"context\": 1, \"stream\": 7, "
                 "\"correlation\": 5, \"grid\": [1, 2, 3]}},\n");
-    expect_line(text, "\"correlation\": 5, \"attributes\": \"not JSON\"}},\n");
+    expect_line(text, "\"correlation\": 5, \"args\": \"not JSON\"}},\n");
     expect_line(text,
                 "\"cat\": \"gpu_memcpy\", \"name\": \"Memcpy HtoD (Pageable "
                 "-> Device)\", \"pid\": 0, \"tid\": 9, \"ts\": "
@@ -193,8 +193,9 @@ static void activities_have_torchs_categories_and_arguments(void)
                       "\"cuda_sync_kind\": \"Stream Wait Event\", "
                       "\"correlation\": 9}}");
     expect_line(text, "\"cat\": \"cuda_driver\"");
-    expect_line(text, "\"cat\": \"overhead\", \"name\": \"unknown\", "
-                      "\"pid\": -1, \"tid\": 0,");
+    expect_line(text,
+                "\"cat\": \"overhead\", \"name\": \"unknown function 77\", "
+                "\"pid\": -1, \"tid\": 0,");
     free(text);
 }
 

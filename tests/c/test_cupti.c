@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <vestige/operator.h>
 #include <vestige/vestige.h>
 
 #include "../../adapters/cupti/cupti.h"

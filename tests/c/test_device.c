@@ -11,6 +11,8 @@
 #include "exported.h"
 #include "store/reader.h"
 
+#include <vestige/operator.h>
+
 enum { STREAMS = 4, LAUNCHERS = 8, NAMES = 8 };
 
 /* What was read. */

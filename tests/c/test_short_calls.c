@@ -8,6 +8,8 @@
 
 #include "short_calls.h"
 
+#include <vestige/operator.h>
+
 static char path[64];
 
 static uint32_t random_state;

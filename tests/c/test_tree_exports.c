@@ -92,11 +92,11 @@ static void a_flame_graph_is_xml_with_a_frame_for_each_context(void)
 
     build(&b);
     text = exported_as(&b, "t.svg", NULL);
-    for (const char *at = text; (at = strstr(at, "<g data-x")) != NULL; at++)
+    for (const char *at = text; (at = strstr(at, "<svg data-x")) != NULL; at++)
         frames++;
     CHECK_INT(frames, 4); /* not what overlaps */
     expect_line(text, "<title>dir/app.py(3): main (0.800 ms, 99.91%, 1 calls)"
-                      "</title><rect x=\"10.00\" y=\"40\" ");
+                      "</title><rect width=\"100%\" ");
     expect_line(text, "<title>f;&lt;&amp;\xef\xbf\xbd\xef\xbf\xbd (0.201 ms, ");
     expect_line(text, "class FlameCanvas {");
     expect_line(text, "</svg>\n");

@@ -362,29 +362,40 @@ def test_a_fork_in_a_child_forked_by_c_is_followed(run):
     assert (grandchild.parent["pid"], grandchild.parent["tid"]) == (root.pid, None)
 
 
-def test_what_a_signal_handler_raises_while_a_child_is_prepared_reaches_the_program(run):
+# Python code that prepares a child: all of it, or one function if the extension does the rest.
+@pytest.mark.parametrize(
+    ("function", "options"), [("_record", ", on_trace_ready=print"), ("_expect_multiprocessing", "")]
+)
+def test_what_a_signal_handler_raises_while_a_child_is_prepared_reaches_the_program(run, function, options):
     _, [child] = run(
-        """
+        f"""
         class Alarm(Exception): pass
 
         def ring(*_):
             raise Alarm
 
         def ringing(*args):
-            os.kill(os.getpid(), signal.SIGUSR1)
+            if os.getpid() != parent:
+                os.kill(os.getpid(), signal.SIGUSR1)
             return original(*args)
 
-        import vestige.recording.children
+        from vestige.recording import children
 
+        parent = os.getpid()
         signal.signal(signal.SIGUSR1, ring)
-        original, vestige.recording.children._record = vestige.recording.children._record, ringing
-        with profile(output="t.vst", children=True):
-            try:
-                child = os.fork()
-                step()
-            except Alarm:
-                os._exit(7)
-            assert wait(child) == 7
+        original, children.{function} = children.{function}, ringing
+        prof = profile(output="t.vst", children=True{options})
+        prof.start()
+        import multiprocessing.util
+        try:
+            child = os.fork()
+            step()
+        except Alarm:
+            os._exit(7)
+        assert wait(child) == 7
+        prof.on_trace_ready = None
+        prof.stop()
+        prof.finish()
         """
     )
     assert child.steps == 0

@@ -14,8 +14,8 @@ from handmade_devices import COPY, Work, device
 from in_process import vestige
 from vestige.base.terminal import UNBOUNDED
 from vestige.cli.report.command import VIEWS
-from vestige.reading.columns import DIFF, FUNCTIONS, ID, OPTIONAL, SHARES
 from vestige.reading.layout import Layout
+from vestige.reading.report_columns import DIFF, FUNCTIONS, ID, OPTIONAL, SHARES
 
 pytestmark = pytest.mark.any_python
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))

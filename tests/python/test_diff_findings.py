@@ -67,9 +67,8 @@ def test_without_a_change_there_is_no_finding(sides):
 def boxes(text):
     document = xml.dom.minidom.parseString(text)
     found = {}
-    for group in document.getElementsByTagName("g"):
-        title = group.getElementsByTagName("title")[0].firstChild.data
-        box = group.getElementsByTagName("rect")[0]
+    for box in document.getElementsByTagName("svg")[1:]:
+        title = box.getElementsByTagName("title")[0].firstChild.data
         name, _, told = title.removesuffix(")").rpartition(" (")
         found[name] = (told, float(box.getAttribute("width")), box.getAttribute("fill"))
     return found
@@ -148,7 +147,7 @@ def test_a_deep_stack_is_drawn(tmp_path):
     path = tmp_path / "deep.vst"
     path.write_bytes(trace(definitions(thread(), *ENTRIES), records(*words)))
     assert vestige("diff", path, path, "-o", tmp_path / "d.svg").code == 0
-    assert (tmp_path / "d.svg").read_text().count("<g ") <= 401
+    assert (tmp_path / "d.svg").read_text().count("<svg data-") <= 401
 
 
 def test_wrong_files_are_told_in_a_line(sides, tmp_path):

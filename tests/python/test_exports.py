@@ -257,7 +257,7 @@ def test_folded_stacks_in_microseconds_add_up_to_the_whole(export, spans):
 
 def test_a_flame_graph_shows_every_stack_as_wide_as_its_time(export, spans):
     root = ElementTree.fromstring(export(".svg"))
-    groups = [g for g in root.iter("{http://www.w3.org/2000/svg}g") if g.get("data-w")]
+    groups = [g for g in root.iter("{http://www.w3.org/2000/svg}svg") if g.get("data-w")]
     expected = Counter()
     total = sum(own for _, own in stacks(spans).values())
     for stack, (_, own) in stacks(spans).items():

@@ -337,7 +337,7 @@ def test_threads_that_share_what_reads_get_an_answer_or_an_error(tmp_path):
         together(leaf, times=5)
     shared = {
         "view": _core.View(str(path), keep=False),
-        "tally": _core.Tally(str(path)),
+        "growing": _core.Growing(str(path)),
         "trace": _core.Trace(str(path)),
     }
     info, refusals = shared["view"].info(), []
@@ -352,8 +352,8 @@ def test_threads_that_share_what_reads_get_an_answer_or_an_error(tmp_path):
         lambda: ask(lambda: shared["view"].window(info["start_ns"], info["end_ns"] + 1, 100)),
         lambda: ask(lambda: shared["view"].set_offset(0)),
         lambda: ask(shared["view"].threads),
-        lambda: ask(lambda: shared["tally"].next(False)),
-        lambda: ask(lambda: shared["tally"].function(1)),
+        lambda: ask(lambda: shared["growing"].read(False)),
+        lambda: ask(lambda: shared["growing"].function(1)),
         lambda: ask(lambda: _core.Lanes(shared["trace"], "marks").lanes()),
         lambda: ask(shared["trace"].totals),
         times=10,

@@ -17,6 +17,10 @@ pytestmark = pytest.mark.skipif(not hasattr(sys, "gettotalrefcount"), reason="on
 STARTS = 1000
 READINGS = 100
 TABLES = (
+    "events",
+    "tree_events",
+    "activities",
+    "gil_holders",
     "averages",
     "contexts",
     "left_out",
@@ -255,7 +259,7 @@ def test_a_trace_that_is_read_keeps_nothing(trace):
         t.set_range(info["start_ns"], info["end_ns"])
         t.threads(), t.metadata(), t.definitions(), t.functions(), t.names(), t.has_memory()
         t.totals(memory=True, progress=lambda _: None)
-        t.spans("leaf"), t.events()
+        t.spans("leaf")
         marks = bytes([4]) * len(t.definitions())
         tables = t.tables(TABLES, spread=True, awaits=True, marks=marks, threads=[0, 1], shapes=True, timeout=100)
         for table in tables.values():

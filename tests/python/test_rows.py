@@ -27,7 +27,18 @@ TABLES = {
     "budget": "cpu_ns",
     "reduced_estimates": "reduced_ns",
 }
-OF_ALL_THREADS = ("averages", "contexts", "device_sums", "device_uses", "device_gaps", "left_out")
+OF_ALL_THREADS = (
+    "averages",
+    "contexts",
+    "events",
+    "tree_events",
+    "activities",
+    "device_sums",
+    "device_uses",
+    "device_gaps",
+    "gil_holders",
+    "left_out",
+)
 STREAMS = (
     "process",
     "thread",
@@ -82,7 +93,10 @@ def test_a_column_is_a_memoryview_unless_it_has_nulls(trace):
         assert list(column) == [getattr(row, name) for row in rows]
     assert (rows["func"].format, rows["self_ns"].format) == ("i", "q")
     assert rows["self_ns"].readonly
-    assert isinstance(rows["running_ns"], list)
+    nullable = rows["running_ns"]
+    assert not isinstance(nullable, memoryview) and nullable[0] == rows[0].running_ns
+    with pytest.raises(BufferError):
+        memoryview(nullable)
 
 
 def test_a_column_stays_when_its_rows_are_gone(trace):

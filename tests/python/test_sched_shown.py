@@ -71,3 +71,15 @@ def test_a_chrome_trace_has_a_track_of_states_for_each_thread(workplace):
     assert max(event["dur"] for event in states if event["name"] == "waiting") > 40_000  # us: it slept for 50 ms
     for one, other in zip(states, states[1:]):
         assert one["ts"] + one["dur"] <= other["ts"] + 0.001 and one["name"] != other["name"]
+
+
+@needs_switches
+def test_states_and_tasks_have_tracks_apart(workplace):
+    workplace.write("tasks.py", "import asyncio\nasyncio.run(asyncio.sleep(0.01))\n")
+    workplace.trace("--sched", "tasks.py")
+    assert workplace.vestige("export", "t.vst", "-o", "t.json").returncode == 0
+    events = json.loads((workplace.path / "t.json").read_text())["traceEvents"]
+    tracks = {event["args"]["name"]: event["tid"] for event in events if event["name"] == "thread_name"}
+    shown = {kind: {event["tid"] for event in events if event.get("cat") == kind} for kind in ("task", "thread_state")}
+    assert shown["task"] and shown["thread_state"] == {tracks["states of MainThread"]}
+    assert not shown["task"] & shown["thread_state"]

@@ -547,10 +547,11 @@ def test_the_rows_say_what_the_extension_has():
     with profile() as prof:
         inner(1)
     trace = prof._session.trace()
-    block, text, timed_out = trace.events()
-    assert isinstance(trace, _core.Trace) and not timed_out
-    assert len(block) % 88 == 0 and len(text) == 0
-    assert len(block) // 88 == len(prof.events())
+    rows = trace.tables(["events"])["events"]
+    assert isinstance(trace, _core.Trace) and not rows.is_cut
+    assert set(rows["args"]) == {""}
+    assert [row.start_ns for row in rows] == sorted(rows["start_ns"])
+    assert len(rows) == len(prof.events())
     assert vestige.Trace is _core.Trace
 
 

@@ -10,7 +10,7 @@ import handmade as h
 from handmade_devices import ANNOTATION, COPY, KERNEL, OPERATOR, Work, device, ticks
 from vestige import Trace
 from vestige._core import Lanes
-from vestige.reading.activities import DEVICE, END, ID, LANE, LAUNCH, ROW, RUNTIME, START, Activities
+from vestige.reading.activities import RUNTIME, Activities
 from vestige.reading.inputs import find_traces
 from vestige.viewer.traces import Traces
 from view_page import WAYS, close_to, fill_of, length_in_tip, settle, shown, text, x_of
@@ -41,6 +41,10 @@ def write(folder):
     )
 
 
+def activities_of(trace):
+    return Activities.of(trace.tables(["activities"])["activities"])
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("devices")
@@ -67,22 +71,21 @@ def busy(tmp_path_factory):
 
 
 def test_every_activity_is_in_its_lane(busy):
-    lanes, rows = Lanes(busy, "devices"), Activities(*busy.activities())
+    lanes, rows = Lanes(busy, "devices"), activities_of(busy)
     assert rows.count == MANY and lanes.left_out() == (0, 0)
     told = [tuple(each[name] for name in ("device", "stream", "thread", "rows", "items")) for each in lanes.lanes()]
     assert told == [(1, 7, 0, 1, 27_000), (1, 8, 0, 1, 3_000)]
     for number in range(0, MANY, 97):
         found = lanes.item(number)
-        told = {name: found[name] for name in ("start_ns", "end_ns", "id", "device", "lane", "row", "launch")}
+        told = {name: found[name] for name in ("start_ns", "end_ns", "id", "device", "launch")}
         assert told == {
-            "start_ns": rows.word(number, START),
-            "end_ns": rows.word(number, END),
-            "id": rows.half(number, ID),
-            "device": rows.half(number, DEVICE),
-            "lane": rows.half(number, LANE),
-            "row": rows.half(number, ROW),
-            "launch": rows.half(number, LAUNCH),
+            "start_ns": rows.start_ns[number],
+            "end_ns": rows.end_ns[number],
+            "id": rows.func[number],
+            "device": rows.device[number],
+            "launch": rows.launch[number],
         }
+        assert (found["lane"], found["row"]) == (int(rows.stream[number] == 8), 0)
         assert lanes.at(found["lane"], 0, (found["start_ns"] + found["end_ns"]) // 2) == found
 
 
@@ -99,16 +102,18 @@ def test_a_picture_of_all_has_all_and_is_small(busy):
 
 
 def test_sums_are_those_of_the_activities(busy):
-    rows = Activities(*busy.activities())
+    rows = activities_of(busy)
     sums = {}
-    for number in range(rows.count):
-        count, ns = sums.get(rows.half(number, ID), (0, 0))
-        sums[rows.half(number, ID)] = count + 1, ns + rows.word(number, END) - rows.word(number, START)
+    for func, start, end in zip(rows.func, rows.start_ns, rows.end_ns):
+        count, ns = sums.get(func, (0, 0))
+        sums[func] = count + 1, ns + end - start
     assert {row.func: (row.activities, row.total_ns) for row in busy.tables(["device_sums"])["device_sums"]} == sums
-    (one,) = busy.devices()
-    assert (one["platform"], one["ordinal"], [each["number"] for each in one["streams"]]) == ("cuda", 0, [7, 8])
-    assert sum(each["activities"] for each in one["streams"]) == MANY
-    assert sum(each["busy_ns"] for each in one["streams"]) == sum(ns for _, ns in sums.values())
+    (one,) = busy.info()["devices"]
+    assert (one["platform"], one["ordinal"]) == ("cuda", 0)
+    whole, *streams = busy.tables(["device_uses"])["device_uses"]
+    assert [each.stream for each in streams] == [7, 8] and whole.stream is None
+    assert sum(each.works for each in streams) == whole.works == MANY
+    assert sum(each.busy_ns for each in streams) == sum(ns for _, ns in sums.values())
 
 
 def test_a_search_counts_and_finds_activities(busy):
@@ -136,7 +141,7 @@ def test_what_came_from_a_call_is_linked_to_it(folder):
 
 def test_a_trace_without_devices_has_none(folder):
     trace = Trace(str(folder / "plain.vst"))
-    assert (trace.devices(), Activities(*trace.activities()).count) == ([], 0)
+    assert "devices" not in trace.info() and activities_of(trace).count == 0
 
 
 # ---- the server -------------------------------------------------------------------

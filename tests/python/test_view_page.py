@@ -307,6 +307,19 @@ def test_the_flame_graph_is_of_the_selected_range(page, place):
     page.mouse("mouseMoved", 400, 20)
 
 
+def test_the_flame_graph_tells_the_share_of_what_a_search_matches(page):
+    page.key("g")
+    page.wait("vestige.flame.root && vestige.flame.canvas.boxes.length > 1")
+    page.key("/")
+    page.type("/outer|tiny/")
+    page.wait("/^All: .* · [\\d.]+ % in what matches/.test(document.getElementById('flame-told').textContent)")
+    share = float(re.search(r"([\d.]+) % in what", text(page, "#flame-told"))[1])
+    outer, root = page.eval(
+        "(({root, canvas}) => [canvas.boxes.find(b => b.node.one?.name === 'outer').node.value, root.value])(vestige.flame)"
+    )
+    assert share >= round(100 * outer / root, 1) - 0.1 and share <= 100  # tiny inside of outer counts once
+
+
 def test_the_sandwich_shows_callers_and_callees(page, place):
     page.key("c")
     page.wait("document.querySelectorAll('#functions tr[data-one]').length > 5")

@@ -3,6 +3,8 @@
  * ever. With the GIL; the state lock guards the list. */
 #include "annotate/annotate.h"
 
+#include <vestige/operator.h>
+
 enum { FAR_MAX = 1024 };
 
 static struct far_end {

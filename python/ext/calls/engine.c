@@ -8,6 +8,7 @@
 #include "base/inside.h"
 #include "base/json.h"
 #include "program/program.h"
+#include "thunks/thunks.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -130,14 +131,17 @@ void vpy_engine_give_up(void)
     for (size_t i = 0; vpy_engines[i] != NULL; i++)
         if (vpy_engines[i]->give_up != NULL)
             vpy_engines[i]->give_up();
+    if (vpy_engine_running() == NULL)
+        vpy_stacks_restore();
 }
 
 /* For `vestige info`: what does not work as it should, and why. */
 static void tell_fallbacks(vpy_tracer *tracer)
 {
     char text[8192];
-    vpy_json json = {.length = 0};
+    vpy_json json;
 
+    json.length = 0;
     if (missed[0]) {
         vpy_json_key(&json, "turbo", 5);
         vpy_json_string(&json, missed, strlen(missed), sizeof missed);
@@ -210,7 +214,8 @@ void vpy_engine_stop(vpy_tracer *tracer)
         tracer->engine->stop(tracer);
     tracer->engine = NULL;
     set_running(NULL);
-    vpy_stacks_restore();
+    if (!vpy_thunks_are_passed_on())
+        vpy_stacks_restore();
 }
 
 void vpy_engine_native_defined(PyTypeObject *owner)

@@ -72,6 +72,8 @@ extern bool vpy_torch_mode;
 /* The hooks of the monitoring engine, with those of C functions or without. */
 bool vpy_monitoring_start(vpy_tracer *tracer, bool native);
 void vpy_monitoring_stop(vpy_tracer *tracer);
+/* Removes the hooks that stop() left for a recording that does not follow. */
+void vpy_monitoring_give_up(void);
 /* From now on functions have their ids: those that have none are left out. */
 void vpy_monitoring_go_live(void);
 /* Called when a function gets its id. */

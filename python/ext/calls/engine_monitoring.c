@@ -14,6 +14,7 @@
 #include "calls/turbo_frames.h"
 #include "program/exceptions.h"
 #include "program/triggers.h"
+#include "thunks/thunks.h"
 
 #include <stdio.h>
 
@@ -204,8 +205,19 @@ static void watch_open_calls(void)
 }
 #endif
 
+/* The hooks are in place for the recording that follows at once, with the same
+ * options: that of a forked child, to which events that are set anew cost a
+ * page for each function that it calls. */
+static bool are_kept;
+
 bool vpy_monitoring_start(vpy_tracer *tracer, bool native)
 {
+    if (are_kept) {
+        are_kept = false;
+        if (live_answer != Py_None)
+            vpy_tool_enable_all();
+        return true;
+    }
     vpy_turbo_test_drop();
     choose_answer(&tracer->options);
     if (!place(callbacks, native,
@@ -242,10 +254,12 @@ void vpy_monitoring_stop(vpy_tracer *tracer)
 {
     bool ours;
 
-    (void)tracer;
     if (!vpy_tool_is_taken())
         return;
     __atomic_store_n(&vpy_monitoring_answer, Py_None, __ATOMIC_RELAXED);
+    are_kept = tracer != NULL && vpy_thunks_are_passed_on();
+    if (are_kept)
+        return;
     ours = vpy_tool_hold();
     if (ours)
         vpy_tool_set_events(0);
@@ -254,6 +268,12 @@ void vpy_monitoring_stop(vpy_tracer *tracer)
             drop_callback(i); /* without the GIL each stops the world */
     enable_again();           /* no hook disables a place any more */
     vpy_tool_give_back(ours);
+}
+
+void vpy_monitoring_give_up(void)
+{
+    if (are_kept)
+        vpy_monitoring_stop(NULL);
 }
 
 /* ---- the self test ------------------------------------------------------- */
@@ -296,6 +316,7 @@ const vpy_engine vpy_engine_monitoring = {
     .name = "monitoring",
     .init = init,
     .start = start,
+    .give_up = vpy_monitoring_give_up,
     .stop = stop,
     .hooks_in_place = hooks_in_place,
 };

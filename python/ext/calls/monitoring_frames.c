@@ -19,6 +19,7 @@ void vpy_frames_stop(vpy_tracer *tracer)
 
 void vpy_frames_give_up(void)
 {
+    vpy_monitoring_give_up();
 }
 
 void vpy_frames_check(void)

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_SLOTS = 1024 };
+enum { FIRST_SLOTS = 64 }; /* most forked children need no more */
 
 /* The names that a function that may be freed had when it got its id. */
 typedef struct names {

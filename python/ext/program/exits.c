@@ -33,6 +33,7 @@ static PyMethodDef *plain_definition, own_definition;
 static PyObject *follower; /* the function of ours, or NULL; the state lock's */
 static long owner;         /* the process that follower is for */
 static long leaving;       /* the thread that is ending it; 0: none. Atomic */
+static bool (*child_ends)(int code); /* in a child; NULL: not set */
 
 static long leaving_now(void)
 {
@@ -170,15 +171,15 @@ static bool has_follower(void)
 static void tell_follower(int code)
 {
     PyThreadState *tstate = PyThreadState_Get();
-    PyObject *function = take_follower(), *words;
+    PyObject *function = take_follower(), *words = NULL;
     vpy_recursion used = {0, 0};
 
     if (vpy_part_works[VPY_PART_BOTTOM])
         used = vpy_recursion_put_aside(tstate);
     vpy_thunks_pass_on(true); /* to nobody: the process ends */
     vpy_collections_put_off();
-    words =
-        function != NULL ? PyObject_CallFunction(function, "i", code) : NULL;
+    if (function != NULL && (child_ends == NULL || !child_ends(code)))
+        words = PyObject_CallFunction(function, "i", code);
     PyErr_Clear();
     if (vpy_part_works[VPY_PART_BOTTOM])
         vpy_recursion_take_back(tstate, used);
@@ -200,9 +201,7 @@ static void wait_for_the_end(void)
     Py_END_ALLOW_THREADS;
 }
 
-/* Signals stay blocked: the program's handlers must not run any more. Except
- * those of a fault, since a handler of ours deals with a file that was cut. */
-static void block_signals(sigset_t *before)
+void vpy_signals_block(sigset_t *before)
 {
     sigset_t all;
 
@@ -228,7 +227,7 @@ static PyObject *leave(PyObject *callable, PyObject *const *args, size_t nargsf,
         wait_for_the_end();
     if (!has_follower())
         return plain_exit(callable, args, nargsf, names);
-    block_signals(&before);
+    vpy_signals_block(&before); /* for good: no handler runs any more */
     if (!__atomic_compare_exchange_n(&leaving, &nobody, vpy_thread_id(), false,
                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED) &&
         nobody != vpy_thread_id())
@@ -250,12 +249,23 @@ static void stand_in(bool wanted)
     vpy_world_start();
 }
 
-static PyObject *set_follower(PyObject *module, PyObject *function)
+static void own(void)
 {
-    (void)module;
     if (owner != getpid()) /* that was in the parent of this process */
         __atomic_store_n(&leaving, 0, __ATOMIC_RELAXED);
     owner = getpid();
+}
+
+void vpy_exits_watch_child(bool (*ends)(int code))
+{
+    own();
+    child_ends = ends;
+}
+
+static PyObject *set_follower(PyObject *module, PyObject *function)
+{
+    (void)module;
+    own();
     Py_XDECREF(take_follower());
     if (function != Py_None) {
         vpy_state_take();

@@ -11,6 +11,7 @@
 #include "record/language_lock.h"
 
 #include <pthread.h>
+#include <signal.h>
 
 #pragma GCC visibility push(hidden)
 
@@ -18,6 +19,9 @@
 
 /* When a recording starts: writes which calls each thread is in. */
 void vpy_threads_announce(vpy_tracer *tracer);
+/* An attribute, read without running code of the program's. A new reference or
+ * NULL, no error set. */
+PyObject *vpy_plain_attribute(PyObject *object, const char *name);
 /* These name threads in the recording that is under way, if there is one. */
 void vpy_threads_name_all(void);
 void vpy_threads_name_current(void);
@@ -145,6 +149,12 @@ void vpy_note_step(PyObject *self);
 
 int vpy_program_init(PyObject *module); /* run_program.c */
 int vpy_exits_init(PyObject *module);   /* exits.c: os._exit */
+/* Blocks signals, so that no handler of the program's runs. Except those of a
+ * fault, since a handler of ours deals with a file that was cut. */
+void vpy_signals_block(sigset_t *before);
+/* For a forked child that runs no Python code of ours: os._exit calls `ends`
+ * first. If that returns false, the function of on_exit() is called. */
+void vpy_exits_watch_child(bool (*ends)(int code));
 /* stack_room.c: makes C stacks longer, that of the main thread if it calls
  * this, and those of threads that are made before vpy_stacks_restore(). */
 void vpy_stacks_make_room(void);

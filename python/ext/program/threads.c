@@ -56,9 +56,7 @@ static void collect_stack(PyThreadState *tstate, id_list *list)
 
 /* ---- what threading knows ------------------------------------------------ */
 
-/* The attribute, read without running code of the program's. New reference or
- * NULL, no error set. */
-static PyObject *plain_attribute(PyObject *object, const char *name)
+PyObject *vpy_plain_attribute(PyObject *object, const char *name)
 {
     PyObject *key = PyUnicode_InternFromString(name);
     PyObject *value = key != NULL ? PyObject_GenericGetAttr(object, key) : NULL;
@@ -75,7 +73,7 @@ static PyObject *active_threads(void)
 {
     PyObject *threading = vpy_loaded_module("threading");
     PyObject *active =
-        threading != NULL ? plain_attribute(threading, "_active") : NULL;
+        threading != NULL ? vpy_plain_attribute(threading, "_active") : NULL;
 
     Py_XDECREF(threading);
     if (active != NULL && !PyDict_Check(active))
@@ -86,7 +84,7 @@ static PyObject *active_threads(void)
 /* What threading says is the thread's number in the system; 0: it does not. */
 static uint64_t native_id_of(PyObject *thread)
 {
-    PyObject *native_id = plain_attribute(thread, "_native_id");
+    PyObject *native_id = vpy_plain_attribute(thread, "_native_id");
     uint64_t system_tid = 0;
 
     if (native_id != NULL && PyLong_Check(native_id)) {
@@ -167,7 +165,7 @@ static void tell_name(uint64_t handle, uint64_t system_tid, const char *bytes,
 
 static void name_thread(uint64_t handle, PyObject *thread)
 {
-    PyObject *name = plain_attribute(thread, "_name");
+    PyObject *name = vpy_plain_attribute(thread, "_name");
     /* Of ours, what threading knows is the old one after a fork. */
     uint64_t system_tid = handle == vst_thread_handle()
                               ? (uint64_t)vpy_thread_id()

@@ -36,7 +36,7 @@ int vpy_memory_events_init(PyObject *module);
 int vpy_pack_init(PyObject *module);
 int vpy_rows_init(PyObject *module);
 int vpy_tables_init(PyObject *module);
-int vpy_tally_init(PyObject *module);
+int vpy_growing_init(PyObject *module);
 int vpy_view_init(PyObject *module);
 
 /* The Trace of a session that is still open. */

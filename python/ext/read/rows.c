@@ -23,6 +23,7 @@ static PyTypeObject *rows_type, *column_type;
 /* The type of the rows of a table, made when it is needed first. */
 struct row_type {
     const vst__column_spec *of;
+    size_t count; /* of columns: some tables share the first ones */
     PyTypeObject *type;
     struct row_type *next;
 };
@@ -43,10 +44,10 @@ static PyTypeObject *make_row_type(const char *table, const vst__batch *batch)
     return PyStructSequence_NewType(&described);
 }
 
-static PyTypeObject *find_row_type(const vst__column_spec *of)
+static PyTypeObject *find_row_type(const vst__batch *batch)
 {
     for (struct row_type *at = row_types; at != NULL; at = at->next)
-        if (at->of == of)
+        if (at->of == batch->specs && at->count == batch->column_count)
             return at->type;
     return NULL;
 }
@@ -58,7 +59,7 @@ static PyTypeObject *row_type_of(const char *table, const vst__batch *batch)
     PyTypeObject *type, *known;
 
     vpy_state_take();
-    known = find_row_type(batch->specs);
+    known = find_row_type(batch);
     vpy_state_give();
     if (known != NULL)
         return known;
@@ -70,8 +71,9 @@ static PyTypeObject *row_type_of(const char *table, const vst__batch *batch)
         return NULL;
     }
     vpy_state_take();
-    known = find_row_type(batch->specs); /* another thread was faster */
-    *made = (struct row_type){batch->specs, type, row_types};
+    known = find_row_type(batch); /* another thread was faster */
+    *made =
+        (struct row_type){batch->specs, batch->column_count, type, row_types};
     if (known == NULL)
         row_types = made;
     vpy_state_give();
@@ -98,6 +100,16 @@ static PyObject *text_at(const vst__column *column, size_t row)
         (Py_ssize_t)(ends[row + 1] - ends[row]), "replace");
 }
 
+static PyObject *piece_at(const vst__column *column, size_t row)
+{
+    uint64_t piece = ((const uint64_t *)column->values)[row];
+    uint64_t place = piece & ((UINT64_C(1) << VST_PIECE_PLACE_BITS) - 1);
+
+    return PyUnicode_DecodeUTF8(piece != 0 ? column->bytes + place : "",
+                                (Py_ssize_t)(piece >> VST_PIECE_PLACE_BITS),
+                                "replace");
+}
+
 static PyObject *value_at(const rows *self, size_t index, size_t row)
 {
     const vst__column_spec *spec = &self->batch.specs[index];
@@ -120,6 +132,8 @@ static PyObject *value_at(const rows *self, size_t index, size_t row)
         return PyBool_FromLong(has_bit(column->values, row));
     case VST_COLUMN_TEXT:
         return text_at(column, row);
+    case VST_COLUMN_PIECE:
+        return piece_at(column, row);
     }
     return PyLong_FromLongLong(
         (long long)((const int64_t *)column->values)[row]);
@@ -127,7 +141,8 @@ static PyObject *value_at(const rows *self, size_t index, size_t row)
 
 /* ---- columns ------------------------------------------------------------ */
 
-/* Gives out the memory of a column. */
+/* A column: gives out its memory, or makes values where these are no numbers.
+ */
 typedef struct column {
     PyObject_HEAD
     rows *of;
@@ -140,19 +155,31 @@ static const char *format_of(vst__column_type type)
     return type == VST_COLUMN_F64 ? "d" : type == VST_COLUMN_I64 ? "q" : "i";
 }
 
+/* Whether the memory of the column's values is what they are. */
+static bool has_view(const vst__column_spec *spec)
+{
+    return !spec->nullable &&
+           (spec->type == VST_COLUMN_I32 || spec->type == VST_COLUMN_I64 ||
+            spec->type == VST_COLUMN_F64);
+}
+
 static int column_get_buffer(PyObject *object, Py_buffer *view, int flags)
 {
     column *self = (column *)object;
-    vst__column_type type = self->of->batch.specs[self->index].type;
-    Py_ssize_t size = type == VST_COLUMN_I32 ? 4 : 8;
+    const vst__column_spec *spec = &self->of->batch.specs[self->index];
+    Py_ssize_t size = spec->type == VST_COLUMN_I32 ? 4 : 8;
     void *values = self->of->batch.columns[self->index].values;
 
+    if (!has_view(spec)) {
+        PyErr_SetString(PyExc_BufferError, "a column that is no memory");
+        return -1;
+    }
     if (PyBuffer_FillInfo(view, object, values != NULL ? values : "",
                           self->length * size, 1, flags) < 0)
         return -1;
     view->itemsize = size;
     if (flags & PyBUF_FORMAT)
-        view->format = (char *)(uintptr_t)format_of(type);
+        view->format = (char *)(uintptr_t)format_of(spec->type);
     if (view->shape != NULL)
         view->shape = &self->length;
     return 0;
@@ -167,49 +194,45 @@ static void column_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-static PyObject *view_of(rows *self, size_t index)
+static Py_ssize_t column_length(PyObject *object)
 {
-    column *exporter = (column *)column_type->tp_alloc(column_type, 0);
-    PyObject *view;
-
-    if (exporter == NULL)
-        return NULL;
-    exporter->of = (rows *)Py_NewRef(self);
-    exporter->index = index;
-    exporter->length = (Py_ssize_t)self->batch.rows;
-    view = PyMemoryView_FromObject((PyObject *)exporter);
-    Py_DECREF(exporter);
-    return view;
+    return ((column *)object)->length;
 }
 
-static PyObject *list_of(rows *self, size_t index)
+static PyObject *column_item(PyObject *object, Py_ssize_t at)
 {
-    PyObject *list = PyList_New((Py_ssize_t)self->batch.rows);
+    const column *self = (column *)object;
 
-    for (size_t i = 0; list != NULL && i < self->batch.rows; i++) {
-        PyObject *value = value_at(self, index, i);
-
-        if (value == NULL)
-            Py_CLEAR(list);
-        else
-            PyList_SET_ITEM(list, (Py_ssize_t)i, value);
+    if (at < 0 || at >= self->length) {
+        PyErr_SetString(PyExc_IndexError, "there is no such row");
+        return NULL;
     }
-    return list;
+    return value_at(self->of, self->index, (size_t)at);
+}
+
+static PyObject *make_column(rows *self, size_t index)
+{
+    column *made = (column *)column_type->tp_alloc(column_type, 0);
+    PyObject *view;
+
+    if (made == NULL)
+        return NULL;
+    made->of = (rows *)Py_NewRef(self);
+    made->index = index;
+    made->length = (Py_ssize_t)self->batch.rows;
+    if (!has_view(&self->batch.specs[index]))
+        return (PyObject *)made;
+    view = PyMemoryView_FromObject((PyObject *)made);
+    Py_DECREF(made);
+    return view;
 }
 
 static PyObject *column_of(rows *self, PyObject *name)
 {
-    for (size_t i = 0; i < self->batch.column_count; i++) {
-        const vst__column_spec *spec = &self->batch.specs[i];
-
-        if (PyUnicode_CompareWithASCIIString(name, spec->name) != 0)
-            continue;
-        return spec->nullable || spec->type == VST_COLUMN_BOOL ||
-                       spec->type == VST_COLUMN_TEXT ||
-                       spec->type == VST_COLUMN_NAME
-                   ? list_of(self, i)
-                   : view_of(self, i);
-    }
+    for (size_t i = 0; i < self->batch.column_count; i++)
+        if (PyUnicode_CompareWithASCIIString(name, self->batch.specs[i].name) ==
+            0)
+            return make_column(self, i);
     PyErr_SetObject(PyExc_KeyError, name);
     return NULL;
 }
@@ -331,9 +354,9 @@ static PyType_Spec rows_spec = {
 };
 
 static PyType_Slot column_slots[] = {
-    {Py_tp_dealloc, column_dealloc},
-    {Py_bf_getbuffer, column_get_buffer},
-    {0, NULL},
+    {Py_tp_dealloc, column_dealloc}, {Py_bf_getbuffer, column_get_buffer},
+    {Py_tp_iter, PySeqIter_New},     {Py_sq_length, column_length},
+    {Py_sq_item, column_item},       {0, NULL},
 };
 
 static PyType_Spec column_spec = {

@@ -1,6 +1,6 @@
 /* vestige._core.Rows: the rows of a table as a Python object. A column is a
- * memoryview, or a list where it holds texts, truths or nulls; a row has the
- * columns as attributes. */
+ * memoryview, or a sequence that makes its values where it holds texts, truths
+ * or nulls; a row has the columns as attributes. */
 #ifndef VPY_ROWS_H
 #define VPY_ROWS_H
 

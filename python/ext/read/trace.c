@@ -327,7 +327,6 @@ VPY_DEFINE_LOCKED(vpy_trace_names)
 VPY_DEFINE_LOCKED(vpy_trace_has_memory)
 VPY_DEFINE_LOCKED(vpy_trace_definitions)
 VPY_DEFINE_LOCKED(vpy_trace_functions)
-VPY_DEFINE_LOCKED(vpy_trace_gil_holders)
 VPY_DEFINE_LOCKED(trace_set_by_running)
 VPY_DEFINE_LOCKED(trace_set_compensated)
 VPY_DEFINE_LOCKED(vpy_trace_import_name)
@@ -336,10 +335,7 @@ VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_export)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_totals)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_spans)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_memory)
-VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_events)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_tables)
-VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_devices)
-VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_activities)
 VPY_DEFINE_LOCKED_KEYWORDS(vpy_trace_count_nodes)
 
 static PyMethodDef trace_methods[] = {
@@ -359,18 +355,10 @@ static PyMethodDef trace_methods[] = {
     {"has_memory", VPY_LOCKED(vpy_trace_has_memory), METH_NOARGS, NULL},
     {"memory", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_memory),
      METH_VARARGS | METH_KEYWORDS, NULL},
-    {"events", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_events),
-     METH_VARARGS | METH_KEYWORDS, NULL},
     {"definitions", VPY_LOCKED(vpy_trace_definitions), METH_NOARGS, NULL},
     {"tables", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_tables),
      METH_VARARGS | METH_KEYWORDS, NULL},
-    {"devices", (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_devices),
-     METH_VARARGS | METH_KEYWORDS, NULL},
-    {"activities",
-     (PyCFunction)(void (*)(void))VPY_LOCKED(vpy_trace_activities),
-     METH_VARARGS | METH_KEYWORDS, NULL},
     {"functions", VPY_LOCKED(vpy_trace_functions), METH_NOARGS, NULL},
-    {"gil_holders", VPY_LOCKED(vpy_trace_gil_holders), METH_NOARGS, NULL},
     {"set_by_running", VPY_LOCKED(trace_set_by_running), METH_O,
      set_by_running_doc},
     {"set_compensated", VPY_LOCKED(trace_set_compensated), METH_O,
@@ -445,7 +433,7 @@ int vpy_trace_type_init(PyObject *module)
     if (vpy_class_add(module, &described) < 0)
         return -1;
     vpy_trace_type = (PyTypeObject *)PyObject_GetAttrString(module, "Trace");
-    if (vpy_trace_type == NULL || vpy_trace_events_init() < 0)
+    if (vpy_trace_type == NULL)
         return -1;
     return PyModule_AddFunctions(module, functions);
 }

@@ -47,24 +47,6 @@ void vpy_traces_give_back(PyObject *traces, vst_trace **handles);
 /* The name of the spans of a definition. */
 PyObject *vpy_trace_name(const vst_definition *d);
 
-/* trace_events.c: methods. */
-PyObject *vpy_trace_events(PyObject *object, PyObject *args, PyObject *kw);
-PyObject *vpy_trace_definitions(PyObject *object, PyObject *unused);
-/* A list of what entry_of returns for each definition, None where there is no
- * definition.
- */
-PyObject *vpy_trace_by_id(PyObject *object,
-                          PyObject *(*entry_of)(const vst_definition *));
-int vpy_trace_events_init(void);
-/* A memoryview; takes over the memory, which may be NULL. */
-PyObject *vpy_view_of(void **bytes, size_t length);
-
-/* trace_devices.c: methods; and what info() tells of devices is added to it, if
- * there are any. */
-PyObject *vpy_trace_add_devices(PyObject *told, const vst_trace *handle);
-PyObject *vpy_trace_devices(PyObject *object, PyObject *args, PyObject *kw);
-PyObject *vpy_trace_activities(PyObject *object, PyObject *args, PyObject *kw);
-
 /* trace_replays.c: methods, and a function of the module. */
 PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_trace_totals(PyObject *object, PyObject *args, PyObject *kw);
@@ -75,15 +57,14 @@ PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw);
 /* trace_tables.c: a method. {name of a table: Rows}. */
 PyObject *vpy_trace_tables(PyObject *object, PyObject *args, PyObject *kw);
 
-/* trace_names.c: methods. */
+/* trace_names.c: methods; and what info() tells of devices is added to it, if
+ * there are any. */
+PyObject *vpy_trace_add_devices(PyObject *told, const vst_trace *handle);
+PyObject *vpy_trace_definitions(PyObject *object, PyObject *unused);
 PyObject *vpy_trace_functions(PyObject *object, PyObject *unused);
 /* Kind, name, file, what is shown of that, line. */
 PyObject *vpy_trace_function(const vst_definition *d);
 PyObject *vpy_trace_import_name(PyObject *object, PyObject *args);
-
-/* trace_gil.c: a method. Rows: of each thread that held the GIL while others
- * waited for it, the function that it was in for longest. */
-PyObject *vpy_trace_gil_holders(PyObject *object, PyObject *unused);
 
 /* trace_nodes.c: a method, and a function of the module. */
 PyObject *vpy_trace_count_nodes(PyObject *object, PyObject *args, PyObject *kw);

@@ -1,8 +1,45 @@
-/* What functions and imports are called: for those who lay reports out. With
- * the GIL held. */
+/* What a trace names: functions, imports, devices and their streams. With the
+ * GIL held. */
 #include "read/trace.h"
 
 #include "replay/imports.h"
+
+/* ---- functions ----------------------------------------------------------- */
+
+PyObject *vpy_trace_by_id(PyObject *object,
+                          PyObject *(*entry_of)(const vst_definition *))
+{
+    vpy_trace *self = (vpy_trace *)object;
+    vst_id max;
+    PyObject *list;
+
+    if (!vpy_trace_is_usable(self))
+        return NULL;
+    max = vst_trace_definition_max(self->handle);
+    list = PyList_New((Py_ssize_t)max + 1);
+    for (vst_id id = 0; list != NULL && id <= max; id++) {
+        const vst_definition *d =
+            id ? vst_trace_definition(self->handle, id) : NULL;
+        PyObject *entry = d != NULL ? entry_of(d) : Py_NewRef(Py_None);
+        if (entry != NULL)
+            PyList_SET_ITEM(list, (Py_ssize_t)id, entry);
+        else
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *kind_and_name(const vst_definition *d)
+{
+    return Py_BuildValue("(iN)", (int)d->kind, vpy_trace_name(d));
+}
+
+/* Kind, name as it is shown, by definition id. */
+PyObject *vpy_trace_definitions(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    return vpy_trace_by_id(object, kind_and_name);
+}
 
 PyObject *vpy_trace_function(const vst_definition *d)
 {
@@ -37,4 +74,68 @@ PyObject *vpy_trace_import_name(PyObject *object, PyObject *args)
     shown = text != NULL ? PyUnicode_FromFormat("import %U", text) : NULL;
     Py_XDECREF(text);
     return shown;
+}
+
+/* ---- devices ------------------------------------------------------------- */
+
+/* Sets a new reference, which may be NULL with an exception set. */
+static bool set_item(PyObject *dict, const char *key, PyObject *value)
+{
+    bool is_set = value != NULL && PyDict_SetItemString(dict, key, value) == 0;
+
+    Py_XDECREF(value);
+    return is_set;
+}
+
+static PyObject *stream_of(const vst_trace_stream *stream)
+{
+    return Py_BuildValue("{s:I,s:N,s:i}", "number", stream->number, "name",
+                         vpy_trace_text(stream->name, stream->name_len),
+                         "priority", (int)stream->priority);
+}
+
+/* Those that were declared. */
+static PyObject *declared_streams(const vst_trace *trace, uint32_t device)
+{
+    PyObject *list = PyList_New(0);
+
+    for (size_t i = 0; list != NULL && i < vst_trace_stream_count(trace); i++) {
+        const vst_trace_stream *stream = vst_trace_stream_at(trace, i);
+
+        if (stream->device == device && !vpy_append(list, stream_of(stream)))
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *device_of(const vst_trace *trace, const vst_trace_device *d)
+{
+    PyObject *made =
+        Py_BuildValue("{s:I,s:s,s:I,s:N,s:N,s:O,s:n,s:L}", "number", d->number,
+                      "platform", d->platform, "ordinal", d->ordinal, "name",
+                      vpy_trace_text(d->name, d->name_len), "attributes",
+                      vpy_trace_text(d->attributes, d->attributes_len),
+                      "has_clock", d->has_clock ? Py_True : Py_False, "pairs",
+                      (Py_ssize_t)d->pairs, "error_ns", (long long)d->error_ns);
+
+    if (made != NULL &&
+        !set_item(made, "streams", declared_streams(trace, d->number)))
+        Py_CLEAR(made);
+    return made;
+}
+
+PyObject *vpy_trace_add_devices(PyObject *told, const vst_trace *handle)
+{
+    PyObject *list;
+
+    if (told == NULL || vst_trace_device_count(handle) == 0)
+        return told;
+    list = PyList_New(0);
+    for (size_t i = 0; list != NULL && i < vst_trace_device_count(handle); i++)
+        if (!vpy_append(list,
+                        device_of(handle, vst_trace_device_at(handle, i))))
+            Py_CLEAR(list);
+    if (!set_item(told, "devices", list))
+        Py_CLEAR(told);
+    return told;
 }

@@ -174,20 +174,20 @@ static bool parse(PyObject *args, PyObject *kw, vpy_trace *self,
                   PyObject **progress)
 {
     static char *keywords[] = {
-        "names",        "marks",   "threads",    "min_ns",    "spread",
-        "fold_imports", "awaits",  "blocked_ns", "progress",  "all_windows",
-        "since",        "calls",   "shapes",     "overloads", "framework",
-        "tree",         "timeout", NULL};
+        "names",        "marks",  "threads",    "min_ns",    "spread",
+        "fold_imports", "awaits", "blocked_ns", "progress",  "all_windows",
+        "since",        "calls",  "shapes",     "overloads", "framework",
+        "timeout",      NULL};
     PyObject *marks = NULL, *threads = NULL, *timeout = NULL;
     int spread = 0, fold_imports = 0, awaits = 0, all = 1, since = -1;
-    int calls = 1, shapes = 0, overloads = 0, framework = 0, tree = 0;
+    int calls = 1, shapes = 0, overloads = 0, framework = 0;
     long long min_ns = 0, blocked_ns = 0;
 
     if (!PyArg_ParseTupleAndKeywords(
-            args, kw, "O|$SOLpppLOpipppppO:tables", keywords, names, &marks,
+            args, kw, "O|$SOLpppLOpippppO:tables", keywords, names, &marks,
             &threads, &min_ns, &spread, &fold_imports, &awaits, &blocked_ns,
             progress, &all, &since, &calls, &shapes, &overloads, &framework,
-            &tree, &timeout))
+            &timeout))
         return false;
     *options = (vst__table_options){
         .window = vpy_trace_window(all, since),
@@ -200,7 +200,6 @@ static bool parse(PyObject *args, PyObject *kw, vpy_trace *self,
         .shapes = shapes,
         .overloads = overloads,
         .framework = framework,
-        .tree = tree,
     };
     return vpy_trace_is_usable(self) && take_marks(self, marks, options) &&
            take_timeout(timeout, options) && take_threads(threads, options);

@@ -1,7 +1,12 @@
 /* Forks, as the interpreter reports them: what is noted before a fork, and what
  * a child does first. The child drops its parent's recording, whose file the
- * core has closed in it already, and calls the function that starts a recording
- * of its own, if there is one.
+ * core has closed in it already. If children are followed, it then begins a
+ * recording of its own.
+ *
+ * Python's part of this, the profiles, is told when somebody uses one, and in
+ * short children never. It is told at once where it has to do with how a child
+ * is recorded: if there is no plan for children, or a framework whose observer
+ * runs.
  *
  * Only the thread that forked runs in a child, and it holds the GIL; what other
  * threads were in the middle of stays as it was. The interpreter does not
@@ -15,6 +20,7 @@
 #include "calls/engine.h"
 #include "calls/turbo_frames.h"
 #include "memory/memory.h"
+#include "program/program.h"
 #include "thunks/thunks.h"
 #include "traceback/traceback.h"
 
@@ -29,10 +35,34 @@ static pid_t process;      /* the process that our state belongs to */
 static unsigned forks, noticed; /* seen by atfork, and dealt with */
 
 /* Of the fork this thread is about to make. */
-static _Thread_local struct {
-    long pid, tid;
-    long long time_ns;
-} origin;
+static _Thread_local vpy_origin origin;
+static _Thread_local bool is_for_exec;
+
+/* Of this process, a forked child. */
+static vpy_origin forked_by;
+static bool untold;    /* Python does not know of the fork; the state lock's */
+static PyObject *file; /* bytes: where it records without Python, or NULL */
+static PyObject *kept; /* the session that does, borrowed; NULL: it is gone */
+
+/* subprocess runs Python code in a child only where it has a preexec_fn: not
+ * worth a file. */
+static bool executes_a_program(void)
+{
+    PyFrameObject *frame = PyEval_GetFrame(); /* borrowed */
+    PyCodeObject *code = frame != NULL ? PyFrame_GetCode(frame) : NULL;
+    bool does = code != NULL && PyUnicode_CompareWithASCIIString(
+                                    code->co_name, "_execute_child") == 0;
+
+    if (does) {
+        PyObject *globals = PyFrame_GetGlobals(frame);
+        PyObject *name = PyDict_GetItemString(globals, "__name__");
+        does = name != NULL && PyUnicode_Check(name) &&
+               PyUnicode_CompareWithASCIIString(name, "subprocess") == 0;
+        Py_DECREF(globals);
+    }
+    Py_XDECREF(code);
+    return does;
+}
 
 static PyObject *before_fork(PyObject *module, PyObject *unused)
 {
@@ -41,12 +71,13 @@ static PyObject *before_fork(PyObject *module, PyObject *unused)
     (void)module, (void)unused;
     if (follower != NULL) {
         clock_gettime(CLOCK_REALTIME, &now);
-        origin.pid = getpid();
-        origin.tid = vpy_thread_id();
+        origin.pid = process;
+        origin.tid = process == getpid() ? vpy_thread_id() : 0;
         origin.time_ns = now.tv_sec * 1000000000LL + now.tv_nsec;
         vpy_state_take();
         vpy_thunks_look(); /* or every child would have to */
         vpy_state_give();
+        is_for_exec = executes_a_program();
     }
     vpy_flight_before_fork();
     vpy_watch_before_fork();
@@ -69,10 +100,9 @@ static PyObject *after_fork_in_parent(PyObject *module, PyObject *unused)
 static void call(PyObject *function, PyObject *arguments)
 {
     PyObject *result = NULL;
-    sigset_t all, before;
+    sigset_t before;
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
+    vpy_signals_block(&before);
     Py_INCREF(function);
     if (arguments != NULL)
         result = PyObject_CallObject(function, arguments);
@@ -101,8 +131,48 @@ static void let_go(void)
     vpy_memory_abandon();
     vpy_tracer_abandon();
     vpy_turbo_test_drop();
+    Py_CLEAR(file);
+    untold = true;
+}
+
+static void call_follower(PyObject *path)
+{
+    call(follower, Py_BuildValue("(llLO)", forked_by.pid, forked_by.tid,
+                                 forked_by.time_ns, path));
+}
+
+/* What it calls is not the program's. */
+static void tell_python(void)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+    PyObject *path;
+    bool goes_on, was_told;
+
+    vpy_state_take();
+    was_told = !untold;
+    path = file;
+    goes_on = !was_told && path != NULL && kept != NULL;
+    if (!was_told)
+        file = NULL;
+    untold = false;
+    vpy_state_give();
+    if (was_told)
+        return;
+    vpy_hook_enter(tstate);
     if (first != NULL)
-        call(first, PyTuple_New(0));
+        call(first, Py_BuildValue("(O)", goes_on ? kept : Py_None));
+    if (goes_on && follower != NULL)
+        call_follower(path);
+    vpy_hook_leave(tstate);
+    Py_XDECREF(path);
+}
+
+void vpy_forks_forget(const PyObject *session)
+{
+    vpy_state_take();
+    if (kept == session)
+        kept = NULL;
+    vpy_state_give();
 }
 
 /* The number of the process is not enough: in a namespace of its own a child
@@ -111,6 +181,7 @@ void vpy_forks_notice(void)
 {
     if (process != getpid() || noticed != forks)
         let_go();
+    tell_python();
 }
 
 static void count_fork(void)
@@ -118,11 +189,53 @@ static void count_fork(void)
     forks++;
 }
 
+/* os._exit was called. */
+static bool ends(int code)
+{
+    if (!untold || file == NULL || kept == NULL)
+        return false;
+    vpy_child_leave(kept, code);
+    return true;
+}
+
+static bool framework_is_loaded(void)
+{
+    PyObject *module = vpy_loaded_module("torch");
+
+    Py_XDECREF(module);
+    return module != NULL;
+}
+
+static void begin_recording(PyObject *session)
+{
+    sigset_t before;
+
+    forked_by = origin;
+    if (session == NULL) {
+        tell_python();
+        call_follower(Py_None);
+        return;
+    }
+    if (vpy_child_expects() != NULL)
+        call(vpy_child_expects(), PyTuple_New(0));
+    vpy_signals_block(&before);
+    untold = false; /* starting would tell it */
+    kept = session;
+    file = vpy_child_go_on(session, &origin);
+    untold = true;
+    if (file != NULL)
+        vpy_exits_watch_child(ends);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 /* A collection would copy every page that has objects, and come when none comes
  * without us: it is put off, and our objects are not counted. */
 static PyObject *after_fork_in_child(PyObject *module, PyObject *unused)
 {
-    bool follows = follower != NULL && vpy_is_recording();
+    bool follows = follower != NULL && vpy_is_recording() && !is_for_exec;
+    bool has_framework = framework_is_loaded();
+    PyObject *session =
+        vpy_child_has_plan() && !has_framework ? vpy_recording_session : NULL;
     int were_on = vpy_collections_put_off(), young = vpy_young_objects();
 
     (void)module, (void)unused;
@@ -130,8 +243,9 @@ static PyObject *after_fork_in_child(PyObject *module, PyObject *unused)
     let_go();
     vpy_thunks_pass_on(false);
     if (follows)
-        call(follower,
-             Py_BuildValue("(llL)", origin.pid, origin.tid, origin.time_ns));
+        begin_recording(session);
+    else if (has_framework)
+        tell_python();
     vpy_engine_give_up(); /* the child is not recorded */
     vpy_young_objects_set(young);
     vpy_collections_go_on(were_on);
@@ -145,9 +259,14 @@ static PyMethodDef parent_method = {"vestige_after_fork_in_parent",
 static PyMethodDef child_method = {"vestige_after_fork", after_fork_in_child,
                                    METH_NOARGS, NULL};
 
-static PyObject *follow_forks(PyObject *module, PyObject *function)
+static PyObject *follow_forks(PyObject *module, PyObject *args)
 {
+    PyObject *function, *plan = Py_None;
+
     (void)module;
+    if (!PyArg_ParseTuple(args, "O|O:follow_forks", &function, &plan) ||
+        vpy_child_plan_set(plan) < 0)
+        return NULL;
     Py_INCREF(function);
     Py_XSETREF(follower, function);
     if (function == Py_None)
@@ -172,14 +291,17 @@ static PyObject *notice_fork(PyObject *module, PyObject *unused)
 
 static PyMethodDef functions[] = {
     {"call_after_fork", call_after_fork, METH_O,
-     PyDoc_STR("call_after_fork(function)\n--\n\nCall function() in every "
-               "forked child, before what follow_forks() names.")},
+     PyDoc_STR("call_after_fork(function)\n--\n\nCall function(session) "
+               "in every forked child, before what follow_forks() names. "
+               "session goes on recording in the child, or is None.")},
     {"notice_fork", notice_fork, METH_NOARGS,
      PyDoc_STR("notice_fork()\n--\n\nDoes what a forked child does first, if "
                "this is one and nobody said so.")},
-    {"follow_forks", follow_forks, METH_O,
-     PyDoc_STR("follow_forks(function)\n--\n\nCall function(pid, tid, time_ns) "
-               "in every child forked while recording; None: nothing.")},
+    {"follow_forks", follow_forks, METH_VARARGS,
+     PyDoc_STR("follow_forks(function, plan=None)\n--\n\nCall function(pid, "
+               "tid, time_ns, path) in every child forked while recording; "
+               "None: nothing. With a plan the child is recorded without, and "
+               "path is its file; then it is called when a profile is used.")},
     {NULL, NULL, 0, NULL},
 };
 

@@ -32,6 +32,11 @@ vst_session *vpy_session_handle(PyObject *object)
     return ((session *)object)->handle;
 }
 
+PyObject *vpy_session_path(PyObject *object)
+{
+    return ((session *)object)->wishes.path;
+}
+
 /* ---- making one -------------------------------------------------------- */
 
 static int session_init(PyObject *object, PyObject *args, PyObject *kw)
@@ -69,21 +74,28 @@ void vpy_session_end_if_cut(void)
     vpy_control_give();
 }
 
+static void drop_handle(session *self)
+{
+    if (self->handle == NULL)
+        return;
+    vpy_annotation_forget(vst_session_recording(self->handle));
+    if (vpy_recording_session == (PyObject *)self) /* it was not stopped */
+        vpy_fast_contexts_unwatch();
+    is_no_longer_recording(self);
+    vpy_snapshots_wait((PyObject *)self);
+    vpy_flight_end(self->flight);
+    vst_session_destroy(self->handle);
+    self->handle = NULL;
+}
+
 static void session_dealloc(PyObject *object)
 {
     session *self = (session *)object;
     PyTypeObject *type = Py_TYPE(object);
 
     vpy_control_take();
-    if (self->handle != NULL) {
-        vpy_annotation_forget(vst_session_recording(self->handle));
-        if (object == vpy_recording_session) /* it was not stopped */
-            vpy_fast_contexts_unwatch();
-        is_no_longer_recording(self);
-        vpy_snapshots_wait(object);
-        vpy_flight_end(self->flight);
-        vst_session_destroy(self->handle);
-    }
+    vpy_forks_forget(object);
+    drop_handle(self);
     vpy_flight_destroy(self->flight);
     vpy_control_give();
     vpy_session_wishes_clear(&self->wishes);
@@ -126,27 +138,35 @@ static PyObject *take_engine_note(PyObject *object, PyObject *unused)
     return vpy_engine_take_note();
 }
 
+static vst_status make(session *self, vst_error *error)
+{
+    vst_session_options options = self->wishes.core;
+    vst_status status;
+
+    options.path =
+        self->wishes.path != NULL ? PyBytes_AS_STRING(self->wishes.path) : NULL;
+    options.tracer_options = &self->wishes.calls;
+    options.memory_tracer_options = &self->wishes.memory;
+    status = vst_session_create(&options, &self->handle, error);
+    if (status != VST_OK)
+        self->handle = NULL;
+    return status;
+}
+
 /* Makes the file, if there is none yet. */
 static PyObject *create(PyObject *object, PyObject *unused)
 {
     session *self = (session *)object;
     vst_error error = {VST_OK, 0, 0};
-    vst_session_options options = self->wishes.core;
-    vst_status status;
+    vst_status status = VST_OK;
 
     (void)unused;
     vpy_forks_notice();
-    if (self->handle != NULL)
-        Py_RETURN_NONE;
-    options.path =
-        self->wishes.path != NULL ? PyBytes_AS_STRING(self->wishes.path) : NULL;
-    options.tracer_options = &self->wishes.calls;
-    options.memory_tracer_options = &self->wishes.memory;
-    status = vst_session_create(&options, &self->handle, &error);
-    if (status == VST_OK)
-        Py_RETURN_NONE;
-    self->handle = NULL;
-    return fail(self, status, &error);
+    if (self->handle == NULL)
+        status = make(self, &error);
+    if (status != VST_OK)
+        return fail(self, status, &error);
+    Py_RETURN_NONE;
 }
 
 static PyObject *start(PyObject *object, PyObject *unused)
@@ -241,30 +261,6 @@ static bool is_started(session *self)
     return self->handle != NULL;
 }
 
-static PyObject *session_set_metadata(PyObject *object, PyObject *args)
-{
-    session *self = (session *)object;
-    PyObject *key, *json, *key_text, *json_text;
-    const char *bytes;
-    uint32_t length;
-    vst_status status = VST_E_NOMEM;
-
-    if (!PyArg_ParseTuple(args, "UU:set_metadata", &key, &json) ||
-        !is_started(self))
-        return NULL;
-    key_text = vpy_text(key, &bytes, &length);
-    json_text = vpy_text(json, &bytes, &length);
-    if (key_text != NULL && json_text != NULL)
-        status = vst_recording_set_metadata(vst_session_recording(self->handle),
-                                            PyBytes_AS_STRING(key_text),
-                                            PyBytes_AS_STRING(json_text));
-    Py_XDECREF(key_text);
-    Py_XDECREF(json_text);
-    if (status != VST_OK && !vst_session_was_cut(self->handle))
-        return vpy_raise(status, NULL, self->wishes.path);
-    Py_RETURN_NONE;
-}
-
 static PyObject *session_storage_ns(PyObject *object, PyObject *unused)
 {
     session *self = (session *)object;
@@ -299,14 +295,6 @@ static PyObject *session_trace(PyObject *object, PyObject *unused)
 
     (void)unused;
     return is_started(self) ? vpy_trace_of_session(object, self->handle) : NULL;
-}
-
-static PyObject *session_source_files(PyObject *object, PyObject *Py_UNUSED(no))
-{
-    vst_session *handle = ((session *)object)->handle;
-
-    return handle != NULL ? vpy_source_files(vst_session_recording(handle))
-                          : PyDict_New();
 }
 
 static PyObject *session_export_memory(PyObject *object, PyObject *path)
@@ -406,7 +394,22 @@ static PyObject *session_create(PyObject *object, PyObject *unused)
     return controlled(create, object);
 }
 
-static PyObject *session_start(PyObject *object, PyObject *unused)
+vst_status vpy_session_renew(PyObject *object, PyObject *path)
+{
+    session *self = (session *)object;
+    vst_error error = {VST_OK, 0, 0};
+    vst_status status;
+
+    vpy_control_take();
+    drop_handle(self);
+    self->wishes.core.overwrite = false; /* that was for the first file */
+    Py_XSETREF(self->wishes.path, Py_NewRef(path));
+    status = make(self, &error);
+    vpy_control_give();
+    return status;
+}
+
+PyObject *vpy_session_start(PyObject *object, PyObject *unused)
 {
     (void)unused;
     return controlled(start, object);
@@ -418,7 +421,7 @@ static PyObject *session_stop(PyObject *object, PyObject *unused)
     return controlled(stop, object);
 }
 
-static PyObject *session_finish(PyObject *object, PyObject *unused)
+PyObject *vpy_session_finish(PyObject *object, PyObject *unused)
 {
     (void)unused;
     return controlled(finish, object);
@@ -442,15 +445,16 @@ static PyObject *session_arm(PyObject *object, PyObject *args, PyObject *kw)
 
 static PyMethodDef session_methods[] = {
     {"create", session_create, METH_NOARGS, NULL},
-    {"start", session_start, METH_NOARGS, NULL},
+    {"start", vpy_session_start, METH_NOARGS, NULL},
     {"stop", session_stop, METH_NOARGS, NULL},
-    {"finish", session_finish, METH_NOARGS, NULL},
-    {"set_metadata", session_set_metadata, METH_VARARGS, NULL},
+    {"finish", vpy_session_finish, METH_NOARGS, NULL},
+    {"set_metadata", vpy_session_set_metadata, METH_VARARGS, NULL},
     {"storage_ns", session_storage_ns, METH_NOARGS, NULL},
     {"notes", session_notes, METH_NOARGS, NULL},
     {"set_budget", session_set_budget, METH_VARARGS, NULL},
     {"trace", session_trace, METH_NOARGS, NULL},
-    {"source_files", session_source_files, METH_NOARGS, NULL},
+    {"name_process", vpy_session_name_process, METH_NOARGS, NULL},
+    {"note_sources", vpy_session_note_sources, METH_NOARGS, NULL},
     {"export_memory", session_export_memory, METH_O, NULL},
     {"arm", (PyCFunction)(void (*)(void))session_arm,
      METH_VARARGS | METH_KEYWORDS, NULL},

@@ -5,8 +5,10 @@
 #define VPY_SESSION_SESSION_H
 
 #include "calls/tracer.h"
+
 #include "memory/memory.h"
 #include "vpy.h"
+#include <vestige/api.h>
 
 #include "flight.h"
 
@@ -35,6 +37,12 @@ void vpy_recording_session_set(PyObject *session);
 
 int vpy_session_type_init(PyObject *module);
 vst_session *vpy_session_handle(PyObject *session);
+PyObject *vpy_session_path(PyObject *session); /* borrowed, or NULL */
+/* Methods of Session. */
+PyObject *vpy_session_start(PyObject *session, PyObject *unused);
+PyObject *vpy_session_finish(PyObject *session, PyObject *unused);
+/* Lets go of what was recorded, and makes another file. */
+vst_status vpy_session_renew(PyObject *session, PyObject *path);
 /* Stops the recording if somebody cut its file. */
 void vpy_session_end_if_cut(void);
 
@@ -62,10 +70,42 @@ int vpy_collectors_init(PyObject *module, const struct vst_api *api);
 void vpy_collectors_stop(vst_session *session);
 PyObject *vpy_collector_notes(vst_session *session);
 
+/* ---- metadata.c --------------------------------------------------------- */
+
+/* Methods of Session. */
+PyObject *vpy_session_set_metadata(PyObject *session, PyObject *args);
+PyObject *vpy_session_note_sources(PyObject *session, PyObject *unused);
+/* Takes the name that multiprocessing gave to this process, if it did. */
+PyObject *vpy_session_name_process(PyObject *session, PyObject *unused);
+
 /* ---- source_files.c ----------------------------------------------------- */
 
-/* {file: id of one of its functions} for all files of Python functions. */
-PyObject *vpy_source_files(vst_recording *recording);
+/* [[id of one of its functions, mtime in ns, size], ...] as metadata: files are
+ * named by definitions already. */
+void vpy_sources_note(vst_recording *recording);
+
+/* ---- forked_child.c ----------------------------------------------------- */
+
+/* The thread that forked, for the metadata of its child. */
+typedef struct vpy_origin {
+    long pid; /* the process that was recorded */
+    long tid; /* 0: not known */
+    long long time_ns;
+} vpy_origin;
+
+/* Takes what children need to record without Python: None, or (file name
+ * without its end, trace id, os.environ's dictionary, {key: JSON}, function),
+ * the first two in bytes. Returns -1 with an exception set. */
+int vpy_child_plan_set(PyObject *plan);
+bool vpy_child_has_plan(void);
+/* The function of the plan, if multiprocessing is loaded, else NULL; borrowed.
+ * Call it in a child before the recording starts. */
+PyObject *vpy_child_expects(void);
+/* Records this child with the session of its parent, into a file of its own.
+ * Returns the file's name, a new reference; NULL if it is not recorded. */
+PyObject *vpy_child_go_on(PyObject *session, const vpy_origin *origin);
+/* Finishes the recording before os._exit(code). */
+void vpy_child_leave(PyObject *session, int code);
 
 /* ---- forks.c ------------------------------------------------------------ */
 
@@ -74,6 +114,7 @@ int vpy_forks_init(PyObject *module);
  * and if so drops the parent's recording. Called before anything is done for
  * the program. */
 void vpy_forks_notice(void);
+void vpy_forks_forget(const PyObject *session); /* it is freed */
 
 /* ---- descriptor_watch.c: who asks a running process to record ----------- */
 

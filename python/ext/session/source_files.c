@@ -1,11 +1,21 @@
-/* The files of the Python functions that got an id in a recording. Python notes
- * them in the trace when it ends. Nothing is kept for this meanwhile: the
- * recorder knows the files. With the GIL. */
+/* The state of the source files of a recording, noted when it ends: for each
+ * file of a function when that was written, and its size. A page in one file,
+ * which is made to be sent, shows lines of these files only, and only while
+ * they are unchanged. A trace that somebody else made may name any file of the
+ * reader's, but cannot know its time and size. A killed program notes nothing.
+ *
+ * Nothing is kept for this meanwhile: the recorder knows the files. Nothing is
+ * read, and whatever goes wrong, the recording is whole without it. With the
+ * GIL. */
 #include "session/session.h"
 
 #include "record/language.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+enum { FILES_MAX = 10000, ENTRY_MAX = 64 };
 
 typedef struct gathering {
     char *bytes; /* NULL: only counts */
@@ -30,9 +40,11 @@ static void gather(void *ctx, vst_id id, const char *file, uint32_t length)
     self->used += size;
 }
 
+/* ---- each file once ------------------------------------------------------ */
+
 static bool add(PyObject *files, const char *file, uint32_t length, vst_id id)
 {
-    PyObject *name = PyUnicode_DecodeFSDefaultAndSize(file, length);
+    PyObject *name = PyBytes_FromStringAndSize(file, length);
     PyObject *number = PyLong_FromUnsignedLong(id);
     bool added = name != NULL && number != NULL &&
                  PyDict_SetDefault(files, name, number) != NULL;
@@ -58,24 +70,69 @@ static bool add_all(PyObject *files, const gathering *found)
     return true;
 }
 
-PyObject *vpy_source_files(vst_recording *recording)
+/* {file as bytes: id of one of its functions}: a new reference, or NULL. */
+static PyObject *find_files(vst_recording *recording)
 {
     gathering found = {.bytes = NULL};
     PyObject *files = PyDict_New();
 
-    if (files == NULL)
-        return NULL;
     vst__recording_each_file(recording, gather, &found);
     found.room = found.used;
     found.used = 0;
-    found.bytes = PyMem_RawMalloc(found.room + 1);
-    if (found.bytes == NULL) {
-        Py_DECREF(files);
-        return PyErr_NoMemory();
-    }
-    vst__recording_each_file(recording, gather, &found);
-    if (!add_all(files, &found))
+    found.bytes = malloc(found.room + 1);
+    if (files != NULL && found.bytes != NULL) {
+        vst__recording_each_file(recording, gather, &found);
+        if (!add_all(files, &found))
+            Py_CLEAR(files);
+    } else {
         Py_CLEAR(files);
-    PyMem_RawFree(found.bytes);
+    }
+    free(found.bytes);
     return files;
+}
+
+/* ---- what is noted ------------------------------------------------------- */
+
+/* Writes nothing for "<string>", or for a file that is gone. Returns how many
+ * bytes were written. */
+static size_t write_one(char *to, PyObject *file, PyObject *id)
+{
+    struct stat found;
+    bool is_file;
+
+    Py_BEGIN_ALLOW_THREADS;
+    is_file =
+        stat(PyBytes_AS_STRING(file), &found) == 0 && S_ISREG(found.st_mode);
+    Py_END_ALLOW_THREADS;
+    if (!is_file)
+        return 0;
+    return (size_t)snprintf(
+        to, ENTRY_MAX, "[%lu,%lld,%lld],", PyLong_AsUnsignedLong(id),
+        (long long)found.st_mtim.tv_sec * 1000000000 + found.st_mtim.tv_nsec,
+        (long long)found.st_size);
+}
+
+void vpy_sources_note(vst_recording *recording)
+{
+    PyObject *files = find_files(recording), *file, *id;
+    size_t count = files != NULL ? (size_t)PyDict_GET_SIZE(files) : 0;
+    char *json =
+        malloc((count < FILES_MAX ? count : FILES_MAX) * ENTRY_MAX + 3);
+    size_t length = 1;
+    Py_ssize_t at = 0;
+
+    for (size_t noted = 0; json != NULL && noted < FILES_MAX && files != NULL &&
+                           PyDict_Next(files, &at, &file, &id);) {
+        size_t written = write_one(json + length, file, id);
+        noted += written != 0;
+        length += written;
+    }
+    if (json != NULL && files != NULL) {
+        json[0] = '[';
+        strcpy(json + length - (length > 1), "]");
+        vst_recording_set_metadata(recording, "vestige.sources", json);
+    }
+    free(json);
+    Py_XDECREF(files);
+    PyErr_Clear();
 }

@@ -1,6 +1,5 @@
-"""The files of child processes: `t.123.vst` and `t.123.1.vst` are recordings of process 123 beside `t.vst`.
-
-Nothing is imported that a recorded program would not have loaded already: a forked child makes its name here.
+"""The files of child processes: `t.123.vst` and `t.123.1.vst` are recordings of process 123, next to `t.vst`. Imports
+only modules that a recorded program has loaded already, because a forked child makes its name here.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-NAMES_MAX = 10_000  # names that one process tries
+NAMES_MAX = 10_000  # names that one process tries at most
 
 
 def child_path(root: str) -> str:
-    """The file of the first recording that this process, a child, makes beside its parent's."""
+    """Returns the file of the first recording that this process, a child, makes next to its parent's."""
     return f"{_stem(root)}.{os.getpid()}.vst"
 
 
 def child_paths(root: str) -> Iterator[str]:
-    """The names that this process may use, in order: it may have made recordings before."""
+    """Yields the names that this process may use, in order; it may have made recordings before."""
     yield child_path(root)
     stem = f"{_stem(root)}.{os.getpid()}"
     for number in range(1, NAMES_MAX):
@@ -35,7 +34,7 @@ def _stem(root: str) -> str:
 
 
 def named_as_children(root: str) -> list[str]:
-    """Files whose names say that they are children of this one."""
+    """Returns files whose names say that they are children of this file."""
     folder, name = os.path.split(_stem(root))
     found: list[str] = []
     try:
@@ -52,7 +51,7 @@ def named_as_children(root: str) -> list[str]:
 
 
 def find_children(root: str, trace: str) -> list[str]:
-    """The files of the children of a recording, by its file's name and its id."""
+    """Returns the files of a recording's children, found by the name of its file and by its id."""
     return [path for path in named_as_children(root) if _root_of(path) == quote(trace)]
 
 

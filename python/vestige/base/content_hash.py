@@ -1,4 +1,4 @@
-"""What a page's Content-Security-Policy calls a script or a style that is part of the page."""
+"""The hash by which a page's Content-Security-Policy allows a script or a style that is part of the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exception for a problem that the user is told of in one line, without a traceback."""
+"""The exception for a problem that the command reports in one line, without a traceback."""
 
 from __future__ import annotations
 

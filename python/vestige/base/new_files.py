@@ -1,4 +1,4 @@
-"""New files and folders. Nothing is written to a file that somebody else put at the same name, or through a link."""
+"""Makes new files and folders. Never writes to a file that somebody else put at the same name, or through a link."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def replacing(path: str) -> Iterator[str]:
-    """Yields the name of a new, empty file beside `path`. It becomes `path` when the block ends, and is removed if the
-    block raises. It has the mode of any new file. A device or a pipe at `path` is written to directly."""
+    """Yields the name of a new, empty file next to `path`. The file becomes `path` when the block ends, and is removed
+    if the block raises. It has the mode of any new file. If `path` is a device or a pipe, the caller writes to it
+    directly.
+    """
     if is_device(path):
         yield path
         return
@@ -47,8 +49,9 @@ def _create_beside(path: str) -> str:
 
 
 def private_folder(path: str) -> None:
-    """Makes a folder that only the user may look into. An existing one must be the user's own:
-    PermissionError otherwise, because somebody else could put links into it."""
+    """Makes a folder that only the user may look into. Raises PermissionError if it exists and is not the user's own,
+    because somebody else could put links into it.
+    """
     try:
         os.mkdir(path, 0o700)
         return

@@ -1,8 +1,7 @@
-"""Folders that nobody else can put anything into: where native code is kept that this process will load.
-
-A path is safe if nobody but this user and root could have changed what it leads to: each folder on the way, and each
-link, belongs to one of the two, and others cannot write there, or only as to /tmp, where they cannot touch what is
-not theirs. The last folder belongs to this user, and others cannot even look into it.
+"""Folders that nobody else can put anything into, for native code that this process will load. A path is safe if only
+this user and root could have changed what it leads to: each folder and each link on the way belongs to one of the two,
+and others cannot write there, or only as in /tmp, where they cannot touch other people's files. The last folder
+belongs to this user, and others cannot even look into it.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ LINKS_MAX = 40  # the kernel's own limit
 
 
 class Refused(Exception):
-    """Says which folder is not safe, and why."""
+    """The message says which folder is not safe, and why."""
 
 
 def check(path: str) -> None:
     """Raises Refused unless nobody else could have changed what is at this absolute path."""
-    trusted = {0, os.geteuid(), os.lstat("/").st_uid}  # in a sandbox root may be known as nobody
+    trusted = {0, os.geteuid(), os.lstat("/").st_uid}  # in a sandbox, root may appear as nobody
     names, at, links = _names(path), "/", 0
     while True:
         facts = os.lstat(at)
@@ -53,7 +52,7 @@ def make(path: str) -> None:
     for folder in reversed(missing):
         try:
             os.mkdir(folder, 0o700)
-        except FileExistsError:  # another process was faster
+        except FileExistsError:  # another process made it first
             pass
     check(path)
     facts = os.lstat(path)
@@ -64,7 +63,7 @@ def make(path: str) -> None:
 
 
 def is_own_file(path: str) -> bool:
-    """Whether it is an ordinary file that this user or root owns and others cannot write to."""
+    """Returns whether this is an ordinary file that this user or root owns and others cannot write."""
     facts = os.lstat(path)
     return stat.S_ISREG(facts.st_mode) and facts.st_uid in (0, os.geteuid()) and not facts.st_mode & 0o022
 
@@ -79,7 +78,7 @@ def _check_mode(path: str, facts: os.stat_result) -> None:
 
 
 def _is_own_group(group: int) -> bool:
-    """Many systems give each user a group of the same name, and let it write: nobody else is in it."""
+    """Many systems give each user a group of the same name with permission to write; nobody else is in it."""
     import grp
     import pwd
 

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 TIMES = {"ns": 1, "us": 10**3, "ms": 10**6, "": 10**9, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 LARGEST = 1 << 62
-SMALLEST_FILE = 1 << 20  # the lowest limit that a recording can have
+SMALLEST_FILE = 1 << 20  # the lowest limit that a recording accepts
 SHARE_MIN = 0.001
 
 
 def parse_size(name: str, value: str | int) -> int:
-    """Bytes: a number of them, or a text such as "256M", "1.5GiB". K, M, G and T are powers of 1024."""
+    """Returns bytes from a number or a text such as "256M", "1.5GiB". K, M, G and T are powers of 1024."""
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         raise TypeError(f"{name} must be a str such as '256M' or a number of bytes, not {type(value).__name__}")
     if isinstance(value, str):
@@ -42,7 +42,7 @@ def parse_size(name: str, value: str | int) -> int:
 
 
 def parse_file_bound(name: str, value: str | int) -> int:
-    """A size that a trace file can be bounded to."""
+    """Returns a size to which a trace file can be bounded."""
     size = parse_size(name, value)
     if size < SMALLEST_FILE:
         raise ValueError(f"{name} must be at least 1M, not {value!r}")
@@ -50,7 +50,7 @@ def parse_file_bound(name: str, value: str | int) -> int:
 
 
 def parse_time(name: str, value: str | float | timedelta) -> int:
-    """Nanoseconds: a number of seconds, a timedelta, or a text such as "30s", "500ms", "2m"."""
+    """Returns nanoseconds from a number of seconds, a timedelta, or a text such as "30s", "500ms", "2m"."""
     if isinstance(value, str):
         number, unit = split_unit(value)
         time = _scaled(number, TIMES.get(unit.lower()))
@@ -72,7 +72,7 @@ def parse_time(name: str, value: str | float | timedelta) -> int:
 
 
 def parse_share(name: str, value: str | float) -> float:
-    """A share of the CPU time: "5%", 0.05."""
+    """Returns a share of the CPU time, given as "5%" or 0.05."""
     share = value
     if isinstance(value, str):
         number, unit = split_unit(value)
@@ -94,7 +94,7 @@ def _refuse(name: str, value: object, number: int) -> NoReturn:
 
 
 def split_unit(text: str) -> tuple[str, str]:
-    """The number and what follows it."""
+    """Splits a text into its number and the unit that follows."""
     text = text.strip()
     at = 0
     while at < len(text) and text[at] in "0123456789.+-":
@@ -122,7 +122,7 @@ TIME_UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3))
 
 
 def size(count: float) -> str:
-    """`1.50 MiB`; below 1000 bytes `512 B`. Four digits never stand before the point."""
+    """Returns `1.50 MiB`; below 1000 bytes `512 B`. Never puts four digits before the point."""
     if abs(count) < 1000:
         return f"{count:.0f} B"
     at = 0
@@ -133,7 +133,7 @@ def size(count: float) -> str:
 
 
 def power_size(count: int) -> str:
-    """A power of two: `512 KiB`."""
+    """Returns a power of two: `512 KiB`."""
     unit = 0
     while count >= 1024:
         count //= 1024
@@ -142,7 +142,7 @@ def power_size(count: int) -> str:
 
 
 def duration(ns: float) -> str:
-    """`2.35 ms`; below a microsecond `350 ns`."""
+    """Returns `2.35 ms`; below a microsecond `350 ns`."""
     for unit, one in TIME_UNITS:
         if abs(ns) >= one:
             return f"{_three_digits(ns / one)} {unit}"
@@ -150,7 +150,7 @@ def duration(ns: float) -> str:
 
 
 def chosen_time(ns: int) -> str:
-    """A time that somebody chose, as people write it: `10 us`, not `10.0 us`."""
+    """Returns a time that somebody chose, as people write it: `10 us`, not `10.0 us`."""
     for unit, one in TIME_UNITS:
         if ns >= one:
             return f"{ns / one:.6g} {unit}"
@@ -167,12 +167,12 @@ def plural(count: int, one: str, more: str = "") -> str:
 
 
 def signed(text: str, value: float) -> str:
-    """The text of a value that is a difference, with its sign."""
+    """Returns the text of a difference, with its sign."""
     return f"+{text}" if value > 0 else text
 
 
 def percent(share: float) -> str:
-    """A relative difference: +12%, -3.1%; from tenfold on, the factor: 12x."""
+    """Returns a relative difference: +12%, -3.1%; from tenfold on, the factor: 12x."""
     if share >= 9:
         return f"{share + 1:.0f}x"
     return f"{share:+.0%}" if abs(share) >= 0.0995 else f"{share:+.1%}"

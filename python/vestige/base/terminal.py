@@ -1,5 +1,6 @@
-"""The terminal: what may be written to it, colours, widths of text, and progress. Imports little: the report after
-`vestige run` is made inside the program's own process, where a module's name may be that of one of the program's.
+"""The terminal: which text may be written to it, colours, widths of text, and progress. Imports little, because the
+report after `vestige run` is made inside the program's own process, where a module of the program may have the name of
+one that we would import.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ STYLES = {"head": "1", "strong": "1", "hot": "1;31", "dim": "2", "worse": "31", 
 def is_terminal(stream: TextIO | None) -> bool:
     try:
         return stream is not None and stream.isatty()
-    except (ValueError, AttributeError):  # closed, or not quite a stream
+    except (ValueError, AttributeError):  # the stream is closed, or not quite a stream
         return False
 
 
 def wants_colours(stream: TextIO | None) -> bool:
-    """NO_COLOR wins over CLICOLOR_FORCE, and that over what the stream is."""
+    """NO_COLOR wins over CLICOLOR_FORCE, which wins over the kind of stream."""
     env = os.environ
     if env.get("NO_COLOR"):
         return False
@@ -42,12 +43,12 @@ def wants_colours(stream: TextIO | None) -> bool:
 
 
 def width_of(stream: TextIO | None) -> int:
-    """Columns that a line may have: those of the terminal within reason. Elsewhere nothing is cut."""
+    """Returns how many columns a line may have: those of the terminal, within limits. Other output is not cut."""
     return line_width(stream) if is_terminal(stream) else UNBOUNDED
 
 
 def line_width(stream: TextIO | None) -> int:
-    """Columns to fill with a list or with prose: those of the terminal within reason, else 80."""
+    """Returns how many columns a list or prose should fill: those of the terminal, within limits, else 80."""
     if not is_terminal(stream):
         return WIDTH
     assert stream is not None
@@ -62,7 +63,7 @@ class Paint:
     """paint("text", "hot") for one stream: coloured, or as it was."""
 
     def __init__(self, stream: TextIO | None) -> None:
-        self.on = isinstance(stream, Screen) and wants_colours(stream)  # nothing else knows our marks
+        self.on = isinstance(stream, Screen) and wants_colours(stream)  # other streams do not understand our marks
 
     def __call__(self, text: str, style: str | None) -> str:
         if not self.on or not style or not text:
@@ -70,13 +71,13 @@ class Paint:
         return f"{_MARK}{style}\0{text}{_MARK}\0"
 
 
-# ---- what is written ---------------------------------------------------------
+# ---- output ------------------------------------------------------------------
 
-_MARK = f"\0{os.urandom(8).hex()}:"  # begins a style; random in each process, so that no trace can contain it
+_MARK = f"\0{os.urandom(8).hex()}:"  # begins a style; random in each process, so no trace can contain it
 
 
 class Screen:
-    """A stream that lets only text and our own colours through. In the command, sys.stdout and sys.stderr are screens.
+    """A stream that passes on only text and our own colours. In the command, sys.stdout and sys.stderr are screens.
     Output that must not change, such as CSV for another program, goes to `exact(stream)`.
     """
 
@@ -93,7 +94,7 @@ class Screen:
             self.stream.write(safe)
         except BrokenPipeError:
             raise
-        except (OSError, ValueError) as error:  # a ValueError: it was closed meanwhile
+        except (OSError, ValueError) as error:  # a ValueError means that it was closed meanwhile
             self._fail(error)
         return len(text)
 
@@ -107,7 +108,7 @@ class Screen:
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:
-        """Silent for stderr: there is no other place to report it."""
+        """Errors on stderr are ignored, because there is no other place to report them."""
         if self.name != "stderr":
             raise Failure(f"{self.name} cannot be written: {getattr(error, 'strerror', None) or error}") from None
 
@@ -119,7 +120,7 @@ class Screen:
 
 
 class Screens:
-    """While it lasts, sys.stdout and sys.stderr are screens."""
+    """Makes sys.stdout and sys.stderr screens while the block runs."""
 
     def __enter__(self) -> None:
         self._before = sys.stdout, sys.stderr
@@ -132,14 +133,16 @@ class Screens:
 
 
 def exact(stream: TextIO) -> TextIO:
-    """Where to write what a program is to read byte for byte. On a terminal, where nobody does, it stays a screen."""
+    """Returns where to write output that a program reads byte for byte. On a terminal, where people read, this stays a
+    screen.
+    """
     if not isinstance(stream, Screen) or stream.isatty():
         return stream
     return Screen(stream.stream, stream.name, exact=True)  # type: ignore[return-value]
 
 
 def _screened(text: str) -> str:
-    """Lines stay lines, and styles become what the terminal knows."""
+    """Escapes control characters except newlines, and translates style marks to ANSI."""
     first, *styled = text.split(_MARK)
     parts = [_lines(first)]
     for part in styled:
@@ -156,7 +159,7 @@ def _lines(text: str) -> str:
 
 
 def cells(text: str) -> int:
-    """How many columns it takes: two for wide characters, none for those that combine."""
+    """Returns how many columns a character takes: two for wide characters, none for combining ones."""
     if text.isascii():
         return len(text)
     return sum(map(_cells_of, text))
@@ -171,7 +174,7 @@ def _cells_of(character: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """The beginning of a text, as much as fits."""
+    """Returns as much of the beginning of a text as fits."""
     text = clean(text)
     if cells(text) <= width:
         return text
@@ -181,7 +184,7 @@ def cut(text: str, width: int) -> str:
 
 
 def cut_front(text: str, width: int) -> str:
-    """The end of a text, as much as fits."""
+    """Returns as much of the end of a text as fits."""
     text = clean(text)
     if cells(text) <= width:
         return text
@@ -191,15 +194,15 @@ def cut_front(text: str, width: int) -> str:
 
 
 def fit(name: str, width: int) -> str:
-    """Cuts where a name tells least: one in several parts at the beginning (a path, a function with its file, a module
-    in a package), others at the end.
+    """Cuts a name where it says least: a name in several parts (a path, a function with its file, a module in a
+    package) at the beginning, other names at the end.
     """
     in_parts = "/" in name or "): " in name or ("." in name and not name.startswith("<"))
     return cut_front(name, width) if in_parts else cut(name, width)
 
 
 def point(text: str, width: int) -> list[str]:
-    """The lines of a point in a list, folded between words where the screen ends."""
+    """Yields the lines of a point in a list, folded between words at the screen's width."""
     lines, line = [], "•"
     for word in text.split():
         if len(line) + 1 + len(word) > width and line.strip() not in ("•", ""):
@@ -217,16 +220,19 @@ def pad(text: str, width: int) -> str:
 
 
 class Progress:
-    """A line on the terminal for what takes longer than a second, or rich's bar where it is installed; else nothing."""
+    """Shows a line on the terminal for jobs that take longer than a second, or rich's bar if it is installed. Shows
+    nothing elsewhere.
+    """
 
     def __init__(self, what: str, before: float = 0, part: float = 1, *, rich: bool = True) -> None:
-        """This job is the share `part` of a whole, of which the share `before` is done already."""
+        """This job is the share `part` of a whole, of which the share `before` is already done."""
         self._what = clean(what)
         self._before = before
         self._part = part
         self._begun = time.monotonic()
         self._shown = False
-        self._stream: Any = sys.stderr.stream if isinstance(sys.stderr, Screen) else sys.stderr  # moves the cursor
+        # the cursor must move, so the stream itself is used
+        self._stream: Any = sys.stderr.stream if isinstance(sys.stderr, Screen) else sys.stderr
         self._terminal = is_terminal(self._stream)
         self._rich = rich
         self._bar: Any = None
@@ -246,7 +252,7 @@ class Progress:
         self._print(f" … {share:4.0%}")
 
     def tell(self, text: str) -> None:
-        """Shows what was done so far, where the share is not known."""
+        """Shows how much was done so far, if the share is not known."""
         if self._terminal and self._bar is None and time.monotonic() - self._begun >= 1:
             self._shown = True
             self._print(f" … {text}")

@@ -1,6 +1,5 @@
-"""What the interpreter's own modules had before somebody replaced it, as gevent's patch_all() does.
-
-In a thread of ours the replacements would start an event loop, and gevent removes select.epoll altogether.
+"""Functions of the interpreter's own modules as they were before somebody replaced them, as gevent's patch_all() does.
+In a thread of ours, the replacements would start an event loop, and gevent removes select.epoll altogether.
 """
 
 from __future__ import annotations
@@ -13,7 +12,9 @@ if TYPE_CHECKING:
 
 
 def original(module: str, name: str) -> Any:
-    """A function or class of a module written in C. Where it was replaced, a new copy of the module has it."""
+    """Returns a function or class of a module written in C. If it was replaced, takes it from a new copy of the
+    module.
+    """
     __import__(module)
     there: Any = sys.modules[module]
     if getattr(getattr(there, name, None), "__module__", None) != module:

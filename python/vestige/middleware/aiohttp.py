@@ -1,4 +1,4 @@
-"""Requests of aiohttp's own server as spans. They behave as those of asgi.py do."""
+"""Requests of aiohttp's own server as spans, which behave like those of asgi.py."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def aiohttp_middleware(**options: Any) -> Callable[..., Any]:
             return answer
         except BaseException as error:
             if hasattr(error, "status") and hasattr(error, "headers"):
-                answer = error  # aiohttp's HTTPException is a response
+                answer = error  # aiohttp's HTTPException is itself a response
             else:
                 seen.fail(error)
             raise

@@ -1,8 +1,7 @@
-"""Requests of ASGI applications as spans.
-
-A span lasts as long as the application handles the request, with what it does after the response, such as background
-tasks. Requests take turns on one thread: once a request waited for something, its span is one beside the stack, with
-its true times. A request that never waited is on the stack, with its calls in it. Runs in event loops' threads.
+"""Requests of ASGI applications as spans. A span lasts as long as the application handles the request, including its
+work after the response, such as background tasks. Requests share one thread: once a request has waited for something,
+its span leaves the stack and is shown separately, with its true times. A request that never waited is on the stack,
+with its calls in it. Runs in the threads of event loops.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def _secret_of(scope: dict[str, Any]) -> bytes | None:
 
 
 def _noting(request: Request, send: Callable[..., Any]) -> Callable[..., Any]:
-    """send() that notes the status, and adds the header where it is due."""
+    """send() that notes the status, and adds the header to the response of a request with its own trace."""
 
     async def note_and_send(message: dict[str, Any]) -> None:
         if message.get("type") == "http.response.start":

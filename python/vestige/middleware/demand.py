@@ -1,8 +1,7 @@
-"""A trace of one request on demand: the request says `?vestige=1` and proves by a secret that it may.
-
-The process is recorded from the begin of this request to its end. There is one recording at a time: while another one
-goes on, and until some time has passed since the last one, the request is handled as any other, and the response says
-that there is no trace. Any thread.
+"""A trace of one request on demand: the request has `?vestige=1` in its URL, and a secret that proves its right. The
+process is recorded from the beginning of this request to its end. Only one such recording runs at a time: while
+another one runs, and until some time has passed since the last one, the request is handled as usual, and the response
+says that there is no trace. Any thread.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from vestige.profiler import profile
 
 SECRET_MIN = 16  # characters
-SECRET_HEADER = "X-Vestige-Secret"  # noqa: S105 (its name, not its value)
+SECRET_HEADER = "X-Vestige-Secret"  # noqa: S105 (this is its name, not its value)
 TRACE_HEADER = "X-Vestige-Trace"
 
 
@@ -51,7 +50,7 @@ class Demand:
         self._max_size = parse_file_bound("max_size", max_size)
         self._left = max_traces
         self._next_s = 0.0
-        self._lock = Lock()  # guards the two above
+        self._lock = Lock()  # guards the two attributes above
         private_folder(self._folder)
 
     def is_asked_for(self, query: str | bytes) -> bool:
@@ -60,7 +59,7 @@ class Demand:
         return "vestige=1" in query and "vestige=1" in query.split("&")
 
     def begin(self, name: str, secret: str | bytes | None) -> OwnTrace | None:
-        """Starts the recording. None: the secret is wrong, and the response tells nothing."""
+        """Starts the recording. Returns None if the secret is wrong; the response does not say so."""
         if secret is None:
             return None
         given = secret if isinstance(secret, bytes) else secret.encode("latin-1", "replace")
@@ -98,7 +97,7 @@ class Demand:
 
 
 class OwnTrace:
-    """The trace of one request, or why there is none."""
+    """The trace of one request, or the reason why there is none."""
 
     __slots__ = ("_profile", "told")
 
@@ -112,5 +111,5 @@ class OwnTrace:
             return
         try:
             prof.__exit__(None, None, None)
-        except Exception:  # what was recorded until then is in the file
+        except Exception:  # the records up to this moment are in the file
             pass

@@ -1,5 +1,4 @@
-"""What the middleware of every kind of server shares: the name of a request's span, its begin and its end.
-
+"""Shared code for the middleware of every kind of server: the name of a request's span, its beginning and its end.
 Nothing here raises into an application: a request that cannot be named or recorded is handled as if vestige were not
 there.
 """
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
     from .demand import OwnTrace
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "WEBSOCKET")
-OTHER = "HTTP"  # any other method: clients may send what they like
-NAMES_MAX = 1000  # of spans. A trace keeps every name, so clients must not be able to make up new ones
+OTHER = "HTTP"  # stands for any other method, because clients may send anything
+NAMES_MAX = 1000  # names of spans; a trace keeps every name, so clients must not be able to invent new ones
 
 
 class Middleware:
@@ -58,7 +57,7 @@ class Middleware:
         self._demand = None if secret is None else Demand(secret, folder, every, max_traces, max_size)
 
     def _is_idle(self, query: str | bytes) -> bool:
-        """Whether there is nothing to do for a request with this query string."""
+        """Returns whether there is nothing to do for a request with this query string."""
         if self._demand is not None and self._demand.is_asked_for(query):
             return False
         return not _core.recording()
@@ -66,8 +65,8 @@ class Middleware:
     def _name(self, method: str, request: Any, find_route: Callable[[Any], str | None]) -> str:
         try:
             route = self._route(request) if self._route is not None else find_route(request)
-            route = str.__str__(route) if issubclass(type(route), str) else None  # without methods of a subclass
-        except Exception:  # no such route, or a mistake in the function: the application will meet it as well
+            route = str.__str__(route) if issubclass(type(route), str) else None  # ignores methods of a subclass of str
+        except Exception:  # no such route, or a mistake in the function: the application will meet the same error
             route = None
         if method not in METHODS:
             method = OTHER
@@ -76,11 +75,11 @@ class Middleware:
             return name
         if route is not None and len(self._names) >= NAMES_MAX:
             return self._name(method, None, _nowhere)
-        # The same str each time: record_function finds the ids of names by their address.
+        # Returns the same str object each time, because record_function finds ids of names by their address.
         return self._names.setdefault((method, route), method if route is None else f"{method} {route}")
 
     def _begin(self, name: str, path: str, query: str | bytes, secret: str | bytes | None) -> Request:
-        """The span of a request that begins now, and its own trace, if the request asks for it and may."""
+        """Begins the span of a request, and its own trace if the request asks for one and may."""
         own: OwnTrace | None = None
         if self._demand is not None and self._demand.is_asked_for(query):
             own = self._demand.begin(name, secret)
@@ -111,11 +110,11 @@ class Request:
 
     @property
     def header(self) -> str | None:
-        """What the header X-Vestige-Trace of the response says; None: it gets none."""
+        """Returns the value of the response's header X-Vestige-Trace; None if the response gets no such header."""
         return None if self._own is None else self._own.told
 
     def fail(self, error: BaseException) -> None:
-        """Notes what the application raised."""
+        """Notes the exception that the application raised."""
         self.error = type(error).__name__
 
     def end(self) -> None:
@@ -132,7 +131,7 @@ class Request:
                 own.end()
 
     def _end_span(self, span: _core.record_function) -> None:
-        if span._theirs is not None:  # torch has it now, see ext/annotate/framework_spans.c
+        if span._theirs is not None:  # torch has the span now, see ext/annotate/framework_spans.c
             span.__exit__(None, None, None)
             return
         facts: dict[str, object] = {}

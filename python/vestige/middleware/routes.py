@@ -1,8 +1,6 @@
-"""The route of a request, such as `/orders/{id}`, as the framework's own router tells it before the request runs.
-
-A path itself is never a name: there are too many of them. Routers are asked by their public functions; what is asked
-of them raises where there is no such route, and the caller takes that for "no route is known". Frameworks are found
-among the modules that the program loaded.
+"""The route of a request, such as `/orders/{id}`, from the framework's own router, before the request runs. A path
+itself never becomes a name, because there are too many. Only public functions of routers are called; they raise if no
+route fits, and the caller then uses no route. Frameworks are looked for among the modules that the program has loaded.
 """
 
 from __future__ import annotations
@@ -15,11 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-MOUNTS_MAX = 20  # applications mounted in one another
+MOUNTS_MAX = 20  # applications mounted inside one another
 
 
 def plain(route: str) -> str:
-    """A route with `{id}` for each part that varies: Flask and Django write <int:id>, Starlette {id:int}."""
+    """Writes a route with `{id}` for each part that varies: Flask and Django write <int:id>, Starlette {id:int}."""
     route = re.sub(r"<(?:[^<>:]+(?:\([^<>]*\))?:)?([^<>:]+)>", r"{\1}", route)
     return re.sub(r"\{(\w+):[^{}]*(?:\{[^{}]*\}[^{}]*)*\}", r"{\1}", route)
 
@@ -76,13 +74,13 @@ def asgi_route(app: Any, scope: dict[str, Any]) -> str | None:
         path = scope["path"]
         root = scope.get("root_path", "")
         return _django_route(path.removeprefix(root) or "/")
-    found = scope.get("app", app)  # Starlette notes the application there before its middleware runs
+    found = scope.get("app", app)  # Starlette stores the application there before its middleware runs
     routes = getattr(found, "routes", None)
     return plain(_starlette_route(routes, scope)) if isinstance(routes, list) else None
 
 
 def _starlette_route(routes: list[Any], scope: dict[str, Any]) -> str:
-    """The paths of the mounts and of the route that match."""
+    """Joins the paths of the mounts and of the route that match."""
     prefix = ""
     for _ in range(MOUNTS_MAX):
         route, child = _first_match(routes, scope)
@@ -97,7 +95,7 @@ def _starlette_route(routes: list[Any], scope: dict[str, Any]) -> str:
 
 
 def _first_match(routes: list[Any], scope: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """As Starlette's router chooses: a route that matches but for the method counts if no other matches."""
+    """Chooses as Starlette's router does: a route that matches except for the method counts if no other matches."""
     partial: tuple[Any, dict[str, Any]] | None = None
     for route in _candidates(routes):
         match, child = _included(route, scope) if hasattr(route, "original_route") else _match(route, scope)
@@ -111,7 +109,7 @@ def _first_match(routes: list[Any], scope: dict[str, Any]) -> tuple[Any, dict[st
 
 
 def _candidates(routes: list[Any]) -> Iterator[Any]:
-    """The routes, with those of routers that FastAPI includes without copying their routes."""
+    """Yields the routes, including those of routers that FastAPI includes without copying their routes."""
     for route in routes:
         if hasattr(route, "effective_route_contexts"):
             yield from route.effective_route_contexts()
@@ -125,7 +123,7 @@ def _match(route: Any, scope: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _included(context: Any, scope: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """A route of a router that FastAPI includes: its path has the prefix, that of the route itself has not."""
+    """For a route of a router that FastAPI includes: its context's path has the prefix, its own path has not."""
     if context.starlette_route is not None:
         return _match(context.starlette_route, scope)
     path = scope["path"].removeprefix(scope.get("root_path", ""))
@@ -135,6 +133,6 @@ def _included(context: Any, scope: dict[str, Any]) -> tuple[str, dict[str, Any]]
 
 
 def _is(thing: object, module: str, name: str) -> bool:
-    """Whether it is an instance of a class of a module, if the program has loaded that."""
+    """Returns whether this is an instance of a class of a module, if the program has loaded the module."""
     kind = getattr(sys.modules.get(module), name, None)
     return isinstance(kind, type) and isinstance(thing, kind)

@@ -1,9 +1,7 @@
-"""Requests of WSGI applications as spans.
-
-The span of a response whose length is known lasts as long as the call of the application. It is on its thread's stack,
-with the calls of the request in it. Any other body is made while it is sent: its span lasts until the server closes it.
-Our own frames are not recorded, so that such a span is on the stack too where a server calls the application and closes
-the body in one function. Any thread.
+"""Requests of WSGI applications as spans. If the length of the response is known, the span lasts as long as the call
+of the application. Such a span is on its thread's stack, with the calls of the request in it. Any other body is
+generated while it is sent: its span lasts until the server closes the body. Our own frames are not recorded, so such a
+span is on the stack too if a server calls the application and closes the body in one function. Any thread.
 """
 
 from __future__ import annotations
@@ -53,7 +51,7 @@ class WSGIMiddleware(Middleware):
 
 
 def _noting(request: Request, start_response: Callable[..., Any]) -> Callable[..., Any]:
-    """start_response() that notes the status, and adds the header where it is due."""
+    """start_response() that notes the status, and adds the header to the response of a request with its own trace."""
 
     def start(status: str, headers: list[tuple[str, str]], *exc_info: Any) -> Any:
         try:
@@ -61,7 +59,7 @@ def _noting(request: Request, start_response: Callable[..., Any]) -> Callable[..
             request.has_length = any(name.lower() == "content-length" for name, _ in headers)
             if request.header is not None:
                 headers = [*headers, (TRACE_HEADER, request.header)]
-        except Exception:  # what is no status, or no list of headers, is between the application and the server
+        except Exception:  # an invalid status or list of headers concerns only the application and the server
             pass
         return start_response(status, headers, *exc_info)
 
@@ -69,11 +67,13 @@ def _noting(request: Request, start_response: Callable[..., Any]) -> Callable[..
 
 
 def _is_whole(body: Any, environ: dict[str, Any]) -> bool:
-    """Whether the body is there already, or must reach the server as it is: servers look at its length, and send a
-    file's bytes by themselves."""
+    """Returns whether the body is complete already, or must reach the server unchanged: servers look at its length,
+    and send a file's bytes themselves.
+    """
     wrapper = environ.get("wsgi.file_wrapper")
     is_file = isinstance(wrapper, type) and isinstance(body, wrapper)
-    return is_file or hasattr(body, "__len__") or getattr(body, "streaming", None) is False  # the last is Django's
+    # the last test is for Django
+    return is_file or hasattr(body, "__len__") or getattr(body, "streaming", None) is False
 
 
 class Body:

@@ -1,9 +1,12 @@
-"""What devices did, row by row, as Trace.activities() gives it, and the names of its kinds."""
+"""What devices did, row by row, and the names of its kinds."""
 
 from __future__ import annotations
 
+from .columns import Columns
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 DEFINITION = 10  # the kind of what names an activity
@@ -20,39 +23,35 @@ NAMES = {
     RUNTIME: "runtime call",
     DRIVER: "driver call",
 }
-WORDS, HALVES = 14, 28  # of a row, in 8 and 4 bytes: see python/ext/read/trace_devices.c
-START, END, CORRELATION, EXTERNAL, BYTES, OP, ANNOTATION, ARGS_AT = range(8)  # words
-KIND, ID, DEVICE, STREAM, THREAD, CONTEXT, ARGS_LENGTH, LAUNCH = range(16, 24)  # halves
-ANNOTATION_ID, LANE, ROW = range(25, 28)  # 24 has the id of the operator
 
 
-class Activities:
-    """The rows of a recording: columns, and the text of attributes."""
+class Activities(Columns):
+    """The columns of the table `activities`."""
 
-    def __init__(self, block: memoryview, text: bytes) -> None:
-        self.words = block.cast("q")
-        self.halves = block.cast("I")
-        self.text = text
-        self.count = len(self.words) // WORDS
+    start_ns: memoryview[int]
+    end_ns: memoryview[int]
+    correlation: memoryview[int]
+    external: memoryview[int]
+    bytes: memoryview[int]
+    op_span: memoryview[int]
+    annotation_span: memoryview[int]
+    stream: memoryview[int]
+    context: memoryview[int]
+    args: Sequence[str]
+    kind: memoryview[int]
+    func: memoryview[int]
+    device: memoryview[int]
+    thread: memoryview[int]
+    launch: memoryview[int]
+    op: memoryview[int]
+    annotation: memoryview[int]
 
-    def word(self, row: int, field: int) -> int:
-        return self.words[row * WORDS + field]
-
-    def half(self, row: int, field: int) -> int:
-        return self.halves[row * HALVES + field]
-
-    def column(self, field: int) -> list[int]:
-        """Of all rows, a word or a half."""
-        if field < WORDS and field <= ARGS_AT:
-            return self.words[field::WORDS].tolist()
-        return self.halves[field::HALVES].tolist()
-
-    def attributes_text(self, row: int) -> str:
-        at = self.word(row, ARGS_AT)
-        return self.text[at : at + self.half(row, ARGS_LENGTH)].decode(errors="replace")
+    @property
+    def count(self) -> int:
+        return len(self.kind)
 
     def attributes(self, row: int) -> dict[str, Any]:
-        return read_attributes(self.attributes_text(row))
+        return read_attributes(self.args[row])
 
 
 def read_attributes(text: str) -> dict[str, Any]:

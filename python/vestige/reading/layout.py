@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from vestige.base.terminal import UNBOUNDED, Paint, cells, cut, fit, pad, width_of
 
-from .columns import MOMENT, SHARES
+from .report_columns import MOMENT, SHARES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any, TextIO
 
-    from .columns import Column
+    from .report_columns import Column
 
 HOT = 0.25  # of the time, in a strong colour
 LEAST = 8  # places that the last column gets, however many there are before it

@@ -8,9 +8,9 @@ from __future__ import annotations
 from vestige.base.quantities import duration, plural
 from vestige.base.terminal import WIDTH
 
-from .columns import FUNCTIONS, SHARE
 from .kinds import GC, PYTHON
 from .layout import Layout
+from .report_columns import FUNCTIONS, SHARE
 from .sums import Sums
 
 TYPE_CHECKING = False
@@ -36,7 +36,7 @@ NOTEBOOK = ("IPython/", "ipykernel/", "zmq/", "tornado/", "jupyter_client/")  # 
 
 
 class Name(Sums):
-    """What columns.FUNCTIONS shows of a name."""
+    """What report_columns.FUNCTIONS shows of a name."""
 
     __slots__ = ("shown",)
 

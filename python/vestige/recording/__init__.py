@@ -1,1 +1,1 @@
-"""What a recording needs beside the core: options, children, forks, how a process ends, snapshots."""
+"""Recordings outside the core: options, children, forks, ends of processes, snapshots."""

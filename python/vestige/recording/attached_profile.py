@@ -6,7 +6,7 @@ from vestige.profiler import profile
 
 
 class AttachedProfile(profile):
-    """What was lost is told to those who attached, not in the program's own terminal."""
+    """Losses are reported to the attaching command, not in the program's own terminal."""
 
     def _tell_loss(self) -> None:
         pass

@@ -1,11 +1,10 @@
-"""Following child processes: each records into a file of its own, beside that of the first.
-
-Two ways lead here. A Python that is started anew finds VESTIGE_CHILDREN in its environment, and startup/sitecustomize,
-which PYTHONPATH leads it to, calls start(). In a forked child, the extension calls _forked() before the program goes
-on. Both make a profile with the options of the first process, in a file whose name is not taken.
-
-A forked child has only one of its parent's threads, and locks that the others held stay locked: nothing is imported
-there. If anything goes wrong in a child, it says nothing and runs unrecorded.
+"""Follows child processes: each records into a file of its own, next to the first process's file. There are two ways.
+A Python that is started anew finds VESTIGE_CHILDREN in its environment, and startup/sitecustomize, to which PYTHONPATH
+leads, calls start(). In a forked child, the extension calls _forked() before the program goes on, or records the child
+as plan_of() says and calls _forked() when the profile is used. Both make a profile with the options of the first
+process, and a file name that is not taken. A forked child has only one of its parent's threads, and locks that other
+threads held stay locked, so nothing is imported there. If anything goes wrong in a child, it prints nothing and runs
+unrecorded.
 """
 
 from __future__ import annotations
@@ -17,10 +16,13 @@ from _json import make_scanner
 from _weakref import ref
 
 from vestige import _core
+from vestige import torch as torch_api
 from vestige.base.child_files import child_paths, remove_children
 from vestige.render import quote
+from vestige.torch import hosting
 
-from . import standard_error
+from . import endings, standard_error
+from .metadata import facts_of
 from .option_table import BY_NAME
 
 TYPE_CHECKING = False
@@ -33,23 +35,23 @@ CHILDREN, PARENT, PATH = "VESTIGE_CHILDREN", "VESTIGE_PARENT", "PYTHONPATH"
 COMMAND = "VESTIGE_COMMAND"  # set by the command that records: its file, and its arguments
 STARTUP = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "startup")
 ABI = f"{sys.implementation.cache_tag}{sys.abiflags}"
-TRACKER = "multiprocessing.resource_tracker"  # a process of its own that works for others: left out
-VARIABLE_MAX = 30_000  # the system starts no process with one longer than 128 KiB
-ARGUMENTS_MAX = 4_000  # characters that are compared
+TRACKER = "multiprocessing.resource_tracker"  # a helper process for others: not recorded
+OWN_FACTS = ("vestige.engine", "vestige.parent")  # differ from process to process
+VARIABLE_MAX = 30_000  # the system starts no process with a variable longer than 128 KiB
+ARGUMENTS_MAX = 4_000  # how many characters are compared
 
 _followed: ref[profile] | None = None
-_kept: dict[str, tuple[str | None, str]] = {}  # variables: what they were, what they are now
-_recorded: int | None = None  # the nearest process that is recorded: this one, or an ancestor
-_started: profile | None = None  # keeps the recording of a process that start() was called in
-_names_expected = False  # of children of multiprocessing
+_kept: dict[str, tuple[str | None, str]] = {}  # variables: their old and their new value
+_started: profile | None = None  # keeps the recording of a process in which start() was called
+_names_expected = False  # names of multiprocessing's children
 
 
 # ---- the process that has children --------------------------------------
 
 
 def follow(prof: profile) -> None:
-    """Called before recording starts: from now on children are recorded with it."""
-    global _followed, _recorded
+    """Called before recording starts: from now on children are recorded too."""
+    global _followed
     if prof._family is None:
         output = os.path.abspath(os.fsdecode(prof._output or ""))
         if prof._overwrite:
@@ -67,19 +69,44 @@ def follow(prof: profile) -> None:
     if len(text) > VARIABLE_MAX:
         raise ValueError("the options are too long to hand on to child processes")
     _followed = ref(prof, _lost)
-    _recorded = os.getpid()
-    # glibc never frees the text of a variable that was set, but takes the same text again: what differs from one
-    # recording to the next is in the short one, since a process may be attached to thousands of times.
+    # glibc never frees the text of a variable that was set, but reuses an equal text. A process may be attached to
+    # thousands of times, so values that differ between recordings are in the short variable.
     _put(CHILDREN, text)
-    _put(PARENT, f"{_recorded} {trace}")
+    _put(PARENT, f"{os.getpid()} {trace}")
     path = os.environ.get(PATH, "")
     if path.split(os.pathsep)[0] != STARTUP:
         _put(PATH, STARTUP + os.pathsep + path if path else STARTUP)
-    _core.follow_forks(_forked)
+    _expect_multiprocessing()
+    _core.follow_forks(_forked, plan_of(prof))
+
+
+def _needs_python(prof: profile) -> bool:
+    """Whether code of ours, besides the extension's, has a part in how recordings begin or end."""
+    needs = [prof._options[name] for name in ("devices", "profile_memory", "budget", "compensate", "sched")]
+    needs += [prof._ranks, prof._armed_with, prof._experiment, prof.execution_trace_observer, prof.record_steps]
+    needs += [prof.on_trace_ready, prof.custom_trace_id_callback, prof.preset_metadata, prof._is_torchs]
+    needs += [prof.record_shapes, prof.with_flops, prof.with_modules, torch_api.installed]
+    return any(needs)
+
+
+def plan_of(prof: profile) -> tuple[object, ...] | None:
+    """What forked children of a profile need to record without Python; None: they need Python."""
+    environment = getattr(os.environ, "_data", None)
+    if prof._family is None or _needs_python(prof) or type(environment) is not dict:
+        return None
+    root, trace = prof._family
+    facts = {**facts_of(prof), **prof._metadata, "vestige.root": quote(trace)}
+    return (
+        os.fsencode(root.removesuffix(".vst")),
+        os.fsencode(trace),
+        environment,
+        {name: text for name, text in facts.items() if name not in OWN_FACTS},
+        None if _names_expected else _expect_multiprocessing,
+    )
 
 
 def unfollow(prof: profile) -> None:
-    """Called when recording has stopped: restores the environment, except for what the program changed."""
+    """Called when recording has stopped: restores the environment, except for the program's own changes."""
     if _followed is not None and _followed() is prof:
         _lost(_followed)
 
@@ -97,17 +124,22 @@ def _lost(reference: object) -> None:
 
 def _restore(name: str) -> None:
     before, now = _kept.pop(name)
-    if os.environ.get(name) == now:
+    if _is_ours(name, now):
         _set(name, before)
     elif name == PATH and name in os.environ:
         parts = [part for part in os.environ[name].split(os.pathsep) if part != STARTUP]
         _set(name, os.pathsep.join(parts) if parts else None)
 
 
+def _is_ours(name: str, text: str) -> bool:
+    """Whether the variable has the text that we gave it. The extension puts a forked child's number into PARENT."""
+    now = os.environ.get(name, "")
+    return now == text or (name == PARENT and now.startswith(f"{os.getpid()} "))
+
+
 def _put(name: str, value: str) -> None:
-    old = os.environ.get(name)
-    before, now = _kept.get(name, (None, None))
-    _kept[name] = (before if old is not None and old == now else old, value)
+    before, now = _kept.get(name, (None, ""))
+    _kept[name] = (before if now and _is_ours(name, now) else os.environ.get(name), value)
     os.environ[name] = value
 
 
@@ -121,13 +153,24 @@ def _set(name: str, value: str | None) -> None:
 # ---- a forked child ------------------------------------------------------
 
 
-def _forked(parent: int, tid: int, time_ns: int) -> None:
+def _forked(parent: int, tid: int, time_ns: int, path: bytes | None) -> None:
+    """In a child of a process that is recorded. With a path the child is recorded there already."""
     prof = _followed() if _followed is not None else None
-    if prof is None or prof._family is None or _is_between_fork_and_exec():
+    if prof is None or prof._family is None:
         return
     was = dict(vars(prof))
-    origin = {"pid": _recorded, "tid": tid if _recorded == parent else None, "time_ns": time_ns, "how": "fork"}
+    origin = {"pid": parent, "tid": tid or None, "time_ns": time_ns, "how": "fork"}
     try:
+        if path is not None:
+            session = prof._session
+            _make_child(prof, os.fsdecode(path), prof._family, prof._options, prof._metadata, origin)
+            prof._session = session
+            prof._prepare_trace()
+            hosting.begin(prof)
+            prof._windows = 1
+            prof._running = prof._tracing = prof._started = True
+            endings.expect(prof)
+            return
         _expect_multiprocessing()
         if _record(prof, prof._family, prof._options, prof._metadata, origin):
             return
@@ -137,17 +180,8 @@ def _forked(parent: int, tid: int, time_ns: int) -> None:
     vars(prof).update(was)
 
 
-def _is_between_fork_and_exec() -> bool:
-    """subprocess runs Python code in a child only where it has a preexec_fn: not worth a file."""
-    try:
-        caller = sys._getframe(2)
-    except ValueError:
-        return False
-    return caller.f_code.co_name == "_execute_child" and caller.f_globals.get("__name__") == "subprocess"
-
-
 def _expect_multiprocessing() -> None:
-    """multiprocessing names its child after the fork, and may kill it later: the name is read as soon as it is set."""
+    """Reads the name of a multiprocessing child as soon as it is set, after the fork: the child may be killed later."""
     global _names_expected
     util = sys.modules.get("multiprocessing.util")
     if util is not None and not _names_expected:
@@ -156,13 +190,13 @@ def _expect_multiprocessing() -> None:
 
 
 def _bootstrapped(_: object) -> None:
-    """This runs while recording: it calls no function of the standard library."""
+    """This runs while recording, so it calls no function of the standard library."""
     prof = _followed() if _followed is not None else None
     if prof is not None:
-        name_process(prof)
+        prof._session.name_process()
 
 
-# ---- a Python that was started -------------------------------------------
+# ---- a new Python process ------------------------------------------------
 
 
 def start(text: str) -> None:
@@ -173,17 +207,16 @@ def start(text: str) -> None:
 
 
 def _start(text: str, name: str, folder: str) -> None:
-    global _recorded, _started
+    global _started
     time_ns = time.time_ns()
     facts, _ = _Scan.once(text, 0)
     parent, _, trace = os.environ[PARENT].partition(" ")
-    _recorded = int(parent)
-    origin = {"pid": _recorded, "tid": None, "time_ns": time_ns, "how": "spawn"}
+    origin = {"pid": int(parent), "tid": None, "time_ns": time_ns, "how": "spawn"}
 
     from vestige.profiler import profile
 
     prof = profile.__new__(profile)
-    # File names are shown relative to the search path, which the script's folder will be part of.
+    # File names are shown relative to the search path, which will contain the script's folder.
     extra = [part for part in dict.fromkeys((folder, facts["folder"])) if part and part not in sys.path]
     sys.path[:0] = extra
     try:
@@ -196,13 +229,15 @@ def _start(text: str, name: str, folder: str) -> None:
 
 
 def _program() -> tuple[str, str]:
-    """What this process is called, "" if it is not to be recorded; and the folder that will be first on sys.path."""
+    """Returns the name of this process ("" if it is not to be recorded), and the folder that will be first on
+    sys.path.
+    """
     first = sys.argv[0] if sys.argv else ""
     word = sys.orig_argv[-len(sys.argv)] if sys.argv else ""
     if first in ("-m", "-c") and word.startswith("-"):
         word = word.partition(first[1])[2]
     if first == "-c":
-        word = word.removeprefix("import sys; ")  # which the fork server of 3.13.13 and later begins with
+        word = word.removeprefix("import sys; ")  # the fork server of 3.13.13 and later begins with this
         if word.startswith("from multiprocessing."):
             module = word.split()[1]
             return "" if module == TRACKER else module, ""
@@ -222,21 +257,21 @@ def _program() -> tuple[str, str]:
 
 
 def announce(path: str, arguments: list[str]) -> None:
-    """Notes in the environment that this process records into `path`, with the command's `arguments`. If a process that
-    it starts runs the same command again, that does not record into the same file.
+    """Notes in the environment that this process records into `path`, with the command's `arguments`, so that a
+    process which it starts with the same command does not record into the same file.
     """
     _put(COMMAND, encode({"root": path, "arguments": _comparable(arguments)}))
 
 
 def withdraw() -> None:
-    """The command has ended: undoes announce()."""
+    """Call when the command has ended: undoes announce()."""
     if COMMAND in _kept:
         _restore(COMMAND)
 
 
 def is_started_again(path: str | None, arguments: list[str]) -> bool:
-    """Whether a recorded program has run this command, which would then record into that program's file. Without a
-    path: whether the command line is the same.
+    """Returns whether a recorded program has run this command, which would then record into that program's file.
+    Without a path: whether the command line is equal.
     """
     try:
         facts, _ = _Scan.once(os.environ.get(COMMAND, ""), 0)
@@ -264,26 +299,22 @@ def start_again(name: str) -> None:
 
 
 def abandon() -> None:
-    """Removes the recording: there is no program to run."""
+    """Removes the recording, because there is no program to run."""
     if _started is not None and _started._output is not None:
         _started.finish()
         os.unlink(_started._output)
 
 
-# ---- what both have in common --------------------------------------------
+# ---- both kinds of children ----------------------------------------------
 
 
 def _record(
     prof: profile, family: tuple[str, str], options: dict[str, Any], metadata: dict[str, str], origin: dict[str, Any]
 ) -> bool:
     """Makes prof the recording of this process and starts it."""
-    base = sys.modules["vestige.profiler"].profile
     standard_error.note()
     for path in child_paths(family[0]):
-        base.__init__(prof, output=path, **options)
-        prof._family = family
-        prof._is_child = True
-        prof._metadata = {**metadata, "vestige.parent": encode(origin), "vestige.root": quote(family[1])}
+        _make_child(prof, path, family, options, metadata, origin)
         try:
             prof._session.create()
         except FileExistsError:
@@ -297,12 +328,19 @@ def _record(
     return False
 
 
-def name_process(prof: profile) -> None:
-    """Gives a process of multiprocessing its name there. Calls no function of the standard library."""
-    module = sys.modules.get("multiprocessing.process")
-    name = getattr(getattr(module, "_current_process", None), "_name", None)
-    if isinstance(name, str) and name != "MainProcess":
-        prof._session.set_metadata("vestige.process_name", quote(name))
+def _make_child(
+    prof: profile,
+    path: str,
+    family: tuple[str, str],
+    options: dict[str, Any],
+    metadata: dict[str, str],
+    origin: dict[str, Any],
+) -> None:
+    """Makes prof the profile of this process, which has recorded nothing yet."""
+    sys.modules["vestige.profiler"].profile.__init__(prof, output=path, **options)
+    prof._family = family
+    prof._is_child = True
+    prof._metadata = {**metadata, "vestige.parent": encode(origin), "vestige.root": quote(family[1])}
 
 
 # ---- JSON, without the json package, which would be loaded into the program --
@@ -335,7 +373,7 @@ class _Scan:
 
     strict = True
     object_hook = object_pairs_hook = None
-    array_hook = None  # which 3.15 reads
+    array_hook = None  # 3.15 reads this attribute
     parse_float = float
     parse_int = int
     parse_constant = float

@@ -33,24 +33,24 @@ if TYPE_CHECKING:
     from vestige.profiler import profile
 
 LISTEN = "VESTIGE_LISTEN"
-LINE_MAX = 1 << 20  # of a message
+LINE_MAX = 1 << 20  # bytes of a message
 BUSY = "this process is being recorded already"
-EPOLLIN = 1  # select.EPOLLIN, which gevent removes
+EPOLLIN = 1  # select.EPOLLIN, which gevent may have removed
 NEVER = -1.0
-ANSWERS_MAX = 100  # of those who ask when the process ends
-PAUSE_S = 0.001  # until the thread has ended that is about to
-REST_S = 0.1  # after a connection that could not be accepted
+ANSWERS_MAX = 100  # how many requests are answered when the process ends
+PAUSE_S = 0.001  # pause until a thread that is about to end has ended
+REST_S = 0.1  # pause after a connection that could not be accepted
 
 _allocate_lock = original("_thread", "allocate_lock")
 _lock = _allocate_lock()
-_poll: Any = None  # an epoll object with all that follows
+_poll: Any = None  # an epoll object with all sockets below
 _door: Any = None  # the socket that listens
-_path = ""  # of the door
-_talks: dict[int, _Talk] = {}  # by descriptor
+_path = ""  # path of the door
+_talks: dict[int, _Talk] = {}  # connections by descriptor
 _held: _Held | None = None  # the recording in progress
 _paused: profile | None = None  # the recording of `vestige run --paused`
 _is_registered = False
-_is_ending = False  # functions of atexit run, and nothing is recorded any more
+_is_ending = False  # functions of atexit are running; nothing is recorded any more
 
 
 class _Talk:
@@ -71,7 +71,7 @@ class _Talk:
             return True
 
     def send(self, message: dict[str, Any]) -> None:
-        """Whoever does not read is not waited for."""
+        """Does not wait for a reader that does not read."""
         try:
             self.connection.send(encode(message).encode() + b"\n")
         except OSError:
@@ -79,17 +79,17 @@ class _Talk:
 
 
 class _Held:
-    """A recording, and who asked for it."""
+    """A recording, and the connection that asked for it."""
 
     def __init__(self, prof: profile, path: str, owner: _Talk, until: float, *, is_paused: bool) -> None:
         self.prof = prof
-        self.path = path  # of the trace
+        self.path = path  # path of the trace
         self.owner = owner
-        self.until = until  # of the monotonic clock, NEVER for no end
-        self.is_paused = is_paused  # the profile of `vestige run --paused`, which goes on after this
+        self.until = until  # time of the monotonic clock; NEVER if there is no end
+        self.is_paused = is_paused  # the profile of `vestige run --paused`, which can be started again
 
 
-# ---- ways in -------------------------------------------------------------------
+# ---- how a command reaches the process ---------------------------------------
 
 
 def listen(path: str | os.PathLike[str] | None = None) -> str:
@@ -120,11 +120,11 @@ def listen(path: str | os.PathLike[str] | None = None) -> str:
 
 
 def listen_as_told() -> None:
-    """As VESTIGE_LISTEN says. A process that finds another one there, such as its parent, does not listen."""
+    """Listens where VESTIGE_LISTEN says, unless another process listens there already, such as the parent."""
     from .children import _program
     from .sockets import InUse
 
-    if not _program()[0]:  # a command of ours
+    if not _program()[0]:  # this is one of vestige's own commands
         return
     try:
         listen(os.environ[LISTEN])
@@ -135,12 +135,12 @@ def listen_as_told() -> None:
 
 
 def serve(connection: Any) -> None:
-    """Answers what comes by a connected socket, until it is closed."""
+    """Answers the messages of a connected socket until it is closed."""
     _begin_talk(connection)
 
 
 def offer(prof: profile) -> None:
-    """The profile is what an attaching command that names no file starts and stops."""
+    """Sets the profile that an attaching command without a file name starts and stops."""
     global _paused
     _paused = prof
 
@@ -171,7 +171,7 @@ def _begin_talk(connection: Any) -> None:
 
 
 def _attend() -> float | None:
-    """Called when somebody wants something, and when a recording's time is over."""
+    """Called when a message or a connection comes, and when the time of a recording is over."""
     global _poll
     try:
         for descriptor, _ in _poll.poll(0):
@@ -182,7 +182,8 @@ def _attend() -> float | None:
                 _open_door()
         if _held is not None and _held.until != NEVER and time.monotonic() >= _held.until:
             _stop()
-    except Exception:  # nobody to tell: the other end is told what concerns it where it happens
+    # errors that concern the other end are sent to it where they happen; nobody wants to know of this one
+    except Exception:
         pass
     with _lock:
         if _door is None and not _talks:
@@ -197,7 +198,7 @@ def _open_door() -> None:
 
     try:
         connection = adopt(_door._accept()[0])
-    except OSError:  # no descriptor is free, or whoever it was has given up
+    except OSError:  # no descriptor is free, or the other end has given up
         original("time", "sleep")(REST_S)
         return
     if is_trusted(connection):
@@ -223,7 +224,7 @@ def _hear(talk: _Talk) -> None:
 
 
 def _hang_up(talk: _Talk) -> None:
-    """The recording that it asked for ends with it."""
+    """The recording that this connection asked for ends with the connection."""
     descriptor = talk.connection.fileno()
     _poll.unregister(descriptor)
     del _talks[descriptor]
@@ -249,11 +250,11 @@ def _answer(talk: _Talk, line: bytes) -> None:
 
 
 def _record(talk: _Talk, message: dict[str, Any]) -> dict[str, Any]:
-    """Once the recording has begun, nothing of the standard library is called: that would be recorded."""
+    """Once the recording has begun, nothing of the standard library is called, because that would be recorded."""
     global _held
     if _held is not None:
         return {"error": BUSY}
-    if talk.is_gone():  # whoever asked has given up
+    if talk.is_gone():  # the other end has given up
         return {}
     if _is_ending:
         return {"error": TOO_LATE}
@@ -282,7 +283,7 @@ def _why(error: Exception, message: dict[str, Any]) -> str:
 
 
 def _choose(message: dict[str, Any]) -> tuple[profile, bool]:
-    """The profile to start. True: it is that of `vestige run --paused`."""
+    """Returns the profile to start, and whether it is the one of `vestige run --paused`."""
     from .attached_profile import AttachedProfile
 
     if _core.recording():
@@ -333,7 +334,7 @@ def _stop_for(talk: _Talk) -> None:
 
 
 def _stop() -> dict[str, Any]:
-    """Ends the recording and tells the one who asked for it."""
+    """Ends the recording, and sends the result to the connection that asked for it."""
     global _held
     held, _held = _held, None
     assert held is not None
@@ -357,7 +358,7 @@ def _stop() -> dict[str, Any]:
 
 
 def _forget_all() -> None:
-    """In a forked child: what its parent is asked is not for it to answer."""
+    """In a forked child: messages to its parent are not for the child to answer."""
     global _held, _paused, _lock, _is_ending
     _lock = _allocate_lock()
     _held = _paused = None
@@ -379,8 +380,9 @@ def _close_all() -> None:
 
 
 def _leave() -> None:
-    """The interpreter ends: whoever asks is told so. A recording in progress is finished by endings.py, unless it began
-    after that: then here."""
+    """The interpreter ends: refuses further requests. endings.py finishes a recording in progress, unless the
+    recording began later; then this function does.
+    """
     global _is_ending
     _core.unwatch_descriptor()
     _is_ending = True

@@ -25,28 +25,28 @@ if TYPE_CHECKING:
 METADATA = "vestige.costs"
 BUDGET = "vestige.budget"
 LAYOUT = 1
-PYTHON, NATIVE = 1, 2  # kinds of definitions; 0 is the time of Python code itself
-TURNS, RUNS = 3, 4  # the hooks are placed so often; runs of a program with and without them each time
+PYTHON, NATIVE = 1, 2  # kinds of definitions; kind 0 is the time of Python code itself
+TURNS, RUNS = 3, 4  # how often the hooks are placed, and how often a program runs with and without them each time
 IDLE = ("idle", "numbers")  # programs without calls
 AMONG = ("shelves", "shelves_c", "irregular", "words")  # programs with calls among other code
 ENDS = ("floats", "wholes", "lists", "text")  # programs that call a function which has something to free at its end
 # Of a cost: nine of ten programs differed less from the mean of twenty (proofs/results/compensated.md names them).
 LEAST_ERROR = {PYTHON: 0.35, NATIVE: 0.7}
-OWN_ERROR = 0.03  # of the time of Python's own code: programs without calls were seen to take that much more or less
+OWN_ERROR = 0.03  # error of the share of Python's own time: programs without calls took that much more or less
 TASK = 100  # VST_COSTS_TASK
-TASK_IN_CALLS = 20  # what it takes to introduce a task, in calls of Python functions
+TASK_IN_CALLS = 20  # cost of introducing a task, in calls of Python functions
 END = 101  # VST_COSTS_END
 PASSING = 102  # VST_COSTS_PASSING
-PASSING_COSTS = sys.version_info < (3, 12)  # a call that a budget leaves out costs, too
-SLOWS_CODE = "profile"  # the engine with which Python runs every instruction slower
+PASSING_COSTS = sys.version_info < (3, 12)  # on these Pythons, a call that a budget leaves out costs something too
+SLOWS_CODE = "profile"  # the engine with which Python takes longer for every instruction
 MILLION = 1_000_000
 PS = 1000
 
-_learned: dict[tuple[Any, ...], list[int]] = {}  # by what was recorded with; a forked child has it, too
+_learned: dict[tuple[Any, ...], list[int]] = {}  # by the options of the recording; a forked child inherits this
 
 
 def costs_of(options: dict[str, Any], has_budget: bool = False) -> str:
-    """The metadata for a recording with these options of a session: costs, or why they cannot be known."""
+    """Returns the metadata for a recording with these options: costs, or why they cannot be known."""
     reason = _why_not(options)
     if reason is not None:
         return json.dumps(reason)
@@ -55,7 +55,7 @@ def costs_of(options: dict[str, Any], has_budget: bool = False) -> str:
 
 
 def steering_costs(options: dict[str, Any]) -> tuple[float, float]:
-    """What a call in Python and one in C cost in ns, for a budget."""
+    """Returns the cost of a call in Python and of one in C in ns, for a budget."""
     model = _model_of(options)
     groups = {model[at]: model[at + 1] / PS for at in range(1, len(model), 4)}
     return groups[PYTHON], groups.get(NATIVE, groups[PYTHON])
@@ -69,7 +69,7 @@ def _model_of(options: dict[str, Any]) -> list[int]:
 
 
 def add_storage(costs: str, ns_a_word: float) -> str:
-    """The same with what each record took in the recording, of which every call has two."""
+    """Returns the costs, with the measured time that storage took for each record added; a call has two records."""
     model = json.loads(costs)
     if isinstance(model, str) or ns_a_word <= 0:
         return costs
@@ -81,7 +81,7 @@ def add_storage(costs: str, ns_a_word: float) -> str:
 
 
 def _why_not(options: dict[str, Any]) -> str | None:
-    """Calls that are left out cost, too, and nothing counts them."""
+    """Left-out calls cost something too, and nothing counts them."""
     if not options["with_stack"]:
         return "calls of Python functions were not recorded"
     if options["memory"]:
@@ -102,20 +102,20 @@ def _why_not(options: dict[str, Any]) -> str | None:
 
 
 class _Program:
-    """One of the programs that are run, and the least CPU time of its runs."""
+    """One of the small programs, and the least CPU time of its runs."""
 
     def __init__(self, run: Callable[[], object]) -> None:
         self.run = run
         self.bare = self.recorded = 1 << 62
-        self.calls = [0.0, 0.0, 0.0]  # by kind, of a run
-        self.span = 0.0  # of a loop: the median duration of what it calls, as it was recorded
+        self.calls = [0.0, 0.0, 0.0]  # calls of a run, by kind
+        self.span = 0.0  # for a loop: the median recorded duration of the function that it calls
 
     def longer_by(self, share: float) -> float:
-        """What a run takes longer, the recorder's share of Python's own time apart."""
+        """Returns how much longer a recorded run takes, without the recorder's share of Python's own time."""
         return self.recorded - self.bare - share * self.recorded
 
     def span_lacks(self, kind: int, share: float = 0.0) -> float:
-        """How much shorter the spans of a loop are than its calls of this kind without being recorded."""
+        """Returns how much shorter the spans of a loop are than its calls of this kind are without recording."""
         return self.bare / self.calls[kind] - self.span * (1 - share)
 
 
@@ -130,7 +130,7 @@ def _time(run: Callable[[], object]) -> int:
 
 
 def _count(trace: Any, since: int) -> list[float]:
-    """Calls by kind from a window on."""
+    """Returns the calls by kind from a window on."""
     kinds = trace.definitions()
     calls = [0.0, 0.0, 0.0]
     for row in trace.tables(["averages"], since=since)["averages"]:
@@ -140,7 +140,7 @@ def _count(trace: Any, since: int) -> list[float]:
 
 
 def _measure(by_name: dict[str, _Program], engine: str, native: bool) -> bool:
-    """Fills the programs in. Gives whether Python's own code is slower while it is recorded."""
+    """Measures the programs. Returns whether Python's own code is slower while it is recorded."""
     from .costs_programs import CALLED
 
     programs = list(by_name.values())
@@ -149,7 +149,7 @@ def _measure(by_name: dict[str, _Program], engine: str, native: bool) -> bool:
             program.bare = min(program.bare, _time(program.run))
         session = _core.Session(None, gc=False, engine=engine, c_functions=native)
         session.create()
-        for program in programs:  # each in a window of its own
+        for program in programs:  # each program runs in a window of its own
             session.start()
             try:
                 taken = _time(program.run)
@@ -172,7 +172,7 @@ def _measure(by_name: dict[str, _Program], engine: str, native: bool) -> bool:
 
 
 def _solve(rows: list[list[float]]) -> list[float]:
-    """The factors of the columns that come nearest to the last column, by least squares."""
+    """Returns the factors of the columns that come nearest to the last column, by least squares."""
     count = len(rows[0]) - 1
     sums = [[sum(row[i] * row[j] for row in rows) for j in range(count + 1)] for i in range(count)]
     for i in range(count):
@@ -184,8 +184,9 @@ def _solve(rows: list[list[float]]) -> list[float]:
 
 
 def _explain(programs: dict[str, _Program], slows: bool, native: bool) -> tuple[float, float, float]:
-    """The recorder's share of Python's own time, and what a call in Python and one in C cost: of these, what explains
-    best how much longer the programs take, each by the share of its own time."""
+    """Returns the recorder's share of Python's own time, and the cost of a call in Python and of one in C: the values
+    that best explain how much longer the programs take, each weighted by its own time.
+    """
     rows = []
     for program in (programs[name] for name in (IDLE + AMONG if slows else AMONG)):
         columns = [program.calls[PYTHON], program.recorded - program.bare]
@@ -200,16 +201,18 @@ def _explain(programs: dict[str, _Program], slows: bool, native: bool) -> tuple[
 
 
 def _group(kind: int, cost: float, least: float, inside: float) -> list[int]:
-    """A group of the model, from the cost among other code and that in a loop, in ns. On a busy machine the first may
-    come out too low."""
+    """Returns a group of the model, from the cost among other code and the cost in a loop, in ns. On a busy machine,
+    the first may come out too low.
+    """
     cost = max(cost, least, 0.0)
     error = max(LEAST_ERROR[kind] * cost, cost - least)
     return [kind, round(cost * PS), round(min(inside, cost) * PS), round(error * PS)]
 
 
 def _end(loop: _Program, programs: list[_Program], share: float) -> list[int]:
-    """The group of what functions do after their exits: how much more the spans of these programs lack than those of
-    a loop of calls that do nothing."""
+    """Returns the group for the work of functions after their exits: how much more is missing in the spans of these
+    programs than in those of a loop of calls that do nothing.
+    """
     more = [max(0.0, each.span_lacks(PYTHON, share) - loop.span_lacks(PYTHON)) for each in programs]
     of_span = max(ns / max(each.span, 1.0) for ns, each in zip(more, programs))  # a coarse clock may say 0
     return [END, min(round(of_span * MILLION), MILLION - 1), 0, round(max(more) * PS)]

@@ -1,5 +1,6 @@
-"""The programs by which costs.py learns what recording costs. They are compiled as a program's own code is, since
-vestige's is not recorded; they print nothing and keep nothing."""
+"""The programs with which costs.py measures the cost of recording. They are compiled like a program's own code,
+because vestige's own code is not recorded; they print nothing and keep nothing.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def native():
         x.append(1); x.append(1); x.append(1); x.append(1); x.append(1)
 """
 
-# Functions with variables of several types, which are freed when the function has returned.
+# Functions with variables of several types, which are freed after the function has returned.
 ENDS = """
 def with_floats(x, y):
     a = x * y + 0.5
@@ -74,7 +75,7 @@ def call(f, x, y):
         f(x, y); f(x, y); f(x, y); f(x, y); f(x, y)
 """
 
-# What the programs of loops call.
+# The functions that the loops call.
 CALLED = {
     "python": "nothing",
     "native": "<built-in method append of list object>",
@@ -230,7 +231,7 @@ def with_c(rounds):
 
 """
 
-# Text taken apart: most calls are of C functions.
+# Takes text apart: most calls are of C functions.
 WORDS = """
 def kind_of(word, known):
     kind = known.get(word)
@@ -285,7 +286,7 @@ def read(rounds, text):
         Reader(text).read()
 """
 
-FUNCTIONS = 24  # of the irregular program
+FUNCTIONS = 24  # functions of the irregular program
 NODES = 24
 STATEMENTS = (
     "self.a = (self.a * 5 + n) & 1023",
@@ -297,7 +298,7 @@ STATEMENTS = (
     "y = (self.a, n)",
     "x = self.next.a",
 )
-CALLS = (  # of C functions
+CALLS = (  # calls of C functions
     "x = len(self.c)",
     "x = self.d.get('x')",
     "self.e.append(n)",
@@ -310,7 +311,7 @@ CALLS = (  # of C functions
 
 
 def irregular() -> str:
-    """Methods that call each other, and C functions, in an order that nobody can foretell."""
+    """Methods that call each other, and C functions, in an order that cannot be predicted."""
     lines = ["class Node:", "    pass"]
     seed = 7
     for number in range(FUNCTIONS):
@@ -336,14 +337,14 @@ def _compiled(source: str) -> dict[str, Any]:
 
 
 def make() -> dict[str, Callable[[], object]]:
-    """Functions that run them once each, by name."""
+    """Returns functions that run the programs once each, by name."""
     sources = (LOOPS, ENDS, SHELVES, irregular(), WORDS)
     loops, ends, shelves, odd, words = (_compiled(source) for source in sources)
     text = "".join(f"# line {n}\n key{n} = Some words_{n} and {n} more {n * 7}\n\n" for n in range(25))
     nodes = [odd["Node"]() for _ in range(NODES)]
 
     def run_irregular() -> None:
-        for number, node in enumerate(nodes):  # every run does the same
+        for number, node in enumerate(nodes):  # every run makes the same calls
             node.a, node.b, node.c, node.d = number, number * 3, [number] * 4, {"k": number, "x": 1}
             node.e, node.s = [], "text"
             node.next = nodes[number - 1]

@@ -1,5 +1,5 @@
-"""How a recording comes by collectors of what devices did: the one for CUDA that is built in, which uses libcupti, and
-those in libraries that the user names.
+"""How a recording gets collectors of device activities: the built-in one for CUDA, which uses libcupti, and those in
+libraries that the user names.
 """
 
 from __future__ import annotations
@@ -17,19 +17,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-LIBCUPTI = "VESTIGE_LIBCUPTI"  # in the environment: the library to use
-PACKAGED = ("nvidia/cu13/lib/libcupti.so.13", "nvidia/cuda_cupti/lib/libcupti.so.12")  # where NVIDIA's packages have it
+LIBCUPTI = "VESTIGE_LIBCUPTI"  # environment variable that names the library to use
+# where NVIDIA's packages install it
+PACKAGED = ("nvidia/cu13/lib/libcupti.so.13", "nvidia/cuda_cupti/lib/libcupti.so.12")
 UNPROVEN = (
     "vestige's collector for CUDA has not yet run on a GPU; `vestige device check` compares it with torch.profiler"
 )
 
-_loaded: set[str] = set()  # libraries
-_told: set[str] = set()  # lines
+_loaded: set[str] = set()  # paths of loaded libraries
+_told: set[str] = set()  # lines that were shown
 
 
 def read_devices(given: dict[str, Any]) -> list[str]:
-    """Registers the collectors that are asked for, and puts into `given` what child processes need to do the same.
-    Returns lines about what cannot be collected."""
+    """Registers the collectors that the user asks for, and puts the options that child processes need for the same
+    into `given`. Returns lines about activities that cannot be collected.
+    """
     value = given["devices"]
     libraries: tuple[str, ...] = ()
     if not isinstance(value, bool):
@@ -51,7 +53,7 @@ def read_devices(given: dict[str, Any]) -> list[str]:
 
 
 def cuda_trouble() -> str:
-    """Registers the collector for CUDA; what keeps it from that, "" if nothing does."""
+    """Registers the collector for CUDA. Returns the reason if that fails, "" otherwise."""
     named = os.environ.get(LIBCUPTI) or None
     found = [os.path.join(folder, path) for path in PACKAGED for folder in sys.path if folder]
     return _core.collect_cuda(named, tuple(os.fsencode(path) for path in found if os.path.exists(path)))
@@ -68,7 +70,7 @@ def _load(path: str) -> None:
 
 
 def tell_once(lines: Iterable[str]) -> None:
-    """Tells the user each line that was not told before in this process."""
+    """Shows the user each line that was not shown before in this process."""
     for line in lines:
         if line not in _told:
             _told.add(line)
@@ -76,10 +78,10 @@ def tell_once(lines: Iterable[str]) -> None:
 
 
 def settle() -> None:
-    """Waits until devices have done what was launched, so that it is recorded: torch.profiler does so too."""
+    """Waits until devices have finished the launched work, so that it is recorded, as torch.profiler does."""
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     try:
         if cuda is not None and cuda.is_initialized():
             cuda.synchronize()
-    except Exception:  # never into the program, which sees it at its own next call
+    except Exception:  # never raise into the program, which sees the error at its own next call
         pass

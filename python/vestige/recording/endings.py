@@ -1,7 +1,6 @@
-"""The end of the process: finishes recordings that are still open, whether it ends with the functions of atexit or by
-os._exit, which runs none of them.
-
-os._exit may be called anywhere, by any thread: what runs then imports nothing and waits for nothing.
+"""The end of the process: finishes recordings that are still open, whether the process ends with the functions of
+atexit or by os._exit, which runs none of them. Any thread may call os._exit anywhere, so the code for it imports
+nothing and waits for nothing.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ if TYPE_CHECKING:
 
 TOO_LATE = "the interpreter is shutting down: nothing is recorded any more"
 EXIT = "vestige.exit"  # in the metadata: how the process ended, and its code
-FOREVER_S = 1e6  # so that no other thread takes over meanwhile
+FOREVER_S = 1e6  # so that no other thread runs meanwhile
 
-_unfinished: dict[ref[profile], int] = {}  # the values: pids of the processes they record
+_unfinished: dict[ref[profile], int] = {}  # values: pids of the processes that they record
 _closing: Callable[[], list[bytes] | None] | None = None
 
 
 def is_too_late(prof: profile) -> bool:
-    """Whether the interpreter is shutting down. Then the profile stays empty, and a line says so."""
+    """Returns whether the interpreter is shutting down. Then the profile stays empty, and a line says so."""
     if not sys.is_finalizing():
         return False
     standard_error.say(TOO_LATE)
@@ -39,7 +38,7 @@ def is_too_late(prof: profile) -> bool:
 
 
 def expect(prof: profile) -> None:
-    """Notes a profile that was started: it is finished at the end of this process."""
+    """Notes a profile that was started, so that the end of this process finishes it."""
     if not _unfinished:
         atexit.unregister(_finish_all)
         atexit.register(_finish_all)
@@ -50,13 +49,13 @@ def expect(prof: profile) -> None:
 
 
 def close_with(closing: Callable[[], list[bytes] | None] | None) -> None:
-    """At os._exit, when all is finished, `closing` gives a command whose output goes to standard error."""
+    """At os._exit, when everything is finished, `closing` gives a command whose output goes to standard error."""
     global _closing
     _closing = closing
 
 
 def forget(prof: profile) -> None:
-    """The profile is finished."""
+    """Forgets a profile that is finished."""
     _unfinished.pop(ref(prof), None)
     if not _unfinished:
         _core.on_exit(None)
@@ -68,8 +67,8 @@ def _forget(
     on_exit: Callable[[None], None] = _core.on_exit,
     discard: Callable[[ref[profile]], None] = forked.started.discard,
 ) -> None:
-    """Called when a profile is dropped. It is a function of ours: one in C would be recorded as a call of the program.
-    It takes its globals as defaults, since this module may be torn down by then.
+    """Called when a profile is dropped. This is a Python function of ours, because a C function would be recorded as a
+    call of the program. Its defaults are the globals that it needs, because this module may be torn down by then.
     """
     discard(reference)
     unfinished.pop(reference, None)
@@ -78,12 +77,13 @@ def _forget(
 
 
 def _own() -> list[profile]:
-    """Profiles of this process, not of the one it was forked from."""
+    """only profiles of this process, not of its parent"""
     found = [reference() for reference, process in list(_unfinished.items()) if process == os.getpid()]
     return [prof for prof in found if prof is not None]
 
 
 def _finish_all() -> None:
+    forked.notice()
     for prof in _own():
         try:
             prof.finish()
@@ -93,7 +93,8 @@ def _finish_all() -> None:
 
 
 def _leave(code: int) -> list[bytes] | None:
-    """os._exit(code) was called."""
+    """Called when the program called os._exit(code)."""
+    forked.notice()
     sys.setswitchinterval(FOREVER_S)
     for prof in _own():
         try:

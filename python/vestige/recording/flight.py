@@ -1,7 +1,6 @@
-"""Snapshots: the last stretch of a recording in a file of its own, while the program runs on.
-
-snapshot() writes one at once. arm() sets the signal and the triggers that ask a session for more; a thread of the
-extension writes those.
+"""Snapshots: the last part of a recording in a file of its own, while the program runs on. snapshot() writes one
+immediately. arm() sets the signal and the triggers that ask a session for more; a thread of the extension writes
+those.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ if TYPE_CHECKING:
 
     Trigger = tuple[str, str, int, str]
 
-WINDOW_NS = 30 * 10**9  # of a snapshot, where the recording has no bound of its own
+WINDOW_NS = 30 * 10**9  # length of a snapshot if the recording has no limit of its own
 MAX_TRIGGERS = 63
-UNUSABLE = ("KILL", "STOP", "SEGV", "BUS", "FPE", "ILL", "ABRT")  # cannot be caught, or cannot be returned from
+UNUSABLE = ("KILL", "STOP", "SEGV", "BUS", "FPE", "ILL", "ABRT")  # signals that cannot be caught, or not returned from
 
 
 def snapshot(
@@ -35,7 +34,7 @@ def snapshot(
     last          only the last stretch of it: seconds, a timedelta, or "30s". It needs a recording whose parts can
                   be read alone (with a bound, a signal or triggers); any other is written whole
     overwrite     replace an existing file
-    wait          False: return at once. The file is there when it is complete, at the latest when the recording is
+    wait          False: return immediately. The file is there when it is complete, at the latest when the recording is
                   finished; a failure is reported on stderr then
     """
     name = os.fspath(path)
@@ -66,7 +65,9 @@ def arm(session: _core.Session, output: str | bytes | None, given: dict[str, Any
 
 
 def parse_trigger(text: str) -> Trigger:
-    """`step>200ms`, `mod.Class.f>1.5s`, `raise:ValueError` or `rss>2G`: kind, name, limit and the text itself."""
+    """Parses `step>200ms`, `mod.Class.f>1.5s`, `raise:ValueError` or `rss>2G` into kind, name, limit and the text
+    itself.
+    """
     if text.startswith("raise:"):
         name = text[6:].strip()
         if not name or not all(part.isidentifier() for part in name.split(".")):
@@ -84,7 +85,7 @@ def parse_trigger(text: str) -> Trigger:
 
 
 def parse_signal(signal: str | int) -> int:
-    """A signal's number from `USR2`, `SIGUSR2` or the number itself."""
+    """Returns a signal's number from `USR2`, `SIGUSR2` or the number itself."""
     import _signal  # what signal is made of, without the enums
 
     numbers = {name[3:]: int(getattr(_signal, name)) for name in dir(_signal) if _is_signal(name)}

@@ -1,10 +1,8 @@
-"""What a profile is in a forked child, unless children=True has the child recorded.
-
-One that was recording is empty there: the recording goes on in the parent alone, so the child's copy of the profile
-must not show the parent's records, nor touch its file. Reading gives nothing, stop() and step() do nothing. One that
-was stopped can be read, without what the parent adds later. start() begins a recording of the child's own with either.
-The extension calls this module when Python forks. Where C forks without telling Python, as uWSGI does, the child's
-first use of a profile does.
+"""How a profile behaves in a forked child, unless children=True records the child. A profile that was recording is
+empty there: the recording goes on in the parent alone, so the child's copy must neither show the parent's records nor
+touch its file. Reading gives nothing, stop() and step() do nothing. A profile that was stopped can be read, without
+what the parent adds later. start() begins a recording of the child's own with either. The extension calls this module
+when a profile is first used in a child, or immediately if torch is loaded.
 """
 
 from __future__ import annotations
@@ -20,21 +18,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from vestige.profiler import profile
 
-started: set[ref[profile]] = set()  # every profile that was started and is still there
+started: set[ref[profile]] = set()  # every profile that was started and still exists
 
 
 def notice() -> None:
-    """Called before a profile is used: finds out whether this process was forked since."""
+    """Called before a profile is used: finds out whether this process is a new child."""
     _core.notice_fork()
 
 
-def _forked() -> None:
-    """In a child, before anything else runs there: nothing may be imported."""
+def _forked(kept: _core.Session | None) -> None:
+    """Called in a child, where nothing may be imported. The extension has the child recorded with `kept`."""
     hosting.after_fork_of_host()
-    adapter.after_fork()
+    if kept is None:
+        adapter.after_fork()
     for reference in list(started):
         prof = reference()
-        if prof is None:
+        if prof is None or prof._session is kept:
             continue
         prof._is_parents = True
         if prof._tracing:
@@ -49,14 +48,14 @@ def _empty(prof: profile) -> None:
 
 
 def stay_empty(prof: profile) -> None:
-    """start() came too late to record anything: the profile does and shows nothing, as if its parent had started it."""
+    """start() came too late to record anything, so the profile behaves and looks as if its parent had started it."""
     if not prof._started:
         _empty(prof)
     prof._is_parents = prof._running = prof._started = True
 
 
 def start_over(prof: profile) -> None:
-    """Makes an inherited profile one that was not started yet, with its own file beside the parent's."""
+    """Makes an inherited profile one that was not started yet, with its own file next to the parent's."""
     if prof._output is not None:
         own = child_path(os.fsdecode(prof._output))
         prof._output = own if isinstance(prof._output, str) else os.fsencode(own)

@@ -1,15 +1,8 @@
-"""The metadata that a recording gets: where it comes from, what a program adds, what recording costs, and the state of
-its source files.
-
-When a recording ends, it notes for each source file of its functions when that was written, and its size. A page in
-one file, which is made to be sent, shows lines of these files only, and only while they are unchanged. A trace that
-somebody else made may name any file of the reader's, but cannot know its time and size. A killed program notes nothing.
-"""
+"""The metadata of a recording: where it comes from, what a program adds, and the costs of recording."""
 
 from __future__ import annotations
 
 import os
-import stat
 import sys
 
 from vestige.render import quote
@@ -20,31 +13,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from vestige._core import Session
-
-KEY = "vestige.sources"
-FILES_MAX = 10_000
-
-
-def note_sources(session: Session) -> None:
-    """[[id of one of its functions, mtime in ns, size], …]: files are named by definitions already. Nothing is read,
-    and whatever goes wrong, the recording is whole without it."""
-    try:
-        noted = []
-        for name, number in session.source_files().items():
-            try:
-                found = os.stat(name)
-            except (OSError, ValueError):  # "<string>", or one that is gone
-                continue
-            if stat.S_ISREG(found.st_mode):
-                noted.append(f"[{number},{found.st_mtime_ns},{found.st_size}]")
-        session.set_metadata(KEY, f"[{','.join(noted[:FILES_MAX])}]")
-    except Exception:
-        pass
-
 
 def facts_of(profile: Any) -> dict[str, str]:
-    """What every trace says about where it comes from."""
+    """Returns the facts that every trace has about its origin."""
     script = sys.argv[0] if sys.argv else ""
     name = os.path.basename(script) if script not in ("", "-", "-c") else "python"
     facts = {
@@ -73,7 +44,7 @@ def facts_of(profile: Any) -> dict[str, str]:
 
 
 def note_costs(profile: Any, facts: dict[str, str]) -> None:
-    """Adds what is learned to the facts of a profile that asks for it, and is about to record."""
+    """Adds the measured costs to the facts of a profile that asks for them, and is about to record."""
     budget = profile._options["budget"]
     if budget is not None:
         from .costs import BUDGET, steering_costs
@@ -87,7 +58,7 @@ def note_costs(profile: Any, facts: dict[str, str]) -> None:
 
 
 def note_storage(profile: Any) -> None:
-    """The same, of what was learned in the recording that has ended."""
+    """Adds the costs that were measured in a recording, once it has ended."""
     if profile._options["compensate"]:
         from .costs import METADATA, add_storage, costs_of
 

@@ -1,6 +1,6 @@
 """The table of all options of a recording. From it come the options of `vestige run`, `attach` and `memory`
 (cli/recording_options.py), the keys of [tool.vestige], the keywords of profile() (scripts/write_options.py), their
-checks and the arguments of _core.Session (options.py), what child processes are told, and the reference.
+checks and the arguments of _core.Session (options.py), the options of child processes, and the reference.
 
 An option has one name: its keyword, its place in a command's parsed options, and the field of C. Importing vestige
 reads this file, so it imports nothing.
@@ -18,12 +18,13 @@ SNAPSHOTS_MAX = 10_000
 
 
 class Kind:
-    """What the values of an option are."""
+    """A kind of values."""
 
     def __init__(self, type: str, read: Callable[[str, Any], Any] | None = None, *, unit: str = "") -> None:
-        self.type = type  # as an annotation
-        self.read = read  # checks a value that somebody gave and returns what a session takes; errors name the option
-        self.unit = unit  # follows the name in a session
+        self.type = type  # as in an annotation
+        # checks a value that somebody gave, and returns the value for a session; errors name the option
+        self.read = read
+        self.unit = unit  # follows the option's name in a session
 
 
 def read_names(name: str, values: Any) -> tuple[str, ...]:
@@ -46,26 +47,28 @@ def read_count(name: str, value: object, most: int) -> int:
 
 def parsed_by(function: str) -> Callable[[str, Any], Any]:
     def read(name: str, value: Any) -> Any:
-        from vestige.base import quantities  # only where somebody gave a value: importing vestige is to stay cheap
+        # imported only if somebody gave a value, so that importing vestige stays cheap
+        from vestige.base import quantities
 
         return getattr(quantities, function)(name, value)
 
     return read
 
 
-FLAG = Kind("bool")  # options.py checks it
+FLAG = Kind("bool")  # checked in options.py
 NAMES = Kind("Sequence[str] | None", read_names)
 DEPTH = Kind("int | None", lambda name, value: read_count(name, value, DEPTH_MAX))
 SNAPSHOTS = Kind("int", lambda name, value: read_count(name, value, SNAPSHOTS_MAX))
 TIME = Kind("str | float | timedelta | None", parsed_by("parse_time"), unit="_ns")
 SIZE = Kind("str | int | None", parsed_by("parse_size"), unit="_bytes")
-BOUND = Kind("str | int | None", parsed_by("parse_file_bound"))  # of a file
+BOUND = Kind("str | int | None", parsed_by("parse_file_bound"))  # a limit of the file's size
 SHARE = Kind("float | str | None", parsed_by("parse_share"))
-ENGINE = Kind("str")  # options.py reads it, which knows the engines of this Python
-SIGNAL = Kind("str | int | None")  # flight.py
-PATH = Kind("str | bytes | os.PathLike[str] | os.PathLike[bytes] | None")  # the file's system call
-RANK = Kind("int | None")  # ranks.py
-DEVICES = Kind("bool | Sequence[str]")  # devices.py
+ENGINE = Kind("str")  # read in options.py, which knows the engines of this Python
+SIGNAL = Kind("str | int | None")  # read in flight.py
+# checked by the system call that opens the file
+PATH = Kind("str | bytes | os.PathLike[str] | os.PathLike[bytes] | None")
+RANK = Kind("int | None")  # read in ranks.py
+DEVICES = Kind("bool | Sequence[str]")  # read in devices.py
 
 
 class Option:
@@ -118,12 +121,12 @@ class Option:
 
     @property
     def flag(self) -> str:
-        """The long one; "" if there is none."""
+        """Returns the long flag; "" if there is none."""
         return next((flag for flag in self.flags.split() if flag.startswith("--")), "")
 
     @property
     def turns_off(self) -> bool:
-        """Whether the flag says what is not wanted."""
+        """Returns whether the flag turns the option off."""
         return self.kind is FLAG and (self.default is not False or self.flag.startswith("--no-"))
 
 
@@ -254,6 +257,6 @@ GROUPS = {  # in the order of the help
 # fmt: on
 
 OPTIONS = tuple(option for group in GROUPS.values() for option in group)
-KEYWORDS = tuple(option for option in OPTIONS if option.python is not None)  # of profile()
+KEYWORDS = tuple(option for option in OPTIONS if option.python is not None)  # keywords of profile()
 COUPLED = tuple(option for option in OPTIONS if option.needs or option.against)
 BY_NAME = {option.name: option for option in OPTIONS}

@@ -1,4 +1,4 @@
-"""Reads the options of a profile, and tells users which of them cannot be followed."""
+"""Reads the options of a profile, and reports which of them cannot be followed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ HINT = ": see kernel.perf_event_paranoid, the limit of locked memory, and the co
 
 
 def read_options(given: dict[str, Any]) -> dict[str, Any]:
-    """Puts checked values into `given`, as child processes read them too. Returns the arguments of _core.Session."""
+    """Puts checked values into `given`, in the form that child processes read too. Returns the arguments of
+    _core.Session.
+    """
     session: dict[str, Any] = {}
     for option in KEYWORDS:
         name, kind = option.name, option.kind
@@ -44,14 +46,15 @@ def read_options(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_together(given: dict[str, Any], *, by_flag: bool = False) -> None:
-    """Refuses options that do not go together, and those that this Python does not have. Errors name options, or the
-    flags that they were given by."""
+    """Refuses options that cannot be combined, and options that this Python does not have. Errors name options, or the
+    flags by which they were given.
+    """
     for option in COUPLED:
         if not given.get(option.name):
             continue
         shown = option.flag if by_flag else option.name
         for other, why in option.needs.items():
-            if not by_flag and not given[other]:  # no flag asks for what is missing
+            if not by_flag and not given[other]:  # no flag sets the missing option
                 wanted = f"{other}=True" if BY_NAME[other].kind is FLAG else f"an {other}"
                 raise ValueError(f"{shown}{'=True' * (option.kind is FLAG)} needs {wanted}: {why}")
         for other in option.against:
@@ -63,7 +66,7 @@ def check_together(given: dict[str, Any], *, by_flag: bool = False) -> None:
 
 
 def check_engine(engine: object) -> str:
-    """The name of an engine. VESTIGE_ENGINE may say what "auto" means; "safe" is the one that every Python has."""
+    """Returns the name of an engine. VESTIGE_ENGINE may say which one "auto" means; every Python has "safe"."""
     if not isinstance(engine, str):
         raise TypeError(f"engine must be a str, not {type(engine).__name__}")
     by = ""
@@ -77,18 +80,18 @@ def check_engine(engine: object) -> str:
     return engine
 
 
-on_stderr = False  # set by `vestige run`, because a program may turn warnings off or into errors
-notes: list[str] | None = None  # takes the lines instead, for those who attached: they are in another terminal
+on_stderr = False  # set by `vestige run`, because a program may disable warnings or make them errors
+notes: list[str] | None = None  # takes the lines instead, for an attaching command in another terminal
 
 
 def tell_engine(line: str | None) -> None:
-    """Tells the user that the engine that was asked for cannot be used, if `line` says so."""
+    """Reports that the requested engine cannot be used, if `line` is not None."""
     if line is not None:
         tell(line, RuntimeWarning)
 
 
 def tell(line: str, kind: type[Warning]) -> None:
-    """Tells the user that a part of what was asked for is not recorded."""
+    """Reports that a part of the requested data is not recorded."""
     if notes is not None:
         notes.append(line)
         return
@@ -105,12 +108,12 @@ def tell(line: str, kind: type[Warning]) -> None:
 
 
 def sched_note() -> str | None:
-    """Why running times will not be known, if the system refuses to tell when threads run."""
+    """Returns why running times will be unknown, if the system refuses to report switches of threads."""
     error = _core.can_see_switches()
     return None if error == 0 else f"vestige: sched: {why_refused(error)}; running times are not known"
 
 
 def why_refused(error: int) -> str:
-    """What a user can do about it."""
+    """Appends what the user can do about it."""
     hint = {errno.EACCES: HINT, errno.EPERM: HINT}.get(error, "")
     return f"the system does not tell when threads run ({os.strerror(error)}{hint})"

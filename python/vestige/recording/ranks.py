@@ -1,4 +1,4 @@
-"""Which of the processes of a distributed program this one is, as torch's traces say it ("distributedInfo")."""
+"""Which process of a distributed program this is, as torch's traces say it ("distributedInfo")."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LEAST = {"rank": 0, "local_rank": 0, "world_size": 1}
 
 
 def check_ranks(rank: int | None, local_rank: int | None, world_size: int | None) -> dict[str, int]:
-    """Those that were given. Raises if one of them is wrong."""
+    """Returns the given ranks. Raises if one of them is wrong."""
     given: dict[str, int] = {}
     for name, value in {"rank": rank, "local_rank": local_rank, "world_size": world_size}.items():
         if value is None:
@@ -27,8 +27,9 @@ def check_ranks(rank: int | None, local_rank: int | None, world_size: int | None
 
 
 def distributed_info(given: dict[str, int]) -> str | None:
-    """The JSON object; None where no rank is known. What was not given is taken from the environment, if it makes
-    sense there."""
+    """Returns the JSON object; None if no rank is known. Values that were not given come from the environment, if they
+    make sense there.
+    """
     values = {name: given.get(name, _from_environment(name)) for name in LEAST}
     rank, world_size = values["rank"], values["world_size"]
     if rank is not None and world_size is not None and rank >= world_size:
@@ -42,7 +43,7 @@ def distributed_info(given: dict[str, int]) -> str | None:
 
 
 def own_path(path: str, rank: int | None = None) -> str:
-    """The file of this process where there are several: {rank} in its name is the rank, 0 where none is known."""
+    """Returns the file of this process: {rank} in the name becomes the rank, 0 if none is known."""
     rank = _from_environment("rank") if rank is None else rank
     return path.replace("{rank}", str(rank or 0))
 
@@ -55,7 +56,7 @@ def _from_environment(name: str) -> int | None:
 
 
 def _backend() -> str | None:
-    """JSON, where torch.distributed is in use already."""
+    """Returns JSON if torch.distributed is in use already."""
     distributed = sys.modules.get("torch.distributed")
     try:
         if distributed is not None and distributed.is_available() and distributed.is_initialized():

@@ -18,18 +18,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-PATH_MAX = 107  # bytes, of the address of a socket
+PATH_MAX = 107  # bytes of a socket's address
 WAITING_MAX = 4  # connections that nobody has accepted yet
 CREDENTIALS_SIZE = 12  # three ints: pid, uid, gid
 
 
 class InUse(Exception):
-    """Another process listens at this path."""
+    """Another process listens at this path already."""
 
 
 def folder_of_user() -> str:
-    """Where sockets and scripts are that other processes of this user must find: the same whatever their environment
-    says. Made if need be; raises Refused if somebody else could have put things there.
+    """Returns the folder for sockets and scripts that other processes of this user must find, so it does not depend on
+    their environment. Makes it if needed; raises Refused if somebody else could have put things there.
     """
     path = f"/tmp/vestige-{os.geteuid()}"  # noqa: S108 (make() checks whose it is)
     private_folder.make(path)
@@ -37,12 +37,12 @@ def folder_of_user() -> str:
 
 
 def own_path(pid: int) -> str:
-    """Of the socket at which a process listens, unless it was told another."""
+    """Returns the default path of the socket at which a process listens."""
     return os.path.join(folder_of_user(), f"{pid}.sock")
 
 
 def listen_at(path: str) -> Any:
-    """A socket that listens at this path. Removes one that was left there."""
+    """Returns a socket that listens at this path. Removes a socket that an ended process left there."""
     if len(os.fsencode(path)) > PATH_MAX:
         raise ValueError(f"{path}: too long for a socket: at most {PATH_MAX} bytes")
     _check_folder(os.path.dirname(path))
@@ -68,7 +68,7 @@ def _check_folder(folder: str) -> None:
 
 
 def _remove_left(path: str) -> None:
-    """A socket whose process has ended."""
+    """Removes the socket of a process that has ended."""
     try:
         facts = os.lstat(path)
     except FileNotFoundError:
@@ -81,12 +81,12 @@ def _remove_left(path: str) -> None:
 
 
 def answers(path: str) -> bool:
-    """Whether a process listens there."""
+    """Returns whether a process listens there."""
     probe = socket(AF_UNIX, SOCK_STREAM)
     try:
         probe.setblocking(False)
         probe.connect(path)
-    except BlockingIOError:  # it does, and others wait
+    except BlockingIOError:  # it does, and other connections wait
         return True
     except OSError:
         return False
@@ -96,7 +96,7 @@ def answers(path: str) -> bool:
 
 
 def connect(path: str) -> Any:
-    """A connection to a socket of this user's."""
+    """Connects to a socket of this user."""
     connection = socket(AF_UNIX, SOCK_STREAM)
     try:
         connection.connect(path)
@@ -107,12 +107,12 @@ def connect(path: str) -> Any:
 
 
 def adopt(descriptor: int) -> Any:
-    """The socket of a descriptor, such as one that was accepted."""
+    """Returns the socket of a descriptor, such as an accepted one."""
     return socket(fileno=descriptor)
 
 
 def peer(connection: Any) -> tuple[int, int]:
-    """The process at the other end, 0 where its number is not known here, and its user."""
+    """Returns the process at the other end (0 if its number is not known here), and its user."""
     facts = connection.getsockopt(SOL_SOCKET, SO_PEERCRED, CREDENTIALS_SIZE)
     return int.from_bytes(facts[:4], sys.byteorder), int.from_bytes(facts[4:8], sys.byteorder)
 

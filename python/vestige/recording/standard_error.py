@@ -1,8 +1,7 @@
-"""Our lines on standard error, inside a program that may close or replace it.
-
-They are written past sys.stderr, to the descriptor: a line that could not be written would stay in the stream's buffer,
-and make the interpreter fail when it flushes that at its end. And only while the descriptor is what it was when the
-recording began: a program that closed it may have opened a file of its own since, which then has its number.
+"""Writes vestige's lines to standard error, inside a program that may close or replace it. The lines go past
+sys.stderr, to the descriptor: a line that could not be written would stay in the stream's buffer, and make the
+interpreter fail when it flushes that at its end. And they go only to the descriptor that was there when the recording
+began: a program that closed it may have opened a file of its own since, which then has its number.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 NUMBER = 2
-PATIENCE_S = 5.0  # for a pipe that nobody reads
+PATIENCE_S = 5.0  # patience for a pipe that nobody reads
 PAUSE_S = 0.01
 
 
 def note() -> None:
-    """Remembers what the descriptor is now; lines go only there."""
+    """Remembers the descriptor's current file; lines go only there."""
     global _first
     _first = _identity()
 
@@ -33,12 +32,12 @@ def is_there() -> bool:
 
 
 def say(line: str) -> None:
-    """Writes one line, if that is possible."""
+    """Writes one line, if possible."""
     put(f"vestige: {printable(line)}\n")
 
 
 def put(text: str) -> None:
-    """Writes text that is fit for a terminal, if that is possible; raises nothing."""
+    """Writes text that is fit for a terminal, if possible; never raises."""
     if not is_there():
         return
     encoding = getattr(sys.__stderr__, "encoding", None) or "utf-8"
@@ -56,7 +55,7 @@ def put(text: str) -> None:
 
 
 def flush(stream: TextIO | None) -> None:
-    """Lets the program's output come before ours. If it cannot be flushed, the interpreter reports that."""
+    """Flushes the program's output, so that it comes before ours. If that fails, the interpreter reports it later."""
     try:
         stream.flush()  # type: ignore[union-attr]
     except Exception:
@@ -75,8 +74,8 @@ _first = _identity()
 
 
 class Draft:
-    """Collects text for standard error, which is then written in one piece. print() and code that asks for the width
-    use it as a stream.
+    """Collects text for standard error and writes it in one piece. print(), and code that asks for the width, use it
+    as a stream.
     """
 
     def __init__(self) -> None:

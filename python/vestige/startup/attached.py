@@ -1,15 +1,17 @@
-"""What `vestige attach` has a running process do: it connects to the command, imports vestige and has it answer.
+"""Code that `vestige attach` runs inside a running process: it connects to the command, imports vestige and lets
+vestige answer.
 
 sys.remote_exec runs this file in the main thread, between two instructions of the program: maybe inside an import, or
-just below the recursion limit. So all it does there is to start a thread, which ends as soon as vestige listens to the
-connection. gdb brings a thread along, and says so by a variable `alone`. Any Python may run this, also one that vestige
-was not built for: then the command is told so. Its failures are silent for the program. If no command is there, such
-as in a forked child or because it has given up, nothing happens.
+just below the recursion limit. So all it does there is start a thread, which ends as soon as vestige listens to the
+connection. gdb runs this file in a thread of its own, and says so by a variable `alone`.
+
+Any Python may run this file, even one that vestige was not built for: then the command gets a line about that.
+Failures are silent for the program. If no command waits, as in a forked child or after it gave up, nothing happens.
 """
 
 import sys
 
-SIZE_DIGITS = 8  # of what the command tells first
+SIZE_DIGITS = 8  # digits of the size that the command sends first
 
 
 def _run():
@@ -18,28 +20,31 @@ def _run():
     except BaseException as error:
         _leave_reason("vestige could not be started there (%s: %s)" % (type(error).__name__, error))  # noqa: UP031
     finally:
-        globals().clear()  # else they wait for a garbage collection, as many times as somebody attaches
+        globals().clear()  # otherwise these objects wait for a garbage collection, once for every attach
 
 
 def _place(end):
-    """A file of this process, which the command knows too."""
+    """Returns the path of a file of this process, which the command knows too."""
     posix = sys.modules["posix"]
     return "/tmp/vestige-%d/attach-%d.%s" % (posix.geteuid(), posix.getpid(), end)  # noqa: S108, UP031
 
 
 def _leave_reason(text):
-    """Where the command looks while it waits. A link takes no descriptor: there may be none left."""
+    """Leaves the reason where the command looks while it waits. A symbolic link needs no descriptor, and there may be
+    none left.
+    """
     try:
         posix = sys.modules["posix"]
-        posix.stat(_place("sock"))  # the command is there
+        posix.stat(_place("sock"))  # raises if no command is waiting
         posix.symlink(text, _place("why"))
-    except BaseException:  # nobody to tell
+    except BaseException:  # there is nobody to report to
         pass
 
 
 def _find_starter():
-    """_thread.start_new_thread, also where somebody has replaced it, as gevent does: then a new copy of _thread has it.
-    vestige.base.unpatched does the same, which may not be loaded here."""
+    """Returns _thread.start_new_thread. If somebody has replaced it, as gevent does, takes it from a new copy of
+    _thread. vestige.base.unpatched does the same, but may not be loaded here.
+    """
     thread = sys.modules["_thread"]
     spec = thread.__spec__
     thread = sys.modules["_frozen_importlib"].module_from_spec(spec)
@@ -57,7 +62,7 @@ def _connect():
         connection.close()
         return
     size = connection.recv(SIZE_DIGITS, _socket.MSG_WAITALL)
-    if not size:  # another request was faster
+    if not size:  # another request was served first
         connection.close()
         return
     said = connection.recv(int(size), _socket.MSG_WAITALL).decode("utf-8", "surrogateescape")
@@ -77,7 +82,7 @@ def _connect():
 
 
 def _find_trouble(abi, version):
-    """Why the command's vestige cannot be loaded here; "" if it can."""
+    """Returns why the command's vestige cannot be loaded here; "" if it can."""
     implementation = getattr(sys, "implementation", None)
     here = "%s%s" % (getattr(implementation, "cache_tag", ""), getattr(sys, "abiflags", ""))  # noqa: UP031
     if here != abi:
@@ -89,7 +94,7 @@ def _find_trouble(abi, version):
 
 
 def _import(folder):
-    """vestige.recording.control, of the program's own vestige where it has loaded that, else of the command's."""
+    """Returns vestige.recording.control: from the program's own vestige if that is loaded, else from the command's."""
 
     def find_spec(name, path=None, target=None):
         if name != "vestige":
@@ -98,7 +103,7 @@ def _import(folder):
         return finder.find_spec(name, [folder])
 
     if "vestige.recording.control" not in sys.modules:
-        # A plain object: a class would be a cycle of garbage.
+        # A plain object, because a class would be a reference cycle.
         ours = type(sys.implementation)(find_spec=find_spec)  # type: ignore[call-arg]
         sys.meta_path.insert(0, ours)
         try:
@@ -108,7 +113,7 @@ def _import(folder):
     return sys.modules["vestige.recording.control"]
 
 
-# No function of Python's is called here, where there may be no room for a frame.
+# Calls no Python function, because there may be no room for a frame.
 try:
     if "alone" in globals():
         _run()
@@ -118,5 +123,5 @@ try:
         sys.modules["_thread"].start_new_thread(_run, ())
     else:
         _find_starter()(_run, ())
-except BaseException as error:  # such as: not while the functions of atexit run
+except BaseException as error:  # for example, no thread can be started while the functions of atexit run
     _leave_reason("no thread can be started there (%s)" % error)  # noqa: UP031

@@ -1,8 +1,7 @@
-"""What a Python that was started by a recorded program runs first, instead of the sitecustomize it would have run.
-
-The recorded program puts this folder at the front of PYTHONPATH. This module takes it out of sys.path again and loads
-the sitecustomize that is next in line, as if we were not there. If this is the Python that vestige was built for, it
-starts recording before the program runs. Any Python may load this, also an old one: it uses nothing but sys and os, and
+"""A Python that a recorded program starts runs this file first, instead of the sitecustomize that it would have run.
+The recorded program puts this folder at the front of PYTHONPATH. This module takes the folder out of sys.path again
+and loads the next sitecustomize, as if this one did not exist. If this is the Python that vestige was built for, it
+starts recording before the program runs. Any Python may load this file, even an old one: it uses only sys and os, and
 its failures are silent.
 """
 
@@ -11,7 +10,9 @@ import sys
 
 
 def _find_follower():
-    """The function that starts recording, and its argument. None if nobody records, or another Python does."""
+    """Returns the function that starts recording, and its argument. Returns None if nobody records, or if this is
+    another Python.
+    """
     text = os.environ.get("VESTIGE_CHILDREN", "")
     implementation = getattr(sys, "implementation", None)
     tag = "%s%s" % (getattr(implementation, "cache_tag", ""), getattr(sys, "abiflags", ""))  # noqa: UP031

@@ -145,6 +145,7 @@ def _is_loaded() -> bool:
 
 def _arrive() -> None:
     """torch was imported while recording."""
+    _core.notice_fork()
     try:
         _begin()
     except Exception as error:  # never into the program

@@ -8,7 +8,6 @@ from __future__ import annotations
 from .averages import FunctionEventAvg
 from .device_fields import times
 from .devices import is_on_cpu
-from .event_rows import END, HALVES, PARENT, START, WORDS
 from .events import torchs
 
 TYPE_CHECKING = False
@@ -102,7 +101,7 @@ def _add_times(store: Store, devices: Devices, rows: _Rows) -> None:
             found.device_time_total += total / 1000
             found.self_device_time_total += devices.own_ns(number) / 1000
         while found is None and number >= 0:  # the time of a call that is left out is that of what it runs in
-            number = store.halves[number * HALVES + PARENT]
+            number = store.rows.parent[number]
             found = rows.find(store, number) if number >= 0 else None
         if found is not None:
             found.self_cpu_time_total -= calls / 1000
@@ -112,4 +111,4 @@ def _first_of(store: Store, row: FunctionEventAvg) -> tuple[int, int]:
     number = store.row_of(row._serial)
     if number is None:
         return 0, 0
-    return _order(store.words[number * WORDS + START], store.words[number * WORDS + END])
+    return _order(store.rows.start_ns[number], store.rows.end_ns[number])

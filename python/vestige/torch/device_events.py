@@ -15,7 +15,7 @@ from vestige.reading.activities import Activities
 
 from .device_fields import FIELDS
 from .devices import name_of, type_of
-from .event_rows import ASYNC, END, FLAGS, HALVES, PARENT, START, THREAD, WORDS, rewrite
+from .event_rows import ASYNC, rewrite
 from .events import FunctionEvent, torchs
 
 TYPE_CHECKING = False
@@ -32,14 +32,14 @@ Span = namedtuple("Span", "name serial device stream start end")  # of an annota
 class Devices:
     """What the devices of a recording did, beside the rows of its threads."""
 
-    def __init__(self, store: Store, block: bytes | memoryview, text: bytes, known: list[dict[str, Any]], syncs: bool):
+    def __init__(self, store: Store, rows: Activities, known: list[dict[str, Any]], syncs: bool):
         """known: as Trace.info() tells of devices. syncs: synchronisations are events, too."""
         self.store = store
-        self.rows = rows = Activities(memoryview(block), text)
+        self.rows = rows
         self.known = {device["number"]: device for device in known}
         self.use_device = name_of(known[0]["platform"]) if known else None
         self._given = known, syncs
-        kinds = rows.column(of.KIND)
+        kinds = rows.kind.tolist()
         self._shown = [row for row, kind in enumerate(kinds) if syncs or kind != of.SYNC]
         self.annotations = self._annotate([row for row in self._shown if kinds[row] in of.WORK])
         self._events: list[DeviceEvent] | None = None
@@ -54,7 +54,7 @@ class Devices:
     def given(self) -> tuple[Any, ...]:
         """What a copy is made of."""
         known, syncs = self._given
-        return self.rows.words.tobytes(), self.rows.text, known, syncs
+        return self.rows, known, syncs
 
     # ---- events
 
@@ -81,15 +81,15 @@ class Devices:
         rows = self.rows
         found: dict[tuple[int, int, int], tuple[int, int, int]] = {}
         for row in work:
-            serial = rows.word(row, of.ANNOTATION)
+            serial = rows.annotation_span[row]
             if not serial:
                 continue
-            key = rows.half(row, of.DEVICE), rows.half(row, of.STREAM), serial
-            start, end = rows.word(row, of.START), rows.word(row, of.END)
+            key = rows.device[row], rows.stream[row], serial
+            start, end = rows.start_ns[row], rows.end_ns[row]
             before = found.get(key)
             if before is not None:
                 start, end = min(start, before[1]), max(end, before[2])
-            found[key] = rows.half(row, of.ANNOTATION_ID), start, end
+            found[key] = rows.annotation[row], start, end
         return [
             Span(self.name_of(number), serial, device, stream, start, end)
             for (device, stream, serial), (number, start, end) in found.items()
@@ -98,8 +98,8 @@ class Devices:
     def timed(self) -> Iterator[tuple[tuple[Any, ...], int, int, int, int]]:
         """Of each event: what average it is in, its number, start and end, and what calls inside of it took."""
         rows = self.rows
-        fields = of.START, of.END, of.KIND, of.ID, of.DEVICE
-        starts, ends, kinds, ids, devices = (rows.column(field) for field in fields)
+        columns = rows.start_ns, rows.end_ns, rows.kind, rows.func, rows.device
+        starts, ends, kinds, ids, devices = (column.tolist() for column in columns)
         names = {number: rewrite(self.name_of(number)) for number in set(ids)}
         types = {number: int(self.type_of(number)) for number in set(devices)}
         inner = {
@@ -145,16 +145,16 @@ class Devices:
         store, rows = self.store, self.rows
         self._own = {}
         self._totals = [0] * store.count
-        for number in sorted(self._shown, key=lambda number: rows.word(number, of.START)):
-            serial = rows.word(number, of.OP)
-            row = store.row_of(serial) if serial and rows.half(number, of.KIND) not in of.ON_THREAD else None
-            if row is None or store.halves[row * HALVES + FLAGS] & ASYNC:
+        for number in sorted(self._shown, key=lambda number: rows.start_ns[number]):
+            serial = rows.op_span[number]
+            row = store.row_of(serial) if serial and rows.kind[number] not in of.ON_THREAD else None
+            if row is None or store.rows.flags[row] & ASYNC:
                 continue
-            ns = rows.word(number, of.END) - rows.word(number, of.START)
+            ns = rows.end_ns[number] - rows.start_ns[number]
             self._kernels.setdefault(row, []).append(number)
             self._own[row] = self._own.get(row, 0) + ns
             self._totals[row] += ns
-        parents = store.halves[PARENT::HALVES]
+        parents = store.rows.parent
         for row in range(store.count - 1, -1, -1):
             if self._totals[row] and parents[row] >= 0:
                 self._totals[parents[row]] += self._totals[row]
@@ -175,7 +175,7 @@ class Devices:
 
     def call_ns(self, row: int) -> int:
         """What they took."""
-        return sum(self.rows.word(call, of.END) - self.rows.word(call, of.START) for call in self.calls_in(row))
+        return sum(self.rows.end_ns[call] - self.rows.start_ns[call] for call in self.calls_in(row))
 
     def parent_of(self, call: int) -> tuple[int, int]:
         """The row of a thread that a call was made in, and the call that it was made in; -1: none."""
@@ -186,8 +186,8 @@ class Devices:
             self._parents = {}
             by_thread: dict[int, list[int]] = {}
             for row in self._shown:
-                if self.rows.half(row, of.KIND) in of.ON_THREAD and self.rows.half(row, of.THREAD):
-                    by_thread.setdefault(self.rows.half(row, of.THREAD), []).append(row)
+                if self.rows.kind[row] in of.ON_THREAD and self.rows.thread[row]:
+                    by_thread.setdefault(self.rows.thread[row], []).append(row)
             for thread, calls in by_thread.items():
                 self._place_on_thread(thread, calls)
         return self._parents
@@ -196,24 +196,22 @@ class Devices:
         """A call lies in the innermost row that is open all the while, or in another call there."""
         assert self._parents is not None
         store, rows = self.store, self.rows
-        words, halves = store.words, store.halves
+        spans = store.rows
         own = [
-            row
-            for row, of_thread in enumerate(halves[THREAD::HALVES])
-            if of_thread == thread and not halves[row * HALVES + FLAGS] & ASYNC
+            row for row, of_thread in enumerate(spans.thread) if of_thread == thread and not spans.flags[row] & ASYNC
         ]
-        starts = [words[row * WORDS + START] for row in own]
+        starts = [spans.start_ns[row] for row in own]
         open_calls: list[int] = []
-        for call in sorted(calls, key=lambda call: (rows.word(call, of.START), -rows.word(call, of.END))):
-            start, end = rows.word(call, of.START), rows.word(call, of.END)
-            while open_calls and rows.word(open_calls[-1], of.END) < end:
+        for call in sorted(calls, key=lambda call: (rows.start_ns[call], -rows.end_ns[call])):
+            start, end = rows.start_ns[call], rows.end_ns[call]
+            while open_calls and rows.end_ns[open_calls[-1]] < end:
                 open_calls.pop()
             at = bisect_right(starts, start) - 1
             row = own[at] if at >= 0 else -1
-            while row >= 0 and words[row * WORDS + END] < end:
-                row = halves[row * HALVES + PARENT]
-            around = open_calls[-1] if open_calls and rows.word(open_calls[-1], of.END) >= end else -1
-            if around >= 0 and row >= 0 and words[row * WORDS + START] > rows.word(around, of.START):
+            while row >= 0 and spans.end_ns[row] < end:
+                row = spans.parent[row]
+            around = open_calls[-1] if open_calls and rows.end_ns[open_calls[-1]] >= end else -1
+            if around >= 0 and row >= 0 and spans.start_ns[row] > rows.start_ns[around]:
                 around = -1  # the call around it is further out
             self._parents[call] = row, around
             if around >= 0:
@@ -247,12 +245,12 @@ class DeviceEvent(FunctionEvent):
         span = devices.annotation(self._row)
         if span is not None:
             return int(span.end - span.start)
-        return int(devices.rows.word(self._row, of.END) - devices.rows.word(self._row, of.START))
+        return int(devices.rows.end_ns[self._row] - devices.rows.start_ns[self._row])
 
     @property
     def _is_call(self) -> bool:
         devices: Any = self._store
-        return self._row < devices.rows.count and devices.rows.half(self._row, of.KIND) in of.ON_THREAD
+        return self._row < devices.rows.count and devices.rows.kind[self._row] in of.ON_THREAD
 
     @property
     def cpu_time_total(self) -> float:

@@ -44,18 +44,18 @@ EMPTY: dict[str, Any] = {
 
 def raw_name(devices: Devices, row: int) -> str:
     span = devices.annotation(row)
-    return span.name if span is not None else devices.name_of(devices.rows.half(row, of.ID))
+    return span.name if span is not None else devices.name_of(devices.rows.func[row])
 
 
 def times(devices: Devices, row: int) -> tuple[int, int]:
     span = devices.annotation(row)
     if span is not None:
         return span.start, span.end
-    return devices.rows.word(row, of.START), devices.rows.word(row, of.END)
+    return devices.rows.start_ns[row], devices.rows.end_ns[row]
 
 
 def is_call(devices: Devices, row: int) -> bool:
-    return row < devices.rows.count and devices.rows.half(row, of.KIND) in of.ON_THREAD
+    return row < devices.rows.count and devices.rows.kind[row] in of.ON_THREAD
 
 
 def kineto_args(devices: Devices, row: int) -> dict[str, Any]:
@@ -63,19 +63,19 @@ def kineto_args(devices: Devices, row: int) -> dict[str, Any]:
     rows = devices.rows
     if row >= rows.count:
         return {}
-    op, kind = rows.word(row, of.OP), rows.half(row, of.KIND)
+    op, kind = rows.op_span[row], rows.kind[row]
     args: dict[str, Any] = {"External id": op} if op else {}
     if kind not in of.ON_THREAD:
-        ordinal = devices.device_of(rows.half(row, of.DEVICE))["ordinal"]
+        ordinal = devices.device_of(rows.device[row])["ordinal"]
         args |= {
             "device": ordinal,
-            "context": rows.half(row, of.CONTEXT),
-            "stream": of.stream_number(rows.half(row, of.STREAM)),
+            "context": rows.context[row],
+            "stream": of.stream_number(rows.stream[row]),
         }
-    args["correlation"] = rows.word(row, of.CORRELATION)
+    args["correlation"] = rows.correlation[row]
     if kind in (of.COPY, of.SET):
         start, end = times(devices, row)
-        size = rows.word(row, of.BYTES)
+        size = rows.bytes[row]
         args |= {"bytes": size, "memory bandwidth (GB/s)": of.bandwidth(size, end - start)}
     return {**args, **rows.attributes(row)}
 
@@ -89,24 +89,24 @@ def _time_range(devices: Devices, row: int) -> Interval:
 def _thread(devices: Devices, row: int) -> int:
     if not is_call(devices, row):
         return NO_THREAD
-    number = devices.rows.half(row, of.THREAD)
+    number = devices.rows.thread[row]
     return devices.store.threads.get(number, number)
 
 
-def _place(call: Callable[[Devices, int], Any], field: int) -> Any:
-    """Of a call from its thread; of what a device did, a field of the row or of the annotation's span."""
+def _place(call: Callable[[Devices, int], Any], field: str) -> Any:
+    """Of a call from its thread; of what a device did, a column of the row or a field of the annotation's span."""
 
     def get(devices: Devices, row: int) -> Any:
         if is_call(devices, row):
             return call(devices, row)
         span = devices.annotation(row)
-        number = devices.rows.half(row, field) if span is None else span.device if field == of.DEVICE else span.stream
-        return of.stream_number(number) if field == of.STREAM else number
+        number = getattr(devices.rows, field)[row] if span is None else getattr(span, field)
+        return of.stream_number(number) if field == "stream" else number
 
     return get
 
 
-_device_number = _place(lambda devices, row: -1, of.DEVICE)
+_device_number = _place(lambda devices, row: -1, "device")
 
 
 def _device_index(devices: Devices, row: int) -> int:
@@ -119,12 +119,12 @@ def _device_type(devices: Devices, row: int) -> Any:
     return device_type() if number < 0 else devices.type_of(number)
 
 
-def _word(field: int) -> Any:
-    return lambda devices, row: devices.rows.word(row, field) if row < devices.rows.count else 0
+def _column(name: str) -> Any:
+    return lambda devices, row: getattr(devices.rows, name)[row] if row < devices.rows.count else 0
 
 
 def _activity_type(devices: Devices, row: int) -> str:
-    return ANNOTATION if row >= devices.rows.count else TYPES[devices.rows.half(row, of.KIND)]
+    return ANNOTATION if row >= devices.rows.count else TYPES[devices.rows.kind[row]]
 
 
 def _parent(devices: Devices, row: int) -> Any:
@@ -144,11 +144,11 @@ def _children(devices: Devices, row: int) -> list[Any]:
 
 
 def _launches(devices: Devices, row: int) -> bool:
-    return is_call(devices, row) and devices.rows.word(row, of.CORRELATION) != 0
+    return is_call(devices, row) and devices.rows.correlation[row] != 0
 
 
 def _flow_type(devices: Devices, row: int) -> int:
-    return CPU_TO_DEVICE if row < devices.rows.count and devices.rows.word(row, of.CORRELATION) else 0
+    return CPU_TO_DEVICE if row < devices.rows.count and devices.rows.correlation[row] else 0
 
 
 def _plain(make: Any) -> Any:
@@ -157,7 +157,7 @@ def _plain(make: Any) -> Any:
 
 FIELDS: dict[str, Any] = {
     **{field: _plain(make) for field, make in {**PLAIN, **EMPTY}.items()},
-    "id": _word(of.CORRELATION),
+    "id": _column("correlation"),
     "name": lambda devices, row: rewrite(raw_name(devices, row)),
     "trace_name": raw_name,
     "time_range": _time_range,
@@ -167,12 +167,12 @@ FIELDS: dict[str, Any] = {
     "use_device": lambda devices, row: devices.use_device,
     "device_type": _device_type,
     "device_index": _device_index,
-    "device_resource_id": _place(_thread, of.STREAM),
+    "device_resource_id": _place(_thread, "stream"),
     "is_user_annotation": lambda devices, row: row >= devices.rows.count,
     "activity_type": _activity_type,
-    "external_id": _word(of.OP),
-    "linked_correlation_id": _word(of.OP),
-    "flow_id": _word(of.CORRELATION),
+    "external_id": _column("op_span"),
+    "linked_correlation_id": _column("op_span"),
+    "flow_id": _column("correlation"),
     "flow_type": _flow_type,
     "flow_start": _launches,
 }

@@ -5,24 +5,7 @@ from __future__ import annotations
 from vestige.reading.kinds import ANNOTATION, MODULE, OPERATOR
 
 from .event_defaults import PLAIN
-from .event_rows import (
-    ASYNC,
-    CALLS,
-    END,
-    FLAGS,
-    HALVES,
-    PARENT,
-    RESUMED,
-    SCOPE_SHIFT,
-    SERIAL,
-    START,
-    THREAD,
-    TOTAL_BYTES,
-    USER_SCOPE,
-    WORDS,
-    flat_shapes,
-    rewrite,
-)
+from .event_rows import ASYNC, CALLS, RESUMED, SCOPE_SHIFT, USER_SCOPE, flat_shapes, rewrite
 from .interval import Interval
 
 TYPE_CHECKING = False
@@ -32,8 +15,8 @@ if TYPE_CHECKING:
     from .events import FunctionEvent, Store
 
 
-def _half(field: int) -> Any:
-    return lambda store, row: store.halves[row * HALVES + field]
+def _column(name: str) -> Any:
+    return lambda store, row: getattr(store.rows, name)[row]
 
 
 def _arg(name: str, missing: Any) -> Any:
@@ -58,29 +41,28 @@ def _kind_is(*kinds: int) -> Any:
 
 
 def _time_range(store: Store, row: int) -> Interval:
-    at = row * WORDS
     return Interval(
-        (store.words[at + START] - store.base_ns) / 1000,
-        (store.words[at + END] - store.base_ns) / 1000,
+        (store.rows.start_ns[row] - store.base_ns) / 1000,
+        (store.rows.end_ns[row] - store.base_ns) / 1000,
     )
 
 
 def _thread(store: Store, row: int) -> int:
-    number = store.halves[row * HALVES + THREAD]
+    number = store.rows.thread[row]
     return store.threads.get(number, number)
 
 
 def _parent(store: Store, row: int) -> FunctionEvent | None:
-    parent = store.halves[row * HALVES + PARENT]
+    parent = store.rows.parent[row]
     return store.events[parent] if parent >= 0 else None
 
 
 def _python_parent(store: Store, row: int) -> int:
     if store.definition(row)[0] not in CALLS:
         return -1
-    while (row := store.halves[row * HALVES + PARENT]) >= 0:
+    while (row := store.rows.parent[row]) >= 0:
         if store.definition(row)[0] in CALLS:
-            return store.halves[row * HALVES + SERIAL]
+            return store.rows.span[row]
     return -1
 
 
@@ -88,7 +70,7 @@ def _scope(store: Store, row: int) -> int:
     kind = store.definition(row)[0]
     if kind == ANNOTATION:
         return USER_SCOPE
-    return store.halves[row * HALVES + FLAGS] >> SCOPE_SHIFT
+    return store.rows.flags[row] >> SCOPE_SHIFT
 
 
 OTHER_KEYWORDS = "Keyword inputs"  # those that JSON cannot hold, as Python writes a dict
@@ -156,7 +138,7 @@ def _plain(make: Any) -> Any:
 
 FIELDS: dict[str, Any] = {
     **{field: _plain(make) for field, make in PLAIN.items()},
-    "id": _half(SERIAL),
+    "id": _column("span"),
     "name": lambda store, row: rewrite(store.definition(row)[1]),
     "trace_name": _trace_name,
     "overload_name": _arg("Overload name", ""),
@@ -164,7 +146,7 @@ FIELDS: dict[str, Any] = {
     "thread": _thread,
     "device_resource_id": _thread,
     "fwd_thread": _arg("Fwd thread id", 0),
-    "count": lambda store, row: int(not store.halves[row * HALVES + FLAGS] & RESUMED),
+    "count": lambda store, row: int(not store.rows.flags[row] & RESUMED),
     "cpu_children": lambda store, row: store.children_of(row),
     "kernels": lambda store, row: [] if store.devices is None else store.devices.kernels(row),
     "use_device": lambda store, row: store.use_device,
@@ -181,15 +163,15 @@ FIELDS: dict[str, Any] = {
     "device_index": lambda store, row: store.pid if store.definition(row)[0] else 0,
     "stack": lambda store, row: list(store.stack(row)),
     "scope": _scope,
-    "cpu_memory_usage": lambda store, row: store.words[row * WORDS + TOTAL_BYTES],
-    "is_async": lambda store, row: bool(store.halves[row * HALVES + FLAGS] & ASYNC),
+    "cpu_memory_usage": _column("total_bytes"),
+    "is_async": lambda store, row: bool(store.rows.flags[row] & ASYNC),
     "sequence_nr": _arg("Sequence number", -1),
     "flops": _arg("Flops", 0),
     "is_user_annotation": _kind_is(ANNOTATION),
     "is_python_function": _kind_is(*CALLS),
     "activity_type": _activity,
-    "external_id": lambda store, row: 0 if store.definition(row)[0] in CALLS else store.halves[row * HALVES + SERIAL],
-    "python_id": lambda store, row: store.halves[row * HALVES + SERIAL] if store.definition(row)[0] in CALLS else -1,
+    "external_id": lambda store, row: 0 if store.definition(row)[0] in CALLS else store.rows.span[row],
+    "python_id": lambda store, row: store.rows.span[row] if store.definition(row)[0] in CALLS else -1,
     "python_parent_id": _python_parent,
     "python_module_id": _module_id,
 }

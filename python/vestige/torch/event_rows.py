@@ -1,7 +1,8 @@
-"""Rows of events, as python/ext/read/trace_events.c makes them, and what their names and arguments become."""
+"""What the rows of the table `events` mean, and what their names and arguments become."""
 
 from __future__ import annotations
 
+from vestige.reading.columns import Columns
 from vestige.reading.kinds import GC, MODULE, NATIVE, PYTHON
 
 TYPE_CHECKING = False
@@ -12,13 +13,29 @@ if TYPE_CHECKING:
 LOOSE = 0, "[memory]"  # of the id 0: what a framework allocated outside of all spans, as torch names it
 CALLS = (PYTHON, NATIVE, GC, MODULE)
 ASYNC, RESUMED = 64, 16  # flags of spans
-WORDS, HALVES = 11, 22  # of a row, in 8 and 4 bytes
-START, END, SELF, ARGS_AT, SELF_BYTES, TOTAL_BYTES = range(6)  # words
-SERIAL, ID, PARENT, FIRST, NEXT, THREAD, FLAGS, ARGS_LENGTH = range(12, 20)  # halves
-COMPENSATED = 10  # word
 STEP = "ProfilerStep#"
 USER_SCOPE = 7
 SCOPE_SHIFT = 24  # in the flags of an operator
+
+
+class Events(Columns):
+    """The columns of the table `events`, and of `tree_events`, which has addresses."""
+
+    start_ns: memoryview[int]
+    end_ns: memoryview[int]
+    self_ns: memoryview[int]
+    self_bytes: memoryview[int]
+    total_bytes: memoryview[int]
+    compensated_ns: Sequence[int | None]
+    args: Sequence[str]
+    span: memoryview[int]
+    func: memoryview[int]
+    parent: memoryview[int]
+    first: memoryview[int]
+    next: memoryview[int]
+    thread: memoryview[int]
+    flags: memoryview[int]
+    address: memoryview[int]
 
 
 def read_members(text: str) -> dict[str, Any]:

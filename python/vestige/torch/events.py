@@ -14,27 +14,7 @@ from vestige.reading.kinds import NATIVE, OPERATOR
 from .devices import is_on_cpu
 from .event_defaults import PLAIN
 from .event_fields import FIELDS
-from .event_rows import (
-    ARGS_AT,
-    ARGS_LENGTH,
-    CALLS,
-    COMPENSATED,
-    END,
-    FIRST,
-    FLAGS,
-    HALVES,
-    ID,
-    LOOSE,
-    NEXT,
-    PARENT,
-    SCOPE_SHIFT,
-    SELF,
-    SELF_BYTES,
-    SERIAL,
-    START,
-    WORDS,
-    read_members,
-)
+from .event_rows import CALLS, LOOSE, SCOPE_SHIFT, read_members
 from .interval import Interval
 from .table import FormattedTimes
 
@@ -44,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .device_events import Devices
+    from .event_rows import Events
 
 REPR_MAX = 20  # children
 
@@ -68,8 +49,7 @@ class Store:
 
     def __init__(
         self,
-        block: memoryview,
-        text: memoryview,
+        rows: Events,
         timed_out: bool,
         definitions: list[tuple[int, str] | None],
         threads: dict[int, int],
@@ -81,13 +61,11 @@ class Store:
         """as_torch names what events have only in torch's place: "shapes" counts a span's text as an input, as torch
         does with record_shapes; "metadata" gives them metadata_json; "gradients" numbers arrows in the order of
         gradients, "unlinked" leaves them out. devices: what device_events.Devices takes, if the trace has any."""
-        self.words = block.cast("q")
-        self.halves = block.cast("i")
-        self.text = text
+        self.rows = rows
         self.timed_out = timed_out
         self.pid = pid
-        self.count = len(self.words) // WORDS
-        first_ns: int = self.words[START] if self.count else 0
+        self.count = len(rows.start_ns)
+        first_ns: int = rows.start_ns[0] if self.count else 0
         self.base_ns = first_ns if base_ns is None else min(base_ns, first_ns) if self.count else base_ns
         self.definitions = definitions
         self.threads = threads
@@ -106,7 +84,7 @@ class Store:
         """A copy needs neither the trace nor its file."""
         devices = None if self.devices is None else self.devices.given
         known = self.definitions, self.threads, self.pid, self.base_ns, tuple(self.as_torch), devices
-        return _restored_store, (self.words.tobytes(), bytes(self.text), self.timed_out, *known)
+        return Store, (self.rows, self.timed_out, *known)
 
     @property
     def events(self) -> list[FunctionEvent]:
@@ -143,12 +121,11 @@ class Store:
 
     def row_of(self, serial: int) -> int | None:
         if not self._rows:
-            serials = self.halves[SERIAL::HALVES]
-            self._rows = {number: row for row, number in enumerate(serials)}
+            self._rows = {number: row for row, number in enumerate(self.rows.span)}
         return self._rows.get(serial)
 
     def definition(self, row: int) -> tuple[int, str]:
-        number = self.halves[row * HALVES + ID]
+        number = self.rows.func[row]
         if number == 0:
             return LOOSE
         known = self.definitions[number] if number < len(self.definitions) else None
@@ -156,20 +133,20 @@ class Store:
 
     def children(self, row: int) -> list[int]:
         found = []
-        child = self.halves[row * HALVES + FIRST]
+        child = self.rows.first[row]
         while child >= 0:
             found.append(child)
-            child = self.halves[child * HALVES + NEXT]
+            child = self.rows.next[child]
         return found
 
     def args_text(self, row: int) -> str:
         """The members of a JSON object."""
-        length = self.halves[row * HALVES + ARGS_LENGTH]
-        at = self.words[row * WORDS + ARGS_AT]
-        return bytes(self.text[at : at + length]).decode(errors="replace")
+        text: str = self.rows.args[row]
+        return text
 
     def args(self, row: int) -> dict[str, Any]:
-        return read_members(self.args_text(row)) if self.halves[row * HALVES + ARGS_LENGTH] else {}
+        text = self.rows.args[row]
+        return read_members(text) if text else {}
 
     @property
     def flows(self) -> dict[int, tuple[int, int, bool]]:
@@ -181,13 +158,13 @@ class Store:
             forward: dict[int, int] = {}
             backward: dict[int, int] = {}
             for row in range(self.count):
-                if self.definition(row)[0] != OPERATOR or self.halves[row * HALVES + FLAGS] >> SCOPE_SHIFT > 1:
+                if self.definition(row)[0] != OPERATOR or self.rows.flags[row] >> SCOPE_SHIFT > 1:
                     continue
                 args = self.args(row)
                 number = args.get("Sequence number", -1)
                 if number < 0:
                     continue
-                if self.halves[row * HALVES + FLAGS] >> SCOPE_SHIFT == 1 and args.get("Fwd thread id"):
+                if self.rows.flags[row] >> SCOPE_SHIFT == 1 and args.get("Fwd thread id"):
                     backward.setdefault(number, row)
                 elif not args.get("Fwd thread id"):
                     forward[number] = row
@@ -207,17 +184,13 @@ class Store:
         above: list[int] = []
         while row >= 0 and row not in self._stacks:
             above.append(row)
-            row = self.halves[row * HALVES + PARENT]
+            row = self.rows.parent[row]
         stack = self._stacks[row] if row >= 0 else []
         for each in reversed(above):
             kind, name = self.definition(each)
             stack = [name, *stack] if kind in CALLS else stack
             self._stacks[each] = stack
         return stack
-
-
-def _restored_store(block: bytes, text: bytes, *rest: Any) -> Store:
-    return Store(memoryview(block), memoryview(text), *rest)
 
 
 class FunctionEvent(FormattedTimes):
@@ -275,19 +248,20 @@ class FunctionEvent(FormattedTimes):
     def cpu_time_total(self) -> float:
         if self._store is None:
             return self.time_range.elapsed_us() if is_on_cpu(self) else 0
-        at = self._row * WORDS
-        return (self._store.words[at + END] - self._store.words[at + START]) / 1000
+        rows = self._store.rows
+        ns: int = rows.end_ns[self._row] - rows.start_ns[self._row]
+        return ns / 1000
 
     @property
     def compensated_time_total(self) -> float | None:
         """What cpu_time_total would have been without the recording (profile(compensate=True)); None: not known."""
-        ns = -1 if self._store is None else self._store.words[self._row * WORDS + COMPENSATED]
-        return None if ns < 0 else ns / 1000
+        ns = None if self._store is None else self._store.rows.compensated_ns[self._row]
+        return None if ns is None else ns / 1000
 
     @property
     def self_cpu_time_total(self) -> float:
         if self._store is not None:
-            own_ns = self._store.words[self._row * WORDS + SELF]  # 0 for what is async
+            own_ns = self._store.rows.self_ns[self._row]  # 0 for what is async
             devices = self._store.devices
             return (own_ns if devices is None or not own_ns else own_ns - devices.call_ns(self._row)) / 1000
         if self.is_async or not is_on_cpu(self):
@@ -302,7 +276,7 @@ class FunctionEvent(FormattedTimes):
         if self._store is None:
             own: int = self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
             return own
-        return self._store.words[self._row * WORDS + SELF_BYTES]
+        return self._store.rows.self_bytes[self._row]
 
     @property
     def device_time_total(self) -> float:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 from _weakref import ref
 
+from vestige import _core
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from vestige import _core
     from vestige.profiler import profile
 
     from .execution_trace import ExecutionTraceObserver
@@ -31,6 +32,7 @@ def _observer() -> ExecutionTraceObserver | None:
 
 def session() -> _core.Session | None:
     """The session of the profile that records, or is about to."""
+    _core.notice_fork()
     host = None if _host is None or _pid != os.getpid() else _host()
     return None if host is None else host._session
 

@@ -10,7 +10,6 @@ import json
 
 from .adapter import allocated_before, tell
 from .device_fields import kineto_args, times
-from .event_rows import END, HALVES, SERIAL, START, WORDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ class KinetoResults:
         global _numbers
         if self._before < 0:
             self._before = _numbers
-            _numbers += max(store.halves[SERIAL::HALVES], default=0)
+            _numbers += max(store.rows.span, default=0)
         return self._before
 
     def experimental_event_tree(self) -> list[Any]:
@@ -118,10 +117,10 @@ class KinetoEvent:
         return name
 
     def start_ns(self) -> int:
-        return self._store.words[self._event._row * WORDS + START]
+        return self._store.rows.start_ns[self._event._row]
 
     def end_ns(self) -> int:
-        return self._store.words[self._event._row * WORDS + END]
+        return self._store.rows.end_ns[self._event._row]
 
     def duration_ns(self) -> int:
         return self.end_ns() - self.start_ns()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from vestige.reading.activities import Activities
 from vestige.reading.kinds import OPERATOR
 
 from .devices import name_of
 from .event_list import EventList, LazyEvents
+from .event_rows import Events
 from .events import Store, torchs
 
 TYPE_CHECKING = False
@@ -68,7 +70,7 @@ class Results:
     @property
     def store(self) -> Store:
         if self._store is None:
-            self._store = self._store_of(timeout=self.timeout)
+            self._store = self._store_of("events", self.timeout)
             if self._store.timed_out:
                 self._tell_timeout(self._store.count)
         return self._store
@@ -79,19 +81,19 @@ class Results:
 
     def tree_store(self) -> Store:
         """All events again, as torch's tree has them: with each allocation, and where tensors lie."""
-        return self._store_of(tree=True)
+        return self._store_of("tree_events")
 
-    def _store_of(self, **how: Any) -> Store:
-        rows = self.trace.events(**self.selection, **how)
-        devices = self._read_devices()
-        return Store(*rows, self.definitions, self.threads, self.pid, self._base_ns, self._as_torch, devices)
+    def _store_of(self, table: str, timeout: float | None = None) -> Store:
+        rows = self.trace.tables([table], timeout=timeout, **self.selection)[table]
+        known = self.definitions, self.threads, self.pid, self._base_ns, self._as_torch
+        return Store(Events.of(rows), rows.is_cut, *known, self._read_devices())
 
     def _read_devices(self) -> tuple[Any, ...] | None:
         """What a Store takes of devices."""
         if not self._devices:
             return None
-        windows = {name: value for name, value in self.selection.items() if name in ("all_windows", "since")}
-        return (*self.trace.activities(**windows), self._devices, self._syncs)
+        rows = self.trace.tables(["activities"], **self.selection)["activities"]
+        return Activities.of(rows), self._devices, self._syncs
 
     @property
     def events(self) -> LazyEvents:

@@ -14,21 +14,7 @@ from torch._C import _profiler as theirs
 from vestige.reading.kinds import ANNOTATION, GC, MODULE, NATIVE, OPERATOR
 
 from . import tensor_ids
-from .event_rows import (
-    ARGS_AT,
-    CALLS,
-    END,
-    FLAGS,
-    HALVES,
-    ID,
-    SCOPE_SHIFT,
-    SELF_BYTES,
-    SERIAL,
-    START,
-    THREAD,
-    USER_SCOPE,
-    WORDS,
-)
+from .event_rows import CALLS, SCOPE_SHIFT, USER_SCOPE
 from .tree_autograd import Autograd
 from .tree_devices import add_device_nodes
 from .tree_fields import (
@@ -101,8 +87,7 @@ class Tree:
     # ---- nodes ---------------------------------------------------------------
 
     def _node(self, row: int) -> Any:
-        store, at = self._store, row * WORDS
-        halves = store.halves
+        store = self._store
         kind, name = store.definition(row)
         tag, fields = self._fields(row, kind, name)
         return Node.make(
@@ -112,10 +97,10 @@ class Tree:
             extra_fields=fields,
             parent=None,
             children=[],
-            start_time_ns=store.words[at + START],
-            end_time_ns=store.words[at + END],
-            start_tid=store.threads.get(halves[row * HALVES + THREAD], 0),
-            correlation_id=halves[row * HALVES + SERIAL] + self._earlier_ids if tag == TAGS.TorchOp else 0,
+            start_time_ns=store.rows.start_ns[row],
+            end_time_ns=store.rows.end_ns[row],
+            start_tid=store.threads.get(store.rows.thread[row], 0),
+            correlation_id=store.rows.span[row] + self._earlier_ids if tag == TAGS.TorchOp else 0,
         )
 
     def _fields(self, row: int, kind: int, name: str) -> tuple[Any, Any]:
@@ -127,17 +112,17 @@ class Tree:
             return TAGS.PyCCall, PyCCall.make(caller=None)
         if kind == GC or kind not in CALLS:
             return TAGS.Kineto, Kineto.make()
-        number = self._store.halves[row * HALVES + ID]
+        number = self._store.rows.func[row]
         step = self._steps.next(self._thread(row)) if self._is_step(number) else None
         module = self._modules.get(number) if kind == MODULE else None
         return TAGS.PyCall, PyCall.make(callsite=self._frame(number), caller=None, module=module, optimizer=step)
 
     def _thread(self, row: int) -> int:
-        return self._store.threads.get(self._store.halves[row * HALVES + THREAD], 0)
+        return self._store.threads.get(self._store.rows.thread[row], 0)
 
     def _operator(self, row: int, kind: int, name: str) -> Any:
         args = self._store.args(row)
-        scope = USER_SCOPE if kind == ANNOTATION else self._store.halves[row * HALVES + FLAGS] >> SCOPE_SHIFT
+        scope = USER_SCOPE if kind == ANNOTATION else self._store.rows.flags[row] >> SCOPE_SHIFT
         fields = TorchOp.make(
             name=name,
             scope=SCOPES.get(scope, theirs.RecordScope.FUNCTION),
@@ -174,10 +159,10 @@ class Tree:
         return None if place is None else TensorMetadata.of(self._number, place, sizes, strides)
 
     def _allocation(self, row: int) -> Any:
-        size = self._store.words[row * WORDS + SELF_BYTES]
+        size = self._store.rows.self_bytes[row]
         self._allocated += size
         return Allocation.make(
-            ptr=self._store.words[row * WORDS + ARGS_AT],
+            ptr=self._store.rows.address[row],
             alloc_size=size,
             total_allocated=max(0, self._allocated),
             device=device_of(CPU, -1),
@@ -230,7 +215,7 @@ class Tree:
             if above is not None and above.extra_fields is None:
                 above = above.parent
             node.parent = above
-            is_late = self._store.halves[row * HALVES + THREAD] in late
+            is_late = self._store.rows.thread[row] in late
             if node.tag in PYTHON_CALLS and not self._is_shown(node, is_late):
                 node.extra_fields = None
                 continue
@@ -238,7 +223,7 @@ class Tree:
                 node.parent = above = self._autograd.parent_of(node)
             self._autograd.note(node)
             nodes.append(node)
-            if above is not None and self._store.halves[row * HALVES + FLAGS] & OPEN_AT_END:
+            if above is not None and self._store.rows.flags[row] & OPEN_AT_END:
                 node.end_time_ns = min(node.end_time_ns, above.end_time_ns)
             (roots if above is None else above.children).append(node)
             if node.tag in PYTHON_CALLS:

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from torch._C import _profiler as theirs
 
-from vestige.reading import activities as of
-
 from .device_fields import is_call, raw_name, times
 from .tree_fields import Kineto, Node
 
@@ -48,10 +46,10 @@ def _node(devices: Devices, row: int) -> Node:
 
 
 def _above(devices: Devices, row: int, made: dict[int, Node], by_row: list[Node]) -> Node | None:
-    launch = devices.rows.half(row, of.LAUNCH)
+    launch = devices.rows.launch[row]
     if launch and launch - 1 in made:
         return made[launch - 1]
-    serial = devices.rows.word(row, of.OP)
+    serial = devices.rows.op_span[row]
     above = devices.store.row_of(serial) if serial else None
     if above is None and is_call(devices, row):
         above, call = devices.parent_of(row)

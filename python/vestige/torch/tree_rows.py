@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from .event_rows import ASYNC, CALLS, END, FLAGS, HALVES, PARENT, START, THREAD, WORDS
+from .event_rows import ASYNC, CALLS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,24 +21,23 @@ OPEN_AT_START = 1  # flag of spans
 
 def late_threads(store: Store) -> set[int]:
     """Threads that began to run Python code while it was recorded: none of their calls was open at the start."""
-    halves = store.halves
+    rows = store.rows
     calls: set[int] = set()
     early: set[int] = set()
     for row in range(store.count):
         if store.definition(row)[0] in CALLS:
-            thread = halves[row * HALVES + THREAD]
-            (early if halves[row * HALVES + FLAGS] & OPEN_AT_START else calls).add(thread)
+            thread = rows.thread[row]
+            (early if rows.flags[row] & OPEN_AT_START else calls).add(thread)
     return calls - early
 
 
 def parent_rows(store: Store) -> list[int]:
     """The row that each row is in; -1: none."""
-    halves = store.halves
-    parents = halves[PARENT::HALVES].tolist()
-    flags = halves[FLAGS::HALVES].tolist()
-    threads = {halves[row * HALVES + THREAD] for row in range(store.count) if flags[row] & ASYNC}
+    parents = store.rows.parent.tolist()
+    flags = store.rows.flags.tolist()
+    threads = {store.rows.thread[row] for row in range(store.count) if flags[row] & ASYNC}
     for thread in threads:
-        rows = [row for row in range(store.count) if halves[row * HALVES + THREAD] == thread]
+        rows = [row for row in range(store.count) if store.rows.thread[row] == thread]
         for row, parent in _by_time(store, rows).items():
             parents[row] = parent
     return parents
@@ -50,7 +49,7 @@ def _by_time(store: Store, rows: Iterable[int]) -> dict[int, int]:
     ends: list[tuple[int, int]] = []  # of what is open: when, and which
     top = -1
     for row in rows:
-        start, end = store.words[row * WORDS + START], store.words[row * WORDS + END]
+        start, end = store.rows.start_ns[row], store.rows.end_ns[row]
         while ends and ends[0][0] < start:
             top = _end(heappop(ends)[1], top, parents, ended)
         parents[row] = top

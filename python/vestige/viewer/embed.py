@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gzip
 import struct
-from array import array
 
 from .answers import to_json
 from .api import describe, describe_loss, describe_track, name_table, read_points, source_of
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 SPANS_MAX = 2_000_000
 BYTES_MAX = 50 << 20  # of the page
-PIXELS = 1 << 14  # points of a counter's curve, at most
+PIXELS = 1 << 14  # points of a counter's curve, at most, as source_embedded.js knows
 
 
 class TooLarge(Exception):
@@ -73,23 +72,10 @@ def _pack_trace(shown: Shown, traces: Traces, facts: dict[str, Any], blob: Blob,
     found = {number: source_of(sources, shown, number) for number in range(len(shown.places))}
     return {
         "names": name_table(shown),
-        "counters": [_pack_counter(shown, track, end - start, blob) for track in counters],
+        "counters": [{**describe_track(shown, track), "points": read_points(track)} for track in counters],
         "losses": [describe_loss(row, traces.start_ns) for row in losses],
         "left_out": describe_left_out(shown, traces.start_ns) if facts["left_out"] else None,
         "waits": {kind: bool(shown.source.facts.get(kind)) for kind in ("switches", "gil_waits", "object_waits")},
         "sources": {str(number): lines for number, lines in found.items() if lines is not None},
         "lanes": lanes,
-    }
-
-
-def _pack_counter(shown: Shown, track: dict[str, Any], length: int, blob: Blob) -> dict[str, Any]:
-    """Its last value in each of many short stretches."""
-    points = read_points(track)
-    times = array("d", (length * point[0] / PIXELS for point in points))
-    values = array("d", (point[3] for point in points))
-    return {
-        **describe_track(shown, track),
-        "count": len(points),
-        "times": blob.add(times.tobytes())[0],
-        "values": blob.add(values.tobytes())[0],
     }

@@ -204,6 +204,15 @@ void vst__proto_raw_json(vst__proto *proto, const char *bytes, size_t count)
     }
 }
 
+void vst__proto_utf8(vst__proto *proto, uint32_t field, const char *bytes,
+                     size_t count)
+{
+    size_t opened = vst__proto_open(proto, field);
+
+    vst__proto_raw_utf8(proto, bytes, count);
+    vst__proto_close(proto, opened);
+}
+
 vst_status vst__proto_write(vst__proto *proto, uint32_t field,
                             vst__output *output)
 {

@@ -64,7 +64,10 @@ void vst__proto_close(vst__proto *proto, size_t opened);
 void vst__proto_raw(vst__proto *proto, const void *bytes, size_t count);
 /* The same for text that others made: what is not UTF-8 becomes U+FFFD. */
 void vst__proto_raw_utf8(vst__proto *proto, const char *bytes, size_t count);
-/* The same for the inside of a JSON string, without its escapes. */
+/* A whole field of such text. */
+void vst__proto_utf8(vst__proto *proto, uint32_t field, const char *bytes,
+                     size_t count);
+/* Plain bytes once more: the inside of a JSON string, without its escapes. */
 void vst__proto_raw_json(vst__proto *proto, const char *bytes, size_t count);
 
 /* Writes the message as a field of the document, and clears it. */

@@ -20,7 +20,8 @@ enum {
     LEFT = 10,
     TOP = 40,
     ROW = 16,
-    LEAST_SHARE = 50000
+    LEAST_SHARE = 50000,
+    LEAST_LABEL = 24 /* wide enough for some of a name */
 };
 
 typedef struct flame {
@@ -127,55 +128,28 @@ static void put_colour(const flame *self, const vst__tree_node *node)
     vst__output_text(self->output, text);
 }
 
-static void put_plain(vst__output *output, const char *bytes, size_t count)
-{
-    vst__output_write(output, bytes, count);
-}
-
-/* As much of the name as there is room for. */
-static void put_label(const flame *self, const vst__tree_node *node,
-                      uint32_t process, double width)
-{
-    static const double character = 6.6;
-    size_t room = width > 6 ? (size_t)((width - 6) / character) : 0;
-    size_t size = 64;
-    const char *at, *end;
-    vst__output plain;
-    char *name;
-
-    if (node->function != VST_TREE_PROCESS)
-        size += self->tree->functions[node->function].name_len +
-                self->tree->functions[node->function].file_len;
-    name = room >= 3 ? malloc(size) : NULL;
-    if (name == NULL)
-        return;
-    plain = (vst__output){.at = name, .end = name + size};
-    vst__tree_put_name(self->tree, node, process, &plain, put_plain);
-    at = name;
-    end = plain.at;
-    for (; at != end && room != 0; room--) {
-        size_t length = vst__json_utf8((const unsigned char *)at,
-                                       (const unsigned char *)end);
-        at += length != 0 ? length : 1;
-    }
-    put_text(self->output, name, (size_t)(at - name));
-    free(name);
-}
-
+/* A picture inside of the picture: what of the name has no room is cut off. */
 static void put_frame(const flame *self, size_t index, uint32_t process)
 {
     vst__output *output = self->output;
     const vst__tree_node *node = &self->tree->nodes[index];
     double x = (double)self->begin_ns[index] / (double)self->all_ns;
     double w = (double)self->total_ns[index] / (double)self->all_ns;
-    int y = TOP + (int)self->depth[index] * ROW;
 
-    vst__output_text(output, "<g data-x=\"");
+    vst__output_text(output, "<svg data-x=\"");
     put_number(output, "%.12g", x);
     vst__output_text(output, "\" data-w=\"");
     put_number(output, "%.12g", w);
     vst__output_text(output, "\" data-d=\"");
     vst__tree_put_i64(output, self->depth[index]);
+    vst__output_text(output, "\" x=\"");
+    put_number(output, "%.2f", LEFT + x * WIDTH);
+    vst__output_text(output, "\" y=\"");
+    vst__tree_put_i64(output, TOP + (int64_t)self->depth[index] * ROW);
+    vst__output_text(output, "\" width=\"");
+    put_number(output, "%.2f", w * WIDTH);
+    vst__output_text(output, "\" height=\"15\" fill=\"");
+    put_colour(self, node);
     vst__output_text(output, "\"><title>");
     vst__tree_put_name(self->tree, node, process, output, put_text);
     vst__output_text(output, " (");
@@ -184,21 +158,14 @@ static void put_frame(const flame *self, size_t index, uint32_t process)
     put_number(output, "%.2f%%", w * 100);
     vst__output_text(output, ", ");
     vst__tree_put_i64(output, (int64_t)node->count);
-    vst__output_text(output, " calls)</title><rect x=\"");
-    put_number(output, "%.2f", LEFT + x * WIDTH);
-    vst__output_text(output, "\" y=\"");
-    vst__tree_put_i64(output, y);
-    vst__output_text(output, "\" width=\"");
-    put_number(output, "%.2f", w * WIDTH);
-    vst__output_text(output, "\" height=\"15\" fill=\"");
-    put_colour(self, node);
-    vst__output_text(output, "\"/><text x=\"");
-    put_number(output, "%.2f", LEFT + 3 + x * WIDTH);
-    vst__output_text(output, "\" y=\"");
-    vst__tree_put_i64(output, y + 11);
-    vst__output_text(output, "\">");
-    put_label(self, node, process, w * WIDTH);
-    vst__output_text(output, "</text></g>\n");
+    vst__output_text(output, " calls)</title><rect width=\"100%\" "
+                             "height=\"15\"/>");
+    if (w * WIDTH >= LEAST_LABEL) {
+        vst__output_text(output, "<text x=\"3\" y=\"11\">");
+        vst__tree_put_name(self->tree, node, process, output, put_text);
+        vst__output_text(output, "</text>");
+    }
+    vst__output_text(output, "</svg>\n");
 }
 
 static void put_head(const flame *self)
@@ -213,9 +180,10 @@ static void put_head(const flame *self)
              WIDTH + 2 * LEFT, TOP + (self->deepest + 2) * ROW,
              WIDTH + 2 * LEFT, TOP + (self->deepest + 2) * ROW);
     vst__output_text(output, text);
-    vst__output_text(output, "<style>text{font:11px monospace}</style>\n"
-                             "<rect width=\"100%\" height=\"100%\" "
-                             "fill=\"#fff\"/>\n<text x=\"10\" y=\"20\">");
+    vst__output_text(output,
+                     "<style>text{font:11px monospace;fill:#000}</style>\n"
+                     "<rect width=\"100%\" height=\"100%\" "
+                     "fill=\"#fff\"/>\n<text x=\"10\" y=\"20\">");
     put_number(output, "%.3f s", (double)self->all_ns / 1e9);
     vst__output_text(output, " in calls, of all threads</text>\n");
 }

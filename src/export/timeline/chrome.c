@@ -1,22 +1,19 @@
 /* The Chrome trace format, as torch.profiler writes it: one JSON object, its
- * keys in torch's order. This file writes what is around the events, process
- * after process; chrome_events.c writes the events of a replay, chrome_beside.c
- * everything else.
+ * keys in torch's order. This file writes what is around the events, and the
+ * windows; chrome_events.c writes the events.
  *
  * White space follows every colon (HTA finds the rank by a regular expression
  * that wants it). One thread at a time. */
-#include <stdlib.h>
-
 #include <vestige/memory.h>
-#include <vestige/trace.h>
 
 #include "export/exporter.h"
-#include "export/timeline/chrome.h"
-#include "graph/graph.h"
+#include "export/timeline/chrome_events.h"
+#include "store/reader.h"
 
 /* ---- around the events -------------------------------------------------- */
 
-void vst__chrome_put_value(vst__output *output, const char *json)
+/* A value that the program gave: as it is if it is JSON, else as text. */
+static void put_value(vst__output *output, const char *json)
 {
     size_t count = strlen(json);
 
@@ -36,7 +33,7 @@ static bool is_own_key(const char *key)
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         if (strcmp(key, own[i]) == 0)
             return true;
-    return strncmp(key, VST_TIMELINE_INTERNAL, strlen(VST_TIMELINE_INTERNAL)) ==
+    return strncmp(key, VST_DRAWING_INTERNAL, strlen(VST_DRAWING_INTERNAL)) ==
            0;
 }
 
@@ -45,12 +42,12 @@ static void put_trace_id(vst__output *output, const vst_trace *trace)
 {
     static const char hex[] = "0123456789ABCDEF";
     const char *given =
-        vst_trace_metadata(trace, VST_TIMELINE_INTERNAL "trace_id");
+        vst_trace_metadata(trace, VST_DRAWING_INTERNAL "trace_id");
     const uint8_t *id = trace->header.trace_id;
     char text[34];
 
     if (given != NULL) {
-        vst__chrome_put_value(output, given);
+        put_value(output, given);
         return;
     }
     text[0] = text[33] = '"';
@@ -61,18 +58,18 @@ static void put_trace_id(vst__output *output, const vst_trace *trace)
     vst__output_write(output, text, sizeof text);
 }
 
-static bool has_memory(const vst__timeline *timeline)
+static bool has_memory(const vst__drawing *drawing)
 {
-    for (size_t i = 0; i < timeline->process_count; i++)
-        if (vst_trace_has_memory(timeline->processes[i].trace))
+    for (size_t i = 0; i < drawing->process_count; i++)
+        if (vst_trace_has_memory(drawing->processes[i].trace))
             return true;
     return false;
 }
 
-static void put_metadata(vst__timeline *timeline)
+static void put_metadata(const vst__drawing *drawing)
 {
-    vst__output *output = timeline->output;
-    const vst_trace *trace = timeline->processes[0].trace;
+    vst__output *output = drawing->output;
+    const vst_trace *trace = drawing->processes[0].trace;
     const char *key, *json;
 
     for (size_t i = 0; (json = vst_trace_metadata_at(trace, i, &key)) != NULL;
@@ -81,41 +78,74 @@ static void put_metadata(vst__timeline *timeline)
             continue;
         vst__json_string(output, key, strlen(key));
         vst__output_text(output, ": ");
-        vst__chrome_put_value(output, json);
+        put_value(output, json);
         vst__output_text(output, ",\n");
     }
-    if (has_memory(timeline) &&
+    if (has_memory(drawing) &&
         vst_trace_metadata(trace, "profile_memory") == NULL)
         vst__output_text(output, "\"profile_memory\": 1,\n");
     json = vst_trace_metadata(trace, "host_name");
     if (json != NULL) {
         vst__output_text(output, "\"host_name\": ");
-        vst__chrome_put_value(output, json);
+        put_value(output, json);
         vst__output_text(output, ",\n");
     }
 }
 
-static void put_head(vst__timeline *timeline)
+/* Groups of the first process are what torch calls its devices. */
+static void put_properties(const vst__drawing *drawing)
 {
-    vst__output *output = timeline->output;
+    const vst__drawn_process *process = &drawing->processes[0];
+    vst__output *output = drawing->output;
+
+    for (size_t i = 0; i < process->group_count; i++) {
+        const vst__group *group = &process->groups[i];
+
+        vst__output_text(output, i == 0 ? "\n{\"id\": " : ",\n{\"id\": ");
+        vst__json_put_u64(output, group->ordinal);
+        vst__output_text(output, ", \"name\": ");
+        vst__json_string(output, group->name, group->name_len);
+        if (group->attributes_len != 0) {
+            bool fit =
+                vst__json_is_members(group->attributes, group->attributes_len);
+
+            vst__output_text(output, fit ? ", " : ", \"attributes\": ");
+            if (fit)
+                vst__output_write(output, group->attributes,
+                                  group->attributes_len);
+            else
+                vst__json_string(output, group->attributes,
+                                 group->attributes_len);
+        }
+        vst__output_text(output, "}");
+    }
+}
+
+static void begin(vst__drawing *drawing)
+{
+    vst__output *output = drawing->output;
 
     vst__output_text(output, "{\n\"schemaVersion\": 1,\n"
                              "\"deviceProperties\": [");
-    vst__chrome_put_properties(timeline);
+    put_properties(drawing);
     vst__output_text(output, "],\n\"trace_id\": ");
-    put_trace_id(output, timeline->processes[0].trace);
+    put_trace_id(output, drawing->processes[0].trace);
     vst__output_text(output, ",\n");
-    put_metadata(timeline);
+    put_metadata(drawing);
     vst__output_text(output, "\"displayTimeUnit\": \"ms\",\n"
                              "\"baseTimeNanoseconds\": ");
-    vst__json_put_i64(output, timeline->base_ns);
+    vst__json_put_i64(output, drawing->base_ns);
     vst__output_text(output, ",\n\"traceEvents\": [\n");
 }
 
-/* Programs add ts and dur as doubles and expect the sum before the end. */
-enum { ROUNDING_NS = 2 };
+static void end(vst__drawing *drawing, const char *path)
+{
+    vst__output_text(drawing->output, "\n],\n\"traceName\": ");
+    vst__json_string(drawing->output, path, strlen(path));
+    vst__output_text(drawing->output, "\n}\n");
+}
 
-static const char iteration_start[] = "Iteration Start: "; /* of a profiler */
+/* ---- processes and lanes ------------------------------------------------ */
 
 /* The name that windows go by: that of the profiler in whose place the program
  * had us record, in quotes; NULL: our own. */
@@ -124,168 +154,198 @@ static const char *find_profiler(const vst_trace *trace)
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ "
                                   "abcdefghijklmnopqrstuvwxyz";
     const char *json =
-        vst_trace_metadata(trace, VST_TIMELINE_INTERNAL "profiler");
+        vst_trace_metadata(trace, VST_DRAWING_INTERNAL "profiler");
     size_t count =
         json != NULL && json[0] == '"' ? strspn(json + 1, letters) : 0;
 
     return count != 0 && strcmp(json + 1 + count, "\"") == 0 ? json : NULL;
 }
 
-static void put_profiler(vst__timeline *timeline)
+/* An event about a process or a lane, up to the value it tells. In another
+ * profiler's place it has the time that that one gives it: when the first
+ * window began. */
+static void begin_about(vst__drawing *drawing, const char *name, int64_t pid,
+                        int64_t tid, const char *key)
 {
-    const char *quoted = vst__chrome_of(timeline)->profiler;
+    vst__chrome *self = vst__chrome_of(drawing);
+    vst__output *output = drawing->output;
+    const vst__drawn_process *process = drawing->process;
+
+    vst__output_text(output, self->any ? ",\n{\"ph\": \"M\", \"name\": \""
+                                       : "{\"ph\": \"M\", \"name\": \"");
+    self->any = true;
+    vst__output_text(output, name);
+    vst__output_text(output, "\", \"ts\": ");
+    vst__json_put_us(output,
+                     vst__drawing_time(drawing, self->profiler != NULL
+                                                    ? process->first_window_ns
+                                                    : process->start_ns));
+    vst__output_text(output, ", \"pid\": ");
+    vst__json_put_i64(output, pid);
+    vst__output_text(output, ", \"tid\": ");
+    vst__json_put_i64(output, tid);
+    vst__output_text(output, ", \"args\": {\"");
+    vst__output_text(output, key);
+    vst__output_text(output, "\": ");
+}
+
+static void put_place(vst__drawing *drawing, const char *name, int64_t pid,
+                      int64_t tid, uint64_t place)
+{
+    begin_about(drawing, name, pid, tid, "sort_index");
+    vst__json_put_u64(drawing->output, place);
+    vst__output_text(drawing->output, "}}");
+}
+
+/* label is text; a process's name and labels are the insides of JSON. */
+static void put_process(vst__drawing *drawing, int64_t pid, const char *label,
+                        uint64_t place)
+{
+    vst__output *output = drawing->output;
+    vst__json_part name = drawing->process->name;
+    vst__json_part labels = drawing->process->labels;
+
+    begin_about(drawing, "process_name", pid, 0, "name");
+    vst__output_text(output, "\"");
+    vst__output_write(output, name.at, name.count);
+    vst__output_text(output, "\"}}");
+    begin_about(drawing, "process_labels", pid, 0, "labels");
+    if (label != NULL) {
+        vst__json_string(output, label, strlen(label));
+    } else {
+        vst__output_text(output, "\"");
+        vst__output_write(output, labels.at, labels.count);
+        vst__output_text(output, "\"");
+    }
+    vst__output_text(output, "}}");
+    put_place(drawing, "process_sort_index", pid, 0, place);
+}
+
+static void draw_process(vst__drawing *drawing)
+{
+    const vst__drawn_process *process = drawing->process;
+    vst__chrome *self = vst__chrome_of(drawing);
+
+    self->profiler = find_profiler(process->trace);
+    self->has_tid = false;
+    put_process(drawing, process->pid, NULL,
+                drawing->process_count > 1 ? process->index : process->pid);
+}
+
+/* torch puts devices behind all processes. */
+static void draw_group(vst__drawing *drawing, const vst__group *group)
+{
+    enum { PLACE = 5000000 };
+
+    put_process(drawing, group->pid, group->label, PLACE + group->place);
+}
+
+static void draw_lane(vst__drawing *drawing, const vst__lane *lane)
+{
+    begin_about(drawing, "thread_name", lane->pid, lane->tid, "name");
+    vst__json_string(drawing->output, lane->name, lane->name_len);
+    vst__output_text(drawing->output, "}}");
+    put_place(drawing, "thread_sort_index", lane->pid, lane->tid, lane->place);
+}
+
+/* ---- windows ------------------------------------------------------------ */
+
+/* Programs add ts and dur as doubles and expect the sum before the end. */
+enum { ROUNDING_NS = 2 };
+
+static const char iteration_start[] = "Iteration Start: "; /* of a profiler */
+
+static void put_profiler(const vst__drawing *drawing)
+{
+    const char *quoted = ((const vst__chrome *)drawing)->profiler;
 
     if (quoted != NULL)
-        vst__output_write(timeline->output, quoted + 1, strlen(quoted) - 2);
+        vst__output_write(drawing->output, quoted + 1, strlen(quoted) - 2);
     else
-        vst__output_text(timeline->output, "vestige");
+        vst__output_text(drawing->output, "vestige");
+}
+
+/* Of an event on the lane of the windows: the end of its name, where it is. */
+static void put_where(const vst__drawing *drawing, int64_t time_ns)
+{
+    vst__output *output = drawing->output;
+
+    vst__output_text(output, "\", \"pid\": ");
+    vst__json_put_u64(output, drawing->process->pid);
+    vst__output_text(output, ", \"tid\": ");
+    vst__json_put_u64(output, drawing->process->windows_tid);
+    vst__output_text(output, ", \"ts\": ");
+    vst__json_put_us(output, vst__drawing_time(drawing, time_ns));
 }
 
 /* A mark across the whole document; of several processes, across its own. */
-static void put_mark(vst__timeline *timeline, const char *name, int64_t time_ns)
+static void put_mark(const vst__drawing *drawing, const char *name,
+                     int64_t time_ns)
 {
-    vst__output *output = timeline->output;
+    vst__output *output = drawing->output;
 
     vst__output_text(output, ",\n{\"ph\": \"i\", \"cat\": \"Trace\", "
                              "\"s\": \"");
-    vst__output_text(output, timeline->process_count > 1 ? "p" : "g");
+    vst__output_text(output, drawing->process_count > 1 ? "p" : "g");
     vst__output_text(output, "\", \"name\": \"");
     vst__output_text(output, name);
     if (name == iteration_start)
-        put_profiler(timeline);
-    vst__output_text(output, "\", \"pid\": ");
-    vst__json_put_u64(output, timeline->process->pid);
-    vst__output_text(output, ", \"tid\": ");
-    vst__json_put_u64(output, timeline->process->windows_tid);
-    vst__output_text(output, ", \"ts\": ");
-    vst__json_put_us(output, vst__timeline_time(timeline, time_ns));
+        put_profiler(drawing);
+    put_where(drawing, time_ns);
     vst__output_text(output, "}");
 }
 
-/* A stretch of recording, in the form that torch gives it. */
-static void put_window(vst__timeline *timeline, const vst__window *window)
+/* In the form that torch gives it. Between a window and its marks torch writes
+ * the place of their lane once more, and clients count on the order. */
+static void draw_window(vst__drawing *drawing, const vst__drawn_window *window)
 {
-    vst__output *output = timeline->output;
-    vst__clockmap *clock = &timeline->trace->clock;
-    int64_t start_ns = vst__clockmap_to_ns(clock, window->first);
-    int64_t end_ns = vst__clockmap_to_ns(clock, window->last);
+    vst__output *output = drawing->output;
+    const vst__drawn_process *process = drawing->process;
+    int64_t end_ns = window->end_ns;
 
     vst__output_text(output, ",\n{\"ph\": \"X\", \"cat\": \"Trace\", "
                              "\"name\": \"");
-    put_profiler(timeline);
+    put_profiler(drawing);
     vst__output_text(output, " (");
     vst__json_put_u64(output, window->number);
-    vst__output_text(output, ")\", \"pid\": ");
-    vst__json_put_u64(output, timeline->process->pid);
-    vst__output_text(output, ", \"tid\": ");
-    vst__json_put_u64(output, timeline->process->windows_tid);
-    vst__output_text(output, ", \"ts\": ");
-    vst__json_put_us(output, vst__timeline_time(timeline, start_ns));
+    vst__output_text(output, ")");
+    put_where(drawing, window->start_ns);
     vst__output_text(output, ", \"dur\": ");
-    vst__json_put_us(output, end_ns - start_ns);
+    vst__json_put_us(output, end_ns - window->start_ns);
     vst__output_text(output, ", \"args\": {\"Op count\": 0}}");
-    if (vst__chrome_of(timeline)->profiler != NULL) {
-        vst__chrome_put_windows_place(timeline);
+    if (vst__chrome_of(drawing)->profiler != NULL) {
+        put_place(drawing, "thread_sort_index", process->pid,
+                  process->windows_tid, 0);
         end_ns += ROUNDING_NS;
     }
-    put_mark(timeline, iteration_start, start_ns);
-    put_mark(timeline, "Record Window End", end_ns);
+    put_mark(drawing, iteration_start, window->start_ns);
+    put_mark(drawing, "Record Window End", end_ns);
 }
 
-/* ---- the document ------------------------------------------------------- */
-
-static vst_status write_process(vst__timeline *timeline,
-                                vst__timeline_process *process,
-                                const vst_export_options *options,
-                                vst_error *error)
-{
-    vst_trace *trace = process->trace;
-    uint64_t nodes;
-    vst_sink sink;
-    vst_status status;
-
-    timeline->process = process;
-    timeline->trace = trace;
-    timeline->has_thread = false;
-    process->steps_end_ns = INT64_MIN;
-    status = vst__graph_count(trace, options->window, true, &nodes, error);
-    if (status != VST_OK)
-        return status;
-    vst__chrome_of(timeline)->has_nodes = nodes != 0;
-    vst__chrome_of(timeline)->profiler = find_profiler(trace);
-    vst__chrome_of(timeline)->overloads =
-        vst_trace_metadata(trace, VST_TIMELINE_INTERNAL "overloads") != NULL;
-    status = vst__chrome_make_heads(timeline);
-    if (status != VST_OK)
-        return vst_error_set(error, status, 0, 0);
-    vst__chrome_put_process(timeline);
-    vst__chrome_sink(timeline, &sink);
-    vst__timeline_watch(timeline, &sink);
-    status = vst__timeline_replay(timeline, options, &sink, error);
-    vst__timeline_end_devices(timeline);
-    vst__chrome_free_heads(timeline);
-    if (status == VST_OK)
-        vst__timeline_put_flows(timeline);
-    if (status == VST_OK) {
-        status = vst__timeline_put_states(timeline);
-        vst_error_set(error, status, 0, 0);
-    }
-    timeline->serials_before = timeline->serial_max;
-    for (size_t i = 0; status == VST_OK && i < process->window_count; i++)
-        put_window(timeline, &trace->windows[process->first_window + i]);
-    return status;
-}
-
-static vst_status write_document(vst__timeline *timeline,
-                                 const vst_export_options *options,
-                                 const char *path, vst_error *error)
-{
-    vst_status status = VST_OK;
-
-    put_head(timeline);
-    for (size_t i = 0; status == VST_OK && i < timeline->process_count; i++)
-        status =
-            write_process(timeline, &timeline->processes[i], options, error);
-    if (status != VST_OK)
-        return status;
-    status = vst__timeline_put_arrows(timeline);
-    if (status != VST_OK)
-        return vst_error_set(error, status, 0, 0);
-    vst__output_text(timeline->output, "\n],\n\"traceName\": ");
-    vst__json_string(timeline->output, path, strlen(path));
-    vst__output_text(timeline->output, "\n}\n");
-    return VST_OK;
-}
+/* ---- the format --------------------------------------------------------- */
 
 static vst_status write_chrome(vst_trace *const *traces, size_t count,
                                const vst_export_options *options,
                                const char *path, vst__output *output,
                                vst_error *error)
 {
-    static const vst__drawing drawing = {
-        .span = vst__chrome_write_span,
-        .end = vst__chrome_put_end,
-        .point = vst__chrome_put_point,
-        .memory = vst__chrome_put_memory_instant,
-        .state = vst__chrome_put_state,
-        .lane = vst__chrome_put_lane,
-        .task = vst__chrome_put_task,
-        .stream = vst__chrome_put_stream,
-        .activity = vst__chrome_put_activity,
-        .annotated = vst__chrome_put_annotated,
-        .number = vst__chrome_arg_number,
-        .fraction = vst__chrome_arg_fraction,
-        .definition = vst__chrome_arg_definition,
+    static const vst__drawing_ops ops = {
+        .numbers_as_torch = true,
+        .begin = begin,
+        .end = end,
+        .process = draw_process,
+        .group = draw_group,
+        .lane = draw_lane,
+        .span = vst__chrome_span,
+        .instant = vst__chrome_instant,
+        .counter = vst__chrome_counter,
+        .arrow = vst__chrome_arrow,
+        .window = draw_window,
     };
-    vst__chrome chrome = {.timeline = {.drawing = &drawing, .output = output}};
-    vst__timeline *timeline = &chrome.timeline;
-    vst_status status =
-        vst__timeline_begin(timeline, traces, count, options->window);
+    vst__chrome chrome = {.drawing = {.ops = &ops, .output = output}};
 
-    status = status == VST_OK ? write_document(timeline, options, path, error)
-                              : vst_error_set(error, status, 0, 0);
-    vst__timeline_end(timeline);
-    return status;
+    return vst__timeline_draw(&chrome.drawing, traces, count, options, path,
+                              error);
 }
 
 const vst__exporter vst__exporter_chrome = {"chrome", ".json", write_chrome};

@@ -1,46 +1,26 @@
-/* The events of a Chrome trace, as replay delivers them. What is the same in
- * all events of a definition (category, name, process) is made into text once
- * and copied; the rest is numbers.
+/* The events of a Chrome trace, each on a line of its own. What is the same in
+ * all events of a label (category, name, process) is made into text once and
+ * copied; the rest is numbers.
  *
  * Times are whole nanoseconds written as microseconds with three decimals, and
  * a duration is the difference of two such times, so what nests in nanoseconds
  * nests in the text. One thread at a time. */
+#include "export/timeline/chrome_events.h"
+
 #include <stdlib.h>
 
-#include "export/timeline/chrome.h"
-#include "replay/imports.h"
+#include <vestige/record.h>
 
-/* What an event may take beyond its head and its arguments. */
-enum { EVENT_MAX = 768 };
-
-/* Stands for the track of the windows. */
-#define NO_THREAD UINT32_MAX
+enum {
+    EVENT_MAX = 2048,     /* of an event without its head and its texts */
+    SHORT_TEXT_MAX = 4096 /* bytes of a text that is escaped in place */
+};
 
 /* Copies a literal without its NUL. */
 #define PUT(at, literal)                                                       \
     (memcpy((at), (literal), sizeof(literal) - 1), (at) + sizeof(literal) - 1)
 
-/* ---- heads -------------------------------------------------------------- */
-
-const char *vst__chrome_category(vst_definition_kind kind)
-{
-    switch (kind) {
-    case VST_DEF_PYTHON:
-    case VST_DEF_NATIVE:
-    case VST_DEF_GC:
-    case VST_DEF_MODULE:
-        return "python_function";
-    case VST_DEF_OPERATOR:
-        return "cpu_op";
-    case VST_DEF_INSTANT:
-        return "instant";
-    case VST_DEF_COUNTER:
-        return "counter";
-    case VST_DEF_ANNOTATION:
-        break;
-    }
-    return "user_annotation";
-}
+/* ---- the beginning of an event ------------------------------------------ */
 
 static char *put_text(char *at, const char *text)
 {
@@ -56,442 +36,355 @@ static char *put_escaped(char *at, const char *bytes, size_t count)
                             bytes + count);
 }
 
-/* The name that a span of this definition is shown by, escaped. */
-static char *put_name(char *at, const vst_definition *definition)
-{
-    if (definition->kind == VST_DEF_GC)
-        return PUT(at, "Python GC");
-    if (definition->kind == VST_DEF_PYTHON) {
-        at = put_escaped(at, definition->file + definition->file_skip,
-                         definition->file_len - definition->file_skip);
-        *at++ = '(';
-        at = vst__json_i64(at, definition->line);
-        at = PUT(at, "): ");
-    }
-    return put_escaped(at, definition->name, definition->name_len);
-}
-
-static vst_status make_head(vst__timeline *timeline,
-                            const vst_definition *definition,
-                            vst__chrome_head *head)
-{
-    size_t strings = (size_t)definition->name_len + definition->file_len + 2;
-    char *text = malloc(strings * VST_JSON_ESCAPE_MAX + EVENT_MAX);
-    char *at;
-
-    if (text == NULL)
-        return VST_E_NOMEM;
-    /* The phase stands where set_phase() finds it. */
-    at = PUT(text, ",\n{\"ph\": \"X\", \"cat\": \"");
-    at = put_text(at, vst__chrome_category(definition->kind));
-    at = PUT(at, "\", \"name\": \"");
-    at = put_name(at, definition);
-    head->name_end = (size_t)(at - text);
-    at = PUT(at, "\", \"pid\": ");
-    at = vst__json_u64(at, timeline->process->pid);
-    at = PUT(at, ", \"tid\": ");
-    head->count = (size_t)(at - text);
-    head->kind = definition->kind;
-    head->is_step = vst__timeline_is_step(definition);
-    head->line = definition->line;
-    head->bytes = malloc(head->count); /* most of the room was not needed */
-    if (head->bytes != NULL)
-        memcpy(head->bytes, text, head->count);
-    free(text);
-    return head->bytes != NULL ? VST_OK : VST_E_NOMEM;
-}
-
 static void set_phase(char *event, char phase)
 {
     event[sizeof ",\n{\"ph\": \"" - 1] = phase;
 }
 
-/* A torn file may have lost a definition. */
-static vst_status make_unknown(vst__timeline *timeline, vst_id id)
+/* An event up to its tid's value; the caller frees. The phase stands where
+ * set_phase() finds it, the scope of instants of memory in torch's place.
+ * Returns NULL if there is no memory. */
+static char *make_head(vst__chrome *self, const vst__label *label,
+                       vst__category category, int64_t pid, size_t *count)
 {
-    char name[48] = "unknown function ";
-    vst_definition definition = {.kind = VST_DEF_NATIVE, .file = ""};
+    char *text = malloc((label->count + 1) * VST_JSON_ESCAPE_MAX + EVENT_MAX);
+    char *at = text, *less;
 
-    definition.name = name;
-    definition.name_len =
-        (uint32_t)(vst__json_u64(name + strlen(name), id) - name);
-    free(vst__chrome_of(timeline)->unknown.bytes);
-    vst__chrome_of(timeline)->unknown.bytes = NULL;
-    vst__chrome_of(timeline)->unknown_id = id;
-    return make_head(timeline, &definition, &vst__chrome_of(timeline)->unknown);
-}
-
-static vst_status find_head(vst__timeline *timeline, vst_id id,
-                            const vst__chrome_head **head)
-{
-    size_t index = vst__trace_definition_index(timeline->trace, id);
-    vst_status status = VST_OK;
-
-    if (index == VST_NO_DEFINITION) {
-        if (vst__chrome_of(timeline)->unknown.bytes == NULL ||
-            vst__chrome_of(timeline)->unknown_id != id)
-            status = make_unknown(timeline, id);
-        *head = &vst__chrome_of(timeline)->unknown;
-        return status;
+    if (text == NULL) {
+        vst__drawing_fail(&self->drawing, VST_E_NOMEM);
+        return NULL;
     }
-    if (vst__chrome_of(timeline)->heads[index].bytes == NULL)
-        status = make_head(timeline, &timeline->trace->definitions[index],
-                           &vst__chrome_of(timeline)->heads[index]);
-    *head = &vst__chrome_of(timeline)->heads[index];
-    return status;
+    at = PUT(at, ",\n{\"ph\": \"X\", \"cat\": \"");
+    at = put_text(at, vst__category_name(category));
+    if (category == VST_CATEGORY_MEMORY)
+        at = PUT(at, "\", \"s\": \"t");
+    at = PUT(at, "\", \"name\": \"");
+    at = put_escaped(at, label->text, label->count);
+    at = PUT(at, "\", \"pid\": ");
+    at = vst__json_i64(at, pid);
+    at = PUT(at, ", \"tid\": ");
+    *count = (size_t)(at - text);
+    less = realloc(text, *count); /* most of the room was not needed */
+    if (less == NULL) {
+        vst__drawing_fail(&self->drawing, VST_E_NOMEM);
+        free(text);
+    }
+    return less;
 }
 
-vst_status vst__chrome_make_heads(vst__timeline *timeline)
+static void set_tid(vst__chrome *self, int64_t tid)
 {
-    vst__chrome_of(timeline)->heads =
-        calloc(timeline->trace->definition_count + 1,
-               sizeof *vst__chrome_of(timeline)->heads);
-    return vst__chrome_of(timeline)->heads != NULL ? VST_OK : VST_E_NOMEM;
+    char *at = vst__json_i64(self->tid_text, tid);
+
+    self->tid_count = (size_t)(PUT(at, ", \"ts\": ") - self->tid_text);
+    self->tid = tid;
+    self->has_tid = true;
+    self->time_from = 0;
 }
 
-void vst__chrome_free_heads(vst__timeline *timeline)
-{
-    for (size_t i = 0; i < timeline->trace->definition_count; i++)
-        free(vst__chrome_of(timeline)->heads[i].bytes);
-    free(vst__chrome_of(timeline)->heads);
-    free(vst__chrome_of(timeline)->unknown.bytes);
-    vst__chrome_of(timeline)->heads = NULL;
-    vst__chrome_of(timeline)->unknown.bytes = NULL;
-}
-
-/* ---- events ------------------------------------------------------------- */
-
-void vst__chrome_set_thread(vst__timeline *timeline, uint32_t number)
-{
-    const vst_trace_thread *thread =
-        vst_trace_thread_find(timeline->trace, number);
-    uint32_t tid = timeline->process->windows_tid;
-    char *at = vst__chrome_of(timeline)->thread_text;
-
-    if (thread != NULL)
-        tid = timeline->process->tracks[thread - timeline->trace->threads].tid;
-    timeline->thread_tid = tid;
-    at = vst__json_u64(at, tid);
-    at = PUT(at, ", \"ts\": ");
-    vst__chrome_of(timeline)->thread_count =
-        (size_t)(at - vst__chrome_of(timeline)->thread_text);
-    timeline->thread = number;
-    timeline->has_thread = true;
-    vst__chrome_of(timeline)->time_from = 0;
-}
-
-/* A time at the end of the thread's text, which is at `at`. One after the other
+/* A time at the end of the tid's text, which is at `at`. One after the other
  * they begin with the same digits. */
-static char *put_time(vst__timeline *timeline, char *at, int64_t time_ns)
+static inline char *put_time(vst__chrome *self, char *at, int64_t time_ns)
 {
-    int64_t shown_ns = vst__timeline_time(timeline, time_ns);
-    uint64_t behind = (uint64_t)shown_ns - vst__chrome_of(timeline)->time_from;
+    int64_t shown_ns = vst__drawing_time(&self->drawing, time_ns);
+    uint64_t behind = (uint64_t)shown_ns - self->time_from;
 
-    if (behind >= VST_JSON_EIGHT || vst__chrome_of(timeline)->time_from == 0) {
-        char *end = vst__chrome_of(timeline)->thread_text +
-                    vst__chrome_of(timeline)->thread_count;
+    if (behind >= VST_JSON_EIGHT || self->time_from == 0) {
+        char *end = self->tid_text + self->tid_count;
 
         if (shown_ns < (int64_t)VST_JSON_EIGHT)
-            return vst__json_us(at + vst__chrome_of(timeline)->thread_count,
-                                shown_ns);
+            return vst__json_us(at + self->tid_count, shown_ns);
         behind = (uint64_t)shown_ns % VST_JSON_EIGHT;
-        vst__chrome_of(timeline)->time_from = (uint64_t)shown_ns - behind;
-        end = vst__json_u64(end, vst__chrome_of(timeline)->time_from /
-                                     VST_JSON_EIGHT);
-        vst__chrome_of(timeline)->time_count =
-            (size_t)(end - vst__chrome_of(timeline)->thread_text);
-        memcpy(at, vst__chrome_of(timeline)->thread_text,
-               sizeof vst__chrome_of(timeline)->thread_text);
+        self->time_from = (uint64_t)shown_ns - behind;
+        end = vst__json_u64(end, self->time_from / VST_JSON_EIGHT);
+        self->time_count = (size_t)(end - self->tid_text);
+        memcpy(at, self->tid_text, sizeof self->tid_text);
     }
-    return vst__json_point(at + vst__chrome_of(timeline)->time_count,
+    return vst__json_point(at + self->time_count,
                            vst__json_eight((uint32_t)behind), 0);
 }
 
-/* Writes an event up to its time, and returns where to go on: there is room for
- * EVENT_MAX bytes more. */
-static char *begin_event(vst__timeline *timeline, const vst__chrome_head *head,
-                         char phase, uint32_t thread, int64_t time_ns)
+/* The beginning of an event that no label has ready. */
+static void put_once(vst__chrome *self, const vst__label *label, char phase,
+                     vst__category category, int64_t pid)
 {
-    vst__output *output = timeline->output;
-    char *at;
+    size_t count;
+    char *head = make_head(self, label, category, pid, &count);
 
-    if (!timeline->has_thread || timeline->thread != thread)
-        vst__chrome_set_thread(timeline, thread);
-    if (VST_LIKELY(head->count <= VST_OUTPUT_RESERVE_MAX - 2 * EVENT_MAX)) {
-        at = vst__output_reserve(output, head->count + 2 * EVENT_MAX);
-        memcpy(at, head->bytes, head->count);
-        set_phase(at, phase);
-        at += head->count;
-    } else {
-        set_phase(head->bytes, phase);
-        vst__output_write(output, head->bytes, head->count);
-        at = vst__output_reserve(output, 2 * EVENT_MAX);
-    }
-    /* A constant size is a few moves; the rest is overwritten. */
-    memcpy(at, vst__chrome_of(timeline)->thread_text,
-           sizeof vst__chrome_of(timeline)->thread_text);
-    return put_time(timeline, at, time_ns);
+    if (head == NULL)
+        return;
+    set_phase(head, phase);
+    vst__output_write(self->drawing.output, head, count);
+    free(head);
 }
 
-static char *put_flags(char *at, uint32_t flags)
+/* Goes on behind a head: there is room for EVENT_MAX bytes more. */
+static inline char *put_tid_and_time(vst__chrome *self, char *at,
+                                     int64_t time_ns)
 {
-    if (flags & VST_SPAN_OPEN_AT_START)
-        at = PUT(at, ", \"open at start\": 1");
-    if (flags & VST_SPAN_OPEN_AT_END)
-        at = PUT(at, ", \"open at end\": 1");
-    if (flags & VST_SPAN_RAISED)
-        at = PUT(at, ", \"raised\": 1");
-    if (flags & VST_SPAN_CUT)
-        at = PUT(at, ", \"cut\": 1");
-    if (flags & VST_SPAN_RESUMED)
-        at = PUT(at, ", \"resumed\": 1");
-    if (flags & VST_SPAN_SUSPENDED)
-        at = PUT(at, ", \"suspended\": 1");
+    /* A constant size is a few moves; the rest is overwritten. */
+    memcpy(at, self->tid_text, sizeof self->tid_text);
+    return put_time(self, at, time_ns);
+}
+
+/* Writes an event up to its time, and returns where to go on. */
+static inline char *begin_event(vst__chrome *self, vst__label *label,
+                                char phase, uint32_t tid, int64_t time_ns)
+{
+    vst__output *output = self->drawing.output;
+    int64_t pid = self->drawing.process->pid;
+    char *at;
+
+    if (!self->has_tid || self->tid != tid)
+        set_tid(self, tid);
+    if (label->ready == NULL && label->lasts)
+        label->ready =
+            make_head(self, label, label->category, pid, &label->ready_count);
+    if (VST_LIKELY(label->ready != NULL &&
+                   label->ready_count <=
+                       VST_OUTPUT_RESERVE_MAX - 2 * EVENT_MAX)) {
+        at = vst__output_reserve(output, label->ready_count + 2 * EVENT_MAX);
+        memcpy(at, label->ready, label->ready_count);
+        set_phase(at, phase);
+        at += label->ready_count;
+    } else {
+        put_once(self, label, phase, label->category, pid);
+        at = vst__output_reserve(output, 2 * EVENT_MAX);
+    }
+    return put_tid_and_time(self, at, time_ns);
+}
+
+/* The same on a lane that is another process's, or of another category. */
+static char *begin_loose(vst__chrome *self, const vst__drawn_span *span)
+{
+    if (!self->has_tid || self->tid != span->lane->tid)
+        set_tid(self, span->lane->tid);
+    put_once(self, span->label, 'X', span->category, span->lane->pid);
+    return put_tid_and_time(
+        self, vst__output_reserve(self->drawing.output, 2 * EVENT_MAX),
+        span->start_ns);
+}
+
+/* ---- arguments ---------------------------------------------------------- */
+
+/* What a text takes is committed up to there; returns where to go on. */
+static char *put_text_arg(vst__output *output, char *at, const vst__arg *arg)
+{
+    size_t count = arg->text.count;
+
+    vst__output_commit(output, at);
+    if (count > SHORT_TEXT_MAX) {
+        vst__json_string(output, arg->text.at, count);
+        return vst__output_reserve(output, EVENT_MAX);
+    }
+    at = vst__output_reserve(output,
+                             EVENT_MAX + (count + 1) * VST_JSON_ESCAPE_MAX);
+    *at++ = '"';
+    at = put_escaped(at, arg->text.at, count);
+    *at++ = '"';
     return at;
 }
 
-/* Commits up to `at`, then writes arguments that the program gave; returns
- * where to go on. */
-static char *put_args(vst__output *output, char *at, const char *args,
+static inline char *put_arg(vst__chrome *self, char *at, const vst__arg *arg)
+{
+    uint64_t value = arg->u64;
+
+    *at++ = '"';
+    memcpy(at, arg->key->text, sizeof arg->key->text);
+    at = PUT(at + arg->key->count, "\": ");
+    switch (arg->type) {
+    case VST_ARG_I64:
+        if (arg->i64 < 0) {
+            *at++ = '-';
+            value = 0 - value;
+        }
+        /* fall through */
+    case VST_ARG_U64:
+        if (value >= 10)
+            return vst__json_u64(at, value);
+        *at = (char)('0' + value);
+        return at + 1;
+    case VST_ARG_DOUBLE:
+        return vst__json_double(at, arg->number);
+    case VST_ARG_TEXT:
+        return put_text_arg(self->drawing.output, at, arg);
+    case VST_ARG_WORD:
+        *at++ = '"';
+        memcpy(at, arg->text.at, arg->text.count);
+        at += arg->text.count;
+        *at++ = '"';
+        return at;
+    case VST_ARG_TIME:
+        return vst__json_us(at, vst__drawing_time(&self->drawing, arg->i64));
+    case VST_ARG_DURATION:
+        return vst__json_us(at, arg->i64);
+    case VST_ARG_NONE:
+        break;
+    }
+    return PUT(at, "null");
+}
+
+/* Commits up to `at`, then writes arguments that the program gave. */
+static char *put_json(vst__output *output, char *at, const char *json,
                       size_t count)
 {
     vst__output_commit(output, at);
-    if (vst__json_is_members(args, count)) {
-        vst__output_write(output, args, count);
+    if (vst__json_is_members(json, count)) {
+        vst__output_write(output, json, count);
     } else {
         vst__output_text(output, "\"args\": ");
-        vst__json_string(output, args, count);
+        vst__json_string(output, json, count);
     }
     return vst__output_reserve(output, EVENT_MAX);
 }
 
-/* The identities a span goes by: a Python call by its place in the tree, the
- * others by the numbers that link them to other files. */
-static char *put_ids(const vst__timeline *timeline, char *at,
-                     const vst_span *span, const vst__chrome_head *head)
+/* The inside of the braces; `more`: there is something in them. */
+static char *put_args(vst__chrome *self, char *at, const vst__args *args,
+                      bool more)
 {
-    vst_definition_kind kind = head->kind;
-    uint64_t before = timeline->serials_before;
-    uint64_t serial = before + span->serial;
-    bool call = kind == VST_DEF_PYTHON || kind == VST_DEF_NATIVE ||
-                kind == VST_DEF_GC || kind == VST_DEF_MODULE;
+    const vst__arg *arg = args->items, *end = arg + args->count;
 
-    if (call) {
-        at = PUT(at, "\"Python parent id\": ");
-        at = span->caller != 0 ? vst__json_u64(at, before + span->caller)
-                               : PUT(at, "null");
-        if (kind == VST_DEF_MODULE) {
-            at = PUT(at, ", \"Python module id\": ");
-            at = vst__json_i64(at, head->line);
-        }
-        at = PUT(at, ", \"Python id\": ");
-    } else {
-        at = PUT(at, "\"External id\": ");
-        at = vst__json_u64(at, serial);
-        /* Where there are nodes of an execution trace these have it, and only
-         * these; else it is never 0, which clients take for none. */
-        if (vst__chrome_of(timeline)->has_nodes) {
-            if (span->op != NULL && span->op->record != 0) {
-                at = PUT(at, ", \"Record function id\": ");
-                at = vst__json_u64(at, span->op->record);
-            }
-            at = PUT(at, ", \"Ev Idx\": ");
-            return vst__json_u64(at, serial);
-        }
-        at = PUT(at, ", \"Record function id\": ");
+    for (; arg != end; arg++) {
+        if (more)
+            at = PUT(at, ", ");
+        at = put_arg(self, at, arg);
+        more = true;
     }
-    at = vst__json_u64(at, serial);
-    at = PUT(at, ", \"Ev Idx\": ");
-    return vst__json_u64(at, serial);
-}
-
-static char *put_import(const vst__timeline *timeline, char *at,
-                        const vst_span *span)
-{
-    char module[VST_IMPORT_NAME_MAX];
-    size_t length =
-        vst__import_name(timeline->trace, span->import, span->module, module);
-
-    vst__output_commit(timeline->output, PUT(at, ", \"imports\": "));
-    vst__json_string(timeline->output, module, length);
-    return vst__output_reserve(timeline->output, EVENT_MAX);
-}
-
-static char *finish_args(vst__timeline *timeline, char *at,
-                         const vst_span *span)
-{
-    if (span->flags != 0)
-        at = put_flags(at, span->flags);
-    if (span->flags & VST_SPAN_IMPORT)
-        at = put_import(timeline, at, span);
-    if (span->total_allocations != 0) {
-        at = PUT(at, ", \"Allocated Bytes\": ");
-        at = vst__json_u64(at, span->total_bytes);
-        at = PUT(at, ", \"Self Allocated Bytes\": ");
-        at = vst__json_u64(at, span->self_bytes);
-    }
-    if (span->args_len != 0) {
+    if (args->json_len == 0)
+        return at;
+    if (more)
         at = PUT(at, ", ");
-        at = put_args(timeline->output, at, span->args, span->args_len);
+    return put_json(self->drawing.output, at, args->json, args->json_len);
+}
+
+/* A call names its place in the tree. */
+static inline char *put_call(char *at, const vst__drawn_span *span)
+{
+    at = PUT(at, "\"Python parent id\": ");
+    at = span->caller != 0 ? vst__json_u64(at, span->caller) : PUT(at, "null");
+    at = PUT(at, ", \"Python id\": ");
+    at = vst__json_u64(at, span->number);
+    at = PUT(at, ", \"Ev Idx\": ");
+    return vst__json_u64(at, span->number);
+}
+
+/* The arguments of a span, if there may be any, and its end. */
+static inline void finish_span(vst__chrome *self, char *at,
+                               const vst__drawn_span *span)
+{
+    bool is_call = span->label->is_call && span->lane == NULL;
+
+    if (is_call || span->args != NULL) {
+        at = PUT(at, ", \"args\": {");
+        if (is_call)
+            at = put_call(at, span);
+        if (span->args != NULL)
+            at = put_args(self, at, span->args, is_call);
+        *at++ = '}';
     }
-    return PUT(at, "}}");
-}
-
-/* Overlaps its neighbours: a pair of events that viewers put on a track of its
- * own. */
-static vst_status write_async(vst__timeline *timeline,
-                              const vst__chrome_head *head,
-                              const vst_span *span)
-{
-    char *at = begin_event(timeline, head, 'b', span->thread, span->start_ns);
-
-    at = PUT(at, ", \"id\": ");
-    at = vst__json_u64(at, timeline->serials_before + span->serial);
-    at = PUT(at, ", \"args\": {");
-    at = put_ids(timeline, at, span, head);
-    at = finish_args(timeline, at, span);
-    vst__output_commit(timeline->output, at);
-    at = begin_event(timeline, head, 'e', span->thread, span->end_ns);
-    at = PUT(at, ", \"id\": ");
-    at = vst__json_u64(at, timeline->serials_before + span->serial);
     *at++ = '}';
-    vst__output_commit(timeline->output, at);
-    return timeline->output->status;
+    vst__output_commit(self->drawing.output, at);
 }
 
-static vst_status write_with_head(vst__timeline *timeline,
-                                  const vst__chrome_head *head,
-                                  const vst_span *span)
+/* ---- events ------------------------------------------------------------- */
+
+static void put_arrow_end(vst__chrome *self, bool is_head, const char *category,
+                          const char *name, uint64_t id, int64_t pid,
+                          int64_t tid, int64_t time_ns)
 {
-    uint32_t thread = span->thread;
-    vst_status status = VST_OK;
+    vst__output *output = self->drawing.output;
+
+    vst__output_text(output, ",\n{\"ph\": \"");
+    vst__output_text(output, is_head ? "f\", \"bp\": \"e" : "s");
+    vst__output_text(output, "\", \"cat\": \"");
+    vst__output_text(output, category);
+    vst__output_text(output, "\", \"name\": \"");
+    vst__output_text(output, name);
+    vst__output_text(output, "\", \"id\": ");
+    vst__json_put_u64(output, id);
+    vst__output_text(output, ", \"pid\": ");
+    vst__json_put_i64(output, pid);
+    vst__output_text(output, ", \"tid\": ");
+    vst__json_put_i64(output, tid);
+    vst__output_text(output, ", \"ts\": ");
+    vst__json_put_us(output, vst__drawing_time(&self->drawing, time_ns));
+    vst__output_text(output, "}");
+}
+
+void vst__chrome_arrow(vst__drawing *drawing, const vst__arrow *arrow)
+{
+    const char *category = vst__category_name(arrow->category);
+
+    for (int i = 0; i < 2; i++) {
+        const vst__arrow_end *end = i == 0 ? &arrow->from : &arrow->to;
+
+        put_arrow_end(vst__chrome_of(drawing), i == 1, category, arrow->name,
+                      arrow->id, end->process->pid, end->tid, end->time_ns);
+    }
+}
+
+/* A span that overlaps its neighbours is a pair of events, which viewers put on
+ * a track of its own. */
+static void draw_pair(vst__chrome *self, const vst__drawn_span *span)
+{
+    vst__output *output = self->drawing.output;
+    char *at = begin_event(self, span->label, 'b', span->tid, span->start_ns);
+
+    at = PUT(at, ", \"id\": ");
+    finish_span(self, vst__json_u64(at, span->number), span);
+    at = begin_event(self, span->label, 'e', span->tid, span->end_ns);
+    at = PUT(at, ", \"id\": ");
+    at = vst__json_u64(at, span->number);
+    *at++ = '}';
+    vst__output_commit(output, at);
+}
+
+void vst__chrome_span(vst__drawing *drawing, const vst__drawn_span *span)
+{
+    vst__chrome *self = vst__chrome_of(drawing);
+    const vst__flow *flow = span->flow;
     char *at;
 
-    if (timeline->serials_before + span->serial > timeline->serial_max)
-        timeline->serial_max = timeline->serials_before + span->serial;
-    if (span->flags & VST_SPAN_ASYNC) {
-        if (!head->is_step || !vst__timeline_make_room_for_step(timeline, span))
-            return write_async(timeline, head, span);
-        thread = NO_THREAD;
+    if (span->fit == VST_FIT_OVERLAPS) {
+        draw_pair(self, span);
+        return;
     }
-    at = begin_event(timeline, head, 'X', thread, span->start_ns);
+    at = span->lane == NULL
+             ? begin_event(self, span->label, 'X', span->tid, span->start_ns)
+             : begin_loose(self, span);
     at = PUT(at, ", \"dur\": ");
     at = vst__json_us(at, span->end_ns - span->start_ns);
+    finish_span(self, at, span);
+    for (int i = 0; flow != NULL && i < 2; i++)
+        if (i == 0 ? flow->starts != 0 : flow->ends)
+            put_arrow_end(self, i == 1, vst__category_name(flow->category),
+                          vst__category_name(flow->category), flow->id,
+                          span->lane->pid, span->lane->tid, span->start_ns);
+}
+
+void vst__chrome_instant(vst__drawing *drawing,
+                         const vst__drawn_instant *instant)
+{
+    vst__chrome *self = vst__chrome_of(drawing);
+    char *at =
+        begin_event(self, instant->label, 'i', instant->tid, instant->time_ns);
+
+    if (instant->label->category != VST_CATEGORY_MEMORY)
+        at = PUT(at, ", \"s\": \"t\"");
     at = PUT(at, ", \"args\": {");
-    at = put_ids(timeline, at, span, head);
-    at = finish_args(timeline, at, span);
-    vst__output_commit(timeline->output, at);
-    if (span->op != NULL)
-        status =
-            vst__timeline_note_operator(timeline, span, timeline->thread_tid);
-    if (span->flags & VST_SPAN_STEP && status == VST_OK)
-        status = vst__timeline_note_step(timeline, span);
-    return status != VST_OK ? status : timeline->output->status;
-}
-
-vst_status vst__chrome_write_span(vst__timeline *timeline, const vst_span *span)
-{
-    vst__chrome_head overloaded;
-    const vst__chrome_head *head;
-    vst_status status = find_head(timeline, span->id, &head);
-
-    if (status != VST_OK)
-        return status;
-    if (!vst__chrome_of(timeline)->overloads)
-        return write_with_head(timeline, head, span);
-    overloaded = *head;
-    overloaded.bytes = NULL;
-    status = vst__chrome_add_overload(head, span, &overloaded);
-    if (status == VST_OK)
-        status = write_with_head(
-            timeline, overloaded.bytes != NULL ? &overloaded : head, span);
-    free(overloaded.bytes);
-    return status;
-}
-
-static vst_status write_span(void *ctx, const vst_span *span)
-{
-    return vst__chrome_write_span(ctx, span);
-}
-
-static vst_status write_instant(void *ctx, const vst_instant *instant)
-{
-    vst__timeline *timeline = ctx;
-    const vst__chrome_head *head;
-    vst_status status = find_head(timeline, instant->id, &head);
-    char *at;
-
-    if (status != VST_OK)
-        return status;
-    at = begin_event(timeline, head, 'i', instant->thread, instant->time_ns);
-    at = PUT(at, ", \"s\": \"t\", \"args\": {");
-    if (instant->args_len != 0)
-        at = put_args(timeline->output, at, instant->args, instant->args_len);
+    at = put_args(self, at, instant->args, false);
     at = PUT(at, "}}");
-    vst__output_commit(timeline->output, at);
-    return timeline->output->status;
+    vst__output_commit(drawing->output, at);
 }
 
-static vst_status write_counter(void *ctx, const vst_counter *counter)
+void vst__chrome_counter(vst__drawing *drawing, vst__label *label, uint32_t tid,
+                         int64_t time_ns, const vst__arg *value)
 {
-    vst__timeline *timeline = ctx;
-    const vst__chrome_head *head;
-    vst_status status = find_head(timeline, counter->id, &head);
-    char *at;
+    vst__chrome *self = vst__chrome_of(drawing);
+    char *at = begin_event(self, label, 'C', tid, time_ns);
 
-    if (status != VST_OK)
-        return status;
-    at = begin_event(timeline, head, 'C', counter->thread, counter->time_ns);
-    at = PUT(at, ", \"args\": {\"value\": ");
-    at = vst__json_double(at, counter->value);
+    at = PUT(at, ", \"args\": {");
+    at = put_arg(self, at, value);
     at = PUT(at, "}}");
-    vst__output_commit(timeline->output, at);
-    return timeline->output->status;
-}
-
-/* A mark, not a span: a span of its own could overlap those around it. */
-static vst_status write_loss(void *ctx, const vst_loss *loss)
-{
-    vst__timeline *timeline = ctx;
-    vst__chrome_head head;
-    const char *name = loss->kind == VST_LOSS_DROPPED ? "dropped records"
-                       : loss->kind == VST_LOSS_GAP   ? "hooks away"
-                                                      : "lost records";
-    vst_definition definition = {
-        .kind = VST_DEF_INSTANT,
-        .name = name,
-        .name_len = (uint32_t)strlen(name),
-        .file = "",
-    };
-    vst_status status = make_head(timeline, &definition, &head);
-    char *at;
-
-    if (status != VST_OK)
-        return status;
-    /* What was dropped lies before all that is shown: marked where it ends. */
-    at = begin_event(timeline, &head, 'i', loss->thread,
-                     loss->kind == VST_LOSS_DROPPED ? loss->end_ns
-                                                    : loss->start_ns);
-    at = PUT(at, ", \"s\": \"t\", \"args\": {\"start\": ");
-    at = vst__json_us(at, vst__timeline_time(timeline, loss->start_ns));
-    at = PUT(at, ", \"duration\": ");
-    at = vst__json_us(at, loss->end_ns - loss->start_ns);
-    at = PUT(at, ", \"records\": ");
-    at = vst__json_u64(at, loss->records);
-    at = PUT(at, "}}");
-    vst__output_commit(timeline->output, at);
-    free(head.bytes);
-    return timeline->output->status;
-}
-
-void vst__chrome_sink(vst__timeline *timeline, vst_sink *sink)
-{
-    *sink = (vst_sink){
-        .ctx = timeline,
-        .span = write_span,
-        .instant = write_instant,
-        .counter = write_counter,
-        .loss = write_loss,
-        .tells_compensated = true,
-    };
+    vst__output_commit(drawing->output, at);
 }

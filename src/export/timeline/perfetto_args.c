@@ -1,16 +1,11 @@
-/* Packets of Perfetto's format: sequences and what was sent on each, events,
- * and their arguments. Arguments in JSON become typed values. One thread at a
- * time. */
+/* Arguments of events in Perfetto's own format. Those in JSON become typed
+ * values. One thread at a time. */
 #include <locale.h>
 #include <stdlib.h>
 
-#include "base/grow.h"
-#include "export/timeline/perfetto.h"
+#include "export/timeline/perfetto_packets.h"
 
 enum {
-    CLOCK = 64, /* the first that sequences may define for themselves */
-    WALL_CLOCK = 1,
-    STATE_CLEARED = 1,
     DEPTH_MAX = 32, /* of arguments within arguments; the rest is text */
 
     ANNOTATION_NAME_IID = 1,
@@ -21,258 +16,18 @@ enum {
     ANNOTATION_STRING = 6,
     ANNOTATION_NAME = 10,
     ANNOTATION_DICT = 11,
-    ANNOTATION_ARRAY = 12,
-
-    KEY_MAX = 256 /* longer ones are not worth a number */
+    ANNOTATION_ARRAY = 12
 };
 
-bool vst__pf_set_add(vst__perfetto *self, vst__pf_set *set, uint32_t number)
-{
-    size_t before = set->capacity;
-    uint64_t *words =
-        vst__grow(set->words, &set->capacity, number / 64 + 1, sizeof *words);
-
-    if (words == NULL) {
-        self->status = VST_E_NOMEM;
-        return false;
-    }
-    set->words = words;
-    memset(words + before, 0, (set->capacity - before) * sizeof *words);
-    if (words[number / 64] >> number % 64 & 1)
-        return false;
-    words[number / 64] |= UINT64_C(1) << number % 64;
-    return true;
-}
-
-/* ---- sequences ---------------------------------------------------------- */
-
-static void empty(vst__pf_set *set)
-{
-    if (set->words != NULL)
-        memset(set->words, 0, set->capacity * sizeof *set->words);
-}
-
-void vst__pf_forget_sequences(vst__perfetto *self, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        vst__pf_sequence *sequence = &self->sequences[i];
-
-        if (!sequence->begun)
-            continue;
-        sequence->begun = false;
-        sequence->categories = 0;
-        empty(&sequence->names);
-        empty(&sequence->keys);
-    }
-}
-
-static void put_clock(vst__proto *packet, uint64_t id, int64_t ns,
-                      bool incremental)
-{
-    size_t clock = vst__proto_open(packet, 1);
-
-    vst__proto_u64(packet, 1, id);
-    vst__proto_i64(packet, 2, ns);
-    if (incremental)
-        vst__proto_u64(packet, 3, 1);
-    vst__proto_close(packet, clock);
-}
-
-static const char *category_name(uint32_t number)
-{
-    static const char *const names[VST_PF_DEVICE] = {
-        [VST_PF_PYTHON] = "python_function",
-        [VST_PF_OPERATOR] = "cpu_op",
-        [VST_PF_ANNOTATION] = "user_annotation",
-        [VST_PF_MARK] = "instant",
-        [VST_PF_VALUE] = "counter",
-        [VST_PF_TRACE] = "Trace",
-        [VST_PF_MEMORY] = "cpu_instant_event",
-        [VST_PF_FWDBWD] = "fwdbwd",
-        [VST_PF_STARTS] = "process",
-        [VST_PF_TASK] = "task",
-        [VST_PF_AWAIT] = "await",
-    };
-
-    return number < VST_PF_DEVICE
-               ? names[number]
-               : vst__device_category_name(
-                     (vst__device_category)(number - VST_PF_DEVICE));
-}
-
-static void put_categories(vst__proto *packet, uint32_t first, uint32_t last)
-{
-    for (uint32_t i = first; i <= last; i++) {
-        size_t one = vst__proto_open(packet, VST_PF_INTERNED_CATEGORIES);
-
-        vst__proto_u64(packet, VST_PF_INTERNED_IID, i);
-        vst__proto_text(packet, VST_PF_INTERNED_NAME, category_name(i));
-        vst__proto_close(packet, one);
-    }
-}
-
-/* Every sequence has a clock of its own, which counts from packet to packet and
- * shows the time of day. All are set at the same moment, so that no snapshot
- * contradicts another. */
-vst_status vst__pf_begin_sequence(vst__perfetto *self, uint32_t number,
-                                  uint64_t track)
-{
-    vst__proto *packet = &self->packet;
-    int64_t base_ns = self->timeline.base_ns;
-    size_t message;
-
-    vst__proto_u64(packet, VST_PF_PACKET_SEQUENCE, number + 1);
-    vst__proto_u64(packet, VST_PF_PACKET_SEQUENCE_FLAGS, STATE_CLEARED);
-    message = vst__proto_open(packet, VST_PF_PACKET_CLOCK_SNAPSHOT);
-    put_clock(packet, WALL_CLOCK, base_ns, false);
-    put_clock(packet, CLOCK, base_ns, true);
-    vst__proto_u64(packet, 2, WALL_CLOCK); /* of the whole trace */
-    vst__proto_close(packet, message);
-    message = vst__proto_open(packet, VST_PF_PACKET_DEFAULTS);
-    vst__proto_u64(packet, VST_PF_PACKET_CLOCK_ID, CLOCK);
-    if (track != 0) {
-        size_t defaults = vst__proto_open(packet, VST_PF_PACKET_TRACK_EVENT);
-        vst__proto_u64(packet, VST_PF_EVENT_TRACK_UUID, track);
-        vst__proto_close(packet, defaults);
-    }
-    vst__proto_close(packet, message);
-    message = vst__proto_open(packet, VST_PF_PACKET_INTERNED_DATA);
-    /* Only spans are on the sequences of a depth. */
-    put_categories(packet, VST_PF_PYTHON,
-                   number == VST_PERFETTO_BESIDE ? VST_PF_STARTS
-                                                 : VST_PF_ANNOTATION);
-    vst__proto_close(packet, message);
-    self->sequences[number].begun = true;
-    self->sequences[number].last_ns = base_ns;
-    return vst__proto_write(packet, VST_PF_PACKET, self->timeline.output);
-}
-
-/* ---- events ------------------------------------------------------------- */
-
-void vst__pf_open_event(vst__perfetto *self, vst__pf_type type,
-                        vst__pf_category category)
-{
-    vst__pf_sequence *beside = &self->sequences[VST_PERFETTO_BESIDE];
-
-    /* Those of tasks and devices are sent when there are such. */
-    if (category >= VST_PF_TASK && type != VST_PF_END &&
-        !(beside->categories >> category & 1)) {
-        put_categories(&self->interned, category, category);
-        beside->categories |= UINT64_C(1) << category;
-    }
-    vst__proto_clear(&self->event);
-    vst__proto_u64(&self->event, VST_PF_EVENT_TYPE, type);
-    if (type != VST_PF_END && type != VST_PF_COUNTER)
-        vst__proto_u64(&self->event, VST_PF_EVENT_CATEGORY_IIDS, category);
-}
-
-vst_status vst__pf_write_event(vst__perfetto *self, uint32_t number,
-                               int64_t time_ns)
-{
-    vst__pf_sequence *sequence = &self->sequences[number];
-    vst__proto *packet = &self->packet;
-
-    if (self->status != VST_OK || self->event.failed || self->interned.failed)
-        return VST_E_NOMEM;
-    vst__proto_u64(packet, VST_PF_PACKET_TIMESTAMP,
-                   (uint64_t)time_ns - (uint64_t)sequence->last_ns);
-    vst__proto_u64(packet, VST_PF_PACKET_SEQUENCE, number + 1);
-    if (self->interned.count != 0)
-        vst__proto_bytes(packet, VST_PF_PACKET_INTERNED_DATA,
-                         self->interned.bytes, self->interned.count);
-    vst__proto_bytes(packet, VST_PF_PACKET_TRACK_EVENT, self->event.bytes,
-                     self->event.count);
-    vst__proto_clear(&self->interned);
-    sequence->last_ns = time_ns;
-    return vst__proto_write(packet, VST_PF_PACKET, self->timeline.output);
-}
-
-/* ---- arguments ---------------------------------------------------------- */
-
-/* The number of a key, which is sent if the sequence does not know it yet. Long
- * keys have none: 0. */
-static uint32_t number_of(vst__perfetto *self, uint32_t number, const char *key,
-                          size_t count)
-{
-    uint32_t iid;
-    size_t one;
-
-    if (count > KEY_MAX)
-        return 0;
-    iid = vst__intern_find(self->keys, key, count);
-    if (iid == 0) {
-        iid = self->key_count + 1;
-        if (vst__intern_add(self->keys, key, count, iid) != VST_OK) {
-            self->status = VST_E_NOMEM;
-            return 0;
-        }
-        self->key_count = iid;
-    }
-    if (!vst__pf_set_add(self, &self->sequences[number].keys, iid))
-        return iid;
-    one = vst__proto_open(&self->interned, VST_PF_INTERNED_ANNOTATION_NAMES);
-    vst__proto_u64(&self->interned, VST_PF_INTERNED_IID, iid);
-    vst__proto_bytes(&self->interned, VST_PF_INTERNED_NAME, key, count);
-    vst__proto_close(&self->interned, one);
-    return iid;
-}
-
-static void put_key(vst__perfetto *self, uint32_t number, const char *key,
+static void put_key(vst__pf *self, uint32_t number, const char *key,
                     size_t count)
 {
-    uint32_t iid = number_of(self, number, key, count);
+    uint32_t iid = vst__pf_number_key(self, number, key, count);
 
     if (iid != 0)
         vst__proto_u64(&self->event, ANNOTATION_NAME_IID, iid);
     else
         vst__proto_bytes(&self->event, ANNOTATION_NAME, key, count);
-}
-
-static size_t open_arg(vst__perfetto *self, uint32_t number, const char *key)
-{
-    size_t opened =
-        vst__proto_open(&self->event, VST_PF_EVENT_DEBUG_ANNOTATIONS);
-
-    put_key(self, number, key, strlen(key));
-    return opened;
-}
-
-void vst__pf_arg_u64(vst__perfetto *self, uint32_t number, const char *key,
-                     uint64_t value)
-{
-    size_t opened = open_arg(self, number, key);
-
-    vst__proto_u64(&self->event, ANNOTATION_UINT, value);
-    vst__proto_close(&self->event, opened);
-}
-
-void vst__pf_arg_i64(vst__perfetto *self, uint32_t number, const char *key,
-                     int64_t value)
-{
-    size_t opened = open_arg(self, number, key);
-
-    vst__proto_i64(&self->event, ANNOTATION_INT, value);
-    vst__proto_close(&self->event, opened);
-}
-
-void vst__pf_arg_double(vst__perfetto *self, uint32_t number, const char *key,
-                        double value)
-{
-    size_t opened = open_arg(self, number, key);
-
-    vst__proto_double(&self->event, ANNOTATION_DOUBLE, value);
-    vst__proto_close(&self->event, opened);
-}
-
-void vst__pf_arg_text(vst__perfetto *self, uint32_t number, const char *key,
-                      const char *text, size_t count)
-{
-    size_t opened = open_arg(self, number, key);
-    size_t value = vst__proto_open(&self->event, ANNOTATION_STRING);
-
-    vst__proto_raw_utf8(&self->event, text, count);
-    vst__proto_close(&self->event, value);
-    vst__proto_close(&self->event, opened);
 }
 
 /* A number as it is written: whole, or a fraction. */
@@ -320,8 +75,7 @@ typedef struct nested {
 } nested;
 
 /* A key of an object, without its escapes. */
-static void put_json_key(vst__perfetto *self, uint32_t number,
-                         vst__json_part key)
+static void put_json_key(vst__pf *self, uint32_t number, vst__json_part key)
 {
     vst__json_part inside = vst__json_inside(key);
 
@@ -332,8 +86,7 @@ static void put_json_key(vst__perfetto *self, uint32_t number,
 }
 
 /* The value of an annotation that is open: a scalar, or all that is in it. */
-static void put_value(vst__perfetto *self, uint32_t number,
-                      vst__json_part value)
+static void put_value(vst__pf *self, uint32_t number, vst__json_part value)
 {
     vst__proto *event = &self->event;
     nested levels[DEPTH_MAX];
@@ -372,17 +125,35 @@ static void put_value(vst__perfetto *self, uint32_t number,
     }
 }
 
-void vst__pf_args_json(vst__perfetto *self, uint32_t number, const char *json,
+static size_t open_arg(vst__pf *self, uint32_t number, const char *key,
                        size_t count)
 {
-    vst__json_part members, key, value;
+    size_t opened =
+        vst__proto_open(&self->event, VST_PF_EVENT_DEBUG_ANNOTATIONS);
+
+    put_key(self, number, key, count);
+    return opened;
+}
+
+static void put_text(vst__pf *self, uint32_t number, const char *key,
+                     const char *text, size_t count)
+{
+    size_t opened = open_arg(self, number, key, strlen(key));
+
+    vst__proto_utf8(&self->event, ANNOTATION_STRING, text, count);
+    vst__proto_close(&self->event, opened);
+}
+
+static void put_members(vst__pf *self, uint32_t number, const char *json,
+                        size_t count)
+{
+    vst__json_part members = {json, count}, key, value;
     const char *at = json;
 
     if (!vst__json_is_members(json, count)) {
-        vst__pf_arg_text(self, number, "args", json, count);
+        put_text(self, number, "args", json, count);
         return;
     }
-    members = (vst__json_part){json, count};
     while (vst__json_next_member(members, &at, &key, &value)) {
         size_t opened =
             vst__proto_open(&self->event, VST_PF_EVENT_DEBUG_ANNOTATIONS);
@@ -393,17 +164,64 @@ void vst__pf_args_json(vst__perfetto *self, uint32_t number, const char *json,
     }
 }
 
-void vst__pf_arg_json(vst__perfetto *self, uint32_t number, const char *key,
+/* Times are nanoseconds, and their keys say so. */
+static void put_arg(vst__pf *self, uint32_t number, const vst__arg *arg)
+{
+    vst__proto *event = &self->event;
+    const vst__key *key = arg->key;
+    char timed[sizeof key->text + 4];
+    size_t opened;
+
+    if (arg->type == VST_ARG_TIME || arg->type == VST_ARG_DURATION) {
+        memcpy(timed, key->text, key->count);
+        memcpy(timed + key->count, "_ns", 3);
+        opened = open_arg(self, number, timed, key->count + 3u);
+    } else {
+        opened = open_arg(self, number, key->text, key->count);
+    }
+    switch (arg->type) {
+    case VST_ARG_U64:
+        vst__proto_u64(event, ANNOTATION_UINT, arg->u64);
+        break;
+    case VST_ARG_I64:
+    case VST_ARG_TIME:
+    case VST_ARG_DURATION:
+        vst__proto_i64(event, ANNOTATION_INT, arg->i64);
+        break;
+    case VST_ARG_DOUBLE:
+        vst__proto_double(event, ANNOTATION_DOUBLE, arg->number);
+        break;
+    case VST_ARG_TEXT:
+    case VST_ARG_WORD:
+        vst__proto_utf8(event, ANNOTATION_STRING, arg->text.at,
+                        arg->text.count);
+        break;
+    case VST_ARG_NONE:
+        vst__proto_text(event, ANNOTATION_STRING, "null");
+        break;
+    }
+    vst__proto_close(event, opened);
+}
+
+void vst__pf_put_args(vst__pf *self, uint32_t number, const vst__args *args)
+{
+    for (size_t i = 0; i < args->count; i++)
+        put_arg(self, number, &args->items[i]);
+    if (args->json_len != 0)
+        put_members(self, number, args->json, args->json_len);
+}
+
+void vst__pf_put_json(vst__pf *self, uint32_t number, const char *key,
                       const char *json)
 {
     vst__json_part value = vst__json_whole(json);
     size_t opened;
 
     if (value.count == 0) {
-        vst__pf_arg_text(self, number, key, json, strlen(json));
+        put_text(self, number, key, json, strlen(json));
         return;
     }
-    opened = open_arg(self, number, key);
+    opened = open_arg(self, number, key, strlen(key));
     put_value(self, number, value);
     vst__proto_close(&self->event, opened);
 }

@@ -1,230 +1,81 @@
-/* The events of a trace in Perfetto's own format, as replay delivers them. A
- * span is two packets; of one without arguments, whose name its sequence knows,
- * they are put together from a few bytes that are ready. One thread at a time.
- *
- * Chrome's format numbers calls, so that each can name its caller. Here calls
- * have no such numbers, because the file itself holds the tree. */
+/* Spans, instants, values, arrows and states in Perfetto's own format. A span
+ * is two packets; of a call whose name its sequence knows, they are put
+ * together from a few bytes that are ready. One thread at a time. */
 #include <stdlib.h>
 
-#include "base/grow.h"
+#include <vestige/record.h>
+
 #include "export/timeline/perfetto.h"
-#include "replay/imports.h"
 
 enum {
     PACKETS_MAX = 128, /* bytes of a plain span */
-    LANES_TRIED = 64
+    LABEL_MAX = 16,    /* bytes that a label has ready */
+    CPUS_MAX = 100     /* readers know no more */
 };
-
-static vst__perfetto *of(vst__timeline *timeline)
-{
-    return (vst__perfetto *)timeline;
-}
-
-/* ---- names -------------------------------------------------------------- */
-
-vst_status vst__pf_make_names(vst__perfetto *self)
-{
-    self->name_count = 0;
-    self->names =
-        calloc(self->timeline.trace->definition_count + 1, sizeof *self->names);
-    return self->names != NULL ? VST_OK : VST_E_NOMEM;
-}
-
-void vst__pf_free_names(vst__perfetto *self)
-{
-    free(self->names);
-    self->names = NULL;
-}
-
-static vst__pf_category category_of(vst_definition_kind kind)
-{
-    switch (kind) {
-    case VST_DEF_PYTHON:
-    case VST_DEF_NATIVE:
-    case VST_DEF_GC:
-    case VST_DEF_MODULE:
-        return VST_PF_PYTHON;
-    case VST_DEF_OPERATOR:
-        return VST_PF_OPERATOR;
-    case VST_DEF_INSTANT:
-        return VST_PF_MARK;
-    case VST_DEF_COUNTER:
-        return VST_PF_VALUE;
-    case VST_DEF_ANNOTATION:
-        break;
-    }
-    return VST_PF_ANNOTATION;
-}
-
-static void make_name(vst__perfetto *self, const vst_definition *definition,
-                      vst__pf_name *name)
-{
-    vst_definition_kind kind = definition->kind;
-    char *at = name->begin;
-
-    name->iid = ++self->name_count;
-    name->kind = kind;
-    name->is_step = vst__timeline_is_step(definition);
-    name->is_call =
-        kind == VST_DEF_PYTHON || kind == VST_DEF_NATIVE || kind == VST_DEF_GC;
-    *at++ = VST_PF_EVENT_TYPE << 3;
-    *at++ = VST_PF_BEGIN;
-    *at++ = VST_PF_EVENT_CATEGORY_IIDS << 3;
-    *at++ = (char)category_of(kind);
-    *at++ = VST_PF_EVENT_NAME_IID << 3;
-    at = vst__proto_varint(at, name->iid);
-    name->count = (uint8_t)(at - name->begin);
-}
-
-/* NULL: a torn file has lost the definition. */
-static vst__pf_name *find_name(vst__perfetto *self, vst_id id, size_t *index)
-{
-    const vst_trace *trace = self->timeline.trace;
-
-    *index = vst__trace_definition_index(trace, id);
-    if (*index == VST_NO_DEFINITION)
-        return NULL;
-    if (self->names[*index].iid == 0)
-        make_name(self, &trace->definitions[*index], &self->names[*index]);
-    return &self->names[*index];
-}
-
-static void put_shown_name(vst__proto *to, const vst_definition *definition)
-{
-    char line[VST_JSON_NUMBER_MAX];
-
-    if (definition->kind == VST_DEF_GC) {
-        vst__proto_raw(to, "Python GC", strlen("Python GC"));
-        return;
-    }
-    if (definition->kind == VST_DEF_PYTHON) {
-        vst__proto_raw_utf8(to, definition->file + definition->file_skip,
-                            definition->file_len - definition->file_skip);
-        vst__proto_raw(to, "(", 1);
-        vst__proto_raw(to, line,
-                       (size_t)(vst__json_i64(line, definition->line) - line));
-        vst__proto_raw(to, "): ", 3);
-    }
-    vst__proto_raw_utf8(to, definition->name, definition->name_len);
-}
-
-void vst__pf_put_name(vst__perfetto *self, uint32_t number, vst_id id)
-{
-    char unknown[48] = "unknown function ";
-    size_t index, opened, text;
-    const vst__pf_name *name = find_name(self, id, &index);
-
-    if (name == NULL) {
-        char *end = vst__json_u64(unknown + strlen(unknown), id);
-        vst__proto_bytes(&self->event, VST_PF_EVENT_NAME, unknown,
-                         (size_t)(end - unknown));
-        return;
-    }
-    vst__proto_u64(&self->event, VST_PF_EVENT_NAME_IID, name->iid);
-    if (!vst__pf_set_add(self, &self->sequences[number].names, name->iid))
-        return;
-    opened = vst__proto_open(&self->interned, VST_PF_INTERNED_EVENT_NAMES);
-    vst__proto_u64(&self->interned, VST_PF_INTERNED_IID, name->iid);
-    text = vst__proto_open(&self->interned, VST_PF_INTERNED_NAME);
-    put_shown_name(&self->interned, &self->timeline.trace->definitions[index]);
-    vst__proto_close(&self->interned, text);
-    vst__proto_close(&self->interned, opened);
-}
 
 /* ---- spans -------------------------------------------------------------- */
 
-static void set_thread(vst__perfetto *self, uint32_t number)
+/* A number that all 64 bits make: those of a call's arrows follow it. */
+static uint64_t first_flow(uint64_t x)
 {
-    static const char lanes[] = "overlapping spans";
-    vst__timeline *timeline = &self->timeline;
-    const vst_trace_thread *thread =
-        vst_trace_thread_find(timeline->trace, number);
-
-    timeline->thread = number;
-    timeline->thread_tid =
-        thread != NULL
-            ? timeline->process->tracks[thread - timeline->trace->threads].tid
-            : timeline->process->windows_tid;
-    self->thread_uuid =
-        vst__pf_thread_uuid(self, timeline->process, timeline->thread_tid);
-    vst__pf_begin_lanes(self, self->thread_uuid, lanes, sizeof lanes - 1);
-    timeline->has_thread = true;
-    vst__pf_forget_sequences(self, VST_PERFETTO_BESIDE);
+    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+    return x ^ x >> 31;
 }
 
-static void put_ids(vst__perfetto *self, uint32_t number, const vst_span *span,
-                    const vst__pf_name *name)
+/* An arrow goes from the earlier end to the later one, and has a number of its
+ * own. Where the clock of one end is off, its end may be the earlier one. */
+static void put_flows(vst__proto *event, const vst__drawn_span *span)
 {
-    uint64_t serial = self->timeline.serials_before + span->serial;
-    size_t index;
+    const vst__flow *flow = span->flow;
+    uint64_t first = first_flow(flow->id);
 
-    if (name != NULL && name->kind == VST_DEF_MODULE) {
-        index = (size_t)(name - self->names);
-        vst__pf_arg_i64(self, number, "Python module id",
-                        self->timeline.trace->definitions[index].line);
-    } else if (name != NULL && !name->is_call) {
-        vst__pf_arg_u64(self, number, "External id", serial);
-        vst__pf_arg_u64(self, number, "Record function id",
-                        span->op != NULL && span->op->record != 0
-                            ? span->op->record
-                            : serial);
-        vst__pf_arg_u64(self, number, "Ev Idx", serial);
-    }
+    for (uint32_t i = 0; i < flow->starts; i++)
+        vst__proto_fixed64(event, VST_PF_EVENT_FLOW_IDS, first + i);
+    if (flow->ends)
+        vst__proto_fixed64(event,
+                           span->start_ns >= flow->from_ns
+                               ? VST_PF_EVENT_LAST_FLOW_IDS
+                               : VST_PF_EVENT_FLOW_IDS,
+                           first + flow->index);
 }
 
-static void put_args(vst__perfetto *self, uint32_t number, const vst_span *span,
-                     const vst__pf_name *name)
+/* Both packets, with all that there is to say; track is 0 where the sequence's
+ * own is meant. */
+static void write_whole(vst__perfetto *self, uint32_t number, uint64_t track,
+                        const vst__drawn_span *span)
 {
-    static const struct {
-        uint32_t flag;
-        const char *key;
-    } flags[] = {
-        {VST_SPAN_OPEN_AT_START, "open at start"},
-        {VST_SPAN_OPEN_AT_END, "open at end"},
-        {VST_SPAN_RAISED, "raised"},
-        {VST_SPAN_CUT, "cut"},
-        {VST_SPAN_RESUMED, "resumed"},
-        {VST_SPAN_SUSPENDED, "suspended"},
-    };
+    vst__pf *pf = &self->pf;
 
-    put_ids(self, number, span, name);
-    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
-        if (span->flags & flags[i].flag)
-            vst__pf_arg_u64(self, number, flags[i].key, 1);
-    if (span->total_allocations != 0) {
-        vst__pf_arg_u64(self, number, "Allocated Bytes", span->total_bytes);
-        vst__pf_arg_u64(self, number, "Self Allocated Bytes", span->self_bytes);
-    }
-    if (span->flags & VST_SPAN_IMPORT) {
-        char module[VST_IMPORT_NAME_MAX];
-        vst__pf_arg_text(self, number, "imports", module,
-                         vst__import_name(self->timeline.trace, span->import,
-                                          span->module, module));
-    }
-    if (span->args_len != 0)
-        vst__pf_args_json(self, number, span->args, span->args_len);
+    vst__pf_open_event(pf, VST_PF_BEGIN, span->category, track);
+    vst__pf_put_name(pf, number, span->label);
+    if (span->args != NULL)
+        vst__pf_put_args(pf, number, span->args);
+    if (span->flow != NULL)
+        put_flows(&pf->event, span);
+    vst__pf_write_event(pf, number, span->start_ns);
+    vst__pf_open_event(pf, VST_PF_END, span->category, track);
+    vst__pf_write_event(pf, number, span->end_ns);
 }
 
-/* Both packets; track is 0 where the sequence's own is meant. */
-static vst_status write_slowly(vst__perfetto *self, uint32_t number,
-                               uint64_t track, const vst_span *span,
-                               const vst__pf_name *name)
+/* The event that begins a span of a label, without arguments. */
+static void make_ready(vst__perfetto *self, vst__label *label)
 {
-    vst_status status;
+    char *at = malloc(LABEL_MAX); /* all of it is copied */
 
-    vst__pf_open_event(self, VST_PF_BEGIN,
-                       name != NULL ? category_of(name->kind) : VST_PF_PYTHON);
-    if (track != 0)
-        vst__proto_u64(&self->event, VST_PF_EVENT_TRACK_UUID, track);
-    vst__pf_put_name(self, number, span->id);
-    put_args(self, number, span, name);
-    status = vst__pf_write_event(self, number, span->start_ns);
-    if (status != VST_OK)
-        return status;
-    vst__pf_open_event(self, VST_PF_END, VST_PF_PYTHON);
-    if (track != 0)
-        vst__proto_u64(&self->event, VST_PF_EVENT_TRACK_UUID, track);
-    return vst__pf_write_event(self, number, span->end_ns);
+    label->ready = at;
+    if (at == NULL) {
+        vst__drawing_fail(&self->drawing, VST_E_NOMEM);
+        return;
+    }
+    memset(at, 0, LABEL_MAX);
+    *at++ = VST_PF_EVENT_TYPE << 3;
+    *at++ = VST_PF_BEGIN;
+    *at++ = VST_PF_EVENT_CATEGORY_IIDS << 3;
+    *at++ = (char)label->category;
+    *at++ = VST_PF_EVENT_NAME_IID << 3;
+    at = vst__proto_varint(at, label->number);
+    label->ready_count = (size_t)(at - label->ready);
 }
 
 /* A packet's head, up to its event. The length is put in when it is known: it
@@ -240,19 +91,19 @@ static inline char *put_head(char *at, uint32_t number, uint64_t delta)
     return at + 3;
 }
 
-static void write_fast(vst__perfetto *self, uint32_t number,
-                       const vst_span *span, const vst__pf_name *name)
+static void write_ready(vst__perfetto *self, uint32_t number,
+                        const vst__drawn_span *span)
 {
-    vst__output *output = self->timeline.output;
-    vst__pf_sequence *sequence = &self->sequences[number];
+    vst__output *output = self->drawing.output;
+    vst__pf_sequence *sequence = &self->pf.sequences[number];
     char *begin = vst__output_reserve(output, PACKETS_MAX), *at;
 
     at = put_head(begin, number,
                   (uint64_t)span->start_ns - (uint64_t)sequence->last_ns);
-    *at++ = (char)name->count;
+    *at++ = (char)span->label->ready_count;
     /* A constant size is a few moves; the rest is overwritten. */
-    memcpy(at, name->begin, sizeof name->begin);
-    at += name->count;
+    memcpy(at, span->label->ready, LABEL_MAX);
+    at += span->label->ready_count;
     begin[1] = (char)(at - begin - 2);
     begin = at;
     at = put_head(begin, number, (uint64_t)(span->end_ns - span->start_ns));
@@ -265,207 +116,170 @@ static void write_fast(vst__perfetto *self, uint32_t number,
     vst__output_commit(output, at);
 }
 
-void vst__pf_begin_lanes(vst__perfetto *self, uint64_t parent, const char *name,
-                         size_t name_len)
+static void set_tid(vst__perfetto *self, uint32_t tid)
 {
-    self->lane_parent = parent;
-    self->lane_name_len =
-        name_len < sizeof self->lane_name ? name_len : sizeof self->lane_name;
-    memcpy(self->lane_name, name, self->lane_name_len);
-    self->lane_count = 0;
-    self->timeline.has_thread = false; /* its lanes are others */
+    self->tid = tid;
+    self->has_tid = true;
+    vst__pf_forget_sequences(&self->pf, VST_PF_DEPTHS);
 }
 
-vst_status vst__pf_find_lane(vst__perfetto *self, int64_t start_ns,
-                             int64_t end_ns, uint64_t *uuid)
+void vst__perfetto_span(vst__drawing *drawing, const vst__drawn_span *span)
 {
-    size_t first =
-        self->lane_count > LANES_TRIED ? self->lane_count - LANES_TRIED : 0;
-    int64_t *lanes;
-    uint64_t *uuids;
+    vst__perfetto *self = vst__perfetto_of(drawing);
+    uint32_t number =
+        span->depth < VST_PF_DEPTHS ? span->depth : VST_PF_DEPTHS - 1;
+    vst__pf_sequence *sequence = &self->pf.sequences[number];
+    vst__label *label = span->label;
 
-    for (size_t i = first; i < self->lane_count; i++)
-        if (self->lanes[i] <= start_ns) {
-            self->lanes[i] = end_ns;
-            *uuid = self->lane_uuids[i];
-            return VST_OK;
-        }
-    lanes = vst__grow(self->lanes, &self->lane_capacity, self->lane_count + 1,
-                      sizeof *lanes);
-    if (lanes == NULL)
-        return VST_E_NOMEM;
-    self->lanes = lanes;
-    uuids = vst__grow(self->lane_uuids, &self->lane_uuid_capacity,
-                      self->lane_count + 1, sizeof *uuids);
-    if (uuids == NULL)
-        return VST_E_NOMEM;
-    self->lane_uuids = uuids;
-    *uuid = self->next_uuid++;
-    lanes[self->lane_count] = end_ns;
-    uuids[self->lane_count++] = *uuid;
-    return vst__pf_put_track(self, *uuid, self->lane_parent,
-                             VST_PF_TRACK_OF_SPANS, self->lane_name,
-                             self->lane_name_len);
-}
-
-static vst_status write_beside(vst__perfetto *self, const vst_span *span,
-                               const vst__pf_name *name)
-{
-    vst__timeline *timeline = &self->timeline;
-    uint64_t track;
-    vst_status status = VST_OK;
-
-    if (name != NULL && name->is_step &&
-        vst__timeline_make_room_for_step(timeline, span))
-        track = vst__pf_thread_uuid(self, timeline->process,
-                                    timeline->process->windows_tid);
-    else
-        status = vst__pf_find_lane(self, span->start_ns, span->end_ns, &track);
-    return status != VST_OK
-               ? status
-               : write_slowly(self, VST_PERFETTO_BESIDE, track, span, name);
-}
-
-vst_status vst__pf_draw_span(vst__timeline *timeline, const vst_span *span)
-{
-    vst__perfetto *self = of(timeline);
-    size_t index;
-    const vst__pf_name *name = find_name(self, span->id, &index);
-    uint32_t number = span->depth < VST_PERFETTO_DEPTHS
-                          ? span->depth
-                          : VST_PERFETTO_DEPTHS - 1;
-    uint64_t serial = timeline->serials_before + span->serial;
-    vst_status status = VST_OK;
-
-    if (serial > timeline->serial_max)
-        timeline->serial_max = serial;
-    if (!timeline->has_thread || timeline->thread != span->thread)
-        set_thread(self, span->thread);
-    if (span->flags & VST_SPAN_ASYNC)
-        return write_beside(self, span, name);
-    if (!self->sequences[number].begun)
-        status = vst__pf_begin_sequence(self, number, self->thread_uuid);
-    if (status != VST_OK)
-        return status;
-    if (VST_LIKELY(
-            name != NULL && name->is_call && span->args_len == 0 &&
-            (span->flags &
-             ~(uint32_t)(VST_SPAN_RECURSIVE | VST_SPAN_MACHINERY)) == 0 &&
-            span->total_allocations == 0 &&
-            vst__pf_set_has(&self->sequences[number].names, name->iid))) {
-        write_fast(self, number, span, name);
-        return timeline->output->status;
+    if (span->fit != VST_FIT_NESTS) {
+        write_whole(self, VST_PF_OTHERS, vst__pf_track_of(self, span), span);
+        return;
     }
-    status = write_slowly(self, number, 0, span, name);
-    if (status == VST_OK && span->op != NULL)
-        status =
-            vst__timeline_note_operator(timeline, span, timeline->thread_tid);
-    if (status == VST_OK && span->flags & VST_SPAN_STEP)
-        status = vst__timeline_note_step(timeline, span);
-    return status;
-}
-
-/* ---- what else a thread has --------------------------------------------- */
-
-static vst_status write_span(void *ctx, const vst_span *span)
-{
-    return vst__pf_draw_span(ctx, span);
-}
-
-void vst__pf_open_on_thread(vst__perfetto *self, uint32_t thread,
-                            vst__pf_category category)
-{
-    if (!self->timeline.has_thread || self->timeline.thread != thread)
-        set_thread(self, thread);
-    vst__pf_open_event(self, VST_PF_INSTANT, category);
-    vst__proto_u64(&self->event, VST_PF_EVENT_TRACK_UUID, self->thread_uuid);
-}
-
-static vst_status write_instant(void *ctx, const vst_instant *instant)
-{
-    vst__perfetto *self = ctx;
-    size_t index;
-    const vst__pf_name *name = find_name(self, instant->id, &index);
-
-    vst__pf_open_on_thread(self, instant->thread,
-                           name != NULL ? category_of(name->kind)
-                                        : VST_PF_PYTHON);
-    vst__pf_put_name(self, VST_PERFETTO_BESIDE, instant->id);
-    if (instant->args_len != 0)
-        vst__pf_args_json(self, VST_PERFETTO_BESIDE, instant->args,
-                          instant->args_len);
-    return vst__pf_write_event(self, VST_PERFETTO_BESIDE, instant->time_ns);
-}
-
-vst_status vst__pf_write_value(vst__perfetto *self, uint64_t track,
-                               int64_t time_ns, double value)
-{
-    vst__pf_open_event(self, VST_PF_COUNTER, VST_PF_VALUE);
-    vst__proto_u64(&self->event, VST_PF_EVENT_TRACK_UUID, track);
-    if (value >= 0 && value < 9007199254740992.0 &&
-        value == (double)(int64_t)value)
-        vst__proto_i64(&self->event, VST_PF_EVENT_COUNTER_VALUE,
-                       (int64_t)value);
+    if (!self->has_tid || self->tid != span->tid)
+        set_tid(self, span->tid);
+    if (!sequence->begun)
+        vst__pf_begin_sequence(&self->pf, number,
+                               vst__pf_lane_uuid(drawing->process, span->tid));
+    if (label->ready == NULL && label->number != 0)
+        make_ready(self, label);
+    if (VST_LIKELY(label->ready != NULL && span->args == NULL &&
+                   vst__pf_set_has(&sequence->names, label->number)))
+        write_ready(self, number, span);
     else
-        vst__proto_double(&self->event, VST_PF_EVENT_DOUBLE_COUNTER_VALUE,
-                          value);
-    return vst__pf_write_event(self, VST_PERFETTO_BESIDE, time_ns);
+        write_whole(self, number, 0, span);
 }
 
-static vst_status write_counter(void *ctx, const vst_counter *counter)
+/* ---- instants, values and arrows ---------------------------------------- */
+
+void vst__perfetto_instant(vst__drawing *drawing,
+                           const vst__drawn_instant *instant)
 {
-    static const char unknown[] = "unknown counter";
-    vst__perfetto *self = ctx;
-    size_t index;
-    vst__pf_name *name = find_name(self, counter->id, &index);
-    uint64_t track = name != NULL ? name->track : 0;
-    vst_status status = VST_OK;
+    vst__pf *pf = &vst__perfetto_of(drawing)->pf;
 
-    if (track == 0) {
-        const vst_definition *d =
-            name != NULL ? &self->timeline.trace->definitions[index] : NULL;
+    vst__pf_open_event(pf, VST_PF_INSTANT, instant->label->category,
+                       vst__pf_lane_uuid(drawing->process, instant->tid));
+    vst__pf_put_name(pf, VST_PF_OTHERS, instant->label);
+    vst__pf_put_args(pf, VST_PF_OTHERS, instant->args);
+    vst__pf_write_event(pf, VST_PF_OTHERS, instant->time_ns);
+}
 
-        track = self->next_uuid++;
-        if (name != NULL)
-            name->track = track;
-        status = vst__pf_put_track(
-            self, track, self->process_uuid, VST_PF_TRACK_OF_VALUES,
-            d != NULL ? d->name : unknown,
-            d != NULL ? d->name_len : sizeof unknown - 1);
+/* A value is whole if it can be, which is shorter. */
+void vst__perfetto_counter(vst__drawing *drawing, vst__label *label,
+                           uint32_t tid, int64_t time_ns, const vst__arg *value)
+{
+    vst__perfetto *self = vst__perfetto_of(drawing);
+    vst__proto *event = &self->pf.event;
+    double number =
+        value->type == VST_ARG_U64 ? (double)value->u64 : value->number;
+
+    (void)tid;
+    if (label->track == 0) {
+        label->track = self->next_uuid++;
+        vst__pf_put_track(self, label->track, self->process_uuid,
+                          label->in_bytes ? VST_PF_OF_BYTES : VST_PF_OF_VALUES,
+                          label->text, label->count);
     }
-    return status == VST_OK ? vst__pf_write_value(self, track, counter->time_ns,
-                                                  counter->value)
-                            : status;
+    vst__pf_open_event(&self->pf, VST_PF_COUNTER, VST_CATEGORY_COUNTER,
+                       label->track);
+    if (number >= 0 && number < 9007199254740992.0 &&
+        number == (double)(int64_t)number)
+        vst__proto_i64(event, VST_PF_EVENT_COUNTER_VALUE, (int64_t)number);
+    else
+        vst__proto_double(event, VST_PF_EVENT_DOUBLE_COUNTER_VALUE, number);
+    vst__pf_write_event(&self->pf, VST_PF_OTHERS, time_ns);
 }
 
-/* A mark, not a span: a span of its own could overlap those around it. */
-static vst_status write_loss(void *ctx, const vst_loss *loss)
+/* On a track that is no thread's the old form has no effect: there an arrow
+ * goes from one mark to another. */
+static void put_mark(vst__perfetto *self, const vst__arrow *arrow,
+                     const vst__arrow_end *end)
 {
-    vst__perfetto *self = ctx;
-    bool dropped = loss->kind == VST_LOSS_DROPPED;
+    vst__proto *event = &self->pf.event;
 
-    vst__pf_open_on_thread(self, loss->thread, VST_PF_MARK);
-    vst__proto_text(&self->event, VST_PF_EVENT_NAME,
-                    dropped                      ? "dropped records"
-                    : loss->kind == VST_LOSS_GAP ? "hooks away"
-                                                 : "lost records");
-    vst__pf_arg_i64(self, VST_PERFETTO_BESIDE, "start_ns", loss->start_ns);
-    vst__pf_arg_i64(self, VST_PERFETTO_BESIDE, "duration_ns",
-                    loss->end_ns - loss->start_ns);
-    vst__pf_arg_u64(self, VST_PERFETTO_BESIDE, "records", loss->records);
-    /* What was dropped lies before all that is shown: marked where it ends. */
-    return vst__pf_write_event(self, VST_PERFETTO_BESIDE,
-                               dropped ? loss->end_ns : loss->start_ns);
+    vst__pf_open_event(&self->pf, VST_PF_INSTANT, arrow->category,
+                       vst__pf_lane_uuid(end->process, end->tid));
+    vst__proto_text(event, VST_PF_EVENT_NAME, arrow->name);
+    vst__proto_fixed64(event,
+                       end == &arrow->to ? VST_PF_EVENT_LAST_FLOW_IDS
+                                         : VST_PF_EVENT_FLOW_IDS,
+                       arrow->id);
 }
 
-void vst__perfetto_sink(vst__perfetto *self, vst_sink *sink)
+/* An end of an arrow is an event in the old form, which binds to the span that
+ * is open at its time: the spans are in the file already. */
+static void put_end(vst__perfetto *self, const vst__arrow *arrow,
+                    const vst__arrow_end *end)
 {
-    *sink = (vst_sink){
-        .ctx = self,
-        .span = write_span,
-        .instant = write_instant,
-        .counter = write_counter,
-        .loss = write_loss,
-        .tells_compensated = true,
-    };
+    enum { PHASE = 2, UNSCOPED_ID = 6, BIND_TO_ENCLOSING = 12 };
+    vst__proto *event = &self->pf.event;
+    bool is_head = end == &arrow->to;
+    size_t legacy;
+
+    vst__proto_clear(event);
+    vst__proto_u64(event, VST_PF_EVENT_CATEGORY_IIDS, arrow->category);
+    vst__proto_u64(event, VST_PF_EVENT_TRACK_UUID,
+                   vst__pf_lane_uuid(end->process, end->tid));
+    vst__proto_text(event, VST_PF_EVENT_NAME, arrow->name);
+    legacy = vst__proto_open(event, VST_PF_EVENT_LEGACY);
+    vst__proto_u64(event, PHASE, is_head ? 'f' : 's');
+    vst__proto_u64(event, UNSCOPED_ID, arrow->id);
+    if (is_head)
+        vst__proto_u64(event, BIND_TO_ENCLOSING, 1);
+    vst__proto_close(event, legacy);
+}
+
+void vst__perfetto_arrow(vst__drawing *drawing, const vst__arrow *arrow)
+{
+    vst__perfetto *self = vst__perfetto_of(drawing);
+
+    for (int i = 0; i < 2; i++) {
+        const vst__arrow_end *end = i == 0 ? &arrow->from : &arrow->to;
+
+        if (arrow->on_lanes)
+            put_mark(self, arrow, end);
+        else
+            put_end(self, arrow, end);
+        vst__pf_write_event(&self->pf, VST_PF_OTHERS, end->time_ns);
+    }
+}
+
+/* ---- states ------------------------------------------------------------- */
+
+/* As Linux numbers them. */
+static uint64_t number_of_state(vst__thread_state state)
+{
+    switch (state) {
+    case VST_THREAD_PREEMPTED:
+        return 0; /* runnable */
+    case VST_THREAD_WAITS:
+        return 1; /* sleeps */
+    default:
+        return 16; /* dead: where switches were lost, and at the end */
+    }
+}
+
+/* As the switches of a kernel, from which readers make the table
+ * thread_state. */
+void vst__perfetto_state(vst__drawing *drawing, const vst__drawn_state *state)
+{
+    static const vst__pf_side idle = {"swapper", 7, 0};
+    const vst__pf_side own = {state->name, state->name_len, state->tid};
+    vst__perfetto *self = vst__perfetto_of(drawing);
+
+    if (state->what != VST_THREAD_RUNS)
+        return;
+    if (!self->has_state_tid || self->state_tid != state->tid) {
+        if (self->next_cpu == 0)
+            vst__pf_write_clocks(&self->pf);
+        self->has_state_tid = true;
+        self->state_tid = state->tid;
+        self->state_cpu = self->next_cpu;
+        self->next_cpu += self->next_cpu < CPUS_MAX;
+    }
+    if (self->state_cpu == CPUS_MAX)
+        return;
+    vst__pf_write_switch(&self->pf, self->state_cpu, state->start_ns, &idle, 0,
+                         &own);
+    vst__pf_write_switch(&self->pf, self->state_cpu, state->end_ns, &own,
+                         number_of_state(state->next), &idle);
 }

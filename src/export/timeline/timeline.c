@@ -1,15 +1,26 @@
-/* A timeline of one process or several, whatever format draws it: which traces
- * and windows it shows, what its times count from, and replaying a trace into
- * it. One thread at a time. */
+/* A timeline from its first trace to its last: which windows it shows, what its
+ * times count from, and the order in which the things of a process are drawn.
+ * One thread at a time. */
 #include "export/timeline/timeline.h"
 
 #include <stdlib.h>
 
+#include <vestige/memory.h>
 #include <vestige/trace.h>
+
+#include "graph/graph.h"
 
 /* torch counts ts from a multiple of this, a quarter of a year, so that the
  * traces of several ranks share a base. */
 #define BASE_NS ((int64_t)7889238 * 1000000000)
+
+/* In the order in which they draw what is left behind the spans. */
+static const vst__timeline_part *const parts[] = {
+    &vst__timeline_devices, &vst__timeline_operators, &vst__timeline_tasks,
+    &vst__timeline_states,  &vst__timeline_starts,
+};
+
+enum { PARTS = sizeof parts / sizeof parts[0] };
 
 /* ---- beginning and end -------------------------------------------------- */
 
@@ -21,60 +32,72 @@ static int64_t floor_to(int64_t value, int64_t step)
 }
 
 /* The windows of each process, and what all times count from. */
-static vst_status select_windows(vst__timeline *timeline, int window)
+static vst_status select_windows(vst__timeline *timeline)
 {
     int64_t first_ns = INT64_MAX;
 
-    for (size_t i = 0; i < timeline->process_count; i++) {
+    for (size_t i = 0; i < timeline->drawing->process_count; i++) {
         vst__timeline_process *process = &timeline->processes[i];
+        vst__drawn_process *drawn = process->drawn;
         vst_trace *trace = process->trace;
-        int64_t start_ns =
-            vst__clockmap_to_ns(&trace->clock, trace->header.start.ticks);
         vst_status status = vst__trace_select_windows(
-            trace, window, &process->first_window, &process->window_count);
+            trace, timeline->options->window, &process->first_window,
+            &process->window_count);
 
         if (status != VST_OK)
             return status;
-        if (start_ns < first_ns)
-            first_ns = start_ns;
+        drawn->start_ns =
+            vst__clockmap_to_ns(&trace->clock, trace->header.start.ticks);
+        drawn->first_window_ns =
+            process->window_count == 0
+                ? drawn->start_ns
+                : vst__clockmap_to_ns(
+                      &trace->clock,
+                      trace->windows[process->first_window].first);
+        if (drawn->start_ns < first_ns)
+            first_ns = drawn->start_ns;
     }
-    timeline->base_ns = floor_to(first_ns, BASE_NS);
+    timeline->drawing->base_ns = floor_to(first_ns, BASE_NS);
     return VST_OK;
 }
 
-vst_status vst__timeline_begin(vst__timeline *timeline,
-                               vst_trace *const *traces, size_t count,
-                               int window)
+static vst_status begin(vst__timeline *timeline, vst_trace *const *traces)
 {
+    vst__drawing *drawing = timeline->drawing;
+    size_t count = drawing->process_count;
     vst_status status;
 
+    drawing->processes = calloc(count, sizeof *drawing->processes);
     timeline->processes = calloc(count, sizeof *timeline->processes);
-    if (timeline->processes == NULL)
+    if (drawing->processes == NULL || timeline->processes == NULL)
         return VST_E_NOMEM;
-    timeline->process_count = count;
-    for (size_t i = 0; i < count; i++)
-        timeline->processes[i].trace = traces[i];
-    status = select_windows(timeline, window);
+    for (size_t i = 0; i < count; i++) {
+        drawing->processes[i].trace = timeline->processes[i].trace = traces[i];
+        drawing->processes[i].index = i;
+        timeline->processes[i].drawn = &drawing->processes[i];
+    }
+    status = select_windows(timeline);
     if (status == VST_OK)
         status = vst__timeline_assign(timeline);
-    if (status == VST_OK)
-        vst__timeline_find_parents(timeline);
-    return status;
+    return status == VST_OK ? vst__timeline_find_parents(timeline) : status;
 }
 
-void vst__timeline_end(vst__timeline *timeline)
+static void end(vst__timeline *timeline)
 {
-    vst__timeline_forget_flows(timeline);
-    vst__timeline_forget_tasks(timeline);
-    for (size_t i = 0; i < timeline->process_count; i++) {
-        free(timeline->processes[i].tracks);
-        free(timeline->processes[i].device_pids);
-        free(timeline->processes[i].starts);
+    vst__drawing *drawing = timeline->drawing;
+
+    vst__timeline_forget_starts(timeline);
+    for (size_t i = 0; i < drawing->process_count; i++) {
+        if (timeline->processes != NULL)
+            free(timeline->processes[i].tracks);
+        if (drawing->processes != NULL)
+            free(drawing->processes[i].groups);
     }
     free(timeline->processes);
+    free(drawing->processes);
 }
 
-/* ---- replaying ---------------------------------------------------------- */
+/* ---- a process ---------------------------------------------------------- */
 
 /* A trace with memory is read twice. */
 typedef struct half {
@@ -90,46 +113,122 @@ static int tell_half(void *ctx, double done)
     return self->fn(self->ctx, self->before + done / 2);
 }
 
-vst_status vst__timeline_replay(vst__timeline *timeline,
-                                const vst_export_options *options,
-                                const vst_sink *sink, vst_error *error)
+static vst_status replay(vst__timeline *timeline, vst_error *error)
 {
     vst_trace *trace = timeline->trace;
     half told = {trace->progress, trace->progress_ctx, 0};
+    vst_sink sink = {.ctx = timeline, .tells_compensated = true};
     vst_status status;
 
-    if (!vst_trace_has_memory(trace))
-        return vst_trace_replay(trace, options->window, options->tracer, sink,
-                                error);
-    if (told.fn != NULL)
+    vst__timeline_watch_spans(timeline, &sink);
+    for (size_t i = 0; i < PARTS; i++)
+        if (parts[i]->watch != NULL)
+            parts[i]->watch(timeline, &sink);
+    if (told.fn != NULL && vst_trace_has_memory(trace))
         vst_trace_set_progress(trace, tell_half, &told);
-    status =
-        vst_trace_replay(trace, options->window, options->tracer, sink, error);
+    status = vst_trace_replay(trace, timeline->options->window,
+                              timeline->options->tracer, &sink, error);
     told.before = 0.5;
-    if (status == VST_OK)
-        status = vst__timeline_put_memory(timeline, options, error);
+    if (status == VST_OK && vst_trace_has_memory(trace))
+        status = vst__timeline_draw_memory(timeline, error);
     vst_trace_set_progress(trace, told.fn, told.ctx);
     return status;
 }
 
-/* ---- steps -------------------------------------------------------------- */
-
-bool vst__timeline_is_step(const vst_definition *definition)
+static void draw_windows(vst__timeline *timeline)
 {
-    static const char prefix[] = "ProfilerStep#";
+    const vst__timeline_process *process = timeline->process;
+    vst__clockmap *clock = &timeline->trace->clock;
 
-    return definition->kind == VST_DEF_ANNOTATION &&
-           definition->name_len >= sizeof prefix - 1 &&
-           memcmp(definition->name, prefix, sizeof prefix - 1) == 0;
+    for (size_t i = 0; i < process->window_count; i++) {
+        const vst__window *window =
+            &timeline->trace->windows[process->first_window + i];
+        const vst__drawn_window drawn = {
+            window->number, vst__clockmap_to_ns(clock, window->first),
+            vst__clockmap_to_ns(clock, window->last)};
+
+        timeline->drawing->ops->window(timeline->drawing, &drawn);
+    }
 }
 
-bool vst__timeline_make_room_for_step(vst__timeline *timeline,
-                                      const vst_span *span)
+static vst_status draw_all(vst__timeline *timeline, vst_error *error)
 {
-    vst__timeline_process *process = timeline->process;
+    vst_status status;
 
-    if (process->steps_end_ns > span->start_ns)
-        return false;
-    process->steps_end_ns = span->end_ns;
-    return true;
+    vst__timeline_draw_process(timeline);
+    status = vst__timeline_status(timeline);
+    if (status == VST_OK)
+        status = replay(timeline, error);
+    else
+        vst_error_set(error, status, 0, 0);
+    if (status != VST_OK)
+        return status;
+    for (size_t i = 0; status == VST_OK && i < PARTS; i++)
+        if (parts[i]->finish != NULL)
+            status = parts[i]->finish(timeline);
+    timeline->serials_before = timeline->serial_max;
+    if (status == VST_OK)
+        draw_windows(timeline);
+    if (status == VST_OK)
+        status = vst__timeline_status(timeline);
+    return status == VST_OK ? VST_OK : vst_error_set(error, status, 0, 0);
+}
+
+static vst_status draw_process(vst__timeline *timeline,
+                               vst__timeline_process *process, vst_error *error)
+{
+    vst_trace *trace = process->trace;
+    uint64_t nodes = 0;
+    vst_status status = VST_OK;
+
+    timeline->process = process;
+    timeline->drawing->process = process->drawn;
+    timeline->trace = trace;
+    timeline->has_thread = false;
+    process->steps_end_ns = INT64_MIN;
+    if (timeline->drawing->ops->numbers_as_torch)
+        status = vst__graph_count(trace, timeline->options->window, true,
+                                  &nodes, error);
+    if (status != VST_OK)
+        return status;
+    timeline->has_nodes = nodes != 0;
+    timeline->overloads =
+        vst_trace_metadata(trace, VST_DRAWING_INTERNAL "overloads") != NULL;
+    status = vst__timeline_make_names(timeline);
+    status = status == VST_OK ? draw_all(timeline, error)
+                              : vst_error_set(error, status, 0, 0);
+    for (size_t i = 0; i < PARTS; i++)
+        if (parts[i]->forget != NULL)
+            parts[i]->forget(timeline);
+    vst__timeline_free_names(timeline);
+    return status;
+}
+
+/* ---- the document ------------------------------------------------------- */
+
+vst_status vst__timeline_draw(vst__drawing *drawing, vst_trace *const *traces,
+                              size_t count, const vst_export_options *options,
+                              const char *path, vst_error *error)
+{
+    vst__timeline timeline = {.drawing = drawing, .options = options};
+    vst_status status;
+
+    drawing->process_count = count;
+    status = begin(&timeline, traces);
+    if (status == VST_OK)
+        drawing->ops->begin(drawing);
+    else
+        vst_error_set(error, status, 0, 0);
+    for (size_t i = 0; i < count && status == VST_OK; i++)
+        status = draw_process(&timeline, &timeline.processes[i], error);
+    if (status == VST_OK) {
+        status = vst__timeline_draw_starts(&timeline);
+        if (status == VST_OK)
+            drawing->ops->end(drawing, path);
+        if (status == VST_OK)
+            status = vst__drawing_status(drawing);
+        vst_error_set(error, status, 0, 0);
+    }
+    end(&timeline);
+    return status;
 }

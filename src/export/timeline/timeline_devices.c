@@ -1,39 +1,128 @@
-/* What devices did on a timeline, whatever format draws it: what activities are
- * called and by which arguments clients know them, and what an annotation's
- * kernels took on a stream. Categories and arguments have the names that
- * torch.profiler gives them.
+/* What devices did on a timeline: a device is a group of lanes, a stream a lane
+ * of it, calls of a runtime lie on the threads that made them, and an arrow
+ * leads from a call to each kernel that it launched. Categories and arguments
+ * have the names that torch.profiler gives them.
  *
  * Replay delivers activities stream by stream. So what an annotation took on a
- * stream is known when the stream ends. One thread at a time. */
+ * stream is known when the stream ends. Two kernels of one stream may overlap,
+ * and so may a call with the spans of its thread, because a device's library
+ * measures it with a clock of its own. One thread at a time. */
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <vestige/device.h>
+
 #include "base/grow.h"
+#include "base/map64.h"
 #include "export/timeline/timeline.h"
 
-/* ---- names --------------------------------------------------------------- */
+/* Viewers keep no larger pids. */
+#define PID_MAX UINT32_C(0x7fffffff)
 
-const char *vst__device_category_name(vst__device_category category)
+/* What a device did for an annotation on one of its streams. */
+typedef struct annotated {
+    uint64_t serial;
+    vst_id id;
+    int64_t start_ns, end_ns;
+} annotated;
+
+/* The stream that is being drawn. */
+struct vst__timeline_stream {
+    uint32_t device, number; /* device 0: none */
+    vst__lane lane;
+    char name[48], of_annotations[64];
+    vst__group unknown; /* a device that was not declared */
+    annotated *items;
+    size_t count, capacity;
+    vst__map64 of; /* serial -> 1 + index */
+};
+
+/* ---- groups ------------------------------------------------------------- */
+
+static bool is_pid(const vst__timeline *timeline, uint32_t pid)
 {
-    static const char *const names[VST_DEVICE_CATEGORIES] = {
-        [VST_DEVICE_KERNEL] = "kernel",
-        [VST_DEVICE_MEMCPY] = "gpu_memcpy",
-        [VST_DEVICE_MEMSET] = "gpu_memset",
-        [VST_DEVICE_SYNC] = "cuda_sync",
-        [VST_DEVICE_OVERHEAD] = "overhead",
-        [VST_DEVICE_CUDA_RUNTIME] = "cuda_runtime",
-        [VST_DEVICE_CUDA_DRIVER] = "cuda_driver",
-        [VST_DEVICE_XPU_RUNTIME] = "xpu_runtime",
-        [VST_DEVICE_XPU_DRIVER] = "xpu_driver",
-        [VST_DEVICE_ANNOTATION] = "gpu_user_annotation",
-    };
+    for (size_t i = 0; i < timeline->drawing->process_count; i++) {
+        const vst__drawn_process *process = &timeline->drawing->processes[i];
 
-    return names[category];
+        if (process->pid == pid)
+            return true;
+        for (size_t k = 0; k < process->group_count; k++)
+            if (process->groups[k].pid == pid)
+                return true;
+    }
+    return false;
 }
 
-vst__device_category
-vst__timeline_activity_category(const vst__timeline *timeline,
-                                const vst_device_span *span)
+/* `GPU 0` */
+static void put_label(vst__group *group, const char *platform)
+{
+    static const char *const gpus[] = {"cuda", "hip", "xpu"};
+
+    for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++)
+        if (strcmp(platform, gpus[i]) == 0)
+            platform = "GPU";
+    snprintf(group->label, sizeof group->label, "%s %u", platform,
+             group->ordinal);
+}
+
+/* The pid of a device is its ordinal, as torch has it; where that is taken, it
+ * gets one of the largest that there are. */
+vst_status vst__timeline_make_groups(vst__timeline *timeline,
+                                     vst__timeline_process *process)
+{
+    const vst_trace *trace = process->trace;
+    vst__drawn_process *drawn = process->drawn;
+    size_t count = vst_trace_device_count(trace);
+    uint32_t next = PID_MAX;
+
+    if (count == 0)
+        return VST_OK;
+    drawn->groups = calloc(count, sizeof *drawn->groups);
+    if (drawn->groups == NULL)
+        return VST_E_NOMEM;
+    for (size_t i = 0; i < count; i++) {
+        const vst_trace_device *device = vst_trace_device_at(trace, i);
+        vst__group *group = &drawn->groups[i];
+        uint32_t pid = device->ordinal;
+
+        while (pid > PID_MAX || is_pid(timeline, pid))
+            pid = next--;
+        *group = (vst__group){
+            .number = device->number,
+            .pid = pid,
+            .place = (uint32_t)i,
+            .ordinal = device->ordinal,
+            .name = device->name,
+            .name_len = device->name_len,
+            .attributes = device->attributes,
+            .attributes_len = device->attributes_len,
+        };
+        put_label(group, device->platform);
+        drawn->group_count++;
+    }
+    return VST_OK;
+}
+
+static vst__group *find_group(vst__timeline *timeline, uint32_t device)
+{
+    const vst__drawn_process *process = timeline->process->drawn;
+    size_t index = vst__trace_device_index(timeline->trace, device);
+    vst__group *unknown = &timeline->stream->unknown;
+
+    if (index < process->group_count)
+        return &process->groups[index];
+    if (unknown->number != device || unknown->pid == 0)
+        *unknown = (vst__group){.number = device,
+                                .pid = process->pid,
+                                .ordinal = device,
+                                .label = "unknown device"};
+    return unknown;
+}
+
+/* ---- arguments ----------------------------------------------------------- */
+
+static vst__category category_of(const vst__timeline *timeline,
+                                 const vst_device_span *span)
 {
     const vst_trace_device *device =
         vst_trace_device_find(timeline->trace, span->device);
@@ -41,35 +130,21 @@ vst__timeline_activity_category(const vst__timeline *timeline,
 
     switch (span->kind) {
     case VST_ACTIVITY_COPY:
-        return VST_DEVICE_MEMCPY;
+        return VST_CATEGORY_MEMCPY;
     case VST_ACTIVITY_SET:
-        return VST_DEVICE_MEMSET;
+        return VST_CATEGORY_MEMSET;
     case VST_ACTIVITY_SYNC:
-        return VST_DEVICE_SYNC;
+        return VST_CATEGORY_SYNC;
     case VST_ACTIVITY_OVERHEAD:
-        return VST_DEVICE_OVERHEAD;
+        return VST_CATEGORY_OVERHEAD;
     case VST_ACTIVITY_RUNTIME:
-        return is_xpu ? VST_DEVICE_XPU_RUNTIME : VST_DEVICE_CUDA_RUNTIME;
+        return is_xpu ? VST_CATEGORY_XPU_RUNTIME : VST_CATEGORY_CUDA_RUNTIME;
     case VST_ACTIVITY_DRIVER:
-        return is_xpu ? VST_DEVICE_XPU_DRIVER : VST_DEVICE_CUDA_DRIVER;
+        return is_xpu ? VST_CATEGORY_XPU_DRIVER : VST_CATEGORY_CUDA_DRIVER;
     default:
-        return VST_DEVICE_KERNEL;
+        return VST_CATEGORY_KERNEL;
     }
 }
-
-size_t vst__timeline_device_label(const vst_trace_device *device, char *text)
-{
-    static const char *const gpus[] = {"cuda", "hip", "xpu"};
-    const char *label = device->platform;
-
-    for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++)
-        if (strcmp(label, gpus[i]) == 0)
-            label = "GPU";
-    return (size_t)snprintf(text, VST_DEVICE_LABEL_MAX, "%s %u", label,
-                            device->ordinal);
-}
-
-/* ---- arguments ----------------------------------------------------------- */
 
 /* The number that the operator goes by, else that of the annotation, else what
  * the collector said; 0: none. */
@@ -82,149 +157,282 @@ static uint64_t external_id(const vst__timeline *timeline,
     return serial != 0 ? timeline->serials_before + serial : span->external;
 }
 
-/* What was copied a nanosecond is also GB a second. */
-static void put_bytes(vst__timeline *timeline, const vst_device_span *span)
+/* What is on no stream, as a wait for a context, is on torch's -1. */
+static int64_t stream_number(uint32_t stream)
 {
-    const vst__drawing *drawing = timeline->drawing;
+    return stream == UINT32_MAX ? -1 : (int64_t)stream;
+}
+
+static void add_number(vst__args *args, const vst__key *key, int64_t value)
+{
+    if (value < 0)
+        vst__args_i64(args, key, value);
+    else
+        vst__args_u64(args, key, (uint64_t)value);
+}
+
+/* What was copied a nanosecond is also GB a second. */
+static void add_bytes(const vst_device_span *span, vst__args *args)
+{
+    static const vst__key bytes = VST_KEY("bytes"),
+                          bandwidth = VST_KEY("memory bandwidth (GB/s)");
     int64_t ns = span->end_ns - span->start_ns;
 
     if (span->kind != VST_ACTIVITY_COPY && span->kind != VST_ACTIVITY_SET)
         return;
-    drawing->number(timeline, "bytes", (int64_t)span->bytes);
-    drawing->fraction(timeline, "memory bandwidth (GB/s)",
-                      ns > 0 ? (double)span->bytes / (double)ns : 0);
+    add_number(args, &bytes, (int64_t)span->bytes);
+    vst__args_add(args, &bandwidth, VST_ARG_DOUBLE)->number =
+        ns > 0 ? (double)span->bytes / (double)ns : 0;
 }
 
-void vst__timeline_put_activity_args(vst__timeline *timeline,
-                                     const vst_device_span *span)
+/* Those that clients look for, then what the collector gave. */
+static void add_args(const vst__timeline *timeline, const vst_device_span *span,
+                     vst__args *args)
 {
-    const vst__drawing *drawing = timeline->drawing;
-    const vst_trace_device *device =
+    static const vst__key external = VST_KEY("External id"),
+                          device = VST_KEY("device"),
+                          context = VST_KEY("context"),
+                          stream = VST_KEY("stream"),
+                          sync = VST_KEY("cuda_sync_kind"),
+                          correlation = VST_KEY("correlation");
+    const vst_trace_device *found =
         vst_trace_device_find(timeline->trace, span->device);
-    uint64_t external = external_id(timeline, span);
+    uint64_t id = external_id(timeline, span);
 
-    if (external != 0)
-        drawing->number(timeline, "External id", (int64_t)external);
+    args->count = 0;
+    if (id != 0)
+        add_number(args, &external, (int64_t)id);
     if (!vst_activity_is_on_thread(span->kind)) {
-        drawing->number(timeline, "device",
-                        device != NULL ? device->ordinal : span->device);
-        drawing->number(timeline, "context", span->context);
-        drawing->number(timeline, "stream",
-                        vst__timeline_stream_number(span->stream));
+        vst__args_u64(args, &device,
+                      found != NULL ? found->ordinal : span->device);
+        vst__args_u64(args, &context, span->context);
+        add_number(args, &stream, stream_number(span->stream));
     }
-    if (span->kind == VST_ACTIVITY_SYNC)
-        drawing->definition(timeline, "cuda_sync_kind", span->id);
-    drawing->number(timeline, "correlation", (int64_t)span->correlation);
-    put_bytes(timeline, span);
+    if (span->kind == VST_ACTIVITY_SYNC) {
+        const vst_definition *d =
+            vst_trace_definition(timeline->trace, span->id);
+
+        if (d != NULL)
+            vst__args_text(args, &sync, d->name, d->name_len);
+        else
+            vst__args_text(args, &sync, "unknown", strlen("unknown"));
+    }
+    add_number(args, &correlation, (int64_t)span->correlation);
+    add_bytes(span, args);
+    args->json = span->args;
+    args->json_len = span->args_len;
 }
 
-uint64_t vst__timeline_activity_flow(const vst__timeline *timeline,
-                                     const vst_device_span *span)
+/* The arrows from a call to what it launched. Those of several processes, or
+ * collectors, are told apart by what no correlation id reaches: numbers stay
+ * exact up to 2 ** 53. */
+static vst__flow flow_of(const vst__timeline *timeline,
+                         const vst_device_span *span)
 {
     const vst_trace_device *device =
         vst_trace_device_find(timeline->trace, span->device);
-    uint64_t process = (uint64_t)(timeline->process - timeline->processes);
+    uint64_t process = timeline->process->drawn->index;
     uint64_t collector =
         device != NULL && device->collector > 1 ? device->collector - 1 : 0;
+    vst__flow flow = {
+        .category = VST_CATEGORY_LAUNCH,
+        .id = span->correlation + (process << 44) + (collector << 40),
+        .starts = span->launched,
+        .ends = span->launch != NULL && vst_activity_is_work(span->kind),
+    };
 
-    return span->correlation + (process << 44) + (collector << 40);
+    if (flow.ends) {
+        flow.index = span->launch->number;
+        flow.from_ns = span->launch->start_ns;
+    }
+    return flow;
 }
 
 /* ---- annotations --------------------------------------------------------- */
 
-static void put_annotations(vst__timeline *timeline)
+static vst_status draw_loose(vst__timeline *timeline, vst_id id,
+                             vst__drawn_span *span)
 {
-    vst__timeline_stream *self = &timeline->stream;
+    vst__timeline_name *name = vst__timeline_find_name(timeline, id);
 
-    for (size_t i = 0; i < self->annotated_count; i++)
-        timeline->drawing->annotated(timeline, &self->annotated[i]);
-    self->annotated_count = 0;
-    vst__map64_clear(&self->annotated_of);
+    if (name == NULL)
+        return VST_E_NOMEM;
+    span->label = &name->label;
+    span->fit = VST_FIT_LOOSE;
+    timeline->drawing->ops->span(timeline->drawing, span);
+    return vst__timeline_status(timeline);
+}
+
+static vst_status draw_annotations(vst__timeline *timeline)
+{
+    static const vst__key external = VST_KEY("External id");
+    struct vst__timeline_stream *self = timeline->stream;
+    vst__lane lane = self->lane;
+    vst_status status = VST_OK;
+
+    lane.name = self->of_annotations;
+    lane.name_len = (size_t)snprintf(
+        self->of_annotations, sizeof self->of_annotations,
+        "annotations of stream %lld", (long long)stream_number(self->number));
+    for (size_t i = 0; status == VST_OK && i < self->count; i++) {
+        const annotated *one = &self->items[i];
+        vst__args args;
+
+        args.count = args.json_len = 0;
+        vst__args_u64(&args, &external, timeline->serials_before + one->serial);
+        status = draw_loose(
+            timeline, one->id,
+            &(vst__drawn_span){.category = VST_CATEGORY_DEVICE_ANNOTATION,
+                               .lane = &lane,
+                               .start_ns = one->start_ns,
+                               .end_ns = one->end_ns,
+                               .args = &args});
+    }
+    self->count = 0;
+    vst__map64_clear(&self->of);
+    return status;
 }
 
 /* Kernels, copies and sets; from the first to the last of them. */
-static vst_status note_annotation(vst__timeline *timeline,
+static vst_status note_annotation(struct vst__timeline_stream *self,
                                   const vst_device_span *span)
 {
-    vst__timeline_stream *self = &timeline->stream;
-    vst__timeline_annotated *items;
+    annotated *items;
     uint64_t *index;
 
     if (span->annotation.serial == 0 || !vst_activity_is_work(span->kind))
         return VST_OK;
-    items = vst__grow(self->annotated, &self->annotated_capacity,
-                      self->annotated_count + 1, sizeof *items);
+    items =
+        vst__grow(self->items, &self->capacity, self->count + 1, sizeof *items);
     if (items == NULL)
         return VST_E_NOMEM;
-    self->annotated = items;
-    index = vst__map64_put(&self->annotated_of, span->annotation.serial);
+    self->items = items;
+    index = vst__map64_put(&self->of, span->annotation.serial);
     if (index == NULL)
         return VST_E_NOMEM;
     if (*index == 0) {
-        items[self->annotated_count++] = (vst__timeline_annotated){
-            span->annotation.serial, span->annotation.id, span->start_ns,
-            span->end_ns};
-        *index = self->annotated_count;
+        items[self->count++] =
+            (annotated){span->annotation.serial, span->annotation.id,
+                        span->start_ns, span->end_ns};
+        *index = self->count;
     } else if (items[*index - 1].end_ns < span->end_ns) {
         items[*index - 1].end_ns = span->end_ns;
     }
     return VST_OK;
 }
 
-/* ---- streams ------------------------------------------------------------- */
+/* ---- activities ---------------------------------------------------------- */
 
-void vst__timeline_put_stream(vst__timeline *timeline)
+/* A stream goes by the name that was declared, or its number. */
+static void begin_stream(vst__timeline *timeline)
 {
-    const vst__timeline_stream *self = &timeline->stream;
+    struct vst__timeline_stream *self = timeline->stream;
     const vst_trace_stream *declared =
         vst_trace_stream_find(timeline->trace, self->device, self->number);
-    char name[32];
-    int count = snprintf(name, sizeof name, "stream %u", self->number);
+    vst__group *group = find_group(timeline, self->device);
+    int count = snprintf(self->name, sizeof self->name, "stream %lld",
+                         (long long)stream_number(self->number));
 
-    if (declared != NULL && declared->name_len != 0)
-        timeline->drawing->stream(timeline, declared->name, declared->name_len);
-    else
-        timeline->drawing->stream(timeline, name, (size_t)count);
+    self->lane = (vst__lane){
+        .pid = group->pid,
+        .tid = stream_number(self->number),
+        .group = group,
+        .name = self->name,
+        .name_len = (size_t)count,
+        .place = self->number,
+    };
+    if (declared != NULL && declared->name_len != 0) {
+        self->lane.name = declared->name;
+        self->lane.name_len = declared->name_len;
+    }
+    timeline->drawing->ops->lane(timeline->drawing, &self->lane);
 }
 
-static void change_stream(vst__timeline *timeline, const vst_device_span *span)
+static vst_status change_stream(vst__timeline *timeline,
+                                const vst_device_span *span)
 {
-    vst__timeline_stream *self = &timeline->stream;
+    struct vst__timeline_stream *self = timeline->stream;
     bool on_thread = vst_activity_is_on_thread(span->kind);
+    vst_status status;
 
     if (!on_thread && self->device == span->device &&
         self->number == span->stream)
-        return;
-    put_annotations(timeline);
+        return VST_OK;
+    status = draw_annotations(timeline);
     self->device = on_thread ? 0 : span->device;
     self->number = span->stream;
     if (!on_thread)
-        vst__timeline_put_stream(timeline);
+        begin_stream(timeline);
+    return status;
 }
 
-static vst_status write_activity(void *ctx, const vst_device_span *span)
+/* Of the calls of a thread; torch shows overhead in a process of its own. */
+static vst__lane lane_of_calls(const vst__timeline *timeline,
+                               const vst_device_span *span)
+{
+    static const char name[] = "device calls";
+    bool is_overhead = span->kind == VST_ACTIVITY_OVERHEAD;
+    uint32_t tid = vst__timeline_tid(timeline->process, span->thread);
+
+    return (vst__lane){
+        .pid = is_overhead ? -1 : (int64_t)timeline->process->drawn->pid,
+        .tid = is_overhead ? 0 : tid,
+        .under = tid,
+        .name = name,
+        .name_len = sizeof name - 1,
+    };
+}
+
+static vst_status draw_activity(void *ctx, const vst_device_span *span)
 {
     vst__timeline *timeline = ctx;
+    vst__flow flow;
+    vst__lane lane;
+    vst__args args;
     vst_status status;
 
-    change_stream(timeline, span);
-    timeline->drawing->activity(timeline, span);
-    status = note_annotation(timeline, span);
-    return status != VST_OK ? status : timeline->output->status;
+    if (timeline->stream == NULL)
+        timeline->stream = calloc(1, sizeof *timeline->stream);
+    if (timeline->stream == NULL)
+        return VST_E_NOMEM;
+    status = change_stream(timeline, span);
+    if (status != VST_OK)
+        return status;
+    lane = vst_activity_is_on_thread(span->kind) ? lane_of_calls(timeline, span)
+                                                 : timeline->stream->lane;
+    flow = flow_of(timeline, span);
+    add_args(timeline, span, &args);
+    status = draw_loose(timeline, span->id,
+                        &(vst__drawn_span){
+                            .category = category_of(timeline, span),
+                            .lane = &lane,
+                            .start_ns = span->start_ns,
+                            .end_ns = span->end_ns,
+                            .args = &args,
+                            .flow = &flow,
+                        });
+    return status == VST_OK ? note_annotation(timeline->stream, span) : status;
 }
 
-void vst__timeline_watch_devices(vst__timeline *timeline, vst_sink *sink)
+static void watch(vst__timeline *timeline, vst_sink *sink)
 {
-    timeline->stream.device = 0;
-    sink->device = write_activity;
+    (void)timeline;
+    sink->device = draw_activity;
 }
 
-void vst__timeline_end_devices(vst__timeline *timeline)
+static vst_status finish(vst__timeline *timeline)
 {
-    vst__timeline_stream *self = &timeline->stream;
-
-    put_annotations(timeline);
-    free(self->annotated);
-    vst__map64_free(&self->annotated_of);
-    *self = (vst__timeline_stream){0};
+    return timeline->stream != NULL ? draw_annotations(timeline) : VST_OK;
 }
+
+static void forget(vst__timeline *timeline)
+{
+    if (timeline->stream == NULL)
+        return;
+    free(timeline->stream->items);
+    vst__map64_free(&timeline->stream->of);
+    free(timeline->stream);
+    timeline->stream = NULL;
+}
+
+const vst__timeline_part vst__timeline_devices = {watch, finish, forget};

@@ -20,7 +20,9 @@
 enum {
     GAP_NS = 10000,     /* points are at least so far apart */
     POINTS_MAX = 50000, /* or so that there are not more such gaps */
-    STEP_SHARE = 1000   /* of the peak so far: less is no change */
+    STEP_SHARE = 1000,  /* of the peak so far: less is no change */
+    TEXT_MAX = 1024, /* bytes of a file's or function's name that are shown */
+    PLACE_MAX = 2 * TEXT_MAX + VST_JSON_NUMBER_MAX + 2
 };
 
 typedef struct point {
@@ -30,7 +32,7 @@ typedef struct point {
 
 /* A counter: what was written last, and what came since. */
 typedef struct curve {
-    const char *name;
+    vst__label label;
     uint64_t estimate; /* of the bytes that are live */
     int64_t gap_ns;
     uint64_t peak, count;
@@ -44,13 +46,24 @@ typedef struct memory {
     bool sampled; /* an event so far stood for more than itself */
     bool has_framework;
     curve live, framework;
+    vst__label usual, system; /* of instants */
+    vst__args args;           /* of the same */
+    /* What the last of them had; 0: none. */
+    uint32_t kind;
+    vst_stack_id place_of;
+    size_t place_len;
+    char place[PLACE_MAX];
 } memory;
 
 /* ---- the counters ------------------------------------------------------- */
 
 static void write_point(vst__timeline *timeline, curve *live, const point *p)
 {
-    timeline->drawing->point(timeline, live->name, p->time_ns, p->bytes);
+    static const vst__key key = VST_KEY("bytes");
+
+    timeline->drawing->ops->counter(
+        timeline->drawing, &live->label, timeline->process->drawn->windows_tid,
+        p->time_ns, &(vst__arg){&key, VST_ARG_U64, .u64 = p->bytes});
     live->written = *p;
     live->begun = true;
 }
@@ -99,8 +112,8 @@ static void add_point(vst__timeline *timeline, curve *live, int64_t time_ns,
 
 /* ---- instants ----------------------------------------------------------- */
 
-const vst_stack *vst__timeline_find_place(const vst_trace *trace,
-                                          vst_stack_id id)
+/* The innermost frame of the language; NULL: none. */
+static const vst_stack *find_frame(const vst_trace *trace, vst_stack_id id)
 {
     const vst_stack *stack = vst_trace_stack(trace, id);
 
@@ -109,11 +122,110 @@ const vst_stack *vst__timeline_find_place(const vst_trace *trace,
     return stack != NULL && stack->kind == VST_STACK_LANGUAGE ? stack : NULL;
 }
 
+/* `file:line function`, of a long file name its end. */
+static size_t make_place(const vst_trace *trace, vst_stack_id id, char *text)
+{
+    const vst_stack *stack = find_frame(trace, id);
+    const vst_definition *d =
+        stack != NULL ? vst_trace_definition(trace, stack->function) : NULL;
+    size_t skip, count;
+    char *at = text;
+
+    if (d == NULL)
+        return 0;
+    skip = d->file_skip;
+    count = d->file_len - skip;
+    if (count > TEXT_MAX) {
+        skip += count - TEXT_MAX;
+        count = TEXT_MAX;
+    }
+    memcpy(at, d->file + skip, count);
+    at += count;
+    *at++ = ':';
+    at = vst__json_i64(at, stack->line);
+    *at++ = ' ';
+    count = d->name_len < TEXT_MAX ? d->name_len : TEXT_MAX;
+    memcpy(at, d->name, count);
+    return (size_t)(at + count - text);
+}
+
+/* The arguments that every instant has, in this order. */
+enum { RESERVED, ALLOCATED, BYTES, DEVICE, TYPE, ADDRESS, KIND, FIXED };
+
+static void make_args(vst__args *args)
+{
+    static const vst__key keys[FIXED] = {
+        [RESERVED] = VST_KEY("Total Reserved"),
+        [ALLOCATED] = VST_KEY("Total Allocated"),
+        [BYTES] = VST_KEY("Bytes"),
+        [DEVICE] = VST_KEY("Device Id"),
+        [TYPE] = VST_KEY("Device Type"),
+        [ADDRESS] = VST_KEY("Addr"),
+        [KIND] = VST_KEY("Kind"),
+    };
+
+    for (size_t i = 0; i < FIXED; i++)
+        vst__args_add(args, &keys[i], VST_ARG_U64)->u64 = 0;
+    args->items[BYTES].type = args->items[DEVICE].type = VST_ARG_I64;
+    args->items[DEVICE].i64 = -1;
+    args->items[KIND].type = VST_ARG_WORD;
+}
+
+/* size is that of the block; the event's own may be an estimate, like its
+ * live_bytes. */
+static void draw_instant(memory *self, const vst_memory_event *event,
+                         uint64_t size, vst__label *label)
+{
+    static const vst__key at = VST_KEY("At"), stack = VST_KEY("Stack id"),
+                          stale = VST_KEY("stale stack"),
+                          whole = VST_KEY("Size"), weight = VST_KEY("Weight"),
+                          index = VST_KEY("Ev Idx");
+    vst__timeline *timeline = self->timeline;
+    int64_t change = (int64_t)event->size;
+    vst__args *args = &self->args;
+
+    if (self->place_of != event->stack) {
+        self->place_of = event->stack;
+        self->place_len =
+            make_place(timeline->trace, event->stack, self->place);
+    }
+    if (self->kind != event->kind) {
+        const char *name = vst_memory_kind_name(event->kind);
+
+        self->kind = event->kind;
+        args->items[KIND].text.at = name;
+        args->items[KIND].text.count = strlen(name);
+    }
+    args->items[ALLOCATED].u64 = event->live_bytes;
+    args->items[BYTES].i64 = event->flags & VST_MEMORY_FREES ? -change : change;
+    args->items[ADDRESS].u64 = event->address;
+    args->count = FIXED;
+    if (self->place_len != 0)
+        vst__args_text(args, &at, self->place, self->place_len);
+    if (event->stack != 0)
+        vst__args_u64(args, &stack, event->stack);
+    if (event->flags & VST_MEMORY_STALE_STACK)
+        vst__args_u64(args, &stale, 1);
+    if (event->weight != 1) {
+        vst__args_u64(args, &whole, size);
+        vst__args_add(args, &weight, VST_ARG_DOUBLE)->number = event->weight;
+    }
+    vst__args_u64(args, &index, ++timeline->serial_max);
+    timeline->drawing->ops->instant(
+        timeline->drawing,
+        &(vst__drawn_instant){label,
+                              vst__timeline_thread(timeline, event->thread),
+                              event->time_ns, args});
+}
+
 /* What a sampled event stands for, in place of what it is. An allocation and
  * its free stand for the same, so nothing adds up to less than nothing. */
 static void estimate(memory *self, curve *live, vst_memory_event *event)
 {
-    uint64_t bytes = (uint64_t)llround((double)event->size * event->weight);
+    uint64_t bytes =
+        event->weight == 1
+            ? event->size
+            : (uint64_t)llround((double)event->size * event->weight);
     bool frees = (event->flags & VST_MEMORY_FREES) != 0;
 
     self->sampled |= event->weight != 1;
@@ -149,11 +261,10 @@ static vst_status add_event(void *ctx, const vst_memory_event *event)
     estimate(self, live, &told);
     add_point(self->timeline, live, told.time_ns, told.live_bytes);
     if (self->instants)
-        self->timeline->drawing->memory(
-            self->timeline,
-            self->has_framework && !framework ? "[system memory]" : "[memory]",
-            &told, event->size);
-    return self->timeline->output->status;
+        draw_instant(self, &told, event->size,
+                     self->has_framework && !framework ? &self->system
+                                                       : &self->usual);
+    return vst__timeline_status(self->timeline);
 }
 
 static vst_status stop_at_framework(void *ctx, const vst_memory_event *event)
@@ -181,19 +292,33 @@ static bool find_framework(vst_trace *trace)
 
 /* ---- a process ---------------------------------------------------------- */
 
-vst_status vst__timeline_put_memory(vst__timeline *timeline,
-                                    const vst_export_options *options,
-                                    vst_error *error)
+static vst__label lasting(const char *text, vst__category category)
 {
+    vst__label label = vst__label_of(text, strlen(text), category);
+
+    label.lasts = true;
+    label.in_bytes = category == VST_CATEGORY_COUNTER;
+    return label;
+}
+
+vst_status vst__timeline_draw_memory(vst__timeline *timeline, vst_error *error)
+{
+    const vst_export_options *options = timeline->options;
     vst_trace_info info;
-    memory self = {.timeline = timeline,
-                   .instants = !options->no_memory_events,
-                   .has_framework = find_framework(timeline->trace),
-                   .live = {.name = "live memory"},
-                   .framework = {.name = "live framework memory"}};
+    memory self = {
+        .timeline = timeline,
+        .instants = !options->no_memory_events,
+        .has_framework = find_framework(timeline->trace),
+        .live.label = lasting("live memory", VST_CATEGORY_COUNTER),
+        .framework.label =
+            lasting("live framework memory", VST_CATEGORY_COUNTER),
+        .usual = lasting("[memory]", VST_CATEGORY_MEMORY),
+        .system = lasting("[system memory]", VST_CATEGORY_MEMORY),
+    };
     vst_memory_sink sink = {.ctx = &self, .event = add_event};
     vst_status status;
 
+    make_args(&self.args);
     vst_trace_get_info(timeline->trace, &info);
     self.live.gap_ns = (info.end_ns - info.start_ns) / POINTS_MAX;
     if (self.live.gap_ns < GAP_NS)
@@ -203,5 +328,9 @@ vst_status vst__timeline_put_memory(vst__timeline *timeline,
         vst_trace_replay_memory(timeline->trace, options->window, &sink, error);
     write_pending(timeline, &self.live);
     write_pending(timeline, &self.framework);
+    vst__label_free(&self.live.label);
+    vst__label_free(&self.framework.label);
+    vst__label_free(&self.usual);
+    vst__label_free(&self.system);
     return status;
 }

@@ -4,6 +4,7 @@
  *
  * In a document of several processes each is named by its rank and command
  * line; what else tells them apart is in their labels. One thread at a time. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "export/timeline/timeline.h"
@@ -32,7 +33,8 @@ static int by_number(const void *a, const void *b)
 /* Every thread gets a tid that no other of its process has: events of two
  * threads on one track would not nest. The first to have had a system tid keeps
  * it; the others, and those without, get numbers above all of them. */
-static vst_status assign_tids(vst__timeline_process *process)
+static vst_status assign_tids(const vst__timeline *timeline,
+                              vst__timeline_process *process)
 {
     const vst_trace *trace = process->trace;
     size_t count = trace->thread_count;
@@ -59,9 +61,11 @@ static vst_status assign_tids(vst__timeline_process *process)
                                                    ? ++next
                                                    : (uint32_t)claims[i].number;
     }
-    process->windows_tid = ++next;
-    for (size_t i = 0; vst__trace_has_switches(trace) && i < count; i++)
-        process->tracks[i].states_tid = ++next;
+    process->drawn->windows_tid = ++next;
+    if (timeline->drawing->ops->state == NULL && vst__trace_has_switches(trace))
+        for (size_t i = 0; i < count; i++)
+            process->tracks[i].states_tid = ++next;
+    process->last_tid = next;
     free(claims);
     return VST_OK;
 }
@@ -70,7 +74,7 @@ static vst_status assign_tids(vst__timeline_process *process)
  * another machine, or the same process after an exec) get numbers above all. */
 static vst_status assign_pids(vst__timeline *timeline)
 {
-    size_t count = timeline->process_count;
+    size_t count = timeline->drawing->process_count;
     claim *claims = malloc(count * sizeof *claims);
     uint32_t next = 0;
 
@@ -87,63 +91,11 @@ static vst_status assign_pids(vst__timeline *timeline)
     for (size_t i = 0; i < count; i++) {
         bool taken = i != 0 && claims[i].number == claims[i - 1].number;
 
-        timeline->processes[claims[i].owner].pid =
+        timeline->drawing->processes[claims[i].owner].pid =
             taken ? ++next : (uint32_t)claims[i].number;
     }
     free(claims);
     return VST_OK;
-}
-
-static bool is_pid(const vst__timeline *timeline, uint32_t pid)
-{
-    for (size_t i = 0; i < timeline->process_count; i++) {
-        const vst__timeline_process *process = &timeline->processes[i];
-
-        if (process->pid == pid)
-            return true;
-        for (size_t k = 0; process->device_pids != NULL &&
-                           k < vst_trace_device_count(process->trace);
-             k++)
-            if (process->device_pids[k] == pid)
-                return true;
-    }
-    return false;
-}
-
-/* A device is shown as a process whose pid is the device's ordinal, as torch
- * does; where that is taken, it gets one of the largest that there are. */
-static vst_status assign_device_pids(vst__timeline *timeline,
-                                     vst__timeline_process *process)
-{
-    const vst_trace *trace = process->trace;
-    size_t count = vst_trace_device_count(trace);
-    uint32_t *pids, next = TID_MAX;
-
-    if (count == 0)
-        return VST_OK;
-    pids = malloc(count * sizeof *pids);
-    if (pids == NULL)
-        return VST_E_NOMEM;
-    memset(pids, 0xff, count * sizeof *pids); /* no pid yet */
-    process->device_pids = pids;
-    for (size_t i = 0; i < count; i++) {
-        uint32_t pid = vst_trace_device_at(trace, i)->ordinal;
-
-        while (pid > TID_MAX || is_pid(timeline, pid))
-            pid = next--;
-        pids[i] = pid;
-    }
-    return VST_OK;
-}
-
-uint32_t vst__timeline_device_pid(const vst__timeline_process *process,
-                                  uint32_t device)
-{
-    size_t index = vst__trace_device_index(process->trace, device);
-
-    return index < vst_trace_device_count(process->trace)
-               ? process->device_pids[index]
-               : process->pid;
 }
 
 static void note_shown(vst__timeline_process *process,
@@ -163,17 +115,29 @@ vst_status vst__timeline_assign(vst__timeline *timeline)
 {
     vst_status status = assign_pids(timeline);
 
-    for (size_t i = 0; status == VST_OK && i < timeline->process_count; i++) {
+    for (size_t i = 0; status == VST_OK && i < timeline->drawing->process_count;
+         i++) {
         vst__timeline_process *process = &timeline->processes[i];
 
-        status = assign_tids(process);
+        status = assign_tids(timeline, process);
         if (status == VST_OK)
-            status = assign_device_pids(timeline, process);
+            status = vst__timeline_make_groups(timeline, process);
         for (size_t k = 0; status == VST_OK && k < process->window_count; k++)
             note_shown(process,
                        &process->trace->windows[process->first_window + k]);
     }
     return status;
+}
+
+uint32_t vst__timeline_tid(const vst__timeline_process *process,
+                           uint32_t number)
+{
+    const vst_trace_thread *thread =
+        vst_trace_thread_find(process->trace, number);
+
+    return thread != NULL
+               ? process->tracks[thread - process->trace->threads].tid
+               : process->drawn->windows_tid;
 }
 
 /* ---- names -------------------------------------------------------------- */
@@ -248,19 +212,18 @@ static bool is_telling(vst__json_part name, vst__json_part command)
 
 /* `rank 3: ForkPoolWorker-1: python train.py --steps 10`: what is known of it,
  * and a name of its own only where the command line does not have it. */
-void vst__timeline_put_long_name(vst__timeline *timeline, vst__output *output)
+static void put_long_name(const vst__timeline *timeline, vst__output *output)
 {
     vst__json_part name = vst__json_inside(
-        metadata(timeline->trace, VST_TIMELINE_INTERNAL "process_name"));
+        metadata(timeline->trace, VST_DRAWING_INTERNAL "process_name"));
     vst__json_part command =
-        metadata(timeline->trace, VST_TIMELINE_INTERNAL "command");
+        metadata(timeline->trace, VST_DRAWING_INTERNAL "command");
     vst__json_part word;
     const char *at = NULL, *between = "";
     size_t room = NAME_MAX_CHARACTERS;
     bool first = true;
     int64_t rank;
 
-    vst__output_text(output, "\"");
     if (find_rank(timeline->trace, &rank)) {
         vst__output_text(output, "rank ");
         vst__json_put_u64(output, (uint64_t)rank);
@@ -280,23 +243,21 @@ void vst__timeline_put_long_name(vst__timeline *timeline, vst__output *output)
     }
     if (between[0] == '\0')
         vst__output_text(output, "python");
-    vst__output_text(output, "\"");
 }
 
-void vst__timeline_put_labels(vst__timeline *timeline, vst__output *output)
+static void put_labels(const vst__timeline *timeline, vst__output *output)
 {
     vst__json_part host = metadata(timeline->trace, "host_name");
     vst__json_part first = metadata(timeline->processes[0].trace, "host_name");
     int64_t rank;
 
-    vst__output_text(output, "\"");
     if (find_rank(timeline->trace, &rank)) {
         vst__output_text(output, "rank ");
         vst__json_put_u64(output, (uint64_t)rank);
         vst__output_text(output, ", ");
     }
     vst__output_text(output, "CPU");
-    if (timeline->process->pid != timeline->trace->header.pid) {
+    if (timeline->process->drawn->pid != timeline->trace->header.pid) {
         vst__output_text(output, ", pid ");
         vst__json_put_u64(output, timeline->trace->header.pid);
     }
@@ -305,5 +266,79 @@ void vst__timeline_put_labels(vst__timeline *timeline, vst__output *output)
         vst__output_text(output, ", on ");
         put_cut(output, vst__json_inside(host), NAME_MAX_CHARACTERS);
     }
-    vst__output_text(output, "\"");
+}
+
+/* ---- drawing ------------------------------------------------------------ */
+
+enum { LONG_NAME_MAX = 4096 };
+
+static vst__json_part made(const vst__timeline *timeline, char *bytes,
+                           void (*put)(const vst__timeline *, vst__output *))
+{
+    vst__output output = {.at = bytes, .end = bytes + LONG_NAME_MAX};
+
+    put(timeline, &output);
+    return (vst__json_part){bytes, (size_t)(output.at - bytes)};
+}
+
+static void draw_thread(vst__timeline *timeline, size_t index)
+{
+    const vst_trace_thread *thread = &timeline->trace->threads[index];
+    const vst__timeline_track *track = &timeline->process->tracks[index];
+    vst__drawing *drawing = timeline->drawing;
+    char number[32], states[128];
+    vst__lane lane = {
+        .pid = drawing->process->pid,
+        .tid = track->tid,
+        .name = thread->name,
+        .name_len = thread->name_len,
+        .place = index + 1,
+    };
+
+    if (lane.name_len == 0) {
+        lane.name = number;
+        lane.name_len =
+            (size_t)snprintf(number, sizeof number, "thread %u", track->tid);
+    }
+    drawing->ops->lane(drawing, &lane);
+    if (track->states_tid == 0)
+        return;
+    /* Its states lie below it: viewers put lanes of the same place in the order
+     * of their numbers. */
+    lane.name_len = (size_t)snprintf(
+        states, sizeof states, "states of %.*s",
+        (int)(lane.name_len < 100 ? lane.name_len : 100), lane.name);
+    lane.name = states;
+    lane.tid = track->states_tid;
+    lane.under = track->tid;
+    drawing->ops->lane(drawing, &lane);
+}
+
+void vst__timeline_draw_process(vst__timeline *timeline)
+{
+    static const char windows[] = "Recording windows";
+    vst__drawing *drawing = timeline->drawing;
+    vst__drawn_process *process = timeline->process->drawn;
+    char name[LONG_NAME_MAX], labels[LONG_NAME_MAX];
+    vst__lane lane = {.pid = process->pid,
+                      .tid = process->windows_tid,
+                      .name = windows,
+                      .name_len = sizeof windows - 1};
+
+    process->labels = made(timeline, labels, put_labels);
+    if (drawing->process_count > 1)
+        process->name = made(timeline, name, put_long_name);
+    else
+        process->name = vst__json_inside(
+            metadata(timeline->trace, VST_DRAWING_INTERNAL "process_name"));
+    if (process->name.count == 0)
+        process->name = (vst__json_part){"python", strlen("python")};
+    drawing->ops->process(drawing);
+    drawing->ops->lane(drawing, &lane);
+    for (size_t i = 0; i < timeline->trace->thread_count; i++)
+        if (timeline->process->tracks[i].shown)
+            draw_thread(timeline, i);
+    for (size_t i = 0; drawing->ops->group != NULL && i < process->group_count;
+         i++)
+        drawing->ops->group(drawing, &process->groups[i]);
 }

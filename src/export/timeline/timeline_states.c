@@ -5,14 +5,39 @@
 typedef struct states {
     vst__timeline *timeline;
     const vst_trace_thread *thread;
+    const vst__timeline_track *track;
     int64_t first_ns, last_ns; /* of the window */
 } states;
 
-static void put_state(void *ctx, const vst__thread_stretch *stretch)
+static void draw_span(const states *self, const vst__drawn_state *state)
+{
+    static const char *const names[] = {
+        [VST_THREAD_UNKNOWN] = "?",
+        [VST_THREAD_WAITS] = "waiting",
+        [VST_THREAD_RUNS] = "running",
+        [VST_THREAD_PREEMPTED] = "preempted",
+    };
+    const char *name = names[state->what];
+    vst__label label = vst__label_of(name, strlen(name), VST_CATEGORY_STATE);
+
+    self->timeline->drawing->ops->span(
+        self->timeline->drawing,
+        &(vst__drawn_span){.label = &label,
+                           .category = label.category,
+                           .fit = VST_FIT_ALONE,
+                           .tid = self->track->states_tid,
+                           .start_ns = state->start_ns,
+                           .end_ns = state->end_ns});
+}
+
+static void draw_state(void *ctx, const vst__thread_stretch *stretch)
 {
     const states *self = ctx;
-    vst__state state = {
-        .thread = self->thread,
+    vst__drawing *drawing = self->timeline->drawing;
+    vst__drawn_state state = {
+        .tid = self->track->tid,
+        .name = self->thread->name,
+        .name_len = self->thread->name_len,
         .what = stretch->what,
         .next = stretch->next,
         .start_ns = stretch->start_ns,
@@ -25,12 +50,16 @@ static void put_state(void *ctx, const vst__thread_stretch *stretch)
         state.end_ns = self->last_ns;
         state.next = VST_THREAD_UNKNOWN;
     }
-    if (state.start_ns < state.end_ns)
-        self->timeline->drawing->state(self->timeline, &state);
+    if (state.start_ns >= state.end_ns)
+        return;
+    if (drawing->ops->state != NULL)
+        drawing->ops->state(drawing, &state);
+    else
+        draw_span(self, &state);
 }
 
-static vst_status put_window(vst__timeline *timeline, vst_running *running,
-                             const vst__window *window)
+static vst_status draw_window(vst__timeline *timeline, vst_running *running,
+                              const vst__window *window)
 {
     vst_trace *trace = timeline->trace;
     states self = {
@@ -42,14 +71,15 @@ static vst_status put_window(vst__timeline *timeline, vst_running *running,
 
     for (size_t i = 0; status == VST_OK && i < trace->thread_count; i++) {
         self.thread = &trace->threads[i];
-        if (timeline->process->tracks[i].shown)
-            status = vst__running_each(running, self.thread->number, put_state,
+        self.track = &timeline->process->tracks[i];
+        if (self.track->shown)
+            status = vst__running_each(running, self.thread->number, draw_state,
                                        &self);
     }
     return status;
 }
 
-vst_status vst__timeline_put_states(vst__timeline *timeline)
+static vst_status finish(vst__timeline *timeline)
 {
     const vst__timeline_process *process = timeline->process;
     vst_running running = {.count = 0};
@@ -63,8 +93,10 @@ vst_status vst__timeline_put_states(vst__timeline *timeline)
 
         if (!vst__window_is_gone(timeline->trace, window) &&
             window->segment_count != 0)
-            status = put_window(timeline, &running, window);
+            status = draw_window(timeline, &running, window);
     }
     vst__running_free(&running);
     return status;
 }
+
+const vst__timeline_part vst__timeline_states = {NULL, finish, NULL};

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/map64.h"
 #include "export/timeline/timeline.h"
 #include "replay/tasks.h"
 
@@ -50,7 +51,7 @@ typedef struct work {
     bool runs;
 } work;
 
-struct vst__timeline_tasks {
+struct vst__timeline_task_lanes {
     work *work;
     size_t work_count, work_capacity;
     vst__tasks *all;
@@ -63,9 +64,9 @@ struct vst__timeline_tasks {
     uint32_t last_tid;
 };
 
-static struct vst__timeline_tasks *tasks_of(vst__timeline *timeline)
+static struct vst__timeline_task_lanes *tasks_of(vst__timeline *timeline)
 {
-    struct vst__timeline_tasks *tasks = timeline->tasks;
+    struct vst__timeline_task_lanes *tasks = timeline->task_lanes;
 
     if (tasks != NULL)
         return tasks;
@@ -74,14 +75,14 @@ static struct vst__timeline_tasks *tasks_of(vst__timeline *timeline)
         free(tasks);
         return NULL;
     }
-    tasks->last_tid = timeline->process->windows_tid;
-    timeline->tasks = tasks;
+    tasks->last_tid = timeline->process->last_tid;
+    timeline->task_lanes = tasks;
     return tasks;
 }
 
-void vst__timeline_forget_tasks(vst__timeline *timeline)
+static void forget(vst__timeline *timeline)
 {
-    struct vst__timeline_tasks *tasks = timeline->tasks;
+    struct vst__timeline_task_lanes *tasks = timeline->task_lanes;
 
     if (tasks == NULL)
         return;
@@ -94,10 +95,11 @@ void vst__timeline_forget_tasks(vst__timeline *timeline)
     free(tasks->families);
     free(tasks->shown);
     free(tasks);
-    timeline->tasks = NULL;
+    timeline->task_lanes = NULL;
 }
 
-static shown *find(const struct vst__timeline_tasks *tasks, uint32_t number)
+static shown *find(const struct vst__timeline_task_lanes *tasks,
+                   uint32_t number)
 {
     const uint64_t *place = vst__map64_find(&tasks->of, number);
 
@@ -130,7 +132,7 @@ static size_t say_await(const vst__timeline *timeline, const shown *s,
     static const char *const kinds[] = {"turn", "future", "task", "gather",
                                         "other"};
     const vst__task *awaited =
-        s->awaited != 0 ? vst__tasks_find(timeline->tasks->all, s->awaited)
+        s->awaited != 0 ? vst__tasks_find(timeline->task_lanes->all, s->awaited)
                         : NULL;
     size_t count;
 
@@ -154,7 +156,7 @@ static size_t say_await(const vst__timeline *timeline, const shown *s,
 
 /* ---- lanes --------------------------------------------------------------- */
 
-static family *family_for(struct vst__timeline_tasks *tasks,
+static family *family_for(struct vst__timeline_task_lanes *tasks,
                           const vst_task_event *event)
 {
     uint64_t *place = vst__map64_put(&tasks->family_of,
@@ -179,6 +181,8 @@ static family *family_for(struct vst__timeline_tasks *tasks,
 static void draw_lane(vst__timeline *timeline, const family *f, uint32_t tid,
                       const vst__task *task)
 {
+    const vst_trace *trace = timeline->trace;
+    const vst_trace_thread *found;
     char text[TEXT_MAX];
     size_t count = 0;
 
@@ -191,10 +195,21 @@ static void draw_lane(vst__timeline *timeline, const family *f, uint32_t tid,
         count = append(text, count, ": ", 2);
     }
     count = append_name(timeline, text, count, task->id);
-    timeline->drawing->lane(timeline, task->thread, tid, text, count);
+    found = vst_trace_thread_find(trace, task->thread);
+    timeline->drawing->ops->lane(
+        timeline->drawing,
+        &(vst__lane){
+            .pid = timeline->process->drawn->pid,
+            .tid = tid,
+            .under = vst__timeline_tid(timeline->process, task->thread),
+            .name = text,
+            .name_len = count,
+            /* That of its thread: clients put those behind each other. */
+            .place = found != NULL ? (size_t)(found - trace->threads) + 1 : 0,
+        });
 }
 
-static uint32_t new_tid(struct vst__timeline_tasks *tasks)
+static uint32_t new_tid(struct vst__timeline_task_lanes *tasks)
 {
     return tasks->last_tid < TID_MAX ? ++tasks->last_tid : tasks->last_tid;
 }
@@ -202,21 +217,22 @@ static uint32_t new_tid(struct vst__timeline_tasks *tasks)
 static uint32_t take_lane(vst__timeline *timeline, family *f,
                           const vst_task_event *event)
 {
-    const vst__task *task = vst__tasks_find(timeline->tasks->all, event->task);
+    const vst__task *task =
+        vst__tasks_find(timeline->task_lanes->all, event->task);
     uint32_t tid;
 
     if (f->lanes >= LANES_EACH && f->free_count != 0)
         return f->free[--f->free_count];
     if (f->lanes >= LANES_MAX && f->shared != 0)
         return f->shared;
-    tid = new_tid(timeline->tasks);
+    tid = new_tid(timeline->task_lanes);
     if (f->lanes++ >= LANES_MAX)
         f->shared = tid;
     draw_lane(timeline, f, tid, task);
     return tid;
 }
 
-static vst_status give_lane_back(struct vst__timeline_tasks *tasks,
+static vst_status give_lane_back(struct vst__timeline_task_lanes *tasks,
                                  const shown *s)
 {
     family *f = &tasks->families[s->family];
@@ -232,7 +248,7 @@ static vst_status give_lane_back(struct vst__timeline_tasks *tasks,
 
 static shown *add(vst__timeline *timeline, const vst_task_event *event)
 {
-    struct vst__timeline_tasks *tasks = timeline->tasks;
+    struct vst__timeline_task_lanes *tasks = timeline->task_lanes;
     family *f = family_for(tasks, event);
     shown *grown = vst__grow(tasks->shown, &tasks->capacity, tasks->count + 1,
                              sizeof *grown);
@@ -258,29 +274,44 @@ static void draw_arrow(vst__timeline *timeline, const char *name,
                        uint32_t from_tid, int64_t from_ns, uint32_t tid,
                        int64_t time_ns)
 {
-    vst__arrow_end end = {
-        .process = timeline->process,
-        .tid = from_tid,
-        .time_ns = from_ns < time_ns ? from_ns : time_ns,
-        .category = "task",
-        .name = name,
-        .id = ++timeline->last_flow,
-    };
+    const vst__drawn_process *process = timeline->process->drawn;
+    int64_t start_ns = from_ns < time_ns ? from_ns : time_ns;
 
-    timeline->drawing->end(timeline, &end);
-    end.tid = tid;
-    end.time_ns = time_ns;
-    end.is_head = true;
-    timeline->drawing->end(timeline, &end);
+    timeline->drawing->ops->arrow(
+        timeline->drawing, &(vst__arrow){.category = VST_CATEGORY_TASK,
+                                         .name = name,
+                                         .id = ++timeline->last_arrow,
+                                         .on_lanes = true,
+                                         .from = {process, from_tid, start_ns},
+                                         .to = {process, tid, time_ns}});
+}
+
+/* A step of a task, or the wait before one. */
+static void draw_on_lane(vst__timeline *timeline, uint32_t tid, uint32_t task,
+                         vst__label *label, int64_t start_ns, int64_t end_ns)
+{
+    static const vst__key key = VST_KEY("task");
+    vst__args args;
+
+    args.count = args.json_len = 0;
+    vst__args_u64(&args, &key, task);
+    timeline->drawing->ops->span(timeline->drawing,
+                                 &(vst__drawn_span){.label = label,
+                                                    .category = label->category,
+                                                    .fit = VST_FIT_ALONE,
+                                                    .tid = tid,
+                                                    .start_ns = start_ns,
+                                                    .end_ns = end_ns,
+                                                    .args = &args});
 }
 
 static vst_status begin_step(vst__timeline *timeline,
                              const vst_task_event *event)
 {
-    vst_task_waker waker = vst__tasks_waker(timeline->tasks->all);
-    shown *s = find(timeline->tasks, event->task);
-    const vst__task *task;
+    vst_task_waker waker = vst__tasks_waker(timeline->task_lanes->all);
+    shown *s = find(timeline->task_lanes, event->task);
     char text[TEXT_MAX];
+    vst__label label;
 
     if (event->goes_on)
         return VST_OK;
@@ -288,27 +319,25 @@ static vst_status begin_step(vst__timeline *timeline,
         s = add(timeline, event);
     if (s == NULL)
         return VST_E_NOMEM;
-    task = vst__tasks_find(timeline->tasks->all, event->task);
-    if (s->waits && !s->is_shared && event->time_ns > s->end_ns)
-        timeline->drawing->task(
-            timeline, &(vst__task_span){
-                          .tid = s->tid,
-                          .task = event->task,
-                          .start_ns = s->end_ns,
-                          .end_ns = event->time_ns,
-                          .name = text,
-                          .name_len = say_await(timeline, s, task->id, text),
-                          .is_wait = true});
+    if (s->waits && !s->is_shared && event->time_ns > s->end_ns) {
+        const vst__task *task =
+            vst__tasks_find(timeline->task_lanes->all, event->task);
+
+        label = vst__label_of(text, say_await(timeline, s, task->id, text),
+                              VST_CATEGORY_AWAIT);
+        draw_on_lane(timeline, s->tid, event->task, &label, s->end_ns,
+                     event->time_ns);
+    }
     s->waits = false;
     s->in_step = true;
     s->waker = waker;
-    return timeline->output->status;
+    return vst__timeline_status(timeline);
 }
 
 static vst_status note_work(vst__timeline *timeline,
                             const vst_task_event *event)
 {
-    struct vst__timeline_tasks *tasks = timeline->tasks;
+    struct vst__timeline_task_lanes *tasks = timeline->task_lanes;
     work *grown = vst__grow(tasks->work, &tasks->work_capacity,
                             tasks->work_count + 1, sizeof *grown);
 
@@ -333,9 +362,9 @@ static int by_object_and_time(const void *a, const void *b)
 
 /* An object's memory may serve for another piece of work later: a run belongs
  * to what was handed over last before it. */
-void vst__timeline_put_work(vst__timeline *timeline)
+static vst_status finish(vst__timeline *timeline)
 {
-    struct vst__timeline_tasks *tasks = timeline->tasks;
+    struct vst__timeline_task_lanes *tasks = timeline->task_lanes;
     size_t count = tasks != NULL ? tasks->work_count : 0;
 
     if (count != 0)
@@ -346,12 +375,13 @@ void vst__timeline_put_work(vst__timeline *timeline)
             draw_arrow(timeline, "submit", from->tid, from->time_ns, to->tid,
                        to->time_ns);
     }
+    return VST_OK;
 }
 
 static vst_status on_task(void *ctx, const vst_task_event *event)
 {
     vst__timeline *timeline = ctx;
-    struct vst__timeline_tasks *tasks = tasks_of(timeline);
+    struct vst__timeline_task_lanes *tasks = tasks_of(timeline);
     vst_status status =
         tasks != NULL ? vst__tasks_event(tasks->all, event) : VST_E_NOMEM;
     shown *s;
@@ -378,16 +408,17 @@ static vst_status on_task(void *ctx, const vst_task_event *event)
         draw_lane(timeline, &tasks->families[s->family], s->tid,
                   vst__tasks_find(tasks->all, event->task));
     }
-    return timeline->output->status;
+    return vst__timeline_status(timeline);
 }
 
 vst_status vst__timeline_note_step(vst__timeline *timeline,
                                    const vst_span *span)
 {
-    struct vst__timeline_tasks *tasks = timeline->tasks;
+    struct vst__timeline_task_lanes *tasks = timeline->task_lanes;
     shown *s = tasks != NULL ? find(tasks, span->task) : NULL;
     const vst__task *task;
     char text[TEXT_MAX];
+    vst__label label;
     size_t length;
 
     if (s == NULL)
@@ -395,13 +426,9 @@ vst_status vst__timeline_note_step(vst__timeline *timeline,
     task = vst__tasks_find(tasks->all, span->task);
     length = task->name_len == 0 ? append_name(timeline, text, 0, task->id)
                                  : append(text, 0, task->name, task->name_len);
-    timeline->drawing->task(timeline,
-                            &(vst__task_span){.tid = s->tid,
-                                              .task = span->task,
-                                              .start_ns = span->start_ns,
-                                              .end_ns = span->end_ns,
-                                              .name = text,
-                                              .name_len = length});
+    label = vst__label_of(text, length, VST_CATEGORY_TASK);
+    draw_on_lane(timeline, s->tid, span->task, &label, span->start_ns,
+                 span->end_ns);
     /* Behind the step: clients look for the span that an arrow points to. */
     if (s->waker.is_known)
         draw_arrow(timeline, "wakes",
@@ -417,8 +444,10 @@ vst_status vst__timeline_note_step(vst__timeline *timeline,
     return give_lane_back(tasks, s);
 }
 
-void vst__timeline_watch_tasks(vst__timeline *timeline, vst_sink *sink)
+static void watch(vst__timeline *timeline, vst_sink *sink)
 {
-    vst__timeline_forget_tasks(timeline);
+    (void)timeline;
     sink->task = on_task;
 }
+
+const vst__timeline_part vst__timeline_tasks = {watch, finish, forget};

@@ -13,8 +13,8 @@ from vestige.cli.console import Parser
 from vestige.cli.patterns import Patterns, add_patterns
 from vestige.cli.report.command import share
 from vestige.cli.report.notes import reduced_estimates
-from vestige.reading.columns import DIFF, records, write_csv
 from vestige.reading.layout import Layout
+from vestige.reading.report_columns import DIFF, records, write_csv
 
 from . import findings
 from .data import Comparison, read_side, reduced_in
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from typing import Any, TextIO
 
-    from vestige.reading.columns import Column
+    from vestige.reading.report_columns import Column
 
     from .data import Row, Run
     from .noise import Change

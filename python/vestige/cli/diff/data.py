@@ -188,7 +188,7 @@ class Row:
         """More than chance, and large enough to matter."""
         return not self.is_negligible and (self.self_time.is_significant or self.self_call.is_significant)
 
-    # ---- as columns.DIFF has it
+    # ---- as report_columns.DIFF has it
 
     @property
     def effect_size(self) -> float:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from .data import Run
 
 WIDTH, ROW, LEFT, TOP = 1180, 18, 10, 64
-CHARACTER = 6.6  # pixels, at the size of the labels
 LEAST = 1.0  # pixels: narrower boxes are left out
 ROWS_MAX = 400
 SCRIPT = "flame_file.js"
@@ -121,7 +120,7 @@ def draw(root: Box, title: str) -> str:
         f'viewBox="0 0 {WIDTH + 2 * LEFT} {height}" font-family="monospace" font-size="11">\n'
         f'<rect width="100%" height="100%" fill="#ffffff"/>\n'
         f'<text x="{LEFT}" y="22" font-size="15">{_escape(title)}</text>\n'
-        f'<text x="{LEFT}" y="44">{_escape(head)}</text>\n' + "\n".join(boxes) + "\n</svg>\n"
+        f'<text x="{LEFT}" y="44">{_escape(head)}</text>\n' + "\n".join(boxes) + "\n</svg>"
     )
 
 
@@ -130,14 +129,10 @@ def _draw_box(box: Box, place: str, x: float, y: int, wide: float) -> str:
     change = box.own[1] - box.own[0]
     told = f"{box.name} ({duration(a)} → {duration(b)}"
     told += f", {signed(duration(b - a), b - a)}; own time {signed(duration(change), change)})"
-    room = int((wide - 6) / CHARACTER)
-    cut = f"…{box.label[len(box.label) - room + 1 :]}" if room >= 3 else ""
-    label = box.label if len(box.label) <= room else cut
     return (
-        f'<g {place} data-label="{_escape(box.label)}"><title>{_escape(told)}</title>'
-        f'<rect x="{x:.2f}" y="{y}" width="{max(wide - 0.5, 0.5):.2f}" '
-        f'height="{ROW - 1}" fill="{_colour(change, max(a, b))}"/>'
-        f'<text x="{x + 3:.2f}" y="{y + 12}">{_escape(label)}</text></g>'
+        f'<svg {place} x="{x:.2f}" y="{y}" width="{max(wide - 0.5, 0.5):.2f}" height="{ROW - 1}" '
+        f'fill="{_colour(change, max(a, b))}"><title>{_escape(told)}</title><rect width="100%" height="100%"/>'
+        f'<text x="3" y="12" fill="#000">{_escape(box.label)}</text></svg>'
     )
 
 
@@ -155,7 +150,8 @@ def _escape(text: str) -> str:
 
 def alone(picture: str) -> str:
     """The same as a file of its own."""
-    return picture.replace("</svg>", f"<script><![CDATA[\n{join_modules([FOLDER], SCRIPT)}]]></script>\n</svg>")
+    script = f"<script><![CDATA[\n{join_modules([FOLDER], SCRIPT)}]]></script>"
+    return f"{picture.removesuffix('</svg>')}{script}</svg>\n"
 
 
 def page(picture: str, title: str, findings: Sequence[str]) -> str:

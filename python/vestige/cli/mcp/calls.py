@@ -14,9 +14,9 @@ from vestige.base.quantities import duration, plural
 from vestige.cli.report.data import Data, Node
 from vestige.cli.report.notes import span_of, within_budget
 from vestige.cli.report.tree import Line, choose, copy_node, fold, merge_nodes, walk
-from vestige.reading.columns import FUNCTIONS, TREE
 from vestige.reading.inputs import find_traces
 from vestige.reading.layout import Layout
+from vestige.reading.report_columns import FUNCTIONS, TREE
 
 from .bounded import Answer
 

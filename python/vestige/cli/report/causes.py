@@ -7,9 +7,9 @@ place in CAUSES: those before it may have told of the same time (`explained`).
 from __future__ import annotations
 
 from vestige.base.quantities import duration, plural
-from vestige.reading.columns import IMPORTS
 from vestige.reading.kinds import GC, NATIVE, PYTHON
 from vestige.reading.labels import plain_name
+from vestige.reading.report_columns import IMPORTS
 from vestige.reading.waits import CHILD, KINDS, LOCK
 
 from .findings import Finding, heaviest, place, waits

@@ -10,7 +10,7 @@ from vestige.base.terminal import UNBOUNDED, Paint, line_width, width_of
 from vestige.cli import ranges
 from vestige.cli.console import Parser, add_files, did_you_mean
 from vestige.cli.patterns import Patterns, add_patterns
-from vestige.reading import columns
+from vestige.reading import report_columns as columns
 from vestige.reading.inputs import Inputs, find_traces
 from vestige.reading.layout import show
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from vestige.base.terminal import Progress
-    from vestige.reading.columns import Column, Table
     from vestige.reading.inputs import Source
+    from vestige.reading.report_columns import Column, Table
 
     from .data import Named, Node
     from .devices import Device

@@ -62,7 +62,7 @@ def gil_holders(trace: Trace) -> list[Named]:
     functions = trace.functions()
     names = {thread["number"]: thread["name"] or "(unnamed)" for thread in trace.threads()}
     found = []
-    for row in trace.gil_holders():
+    for row in trace.tables(["gil_holders"])["gil_holders"]:
         function = functions[row.func]
         shown = short_name(trace, row.func, function) if function else "?"
         found.append(Named(row, thread=names.get(row.thread, "?"), function=shown))

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from vestige.base.quantities import duration, plural, size
 from vestige.base.terminal import Paint, cut, width_of
-from vestige.reading.columns import ACTIVITIES, DEVICES, GAPS, STREAMS
 from vestige.reading.devices import clock, label
 from vestige.reading.kinds import PYTHON
 from vestige.reading.layout import show
+from vestige.reading.report_columns import ACTIVITIES, DEVICES, GAPS, STREAMS
 
 from .data import Named
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from vestige._core import Trace
     from vestige.base.terminal import Progress
-    from vestige.reading.columns import Column, Table
+    from vestige.reading.report_columns import Column, Table
 
 WORK = ("kernel", "copy", "set")
 GAPS_SHOWN = 5  # in the text
@@ -37,9 +37,9 @@ class Device:
         self.pid = pid
         self.label = label(facts)
         self.use: Any = None  # of the whole device; None: it did no work
-        self.streams: list[Named] = []  # rows of columns.STREAMS
-        self.named: list[Named] = []  # of columns.ACTIVITIES
-        self.gaps: list[Named] = []  # of columns.GAPS
+        self.streams: list[Named] = []  # rows of report_columns.STREAMS
+        self.named: list[Named] = []  # of report_columns.ACTIVITIES
+        self.gaps: list[Named] = []  # of report_columns.GAPS
 
     @property
     def busy(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vestige.reading.columns import BEGAN_IN, COLLECTIONS, PROCESSES, records, write_csv
+from vestige.reading.report_columns import BEGAN_IN, COLLECTIONS, PROCESSES, records, write_csv
 
 from .devices import tables as device_tables
 from .imports import Imports

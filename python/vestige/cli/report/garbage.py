@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from vestige.base.quantities import duration, plural
-from vestige.reading.columns import BEGAN_IN, COLLECTIONS
 from vestige.reading.layout import show
+from vestige.reading.report_columns import BEGAN_IN, COLLECTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

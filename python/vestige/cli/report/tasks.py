@@ -92,7 +92,7 @@ class Tasks:
     def __init__(self, blocked_ns: int) -> None:
         self.blocked_ns = blocked_ns
         self.groups: dict[tuple[str, str], Group] = {}
-        self.blocked: list[SimpleNamespace] = []  # rows of columns.BLOCKED
+        self.blocked: list[SimpleNamespace] = []
 
     def add(
         self,

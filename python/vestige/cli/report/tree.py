@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 from vestige.base.terminal import cells, cut, fit
-from vestige.reading.columns import TREE
 from vestige.reading.kinds import ANNOTATION, NATIVE
 from vestige.reading.layout import HOT, Layout
 from vestige.reading.libraries import LIBRARY
+from vestige.reading.report_columns import TREE
 from vestige.reading.sums import Sums
 from vestige.reading.waits import waits_for
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from vestige.base.terminal import Paint
-    from vestige.reading.columns import Column
+    from vestige.reading.report_columns import Column
 
     from .data import Node
 

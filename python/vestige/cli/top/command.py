@@ -79,7 +79,7 @@ class Top:
         self._facts: Facts | None = None
         self._ended = ""  # why
         self._problem = ""  # if that was one
-        self._tally = target.open(first_ns)
+        self._growing = target.open(first_ns)
         # What is open is found out by reading all that was recorded. Ctrl-C ends that at once.
 
         before = signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -93,7 +93,7 @@ class Top:
         target = self._target
         alive = target.is_alive()
         try:
-            look: dict[str, Any] = self._tally.next(alive)
+            now: dict[str, Any] = self._growing.read(alive)
         except (OSError, TraceError, ValueError) as error:
             if self._facts is None:
                 raise Failure(target.explain(error)) from None
@@ -101,16 +101,16 @@ class Top:
             self._problem = target.explain(error)
             self._picture.title = self._title()
             return
-        self._window.add(look, self._tally)
-        self._facts = Facts(target, look["threads"], self._facts, look["to_ns"])
-        if look["finished"]:
+        self._window.add(now, self._growing)
+        self._facts = Facts(target, self._window.threads, self._facts, now["to_ns"])
+        if now["finished"]:
             self._ended = "the recording ended"
         elif not alive:
             self._ended = "the process is gone, its recording ends here"
         self._picture.title = self._title()
 
     def _title(self) -> str:
-        target, facts = self._target, self._tally.info()
+        target, facts = self._target, self._growing.info()
         state = self._ended or f"recording for {duration(facts['end_ns'] - facts['start_ns'])}"
         where = "deleted" if target.is_deleted() else size(facts["bytes"])
         name = os.path.basename(target.name)

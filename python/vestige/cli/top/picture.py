@@ -44,11 +44,11 @@ class Choice:
 class Facts:
     """What the system says of the process, at one moment."""
 
-    def __init__(self, target: Target, threads: Sequence[dict[str, Any]], before: Facts | None, now_ns: int) -> None:
+    def __init__(self, target: Target, threads: Sequence[Any], before: Facts | None, now_ns: int) -> None:
         self.now_ns = now_ns
         self.resident = target.resident()
-        self._ran = {None: target.cpu_ns(), **{each["tid"]: target.cpu_ns(each["tid"]) for each in threads}}
-        self.states = {each["tid"]: target.state(each["tid"]) for each in threads}
+        self._ran = {None: target.cpu_ns(), **{each.tid: target.cpu_ns(each.tid) for each in threads}}
+        self.states = {each.tid: target.state(each.tid) for each in threads}
         self._before = before
         if before is not None:
             before._before = None  # one is enough
@@ -164,19 +164,19 @@ class Picture:
         return f"  {fit(shown, width)}" if columns > 40 else ""
 
     def _threads(self, window: Window, facts: Facts, columns: int) -> list[str]:
-        there = [each for each in window.threads if facts.states.get(each["tid"]) or each["depth"] or each["records"]]
-        there.sort(key=lambda each: (-(facts.busy(each["tid"]) or 0), -each["records"], each["number"]))
+        there = [each for each in window.threads if facts.states.get(each.tid) or each.depth or each.records]
+        there.sort(key=lambda each: (-(facts.busy(each.tid) or 0), -each.records, each.thread))
         lines = [self._paint(cut(plural(len(there), "thread"), columns), "head")]
         for each in there:
-            name = pad(cut(each["name"] or f"thread {each['number']}", THREAD_NAME), THREAD_NAME)
-            busy = facts.busy(each["tid"])
+            name = pad(cut(each.name or f"thread {each.thread}", THREAD_NAME), THREAD_NAME)
+            busy = facts.busy(each.tid)
             share = f"{busy:>5.0%}" if busy is not None else "     "
-            state = facts.states.get(each["tid"], "") or "ended"
-            reason = window.waits(each["id"])
+            state = facts.states.get(each.tid, "") or "ended"
+            reason = window.waits(each.func)
             if reason and state in ("waits", "runs"):
                 state = f"waits: {KINDS.get(reason, reason)}"
-            inside = window.name(each["id"])
-            since = duration(max(facts.now_ns - each["since_ns"], 0)) if each["id"] else ""
+            inside = window.name(each.func)
+            since = duration(max(facts.now_ns - each.since_ns, 0)) if each.func else ""
             line = f"  {name} {share} {pad(state, 22)} "
             room = max(columns - cells(line) - len(since) - 8, 8)
             line += f"in {fit(inside, room)} ({since})" if inside else "in no call"

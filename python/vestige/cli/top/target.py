@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from vestige._core import Tally, Trace, TraceError, recover
+from vestige._core import Growing, Trace, TraceError, recover
 from vestige.base.failure import Failure, explain
 from vestige.reading.inputs import SUFFIX, Source
 
@@ -35,9 +35,9 @@ class Target:
             raise Failure(f"{name}: is packed, so nothing records into it; vestige report {name} shows it")
         self.pid = int(self.source.facts["pid"]) if pid is None else pid
 
-    def open(self, before_ns: int) -> Tally:
+    def open(self, before_ns: int) -> Growing:
         try:
-            return Tally(self.path, before_ns)
+            return Growing(self.path, before_ns)
         except (OSError, TraceError, ValueError) as error:
             raise Failure(_about(self.name, self.path, error)) from None
 

@@ -1,8 +1,9 @@
-"""The last seconds of a program, added up from the looks that fell into them. Nothing older is kept."""
+"""The last seconds of a program: how much the sums of its functions grew from look to look. Nothing older is kept."""
 
 from __future__ import annotations
 
 from collections import deque
+from typing import NamedTuple
 
 from vestige.cli.report.causes import COST_ELSE, COSTS
 from vestige.cli.report.data import shown_name
@@ -13,10 +14,31 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from vestige._core import Tally
+    from vestige._core import Growing
     from vestige.reading.libraries import Function
 
+COLUMNS = ("calls", "self_ns", "total_ns", "self_bytes", "self_running_ns", "running_ns")
 UNKNOWN = (0, "(not defined)", "", "", 0)
+
+
+class Growth(NamedTuple):
+    """How much a function's sums grew, by COLUMNS; None: not known. What was open may turn out to have ended before."""
+
+    calls: int
+    own_ns: int
+    total_ns: int
+    bytes: int
+    own_running_ns: int | None
+    total_running_ns: int | None
+
+
+class Look(NamedTuple):
+    from_ns: int
+    to_ns: int
+    records: int
+    lost: int
+    knows_running: bool
+    functions: dict[int, Growth]
 
 
 class Row:
@@ -30,6 +52,16 @@ class Row:
         self.calls = self.own_ns = self.total_ns = self.bytes = 0
         self.passed_ns = 0  # in it alone, whether its thread ran or not
 
+    def add(self, grown: Growth, *, running: bool) -> None:
+        """By running time where that is wanted and known."""
+        own_ns = grown.own_running_ns if running else None
+        total_ns = grown.total_running_ns if running else None
+        self.calls += grown.calls
+        self.own_ns += grown.own_ns if own_ns is None else own_ns
+        self.total_ns += grown.total_ns if total_ns is None else total_ns
+        self.passed_ns += grown.own_ns
+        self.bytes += grown.bytes
+
 
 class Window:
     """What looks say together, as long as they are not older than `last_ns`."""
@@ -37,53 +69,58 @@ class Window:
     def __init__(self, last_ns: int, engine: str) -> None:
         self._last_ns = last_ns
         self._engine = engine
-        self._looks: deque[dict[str, Any]] = deque()
+        self._looks: deque[Look] = deque()
+        self._sums: dict[int, tuple[int | None, ...]] = {}  # at the last look
         self._functions: dict[int, Function] = {}
-        self.threads: list[dict[str, Any]] = []
+        self.threads: list[Any] = []
 
-    def add(self, look: dict[str, Any], tally: Tally) -> None:
-        self._looks.append(look)
-        while self._looks[0]["to_ns"] <= look["to_ns"] - self._last_ns:
+    def add(self, now: dict[str, Any], growing: Growing) -> None:
+        """What a reading of the trace gave."""
+        rows, to_ns = now["functions"], int(now["to_ns"])
+        from_ns = self._looks[-1].to_ns if self._looks else int(now["from_ns"])
+        sums = dict(zip(rows["func"], zip(*(rows[name] for name in COLUMNS), strict=True), strict=True))
+        grown = {
+            one: _difference(all_, self._sums.get(one)) for one, all_ in sums.items() if all_ != self._sums.get(one)
+        }
+        self._sums = sums
+        self._looks.append(Look(from_ns, to_ns, now["records"], now["lost"], now["knows_running"], grown))
+        while self._looks[0].to_ns <= to_ns - self._last_ns:
             self._looks.popleft()
-        wanted = {row[0] for each in self._looks for row in each["functions"]}
-        wanted.update(thread["id"] for thread in look["threads"])
+        self.threads = list(now["threads"])
+        wanted = {one for look in self._looks for one in look.functions}
+        wanted.update(thread.func for thread in self.threads)
         # A function is defined once: what is known of it stays, but only as long as it is shown.
         known = self._functions
-        self._functions = {one: known.get(one) or tally.function(one) or UNKNOWN for one in wanted if one}
-        self.threads = look["threads"]
+        self._functions = {one: known.get(one) or growing.function(one) or UNKNOWN for one in wanted if one}
 
     @property
     def ns(self) -> int:
         """How long the looks are together: a little more or less than was asked for."""
-        return max(int(self._looks[-1]["to_ns"]) - int(self._looks[0]["from_ns"]), 1)
+        return max(self._looks[-1].to_ns - self._looks[0].from_ns, 1)
 
     @property
     def knows_running(self) -> bool:
         """Whether rows have the time that functions ran, and not the time that passed in them."""
-        return bool(self._looks[-1]["knows_running"])
+        return self._looks[-1].knows_running
 
     @property
     def records(self) -> int:
-        return sum(int(look["records"]) for look in self._looks)
+        return sum(look.records for look in self._looks)
 
     @property
     def lost(self) -> int:
-        return sum(int(look["lost"]) for look in self._looks)
+        return sum(look.lost for look in self._looks)
 
     def rows(self) -> list[Row]:
         """Every function that was in a call."""
         rows: dict[int, Row] = {}
         running = self.knows_running
         for look in self._looks:
-            for number, calls, own_ns, total_ns, count, own_running_ns, total_running_ns in look["functions"]:
+            for number, grown in look.functions.items():
                 row = rows.get(number)
                 if row is None:
                     row = rows[number] = Row(number, self._functions[number])
-                row.calls += calls
-                row.own_ns += own_running_ns if running else own_ns
-                row.total_ns += total_running_ns if running else total_ns
-                row.passed_ns += own_ns
-                row.bytes += count
+                row.add(grown, running=running)
         return list(rows.values())
 
     def name(self, number: int) -> str:
@@ -103,3 +140,9 @@ class Window:
         """How many garbage collections began, and how long they took."""
         gc = [row for row in rows if row.kind == GC]
         return sum(row.calls for row in gc), sum(row.total_ns for row in gc)
+
+
+def _difference(now: tuple[int | None, ...], before: tuple[int | None, ...] | None) -> Growth:
+    if before is None:
+        return Growth(*now)  # type: ignore[arg-type]  # the first four are known
+    return Growth(*(None if a is None else max(a - (b or 0), 0) for a, b in zip(now, before, strict=True)))  # type: ignore[arg-type]

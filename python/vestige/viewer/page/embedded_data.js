@@ -1,6 +1,6 @@
 // Reads the data that `vestige view --html` puts into a page: gzip of a container with JSON and pieces of bytes.
 
-/** The text of the data's element to {info, traces}. */
+/** The text of the data's element to {info, traces, piece(offset, size)}. */
 export async function readData(text) {
   const zipped = Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
   const stream = new Blob([zipped]).stream().pipeThrough(new DecompressionStream("gzip"));
@@ -8,16 +8,7 @@ export async function readData(text) {
   const length = new DataView(bytes).getUint32(0, true);
   const json = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 4, length)));
   const base = Math.ceil((4 + length) / 8) * 8;
-  return { info: json.info, traces: json.traces.map((trace) => readTrace(trace, bytes, base)) };
-}
-
-function readTrace(trace, bytes, base) {
-  const counters = trace.counters.map((one) => ({
-    ...one,
-    times: new Float64Array(bytes, base + one.times, one.count),
-    values: new Float64Array(bytes, base + one.values, one.count),
-  }));
-  return { ...trace, counters, piece: (offset, size) => new Uint8Array(bytes, base + offset, size) };
+  return { ...json, piece: (offset, size) => new Uint8Array(bytes, base + offset, size) };
 }
 
 /** The first place of a sorted column whose value is not less. */

@@ -3,7 +3,7 @@
 
 import { element } from "./elements.js";
 import { FlameCanvas } from "./flame_canvas.js";
-import { buildTree, calleesOf, callersOf, listFunctions, weigh } from "./flame_model.js";
+import { buildTree, calleesOf, callersOf, listFunctions, valueOf, weigh } from "./flame_model.js";
 import { placeOf } from "./names.js";
 import { toCss } from "./theme.js";
 import { formatBytes, formatCount, formatShare, formatTime } from "./units.js";
@@ -96,18 +96,18 @@ export class Flame {
     if (!root) return;
     this.shown = this.showing();
     weigh(root, this.weight.value);
+    if (this.app.panel.tab === "flame") this.canvas.show([{ root, up: false }]);
     this.draw();
-    if (this.app.panel.tab === "flame") {
-      this.canvas.show([{ root, up: false }]);
-      this.told.textContent = this.summary(root);
-    } else this.showSandwich();
+    if (this.app.panel.tab === "sandwich") this.showSandwich();
   }
 
   summary(node) {
     const format = FORMAT[this.weight.value];
     if (!this.root?.value) return this.weight.value === "bytes" ? "No allocation was recorded here." : "Nothing ran here.";
     const left = this.left ? ` · ${formatCount(this.left)} of the smallest left out` : "";
-    if (!node.one) return `All: ${format(node.value)}${left}`;
+    const { matches } = this.canvas.look;
+    const found = matches ? ` · ${formatShare(valueOf(this.root, matches), this.root.value)} in what matches` : "";
+    if (!node.one) return `All: ${format(node.value)}${found}${left}`;
     const place = placeOf(node.one);
     return `${node.one.name}${place ? `  ${place}` : ""} · ${format(node.value)} (${formatShare(node.value, this.root.value)})`
       + ` · by itself ${format(node.own ?? 0)} · ${formatCount(node.count)} calls`;
@@ -216,7 +216,10 @@ export class Flame {
     const fill = ({ one }) => (one ? toCss(palette.fill(one.family, one.shade)) : edge);
     const look = { fill, text, match: toCss(match), matchText, accent, matches: found?.size ? (one) => found.has(one.index) : null };
     this.canvas.look = this.both.look = look;
-    if (this.app.panel.tab === "flame") this.canvas.draw();
+    if (this.app.panel.tab === "flame") {
+      if (this.root) this.told.textContent = this.summary(this.root);
+      this.canvas.draw();
+    }
     if (this.app.panel.tab === "sandwich") this.both.draw();
   }
 }

@@ -18,11 +18,11 @@ function make(name, text = "", style = {}) {
 
 /** The tree of the picture's boxes. Of the same x, the one around the others comes first. */
 function readTree() {
-  const groups = /** @type {SVGGElement[]} */ ([...picture.querySelectorAll("g[data-d]")]);
-  const rows = groups.map((g) => {
-    const title = g.querySelector("title")?.textContent ?? "", fill = g.querySelector("rect")?.getAttribute("fill") ?? "";
-    const [x, value, depth] = [g.dataset.x, g.dataset.w, g.dataset.d].map(Number);
-    return { x, value, depth, title, fill, name: g.dataset.label ?? title.slice(0, title.lastIndexOf(" (")), index: 0 };
+  const boxes = /** @type {SVGSVGElement[]} */ ([...picture.querySelectorAll("svg[data-d]")]);
+  const rows = boxes.map((box) => {
+    const title = box.querySelector("title")?.textContent ?? "", name = box.querySelector("text")?.textContent;
+    const [x, value, depth] = [box.dataset.x, box.dataset.w, box.dataset.d].map(Number);
+    return { x, value, depth, title, fill: box.getAttribute("fill"), name: name ?? title.slice(0, title.lastIndexOf(" (")), index: 0 };
   }).sort((a, b) => a.x - b.x || a.depth - b.depth);
   const open = [];
   const parents = rows.map(({ depth }, row) => {

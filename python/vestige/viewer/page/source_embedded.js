@@ -7,6 +7,7 @@ import { ASIDE, OPEN_AT_END, OPEN_AT_START, RAISED } from "./window_data.js";
 const SEARCHED = ["calls", "devices", "marks"]; // kinds of lanes
 /** @type {[number, string][]} */
 const FLAGS = [[OPEN_AT_START, "open at start"], [OPEN_AT_END, "open at end"], [RAISED, "raised"], [ASIDE, "beside the stack"]];
+const PIXELS = 1 << 14; // of a counter's curve
 const SELF_BYTES = 1; // among the facts of a call
 
 export class EmbeddedSource {
@@ -18,7 +19,7 @@ export class EmbeddedSource {
 
   /** The lanes of a kind, read when somebody asks first; null: there are none. */
   async lanesOf(trace, kind) {
-    const { lanes, piece } = (await this.data).traces[trace], key = `${kind}${trace}`;
+    const { traces, piece } = await this.data, { lanes } = traces[trace], key = `${kind}${trace}`;
     if (lanes[kind] && !this.kinds.has(key)) this.kinds.set(key, new EmbeddedLanes(lanes[kind], piece));
     return this.kinds.get(key) ?? null;
   }
@@ -118,9 +119,8 @@ export class EmbeddedSource {
   }
 
   async counters(trace, from, to, pixels) {
-    const { counters } = (await this.data).traces[trace];
-    return counters.map(({ name, thread, unit, times, values }) => (
-      { name, thread, unit, points: thin(times, values, from, to, pixels) }));
+    const { info, traces } = await this.data, whole = info.duration_ns || 1;
+    return traces[trace].counters.map((one) => ({ ...one, points: thin(one.points, from / whole, to / whole, pixels) }));
   }
 
   async leftOut(trace) {
@@ -188,19 +188,16 @@ function rowOf(rows, places, parent, id) {
   return row;
 }
 
-/** A curve's points by pixel: [pixel, least, most, last]. The value before the range stands at pixel 0. */
-function thin(times, values, from, to, pixels) {
-  const points = [];
-  let at = lowerBound(times, from);
-  if (at > 0) points.push([0, values[at - 1], values[at - 1], values[at - 1]]);
-  for (; at < times.length && times[at] < to; at++) {
-    const pixel = Math.min(pixels - 1, Math.floor(((times[at] - from) / (to - from)) * pixels));
-    const last = points[points.length - 1];
-    if (last && last[0] === pixel) {
-      last[1] = Math.min(last[1], values[at]);
-      last[2] = Math.max(last[2], values[at]);
-      last[3] = values[at];
-    } else points.push([pixel, values[at], values[at], values[at]]);
+/** A curve's points for a range, in parts of the whole: [pixel, least, most, last]. The value before it stands at pixel 0. */
+function thin(points, from, to, pixels) {
+  const found = [];
+  for (const [at, least, most, last] of points) {
+    const part = at / PIXELS, pixel = Math.min(pixels - 1, Math.floor(((part - from) / (to - from)) * pixels));
+    const before = found[found.length - 1];
+    if (part >= to) break;
+    if (part < from) found[0] = [0, last, last, last];
+    else if (before?.[0] === pixel) before.splice(1, 3, Math.min(before[1], least), Math.max(before[2], most), last);
+    else found.push([pixel, least, most, last]);
   }
-  return points;
+  return found;
 }

@@ -1,11 +1,13 @@
-/* Trace.gil_holders(): what threads did while others waited for the GIL that
- * they held. The records are read twice: for the waits, and for the calls that
- * the holders were in meanwhile. Both run without the GIL. */
-#include "read/rows.h"
-#include "read/spans.h"
-
+/* The table of threads that held the GIL while others waited for it, and of the
+ * function that each was in for longest meanwhile. Who waited must be known
+ * before the calls of the holder come, so the records are read once more for
+ * the waits when it begins. One thread at a time. */
 #include <stdlib.h>
 #include <string.h>
+
+#include "replay/own_times.h"
+#include "tables/pass.h"
+#include "tables/table.h"
 
 /* A stretch in which somebody waited for a thread. */
 typedef struct stretch {
@@ -35,7 +37,7 @@ typedef struct holders {
 
 static vst_status note_wait(void *ctx, const vst_wait *wait)
 {
-    holders *self = ctx;
+    holders *self = ((vst__filling *)ctx)->own;
 
     if (wait->reason != VST_WAIT_GIL || wait->holder == 0)
         return VST_OK;
@@ -140,7 +142,7 @@ static void begin_thread(holders *self, uint32_t thread)
 
 static vst_status add_call(void *ctx, const vst_span *span)
 {
-    holders *self = ctx;
+    holders *self = ((vst__filling *)ctx)->own;
     vst_span held = *span;
     int64_t self_ns;
 
@@ -159,32 +161,12 @@ static vst_status add_call(void *ctx, const vst_span *span)
 
 static vst_status leave(void *ctx, uint32_t depth)
 {
-    vst__own_times_leave(&((holders *)ctx)->pending, depth);
+    vst__own_times_leave(&((holders *)((vst__filling *)ctx)->own)->pending,
+                         depth);
     return VST_OK;
 }
 
-static vst_status read_both(vpy_trace *trace, holders *self, vst_error *error)
-{
-    const vst_sink waits = {.ctx = self, .no_args = true, .wait = note_wait};
-    const vst_sink calls = {
-        .ctx = self, .no_args = true, .span = add_call, .leave = leave};
-    vst_status status = vst_trace_replay(trace->handle, VST_WINDOW_ALL,
-                                         trace->tracer, &waits, error);
-
-    if (status != VST_OK || self->count == 0)
-        return status;
-    join(self);
-    self->max = vst_trace_definition_max(trace->handle);
-    self->held = calloc((size_t)self->max + 1, sizeof *self->held);
-    /* A thread is found once in each window in which it has a stretch. */
-    self->found = calloc(self->count, sizeof *self->found);
-    if (self->held == NULL || self->found == NULL)
-        return vst_error_set(error, VST_E_NOMEM, 0, 0);
-    status = vst_trace_replay(trace->handle, VST_WINDOW_ALL, trace->tracer,
-                              &calls, error);
-    end_thread(self);
-    return status;
-}
+/* ---- the table ---------------------------------------------------------- */
 
 enum { HELD_THREAD, HELD_FUNC, HELD_TIME };
 
@@ -194,48 +176,77 @@ static const vst__column_spec columns[] = {
     [HELD_TIME] = {"held_ns", VST_COLUMN_I64, false, 0},
 };
 
-static PyObject *rows_of(const holders *self)
+static vst_status read_waits(vst__filling *filling)
 {
-    vst__batch batch = {.specs = columns,
-                        .column_count = sizeof columns / sizeof columns[0]};
-    PyObject *made;
+    const vst_sink waits = {
+        .ctx = filling, .no_args = true, .no_imports = true, .wait = note_wait};
 
-    for (size_t i = 0; i < self->found_count; i++) {
-        if (vst__batch_reserve(&batch) != VST_OK) {
-            vst__batch_free(&batch);
-            return PyErr_NoMemory();
-        }
-        vst__batch_i32(&batch, HELD_THREAD, (int32_t)self->found[i].thread);
-        vst__batch_i32(&batch, HELD_FUNC, (int32_t)self->found[i].id);
-        vst__batch_i64(&batch, HELD_TIME, self->found[i].ns);
-        vst__batch_add(&batch);
-    }
-    made = vpy_rows("gil_holders", &batch, NULL, false);
-    vst__batch_free(&batch);
-    return made;
+    return vst_trace_replay(filling->pass->trace,
+                            vst__pass_window(filling->pass), NULL, &waits,
+                            NULL);
 }
 
-PyObject *vpy_trace_gil_holders(PyObject *object, PyObject *unused)
+static vst_status begin(vst__filling *filling)
 {
-    vpy_trace *self = (vpy_trace *)object;
-    holders found = {.stretches = NULL};
-    vst_error error = {VST_OK, 0, 0};
-    PyObject *result = NULL;
+    holders *self = calloc(1, sizeof *self);
     vst_status status;
 
-    (void)unused;
-    if (!vpy_trace_is_usable(self))
-        return NULL;
-    vpy_trace_begin(self, NULL);
-    Py_BEGIN_ALLOW_THREADS;
-    status = read_both(self, &found, &error);
-    Py_END_ALLOW_THREADS;
-    vpy_trace_end(self);
-    result = status == VST_OK ? rows_of(&found)
-                              : vpy_raise(status, &error, self->path);
-    free(found.stretches);
-    free(found.pending.levels);
-    free(found.held);
-    free(found.found);
-    return result;
+    filling->own = self;
+    if (self == NULL)
+        return VST_E_NOMEM;
+    status = read_waits(filling);
+    if (status != VST_OK || self->count == 0)
+        return status;
+    join(self);
+    self->max = vst_trace_definition_max(filling->pass->trace);
+    self->held = calloc((size_t)self->max + 1, sizeof *self->held);
+    /* A thread is found once in each window in which it has a stretch. */
+    self->found = calloc(self->count, sizeof *self->found);
+    filling->sink = (vst_sink){
+        .ctx = filling, .no_args = true, .span = add_call, .leave = leave};
+    filling->is_read = true;
+    return self->held != NULL && self->found != NULL ? VST_OK : VST_E_NOMEM;
 }
+
+static vst_status step(vst__filling *filling, bool *done)
+{
+    holders *self = filling->own;
+    vst__batch *batch = &filling->batch;
+    vst_status status = VST_OK;
+
+    *done = filling->pass->is_replayed;
+    if (*done)
+        end_thread(self);
+    for (size_t i = 0; *done && i < self->found_count; i++) {
+        status = vst__batch_reserve(batch);
+        if (status != VST_OK)
+            break;
+        vst__batch_i32(batch, HELD_THREAD, (int32_t)self->found[i].thread);
+        vst__batch_i32(batch, HELD_FUNC, (int32_t)self->found[i].id);
+        vst__batch_i64(batch, HELD_TIME, self->found[i].ns);
+        vst__batch_add(batch);
+    }
+    return status;
+}
+
+static void end(vst__filling *filling)
+{
+    holders *self = filling->own;
+
+    filling->own = NULL;
+    if (self == NULL)
+        return;
+    free(self->stretches);
+    free(self->pending.levels);
+    free(self->held);
+    free(self->found);
+    free(self);
+}
+
+const vst__table vst__table_gil_holders = {
+    .name = "gil_holders",
+    VST_COLUMNS(columns),
+    .begin = begin,
+    .step = step,
+    .end = end,
+};

@@ -1,17 +1,17 @@
-/* How long functions ran, look by look, from switches in a hand-made file that
- * grows: every time is known, and so is every number. */
+/* How long functions ran by sums of a hand-made file that grows, from its
+ * switches: every time is known, and so is every number. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "check.h"
 #include "store/stream.h"
+#include "tables/growing.h"
 #include "trace_builder.h"
-#include "view/tally.h"
 
-enum { A = 1, B = 2, C = 3, ALL = 1000 };
+enum { A = 1, B = 2, C = 3, ALL = 1000, UNKNOWN = -1 };
 
-static char path[] = "/tmp/vestige-tally-running-XXXXXX";
+static char path[] = "/tmp/vestige-growing-running-XXXXXX";
 static int fd;
 
 /* a 2000..8000 around b 3000..4000 and c 5000..7000. */
@@ -99,110 +99,156 @@ static void show(const builder *whole, size_t records, size_t escapes)
     free(bytes);
 }
 
-static void check(const vst_tally_look *look, vst_id id, int64_t own_ns,
+static const vst__column *column(const vst__batch *rows, const char *name)
+{
+    for (size_t i = 0; i < rows->column_count; i++)
+        if (strcmp(rows->specs[i].name, name) == 0)
+            return &rows->columns[i];
+    abort();
+}
+
+static int64_t value(const vst__batch *rows, const char *name, size_t row)
+{
+    const vst__column *of = column(rows, name);
+
+    return of->valid[row / 8] >> row % 8 & 1
+               ? ((const int64_t *)of->values)[row]
+               : UNKNOWN;
+}
+
+static void check(const vst__growth *growth, vst_id id, int64_t self_ns,
                   int64_t total_ns)
 {
-    for (size_t i = 0; i < look->function_count; i++)
-        if (look->functions[i].id == id) {
-            CHECK_INT(look->functions[i].own_running_ns, own_ns);
-            CHECK_INT(look->functions[i].total_running_ns, total_ns);
+    const vst__batch *rows = growth->functions;
+    const int32_t *ids = column(rows, "func")->values;
+
+    for (size_t i = 0; i < rows->rows; i++)
+        if (ids[i] == (int32_t)id) {
+            CHECK_INT(value(rows, "self_running_ns", i), self_ns);
+            CHECK_INT(value(rows, "running_ns", i), total_ns);
             return;
         }
-    CHECK(own_ns == 0 && total_ns == 0);
+    CHECK(self_ns == 0 && total_ns == 0);
 }
 
-static vst_tally *opened(void)
+static vst__growing *opened(void)
 {
-    vst_tally *tally = NULL;
+    vst__growing *sums = NULL;
 
-    if (!CHECK_INT(vst__tally_open(path, INT64_C(1) << 40, &tally, NULL),
+    if (!CHECK_INT(vst__growing_open(path, INT64_C(1) << 40, &sums, NULL),
                    VST_OK))
         abort();
-    return tally;
+    return sums;
 }
 
-static vst_tally_look look_at(vst_tally *tally)
+static vst__growth grown(vst__growing *sums)
 {
-    vst_tally_look look = {0};
+    vst__growth growth = {0};
 
-    CHECK_INT(vst__tally_next(tally, false, &look, NULL), VST_OK);
-    return look;
+    CHECK_INT(vst__growing_read(sums, false, &growth, NULL), VST_OK);
+    return growth;
 }
 
-static void a_look_adds_up_how_long_functions_ran_on_all_threads(void)
+static void check_whole(const vst__growth *growth)
 {
-    vst_tally_look look;
-    vst_tally *tally;
+    CHECK(growth->knows_running);
+    check(growth, A, 2500 + 500, 4000 + 900);
+    check(growth, B, 500 + 400, 500 + 400);
+    check(growth, C, 1000, 1000);
+}
+
+static void sums_say_how_long_functions_ran_on_all_threads(void)
+{
+    vst__growth growth;
+    vst__growing *sums;
     builder b;
 
     build(&b, true);
     show(&b, ALL, ALL);
-    tally = opened();
-    look = look_at(tally);
-    CHECK(look.knows_running);
-    check(&look, A, 2500 + 500, 4000 + 900);
-    check(&look, B, 500 + 400, 500 + 400);
-    check(&look, C, 1000, 1000);
-    vst__tally_close(tally);
+    sums = opened();
+    growth = grown(sums);
+    check_whole(&growth);
+    vst__growing_close(sums);
     builder_free(&b);
 }
 
-static void looks_go_on_where_the_last_one_was(void)
+static void they_go_on_where_the_last_reading_was(void)
 {
-    vst_tally_look look;
-    vst_tally *tally;
+    vst__growth growth;
+    vst__growing *sums;
     builder b;
 
     build(&b, true);
-    show(&b, 3, 2); /* up to 4000 */
-    tally = opened();
-    look = look_at(tally);
-    check(&look, A, 1000 + 500, 1500 + 900);
-    check(&look, B, 500 + 400, 500 + 400);
-    show(&b, ALL, ALL);
-    look = look_at(tally);
-    check(&look, A, 1500, 2500);
-    check(&look, B, 0, 0);
-    check(&look, C, 1000, 1000);
-    vst__tally_close(tally);
+    for (size_t records = 1; records < 6; records++) {
+        show(&b, records, 2);
+        sums = opened();
+        grown(sums);
+        show(&b, ALL, ALL);
+        for (int i = 0; i < 3; i++) { /* nothing is counted again */
+            growth = grown(sums);
+            if (records <= 3) /* up to 4000, where both are told until 4500 */
+                check_whole(&growth);
+        }
+        vst__growing_close(sums);
+    }
     builder_free(&b);
 }
 
 /* Until it is told, a thread is taken to go on as it did. */
-static void switches_that_are_told_late_count_from_the_next_look_on(void)
+static void switches_that_are_told_late_count_from_the_next_reading_on(void)
 {
-    vst_tally_look look;
-    vst_tally *tally;
+    vst__growth growth;
+    vst__growing *sums;
     builder b;
 
     build(&b, true);
-    show(&b, 5, 2); /* up to 7000; told is nothing after 4500 */
-    tally = opened();
-    look = look_at(tally);
-    check(&look, C, 2000, 2000);
+    show(&b, 4, 2); /* in c from 5000 on; told is nothing after 4500 */
+    sums = opened();
+    grown(sums);
+    show(&b, 4, ALL); /* 100 before 5300, and 900 before 6900 */
+    grown(sums);
     show(&b, ALL, ALL);
-    look = look_at(tally);
-    check(&look, A, 1000, 1000);
-    vst__tally_close(tally);
+    growth = grown(sums);
+    check_whole(&growth);
+    vst__growing_close(sums);
+    builder_free(&b);
+}
+
+static void sums_begin_anew_when_it_turns_out_that_switches_are_told(void)
+{
+    vst__growth growth;
+    vst__growing *sums;
+    builder b;
+
+    build(&b, true);
+    show(&b, 3, 0);
+    sums = opened();
+    growth = grown(sums);
+    show(&b, ALL, ALL);
+    growth = grown(sums);
+    check_whole(&growth);
+    vst__growing_close(sums);
     builder_free(&b);
 }
 
 static void without_switches_nothing_is_said_of_running(void)
 {
-    vst_tally_look look;
-    vst_tally *tally;
+    vst__growth growth;
+    vst__growing *sums;
     builder b;
 
     build(&b, false);
     if (ftruncate(fd, 0) != 0)
         abort();
     show(&b, ALL, ALL);
-    tally = opened();
-    look = look_at(tally);
-    CHECK(!look.knows_running);
-    check(&look, A, 0, 0);
-    CHECK_INT(look.functions[0].total_ns, 6000);
-    vst__tally_close(tally);
+    sums = opened();
+    growth = grown(sums);
+    CHECK(!growth.knows_running);
+    check(&growth, A, UNKNOWN, UNKNOWN);
+    CHECK_INT(
+        ((const int64_t *)column(growth.functions, "total_ns")->values)[0],
+        6000);
+    vst__growing_close(sums);
     builder_free(&b);
 }
 
@@ -211,9 +257,10 @@ int main(void)
     fd = mkstemp(path);
     if (fd < 0)
         return 1;
-    TEST(a_look_adds_up_how_long_functions_ran_on_all_threads);
-    TEST(looks_go_on_where_the_last_one_was);
-    TEST(switches_that_are_told_late_count_from_the_next_look_on);
+    TEST(sums_say_how_long_functions_ran_on_all_threads);
+    TEST(they_go_on_where_the_last_reading_was);
+    TEST(switches_that_are_told_late_count_from_the_next_reading_on);
+    TEST(sums_begin_anew_when_it_turns_out_that_switches_are_told);
     TEST(without_switches_nothing_is_said_of_running);
     close(fd);
     unlink(path);

@@ -1,0 +1,173 @@
+/* A forked child that goes on with the session of its parent, in a file of its
+ * own. Most children are short, and to a child each object and each page of
+ * code that is looked at costs a fault, so no Python code runs here: the parent
+ * has planned what the child writes. The child's profile is told later, when
+ * somebody asks for it (forks.c).
+ *
+ * Only the thread that forked runs, with the GIL. */
+#include "session/session.h"
+
+#include "program/program.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { NAMES_MAX = 10000 }; /* as in base/child_files.py */
+
+static const char PARENT[] = "VESTIGE_PARENT";
+
+/* The rest is borrowed from the plan. NULL: there is none. */
+static PyObject *plan, *environment, *expect;
+static const char *stem, *trace;
+static PyObject *facts; /* a list of keys and values in turn, as bytes */
+
+static bool add(PyObject *list, PyObject *str)
+{
+    const char *bytes;
+    uint32_t length;
+
+    return vpy_append(list, vpy_text(str, &bytes, &length));
+}
+
+static PyObject *read_facts(PyObject *texts)
+{
+    PyObject *list = PyList_New(0), *key, *value;
+    Py_ssize_t at = 0;
+
+    while (list != NULL && PyDict_Next(texts, &at, &key, &value))
+        if (!add(list, key) || !add(list, value))
+            Py_CLEAR(list);
+    return list;
+}
+
+int vpy_child_plan_set(PyObject *made)
+{
+    PyObject *texts;
+
+    Py_CLEAR(plan);
+    Py_CLEAR(facts);
+    if (made == Py_None)
+        return 0;
+    if (!PyArg_ParseTuple(made, "yyO!O!O:plan", &stem, &trace, &PyDict_Type,
+                          &environment, &PyDict_Type, &texts, &expect))
+        return -1;
+    facts = read_facts(texts);
+    if (facts != NULL)
+        plan = Py_NewRef(made);
+    PyErr_Clear();
+    return 0;
+}
+
+/* What a profile reads anew in each process decides against the plan. */
+bool vpy_child_has_plan(void)
+{
+    static const char *const ranks[] = {"RANK", "LOCAL_RANK", "WORLD_SIZE"};
+
+    for (size_t i = 0; plan != NULL && i < sizeof ranks / sizeof *ranks; i++)
+        if (getenv(ranks[i]) != NULL)
+            return false;
+    return plan != NULL;
+}
+
+PyObject *vpy_child_expects(void)
+{
+    PyObject *module = vpy_loaded_module("multiprocessing.util");
+
+    Py_XDECREF(module);
+    return module != NULL && expect != Py_None ? expect : NULL;
+}
+
+/* ---- its beginning ------------------------------------------------------- */
+
+/* A process may have made recordings before, or a number come again. */
+static PyObject *make_file(PyObject *session)
+{
+    for (int number = 0; number < NAMES_MAX; number++) {
+        char more[16] = "";
+        PyObject *path;
+        vst_status status = VST_E_NOMEM;
+
+        if (number)
+            snprintf(more, sizeof more, ".%d", number);
+        path = PyBytes_FromFormat("%s.%ld%s.vst", stem, (long)getpid(), more);
+        if (path != NULL)
+            status = vpy_session_renew(session, path);
+        if (status == VST_OK)
+            return path;
+        Py_XDECREF(path);
+        if (status != VST_E_EXISTS)
+            return NULL;
+    }
+    return NULL;
+}
+
+static void write_facts(vst_recording *recording, const vpy_origin *origin)
+{
+    char json[160], tid[24] = "null";
+
+    for (Py_ssize_t i = 0; i + 1 < PyList_GET_SIZE(facts); i += 2)
+        vst_recording_set_metadata(
+            recording, PyBytes_AS_STRING(PyList_GET_ITEM(facts, i)),
+            PyBytes_AS_STRING(PyList_GET_ITEM(facts, i + 1)));
+    if (origin->tid)
+        snprintf(tid, sizeof tid, "%ld", origin->tid);
+    snprintf(json, sizeof json,
+             "{\"pid\": %ld, \"tid\": %s, \"time_ns\": %lld, \"how\": "
+             "\"fork\"}",
+             origin->pid, tid, origin->time_ns);
+    vst_recording_set_metadata(recording, "vestige.parent", json);
+}
+
+/* Tells Pythons that this process starts whose children they are. */
+static void name_parent(void)
+{
+    char text[128];
+    PyObject *key, *value;
+
+    snprintf(text, sizeof text, "%ld %s", (long)getpid(), trace);
+    setenv(PARENT, text, true);
+    key = PyBytes_FromString(PARENT);
+    value = PyBytes_FromString(text);
+    if (key != NULL && value != NULL)
+        PyDict_SetItem(environment, key, value);
+    Py_XDECREF(key);
+    Py_XDECREF(value);
+}
+
+PyObject *vpy_child_go_on(PyObject *session, const vpy_origin *origin)
+{
+    PyObject *path = make_file(session), *started = NULL;
+
+    if (path != NULL) {
+        name_parent();
+        started = vpy_session_start(session, NULL);
+    }
+    if (started != NULL) {
+        write_facts(vst_session_recording(vpy_session_handle(session)), origin);
+        Py_DECREF(started);
+    } else if (path != NULL) {
+        unlink(PyBytes_AS_STRING(path));
+        Py_CLEAR(path);
+    }
+    PyErr_Clear();
+    return path;
+}
+
+/* ---- its end ------------------------------------------------------------- */
+
+void vpy_child_leave(PyObject *session, int code)
+{
+    vst_recording *recording =
+        vst_session_recording(vpy_session_handle(session));
+    char json[64];
+
+    snprintf(json, sizeof json, "{\"by\": \"os._exit\", \"code\": %d}",
+             code & 0xFF);
+    vst_recording_set_metadata(recording, "vestige.exit", json);
+    Py_XDECREF(vpy_session_name_process(session, NULL));
+    vpy_sources_note(recording);
+    Py_XDECREF(vpy_session_finish(session, NULL));
+    PyErr_Clear();
+}

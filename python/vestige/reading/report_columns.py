@@ -1,0 +1,469 @@
+"""The columns of reports. Each is one line below: text, JSON, CSV, --columns, --sort, --help, completion and the
+reference are made of it.
+
+A row is any object; a column reads one attribute of it. The report after `vestige run` uses this too, so it imports
+little.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+
+from vestige.base.quantities import duration, percent, signed, size
+from vestige.base.terminal import exact
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any, TextIO
+
+# ---- what a column is ----------------------------------------------------------
+
+
+class Unit:
+    """How values are written for people, and how many places that takes."""
+
+    __slots__ = ("is_text", "name", "text", "width")
+
+    def __init__(self, name: str, width: int, text: Callable[[Any], str], *, is_text: bool = False) -> None:
+        self.name, self.width, self.text, self.is_text = name, width, text, is_text
+
+
+def _known(text: Callable[[Any], str], unknown: str = "?") -> Callable[[Any], str]:
+    return lambda value: unknown if value is None else text(value)
+
+
+def _counted(text: Callable[[Any], str]) -> Callable[[Any], str]:
+    """-1 is a count that is not known."""
+    return lambda value: "?" if value is None or value < 0 else text(value)
+
+
+def _listed(waits: Sequence[dict[str, Any]]) -> str:
+    return " ".join(f"{each['for']}:{each['time_ns']}" for each in waits)
+
+
+def _longer(change: Any) -> str:
+    return f"{_doubt(change) or ' '}{signed(duration(change.difference), change.difference):>10}"
+
+
+def _slower(change: Any) -> str:
+    is_there = change.after > 0 and change.known_share is not None
+    return f"{_doubt(change)}{percent(change.share)}" if is_there else "-"
+
+
+def _doubt(change: Any) -> str:
+    """What is within the noise is marked."""
+    return "" if change.is_significant else "~"
+
+
+def _more(calls: Any) -> str:
+    if calls.before == calls.after:
+        return "="
+    return "new" if not calls.before else "gone" if not calls.after else percent(calls.share)
+
+
+COUNT = Unit("", 9, _counted("{:,}".format))
+ID = Unit("", 7, lambda value: "" if value is None else str(value))
+NUMBER = Unit("", 10, _counted(str))  # that names a row; -1: not known
+TIME = Unit("ns", 8, _known(duration))
+SPENT = Unit("ns", 8, _known(lambda ns: duration(ns) if ns else "-"))
+LATENCY = Unit("ns", 8, _known(duration, "-"))  # of calls or tasks of which there may be none
+MOMENT = Unit("ns", 8, duration)  # counted from the start, for people
+BYTES = Unit("bytes", 8, size)
+MOVED = Unit("bytes", 9, lambda count: size(count) if count else "")
+SHARE = Unit("share", 4, lambda share: "" if share is None else f"{share:.0%}")
+PART = Unit("share", 6, lambda share: "" if share is None else f"{share:.1%}")  # of its own whole
+SHARE_EXACT = Unit("share", 6, lambda share: "" if share is None else f"{share:.1%}")
+MEAN = Unit("", 6, lambda value: "-" if value is None else f"{value:.1f}")
+FLAG = Unit("true or false", 5, str)
+WORD = Unit("text", 9, lambda value: "" if value is None else str(value), is_text=True)
+NAME = Unit("text", 20, WORD.text, is_text=True)
+OPTIONAL = Unit("text", 20, WORD.text, is_text=True)  # JSON leaves it out where it is empty
+WAITS = Unit("list", 20, _listed, is_text=True)
+LONGER = Unit("ns", 11, _longer)  # changes of vestige diff
+NOISE = Unit("ns", 9, lambda change: f"±{duration(change.noise)}")
+SLOWER = Unit("share", 9, _slower)
+MORE = Unit("share", 7, _more)
+SHARES = (SHARE, SHARE_EXACT)
+
+
+class Column:
+    """`key` is its name in --columns and --sort, `name` that in JSON and CSV. `of` is the attribute that has the value,
+    `shown` that for people, `by` that to sort by. Unless --columns chooses others it is there always, never, or `when`
+    what is read has that feature; `text` and `files` may differ.
+    """
+
+    # fmt: off
+    __slots__ = ("about", "by", "files", "get", "heading", "key", "look", "name", "of", "shown", "text", "unit",
+                 "width")
+    # fmt: on
+
+    def __init__(
+        self,
+        key: str,
+        name: str,
+        unit: Unit,
+        about: str,
+        *,
+        heading: str = "",
+        of: str = "",
+        shown: str = "",
+        by: str = "",
+        when: bool | str = True,
+        text: bool | str | None = None,
+        files: bool | str | None = None,
+        width: int = 0,
+    ) -> None:
+        self.key, self.name, self.unit, self.about = key, name, unit, about
+        self.heading = heading or (name.replace("_", " ") if unit.is_text else key)
+        self.of = of or name
+        self.shown = shown or self.of
+        self.get, self.look, self.by = attrgetter(self.of), attrgetter(self.shown), attrgetter(by or self.of)
+        self.text = when if text is None else text
+        self.files = when if files is None else files
+        self.width = max(width or unit.width, len(self.heading))
+
+    def value(self, row: Any, whole_ns: int) -> Any:
+        """For programs."""
+        value = self.get(row)
+        return value if self.unit not in SHARES or value is None else value / (whole_ns or 1)
+
+    def order(self, row: Any) -> Any:
+        """The largest number comes first, and names by the alphabet."""
+        value = self.by(row)
+        return self.unit.text(value) if self.unit.is_text else -(value or 0)
+
+
+class Table:
+    """The columns of a view. That of the key `name`, or else the first, is shown even if --columns does not choose it.
+    Rows are sorted by the column `by` unless --sort chooses another, and where that is equal, by `ties`.
+    """
+
+    def __init__(self, name: str, *columns: Column, by: str = "", ties: Callable[[Any], Any] | None = None) -> None:
+        self.name = name  # in JSON
+        self.columns = columns
+        self.naming = next((column for column in columns if column.key == "name"), columns[0])
+        self.by = by
+        self._ties = ties
+
+    def find(self, word: str) -> Column | None:
+        """By its key, or its name in JSON and CSV."""
+        return next((column for column in self.columns if word in (column.key, column.name)), None)
+
+    def choose(self, columns: Sequence[Column]) -> list[Column]:
+        """These columns, and behind them the one that names the row."""
+        return [*columns] if self.naming in columns else [*columns, self.naming]
+
+    def pick(self, *words: str) -> list[Column]:
+        """The columns of these keys, in this order."""
+        return [column for word in words for column in self.columns if column.key == word]
+
+    def in_text(self, features: Iterable[str]) -> list[Column]:
+        """Those for people: figures first, then numbers that name something, then names."""
+        there = [column for column in self.columns if _is_there(column.text, features)]
+        return sorted(there, key=lambda column: (column.unit is ID) + 2 * column.unit.is_text)
+
+    def in_files(self, features: Iterable[str]) -> list[Column]:
+        return [column for column in self.columns if _is_there(column.files, features)]
+
+    def sorted(self, rows: Iterable[Any], by: Column | None = None) -> list[Any]:
+        """By the default order of the table, or by a column."""
+        column = by or self.find(self.by)
+        if column is None:
+            return list(rows)
+        is_named = column.unit.is_text or self._ties is None
+        return sorted(rows if is_named else sorted(rows, key=self._ties), key=column.order)
+
+
+def _is_there(condition: bool | str, features: Iterable[str]) -> bool:
+    return condition in features if isinstance(condition, str) else condition
+
+
+def records(columns: Sequence[Column], rows: Iterable[Any], whole_ns: int = 1) -> list[dict[str, Any]]:
+    """Rows for JSON."""
+    optional = [column.name for column in columns if column.unit is OPTIONAL]
+    made = [{column.name: column.value(row, whole_ns) for column in columns} for row in rows]
+    for name in optional:
+        for each in made:
+            if not each[name]:
+                del each[name]
+    return made
+
+
+def write_csv(columns: Sequence[Column], rows: Iterable[Any], out: TextIO, whole_ns: int = 1) -> None:
+    import csv
+
+    writer = csv.writer(exact(out), lineterminator="\n")
+    writer.writerow(column.name for column in columns)
+    for row in rows:
+        values = [column.value(row, whole_ns) for column in columns]
+        # CSV has no lists.
+        writer.writerow(c.unit.text(value) if isinstance(value, list) else value for c, value in zip(columns, values))
+
+
+# ---- the columns -----------------------------------------------------------------
+
+FUNCTION = "the function, with its file and line"
+CALLS = "calls that began"
+SELF = "time in it, without what it called"
+TOTAL = "time in it and in what it called"
+RUNNING = "of total, while its thread had a processor (vestige run --sched)"
+SELF_BYTES = "bytes that it allocated itself, less what it freed"
+TOTAL_BYTES = "bytes that it and what it called allocated, less what they freed"
+ALLOCATIONS = "allocations that it made itself"
+WAITS_FOR = "what it waits for, if it only waits: lock, io, sleep, child"
+LIBRARY = "the library that it belongs to; empty for the program's own"
+
+FUNCTIONS = Table(
+    "functions",
+    Column("name", "function", NAME, FUNCTION, of="shown"),
+    Column("kind", "kind", WORD, "what it is: python, c, annotation, gc, operator, module", text=False, of="kind_name"),
+    Column("file", "file", NAME, "the file that it is defined in", text=False),
+    Column("line", "line", ID, "its first line", text=False),
+    Column("library", "library", WORD, LIBRARY, text=False),
+    Column("calls", "calls", COUNT, CALLS, width=11),
+    Column("self", "self_ns", TIME, SELF),
+    Column("share", "self_share", SHARE, "self as a share of the time of all threads", heading="%", of="self_ns",
+           files=False),
+    Column("total", "total_ns", TIME, TOTAL + ", once where it calls itself"),
+    Column("running", "running_ns", TIME, RUNNING, when="switches"),
+    Column("self-memory", "self_bytes", BYTES, SELF_BYTES, heading="self mem", when="memory"),
+    Column("memory", "total_bytes", BYTES, TOTAL_BYTES, heading="all mem", when="memory"),
+    Column("allocations", "allocations", COUNT, ALLOCATIONS, text=False, files="memory"),
+    Column("waits", "waits_for", WORD, WAITS_FOR, text=False),
+    Column("error", "compensated_error_ns", TIME, "how far off total may be (--compensated)", heading="±",
+           of="error_ns", when="compensated"),
+    Column("estimate-error", "estimate_error_ns", TIME, "likewise, where a budget left calls out",
+           heading="±", of="error_ns", when="estimated"),
+    Column("reduced", "estimate_reduced", FLAG, "whether there was less time than the estimate",
+           of="is_reduced", text=False, files="budget"),
+    by="self", ties=lambda entry: (-entry.self_ns, entry.shown),
+)  # fmt: skip
+
+TREE = Table(
+    "tree",
+    Column("id", "id", ID, "the number of the line", text=False),
+    Column("parent", "parent", ID, "the line that called it; -1: none", text=False),
+    Column("depth", "depth", ID, "how many calls are around it", text=False),
+    Column("name", "function", NAME, FUNCTION, of="node.function", shown="node.shown", by="node.shown"),
+    Column("import", "import", OPTIONAL, "the module, if it imports one", of="module", text=False, files="imports"),
+    Column("library", "library", WORD, LIBRARY, of="library_name", text=False),
+    Column("calls", "calls", COUNT, CALLS, shown="count", text=False),
+    Column("self", "self_ns", TIME, SELF, text=False),
+    Column("total", "total_ns", TIME, TOTAL, shown="time_ns", by="reach_ns"),
+    Column("share", "total_share", SHARE, "share of the time of all threads", heading="%",
+           of="total_ns", shown="share_ns", files=False, width=5),
+    Column("awaiting", "awaiting_ns", TIME, "how long tasks waited below", text=False, files="tasks"),
+    Column("running", "running_ns", TIME, RUNNING, of="node.running_ns", when="switches"),
+    Column("self-memory", "self_bytes", BYTES, SELF_BYTES, heading="self mem", of="node.self_bytes", text=False),
+    Column("memory", "total_bytes", BYTES, TOTAL_BYTES, heading="all mem", of="node.total_bytes", text=False),
+    Column("allocations", "allocations", COUNT, ALLOCATIONS, of="node.allocations", text=False),
+    Column("waits", "waits_for", WORD, WAITS_FOR, text=False),
+    by="total",
+)  # fmt: skip
+
+THREADS = Table(
+    "threads",
+    Column("name", "thread", NAME, "the name of the thread", of="name"),
+    Column("pid", "pid", ID, "the process that it is of", text="processes"),
+    Column("tid", "tid", ID, "the number that the system gave it", text=False),
+    Column("calls", "calls", COUNT, CALLS, text="work", width=11),
+    Column("time", "time_ns", TIME, "the time of all its calls", of="self_ns"),
+    Column("share", "time_share", SHARE, "share of the time that passed", heading="%", of="self_ns",
+           text="work", files=False),
+    Column("running", "running_ns", SPENT, "of that, while it had a processor", when="switches"),
+    Column("gil", "gil_ns", SPENT, "how long it waited for the GIL", heading="GIL", text="gil", files="switches"),
+    Column("object", "object_ns", SPENT, "without the GIL: in locks of objects", when="pauses"),
+    Column("world", "world_ns", SPENT, "without the GIL: while the world stood still", when="pauses"),
+    Column("lock", "lock_ns", SPENT, "waiting for a lock or another thread", when="switches"),
+    Column("io", "io_ns", SPENT, "waiting for input or output", heading="I/O", when="switches"),
+    Column("sleep", "sleep_ns", SPENT, "in sleep", when="switches"),
+    Column("child", "child_ns", SPENT, "waiting for a child process", text="children", files="switches"),
+    Column("preempted", "preempted_ns", SPENT, "while others had its processor", when="switches"),
+    Column("waiting", "waiting_ns", SPENT, "in calls that only wait", text="work"),
+    Column("gc", "gc_ns", SPENT, "in garbage collections", heading="GC", text="work"),
+    Column("first", "first_ns", MOMENT, "when its first call began", text=False),
+    Column("last", "last_ns", MOMENT, "when its last call ended", text=False),
+    Column("most", "most_in", NAME, "the function that took most", heading="most time in",
+           shown="top_shown", text="work"),
+    by="time", ties=lambda thread: thread.first_ns,
+)  # fmt: skip
+
+IMPORTS = Table(
+    "imports",
+    Column("name", "module", NAME, "the module", of="module", shown="name", by="name", width=36),
+    Column("named", "named", FLAG, "false: the trace has no name of it", of="is_named", text=False),
+    Column("failed", "failed", FLAG, "whether the import failed", text=False),
+    Column("calls", "times", COUNT, "imports that began", heading="times", of="calls", width=6),
+    Column("self", "self_ns", TIME, "time without the modules that it imports"),
+    Column("total", "total_ns", TIME, "time with them"),
+    Column("by", "first_imported_by", NAME, "what imported it first", of="first_by"),
+    by="self", ties=lambda module: module.name,
+)  # fmt: skip
+
+TASKS = Table(
+    "tasks",
+    Column("name", "function", NAME, "the coroutine function", heading="coroutine function", of="shown"),
+    Column("file", "file", NAME, "the file that it is defined in", text=False),
+    Column("line", "line", ID, "its first line", text=False),
+    Column("library", "library", WORD, LIBRARY, text=False),
+    Column("calls", "tasks", COUNT, "how many tasks ran it", heading="tasks", width=8),
+    Column("open", "open", COUNT, "tasks that had not ended when the recording did", text=False),
+    Column("raised", "raised", COUNT, "tasks that an exception ended", text=False),
+    Column("steps", "steps", COUNT, "how often a task was resumed", text=False),
+    Column("running", "running_ns", TIME, "time of all steps"),
+    Column("awaiting", "awaiting_ns", TIME, "time between the steps"),
+    Column("median", "latency_median_ns", LATENCY, "from first step to end: half of the tasks took longer"),
+    Column("p99", "latency_p99_ns", LATENCY, "likewise: a hundredth of the tasks took longer", heading="99%"),
+    Column("total", "latency_ns", TIME, "from first step to end, of all tasks", when=False),
+    Column("longest", "longest_step_ns", TIME, "the longest step"),
+    Column("awaits", "awaits", WAITS, "what tasks waited for, in which function, how often and how long", text=False),
+    Column("kind", "kind", WORD, "task, greenlet or hub", text=False),
+    by="running", ties=lambda group: group.shown,
+)  # fmt: skip
+
+EXCEPTIONS = Table(
+    "exceptions",
+    Column("name", "exception", NAME, "its type"),
+    Column("file", "file", NAME, "the file in which it was raised"),
+    Column("line", "line", ID, "and the line"),
+    Column("raised", "raised_in", NAME, "the function in which it was raised"),
+    Column("caught", "caught_in", NAME, "the function that caught it"),
+    Column("end", "end", WORD, "what became of it: caught, not caught, unknown"),
+    Column("count", "count", COUNT, "how often that happened"),
+    Column("library", "library", FLAG, "whether a library raised and caught it by itself"),
+)
+
+GENERATIONS = Table(
+    "generations",
+    Column("generation", "generation", NUMBER, "the generation; -1: not known", width=11),
+    Column("count", "count", COUNT, "how many collections there were"),
+    Column("time", "time_ns", TIME, "how long they took", of="total_ns"),
+    Column("longest", "longest_ns", TIME, "how long the longest took"),
+    Column("collected", "collected", COUNT, "objects that they freed"),
+    Column("uncollectable", "uncollectable", COUNT, "objects that they could not free", text="uncollectable"),
+)
+
+BEGAN_IN = Table(
+    "began_in",
+    Column("name", "function", NAME, "the function in which they began", heading="they began in", of="name"),
+    Column("count", "count", COUNT, "how many collections there were", width=11),
+    Column("time", "time_ns", TIME, "how long they took", of="total_ns"),
+    by="time", ties=lambda sums: sums.name,
+)  # fmt: skip
+
+COLLECTIONS = Table(
+    "longest",
+    Column("after", "start_ns", MOMENT, "when it began", width=11),
+    Column("time", "time_ns", TIME, "how long it took", of="duration_ns"),
+    Column("thread", "thread", NAME, "the thread that it ran in", of="thread_name"),
+    Column("generation", "generation", NUMBER, "the generation; -1: not known"),
+    Column("collected", "collected", COUNT, "objects that it freed; -1: not known", width=10),
+)
+
+ACTIVITIES = Table(
+    "activities",
+    Column("pid", "pid", ID, "the process", text=False),
+    Column("device", "device", NAME, "the device", text=False),
+    Column("kind", "kind", WORD, "kernel, copy, set, or what else it did", text=False),
+    Column("name", "name", NAME, "the kernel, or what kind of copy", heading="kernel, copy, set, or what else",
+           shown="shown"),
+    Column("count", "count", COUNT, "how often the device did it", of="activities"),
+    Column("time", "time_ns", TIME, "how long that took", of="total_ns", width=10),
+    Column("share", "time_share", SHARE_EXACT, "its share of all work", heading="%", of="work_ns", files=False),
+    Column("longest", "longest_ns", TIME, "how long the longest took"),
+    Column("bytes", "bytes", MOVED, "bytes that were copied or set", heading="copied"),
+)  # fmt: skip
+
+OF_DEVICE = (
+    Column("pid", "pid", ID, "the process", text=False),
+    Column("device", "device", NAME, "the device", text=False),
+)
+USE = (
+    Column("works", "works", COUNT, "kernels, copies and sets"),
+    Column("span", "span_ns", TIME, "from its first work to the end of its last", text=False),
+    Column("busy", "busy_ns", TIME, "while it did any"),
+    Column("share", "busy_share", PART, "busy as a share of span", heading="%", files=False),
+    Column("idle", "idle_ns", TIME, "the rest of span"),
+    Column("gaps", "gaps", COUNT, "how many stretches that was", width=7),
+    Column("longest", "longest_gap_ns", TIME, "the longest of these"),
+    Column("unlaunched", "until_launch_ns", TIME, "idle before the next launch", of="unlaunched_ns", text=False),
+    Column("launched", "launched", COUNT, "works whose launches are in the trace", text=False),
+    Column("delay", "launch_delay_ns", LATENCY, "from a launch to the begin of its work, on average"),
+)
+DEVICES = Table("devices", *OF_DEVICE, Column("error", "clock_error_ns", TIME, "how far off its times may be"), *USE)
+STREAMS = Table(
+    "streams",
+    *OF_DEVICE,
+    Column("stream", "stream", NUMBER, "its number"),
+    *USE,
+    Column("queue-max", "queue_max", COUNT, "how many works waited at most", text=False),
+    Column("queue", "queue_mean", MEAN, "how many works waited when one was launched, on average"),
+)
+GAPS = Table(
+    "gaps",
+    *OF_DEVICE,
+    Column("from", "start_ns", MOMENT, "when the device had nothing to do any more", width=10),
+    Column("idle", "idle_ns", TIME, "for how long"),
+    Column("unlaunched", "until_launch_ns", LATENCY, "until the next launch was called", of="unlaunched_ns"),
+    Column("stream", "stream", ID, "the stream of the work that ended it", text=False),
+    Column("next", "next", NAME, "that work", heading="until", shown="shown"),
+    Column("thread", "thread", NAME, "the thread that launched it", text=False),
+    Column("op", "op", NAME, "the operator that it was launched in", text=False),
+    Column("annotation", "annotation", NAME, "the annotation that it was launched in", text=False),
+)
+
+PROCESSES = Table(
+    "processes",
+    Column("file", "file", NAME, "its trace", of="path", text=False),
+    Column("pid", "pid", ID, "its number"),
+    Column("rank", "rank", ID, "its rank, if it is one of a distributed program", width=4),
+    Column("host", "host", WORD, "its machine", text=False),
+    Column("command", "command", WORD, "its command", text=False),
+    Column("ended", "ended", WORD, "how its recording ended"),
+    Column("time", "duration_ns", TIME, "how long it was recorded"),
+    Column("calls", "calls", COUNT, CALLS, width=11),
+    Column("name", "name", NAME, "its file, and its command", heading="process", files=False),
+)
+
+FINDINGS = Table(
+    "findings",
+    Column("kind", "kind", WORD, "which cause it is", text=False),
+    Column("text", "text", NAME, "what took the time that should not"),
+    Column("where", "where", NAME, "the function, file, thread and so on", text=False, files="json"),
+    Column("numbers", "numbers", NAME, "the figures that it rests on", text=False, files="json"),
+    Column("next", "next", NAME, "the command that shows more", text=False),
+)
+
+
+def _change(key: str, name: str, of: str, about: str) -> list[Column]:
+    return [
+        Column(f"{key}-before", f"{name}_before", TIME, f"{about}, before", of=f"{of}.before", text=False),
+        Column(f"{key}-after", f"{name}_after", TIME, "after", of=f"{of}.after", text=False),
+        Column(f"{key}-change", f"{name}_change", PART, "how much more it is", of=f"{of}.known_share", text=False),
+        Column(f"{key}-noise", f"{name}_noise", TIME, "what chance explains", of=f"{of}.noise", text=False),
+        Column(f"{key}-significant", f"{name}_significant", FLAG, "more?", of=f"{of}.is_significant", text=False),
+    ]
+
+
+# What has no name in JSON and CSV is there in the columns behind it.
+DIFF = Table(
+    "functions",
+    Column("name", "function", NAME, FUNCTION, of="name"),
+    Column("calls-before", "calls_before", COUNT, "calls, before", of="calls_change.before", text=False),
+    Column("calls-after", "calls_after", COUNT, "calls, after", of="calls_change.after", text=False),
+    Column("effect", "effect_ns", TIME, "what it adds to the whole", of="effect", by="effect_size", text=False),
+    Column("significant", "significant", FLAG, "whether that is more than chance", of="is_significant", text=False),
+    Column("time", "self_time", LONGER, "change of its self time", heading="self time", by="self_time.size",
+           files=False),
+    Column("noise", "self_time", NOISE, "what chance explains of that", by="self_time.noise", files=False),
+    Column("calls", "calls_change", MORE, "change of its calls", by="calls_change.size", files=False),
+    Column("self", "self_call", SLOWER, "change of its median call", heading="self/call", by="self_call.size",
+           files=False),
+    Column("total", "total_call", SLOWER, "with what that called", heading="total/call", by="total_change.size",
+           files=False),
+    *_change("self", "self_ns", "self_time", "time in it, without what it called"),
+    *_change("self-call", "self_ns_per_call", "self_call", "likewise, of the median call"),
+    *_change("total-call", "total_ns_per_call", "total_call", "time of the median call with what it called"),
+    by="effect", ties=lambda row: row.name,
+)  # fmt: skip

@@ -1,0 +1,416 @@
+/* The tables of events: every span in order of time, each with its parent and
+ * children by numbers of rows. Frameworks' lists of events are made of them, so
+ * calls may be left out of the own times of what they ran in, and blocks of a
+ * framework's allocator outside of all spans have rows. In the table
+ * `tree_events` every block has one. One thread at a time. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "replay/own_times.h"
+#include "tables/framework.h"
+
+enum {
+    EVENT_START,
+    EVENT_END,
+    EVENT_SELF,
+    EVENT_SELF_BYTES,
+    EVENT_TOTAL_BYTES,
+    EVENT_COMPENSATED,
+    EVENT_ARGS,
+    EVENT_SPAN,
+    EVENT_FUNC,
+    EVENT_PARENT,
+    EVENT_FIRST,
+    EVENT_NEXT,
+    EVENT_THREAD,
+    EVENT_FLAGS,
+    EVENT_COLUMNS, /* of `events`; of `tree_events` there is one more */
+    EVENT_ADDRESS = EVENT_COLUMNS
+};
+
+static const vst__column_spec columns[] = {
+    [EVENT_START] = {"start_ns", VST_COLUMN_I64, false, 0},
+    [EVENT_END] = {"end_ns", VST_COLUMN_I64, false, 0},
+    [EVENT_SELF] = {"self_ns", VST_COLUMN_I64, false, 0},
+    [EVENT_SELF_BYTES] = {"self_bytes", VST_COLUMN_I64, false, 0},
+    [EVENT_TOTAL_BYTES] = {"total_bytes", VST_COLUMN_I64, false, 0},
+    [EVENT_COMPENSATED] = {"compensated_ns", VST_COLUMN_I64, true, 0},
+    [EVENT_ARGS] = {"args", VST_COLUMN_PIECE, false, 0},
+    [EVENT_SPAN] = {"span", VST_COLUMN_I32, false, 0},
+    [EVENT_FUNC] = {"func", VST_COLUMN_I32, false, 0},
+    [EVENT_PARENT] = {"parent", VST_COLUMN_I32, false, 0}, /* -1: none */
+    [EVENT_FIRST] = {"first", VST_COLUMN_I32, false, 0},   /* child, or -1 */
+    [EVENT_NEXT] = {"next", VST_COLUMN_I32, false, 0},     /* sibling, or -1 */
+    [EVENT_THREAD] = {"thread", VST_COLUMN_I32, false, 0},
+    [EVENT_FLAGS] = {"flags", VST_COLUMN_I32, false, 0},
+    [EVENT_ADDRESS] = {"address", VST_COLUMN_I64, false, 0}, /* of a block */
+};
+
+enum { SCOPE_SHIFT = 24 /* of an operator, above the flags of its span */ };
+
+/* Rows whose parent is still open, linked by `next`. */
+typedef struct waiting {
+    int32_t first, last;
+} waiting;
+
+typedef struct events {
+    const vst__table_options *options;
+    bool is_tree;
+    vst__batch *batch;
+    waiting *waiting; /* by depth; none from `top` on */
+    size_t top, depths;
+    uint32_t thread;        /* that they are of */
+    unsigned char *is_call; /* by definition id */
+    vst_id max;
+    vst__own_times pending;
+} events;
+
+static int32_t *links(const events *e, unsigned column)
+{
+    return e->batch->columns[column].values;
+}
+
+/* ---- children that wait for their parents -------------------------------- */
+
+static bool reserve_depth(events *e, size_t depth)
+{
+    size_t depths = e->depths ? e->depths : 64;
+    waiting *grown;
+
+    if (depth < e->depths)
+        return true;
+    while (depths <= depth)
+        depths *= 2;
+    grown = realloc(e->waiting, depths * sizeof *grown);
+    if (grown == NULL)
+        return false;
+    memset(grown + e->depths, 0xff, (depths - e->depths) * sizeof *grown);
+    e->waiting = grown;
+    e->depths = depths;
+    return true;
+}
+
+/* Rows that wait deeper than `depth` become children of this row. */
+static void adopt(events *e, size_t depth, int32_t parent)
+{
+    int32_t *parents = links(e, EVENT_PARENT), *nexts = links(e, EVENT_NEXT);
+
+    while (e->top > depth + 1) {
+        waiting *deeper = &e->waiting[--e->top];
+
+        for (int32_t i = deeper->first; i >= 0; i = nexts[i])
+            parents[i] = parent;
+        *deeper = (waiting){-1, -1};
+    }
+}
+
+static void append(events *e, size_t depth, waiting more)
+{
+    waiting *list = &e->waiting[depth];
+
+    if (depth >= e->top)
+        e->top = depth + 1;
+    if (list->first < 0)
+        list->first = more.first;
+    else
+        links(e, EVENT_NEXT)[list->last] = more.first;
+    list->last = more.last;
+}
+
+static vst_status on_leave(void *ctx, uint32_t depth)
+{
+    events *e = ((vst__filling *)ctx)->own;
+
+    vst__own_times_leave(&e->pending, depth);
+    while (e->top > (size_t)depth + 1) {
+        waiting list = e->waiting[--e->top];
+
+        e->waiting[e->top] = (waiting){-1, -1};
+        if (list.first >= 0)
+            append(e, depth, list);
+    }
+    return VST_OK;
+}
+
+/* Makes room for rows at this depth of the thread's stack. */
+static bool reach(events *e, uint32_t thread, uint32_t depth)
+{
+    if (!reserve_depth(e, depth))
+        return false;
+    if (e->thread != thread) {
+        e->thread = thread;
+        memset(e->waiting, 0xff, e->depths * sizeof *e->waiting);
+        e->top = 0;
+    }
+    return true;
+}
+
+/* ---- rows ---------------------------------------------------------------- */
+
+/* The row that comes next is linked to none. */
+static void begin_row(const events *e, int64_t start_ns, int64_t end_ns,
+                      uint32_t thread)
+{
+    vst__batch *batch = e->batch;
+
+    vst__batch_i64(batch, EVENT_START, start_ns);
+    vst__batch_i64(batch, EVENT_END, end_ns);
+    vst__batch_i32(batch, EVENT_PARENT, -1);
+    vst__batch_i32(batch, EVENT_FIRST, -1);
+    vst__batch_i32(batch, EVENT_NEXT, -1);
+    vst__batch_i32(batch, EVENT_THREAD, (int32_t)thread);
+}
+
+static void put_span(const events *e, const vst_span *span, int64_t self_ns)
+{
+    uint32_t scope = span->op != NULL ? span->op->scope << SCOPE_SHIFT : 0;
+    vst__batch *batch = e->batch;
+
+    begin_row(e, span->start_ns, span->end_ns, span->thread);
+    vst__batch_i64(batch, EVENT_SELF,
+                   span->flags & VST_SPAN_ASYNC ? 0 : self_ns);
+    vst__batch_i64(batch, EVENT_SELF_BYTES, vst__self_bytes(span, e->options));
+    vst__batch_i64(batch, EVENT_TOTAL_BYTES,
+                   vst__total_bytes(span, e->options));
+    vst__batch_i64_or_null(batch, EVENT_COMPENSATED, span->compensated_ns >= 0,
+                           span->compensated_ns);
+    vst__batch_i32(batch, EVENT_SPAN, (int32_t)span->serial);
+    vst__batch_i32(batch, EVENT_FUNC, (int32_t)span->id);
+    vst__batch_i32(batch, EVENT_FLAGS, (int32_t)(span->flags | scope));
+    if (e->is_tree)
+        vst__batch_i64(batch, EVENT_ADDRESS, 0);
+}
+
+static vst_status on_span(void *ctx, const vst_span *span)
+{
+    events *e = ((vst__filling *)ctx)->own;
+    bool shown =
+        !e->options->no_calls || span->id > e->max || !e->is_call[span->id];
+    int32_t at = (int32_t)e->batch->rows;
+    vst_status status = vst__batch_reserve(e->batch);
+    int64_t self_ns;
+
+    if (status != VST_OK || span->serial > UINT32_MAX ||
+        !vst__own_times_end(&e->pending, span, shown, &self_ns))
+        return VST_E_NOMEM;
+    put_span(e, span, self_ns);
+    status = vst__batch_piece(e->batch, EVENT_ARGS, span->args, span->args_len);
+    vst__batch_add(e->batch);
+    if (status != VST_OK || span->flags & VST_SPAN_ASYNC)
+        return status; /* beside the stack there are no parents */
+    if (!reach(e, span->thread, span->depth))
+        return VST_E_NOMEM;
+    adopt(e, span->depth, at);
+    append(e, span->depth, (waiting){at, at});
+    return VST_OK;
+}
+
+/* A block is an event of no length and no function. */
+static vst_status on_loose(void *ctx, const vst_loose_bytes *loose)
+{
+    events *e = ((vst__filling *)ctx)->own;
+    int32_t at = (int32_t)e->batch->rows;
+    vst__batch *batch = e->batch;
+
+    if (!e->options->framework || (loose->depth != 0 && !e->is_tree))
+        return VST_OK;
+    if (vst__batch_reserve(batch) != VST_OK)
+        return VST_E_NOMEM;
+    begin_row(e, loose->time_ns, loose->time_ns, loose->thread);
+    vst__batch_i64(batch, EVENT_SELF, 0);
+    vst__batch_i64(batch, EVENT_SELF_BYTES, loose->bytes);
+    vst__batch_i64(batch, EVENT_TOTAL_BYTES, loose->bytes);
+    vst__batch_i64_or_null(batch, EVENT_COMPENSATED, false, 0);
+    vst__batch_piece(batch, EVENT_ARGS, NULL, 0);
+    vst__batch_i32(batch, EVENT_SPAN, 0);
+    vst__batch_i32(batch, EVENT_FUNC, 0);
+    vst__batch_i32(batch, EVENT_FLAGS, 0);
+    if (e->is_tree)
+        vst__batch_i64(batch, EVENT_ADDRESS, (int64_t)loose->address);
+    vst__batch_add(batch);
+    if (loose->depth == 0)
+        return VST_OK;
+    if (!reach(e, loose->thread, loose->depth))
+        return VST_E_NOMEM;
+    append(e, loose->depth, (waiting){at, at});
+    return VST_OK;
+}
+
+/* ---- order --------------------------------------------------------------- */
+
+typedef struct keys {
+    const int64_t *starts, *ends;
+    const int32_t *serials;
+} keys;
+
+/* Whether a row comes before another one, or is equal and came before it. */
+static bool is_before(const keys *k, uint32_t a, uint32_t b)
+{
+    if (k->starts[a] != k->starts[b])
+        return k->starts[a] < k->starts[b];
+    if (k->ends[a] != k->ends[b])
+        return k->ends[a] > k->ends[b];
+    if (k->serials[a] != k->serials[b])
+        return (uint32_t)k->serials[a] < (uint32_t)k->serials[b];
+    return a < b;
+}
+
+/* Two runs, from `from` and from `middle` on. */
+static void merge(const keys *k, const uint32_t *rows, size_t from,
+                  size_t middle, size_t end, uint32_t *to)
+{
+    size_t low = from, high = middle;
+
+    if (middle >= end || is_before(k, rows[middle - 1], rows[middle])) {
+        memcpy(to + from, rows + from, (end - from) * sizeof *to);
+        return;
+    }
+    for (size_t at = from; at < end; at++)
+        to[at] = high == end ||
+                         (low < middle && !is_before(k, rows[high], rows[low]))
+                     ? rows[low++]
+                     : rows[high++];
+}
+
+/* The numbers of rows in order of time, in one of two arrays. */
+static uint32_t *sort(const keys *k, uint32_t *rows, uint32_t *spare,
+                      size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        rows[i] = (uint32_t)i;
+    for (size_t width = 1; width < count; width *= 2) {
+        uint32_t *sorted = spare;
+
+        for (size_t from = 0; from < count; from += 2 * width) {
+            size_t middle = from + width < count ? from + width : count;
+            size_t end = count - middle < width ? count : middle + width;
+
+            merge(k, rows, from, middle, end, sorted);
+        }
+        spare = rows;
+        rows = sorted;
+    }
+    return rows;
+}
+
+/* Parents are numbers of rows before these were sorted; moved says of each
+ * where it is now. Children are linked in order of time. */
+static void link_rows(const events *e, const uint32_t *moved)
+{
+    int32_t *parents = links(e, EVENT_PARENT), *firsts = links(e, EVENT_FIRST);
+    int32_t *nexts = links(e, EVENT_NEXT);
+
+    for (size_t i = 0; i < e->batch->rows; i++)
+        nexts[i] = -1;
+    for (size_t i = e->batch->rows; i-- > 0;) {
+        if (parents[i] < 0)
+            continue;
+        parents[i] = (int32_t)moved[parents[i]];
+        nexts[i] = firsts[parents[i]];
+        firsts[parents[i]] = (int32_t)i;
+    }
+}
+
+static vst_status put_in_order(const events *e)
+{
+    const keys k = {e->batch->columns[EVENT_START].values,
+                    e->batch->columns[EVENT_END].values,
+                    e->batch->columns[EVENT_SPAN].values};
+    size_t count = e->batch->rows;
+    uint32_t *both = calloc(2 * count + 1, sizeof *both), *order, *moved;
+    vst_status status;
+
+    if (both == NULL)
+        return VST_E_NOMEM;
+    order = sort(&k, both, both + count, count);
+    moved = order == both ? both + count : both;
+    status = vst__batch_permute(e->batch, order);
+    for (size_t i = 0; i < count; i++)
+        moved[order[i]] = (uint32_t)i;
+    if (status == VST_OK)
+        link_rows(e, moved);
+    free(both);
+    return status;
+}
+
+/* ---- the tables ---------------------------------------------------------- */
+
+static bool mark_calls(events *e, const vst_trace *trace)
+{
+    e->max = vst_trace_definition_max(trace);
+    e->is_call = calloc((size_t)e->max + 1, 1);
+    for (vst_id id = 1; e->is_call != NULL && id <= e->max; id++) {
+        const vst_definition *d = vst_trace_definition(trace, id);
+
+        e->is_call[id] = d != NULL && vst__is_call(d->kind);
+    }
+    return e->is_call != NULL;
+}
+
+static vst_status begin_any(vst__filling *filling, bool is_tree)
+{
+    events *e = calloc(1, sizeof *e);
+
+    filling->own = e;
+    if (e == NULL)
+        return VST_E_NOMEM;
+    e->options = filling->pass->options;
+    e->is_tree = is_tree;
+    e->batch = &filling->batch;
+    filling->sink = (vst_sink){.ctx = filling,
+                               .no_imports = true,
+                               .span = on_span,
+                               .leave = on_leave,
+                               .loose = on_loose,
+                               .every_block = is_tree,
+                               .tensors = is_tree,
+                               .keywords = true};
+    filling->is_read = true;
+    return mark_calls(e, filling->pass->trace) ? VST_OK : VST_E_NOMEM;
+}
+
+static vst_status begin(vst__filling *filling)
+{
+    return begin_any(filling, false);
+}
+
+static vst_status begin_tree(vst__filling *filling)
+{
+    return begin_any(filling, true);
+}
+
+static vst_status step(vst__filling *filling, bool *done)
+{
+    *done = filling->pass->is_replayed;
+    return *done ? put_in_order(filling->own) : VST_OK;
+}
+
+static void end(vst__filling *filling)
+{
+    events *e = filling->own;
+
+    filling->own = NULL;
+    if (e == NULL)
+        return;
+    free(e->waiting);
+    free(e->is_call);
+    free(e->pending.levels);
+    free(e);
+}
+
+const vst__table vst__table_events = {
+    .name = "events",
+    .columns = columns,
+    .column_count = EVENT_COLUMNS,
+    .begin = begin,
+    .step = step,
+    .end = end,
+};
+
+const vst__table vst__table_tree_events = {
+    .name = "tree_events",
+    VST_COLUMNS(columns),
+    .begin = begin_tree,
+    .step = step,
+    .end = end,
+};
