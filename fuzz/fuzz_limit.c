@@ -222,7 +222,7 @@ static void add_up_devices(vst_trace *trace, const trace_input *input)
     vst__table_pass pass;
 
     if (vst__table_pass_create(&pass, &table, 1, &options) == VST_OK)
-        vst__table_pass_read(&pass, trace, NULL, NULL);
+        vst__table_pass_read(&pass, trace, NULL);
     vst__table_pass_free(&pass);
 }
 

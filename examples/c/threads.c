@@ -140,7 +140,6 @@ int main(int argc, char **argv)
 
     if ((status = vst_session_open_trace(session, &trace, NULL)) != VST_OK)
         return fail("open", status);
-    export_options.tracer = vst_session_tracer(session);
     status = vst_trace_export(trace, path, &export_options, NULL);
     vst_trace_close(trace);
     vst_session_destroy(session);

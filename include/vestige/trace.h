@@ -92,9 +92,8 @@ enum { VST_WINDOW_LAST = -1, VST_WINDOW_ALL = -2 };
 /* The window of a number, and all that follow it. */
 #define VST_WINDOW_SINCE(number) (-3 - (number))
 
-/* Replays a window into sink, thread after thread. The tracer of a session that
- * is alive may turn the events into spans (get_events); with NULL replay's own
- * matcher does. */
+/* Replays a window into sink, thread after thread. The tracer's get_events
+ * turns the events into spans; with NULL replay's own matcher does. */
 VST_API vst_status vst_trace_replay(vst_trace *trace, int window,
                                     vst_tracer *tracer, const vst_sink *sink,
                                     vst_error *error);
@@ -136,8 +135,7 @@ VST_API void vst_trace_set_progress(vst_trace *trace, vst_progress_fn fn,
  * also with .gz behind it, through a temporary file that is renamed at the end.
  * VST_E_ARGUMENT: there is no such format. */
 typedef struct vst_export_options {
-    int window;         /* VST_WINDOW_LAST unless said otherwise */
-    vst_tracer *tracer; /* as in vst_trace_replay */
+    int window; /* VST_WINDOW_LAST unless said otherwise */
     /* Leaves out the event of each allocation and free; the counter of live
      * memory stays. */
     bool no_memory_events;

@@ -86,9 +86,9 @@ typedef struct vst_tracer_ops {
     /* Turns the events of a trace into spans, thread after thread, batch by
      * batch. The last batch of a thread has an end time; what is still open is
      * closed there. A reading begins with events NULL and no end time: what is
-     * kept of an earlier one is forgotten. Only exports of a
-     * session that is alive call it (vst_session_tracer): a file that is read
-     * back has no tracer, and its spans are the matcher's. */
+     * kept of an earlier one is forgotten. Called by vst_trace_replay() with
+     * this tracer; exports and tables take the spans of replay's matcher, from
+     * a recording that goes on as from a file. */
     vst_status (*get_events)(vst_tracer *tracer,
                              const vst_time_converter *converter,
                              const vst_compressed_event *enters, size_t count,

@@ -264,8 +264,8 @@ static vst_status begin_events(vst_trace *trace, int window,
     return begin_reading(result);
 }
 
-vst_status vst__replay_begin(vst_trace *trace, int window, vst_tracer *tracer,
-                             const vst_sink *sink, replay **result)
+static vst_status begin_spans(vst_trace *trace, int window, vst_tracer *tracer,
+                              const vst_sink *sink, replay **result)
 {
     vst_status status = create(trace, window, result);
     replay *self = *result;
@@ -312,6 +312,12 @@ vst_status vst__replay_begin(vst_trace *trace, int window, vst_tracer *tracer,
     return begin_reading(result);
 }
 
+vst_status vst__replay_begin(vst_trace *trace, int window, const vst_sink *sink,
+                             replay **result)
+{
+    return begin_spans(trace, window, NULL, sink, result);
+}
+
 void vst__replay_end(replay *self)
 {
     if (self == NULL)
@@ -351,7 +357,7 @@ vst_status vst_trace_replay(vst_trace *trace, int window, vst_tracer *tracer,
                             const vst_sink *sink, vst_error *error)
 {
     replay *self;
-    vst_status status = vst__replay_begin(trace, window, tracer, sink, &self);
+    vst_status status = begin_spans(trace, window, tracer, sink, &self);
 
     return run(trace, self, status, error);
 }

@@ -9,9 +9,10 @@
 typedef struct vst__replay vst__replay;
 struct vst__window;
 
-/* Like vst_trace_replay; the sink is copied. *replay is NULL on failure. */
-vst_status vst__replay_begin(vst_trace *trace, int window, vst_tracer *tracer,
-                             const vst_sink *sink, vst__replay **replay);
+/* Like vst_trace_replay without a tracer; the sink is copied. *replay is NULL
+ * on failure. */
+vst_status vst__replay_begin(vst_trace *trace, int window, const vst_sink *sink,
+                             vst__replay **replay);
 /* Delivers the spans that ended in some thousand records; *done is true at the
  * end. */
 vst_status vst__replay_step(vst__replay *replay, bool *done);

@@ -103,7 +103,7 @@ int vst__pass_window(const vst__table_pass *self)
 }
 
 /* Begins the replay, if a table takes anything of it. */
-static vst_status begin_replay(vst__table_pass *self, vst_tracer *tracer)
+static vst_status begin_replay(vst__table_pass *self)
 {
     fan *made = malloc(sizeof *made + (self->count + 1) * sizeof *made->sinks);
     vst_status status = VST_OK;
@@ -122,7 +122,7 @@ static vst_status begin_replay(vst__table_pass *self, vst_tracer *tracer)
     if (status != VST_OK || self->is_replayed)
         return status;
     sink = made->count == 1 ? made->sinks[0] : join(made);
-    return vst__replay_begin(self->trace, vst__pass_window(self), tracer, &sink,
+    return vst__replay_begin(self->trace, vst__pass_window(self), &sink,
                              &self->replay);
 }
 
@@ -144,7 +144,7 @@ static vst_status begin_table(vst__table_pass *self, vst__filling *filling)
     return table->begin != NULL ? table->begin(filling) : VST_OK;
 }
 
-vst_status vst__table_pass_begin(vst__table_pass *self, vst_tracer *tracer)
+vst_status vst__table_pass_begin(vst__table_pass *self)
 {
     vst_status status = VST_OK;
     bool has_names = false;
@@ -155,7 +155,7 @@ vst_status vst__table_pass_begin(vst__table_pass *self, vst_tracer *tracer)
         status = vst__names_define(self);
     for (size_t i = 0; i < self->count && status == VST_OK; i++)
         status = begin_table(self, &self->fillings[i]);
-    return status == VST_OK ? begin_replay(self, tracer) : status;
+    return status == VST_OK ? begin_replay(self) : status;
 }
 
 static vst_status step_table(const vst__table_pass *self, vst__filling *filling)
@@ -297,7 +297,7 @@ void vst__table_pass_free(vst__table_pass *self)
 }
 
 vst_status vst__table_pass_read(vst__table_pass *self, vst_trace *trace,
-                                vst_tracer *tracer, vst_error *error)
+                                vst_error *error)
 {
     static const vst_table_source unknown = {
         .parent_pid = -1, .rank = -1, .world_size = -1};
@@ -306,7 +306,7 @@ vst_status vst__table_pass_read(vst__table_pass *self, vst_trace *trace,
 
     self->trace = trace;
     self->source = &unknown;
-    status = vst__table_pass_begin(self, tracer);
+    status = vst__table_pass_begin(self);
     while (status == VST_OK && !done)
         status = vst__table_pass_step(self, &done);
     vst__table_pass_end(self);

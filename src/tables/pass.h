@@ -52,7 +52,7 @@ void vst__table_pass_free(vst__table_pass *pass);
 
 /* Between the two: pass->trace is open, and pass->source says what the core
  * does not know of it. */
-vst_status vst__table_pass_begin(vst__table_pass *pass, vst_tracer *tracer);
+vst_status vst__table_pass_begin(vst__table_pass *pass);
 /* Adds some thousand rows to each table, as a rule; *done: there are no more.
  */
 vst_status vst__table_pass_step(vst__table_pass *pass, bool *done);
@@ -62,6 +62,6 @@ void vst__table_pass_end(vst__table_pass *pass); /* at any time */
 int vst__pass_window(const struct vst__table_pass *pass);
 /* All rows of a trace. */
 vst_status vst__table_pass_read(vst__table_pass *pass, vst_trace *trace,
-                                vst_tracer *tracer, vst_error *error);
+                                vst_error *error);
 
 #endif

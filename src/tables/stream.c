@@ -108,7 +108,7 @@ static vst_status begin_trace(stream *self)
     vst_status status = open_trace(self, self->next++);
 
     if (status == VST_OK) {
-        status = vst__table_pass_begin(&self->pass, NULL);
+        status = vst__table_pass_begin(&self->pass);
         if (status != VST_OK)
             fail(self, status, 0);
     }

@@ -60,7 +60,6 @@ typedef struct vst__lane_item {
 
 typedef struct vst__lanes_options {
     int window; /* as vst_trace_replay takes it; states are of all */
-    vst_tracer *tracer;
     const vst_view_ids *wrappers; /* coroutine functions that run others */
     bool fold_imports;            /* calls: as vst_view_options has it */
 } vst__lanes_options;

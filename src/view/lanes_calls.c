@@ -209,8 +209,7 @@ static vst_status read_calls(vst__lanes *lanes, vst_trace *trace,
     self->lanes = lanes;
     self->max = vst_trace_definition_max(trace);
     self->folds = options->fold_imports;
-    status =
-        vst_trace_replay(trace, options->window, options->tracer, &sink, error);
+    status = vst_trace_replay(trace, options->window, NULL, &sink, error);
     return status == VST_OK ? vst_error_set(error, make_lanes(self), 0, 0)
                             : status;
 }

@@ -372,8 +372,7 @@ static vst_status read_devices(vst__lanes *lanes, vst_trace *trace,
 
     lanes->own = calloc(1, sizeof(devices));
     if (lanes->own != NULL)
-        status = vst_trace_replay(trace, options->window, options->tracer,
-                                  &sink, error);
+        status = vst_trace_replay(trace, options->window, NULL, &sink, error);
     if (status == VST_OK)
         status = vst_error_set(error, put_in_order(&r), 0, 0);
     free(r.all);

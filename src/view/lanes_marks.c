@@ -113,8 +113,7 @@ static vst_status read_marks(vst__lanes *lanes, vst_trace *trace,
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
     lanes->own = self;
     self->lanes = lanes;
-    status =
-        vst_trace_replay(trace, options->window, options->tracer, &sink, error);
+    status = vst_trace_replay(trace, options->window, NULL, &sink, error);
     return status == VST_OK ? vst_error_set(error, make_lanes(self), 0, 0)
                             : status;
 }

@@ -367,8 +367,7 @@ vst_status vst__lane_tasks_read(vst__lanes *to, vst_trace *trace,
         r.wrappers = options->wrappers;
     status = vst_error_set(error, vst__tasks_create(&lanes->all), 0, 0);
     if (status == VST_OK)
-        status = vst_trace_replay(trace, options->window, options->tracer,
-                                  &sink, error);
+        status = vst_trace_replay(trace, options->window, NULL, &sink, error);
     vst_trace_get_info(trace, &info);
     lanes->end_ns = info.end_ns;
     if (status == VST_OK)

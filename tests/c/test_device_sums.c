@@ -76,7 +76,7 @@ static void read_range(reading *r, int64_t from_ns, int64_t to_ns)
     CHECK_INT(builder_open(&r->b, &r->trace, NULL), VST_OK);
     vst_trace_set_range(r->trace, from_ns, to_ns);
     CHECK_INT(vst__table_pass_create(&r->pass, tables, TABLES, NULL), VST_OK);
-    CHECK_INT(vst__table_pass_read(&r->pass, r->trace, NULL, NULL), VST_OK);
+    CHECK_INT(vst__table_pass_read(&r->pass, r->trace, NULL), VST_OK);
     r->rows = r->pass.fillings;
 }
 

@@ -113,7 +113,7 @@ static vst_status add_up(vst_trace *trace)
         tables[i] = vst__table_of_any_kind(names[i]);
     status = vst__table_pass_create(&pass, tables, COUNT, &options);
     if (status == VST_OK)
-        status = vst__table_pass_read(&pass, trace, NULL, NULL);
+        status = vst__table_pass_read(&pass, trace, NULL);
     vst__table_pass_free(&pass);
     return status;
 }

@@ -398,7 +398,7 @@ static vst_status read_pass(vst_error *error)
         tables[i] = vst__table_of_any_kind(names[i]);
     status = vst__table_pass_create(&pass, tables, COUNT, &options);
     if (status == VST_OK)
-        status = vst__table_pass_read(&pass, trace, NULL, error);
+        status = vst__table_pass_read(&pass, trace, error);
     else
         vst_error_set(error, status, 0, 0);
     vst__table_pass_free(&pass);

@@ -17,7 +17,7 @@ static void pass_over(const char *path, vst__batch *rows)
     if (!CHECK_INT(vst_trace_open(path, &trace, NULL), VST_OK))
         return;
     CHECK_INT(vst__table_pass_create(&pass, &functions, 1, NULL), VST_OK);
-    CHECK_INT(vst__table_pass_read(&pass, trace, NULL, NULL), VST_OK);
+    CHECK_INT(vst__table_pass_read(&pass, trace, NULL), VST_OK);
     *rows = pass.fillings[0].batch;
     pass.fillings[0].batch = (vst__batch){.specs = NULL};
     vst__table_pass_free(&pass);

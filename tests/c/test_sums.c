@@ -68,7 +68,7 @@ static void read_tables(reading *r, const vst__table_options *options,
     for (size_t i = 0; i < count; i++)
         tables[i] = vst__table_of_any_kind(names[i]);
     CHECK_INT(vst__table_pass_create(&r->pass, tables, count, options), VST_OK);
-    CHECK_INT(vst__table_pass_read(&r->pass, r->trace, NULL, NULL), VST_OK);
+    CHECK_INT(vst__table_pass_read(&r->pass, r->trace, NULL), VST_OK);
     r->rows = r->pass.fillings;
 }
 
@@ -354,7 +354,7 @@ static void what_one_table_looks_for_changes_no_other(void)
             tables[i] = vst__table_of_any_kind(both[i]);
         CHECK_INT(vst__table_pass_create(&pass, tables, count, &options),
                   VST_OK);
-        CHECK_INT(vst__table_pass_read(&pass, trace, NULL, NULL), VST_OK);
+        CHECK_INT(vst__table_pass_read(&pass, trace, NULL), VST_OK);
         flags[count - 1] = total(&pass.fillings[0], "flags");
         if (count == 2)
             CHECK_INT(of(&pass.fillings[1], LEAF, "outer_calls"), 1);

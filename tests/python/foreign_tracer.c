@@ -8,7 +8,6 @@
 
 typedef struct foreign_calls {
     int make, stop, restart, register_gc_callback, get_events, destroy;
-    int events_enter, events_exit; /* that get_events was given */
 } foreign_calls;
 
 typedef struct foreign_tracer {
@@ -70,11 +69,6 @@ static vst_status get_events(vst_tracer *base,
     foreign_tracer *tracer = (foreign_tracer *)base;
 
     calls.get_events++;
-    for (size_t i = 0; i < count; i++) {
-        calls.events_enter += vst_trace_key_kind(enters[i].key) == VST_ENTER;
-        calls.events_exit += vst_trace_key_kind(enters[i].key) == VST_EXIT ||
-                             vst_trace_key_kind(enters[i].key) == VST_RAISE;
-    }
     return api->matcher_feed(tracer->matcher, converter, enters, count,
                              end_time_ns, sink);
 }

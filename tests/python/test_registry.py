@@ -14,7 +14,7 @@ ASKED = ("make", "stop", "restart", "register_gc_callback", "get_events", "destr
 
 
 class Calls(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_int) for name in (*ASKED, "events_enter", "events_exit")]
+    _fields_ = [(name, ctypes.c_int) for name in ASKED]
 
     def asked(self):
         return {name: getattr(self, name) for name in ASKED}
@@ -52,9 +52,7 @@ def test_another_tracer_is_made_asked_and_destroyed_by_an_ordinary_profile(forei
         "make": 1, "stop": 2, "restart": 1, "register_gc_callback": 1, "get_events": 0, "destroy": 0,
     }  # fmt: skip
     trace = load(prof)
-    assert foreign.calls.get_events >= 2  # a window each
-    assert foreign.calls.events_enter == 6
-    assert foreign.calls.events_exit == 4
+    assert foreign.calls.get_events == 0  # a recording is read as its file is
     assert names(trace) == {"foreign outer": 2, "foreign inner": 4}
     del prof
     gc.collect()

@@ -39,8 +39,8 @@ int vpy_tables_init(PyObject *module);
 int vpy_growing_init(PyObject *module);
 int vpy_view_init(PyObject *module);
 
-/* The Trace of a session that is still open. */
-PyObject *vpy_trace_of_session(PyObject *session, vst_session *handle);
+/* The Trace of the recording of a session that is still open. */
+PyObject *vpy_trace_of_session(vst_session *handle);
 
 #pragma GCC visibility pop
 #endif

@@ -37,7 +37,7 @@ static int trace_init(PyObject *object, PyObject *args, PyObject *kw)
     return -1;
 }
 
-PyObject *vpy_trace_of_session(PyObject *session, vst_session *handle)
+PyObject *vpy_trace_of_session(vst_session *handle)
 {
     trace *self = (trace *)vpy_trace_type->tp_alloc(vpy_trace_type, 0);
     vst_error error = {VST_OK, 0, 0};
@@ -52,9 +52,6 @@ PyObject *vpy_trace_of_session(PyObject *session, vst_session *handle)
         Py_DECREF(self);
         return NULL;
     }
-    Py_INCREF(session);
-    self->session = session;
-    self->tracer = vst_session_tracer(handle);
     return (PyObject *)self;
 }
 
@@ -65,7 +62,6 @@ static void trace_dealloc(PyObject *object)
 
     if (self->handle != NULL)
         vst_trace_close(self->handle);
-    Py_CLEAR(self->session);
     Py_CLEAR(self->path);
     type->tp_free(object);
     Py_DECREF(type);

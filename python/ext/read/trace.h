@@ -9,10 +9,8 @@
 
 typedef struct vpy_trace {
     PyObject_HEAD
-    vst_trace *handle;  /* atomic: set once, see vpy_handle_set */
-    vst_tracer *tracer; /* the session's; NULL for a file */
-    PyObject *session;  /* keeps the tracer alive */
-    PyObject *path;     /* bytes, NULL for a session's; set once */
+    vst_trace *handle; /* atomic: set once, see vpy_handle_set */
+    PyObject *path;    /* bytes, NULL for a session's; set once */
     /* A replay is running, without the GIL. Where there is none, it becomes
      * true in the object's critical section; release when it ends pairs with
      * the acquire in vpy_trace_is_usable. */

@@ -27,7 +27,7 @@ vst_status vpy_trace_replay(vpy_trace *self, int window, PyObject *progress,
 
     vpy_trace_begin(self, progress);
     Py_BEGIN_ALLOW_THREADS
-    status = vst_trace_replay(self->handle, window, self->tracer, sink, error);
+    status = vst_trace_replay(self->handle, window, NULL, sink, error);
     Py_END_ALLOW_THREADS
     vpy_trace_end(self);
     return status;
@@ -82,7 +82,6 @@ PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw)
     }
     options = (vst_export_options){
         .window = vpy_trace_window(all, since),
-        .tracer = self->tracer,
         .no_memory_events = !memory,
         .format = format,
         .observer = observer,

@@ -139,8 +139,7 @@ static PyObject *read_tables(vpy_trace *self, PyObject *names,
     if (status == VST_OK) {
         vpy_trace_begin(self, progress);
         Py_BEGIN_ALLOW_THREADS
-        status =
-            vst__table_pass_read(&pass, self->handle, self->tracer, &error);
+        status = vst__table_pass_read(&pass, self->handle, &error);
         Py_END_ALLOW_THREADS
         vpy_trace_end(self);
     }

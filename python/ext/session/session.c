@@ -294,7 +294,7 @@ static PyObject *session_trace(PyObject *object, PyObject *unused)
     session *self = (session *)object;
 
     (void)unused;
-    return is_started(self) ? vpy_trace_of_session(object, self->handle) : NULL;
+    return is_started(self) ? vpy_trace_of_session(self->handle) : NULL;
 }
 
 static PyObject *session_export_memory(PyObject *object, PyObject *path)

@@ -230,8 +230,7 @@ static vst_status add_trace(vst__tree *tree, vst_trace *trace,
 
     vst_error_set(error, status, 0, 0);
     if (status == VST_OK)
-        status = vst_trace_replay(trace, options->window, options->tracer,
-                                  &sink, error);
+        status = vst_trace_replay(trace, options->window, NULL, &sink, error);
     is_told = status != VST_OK;
     if (status == VST_OK)
         status = vst__contexts_finish(contexts, &rows, &count);

@@ -99,7 +99,7 @@ static void put_properties(const vst__drawing *drawing)
     vst__output *output = drawing->output;
 
     for (size_t i = 0; i < process->group_count; i++) {
-        const vst__group *group = &process->groups[i];
+        const vst__drawn_group *group = &process->groups[i];
 
         vst__output_text(output, i == 0 ? "\n{\"id\": " : ",\n{\"id\": ");
         vst__json_put_u64(output, group->ordinal);
@@ -233,14 +233,14 @@ static void draw_process(vst__drawing *drawing)
 }
 
 /* torch puts devices behind all processes. */
-static void draw_group(vst__drawing *drawing, const vst__group *group)
+static void draw_group(vst__drawing *drawing, const vst__drawn_group *group)
 {
     enum { PLACE = 5000000 };
 
     put_process(drawing, group->pid, group->label, PLACE + group->place);
 }
 
-static void draw_lane(vst__drawing *drawing, const vst__lane *lane)
+static void draw_lane(vst__drawing *drawing, const vst__drawn_lane *lane)
 {
     begin_about(drawing, "thread_name", lane->pid, lane->tid, "name");
     vst__json_string(drawing->output, lane->name, lane->name_len);

@@ -239,7 +239,7 @@ static char *put_json(vst__output *output, char *at, const char *json,
 }
 
 /* The inside of the braces; `more`: there is something in them. */
-static char *put_args(vst__chrome *self, char *at, const vst__args *args,
+static char *put_args(vst__chrome *self, char *at, const vst__arg_list *args,
                       bool more)
 {
     const vst__arg *arg = args->items, *end = arg + args->count;
@@ -342,7 +342,7 @@ static void draw_pair(vst__chrome *self, const vst__drawn_span *span)
 void vst__chrome_span(vst__drawing *drawing, const vst__drawn_span *span)
 {
     vst__chrome *self = vst__chrome_of(drawing);
-    const vst__flow *flow = span->flow;
+    const vst__drawn_flow *flow = span->flow;
     char *at;
 
     if (span->fit == VST_FIT_OVERLAPS) {

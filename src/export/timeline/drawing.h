@@ -84,14 +84,14 @@ typedef struct vst__arg {
 
 enum { VST_ARGS_MAX = 16 };
 
-typedef struct vst__args {
+typedef struct vst__arg_list {
     size_t count;
     vst__arg items[VST_ARGS_MAX];
     const char *json; /* what the program gave, behind the others */
     size_t json_len;  /* 0: nothing */
-} vst__args;
+} vst__arg_list;
 
-static inline vst__arg *vst__args_add(vst__args *args, const vst__key *key,
+static inline vst__arg *vst__args_add(vst__arg_list *args, const vst__key *key,
                                       vst__arg_type type)
 {
     vst__arg *arg = &args->items[args->count++];
@@ -101,19 +101,19 @@ static inline vst__arg *vst__args_add(vst__args *args, const vst__key *key,
     return arg;
 }
 
-static inline void vst__args_u64(vst__args *args, const vst__key *key,
+static inline void vst__args_u64(vst__arg_list *args, const vst__key *key,
                                  uint64_t value)
 {
     vst__args_add(args, key, VST_ARG_U64)->u64 = value;
 }
 
-static inline void vst__args_i64(vst__args *args, const vst__key *key,
+static inline void vst__args_i64(vst__arg_list *args, const vst__key *key,
                                  int64_t value)
 {
     vst__args_add(args, key, VST_ARG_I64)->i64 = value;
 }
 
-static inline void vst__args_text(vst__args *args, const vst__key *key,
+static inline void vst__args_text(vst__arg_list *args, const vst__key *key,
                                   const char *at, size_t count)
 {
     vst__arg *arg = vst__args_add(args, key, VST_ARG_TEXT);
@@ -145,7 +145,7 @@ typedef struct vst__label {
 } vst__label;
 
 /* Lanes that belong together and to no thread, such as those of a device. */
-typedef struct vst__group {
+typedef struct vst__drawn_group {
     uint32_t number; /* the trace's */
     uint32_t pid; /* in documents where it is a process; no other one has it */
     uint32_t place; /* among its process's groups */
@@ -156,7 +156,7 @@ typedef struct vst__group {
     const char *attributes; /* JSON members */
     size_t attributes_len;
     uint64_t track; /* the format's own, 0 at first */
-} vst__group;
+} vst__drawn_group;
 
 typedef struct vst__drawn_process {
     const vst_trace *trace; /* for what its recording says of itself */
@@ -164,7 +164,7 @@ typedef struct vst__drawn_process {
     uint32_t pid;         /* no other process has it */
     uint32_t windows_tid; /* the lane of the windows */
     int64_t start_ns, first_window_ns;
-    vst__group *groups; /* those that were declared */
+    vst__drawn_group *groups; /* those that were declared */
     size_t group_count;
     /* The insides of JSON strings; only while its beginning is drawn. */
     vst__json_part name, labels;
@@ -172,14 +172,14 @@ typedef struct vst__drawn_process {
 
 /* Where things are drawn. A thread's lane (no group, nothing it lies under); a
  * lane under a thread's; or one of a group. */
-typedef struct vst__lane {
+typedef struct vst__drawn_lane {
     int64_t pid, tid; /* where a document knows lanes by such numbers */
     uint32_t under;   /* tid of a thread; 0: under none */
-    vst__group *group;
+    vst__drawn_group *group;
     const char *name;
     size_t name_len;
     uint64_t place;
-} vst__lane;
+} vst__drawn_lane;
 
 /* How a span lies among the others of its lane. */
 typedef enum vst__fit {
@@ -191,33 +191,33 @@ typedef enum vst__fit {
 } vst__fit;
 
 /* Arrows from one span to many, which know each other by a number. */
-typedef struct vst__flow {
+typedef struct vst__drawn_flow {
     vst__category category; /* of the arrows, and their name */
     uint64_t id;
     uint32_t starts; /* so many start at this span */
     bool ends;       /* one ends here */
     uint32_t index;  /* which one of those of its start */
     int64_t from_ns; /* when its start began */
-} vst__flow;
+} vst__drawn_flow;
 
 typedef struct vst__drawn_span {
     vst__label *label;
     vst__category category;
     vst__fit fit;
     uint32_t depth;
-    uint32_t tid;          /* of the process's; LOOSE: the lane says it */
-    const vst__lane *lane; /* LOOSE: NULL otherwise */
+    uint32_t tid;                /* of the process's; LOOSE: the lane says it */
+    const vst__drawn_lane *lane; /* LOOSE: NULL otherwise */
     int64_t start_ns, end_ns;
-    uint64_t number, caller; /* among all spans, 0: none */
-    const vst__args *args;   /* NULL: none */
-    const vst__flow *flow;   /* NULL: none */
+    uint64_t number, caller;     /* among all spans, 0: none */
+    const vst__arg_list *args;   /* NULL: none */
+    const vst__drawn_flow *flow; /* NULL: none */
 } vst__drawn_span;
 
 typedef struct vst__drawn_instant {
     vst__label *label;
     uint32_t tid;
     int64_t time_ns;
-    const vst__args *args; /* never NULL */
+    const vst__arg_list *args; /* never NULL */
 } vst__drawn_instant;
 
 /* What a thread did for a while. */
@@ -264,9 +264,9 @@ typedef struct vst__drawing_ops {
     /* drawing->process is another one; its threads and groups follow. */
     void (*process)(vst__drawing *drawing);
     /* NULL: groups are drawn with their first lanes. */
-    void (*group)(vst__drawing *drawing, const vst__group *group);
+    void (*group)(vst__drawing *drawing, const vst__drawn_group *group);
     /* Before anything is on it; again if its name has changed. */
-    void (*lane)(vst__drawing *drawing, const vst__lane *lane);
+    void (*lane)(vst__drawing *drawing, const vst__drawn_lane *lane);
     void (*span)(vst__drawing *drawing, const vst__drawn_span *span);
     void (*instant)(vst__drawing *drawing, const vst__drawn_instant *instant);
     void (*counter)(vst__drawing *drawing, vst__label *label, uint32_t tid,

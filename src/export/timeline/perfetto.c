@@ -68,7 +68,7 @@ void vst__pf_put_track(vst__perfetto *self, uint64_t uuid, uint64_t parent,
     close_track(self, track);
 }
 
-static void put_thread(vst__perfetto *self, const vst__lane *lane)
+static void put_thread(vst__perfetto *self, const vst__drawn_lane *lane)
 {
     vst__proto *packet = &self->pf.packet;
     uint32_t tid = (uint32_t)lane->tid;
@@ -86,7 +86,7 @@ static void put_thread(vst__perfetto *self, const vst__lane *lane)
 }
 
 /* Lanes of groups are drawn with what is on them. */
-static void draw_lane(vst__drawing *drawing, const vst__lane *lane)
+static void draw_lane(vst__drawing *drawing, const vst__drawn_lane *lane)
 {
     if (lane->group != NULL)
         return;
@@ -157,7 +157,7 @@ static uint64_t find_track(vst__perfetto *self, int64_t start_ns,
 }
 
 /* Of the lanes of a group, when the first of them has something on it. */
-static uint64_t find_group(vst__perfetto *self, vst__group *group)
+static uint64_t find_group(vst__perfetto *self, vst__drawn_group *group)
 {
     vst__proto *text = &self->pf.text;
 
@@ -183,7 +183,7 @@ uint64_t vst__pf_track_of(vst__perfetto *self, const vst__drawn_span *span)
 {
     static const char overlapping[] = "overlapping spans";
     const vst__drawn_process *process = self->drawing.process;
-    const vst__lane *lane = span->lane;
+    const vst__drawn_lane *lane = span->lane;
 
     if (span->fit == VST_FIT_ALONE)
         return vst__pf_lane_uuid(process, span->tid);

@@ -203,7 +203,7 @@ static void put_arg(vst__pf *self, uint32_t number, const vst__arg *arg)
     vst__proto_close(event, opened);
 }
 
-void vst__pf_put_args(vst__pf *self, uint32_t number, const vst__args *args)
+void vst__pf_put_args(vst__pf *self, uint32_t number, const vst__arg_list *args)
 {
     for (size_t i = 0; i < args->count; i++)
         put_arg(self, number, &args->items[i]);

@@ -27,7 +27,7 @@ static uint64_t first_flow(uint64_t x)
  * own. Where the clock of one end is off, its end may be the earlier one. */
 static void put_flows(vst__proto *event, const vst__drawn_span *span)
 {
-    const vst__flow *flow = span->flow;
+    const vst__drawn_flow *flow = span->flow;
     uint64_t first = first_flow(flow->id);
 
     for (uint32_t i = 0; i < flow->starts; i++)

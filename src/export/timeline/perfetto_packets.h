@@ -134,7 +134,8 @@ void vst__pf_write_switch(vst__pf *self, uint32_t cpu, int64_t time_ns,
 
 /* ---- perfetto_args.c ---------------------------------------------------- */
 
-void vst__pf_put_args(vst__pf *self, uint32_t number, const vst__args *args);
+void vst__pf_put_args(vst__pf *self, uint32_t number,
+                      const vst__arg_list *args);
 /* One value of which the key is known; what is no JSON is text. */
 void vst__pf_put_json(vst__pf *self, uint32_t number, const char *key,
                       const char *json);

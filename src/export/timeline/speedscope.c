@@ -206,8 +206,7 @@ static vst_status write_trace(speedscope *self, vst_trace *trace,
         calloc(trace->definition_count + 1, sizeof *self->frame_of);
     if (self->frame_of == NULL)
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
-    status =
-        vst_trace_replay(trace, options->window, options->tracer, &sink, error);
+    status = vst_trace_replay(trace, options->window, NULL, &sink, error);
     if (status == VST_OK) {
         status = write_profile(self);
         if (status != VST_OK)

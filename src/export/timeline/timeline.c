@@ -126,8 +126,8 @@ static vst_status replay(vst__timeline *timeline, vst_error *error)
             parts[i]->watch(timeline, &sink);
     if (told.fn != NULL && vst_trace_has_memory(trace))
         vst_trace_set_progress(trace, tell_half, &told);
-    status = vst_trace_replay(trace, timeline->options->window,
-                              timeline->options->tracer, &sink, error);
+    status =
+        vst_trace_replay(trace, timeline->options->window, NULL, &sink, error);
     told.before = 0.5;
     if (status == VST_OK && vst_trace_has_memory(trace))
         status = vst__timeline_draw_memory(timeline, error);

@@ -29,9 +29,9 @@ typedef struct annotated {
 /* The stream that is being drawn. */
 struct vst__timeline_stream {
     uint32_t device, number; /* device 0: none */
-    vst__lane lane;
+    vst__drawn_lane lane;
     char name[48], of_annotations[64];
-    vst__group unknown; /* a device that was not declared */
+    vst__drawn_group unknown; /* a device that was not declared */
     annotated *items;
     size_t count, capacity;
     vst__map64 of; /* serial -> 1 + index */
@@ -54,7 +54,7 @@ static bool is_pid(const vst__timeline *timeline, uint32_t pid)
 }
 
 /* `GPU 0` */
-static void put_label(vst__group *group, const char *platform)
+static void put_label(vst__drawn_group *group, const char *platform)
 {
     static const char *const gpus[] = {"cuda", "hip", "xpu"};
 
@@ -82,12 +82,12 @@ vst_status vst__timeline_make_groups(vst__timeline *timeline,
         return VST_E_NOMEM;
     for (size_t i = 0; i < count; i++) {
         const vst_trace_device *device = vst_trace_device_at(trace, i);
-        vst__group *group = &drawn->groups[i];
+        vst__drawn_group *group = &drawn->groups[i];
         uint32_t pid = device->ordinal;
 
         while (pid > PID_MAX || is_pid(timeline, pid))
             pid = next--;
-        *group = (vst__group){
+        *group = (vst__drawn_group){
             .number = device->number,
             .pid = pid,
             .place = (uint32_t)i,
@@ -103,19 +103,19 @@ vst_status vst__timeline_make_groups(vst__timeline *timeline,
     return VST_OK;
 }
 
-static vst__group *find_group(vst__timeline *timeline, uint32_t device)
+static vst__drawn_group *find_group(vst__timeline *timeline, uint32_t device)
 {
     const vst__drawn_process *process = timeline->process->drawn;
     size_t index = vst__trace_device_index(timeline->trace, device);
-    vst__group *unknown = &timeline->stream->unknown;
+    vst__drawn_group *unknown = &timeline->stream->unknown;
 
     if (index < process->group_count)
         return &process->groups[index];
     if (unknown->number != device || unknown->pid == 0)
-        *unknown = (vst__group){.number = device,
-                                .pid = process->pid,
-                                .ordinal = device,
-                                .label = "unknown device"};
+        *unknown = (vst__drawn_group){.number = device,
+                                      .pid = process->pid,
+                                      .ordinal = device,
+                                      .label = "unknown device"};
     return unknown;
 }
 
@@ -163,7 +163,7 @@ static int64_t stream_number(uint32_t stream)
     return stream == UINT32_MAX ? -1 : (int64_t)stream;
 }
 
-static void add_number(vst__args *args, const vst__key *key, int64_t value)
+static void add_number(vst__arg_list *args, const vst__key *key, int64_t value)
 {
     if (value < 0)
         vst__args_i64(args, key, value);
@@ -172,7 +172,7 @@ static void add_number(vst__args *args, const vst__key *key, int64_t value)
 }
 
 /* What was copied a nanosecond is also GB a second. */
-static void add_bytes(const vst_device_span *span, vst__args *args)
+static void add_bytes(const vst_device_span *span, vst__arg_list *args)
 {
     static const vst__key bytes = VST_KEY("bytes"),
                           bandwidth = VST_KEY("memory bandwidth (GB/s)");
@@ -187,7 +187,7 @@ static void add_bytes(const vst_device_span *span, vst__args *args)
 
 /* Those that clients look for, then what the collector gave. */
 static void add_args(const vst__timeline *timeline, const vst_device_span *span,
-                     vst__args *args)
+                     vst__arg_list *args)
 {
     static const vst__key external = VST_KEY("External id"),
                           device = VST_KEY("device"),
@@ -226,15 +226,15 @@ static void add_args(const vst__timeline *timeline, const vst_device_span *span,
 /* The arrows from a call to what it launched. Those of several processes, or
  * collectors, are told apart by what no correlation id reaches: numbers stay
  * exact up to 2 ** 53. */
-static vst__flow flow_of(const vst__timeline *timeline,
-                         const vst_device_span *span)
+static vst__drawn_flow flow_of(const vst__timeline *timeline,
+                               const vst_device_span *span)
 {
     const vst_trace_device *device =
         vst_trace_device_find(timeline->trace, span->device);
     uint64_t process = timeline->process->drawn->index;
     uint64_t collector =
         device != NULL && device->collector > 1 ? device->collector - 1 : 0;
-    vst__flow flow = {
+    vst__drawn_flow flow = {
         .category = VST_CATEGORY_LAUNCH,
         .id = span->correlation + (process << 44) + (collector << 40),
         .starts = span->launched,
@@ -267,7 +267,7 @@ static vst_status draw_annotations(vst__timeline *timeline)
 {
     static const vst__key external = VST_KEY("External id");
     struct vst__timeline_stream *self = timeline->stream;
-    vst__lane lane = self->lane;
+    vst__drawn_lane lane = self->lane;
     vst_status status = VST_OK;
 
     lane.name = self->of_annotations;
@@ -276,7 +276,7 @@ static vst_status draw_annotations(vst__timeline *timeline)
         "annotations of stream %lld", (long long)stream_number(self->number));
     for (size_t i = 0; status == VST_OK && i < self->count; i++) {
         const annotated *one = &self->items[i];
-        vst__args args;
+        vst__arg_list args;
 
         args.count = args.json_len = 0;
         vst__args_u64(&args, &external, timeline->serials_before + one->serial);
@@ -329,11 +329,11 @@ static void begin_stream(vst__timeline *timeline)
     struct vst__timeline_stream *self = timeline->stream;
     const vst_trace_stream *declared =
         vst_trace_stream_find(timeline->trace, self->device, self->number);
-    vst__group *group = find_group(timeline, self->device);
+    vst__drawn_group *group = find_group(timeline, self->device);
     int count = snprintf(self->name, sizeof self->name, "stream %lld",
                          (long long)stream_number(self->number));
 
-    self->lane = (vst__lane){
+    self->lane = (vst__drawn_lane){
         .pid = group->pid,
         .tid = stream_number(self->number),
         .group = group,
@@ -367,14 +367,14 @@ static vst_status change_stream(vst__timeline *timeline,
 }
 
 /* Of the calls of a thread; torch shows overhead in a process of its own. */
-static vst__lane lane_of_calls(const vst__timeline *timeline,
-                               const vst_device_span *span)
+static vst__drawn_lane lane_of_calls(const vst__timeline *timeline,
+                                     const vst_device_span *span)
 {
     static const char name[] = "device calls";
     bool is_overhead = span->kind == VST_ACTIVITY_OVERHEAD;
     uint32_t tid = vst__timeline_tid(timeline->process, span->thread);
 
-    return (vst__lane){
+    return (vst__drawn_lane){
         .pid = is_overhead ? -1 : (int64_t)timeline->process->drawn->pid,
         .tid = is_overhead ? 0 : tid,
         .under = tid,
@@ -386,9 +386,9 @@ static vst__lane lane_of_calls(const vst__timeline *timeline,
 static vst_status draw_activity(void *ctx, const vst_device_span *span)
 {
     vst__timeline *timeline = ctx;
-    vst__flow flow;
-    vst__lane lane;
-    vst__args args;
+    vst__drawn_flow flow;
+    vst__drawn_lane lane;
+    vst__arg_list args;
     vst_status status;
 
     if (timeline->stream == NULL)

@@ -47,7 +47,7 @@ typedef struct memory {
     bool has_framework;
     curve live, framework;
     vst__label usual, system; /* of instants */
-    vst__args args;           /* of the same */
+    vst__arg_list args;       /* of the same */
     /* What the last of them had; 0: none. */
     uint32_t kind;
     vst_stack_id place_of;
@@ -152,7 +152,7 @@ static size_t make_place(const vst_trace *trace, vst_stack_id id, char *text)
 /* The arguments that every instant has, in this order. */
 enum { RESERVED, ALLOCATED, BYTES, DEVICE, TYPE, ADDRESS, KIND, FIXED };
 
-static void make_args(vst__args *args)
+static void make_args(vst__arg_list *args)
 {
     static const vst__key keys[FIXED] = {
         [RESERVED] = VST_KEY("Total Reserved"),
@@ -182,7 +182,7 @@ static void draw_instant(memory *self, const vst_memory_event *event,
                           index = VST_KEY("Ev Idx");
     vst__timeline *timeline = self->timeline;
     int64_t change = (int64_t)event->size;
-    vst__args *args = &self->args;
+    vst__arg_list *args = &self->args;
 
     if (self->place_of != event->stack) {
         self->place_of = event->stack;

@@ -287,7 +287,7 @@ static void draw_thread(vst__timeline *timeline, size_t index)
     const vst__timeline_track *track = &timeline->process->tracks[index];
     vst__drawing *drawing = timeline->drawing;
     char number[32], states[128];
-    vst__lane lane = {
+    vst__drawn_lane lane = {
         .pid = drawing->process->pid,
         .tid = track->tid,
         .name = thread->name,
@@ -320,10 +320,10 @@ void vst__timeline_draw_process(vst__timeline *timeline)
     vst__drawing *drawing = timeline->drawing;
     vst__drawn_process *process = timeline->process->drawn;
     char name[LONG_NAME_MAX], labels[LONG_NAME_MAX];
-    vst__lane lane = {.pid = process->pid,
-                      .tid = process->windows_tid,
-                      .name = windows,
-                      .name_len = sizeof windows - 1};
+    vst__drawn_lane lane = {.pid = process->pid,
+                            .tid = process->windows_tid,
+                            .name = windows,
+                            .name_len = sizeof windows - 1};
 
     process->labels = made(timeline, labels, put_labels);
     if (drawing->process_count > 1)

@@ -13,7 +13,7 @@
  * a function id, and only these; else it is never 0, which clients take for
  * none. */
 static void add_ids(const vst__timeline *timeline, const vst_span *span,
-                    vst__args *args)
+                    vst__arg_list *args)
 {
     static const vst__key external = VST_KEY("External id"),
                           function = VST_KEY("Record function id"),
@@ -30,7 +30,7 @@ static void add_ids(const vst__timeline *timeline, const vst_span *span,
 
 /* A module's spans are calls that have a number of the module, too. */
 static void add_module(const vst__timeline *timeline, const vst_span *span,
-                       int32_t number, vst__args *args)
+                       int32_t number, vst__arg_list *args)
 {
     static const vst__key parent = VST_KEY("Python parent id"),
                           module = VST_KEY("Python module id"),
@@ -49,7 +49,7 @@ static void add_module(const vst__timeline *timeline, const vst_span *span,
     }
 }
 
-static void add_flags(uint32_t flags, vst__args *args)
+static void add_flags(uint32_t flags, vst__arg_list *args)
 {
     static const struct {
         uint32_t flag;
@@ -71,7 +71,7 @@ static void add_flags(uint32_t flags, vst__args *args)
 /* module is room for the name of an import. */
 static void add_args(const vst__timeline *timeline, const vst_span *span,
                      const vst__timeline_name *name,
-                     char module[VST_IMPORT_NAME_MAX], vst__args *args)
+                     char module[VST_IMPORT_NAME_MAX], vst__arg_list *args)
 {
     static const vst__key imports = VST_KEY("imports"),
                           all = VST_KEY("Allocated Bytes"),
@@ -146,7 +146,7 @@ static vst_status draw_with_args(vst__timeline *timeline, const vst_span *span,
                                  vst__drawn_span drawn)
 {
     char module[VST_IMPORT_NAME_MAX];
-    vst__args args;
+    vst__arg_list args;
     vst__label overloaded = name->label;
     char *text = add_overload(timeline, span, &overloaded);
     vst_status status = VST_OK;
@@ -213,7 +213,7 @@ static vst_status draw_instant(void *ctx, const vst_instant *instant)
 {
     vst__timeline *timeline = ctx;
     vst__timeline_name *name = vst__timeline_find_name(timeline, instant->id);
-    vst__args args;
+    vst__arg_list args;
 
     if (name == NULL)
         return VST_E_NOMEM;
@@ -256,7 +256,7 @@ static vst_status draw_loss(void *ctx, const vst_loss *loss)
                        : loss->kind == VST_LOSS_GAP ? "hooks away"
                                                     : "lost records";
     vst__label label = vst__label_of(text, strlen(text), VST_CATEGORY_INSTANT);
-    vst__args args;
+    vst__arg_list args;
 
     args.count = args.json_len = 0;
     vst__args_add(&args, &start, VST_ARG_TIME)->i64 = loss->start_ns;

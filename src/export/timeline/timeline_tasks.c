@@ -198,7 +198,7 @@ static void draw_lane(vst__timeline *timeline, const family *f, uint32_t tid,
     found = vst_trace_thread_find(trace, task->thread);
     timeline->drawing->ops->lane(
         timeline->drawing,
-        &(vst__lane){
+        &(vst__drawn_lane){
             .pid = timeline->process->drawn->pid,
             .tid = tid,
             .under = vst__timeline_tid(timeline->process, task->thread),
@@ -291,7 +291,7 @@ static void draw_on_lane(vst__timeline *timeline, uint32_t tid, uint32_t task,
                          vst__label *label, int64_t start_ns, int64_t end_ns)
 {
     static const vst__key key = VST_KEY("task");
-    vst__args args;
+    vst__arg_list args;
 
     args.count = args.json_len = 0;
     vst__args_u64(&args, &key, task);
