@@ -90,12 +90,12 @@ SHARES = (SHARE, SHARE_EXACT)
 class Column:
     """`key` is its name in --columns and --sort, `name` that in JSON and CSV. `of` is the attribute that has the value,
     `shown` that for people, `by` that to sort by. Unless --columns chooses others it is there always, never, or `when`
-    what is read has that feature; `text` and `files` may differ.
+    what is read has that feature; `text` and `files` may differ. `merge` makes one value of those of several traces.
     """
 
     # fmt: off
-    __slots__ = ("about", "by", "files", "get", "heading", "key", "look", "name", "of", "shown", "text", "unit",
-                 "width")
+    __slots__ = ("about", "by", "files", "get", "heading", "key", "look", "merge", "name", "of", "shown", "text",
+                 "unit", "width")
     # fmt: on
 
     def __init__(
@@ -113,6 +113,7 @@ class Column:
         text: bool | str | None = None,
         files: bool | str | None = None,
         width: int = 0,
+        merge: Callable[[list[Any]], Any] = sum,
     ) -> None:
         self.key, self.name, self.unit, self.about = key, name, unit, about
         self.heading = heading or (name.replace("_", " ") if unit.is_text else key)
@@ -122,6 +123,7 @@ class Column:
         self.text = when if text is None else text
         self.files = when if files is None else files
         self.width = max(width or unit.width, len(self.heading))
+        self.merge = merge
 
     def value(self, row: Any, whole_ns: int) -> Any:
         """For programs."""
@@ -144,6 +146,7 @@ class Table:
         self.columns = columns
         self.naming = next((column for column in columns if column.key == "name"), columns[0])
         self.by = by
+        self.merges = {column.of: column.merge for column in columns}
         self._ties = ties
 
     def find(self, word: str) -> Column | None:

@@ -1,15 +1,10 @@
-"""Sums of calls: those of a function, of a place in a tree, of a name in a notebook."""
+"""Sums of calls: those of a place in a tree, or of a name in a notebook."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-
-def sum_if_known(one: int | None, other: int | None) -> int | None:
-    """Running times may not be known."""
-    return None if one is None or other is None else one + other
 
 
 class Sums:
@@ -20,11 +15,12 @@ class Sums:
         self.running_ns: int | None = 0
 
     def add(self, row: Any) -> None:
-        """A row of the tables `functions` or `calls`, or other sums."""
+        """A row of the table `calls`, or other sums."""
         self.calls += row.calls
         self.self_ns += row.self_ns
         self.total_ns += row.total_ns
         self.self_bytes += row.self_bytes
         self.total_bytes += row.total_bytes
         self.allocations += row.allocations
-        self.running_ns = sum_if_known(self.running_ns, row.running_ns)
+        if self.running_ns is not None:  # of every call until here
+            self.running_ns = None if row.running_ns is None else self.running_ns + row.running_ns

@@ -8,7 +8,8 @@ from vestige.reading.awaits import awaits, names_wait
 from vestige.reading.kinds import GC, NATIVE, PYTHON, REPORT_NAMES
 from vestige.reading.labels import plain_name, short_name
 from vestige.reading.libraries import FOLLOWS, LIBRARY, OWN, classify
-from vestige.reading.sums import Sums, sum_if_known
+from vestige.reading.report_columns import FUNCTIONS
+from vestige.reading.sums import Sums
 from vestige.reading.waits import waits_for
 
 TYPE_CHECKING = False
@@ -69,18 +70,17 @@ def gil_holders(trace: Trace) -> list[Named]:
     return found
 
 
-class Entry(Sums):
-    """A function's sums over all that was read."""
+class Entry:
+    """A function in all that was read. Its other attributes are the columns of its rows of the table `functions`."""
 
-    __slots__ = ("error_ns", "file", "is_reduced", "kind", "library", "line", "name", "shown")
+    __slots__ = ("_rows", "file", "is_reduced", "kind", "library", "line", "name", "shown")
 
     def __init__(self, function: Function, library: str) -> None:
-        super().__init__()
         self.kind, self.name, self.file, _, self.line = function
         self.shown = shown_name(function)
         self.library = library
-        self.error_ns: int | None = 0  # of total_ns, if that is compensated or estimated
         self.is_reduced = False  # the estimate would be more, but there was no more time
+        self._rows: list[Any] = []  # of each trace one
 
     @property
     def kind_name(self) -> str:
@@ -91,9 +91,13 @@ class Entry(Sums):
         return waits_for(self.name)
 
     def add(self, row: Any) -> None:
-        """A row of the table `functions`."""
-        super().add(row)
-        self.error_ns = sum_if_known(self.error_ns, row.error_ns)
+        self._rows.append(row)
+
+    def __getattr__(self, name: str) -> Any:
+        values = [getattr(row, name) for row in self._rows]
+        if len(values) == 1:
+            return values[0]
+        return None if None in values else FUNCTIONS.merges.get(name, sum)(values)
 
 
 class Node(Sums):
