@@ -196,9 +196,9 @@ class Trace:
         `func` is the id of a function. "Total" ns and bytes include those of what a function called. None is not known.
 
         - `functions`: func, calls, outer_calls (those that are not inside a call of the function), self_ns, total_ns,
-          self_bytes, total_bytes, allocations, running_ns, error_ns (of total_ns). With `spread`, of self_ns and of
-          total_ns of a call: self_mean_error_ns, self_median_ns, self_median_error_ns, total_…; errors are standard
-          errors.
+          max_ns (the longest call; of a generator, the longest stretch between two yields), self_bytes, total_bytes,
+          allocations, running_ns, error_ns (of total_ns). With `spread`, of self_ns and of total_ns of a call:
+          self_mean_error_ns, self_median_ns, self_median_error_ns, total_…; errors are standard errors.
         - `calls`, parents before children: parent (number of the parent's row), func, calls, self_ns, total_ns,
           self_bytes, total_bytes, allocations, running_ns, imported and module (of an import: what was imported, and
           the id of its code), awaits. With `fold_imports` no frame of the import system is in it. What took less than

@@ -11,6 +11,7 @@ enum {
     FUNCTIONS_OUTER,
     FUNCTIONS_SELF,
     FUNCTIONS_TOTAL,
+    FUNCTIONS_MAX,
     FUNCTIONS_SELF_BYTES,
     FUNCTIONS_TOTAL_BYTES,
     FUNCTIONS_ALLOCATIONS,
@@ -31,6 +32,7 @@ static const vst__column_spec columns[] = {
     [FUNCTIONS_OUTER] = {"outer_calls", VST_COLUMN_I64, false, 0},
     [FUNCTIONS_SELF] = {"self_ns", VST_COLUMN_I64, false, 0},
     [FUNCTIONS_TOTAL] = {"total_ns", VST_COLUMN_I64, false, 0},
+    [FUNCTIONS_MAX] = {"max_ns", VST_COLUMN_I64, false, 0},
     [FUNCTIONS_SELF_BYTES] = {"self_bytes", VST_COLUMN_I64, false, 0},
     [FUNCTIONS_TOTAL_BYTES] = {"total_bytes", VST_COLUMN_I64, false, 0},
     [FUNCTIONS_ALLOCATIONS] = {"allocations", VST_COLUMN_I64, false, 0},
@@ -103,6 +105,8 @@ static void add_total(vst__function_sums *own, vst__function_sum *sum,
 
     sum->outer += !(span->flags & VST_SPAN_RESUMED);
     sum->total_ns += duration;
+    if (duration > sum->max_ns)
+        sum->max_ns = duration;
     if (span->running_ns == VST_RUNNING_UNKNOWN)
         sum->unknown++;
     else
@@ -164,6 +168,7 @@ static void put_function(const vst__function_sums *own, vst_id id,
     vst__batch_i64(batch, FUNCTIONS_OUTER, (int64_t)sum->outer);
     vst__batch_i64(batch, FUNCTIONS_SELF, sum->self_ns);
     vst__batch_i64(batch, FUNCTIONS_TOTAL, sum->total_ns);
+    vst__batch_i64(batch, FUNCTIONS_MAX, sum->max_ns);
     vst__batch_i64(batch, FUNCTIONS_SELF_BYTES, (int64_t)sum->self_bytes);
     vst__batch_i64(batch, FUNCTIONS_TOTAL_BYTES, (int64_t)sum->total_bytes);
     vst__batch_i64(batch, FUNCTIONS_ALLOCATIONS, (int64_t)sum->allocations);

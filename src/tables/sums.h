@@ -30,6 +30,7 @@ typedef struct vst__function_sum {
     uint64_t calls;
     uint64_t outer; /* calls that were not inside another of the function */
     int64_t self_ns, total_ns;
+    int64_t max_ns;          /* of total_ns, in one call */
     int64_t running_ns;      /* of total_ns */
     uint64_t unknown;        /* spans whose running time is not known */
     int64_t self_running_ns; /* of self_ns */

@@ -123,6 +123,7 @@ static void functions_have_their_calls_and_times(void)
     CHECK_INT(of(&r.rows[0], MAIN, "self_ns"), 500);
     CHECK_INT(of(&r.rows[0], LEAF, "calls"), 3);
     CHECK_INT(of(&r.rows[0], LEAF, "total_ns"), 250);
+    CHECK_INT(of(&r.rows[0], LEAF, "max_ns"), 100);
     CHECK_INT(of(&r.rows[0], MIDDLE, "self_median_ns") / 16, 300 / 16);
     CHECK_INT(of(&r.rows[0], MAIN, "running_ns"), NONE);
     end(&r);

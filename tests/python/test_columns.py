@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from conftest import Workplace
+from handmade import define, definitions, enter, leave, records, thread, trace
 from handmade_devices import COPY, Work, device
 from in_process import vestige
 from vestige.base.terminal import UNBOUNDED
@@ -191,3 +192,21 @@ def test_a_layout_cuts_the_last_name_alone_where_the_screen_ends():
     assert {len(line) for line in map(Layout(columns, rows, 60).line, rows)} == {20 + 12}
     assert Layout(FUNCTIONS.pick("calls", "name"), rows, 30).line(rows[0]) == f"{5:>11}  ….py(3): function"
     assert [column for column in FUNCTIONS.in_text(()) if column.unit is ID] == []
+
+
+def test_max_is_the_longest_call_with_what_it_called(tmp_path):
+    """Inner calls of a function that calls itself are inside of one, and of several traces it is the longest of all."""
+    once = enter(1, 10), enter(2, 0), leave(2, 40), enter(2, 10), enter(2, 5), leave(2, 200), leave(2, 5), leave(1, 30)
+    other = enter(1, 10), enter(2, 5), leave(2, 70), leave(1, 5)
+    for name, words in (("a.vst", once), ("b.vst", other)):
+        named = define(1, "main"), define(2, "f"), thread()
+        (tmp_path / name).write_bytes(trace(definitions(*named), records(*words)))
+
+    def longest(*names):
+        files = [tmp_path / name for name in names]
+        said = vestige("report", *files, "--columns", "max", "--sort", "max", "--format", "json")
+        return [(row["function"], row["max_ns"]) for row in json.loads(said.out)["functions"]]
+
+    assert longest("a.vst") == [("a.py(1): main", 290), ("a.py(1): f", 210)]
+    assert longest("b.vst") == [("a.py(1): main", 80), ("a.py(1): f", 70)]
+    assert longest("a.vst", "b.vst") == longest("a.vst")

@@ -229,6 +229,7 @@ FUNCTIONS = Table(
     Column("share", "self_share", SHARE, "self as a share of the time of all threads", heading="%", of="self_ns",
            files=False),
     Column("total", "total_ns", TIME, TOTAL + ", once where it calls itself"),
+    Column("max", "max_ns", TIME, "the longest call; of a generator, between two yields", when=False, merge=max),
     Column("running", "running_ns", TIME, RUNNING, when="switches"),
     Column("self-memory", "self_bytes", BYTES, SELF_BYTES, heading="self mem", when="memory"),
     Column("memory", "total_bytes", BYTES, TOTAL_BYTES, heading="all mem", when="memory"),
