@@ -144,13 +144,24 @@ static int64_t time_of(const vst__walk *walk)
     return walk->plain ? walk->last_ns : walk->matcher->last_ns;
 }
 
+/* Spans that come next end at this time or later: what was open before a gap
+ * may turn out to have ended there. */
+static int64_t complete_until(const vst__walk *walk)
+{
+    const vst_matcher *matcher = walk->plain ? NULL : walk->matcher;
+
+    return matcher != NULL && (matcher->in_gap || matcher->after_gap)
+               ? matcher->gap_ns
+               : time_of(walk);
+}
+
 vst_status vst__pass_next(vst__pass *pass, int64_t to_ns, bool *ends)
 {
     uint64_t before = vst__walk_words(&pass->walk);
     vst_status status = vst__walk_next(&pass->walk, ends);
 
     pass->words += vst__walk_words(&pass->walk) - before;
-    if (time_of(&pass->walk) > to_ns)
+    if (complete_until(&pass->walk) > to_ns)
         *ends = true;
     return status == VST_OK ? tell(pass) : status;
 }

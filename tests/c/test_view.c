@@ -549,6 +549,7 @@ static void traces_that_once_differed_look_as_replay_says(void)
         {38532, 2},  /* an operator went back to the stack */
         {62885, 2},  /* the same, behind a span of no width */
         {63208, 9},  /* a thread of many records, and nothing on its stack */
+        {412422, 2}, /* cut where a gap began, by a STACK far behind it */
     };
 
     for (size_t i = 0; i < sizeof traces / sizeof *traces && !checks_bad; i++)
