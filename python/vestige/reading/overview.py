@@ -183,13 +183,17 @@ def of_traces(traces: Iterable[Trace], *, memory: bool = False) -> Overview:
     """Of all of several, together."""
     sums: dict[str, Name] = {}
     facts = []
+    gc_ns = 0
     for trace in traces:
         facts.append(trace.info())
+        collections = {known[1] for known in trace.definitions() if known is not None and known[0] == GC}
         for name, calls, own, total, *sizes in trace.totals(all_windows=True, memory=memory):
             sums.setdefault(name, Name(name)).count(calls, own, total, *sizes[:2])
+            gc_ns += own if name in collections else 0
     start = min((each["start_ns"] for each in facts), default=0)
     end = max((each["end_ns"] for each in facts), default=0)
     overview = Overview(sums.values(), duration_ns=end - start, memory=memory)
+    overview.gc_ns = gc_ns
     overview.processes = len(facts)
     overview.threads = sum(each["threads"] for each in facts)
     overview.lost = sum(each["lost"] for each in facts)
