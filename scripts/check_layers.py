@@ -36,6 +36,10 @@ EXPORT_LAYERS = [
     ["sums"],
     ["timeline", "memory", "graph"],
 ]
+# In src/view, what follows a trace that grows has a folder of its own: walks and indexes know nothing of it, and views
+# open it.
+FOLLOW = CORE / "view" / "follow"
+OPENS_FOLLOW = {CORE / "view" / "view.c"}
 RANK = {name: rank for rank, row in enumerate(LAYERS) for name in row}
 EXPORT_RANK = {name: rank for rank, row in enumerate(EXPORT_LAYERS) for name in row}
 SESSION = len(LAYERS)  # src/session.c, above them all
@@ -176,6 +180,8 @@ def check_core():
             theirs = layer(target)
             if theirs == own == "export":
                 check_export(path, name, target)
+            if FOLLOW in target.parents and own == "view" and FOLLOW not in path.parents and path not in OPENS_FOLLOW:
+                problem(path, name, f"view must not include {name}: it is for view.c")
             if theirs != own and RANK.get(theirs, SESSION) >= RANK.get(own, SESSION):
                 problem(path, name, f"{own} must not include {name}: {theirs or 'session'} is not below it")
 

@@ -13,7 +13,7 @@
 #include "replay/running.h"
 #include "replay/sink.h"
 #include "tables/sums.h"
-#include "view/follow.h"
+#include "view/follow/followers.h"
 
 /* A thread of a window: follower->of points to this. */
 typedef struct of_thread {

@@ -7,7 +7,7 @@
 #include "base/grow.h"
 #include "os/os.h"
 #include "store/whole.h"
-#include "view/live.h"
+#include "view/follow/live.h"
 #include "view/view_inside.h"
 
 enum { WINDOW_WORDS_MAX = 500000, SPAN_WORDS_MAX = 8000000 };

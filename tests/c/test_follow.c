@@ -4,7 +4,7 @@
 #include "base/grow.h"
 #include "check.h"
 #include "growing_file.h"
-#include "view/follow.h"
+#include "view/follow/followers.h"
 #include "view/walk_match.h"
 
 enum { FLAGS = 127, THREADS = 8, WINDOWS = 4 };

@@ -3,7 +3,7 @@
 #include <pthread.h>
 
 #include "bounded.h"
-#include "view/follow.h"
+#include "view/follow/followers.h"
 
 typedef struct followed {
     vst__following following;

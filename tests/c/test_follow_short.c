@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "short_calls.h"
-#include "view/follow.h"
+#include "view/follow/followers.h"
 
 static model program;
 static char path[64];

@@ -9,8 +9,8 @@
  *         while (more)
  *             vst__follower_next(follower, &more);
  *         vst__follower_end(follower); */
-#ifndef VST_VIEW_FOLLOW_H
-#define VST_VIEW_FOLLOW_H
+#ifndef VST_VIEW_FOLLOW_FOLLOWERS_H
+#define VST_VIEW_FOLLOW_FOLLOWERS_H
 
 #include "view/walk.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/map64.h"
-#include "view/live.h"
+#include "view/follow/live.h"
 
 enum { WORTH_IT = 1 << 16 }; /* bytes of blocks that are of no use */
 

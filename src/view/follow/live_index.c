@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/grow.h"
-#include "view/live.h"
+#include "view/follow/live.h"
 
 /* A table while it is filled. */
 typedef struct table {

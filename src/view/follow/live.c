@@ -1,5 +1,5 @@
 /* See live.h: reads what is new, each thread by its follower. */
-#include "view/live.h"
+#include "view/follow/live.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* The index of a trace that is being recorded: what is new goes into it, and
  * what was there stays. It is in memory alone. One thread at a time. */
-#ifndef VST_VIEW_LIVE_H
-#define VST_VIEW_LIVE_H
+#ifndef VST_VIEW_FOLLOW_LIVE_H
+#define VST_VIEW_FOLLOW_LIVE_H
 
-#include "view/follow.h"
+#include "view/follow/followers.h"
 #include "view/index_build.h"
 
 typedef struct vst__live vst__live;

@@ -1,5 +1,5 @@
-/* See follow.h. */
-#include "view/follow.h"
+/* See followers.h. */
+#include "view/follow/followers.h"
 
 #include <stdlib.h>
 #include <string.h>
