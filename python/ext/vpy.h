@@ -4,9 +4,9 @@
  * include which.
  *
  * The extension runs with the GIL held unless a comment says otherwise. The GIL
- * guards every static variable of these files. On builds without the GIL a
- * thread that "holds the GIL" is one that Python knows and that is not waiting,
- * and three guards take the GIL's place (compat_threads.h says what each does):
+ * guards the state of these files. On builds without the GIL a thread that
+ * "holds the GIL" is one that Python knows and that is not waiting, and three
+ * guards take the GIL's place (compat_threads.h says what each does):
  *
  *  - the state lock, vpy_state_take(), for what hooks and calls of the program
  *    change or look up: ids, tables, the recording that is under way;
@@ -15,8 +15,9 @@
  *  - the stopped world, for what every hook reads without a lock: it changes
  *    only while the world is stopped or before the first hook is placed.
  *
- * A static variable without a comment is guarded by the state lock, or does not
- * change after the module was loaded. */
+ * The variables of a folder that outlive a call are the fields of one struct,
+ * which the folder's state.h declares with the guard of each. A file that has a
+ * part of it calls that part `state`. Thread-local variables need no guard. */
 #ifndef VPY_VPY_H
 #define VPY_VPY_H
 

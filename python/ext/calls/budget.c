@@ -22,6 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static struct vpy_budget_state *const state = &vpy_calls.budget;
+
 #define MS 1e6
 
 enum { PACE_WORDS = 4096 };
@@ -41,32 +43,6 @@ static const double margin_python = 1.5, margin_native = 3;
  * code that the interpreter specialises anew, a heap with other holes. */
 static const double for_counted = 0.5;
 
-static struct {
-    vpy_tracer *tracer; /* NULL: no budget is kept */
-    bool by_thunks;
-    double share;
-    vpy_budget_costs costs, most; /* of a call; that it may be */
-    double began, looked;         /* CPU time of the process, ns */
-    double own;                   /* CPU time of the program alone, by then */
-    double cost, cost_by_then;    /* of recording so far, ns */
-    double spent;                 /* the same, and what it may be more */
-    double forgone;
-    double storage_ns;       /* of a word */
-    double window_cost;      /* what a window costs, about */
-    double changed, wait_ns; /* when the last change was; until a window */
-    bool in_window;
-    bool is_turning;
-    double told;   /* CPU time when the trace was told last what is left out */
-    bool told_out; /* and whether anything was */
-    struct {
-        double cpu, cost;
-        double most; /* that the cost may be */
-        double own;  /* CPU time of the program alone */
-        vst_ticks ticks;
-    } sample;
-    uint64_t random;
-} b;
-
 static double cpu_now(void)
 {
     return (double)vpy_cpu_ns();
@@ -76,12 +52,12 @@ static double cpu_now(void)
 
 void vpy_budget_define(vst_id id, bool is_native)
 {
-    vpy_counts *all = &vpy_budget_counts;
+    vpy_counts *all = &state->counts;
     vst_id size;
     void *of, *seen, *out;
 
     /* Without the GIL, where many threads come here at once, there is none. */
-    if (VPY_FREE_THREADED || b.share == 0 || id == 0)
+    if (VPY_FREE_THREADED || state->share == 0 || id == 0)
         return;
     size = all->size;
     while (size <= id)
@@ -103,14 +79,14 @@ void vpy_budget_define(vst_id id, bool is_native)
 
 static void spend(double ns)
 {
-    b.cost += ns;
-    b.spent += ns;
+    state->cost += ns;
+    state->spent += ns;
 }
 
 /* With the recorder's lock held, or in a hook. */
 static void count(void *ctx, const uint64_t *words, size_t length)
 {
-    vpy_counts *all = &vpy_budget_counts;
+    vpy_counts *all = &state->counts;
     const uint64_t *end = words + length;
     uint64_t natives = 0, calls = 0;
     double native_cost, cost, most;
@@ -135,15 +111,15 @@ static void count(void *ctx, const uint64_t *words, size_t length)
             counted->leaves++;
         natives += counted->is & VPY_BUDGET_NATIVE;
     }
-    native_cost = (double)natives * b.costs.native_ns;
-    cost = (double)(calls - natives) * b.costs.python_ns +
-           (double)length * b.storage_ns;
+    native_cost = (double)natives * state->costs.native_ns;
+    cost = (double)(calls - natives) * state->costs.python_ns +
+           (double)length * state->storage_ns;
     most = cost * margin_python + native_cost * margin_native;
     cost += native_cost;
-    b.sample.cost += cost;
-    b.sample.most += most;
+    state->sample.cost += cost;
+    state->sample.most += most;
     spend(cost + (double)length * word_ns);
-    b.spent += most - cost;
+    state->spent += most - cost;
 }
 
 double vpy_budget_word_ns(vst_recording *recording, double share)
@@ -153,15 +129,15 @@ double vpy_budget_word_ns(vst_recording *recording, double share)
 
 static void begin_sample(double cpu)
 {
-    vpy_counts *all = &vpy_budget_counts;
+    vpy_counts *all = &state->counts;
 
     for (size_t i = 0; i < all->seen_count; i++)
         all->of[all->seen[i]].calls = all->of[all->seen[i]].leaves = 0;
     all->seen_count = 0;
-    b.sample.cpu = cpu;
-    b.sample.own = b.own;
-    b.sample.cost = b.sample.most = 0;
-    b.sample.ticks = vst_clock_ticks();
+    state->sample.cpu = cpu;
+    state->sample.own = state->own;
+    state->sample.cost = state->sample.most = 0;
+    state->sample.ticks = vst_clock_ticks();
 }
 
 static double at_least(double ns, double least)
@@ -173,23 +149,25 @@ static double at_least(double ns, double least)
  * more than they are. */
 static double sample_bare(double cpu)
 {
-    return at_least(cpu - b.sample.cpu - b.sample.cost,
-                    (cpu - b.sample.cpu) / 4);
+    return at_least(cpu - state->sample.cpu - state->sample.cost,
+                    (cpu - state->sample.cpu) / 4);
 }
 
 /* What may be spent now; less than 0: too much was. */
 static double allowance(double cpu)
 {
-    double most = b.share * saved_ms * MS, left;
+    double most = state->share * saved_ms * MS, left;
 
-    spend(vpy_passing_share() * (cpu - b.looked));
-    b.own += at_least(cpu - b.looked - (b.cost - b.cost_by_then),
-                      (cpu - b.looked) / 4);
-    b.cost_by_then = b.cost;
-    b.looked = cpu;
-    left = b.share * (cpu - b.began - b.spent) - b.spent - b.forgone;
+    spend(vpy_passing_share() * (cpu - state->looked));
+    state->own +=
+        at_least(cpu - state->looked - (state->cost - state->cost_by_then),
+                 (cpu - state->looked) / 4);
+    state->cost_by_then = state->cost;
+    state->looked = cpu;
+    left = state->share * (cpu - state->began - state->spent) - state->spent -
+           state->forgone;
     if (left > most) {
-        b.forgone += left - most;
+        state->forgone += left - most;
         left = most;
     }
     return left;
@@ -201,13 +179,13 @@ uint32_t vpy_budget_value(uint32_t value)
 {
     const vpy_counted *counted;
 
-    if (b.tracer == NULL || value == 0)
+    if (state->tracer == NULL || value == 0)
         return value;
     if (vpy_passing_rests())
         return value | VPY_LEFT_OUT;
-    if (!vpy_can_be_left_out(value) || VPY_ID(value) >= vpy_budget_counts.size)
+    if (!vpy_can_be_left_out(value) || VPY_ID(value) >= state->counts.size)
         return value;
-    counted = &vpy_budget_counts.of[VPY_ID(value)];
+    counted = &state->counts.of[VPY_ID(value)];
     return counted->is & VPY_BUDGET_OUT || counted->odd != 0
                ? value | VPY_LEFT_OUT
                : value;
@@ -215,7 +193,7 @@ uint32_t vpy_budget_value(uint32_t value)
 
 static bool leaves_out(void)
 {
-    return vpy_budget_counts.out_count != 0 || vpy_passing_rests();
+    return state->counts.out_count != 0 || vpy_passing_rests();
 }
 
 /* taken_ns: by the calling thread, to change it. */
@@ -223,38 +201,38 @@ static void record_change(uint32_t flags, double taken_ns)
 {
     const vst_left_out left_out = {
         .flags = flags | (vpy_passing_rests() ? VST_LEFT_OUT_PYTHON : 0) |
-                 (b.told_out ? VST_LEFT_OUT_STILL : 0),
+                 (state->told_out ? VST_LEFT_OUT_STILL : 0),
         .passing = (uint32_t)(vpy_passing_share() * 1e6 / margin_python),
         .taken_ns = taken_ns < UINT32_MAX ? (uint32_t)taken_ns : UINT32_MAX,
-        .cpu_ns = (uint64_t)b.own,
-        .cost_ns = (uint64_t)b.spent,
-        .since = b.sample.ticks,
-        .since_cpu_ns = (uint64_t)b.sample.own};
+        .cpu_ns = (uint64_t)state->own,
+        .cost_ns = (uint64_t)state->spent,
+        .since = state->sample.ticks,
+        .since_cpu_ns = (uint64_t)state->sample.own};
 
-    b.told = b.looked;
-    b.told_out = leaves_out();
-    vst__recording_leave_out(b.tracer->recording, &left_out,
-                             vpy_budget_counts.out,
-                             vpy_budget_counts.out_count);
+    state->told = state->looked;
+    state->told_out = leaves_out();
+    vst__recording_leave_out(state->tracer->recording, &left_out,
+                             state->counts.out, state->counts.out_count);
 }
 
 /* A bounded file drops what it was told long ago. */
 static bool is_to_be_told(void)
 {
-    return b.tracer->options.is_bounded && leaves_out() && !b.in_window;
+    return state->tracer->options.is_bounded && leaves_out() &&
+           !state->in_window;
 }
 
 static void tell_again(void)
 {
-    if (!is_to_be_told() || b.looked - b.told < tell_ms * MS)
+    if (!is_to_be_told() || state->looked - state->told < tell_ms * MS)
         return;
     record_change(0, 0);
 }
 
 static double next_wait(void)
 {
-    b.random = b.random * 6364136223846793005u + 1442695040888963407u;
-    return between_ms * MS * (0.5 + (double)(b.random >> 40) / (1 << 24));
+    state->random = state->random * 6364136223846793005u + 1442695040888963407u;
+    return between_ms * MS * (0.5 + (double)(state->random >> 40) / (1 << 24));
 }
 
 static void apply(double cpu, vst_id ends, uint32_t flags)
@@ -270,7 +248,7 @@ static void apply(double cpu, vst_id ends, uint32_t flags)
     vpy_budget_settle();
     vpy_code_ids_next_round();
     vpy_passing_apply();
-    if (b.by_thunks)
+    if (state->by_thunks)
         vpy_thunks_rest(vpy_budget_is_out);
     else
         vpy_native_ids_rest(vpy_budget_is_out);
@@ -282,11 +260,11 @@ static void apply(double cpu, vst_id ends, uint32_t flags)
     record_change(flags, after - cpu);
     spend(after - cpu);
     if (VPY_HAS_MONITORING)
-        spend(place_ns * (double)vpy_budget_counts.out_count);
-    b.in_window = flags & VST_LEFT_OUT_WINDOW;
-    b.changed = b.looked = after;
-    b.cost_by_then = b.cost;
-    b.wait_ns = next_wait();
+        spend(place_ns * (double)state->counts.out_count);
+    state->in_window = flags & VST_LEFT_OUT_WINDOW;
+    state->changed = state->looked = after;
+    state->cost_by_then = state->cost;
+    state->wait_ns = next_wait();
     begin_sample(after);
     vpy_hook_leave(tstate);
     PyErr_Restore(type, value, traceback);
@@ -296,13 +274,13 @@ static void apply(double cpu, vst_id ends, uint32_t flags)
  * already. */
 static void choose(double cpu, vst_id ends)
 {
-    double time = cpu - b.sample.cpu + 1;
-    double most = for_calls * b.share * sample_bare(cpu);
+    double time = cpu - state->sample.cpu + 1;
+    double most = for_calls * state->share * sample_bare(cpu);
     bool is_enough;
 
     most -= vpy_passing_share() * time;
-    is_enough = vpy_budget_choose(&b.most, most);
-    vpy_passing_chosen(is_enough, vpy_budget_passing_ns(&b.most) / time);
+    is_enough = vpy_budget_choose(&state->most, most);
+    vpy_passing_chosen(is_enough, vpy_budget_passing_ns(&state->most) / time);
     apply(cpu, ends, 0);
 }
 
@@ -315,27 +293,27 @@ static void begin_window(double cpu, vst_id ends)
 
 static void end_window(double cpu, vst_id ends)
 {
-    double cost = b.sample.most;
+    double cost = state->sample.most;
 
     choose(cpu, ends);
     cost += (cpu_now() - cpu) * 2;
-    b.window_cost += (cost - b.window_cost) / 4;
+    state->window_cost += (cost - state->window_cost) / 4;
 }
 
 /* When the window is over, or the next one may begin. */
 static void set_clock(double left)
 {
-    double due = b.changed + b.wait_ns;
-    double paid = b.looked + (b.window_cost - left) / b.share;
+    double due = state->changed + state->wait_ns;
+    double paid = state->looked + (state->window_cost - left) / state->share;
 
-    if (b.in_window)
-        due = b.sample.cpu + window_ms * MS;
+    if (state->in_window)
+        due = state->sample.cpu + window_ms * MS;
     else if (!leaves_out())
         due = 1e18;
     else if (paid > due)
         due = paid;
-    if (is_to_be_told() && due > b.told + tell_ms * MS)
-        due = b.told + tell_ms * MS;
+    if (is_to_be_told() && due > state->told + tell_ms * MS)
+        due = state->told + tell_ms * MS;
     vpy_budget_clock_set((uint64_t)due);
 }
 
@@ -343,32 +321,32 @@ static void set_clock(double left)
  * while no windows are needed. */
 static double most_for_calls(void)
 {
-    return leaves_out() ? 1.2 * for_calls * b.share : b.share;
+    return leaves_out() ? 1.2 * for_calls * state->share : state->share;
 }
 
 static void look(vst_id ends)
 {
     double cpu = cpu_now(), before, left;
 
-    vst__recording_count_all(b.tracer->recording);
+    vst__recording_count_all(state->tracer->recording);
     left = allowance(cpu);
-    before = b.changed;
-    if (b.in_window) {
-        if (cpu - b.sample.cpu >= window_ms * MS || left < 0 ||
-            b.sample.most >= b.share * window_share_ms * MS)
+    before = state->changed;
+    if (state->in_window) {
+        if (cpu - state->sample.cpu >= window_ms * MS || left < 0 ||
+            state->sample.most >= state->share * window_share_ms * MS)
             end_window(cpu, ends);
     } else if (left < 0 &&
-               b.sample.most > most_for_calls() * sample_bare(cpu)) {
+               state->sample.most > most_for_calls() * sample_bare(cpu)) {
         choose(cpu, ends);
-    } else if (leaves_out() && cpu - b.changed >= b.wait_ns &&
-               left >= b.window_cost) {
+    } else if (leaves_out() && cpu - state->changed >= state->wait_ns &&
+               left >= state->window_cost) {
         begin_window(cpu, ends);
-    } else if (cpu - b.sample.cpu >= sample_ms * MS) {
+    } else if (cpu - state->sample.cpu >= sample_ms * MS) {
         begin_sample(cpu);
     }
-    if (b.changed == before) /* else apply() has done it */
+    if (state->changed == before) /* else apply() has done it */
         spend(cpu_now() - cpu);
-    b.storage_ns = vst__recording_storage_ns(b.tracer->recording);
+    state->storage_ns = vst__recording_storage_ns(state->tracer->recording);
     tell_again();
     set_clock(left);
 }
@@ -378,21 +356,21 @@ static void look(vst_id ends)
 /* A thread that records by itself may not hold the GIL. */
 static void on_turn(void *ctx, vst_kind kind, vst_id id)
 {
-    if (b.tracer != ctx || b.is_turning || !PyGILState_Check())
+    if (state->tracer != ctx || state->is_turning || !PyGILState_Check())
         return;
-    b.is_turning = true;
+    state->is_turning = true;
     look(kind == VST_ENTER ? 0 : id);
-    b.is_turning = false;
+    state->is_turning = false;
 }
 
 static void on_clock(double own_ns)
 {
-    if (b.tracer == NULL || b.is_turning)
+    if (state->tracer == NULL || state->is_turning)
         return;
-    b.is_turning = true;
+    state->is_turning = true;
     spend(own_ns);
     look(0);
-    b.is_turning = false;
+    state->is_turning = false;
 }
 
 /* ---- start and stop ----------------------------------------------------- */
@@ -408,24 +386,25 @@ static void set_up(vpy_tracer *tracer)
 {
     const vpy_options *options = &tracer->options;
 
-    b.by_thunks = strcmp(tracer->engine->name, "turbo") == 0;
-    b.costs = (vpy_budget_costs){.python_ns = options->budget_python_ns,
-                                 .native_ns = options->budget_native_ns,
-                                 .passed_ns =
-                                     vpy_passing_ns(options->budget_python_ns)};
-    b.most = (vpy_budget_costs){.python_ns = b.costs.python_ns * margin_python,
-                                .native_ns = b.costs.native_ns * margin_native,
-                                .passed_ns = b.costs.passed_ns * margin_python};
-    b.began = b.looked = b.changed = cpu_now();
-    b.window_cost = b.share * window_share_ms * MS;
-    b.wait_ns = next_wait();
+    state->by_thunks = strcmp(tracer->engine->name, "turbo") == 0;
+    state->costs = (vpy_budget_costs){
+        .python_ns = options->budget_python_ns,
+        .native_ns = options->budget_native_ns,
+        .passed_ns = vpy_passing_ns(options->budget_python_ns)};
+    state->most =
+        (vpy_budget_costs){.python_ns = state->costs.python_ns * margin_python,
+                           .native_ns = state->costs.native_ns * margin_native,
+                           .passed_ns = state->costs.passed_ns * margin_python};
+    state->began = state->looked = state->changed = cpu_now();
+    state->window_cost = state->share * window_share_ms * MS;
+    state->wait_ns = next_wait();
 }
 
 void vpy_budget_begin(vpy_tracer *tracer)
 {
     const vst_pace pace = {PACE_WORDS, tracer, count, on_turn};
 
-    if (b.share == 0)
+    if (state->share == 0)
         return;
     if (!can_be_kept(tracer)) {
         vpy_engine_note("vestige: this engine cannot leave functions out: the "
@@ -433,8 +412,8 @@ void vpy_budget_begin(vpy_tracer *tracer)
         return;
     }
     set_up(tracer);
-    begin_sample(b.began);
-    b.tracer = tracer;
+    begin_sample(state->began);
+    state->tracer = tracer;
     record_change(0, 0);
     set_clock(0);
     vst__recording_set_pace(tracer->recording, &pace);
@@ -444,15 +423,14 @@ void vpy_budget_begin(vpy_tracer *tracer)
 /* Functions get their ids before the hooks are placed. */
 void vpy_budget_prepare(double share)
 {
-    free(vpy_budget_counts.of);
-    free(vpy_budget_counts.seen);
-    free(vpy_budget_counts.out);
+    free(state->counts.of);
+    free(state->counts.seen);
+    free(state->counts.out);
     vpy_odd_frames_clear();
-    memset(&vpy_budget_counts, 0, sizeof vpy_budget_counts);
-    memset(&b, 0, sizeof b);
+    memset(state, 0, sizeof *state);
     vpy_passing_end();
-    b.share = share * for_counted;
-    b.random = vst_clock_ticks();
+    state->share = share * for_counted;
+    state->random = vst_clock_ticks();
 }
 
 void vpy_budget_end(void)
@@ -460,11 +438,11 @@ void vpy_budget_end(void)
     const vst_pace none = {0, NULL, NULL, NULL};
 
     vpy_budget_clock_stop();
-    if (b.tracer != NULL) {
-        vst__recording_count_all(b.tracer->recording);
+    if (state->tracer != NULL) {
+        vst__recording_count_all(state->tracer->recording);
         allowance(cpu_now());
         record_change(0, 0);
-        vst__recording_set_pace(b.tracer->recording, &none);
+        vst__recording_set_pace(state->tracer->recording, &none);
     }
     vpy_budget_prepare(0);
 }

@@ -61,23 +61,6 @@ typedef struct vpy_counted {
     uint8_t is;
 } vpy_counted;
 
-typedef struct vpy_counts {
-    vpy_counted *of; /* by id */
-    vst_id size;
-    vst_id *seen; /* that have calls in this sample */
-    size_t seen_count;
-    vst_id *out; /* that are left out now */
-    size_t out_count;
-} vpy_counts;
-
-extern vpy_counts vpy_budget_counts;
-
-/* What a call costs in ns, and what a function is left out for. */
-typedef struct vpy_budget_costs {
-    double python_ns, native_ns;
-    double passed_ns; /* a Python call that is left out */
-} vpy_budget_costs;
-
 static inline double vpy_counted_cost(const vpy_counted *counted,
                                       const vpy_budget_costs *costs)
 {
@@ -124,7 +107,6 @@ VST_COLD bool vpy_left_out_leave(uint32_t value, PyObject *code,
 /* budget_clock.c: calls turn() some milliseconds after the process has used so
  * much CPU time, in a thread of its own, with the GIL. own_ns: CPU time that
  * the thread itself has used since turn() returned last. */
-typedef void vpy_budget_turn(double own_ns);
 void vpy_budget_clock_start(vpy_budget_turn *turn);
 void vpy_budget_clock_set(uint64_t cpu_ns);
 void vpy_budget_clock_stop(void);

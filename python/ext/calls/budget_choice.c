@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-vpy_counts vpy_budget_counts;
+static struct vpy_budget_state *const state = &vpy_calls.budget;
 
 typedef enum rank { NATIVES, LEAVES, OTHERS, RANKS } rank;
 
@@ -26,8 +26,8 @@ static rank rank_of(const vpy_counted *counted)
 
 static int by_calls(const void *a, const void *b)
 {
-    const vpy_counted *x = &vpy_budget_counts.of[*(const vst_id *)a];
-    const vpy_counted *y = &vpy_budget_counts.of[*(const vst_id *)b];
+    const vpy_counted *x = &state->counts.of[*(const vst_id *)a];
+    const vpy_counted *y = &state->counts.of[*(const vst_id *)b];
 
     return (x->calls < y->calls) - (x->calls > y->calls);
 }
@@ -41,7 +41,7 @@ static double passing_cost(const vpy_counted *counted,
 
 double vpy_budget_passing_ns(const vpy_budget_costs *costs)
 {
-    const vpy_counts *all = &vpy_budget_counts;
+    const vpy_counts *all = &state->counts;
     double sum = 0;
 
     for (size_t i = 0; i < all->seen_count; i++) {
@@ -54,7 +54,7 @@ double vpy_budget_passing_ns(const vpy_budget_costs *costs)
 
 static double sum_of_costs(const vpy_budget_costs *costs)
 {
-    const vpy_counts *all = &vpy_budget_counts;
+    const vpy_counts *all = &state->counts;
     double sum = vpy_budget_passing_ns(costs);
 
     for (size_t i = 0; i < all->seen_count; i++) {
@@ -67,7 +67,7 @@ static double sum_of_costs(const vpy_budget_costs *costs)
 
 bool vpy_budget_choose(const vpy_budget_costs *costs, double most_ns)
 {
-    vpy_counts *all = &vpy_budget_counts;
+    vpy_counts *all = &state->counts;
     double sum = sum_of_costs(costs);
 
     qsort(all->seen, all->seen_count, sizeof *all->seen, by_calls);
@@ -90,13 +90,12 @@ bool vpy_budget_choose(const vpy_budget_costs *costs, double most_ns)
 
 bool vpy_budget_is_out(vst_id id)
 {
-    return id < vpy_budget_counts.size &&
-           vpy_budget_counts.of[id].is & VPY_BUDGET_OUT;
+    return id < state->counts.size && state->counts.of[id].is & VPY_BUDGET_OUT;
 }
 
 void vpy_budget_take_all_in(void)
 {
-    const vpy_counts *all = &vpy_budget_counts;
+    const vpy_counts *all = &state->counts;
 
     for (size_t i = 0; i < all->out_count; i++)
         all->of[all->out[i]].is &= (uint8_t)~VPY_BUDGET_OUT;
@@ -104,7 +103,7 @@ void vpy_budget_take_all_in(void)
 
 void vpy_budget_list_out(void)
 {
-    vpy_counts *all = &vpy_budget_counts;
+    vpy_counts *all = &state->counts;
     size_t count = 0;
 
     for (size_t i = 0; i < all->out_count; i++)
@@ -120,7 +119,7 @@ void vpy_budget_list_out(void)
 
 void vpy_budget_settle(void)
 {
-    vpy_counts *all = &vpy_budget_counts;
+    vpy_counts *all = &state->counts;
 
     for (vst_id id = 0; id < all->size; id++)
         all->of[id].is &= (uint8_t)~VPY_BUDGET_WAS_OUT;

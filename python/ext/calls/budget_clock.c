@@ -13,18 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
+static struct vpy_budget_clock_state *const state = &vpy_calls.clock;
+
 enum { SOON_MS = 10, LATER_MS = 500, EARLIER_NS = 50000000 };
 
 static const double idle_share = 0.001;
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t rung = PTHREAD_COND_INITIALIZER;
-static bool ends;       /* guarded by the lock */
-static uint64_t due_ns; /* CPU time of the process; atomic */
-static pthread_t thread;
-static long thread_id; /* set by the thread; read by who has joined it */
-static bool is_there, is_away; /* away: for a fork */
-static vpy_budget_turn *turn;  /* NULL: no budget is kept */
 
 static uint64_t read_clock(clockid_t clock)
 {
@@ -41,7 +34,7 @@ uint64_t vpy_cpu_ns(void)
 
 static uint64_t due_now(void)
 {
-    return __atomic_load_n(&due_ns, __ATOMIC_RELAXED);
+    return __atomic_load_n(&state->due_ns, __ATOMIC_RELAXED);
 }
 
 /* Where it is due much earlier than before, the thread must not sleep on. */
@@ -49,9 +42,9 @@ void vpy_budget_clock_set(uint64_t cpu_ns)
 {
     bool is_earlier = cpu_ns + EARLIER_NS < due_now();
 
-    __atomic_store_n(&due_ns, cpu_ns, __ATOMIC_RELAXED);
+    __atomic_store_n(&state->due_ns, cpu_ns, __ATOMIC_RELAXED);
     if (is_earlier)
-        pthread_cond_signal(&rung);
+        pthread_cond_signal(&state->rung);
 }
 
 /* Whether the clock is to end. */
@@ -64,11 +57,11 @@ static bool sleep_ms(int ms)
     until.tv_nsec += ms * 1000000L;
     until.tv_sec += until.tv_nsec / 1000000000L;
     until.tv_nsec %= 1000000000L;
-    pthread_mutex_lock(&lock);
-    if (!ends)
-        pthread_cond_timedwait(&rung, &lock, &until);
-    ended = ends;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_lock(&state->lock);
+    if (!state->ends)
+        pthread_cond_timedwait(&state->rung, &state->lock, &until);
+    ended = state->ends;
+    pthread_mutex_unlock(&state->lock);
     return ended;
 }
 
@@ -95,16 +88,17 @@ static void *run(void *unused)
 
     (void)unused;
     vpy_thread_is_ours = true;
-    thread_id = vpy_thread_id();
+    state->thread_id = vpy_thread_id();
     while (!sleep_ms(ms)) {
         uint64_t time = read_clock(CLOCK_MONOTONIC);
         uint64_t now = vpy_cpu_ns(), due = due_now();
 
         if (now >= due) {
-            PyGILState_STATE state = PyGILState_Ensure();
-            if (turn != NULL)
-                turn((double)(read_clock(CLOCK_THREAD_CPUTIME_ID) - own));
-            PyGILState_Release(state);
+            PyGILState_STATE gil = PyGILState_Ensure();
+            if (state->turn != NULL)
+                state->turn(
+                    (double)(read_clock(CLOCK_THREAD_CPUTIME_ID) - own));
+            PyGILState_Release(gil);
             own = read_clock(CLOCK_THREAD_CPUTIME_ID);
             due = due_now();
         }
@@ -119,27 +113,27 @@ static void start(void)
 {
     sigset_t most, before;
 
-    ends = false;
+    state->ends = false;
     sigfillset(&most);
     sigdelset(&most, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &most, &before);
-    is_there = pthread_create(&thread, NULL, run, NULL) == 0;
+    state->is_there = pthread_create(&state->thread, NULL, run, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (is_there)
-        pthread_setname_np(thread, "vestige-budget");
+    if (state->is_there)
+        pthread_setname_np(state->thread, "vestige-budget");
 }
 
 /* Others may run meanwhile: the thread may be waiting for the GIL. */
 static void end(void)
 {
-    if (!is_there)
+    if (!state->is_there)
         return;
-    is_there = false;
-    pthread_mutex_lock(&lock);
-    ends = true;
-    pthread_cond_signal(&rung);
-    pthread_mutex_unlock(&lock);
-    vpy_join(thread, &thread_id);
+    state->is_there = false;
+    pthread_mutex_lock(&state->lock);
+    state->ends = true;
+    pthread_cond_signal(&state->rung);
+    pthread_mutex_unlock(&state->lock);
+    vpy_join(state->thread, &state->thread_id);
 }
 
 /* Once the interpreter ends, nobody may ask for the GIL. */
@@ -155,22 +149,21 @@ static PyMethodDef end_method = {"vestige_budget_at_exit", end_at_exit,
 
 void vpy_budget_clock_start(vpy_budget_turn *fn)
 {
-    static bool is_registered;
 
-    if (!is_registered && vpy_at_exit(&end_method) < 0) {
+    if (!state->has_exit && vpy_at_exit(&end_method) < 0) {
         PyErr_Clear();
         return; /* no windows */
     }
-    is_registered = true;
-    turn = fn;
-    if (!is_there)
+    state->has_exit = true;
+    state->turn = fn;
+    if (!state->is_there)
         start();
 }
 
 void vpy_budget_clock_stop(void)
 {
-    turn = NULL;
-    is_away = false;
+    state->turn = NULL;
+    state->is_away = false;
     end();
 }
 
@@ -178,25 +171,25 @@ void vpy_budget_clock_stop(void)
 
 void vpy_budget_before_fork(void)
 {
-    if (!is_there)
+    if (!state->is_there)
         return;
     end();
-    is_away = true;
+    state->is_away = true;
 }
 
 static int come_back(void *unused)
 {
     (void)unused;
-    if (is_away && turn != NULL && !is_there)
+    if (state->is_away && state->turn != NULL && !state->is_there)
         start();
-    is_away = false;
+    state->is_away = false;
     return 0;
 }
 
 /* From 3.13 on Python counts threads after it has called this. */
 void vpy_budget_after_fork_in_parent(void)
 {
-    if (is_away &&
+    if (state->is_away &&
         (vpy_thread_id() != getpid() || Py_AddPendingCall(come_back, NULL) < 0))
         come_back(NULL);
 }
@@ -204,7 +197,7 @@ void vpy_budget_after_fork_in_parent(void)
 /* Without the thread, which did not survive. */
 void vpy_budget_after_fork(void)
 {
-    pthread_mutex_init(&lock, NULL);
-    is_there = is_away = false;
-    turn = NULL;
+    pthread_mutex_init(&state->lock, NULL);
+    state->is_there = state->is_away = false;
+    state->turn = NULL;
 }

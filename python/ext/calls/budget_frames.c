@@ -12,18 +12,17 @@
 
 #include <stdlib.h>
 
-typedef struct odd_frame {
+static struct vpy_odd_frames_state *const state = &vpy_calls.odd_frames;
+
+typedef struct vpy_odd_frame {
     const vpy_iframe *frame; /* NULL: empty */
     vst_id id;
     bool is_recorded; /* its call was */
 } odd_frame;
 
-static odd_frame *table;
-static size_t mask, used; /* used: with those that were emptied since */
-
 static size_t place_of(const vpy_iframe *frame)
 {
-    return ((uintptr_t)frame >> 4 ^ (uintptr_t)frame >> 13) & mask;
+    return ((uintptr_t)frame >> 4 ^ (uintptr_t)frame >> 13) & state->mask;
 }
 
 /* Its place, or an empty one; NULL: there is no table. */
@@ -31,27 +30,27 @@ static odd_frame *find(const vpy_iframe *frame)
 {
     size_t i;
 
-    if (table == NULL)
+    if (state->table == NULL)
         return NULL;
     i = place_of(frame);
-    while (table[i].frame != NULL && table[i].frame != frame)
-        i = (i + 1) & mask;
-    return &table[i];
+    while (state->table[i].frame != NULL && state->table[i].frame != frame)
+        i = (i + 1) & state->mask;
+    return &state->table[i];
 }
 
 static bool grow(void)
 {
-    odd_frame *old = table;
-    size_t size = table != NULL ? mask + 1 : 0;
+    odd_frame *old = state->table;
+    size_t size = state->table != NULL ? state->mask + 1 : 0;
 
-    if (table != NULL && used * 2 <= mask)
+    if (state->table != NULL && state->used * 2 <= state->mask)
         return true;
-    table = calloc(size ? size * 2 : 64, sizeof *table);
-    if (table == NULL) {
-        table = old;
+    state->table = calloc(size ? size * 2 : 64, sizeof *state->table);
+    if (state->table == NULL) {
+        state->table = old;
         return false;
     }
-    mask = size ? size * 2 - 1 : 63;
+    state->mask = size ? size * 2 - 1 : 63;
     for (size_t i = 0; i < size; i++)
         if (old[i].frame != NULL)
             *find(old[i].frame) = old[i];
@@ -62,19 +61,20 @@ static bool grow(void)
 /* Moves those behind it that would not be found any more. */
 static void drop(odd_frame *at)
 {
-    size_t hole = (size_t)(at - table), i = hole;
+    size_t hole = (size_t)(at - state->table), i = hole;
 
-    used--;
+    state->used--;
     for (;;) {
-        i = (i + 1) & mask;
-        if (table[i].frame == NULL)
+        i = (i + 1) & state->mask;
+        if (state->table[i].frame == NULL)
             break;
-        if (((i - place_of(table[i].frame)) & mask) >= ((i - hole) & mask)) {
-            table[hole] = table[i];
+        if (((i - place_of(state->table[i].frame)) & state->mask) >=
+            ((i - hole) & state->mask)) {
+            state->table[hole] = state->table[i];
             hole = i;
         }
     }
-    table[hole].frame = NULL;
+    state->table[hole].frame = NULL;
 }
 
 /* Without memory the end of its call will be missing, or one too many. */
@@ -87,7 +87,7 @@ static void turn(const vpy_iframe *frame, vst_id id, vpy_counted *counted)
         counted->odd--;
     } else if (counted->odd < UINT16_MAX && grow()) {
         *find(frame) = (odd_frame){frame, id, counted->is & VPY_BUDGET_OUT};
-        used++;
+        state->used++;
         counted->odd++;
     }
 }
@@ -101,9 +101,9 @@ static void turn_thread(PyThreadState *tstate, vst_id ends)
         if (vpy_iframe_is_shim(frame))
             continue;
         id = vpy_code_known_id((PyObject *)vpy_iframe_code(frame));
-        if (id != 0 && id < vpy_budget_counts.size && id != ends &&
-            vpy_counted_changes(&vpy_budget_counts.of[id]))
-            turn(frame, id, &vpy_budget_counts.of[id]);
+        if (id != 0 && id < vpy_calls.budget.counts.size && id != ends &&
+            vpy_counted_changes(&vpy_calls.budget.counts.of[id]))
+            turn(frame, id, &vpy_calls.budget.counts.of[id]);
         ends = 0; /* only the innermost call ends */
     }
 }
@@ -120,9 +120,9 @@ void vpy_odd_frames_turn(vst_id ends)
 
 void vpy_odd_frames_clear(void)
 {
-    free(table);
-    table = NULL;
-    mask = used = 0;
+    free(state->table);
+    state->table = NULL;
+    state->mask = state->used = 0;
 }
 
 /* ---- what the hooks do -------------------------------------------------- */
@@ -133,8 +133,8 @@ bool vpy_left_out_enter(uint32_t value, const void *place)
 {
     vst_id id = VPY_ID(value);
 
-    if (id >= vpy_budget_counts.size ||
-        vpy_budget_counts.of[id].is & VPY_BUDGET_OUT)
+    if (id >= vpy_calls.budget.counts.size ||
+        vpy_calls.budget.counts.of[id].is & VPY_BUDGET_OUT)
         return true;
     if (value & VPY_COROUTINE)
         vpy_coroutine_enter_at(id, place);
@@ -152,9 +152,9 @@ bool vpy_left_out_leave(uint32_t value, PyObject *code, PyObject *result,
     odd_frame *at;
     bool is_out, records;
 
-    if (id >= vpy_budget_counts.size)
+    if (id >= vpy_calls.budget.counts.size)
         return true;
-    counted = &vpy_budget_counts.of[id];
+    counted = &vpy_calls.budget.counts.of[id];
     is_out = counted->is & VPY_BUDGET_OUT;
     records = !is_out;
     at = find(vpy_iframe_running(vpy_thread_state()));

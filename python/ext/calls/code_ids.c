@@ -18,20 +18,13 @@
 #include <fnmatch.h>
 #include <string.h>
 
-VST_READ_BY_HOOKS Py_ssize_t vpy_code_extra_index = -1;
-VST_READ_BY_HOOKS uint32_t vpy_generation;
-VST_READ_BY_HOOKS uint32_t vpy_round;
-PyObject *vpy_last_caller;
-
-static vpy_tracer *tracer;   /* the one that gives ids, NULL: none */
-static uint32_t given_for;   /* the round that it gives them for */
-static uint32_t first_round; /* of the recording */
+static struct vpy_code_ids_state *const state = &vpy_calls.code_ids;
 
 int vpy_code_ids_init(void)
 {
-    if (vpy_code_extra_index < 0)
-        vpy_code_extra_index = vpy_code_request_extra(NULL);
-    if (vpy_code_extra_index < 0) {
+    if (vpy_calls_hooks.code_extra_index < 0)
+        vpy_calls_hooks.code_extra_index = vpy_code_request_extra(NULL);
+    if (vpy_calls_hooks.code_extra_index < 0) {
         PyErr_SetString(PyExc_ImportError,
                         "no free slot for code ids: too many tools use "
                         "code objects' extra data");
@@ -48,24 +41,27 @@ static uint32_t after(uint32_t number)
 bool vpy_code_ids_begin(vpy_tracer *for_tracer)
 {
     vpy_state_take();
-    tracer = for_tracer;
-    vpy_last_caller = NULL;
-    given_for = first_round = after(vpy_round);
+    state->tracer = for_tracer;
+    vpy_calls.last_caller = NULL;
+    state->given_for = state->first_round = after(vpy_calls_hooks.round);
     vpy_state_give();
     return vpy_own_code_begin();
 }
 
 void vpy_code_ids_go_live(void)
 {
-    __atomic_store_n(&vpy_round, given_for, __ATOMIC_RELAXED);
-    __atomic_store_n(&vpy_generation, after(vpy_generation), __ATOMIC_RELAXED);
+    __atomic_store_n(&vpy_calls_hooks.round, state->given_for,
+                     __ATOMIC_RELAXED);
+    __atomic_store_n(&vpy_calls_hooks.generation,
+                     after(vpy_calls_hooks.generation), __ATOMIC_RELAXED);
 }
 
 void vpy_code_ids_next_round(void)
 {
-    vpy_last_caller = NULL;
-    given_for = after(given_for);
-    __atomic_store_n(&vpy_round, given_for, __ATOMIC_RELAXED);
+    vpy_calls.last_caller = NULL;
+    state->given_for = after(state->given_for);
+    __atomic_store_n(&vpy_calls_hooks.round, state->given_for,
+                     __ATOMIC_RELAXED);
 }
 
 /* The number is one that no code object has: a hook that is still running finds
@@ -73,10 +69,12 @@ void vpy_code_ids_next_round(void)
 void vpy_code_ids_end(void)
 {
     vpy_state_take();
-    tracer = NULL;
-    vpy_last_caller = NULL;
-    __atomic_store_n(&vpy_round, after(given_for), __ATOMIC_RELAXED);
-    __atomic_store_n(&vpy_generation, after(vpy_generation), __ATOMIC_RELAXED);
+    state->tracer = NULL;
+    vpy_calls.last_caller = NULL;
+    __atomic_store_n(&vpy_calls_hooks.round, after(state->given_for),
+                     __ATOMIC_RELAXED);
+    __atomic_store_n(&vpy_calls_hooks.generation,
+                     after(vpy_calls_hooks.generation), __ATOMIC_RELAXED);
     vpy_state_give();
 }
 
@@ -103,13 +101,13 @@ static bool matches_any(PyObject *patterns, const char *file)
 
 static bool is_wanted(const char *file, uint32_t length)
 {
-    if (!tracer->options.with_stack || vpy_file_is_own(file, length))
+    if (!state->tracer->options.with_stack || vpy_file_is_own(file, length))
         return false;
-    if (tracer->options.include != NULL &&
-        !matches_any(tracer->options.include, file))
+    if (state->tracer->options.include != NULL &&
+        !matches_any(state->tracer->options.include, file))
         return false;
-    return tracer->options.exclude == NULL ||
-           !matches_any(tracer->options.exclude, file);
+    return state->tracer->options.exclude == NULL ||
+           !matches_any(state->tracer->options.exclude, file);
 }
 
 /* "f" and "C.f" name the function by the end of its qualified name; a pattern
@@ -150,7 +148,7 @@ static bool is_listed(PyObject *names, PyObject *qualname)
 
 static bool wants_args(PyObject *qualname)
 {
-    return is_listed(tracer->options.record_args, qualname);
+    return is_listed(state->tracer->options.record_args, qualname);
 }
 
 /* A hook asks, while an exception may be on its way. */
@@ -161,7 +159,7 @@ bool vpy_code_wants_arguments(const PyCodeObject *code)
 
     PyErr_Fetch(&type, &value, &traceback);
     vpy_state_take();
-    wants = tracer != NULL && wants_args(code->co_qualname);
+    wants = state->tracer != NULL && wants_args(code->co_qualname);
     vpy_state_give();
     PyErr_Restore(type, value, traceback);
     return wants;
@@ -198,8 +196,8 @@ static uint32_t define(PyCodeObject *code)
         .line = code->co_firstlineno,
     };
     uint32_t value = 0;
-    PyObject *shown =
-        tracer->options.qualified_names ? code->co_qualname : code->co_name;
+    PyObject *shown = state->tracer->options.qualified_names ? code->co_qualname
+                                                             : code->co_name;
     PyObject *name = vpy_text(shown, &definition.name, &definition.name_len);
     PyObject *file =
         vpy_text(code->co_filename, &definition.file, &definition.file_len);
@@ -210,8 +208,8 @@ static uint32_t define(PyCodeObject *code)
         vst_id id;
         definition.file_skip =
             vpy_search_path_prefix(definition.file, definition.file_len);
-        if (vst_recording_define_id(tracer->recording, &definition, &id) ==
-                VST_OK &&
+        if (vst_recording_define_id(state->tracer->recording, &definition,
+                                    &id) == VST_OK &&
             id < VPY_LEFT_OUT)
             value = id;
         if (value &&
@@ -226,8 +224,9 @@ static uint32_t define(PyCodeObject *code)
                                    code->co_name) ||
              vpy_is_framework_code((PyObject *)code)))
             value |= VPY_SPECIAL;
-        if (value && is_listed(tracer->options.only, code->co_qualname))
-            vst_recording_record_inside(tracer->recording, VPY_ID(value));
+        if (value && is_listed(state->tracer->options.only, code->co_qualname))
+            vst_recording_record_inside(state->tracer->recording,
+                                        VPY_ID(value));
         if (value && vpy_exceptions_are_known_late)
             value |= VPY_MARKED;
         if (value && vpy_is_coroutine_code(code))
@@ -245,21 +244,24 @@ static uint32_t define(PyCodeObject *code)
 
 static bool is_of_recording(uintptr_t extra)
 {
-    return (uint32_t)(extra >> 32) - first_round <= given_for - first_round;
+    return (uint32_t)(extra >> 32) - state->first_round <=
+           state->given_for - state->first_round;
 }
 
 vst_id vpy_code_known_id(PyObject *code)
 {
-    uintptr_t extra = vpy_code_get_extra(code, vpy_code_extra_index);
+    uintptr_t extra =
+        vpy_code_get_extra(code, vpy_calls_hooks.code_extra_index);
 
     return is_of_recording(extra) ? VPY_ID((uint32_t)extra) : 0;
 }
 
 void vpy_code_set_value(PyObject *code, uint32_t value)
 {
-    uintptr_t extra = (uintptr_t)given_for << 32 | value;
+    uintptr_t extra = (uintptr_t)state->given_for << 32 | value;
 
-    if (vpy_code_set_extra(code, vpy_code_extra_index, (void *)extra) < 0)
+    if (vpy_code_set_extra(code, vpy_calls_hooks.code_extra_index,
+                           (void *)extra) < 0)
         PyErr_Clear();
 }
 
@@ -275,7 +277,7 @@ static uint32_t give_value(PyObject *code)
     if (vpy_code_find_ahead(code, &value))
         return value;
     PyErr_Fetch(&type, &error, &traceback);
-    extra = vpy_code_get_extra(code, vpy_code_extra_index);
+    extra = vpy_code_get_extra(code, vpy_calls_hooks.code_extra_index);
     is_new = !is_of_recording(extra);
     value = is_new ? define((PyCodeObject *)code) : (uint32_t)extra;
     value = vpy_budget_value(value & ~VPY_LEFT_OUT);
@@ -299,9 +301,10 @@ uint32_t vpy_code_define(PyObject *code)
     uint32_t value = 0;
 
     if (!VPY_FREE_THREADED)
-        vpy_last_caller = NULL;
+        vpy_calls.last_caller = NULL;
     vpy_state_take();
-    if (tracer != NULL && given_for == vpy_round_now() && !vpy_is_finalizing())
+    if (state->tracer != NULL && state->given_for == vpy_round_now() &&
+        !vpy_is_finalizing())
         value = give_value(code);
     vpy_state_give();
     return value;
@@ -310,15 +313,16 @@ uint32_t vpy_code_define(PyObject *code)
 void vpy_code_define_ahead(PyObject *code)
 {
     vpy_state_take();
-    if (tracer != NULL)
+    if (state->tracer != NULL)
         give_value(code);
     vpy_state_give();
 }
 
 bool vpy_code_find_ahead(PyObject *code, uint32_t *value)
 {
-    uintptr_t extra = vpy_code_get_extra(code, vpy_code_extra_index);
+    uintptr_t extra =
+        vpy_code_get_extra(code, vpy_calls_hooks.code_extra_index);
 
     *value = (uint32_t)extra;
-    return extra >> 32 == given_for;
+    return extra >> 32 == state->given_for;
 }

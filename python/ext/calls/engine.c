@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-bool vpy_torch_mode;
+static struct vpy_engine_state *const state = &vpy_calls.engine;
 
 const vpy_engine *const vpy_engines[] = {
 #if VPY_HAS_MONITORING
@@ -24,13 +24,6 @@ const vpy_engine *const vpy_engines[] = {
     &vpy_engine_turbo,
     NULL,
 };
-
-/* These change when a recording starts, stops or is about to. */
-static const vpy_engine *running; /* NULL: none. Atomic: hooks read it */
-static bool told; /* the user knows that an engine is not usable */
-static char note[VPY_MESSAGE_MAX]; /* for the user, or "" */
-/* Why the engine that was meant does not record, or "". */
-static char missed[VPY_MESSAGE_MAX];
 
 int vpy_engines_init(PyObject *module)
 {
@@ -78,11 +71,11 @@ const char *vpy_engine_name(const char *wanted)
 static void note_trouble(const char *wanted, const char *engine,
                          const char *why)
 {
-    snprintf(missed, sizeof missed, "%s", why);
-    if (strcmp(wanted, "auto") == 0 || told)
+    snprintf(state->missed, sizeof state->missed, "%s", why);
+    if (strcmp(wanted, "auto") == 0 || state->told)
         return;
-    told = true;
-    snprintf(note, sizeof note,
+    state->told = true;
+    snprintf(state->note, sizeof state->note,
              "vestige: engine %s is not usable here: %.150s; recording with %s",
              engine, why, vpy_engines[0]->name);
 }
@@ -92,7 +85,7 @@ const vpy_engine *vpy_engine_choose(const vpy_options *options)
     const vpy_engine *engine = find(options->engine);
     const char *why = engine->trouble != NULL ? engine->trouble(options) : NULL;
 
-    missed[0] = 0;
+    state->missed[0] = 0;
     if (why == NULL)
         return engine;
     note_trouble(options->engine, engine->name, why);
@@ -101,18 +94,18 @@ const vpy_engine *vpy_engine_choose(const vpy_options *options)
 
 void vpy_engine_note(const char *text)
 {
-    if (!note[0])
-        snprintf(note, sizeof note, "%s", text);
+    if (!state->note[0])
+        snprintf(state->note, sizeof state->note, "%s", text);
 }
 
 PyObject *vpy_engine_take_note(void)
 {
     PyObject *text;
 
-    if (!note[0])
+    if (!state->note[0])
         Py_RETURN_NONE;
-    text = PyUnicode_FromString(note);
-    note[0] = 0;
+    text = PyUnicode_FromString(state->note);
+    state->note[0] = 0;
     return text;
 }
 
@@ -142,9 +135,10 @@ static void tell_fallbacks(vpy_tracer *tracer)
     vpy_json json;
 
     json.length = 0;
-    if (missed[0]) {
+    if (state->missed[0]) {
         vpy_json_key(&json, "turbo", 5);
-        vpy_json_string(&json, missed, strlen(missed), sizeof missed);
+        vpy_json_string(&json, state->missed, strlen(state->missed),
+                        sizeof state->missed);
     }
     for (int i = VPY_PART_TURBO + 1; i < VPY_PARTS; i++) {
         const char *name = vpy_part_name((vpy_part)i);
@@ -162,7 +156,7 @@ static void tell_fallbacks(vpy_tracer *tracer)
 
 static void set_running(const vpy_engine *engine)
 {
-    __atomic_store_n(&running, engine, __ATOMIC_RELAXED);
+    __atomic_store_n(&state->running, engine, __ATOMIC_RELAXED);
 }
 
 static bool try_start(const vpy_engine *engine, vpy_tracer *tracer)
@@ -180,17 +174,18 @@ bool vpy_engine_start(vpy_tracer *tracer)
 {
     const vpy_engine *engine = vpy_engine_choose(&tracer->options);
     bool started = try_start(engine, tracer);
-    bool was_told = told;
+    bool was_told = state->told;
     char json[64];
 
     if (!started && engine != vpy_engines[0]) {
-        note_trouble(tracer->options.engine, engine->name, vpy_tracer_message);
-        vpy_tracer_message[0] = 0;
+        note_trouble(tracer->options.engine, engine->name,
+                     vpy_calls.tracer.message);
+        vpy_calls.tracer.message[0] = 0;
         started = try_start(vpy_engines[0], tracer);
     }
     if (!started && !was_told) {
-        told = false; /* no engine records: the error says why */
-        note[0] = 0;
+        state->told = false; /* no engine records: the error says why */
+        state->note[0] = 0;
     }
     if (!started)
         return false;
@@ -237,11 +232,10 @@ void vpy_engine_check_thread(void)
 /* Once: a later Python works, with a warning. */
 int vpy_engine_warn_if_unproven(void)
 {
-    static bool warned;
 
-    if (VPY_IS_PROVEN || warned)
+    if (VPY_IS_PROVEN || state->has_warned)
         return 0;
-    warned = true;
+    state->has_warned = true;
     return PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
                             "vestige's hooks are not proven on Python %d.%d "
                             "yet: calls may be missing from the trace",
@@ -250,7 +244,7 @@ int vpy_engine_warn_if_unproven(void)
 
 const vpy_engine *vpy_engine_running(void)
 {
-    return __atomic_load_n(&running, __ATOMIC_RELAXED);
+    return __atomic_load_n(&state->running, __ATOMIC_RELAXED);
 }
 
 PyObject *vpy_engine_hooks_in_place(PyObject *module, PyObject *unused)

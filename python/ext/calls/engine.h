@@ -17,7 +17,7 @@ typedef struct vpy_engine {
      * if the recording does not start, or starts with another engine. */
     void (*prepare)(const vpy_options *options);
     void (*give_up)(void);
-    /* Returns false with vpy_tracer_message set. */
+    /* Returns false with vpy_calls.tracer.message set. */
     bool (*start)(vpy_tracer *tracer);
     void (*stop)(vpy_tracer *tracer);
     /* A C function bound to an object of this type got its id; may be NULL. */
@@ -63,9 +63,6 @@ void vpy_engine_check_thread(void);
 PyObject *vpy_engine_hooks_in_place(PyObject *module, PyObject *unused);
 /* engine_choices(), a function of the module. */
 PyObject *vpy_engine_choices(PyObject *module, PyObject *unused);
-
-/* Look to other tools as torch.profiler does. */
-extern bool vpy_torch_mode;
 
 /* ---- engine_monitoring.c ------------------------------------------------ */
 

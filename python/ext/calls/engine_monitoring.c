@@ -18,11 +18,9 @@
 
 #include <stdio.h>
 
-/* ---- placing them ------------------------------------------------------ */
+static struct vpy_monitoring_state *const state = &vpy_calls.monitoring;
 
-static PyObject *callbacks[VPY_MONITORING_HOOKS];
-static PyObject *test_callbacks[VPY_MONITORING_HOOKS];
-static long event_numbers[VPY_MONITORING_HOOKS];
+/* ---- placing them ------------------------------------------------------ */
 
 static bool find_events(void)
 {
@@ -34,8 +32,8 @@ static bool find_events(void)
     for (size_t i = 0; found && i < VPY_MONITORING_HOOKS; i++) {
         PyObject *number =
             PyObject_GetAttrString(events, vpy_monitoring_hooks[i].event);
-        event_numbers[i] = number != NULL ? PyLong_AsLong(number) : -1;
-        found = event_numbers[i] >= 0;
+        state->event_numbers[i] = number != NULL ? PyLong_AsLong(number) : -1;
+        found = state->event_numbers[i] >= 0;
         Py_XDECREF(number);
     }
     Py_XDECREF(events);
@@ -50,12 +48,12 @@ static int init(PyObject *module)
     bool made = type != NULL;
 
     for (size_t i = 0; made && i < VPY_MONITORING_HOOKS; i++) {
-        Py_XSETREF(callbacks[i],
+        Py_XSETREF(state->callbacks[i],
                    vpy_callback_new(type, vpy_monitoring_hooks[i].function, 0));
-        Py_XSETREF(test_callbacks[i],
+        Py_XSETREF(state->test_callbacks[i],
                    vpy_callback_new(type, vpy_monitoring_on_test,
                                     vpy_monitoring_hooks[i].mark));
-        made = callbacks[i] != NULL && test_callbacks[i] != NULL;
+        made = state->callbacks[i] != NULL && state->test_callbacks[i] != NULL;
     }
     Py_XDECREF(type);
     return made ? 0 : -1;
@@ -63,7 +61,7 @@ static int init(PyObject *module)
 
 static bool set_callback(size_t i, PyObject *function)
 {
-    PyObject *result = vpy_tool_register(event_numbers[i], function);
+    PyObject *result = vpy_tool_register(state->event_numbers[i], function);
     bool set = result != NULL;
 
     Py_XDECREF(result);
@@ -73,7 +71,8 @@ static bool set_callback(size_t i, PyObject *function)
 static bool is_ours(const PyObject *callback)
 {
     for (size_t i = 0; i < VPY_MONITORING_HOOKS; i++)
-        if (callback == callbacks[i] || callback == test_callbacks[i])
+        if (callback == state->callbacks[i] ||
+            callback == state->test_callbacks[i])
             return true;
     return false;
 }
@@ -81,7 +80,7 @@ static bool is_ours(const PyObject *callback)
 /* Leaves the callback of another tool, which has our id now, where it is. */
 static void drop_callback(size_t i)
 {
-    PyObject *old = vpy_tool_register(event_numbers[i], Py_None);
+    PyObject *old = vpy_tool_register(state->event_numbers[i], Py_None);
 
     if (old != NULL && old != Py_None && !is_ours(old))
         set_callback(i, old);
@@ -91,10 +90,9 @@ static void drop_callback(size_t i)
 static void explain(const char *what)
 {
     PyErr_Clear();
-    snprintf(vpy_tracer_message, sizeof vpy_tracer_message, "%s", what);
+    snprintf(vpy_calls.tracer.message, sizeof vpy_calls.tracer.message, "%s",
+             what);
 }
-
-static bool unwinds_locally; /* see "code that is left out"; atomic */
 
 static bool place(PyObject *const functions[VPY_MONITORING_HOOKS], bool native,
                   bool exceptions)
@@ -119,9 +117,10 @@ static bool place(PyObject *const functions[VPY_MONITORING_HOOKS], bool native,
             vpy_monitoring_stop(NULL);
             return false;
         }
-        if (!(unwinds_locally &&
-              event_numbers[i] == event_numbers[VPY_MONITORING_UNWIND]))
-            events |= (unsigned long)event_numbers[i];
+        if (!(state->unwinds_locally &&
+              state->event_numbers[i] ==
+                  state->event_numbers[VPY_MONITORING_UNWIND]))
+            events |= (unsigned long)state->event_numbers[i];
     }
     if (!vpy_tool_set_events(events)) {
         explain("sys.monitoring refused the events");
@@ -138,8 +137,6 @@ static bool place(PyObject *const functions[VPY_MONITORING_HOOKS], bool native,
  * for each function that is recorded instead of for all. The code of our own,
  * which is never recorded, runs too seldom for any of that. */
 
-static PyObject *live_answer = Py_None; /* once functions have their ids */
-
 static void choose_answer(const vpy_options *options)
 {
     bool leaves_out = VPY_DISABLES_EVENTS &&
@@ -151,33 +148,33 @@ static void choose_answer(const vpy_options *options)
         disable = PyObject_GetAttrString(module, "DISABLE");
     if (disable == NULL)
         PyErr_Clear();
-    live_answer = disable != NULL ? disable : Py_None;
-    __atomic_store_n(&unwinds_locally, VPY_UNWINDS_LOCALLY && disable != NULL,
-                     __ATOMIC_RELAXED);
+    state->live_answer = disable != NULL ? disable : Py_None;
+    __atomic_store_n(&state->unwinds_locally,
+                     VPY_UNWINDS_LOCALLY && disable != NULL, __ATOMIC_RELAXED);
     Py_XDECREF(disable); /* sys.monitoring keeps it */
 }
 
 void vpy_monitoring_go_live(void)
 {
-    __atomic_store_n(&vpy_monitoring_answer, live_answer, __ATOMIC_RELAXED);
+    __atomic_store_n(&state->answer, state->live_answer, __ATOMIC_RELAXED);
 }
 
 /* Another tool that gets our id would miss the events that we disabled. */
 static void enable_again(void)
 {
-    if (live_answer != Py_None)
+    if (state->live_answer != Py_None)
         vpy_tool_enable_all();
-    live_answer = Py_None;
-    __atomic_store_n(&unwinds_locally, false, __ATOMIC_RELAXED);
+    state->live_answer = Py_None;
+    __atomic_store_n(&state->unwinds_locally, false, __ATOMIC_RELAXED);
 }
 
 #if VPY_UNWINDS_LOCALLY
 void vpy_monitoring_code_defined(PyObject *code)
 {
-    if (__atomic_load_n(&unwinds_locally, __ATOMIC_RELAXED) &&
+    if (__atomic_load_n(&state->unwinds_locally, __ATOMIC_RELAXED) &&
         vpy_tool_is_taken())
         vpy_tool_set_local_events(
-            code, (unsigned long)event_numbers[VPY_MONITORING_UNWIND]);
+            code, (unsigned long)state->event_numbers[VPY_MONITORING_UNWIND]);
 }
 
 /* Functions that are open got their ids before the hooks were placed; without
@@ -187,7 +184,7 @@ static void watch_open_calls(void)
     PyThreadState *tstate = PyInterpreterState_ThreadHead(
         PyThreadState_GetInterpreter(PyThreadState_Get()));
 
-    for (; !VPY_FREE_THREADED && unwinds_locally && tstate != NULL;
+    for (; !VPY_FREE_THREADED && state->unwinds_locally && tstate != NULL;
          tstate = PyThreadState_Next(tstate)) {
         PyFrameObject *frame = PyThreadState_GetFrame(tstate);
         while (frame != NULL) {
@@ -220,7 +217,7 @@ bool vpy_monitoring_start(vpy_tracer *tracer, bool native)
     }
     vpy_turbo_test_drop();
     choose_answer(&tracer->options);
-    if (!place(callbacks, native,
+    if (!place(state->callbacks, native,
                vpy_triggers_want_exceptions() || vpy_exceptions_are_wanted)) {
         enable_again();
         return false;
@@ -256,7 +253,7 @@ void vpy_monitoring_stop(vpy_tracer *tracer)
 
     if (!vpy_tool_is_taken())
         return;
-    __atomic_store_n(&vpy_monitoring_answer, Py_None, __ATOMIC_RELAXED);
+    __atomic_store_n(&state->answer, Py_None, __ATOMIC_RELAXED);
     are_kept = tracer != NULL && vpy_thunks_are_passed_on();
     if (are_kept)
         return;
@@ -282,29 +279,29 @@ bool vpy_turbo_test_begin(void)
 {
     if (vpy_tool_is_taken())
         return false;
-    vpy_monitoring_test.length = 0;
-    vpy_monitoring_test.thread = PyThreadState_Get();
-    if (!place(test_callbacks, false, false)) {
-        vpy_tracer_message[0] = 0; /* starting will report it again */
-        vpy_monitoring_test.thread = NULL;
+    vpy_calls.monitoring_test.length = 0;
+    vpy_calls.monitoring_test.thread = PyThreadState_Get();
+    if (!place(state->test_callbacks, false, false)) {
+        vpy_calls.tracer.message[0] = 0; /* starting will report it again */
+        vpy_calls.monitoring_test.thread = NULL;
     }
-    return vpy_monitoring_test.thread != NULL;
+    return vpy_calls.monitoring_test.thread != NULL;
 }
 
 const char *vpy_turbo_test_end(void)
 {
-    if (vpy_monitoring_test.thread != PyThreadState_Get())
+    if (vpy_calls.monitoring_test.thread != PyThreadState_Get())
         return NULL;
     vpy_turbo_test_drop();
-    vpy_monitoring_test.seen[vpy_monitoring_test.length] = 0;
-    return vpy_monitoring_test.seen;
+    vpy_calls.monitoring_test.seen[vpy_calls.monitoring_test.length] = 0;
+    return vpy_calls.monitoring_test.seen;
 }
 
 void vpy_turbo_test_drop(void)
 {
-    if (vpy_monitoring_test.thread != NULL)
+    if (vpy_calls.monitoring_test.thread != NULL)
         vpy_monitoring_stop(NULL);
-    vpy_monitoring_test.thread = NULL;
+    vpy_calls.monitoring_test.thread = NULL;
 }
 
 static size_t hooks_in_place(void)

@@ -53,7 +53,7 @@ static const char *trouble(const vpy_options *options)
 static void prepare(const vpy_options *options)
 {
     if (options->c_functions && !vpy_thunks_prepare())
-        vpy_tracer_message[0] = 0; /* start() will report it again */
+        vpy_calls.tracer.message[0] = 0; /* start() will report it again */
 }
 
 static void give_up(void)

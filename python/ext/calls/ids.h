@@ -56,24 +56,14 @@ static inline bool vpy_is_left_out(uint32_t value)
     return value == 0 || value & VPY_LEFT_OUT;
 }
 
-extern Py_ssize_t vpy_code_extra_index;
-/* Counts rounds. A recording begins one, and a budget whenever it leaves other
- * functions out. It stands in the upper half of a code object's extra slot, and
- * says for which round the value was given. While nothing is recorded no code
- * object has this number. Every hook reads it without a lock: it is atomic, and
- * a recording's first value comes while the world is stopped. */
-extern uint32_t vpy_round;
-/* Counts recordings, in the same way. */
-extern uint32_t vpy_generation;
-
 static inline uint32_t vpy_round_now(void)
 {
-    return __atomic_load_n(&vpy_round, __ATOMIC_RELAXED);
+    return __atomic_load_n(&vpy_calls_hooks.round, __ATOMIC_RELAXED);
 }
 
 static inline uint32_t vpy_generation_now(void)
 {
-    return __atomic_load_n(&vpy_generation, __ATOMIC_RELAXED);
+    return __atomic_load_n(&vpy_calls_hooks.generation, __ATOMIC_RELAXED);
 }
 
 int vpy_code_ids_init(void);
@@ -98,7 +88,8 @@ bool vpy_code_wants_arguments(const PyCodeObject *code);
 
 static inline uint32_t vpy_code_value(PyObject *code)
 {
-    uintptr_t extra = vpy_code_get_extra(code, vpy_code_extra_index);
+    uintptr_t extra =
+        vpy_code_get_extra(code, vpy_calls_hooks.code_extra_index);
 
     if (VST_LIKELY(extra >> 32 == vpy_round_now()))
         return (uint32_t)extra;
@@ -109,20 +100,15 @@ static inline uint32_t vpy_code_value(PyObject *code)
  * function has no value yet. */
 VST_INLINE uint32_t vpy_code_value_at_once(PyObject *code)
 {
-    uintptr_t extra = vpy_code_get_extra(code, vpy_code_extra_index);
+    uintptr_t extra =
+        vpy_code_get_extra(code, vpy_calls_hooks.code_extra_index);
 
     return VST_LIKELY(extra >> 32 == vpy_round_now()) ? (uint32_t)extra : 0;
 }
 
-/* The recorded function that last called something in C: often it calls again.
- * Defining a code object resets it, so that a new code object at the same
- * address is not mistaken for it. Without the GIL there is none: threads would
- * take it from each other, and a code object's own value is as near. */
-extern PyObject *vpy_last_caller;
-
 VST_INLINE bool vpy_is_last_caller(const PyObject *code)
 {
-    return !VPY_FREE_THREADED && VST_LIKELY(code == vpy_last_caller);
+    return !VPY_FREE_THREADED && VST_LIKELY(code == vpy_calls.last_caller);
 }
 
 /* Of another caller with this value: whether it is recorded. */
@@ -131,7 +117,7 @@ VST_INLINE bool vpy_note_caller(PyObject *code, uint32_t value)
     if (vpy_is_left_out(value))
         return false;
     if (!VPY_FREE_THREADED)
-        vpy_last_caller = code;
+        vpy_calls.last_caller = code;
     return true;
 }
 
@@ -165,25 +151,6 @@ VST_COLD void vpy_code_returns(uint32_t value, vst_id entered, PyObject *code,
 
 /* ---- C functions: native_ids.c ------------------------------------------ */
 
-/* A C function that has an id: a slot of the table in native_ids.c. Hooks read
- * it without a lock. method is stored last, and version last in a slot that is
- * given to another function (release; vpy_native_find acquires both). */
-typedef struct vpy_native {
-    PyMethodDef *method; /* NULL: the slot is empty */
-    PyTypeObject *owner; /* type of what it is bound to, or NULL */
-    vst_id id;
-    uint32_t names;   /* not 0: it may be freed; which names to compare with */
-    uint32_t version; /* tp_version_tag of owner: while it is the same, nothing
-                       * has changed. 0: not known, or the definition itself
-                       * may be freed */
-    bool in_image;    /* the definition lies in a library */
-} vpy_native;
-
-/* A table that grows is published before its mask, so who reads the mask first
- * never looks behind the table's end. */
-extern vpy_native *vpy_natives; /* never NULL */
-extern size_t vpy_natives_mask;
-
 bool vpy_native_ids_begin(vpy_tracer *tracer);
 /* For a budget: ids for which is_out() get VPY_LEFT_OUT, others have it not. */
 void vpy_native_ids_rest(bool (*is_out)(vst_id id));
@@ -210,8 +177,10 @@ vst_id vpy_native_define(const char *name, const char *where, bool on_type);
  * VPY_LEFT_OUT, or VPY_NO_SLOT. */
 VST_INLINE vst_id vpy_native_find(PyMethodDef *method, PyTypeObject *owner)
 {
-    size_t mask = __atomic_load_n(&vpy_natives_mask, __ATOMIC_ACQUIRE);
-    const vpy_native *table = __atomic_load_n(&vpy_natives, __ATOMIC_ACQUIRE);
+    size_t mask =
+        __atomic_load_n(&vpy_calls_hooks.natives_mask, __ATOMIC_ACQUIRE);
+    const vpy_native *table =
+        __atomic_load_n(&vpy_calls_hooks.natives, __ATOMIC_ACQUIRE);
     const vpy_native *slot = &table[vpy_native_hash(method, owner) & mask];
     uint32_t version;
 

@@ -21,16 +21,7 @@ PyTypeObject *vpy_callback_type(PyObject *module);
 PyObject *vpy_callback_new(PyTypeObject *type, vpy_callback_fn function,
                            char mark);
 
-/* monitoring_test.c: the events of the calls that the self test makes, in
- * order.
- */
-typedef struct vpy_monitoring_seen {
-    PyThreadState *thread; /* that makes them, NULL: no test is under way */
-    size_t length;
-    char seen[128];
-} vpy_monitoring_seen;
-
-extern vpy_monitoring_seen vpy_monitoring_test;
+/* The hook of the self test; see monitoring_test.c. */
 PyObject *vpy_monitoring_on_test(PyObject *self, PyObject *const *args,
                                  size_t nargsf, PyObject *kwnames);
 

@@ -22,11 +22,10 @@
 
 #include <opcode.h>
 
-PyObject *vpy_monitoring_answer = Py_None;
-
 static PyObject *answer_unrecorded(void)
 {
-    return Py_NewRef(__atomic_load_n(&vpy_monitoring_answer, __ATOMIC_RELAXED));
+    return Py_NewRef(
+        __atomic_load_n(&vpy_calls.monitoring.answer, __ATOMIC_RELAXED));
 }
 
 static VST_NOINLINE PyObject *enter_slowly(PyObject *const *args)

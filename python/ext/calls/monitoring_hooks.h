@@ -4,6 +4,7 @@
 #define VPY_CALLS_MONITORING_HOOKS_H
 
 #include "calls/monitoring_callback.h"
+#include "calls/state.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -22,13 +23,7 @@ typedef struct vpy_monitoring_hook {
     char mark; /* in the self test */
 } vpy_monitoring_hook;
 
-enum { VPY_MONITORING_HOOKS = 11, VPY_MONITORING_UNWIND = 5 };
 extern const vpy_monitoring_hook vpy_monitoring_hooks[VPY_MONITORING_HOOKS];
-
-/* What a hook returns at a place in code that is not recorded: None, or
- * sys.monitoring.DISABLE, so that the interpreter does not call it there again.
- * Borrowed. Atomic: hooks read it. */
-extern PyObject *vpy_monitoring_answer;
 
 #pragma GCC visibility pop
 #endif

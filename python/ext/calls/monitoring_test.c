@@ -2,16 +2,18 @@
  * monitoring_callback.h. With the GIL held. */
 #include "calls/monitoring_callback.h"
 
+#include "calls/state.h"
 #include "calls/turbo_frames.h"
 
 #include <string.h>
 
-vpy_monitoring_seen vpy_monitoring_test;
+static struct vpy_monitoring_test_state *const state =
+    &vpy_calls.monitoring_test;
 
 static void see(Py_UCS4 mark)
 {
-    if (vpy_monitoring_test.length < sizeof vpy_monitoring_test.seen - 1)
-        vpy_monitoring_test.seen[vpy_monitoring_test.length++] = (char)mark;
+    if (state->length < sizeof state->seen - 1)
+        state->seen[state->length++] = (char)mark;
 }
 
 /* Notes the first letter of the function's name where a call begins, and the
@@ -25,8 +27,7 @@ PyObject *vpy_monitoring_on_test(PyObject *self, PyObject *const *args,
     bool begins = strchr("([{", mark) != NULL;
 
     (void)kwnames;
-    if (vpy_monitoring_test.thread != PyThreadState_Get() ||
-        !PyCode_Check(args[0]) ||
+    if (state->thread != PyThreadState_Get() || !PyCode_Check(args[0]) ||
         PyUnicode_CompareWithASCIIString(code->co_filename, VPY_TEST_FILE) != 0)
         Py_RETURN_NONE;
     if (begins)

@@ -7,14 +7,11 @@
 
 #include <stdarg.h>
 
-/* Our id while recording or testing. Atomic: it changes under the control lock,
- * and functions that get their ids read it. */
-static long tool = -1;
-static PyObject *tool_name; /* that very object says that the id is ours */
+static struct vpy_tool_state *const state = &vpy_calls.tool;
 
 static long tool_now(void)
 {
-    return __atomic_load_n(&tool, __ATOMIC_RELAXED);
+    return __atomic_load_n(&state->id, __ATOMIC_RELAXED);
 }
 
 PyObject *vpy_monitoring_ask(const char *function, const char *format, ...)
@@ -48,14 +45,14 @@ static bool take(long id, PyObject *name)
         return false;
     Py_DECREF(result);
     Py_INCREF(name);
-    Py_XSETREF(tool_name, name);
-    __atomic_store_n(&tool, id, __ATOMIC_RELAXED);
+    Py_XSETREF(state->name, name);
+    __atomic_store_n(&state->id, id, __ATOMIC_RELAXED);
     return true;
 }
 
 bool vpy_tool_take(void)
 {
-    bool as_torch = vpy_torch_mode && VPY_TORCH_TAKES_TOOL_ID_2;
+    bool as_torch = vpy_calls.engine.torch_mode && VPY_TORCH_TAKES_TOOL_ID_2;
     PyObject *name =
         PyUnicode_FromString(as_torch ? "PyTorch Profiler" : "vestige");
     bool taken = as_torch ? take(2, name) : take(4, name) || take(3, name);
@@ -74,10 +71,10 @@ bool vpy_tool_is_taken(void)
 bool vpy_tool_hold(void)
 {
     PyObject *name = vpy_monitoring_ask("get_tool", "(l)", tool_now());
-    bool ours = name == tool_name;
+    bool ours = name == state->name;
 
     if (name == Py_None)
-        ours = take(tool_now(), tool_name);
+        ours = take(tool_now(), state->name);
     Py_XDECREF(name);
     return ours;
 }
@@ -113,5 +110,5 @@ void vpy_tool_give_back(bool ours)
 {
     if (ours)
         Py_XDECREF(vpy_monitoring_ask("free_tool_id", "(l)", tool_now()));
-    __atomic_store_n(&tool, -1, __ATOMIC_RELAXED);
+    __atomic_store_n(&state->id, -1, __ATOMIC_RELAXED);
 }

@@ -18,55 +18,43 @@
 #include <stdlib.h>
 #include <string.h>
 
+static struct vpy_native_ids_state *const state = &vpy_calls.natives;
+
 enum { FIRST_SLOTS = 64 }; /* most forked children need no more */
 
 /* The names that a function that may be freed had when it got its id. */
-typedef struct names {
+typedef struct vpy_native_names {
     char *method;
     char *owner;
 } names;
-
-static vpy_native no_natives[1];
-VST_READ_BY_HOOKS vpy_native *vpy_natives = no_natives;
-VST_READ_BY_HOOKS size_t vpy_natives_mask;
-
-/* Smaller tables that were replaced: a hook may still look into one. */
-enum { RETIRED_MAX = 48 };
-static vpy_native *retired[RETIRED_MAX];
-static size_t retired_count;
-
-static size_t used;
-static names *kept; /* [1] and up: vpy_native.names is an index */
-static uint32_t kept_count, kept_capacity;
-static vpy_tracer *tracer;
 
 /* Sets the table and its mask, which hooks read in the other order. While it
  * becomes smaller, no hook runs. */
 static void publish(vpy_native *table, size_t mask)
 {
-    if (mask < vpy_natives_mask)
-        __atomic_store_n(&vpy_natives_mask, mask, __ATOMIC_RELEASE);
-    __atomic_store_n(&vpy_natives, table, __ATOMIC_RELEASE);
-    __atomic_store_n(&vpy_natives_mask, mask, __ATOMIC_RELEASE);
+    if (mask < vpy_calls_hooks.natives_mask)
+        __atomic_store_n(&vpy_calls_hooks.natives_mask, mask, __ATOMIC_RELEASE);
+    __atomic_store_n(&vpy_calls_hooks.natives, table, __ATOMIC_RELEASE);
+    __atomic_store_n(&vpy_calls_hooks.natives_mask, mask, __ATOMIC_RELEASE);
 }
 
 /* Once the hooks are gone: one that still waits for the state lock finds no
  * tracer. */
 static void empty(void)
 {
-    for (uint32_t i = 1; i <= kept_count; i++) {
-        free(kept[i].method);
-        free(kept[i].owner);
+    for (uint32_t i = 1; i <= state->kept_count; i++) {
+        free(state->kept[i].method);
+        free(state->kept[i].owner);
     }
-    free(kept);
-    kept = NULL;
-    kept_count = kept_capacity = 0;
-    while (retired_count > 0)
-        free(retired[--retired_count]);
-    if (vpy_natives != no_natives)
-        free(vpy_natives);
-    publish(no_natives, 0);
-    tracer = NULL;
+    free(state->kept);
+    state->kept = NULL;
+    state->kept_count = state->kept_capacity = 0;
+    while (state->retired_count > 0)
+        free(state->retired[--state->retired_count]);
+    if (vpy_calls_hooks.natives != state->none)
+        free(vpy_calls_hooks.natives);
+    publish(state->none, 0);
+    state->tracer = NULL;
 }
 
 void vpy_native_ids_end(void)
@@ -84,8 +72,8 @@ bool vpy_native_ids_begin(vpy_tracer *for_tracer)
     empty();
     if (table != NULL) {
         publish(table, FIRST_SLOTS - 1);
-        used = 0;
-        tracer = for_tracer;
+        state->used = 0;
+        state->tracer = for_tracer;
     }
     vpy_state_give();
     return table != NULL;
@@ -106,18 +94,19 @@ static vpy_native *find_slot(vpy_native *table, size_t mask,
 
 static void grow(void)
 {
-    size_t mask = vpy_natives_mask * 2 + 1;
-    vpy_native *table =
-        retired_count < RETIRED_MAX ? calloc(mask + 1, sizeof *table) : NULL;
+    size_t mask = vpy_calls_hooks.natives_mask * 2 + 1;
+    vpy_native *table = state->retired_count < VPY_RETIRED_MAX
+                            ? calloc(mask + 1, sizeof *table)
+                            : NULL;
 
     if (table == NULL)
         return;
-    for (size_t i = 0; i <= vpy_natives_mask; i++) {
-        vpy_native *old = &vpy_natives[i];
+    for (size_t i = 0; i <= vpy_calls_hooks.natives_mask; i++) {
+        vpy_native *old = &vpy_calls_hooks.natives[i];
         if (old->method != NULL)
             *find_slot(table, mask, old->method, old->owner) = *old;
     }
-    retired[retired_count++] = vpy_natives;
+    state->retired[state->retired_count++] = vpy_calls_hooks.natives;
     publish(table, mask);
 }
 
@@ -128,7 +117,7 @@ static const char *name_of_owner(PyTypeObject *owner)
 
 static bool is_current(const vpy_native *slot)
 {
-    const names *n = &kept[slot->names];
+    const names *n = &state->kept[slot->names];
 
     return slot->names == 0 ||
            (strcmp(n->method, slot->method->ml_name) == 0 &&
@@ -163,22 +152,24 @@ static uint32_t keep_names(uint32_t index, const char *method,
                            const char *owner)
 {
     if (index == 0) {
-        if (kept_count + 1 >= kept_capacity) {
-            uint32_t capacity = kept_capacity ? kept_capacity * 2 : 64;
-            names *bigger = realloc(kept, capacity * sizeof *kept);
+        if (state->kept_count + 1 >= state->kept_capacity) {
+            uint32_t capacity =
+                state->kept_capacity ? state->kept_capacity * 2 : 64;
+            names *bigger =
+                realloc(state->kept, capacity * sizeof *state->kept);
             if (bigger == NULL)
                 return 0;
-            kept = bigger;
-            kept_capacity = capacity;
+            state->kept = bigger;
+            state->kept_capacity = capacity;
         }
-        index = ++kept_count;
+        index = ++state->kept_count;
     } else {
-        free(kept[index].method);
-        free(kept[index].owner);
+        free(state->kept[index].method);
+        free(state->kept[index].owner);
     }
-    kept[index] = (names){strdup(method), strdup(owner)};
-    if (kept[index].method == NULL || kept[index].owner == NULL) {
-        kept[index] = (names){strdup(""), strdup("")};
+    state->kept[index] = (names){strdup(method), strdup(owner)};
+    if (state->kept[index].method == NULL || state->kept[index].owner == NULL) {
+        state->kept[index] = (names){strdup(""), strdup("")};
         return 0;
     }
     return index;
@@ -286,7 +277,8 @@ static vst_id define_named(const char *method, const char *class, bool on_type,
     }
     definition.name_len =
         (uint32_t)(length < (int)sizeof label ? length : (int)sizeof label - 1);
-    if (vst_recording_define_id(tracer->recording, &definition, &id) != VST_OK)
+    if (vst_recording_define_id(state->tracer->recording, &definition, &id) !=
+        VST_OK)
         id = 0;
     vpy_budget_define(id, true);
     return id;
@@ -326,13 +318,13 @@ static vst_id define_slot(vpy_native *slot, const description *d)
                                   name_of_owner(d->owner))
                      : 0;
     if (!freeable || index) {
-        used += slot->method == NULL;
+        state->used += slot->method == NULL;
         fill(slot, &(vpy_native){.method = d->method,
                                  .owner = d->owner,
                                  .id = id,
                                  .names = index,
                                  .in_image = in_image});
-        if (used * 2 > vpy_natives_mask)
+        if (state->used * 2 > vpy_calls_hooks.natives_mask)
             grow();
     }
     vpy_engine_native_defined(d->owner);
@@ -348,8 +340,8 @@ static vst_id define_slot(vpy_native *slot, const description *d)
 static const vpy_native *bring_forward(vpy_native *slot)
 {
     vpy_native *first =
-        &vpy_natives[vpy_native_hash(slot->method, slot->owner) &
-                     vpy_natives_mask];
+        &vpy_calls_hooks.natives[vpy_native_hash(slot->method, slot->owner) &
+                                 vpy_calls_hooks.natives_mask];
     vpy_native other = *first;
 
     if (VPY_FREE_THREADED)
@@ -363,7 +355,8 @@ static const vpy_native *bring_forward(vpy_native *slot)
 static vst_id id_in_table(const description *d)
 {
     vpy_native *slot =
-        find_slot(vpy_natives, vpy_natives_mask, d->method, d->owner);
+        find_slot(vpy_calls_hooks.natives, vpy_calls_hooks.natives_mask,
+                  d->method, d->owner);
 
     if (slot->method != NULL && is_current(slot)) {
         note_version(slot);
@@ -379,7 +372,7 @@ static vst_id id_of(const description *d)
     vst_id id;
 
     vpy_state_take();
-    id = tracer != NULL && !vpy_is_finalizing() ? id_in_table(d) : 0;
+    id = state->tracer != NULL && !vpy_is_finalizing() ? id_in_table(d) : 0;
     vpy_state_give();
     return id;
 }
@@ -402,7 +395,7 @@ vst_id vpy_native_id_of(PyMethodDef *method, PyObject *self, bool *by_class)
 
 vst_id vpy_native_define(const char *name, const char *where, bool on_type)
 {
-    if (tracer == NULL || vpy_is_finalizing())
+    if (state->tracer == NULL || vpy_is_finalizing())
         return 0;
     return define_named(name, on_type ? where : NULL, on_type, where,
                         (uint32_t)strlen(where));
@@ -410,8 +403,8 @@ vst_id vpy_native_define(const char *name, const char *where, bool on_type)
 
 void vpy_native_ids_rest(bool (*is_out)(vst_id id))
 {
-    for (size_t i = 0; i <= vpy_natives_mask; i++) {
-        vpy_native *slot = &vpy_natives[i];
+    for (size_t i = 0; i <= vpy_calls_hooks.natives_mask; i++) {
+        vpy_native *slot = &vpy_calls_hooks.natives[i];
         vst_id id = VPY_ID(slot->id);
         if (slot->method != NULL && id != 0)
             slot->id = is_out(id) ? id | VPY_LEFT_OUT : id;

@@ -16,8 +16,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-vpy_tracer *vpy_active;
-char vpy_tracer_message[VPY_MESSAGE_MAX]; /* guarded by the control lock */
+VST_READ_BY_HOOKS struct vpy_calls_hooks vpy_calls_hooks = {
+    .code_extra_index = -1,
+    .natives = vpy_calls.natives.none,
+};
+
+struct vpy_calls_state vpy_calls = {
+    .clock = {.lock = PTHREAD_MUTEX_INITIALIZER,
+              .rung = PTHREAD_COND_INITIALIZER},
+#if VPY_HAS_MONITORING
+    .monitoring = {.live_answer = Py_None, .answer = Py_None},
+    .tool = {.id = -1},
+#endif
+};
+
+static struct vpy_tracer_state *const state = &vpy_calls.tracer;
 
 void vpy_options_clear(vpy_options *options)
 {
@@ -42,8 +55,8 @@ static void attend(void *ctx)
     vpy_hook_enter(tstate);
     vpy_threads_name_current();
     vpy_state_take();
-    if (vpy_active != NULL && vpy_active == ctx)
-        vst__recording_key_thread(vpy_active->recording, vst_thread_handle(),
+    if (state->active != NULL && state->active == ctx)
+        vst__recording_key_thread(state->active->recording, vst_thread_handle(),
                                   (uintptr_t)tstate);
     vpy_state_give();
     vpy_greenlets_watch_thread();
@@ -54,7 +67,7 @@ static void attend(void *ctx)
 static void set_active(vpy_tracer *tracer)
 {
     vpy_state_take();
-    __atomic_store_n(&vpy_active, tracer, __ATOMIC_RELAXED);
+    __atomic_store_n(&state->active, tracer, __ATOMIC_RELAXED);
     vpy_state_give();
 }
 
@@ -71,12 +84,10 @@ static void end_parts(void)
     set_active(NULL);
 }
 
-static int gc_was_on; /* while a start is under way; the control lock's */
-
 static void enable_gc(void)
 {
-    vpy_collections_go_on(gc_was_on);
-    gc_was_on = 0;
+    vpy_collections_go_on(state->gc_was_on);
+    state->gc_was_on = 0;
 }
 
 static bool is_wanted(const vpy_tracer *tracer)
@@ -125,11 +136,11 @@ static vst_status start(vpy_tracer *tracer)
 {
     vst_status status = VST_E_TRACER;
 
-    gc_was_on = vpy_collections_put_off();
-    vpy_tracer_message[0] = 0;
+    state->gc_was_on = vpy_collections_put_off();
+    state->message[0] = 0;
     vpy_budget_prepare(tracer->options.budget);
     if (!vpy_part_works[VPY_PART_RECORDING]) {
-        snprintf(vpy_tracer_message, sizeof vpy_tracer_message, "%s",
+        snprintf(state->message, sizeof state->message, "%s",
                  vpy_part_trouble(VPY_PART_RECORDING));
     } else if (!vpy_code_ids_begin(tracer) || !vpy_native_ids_begin(tracer)) {
         PyErr_Clear();
@@ -174,10 +185,10 @@ static void stop(vst_tracer *base)
 
 void vpy_tracer_abandon(void)
 {
-    if (vpy_active == NULL)
+    if (state->active == NULL)
         return;
-    vpy_active->running = true; /* even if the fork came while it started */
-    stop(&vpy_active->base);
+    state->active->running = true; /* even if the fork came while it started */
+    stop(&state->active->base);
     enable_gc();
 }
 

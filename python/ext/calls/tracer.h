@@ -11,9 +11,7 @@
 #ifndef VPY_CALLS_TRACER_H
 #define VPY_CALLS_TRACER_H
 
-#include "vpy.h"
-
-#define VPY_MESSAGE_MAX 256
+#include "calls/state.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -48,15 +46,11 @@ typedef struct vpy_tracer {
     bool gc;
 } vpy_tracer;
 
-/* The tracer whose hooks are installed, NULL while none is. Changed under the
- * state lock, which who looks into it holds. */
-extern vpy_tracer *vpy_active;
-
 /* For who only records: a record of a recording that ends meanwhile is dropped.
  */
 static inline bool vpy_is_active(void)
 {
-    return __atomic_load_n(&vpy_active, __ATOMIC_RELAXED) != NULL;
+    return __atomic_load_n(&vpy_calls.tracer.active, __ATOMIC_RELAXED) != NULL;
 }
 
 /* context->options are vpy_options. */
@@ -66,8 +60,6 @@ vst_status vpy_tracer_make(vst_recording *recording,
 /* In a forked child: removes the hooks, whatever state the threads that did not
  * survive the fork left them in. */
 void vpy_tracer_abandon(void);
-/* Why the last make or restart failed, "" if it did not. */
-extern char vpy_tracer_message[VPY_MESSAGE_MAX];
 
 #pragma GCC visibility pop
 #endif

@@ -150,9 +150,9 @@ static void mark(PyTypeObject *type, const PyTracebackObject *traceback)
         definition.file_skip =
             vpy_search_path_prefix(definition.file, definition.file_len);
         vpy_state_take();
-        is_defined = vpy_active != NULL &&
-                     vst_recording_define_id(vpy_active->recording, &definition,
-                                             &id) == VST_OK;
+        is_defined = vpy_calls.tracer.active != NULL &&
+                     vst_recording_define_id(vpy_calls.tracer.active->recording,
+                                             &definition, &id) == VST_OK;
         vpy_state_give();
         if (is_defined)
             vst__record_exception(id);

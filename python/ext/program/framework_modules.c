@@ -125,9 +125,10 @@ static vst_id define(PyObject *self)
     vst_id id = 0;
     PyObject *text = vpy_text(label, &definition.name, &definition.name_len);
 
-    if (text != NULL && (vpy_active == NULL ||
-                         vst_recording_define_id(vpy_active->recording,
-                                                 &definition, &id) != VST_OK))
+    if (text != NULL &&
+        (vpy_calls.tracer.active == NULL ||
+         vst_recording_define_id(vpy_calls.tracer.active->recording,
+                                 &definition, &id) != VST_OK))
         id = 0;
     Py_XDECREF(text);
     Py_XDECREF(label);
@@ -146,7 +147,7 @@ static VST_COLD vst_id add(PyObject *self)
     before = vpy_generation_now();
     if (weakref != NULL)
         id = define(self); /* may run any code: __name__ of a class */
-    if (vpy_generation_now() != before || vpy_active == NULL)
+    if (vpy_generation_now() != before || vpy_calls.tracer.active == NULL)
         id = 0;
     if (id && make_room()) {
         module_entry *entry = slot_of(self);

@@ -45,9 +45,9 @@ static vst_id define(const char *module, uint32_t length)
     definition.name_len = (uint32_t)size + length;
     definition.file_len = length;
     vpy_state_take();
-    if (vpy_active == NULL ||
-        vst_recording_define_id(vpy_active->recording, &definition, &id) !=
-            VST_OK)
+    if (vpy_calls.tracer.active == NULL ||
+        vst_recording_define_id(vpy_calls.tracer.active->recording, &definition,
+                                &id) != VST_OK)
         id = 0;
     vpy_state_give();
     return id;

@@ -157,9 +157,9 @@ static void tell_name(uint64_t handle, uint64_t system_tid, const char *bytes,
                       uint32_t length)
 {
     vpy_state_take();
-    if (vpy_active != NULL)
-        vst_recording_name_thread(vpy_active->recording, handle, system_tid,
-                                  bytes, length);
+    if (vpy_calls.tracer.active != NULL)
+        vst_recording_name_thread(vpy_calls.tracer.active->recording, handle,
+                                  system_tid, bytes, length);
     vpy_state_give();
 }
 

@@ -303,7 +303,7 @@ static void after_change(void)
 {
     PyThreadState *tstate = PyThreadState_Get();
 
-    if (vpy_active == NULL || tstate->c_profilefunc == hook)
+    if (vpy_calls.tracer.active == NULL || tstate->c_profilefunc == hook)
         return;
     if (tstate->c_profilefunc != NULL) {
         if (!in_gap)

@@ -236,7 +236,8 @@ VST_INLINE bool nothing_is_in_the_way(const vpy_frames_thread *t, uint64_t era,
                                       uintptr_t extra)
 {
     return VST_LIKELY(t->era == era && stack_pointer() >= t->limit &&
-                      t->depth != t->open_depth && extra >> 32 == vpy_round &&
+                      t->depth != t->open_depth &&
+                      extra >> 32 == vpy_calls_hooks.round &&
                       !vpy_frame_will_be_refused(tstate) && !tstate->tracing);
 }
 
@@ -335,7 +336,7 @@ call_function(PyObject *callable, PyObject *const *args, size_t given,
     vpy_frames_thread *t = &vpy_frames_this;
     uint64_t era = vpy_frames_era;
     uintptr_t extra =
-        vpy_code_get_extra((PyObject *)code, vpy_code_extra_index);
+        vpy_code_get_extra((PyObject *)code, vpy_calls_hooks.code_extra_index);
     uint32_t value = (uint32_t)extra;
     Py_ssize_t count = PyVectorcall_NARGS(given);
     Py_ssize_t missing = vpy_call_missing(function, code, count);
@@ -390,7 +391,7 @@ evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
     vpy_frames_thread *t = &vpy_frames_this;
     uint64_t era = vpy_frames_era;
     uintptr_t extra = vpy_code_get_extra((PyObject *)vpy_iframe_code(frame),
-                                         vpy_code_extra_index);
+                                         vpy_calls_hooks.code_extra_index);
     uint32_t value = (uint32_t)extra;
 
     if (!VST_LIKELY(nothing_is_in_the_way(t, era, tstate, extra)) ||

@@ -30,7 +30,7 @@ bool vpy_passing_rests(void)
  * in C costs less without its thunk. */
 static void rest(void)
 {
-    const vpy_counts *all = &vpy_budget_counts;
+    const vpy_counts *all = &vpy_calls.budget.counts;
 
     rests = true;
     passing = 0;

@@ -113,8 +113,8 @@ static PyObject *fail(session *self, vst_status status, const vst_error *error)
                         "it before starting another (it goes on)");
         return NULL;
     }
-    if (status == VST_E_TRACER && vpy_tracer_message[0]) {
-        PyErr_SetString(PyExc_RuntimeError, vpy_tracer_message);
+    if (status == VST_E_TRACER && vpy_calls.tracer.message[0]) {
+        PyErr_SetString(PyExc_RuntimeError, vpy_calls.tracer.message);
         return NULL;
     }
     return vpy_raise(status, error, self->wishes.path);

@@ -349,7 +349,8 @@ bool vpy_thunks_prepare(void)
 {
     recordings += recordings + 1 ? 1 : 2; /* never 0 */
     if (VPY_THUNKS == 0 || !vpy_thunks_count_for(recordings, is_ready)) {
-        snprintf(vpy_tracer_message, sizeof vpy_tracer_message, "%s",
+        snprintf(vpy_calls.tracer.message, sizeof vpy_calls.tracer.message,
+                 "%s",
                  VPY_THUNKS ? "no memory for the C functions"
                             : "no thunks for this processor");
         return false;

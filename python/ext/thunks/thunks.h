@@ -30,11 +30,11 @@ typedef struct vpy_thunk_counts {
 } vpy_thunk_counts;
 
 /* Puts a thunk in front of every C function that can be found, which takes
- * time. Returns false with vpy_tracer_message set. */
+ * time. Returns false with vpy_calls.tracer.message set. */
 bool vpy_thunks_prepare(void);
 /* From now on calls through thunks are recorded; C functions of modules that
  * are imported later get thunks too. Prepares first if that was not done.
- * Returns false with vpy_tracer_message set. */
+ * Returns false with vpy_calls.tracer.message set. */
 bool vpy_thunks_start(void);
 /* Removes thunks that were prepared, if nothing was started. */
 void vpy_thunks_give_up(void);
