@@ -84,8 +84,6 @@ static inline vst_wait_reason vpy_thread_parks_for(const PyThreadState *tstate,
 
 /* ---- len, isinstance and list.append ------------------------------------ */
 
-enum { VPY_CALLABLES = 3 };
-
 #if VPY_KNOWS_INSIDE
 static inline void vpy_callables_find(PyInterpreterState *interpreter,
                                       PyObject **found[VPY_CALLABLES])

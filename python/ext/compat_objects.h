@@ -70,4 +70,8 @@ static inline PyObject *vpy_type_dict(PyTypeObject *type)
 #endif
 }
 
+/* The callables for which the interpreter has special instructions: len,
+ * isinstance and list.append. */
+enum { VPY_CALLABLES = 3 };
+
 #endif

@@ -19,11 +19,8 @@ static void (*call_without)(void (*function)(void *), void *ctx);
 /* Whether a thread may still have our profiler, once nothing is recorded. */
 static int (*is_watched)(void);
 
-static PyObject *through_enter(PyObject *self, PyObject *unused);
-static PyObject *through_exit(PyObject *self, PyObject *args);
-
-static vpy_watched enter = {.through_us = through_enter};
-static vpy_watched exit_method = {.through_us = through_exit};
+static vpy_watched enter;
+static vpy_watched exit_method;
 
 typedef struct repeated {
     PyCFunction original;
@@ -68,9 +65,9 @@ static void watch_type(PyTypeObject *type)
     for (PyMethodDef *m = type->tp_methods; m != NULL && m->ml_name != NULL;
          m++) {
         if (strcmp(m->ml_name, "__enter__") == 0)
-            vpy_watch(&enter, m, METH_NOARGS);
+            vpy_watch(&enter, m, METH_NOARGS, through_enter);
         else if (strcmp(m->ml_name, "__exit__") == 0)
-            vpy_watch(&exit_method, m, METH_VARARGS);
+            vpy_watch(&exit_method, m, METH_VARARGS, through_exit);
     }
 }
 

@@ -22,9 +22,7 @@ void vpy_setprofile_hide_return(PyThreadState *tstate)
     tstate->c_profilefunc = hide_first_return;
 }
 
-static PyObject *through_setprofile(PyObject *self, PyObject *argument);
-
-static vpy_watched setprofile = {.through_us = through_setprofile};
+static vpy_watched setprofile;
 
 static PyObject *through_setprofile(PyObject *self, PyObject *argument)
 {
@@ -43,7 +41,8 @@ void vpy_setprofile_watch(void)
 
     if (function != NULL && PyCFunction_CheckExact(function) &&
         vpy_thread_states_are_known())
-        vpy_watch(&setprofile, ((PyCFunctionObject *)function)->m_ml, METH_O);
+        vpy_watch(&setprofile, ((PyCFunctionObject *)function)->m_ml, METH_O,
+                  through_setprofile);
 }
 
 void vpy_setprofile_unwatch(void)

@@ -82,9 +82,7 @@ static void grow_main_stack(void)
 
 /* ---- threads that are made meanwhile ------------------------------------- */
 
-static PyObject *through_stack_size(PyObject *self, PyObject *args);
-
-static vpy_watched stack_size = {.through_us = through_stack_size};
+static vpy_watched stack_size;
 static size_t of_program; /* the size that it has chosen; 0: the default */
 
 static bool is_limited(int resource)
@@ -149,7 +147,7 @@ static void enlarge_new_stacks(void)
     if (function != NULL && PyCFunction_CheckExact(function) &&
         !is_limited(RLIMIT_AS) && !is_limited(RLIMIT_DATA)) {
         vpy_watch(&stack_size, ((PyCFunctionObject *)function)->m_ml,
-                  METH_VARARGS);
+                  METH_VARARGS, through_stack_size);
         if (stack_size.method != NULL)
             put_ours();
     }

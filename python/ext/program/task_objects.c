@@ -228,21 +228,10 @@ vst_task_awaits vpy_task_awaits(PyObject *object)
 typedef PyObject *(*five_words)(PyObject *, PyObject *, PyObject *, PyObject *,
                                 PyObject *);
 
-static PyObject *on_set_name(PyObject *self, PyObject *b, PyObject *c,
-                             PyObject *d, PyObject *e);
-static PyObject *on_set_result(PyObject *self, PyObject *b, PyObject *c,
-                               PyObject *d, PyObject *e);
-static PyObject *on_set_exception(PyObject *self, PyObject *b, PyObject *c,
-                                  PyObject *d, PyObject *e);
-static PyObject *on_cancel(PyObject *self, PyObject *b, PyObject *c,
-                           PyObject *d, PyObject *e);
-
-#define THROUGH(function) (PyCFunction)(void (*)(void))(function)
-
-static vpy_watched set_name = {.through_us = THROUGH(on_set_name)};
-static vpy_watched set_result = {.through_us = THROUGH(on_set_result)};
-static vpy_watched set_exception = {.through_us = THROUGH(on_set_exception)};
-static vpy_watched cancel = {.through_us = THROUGH(on_cancel)};
+static vpy_watched set_name;
+static vpy_watched set_result;
+static vpy_watched set_exception;
+static vpy_watched cancel;
 
 /* Functions in C get their arguments in up to five words, by one of several
  * conventions; whatever they are, they are passed on. */
@@ -302,14 +291,16 @@ static PyObject *on_set_name(PyObject *self, PyObject *b, PyObject *c,
     return result;
 }
 
-static void watch(vpy_watched *w, PyTypeObject *type, const char *name)
+static void watch(vpy_watched *w, PyTypeObject *type, const char *name,
+                  five_words through_us)
 {
     PyObject *method =
         type != NULL ? PyObject_GetAttrString((PyObject *)type, name) : NULL;
 
     if (method != NULL && Py_IS_TYPE(method, &PyMethodDescr_Type)) {
         PyMethodDef *definition = ((PyMethodDescrObject *)method)->d_method;
-        vpy_watch(w, definition, definition->ml_flags & ~METH_STATIC);
+        vpy_watch(w, definition, definition->ml_flags & ~METH_STATIC,
+                  (PyCFunction)(void (*)(void))through_us);
     }
     PyErr_Clear();
     Py_XDECREF(method);
@@ -317,10 +308,10 @@ static void watch(vpy_watched *w, PyTypeObject *type, const char *name)
 
 static void watch_all(void)
 {
-    watch(&set_name, asyncio.task, "set_name");
-    watch(&set_result, asyncio.future, "set_result");
-    watch(&set_exception, asyncio.future, "set_exception");
-    watch(&cancel, asyncio.future, "cancel");
+    watch(&set_name, asyncio.task, "set_name", on_set_name);
+    watch(&set_result, asyncio.future, "set_result", on_set_result);
+    watch(&set_exception, asyncio.future, "set_exception", on_set_exception);
+    watch(&cancel, asyncio.future, "cancel", on_cancel);
 }
 
 /* ---- start and stop ------------------------------------------------------ */

@@ -323,15 +323,10 @@ static void after_change(void)
     }
 }
 
-static PyObject *through_setprofile(PyObject *self, PyObject *argument);
-static PyObject *through_enable(PyObject *self, PyObject *args, PyObject *kw);
-static PyObject *through_disable(PyObject *self, PyObject *unused);
-
 /* Methods that change the thread's hook, called through us. */
-static vpy_watched setprofile = {.through_us = through_setprofile};
-static vpy_watched enable = {.through_us =
-                                 (PyCFunction)(void (*)(void))through_enable};
-static vpy_watched disable = {.through_us = through_disable};
+static vpy_watched setprofile;
+static vpy_watched enable;
+static vpy_watched disable;
 
 static PyObject *through_setprofile(PyObject *self, PyObject *argument)
 {
@@ -369,7 +364,8 @@ static void watch_setprofile(void)
     PyObject *function = PySys_GetObject("setprofile");
 
     if (function != NULL && PyCFunction_CheckExact(function))
-        vpy_watch(&setprofile, ((PyCFunctionObject *)function)->m_ml, METH_O);
+        vpy_watch(&setprofile, ((PyCFunctionObject *)function)->m_ml, METH_O,
+                  through_setprofile);
 }
 
 /* cProfile's class is found when the program first calls a method of it. */
@@ -384,9 +380,10 @@ static void native_defined(PyTypeObject *owner)
     for (PyMethodDef *m = type->tp_methods; m != NULL && m->ml_name != NULL;
          m++) {
         if (strcmp(m->ml_name, "enable") == 0)
-            vpy_watch(&enable, m, METH_VARARGS | METH_KEYWORDS);
+            vpy_watch(&enable, m, METH_VARARGS | METH_KEYWORDS,
+                      (PyCFunction)(void (*)(void))through_enable);
         else if (strcmp(m->ml_name, "disable") == 0)
-            vpy_watch(&disable, m, METH_NOARGS);
+            vpy_watch(&disable, m, METH_NOARGS, through_disable);
     }
 }
 

@@ -139,11 +139,7 @@ static void uninstall(void)
 
 typedef PyObject *(*fast_function)(PyObject *, PyObject *const *, Py_ssize_t);
 
-static PyObject *through_signal(PyObject *module, PyObject *const *args,
-                                Py_ssize_t count);
-
-static vpy_watched signal_method = {
-    .through_us = (PyCFunction)(void (*)(void))through_signal};
+static vpy_watched signal_method;
 
 /* Whether signal.signal is called for our signal. */
 static bool is_about_ours(PyObject *const *args, Py_ssize_t count)
@@ -187,7 +183,7 @@ static void watch_signal(void)
 
     if (function != NULL && PyCFunction_CheckExact(function))
         vpy_watch(&signal_method, ((PyCFunctionObject *)function)->m_ml,
-                  METH_FASTCALL);
+                  METH_FASTCALL, (PyCFunction)(void (*)(void))through_signal);
     Py_XDECREF(module);
 }
 

@@ -19,20 +19,15 @@
 #include <string.h>
 #include <vestige/memory.h>
 
+static struct vpy_cached_callables_state *const state = &vpy_thunks.cached;
+
 enum { PLACES_MAX = 16384 };
 
-typedef struct place {
+typedef struct vpy_cached_place {
     uintptr_t address; /* of the instruction; 0: empty */
     PyObject *code;    /* weak reference */
     int instruction;
 } place;
-
-uintptr_t vpy_cached_calls[VPY_CACHED_CALLS];
-
-static PyObject *noted[VPY_CALLABLES];  /* the originals; borrowed */
-static PyInterpreterState *interpreter; /* NULL: nothing is hidden */
-static place *places;
-static size_t places_mask, places_used;
 
 /* ---- from where they are called ---------------------------------------- */
 
@@ -47,27 +42,30 @@ static place *place_of(place *table, size_t mask, uintptr_t address)
 
 static bool make_room(void)
 {
-    size_t mask = places != NULL ? places_mask * 2 + 1 : 255;
+    size_t mask = state->places != NULL ? state->places_mask * 2 + 1 : 255;
     place *table;
 
-    if (places != NULL && places_used * 2 <= places_mask)
+    if (state->places != NULL && state->places_used * 2 <= state->places_mask)
         return true;
-    table = places_used < PLACES_MAX ? calloc(mask + 1, sizeof *table) : NULL;
+    table = state->places_used < PLACES_MAX ? calloc(mask + 1, sizeof *table)
+                                            : NULL;
     if (table == NULL)
         return false;
-    for (size_t i = 0; places != NULL && i <= places_mask; i++)
-        if (places[i].address)
-            *place_of(table, mask, places[i].address) = places[i];
-    free(places);
-    places = table;
-    places_mask = mask;
+    for (size_t i = 0; state->places != NULL && i <= state->places_mask; i++)
+        if (state->places[i].address)
+            *place_of(table, mask, state->places[i].address) = state->places[i];
+    free(state->places);
+    state->places = table;
+    state->places_mask = mask;
     return true;
 }
 
 void vpy_cached_call_note(const vpy_iframe *frame, uintptr_t address)
 {
     PyObject *type, *value, *traceback, *code;
-    place *at = places != NULL ? place_of(places, places_mask, address) : NULL;
+    place *at = state->places != NULL
+                    ? place_of(state->places, state->places_mask, address)
+                    : NULL;
 
     *vpy_cached_call(address) = address;
     /* The code object at this address may be another one by now. */
@@ -78,9 +76,9 @@ void vpy_cached_call_note(const vpy_iframe *frame, uintptr_t address)
     vst_memory_enter(); /* it is not the program's */
     code = vpy_weakref_new((PyObject *)vpy_iframe_code(frame));
     vst_memory_leave();
-    at = place_of(places, places_mask, address);
+    at = place_of(state->places, state->places_mask, address);
     if (code != NULL) {
-        places_used += !at->address;
+        state->places_used += !at->address;
         Py_XDECREF(at->code);
         *at = (place){address, code, vpy_iframe_instruction(frame)};
     }
@@ -114,15 +112,15 @@ static void decide_again(const place *at)
 
 static void forget_places(void)
 {
-    for (size_t i = 0; places != NULL && i <= places_mask; i++)
-        if (places[i].address) {
-            decide_again(&places[i]);
-            Py_DECREF(places[i].code);
+    for (size_t i = 0; state->places != NULL && i <= state->places_mask; i++)
+        if (state->places[i].address) {
+            decide_again(&state->places[i]);
+            Py_DECREF(state->places[i].code);
         }
-    free(places);
-    places = NULL;
-    places_mask = places_used = 0;
-    memset(vpy_cached_calls, 0, sizeof vpy_cached_calls);
+    free(state->places);
+    state->places = NULL;
+    state->places_mask = state->places_used = 0;
+    memset(state->calls, 0, sizeof state->calls);
 }
 
 /* ---- what the interpreter has noted ------------------------------------ */
@@ -142,7 +140,8 @@ bool vpy_is_cached_callable(const PyMethodDef *method)
 
     vpy_callables_find(PyThreadState_Get()->interp, found);
     for (size_t i = 0; i < VPY_CALLABLES; i++)
-        if (definition_of(interpreter != NULL ? noted[i] : *found[i]) == method)
+        if (definition_of(state->interpreter != NULL ? state->noted[i]
+                                                     : *found[i]) == method)
             return true;
     return false;
 }
@@ -151,17 +150,13 @@ bool vpy_is_cached_callable(const PyMethodDef *method)
 /* The special instruction for len takes nothing of the recursion limit, but an
  * ordinary call does, which would end a recursion through __len__ early. What
  * the call has taken is given back meanwhile. */
-static PyObject *through_len(PyObject *self, PyObject *object);
-
-static vpy_watched watched_len = {.through_us = through_len};
-
 static PyObject *through_len(PyObject *self, PyObject *object)
 {
     int *left = vpy_c_recursion_left(vpy_thread_state());
     PyObject *result;
 
     ++*left;
-    result = watched_len.original(self, object);
+    result = state->len.original(self, object);
     --*left;
     return result;
 }
@@ -171,12 +166,12 @@ static void watch_len(PyObject *len)
     PyMethodDef *method = definition_of(len);
 
     if (method != NULL && vpy_part_works[VPY_PART_BOTTOM])
-        vpy_watch(&watched_len, method, METH_O);
+        vpy_watch(&state->len, method, METH_O, through_len);
 }
 
 static void unwatch_len(void)
 {
-    vpy_unwatch(&watched_len);
+    vpy_unwatch(&state->len);
 }
 #else
 static void watch_len(PyObject *len)
@@ -193,28 +188,28 @@ void vpy_cached_callables_hide(void)
 {
     PyObject **found[VPY_CALLABLES];
 
-    if (interpreter != NULL)
+    if (state->interpreter != NULL)
         return;
-    interpreter = PyThreadState_Get()->interp;
-    vpy_callables_find(interpreter, found);
+    state->interpreter = PyThreadState_Get()->interp;
+    vpy_callables_find(state->interpreter, found);
     for (size_t i = 0; i < VPY_CALLABLES; i++) {
-        noted[i] = *found[i];
+        state->noted[i] = *found[i];
         *found[i] = Py_None; /* which nobody can call */
     }
-    watch_len(noted[0]);
+    watch_len(state->noted[0]);
 }
 
 void vpy_cached_callables_show(void)
 {
     PyObject **found[VPY_CALLABLES];
 
-    if (interpreter == NULL)
+    if (state->interpreter == NULL)
         return;
-    vpy_callables_find(interpreter, found);
+    vpy_callables_find(state->interpreter, found);
     for (size_t i = 0; i < VPY_CALLABLES; i++)
         if (*found[i] == Py_None)
-            *found[i] = noted[i];
-    interpreter = NULL;
+            *found[i] = state->noted[i];
+    state->interpreter = NULL;
     unwatch_len();
     forget_places();
 }

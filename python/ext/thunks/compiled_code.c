@@ -10,20 +10,21 @@
 
 #if VPY_COMPILES_CALLS
 
+static struct vpy_compiled_code_state *const state = &vpy_thunks.compiled;
+
 /* Whether the JIT is on, which is decided when Python starts. */
 static bool is_compiling(void)
 {
-    static int known = -1;
-    PyObject *jit = known < 0 ? PySys_GetObject("_jit") : NULL;
+    PyObject *jit = state->is_compiling < 0 ? PySys_GetObject("_jit") : NULL;
     PyObject *answer =
         jit != NULL ? PyObject_CallMethod(jit, "is_enabled", NULL) : NULL;
 
     if (answer != NULL)
-        known = answer == Py_True;
+        state->is_compiling = answer == Py_True;
     else
         PyErr_Clear();
     Py_XDECREF(answer);
-    return known == 1;
+    return state->is_compiling == 1;
 }
 
 static void drop_all(void)

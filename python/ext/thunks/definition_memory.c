@@ -10,47 +10,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-typedef struct range {
-    uintptr_t start, end;
-    bool flag; /* mapped: may be written */
-} range;
+static struct vpy_definition_memory_state *const state = &vpy_thunks.memory;
 
-typedef struct ranges {
-    range *items; /* by address */
-    size_t count, capacity;
-    size_t last; /* the one that was found last */
-} ranges;
-
-static ranges mapped, images;
-
-/* How many libraries the loader had loaded and unloaded by then. */
-typedef struct loads {
-    unsigned long long added, removed;
-} loads;
-
-static loads loads_known;
-
-static void add(ranges *list, uintptr_t start, uintptr_t end, bool flag)
+static void add(vpy_ranges *list, uintptr_t start, uintptr_t end, bool flag)
 {
     if (list->count == list->capacity) {
         size_t capacity = list->capacity ? list->capacity * 2 : 256;
-        range *bigger = realloc(list->items, capacity * sizeof *bigger);
+        vpy_range *bigger = realloc(list->items, capacity * sizeof *bigger);
         if (bigger == NULL)
             return; /* unknown memory counts as read-only */
         list->items = bigger;
         list->capacity = capacity;
     }
-    list->items[list->count++] = (range){start, end, flag};
+    list->items[list->count++] = (vpy_range){start, end, flag};
 }
 
 static int by_address(const void *a, const void *b)
 {
-    uintptr_t x = ((const range *)a)->start, y = ((const range *)b)->start;
+    uintptr_t x = ((const vpy_range *)a)->start,
+              y = ((const vpy_range *)b)->start;
 
     return x < y ? -1 : x > y;
 }
 
-static const range *find(ranges *list, uintptr_t address)
+static const vpy_range *find(vpy_ranges *list, uintptr_t address)
 {
     size_t low = 0, high = list->count;
 
@@ -76,13 +59,13 @@ static void read_mapped(void)
     char line[512];
     bool at_start = true;
 
-    mapped.count = mapped.last = 0;
+    state->mapped.count = state->mapped.last = 0;
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
         unsigned long start, end;
         char access[5];
         size_t length = 0;
         if (at_start && sscanf(line, "%lx-%lx %4s", &start, &end, access) == 3)
-            add(&mapped, start, end, access[1] == 'w');
+            add(&state->mapped, start, end, access[1] == 'w');
         while (line[length])
             length++;
         at_start = length && line[length - 1] == '\n';
@@ -95,7 +78,8 @@ static void read_mapped(void)
 static int read_loads(struct dl_phdr_info *info, size_t size, void *ctx)
 {
     (void)size;
-    *(loads *)ctx = (loads){info->dlpi_adds, info->dlpi_subs};
+    *(struct vpy_library_loads *)ctx =
+        (struct vpy_library_loads){info->dlpi_adds, info->dlpi_subs};
     return 1;
 }
 
@@ -106,45 +90,47 @@ static int add_image(struct dl_phdr_info *info, size_t size, void *ctx)
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
         uintptr_t start = info->dlpi_addr + segment->p_vaddr;
         if (segment->p_type == PT_LOAD)
-            add(&images, start, start + segment->p_memsz, true);
+            add(&state->images, start, start + segment->p_memsz, true);
     }
     return 0;
 }
 
 static void read_images(void)
 {
-    images.count = images.last = 0;
-    dl_iterate_phdr(read_loads, &loads_known);
+    state->images.count = state->images.last = 0;
+    dl_iterate_phdr(read_loads, &state->loads_known);
     dl_iterate_phdr(add_image, NULL);
-    qsort(images.items, images.count, sizeof *images.items, by_address);
+    qsort(state->images.items, state->images.count, sizeof *state->images.items,
+          by_address);
 }
 
 vpy_table_memory vpy_table_memory_of(const void *table)
 {
     uintptr_t address = (uintptr_t)table;
-    const range *place = find(&mapped, address);
+    const vpy_range *place = find(&state->mapped, address);
 
     if (place == NULL) {
         read_mapped();
         read_images();
-        place = find(&mapped, address);
+        place = find(&state->mapped, address);
     }
     return (vpy_table_memory){
-        .in_image = find(&images, address) != NULL,
+        .in_image = find(&state->images, address) != NULL,
         .writable = place != NULL && place->flag,
     };
 }
 
 void vpy_table_memory_forget(void)
 {
-    mapped.count = images.count = 0;
+    state->mapped.count = state->images.count = 0;
 }
 
 void vpy_table_memory_check(void)
 {
-    loads now = {0, 0};
+    struct vpy_library_loads now = {0, 0};
 
     dl_iterate_phdr(read_loads, &now);
-    if (now.added != loads_known.added || now.removed != loads_known.removed)
+    if (now.added != state->loads_known.added ||
+        now.removed != state->loads_known.removed)
         vpy_table_memory_forget();
 }

@@ -9,9 +9,7 @@
 
 #include "thunks/watched_methods.h"
 
-static hashfunc old_hash;
-static richcmpfunc old_compare;
-static unsigned keepers; /* a bit for each vpy_identity_keeper that needs it */
+static struct vpy_function_identity_state *const state = &vpy_thunks.identity;
 
 static PyCFunction function_of(PyObject *object)
 {
@@ -75,17 +73,17 @@ static void replace(hashfunc from_hash, hashfunc to_hash,
 
 void vpy_function_identity_keep(vpy_identity_keeper keeper)
 {
-    keepers |= keeper;
+    state->keepers |= keeper;
     if (PyCFunction_Type.tp_hash == hash)
         return;
-    old_hash = PyCFunction_Type.tp_hash;
-    old_compare = PyCFunction_Type.tp_richcompare;
-    replace(old_hash, hash, old_compare, compare);
+    state->old_hash = PyCFunction_Type.tp_hash;
+    state->old_compare = PyCFunction_Type.tp_richcompare;
+    replace(state->old_hash, hash, state->old_compare, compare);
 }
 
 void vpy_function_identity_release(vpy_identity_keeper keeper)
 {
-    keepers &= ~(unsigned)keeper;
-    if (old_hash != NULL && !keepers)
-        replace(hash, old_hash, compare, old_compare);
+    state->keepers &= ~(unsigned)keeper;
+    if (state->old_hash != NULL && !state->keepers)
+        replace(hash, state->old_hash, compare, state->old_compare);
 }

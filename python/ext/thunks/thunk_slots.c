@@ -15,33 +15,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-vpy_thunk_slot vpy_thunk_slots[VPY_THUNKS + 1];
-vpy_thunk_about vpy_thunk_abouts[VPY_THUNKS + 1];
-
-static uint32_t used;
-static uint32_t recording;
-static uint32_t counted_for; /* the recording that the counts began with */
-static vpy_thunk_counts counts;
+static struct vpy_thunk_slots_state *const state = &vpy_thunks.slots;
 
 PyCFunction vpy_thunk_original(PyCFunction function)
 {
     uint32_t number = vpy_thunk_number(function);
 
-    return number < VPY_THUNKS ? vpy_thunk_slots[number].original : function;
+    return number < VPY_THUNKS ? state->slots[number].original : function;
 }
 
 /* ---- which slot a definition has --------------------------------------- */
 
 enum { READ_ONLY = VPY_THUNKS + 1, EXCLUDED, OVERFLOW };
 
-typedef struct entry {
+typedef struct vpy_thunk_entry {
     PyMethodDef *method; /* NULL: empty */
     uint32_t number;     /* of its slot, or why it has none */
     uint32_t counted;    /* the recording that counted it */
 } entry;
-
-static entry *entries;
-static size_t entries_mask, entries_used;
 
 static entry *entry_of(entry *table, size_t mask, PyMethodDef *method)
 {
@@ -54,20 +45,22 @@ static entry *entry_of(entry *table, size_t mask, PyMethodDef *method)
 
 static bool make_room(void)
 {
-    size_t mask = entries != NULL ? entries_mask * 2 + 1 : 8191;
+    size_t mask = state->entries != NULL ? state->entries_mask * 2 + 1 : 8191;
     entry *table;
 
-    if (entries != NULL && entries_used * 2 <= entries_mask)
+    if (state->entries != NULL &&
+        state->entries_used * 2 <= state->entries_mask)
         return true;
     table = calloc(mask + 1, sizeof *table);
     if (table == NULL)
         return false;
-    for (size_t i = 0; entries != NULL && i <= entries_mask; i++)
-        if (entries[i].method != NULL)
-            *entry_of(table, mask, entries[i].method) = entries[i];
-    free(entries);
-    entries = table;
-    entries_mask = mask;
+    for (size_t i = 0; state->entries != NULL && i <= state->entries_mask; i++)
+        if (state->entries[i].method != NULL)
+            *entry_of(table, mask, state->entries[i].method) =
+                state->entries[i];
+    free(state->entries);
+    state->entries = table;
+    state->entries_mask = mask;
     return true;
 }
 
@@ -154,7 +147,8 @@ static uint32_t what_it_is(const vpy_found *f)
  * images, where definitions stay, they share one copy. */
 static char *copy_of_where(const vpy_found *f, bool in_image)
 {
-    const vpy_thunk_about *before = used ? &vpy_thunk_abouts[used - 1] : NULL;
+    const vpy_thunk_about *before =
+        state->used ? &state->abouts[state->used - 1] : NULL;
     const char *text =
         f->owner == VPY_OF_SELF || f->where == NULL ? "" : f->where;
 
@@ -166,10 +160,10 @@ static char *copy_of_where(const vpy_found *f, bool in_image)
 
 static uint32_t new_slot(const vpy_found *f, bool in_image)
 {
-    vpy_thunk_about *k = &vpy_thunk_abouts[used];
+    vpy_thunk_about *k = &state->abouts[state->used];
     char *where;
 
-    if (used == VPY_THUNKS)
+    if (state->used == VPY_THUNKS)
         return OVERFLOW;
     where = copy_of_where(f, in_image);
     if (where == NULL)
@@ -179,9 +173,9 @@ static uint32_t new_slot(const vpy_found *f, bool in_image)
                            .owner = f->owner,
                            .in_image = in_image,
                            .is = what_it_is(f)};
-    vpy_thunk_slots[used] = (vpy_thunk_slot){.original = f->method->ml_meth,
-                                             .value = VPY_THUNK_UNNAMED};
-    return used++;
+    state->slots[state->used] = (vpy_thunk_slot){.original = f->method->ml_meth,
+                                                 .value = VPY_THUNK_UNNAMED};
+    return state->used++;
 }
 
 static uint32_t number_for(const vpy_found *f)
@@ -199,11 +193,11 @@ static uint32_t number_for(const vpy_found *f)
 static void count(uint32_t number)
 {
     if (number == READ_ONLY)
-        counts.read_only++;
+        state->counts.read_only++;
     else if (number == EXCLUDED)
-        counts.excluded++;
+        state->counts.excluded++;
     else if (number == OVERFLOW)
-        counts.overflow++;
+        state->counts.overflow++;
 }
 
 /* Keeps a weak reference to what the definition belongs to. A type is preferred
@@ -227,10 +221,10 @@ static bool hold_keeper(vpy_thunk_about *k, PyObject *keeper)
  * as all of pybind11's have, it gets the same slot. */
 static uint32_t slot_again(entry *at, const vpy_found *f)
 {
-    vpy_thunk_about *k = &vpy_thunk_abouts[at->number];
+    vpy_thunk_about *k = &state->abouts[at->number];
     char *where;
 
-    if (vpy_thunk_slots[at->number].original != f->method->ml_meth)
+    if (state->slots[at->number].original != f->method->ml_meth)
         return new_slot(f, false);
     where = strdup(f->owner == VPY_OF_SELF || f->where == NULL ? "" : f->where);
     if (where == NULL)
@@ -238,8 +232,8 @@ static uint32_t slot_again(entry *at, const vpy_found *f)
     free(k->where);
     k->where = where;
     k->owner = f->owner;
-    vpy_thunk_slots[at->number].value = VPY_THUNK_UNNAMED;
-    counts.freed += k->patched;
+    state->slots[at->number].value = VPY_THUNK_UNNAMED;
+    state->counts.freed += k->patched;
     k->patched = false;
     return at->number;
 }
@@ -252,34 +246,32 @@ void vpy_thunks_put(const vpy_found *f)
 
     if (method->ml_meth == NULL || method->ml_name == NULL || !make_room())
         return;
-    at = entry_of(entries, entries_mask, method);
+    at = entry_of(state->entries, state->entries_mask, method);
     is_new = at->method == NULL;
     if (!is_new && at->number < VPY_THUNKS &&
         method->ml_meth == vpy_thunk(at->number)) {
-        hold_keeper(&vpy_thunk_abouts[at->number], f->keeper);
+        hold_keeper(&state->abouts[at->number], f->keeper);
         return;
     }
-    if (!is_new && at->number < VPY_THUNKS &&
-        vpy_thunk_abouts[at->number].rests &&
-        method->ml_meth == vpy_thunk_slots[at->number].original)
+    if (!is_new && at->number < VPY_THUNKS && state->abouts[at->number].rests &&
+        method->ml_meth == state->slots[at->number].original)
         return;
     if (vpy_thunk_number(method->ml_meth) < VPY_THUNKS)
         return; /* a copy of a definition that has a thunk */
     if (is_new) {
         *at = (entry){.method = method, .number = number_for(f)};
-        entries_used++;
-    } else if (at->number < VPY_THUNKS &&
-               !vpy_thunk_abouts[at->number].in_image) {
+        state->entries_used++;
+    } else if (at->number < VPY_THUNKS && !state->abouts[at->number].in_image) {
         at->number = slot_again(at, f);
     }
-    if (at->counted != counted_for)
+    if (at->counted != state->counted_for)
         count(at->number);
     if (at->number < VPY_THUNKS) {
-        vpy_thunk_about *k = &vpy_thunk_abouts[at->number];
-        if (vpy_thunk_slots[at->number].original != method->ml_meth) {
-            counts.foreign += at->counted != counted_for;
+        vpy_thunk_about *k = &state->abouts[at->number];
+        if (state->slots[at->number].original != method->ml_meth) {
+            state->counts.foreign += at->counted != state->counted_for;
         } else if (hold_keeper(k, f->keeper)) {
-            counts.covered += !k->patched;
+            state->counts.covered += !k->patched;
             k->patched = true;
             k->rests = false;
             /* Behind its slot; pairs with the fence in call_other. */
@@ -287,17 +279,19 @@ void vpy_thunks_put(const vpy_found *f)
                              __ATOMIC_RELEASE);
         }
     }
-    at->counted = counted_for;
+    at->counted = state->counted_for;
 }
 
 void vpy_thunks_replace(PyMethodDef *method, PyCFunction from, PyCFunction to)
 {
     const entry *at =
-        entries != NULL ? entry_of(entries, entries_mask, method) : NULL;
+        state->entries != NULL
+            ? entry_of(state->entries, state->entries_mask, method)
+            : NULL;
 
     if (at != NULL && at->method != NULL && at->number < VPY_THUNKS &&
-        vpy_thunk_slots[at->number].original == from)
-        __atomic_store_n(&vpy_thunk_slots[at->number].original, to,
+        state->slots[at->number].original == from)
+        __atomic_store_n(&state->slots[at->number].original, to,
                          __ATOMIC_RELEASE);
     if (method->ml_meth == from) {
         __atomic_store_n(&method->ml_meth, to, __ATOMIC_RELEASE);
@@ -315,28 +309,28 @@ bool vpy_thunk_is_alive(const vpy_thunk_about *k)
 
 static void restore(uint32_t number)
 {
-    vpy_thunk_about *k = &vpy_thunk_abouts[number];
+    vpy_thunk_about *k = &state->abouts[number];
 
     if (!k->patched)
         return;
     k->patched = false;
     if (!vpy_thunk_is_alive(k))
-        counts.freed++;
+        state->counts.freed++;
     else if (k->rests)
         k->rests = false;
     else if (k->method->ml_meth == vpy_thunk(number))
-        __atomic_store_n(&k->method->ml_meth, vpy_thunk_slots[number].original,
+        __atomic_store_n(&k->method->ml_meth, state->slots[number].original,
                          __ATOMIC_RELEASE);
     else
-        counts.foreign++;
+        state->counts.foreign++;
     Py_CLEAR(k->keeper);
 }
 
 /* Whether the pointer was changed. */
 static bool set_rest(uint32_t number, bool rests)
 {
-    vpy_thunk_about *k = &vpy_thunk_abouts[number];
-    PyCFunction original = vpy_thunk_slots[number].original;
+    vpy_thunk_about *k = &state->abouts[number];
+    PyCFunction original = state->slots[number].original;
     PyCFunction from = rests ? vpy_thunk(number) : original;
 
     if (k->rests == rests || !k->patched || !vpy_thunk_is_alive(k) ||
@@ -353,10 +347,10 @@ void vpy_thunks_rest(bool (*is_out)(vst_id id))
 {
     bool changed = false;
 
-    for (uint32_t i = 0; i < used; i++) {
-        uint64_t value = vpy_thunk_slots[i].value;
-        if (value >> 32 == recording &&
-            vpy_thunk_abouts[i].is != VPY_THUNK_IMPORTS)
+    for (uint32_t i = 0; i < state->used; i++) {
+        uint64_t value = state->slots[i].value;
+        if (value >> 32 == state->recording &&
+            state->abouts[i].is != VPY_THUNK_IMPORTS)
             changed |= set_rest(i, is_out((vst_id)value & VST_ID_MAX));
     }
     if (changed)
@@ -367,7 +361,7 @@ void vpy_thunks_restore(void)
 {
     int young = vpy_young_objects();
 
-    for (uint32_t i = 0; i < used; i++)
+    for (uint32_t i = 0; i < state->used; i++)
         restore(i);
     vpy_young_objects_set(young);
 }
@@ -376,9 +370,9 @@ size_t vpy_thunks_in_place(void)
 {
     size_t in_place = 0;
 
-    for (uint32_t i = 0; i < used; i++)
-        in_place += vpy_thunk_is_alive(&vpy_thunk_abouts[i]) &&
-                    vpy_thunk_abouts[i].method->ml_meth == vpy_thunk(i);
+    for (uint32_t i = 0; i < state->used; i++)
+        in_place += vpy_thunk_is_alive(&state->abouts[i]) &&
+                    state->abouts[i].method->ml_meth == vpy_thunk(i);
     return in_place;
 }
 
@@ -386,15 +380,15 @@ size_t vpy_thunks_in_place(void)
 
 bool vpy_thunks_count_for(uint32_t number, bool goes_on)
 {
-    recording = number;
+    state->recording = number;
     if (!goes_on) {
-        counted_for = number;
-        counts = (vpy_thunk_counts){0};
+        state->counted_for = number;
+        state->counts = (vpy_thunk_counts){0};
     }
     return make_room();
 }
 
 const vpy_thunk_counts *vpy_thunks_counts(void)
 {
-    return &counts;
+    return &state->counts;
 }

@@ -12,11 +12,9 @@
 #include <stdio.h>
 #include <vestige/memory.h>
 
-/* The number of the recording, as it stands in a slot's value: in the upper
- * half. 0: nothing is recorded. */
-static uint64_t recording;
-static uint32_t recordings;
-static PyInterpreterState *interpreter;
+struct vpy_thunks_state vpy_thunks = {.compiled = {.is_compiling = -1}};
+
+static struct vpy_thunk_calls_state *const state = &vpy_thunks.calls;
 
 /* ---- a call ------------------------------------------------------------ */
 
@@ -29,7 +27,7 @@ typedef struct words {
 
 static inline uint64_t current_recording(void)
 {
-    return __atomic_load_n(&recording, __ATOMIC_RELAXED);
+    return __atomic_load_n(&state->recording, __ATOMIC_RELAXED);
 }
 
 VST_INLINE PyObject *forward(const vpy_thunk_slot *s, words w)
@@ -70,7 +68,7 @@ typedef struct span {
 static inline void leave(span *s)
 {
     if (!VST_LIKELY(s->recording == 0) && vpy_holds_gil() &&
-        recording == s->recording)
+        state->recording == s->recording)
         vst_record_end_of_call(VST_RAISE, s->id);
 }
 
@@ -87,7 +85,7 @@ VST_INLINE PyObject *record(const vpy_thunk_slot *s, words w, uint64_t in,
 
     vst_record(VST_ENTER, id);
     result = forward(s, w);
-    if (VST_LIKELY(recording == in)) {
+    if (VST_LIKELY(state->recording == in)) {
         if (VST_LIKELY(result != NULL))
             vst_record_end_of_call(VST_EXIT, id);
         else
@@ -100,12 +98,13 @@ VST_INLINE PyObject *record(const vpy_thunk_slot *s, words w, uint64_t in,
 static VST_COLD vst_id id_by_class(uint32_t number, PyObject *self,
                                    bool *by_class)
 {
-    vpy_thunk_slot *s = &vpy_thunk_slots[number];
+    vpy_thunk_slot *s = &vpy_thunks.slots.slots[number];
     PyObject *type, *value, *traceback;
     vst_id id;
 
     PyErr_Fetch(&type, &value, &traceback);
-    id = vpy_native_id_of(vpy_thunk_abouts[number].method, self, by_class);
+    id = vpy_native_id_of(vpy_thunks.slots.abouts[number].method, self,
+                          by_class);
     s->owner = Py_TYPE(self);
     s->version = s->owner->tp_version_tag;
     if (s->version == 0)
@@ -116,14 +115,14 @@ static VST_COLD vst_id id_by_class(uint32_t number, PyObject *self,
 
 static VST_COLD uint64_t define(uint32_t number, PyObject *self)
 {
-    const vpy_thunk_about *k = &vpy_thunk_abouts[number];
+    const vpy_thunk_about *k = &vpy_thunks.slots.abouts[number];
     uint32_t is = k->is;
     bool by_class = false;
     vst_id id;
 
     /* Somebody kept the thunk's address after the definition was freed. */
     if (!vpy_thunk_is_alive(k))
-        return recording;
+        return state->recording;
     if (k->owner == VPY_OF_SELF && self != NULL) {
         id = id_by_class(number, self, &by_class);
     } else {
@@ -135,8 +134,8 @@ static VST_COLD uint64_t define(uint32_t number, PyObject *self)
     }
     if (by_class)
         is = VPY_THUNK_BY_CLASS;
-    vpy_thunk_slots[number].value = recording | is | id;
-    return vpy_thunk_slots[number].value;
+    vpy_thunks.slots.slots[number].value = state->recording | is | id;
+    return vpy_thunks.slots.slots[number].value;
 }
 
 /* The id of a function that the definition alone does not decide: the one in
@@ -166,15 +165,16 @@ VST_INLINE vst_id id_as_before(const vpy_thunk_slot *s, uint64_t rest,
 /* Finds the id anew; 0: the function is not recorded. */
 static vst_id id_anew(uint32_t number, PyThreadState *tstate, PyObject *self)
 {
-    vpy_thunk_slot *s = &vpy_thunk_slots[number];
-    uint64_t value =
-        s->value >> 32 == recording >> 32 ? s->value : define(number, self);
+    vpy_thunk_slot *s = &vpy_thunks.slots.slots[number];
+    uint64_t value = s->value >> 32 == state->recording >> 32
+                         ? s->value
+                         : define(number, self);
     vst_id id = (vst_id)value & VST_ID_MAX;
     bool by_class;
 
     if (VPY_THUNK_IS(value) == VPY_THUNK_BY_CLASS && self != NULL &&
-        !id_as_before(s, value - recording, tstate, self)) {
-        if (!vpy_thunk_is_alive(&vpy_thunk_abouts[number]))
+        !id_as_before(s, value - state->recording, tstate, self)) {
+        if (!vpy_thunk_is_alive(&vpy_thunks.slots.abouts[number]))
             return 0;
         id = id_by_class(number, self, &by_class);
         s->value = (value & ~(uint64_t)VST_ID_MAX) | id;
@@ -194,14 +194,15 @@ static void after_import(PyObject *module);
 static VST_COLD PyObject *call_import(uint32_t number, words w, uint64_t in,
                                       vst_id id)
 {
-    const vpy_thunk_slot *s = &vpy_thunk_slots[number];
-    bool has_argument = vpy_thunk_abouts[number].method->ml_flags & METH_O;
+    const vpy_thunk_slot *s = &vpy_thunks.slots.slots[number];
+    bool has_argument =
+        vpy_thunks.slots.abouts[number].method->ml_flags & METH_O;
     PyObject *result = id ? record(s, w, in, id) : forward(s, w);
 
     /* The create functions return the module, or what an extension uses as one.
      * The exec functions get it as their only argument. In other conventions
      * the second word is no object. */
-    if (result != NULL && recording == in)
+    if (result != NULL && state->recording == in)
         after_import(!PyModule_Check(result) && has_argument ? w.b : result);
     return result;
 }
@@ -213,14 +214,14 @@ static VST_NOINLINE PyObject *call_other(PyObject *a, PyObject *b, PyObject *c,
                                          PyObject *d, PyObject *e,
                                          uint32_t number)
 {
-    const vpy_thunk_slot *s = &vpy_thunk_slots[number];
+    const vpy_thunk_slot *s = &vpy_thunks.slots.slots[number];
     PyThreadState *tstate = vpy_thread_state();
     uint64_t in = current_recording();
-    bool imports = vpy_thunk_abouts[number].is == VPY_THUNK_IMPORTS;
+    bool imports = vpy_thunks.slots.abouts[number].is == VPY_THUNK_IMPORTS;
     words w = {a, b, c, d, e};
     vst_id id = 0;
 
-    if (in == 0 || tstate == NULL || tstate->interp != interpreter ||
+    if (in == 0 || tstate == NULL || tstate->interp != state->interpreter ||
         tstate->tracing) {
         /* Only a GIL of its own lets a thread be here while a thunk is put: it
          * saw the thunk, and now sees the slot. Pairs with vpy_thunks_put. */
@@ -239,14 +240,14 @@ __attribute__((used)) VST_HOT PyObject *vpy_thunk_call(PyObject *a, PyObject *b,
                                                        PyObject *e,
                                                        uint32_t number)
 {
-    const vpy_thunk_slot *s = &vpy_thunk_slots[number];
+    const vpy_thunk_slot *s = &vpy_thunks.slots.slots[number];
     uint64_t in = current_recording();
     uint64_t rest = __atomic_load_n(&s->value, __ATOMIC_RELAXED) - in;
     PyThreadState *tstate = vpy_thread_state();
     words w = {a, b, c, d, e};
     vst_id id = (vst_id)rest;
 
-    if (!VST_LIKELY(tstate != NULL && tstate->interp == interpreter &&
+    if (!VST_LIKELY(tstate != NULL && tstate->interp == state->interpreter &&
                     tstate->tracing == 0))
         return call_other(a, b, c, d, e, number);
     if (!VST_LIKELY(rest - 1 < VST_ID_MAX)) { /* also if nothing is recorded */
@@ -262,9 +263,6 @@ __attribute__((used)) VST_HOT PyObject *vpy_thunk_call(PyObject *a, PyObject *b,
 
 /* ---- what is imported while recording ---------------------------------- */
 
-static bool pending; /* there may be definitions that were not found yet */
-static vst_ticks walk_ended, walk_cost;
-
 /* Puts thunks everywhere. vst_memory_enter: what this allocates is not the
  * program's. */
 static void walk(void)
@@ -274,15 +272,15 @@ static void walk(void)
     int were_on = vpy_collections_put_off();
 
     vst_memory_enter();
-    pending = false;
+    state->pending = false;
     vpy_table_memory_forget();
     vpy_find_methods(vpy_thunks_put);
     vst_memory_leave();
     vpy_collections_go_on(were_on);
     if (vpy_thunks_counts()->covered != covered)
         vpy_compiled_code_drop();
-    walk_ended = vst_clock_ticks();
-    walk_cost = walk_ended - before;
+    state->walk_ended = vst_clock_ticks();
+    state->walk_cost = state->walk_ended - before;
 }
 
 /* Looking everywhere may take at most a sixteenth of the time. */
@@ -290,11 +288,11 @@ void vpy_thunks_look(void)
 {
     size_t before = vpy_thunks_counts()->covered;
 
-    if (!pending || !recording ||
-        vst_clock_ticks() - walk_ended < 16 * walk_cost)
+    if (!state->pending || !state->recording ||
+        vst_clock_ticks() - state->walk_ended < 16 * state->walk_cost)
         return;
     walk();
-    pending = vpy_thunks_counts()->covered != before;
+    state->pending = vpy_thunks_counts()->covered != before;
 }
 
 static void after_import(PyObject *module)
@@ -304,7 +302,7 @@ static void after_import(PyObject *module)
 
     PyErr_Fetch(&type, &value, &traceback);
     vst_memory_enter();
-    pending = true;
+    state->pending = true;
     vpy_table_memory_forget();
     vpy_find_methods_of(module, vpy_thunks_put);
     vst_memory_leave();
@@ -320,7 +318,7 @@ void vpy_thunks_cover(PyObject *function)
 {
     size_t covered = vpy_thunks_counts()->covered;
 
-    if (!recording || !PyCFunction_CheckExact(function) ||
+    if (!state->recording || !PyCFunction_CheckExact(function) ||
         vpy_thunk_number(PyCFunction_GET_FUNCTION(function)) < VPY_THUNKS)
         return;
     vst_memory_enter();
@@ -332,55 +330,55 @@ void vpy_thunks_cover(PyObject *function)
 
 /* ---- start and stop ---------------------------------------------------- */
 
-static bool is_ready; /* thunks are there for a recording that is to begin */
-static bool passes_on;
-
 void vpy_thunks_pass_on(bool does)
 {
-    passes_on = does;
+    state->passes_on = does;
 }
 
 bool vpy_thunks_are_passed_on(void)
 {
-    return passes_on;
+    return state->passes_on;
 }
 
 bool vpy_thunks_prepare(void)
 {
-    recordings += recordings + 1 ? 1 : 2; /* never 0 */
-    if (VPY_THUNKS == 0 || !vpy_thunks_count_for(recordings, is_ready)) {
+    state->recordings += state->recordings + 1 ? 1 : 2; /* never 0 */
+    if (VPY_THUNKS == 0 ||
+        !vpy_thunks_count_for(state->recordings, state->is_ready)) {
         snprintf(vpy_calls.tracer.message, sizeof vpy_calls.tracer.message,
                  "%s",
                  VPY_THUNKS ? "no memory for the C functions"
                             : "no thunks for this processor");
         return false;
     }
-    if (is_ready) {
-        walk_ended = vst_clock_ticks(); /* what its parent missed can wait */
+    if (state->is_ready) {
+        state->walk_ended =
+            vst_clock_ticks(); /* what its parent missed can wait */
         return true;
     }
-    interpreter = PyThreadState_Get()->interp;
+    state->interpreter = PyThreadState_Get()->interp;
     vpy_function_identity_keep(VPY_FOR_THUNKS);
     walk();
-    is_ready = true;
+    state->is_ready = true;
     return true;
 }
 
 bool vpy_thunks_start(void)
 {
-    if (!is_ready && !vpy_thunks_prepare())
+    if (!state->is_ready && !vpy_thunks_prepare())
         return false;
-    is_ready = false;
+    state->is_ready = false;
     vpy_cached_callables_hide();
-    __atomic_store_n(&recording, (uint64_t)recordings << 32, __ATOMIC_RELAXED);
+    __atomic_store_n(&state->recording, (uint64_t)state->recordings << 32,
+                     __ATOMIC_RELAXED);
     return true;
 }
 
 void vpy_thunks_stop(void)
 {
-    __atomic_store_n(&recording, 0, __ATOMIC_RELAXED);
-    is_ready = passes_on;
-    if (passes_on)
+    __atomic_store_n(&state->recording, 0, __ATOMIC_RELAXED);
+    state->is_ready = state->passes_on;
+    if (state->passes_on)
         return;
     vpy_thunks_restore();
     vpy_compiled_code_drop();
@@ -390,6 +388,6 @@ void vpy_thunks_stop(void)
 
 void vpy_thunks_give_up(void)
 {
-    if (is_ready)
+    if (state->is_ready)
         vpy_thunks_stop();
 }

@@ -15,19 +15,9 @@
 #ifndef VPY_THUNKS_H
 #define VPY_THUNKS_H
 
-#include "vpy.h"
+#include "thunks/state.h"
 
 #pragma GCC visibility push(hidden)
-
-/* Counts of the recording in progress, or of the last one. */
-typedef struct vpy_thunk_counts {
-    size_t covered;   /* definitions that are called through a thunk */
-    size_t overflow;  /* left out: no thunk was free */
-    size_t read_only; /* they lie in memory that may not be written */
-    size_t excluded;  /* the interpreter or a module compares their address */
-    size_t foreign;   /* code other than ours has replaced their pointer */
-    size_t freed;     /* covered, and gone since */
-} vpy_thunk_counts;
 
 /* Puts a thunk in front of every C function that can be found, which takes
  * time. Returns false with vpy_calls.tracer.message set. */
@@ -61,11 +51,6 @@ void vpy_thunks_cover(PyObject *function);
 
 /* ---- thunk_table.c ----------------------------------------------------- */
 
-#if defined(__x86_64__) || defined(__aarch64__)
-enum { VPY_THUNKS = 16400 }; /* some are for turbo_test.c */
-#else
-enum { VPY_THUNKS = 0 };
-#endif
 PyCFunction vpy_thunk(uint32_t number);
 /* The number of the thunk at an address, VPY_THUNKS if there is none. */
 uint32_t vpy_thunk_number(PyCFunction function);
@@ -74,13 +59,6 @@ PyObject *vpy_thunk_call(PyObject *a, PyObject *b, PyObject *c, PyObject *d,
                          PyObject *e, uint32_t number);
 
 /* ---- find_definitions.c ------------------------------------------------- */
-
-/* How a definition was found, which decides its name. */
-typedef enum vpy_thunk_owner {
-    VPY_OF_MODULE, /* where: the module's name */
-    VPY_OF_SELF,   /* by the class of what it is called with */
-    VPY_OF_TYPE    /* a static method; where: the class's name */
-} vpy_thunk_owner;
 
 typedef struct vpy_found {
     PyMethodDef *method;
@@ -109,30 +87,6 @@ void vpy_find_value(PyObject *value, void (*found)(const vpy_found *));
 
 /* Of no recording. */
 #define VPY_THUNK_UNNAMED UINT64_MAX
-
-typedef struct vpy_thunk_slot {
-    PyCFunction original;
-    uint64_t value;      /* recording << 32 | what it is and id; of another
-                          * recording: not known yet */
-    PyTypeObject *owner; /* by class: the one that the id is of, */
-    uint32_t version;    /* and its tp_version_tag */
-} vpy_thunk_slot;
-
-/* What only some calls need. */
-typedef struct vpy_thunk_about {
-    PyMethodDef *method;
-    PyObject *keeper; /* weak reference, of one that may be freed */
-    char *where;      /* name of its module or class; "" if not needed */
-    vpy_thunk_owner owner;
-    bool in_image;
-    bool patched;
-    bool
-        rests; /* it is patched, but for a time the function is called itself */
-    uint32_t is; /* VPY_THUNK_IMPORTS, VPY_THUNK_CACHED or 0 */
-} vpy_thunk_about;
-
-extern vpy_thunk_slot vpy_thunk_slots[VPY_THUNKS + 1];
-extern vpy_thunk_about vpy_thunk_abouts[VPY_THUNKS + 1];
 
 /* Of a thunk the function behind it, else the function itself. */
 PyCFunction vpy_thunk_original(PyCFunction function);
@@ -188,14 +142,12 @@ void vpy_compiled_code_drop(void);
 /* ---- cached_callables.c ------------------------------------------------ */
 
 bool vpy_is_cached_callable(const PyMethodDef *method);
-/* The addresses that are known to call one of them. */
-enum { VPY_CACHED_CALLS = 256 };
-extern uintptr_t vpy_cached_calls[VPY_CACHED_CALLS];
 VST_COLD void vpy_cached_call_note(const vpy_iframe *frame, uintptr_t address);
 
 static inline uintptr_t *vpy_cached_call(uintptr_t address)
 {
-    return &vpy_cached_calls[(address >> 1 ^ address >> 9) % VPY_CACHED_CALLS];
+    return &vpy_thunks.cached
+                .calls[(address >> 1 ^ address >> 9) % VPY_CACHED_CALLS];
 }
 
 /* Makes the interpreter call these functions as it calls any other. */

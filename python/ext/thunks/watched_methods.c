@@ -8,7 +8,7 @@
 
 #include "thunks/thunks.h"
 
-static vpy_watched *all; /* those that are watched */
+static struct vpy_watched_state *const state = &vpy_thunks.watched;
 
 /* Looked up once for each definition of a library, which is never unloaded: it
  * takes as long as a fork. */
@@ -24,7 +24,8 @@ static bool is_writable(vpy_watched *w, PyMethodDef *method)
     return memory.writable;
 }
 
-void vpy_watch(vpy_watched *w, PyMethodDef *method, int flags)
+void vpy_watch(vpy_watched *w, PyMethodDef *method, int flags,
+               PyCFunction through_us)
 {
     vpy_state_take();
     if (w->method == NULL && (method->ml_flags & ~METH_STATIC) == flags &&
@@ -32,9 +33,10 @@ void vpy_watch(vpy_watched *w, PyMethodDef *method, int flags)
         vpy_function_identity_keep(VPY_FOR_WATCHED);
         vpy_world_stop();
         w->method = method;
+        w->through_us = through_us;
         w->original = vpy_thunk_original(method->ml_meth);
-        w->next = all;
-        all = w;
+        w->next = state->all;
+        state->all = w;
         vpy_thunks_replace(method, w->original, w->through_us);
         vpy_world_start();
     }
@@ -44,7 +46,7 @@ void vpy_watch(vpy_watched *w, PyMethodDef *method, int flags)
 /* w->original stays: a call may be under way. */
 void vpy_unwatch(vpy_watched *w)
 {
-    vpy_watched **link = &all;
+    vpy_watched **link = &state->all;
 
     vpy_state_take();
     if (w->method != NULL) {
@@ -55,7 +57,7 @@ void vpy_unwatch(vpy_watched *w)
         vpy_thunks_replace(w->method, w->through_us, w->original);
         w->method = NULL;
         vpy_world_start();
-        if (all == NULL)
+        if (state->all == NULL)
             vpy_function_identity_release(VPY_FOR_WATCHED);
     }
     vpy_state_give();
@@ -63,7 +65,7 @@ void vpy_unwatch(vpy_watched *w)
 
 PyCFunction vpy_watched_original(PyCFunction function)
 {
-    for (const vpy_watched *w = all; w != NULL; w = w->next)
+    for (const vpy_watched *w = state->all; w != NULL; w = w->next)
         if (w->through_us == function)
             return w->original;
     return function;

@@ -16,9 +16,10 @@ typedef struct vpy_watched {
     struct vpy_watched *next;
 } vpy_watched;
 
-/* Does nothing if the definition has other flags or lies in read-only memory.
- */
-void vpy_watch(vpy_watched *w, PyMethodDef *method, int flags);
+/* Puts through_us in front of a definition. Does nothing if the definition has
+ * other flags or lies in read-only memory. */
+void vpy_watch(vpy_watched *w, PyMethodDef *method, int flags,
+               PyCFunction through_us);
 void vpy_unwatch(vpy_watched *w);
 
 /* What stands behind a function of ours, or the function itself. */

@@ -1,0 +1,154 @@
+/* The state of thunks/: all of its variables that outlive a call. vpy_thunks
+ * has a member for each file, which only that file changes unless a comment
+ * says otherwise; the file calls it `state`. A comment at a struct or a field
+ * names the guard. */
+#ifndef VPY_THUNKS_STATE_H
+#define VPY_THUNKS_STATE_H
+
+#include "base/inside.h"
+#include "thunks/watched_methods.h"
+
+#pragma GCC visibility push(hidden)
+
+#if defined(__x86_64__) || defined(__aarch64__)
+enum { VPY_THUNKS = 16400 }; /* some are for turbo_test.c */
+#else
+enum { VPY_THUNKS = 0 };
+#endif
+
+enum { VPY_CACHED_CALLS = 256 };
+
+typedef struct vpy_thunk_slot {
+    PyCFunction original;
+    uint64_t value;      /* recording << 32 | what it is and id; of another
+                          * recording: not known yet */
+    PyTypeObject *owner; /* by class: the one that the id is of, */
+    uint32_t version;    /* and its tp_version_tag */
+} vpy_thunk_slot;
+
+/* How a definition was found, which decides its name. */
+typedef enum vpy_thunk_owner {
+    VPY_OF_MODULE, /* where: the module's name */
+    VPY_OF_SELF,   /* by the class of what it is called with */
+    VPY_OF_TYPE    /* a static method; where: the class's name */
+} vpy_thunk_owner;
+
+/* What only some calls need. */
+typedef struct vpy_thunk_about {
+    PyMethodDef *method;
+    PyObject *keeper; /* weak reference, of one that may be freed */
+    char *where;      /* name of its module or class; "" if not needed */
+    vpy_thunk_owner owner;
+    bool in_image;
+    bool patched;
+    bool rests;  /* patched, but for a time the function is called itself */
+    uint32_t is; /* VPY_THUNK_IMPORTS, VPY_THUNK_CACHED or 0 */
+} vpy_thunk_about;
+
+/* Counts of the recording in progress, or of the last one. */
+typedef struct vpy_thunk_counts {
+    size_t covered;   /* definitions that are called through a thunk */
+    size_t overflow;  /* left out: no thunk was free */
+    size_t read_only; /* they lie in memory that may not be written */
+    size_t excluded;  /* the interpreter or a module compares their address */
+    size_t foreign;   /* code other than ours has replaced their pointer */
+    size_t freed;     /* covered, and gone since */
+} vpy_thunk_counts;
+
+/* thunk_slots.c. Guarded by the GIL, except where a field names its guard. */
+struct vpy_thunk_slots_state {
+    /* Threads of interpreters with a GIL of their own read slots too: a slot is
+     * written before its thunk's address is stored in a definition. thunks.c
+     * writes values. */
+    vpy_thunk_slot slots[VPY_THUNKS + 1];
+    vpy_thunk_about abouts[VPY_THUNKS + 1];
+    uint32_t used;
+    uint32_t recording;
+    uint32_t counted_for; /* the recording that the counts began with */
+    vpy_thunk_counts counts;
+    struct vpy_thunk_entry *entries; /* a table: definition to slot */
+    size_t entries_mask, entries_used;
+};
+
+/* thunks.c. Guarded by the GIL, except where a field names its guard. */
+struct vpy_thunk_calls_state {
+    /* The number of the recording, as it stands in a slot's value: in the upper
+     * half. 0: nothing is recorded. Atomic: threads of other interpreters read
+     * it. */
+    uint64_t recording;
+    uint32_t recordings;
+    PyInterpreterState *interpreter; /* the interpreter that is recorded */
+    bool pending; /* there may be definitions that were not found yet */
+    vst_ticks walk_ended, walk_cost;
+    bool is_ready; /* thunks are there for a recording that is to begin */
+    bool passes_on;
+};
+
+typedef struct vpy_range {
+    uintptr_t start, end;
+    bool flag; /* mapped: may be written */
+} vpy_range;
+
+typedef struct vpy_ranges {
+    vpy_range *items; /* by address */
+    size_t count, capacity;
+    size_t last; /* the range that was found last */
+} vpy_ranges;
+
+/* definition_memory.c. Guarded by the state lock. */
+struct vpy_definition_memory_state {
+    vpy_ranges mapped, images;
+    /* How many libraries the loader had loaded and unloaded by then. */
+    struct vpy_library_loads {
+        unsigned long long added, removed;
+    } loads_known;
+};
+
+/* function_identity.c. Guarded by the state lock; changed in a stopped world,
+ * because any thread may compare functions. */
+struct vpy_function_identity_state {
+    hashfunc old_hash;
+    richcmpfunc old_compare;
+    unsigned keepers; /* a bit for each vpy_identity_keeper that needs it */
+};
+
+#if VPY_KNOWS_INSIDE
+/* cached_callables.c. Guarded by the GIL. */
+struct vpy_cached_callables_state {
+    /* Addresses that are known to call one of the callables. */
+    uintptr_t calls[VPY_CACHED_CALLS];
+    PyObject *noted[VPY_CALLABLES];  /* the originals; borrowed */
+    PyInterpreterState *interpreter; /* NULL: nothing is hidden */
+    struct vpy_cached_place *places;
+    size_t places_mask, places_used;
+    vpy_watched len;
+};
+#endif
+
+/* compiled_code.c. Guarded by the GIL. */
+struct vpy_compiled_code_state {
+    int is_compiling; /* 1 or 0; -1: not known yet */
+};
+
+/* watched_methods.c: a list of what is watched. Changed with the state lock in
+ * a stopped world. */
+struct vpy_watched_state {
+    vpy_watched *all;
+};
+
+struct vpy_thunks_state {
+    struct vpy_thunk_slots_state slots;
+    struct vpy_thunk_calls_state calls;
+    struct vpy_definition_memory_state memory;
+    struct vpy_function_identity_state identity;
+#if VPY_KNOWS_INSIDE
+    struct vpy_cached_callables_state cached;
+#endif
+    struct vpy_compiled_code_state compiled;
+    struct vpy_watched_state watched;
+};
+
+extern struct vpy_thunks_state vpy_thunks;
+
+#pragma GCC visibility pop
+#endif
