@@ -10,13 +10,12 @@
  * know allocate on, as they do without the GIL. */
 #include "memory/memory.h"
 
-enum { RAW, MEM, OBJ, DOMAINS };
+static struct vpy_allocator_hooks_state *const state = &vpy_memory.hooks;
+
+enum { RAW, MEM, OBJ, DOMAINS = VPY_MEMORY_DOMAINS };
 
 static const PyMemAllocatorDomain domain_ids[DOMAINS] = {
     PYMEM_DOMAIN_RAW, PYMEM_DOMAIN_MEM, PYMEM_DOMAIN_OBJ};
-
-static PyMemAllocatorEx wrapped[DOMAINS]; /* what a hook calls */
-static bool left_behind[DOMAINS];         /* somebody may still call ours */
 
 /* Set while we test whether a domain still calls our hook. */
 static _Thread_local bool probing VST_TLS_MODEL, reached VST_TLS_MODEL;
@@ -37,7 +36,8 @@ static inline void *hook_malloc(int domain, vst_memory_kind kind, void *ctx,
 {
     bool outermost = vst_memory_enter();
 
-    return allocated(kind, outermost, wrapped[domain].malloc(ctx, size), size);
+    return allocated(kind, outermost, state->wrapped[domain].malloc(ctx, size),
+                     size);
 }
 
 static inline void *hook_calloc(int domain, vst_memory_kind kind, void *ctx,
@@ -45,7 +45,8 @@ static inline void *hook_calloc(int domain, vst_memory_kind kind, void *ctx,
 {
     bool outermost = vst_memory_enter();
 
-    return allocated(kind, outermost, wrapped[domain].calloc(ctx, count, size),
+    return allocated(kind, outermost,
+                     state->wrapped[domain].calloc(ctx, count, size),
                      count * size);
 }
 
@@ -56,7 +57,7 @@ static inline void *hook_realloc(int domain, vst_memory_kind malloc_kind,
 {
     bool outermost = vst_memory_enter();
     vst_ticks before = outermost ? vst_clock_ticks() : 0;
-    void *p = wrapped[domain].realloc(ctx, old, size);
+    void *p = state->wrapped[domain].realloc(ctx, old, size);
 
     if (old == NULL)
         return allocated(malloc_kind, outermost, p, size);
@@ -73,7 +74,7 @@ static inline void hook_free(int domain, vst_memory_kind kind, void *ctx,
 
     if (VST_LIKELY(outermost && p != NULL))
         vst_memory_freed(kind, (uintptr_t)p, 0);
-    wrapped[domain].free(ctx, p);
+    state->wrapped[domain].free(ctx, p);
     vst_memory_leave();
 }
 
@@ -179,7 +180,7 @@ static bool reaches_ours(const PyMemAllocatorEx *allocator, int domain)
 {
     void *p;
 
-    if (is_ours(allocator, domain) || !left_behind[domain])
+    if (is_ours(allocator, domain) || !state->left_behind[domain])
         return is_ours(allocator, domain);
     probing = true;
     reached = false;
@@ -200,11 +201,11 @@ void vpy_memory_hooks_install(void)
         vpy_world_stop();
         /* A thread that is ending frees by it, and is not stopped: what is the
          * same is not written again. */
-        if (memcmp(&wrapped[domain], &current, sizeof current) != 0)
-            wrapped[domain] = current;
+        if (memcmp(&state->wrapped[domain], &current, sizeof current) != 0)
+            state->wrapped[domain] = current;
         PyMem_SetAllocator(domain_ids[domain], &ours);
         vpy_world_start();
-        left_behind[domain] = true;
+        state->left_behind[domain] = true;
     }
 }
 
@@ -216,8 +217,8 @@ void vpy_memory_hooks_remove(void)
         if (!is_ours(&current, domain))
             continue;
         vpy_world_stop();
-        PyMem_SetAllocator(domain_ids[domain], &wrapped[domain]);
+        PyMem_SetAllocator(domain_ids[domain], &state->wrapped[domain]);
         vpy_world_start();
-        left_behind[domain] = false;
+        state->left_behind[domain] = false;
     }
 }

@@ -6,7 +6,7 @@
 #ifndef VPY_MEMORY_H
 #define VPY_MEMORY_H
 
-#include "vpy.h"
+#include "memory/state.h"
 
 #include "memory/report.h"
 
@@ -42,11 +42,6 @@ vst_stack_id vpy_memory_stack(unsigned *flags);
 
 /* The parent of the outermost frame of a stack that was cut. */
 #define VPY_NODE_CUT UINT32_MAX
-
-/* Grows whenever a known code object is freed: what threads keep by the address
- * of its code or instructions is no longer valid then. Read relaxed: the GIL
- * orders the end of a code object before the next one at its address. */
-extern uint32_t vpy_nodes_generation;
 
 void vpy_nodes_begin(vst_recording *recording);
 void vpy_nodes_after_fork(void);

@@ -8,15 +8,18 @@
 
 #include <stdlib.h>
 
-typedef struct memory_tracer {
+struct vpy_memory_state vpy_memory = {
+    .nodes = {.generation = 1, .lock = ATOMIC_FLAG_INIT},
+};
+
+static struct vpy_memory_tracer_state *const state = &vpy_memory.tracer;
+
+typedef struct vpy_memory_tracer {
     vst_memory_tracer base;
     vst_recording *recording;
     vst_session *session;
     vpy_memory_options options;
 } memory_tracer;
-
-static memory_tracer *active; /* whose hooks are installed, NULL: none */
-static bool is_over;          /* the interpreter ends */
 
 /* vst_memory_enter: what is allocated meanwhile is our own. */
 static vst_status start(vst_memory_tracer *base)
@@ -30,8 +33,8 @@ static vst_status start(vst_memory_tracer *base)
     };
     vst_status status;
 
-    if (active != NULL || is_over)
-        return active != NULL ? VST_E_BUSY : VST_E_STATE;
+    if (state->active != NULL || state->is_over)
+        return state->active != NULL ? VST_E_BUSY : VST_E_STATE;
     vst_memory_enter();
     vpy_memory_stacks_begin(tracer->recording);
     if (options.native_stacks)
@@ -39,7 +42,7 @@ static vst_status start(vst_memory_tracer *base)
     vpy_memory_hooks_install();
     status = vst_memory_start(tracer->recording, &options, NULL);
     if (status == VST_OK)
-        active = tracer;
+        state->active = tracer;
     else
         vpy_memory_hooks_remove();
     vst_memory_leave();
@@ -48,12 +51,12 @@ static vst_status start(vst_memory_tracer *base)
 
 static void stop(vst_memory_tracer *base)
 {
-    if (active == NULL || &active->base != base)
+    if (state->active == NULL || &state->active->base != base)
         return;
     vst_memory_enter();
     vst_memory_stop();
     vpy_memory_hooks_remove();
-    active = NULL;
+    state->active = NULL;
     vst_memory_leave();
 }
 
@@ -109,8 +112,8 @@ static vst_status make(vst_recording *recording,
 
 void vpy_memory_abandon(void)
 {
-    if (active != NULL)
-        stop(&active->base);
+    if (state->active != NULL)
+        stop(&state->active->base);
 }
 
 /* Registered with atexit, and run after functions that were registered later.
@@ -118,9 +121,9 @@ void vpy_memory_abandon(void)
 static PyObject *end(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
-    is_over = true;
-    if (active != NULL)
-        stop(&active->base);
+    state->is_over = true;
+    if (state->active != NULL)
+        stop(&state->active->base);
     Py_RETURN_NONE;
 }
 

@@ -19,6 +19,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+static struct vpy_stack_nodes_state *const state = &vpy_memory.nodes;
+
 enum {
     SIZE_AT_FIRST = 1 << 10, /* entries */
     SIZE_MAX_NODES = 1 << 20,
@@ -41,31 +43,16 @@ typedef struct known_code {
     vst_id function;
 } known_code;
 
-/* A table of 16-byte entries whose first word is 0 in those that are empty. */
-typedef struct table {
-    void *entries; /* NULL: none yet */
-    size_t mask, used;
-} table;
-
-uint32_t vpy_nodes_generation = 1;
-
-/* Guards the tables. Held for a look-up or an insertion. A signal handler does
- * not deadlock on it: if it allocates, it is inside an allocator already and is
- * not recorded. */
-static atomic_flag lock = ATOMIC_FLAG_INIT;
-static table nodes, codes;
-static uint32_t last_serial;
-static vst_recording *recording; /* changed only while no walk is under way */
-
 static void take_lock(void)
 {
-    while (atomic_flag_test_and_set_explicit(&lock, memory_order_acquire))
+    while (
+        atomic_flag_test_and_set_explicit(&state->lock, memory_order_acquire))
         sched_yield();
 }
 
 static void release_lock(void)
 {
-    atomic_flag_clear_explicit(&lock, memory_order_release);
+    atomic_flag_clear_explicit(&state->lock, memory_order_release);
 }
 
 /* ---- tables ------------------------------------------------------------- */
@@ -99,25 +86,25 @@ static void *map(size_t size)
 
 /* The ends of forgotten code objects are not noticed, so the caches of all
  * threads become invalid now. */
-static void clear(table *t)
+static void clear(vpy_node_table *t)
 {
     if (t->entries != NULL && t->used)
         memset(t->entries, 0, (t->mask + 1) * sizeof(node));
     t->used = 0;
-    __atomic_fetch_add(&vpy_nodes_generation, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&state->generation, 1, __ATOMIC_RELAXED);
 }
 
-static void *slot_at(const table *t, size_t i)
+static void *slot_at(const vpy_node_table *t, size_t i)
 {
     return (char *)t->entries + (i & t->mask) * sizeof(node);
 }
 
 /* Room for one more; false if there is none. A full table is emptied. */
-static bool make_room(table *t, size_t size_max,
+static bool make_room(vpy_node_table *t, size_t size_max,
                       uint64_t (*hash)(const void *entry))
 {
     size_t size = t->entries != NULL ? t->mask + 1 : 0;
-    table larger = {.mask = (size ? size * 2 : SIZE_AT_FIRST) - 1};
+    vpy_node_table larger = {.mask = (size ? size * 2 : SIZE_AT_FIRST) - 1};
 
     if (size && t->used < size - size / 4)
         return true;
@@ -152,9 +139,9 @@ static node *node_slot(uint64_t place, uint32_t parent)
 {
     node *n = NULL;
 
-    if (nodes.entries != NULL)
+    if (state->nodes.entries != NULL)
         for (size_t i = mix(place, parent);; i++) {
-            n = slot_at(&nodes, i);
+            n = slot_at(&state->nodes, i);
             if (!n->place || (n->place == place && n->parent == parent))
                 break;
         }
@@ -165,9 +152,9 @@ static known_code *code_slot(uintptr_t code, size_t *index)
 {
     known_code *c = NULL;
 
-    if (codes.entries != NULL)
+    if (state->codes.entries != NULL)
         for (size_t i = mix(code, 0);; i++) {
-            c = slot_at(&codes, i);
+            c = slot_at(&state->codes, i);
             if (!c->code || c->code == code) {
                 *index = i;
                 break;
@@ -180,24 +167,25 @@ static known_code *code_slot(uintptr_t code, size_t *index)
 static void remove_code(size_t hole)
 {
     for (size_t i = hole + 1;; i++) {
-        known_code *c = slot_at(&codes, i);
+        known_code *c = slot_at(&state->codes, i);
         if (!c->code)
             break;
-        if (((i - mix(c->code, 0)) & codes.mask) >= ((i - hole) & codes.mask)) {
-            memcpy(slot_at(&codes, hole), c, sizeof *c);
+        if (((i - mix(c->code, 0)) & state->codes.mask) >=
+            ((i - hole) & state->codes.mask)) {
+            memcpy(slot_at(&state->codes, hole), c, sizeof *c);
             hole = i;
         }
     }
-    memset(slot_at(&codes, hole), 0, sizeof(known_code));
-    codes.used--;
+    memset(slot_at(&state->codes, hole), 0, sizeof(known_code));
+    state->codes.used--;
 }
 
 void vpy_nodes_begin(vst_recording *for_recording)
 {
     take_lock();
-    clear(&nodes);
-    clear(&codes);
-    recording = for_recording;
+    clear(&state->nodes);
+    clear(&state->codes);
+    state->recording = for_recording;
     release_lock();
 }
 
@@ -205,9 +193,9 @@ void vpy_nodes_begin(vst_recording *for_recording)
  * makes new ones. */
 void vpy_nodes_after_fork(void)
 {
-    atomic_flag_clear(&lock);
-    nodes = codes = (table){.entries = NULL};
-    __atomic_fetch_add(&vpy_nodes_generation, 1, __ATOMIC_RELAXED);
+    atomic_flag_clear(&state->lock);
+    state->nodes = state->codes = (vpy_node_table){.entries = NULL};
+    __atomic_fetch_add(&state->generation, 1, __ATOMIC_RELAXED);
 }
 
 void vpy_nodes_code_freed(const void *code)
@@ -219,7 +207,7 @@ void vpy_nodes_code_freed(const void *code)
     c = code_slot((uintptr_t)code, &index);
     if (c != NULL && c->code) {
         remove_code(index);
-        __atomic_fetch_add(&vpy_nodes_generation, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&state->generation, 1, __ATOMIC_RELAXED);
     }
     release_lock();
 }
@@ -251,8 +239,8 @@ static bool define_function(PyCodeObject *code, vst_id *function)
         definition.file = file.bytes;
         definition.file_len = file.length;
         definition.file_skip = vpy_search_path_prefix(file.bytes, file.length);
-        defined =
-            vst_recording_define_id(recording, &definition, function) == VST_OK;
+        defined = vst_recording_define_id(state->recording, &definition,
+                                          function) == VST_OK;
     }
     vpy_plain_text_drop(&name);
     vpy_plain_text_drop(&file);
@@ -269,13 +257,13 @@ static uint32_t learn_code(PyCodeObject *code, vst_id *function)
     if (!define_function(code, function))
         return 0;
     take_lock();
-    if (make_room(&codes, SIZE_MAX_CODES, hash_code)) {
+    if (make_room(&state->codes, SIZE_MAX_CODES, hash_code)) {
         c = code_slot((uintptr_t)code, &index);
         if (!c->code) {
-            if (++last_serial == 0)
-                last_serial = 1;
-            *c = (known_code){(uintptr_t)code, last_serial, *function};
-            codes.used++;
+            if (++state->last_serial == 0)
+                state->last_serial = 1;
+            *c = (known_code){(uintptr_t)code, state->last_serial, *function};
+            state->codes.used++;
         }
         serial = c->serial;
     }
@@ -306,7 +294,7 @@ static bool define_node(uint32_t parent, const vpy_iframe *frame,
         stack.parent = 0;
         stack.flags |= VST_STACK_IS_CUT;
     }
-    return vst_recording_define_stack(recording, &stack, id) == VST_OK;
+    return vst_recording_define_stack(state->recording, &stack, id) == VST_OK;
 }
 
 static void keep_node(uint64_t place, uint32_t parent, uint32_t id)
@@ -314,11 +302,11 @@ static void keep_node(uint64_t place, uint32_t parent, uint32_t id)
     node *n;
 
     take_lock();
-    if (make_room(&nodes, SIZE_MAX_NODES, hash_node)) {
+    if (make_room(&state->nodes, SIZE_MAX_NODES, hash_node)) {
         n = node_slot(place, parent);
         if (!n->place) {
             *n = (node){place, parent, id};
-            nodes.used++;
+            state->nodes.used++;
         }
     }
     release_lock();

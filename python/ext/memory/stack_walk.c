@@ -27,6 +27,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+static struct vpy_stack_walk_state *const state = &vpy_memory.walk;
+
 enum {
     FRAMES_MAX = 1024, /* further out, a stack is cut … */
     FRAMES_LEFT = 512, /* … to so many, so that a deep recursion is not cut
@@ -43,9 +45,9 @@ typedef struct recent {
     uint32_t parent, id;
 } recent;
 
-typedef struct stack_cache {
-    struct stack_cache *next; /* of all that were ever made */
-    atomic_bool is_free;      /* its thread ended */
+typedef struct vpy_stack_cache {
+    struct vpy_stack_cache *next; /* of all that were ever made */
+    atomic_bool is_free;          /* its thread ended */
     uint32_t generation;
     size_t count;
     uint16_t slots[SLOTS]; /* by frame: an index that may be its */
@@ -61,11 +63,6 @@ typedef struct stack_cache {
 static _Thread_local stack_cache *here VST_TLS_MODEL;
 static _Thread_local bool ended VST_TLS_MODEL; /* the thread is about to end */
 
-static PyInterpreterState *main_interpreter;
-static _Atomic(stack_cache *) caches;
-static pthread_key_t at_thread_end;
-static bool has_key;
-
 /* ---- a thread's cache ---------------------------------------------------- */
 
 static void release_cache(void *memory)
@@ -79,7 +76,7 @@ static void release_cache(void *memory)
 
 static stack_cache *reuse_cache(void)
 {
-    stack_cache *cache = atomic_load(&caches);
+    stack_cache *cache = atomic_load(&state->caches);
 
     for (; cache != NULL; cache = cache->next) {
         bool expected = true;
@@ -103,13 +100,14 @@ static VST_COLD stack_cache *make_cache(void)
                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (cache == MAP_FAILED)
             return NULL;
-        cache->next = atomic_load(&caches);
-        while (!atomic_compare_exchange_weak(&caches, &cache->next, cache))
+        cache->next = atomic_load(&state->caches);
+        while (
+            !atomic_compare_exchange_weak(&state->caches, &cache->next, cache))
             ;
     }
     cache->generation = 0;
-    if (has_key)
-        pthread_setspecific(at_thread_end, cache);
+    if (state->has_key)
+        pthread_setspecific(state->at_thread_end, cache);
     here = cache;
     return cache;
 }
@@ -232,7 +230,7 @@ static inline size_t gather(stack_cache *cache, const vpy_iframe *frame)
 static uint32_t walk(stack_cache *cache, PyThreadState *tstate)
 {
     uint32_t generation =
-        __atomic_load_n(&vpy_nodes_generation, __ATOMIC_RELAXED);
+        __atomic_load_n(&vpy_memory.nodes.generation, __ATOMIC_RELAXED);
     uint32_t id;
     size_t fresh;
 
@@ -269,7 +267,8 @@ vst_stack_id vpy_memory_stack(unsigned *flags)
 
     if (!VST_LIKELY(tstate != NULL))
         tstate = state_without_gil(flags);
-    if (!VST_LIKELY(tstate != NULL && tstate->interp == main_interpreter))
+    if (!VST_LIKELY(tstate != NULL &&
+                    tstate->interp == state->main_interpreter))
         return 0;
     if (!VST_LIKELY(cache != NULL) && (cache = make_cache()) == NULL)
         return 0;
@@ -284,22 +283,22 @@ static void after_fork(void)
 {
     stack_cache *cache;
 
-    for (cache = atomic_load(&caches); cache != NULL; cache = cache->next)
+    for (cache = atomic_load(&state->caches); cache != NULL;
+         cache = cache->next)
         atomic_store(&cache->is_free, cache != here);
     vpy_nodes_after_fork();
 }
 
 void vpy_memory_stacks_begin(vst_recording *recording)
 {
-    static bool is_ready;
-
-    if (!is_ready) {
-        is_ready = true;
-        has_key = pthread_key_create(&at_thread_end, release_cache) == 0;
+    if (!state->is_ready) {
+        state->is_ready = true;
+        state->has_key =
+            pthread_key_create(&state->at_thread_end, release_cache) == 0;
         pthread_atfork(NULL, NULL, after_fork);
     }
     /* Where frames are not what we know, no thread has a stack. */
-    main_interpreter =
+    state->main_interpreter =
         vpy_part_works[VPY_PART_MEMORY] ? PyInterpreterState_Main() : NULL;
     vpy_nodes_begin(recording);
 }
