@@ -5,7 +5,7 @@
 #ifndef VPY_ANNOTATE_ANNOTATE_H
 #define VPY_ANNOTATE_ANNOTATE_H
 
-#include "vpy.h"
+#include "annotate/state.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -17,14 +17,12 @@ int vpy_annotation_init(PyObject *module);
 
 /* ---- annotation_ids.c --------------------------------------------------- */
 
-/* Where annotations go; NULL: nothing is being recorded. Changed under the
- * state lock, which who uses it holds. */
-extern vst_recording *vpy_recording;
 void vpy_recording_set(vst_recording *recording);
 
 static inline bool vpy_is_recording(void)
 {
-    return __atomic_load_n(&vpy_recording, __ATOMIC_RELAXED) != NULL;
+    return __atomic_load_n(&vpy_annotate.ids.recording, __ATOMIC_RELAXED) !=
+           NULL;
 }
 
 void vpy_annotation_forget(
@@ -41,8 +39,6 @@ vst_id vpy_define_name(vst_definition_kind kind, PyObject *name);
 /* Records the end of a span that the thread with this buffer began. */
 void vpy_far_end(const void *buffer, vst_id id, uint32_t instance,
                  uint32_t recording);
-extern unsigned vpy_far_ends_waiting; /* to be settled by who began them;
-                                       * atomic */
 void vpy_far_ends_settle(uint32_t recording);
 
 /* ---- points.c ----------------------------------------------------------- */
@@ -58,11 +54,10 @@ int vpy_self_bound(PyTypeObject *owner, const char *name, size_t offset,
 
 /* ---- call_stack.c ------------------------------------------------------- */
 
-extern bool vpy_call_stacks; /* every annotation gets its call stack; atomic */
-
 static inline bool vpy_wants_call_stacks(void)
 {
-    return __atomic_load_n(&vpy_call_stacks, __ATOMIC_RELAXED);
+    return __atomic_load_n(&vpy_annotate.call_stack.is_wanted,
+                           __ATOMIC_RELAXED);
 }
 
 void vpy_call_stack_put(struct vpy_json *json);
@@ -76,12 +71,9 @@ size_t vpy_shapes_put(PyObject *values, char *text, size_t size);
 
 /* ---- graph_nodes.c ------------------------------------------------------ */
 
-/* 0: no execution trace is recorded. Atomic. */
-extern unsigned vpy_graph_observer;
-
 static inline unsigned vpy_graph_observer_now(void)
 {
-    return __atomic_load_n(&vpy_graph_observer, __ATOMIC_RELAXED);
+    return __atomic_load_n(&vpy_annotate.graph.observer, __ATOMIC_RELAXED);
 }
 
 /* An annotation as a node of the execution trace. It is prepared before the
@@ -105,9 +97,6 @@ int vpy_fast_contexts_init(PyObject *module);
 void vpy_fast_contexts_unwatch(void);
 
 /* ---- framework_spans.c: torch's own record_function --------------------- */
-
-/* Its class once vestige stands in torch.profiler's place, else NULL. */
-extern PyObject *vpy_framework_span;
 
 /* Whether somebody else than vestige sees a span of torch's on this thread. */
 bool vpy_framework_listens(void);

@@ -11,6 +11,10 @@
 /* Values of `bound`: as which method a span was looked up, see self_bound.c. */
 enum { BOUND_ENTER = 1, BOUND_EXIT = 2 };
 
+struct vpy_annotate_state vpy_annotate = {
+    .graph = {.last_record = UINT64_C(1) << 40},
+};
+
 typedef struct annotation {
     PyObject_HEAD
     vectorcallfunc call;
@@ -27,8 +31,6 @@ typedef struct annotation {
     vst_ticks since;    /* 0: no trigger asks how long it lasts */
     const void *buffer; /* of the thread that began it */
 } annotation;
-
-static uint32_t last_instance; /* atomic */
 
 /* ---- record_function --------------------------------------------------- */
 
@@ -184,15 +186,15 @@ static PyObject *annotation_enter(PyObject *object, PyObject *unused)
     (void)unused;
     self->id = 0;
     self->open_ended = false;
-    if (vpy_framework_span != NULL && self->name != NULL &&
+    if (vpy_annotate.framework.span != NULL && self->name != NULL &&
         vpy_framework_listens()) {
         Py_XSETREF(self->theirs, vpy_framework_enter(self->name, self->args));
         return self->theirs != NULL ? Py_NewRef(object) : NULL;
     }
     if (vpy_is_recording() && self->name != NULL) {
         self->id = vpy_annotation_id(self->name, &self->recording);
-        self->instance =
-            __atomic_add_fetch(&last_instance, 1, __ATOMIC_RELAXED);
+        self->instance = __atomic_add_fetch(
+            &vpy_annotate.annotation.last_instance, 1, __ATOMIC_RELAXED);
         if (self->id) {
             if (vpy_graph_observer_now())
                 begin_node(self);

@@ -10,14 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
+static struct vpy_call_stack_state *const state = &vpy_annotate.call_stack;
+
 enum {
     TEXT_MAX = 6000, /* bytes, escaped: outer frames that do not fit are cut */
     KEPT_MAX = 4096, /* stacks */
 };
-
-static PyObject *kept; /* Traceback: bytes, a JSON string without its quotes */
-
-bool vpy_call_stacks; /* of every annotation */
 
 static bool put_frame(vpy_json *json, PyCodeObject *code, int line)
 {
@@ -72,9 +70,9 @@ static PyObject *find_text(vst_traceback *handle)
     PyObject *text = NULL, *texts;
 
     vpy_state_take();
-    if (kept == NULL)
-        kept = PyDict_New();
-    texts = Py_XNewRef(kept);
+    if (state->kept == NULL)
+        state->kept = PyDict_New();
+    texts = Py_XNewRef(state->kept);
     vpy_state_give();
     if (traceback != NULL && texts != NULL)
         text = vpy_dict_get(texts, traceback);
@@ -109,8 +107,8 @@ void vpy_call_stacks_forget(void)
     PyObject *forgotten;
 
     vpy_state_take();
-    forgotten = kept;
-    kept = NULL;
+    forgotten = state->kept;
+    state->kept = NULL;
     vpy_state_give();
     Py_XDECREF(forgotten);
 }

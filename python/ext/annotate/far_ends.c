@@ -5,19 +5,11 @@
 
 #include <vestige/operator.h>
 
-enum { FAR_MAX = 1024 };
-
-static struct far_end {
-    const void *buffer; /* of the thread that began it */
-    vst_id id;
-    uint32_t instance, recording;
-} far_ends[FAR_MAX];
-
-unsigned vpy_far_ends_waiting;
+static struct vpy_far_ends_state *const state = &vpy_annotate.far_ends;
 
 static void set_waiting(unsigned count)
 {
-    __atomic_store_n(&vpy_far_ends_waiting, count, __ATOMIC_RELAXED);
+    __atomic_store_n(&state->waiting, count, __ATOMIC_RELAXED);
 }
 
 void vpy_far_end(const void *buffer, vst_id id, uint32_t instance,
@@ -27,10 +19,10 @@ void vpy_far_end(const void *buffer, vst_id id, uint32_t instance,
 
     vst_record_far_end(id, instance);
     vpy_state_take();
-    count = vpy_far_ends_waiting;
-    at = count < FAR_MAX ? count : 0;
-    far_ends[at] = (struct far_end){buffer, id, instance, recording};
-    if (count < FAR_MAX)
+    count = state->waiting;
+    at = count < VPY_FAR_ENDS_MAX ? count : 0;
+    state->ends[at] = (struct vpy_far_end){buffer, id, instance, recording};
+    if (count < VPY_FAR_ENDS_MAX)
         set_waiting(count + 1);
     vpy_state_give();
 }
@@ -40,13 +32,13 @@ VST_COLD void vpy_far_ends_settle(uint32_t recording)
 {
     unsigned kept = 0;
 
-    for (unsigned i = 0; i < vpy_far_ends_waiting; i++) {
-        if (far_ends[i].recording != recording)
+    for (unsigned i = 0; i < state->waiting; i++) {
+        if (state->ends[i].recording != recording)
             continue;
-        if (far_ends[i].buffer == vst_thread_buffer)
-            vst_record_end(far_ends[i].id, far_ends[i].instance);
+        if (state->ends[i].buffer == vst_thread_buffer)
+            vst_record_end(state->ends[i].id, state->ends[i].instance);
         else
-            far_ends[kept++] = far_ends[i];
+            state->ends[kept++] = state->ends[i];
     }
     set_waiting(kept);
 }

@@ -11,16 +11,8 @@
 
 #include <string.h>
 
-/* Functions of the adapter. The first puts our profiler on the calling thread
- * if we record; the second calls a function with ours hidden, unless the thread
- * has another one. */
-static void (*attend)(void);
-static void (*call_without)(void (*function)(void *), void *ctx);
-/* Whether a thread may still have our profiler, once nothing is recorded. */
-static int (*is_watched)(void);
-
-static vpy_watched enter;
-static vpy_watched exit_method;
+static struct vpy_fast_contexts_state *const state =
+    &vpy_annotate.fast_contexts;
 
 typedef struct repeated {
     PyCFunction original;
@@ -41,23 +33,23 @@ static PyObject *call(PyCFunction original, PyObject *self, PyObject *args)
 {
     repeated r = {original, self, args, NULL};
 
-    attend();
+    state->attend();
     r.result = original(self, args);
     if (r.result == NULL)
-        call_without(repeat, &r);
-    if (!vpy_is_recording() && !is_watched())
+        state->call_without(repeat, &r);
+    if (!vpy_is_recording() && !state->is_watched())
         vpy_fast_contexts_unwatch();
     return r.result;
 }
 
 static PyObject *through_enter(PyObject *self, PyObject *unused)
 {
-    return call(enter.original, self, unused);
+    return call(state->enter.original, self, unused);
 }
 
 static PyObject *through_exit(PyObject *self, PyObject *args)
 {
-    return call(exit_method.original, self, args);
+    return call(state->exit.original, self, args);
 }
 
 static void watch_type(PyTypeObject *type)
@@ -65,16 +57,16 @@ static void watch_type(PyTypeObject *type)
     for (PyMethodDef *m = type->tp_methods; m != NULL && m->ml_name != NULL;
          m++) {
         if (strcmp(m->ml_name, "__enter__") == 0)
-            vpy_watch(&enter, m, METH_NOARGS, through_enter);
+            vpy_watch(&state->enter, m, METH_NOARGS, through_enter);
         else if (strcmp(m->ml_name, "__exit__") == 0)
-            vpy_watch(&exit_method, m, METH_VARARGS, through_exit);
+            vpy_watch(&state->exit, m, METH_VARARGS, through_exit);
     }
 }
 
 void vpy_fast_contexts_unwatch(void)
 {
-    vpy_unwatch(&enter);
-    vpy_unwatch(&exit_method);
+    vpy_unwatch(&state->enter);
+    vpy_unwatch(&state->exit);
 }
 
 static PyObject *watch_fast_contexts(PyObject *module, PyObject *args)
@@ -90,9 +82,10 @@ static PyObject *watch_fast_contexts(PyObject *module, PyObject *args)
         vpy_fast_contexts_unwatch();
         Py_RETURN_NONE;
     }
-    attend = (void (*)(void))(uintptr_t)attend_at;
-    call_without = (void (*)(void (*)(void *), void *))(uintptr_t)without_at;
-    is_watched = (int (*)(void))(uintptr_t)watched_at;
+    state->attend = (void (*)(void))(uintptr_t)attend_at;
+    state->call_without =
+        (void (*)(void (*)(void *), void *))(uintptr_t)without_at;
+    state->is_watched = (int (*)(void))(uintptr_t)watched_at;
     watch_type((PyTypeObject *)type);
     Py_RETURN_NONE;
 }

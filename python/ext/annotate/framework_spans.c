@@ -7,24 +7,21 @@
  * thread. With the GIL held. */
 #include "annotate/annotate.h"
 
-PyObject *vpy_framework_span;
-
-/* NULL where torch does not have the function. */
-static bool (*has_callbacks)(void);
-static bool (*has_modes)(bool skip_infrastructure);
+static struct vpy_framework_spans_state *const state = &vpy_annotate.framework;
 
 bool vpy_framework_listens(void)
 {
-    if (!vpy_is_recording() && (has_callbacks == NULL || has_callbacks()))
+    if (!vpy_is_recording() &&
+        (state->has_callbacks == NULL || state->has_callbacks()))
         return true;
-    return has_modes != NULL && has_modes(false);
+    return state->has_modes != NULL && state->has_modes(false);
 }
 
 /* Begins a span of torch's. Returns NULL where torch raises. */
 PyObject *vpy_framework_enter(PyObject *name, PyObject *args)
 {
-    PyObject *span = PyObject_CallFunctionObjArgs(vpy_framework_span, name,
-                                                  args, (PyObject *)NULL);
+    PyObject *span =
+        PyObject_CallFunctionObjArgs(state->span, name, args, (PyObject *)NULL);
     PyObject *entered =
         span != NULL ? PyObject_CallMethod(span, "__enter__", NULL) : NULL;
 
@@ -57,9 +54,9 @@ static PyObject *set_framework_span(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "OKK:set_framework_span", &type, &callbacks_at,
                           &modes_at))
         return NULL;
-    has_callbacks = (bool (*)(void))(uintptr_t)callbacks_at;
-    has_modes = (bool (*)(bool))(uintptr_t)modes_at;
-    Py_XSETREF(vpy_framework_span, type == Py_None ? NULL : Py_NewRef(type));
+    state->has_callbacks = (bool (*)(void))(uintptr_t)callbacks_at;
+    state->has_modes = (bool (*)(bool))(uintptr_t)modes_at;
+    Py_XSETREF(state->span, type == Py_None ? NULL : Py_NewRef(type));
     Py_RETURN_NONE;
 }
 

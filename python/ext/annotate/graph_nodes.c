@@ -10,6 +10,8 @@
 
 #include <vestige/graph.h>
 
+static struct vpy_graph_nodes_state *const state = &vpy_annotate.graph;
+
 enum {
     LIST_MAX = 4097, /* as in torch's observer */
     DEPTH_MAX = 32,
@@ -17,23 +19,15 @@ enum {
     TEXT_MAX = 1 << 20
 };
 
-unsigned vpy_graph_observer;
-
-/* Far above the numbers of a framework, which counts from 1. */
-static uint64_t last_record = UINT64_C(1) << 40; /* atomic */
-
-/* Returns the framework's number of the calling thread. NULL: there is no
- * framework, and threads are numbered here. */
-static uint64_t (*framework_thread)(void);
-static uint64_t last_thread; /* atomic */
 static VST_THREAD_LOCAL uint64_t own_thread;
 
 static uint64_t thread_number(void)
 {
-    if (framework_thread != NULL)
-        return framework_thread();
+    if (state->framework_thread != NULL)
+        return state->framework_thread();
     if (!own_thread)
-        own_thread = __atomic_add_fetch(&last_thread, 1, __ATOMIC_RELAXED);
+        own_thread =
+            __atomic_add_fetch(&state->last_thread, 1, __ATOMIC_RELAXED);
     return own_thread;
 }
 
@@ -231,7 +225,7 @@ void vpy_node_prepare(vpy_node *node, PyObject *text, PyObject *values)
     Py_ssize_t count = values != NULL ? PyTuple_GET_SIZE(values) : 0;
 
     node->observer = vpy_graph_observer_now();
-    node->record = __atomic_add_fetch(&last_record, 1, __ATOMIC_RELAXED);
+    node->record = __atomic_add_fetch(&state->last_record, 1, __ATOMIC_RELAXED);
     node->cut = false;
     node->bytes = node->own;
     node->count = 0;
@@ -276,9 +270,9 @@ static PyObject *set_graph(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "I|K:set_graph", &observer, &address))
         return NULL;
-    __atomic_store_n(&vpy_graph_observer, observer, __ATOMIC_RELAXED);
+    __atomic_store_n(&state->observer, observer, __ATOMIC_RELAXED);
     if (address)
-        framework_thread = (uint64_t (*)(void))(uintptr_t)address;
+        state->framework_thread = (uint64_t (*)(void))(uintptr_t)address;
     Py_RETURN_NONE;
 }
 

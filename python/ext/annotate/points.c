@@ -50,7 +50,8 @@ static PyObject *set_call_stacks(PyObject *module, PyObject *on)
     (void)module;
     if (truth < 0)
         return NULL;
-    __atomic_store_n(&vpy_call_stacks, truth, __ATOMIC_RELAXED);
+    __atomic_store_n(&vpy_annotate.call_stack.is_wanted, truth,
+                     __ATOMIC_RELAXED);
     if (!truth)
         vpy_call_stacks_forget();
     Py_RETURN_NONE;

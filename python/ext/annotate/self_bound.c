@@ -10,6 +10,8 @@
  * the GIL. */
 #include "annotate/annotate.h"
 
+static struct vpy_self_bound_state *const state = &vpy_annotate.self_bound;
+
 typedef struct self_bound {
     PyObject_HEAD
     PyObject *ordinary;  /* the method that it stands for */
@@ -17,8 +19,6 @@ typedef struct self_bound {
     size_t offset;       /* of the bits, in an object of that */
     unsigned char bit;
 } self_bound;
-
-static PyTypeObject *self_bound_type;
 
 static PyObject *bind(PyObject *object, PyObject *to, PyObject *type)
 {
@@ -78,13 +78,12 @@ int vpy_self_bound(PyTypeObject *owner, const char *name, size_t offset,
     PyObject *ordinary, *made;
     int result = -1;
 
-    if (self_bound_type == NULL)
-        self_bound_type = (PyTypeObject *)PyType_FromSpec(&spec);
-    ordinary = self_bound_type != NULL
+    if (state->type == NULL)
+        state->type = (PyTypeObject *)PyType_FromSpec(&spec);
+    ordinary = state->type != NULL
                    ? PyObject_GetAttrString((PyObject *)owner, name)
                    : NULL;
-    made =
-        ordinary != NULL ? self_bound_type->tp_alloc(self_bound_type, 0) : NULL;
+    made = ordinary != NULL ? state->type->tp_alloc(state->type, 0) : NULL;
     if (made != NULL) {
         self_bound *self = (self_bound *)made;
         self->ordinary = Py_NewRef(ordinary);

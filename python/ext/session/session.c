@@ -53,7 +53,7 @@ static int session_init(PyObject *object, PyObject *args, PyObject *kw)
 
 static void is_no_longer_recording(session *self)
 {
-    if (vpy_recording == vst_session_recording(self->handle))
+    if (vpy_annotate.ids.recording == vst_session_recording(self->handle))
         vpy_recording_set(NULL);
     if (vpy_recording_session == (PyObject *)self)
         vpy_recording_session_set(NULL);
