@@ -9,21 +9,18 @@
  * traceback has references to them, and nothing is shared. */
 #include "traceback/traceback.h"
 
+static struct vpy_code_refs_state *const state = &vpy_tracebacks.code_refs;
+
 typedef struct code_ref {
     PyObject_HEAD
     PyCodeObject *code;
 } code_ref;
 
-static Py_ssize_t extra_index;
-/* Some references were taken but could not be noted, for lack of memory. From
- * then on none is dropped, since nobody knows which ones these are. */
-static bool keep_all;
-
 PyObject *vpy_code_ref(PyObject *code)
 {
     if (VPY_FREE_THREADED)
         return code;
-    return (PyObject *)vpy_code_get_extra(code, extra_index);
+    return (PyObject *)vpy_code_get_extra(code, state->extra_index);
 }
 
 static int code_ref_traverse(PyObject *object, visitproc visit, void *arg)
@@ -42,7 +39,7 @@ static void code_ref_dealloc(PyObject *object)
     PyObject *code = (PyObject *)self->code;
 
     PyObject_GC_UnTrack(object);
-    vpy_code_set_extra(code, extra_index, NULL);
+    vpy_code_set_extra(code, state->extra_index, NULL);
     PyObject_GC_Del(object);
     Py_DECREF(code);
 }
@@ -69,7 +66,7 @@ static PyObject *make_code_ref(PyObject *code)
         return NULL;
     Py_INCREF(code);
     self->code = (PyCodeObject *)code;
-    if (vpy_code_set_extra(code, extra_index, self) < 0) {
+    if (vpy_code_set_extra(code, state->extra_index, self) < 0) {
         Py_DECREF(code);
         PyObject_GC_Del(self);
         return NULL;
@@ -85,7 +82,7 @@ static VST_COLD void retain_first(PyObject *code)
     PyErr_Fetch(&type, &value, &trace);
     if (make_code_ref(code) == NULL) {
         Py_INCREF(code);
-        keep_all = true;
+        state->keep_all = true;
     }
     PyErr_Restore(type, value, trace);
 }
@@ -103,14 +100,14 @@ void vpy_code_refs_retain(void *const *codes, size_t count)
 
 void vpy_code_refs_release(void *const *codes, size_t count)
 {
-    for (size_t i = 0; i < count && !keep_all; i++)
+    for (size_t i = 0; i < count && !state->keep_all; i++)
         Py_XDECREF(vpy_code_ref(codes[i]));
 }
 
 int vpy_code_refs_init(void)
 {
-    extra_index = vpy_code_request_extra(NULL);
-    if (extra_index < 0) {
+    state->extra_index = vpy_code_request_extra(NULL);
+    if (state->extra_index < 0) {
         PyErr_SetString(PyExc_ImportError,
                         "no free slot for tracebacks: too many tools use code "
                         "objects' extra data");

@@ -13,15 +13,11 @@
 #include <pthread.h>
 #include <string.h>
 
-enum { PARTS_MAX = 8, JUMPS_MIN = 4 };
+static struct vpy_evaluation_state *const state = &vpy_tracebacks.evaluation;
 
-typedef struct part {
-    uintptr_t start, end;
-} part;
+enum { JUMPS_MIN = 4 };
 
-static part parts[PARTS_MAX]; /* the first is the function itself */
-static size_t parts_count;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+typedef struct vpy_code_part part;
 
 /* The program or library that the interpreter is in, as it was loaded. */
 typedef struct image {
@@ -134,8 +130,8 @@ static size_t count_jumps(part from, part to)
 
 static bool is_part(part other)
 {
-    return count_jumps(other, parts[0]) >= JUMPS_MIN &&
-           count_jumps(parts[0], other) >= JUMPS_MIN;
+    return count_jumps(other, state->parts[0]) >= JUMPS_MIN &&
+           count_jumps(state->parts[0], other) >= JUMPS_MIN;
 }
 
 /* Whether the table has the form that compilers write; others are ignored. */
@@ -179,22 +175,23 @@ static void find_parts(void)
     if (!is_readable(&in))
         return;
     count = (uint32_t)read_i32(in.functions + 8);
-    for (size_t i = 0; i < count && parts_count == 0; i++)
+    for (size_t i = 0; i < count && state->parts_count == 0; i++)
         if (read_function(&in, i, &function) && function.start == start)
-            parts[parts_count++] = function;
-    for (size_t i = 0; i < count && parts_count > 0 && parts_count < PARTS_MAX;
+            state->parts[state->parts_count++] = function;
+    for (size_t i = 0; i < count && state->parts_count > 0 &&
+                       state->parts_count < VPY_EVALUATION_PARTS_MAX;
          i++)
         if (read_function(&in, i, &function) && function.start != start &&
             is_part(function))
-            parts[parts_count++] = function;
+            state->parts[state->parts_count++] = function;
 }
 
 /* A return address may be the one right behind the end. */
 bool vpy_is_evaluation(uintptr_t address)
 {
-    pthread_once(&once, find_parts);
-    for (size_t i = 0; i < parts_count; i++)
-        if (address > parts[i].start && address <= parts[i].end)
+    pthread_once(&state->once, find_parts);
+    for (size_t i = 0; i < state->parts_count; i++)
+        if (address > state->parts[i].start && address <= state->parts[i].end)
             return true;
     return false;
 }
@@ -202,15 +199,15 @@ bool vpy_is_evaluation(uintptr_t address)
 /* [[start, end], …] */
 void vpy_tell_evaluation(vst_recording *recording)
 {
-    char text[PARTS_MAX * 48 + 3] = "[";
+    char text[VPY_EVALUATION_PARTS_MAX * 48 + 3] = "[";
     size_t length = 1;
 
-    pthread_once(&once, find_parts);
-    for (size_t i = 0; i < parts_count; i++)
+    pthread_once(&state->once, find_parts);
+    for (size_t i = 0; i < state->parts_count; i++)
         length += (size_t)snprintf(text + length, sizeof text - length,
                                    "%s[%llu, %llu]", i == 0 ? "" : ", ",
-                                   (unsigned long long)parts[i].start,
-                                   (unsigned long long)parts[i].end);
+                                   (unsigned long long)state->parts[i].start,
+                                   (unsigned long long)state->parts[i].end);
     snprintf(text + length, sizeof text - length, "]");
     vst_recording_set_metadata(recording, "vestige.evaluation", text);
 }

@@ -7,11 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Functions that know about generated code, asked in this order. */
-static PyObject *extra_frames; /* list of callables */
-
-static PyObject *key_name, *key_filename, *key_line;
-static PyObject *key_end_line, *key_column, *key_end_column;
+static struct vpy_frame_names_state *const state = &vpy_tracebacks.names;
 
 /* ---- of one frame ------------------------------------------------------- */
 
@@ -81,10 +77,11 @@ vst_status vpy_traceback_append(void *object, uint32_t instruction,
 
 static vst_status add_extra_frame(PyObject *frame, const vst_named_sink *sink)
 {
-    PyObject *name = PyObject_GetItem(frame, key_name);
+    PyObject *name = PyObject_GetItem(frame, state->key_name);
     PyObject *file =
-        name != NULL ? PyObject_GetItem(frame, key_filename) : NULL;
-    PyObject *line = file != NULL ? PyObject_GetItem(frame, key_line) : NULL;
+        name != NULL ? PyObject_GetItem(frame, state->key_filename) : NULL;
+    PyObject *line =
+        file != NULL ? PyObject_GetItem(frame, state->key_line) : NULL;
     long number = line != NULL && line != Py_None ? PyLong_AsLong(line) : 0;
     vst_status status = VST_OK;
 
@@ -161,13 +158,14 @@ static vst_status add_extra_frames(void *ctx, const char *file, size_t file_len,
     vst_status status = VST_OK;
 
     (void)ctx;
-    if (torch != NULL || PyList_GET_SIZE(extra_frames))
+    if (torch != NULL || PyList_GET_SIZE(state->extra_frames))
         name =
             PyUnicode_DecodeUTF8(file, (Py_ssize_t)file_len, "surrogateescape");
     if (name != NULL) {
         for (Py_ssize_t i = 0;
-             i < PyList_GET_SIZE(extra_frames) && status == VST_OK; i++) {
-            PyObject *callable = PyList_GET_ITEM(extra_frames, i);
+             i < PyList_GET_SIZE(state->extra_frames) && status == VST_OK;
+             i++) {
+            PyObject *callable = PyList_GET_ITEM(state->extra_frames, i);
             Py_INCREF(callable);
             status = ask(callable, name, line, sink);
             Py_DECREF(callable);
@@ -189,7 +187,7 @@ static PyObject *register_extra_frames(PyObject *module, PyObject *callable)
                             "register_extra_frames: a function is needed, not "
                             "%.100s",
                             Py_TYPE(callable)->tp_name);
-    if (PyList_Append(extra_frames, callable) < 0)
+    if (PyList_Append(state->extra_frames, callable) < 0)
         return NULL;
     Py_INCREF(callable);
     return callable;
@@ -197,10 +195,10 @@ static PyObject *register_extra_frames(PyObject *module, PyObject *callable)
 
 static PyObject *unregister_extra_frames(PyObject *module, PyObject *callable)
 {
-    Py_ssize_t at = PySequence_Index(extra_frames, callable);
+    Py_ssize_t at = PySequence_Index(state->extra_frames, callable);
 
     (void)module;
-    if (at < 0 || PySequence_DelItem(extra_frames, at) < 0) {
+    if (at < 0 || PySequence_DelItem(state->extra_frames, at) < 0) {
         if (PyErr_ExceptionMatches(PyExc_ValueError))
             PyErr_SetString(PyExc_ValueError,
                             "unregister_extra_frames: it is not registered");
@@ -242,17 +240,18 @@ static PyObject *make_frame(const vst_named_frame *frame, bool positions)
     PyObject *dict = PyDict_New();
     bool done =
         dict != NULL &&
-        put(dict, key_name, make_text(frame->name, frame->name_len)) &&
-        put(dict, key_filename, make_text(frame->file, frame->file_len)) &&
-        put(dict, key_line, PyLong_FromUnsignedLong(frame->line));
+        put(dict, state->key_name, make_text(frame->name, frame->name_len)) &&
+        put(dict, state->key_filename,
+            make_text(frame->file, frame->file_len)) &&
+        put(dict, state->key_line, PyLong_FromUnsignedLong(frame->line));
 
     if (done && positions)
-        done =
-            put(dict, key_end_line,
-                none_or(frame->end_line, frame->end_line)) &&
-            put(dict, key_column, none_or(frame->column, frame->column - 1)) &&
-            put(dict, key_end_column,
-                none_or(frame->end_column, frame->end_column - 1));
+        done = put(dict, state->key_end_line,
+                   none_or(frame->end_line, frame->end_line)) &&
+               put(dict, state->key_column,
+                   none_or(frame->column, frame->column - 1)) &&
+               put(dict, state->key_end_column,
+                   none_or(frame->end_column, frame->end_column - 1));
     if (!done)
         Py_CLEAR(dict);
     return dict;
@@ -432,17 +431,18 @@ int vpy_traceback_names_init(PyObject *module)
     struct {
         PyObject **key;
         const char *text;
-    } keys[] = {{&key_name, "name"},     {&key_filename, "filename"},
-                {&key_line, "line"},     {&key_end_line, "end_line"},
-                {&key_column, "column"}, {&key_end_column, "end_column"}};
+    } keys[] = {
+        {&state->key_name, "name"},     {&state->key_filename, "filename"},
+        {&state->key_line, "line"},     {&state->key_end_line, "end_line"},
+        {&state->key_column, "column"}, {&state->key_end_column, "end_column"}};
 
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         *keys[i].key = PyUnicode_InternFromString(keys[i].text);
         if (*keys[i].key == NULL)
             return -1;
     }
-    extra_frames = PyList_New(0);
-    if (extra_frames == NULL)
+    state->extra_frames = PyList_New(0);
+    if (state->extra_frames == NULL)
         return -1;
     vst__traceback_set_extra_frames(add_extra_frames, NULL);
     return PyModule_AddFunctions(module, functions);

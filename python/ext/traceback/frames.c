@@ -10,16 +10,9 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+static struct vpy_frames_state *const state = &vpy_tracebacks.frames;
+
 /* ---- the GIL ------------------------------------------------------------ */
-
-static PyInterpreterState *main_interpreter;
-
-/* How many threads are about to take the GIL, and whether that is closed for
- * good. A thread counts itself, then looks whether it is closed. The end of the
- * program closes it, then waits for the count. One of the two sees the other
- * (seq_cst). */
-static atomic_uint entering;
-static atomic_bool closed;
 
 enum { HAD_IT = 1, TOOK_IT = 2 };
 
@@ -31,13 +24,14 @@ static PyThreadState *take_gil(void **entered)
     /* A thread that Python does not know has no frames. */
     if (PyGILState_GetThisThreadState() == NULL)
         return NULL;
-    atomic_fetch_add(&entering, 1);
-    if (!atomic_load(&closed) && !vpy_is_finalizing() && vpy_may_take_gil()) {
-        PyGILState_STATE state = PyGILState_Ensure();
+    atomic_fetch_add(&state->entering, 1);
+    if (!atomic_load(&state->closed) && !vpy_is_finalizing() &&
+        vpy_may_take_gil()) {
+        PyGILState_STATE gil = PyGILState_Ensure();
         tstate = PyThreadState_Get();
-        *entered = (void *)((uintptr_t)TOOK_IT + (uintptr_t)state);
+        *entered = (void *)((uintptr_t)TOOK_IT + (uintptr_t)gil);
     }
-    atomic_fetch_sub(&entering, 1);
+    atomic_fetch_sub(&state->entering, 1);
     return tstate;
 }
 
@@ -51,7 +45,8 @@ static PyThreadState *enter(void **entered)
     tstate = vpy_thread_with_gil();
     if (VST_LIKELY(tstate != NULL)) {
         *entered = (void *)HAD_IT;
-        return VST_LIKELY(tstate->interp == main_interpreter) ? tstate : NULL;
+        return VST_LIKELY(tstate->interp == state->main_interpreter) ? tstate
+                                                                     : NULL;
     }
     return take_gil(entered);
 }
@@ -71,7 +66,7 @@ void vpy_frames_leave(void *entered)
 
 bool vpy_frames_may_return(void)
 {
-    return Py_IsInitialized() && !atomic_load(&closed);
+    return Py_IsInitialized() && !atomic_load(&state->closed);
 }
 
 /* Registered with atexit: runs before the interpreter begins to end. Threads
@@ -79,9 +74,9 @@ bool vpy_frames_may_return(void)
 static PyObject *close_gil(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
-    atomic_store(&closed, true);
+    atomic_store(&state->closed, true);
     Py_BEGIN_ALLOW_THREADS;
-    while (atomic_load(&entering))
+    while (atomic_load(&state->entering))
         sched_yield();
     Py_END_ALLOW_THREADS;
     Py_RETURN_NONE;
@@ -93,7 +88,7 @@ static PyMethodDef close_method = {"vestige_at_exit", close_gil, METH_NOARGS,
 /* Threads that were entering are not in the child. */
 void vpy_traceback_after_fork(void)
 {
-    atomic_store(&entering, 0);
+    atomic_store(&state->entering, 0);
 }
 
 /* ---- frames ------------------------------------------------------------- */
@@ -193,6 +188,6 @@ bool vpy_frames_gather(size_t skip, vst_gathered *gathered, void **entered)
 
 int vpy_frames_init(void)
 {
-    main_interpreter = PyInterpreterState_Main();
+    state->main_interpreter = PyInterpreterState_Main();
     return vpy_at_exit(&close_method);
 }

@@ -8,6 +8,10 @@
 
 #include <structmember.h>
 
+struct vpy_tracebacks_state vpy_tracebacks = {
+    .evaluation = {.once = PTHREAD_ONCE_INIT},
+};
+
 static const vst_unwinder unwinder = {
     .gather = vpy_frames_gather,
     .leave = vpy_frames_leave,

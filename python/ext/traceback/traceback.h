@@ -5,7 +5,7 @@
 #ifndef VPY_TRACEBACK_H
 #define VPY_TRACEBACK_H
 
-#include "vpy.h"
+#include "traceback/state.h"
 
 #include <vestige/traceback.h>
 
