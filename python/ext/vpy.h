@@ -33,21 +33,28 @@
  * files directly instead of through the table of dynamic symbols. */
 #pragma GCC visibility push(hidden)
 
-/* ---- base/state_lock.c --------------------------------------------------- */
+/* ---- base/shared_state.c ------------------------------------------------- */
 
-extern vpy_lock vpy_state_lock;
+/* State of all folders. */
+struct vpy_shared_state {
+    vpy_lock state_lock;   /* where there is no GIL */
+    PyObject *trace_error; /* the class vestige._core.TraceError; written when
+                            * the module is loaded */
+};
+
+extern struct vpy_shared_state vpy_shared;
 
 /* Nothing of the program's may run while it is held, and nothing may wait for
  * another thread: objects of the program are looked at, not called. Not from
  * the hooks of allocators, which stop() waits for. */
 static inline void vpy_state_take(void)
 {
-    vpy_lock_take(&vpy_state_lock);
+    vpy_lock_take(&vpy_shared.state_lock);
 }
 
 static inline void vpy_state_give(void)
 {
-    vpy_lock_give(&vpy_state_lock);
+    vpy_lock_give(&vpy_shared.state_lock);
 }
 
 /* ---- base/text.c --------------------------------------------------------- */
@@ -94,8 +101,6 @@ bool vpy_append(PyObject *list, PyObject *item);
 int vpy_at_exit(PyMethodDef *method);
 
 /* ---- base/errors.c ------------------------------------------------------- */
-
-extern PyObject *vpy_trace_error; /* the class vestige._core.TraceError */
 
 int vpy_errors_init(PyObject *module);
 /* Raises an OSError where the system gave a reason, else a TraceError or what

@@ -1,15 +1,13 @@
 /* What the core reports, as Python exceptions and calls. */
 #include "vpy.h"
 
-PyObject *vpy_trace_error;
-
 int vpy_errors_init(PyObject *module)
 {
-    vpy_trace_error = PyErr_NewExceptionWithDoc(
+    vpy_shared.trace_error = PyErr_NewExceptionWithDoc(
         "vestige.TraceError", "A trace cannot be read or written.", NULL, NULL);
-    if (vpy_trace_error == NULL)
+    if (vpy_shared.trace_error == NULL)
         return -1;
-    return PyModule_AddObjectRef(module, "TraceError", vpy_trace_error);
+    return PyModule_AddObjectRef(module, "TraceError", vpy_shared.trace_error);
 }
 
 PyObject *vpy_raise(vst_status status, const vst_error *error, PyObject *path)
@@ -28,7 +26,7 @@ PyObject *vpy_raise(vst_status status, const vst_error *error, PyObject *path)
     } else {
         PyObject *type = status == VST_E_ARGUMENT ? PyExc_ValueError
                          : status == VST_E_STATE  ? PyExc_RuntimeError
-                                                  : vpy_trace_error;
+                                                  : vpy_shared.trace_error;
         const char *text = vst_status_string(status);
         if (name != NULL && error != NULL && error->offset)
             PyErr_Format(type, "%U: %s (at byte %llu)", name, text,

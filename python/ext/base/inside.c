@@ -9,12 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-bool vpy_part_works[VPY_PARTS];
-ptrdiff_t vpy_fact_shifts[VPY_FACTS];
-int *vpy_young_count;
+struct vpy_base_state vpy_base;
 
-static bool holds[VPY_FACTS];
-static Py_ssize_t code_extra_index;
+static struct vpy_inside_state *const state = &vpy_base.inside;
 
 /* A fact, and what a Python does where it does not hold. */
 static const struct {
@@ -120,8 +117,6 @@ static bool functions_hold(void)
 
 #if VPY_KNOWS_INSIDE
 
-static uintptr_t stack_end; /* of the calling thread, while the checks run */
-
 static uintptr_t find_stack_end(void)
 {
     uintptr_t low = 0;
@@ -135,7 +130,7 @@ bool vpy_is_on_stack(const void *pointer)
     uintptr_t address = (uintptr_t)pointer;
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
 
-    return address > here && address < stack_end &&
+    return address > here && address < state->stack_end &&
            address % sizeof(void *) == 0;
 }
 
@@ -161,7 +156,7 @@ static bool sizes_hold(void)
         {&PyCFunction_Type, sizeof(PyCFunctionObject)},
         {&PyMethodDescr_Type, sizeof(PyMethodDescrObject)},
     };
-    ptrdiff_t shift = vpy_fact_shifts[VPY_FACT_SIZES];
+    ptrdiff_t shift = state->shifts[VPY_FACT_SIZES];
     bool hold = true;
 
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -177,16 +172,16 @@ static bool extras_hold(void)
     PyCodeObject *code = PyCode_NewEmpty("vestige", "test", 1);
     PyCodeObject *shifted = VPY_SHIFTED(VPY_FACT_EXTRAS, code);
     void *mark = (void *)(uintptr_t)0x1234567890;
-    bool hold =
-        code != NULL && vpy_code_extras_are_shared() &&
-        shifted->co_extra == NULL &&
-        vpy_code_set_extra((PyObject *)code, code_extra_index, mark) == 0 &&
-        shifted->co_extra != NULL &&
-        vpy_code_get_extra((PyObject *)shifted, code_extra_index) ==
-            (uintptr_t)mark;
+    bool hold = code != NULL && vpy_code_extras_are_shared() &&
+                shifted->co_extra == NULL &&
+                vpy_code_set_extra((PyObject *)code, state->code_extra_index,
+                                   mark) == 0 &&
+                shifted->co_extra != NULL &&
+                vpy_code_get_extra((PyObject *)shifted,
+                                   state->code_extra_index) == (uintptr_t)mark;
 
     if (code != NULL)
-        vpy_code_set_extra((PyObject *)code, code_extra_index, NULL);
+        vpy_code_set_extra((PyObject *)code, state->code_extra_index, NULL);
     Py_XDECREF(code);
     PyErr_Clear();
     return hold;
@@ -272,18 +267,18 @@ static bool collector_holds(void)
         VPY_FACT_COLLECTOR, vpy_collector_of(PyInterpreterState_Get()));
     PyObject *gc = PyImport_ImportModule("gc");
 
-    vpy_young_count = NULL;
-    for (size_t i = 0; i < 3 && vpy_young_count == NULL; i++) {
+    state->young_count = NULL;
+    for (size_t i = 0; i < 3 && state->young_count == NULL; i++) {
         char *at = (char *)collector->generations + places[i];
         char *count = at + VPY_GENERATION_COUNT;
         if (are_numbers(gc, "get_threshold", at + VPY_GENERATION_THRESHOLD) &&
             are_numbers(gc, "get_count", count) && switch_is_known(collector))
-            vpy_young_count = (int *)(void *)count;
+            state->young_count = (int *)(void *)count;
     }
     Py_XDECREF(gc);
     PyErr_Clear();
 #endif
-    return vpy_young_count != NULL;
+    return state->young_count != NULL;
 }
 
 /* ---- all of them --------------------------------------------------------- */
@@ -295,19 +290,19 @@ static bool is_same_version(void)
     snprintf(version, sizeof version, "%d.%d.", PY_MAJOR_VERSION,
              PY_MINOR_VERSION);
     return strncmp(Py_GetVersion(), version, strlen(version)) == 0 &&
-           !vpy_fact_shifts[VPY_FACT_VERSION];
+           !state->shifts[VPY_FACT_VERSION];
 }
 
 /* Nobody who traces this thread sees our calls. */
 static int look_quietly(void)
 {
     PyThreadState *tstate = PyThreadState_Get();
-    bool is_quiet = VPY_HAS_MONITORING || holds[VPY_FACT_THREAD];
+    bool is_quiet = VPY_HAS_MONITORING || state->holds[VPY_FACT_THREAD];
     int failed;
 
     if (is_quiet)
         vpy_hook_enter(tstate);
-    failed = vpy_inside_look_at_frames(holds);
+    failed = vpy_inside_look_at_frames(state->holds);
     if (is_quiet)
         vpy_hook_leave(tstate);
     return failed;
@@ -315,20 +310,21 @@ static int look_quietly(void)
 
 static int check_the_inside(void)
 {
-    holds[VPY_FACT_VERSION] = is_same_version();
-    if (!holds[VPY_FACT_VERSION])
+    state->holds[VPY_FACT_VERSION] = is_same_version();
+    if (!state->holds[VPY_FACT_VERSION])
         return 0;
-    stack_end = find_stack_end();
-    holds[VPY_FACT_SIZES] = sizes_hold();
-    holds[VPY_FACT_EXTRAS] = extras_hold();
-    holds[VPY_FACT_THREAD] = thread_holds();
-    holds[VPY_FACT_CALLABLES] = vpy_callables_hold();
-    holds[VPY_FACT_INSTRUCTIONS] =
-        holds[VPY_FACT_SIZES] && vpy_instructions_hold();
-    holds[VPY_FACT_COLLECTOR] = collector_holds();
+    state->stack_end = find_stack_end();
+    state->holds[VPY_FACT_SIZES] = sizes_hold();
+    state->holds[VPY_FACT_EXTRAS] = extras_hold();
+    state->holds[VPY_FACT_THREAD] = thread_holds();
+    state->holds[VPY_FACT_CALLABLES] = vpy_callables_hold();
+    state->holds[VPY_FACT_INSTRUCTIONS] =
+        state->holds[VPY_FACT_SIZES] && vpy_instructions_hold();
+    state->holds[VPY_FACT_COLLECTOR] = collector_holds();
     for (int i = VPY_FACT_FRAME_OBJECT; i <= VPY_FACT_CALLS; i++)
-        holds[i] = holds[VPY_FACT_SIZES] && holds[VPY_FACT_THREAD];
-    return holds[VPY_FACT_FRAME] ? look_quietly() : 0;
+        state->holds[i] =
+            state->holds[VPY_FACT_SIZES] && state->holds[VPY_FACT_THREAD];
+    return state->holds[VPY_FACT_FRAME] ? look_quietly() : 0;
 }
 
 #else
@@ -343,15 +339,13 @@ static int check_the_inside(void)
 static int check_all(void)
 {
     for (size_t i = 0; i < VPY_FACTS; i++)
-        holds[i] = false;
-    holds[VPY_FACT_WRAPPERS] = wrappers_hold();
-    holds[VPY_FACT_FUNCTIONS] = functions_hold();
+        state->holds[i] = false;
+    state->holds[VPY_FACT_WRAPPERS] = wrappers_hold();
+    state->holds[VPY_FACT_FUNCTIONS] = functions_hold();
     return check_the_inside();
 }
 
 /* ---- what follows from them ---------------------------------------------- */
-
-static char troubles[VPY_PARTS][160];
 
 /* A part's first fact that does not hold says why it falls back. */
 static void decide(void)
@@ -362,20 +356,21 @@ static void decide(void)
         "vestige was built on Python " PY_VERSION ", and this one";
 
     for (size_t part = 0; part < VPY_PARTS; part++) {
-        troubles[part][0] = 0;
-        for (unsigned fact = 0; fact < VPY_FACTS && !troubles[part][0]; fact++)
-            if (parts[part].needs & 1u << fact && !holds[fact])
-                snprintf(troubles[part], sizeof troubles[part], "%s, %.*s, %s",
-                         built_here ? "this Python" : other,
+        state->troubles[part][0] = 0;
+        for (unsigned fact = 0; fact < VPY_FACTS && !state->troubles[part][0];
+             fact++)
+            if (parts[part].needs & 1u << fact && !state->holds[fact])
+                snprintf(state->troubles[part], sizeof state->troubles[part],
+                         "%s, %.*s, %s", built_here ? "this Python" : other,
                          (int)strcspn(version, " "), version,
                          facts[fact].otherwise);
-        vpy_part_works[part] = !troubles[part][0];
+        state->works[part] = !state->troubles[part][0];
     }
 }
 
 bool vpy_thread_states_are_known(void)
 {
-    return !VPY_KNOWS_INSIDE || holds[VPY_FACT_THREAD];
+    return !VPY_KNOWS_INSIDE || state->holds[VPY_FACT_THREAD];
 }
 
 const char *vpy_part_name(vpy_part part)
@@ -385,7 +380,7 @@ const char *vpy_part_name(vpy_part part)
 
 const char *vpy_part_trouble(vpy_part part)
 {
-    return vpy_part_works[part] ? NULL : troubles[part];
+    return state->works[part] ? NULL : state->troubles[part];
 }
 
 /* ---- for Python ---------------------------------------------------------- */
@@ -398,7 +393,7 @@ static PyObject *tell_inside(PyObject *module, PyObject *unused)
     (void)module, (void)unused;
     for (size_t i = 0; i < VPY_FACTS && !failed; i++)
         failed = PyDict_SetItemString(about_facts, facts[i].name,
-                                      holds[i] ? Py_True : Py_False) < 0;
+                                      state->holds[i] ? Py_True : Py_False) < 0;
     for (int i = 0; i < VPY_PARTS && !failed; i++) {
         PyObject *why = Py_BuildValue("z", vpy_part_trouble((vpy_part)i));
         failed = why == NULL ||
@@ -423,7 +418,7 @@ static PyObject *check_inside(PyObject *module, PyObject *args)
         return NULL;
     for (size_t i = 0; i < VPY_FACTS; i++) {
         bool is_it = fact != NULL && strcmp(facts[i].name, fact) == 0;
-        vpy_fact_shifts[i] = is_it ? shift : 0;
+        state->shifts[i] = is_it ? shift : 0;
     }
     if (check_all() < 0)
         return NULL;
@@ -443,7 +438,7 @@ static PyMethodDef functions[] = {
 
 int vpy_inside_init(PyObject *module, Py_ssize_t extra_index)
 {
-    code_extra_index = extra_index;
+    state->code_extra_index = extra_index;
     if (check_all() < 0)
         return -1;
     decide();

@@ -9,32 +9,9 @@
 #ifndef VPY_BASE_INSIDE_H
 #define VPY_BASE_INSIDE_H
 
-#include "vpy.h"
+#include "base/state.h"
 
 #pragma GCC visibility push(hidden)
-
-/* The parts of ours that look inside. */
-typedef enum vpy_part {
-    VPY_PART_RECORDING,  /* any engine */
-    VPY_PART_TURBO,      /* else: the safe engine */
-    VPY_PART_ENTRIES,    /* else: turbo leaves calls to the interpreter */
-    VPY_PART_TRACEBACKS, /* else: by Python's own functions */
-    VPY_PART_MEMORY,     /* else: allocations have no Python stack */
-    VPY_PART_ARGUMENTS,  /* else: of calls none are recorded */
-    VPY_PART_TASKS,      /* else: nothing is known of asyncio's tasks */
-    VPY_PART_BOTTOM,     /* else: programs run above the command's frames, and
-                          * calls of len count as calls of C */
-    VPY_PART_EXITS,      /* else: os._exit ends a recording as a crash does */
-    VPY_PART_COLLECTOR,  /* else: our objects count for the collector */
-    VPY_PARTS
-} vpy_part;
-
-/* Whether everything is in place that a part needs. */
-extern bool vpy_part_works[VPY_PARTS];
-
-/* The collector's count of objects made since the last collection, in the main
- * interpreter; NULL: we do not know where it is. */
-extern int *vpy_young_count;
 
 /* extra_index: of a slot of code objects that is ours. */
 int vpy_inside_init(PyObject *module, Py_ssize_t extra_index);
@@ -47,31 +24,9 @@ const char *vpy_part_trouble(vpy_part part);
 
 /* ---- between inside.c, inside_frames.c and inside_code.c ----------------- */
 
-typedef enum vpy_fact {
-    VPY_FACT_VERSION,
-    VPY_FACT_SIZES,
-    VPY_FACT_EXTRAS,
-    VPY_FACT_THREAD,
-    VPY_FACT_FRAME_OBJECT,
-    VPY_FACT_RUNNING,
-    VPY_FACT_FRAME,
-    VPY_FACT_COROUTINE,
-    VPY_FACT_RECURSION,
-    VPY_FACT_CALLS,
-    VPY_FACT_CALLABLES,
-    VPY_FACT_INSTRUCTIONS,
-    VPY_FACT_COLLECTOR,
-    VPY_FACT_WRAPPERS,
-    VPY_FACT_FUNCTIONS,
-    VPY_FACTS
-} vpy_fact;
-
-/* By how many bytes a fact is looked for beside its place: 0, but in tests. */
-extern ptrdiff_t vpy_fact_shifts[VPY_FACTS];
-
 /* A structure, where a fact looks for it. */
 #define VPY_SHIFTED(fact, pointer)                                             \
-    ((void *)((char *)(uintptr_t)(pointer) + vpy_fact_shifts[fact]))
+    ((void *)((char *)(uintptr_t)(pointer) + vpy_base.inside.shifts[fact]))
 
 /* Whether calls have the numbers that we know. It needs SIZES. */
 bool vpy_instructions_hold(void);

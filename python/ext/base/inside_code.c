@@ -34,7 +34,8 @@ static PyObject *make_code(void)
 
 static unsigned char pretended(unsigned char number)
 {
-    return (unsigned char)(number + vpy_fact_shifts[VPY_FACT_INSTRUCTIONS]);
+    return (unsigned char)(number +
+                           vpy_base.inside.shifts[VPY_FACT_INSTRUCTIONS]);
 }
 
 /* Writes a number over each of the calls that `shown` has; whether there are as

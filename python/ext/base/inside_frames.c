@@ -9,24 +9,14 @@
 
 #include "compat_py311.h"
 
+static struct vpy_inside_frames_state *const state = &vpy_base.frames;
+
 #if VPY_KNOWS_INSIDE
 
 static const char program[] =
     "def inner(look, mark): return look(mark)\n"
     "def outer(look, mark): return inner(look, mark) and look(mark)\n"
     "def maker(look, mark): yield look(mark)\n";
-
-/* What is known while the calls run. */
-static struct {
-    bool *holds;
-    PyObject *mark;
-    PyObject *codes[3]; /* inner, outer, maker */
-    PyObject *outer, *looks;
-    const vpy_iframe *base; /* that ran before outer was called */
-    PyObject *generator;    /* of maker */
-    int left;               /* calls that inner's thread might still make */
-    size_t seen;            /* how many of the three were looked at */
-} known;
 
 /* The frame that runs, as the thread's state has it; NULL: it has none where we
  * look. */
@@ -71,10 +61,10 @@ static bool callers_are_known(const vpy_iframe *frame, PyFrameObject *shown)
     PyFrameObject *back = PyFrame_GetBack(shown);
     bool is_known = false;
 
-    if (known.seen == 0)
+    if (state->seen == 0)
         is_known = back != NULL && has_caller(frame, frame_of(back), false);
-    else if (known.seen == 1)
-        is_known = has_caller(frame, known.base, true);
+    else if (state->seen == 1)
+        is_known = has_caller(frame, state->base, true);
     else
         is_known = true; /* a generator's caller is in its own structure too */
     Py_XDECREF(back);
@@ -86,25 +76,25 @@ static bool frame_is_known(const vpy_iframe *at, PyFrameObject *shown)
 {
     const vpy_iframe *frame = VPY_SHIFTED(VPY_FACT_FRAME, at);
     vpy_frame_owner owner =
-        known.seen == 2 ? VPY_FRAME_OF_GENERATOR : VPY_FRAME_OF_THREAD;
+        state->seen == 2 ? VPY_FRAME_OF_GENERATOR : VPY_FRAME_OF_THREAD;
     int instruction;
 
-    if ((PyObject *)vpy_iframe_code(frame) != known.codes[known.seen])
+    if ((PyObject *)vpy_iframe_code(frame) != state->codes[state->seen])
         return false;
     instruction = vpy_iframe_instruction(frame);
     return instruction == shown_instruction(shown) &&
-           vpy_iframe_local(frame, 1) == known.mark &&
+           vpy_iframe_local(frame, 1) == state->mark &&
            vpy_iframe_is_of(frame, owner) && !vpy_iframe_is_shim(frame) &&
            !vpy_iframe_is_incomplete(frame, instruction) &&
-           vpy_iframe_is_incomplete(frame, -1) == (known.seen != 2) &&
+           vpy_iframe_is_incomplete(frame, -1) == (state->seen != 2) &&
            callers_are_known(frame, shown) &&
-           (known.seen != 1 || vpy_iframe_is_entry(frame));
+           (state->seen != 1 || vpy_iframe_is_entry(frame));
 }
 
 /* The frame is known by now. */
 static bool coroutine_is_known(const vpy_iframe *frame)
 {
-    PyObject *generator = VPY_SHIFTED(VPY_FACT_COROUTINE, known.generator);
+    PyObject *generator = VPY_SHIFTED(VPY_FACT_COROUTINE, state->generator);
 
     return vpy_iframe_of_coroutine(generator) == frame &&
            !vpy_iframe_is_new(frame);
@@ -113,13 +103,13 @@ static bool coroutine_is_known(const vpy_iframe *frame)
 static void look_at_recursion(PyThreadState *tstate)
 {
     PyThreadState *shifted = VPY_SHIFTED(VPY_FACT_RECURSION, tstate);
-    bool *holds = &known.holds[VPY_FACT_RECURSION];
+    bool *holds = &state->holds[VPY_FACT_RECURSION];
     int before = *vpy_c_recursion_left(shifted);
 
-    if (known.seen == 0)
-        known.left = vpy_recursion_left(shifted);
-    else if (known.seen == 1)
-        *holds = *holds && vpy_recursion_left(shifted) == known.left + 1;
+    if (state->seen == 0)
+        state->left = vpy_recursion_left(shifted);
+    else if (state->seen == 1)
+        *holds = *holds && vpy_recursion_left(shifted) == state->left + 1;
     if (VPY_ENTERING_IS_COUNTED && Py_EnterRecursiveCall(" in a test") == 0) {
         *holds = *holds && *vpy_c_recursion_left(shifted) == before - 1;
         Py_LeaveRecursiveCall();
@@ -133,7 +123,7 @@ static PyObject *look(PyObject *self, PyObject *const *args, Py_ssize_t count)
     PyFrameObject *shown = PyEval_GetFrame();
     const vpy_iframe *frame = shown != NULL ? frame_of(shown) : NULL;
     const vpy_iframe *running = find_running(tstate);
-    bool *holds = known.holds;
+    bool *holds = state->holds;
 
     (void)self, (void)count;
     /* Two structures say the same, or one of them is not what we think. */
@@ -143,16 +133,16 @@ static PyObject *look(PyObject *self, PyObject *const *args, Py_ssize_t count)
     }
     if (holds[VPY_FACT_FRAME])
         holds[VPY_FACT_FRAME] = frame_is_known(frame, shown);
-    if (known.seen == 1)
+    if (state->seen == 1)
         holds[VPY_FACT_CALLS] =
             holds[VPY_FACT_FRAME] &&
             vpy_call_is_known(VPY_SHIFTED(VPY_FACT_CALLS, tstate), frame,
-                              known.outer, known.looks, args);
-    if (known.seen == 2)
+                              state->outer, state->looks, args);
+    if (state->seen == 2)
         holds[VPY_FACT_COROUTINE] =
             holds[VPY_FACT_FRAME] && coroutine_is_known(frame);
     look_at_recursion(tstate);
-    known.seen++;
+    state->seen++;
     PyErr_Clear();
     Py_RETURN_TRUE;
 }
@@ -169,20 +159,20 @@ static bool call_known(PyObject *functions, PyObject *looks)
     bool called;
 
     if (inner != NULL && outer != NULL && maker != NULL) {
-        known.codes[0] = PyFunction_GET_CODE(inner);
-        known.codes[1] = PyFunction_GET_CODE(outer);
-        known.codes[2] = PyFunction_GET_CODE(maker);
-        known.outer = outer;
-        known.looks = looks;
-        known.base = find_running(PyThreadState_Get());
-        result = PyObject_CallFunctionObjArgs(outer, looks, known.mark, NULL);
-        if (!vpy_swapped_is_released(known.mark))
-            known.holds[VPY_FACT_CALLS] = false;
+        state->codes[0] = PyFunction_GET_CODE(inner);
+        state->codes[1] = PyFunction_GET_CODE(outer);
+        state->codes[2] = PyFunction_GET_CODE(maker);
+        state->outer = outer;
+        state->looks = looks;
+        state->base = find_running(PyThreadState_Get());
+        result = PyObject_CallFunctionObjArgs(outer, looks, state->mark, NULL);
+        if (!vpy_swapped_is_released(state->mark))
+            state->holds[VPY_FACT_CALLS] = false;
         if (result != NULL) /* else with the exception of somebody else's */
             generator =
-                PyObject_CallFunctionObjArgs(maker, looks, known.mark, NULL);
+                PyObject_CallFunctionObjArgs(maker, looks, state->mark, NULL);
     }
-    known.generator = generator;
+    state->generator = generator;
     item = generator != NULL ? PyIter_Next(generator) : NULL;
     called = result != NULL && item != NULL;
     Py_XDECREF(item);
@@ -200,15 +190,15 @@ int vpy_inside_look_at_frames(bool holds[VPY_FACTS])
     PyObject *ran = NULL;
     bool called = false;
 
-    known.holds = holds;
-    known.mark = mark;
-    known.seen = 0;
+    state->holds = holds;
+    state->mark = mark;
+    state->seen = 0;
     if (globals != NULL && PyDict_SetItemString(globals, "__builtins__",
                                                 PyEval_GetBuiltins()) == 0)
         ran = PyEval_EvalCode(code, globals, globals);
     if (ran != NULL && looks != NULL && mark != NULL)
         called = call_known(globals, looks);
-    known.holds = NULL;
+    state->holds = NULL;
     Py_XDECREF(ran);
     Py_XDECREF(mark);
     Py_XDECREF(looks);

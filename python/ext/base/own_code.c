@@ -4,21 +4,13 @@
  * their frames, but did not call them: they are the runners. */
 #include "base/own_code.h"
 
+#include "base/state.h"
+
 #include <string.h>
 
+static struct vpy_own_code_state *const state = &vpy_base.own_code;
+
 _Thread_local bool vpy_thread_is_ours;
-
-/* A list of bytes, each ending in "/", which nobody changes. Hooks read it,
- * those of allocators among them, which may take no lock. Another one takes its
- * place when a recording starts, before memory is traced: release pairs with
- * the acquire in vpy_search_path_prefix. */
-static PyObject *search_path;
-/* Bytes: where the vestige package lies. Set before the first hook. */
-static PyObject *own_folder;
-
-enum { RUNNERS_MAX = 4 };
-static PyObject *runners[RUNNERS_MAX]; /* code objects */
-static size_t runners_count;           /* atomic: none is removed */
 
 /* ---- the search path, as it is when recording begins ------------------- */
 
@@ -76,10 +68,10 @@ bool vpy_own_code_begin(void)
          i++)
         add_folder(made, PyTuple_GET_ITEM(folders, i));
     Py_XDECREF(folders);
-    if (own_folder == NULL)
-        own_folder = find_own_folder();
-    old = search_path;
-    __atomic_store_n(&search_path, made, __ATOMIC_RELEASE);
+    if (state->own_folder == NULL)
+        state->own_folder = find_own_folder();
+    old = state->search_path;
+    __atomic_store_n(&state->search_path, made, __ATOMIC_RELEASE);
     vpy_world_stop(); /* nobody looks into the old one then */
     vpy_world_start();
     Py_XDECREF(old);
@@ -89,7 +81,7 @@ bool vpy_own_code_begin(void)
 
 uint32_t vpy_search_path_prefix(const char *file, uint32_t length)
 {
-    PyObject *folders = __atomic_load_n(&search_path, __ATOMIC_ACQUIRE);
+    PyObject *folders = __atomic_load_n(&state->search_path, __ATOMIC_ACQUIRE);
     uint32_t best = 0;
 
     for (Py_ssize_t i = 0; folders != NULL && i < PyList_GET_SIZE(folders);
@@ -108,10 +100,12 @@ uint32_t vpy_search_path_prefix(const char *file, uint32_t length)
 /* The part of file within our package, NULL if it is not there. */
 static const char *within_own_folder(const char *file, uint32_t length)
 {
-    size_t size = own_folder != NULL ? (size_t)PyBytes_GET_SIZE(own_folder) : 0;
+    size_t size = state->own_folder != NULL
+                      ? (size_t)PyBytes_GET_SIZE(state->own_folder)
+                      : 0;
 
-    if (own_folder == NULL || length <= size ||
-        memcmp(file, PyBytes_AS_STRING(own_folder), size) != 0)
+    if (state->own_folder == NULL || length <= size ||
+        memcmp(file, PyBytes_AS_STRING(state->own_folder), size) != 0)
         return NULL;
     return file + size;
 }
@@ -141,10 +135,10 @@ bool vpy_file_is_launcher(const char *file, uint32_t length)
 
 bool vpy_code_is_runner(PyObject *code)
 {
-    size_t count = __atomic_load_n(&runners_count, __ATOMIC_ACQUIRE);
+    size_t count = __atomic_load_n(&state->runners_count, __ATOMIC_ACQUIRE);
 
     for (size_t i = 0; i < count; i++)
-        if (runners[i] == code)
+        if (state->runners[i] == code)
             return true;
     return false;
 }
@@ -174,13 +168,14 @@ bool vpy_code_is_own(PyObject *code)
 static PyObject *leave_out(PyObject *module, PyObject *code)
 {
     (void)module;
-    if (!PyCode_Check(code) || runners_count == RUNNERS_MAX) {
+    if (!PyCode_Check(code) || state->runners_count == VPY_RUNNERS_MAX) {
         PyErr_SetString(PyExc_ValueError, "leave_out: not a code object, or "
                                           "too many of them");
         return NULL;
     }
-    runners[runners_count] = Py_NewRef(code);
-    __atomic_store_n(&runners_count, runners_count + 1, __ATOMIC_RELEASE);
+    state->runners[state->runners_count] = Py_NewRef(code);
+    __atomic_store_n(&state->runners_count, state->runners_count + 1,
+                     __ATOMIC_RELEASE);
     Py_RETURN_NONE;
 }
 

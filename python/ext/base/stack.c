@@ -1,9 +1,11 @@
 /* Where the C stack of a thread is. */
-#include "vpy.h"
+#include "base/state.h"
 
 #include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+static struct vpy_main_stack_state *const state = &vpy_base.main_stack;
 
 static bool ask(uintptr_t *low, size_t *size)
 {
@@ -19,15 +21,6 @@ static bool ask(uintptr_t *low, size_t *size)
     return found;
 }
 
-/* For the main thread the C library reads the list of all mappings, so what it
- * said is kept for as long as the limit stays. The main thread of a forked
- * child may have another stack. Only that thread reads and writes it. */
-static struct {
-    uintptr_t low;
-    size_t size;
-    rlim_t limit;
-} of_main;
-
 bool vpy_stack_find(uintptr_t *low, size_t *size)
 {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
@@ -35,13 +28,13 @@ bool vpy_stack_find(uintptr_t *low, size_t *size)
 
     if (vpy_thread_id() != getpid() || getrlimit(RLIMIT_STACK, &limit) != 0)
         return ask(low, size);
-    if (of_main.size == 0 || of_main.limit != limit.rlim_cur ||
-        here - of_main.low >= of_main.size) {
-        if (!ask(&of_main.low, &of_main.size))
+    if (state->size == 0 || state->limit != limit.rlim_cur ||
+        here - state->low >= state->size) {
+        if (!ask(&state->low, &state->size))
             return false;
-        of_main.limit = limit.rlim_cur;
+        state->limit = limit.rlim_cur;
     }
-    *low = of_main.low;
-    *size = of_main.size;
+    *low = state->low;
+    *size = state->size;
     return true;
 }

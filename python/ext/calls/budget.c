@@ -379,7 +379,7 @@ static bool can_be_kept(const vpy_tracer *tracer)
 {
     return !VPY_FREE_THREADED && tracer->engine != NULL &&
            strcmp(tracer->engine->name, "profile") != 0 &&
-           (!VPY_HAS_MONITORING || vpy_part_works[VPY_PART_TASKS]);
+           (!VPY_HAS_MONITORING || vpy_base.inside.works[VPY_PART_TASKS]);
 }
 
 static void set_up(vpy_tracer *tracer)

@@ -116,7 +116,7 @@ static VST_COLD void look_into(PyObject *code, const vpy_iframe *frame)
     PyObject *type, *error, *traceback;
     vpy_json json = {.length = 0};
 
-    if (!vpy_part_works[VPY_PART_ARGUMENTS])
+    if (!vpy_base.inside.works[VPY_PART_ARGUMENTS])
         return;
     PyErr_Fetch(&type, &error, &traceback);
     if (frame == NULL)

@@ -139,7 +139,7 @@ static vst_status start(vpy_tracer *tracer)
     state->gc_was_on = vpy_collections_put_off();
     state->message[0] = 0;
     vpy_budget_prepare(tracer->options.budget);
-    if (!vpy_part_works[VPY_PART_RECORDING]) {
+    if (!vpy_base.inside.works[VPY_PART_RECORDING]) {
         snprintf(state->message, sizeof state->message, "%s",
                  vpy_part_trouble(VPY_PART_RECORDING));
     } else if (!vpy_code_ids_begin(tracer) || !vpy_native_ids_begin(tracer)) {

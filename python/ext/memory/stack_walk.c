@@ -298,7 +298,8 @@ void vpy_memory_stacks_begin(vst_recording *recording)
         pthread_atfork(NULL, NULL, after_fork);
     }
     /* Where frames are not what we know, no thread has a stack. */
-    state->main_interpreter =
-        vpy_part_works[VPY_PART_MEMORY] ? PyInterpreterState_Main() : NULL;
+    state->main_interpreter = vpy_base.inside.works[VPY_PART_MEMORY]
+                                  ? PyInterpreterState_Main()
+                                  : NULL;
     vpy_nodes_begin(recording);
 }

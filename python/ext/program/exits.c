@@ -174,14 +174,14 @@ static void tell_follower(int code)
     PyObject *function = take_follower(), *words = NULL;
     vpy_recursion used = {0, 0};
 
-    if (vpy_part_works[VPY_PART_BOTTOM])
+    if (vpy_base.inside.works[VPY_PART_BOTTOM])
         used = vpy_recursion_put_aside(tstate);
     vpy_thunks_pass_on(true); /* to nobody: the process ends */
     vpy_collections_put_off();
     if (function != NULL && (child_ends == NULL || !child_ends(code)))
         words = PyObject_CallFunction(function, "i", code);
     PyErr_Clear();
-    if (vpy_part_works[VPY_PART_BOTTOM])
+    if (vpy_base.inside.works[VPY_PART_BOTTOM])
         vpy_recursion_take_back(tstate, used);
     if (words != NULL && PyList_Check(words)) {
         vpy_world_stop();
@@ -295,7 +295,7 @@ int vpy_exits_init(PyObject *module)
 
     Py_XDECREF(posix);
     PyErr_Clear();
-    if (vpy_part_works[VPY_PART_EXITS] && found != NULL &&
+    if (vpy_base.inside.works[VPY_PART_EXITS] && found != NULL &&
         PyCFunction_CheckExact(found) && function->vectorcall != NULL) {
         exit_function = function; /* kept for good */
         plain_exit = function->vectorcall;

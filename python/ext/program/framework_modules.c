@@ -183,7 +183,7 @@ static vst_id known_id(PyObject *self)
 /* The module that the function was called with; NULL: another function runs. */
 static PyObject *called_module(PyObject *code, const vpy_iframe *frame)
 {
-    if (!vpy_part_works[VPY_PART_ARGUMENTS])
+    if (!vpy_base.inside.works[VPY_PART_ARGUMENTS])
         return NULL;
     if (frame == NULL)
         frame = vpy_iframe_running(PyThreadState_Get());

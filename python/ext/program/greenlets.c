@@ -132,7 +132,7 @@ static void record_stack(PyObject *object)
     vpy_known known;
 
     vpy_steps_now.top.place = NULL; /* the C stack is another one */
-    if (!vpy_part_works[VPY_PART_TASKS] || !vpy_known_get(key, &known) ||
+    if (!vpy_base.inside.works[VPY_PART_TASKS] || !vpy_known_get(key, &known) ||
         (!begins && !known.is_fresh &&
          known.chunks == vst_thread_buffer->chunks))
         return;

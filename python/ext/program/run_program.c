@@ -20,7 +20,7 @@ static bool frame_is_known(PyThreadState *tstate)
 {
     PyFrameObject *shown = PyEval_GetFrame();
 
-    return vpy_part_works[VPY_PART_BOTTOM] && shown != NULL &&
+    return vpy_base.inside.works[VPY_PART_BOTTOM] && shown != NULL &&
            vpy_iframe_running(tstate) == vpy_iframe_of(shown);
 }
 

@@ -116,7 +116,8 @@ static const vpy_iframe *outermost_of(const vpy_iframe *frame, bool is_new)
 
 bool vpy_is_coroutine_code(const PyCodeObject *code)
 {
-    return vpy_part_works[VPY_PART_TASKS] && (code->co_flags & COROUTINE) != 0;
+    return vpy_base.inside.works[VPY_PART_TASKS] &&
+           (code->co_flags & COROUTINE) != 0;
 }
 
 /* Of the steps that run, one in the other: count from 1, the innermost last. */

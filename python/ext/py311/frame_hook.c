@@ -372,7 +372,7 @@ static bool enter_function(PyThreadState *tstate, const vpy_iframe *frame)
 {
     PyFunctionObject *function = frame->f_func;
 
-    if (!vpy_part_works[VPY_PART_ENTRIES])
+    if (!vpy_base.inside.works[VPY_PART_ENTRIES])
         return false;
     if (function->vectorcall == _PyFunction_Vectorcall &&
         vpy_code_is_simple(frame->f_code))

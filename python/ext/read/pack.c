@@ -18,8 +18,8 @@ static void raise_for(vst_status status, const vst_error *error,
     if (PyErr_Occurred() != NULL) /* of the progress function */
         return;
     if (status == VST_E_STATE)
-        PyErr_Format(vpy_trace_error, "%s: %s", PyBytes_AS_STRING(a->source),
-                     state);
+        PyErr_Format(vpy_shared.trace_error, "%s: %s",
+                     PyBytes_AS_STRING(a->source), state);
     else if (error->sys_errno)
         vpy_raise_for_both(error->sys_errno, a->source, a->target);
     else

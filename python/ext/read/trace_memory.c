@@ -14,13 +14,13 @@ static PyObject *fail(vst_status status, const vst_error *error, PyObject *path)
     if (PyErr_Occurred() != NULL || status != VST_E_STATE)
         return vpy_raise(status, error, path);
     if (path != NULL)
-        PyErr_Format(vpy_trace_error,
+        PyErr_Format(vpy_shared.trace_error,
                      "%s: there are no records of memory in it; record them "
                      "with `vestige memory`, memory.track() or "
                      "profile(profile_memory=True)",
                      PyBytes_AS_STRING(path));
     else
-        PyErr_SetString(vpy_trace_error, "no memory was recorded");
+        PyErr_SetString(vpy_shared.trace_error, "no memory was recorded");
     return NULL;
 }
 

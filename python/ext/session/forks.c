@@ -119,7 +119,7 @@ static void let_go(void)
     process = getpid();
     noticed = forks;
     vpy_lock_after_fork(&vpy_control_lock);
-    vpy_lock_after_fork(&vpy_state_lock);
+    vpy_lock_after_fork(&vpy_shared.state_lock);
     vpy_recording_set(NULL);
     vpy_recording_session_set(NULL);
     vpy_storage_guard_after_fork();

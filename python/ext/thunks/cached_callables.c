@@ -165,7 +165,7 @@ static void watch_len(PyObject *len)
 {
     PyMethodDef *method = definition_of(len);
 
-    if (method != NULL && vpy_part_works[VPY_PART_BOTTOM])
+    if (method != NULL && vpy_base.inside.works[VPY_PART_BOTTOM])
         vpy_watch(&state->len, method, METH_O, through_len);
 }
 

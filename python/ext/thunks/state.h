@@ -5,7 +5,8 @@
 #ifndef VPY_THUNKS_STATE_H
 #define VPY_THUNKS_STATE_H
 
-#include "base/inside.h"
+#include "vpy.h"
+
 #include "thunks/watched_methods.h"
 
 #pragma GCC visibility push(hidden)

@@ -8,11 +8,12 @@
 
 int vpy_young_objects(void)
 {
-    return vpy_young_count != NULL ? *vpy_young_count : 0;
+    return vpy_base.inside.young_count != NULL ? *vpy_base.inside.young_count
+                                               : 0;
 }
 
 void vpy_young_objects_set(int number)
 {
-    if (vpy_young_count != NULL)
-        *vpy_young_count = number;
+    if (vpy_base.inside.young_count != NULL)
+        *vpy_base.inside.young_count = number;
 }

@@ -171,7 +171,7 @@ bool vpy_frames_gather(size_t skip, vst_gathered *gathered, void **entered)
 
     if (tstate == NULL)
         return false;
-    if (!VST_LIKELY(vpy_part_works[VPY_PART_TRACEBACKS])) {
+    if (!VST_LIKELY(vpy_base.inside.works[VPY_PART_TRACEBACKS])) {
         gather_shown(tstate, skip, gathered);
         return true;
     }
