@@ -10,7 +10,7 @@
 #else
 
 #define VPY_MAKES_FRAMES 0
-#define vpy_frames_returns 0u
+#define vpy_frames_returns() 0u
 #define vpy_frames_settle(tstate) ((void)(tstate), true)
 #define vpy_getitem_is_code(code) ((void)(code), false)
 

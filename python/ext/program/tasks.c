@@ -46,7 +46,7 @@ VST_THREAD_LOCAL vpy_steps vpy_steps_now VST_TLS_MODEL;
  * may have ended unseen. */
 static bool is_unsure(const vpy_known *coroutine)
 {
-    return coroutine->returns != vpy_frames_returns;
+    return coroutine->returns != vpy_frames_returns();
 }
 
 static void identify(vpy_known *coroutine, PyObject *task)
@@ -87,7 +87,7 @@ static VST_COLD void introduce(vpy_known *coroutine, bool is_new)
         vpy_task_record_name(VST_TASK_STEP, coroutine->task, task);
     }
     coroutine->chunks = vst_thread_buffer->chunks;
-    coroutine->returns = vpy_frames_returns;
+    coroutine->returns = vpy_frames_returns();
     vpy_known_set(coroutine);
     Py_XDECREF(task);
     vpy_hook_leave(tstate);

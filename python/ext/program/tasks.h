@@ -187,7 +187,7 @@ typedef struct vpy_known {
      */
     bool is_fresh;
     bool is_python; /* a Task that is written in Python */
-    /* vpy_frames_returns when it was introduced: while the hook was away,
+    /* vpy_frames_returns() when it was introduced: while the hook was away,
      * another coroutine may have got its place. */
     uint32_t returns;
     uint64_t identity; /* of the task then, 0: it was not seen yet */

@@ -25,18 +25,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+static struct vpy_profile_state *const state = &vpy_py311.profile;
+
 /* The hook that a thread had before the recording. */
-typedef struct displaced {
+typedef struct vpy_displaced_hook {
     uint64_t thread; /* tstate->id: never reused */
     Py_tracefunc function;
-    struct displaced *next;
+    struct vpy_displaced_hook *next;
 } displaced;
 
-static displaced *displaced_hooks;
-static PyInterpreterState *interpreter;
-static bool placed; /* the hooks are set */
-static bool record_native;
-static uint64_t threads_seen; /* how many were ever made, when last looked */
 static _Thread_local bool
     in_gap; /* the program has its own hook on this thread */
 
@@ -83,15 +80,15 @@ static void take(PyThreadState *tstate)
         if (entry == NULL)
             return; /* without memory the program keeps its hook */
         *entry =
-            (displaced){tstate->id, tstate->c_profilefunc, displaced_hooks};
-        displaced_hooks = entry;
+            (displaced){tstate->id, tstate->c_profilefunc, state->displaced};
+        state->displaced = entry;
     }
     set_profile(tstate, hook, tstate->c_profileobj);
 }
 
 static Py_tracefunc forget_displaced(PyThreadState *tstate)
 {
-    for (displaced **link = &displaced_hooks; *link != NULL;
+    for (displaced **link = &state->displaced; *link != NULL;
          link = &(*link)->next) {
         displaced *entry = *link;
         if (entry->thread == tstate->id) {
@@ -151,25 +148,25 @@ static void give_back(PyThreadState *tstate)
  * looked for a limited number of times. */
 VST_COLD static void adopt_new_threads(void)
 {
-    static int looks;
-    uint64_t made = vpy_threads_made(interpreter);
-    PyThreadState *t = PyInterpreterState_ThreadHead(interpreter);
+    uint64_t made = vpy_threads_made(state->interpreter);
+    PyThreadState *t = PyInterpreterState_ThreadHead(state->interpreter);
     bool found_newest = t != NULL && t->id == made;
 
-    for (; t != NULL && t->id > threads_seen; t = PyThreadState_Next(t))
+    for (; t != NULL && t->id > state->threads_seen; t = PyThreadState_Next(t))
         if (t->c_profilefunc == NULL) {
             take(t);
             watch_exceptions(t);
         }
-    if (found_newest || ++looks > 1000) {
-        threads_seen = made;
-        looks = 0;
+    if (found_newest || ++state->looks > 1000) {
+        state->threads_seen = made;
+        state->looks = 0;
     }
 }
 
 static inline void look_for_new_threads(void)
 {
-    if (!VST_LIKELY(vpy_threads_made(interpreter) == threads_seen))
+    if (!VST_LIKELY(vpy_threads_made(state->interpreter) ==
+                    state->threads_seen))
         adopt_new_threads();
 }
 
@@ -206,7 +203,7 @@ static void leave(PyObject *code, PyFrameObject *frame, PyObject *result)
 /* what is PyTrace_C_CALL or one of the two that follow it. */
 static inline void native(int what, PyObject *code, PyObject *function)
 {
-    vst_id id = record_native ? vpy_native_id(function) : 0;
+    vst_id id = state->record_native ? vpy_native_id(function) : 0;
 
     if (!id || !vpy_caller_is_recorded(code))
         return;
@@ -275,9 +272,9 @@ static VST_HOT int hook(PyObject *object, PyFrameObject *frame, int what,
 {
     PyObject *code = vpy_frame_code(frame);
     bool is_native = what >= PyTrace_C_CALL, is_done = false;
-    uint32_t value = is_native
-                         ? record_native ? vpy_native_id_at_once(argument) : 0
-                         : vpy_code_value_at_once(code);
+    uint32_t value =
+        is_native ? state->record_native ? vpy_native_id_at_once(argument) : 0
+                  : vpy_code_value_at_once(code);
 
     if (VST_LIKELY(vpy_is_plain(value) &&
                    (!is_native || vpy_caller_is_recorded_at_once(code)))) {
@@ -292,7 +289,8 @@ static VST_HOT int hook(PyObject *object, PyFrameObject *frame, int what,
     }
     if (!VST_LIKELY(is_done))
         return hook_slowly(object, frame, what, argument);
-    return VST_LIKELY(vpy_threads_made(interpreter) == threads_seen)
+    return VST_LIKELY(vpy_threads_made(state->interpreter) ==
+                      state->threads_seen)
                ? 0
                : look_slowly();
 }
@@ -323,17 +321,12 @@ static void after_change(void)
     }
 }
 
-/* Methods that change the thread's hook, called through us. */
-static vpy_watched setprofile;
-static vpy_watched enable;
-static vpy_watched disable;
-
 static PyObject *through_setprofile(PyObject *self, PyObject *argument)
 {
     PyThreadState *tstate = PyThreadState_Get();
     bool had_none =
         tstate->c_profilefunc == hook && tstate->c_profileobj == NULL;
-    PyObject *result = setprofile.original(self, argument);
+    PyObject *result = state->setprofile.original(self, argument);
 
     after_change();
     if (had_none && in_gap)
@@ -344,8 +337,8 @@ static PyObject *through_setprofile(PyObject *self, PyObject *argument)
 static PyObject *through_enable(PyObject *self, PyObject *args, PyObject *kw)
 {
     PyObject *result =
-        ((PyCFunctionWithKeywords)(void (*)(void))enable.original)(self, args,
-                                                                   kw);
+        ((PyCFunctionWithKeywords)(void (*)(void))state->enable.original)(
+            self, args, kw);
 
     after_change();
     return result;
@@ -353,7 +346,7 @@ static PyObject *through_enable(PyObject *self, PyObject *args, PyObject *kw)
 
 static PyObject *through_disable(PyObject *self, PyObject *unused)
 {
-    PyObject *result = disable.original(self, unused);
+    PyObject *result = state->disable.original(self, unused);
 
     after_change();
     return result;
@@ -364,8 +357,8 @@ static void watch_setprofile(void)
     PyObject *function = PySys_GetObject("setprofile");
 
     if (function != NULL && PyCFunction_CheckExact(function))
-        vpy_watch(&setprofile, ((PyCFunctionObject *)function)->m_ml, METH_O,
-                  through_setprofile);
+        vpy_watch(&state->setprofile, ((PyCFunctionObject *)function)->m_ml,
+                  METH_O, through_setprofile);
 }
 
 /* cProfile's class is found when the program first calls a method of it. */
@@ -380,17 +373,17 @@ static void native_defined(PyTypeObject *owner)
     for (PyMethodDef *m = type->tp_methods; m != NULL && m->ml_name != NULL;
          m++) {
         if (strcmp(m->ml_name, "enable") == 0)
-            vpy_watch(&enable, m, METH_VARARGS | METH_KEYWORDS,
+            vpy_watch(&state->enable, m, METH_VARARGS | METH_KEYWORDS,
                       (PyCFunction)(void (*)(void))through_enable);
         else if (strcmp(m->ml_name, "disable") == 0)
-            vpy_watch(&disable, m, METH_NOARGS, through_disable);
+            vpy_watch(&state->disable, m, METH_NOARGS, through_disable);
     }
 }
 
 /* Somebody may have removed the hook in a way that is not watched. */
 static void check_thread(void)
 {
-    if (placed && PyThreadState_Get()->c_profilefunc != hook)
+    if (state->placed && PyThreadState_Get()->c_profilefunc != hook)
         after_change();
 }
 
@@ -398,12 +391,12 @@ static void check_thread(void)
 
 static bool start(vpy_tracer *tracer)
 {
-    record_native = tracer->options.c_functions;
-    interpreter = PyThreadState_Get()->interp;
-    placed = true;
+    state->record_native = tracer->options.c_functions;
+    state->interpreter = PyThreadState_Get()->interp;
+    state->placed = true;
     in_gap = false;
-    threads_seen = vpy_threads_made(interpreter);
-    for (PyThreadState *t = PyInterpreterState_ThreadHead(interpreter);
+    state->threads_seen = vpy_threads_made(state->interpreter);
+    for (PyThreadState *t = PyInterpreterState_ThreadHead(state->interpreter);
          t != NULL; t = PyThreadState_Next(t)) {
         take(t);
         watch_exceptions(t);
@@ -417,30 +410,32 @@ static void stop(vpy_tracer *tracer)
     PyThreadState *t;
 
     (void)tracer;
-    if (interpreter == NULL)
+    if (state->interpreter == NULL)
         return;
-    vpy_unwatch(&setprofile);
-    vpy_unwatch(&enable);
-    vpy_unwatch(&disable);
-    for (t = PyInterpreterState_ThreadHead(interpreter); t != NULL;
+    vpy_unwatch(&state->setprofile);
+    vpy_unwatch(&state->enable);
+    vpy_unwatch(&state->disable);
+    for (t = PyInterpreterState_ThreadHead(state->interpreter); t != NULL;
          t = PyThreadState_Next(t))
         give_back(t);
-    while (displaced_hooks != NULL) {
-        displaced *entry = displaced_hooks;
-        displaced_hooks = entry->next;
+    while (state->displaced != NULL) {
+        displaced *entry = state->displaced;
+        state->displaced = entry->next;
         free(entry);
     }
-    placed = false;
+    state->placed = false;
 }
 
 static size_t hooks_in_place(void)
 {
-    size_t count = (size_t)((setprofile.method != NULL) +
-                            (enable.method != NULL) + (disable.method != NULL));
+    size_t count = (size_t)((state->setprofile.method != NULL) +
+                            (state->enable.method != NULL) +
+                            (state->disable.method != NULL));
 
-    for (PyThreadState *t = interpreter != NULL
-                                ? PyInterpreterState_ThreadHead(interpreter)
-                                : NULL;
+    for (PyThreadState *t =
+             state->interpreter != NULL
+                 ? PyInterpreterState_ThreadHead(state->interpreter)
+                 : NULL;
          t != NULL; t = PyThreadState_Next(t))
         count += (size_t)(t->c_profilefunc == hook) +
                  (size_t)(t->c_tracefunc == on_trace);

@@ -51,11 +51,12 @@ static inline bool stack_is_low(const vpy_frames_thread *t)
 VST_COLD static PyObject *evaluate_unrecorded(PyThreadState *tstate,
                                               vpy_iframe *frame, int throwing)
 {
-    if (vpy_frames_tested == tstate && !vpy_iframe_makes_generator(frame))
-        return vpy_frames_test(tstate, frame, throwing, vpy_next_evaluate);
-    if (vpy_frames_tested == NULL && !vpy_frames_are_recorded())
+    if (vpy_py311.test.thread == tstate && !vpy_iframe_makes_generator(frame))
+        return vpy_frames_test(tstate, frame, throwing,
+                               vpy_py311.place.next_evaluate);
+    if (vpy_py311.test.thread == NULL && !vpy_frames_are_recorded())
         vpy_frames_give_way();
-    return vpy_next_evaluate(tstate, frame, throwing);
+    return vpy_py311.place.next_evaluate(tstate, frame, throwing);
 }
 
 /* A function that wants more than an enter and an exit. */
@@ -65,7 +66,7 @@ VST_COLD static PyObject *evaluate_special(PyThreadState *tstate,
 {
     vpy_frames_thread *t = &vpy_frames_this;
     PyObject *code = (PyObject *)vpy_iframe_code(frame), *result;
-    uint64_t era = vpy_frames_era;
+    uint64_t era = vpy_py311.place.era;
     vst_id id;
 
     Py_INCREF(code);
@@ -73,8 +74,8 @@ VST_COLD static PyObject *evaluate_special(PyThreadState *tstate,
     vpy_hook_enter(tstate);
     id = vpy_code_entered(value, code, frame);
     vpy_hook_leave(tstate);
-    result = vpy_next_evaluate(tstate, frame, throwing);
-    if (vpy_frames_era == era) {
+    result = vpy_py311.place.next_evaluate(tstate, frame, throwing);
+    if (vpy_py311.place.era == era) {
         t->depth--;
         vpy_hook_enter(tstate);
         vpy_code_returns(value, id, code, result, frame,
@@ -113,7 +114,7 @@ VST_INLINE PyObject *end_here(PyObject *result, uint64_t began)
     uint32_t value = BEGAN_WITH(began);
     vst_ticks now;
 
-    if (!VST_LIKELY(BEGAN_IN(began) == vpy_frames_era))
+    if (!VST_LIKELY(BEGAN_IN(began) == vpy_py311.place.era))
         return end_late(result, began);
     vpy_frames_this.depth--;
     if (!vst_clock_is_at_hand())
@@ -147,7 +148,8 @@ VST_NOINLINE static PyObject *end_step(PyObject *result,
 __attribute__((hot, noinline)) static PyObject *
 end_coroutine(PyObject *result, const vpy_iframe *frame, uint64_t began)
 {
-    if (vpy_steps_now.top.marked == frame && BEGAN_IN(began) == vpy_frames_era)
+    if (vpy_steps_now.top.marked == frame &&
+        BEGAN_IN(began) == vpy_py311.place.era)
         return end_step(result, frame, began);
     if (vpy_steps_now.waits == 0 && vpy_iframe_waits(frame))
         vpy_steps_now.waits = BEGAN_WITH(began);
@@ -159,14 +161,14 @@ VST_COLD static PyObject *evaluate_counted(PyThreadState *tstate,
                                            vpy_iframe *frame, int throwing,
                                            uint32_t value)
 {
-    uint64_t began = BEGAN(vpy_frames_era, value);
+    uint64_t began = BEGAN(vpy_py311.place.era, value);
     PyObject *result;
 
     vpy_frames_this.depth++;
     if (value)
         vst_record(VST_ENTER, value);
-    result = vpy_next_evaluate(tstate, frame, throwing);
-    if (value || BEGAN_IN(began) != vpy_frames_era)
+    result = vpy_py311.place.next_evaluate(tstate, frame, throwing);
+    if (value || BEGAN_IN(began) != vpy_py311.place.era)
         return end(result, began);
     vpy_frames_this.depth--;
     return result;
@@ -177,7 +179,7 @@ VST_NOINLINE static PyObject *evaluate_slowly(PyThreadState *tstate,
                                               vpy_iframe *frame, int throwing)
 {
     vpy_frames_thread *t = &vpy_frames_this;
-    uint64_t era = vpy_frames_era;
+    uint64_t era = vpy_py311.place.era;
     uint32_t value;
 
     if (era == 0)
@@ -189,10 +191,10 @@ VST_NOINLINE static PyObject *evaluate_slowly(PyThreadState *tstate,
     if (t->depth == t->open_depth)
         vpy_open_calls_settle(t, tstate);
     if (vpy_iframe_makes_generator(frame) || vpy_frame_will_be_refused(tstate))
-        return vpy_next_evaluate(tstate, frame, throwing);
+        return vpy_py311.place.next_evaluate(tstate, frame, throwing);
     value = tstate->tracing ? 0 : vpy_frame_value(frame);
     if (value & VPY_LEFT_OUT)
-        return vpy_next_evaluate(tstate, frame, throwing);
+        return vpy_py311.place.next_evaluate(tstate, frame, throwing);
     if (value >= VPY_COROUTINE)
         return evaluate_special(tstate, frame, throwing, value);
     return evaluate_counted(tstate, frame, throwing, value);
@@ -204,8 +206,8 @@ VST_NOINLINE static PyObject *evaluate_step(PyThreadState *tstate,
                                             uint64_t began)
 {
     vpy_coroutine_begins(BEGAN_WITH(began), frame, NULL);
-    return end_coroutine(vpy_next_evaluate(tstate, frame, throwing), frame,
-                         began);
+    return end_coroutine(vpy_py311.place.next_evaluate(tstate, frame, throwing),
+                         frame, began);
 }
 
 /* A coroutine, or a function that a budget leaves out, of which vpy_evaluate()
@@ -214,18 +216,18 @@ __attribute__((hot, noinline)) static PyObject *
 evaluate_coroutine(PyThreadState *tstate, vpy_iframe *frame, int throwing,
                    uint32_t value)
 {
-    uint64_t began = BEGAN(vpy_frames_era, VPY_ID(value));
+    uint64_t began = BEGAN(vpy_py311.place.era, VPY_ID(value));
 
     if (value & VPY_LEFT_OUT) /* the shortest way out */
-        return vpy_next_evaluate(tstate, frame, throwing);
+        return vpy_py311.place.next_evaluate(tstate, frame, throwing);
     if (!(vpy_is_plain_coroutine(value) &&
           vst_record_at_once(VST_ENTER, VPY_ID(value))))
         return evaluate_slowly(tstate, frame, throwing);
     vpy_frames_this.depth++;
     if (!vpy_coroutine_goes_on(frame, vpy_iframe_innermost(tstate)))
         return evaluate_step(tstate, frame, throwing, began);
-    return end_coroutine(vpy_next_evaluate(tstate, frame, throwing), frame,
-                         began);
+    return end_coroutine(vpy_py311.place.next_evaluate(tstate, frame, throwing),
+                         frame, began);
 }
 
 /* ---- the entry of a function --------------------------------------------- */
@@ -263,7 +265,8 @@ VST_COLD static PyObject *call_tested(PyThreadState *tstate,
     vpy_iframe *frame =
         vpy_iframe_push(tstate, function, code, args, given,
                         vpy_call_missing(function, code, given), caller);
-    PyObject *result = vpy_frames_test(tstate, frame, 0, vpy_next_evaluate);
+    PyObject *result =
+        vpy_frames_test(tstate, frame, 0, vpy_py311.place.next_evaluate);
 
     vpy_iframe_pop(tstate, frame, caller != NULL);
     return result;
@@ -281,11 +284,11 @@ VST_NOINLINE static PyObject *call_slowly(PyObject *callable,
     PyCodeObject *code = (PyCodeObject *)function->func_code;
     Py_ssize_t count = PyVectorcall_NARGS(given);
 
-    if (vpy_frames_tested == tstate && names == NULL &&
+    if (vpy_py311.test.thread == tstate && names == NULL &&
         vpy_code_is_simple(code) && vpy_iframe_has_room(tstate, code) &&
         vpy_call_missing(function, code, count) >= 0)
         return call_tested(tstate, function, args, count);
-    if (vpy_frames_tested == NULL &&
+    if (vpy_py311.test.thread == NULL &&
         (tstate->interp->eval_frame != vpy_evaluate ||
          !vpy_frames_are_recorded()))
         function->vectorcall = _PyFunction_Vectorcall;
@@ -301,7 +304,7 @@ call_left_out(PyThreadState *tstate, PyFunctionObject *function,
     vpy_iframe *frame =
         vpy_iframe_push(tstate, function, (PyCodeObject *)function->func_code,
                         args, given, missing, caller);
-    PyObject *result = vpy_next_evaluate(tstate, frame, 0);
+    PyObject *result = vpy_py311.place.next_evaluate(tstate, frame, 0);
 
     vpy_iframe_pop(tstate, frame, caller != NULL);
     return result;
@@ -317,7 +320,8 @@ VST_NOINLINE static PyObject *call_from_c(PyThreadState *tstate,
     vpy_iframe *frame =
         vpy_iframe_push(tstate, function, (PyCodeObject *)function->func_code,
                         args, given, missing, NULL);
-    PyObject *result = end_here(vpy_next_evaluate(tstate, frame, 0), began);
+    PyObject *result =
+        end_here(vpy_py311.place.next_evaluate(tstate, frame, 0), began);
 
     vpy_iframe_pop(tstate, frame, false);
     return result;
@@ -334,7 +338,7 @@ call_function(PyObject *callable, PyObject *const *args, size_t given,
     PyFunctionObject *function = (PyFunctionObject *)callable;
     PyCodeObject *code = (PyCodeObject *)function->func_code;
     vpy_frames_thread *t = &vpy_frames_this;
-    uint64_t era = vpy_frames_era;
+    uint64_t era = vpy_py311.place.era;
     uintptr_t extra =
         vpy_code_get_extra((PyObject *)code, vpy_calls_hooks.code_extra_index);
     uint32_t value = (uint32_t)extra;
@@ -361,7 +365,8 @@ call_function(PyObject *callable, PyObject *const *args, size_t given,
                            BEGAN(era, value));
     frame =
         vpy_iframe_push(tstate, function, code, args, count, missing, caller);
-    result = end_here(vpy_next_evaluate(tstate, frame, 0), BEGAN(era, value));
+    result = end_here(vpy_py311.place.next_evaluate(tstate, frame, 0),
+                      BEGAN(era, value));
     vpy_iframe_pop(tstate, frame, true);
     return result;
 }
@@ -389,7 +394,7 @@ __attribute__((hot, noinline, aligned(64))) static PyObject *
 evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
 {
     vpy_frames_thread *t = &vpy_frames_this;
-    uint64_t era = vpy_frames_era;
+    uint64_t era = vpy_py311.place.era;
     uintptr_t extra = vpy_code_get_extra((PyObject *)vpy_iframe_code(frame),
                                          vpy_calls_hooks.code_extra_index);
     uint32_t value = (uint32_t)extra;
@@ -402,7 +407,8 @@ evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
     if (!VST_LIKELY(vst_record_at_once(VST_ENTER, value)))
         return evaluate_slowly(tstate, frame, throwing);
     t->depth++;
-    return end(vpy_next_evaluate(tstate, frame, throwing), BEGAN(era, value));
+    return end(vpy_py311.place.next_evaluate(tstate, frame, throwing),
+               BEGAN(era, value));
 }
 
 /* The interpreter has gone the long way to a function. */

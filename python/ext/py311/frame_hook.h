@@ -42,9 +42,7 @@ void vpy_frames_hook(void);
 void vpy_frames_unhook(void);
 void vpy_frames_test_begin(void);
 const char *vpy_frames_test_end(void);
-/* frame_test.c: the thread whose calls are noted, NULL: none; and an evaluation
- * there. */
-extern PyThreadState *vpy_frames_tested;
+/* frame_test.c: an evaluation of the thread that is tested. */
 PyObject *vpy_frames_test(PyThreadState *tstate, vpy_iframe *frame,
                           int throwing, _PyFrameEvalFunction evaluate);
 
@@ -69,7 +67,6 @@ static inline uintptr_t stack_pointer(void)
 
 /* ---- between frame_hook.c and frame_place.c ------------------------------ */
 
-extern _PyFrameEvalFunction vpy_next_evaluate; /* the one before ours */
 PyObject *vpy_evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing);
 /* The first call of a thread in this era. */
 VST_COLD void vpy_frames_join_era(vpy_frames_thread *t, PyThreadState *tstate);
@@ -84,9 +81,7 @@ bool vpy_frames_are_recorded(void);
 /* Nothing is recorded, and the hook is called: removes it if it is on top. */
 void vpy_frames_give_way(void);
 
-/* frame_inlined.c: whether the interpreter enters a __getitem__ without the
- * hook, and whether it is kept from that now. */
-extern bool vpy_getitems_are_inlined, vpy_getitems_are_hidden;
+/* frame_inlined.c */
 void vpy_getitems_hide(void); /* if they are inlined */
 void vpy_getitems_show(void);
 /* The value of the code that a frame is about to run. A __getitem__ is hidden

@@ -17,28 +17,24 @@
 
 #include <stdlib.h>
 
-bool vpy_getitems_are_inlined;
-bool vpy_getitems_are_hidden;
+static struct vpy_getitems_state *const state = &vpy_py311.getitems;
 
 enum { VERSIONS_MAX = UINT16_MAX };
 static const uint32_t first_version = (uint32_t)1 << 31; /* of ours */
 
-static PyObject **hidden; /* weak references to functions */
-static size_t hidden_count, hidden_capacity;
-static uint32_t next_version;
-
 static bool make_room(void)
 {
-    size_t capacity = hidden_capacity != 0 ? hidden_capacity * 2 : 64;
+    size_t capacity =
+        state->hidden_capacity != 0 ? state->hidden_capacity * 2 : 64;
     PyObject **larger;
 
-    if (hidden_count < hidden_capacity)
+    if (state->hidden_count < state->hidden_capacity)
         return true;
-    larger = realloc(hidden, capacity * sizeof(PyObject *));
+    larger = realloc(state->hidden, capacity * sizeof(PyObject *));
     if (larger == NULL)
         return false;
-    hidden = larger;
-    hidden_capacity = capacity;
+    state->hidden = larger;
+    state->hidden_capacity = capacity;
     return true;
 }
 
@@ -52,8 +48,8 @@ static void hide(PyObject *object)
     PyErr_Fetch(&type, &value, &traceback);
     weakref = vpy_weakref_new(object);
     if (weakref != NULL) {
-        hidden[hidden_count++] = weakref;
-        function->func_version = first_version | next_version++;
+        state->hidden[state->hidden_count++] = weakref;
+        function->func_version = first_version | state->next_version++;
     }
     PyErr_Restore(type, value, traceback);
 }
@@ -72,9 +68,9 @@ static void hide_of(PyTypeObject *type)
 
 void vpy_getitems_hide(void)
 {
-    if (!vpy_getitems_are_inlined || vpy_getitems_are_hidden)
+    if (!state->are_inlined || state->are_hidden)
         return;
-    vpy_getitems_are_hidden = true;
+    state->are_hidden = true;
     vpy_find_types(hide_of);
 }
 
@@ -84,18 +80,18 @@ void vpy_getitems_show(void)
 {
     int young = vpy_young_objects(); /* which the freed references are not */
 
-    vpy_getitems_are_hidden = false;
-    for (size_t i = 0; i < hidden_count; i++) {
-        PyObject *object = vpy_weakref_get(hidden[i]);
+    state->are_hidden = false;
+    for (size_t i = 0; i < state->hidden_count; i++) {
+        PyObject *object = vpy_weakref_get(state->hidden[i]);
         PyFunctionObject *function = (PyFunctionObject *)object;
         if (object != NULL && function->func_version >= first_version)
             function->func_version = 0;
         Py_XDECREF(object);
-        Py_DECREF(hidden[i]);
+        Py_DECREF(state->hidden[i]);
     }
-    free(hidden);
-    hidden = NULL;
-    hidden_count = hidden_capacity = 0;
+    free(state->hidden);
+    state->hidden = NULL;
+    state->hidden_count = state->hidden_capacity = 0;
     vpy_young_objects_set(young);
 }
 
@@ -103,25 +99,24 @@ void vpy_getitems_show(void)
  * classes: each call of them is looked at. */
 bool vpy_getitem_is_code(const PyCodeObject *code)
 {
-    return vpy_getitems_are_hidden && code->co_argcount == 2 &&
+    return state->are_hidden && code->co_argcount == 2 &&
            PyUnicode_CompareWithASCIIString(code->co_name, "__getitem__") == 0;
 }
 
 static void look_at(const vpy_iframe *frame)
 {
-    static PyObject *name;
     PyCodeObject *code = vpy_iframe_code(frame);
     PyObject *self = code->co_argcount == 2 ? vpy_iframe_local(frame, 0) : NULL;
     PyObject *function = vpy_iframe_function(frame);
 
-    if (name == NULL)
-        name = PyUnicode_InternFromString("__getitem__");
-    if (name == NULL) {
+    if (state->name == NULL)
+        state->name = PyUnicode_InternFromString("__getitem__");
+    if (state->name == NULL) {
         PyErr_Clear();
         return;
     }
     if (self != NULL && function != NULL && PyFunction_Check(function) &&
-        _PyType_Lookup(Py_TYPE(self), name) == function)
+        _PyType_Lookup(Py_TYPE(self), state->name) == function)
         hide(function);
 }
 
@@ -131,7 +126,7 @@ uint32_t vpy_frame_value(const vpy_iframe *frame)
     PyCodeObject *code = vpy_iframe_code(frame);
     uint32_t value = vpy_code_value((PyObject *)code);
 
-    if (!vpy_getitems_are_hidden)
+    if (!state->are_hidden)
         return value;
     look_at(frame);
     return vpy_getitem_is_code(code) && !vpy_code_wants_arguments(code)

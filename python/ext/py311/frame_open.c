@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-static vpy_open_calls *all;
+static struct vpy_frame_open_state *const state = &vpy_py311.open;
 
 static size_t count_frames(PyThreadState *tstate)
 {
@@ -49,12 +49,12 @@ static bool note(PyThreadState *tstate, bool after_gap)
     open = malloc(sizeof *open + count * sizeof open->calls[0]);
     if (open == NULL)
         return false;
-    *open = (vpy_open_calls){.next = all,
+    *open = (vpy_open_calls){.next = state->all,
                              .thread = tstate->id,
                              .after_gap = after_gap,
                              .count = count};
     fill(open, tstate);
-    all = open;
+    state->all = open;
     return true;
 }
 
@@ -73,9 +73,9 @@ void vpy_open_calls_forget(const vpy_open_calls *except)
 {
     vpy_open_calls *kept = NULL;
 
-    while (all != NULL) {
-        vpy_open_calls *open = all;
-        all = open->next;
+    while (state->all != NULL) {
+        vpy_open_calls *open = state->all;
+        state->all = open->next;
         if (open == except)
             kept = open;
         else
@@ -83,14 +83,14 @@ void vpy_open_calls_forget(const vpy_open_calls *except)
     }
     if (kept != NULL)
         kept->next = NULL;
-    all = kept;
+    state->all = kept;
 }
 
 /* ---- of the calling thread ---------------------------------------------- */
 
 static vpy_open_calls *find(const PyThreadState *tstate)
 {
-    for (vpy_open_calls *open = all; open != NULL; open = open->next)
+    for (vpy_open_calls *open = state->all; open != NULL; open = open->next)
         if (open->thread == tstate->id)
             return open;
     return NULL;

@@ -9,40 +9,31 @@
 #include "record/language.h"
 #include "thunks/thunks.h"
 
+struct vpy_py311_state vpy_py311 = {.depths = {.extra_index = -1}};
+
+static struct vpy_frame_place_state *const state = &vpy_py311.place;
+
 #define STACK_BACK(size) ((size) / 16) /* how far it must return */
 
 VST_THREAD_LOCAL vpy_frames_thread vpy_frames_this VST_TLS_MODEL = {
     .era = UINT64_MAX};
-uint64_t vpy_frames_era;
-_PyFrameEvalFunction vpy_next_evaluate;
-
-static uint64_t last_era;
-static PyInterpreterState *interpreter;
-static bool buried; /* somebody is on top of us, and may call us */
-static size_t pauses;
-
-static struct {
-    uint64_t era; /* the one that was interrupted, 0: no pause */
-    const vpy_frames_thread *thread; /* that asked for it */
-    uintptr_t ends_above;            /* of its stack */
-} paused;
 
 static _PyFrameEvalFunction in_place(void)
 {
-    return _PyInterpreterState_GetEvalFrameFunc(interpreter);
+    return _PyInterpreterState_GetEvalFrameFunc(state->interpreter);
 }
 
 static void place(_PyFrameEvalFunction function)
 {
-    _PyInterpreterState_SetEvalFrameFunc(interpreter, function);
+    _PyInterpreterState_SetEvalFrameFunc(state->interpreter, function);
 }
 
 static void put_in_place(void)
 {
-    interpreter = PyThreadState_Get()->interp;
+    state->interpreter = PyThreadState_Get()->interp;
     if (in_place() == vpy_evaluate)
         return;
-    vpy_next_evaluate = in_place();
+    state->next_evaluate = in_place();
     place(vpy_evaluate);
 }
 
@@ -50,7 +41,7 @@ static void put_in_place(void)
 
 void vpy_frames_join_era(vpy_frames_thread *t, PyThreadState *tstate)
 {
-    t->era = t->since = vpy_frames_era;
+    t->era = t->since = state->era;
     t->depth = 0;
     t->is_low = false;
     t->limit = vpy_stack_limit(&t->stack, &t->stack_size);
@@ -61,9 +52,9 @@ void vpy_frames_settle_slow(PyThreadState *tstate)
 {
     vpy_frames_thread *t = &vpy_frames_this;
 
-    if (!vpy_frames_era)
+    if (!state->era)
         return;
-    if (t->era != vpy_frames_era)
+    if (t->era != state->era)
         vpy_frames_join_era(t, tstate);
     if (t->depth == t->open_depth)
         vpy_open_calls_settle(t, tstate);
@@ -75,7 +66,7 @@ static void begin_gap(void)
 {
     vst__record_gap(false);
     vpy_triggers_forget_thread();
-    pauses++;
+    state->pauses++;
 }
 
 /* Somebody is on top of us and stays there. What the thread does is not
@@ -84,15 +75,15 @@ static PyObject *evaluate_in_gap(PyThreadState *tstate, vpy_iframe *frame,
                                  int throwing)
 {
     vpy_frames_thread *t = &vpy_frames_this;
-    uint64_t era = vpy_frames_era;
+    uint64_t era = state->era;
     bool is_first = !t->is_low;
     PyObject *result;
 
     if (is_first)
         begin_gap();
     t->is_low = true;
-    result = vpy_next_evaluate(tstate, frame, throwing);
-    if (is_first && vpy_frames_era == era) {
+    result = state->next_evaluate(tstate, frame, throwing);
+    if (is_first && state->era == era) {
         t->is_low = false;
         vst__record_gap(true);
     }
@@ -107,22 +98,22 @@ PyObject *vpy_evaluate_without(PyThreadState *tstate, vpy_iframe *frame,
     if (in_place() != vpy_evaluate)
         return evaluate_in_gap(tstate, frame, throwing);
     begin_gap();
-    paused.era = vpy_frames_era;
-    paused.thread = t;
-    paused.ends_above = t->limit + STACK_BACK(t->stack_size);
-    vpy_frames_era = 0;
-    place(vpy_next_evaluate);
-    return vpy_next_evaluate(tstate, frame, throwing);
+    state->paused.era = state->era;
+    state->paused.thread = t;
+    state->paused.ends_above = t->limit + STACK_BACK(t->stack_size);
+    state->era = 0;
+    place(state->next_evaluate);
+    return state->next_evaluate(tstate, frame, throwing);
 }
 
 /* Other threads learn of it with their next call. */
 VST_COLD static void come_back(vpy_frames_thread *t, PyThreadState *tstate)
 {
-    paused.era = 0;
+    state->paused.era = 0;
     vpy_open_calls_forget(t->open);
     if (!vpy_open_calls_note_all(tstate, true))
         return; /* no memory: the hook stays removed */
-    vpy_frames_era = t->era = ++last_era;
+    state->era = t->era = ++state->last_era;
     put_in_place();
     vst__record_gap(true);
 }
@@ -130,15 +121,15 @@ VST_COLD static void come_back(vpy_frames_thread *t, PyThreadState *tstate)
 void vpy_frames_leave_late(uint64_t era, uint32_t value, bool raises)
 {
     vpy_frames_thread *t = &vpy_frames_this;
-    uint64_t now = vpy_frames_era ? vpy_frames_era : paused.era;
+    uint64_t now = state->era ? state->era : state->paused.era;
 
     if (now == 0 || t->era != now || era < t->since)
         return;
     t->depth--;
     if (value)
         vst_record_end_of_call(raises ? VST_RAISE : VST_EXIT, VPY_ID(value));
-    if (paused.era && paused.thread == t &&
-        (stack_pointer() > paused.ends_above || t->depth == 0))
+    if (state->paused.era && state->paused.thread == t &&
+        (stack_pointer() > state->paused.ends_above || t->depth == 0))
         come_back(t, PyThreadState_Get());
 }
 
@@ -146,13 +137,13 @@ void vpy_frames_leave_late(uint64_t era, uint32_t value, bool raises)
 
 bool vpy_frames_are_recorded(void)
 {
-    return vpy_frames_era != 0 || paused.era != 0;
+    return state->era != 0 || state->paused.era != 0;
 }
 
 void vpy_frames_give_way(void)
 {
     if (in_place() == vpy_evaluate)
-        place(vpy_next_evaluate);
+        place(state->next_evaluate);
 }
 
 /* ---- start and stop ------------------------------------------------------ */
@@ -160,24 +151,24 @@ void vpy_frames_give_way(void)
 /* With the default evaluation function in place nobody calls ours. */
 size_t vpy_frames_in_place(void)
 {
-    if (interpreter == NULL)
+    if (state->interpreter == NULL)
         return false;
     if (in_place() == _PyEval_EvalFrameDefault)
-        buried = false;
-    return in_place() == vpy_evaluate || buried;
+        state->buried = false;
+    return in_place() == vpy_evaluate || state->buried;
 }
 
 size_t vpy_frames_pauses(void)
 {
-    return pauses;
+    return state->pauses;
 }
 
 static void take_out(void)
 {
     if (in_place() == vpy_evaluate)
-        place(vpy_next_evaluate);
-    buried = in_place() != vpy_next_evaluate &&
-             in_place() != _PyEval_EvalFrameDefault;
+        place(state->next_evaluate);
+    state->buried = in_place() != state->next_evaluate &&
+                    in_place() != _PyEval_EvalFrameDefault;
 }
 
 /* Whether the hook on top of ours calls ours. If it does, installing ours again
@@ -213,19 +204,14 @@ void vpy_frames_unhook(void)
     take_out();
 }
 
-/* Calls that began before go on to be seen, and calls that begin meanwhile are
- * not. */
-static bool is_resting;
-uint32_t vpy_frames_returns;
-
 bool vpy_frames_rest(bool rests)
 {
     if (rests && in_place() != vpy_evaluate)
         return false; /* somebody is on top of us */
-    vpy_frames_returns += is_resting && !rests;
-    is_resting = rests;
-    if (in_place() == (rests ? vpy_evaluate : vpy_next_evaluate))
-        place(rests ? vpy_next_evaluate : vpy_evaluate);
+    state->returns += state->is_resting && !rests;
+    state->is_resting = rests;
+    if (in_place() == (rests ? vpy_evaluate : state->next_evaluate))
+        place(rests ? state->next_evaluate : vpy_evaluate);
     return true;
 }
 
@@ -233,13 +219,14 @@ bool vpy_frames_rest(bool rests)
  * hook. */
 void vpy_frames_check(void)
 {
-    if (!vpy_frames_era || is_resting || in_place() != _PyEval_EvalFrameDefault)
+    if (!state->era || state->is_resting ||
+        in_place() != _PyEval_EvalFrameDefault)
         return;
     vpy_open_calls_forget(NULL);
     if (!vpy_open_calls_note_all(NULL, true))
         return;
     put_in_place();
-    vpy_frames_era = ++last_era;
+    state->era = ++state->last_era;
 }
 
 const bool vpy_frames_see_raises = false;
@@ -247,7 +234,7 @@ const bool vpy_frames_see_raises = false;
 bool vpy_frames_start(vpy_tracer *tracer)
 {
     (void)tracer;
-    pauses = vpy_frames_returns = 0;
+    state->pauses = state->returns = 0;
     vpy_frames_hook();
     if (!vpy_open_calls_note_all(NULL, false)) {
         vpy_open_calls_forget(NULL);
@@ -255,16 +242,16 @@ bool vpy_frames_start(vpy_tracer *tracer)
         return false;
     }
     vpy_getitems_hide();
-    vpy_frames_era = ++last_era;
+    state->era = ++state->last_era;
     return true;
 }
 
 void vpy_frames_stop(vpy_tracer *tracer)
 {
     (void)tracer;
-    vpy_frames_era = 0;
-    paused.era = 0;
-    is_resting = false;
+    state->era = 0;
+    state->paused.era = 0;
+    state->is_resting = false;
     take_out();
     if (!vpy_thunks_are_passed_on())
         vpy_getitems_show();
@@ -273,6 +260,6 @@ void vpy_frames_stop(vpy_tracer *tracer)
 
 void vpy_frames_give_up(void)
 {
-    if (vpy_getitems_are_hidden && !vpy_frames_are_recorded())
+    if (vpy_py311.getitems.are_hidden && !vpy_frames_are_recorded())
         vpy_getitems_show();
 }

@@ -4,15 +4,12 @@
 
 #include <string.h>
 
-PyThreadState *vpy_frames_tested;
-
-static size_t length;
-static char seen[128]; /* first letters of names, and marks */
+static struct vpy_frame_test_state *const state = &vpy_py311.test;
 
 static void see(char what)
 {
-    if (length + 1 < sizeof seen)
-        seen[length++] = what;
+    if (state->length + 1 < sizeof state->seen)
+        state->seen[state->length++] = what;
 }
 
 PyObject *vpy_frames_test(PyThreadState *tstate, vpy_iframe *frame,
@@ -29,15 +26,15 @@ PyObject *vpy_frames_test(PyThreadState *tstate, vpy_iframe *frame,
 
 void vpy_frames_test_begin(void)
 {
-    length = 0;
-    vpy_frames_tested = PyThreadState_Get();
+    state->length = 0;
+    state->thread = PyThreadState_Get();
 }
 
 const char *vpy_frames_test_end(void)
 {
-    vpy_frames_tested = NULL;
-    seen[length] = 0;
-    return seen;
+    state->thread = NULL;
+    state->seen[state->length] = 0;
+    return state->seen;
 }
 
 /* ---- for turbo_test.c --------------------------------------------------- */
@@ -60,7 +57,7 @@ const char *vpy_turbo_test_end(void)
     vpy_frames_test_end();
     vpy_getitems_show();
     vpy_frames_unhook();
-    return seen;
+    return state->seen;
 }
 
 void vpy_turbo_test_drop(void)
@@ -70,8 +67,8 @@ void vpy_turbo_test_drop(void)
 /* In the next try each __getitem__ is hidden. */
 bool vpy_turbo_test_mends(const char *found)
 {
-    if (vpy_getitems_are_inlined || strcmp(found, without_getitem) != 0)
+    if (vpy_py311.getitems.are_inlined || strcmp(found, without_getitem) != 0)
         return false;
-    vpy_getitems_are_inlined = true;
+    vpy_py311.getitems.are_inlined = true;
     return true;
 }

@@ -4,6 +4,8 @@
 #include "py311/made_frames.h"
 #include "py311/py311.h"
 
+static struct vpy_known_state *const state = &vpy_py311.known;
+
 bool vpy_states_are_counted(PyInterpreterState *interpreter,
                             const PyInterpreterState *shifted)
 {
@@ -18,8 +20,6 @@ bool vpy_states_are_counted(PyInterpreterState *interpreter,
     return are;
 }
 
-static PyObject *swapped; /* put in the place of an argument, or NULL */
-
 /* The frame is known by now, and this is its call. */
 bool vpy_call_is_known(const PyThreadState *shifted, const vpy_iframe *frame,
                        PyObject *caller, PyObject *callee,
@@ -30,17 +30,17 @@ bool vpy_call_is_known(const PyThreadState *shifted, const vpy_iframe *frame,
         vpy_call_is_direct(frame, (PyFunctionObject *)callee, args, 1) &&
         vpy_stack_heights_init() && vpy_iframe_arguments(frame) == args;
 
-    if (is_known && (swapped = PyList_New(0)) != NULL)
-        ((PyObject **)(uintptr_t)args)[0] = Py_NewRef(swapped);
-    return is_known && swapped != NULL;
+    if (is_known && (state->swapped = PyList_New(0)) != NULL)
+        ((PyObject **)(uintptr_t)args)[0] = Py_NewRef(state->swapped);
+    return is_known && state->swapped != NULL;
 }
 
 bool vpy_swapped_is_released(PyObject *argument)
 {
-    PyObject *put = swapped;
+    PyObject *put = state->swapped;
     bool is_released;
 
-    swapped = NULL;
+    state->swapped = NULL;
     if (put == NULL)
         return true;
     is_released = Py_REFCNT(put) == 1;

@@ -4,12 +4,11 @@
 #include "program/triggers.h"
 #include "py311/frame_hook.h"
 
+static struct vpy_passing_state *const state = &vpy_py311.passing;
+
 /* A Python call that is left out, of what one costs that is recorded: as
  * measured in loops. In a server it was less. */
 static const double passed = 0.5;
-
-static double passing; /* share of the time */
-static bool rests;
 
 double vpy_passing_ns(double python_ns)
 {
@@ -18,12 +17,12 @@ double vpy_passing_ns(double python_ns)
 
 double vpy_passing_share(void)
 {
-    return passing;
+    return state->share;
 }
 
 bool vpy_passing_rests(void)
 {
-    return rests;
+    return state->rests;
 }
 
 /* Passing by costs so much that the hook itself has to go; then what is called
@@ -32,8 +31,8 @@ static void rest(void)
 {
     const vpy_counts *all = &vpy_calls.budget.counts;
 
-    rests = true;
-    passing = 0;
+    state->rests = true;
+    state->share = 0;
     for (size_t i = 0; i < all->seen_count; i++) {
         vpy_counted *counted = &all->of[all->seen[i]];
         counted->is &= (uint8_t)~VPY_BUDGET_OUT;
@@ -47,18 +46,18 @@ void vpy_passing_chosen(bool is_enough, double share)
     if (!is_enough && !vpy_triggers_want_calls())
         rest();
     else
-        passing += share;
+        state->share += share;
 }
 
 void vpy_passing_end(void)
 {
-    rests = false;
-    passing = 0;
+    state->rests = false;
+    state->share = 0;
 }
 
 void vpy_passing_apply(void)
 {
-    vpy_frames_rest(rests);
+    vpy_frames_rest(state->rests);
 }
 
 /* ---- calls that are open when their function is left out ----------------- */

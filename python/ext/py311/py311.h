@@ -22,7 +22,7 @@
 #ifndef VPY_PY311_H
 #define VPY_PY311_H
 
-#include "vpy.h"
+#include "py311/state.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -63,10 +63,6 @@ typedef struct vpy_frames_thread {
 
 extern VST_THREAD_LOCAL vpy_frames_thread vpy_frames_this VST_TLS_MODEL;
 
-/* An era is a period with the hook installed. Eras are counted; 0 while the
- * hook is not installed or nothing is recorded. */
-extern uint64_t vpy_frames_era;
-
 VST_COLD void vpy_frames_settle_slow(PyThreadState *tstate);
 
 /* To be called before a call in C is recorded: records the end of open calls
@@ -76,15 +72,19 @@ static inline bool vpy_frames_settle(PyThreadState *tstate)
 {
     vpy_frames_thread *t = &vpy_frames_this;
 
-    if (VST_LIKELY(t->era == vpy_frames_era &&
+    if (VST_LIKELY(t->era == vpy_py311.place.era &&
                    (t->depth != t->open_depth ||
                     vpy_iframe_innermost(tstate) == t->open_top)))
         return true;
     vpy_frames_settle_slow(tstate);
-    return vpy_frames_era != 0;
+    return vpy_py311.place.era != 0;
 }
 
-extern uint32_t vpy_frames_returns; /* how often it was put back */
+/* How often the hook was put back. */
+static inline uint32_t vpy_frames_returns(void)
+{
+    return vpy_py311.place.returns;
+}
 
 /* Whether functions with this code object are looked at in every call. */
 bool vpy_getitem_is_code(const PyCodeObject *code);

@@ -5,6 +5,8 @@
  * long way (made_frames.h). With the GIL held. */
 #include "py311/made_frames.h"
 
+#include "py311/state.h"
+
 #define Py_BUILD_CORE 1
 #define NEED_OPCODE_TABLES
 #pragma GCC visibility push(hidden)
@@ -26,8 +28,6 @@ typedef struct flow {
     int count;
     bool has_changed, is_wrong;
 } flow;
-
-static Py_ssize_t extra_index = -1;
 
 static void reach(flow *f, int at, int height)
 {
@@ -130,9 +130,9 @@ static uint8_t *make_heights(const PyCodeObject *code)
 
 bool vpy_stack_heights_init(void)
 {
-    if (extra_index < 0)
-        extra_index = _PyEval_RequestCodeExtraIndex(free);
-    return extra_index >= 0;
+    if (vpy_py311.depths.extra_index < 0)
+        vpy_py311.depths.extra_index = _PyEval_RequestCodeExtraIndex(free);
+    return vpy_py311.depths.extra_index >= 0;
 }
 
 /* NULL: there is no memory. */
@@ -143,7 +143,8 @@ static uint8_t *keep_heights(PyCodeObject *code)
     vst_memory_enter(); /* it is not the program's */
     heights = make_heights(code);
     if (heights != NULL &&
-        vpy_code_set_extra((PyObject *)code, extra_index, heights) < 0) {
+        vpy_code_set_extra((PyObject *)code, vpy_py311.depths.extra_index,
+                           heights) < 0) {
         PyErr_Clear();
         free(heights);
         heights = NULL;
@@ -155,8 +156,8 @@ static uint8_t *keep_heights(PyCodeObject *code)
 PyObject **vpy_iframe_arguments(const vpy_iframe *frame)
 {
     PyCodeObject *code = frame->f_code;
-    uint8_t *heights =
-        (uint8_t *)vpy_code_get_extra((PyObject *)code, extra_index);
+    uint8_t *heights = (uint8_t *)vpy_code_get_extra(
+        (PyObject *)code, vpy_py311.depths.extra_index);
     int instruction = vpy_iframe_instruction(frame);
 
     if (heights == NULL)
