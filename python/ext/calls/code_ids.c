@@ -227,7 +227,7 @@ static uint32_t define(PyCodeObject *code)
         if (value && is_listed(state->tracer->options.only, code->co_qualname))
             vst_recording_record_inside(state->tracer->recording,
                                         VPY_ID(value));
-        if (value && vpy_exceptions_are_known_late)
+        if (value && vpy_program.exceptions.are_known_late)
             value |= VPY_MARKED;
         if (value && vpy_is_coroutine_code(code))
             value |= VPY_COROUTINE;

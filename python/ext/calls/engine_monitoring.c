@@ -110,7 +110,7 @@ static bool place(PyObject *const functions[VPY_MONITORING_HOOKS], bool native,
             (vpy_monitoring_hooks[i].with == VPY_WITH_EXCEPTIONS &&
              !exceptions) ||
             (vpy_monitoring_hooks[i].with == VPY_WITH_MARKS &&
-             !(exceptions && vpy_exceptions_are_wanted)))
+             !(exceptions && vpy_program.exceptions.are_wanted)))
             continue;
         if (!set_callback(i, functions[i])) {
             explain("sys.monitoring refused a callback");
@@ -218,7 +218,8 @@ bool vpy_monitoring_start(vpy_tracer *tracer, bool native)
     vpy_turbo_test_drop();
     choose_answer(&tracer->options);
     if (!place(state->callbacks, native,
-               vpy_triggers_want_exceptions() || vpy_exceptions_are_wanted)) {
+               vpy_triggers_want_exceptions() ||
+                   vpy_program.exceptions.are_wanted)) {
         enable_again();
         return false;
     }

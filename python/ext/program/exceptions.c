@@ -15,9 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* These change before hooks are placed and after they are gone. */
-bool vpy_exceptions_are_wanted;
-bool vpy_exceptions_are_known_late;
+static struct vpy_exceptions_state *const state = &vpy_program.exceptions;
 
 /* Addresses, which nobody looks into: the frame is that of a traceback as long
  * as the exception lives, and a new one is compared only with what came from
@@ -28,15 +26,15 @@ static _Thread_local vst_record_place left_at;
 
 void vpy_exceptions_begin(vpy_tracer *for_tracer)
 {
-    vpy_exceptions_are_wanted = for_tracer->options.exceptions;
-    vpy_exceptions_are_known_late =
-        !vpy_frames_see_raises && vpy_exceptions_are_wanted &&
+    state->are_wanted = for_tracer->options.exceptions;
+    state->are_known_late =
+        !vpy_frames_see_raises && state->are_wanted &&
         vpy_engine_choose(&for_tracer->options) == &vpy_engine_turbo;
 }
 
 void vpy_exceptions_end(void)
 {
-    vpy_exceptions_are_wanted = vpy_exceptions_are_known_late = false;
+    state->are_wanted = state->are_known_late = false;
 }
 
 /* ---- whether it is new -------------------------------------------------- */
@@ -86,7 +84,7 @@ static bool is_new(const PyObject *error, const PyTracebackObject *traceback)
 
     if (next == NULL)
         return true;
-    if (vpy_exceptions_are_known_late)
+    if (state->are_known_late)
         return vst__record_leaves_out()
                    ? next->tb_frame != left_last && !was_marked(error, next)
                    : !has_left(next);
@@ -170,7 +168,7 @@ static void see(PyTypeObject *type, const PyObject *error, PyObject *traceback)
 {
     const PyTracebackObject *entry = (PyTracebackObject *)traceback;
 
-    if (!vpy_exceptions_are_wanted || ends_iteration(type) ||
+    if (!state->are_wanted || ends_iteration(type) ||
         vpy_code_value(vpy_frame_code(entry->tb_frame)) == 0 ||
         vst__record_top_is_left_out() || !is_new(error, entry))
         return;

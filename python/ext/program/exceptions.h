@@ -10,14 +10,9 @@
 #define VPY_PROGRAM_EXCEPTIONS_H
 
 #include "calls/tracer.h"
+#include "program/state.h"
 
 #pragma GCC visibility push(hidden)
-
-/* Whether they are recorded; constant while hooks are in place. */
-extern bool vpy_exceptions_are_wanted;
-/* Whether only those are seen that leave a function, and then: the evaluation
- * hook is told no more. */
-extern bool vpy_exceptions_are_known_late;
 
 void vpy_exceptions_begin(vpy_tracer *tracer);
 void vpy_exceptions_end(void);

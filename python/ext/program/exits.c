@@ -25,19 +25,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { CHUNK = 512, PATIENCE_MS = 5000 };
+static struct vpy_exits_state *const state = &vpy_program.exits;
 
-static PyCFunctionObject *exit_function; /* NULL: not found */
-static vectorcallfunc plain_exit;
-static PyMethodDef *plain_definition, own_definition;
-static PyObject *follower; /* the function of ours, or NULL; the state lock's */
-static long owner;         /* the process that follower is for */
-static long leaving;       /* the thread that is ending it; 0: none. Atomic */
+enum { CHUNK = 512, PATIENCE_MS = 5000 };
 static bool (*child_ends)(int code); /* in a child; NULL: not set */
 
 static long leaving_now(void)
 {
-    return __atomic_load_n(&leaving, __ATOMIC_RELAXED);
+    return __atomic_load_n(&state->leaving, __ATOMIC_RELAXED);
 }
 
 /* ---- the command ------------------------------------------------------- */
@@ -150,8 +145,8 @@ static PyObject *take_follower(void)
     PyObject *function;
 
     vpy_state_take();
-    function = follower;
-    follower = NULL;
+    function = state->follower;
+    state->follower = NULL;
     vpy_state_give();
     return function;
 }
@@ -161,7 +156,7 @@ static bool has_follower(void)
     bool has;
 
     vpy_state_take();
-    has = follower != NULL;
+    has = state->follower != NULL;
     vpy_state_give();
     return has;
 }
@@ -221,39 +216,41 @@ static PyObject *leave(PyObject *callable, PyObject *const *args, size_t nargsf,
     long nobody = 0;
     int code;
 
-    if (getpid() != owner || !take_code(args, nargsf, names, &code))
-        return plain_exit(callable, args, nargsf, names);
+    if (getpid() != state->owner || !take_code(args, nargsf, names, &code))
+        return state->plain_exit(callable, args, nargsf, names);
     if (leaving_now() && leaving_now() != vpy_thread_id())
         wait_for_the_end();
     if (!has_follower())
-        return plain_exit(callable, args, nargsf, names);
+        return state->plain_exit(callable, args, nargsf, names);
     vpy_signals_block(&before); /* for good: no handler runs any more */
-    if (!__atomic_compare_exchange_n(&leaving, &nobody, vpy_thread_id(), false,
-                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED) &&
+    if (!__atomic_compare_exchange_n(&state->leaving, &nobody, vpy_thread_id(),
+                                     false, __ATOMIC_RELAXED,
+                                     __ATOMIC_RELAXED) &&
         nobody != vpy_thread_id())
         wait_for_the_end();
     tell_follower(code);
-    result = plain_exit(callable, args, nargsf, names);
-    __atomic_store_n(&leaving, 0, __ATOMIC_RELAXED);
+    result = state->plain_exit(callable, args, nargsf, names);
+    __atomic_store_n(&state->leaving, 0, __ATOMIC_RELAXED);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return result;
 }
 
 static void stand_in(bool wanted)
 {
-    if (exit_function == NULL || leaving_now())
+    if (state->exit_function == NULL || leaving_now())
         return;
     vpy_world_stop();
-    exit_function->vectorcall = wanted ? leave : plain_exit;
-    exit_function->m_ml = wanted ? &own_definition : plain_definition;
+    state->exit_function->vectorcall = wanted ? leave : state->plain_exit;
+    state->exit_function->m_ml =
+        wanted ? &state->own_definition : state->plain_definition;
     vpy_world_start();
 }
 
 static void own(void)
 {
-    if (owner != getpid()) /* that was in the parent of this process */
-        __atomic_store_n(&leaving, 0, __ATOMIC_RELAXED);
-    owner = getpid();
+    if (state->owner != getpid()) /* that was in the parent of this process */
+        __atomic_store_n(&state->leaving, 0, __ATOMIC_RELAXED);
+    state->owner = getpid();
 }
 
 void vpy_exits_watch_child(bool (*ends)(int code))
@@ -269,7 +266,7 @@ static PyObject *set_follower(PyObject *module, PyObject *function)
     Py_XDECREF(take_follower());
     if (function != Py_None) {
         vpy_state_take();
-        follower = Py_NewRef(function);
+        state->follower = Py_NewRef(function);
         vpy_state_give();
     }
     stand_in(function != Py_None);
@@ -297,11 +294,11 @@ int vpy_exits_init(PyObject *module)
     PyErr_Clear();
     if (vpy_base.inside.works[VPY_PART_EXITS] && found != NULL &&
         PyCFunction_CheckExact(found) && function->vectorcall != NULL) {
-        exit_function = function; /* kept for good */
-        plain_exit = function->vectorcall;
-        plain_definition = function->m_ml;
-        own_definition = *function->m_ml;
-        own_definition.ml_flags = 0;
+        state->exit_function = function; /* kept for good */
+        state->plain_exit = function->vectorcall;
+        state->plain_definition = function->m_ml;
+        state->own_definition = *function->m_ml;
+        state->own_definition.ml_flags = 0;
     } else {
         Py_XDECREF(found);
     }

@@ -29,35 +29,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct module_entry {
+static struct vpy_framework_modules_state *const state = &vpy_program.modules;
+
+typedef struct vpy_module_entry {
     PyObject *self;    /* borrowed: only compared */
     PyObject *weakref; /* NULL: empty */
     vst_id id;
 } module_entry;
 
-/* Code objects of the framework's functions; NULL: not known. */
-static PyObject *module_code;             /* that calls its modules */
-static PyObject *enter_code, *leave_code; /* of its annotations */
-static PyObject *step_code; /* that its optimizers call in each step */
-static PyObject *overload_code, *packet_code; /* that call operators */
-static module_entry *entries;
-static size_t capacity, count; /* capacity is 0 or a power of two */
-static PyObject *numbers;      /* class name: how many there are */
-static uint32_t generation;    /* the recording that the table belongs to */
-static PyObject *waiter; /* called once it is imported, or NULL; atomic, who
-                          * takes it out has its reference */
-
 static void forget_all(void)
 {
-    module_entry *old = entries;
-    size_t size = capacity;
+    module_entry *old = state->entries;
+    size_t size = state->capacity;
 
-    entries = NULL;
-    capacity = count = 0;
+    state->entries = NULL;
+    state->capacity = state->count = 0;
     for (size_t i = 0; i < size; i++)
         Py_XDECREF(old[i].weakref);
     free(old);
-    Py_CLEAR(numbers);
+    Py_CLEAR(state->numbers);
 }
 
 static module_entry *slot_of(PyObject *self)
@@ -65,7 +55,7 @@ static module_entry *slot_of(PyObject *self)
     size_t i = (size_t)((uintptr_t)self >> 4) * 0x9e3779b1u;
 
     for (;; i++) {
-        module_entry *entry = &entries[i & (capacity - 1)];
+        module_entry *entry = &state->entries[i & (state->capacity - 1)];
         if (entry->weakref == NULL || entry->self == self)
             return entry;
     }
@@ -73,18 +63,18 @@ static module_entry *slot_of(PyObject *self)
 
 static bool make_room(void)
 {
-    size_t old_capacity = capacity;
-    module_entry *old = entries;
-    size_t size = capacity ? capacity * 2 : 64;
+    size_t old_capacity = state->capacity;
+    module_entry *old = state->entries;
+    size_t size = state->capacity ? state->capacity * 2 : 64;
     module_entry *grown;
 
-    if (count * 2 < capacity)
+    if (state->count * 2 < state->capacity)
         return true;
     grown = calloc(size, sizeof *grown);
     if (grown == NULL)
         return false;
-    entries = grown;
-    capacity = size;
+    state->entries = grown;
+    state->capacity = size;
     for (size_t i = 0; i < old_capacity; i++)
         if (old[i].weakref != NULL)
             *slot_of(old[i].self) = old[i];
@@ -99,13 +89,15 @@ static long next_number(PyObject *name)
     long number;
     bool kept;
 
-    if (numbers == NULL)
-        numbers = PyDict_New();
-    known = numbers != NULL ? PyDict_GetItemWithError(numbers, name) : NULL;
+    if (state->numbers == NULL)
+        state->numbers = PyDict_New();
+    known = state->numbers != NULL
+                ? PyDict_GetItemWithError(state->numbers, name)
+                : NULL;
     number = known != NULL ? PyLong_AsLong(known) : 0;
     next = PyLong_FromLong(number + 1);
-    kept = numbers != NULL && next != NULL &&
-           PyDict_SetItem(numbers, name, next) == 0;
+    kept = state->numbers != NULL && next != NULL &&
+           PyDict_SetItem(state->numbers, name, next) == 0;
 
     Py_XDECREF(next);
     return kept ? number : -1;
@@ -152,7 +144,7 @@ static VST_COLD vst_id add(PyObject *self)
     if (id && make_room()) {
         module_entry *entry = slot_of(self);
         PyObject *old = entry->weakref;
-        count += old == NULL;
+        state->count += old == NULL;
         *entry = (module_entry){self, weakref, id};
         weakref = old;
         vpy_tensors_of_module(self);
@@ -168,11 +160,11 @@ static vst_id known_id(PyObject *self)
 {
     const module_entry *entry;
 
-    if (generation != vpy_generation_now()) {
-        generation = vpy_generation_now();
+    if (state->generation != vpy_generation_now()) {
+        state->generation = vpy_generation_now();
         forget_all();
     }
-    if (!capacity)
+    if (!state->capacity)
         return 0;
     entry = slot_of(self);
     return entry->weakref != NULL && vpy_weakref_is_to(entry->weakref, self)
@@ -194,8 +186,9 @@ static PyObject *called_module(PyObject *code, const vpy_iframe *frame)
 
 bool vpy_is_framework_code(PyObject *code)
 {
-    return code == module_code || code == enter_code || code == leave_code ||
-           code == step_code || code == overload_code || code == packet_code;
+    return code == state->module_code || code == state->enter_code ||
+           code == state->leave_code || code == state->step_code ||
+           code == state->overload_code || code == state->packet_code;
 }
 
 static vst_id module_entered(PyObject *code, const vpy_iframe *frame)
@@ -225,14 +218,16 @@ static vst_id module_left(PyObject *code)
 
 vst_id vpy_framework_entered(vst_id id, PyObject *code, const vpy_iframe *frame)
 {
-    vst_id module = code == module_code ? module_entered(code, frame) : 0;
-    PyObject *optimizer = code == step_code ? called_module(code, frame) : NULL;
+    vst_id module =
+        code == state->module_code ? module_entered(code, frame) : 0;
+    PyObject *optimizer =
+        code == state->step_code ? called_module(code, frame) : NULL;
 
     if (optimizer != NULL)
         vpy_note_step(optimizer);
-    if (code == overload_code || code == packet_code)
+    if (code == state->overload_code || code == state->packet_code)
         operator_entered(code, frame);
-    if (code == leave_code)
+    if (code == state->leave_code)
         vst__record_settle(true);
     vst_record(VST_ENTER, module ? module : id);
     return module ? module : id;
@@ -241,10 +236,10 @@ vst_id vpy_framework_entered(vst_id id, PyObject *code, const vpy_iframe *frame)
 void vpy_framework_left(vst_kind kind, vst_id id, vst_id entered,
                         PyObject *code)
 {
-    if (!entered && code == module_code)
+    if (!entered && code == state->module_code)
         entered = module_left(code);
     vst_record(kind, entered ? entered : id);
-    if (code == enter_code)
+    if (code == state->enter_code)
         vst__record_settle(false);
 }
 
@@ -287,7 +282,8 @@ bool vpy_imports_framework(const char *file, uint32_t length, PyObject *name)
  * signals. */
 static int tell_waiter(void *unused)
 {
-    PyObject *called = __atomic_exchange_n(&waiter, NULL, __ATOMIC_ACQ_REL);
+    PyObject *called =
+        __atomic_exchange_n(&state->waiter, NULL, __ATOMIC_ACQ_REL);
     PyObject *result;
 
     (void)unused;
@@ -303,7 +299,7 @@ static int tell_waiter(void *unused)
 
 void vpy_framework_imported(void)
 {
-    if (__atomic_load_n(&waiter, __ATOMIC_RELAXED) != NULL)
+    if (__atomic_load_n(&state->waiter, __ATOMIC_RELAXED) != NULL)
         Py_AddPendingCall(tell_waiter, NULL);
 }
 
@@ -312,7 +308,7 @@ static PyObject *await_framework(PyObject *module, PyObject *callable)
     PyObject *next = callable != Py_None ? Py_NewRef(callable) : NULL;
 
     (void)module;
-    Py_XDECREF(__atomic_exchange_n(&waiter, next, __ATOMIC_ACQ_REL));
+    Py_XDECREF(__atomic_exchange_n(&state->waiter, next, __ATOMIC_ACQ_REL));
     Py_RETURN_NONE;
 }
 
@@ -328,10 +324,12 @@ static PyObject *set_framework_code(PyObject *module, PyObject *args)
     }
     if (!PyArg_ParseTuple(args, "OOO|OOO:set_framework_code", &call, &enter,
                           &leave, &step, &overload, &packet) ||
-        !take_code(call, &module_code) || !take_code(enter, &enter_code) ||
-        !take_code(leave, &leave_code) || !take_code(step, &step_code) ||
-        !take_code(overload, &overload_code) ||
-        !take_code(packet, &packet_code))
+        !take_code(call, &state->module_code) ||
+        !take_code(enter, &state->enter_code) ||
+        !take_code(leave, &state->leave_code) ||
+        !take_code(step, &state->step_code) ||
+        !take_code(overload, &state->overload_code) ||
+        !take_code(packet, &state->packet_code))
         return NULL;
     Py_RETURN_NONE;
 }

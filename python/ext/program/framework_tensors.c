@@ -12,12 +12,7 @@
 
 #include <vestige/storage.h>
 
-/* Functions of the adapter. The first sets whether __torch_function__ of tensor
- * subclasses runs (HUSHED: not) and returns the state before. */
-typedef int (*hush_fn)(int state);
-typedef void (*note_fn)(const uintptr_t *tensors, const unsigned char *roles,
-                        size_t count,
-                        void (*record)(const uint64_t *, uint32_t));
+static struct vpy_framework_tensors_state *const state = &vpy_program.tensors;
 
 enum { DEPTH_MAX = 3, HUSHED = 2 };
 
@@ -30,17 +25,11 @@ typedef struct found {
     bool only_hash; /* tensors are not gathered */
 } found;
 
-typedef struct optimizer {
+typedef struct vpy_noted_optimizer {
     PyObject *self; /* borrowed: only compared */
     PyObject *weakref;
     uint64_t hash; /* of what was noted last */
 } optimizer;
-
-static PyTypeObject *tensor_type; /* NULL: nothing is noted */
-static hush_fn hush;
-static note_fn note;
-static optimizer *optimizers;
-static size_t optimizer_count;
 
 /* ---- finding them -------------------------------------------------------- */
 
@@ -81,7 +70,7 @@ static void look(found *out, PyObject *value, vst_storage_role role, int depth)
     Py_ssize_t at = 0;
     PyObject *key, *item;
 
-    if (PyObject_TypeCheck(value, tensor_type)) {
+    if (PyObject_TypeCheck(value, state->tensor_type)) {
         add(out, value, role);
     } else if (depth == DEPTH_MAX) {
         return;
@@ -111,7 +100,7 @@ PyObject *vpy_own_member(PyObject *self, const char *name)
 static void look_in_optimizer(found *out, PyObject *self)
 {
     PyObject *groups = vpy_own_member(self, "param_groups");
-    PyObject *state = vpy_own_member(self, "state");
+    PyObject *states = vpy_own_member(self, "state");
 
     for (Py_ssize_t i = 0;
          groups != NULL && PyList_Check(groups) && i < PyList_GET_SIZE(groups);
@@ -123,27 +112,27 @@ static void look_in_optimizer(found *out, PyObject *self)
             look(out, params, VST_STORAGE_PARAMETER, DEPTH_MAX - 1);
     }
     PyErr_Clear();
-    if (state != NULL)
-        look(out, state, VST_STORAGE_OPTIMIZER, 0);
+    if (states != NULL)
+        look(out, states, VST_STORAGE_OPTIMIZER, 0);
 }
 
 static void record(found *out)
 {
     if (out->count)
-        note(out->tensors, out->roles, out->count, vst_record_storages);
+        state->note(out->tensors, out->roles, out->count, vst_record_storages);
     free(out->tensors);
     free(out->roles);
 }
 
 int vpy_tensors_hush(void)
 {
-    return hush != NULL ? hush(HUSHED) : 0;
+    return state->hush != NULL ? state->hush(HUSHED) : 0;
 }
 
 void vpy_tensors_unhush(int before)
 {
-    if (hush != NULL)
-        hush(before);
+    if (state->hush != NULL)
+        state->hush(before);
 }
 
 /* ---- when ---------------------------------------------------------------- */
@@ -152,7 +141,7 @@ void vpy_tensors_of_module(PyObject *self)
 {
     found out = {0};
     PyObject *parameters =
-        tensor_type != NULL ? vpy_own_member(self, "_parameters") : NULL;
+        state->tensor_type != NULL ? vpy_own_member(self, "_parameters") : NULL;
     int before;
 
     if (parameters == NULL)
@@ -169,24 +158,25 @@ static optimizer *entry_of(PyObject *self)
     optimizer *grown;
     PyObject *weakref;
 
-    for (size_t i = 0; i < optimizer_count; i++)
-        if (optimizers[i].self == self) {
-            if (vpy_weakref_is_to(optimizers[i].weakref, self))
-                return &optimizers[i];
-            Py_DECREF(
-                optimizers[i].weakref); /* of an earlier one at this address */
-            optimizers[i] = optimizers[--optimizer_count];
+    for (size_t i = 0; i < state->optimizer_count; i++)
+        if (state->optimizers[i].self == self) {
+            if (vpy_weakref_is_to(state->optimizers[i].weakref, self))
+                return &state->optimizers[i];
+            Py_DECREF(state->optimizers[i]
+                          .weakref); /* of an earlier one at this address */
+            state->optimizers[i] = state->optimizers[--state->optimizer_count];
             break;
         }
-    grown = realloc(optimizers, (optimizer_count + 1) * sizeof *grown);
+    grown = realloc(state->optimizers,
+                    (state->optimizer_count + 1) * sizeof *grown);
     if (grown == NULL)
         return NULL;
-    optimizers = grown;
+    state->optimizers = grown;
     weakref = vpy_weakref_new(self);
     if (weakref == NULL)
         return NULL;
-    grown[optimizer_count] = (optimizer){self, weakref, 0};
-    return &grown[optimizer_count++];
+    grown[state->optimizer_count] = (optimizer){self, weakref, 0};
+    return &grown[state->optimizer_count++];
 }
 
 static PyObject *note_optimizer(PyObject *module, PyObject *const *args,
@@ -197,7 +187,7 @@ static PyObject *note_optimizer(PyObject *module, PyObject *const *args,
     int before;
 
     (void)module;
-    if (count < 1 || tensor_type == NULL)
+    if (count < 1 || state->tensor_type == NULL)
         Py_RETURN_NONE;
     look_in_optimizer(&out, args[0]);
     entry = entry_of(args[0]);
@@ -220,7 +210,7 @@ static PyObject *set_framework_tensors(PyObject *module, PyObject *args)
 {
     PyObject *type;
     unsigned long long hush_at, note_at;
-    PyTypeObject *old = tensor_type;
+    PyTypeObject *old = state->tensor_type;
 
     (void)module;
     if (!PyArg_ParseTuple(args, "OKK:set_framework_tensors", &type, &hush_at,
@@ -231,17 +221,18 @@ static PyObject *set_framework_tensors(PyObject *module, PyObject *args)
                         "set_framework_tensors takes a class or None");
         return NULL;
     }
-    for (size_t i = 0; i < optimizer_count; i++)
-        Py_DECREF(optimizers[i].weakref);
-    free(optimizers);
-    optimizers = NULL;
-    optimizer_count = 0;
-    hush = (hush_fn)(uintptr_t)hush_at;
-    note = (note_fn)(uintptr_t)note_at;
-    tensor_type = type != Py_None && hush != NULL && note != NULL
-                      ? (PyTypeObject *)type
-                      : NULL;
-    Py_XINCREF(tensor_type);
+    for (size_t i = 0; i < state->optimizer_count; i++)
+        Py_DECREF(state->optimizers[i].weakref);
+    free(state->optimizers);
+    state->optimizers = NULL;
+    state->optimizer_count = 0;
+    state->hush = (vpy_hush_fn *)(uintptr_t)hush_at;
+    state->note = (vpy_note_fn *)(uintptr_t)note_at;
+    state->tensor_type =
+        type != Py_None && state->hush != NULL && state->note != NULL
+            ? (PyTypeObject *)type
+            : NULL;
+    Py_XINCREF(state->tensor_type);
     Py_XDECREF(old);
     Py_RETURN_NONE;
 }

@@ -7,13 +7,7 @@
 
 #include <stdio.h>
 
-/* The id that is recorded and the generation in which it is one. They change in
- * a stopped world. */
-static vst_id gc_id;
-static uint32_t gc_id_since;
-static PyObject *callback; /* while it is in the list; the control lock's */
-/* The generation of the span that is open. One thread collects at a time. */
-static uint32_t begun_in;
+static struct vpy_gc_state *const state = &vpy_program.gc;
 
 static long long counted(PyObject *info, const char *key)
 {
@@ -37,20 +31,20 @@ static PyObject *on_gc(PyObject *self, PyObject *const *args, Py_ssize_t count)
     if (PyUnicode_CompareWithASCIIString(args[0], "start") == 0) {
         /* Now and then the engine checks its hooks: this is a good moment. */
         vpy_engine_check_thread();
-        if (gc_id_since != vpy_generation_now())
+        if (state->id_since != vpy_generation_now())
             Py_RETURN_NONE; /* it was called for the recording before */
-        vst_record(VST_ENTER, gc_id);
-        begun_in = vpy_generation_now();
+        vst_record(VST_ENTER, state->id);
+        state->begun_in = vpy_generation_now();
         length = snprintf(text, sizeof text, "\"generation\": %lld",
                           counted(args[1], "generation"));
         vst_record_args(text, (size_t)length);
-    } else if (begun_in == vpy_generation_now()) {
+    } else if (state->begun_in == vpy_generation_now()) {
         /* False after a fork inside the collection. */
         length = snprintf(
             text, sizeof text, "\"collected\": %lld, \"uncollectable\": %lld",
             counted(args[1], "collected"), counted(args[1], "uncollectable"));
         vst_record_args(text, (size_t)length);
-        vst_record(VST_EXIT, gc_id);
+        vst_record(VST_EXIT, state->id);
     }
     Py_RETURN_NONE;
 }
@@ -59,18 +53,16 @@ static PyMethodDef on_gc_method = {
     "vestige_gc_callback", (PyCFunction)(void (*)(void))on_gc, METH_FASTCALL,
     "Records garbage collections while vestige is recording."};
 
-static PyObject *gc_module; /* imported once, not inside a recording */
-
 int vpy_gc_init(void)
 {
-    if (gc_module == NULL)
-        gc_module = PyImport_ImportModule("gc");
-    return gc_module != NULL ? 0 : -1;
+    if (state->module == NULL)
+        state->module = PyImport_ImportModule("gc");
+    return state->module != NULL ? 0 : -1;
 }
 
 static PyObject *callback_list(void)
 {
-    PyObject *list = PyObject_GetAttrString(gc_module, "callbacks");
+    PyObject *list = PyObject_GetAttrString(state->module, "callbacks");
 
     if (list != NULL && !PyList_Check(list))
         Py_CLEAR(list);
@@ -86,10 +78,10 @@ static PyObject *copy_changed(PyObject *seen, bool is_in)
     int result = copy != NULL ? 0 : -1;
 
     for (Py_ssize_t i = 0; result == 0 && i < PyList_GET_SIZE(seen); i++)
-        if (PyList_GET_ITEM(seen, i) != callback)
+        if (PyList_GET_ITEM(seen, i) != state->callback)
             result = PyList_Append(copy, PyList_GET_ITEM(seen, i));
     if (result == 0 && is_in)
-        result = PyList_Append(copy, callback);
+        result = PyList_Append(copy, state->callback);
     if (result < 0)
         Py_CLEAR(copy);
     return copy;
@@ -133,8 +125,8 @@ static bool put_into(PyObject *list, PyObject *seen, PyObject *wanted,
     is_as_seen = have_same_items(list, seen);
     if (is_as_seen) {
         exchange_items((PyListObject *)list, (PyListObject *)wanted);
-        gc_id = id;
-        gc_id_since = vpy_generation_now();
+        state->id = id;
+        state->id_since = vpy_generation_now();
     }
     vpy_world_start();
     return is_as_seen;
@@ -169,27 +161,28 @@ int vpy_gc_start(vpy_tracer *tracer)
     PyObject *list;
     vst_id id;
 
-    if (callback != NULL)
+    if (state->callback != NULL)
         return 0;
     if (vst_recording_define_id(tracer->recording, &definition, &id) != VST_OK)
         return -1;
     list = callback_list();
-    callback = list != NULL ? PyCFunction_New(&on_gc_method, NULL) : NULL;
-    if (callback != NULL && change_list(list, true, id) < 0)
-        Py_CLEAR(callback);
+    state->callback =
+        list != NULL ? PyCFunction_New(&on_gc_method, NULL) : NULL;
+    if (state->callback != NULL && change_list(list, true, id) < 0)
+        Py_CLEAR(state->callback);
     Py_XDECREF(list);
     PyErr_Clear();
-    return callback != NULL ? 0 : -1;
+    return state->callback != NULL ? 0 : -1;
 }
 
 void vpy_gc_stop(void)
 {
-    PyObject *list = callback != NULL ? callback_list() : NULL;
+    PyObject *list = state->callback != NULL ? callback_list() : NULL;
 
     if (list != NULL)
-        change_list(list, false, gc_id);
+        change_list(list, false, state->id);
     Py_XDECREF(list);
-    Py_CLEAR(callback);
+    Py_CLEAR(state->callback);
     PyErr_Clear();
 }
 
@@ -209,7 +202,7 @@ uint32_t vpy_gc_callback_ids(vst_id *ids, uint32_t room)
     uint32_t count = 0;
 
     /* None but ours: there is nothing to copy. */
-    if (list != NULL && PyList_GET_SIZE(list) > (callback != NULL))
+    if (list != NULL && PyList_GET_SIZE(list) > (state->callback != NULL))
         copy = PyList_GetSlice(list, 0, PY_SSIZE_T_MAX);
     for (Py_ssize_t i = 0; copy != NULL && i < PyList_GET_SIZE(copy); i++) {
         PyObject *code = code_of(PyList_GET_ITEM(copy, i));

@@ -11,23 +11,21 @@
 
 #if VPY_KNOWS_GIL
 
-static vst_lock lock; /* constant while it is watched */
-static bool is_tried;
-static const char *trouble = "the GIL was not looked for yet";
-static const void *condition; /* of the GIL; atomic: our thread stores it */
+static struct vpy_gil_waits_state *const state = &vpy_program.gil_waits;
 
-static const vpy_waits waits = {vst__lock_hook, &lock, VST_WAITS_METADATA};
+static const vpy_waits waits = {vst__lock_hook, &vpy_program.gil_waits.lock,
+                                VST_WAITS_METADATA};
 
 /* Runs without the GIL, and asks for it. */
 static void *ask_for_gil(void *unused)
 {
-    PyGILState_STATE state;
+    PyGILState_STATE gil;
 
     (void)unused;
-    vst__lock_learn(&condition);
-    state = PyGILState_Ensure();
+    vst__lock_learn(&state->condition);
+    gil = PyGILState_Ensure();
     vst__lock_learn(NULL);
-    PyGILState_Release(state);
+    PyGILState_Release(gil);
     return NULL;
 }
 
@@ -58,7 +56,7 @@ static const char *find_gil(void)
 
     if (!vpy_wait_trial_start(&thread, ask_for_gil))
         return "no thread could be started to look for the GIL";
-    seen = vpy_wait_trial_learn(&condition);
+    seen = vpy_wait_trial_learn(&state->condition);
     if (seen == NULL) {
         found = "the interpreter does not wait for the GIL as it should";
     } else {
@@ -66,7 +64,7 @@ static const char *find_gil(void)
             (const void *)((const char *)seen - offsetof(vpy_gil, cond));
 
         if (is_gil(gil)) {
-            lock = (vst_lock){
+            state->lock = (vst_lock){
                 .condition = seen,
                 .given_condition = vpy_gil_switch_condition(gil),
                 .is_held = vpy_gil_is_held(gil),
@@ -83,16 +81,17 @@ static const char *find_gil(void)
 
 void vpy_gil_waits_prepare(void)
 {
-    if (is_tried)
+    if (state->is_tried)
         return;
-    is_tried = true;
-    trouble = vpy_waits_hook(vst__lock_hook) ? find_gil() : VPY_WAITS_NO_HOOK;
+    state->is_tried = true;
+    state->trouble =
+        vpy_waits_hook(vst__lock_hook) ? find_gil() : VPY_WAITS_NO_HOOK;
     vst__lock_unhook();
 }
 
 void vpy_gil_waits_begin(vpy_tracer *tracer)
 {
-    vpy_waits_begin(tracer, &waits, trouble);
+    vpy_waits_begin(tracer, &waits, state->trouble);
 }
 
 void vpy_gil_waits_end(void)
@@ -103,7 +102,7 @@ void vpy_gil_waits_end(void)
 
 const char *vpy_gil_waits_trouble(void)
 {
-    return trouble;
+    return state->trouble;
 }
 
 #else

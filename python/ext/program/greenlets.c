@@ -23,10 +23,7 @@
 #include "record/language.h"
 #include "record/tasks.h"
 
-static PyObject *greenlet;        /* the module, while recording */
-static PyObject *switch_callback; /* what settrace gets */
-static vpy_tracer *tracer;
-static PyObject *parent_name, *name_name; /* "parent", "name", for good */
+static struct vpy_greenlets_state *const state = &vpy_program.greenlets;
 
 static _Thread_local uint32_t watched_generation; /* this thread is watched */
 static _Thread_local PyObject *previous;          /* the program's own */
@@ -34,7 +31,7 @@ static _Thread_local PyObject *previous;          /* the program's own */
 /* A greenlet's number is its address; the main one of a thread is 0. */
 static uint64_t stack_number(PyObject *object)
 {
-    PyObject *parent = PyObject_GetAttr(object, parent_name);
+    PyObject *parent = PyObject_GetAttr(object, state->parent_name);
     bool is_main = parent == Py_None;
 
     if (parent == NULL)
@@ -77,7 +74,7 @@ static PyObject *given_name(PyObject *object)
     names = place != NULL ? Py_NewRef(*place)
                           : PyObject_GenericGetDict(object, NULL);
     if (names != NULL && PyDict_Check(names))
-        name = vpy_dict_get(names, name_name);
+        name = vpy_dict_get(names, state->name_name);
     PyErr_Clear();
     Py_XDECREF(names);
     if (name != NULL && !PyUnicode_Check(name))
@@ -154,7 +151,7 @@ static void restore_thread(void)
     PyObject *current =
         module != NULL ? PyObject_CallMethod(module, "gettrace", NULL) : NULL;
 
-    if (current != NULL && current == switch_callback) {
+    if (current != NULL && current == state->switch_callback) {
         PyObject *result = PyObject_CallMethod(
             module, "settrace", "O", previous != NULL ? previous : Py_None);
         Py_XDECREF(result);
@@ -201,7 +198,7 @@ static PyMethodDef on_switch_method = {
 void vpy_greenlets_begin(vpy_tracer *for_tracer)
 {
     vpy_state_take();
-    tracer = for_tracer;
+    state->tracer = for_tracer;
     vpy_greenlets_look();
     vpy_state_give();
 }
@@ -211,21 +208,21 @@ void vpy_greenlets_look(void)
 {
     PyObject *module;
 
-    if (greenlet != NULL || tracer == NULL)
+    if (state->greenlet != NULL || state->tracer == NULL)
         return;
     module = vpy_loaded_module("greenlet");
     /* While it is being imported it has no settrace yet. */
     if (module != NULL && PyObject_HasAttrString(module, "settrace")) {
-        if (switch_callback == NULL)
-            switch_callback = PyCFunction_New(&on_switch_method, NULL);
-        if (parent_name == NULL)
-            parent_name = PyUnicode_InternFromString("parent");
-        if (name_name == NULL)
-            name_name = PyUnicode_InternFromString("name");
-        if (switch_callback != NULL && parent_name != NULL &&
-            name_name != NULL) {
-            greenlet = Py_NewRef(module);
-            vst__recording_request_attention(tracer->recording);
+        if (state->switch_callback == NULL)
+            state->switch_callback = PyCFunction_New(&on_switch_method, NULL);
+        if (state->parent_name == NULL)
+            state->parent_name = PyUnicode_InternFromString("parent");
+        if (state->name_name == NULL)
+            state->name_name = PyUnicode_InternFromString("name");
+        if (state->switch_callback != NULL && state->parent_name != NULL &&
+            state->name_name != NULL) {
+            state->greenlet = Py_NewRef(module);
+            vst__recording_request_attention(state->tracer->recording);
         }
     }
     PyErr_Clear();
@@ -237,20 +234,21 @@ void vpy_greenlets_watch_thread(void)
     PyObject *module, *before;
 
     vpy_state_take();
-    module = Py_XNewRef(greenlet);
+    module = Py_XNewRef(state->greenlet);
     vpy_state_give();
     if (module == NULL || watched_generation == vpy_generation_now()) {
         Py_XDECREF(module);
         return;
     }
     watched_generation = vpy_generation_now();
-    before = PyObject_CallMethod(module, "settrace", "O", switch_callback);
+    before =
+        PyObject_CallMethod(module, "settrace", "O", state->switch_callback);
     Py_DECREF(module);
     if (before == NULL) {
         PyErr_Clear();
         return;
     }
-    if (before == switch_callback)
+    if (before == state->switch_callback)
         Py_DECREF(before); /* left from an earlier recording */
     else
         Py_XSETREF(previous, before);
@@ -281,12 +279,12 @@ bool vpy_greenlets_is_in_one(void)
  * theirs at their next switch. */
 void vpy_greenlets_end(void)
 {
-    if (greenlet != NULL && watched_generation == vpy_generation_now()) {
+    if (state->greenlet != NULL && watched_generation == vpy_generation_now()) {
         restore_thread();
         Py_CLEAR(previous);
     }
     vpy_state_take();
-    Py_CLEAR(greenlet);
-    tracer = NULL;
+    Py_CLEAR(state->greenlet);
+    state->tracer = NULL;
     vpy_state_give();
 }

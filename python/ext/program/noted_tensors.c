@@ -6,17 +6,9 @@
  * As in framework_tensors.c, we run no code of the program's. With the GIL. */
 #include "program/program.h"
 
-/* A function of the adapter: writes text about a tensor, or about its gradient,
- * and returns its length, 0: nothing. */
-typedef size_t (*describe_fn)(uintptr_t tensor, int gradient, char *text,
-                              size_t room);
+static struct vpy_noted_tensors_state *const state = &vpy_program.noted;
 
 enum { TEXT_MAX = 4096 };
-
-static PyTypeObject *tensor_type;
-static describe_fn describe;
-static PyObject *noted; /* a list; NULL: nothing is noted */
-static PyObject *seen;  /* a set of the addresses of optimizers in it */
 
 /* ---- tensors ------------------------------------------------------------ */
 
@@ -26,9 +18,9 @@ static PyObject *text_of(PyObject *tensor, int gradient)
     char text[TEXT_MAX];
     PyObject *address = PyObject_GetAttrString(tensor, "_cdata");
     void *impl = address != NULL ? PyLong_AsVoidPtr(address) : NULL;
-    size_t length = impl != NULL
-                        ? describe((uintptr_t)impl, gradient, text, sizeof text)
-                        : 0;
+    size_t length = impl != NULL ? state->describe((uintptr_t)impl, gradient,
+                                                   text, sizeof text)
+                                 : 0;
 
     Py_XDECREF(address);
     PyErr_Clear();
@@ -46,7 +38,8 @@ static PyObject *tensors_by_name(PyObject *dict, bool gradients)
 
     while (list != NULL && PyDict_Next(dict, &at, &name, &value)) {
         PyObject *entry;
-        if (!PyUnicode_Check(name) || !PyObject_TypeCheck(value, tensor_type))
+        if (!PyUnicode_Check(name) ||
+            !PyObject_TypeCheck(value, state->tensor_type))
             continue;
         entry = gradients ? Py_BuildValue("(ONN)", name, text_of(value, 0),
                                           text_of(value, 1))
@@ -79,17 +72,17 @@ static PyObject *entry_of(PyObject *dict, PyObject *wanted, Py_ssize_t *from)
 /* Adds (parameter, gradient, [(name, tensor), ...]) for each parameter of a
  * list. */
 static bool add_parameters(PyObject *list, PyObject *parameters,
-                           PyObject *state)
+                           PyObject *states)
 {
     Py_ssize_t from = 0;
 
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(parameters); i++) {
         PyObject *each = PyList_GET_ITEM(parameters, i);
         PyObject *own;
-        if (!PyObject_TypeCheck(each, tensor_type))
+        if (!PyObject_TypeCheck(each, state->tensor_type))
             continue;
-        own = state != NULL && PyDict_Check(state)
-                  ? entry_of(state, each, &from)
+        own = states != NULL && PyDict_Check(states)
+                  ? entry_of(states, each, &from)
                   : NULL;
         own = own != NULL && PyDict_Check(own) ? tensors_by_name(own, false)
                                                : PyList_New(0);
@@ -104,7 +97,7 @@ static bool add_parameters(PyObject *list, PyObject *parameters,
 static PyObject *optimizer_tensors(PyObject *self)
 {
     PyObject *groups = vpy_own_member(self, "param_groups");
-    PyObject *state = vpy_own_member(self, "state");
+    PyObject *states = vpy_own_member(self, "state");
     PyObject *list = PyList_New(0);
 
     for (Py_ssize_t i = 0; list != NULL && groups != NULL &&
@@ -114,7 +107,7 @@ static PyObject *optimizer_tensors(PyObject *self)
         PyObject *parameters =
             PyDict_Check(group) ? PyDict_GetItemString(group, "params") : NULL;
         if (parameters != NULL && PyList_Check(parameters) &&
-            !add_parameters(list, parameters, state))
+            !add_parameters(list, parameters, states))
             Py_CLEAR(list);
     }
     return list;
@@ -129,18 +122,19 @@ static void add_entry(const char *what, unsigned long number, PyObject *self,
     const char *dot = strrchr(type->tp_name, '.');
 
     if (tensors != NULL)
-        vpy_append(noted, Py_BuildValue("(skKKsN)", what, number,
-                                        (unsigned long long)(uintptr_t)self,
-                                        (unsigned long long)(uintptr_t)type,
-                                        dot != NULL ? dot + 1 : type->tp_name,
-                                        tensors));
+        vpy_append(state->noted,
+                   Py_BuildValue("(skKKsN)", what, number,
+                                 (unsigned long long)(uintptr_t)self,
+                                 (unsigned long long)(uintptr_t)type,
+                                 dot != NULL ? dot + 1 : type->tp_name,
+                                 tensors));
     PyErr_Clear();
 }
 
 void vpy_note_module(PyObject *self, vst_id id)
 {
     PyObject *parameters =
-        noted != NULL ? vpy_own_member(self, "_parameters") : NULL;
+        state->noted != NULL ? vpy_own_member(self, "_parameters") : NULL;
     int before;
 
     if (parameters == NULL || !PyDict_Check(parameters))
@@ -155,17 +149,17 @@ void vpy_note_step(PyObject *self)
     PyObject *type, *error, *traceback, *address, *tensors;
     int before;
 
-    if (noted == NULL)
+    if (state->noted == NULL)
         return;
     PyErr_Fetch(&type, &error, &traceback);
     before = vpy_tensors_hush();
     address = PyLong_FromVoidPtr(self);
-    if (address != NULL && PySet_Contains(seen, address) == 1) {
+    if (address != NULL && PySet_Contains(state->seen, address) == 1) {
         tensors = Py_NewRef(Py_None); /* as they were in the first step */
     } else {
         tensors = optimizer_tensors(self);
         if (address != NULL)
-            PySet_Add(seen, address);
+            PySet_Add(state->seen, address);
     }
     Py_XDECREF(address);
     add_entry("optimizer", PyThread_get_thread_native_id(), self, tensors);
@@ -183,17 +177,17 @@ static PyObject *note_tensors(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "OKO:note_tensors", &type, &describe_at, &list))
         return NULL;
-    Py_CLEAR(noted);
-    Py_CLEAR(seen);
-    Py_CLEAR(tensor_type);
+    Py_CLEAR(state->noted);
+    Py_CLEAR(state->seen);
+    Py_CLEAR(state->tensor_type);
     if (!PyType_Check(type) || !PyList_Check(list) || describe_at == 0)
         Py_RETURN_NONE;
-    seen = PySet_New(NULL);
-    if (seen == NULL)
+    state->seen = PySet_New(NULL);
+    if (state->seen == NULL)
         return NULL;
-    describe = (describe_fn)(uintptr_t)describe_at;
-    tensor_type = (PyTypeObject *)Py_NewRef(type);
-    noted = Py_NewRef(list);
+    state->describe = (vpy_describe_fn *)(uintptr_t)describe_at;
+    state->tensor_type = (PyTypeObject *)Py_NewRef(type);
+    state->noted = Py_NewRef(list);
     Py_RETURN_NONE;
 }
 

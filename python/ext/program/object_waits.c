@@ -15,16 +15,11 @@
 
 #if VPY_FREE_THREADED
 
+static struct vpy_object_waits_state *const state = &vpy_program.object_waits;
+
 enum {
     NEAR = 4096 /* bytes of stack between the hook and the structure */
 };
-
-/* All guarded by the control lock, and constant while waits are recorded. */
-static bool is_tried;
-static const char *trouble = "locks of objects were not looked for yet";
-
-static const void *learned; /* a semaphore; atomic: our thread stores it */
-static PyMutex tried;       /* what our thread waits for */
 
 /* What a semaphore's thread waits for. */
 static uintptr_t address_beside(const void *semaphore)
@@ -55,10 +50,10 @@ static const vst_lock locks = {.parked_for = parked_for};
 static void *wait_for_lock(void *unused)
 {
     (void)unused;
-    vst__lock_learn(&learned);
-    PyMutex_Lock(&tried);
+    vst__lock_learn(&state->learned);
+    PyMutex_Lock(&state->tried);
     vst__lock_learn(NULL);
-    PyMutex_Unlock(&tried);
+    PyMutex_Unlock(&state->tried);
     return NULL;
 }
 
@@ -68,18 +63,18 @@ static const char *try_wait(void)
     const void *seen;
     pthread_t thread;
 
-    PyMutex_Lock(&tried);
+    PyMutex_Lock(&state->tried);
     if (!vpy_wait_trial_start(&thread, wait_for_lock)) {
-        PyMutex_Unlock(&tried);
+        PyMutex_Unlock(&state->tried);
         return "no thread could be started to look for locks of objects";
     }
     Py_BEGIN_ALLOW_THREADS;
-    seen = vpy_wait_trial_learn(&learned);
+    seen = vpy_wait_trial_learn(&state->learned);
     if (seen == NULL)
         found = "the interpreter does not wait for locks as it should";
-    else if (address_beside(seen) != (uintptr_t)&tried)
+    else if (address_beside(seen) != (uintptr_t)&state->tried)
         found = "what a thread waits for is not where it should be";
-    PyMutex_Unlock(&tried);
+    PyMutex_Unlock(&state->tried);
     pthread_join(thread, NULL);
     Py_END_ALLOW_THREADS;
     return found;
@@ -90,17 +85,17 @@ static const vpy_waits waits = {vst__parking_hook, &locks,
 
 void vpy_object_waits_prepare(void)
 {
-    if (is_tried)
+    if (state->is_tried)
         return;
-    is_tried = true;
-    trouble =
+    state->is_tried = true;
+    state->trouble =
         vpy_waits_hook(vst__parking_hook) ? try_wait() : VPY_WAITS_NO_HOOK;
     vst__parking_unhook();
 }
 
 void vpy_object_waits_begin(vpy_tracer *tracer)
 {
-    vpy_waits_begin(tracer, &waits, trouble);
+    vpy_waits_begin(tracer, &waits, state->trouble);
 }
 
 void vpy_object_waits_end(void)
@@ -111,7 +106,7 @@ void vpy_object_waits_end(void)
 
 const char *vpy_object_waits_trouble(void)
 {
-    return trouble;
+    return state->trouble;
 }
 
 #else

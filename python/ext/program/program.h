@@ -7,6 +7,7 @@
 #define VPY_PROGRAM_PROGRAM_H
 
 #include "calls/tracer.h"
+#include "program/state.h"
 
 #include "record/language_lock.h"
 

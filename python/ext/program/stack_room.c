@@ -26,6 +26,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+static struct vpy_stack_room_state *const state = &vpy_program.stack_room;
+
 /* How much more stack recording may need: a call takes at most half as much
  * again as without us. The first record of a thread takes some too, whatever
  * the size. */
@@ -61,14 +63,13 @@ static void grow_to(uintptr_t address)
 
 static void grow_main_stack(void)
 {
-    static bool done;
     struct rlimit limit, higher;
     uintptr_t low;
 
-    if (done || vpy_thread_id() != getpid() ||
+    if (state->has_grown || vpy_thread_id() != getpid() ||
         getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
         return;
-    done = true;
+    state->has_grown = true;
     low = lowest(limit.rlim_cur);
     higher = limit;
     higher.rlim_cur += 2 * room_for(limit.rlim_cur);
@@ -81,9 +82,6 @@ static void grow_main_stack(void)
 }
 
 /* ---- threads that are made meanwhile ------------------------------------- */
-
-static vpy_watched stack_size;
-static size_t of_program; /* the size that it has chosen; 0: the default */
 
 static bool is_limited(int resource)
 {
@@ -116,15 +114,15 @@ static void put_ours(void)
 {
     size_t size;
 
-    of_program = PyThread_get_stacksize();
-    size = of_program ? of_program : default_size();
+    state->of_program = PyThread_get_stacksize();
+    size = state->of_program ? state->of_program : default_size();
     if (size)
         set_size(size + room_for(size));
 }
 
 static void put_back(void)
 {
-    set_size(of_program);
+    set_size(state->of_program);
 }
 
 static PyObject *through_stack_size(PyObject *self, PyObject *args)
@@ -132,7 +130,7 @@ static PyObject *through_stack_size(PyObject *self, PyObject *args)
     PyObject *result;
 
     put_back();
-    result = stack_size.original(self, args);
+    result = state->stack_size.original(self, args);
     put_ours();
     return result;
 }
@@ -146,9 +144,9 @@ static void enlarge_new_stacks(void)
         function = vpy_dict_get_named(PyModule_GetDict(module), "stack_size");
     if (function != NULL && PyCFunction_CheckExact(function) &&
         !is_limited(RLIMIT_AS) && !is_limited(RLIMIT_DATA)) {
-        vpy_watch(&stack_size, ((PyCFunctionObject *)function)->m_ml,
+        vpy_watch(&state->stack_size, ((PyCFunctionObject *)function)->m_ml,
                   METH_VARARGS, through_stack_size);
-        if (stack_size.method != NULL)
+        if (state->stack_size.method != NULL)
             put_ours();
     }
     Py_XDECREF(function);
@@ -160,15 +158,15 @@ static void enlarge_new_stacks(void)
 void vpy_stacks_make_room(void)
 {
     grow_main_stack();
-    if (stack_size.method == NULL)
+    if (state->stack_size.method == NULL)
         enlarge_new_stacks();
 }
 
 void vpy_stacks_restore(void)
 {
-    if (stack_size.method == NULL)
+    if (state->stack_size.method == NULL)
         return;
-    vpy_unwatch(&stack_size);
+    vpy_unwatch(&state->stack_size);
     put_back();
 }
 

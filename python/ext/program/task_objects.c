@@ -7,22 +7,12 @@
  * the GIL held. */
 #include "program/tasks.h"
 
+#include "program/state.h"
 #include "record/tasks.h"
-#include "thunks/watched_methods.h"
 
 #include <string.h>
 
-/* asyncio's, while it is loaded and we record. Guarded by the state lock; who
- * uses one takes a reference there. */
-static struct {
-    PyObject *running_loop, *current_task; /* functions; NULL: not found yet */
-    PyTypeObject *task, *future;           /* in C, or NULL */
-    PyObject *get_name;
-    PyObject *current_tasks; /* by loop; NULL: current_task is in C */
-} asyncio;
-
-static PyObject *coro_name; /* "_coro", for good */
-static PyObject *plain_name;
+static struct vpy_task_objects_state *const state = &vpy_program.task_objects;
 
 /* ---- asking asyncio ------------------------------------------------------ */
 
@@ -41,24 +31,27 @@ static void watch_all(void);
 
 static bool take_functions(PyObject *events, PyObject *tasks, PyObject *futures)
 {
-    asyncio.running_loop = PyObject_GetAttrString(events, "_get_running_loop");
-    asyncio.current_task = PyObject_GetAttrString(tasks, "current_task");
-    asyncio.task = find_type(tasks, "_CTask");
-    asyncio.future = find_type(futures, "_CFuture");
-    if (asyncio.task != NULL)
-        asyncio.get_name =
-            PyObject_GetAttrString((PyObject *)asyncio.task, "get_name");
+    state->asyncio.running_loop =
+        PyObject_GetAttrString(events, "_get_running_loop");
+    state->asyncio.current_task = PyObject_GetAttrString(tasks, "current_task");
+    state->asyncio.task = find_type(tasks, "_CTask");
+    state->asyncio.future = find_type(futures, "_CFuture");
+    if (state->asyncio.task != NULL)
+        state->asyncio.get_name =
+            PyObject_GetAttrString((PyObject *)state->asyncio.task, "get_name");
     /* Before awaits are inlined, current_task is a function in Python. */
     if (!VPY_AWAITS_INLINE)
-        asyncio.current_tasks = PyObject_GetAttrString(tasks, "_current_tasks");
-    if (asyncio.current_tasks != NULL &&
-        !PyDict_CheckExact(asyncio.current_tasks))
-        Py_CLEAR(asyncio.current_tasks);
+        state->asyncio.current_tasks =
+            PyObject_GetAttrString(tasks, "_current_tasks");
+    if (state->asyncio.current_tasks != NULL &&
+        !PyDict_CheckExact(state->asyncio.current_tasks))
+        Py_CLEAR(state->asyncio.current_tasks);
     PyErr_Clear();
     /* While they are being imported these are not there yet. */
-    if (asyncio.running_loop == NULL || asyncio.current_task == NULL) {
-        Py_CLEAR(asyncio.running_loop);
-        Py_CLEAR(asyncio.current_task);
+    if (state->asyncio.running_loop == NULL ||
+        state->asyncio.current_task == NULL) {
+        Py_CLEAR(state->asyncio.running_loop);
+        Py_CLEAR(state->asyncio.current_task);
         return false;
     }
     watch_all();
@@ -71,7 +64,7 @@ static bool find_asyncio(void)
     PyObject *events, *tasks, *futures;
     bool is_found;
 
-    if (asyncio.current_task != NULL)
+    if (state->asyncio.current_task != NULL)
         return true;
     events = vpy_loaded_module("asyncio.events");
     tasks = vpy_loaded_module("asyncio.tasks");
@@ -92,9 +85,9 @@ PyObject *vpy_task_running(void)
 
     vpy_state_take();
     if (find_asyncio()) {
-        running_loop = Py_NewRef(asyncio.running_loop);
-        current_task = Py_NewRef(asyncio.current_task);
-        current_tasks = Py_XNewRef(asyncio.current_tasks);
+        running_loop = Py_NewRef(state->asyncio.running_loop);
+        current_task = Py_NewRef(state->asyncio.current_task);
+        current_tasks = Py_XNewRef(state->asyncio.current_tasks);
     }
     vpy_state_give();
     if (running_loop != NULL)
@@ -116,7 +109,7 @@ PyObject *vpy_task_running(void)
  * is none of Python's own, or is gone. No code of the program's runs. */
 const void *vpy_task_frame(PyObject *task, bool *is_other)
 {
-    PyObject *coroutine = PyObject_GenericGetAttr(task, coro_name);
+    PyObject *coroutine = PyObject_GenericGetAttr(task, state->coro_name);
     const void *frame = NULL;
 
     PyErr_Clear();
@@ -132,8 +125,8 @@ const void *vpy_task_frame(PyObject *task, bool *is_other)
 static void get_types(PyTypeObject **task, PyTypeObject **future)
 {
     vpy_state_take();
-    *task = asyncio.task;
-    *future = asyncio.future;
+    *task = state->asyncio.task;
+    *future = state->asyncio.future;
     vpy_state_give();
 }
 
@@ -156,11 +149,11 @@ static PyObject *name_of(PyObject *task)
     PyObject *get_name, *name;
 
     vpy_state_take();
-    get_name = Py_XNewRef(asyncio.get_name);
+    get_name = Py_XNewRef(state->asyncio.get_name);
     vpy_state_give();
     name = vpy_task_is_c(task) && get_name != NULL
                ? PyObject_CallOneArg(get_name, task)
-               : PyObject_GenericGetAttr(task, plain_name);
+               : PyObject_GenericGetAttr(task, state->plain_name);
     Py_XDECREF(get_name);
     PyErr_Clear();
     if (name != NULL && !PyUnicode_Check(name))
@@ -228,11 +221,6 @@ vst_task_awaits vpy_task_awaits(PyObject *object)
 typedef PyObject *(*five_words)(PyObject *, PyObject *, PyObject *, PyObject *,
                                 PyObject *);
 
-static vpy_watched set_name;
-static vpy_watched set_result;
-static vpy_watched set_exception;
-static vpy_watched cancel;
-
 /* Functions in C get their arguments in up to five words, by one of several
  * conventions; whatever they are, they are passed on. */
 static PyObject *pass_on(const vpy_watched *w, PyObject *self, PyObject *b,
@@ -255,27 +243,27 @@ static VST_HOT PyObject *on_set_result(PyObject *self, PyObject *b, PyObject *c,
                                        PyObject *d, PyObject *e)
 {
     record_waking(self);
-    return pass_on(&set_result, self, b, c, d, e);
+    return pass_on(&state->set_result, self, b, c, d, e);
 }
 
 static PyObject *on_set_exception(PyObject *self, PyObject *b, PyObject *c,
                                   PyObject *d, PyObject *e)
 {
     record_waking(self);
-    return pass_on(&set_exception, self, b, c, d, e);
+    return pass_on(&state->set_exception, self, b, c, d, e);
 }
 
 static PyObject *on_cancel(PyObject *self, PyObject *b, PyObject *c,
                            PyObject *d, PyObject *e)
 {
     record_waking(self);
-    return pass_on(&cancel, self, b, c, d, e);
+    return pass_on(&state->cancel, self, b, c, d, e);
 }
 
 static PyObject *on_set_name(PyObject *self, PyObject *b, PyObject *c,
                              PyObject *d, PyObject *e)
 {
-    PyObject *result = pass_on(&set_name, self, b, c, d, e);
+    PyObject *result = pass_on(&state->set_name, self, b, c, d, e);
     bool is_other;
     uint32_t number;
 
@@ -308,34 +296,36 @@ static void watch(vpy_watched *w, PyTypeObject *type, const char *name,
 
 static void watch_all(void)
 {
-    watch(&set_name, asyncio.task, "set_name", on_set_name);
-    watch(&set_result, asyncio.future, "set_result", on_set_result);
-    watch(&set_exception, asyncio.future, "set_exception", on_set_exception);
-    watch(&cancel, asyncio.future, "cancel", on_cancel);
+    watch(&state->set_name, state->asyncio.task, "set_name", on_set_name);
+    watch(&state->set_result, state->asyncio.future, "set_result",
+          on_set_result);
+    watch(&state->set_exception, state->asyncio.future, "set_exception",
+          on_set_exception);
+    watch(&state->cancel, state->asyncio.future, "cancel", on_cancel);
 }
 
 /* ---- start and stop ------------------------------------------------------ */
 
 int vpy_tasks_init(void)
 {
-    if (coro_name == NULL)
-        coro_name = PyUnicode_InternFromString("_coro");
-    if (plain_name == NULL)
-        plain_name = PyUnicode_InternFromString("_name");
-    return coro_name != NULL && plain_name != NULL ? 0 : -1;
+    if (state->coro_name == NULL)
+        state->coro_name = PyUnicode_InternFromString("_coro");
+    if (state->plain_name == NULL)
+        state->plain_name = PyUnicode_InternFromString("_name");
+    return state->coro_name != NULL && state->plain_name != NULL ? 0 : -1;
 }
 
 void vpy_task_objects_end(void)
 {
-    vpy_unwatch(&set_name);
-    vpy_unwatch(&set_result);
-    vpy_unwatch(&set_exception);
-    vpy_unwatch(&cancel);
+    vpy_unwatch(&state->set_name);
+    vpy_unwatch(&state->set_result);
+    vpy_unwatch(&state->set_exception);
+    vpy_unwatch(&state->cancel);
     vpy_state_take();
-    Py_CLEAR(asyncio.running_loop);
-    Py_CLEAR(asyncio.current_task);
-    Py_CLEAR(asyncio.get_name);
-    Py_CLEAR(asyncio.current_tasks);
-    asyncio.task = asyncio.future = NULL;
+    Py_CLEAR(state->asyncio.running_loop);
+    Py_CLEAR(state->asyncio.current_task);
+    Py_CLEAR(state->asyncio.get_name);
+    Py_CLEAR(state->asyncio.current_tasks);
+    state->asyncio.task = state->asyncio.future = NULL;
     vpy_state_give();
 }

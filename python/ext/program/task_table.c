@@ -5,19 +5,15 @@
  * the table. */
 #include "program/tasks.h"
 
+#include "program/state.h"
+
 #include <stdlib.h>
 
-static struct {
-    vpy_known *places;
-    size_t count, capacity; /* a power of two */
-} table;
-
-/* Never goes back: windows share one file. Atomic. */
-static uint32_t last_task;
+static struct vpy_task_table_state *const state = &vpy_program.task_table;
 
 uint32_t vpy_task_new_number(void)
 {
-    return __atomic_add_fetch(&last_task, 1, __ATOMIC_RELAXED);
+    return __atomic_add_fetch(&state->last_task, 1, __ATOMIC_RELAXED);
 }
 
 static size_t place_of(const void *address, size_t capacity)
@@ -39,18 +35,18 @@ static vpy_known *look_up(vpy_known *places, size_t capacity,
 
 static bool grow(void)
 {
-    size_t capacity = table.capacity != 0 ? 2 * table.capacity : 256;
+    size_t capacity = state->capacity != 0 ? 2 * state->capacity : 256;
     vpy_known *places = calloc(capacity, sizeof *places);
 
     if (places == NULL)
         return false;
-    for (size_t i = 0; i < table.capacity; i++)
-        if (table.places[i].address != NULL)
-            *look_up(places, capacity, table.places[i].address) =
-                table.places[i];
-    free(table.places);
-    table.places = places;
-    table.capacity = capacity;
+    for (size_t i = 0; i < state->capacity; i++)
+        if (state->places[i].address != NULL)
+            *look_up(places, capacity, state->places[i].address) =
+                state->places[i];
+    free(state->places);
+    state->places = places;
+    state->capacity = capacity;
     return true;
 }
 
@@ -58,20 +54,20 @@ vpy_known *vpy_known_put(const void *address)
 {
     vpy_known *found;
 
-    if (2 * table.count >= table.capacity && !grow())
+    if (2 * state->count >= state->capacity && !grow())
         return NULL;
-    found = look_up(table.places, table.capacity, address);
+    found = look_up(state->places, state->capacity, address);
     if (found->address == NULL) {
         *found = (vpy_known){.address = address, .is_fresh = true};
-        table.count++;
+        state->count++;
     }
     return found;
 }
 
 vpy_known *vpy_known_find(const void *address)
 {
-    vpy_known *found = table.capacity != 0 && address != NULL
-                           ? look_up(table.places, table.capacity, address)
+    vpy_known *found = state->capacity != 0 && address != NULL
+                           ? look_up(state->places, state->capacity, address)
                            : NULL;
 
     return found != NULL && found->address != NULL ? found : NULL;
@@ -103,8 +99,8 @@ void vpy_known_set(const vpy_known *copy)
 void vpy_known_clear(void)
 {
     vpy_state_take();
-    free(table.places);
-    table.places = NULL;
-    table.count = table.capacity = 0;
+    free(state->places);
+    state->places = NULL;
+    state->count = state->capacity = 0;
     vpy_state_give();
 }

@@ -9,21 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+static struct vpy_triggers_state *const state = &vpy_program.triggers;
+
 enum { OPEN_MAX = 16 }; /* watched functions that are open in one thread */
 
-vpy_triggers *vpy_triggers_active;
-vpy_triggers_wish vpy_triggers_wanted;
-
 /* Which trigger watches which function. */
-typedef struct watched {
+typedef struct vpy_trigger_watch {
     vst_id id;
     size_t slow; /* index */
 } watched;
-
-static watched *watches;
-static size_t watch_count, watch_capacity;
-/* Its number: threads forget the calls of another one. Atomic. */
-static uint32_t recording;
 
 /* The outermost calls of watched functions that a thread is in. */
 static _Thread_local struct {
@@ -42,24 +36,24 @@ static _Thread_local PyObject *last_raised;
 /* With the state lock: sets vpy_triggers_wanted. */
 static void want(void)
 {
-    const vpy_triggers *triggers = vpy_triggers_active;
+    const vpy_triggers *triggers = state->active;
     vpy_triggers_wish wanted = VPY_WANTS_NOTHING;
 
     if (triggers != NULL && triggers->raise_count)
         wanted |= VPY_WANTS_EXCEPTIONS;
     if (triggers != NULL && triggers->slow_count)
         wanted |= VPY_WANTS_TIMES;
-    if (watch_count != 0)
+    if (state->watch_count != 0)
         wanted |= VPY_WANTS_CALLS;
     for (size_t i = 0; triggers != NULL && i < triggers->slow_count; i++)
         if (!triggers->slow[i].is_annotation)
             wanted |= VPY_WANTS_CALLS;
-    __atomic_store_n(&vpy_triggers_wanted, wanted, __ATOMIC_RELAXED);
+    __atomic_store_n(&state->wanted, wanted, __ATOMIC_RELAXED);
 }
 
 static uint32_t recording_now(void)
 {
-    return __atomic_load_n(&recording, __ATOMIC_RELAXED);
+    return __atomic_load_n(&state->recording, __ATOMIC_RELAXED);
 }
 
 void vpy_triggers_begin(vpy_triggers *triggers)
@@ -68,20 +62,20 @@ void vpy_triggers_begin(vpy_triggers *triggers)
     for (size_t i = 0; i < triggers->slow_count; i++)
         triggers->slow[i].is_annotation =
             strpbrk(triggers->slow[i].name, " *") != NULL;
-    vpy_triggers_active = triggers;
-    watch_count = 0;
+    state->active = triggers;
+    state->watch_count = 0;
     want();
-    __atomic_add_fetch(&recording, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&state->recording, 1, __ATOMIC_RELAXED);
     vpy_state_give();
 }
 
 void vpy_triggers_end(void)
 {
     vpy_state_take();
-    vpy_triggers_active = NULL;
-    free(watches);
-    watches = NULL;
-    watch_count = watch_capacity = 0;
+    state->active = NULL;
+    free(state->watches);
+    state->watches = NULL;
+    state->watch_count = state->watch_capacity = 0;
     want();
     vpy_state_give();
 }
@@ -137,15 +131,16 @@ static bool is_named(const char *name, const char *qualname, const char *file,
 
 static bool watch(vst_id id, size_t slow)
 {
-    if (watch_count == watch_capacity) {
-        size_t capacity = watch_capacity ? watch_capacity * 2 : 16;
-        watched *grown = realloc(watches, capacity * sizeof *grown);
+    if (state->watch_count == state->watch_capacity) {
+        size_t capacity =
+            state->watch_capacity ? state->watch_capacity * 2 : 16;
+        watched *grown = realloc(state->watches, capacity * sizeof *grown);
         if (grown == NULL)
             return false;
-        watches = grown;
-        watch_capacity = capacity;
+        state->watches = grown;
+        state->watch_capacity = capacity;
     }
-    watches[watch_count++] = (watched){id, slow};
+    state->watches[state->watch_count++] = (watched){id, slow};
     want();
     return true;
 }
@@ -154,7 +149,7 @@ static bool watch(vst_id id, size_t slow)
 bool vpy_triggers_watch(PyObject *qualname, const char *file,
                         uint32_t file_length, vst_id id)
 {
-    const vpy_triggers *triggers = vpy_triggers_active;
+    const vpy_triggers *triggers = state->active;
     bool found = false;
     const char *full;
 
@@ -165,8 +160,8 @@ bool vpy_triggers_watch(PyObject *qualname, const char *file,
         PyErr_Clear();
         return false;
     }
-    for (size_t i = 0; i < watch_count; i++)
-        if (watches[i].id == id)
+    for (size_t i = 0; i < state->watch_count; i++)
+        if (state->watches[i].id == id)
             return true; /* another code object of the same function */
     for (size_t i = 0; i < triggers->slow_count; i++)
         if (is_named(triggers->slow[i].name, full, file, file_length))
@@ -203,10 +198,10 @@ static void ask_for_snapshots(vst_id id, vst_ticks took)
     const vpy_triggers *triggers;
 
     vpy_state_take();
-    triggers = vpy_triggers_active;
-    for (size_t j = 0; triggers != NULL && j < watch_count; j++) {
-        const vpy_slow *slow = &triggers->slow[watches[j].slow];
-        if (watches[j].id == id && took > slow->limit)
+    triggers = state->active;
+    for (size_t j = 0; triggers != NULL && j < state->watch_count; j++) {
+        const vpy_slow *slow = &triggers->slow[state->watches[j].slow];
+        if (state->watches[j].id == id && took > slow->limit)
             vst__flight_request(triggers->flight, slow->reason);
     }
     vpy_state_give();
@@ -265,7 +260,7 @@ void vpy_triggers_annotation_ends(PyObject *name, vst_ticks since)
     vst_ticks took = vst_clock_ticks() - since;
 
     vpy_state_take();
-    triggers = vpy_triggers_active;
+    triggers = state->active;
     for (size_t i = 0; triggers != NULL && i < triggers->slow_count; i++)
         look_at_annotation(triggers, &triggers->slow[i], name, took);
     vpy_state_give();
@@ -384,6 +379,6 @@ void vpy_triggers_raised(PyObject *error, PyObject *traceback)
     if (!vpy_triggers_want_exceptions() || !PyExceptionInstance_Check(error))
         return;
     vpy_state_take();
-    look_at(vpy_triggers_active, error, traceback);
+    look_at(state->active, error, traceback);
     vpy_state_give();
 }

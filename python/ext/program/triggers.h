@@ -4,7 +4,7 @@
 #ifndef VPY_PROGRAM_TRIGGERS_H
 #define VPY_PROGRAM_TRIGGERS_H
 
-#include "vpy.h"
+#include "program/state.h"
 
 #include "flight.h"
 
@@ -32,17 +32,6 @@ typedef struct vpy_triggers {
     vst_flight *flight;
 } vpy_triggers;
 
-extern vpy_triggers *vpy_triggers_active; /* NULL: none */
-
-/* What hooks ask before they take a lock. Atomic. */
-typedef enum vpy_triggers_wish {
-    VPY_WANTS_NOTHING = 0,
-    VPY_WANTS_EXCEPTIONS = 1,
-    VPY_WANTS_TIMES = 2,
-    VPY_WANTS_CALLS = 4 /* a function may have the name of a trigger */
-} vpy_triggers_wish;
-extern vpy_triggers_wish vpy_triggers_wanted;
-
 void vpy_triggers_begin(vpy_triggers *triggers);
 void vpy_triggers_end(void);
 /* Called when a Python function gets its id: whether a trigger names it, and
@@ -59,20 +48,20 @@ void vpy_triggers_raised(PyObject *error, PyObject *traceback);
 
 static inline bool vpy_triggers_want_exceptions(void)
 {
-    return __atomic_load_n(&vpy_triggers_wanted, __ATOMIC_RELAXED) &
+    return __atomic_load_n(&vpy_program.triggers.wanted, __ATOMIC_RELAXED) &
            VPY_WANTS_EXCEPTIONS;
 }
 
 static inline bool vpy_triggers_want_times(void)
 {
-    return __atomic_load_n(&vpy_triggers_wanted, __ATOMIC_RELAXED) &
+    return __atomic_load_n(&vpy_program.triggers.wanted, __ATOMIC_RELAXED) &
            VPY_WANTS_TIMES;
 }
 
 /* Whether the hook of calls must stay in place for a trigger. */
 static inline bool vpy_triggers_want_calls(void)
 {
-    return __atomic_load_n(&vpy_triggers_wanted, __ATOMIC_RELAXED) &
+    return __atomic_load_n(&vpy_program.triggers.wanted, __ATOMIC_RELAXED) &
            VPY_WANTS_CALLS;
 }
 

@@ -125,7 +125,7 @@ static int on_trace(PyObject *object, PyFrameObject *frame, int what,
 
 static void watch_exceptions(PyThreadState *tstate)
 {
-    if ((vpy_triggers_want_exceptions() || vpy_exceptions_are_wanted) &&
+    if ((vpy_triggers_want_exceptions() || vpy_program.exceptions.are_wanted) &&
         tstate->c_tracefunc == NULL)
         set_trace(tstate, on_trace);
 }

@@ -218,7 +218,7 @@ static void release(vpy_flight *self)
     self->armed = false;
     if (armed_flight == self)
         armed_flight = NULL;
-    if (vpy_triggers_active == &self->triggers)
+    if (vpy_program.triggers.active == &self->triggers)
         vpy_triggers_end();
     if (self->signal)
         vpy_snapshot_signal_end(self->core);
