@@ -202,16 +202,11 @@ static void watch_open_calls(void)
 }
 #endif
 
-/* The hooks are in place for the recording that follows at once, with the same
- * options: that of a forked child, to which events that are set anew cost a
- * page for each function that it calls. */
-static bool are_kept;
-
 bool vpy_monitoring_start(vpy_tracer *tracer, bool native)
 {
-    if (are_kept) {
-        are_kept = false;
-        if (live_answer != Py_None)
+    if (state->are_kept) {
+        state->are_kept = false;
+        if (state->live_answer != Py_None)
             vpy_tool_enable_all();
         return true;
     }
@@ -255,8 +250,8 @@ void vpy_monitoring_stop(vpy_tracer *tracer)
     if (!vpy_tool_is_taken())
         return;
     __atomic_store_n(&state->answer, Py_None, __ATOMIC_RELAXED);
-    are_kept = tracer != NULL && vpy_thunks_are_passed_on();
-    if (are_kept)
+    state->are_kept = tracer != NULL && vpy_thunks_are_passed_on();
+    if (state->are_kept)
         return;
     ours = vpy_tool_hold();
     if (ours)
@@ -270,7 +265,7 @@ void vpy_monitoring_stop(vpy_tracer *tracer)
 
 void vpy_monitoring_give_up(void)
 {
-    if (are_kept)
+    if (state->are_kept)
         vpy_monitoring_stop(NULL);
 }
 

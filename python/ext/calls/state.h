@@ -181,6 +181,10 @@ struct vpy_monitoring_state {
     /* See "code that is left out" in engine_monitoring.c. Atomic: functions
      * that get their ids read it. */
     bool unwinds_locally;
+    /* The hooks are in place for the recording that follows at once, with the
+     * same options: that of a forked child, to which events that are set anew
+     * cost a page for each function that it calls. */
+    bool are_kept;
     PyObject *live_answer; /* the answer once functions have their ids */
     /* The answer of a hook at a place in code that is not recorded: None, or
      * sys.monitoring.DISABLE, so that the interpreter does not call it there

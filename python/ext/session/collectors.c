@@ -9,8 +9,6 @@
 
 #include "cupti/cupti.h"
 
-static const vst_api *table;
-
 /* The texts of a tuple of bytes, which must live as long as they are used. NULL
  * with an exception set. */
 static const char **texts_of(PyObject *tuple)
@@ -75,7 +73,7 @@ static PyObject *load_collector(PyObject *module, PyObject *path)
         PyErr_SetString(PyExc_OSError, error != NULL ? error : "not loaded");
         return NULL;
     }
-    status = load(table);
+    status = load(vpy_sessions.collectors.table);
     if (status != VST_OK) {
         PyErr_Format(PyExc_OSError, "its collector is not registered: %s",
                      vst_status_string(status));
@@ -127,6 +125,6 @@ static PyMethodDef functions[] = {
 
 int vpy_collectors_init(PyObject *module, const vst_api *api)
 {
-    table = api;
+    vpy_sessions.collectors.table = api;
     return PyModule_AddFunctions(module, functions);
 }

@@ -20,17 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static PyObject *function; /* NULL: nobody watches */
-static int descriptor;     /* what is watched; whoever watches closes it */
-static int bell = -1;      /* an eventfd that ends the thread's sleep */
-static double deadline_s;  /* of the monotonic clock; negative: none. Its own
-                            * thread changes it */
-static pthread_t thread;
-static long thread_id; /* the kernel's; of the thread, which sets it first. Read
-                        * by who has joined it */
-static bool is_there;  /* the thread runs, and nobody joins it yet */
-static bool is_joined; /* somebody waits for its end */
-static bool paused;    /* for a fork */
+static struct vpy_descriptor_watch_state *const state = &vpy_sessions.watch;
 
 static double now_s(void)
 {
@@ -44,9 +34,9 @@ static double now_s(void)
 static int timeout_ms(void)
 {
     const double longest_s = 3600;
-    double left_s = deadline_s - now_s();
+    double left_s = state->deadline_s - now_s();
 
-    if (deadline_s < 0)
+    if (state->deadline_s < 0)
         return -1;
     if (left_s <= 0)
         return 0;
@@ -56,19 +46,19 @@ static int timeout_ms(void)
 /* The bell stays as long as a thread may listen to it. */
 static void close_bell(void)
 {
-    if (function != NULL || is_joined || bell < 0)
+    if (state->function != NULL || state->is_joined || state->bell < 0)
         return;
-    close(bell);
-    bell = -1;
+    close(state->bell);
+    state->bell = -1;
 }
 
 /* Returns what to give up once no lock is held: its end may run anything. */
 static PyObject *forget(void)
 {
-    PyObject *old = function;
+    PyObject *old = state->function;
 
-    function = NULL;
-    paused = false;
+    state->function = NULL;
+    state->paused = false;
     close_bell();
     return old;
 }
@@ -80,14 +70,14 @@ static bool call(void)
     bool goes_on;
 
     vpy_state_take();
-    callable = Py_XNewRef(function);
+    callable = Py_XNewRef(state->function);
     vpy_state_give();
     if (callable != NULL)
         result = PyObject_CallNoArgs(callable);
     goes_on = callable == NULL || (result != NULL && result != Py_None);
     if (result != NULL && goes_on) {
         double seconds = PyFloat_AsDouble(result);
-        deadline_s = seconds < 0 ? -1 : now_s() + seconds;
+        state->deadline_s = seconds < 0 ? -1 : now_s() + seconds;
     }
     Py_XDECREF(callable);
     Py_XDECREF(result);
@@ -101,9 +91,9 @@ static void retire(void)
     PyObject *old;
 
     vpy_state_take();
-    if (is_there)
+    if (state->is_there)
         pthread_detach(pthread_self());
-    is_there = false;
+    state->is_there = false;
     old = forget();
     vpy_state_give();
     Py_XDECREF(old);
@@ -115,20 +105,20 @@ static void *watch(void *unused)
 
     (void)unused;
     vpy_thread_is_ours = true;
-    thread_id = vpy_thread_id();
+    state->thread_id = vpy_thread_id();
     while (goes_on) {
-        struct pollfd both[] = {{.fd = descriptor, .events = POLLIN},
-                                {.fd = bell, .events = POLLIN}};
-        PyGILState_STATE state;
+        struct pollfd both[] = {{.fd = state->descriptor, .events = POLLIN},
+                                {.fd = state->bell, .events = POLLIN}};
+        PyGILState_STATE gil;
         if (poll(both, 2, timeout_ms()) < 0 && errno != EINTR)
             break;
         if (both[1].revents)
             break;
-        state = PyGILState_Ensure();
+        gil = PyGILState_Ensure();
         goes_on = call();
         if (!goes_on)
             retire();
-        PyGILState_Release(state);
+        PyGILState_Release(gil);
     }
     return NULL;
 }
@@ -144,11 +134,11 @@ static bool start(void)
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         sigdelset(&most, own[i]);
     pthread_sigmask(SIG_SETMASK, &most, &before);
-    is_there = pthread_create(&thread, NULL, watch, NULL) == 0;
+    state->is_there = pthread_create(&state->thread, NULL, watch, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (is_there)
-        pthread_setname_np(thread, "vestige");
-    return is_there;
+    if (state->is_there)
+        pthread_setname_np(state->thread, "vestige");
+    return state->is_there;
 }
 
 /* Ends the thread and waits for its end, if it is there and not the one that
@@ -161,21 +151,21 @@ static void end_thread(bool for_fork)
     bool ends;
 
     vpy_state_take();
-    ends = is_there && !pthread_equal(thread, pthread_self());
-    ending = thread;
+    ends = state->is_there && !pthread_equal(state->thread, pthread_self());
+    ending = state->thread;
     if (ends) {
-        is_there = false;
-        is_joined = true;
-        paused = for_fork;
-        written = write(bell, &one, sizeof one);
+        state->is_there = false;
+        state->is_joined = true;
+        state->paused = for_fork;
+        written = write(state->bell, &one, sizeof one);
         (void)written;
     }
     vpy_state_give();
     if (!ends)
         return;
-    vpy_join(ending, &thread_id);
+    vpy_join(ending, &state->thread_id);
     vpy_state_take();
-    is_joined = false;
+    state->is_joined = false;
     close_bell();
     vpy_state_give();
 }
@@ -196,12 +186,12 @@ static int resume(void *unused)
 
     (void)unused;
     vpy_state_take();
-    if (paused && function != NULL) {
-        got = read(bell, &rung, sizeof rung);
+    if (state->paused && state->function != NULL) {
+        got = read(state->bell, &rung, sizeof rung);
         (void)got;
         start();
     }
-    paused = false;
+    state->paused = false;
     vpy_state_give();
     return 0;
 }
@@ -213,7 +203,7 @@ void vpy_watch_after_fork_in_parent(void)
     bool was_paused;
 
     vpy_state_take();
-    was_paused = paused;
+    was_paused = state->paused;
     vpy_state_give();
     if (was_paused &&
         (vpy_thread_id() != getpid() || Py_AddPendingCall(resume, NULL) < 0))
@@ -226,7 +216,7 @@ void vpy_watch_after_fork(void)
     PyObject *old;
 
     vpy_state_take();
-    is_there = is_joined = false;
+    state->is_there = state->is_joined = false;
     old = forget();
     vpy_state_give();
     Py_XDECREF(old);
@@ -237,13 +227,13 @@ void vpy_watch_after_fork(void)
 /* With the lock. False, with errno set where the system refused. */
 static bool begin(int watched, PyObject *callable)
 {
-    bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (bell < 0)
+    state->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (state->bell < 0)
         return false;
     errno = 0;
-    descriptor = watched;
-    deadline_s = -1;
-    function = Py_NewRef(callable);
+    state->descriptor = watched;
+    state->deadline_s = -1;
+    state->function = Py_NewRef(callable);
     return start();
 }
 
@@ -257,7 +247,7 @@ static PyObject *watch_descriptor(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "iO:watch_descriptor", &watched, &callable))
         return NULL;
     vpy_state_take();
-    is_free = function == NULL && !is_joined;
+    is_free = state->function == NULL && !state->is_joined;
     if (is_free)
         begun = begin(watched, callable);
     error = errno;

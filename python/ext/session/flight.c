@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+static struct vpy_flight_state *const state = &vpy_sessions.flight;
+
 struct vpy_flight {
     vst_flight *core;
     vpy_triggers triggers;
@@ -144,17 +146,13 @@ vpy_flight *vpy_flight_create(PyObject *args, PyObject *kw)
 
 /* ---- around a fork ------------------------------------------------------- */
 
-/* Guarded by the control lock. */
-static vpy_flight *armed_flight; /* NULL: none */
-static bool paused;
-
 /* From 3.12 on Python warns of a fork in a process with several threads. Ours
  * must not cause that: it is stopped for the fork. */
 void vpy_flight_before_fork(void)
 {
     vpy_control_take();
-    if (armed_flight != NULL && vst__flight_pause(armed_flight->core))
-        paused = true; /* or still, from an earlier fork */
+    if (state->armed != NULL && vst__flight_pause(state->armed->core))
+        state->paused = true; /* or still, from an earlier fork */
     vpy_control_give();
 }
 
@@ -162,9 +160,9 @@ static int resume(void *unused)
 {
     (void)unused;
     vpy_control_take();
-    if (paused && armed_flight != NULL)
-        vst__flight_resume(armed_flight->core);
-    paused = false;
+    if (state->paused && state->armed != NULL)
+        vst__flight_resume(state->armed->core);
+    state->paused = false;
     vpy_control_give();
     return 0;
 }
@@ -177,7 +175,7 @@ void vpy_flight_after_fork_in_parent(void)
     bool is_paused;
 
     vpy_control_take();
-    is_paused = paused;
+    is_paused = state->paused;
     vpy_control_give();
     if (is_paused &&
         (vpy_thread_id() != getpid() || Py_AddPendingCall(resume, NULL) < 0))
@@ -201,7 +199,7 @@ int vpy_flight_begin(vpy_flight *self, const vst_session *session)
         return -1;
     }
     self->armed = true;
-    armed_flight = self;
+    state->armed = self;
     vpy_triggers_begin(&self->triggers);
     if (!self->signal)
         return 0;
@@ -216,8 +214,8 @@ int vpy_flight_begin(vpy_flight *self, const vst_session *session)
 static void release(vpy_flight *self)
 {
     self->armed = false;
-    if (armed_flight == self)
-        armed_flight = NULL;
+    if (state->armed == self)
+        state->armed = NULL;
     if (vpy_program.triggers.active == &self->triggers)
         vpy_triggers_end();
     if (self->signal)
@@ -241,8 +239,8 @@ void vpy_flight_after_fork(void)
 {
     vpy_snapshot_signal_after_fork();
     vpy_triggers_end();
-    armed_flight = NULL;
-    paused = false;
+    state->armed = NULL;
+    state->paused = false;
 }
 
 /* ---- what became of it --------------------------------------------------- */

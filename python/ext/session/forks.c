@@ -29,20 +29,11 @@
 #include <time.h>
 #include <unistd.h>
 
-static PyObject *follower; /* called in a child of a recording, or NULL */
-static PyObject *first;    /* called in every child before, NULL: not set */
-static pid_t process;      /* the process that our state belongs to */
-static unsigned forks, noticed; /* seen by atfork, and dealt with */
+static struct vpy_forks_state *const state = &vpy_sessions.forks;
 
 /* Of the fork this thread is about to make. */
 static _Thread_local vpy_origin origin;
 static _Thread_local bool is_for_exec;
-
-/* Of this process, a forked child. */
-static vpy_origin forked_by;
-static bool untold;    /* Python does not know of the fork; the state lock's */
-static PyObject *file; /* bytes: where it records without Python, or NULL */
-static PyObject *kept; /* the session that does, borrowed; NULL: it is gone */
 
 /* subprocess runs Python code in a child only where it has a preexec_fn: not
  * worth a file. */
@@ -69,10 +60,10 @@ static PyObject *before_fork(PyObject *module, PyObject *unused)
     struct timespec now;
 
     (void)module, (void)unused;
-    if (follower != NULL) {
+    if (state->follower != NULL) {
         clock_gettime(CLOCK_REALTIME, &now);
-        origin.pid = process;
-        origin.tid = process == getpid() ? vpy_thread_id() : 0;
+        origin.pid = state->process;
+        origin.tid = state->process == getpid() ? vpy_thread_id() : 0;
         origin.time_ns = now.tv_sec * 1000000000LL + now.tv_nsec;
         vpy_state_take();
         vpy_thunks_look(); /* or every child would have to */
@@ -116,9 +107,9 @@ static void call(PyObject *function, PyObject *arguments)
 /* Drops all that belongs to the parent. */
 static void let_go(void)
 {
-    process = getpid();
-    noticed = forks;
-    vpy_lock_after_fork(&vpy_control_lock);
+    state->process = getpid();
+    state->noticed = state->forks;
+    vpy_lock_after_fork(&vpy_sessions.session.control_lock);
     vpy_lock_after_fork(&vpy_shared.state_lock);
     vpy_recording_set(NULL);
     vpy_recording_session_set(NULL);
@@ -131,14 +122,15 @@ static void let_go(void)
     vpy_memory_abandon();
     vpy_tracer_abandon();
     vpy_turbo_test_drop();
-    Py_CLEAR(file);
-    untold = true;
+    Py_CLEAR(state->file);
+    state->untold = true;
 }
 
 static void call_follower(PyObject *path)
 {
-    call(follower, Py_BuildValue("(llLO)", forked_by.pid, forked_by.tid,
-                                 forked_by.time_ns, path));
+    call(state->follower,
+         Py_BuildValue("(llLO)", state->forked_by.pid, state->forked_by.tid,
+                       state->forked_by.time_ns, path));
 }
 
 /* What it calls is not the program's. */
@@ -149,19 +141,20 @@ static void tell_python(void)
     bool goes_on, was_told;
 
     vpy_state_take();
-    was_told = !untold;
-    path = file;
-    goes_on = !was_told && path != NULL && kept != NULL;
+    was_told = !state->untold;
+    path = state->file;
+    goes_on = !was_told && path != NULL && state->kept != NULL;
     if (!was_told)
-        file = NULL;
-    untold = false;
+        state->file = NULL;
+    state->untold = false;
     vpy_state_give();
     if (was_told)
         return;
     vpy_hook_enter(tstate);
-    if (first != NULL)
-        call(first, Py_BuildValue("(O)", goes_on ? kept : Py_None));
-    if (goes_on && follower != NULL)
+    if (state->first != NULL)
+        call(state->first,
+             Py_BuildValue("(O)", goes_on ? state->kept : Py_None));
+    if (goes_on && state->follower != NULL)
         call_follower(path);
     vpy_hook_leave(tstate);
     Py_XDECREF(path);
@@ -170,8 +163,8 @@ static void tell_python(void)
 void vpy_forks_forget(const PyObject *session)
 {
     vpy_state_take();
-    if (kept == session)
-        kept = NULL;
+    if (state->kept == session)
+        state->kept = NULL;
     vpy_state_give();
 }
 
@@ -179,22 +172,22 @@ void vpy_forks_forget(const PyObject *session)
  * may have its parent's. */
 void vpy_forks_notice(void)
 {
-    if (process != getpid() || noticed != forks)
+    if (state->process != getpid() || state->noticed != state->forks)
         let_go();
     tell_python();
 }
 
 static void count_fork(void)
 {
-    forks++;
+    state->forks++;
 }
 
 /* os._exit was called. */
 static bool ends(int code)
 {
-    if (!untold || file == NULL || kept == NULL)
+    if (!state->untold || state->file == NULL || state->kept == NULL)
         return false;
-    vpy_child_leave(kept, code);
+    vpy_child_leave(state->kept, code);
     return true;
 }
 
@@ -210,7 +203,7 @@ static void begin_recording(PyObject *session)
 {
     sigset_t before;
 
-    forked_by = origin;
+    state->forked_by = origin;
     if (session == NULL) {
         tell_python();
         call_follower(Py_None);
@@ -219,11 +212,11 @@ static void begin_recording(PyObject *session)
     if (vpy_child_expects() != NULL)
         call(vpy_child_expects(), PyTuple_New(0));
     vpy_signals_block(&before);
-    untold = false; /* starting would tell it */
-    kept = session;
-    file = vpy_child_go_on(session, &origin);
-    untold = true;
-    if (file != NULL)
+    state->untold = false; /* starting would tell it */
+    state->kept = session;
+    state->file = vpy_child_go_on(session, &origin);
+    state->untold = true;
+    if (state->file != NULL)
         vpy_exits_watch_child(ends);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
@@ -232,10 +225,12 @@ static void begin_recording(PyObject *session)
  * without us: it is put off, and our objects are not counted. */
 static PyObject *after_fork_in_child(PyObject *module, PyObject *unused)
 {
-    bool follows = follower != NULL && vpy_is_recording() && !is_for_exec;
+    bool follows =
+        state->follower != NULL && vpy_is_recording() && !is_for_exec;
     bool has_framework = framework_is_loaded();
-    PyObject *session =
-        vpy_child_has_plan() && !has_framework ? vpy_recording_session : NULL;
+    PyObject *session = vpy_child_has_plan() && !has_framework
+                            ? vpy_sessions.session.recording
+                            : NULL;
     int were_on = vpy_collections_put_off(), young = vpy_young_objects();
 
     (void)module, (void)unused;
@@ -268,9 +263,9 @@ static PyObject *follow_forks(PyObject *module, PyObject *args)
         vpy_child_plan_set(plan) < 0)
         return NULL;
     Py_INCREF(function);
-    Py_XSETREF(follower, function);
+    Py_XSETREF(state->follower, function);
     if (function == Py_None)
-        Py_CLEAR(follower);
+        Py_CLEAR(state->follower);
     Py_RETURN_NONE;
 }
 
@@ -278,7 +273,7 @@ static PyObject *call_after_fork(PyObject *module, PyObject *function)
 {
     (void)module;
     Py_INCREF(function);
-    Py_XSETREF(first, function);
+    Py_XSETREF(state->first, function);
     Py_RETURN_NONE;
 }
 
@@ -324,7 +319,7 @@ int vpy_forks_init(PyObject *module)
                            : NULL;
     int failed = result == NULL;
 
-    process = getpid();
+    state->process = getpid();
     pthread_atfork(NULL, NULL, count_fork);
     Py_XDECREF(result);
     Py_XDECREF(arguments);

@@ -9,6 +9,11 @@
 #include "program/program.h"
 #include "read/read.h"
 
+struct vpy_sessions_state vpy_sessions = {
+    .watch = {.bell = -1},
+    .guard = {.lock = PTHREAD_MUTEX_INITIALIZER},
+};
+
 typedef struct session {
     PyObject_HEAD
     vst_session *handle; /* NULL until the first start */
@@ -17,13 +22,10 @@ typedef struct session {
     const vpy_engine *engine; /* that recorded last, NULL: none did */
 } session;
 
-vpy_lock vpy_control_lock;
-PyObject *vpy_recording_session;
-
 void vpy_recording_session_set(PyObject *object)
 {
     vpy_state_take();
-    vpy_recording_session = object;
+    vpy_sessions.session.recording = object;
     vpy_state_give();
 }
 
@@ -55,7 +57,7 @@ static void is_no_longer_recording(session *self)
 {
     if (vpy_annotate.ids.recording == vst_session_recording(self->handle))
         vpy_recording_set(NULL);
-    if (vpy_recording_session == (PyObject *)self)
+    if (vpy_sessions.session.recording == (PyObject *)self)
         vpy_recording_session_set(NULL);
     vpy_call_stacks_forget();
 }
@@ -65,7 +67,7 @@ void vpy_session_end_if_cut(void)
     session *self;
 
     vpy_control_take();
-    self = (session *)vpy_recording_session;
+    self = (session *)vpy_sessions.session.recording;
     if (self != NULL && vst_session_was_cut(self->handle)) {
         vst_session_stop(self->handle);
         is_no_longer_recording(self);
@@ -79,7 +81,8 @@ static void drop_handle(session *self)
     if (self->handle == NULL)
         return;
     vpy_annotation_forget(vst_session_recording(self->handle));
-    if (vpy_recording_session == (PyObject *)self) /* it was not stopped */
+    if (vpy_sessions.session.recording ==
+        (PyObject *)self) /* it was not stopped */
         vpy_fast_contexts_unwatch();
     is_no_longer_recording(self);
     vpy_snapshots_wait((PyObject *)self);
@@ -190,9 +193,10 @@ static PyObject *start(PyObject *object, PyObject *unused)
     if (created == NULL)
         return NULL;
     Py_DECREF(created);
-    if (vpy_recording_session != NULL)
+    if (vpy_sessions.session.recording != NULL)
         return fail(self,
-                    vpy_recording_session == object ? VST_E_STATE : VST_E_BUSY,
+                    vpy_sessions.session.recording == object ? VST_E_STATE
+                                                             : VST_E_BUSY,
                     NULL);
     if (vst_session_was_cut(self->handle))
         Py_RETURN_NONE; /* it is over; finish() says so */

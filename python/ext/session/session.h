@@ -7,6 +7,7 @@
 #include "calls/tracer.h"
 
 #include "memory/memory.h"
+#include "session/state.h"
 #include "vpy.h"
 #include <vestige/api.h>
 
@@ -16,23 +17,16 @@
 
 /* ---- session.c ---------------------------------------------------------- */
 
-/* Where there is no GIL: one thread at a time starts, stops or finishes a
- * recording, forks included. It is taken before the state lock. Audit hooks of
- * the program may run meanwhile, on the thread that has it. */
-extern vpy_lock vpy_control_lock;
-
 static inline void vpy_control_take(void)
 {
-    vpy_lock_take(&vpy_control_lock);
+    vpy_lock_take(&vpy_sessions.session.control_lock);
 }
 
 static inline void vpy_control_give(void)
 {
-    vpy_lock_give(&vpy_control_lock);
+    vpy_lock_give(&vpy_sessions.session.control_lock);
 }
 
-/* Borrowed; NULL: none. It changes under both locks. */
-extern PyObject *vpy_recording_session;
 void vpy_recording_session_set(PyObject *session);
 
 int vpy_session_type_init(PyObject *module);
@@ -85,13 +79,6 @@ PyObject *vpy_session_name_process(PyObject *session, PyObject *unused);
 void vpy_sources_note(vst_recording *recording);
 
 /* ---- forked_child.c ----------------------------------------------------- */
-
-/* The thread that forked, for the metadata of its child. */
-typedef struct vpy_origin {
-    long pid; /* the process that was recorded */
-    long tid; /* 0: not known */
-    long long time_ns;
-} vpy_origin;
 
 /* Takes what children need to record without Python: None, or (file name
  * without its end, trace id, os.environ's dictionary, {key: JSON}, function),

@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct copy {
-    struct copy *next;
+static struct vpy_snapshots_state *const state = &vpy_sessions.snapshots;
+
+typedef struct vpy_snapshot_copy {
+    struct vpy_snapshot_copy *next;
     const PyObject *session; /* borrowed: it waits for this copy */
     const vst_session *handle;
     pthread_t thread;
@@ -20,8 +22,6 @@ typedef struct copy {
     char note[64];
     char path[];
 } copy;
-
-static copy *copies; /* being written, or written and not joined */
 
 static void *write_copy(void *argument)
 {
@@ -34,7 +34,6 @@ static void *write_copy(void *argument)
 
 static copy *new_copy(PyObject *session, PyObject *path)
 {
-    static unsigned number; /* atomic */
     copy *self = calloc(1, sizeof *self + (size_t)PyBytes_GET_SIZE(path) + 1);
 
     if (self == NULL)
@@ -44,7 +43,7 @@ static copy *new_copy(PyObject *session, PyObject *path)
     strcpy(self->path, PyBytes_AS_STRING(path));
     snprintf(self->note, sizeof self->note,
              "{\"reason\": \"snapshot()\", \"number\": %u}",
-             __atomic_add_fetch(&number, 1, __ATOMIC_RELAXED));
+             __atomic_add_fetch(&state->last_number, 1, __ATOMIC_RELAXED));
     return self;
 }
 
@@ -61,8 +60,8 @@ static int leave_to_thread(copy *self)
     if (failed)
         return failed;
     vpy_state_take();
-    self->next = copies;
-    copies = self;
+    self->next = state->copies;
+    state->copies = self;
     vpy_state_give();
     return 0;
 }
@@ -74,7 +73,7 @@ static PyObject *take_session(void)
     PyObject *session;
 
     vpy_state_take();
-    session = vpy_recording_session;
+    session = vpy_sessions.session.recording;
     if (session != NULL && !vpy_try_incref(session))
         session = NULL;
     vpy_state_give();
@@ -140,7 +139,7 @@ static void tell(const copy *self)
 /* Takes a copy of a session out of the list; NULL: there is none left. */
 static copy *take_copy(const PyObject *session)
 {
-    copy **link = &copies, *one;
+    copy **link = &state->copies, *one;
 
     vpy_state_take();
     while (*link != NULL && (*link)->session != session)
@@ -168,7 +167,7 @@ void vpy_snapshots_wait(const PyObject *session)
 /* The threads and their files belong to the parent. */
 void vpy_snapshots_after_fork(void)
 {
-    copies = NULL;
+    state->copies = NULL;
 }
 
 static PyMethodDef functions[] = {

@@ -17,16 +17,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-static int installed;      /* the signal whose handler is ours, 0: none */
-static vst_flight *target; /* atomic; NULL: not armed */
-static uint32_t reason;
-static int handlers_inside; /* atomic: those that may hold target or `behind` */
-
-/* The program's own action for the signal. */
-static struct {
-    struct sigaction action;
-    bool is_chosen; /* the program set it while ours was installed */
-} behind;
+static struct vpy_snapshot_signal_state *const state = &vpy_sessions.signal;
 
 static bool is_default(const struct sigaction *action)
 {
@@ -70,14 +61,14 @@ static void on_signal(int number, siginfo_t *info, void *context)
     struct sigaction next;
     bool takes_default;
 
-    __atomic_add_fetch(&handlers_inside, 1, __ATOMIC_SEQ_CST);
-    asked = __atomic_load_n(&target, __ATOMIC_SEQ_CST);
-    next = behind.action;
-    takes_default = asked != NULL && behind.is_chosen && is_default(&next) &&
-                    is_from_itself(info);
+    __atomic_add_fetch(&state->handlers_inside, 1, __ATOMIC_SEQ_CST);
+    asked = __atomic_load_n(&state->target, __ATOMIC_SEQ_CST);
+    next = state->behind.action;
+    takes_default = asked != NULL && state->behind.is_chosen &&
+                    is_default(&next) && is_from_itself(info);
     if (asked != NULL)
-        vst__flight_request(asked, reason);
-    __atomic_sub_fetch(&handlers_inside, 1, __ATOMIC_SEQ_CST);
+        vst__flight_request(asked, state->reason);
+    __atomic_sub_fetch(&state->handlers_inside, 1, __ATOMIC_SEQ_CST);
     if (takes_default)
         take_default(number, &next);
     errno = before;
@@ -94,7 +85,7 @@ static bool is_ours(const struct sigaction *action)
 
 static void wait_for_handlers(void)
 {
-    while (__atomic_load_n(&handlers_inside, __ATOMIC_SEQ_CST))
+    while (__atomic_load_n(&state->handlers_inside, __ATOMIC_SEQ_CST))
         sched_yield();
 }
 
@@ -109,18 +100,19 @@ static int install(int number, bool is_chosen)
     /* The program may have put ours back after we removed it. */
     if (!is_ours(&before)) {
         wait_for_handlers();
-        behind.action = before;
-        behind.is_chosen = is_chosen;
+        state->behind.action = before;
+        state->behind.is_chosen = is_chosen;
     }
-    if (is_function(&behind.action)) {
-        action.sa_mask = behind.action.sa_mask;
-        action.sa_flags = behind.action.sa_flags & (SA_RESTART | SA_NODEFER);
+    if (is_function(&state->behind.action)) {
+        action.sa_mask = state->behind.action.sa_mask;
+        action.sa_flags =
+            state->behind.action.sa_flags & (SA_RESTART | SA_NODEFER);
     }
     action.sa_sigaction = on_signal;
     action.sa_flags |= SA_SIGINFO | SA_ONSTACK;
     if (sigaction(number, &action, NULL) != 0)
         return -1;
-    installed = number;
+    state->installed = number;
     return 0;
 }
 
@@ -129,25 +121,23 @@ static void uninstall(void)
 {
     struct sigaction current;
 
-    if (installed && sigaction(installed, NULL, &current) == 0 &&
+    if (state->installed && sigaction(state->installed, NULL, &current) == 0 &&
         is_ours(&current))
-        sigaction(installed, &behind.action, NULL);
-    installed = 0;
+        sigaction(state->installed, &state->behind.action, NULL);
+    state->installed = 0;
 }
 
 /* ---- signal.signal ------------------------------------------------------ */
 
 typedef PyObject *(*fast_function)(PyObject *, PyObject *const *, Py_ssize_t);
 
-static vpy_watched signal_method;
-
 /* Whether signal.signal is called for our signal. */
 static bool is_about_ours(PyObject *const *args, Py_ssize_t count)
 {
     int overflow;
 
-    return installed && count > 0 && PyLong_Check(args[0]) &&
-           PyLong_AsLongAndOverflow(args[0], &overflow) == installed;
+    return state->installed && count > 0 && PyLong_Check(args[0]) &&
+           PyLong_AsLongAndOverflow(args[0], &overflow) == state->installed;
 }
 
 /* The signal is blocked until our handler is back: the program's choice alone
@@ -156,18 +146,18 @@ static PyObject *through_signal(PyObject *module, PyObject *const *args,
                                 Py_ssize_t count)
 {
     fast_function original =
-        (fast_function)(void (*)(void))signal_method.original;
+        (fast_function)(void (*)(void))state->signal_method.original;
     PyObject *result;
     sigset_t only, before;
 
     if (!is_about_ours(args, count))
         return original(module, args, count);
     sigemptyset(&only);
-    sigaddset(&only, installed);
+    sigaddset(&only, state->installed);
     pthread_sigmask(SIG_BLOCK, &only, &before);
     result = original(module, args, count);
-    if (installed)
-        install(installed, true);
+    if (state->installed)
+        install(state->installed, true);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return result;
 }
@@ -182,7 +172,7 @@ static void watch_signal(void)
         dict != NULL ? PyDict_GetItemString(dict, "signal") : NULL;
 
     if (function != NULL && PyCFunction_CheckExact(function))
-        vpy_watch(&signal_method, ((PyCFunctionObject *)function)->m_ml,
+        vpy_watch(&state->signal_method, ((PyCFunctionObject *)function)->m_ml,
                   METH_FASTCALL, (PyCFunction)(void (*)(void))through_signal);
     Py_XDECREF(module);
 }
@@ -191,8 +181,8 @@ static void watch_signal(void)
 
 int vpy_snapshot_signal_begin(int number, vst_flight *flight, uint32_t why)
 {
-    reason = why;
-    __atomic_store_n(&target, flight, __ATOMIC_SEQ_CST);
+    state->reason = why;
+    __atomic_store_n(&state->target, flight, __ATOMIC_SEQ_CST);
     if (install(number, false) != 0)
         return -1;
     watch_signal();
@@ -201,21 +191,21 @@ int vpy_snapshot_signal_begin(int number, vst_flight *flight, uint32_t why)
 
 static void end(void)
 {
-    vpy_unwatch(&signal_method);
+    vpy_unwatch(&state->signal_method);
     uninstall();
-    __atomic_store_n(&target, NULL, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&state->target, NULL, __ATOMIC_SEQ_CST);
     wait_for_handlers();
 }
 
 void vpy_snapshot_signal_end(const vst_flight *flight)
 {
-    if (target == flight)
+    if (state->target == flight)
         end();
 }
 
 /* In a forked child: handlers that were inside are in the parent. */
 void vpy_snapshot_signal_after_fork(void)
 {
-    __atomic_store_n(&handlers_inside, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&state->handlers_inside, 0, __ATOMIC_SEQ_CST);
     end();
 }

@@ -24,14 +24,9 @@
 #include <pthread.h>
 #include <signal.h>
 
-enum { LAYERS = 8 };
+static struct vpy_storage_guard_state *const state = &vpy_sessions.guard;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned wanted; /* how often the recorder asked for it */
-static int next_layer;  /* the layer to install next */
-
-/* The handler behind each layer. Written before the layer is installed. */
-static struct sigaction before[LAYERS];
+enum { LAYERS = VPY_GUARD_LAYERS };
 
 /* ---- the handler --------------------------------------------------------- */
 
@@ -83,7 +78,7 @@ static void handle(int layer, int number, siginfo_t *info, void *context)
     int error = errno;
 
     if (!is_fault(info) || !vst_storage_rescue(info->si_addr))
-        pass_on(&before[layer], number, info, context);
+        pass_on(&state->before[layer], number, info, context);
     errno = error;
 }
 
@@ -123,12 +118,12 @@ static void put_in_front(void)
 
     if (sigaction(SIGBUS, NULL, &now) != 0 || layer_of(&now) >= 0)
         return;
-    before[next_layer] = now;
-    ours.sa_sigaction = layers[next_layer];
+    state->before[state->next_layer] = now;
+    ours.sa_sigaction = layers[state->next_layer];
     ours.sa_mask = now.sa_mask;
     ours.sa_flags |= now.sa_flags & (SA_RESTART | SA_NODEFER);
     if (sigaction(SIGBUS, &ours, NULL) == 0)
-        next_layer = (next_layer + 1) % LAYERS;
+        state->next_layer = (state->next_layer + 1) % LAYERS;
 }
 
 static void take_away(void)
@@ -138,16 +133,16 @@ static void take_away(void)
 
     if (sigaction(SIGBUS, NULL, &now) != 0 || (layer = layer_of(&now)) < 0)
         return;
-    if (sigaction(SIGBUS, &before[layer], NULL) == 0)
-        next_layer = layer;
+    if (sigaction(SIGBUS, &state->before[layer], NULL) == 0)
+        state->next_layer = layer;
 }
 
 /* Only the thread that forked is in the child. Another one may have held the
  * lock, so it is made anew. */
 void vpy_storage_guard_after_fork(void)
 {
-    pthread_mutex_init(&lock, NULL);
-    wanted = 0;
+    pthread_mutex_init(&state->lock, NULL);
+    state->wanted = 0;
     take_away();
 }
 
@@ -155,26 +150,26 @@ void vpy_storage_guard_after_fork(void)
 
 static void begin(void)
 {
-    pthread_mutex_lock(&lock);
-    if (wanted++ == 0)
+    pthread_mutex_lock(&state->lock);
+    if (state->wanted++ == 0)
         put_in_front();
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&state->lock);
 }
 
 static void end(void)
 {
-    pthread_mutex_lock(&lock);
-    if (wanted != 0 && --wanted == 0)
+    pthread_mutex_lock(&state->lock);
+    if (state->wanted != 0 && --state->wanted == 0)
         take_away();
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&state->lock);
 }
 
 static void mapped(void)
 {
-    pthread_mutex_lock(&lock);
-    if (wanted != 0)
+    pthread_mutex_lock(&state->lock);
+    if (state->wanted != 0)
         put_in_front();
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&state->lock);
 }
 
 static int end_recording(void *unused)
