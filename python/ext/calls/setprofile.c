@@ -2,7 +2,7 @@
 #include "calls/setprofile.h"
 
 #include "base/inside.h"
-#include "thunks/watched_methods.h"
+#include "calls/state.h"
 
 static _Thread_local Py_tracefunc hidden_from; /* the program's */
 
@@ -22,13 +22,11 @@ void vpy_setprofile_hide_return(PyThreadState *tstate)
     tstate->c_profilefunc = hide_first_return;
 }
 
-static vpy_watched setprofile;
-
 static PyObject *through_setprofile(PyObject *self, PyObject *argument)
 {
     PyThreadState *tstate = PyThreadState_Get();
     bool had_none = tstate->c_profilefunc == NULL;
-    PyObject *result = setprofile.original(self, argument);
+    PyObject *result = vpy_calls.setprofile.original(self, argument);
 
     if (had_none && tstate->c_profilefunc != NULL)
         vpy_setprofile_hide_return(tstate);
@@ -41,11 +39,11 @@ void vpy_setprofile_watch(void)
 
     if (function != NULL && PyCFunction_CheckExact(function) &&
         vpy_thread_states_are_known())
-        vpy_watch(&setprofile, ((PyCFunctionObject *)function)->m_ml, METH_O,
-                  through_setprofile);
+        vpy_watch(&vpy_calls.setprofile, ((PyCFunctionObject *)function)->m_ml,
+                  METH_O, through_setprofile);
 }
 
 void vpy_setprofile_unwatch(void)
 {
-    vpy_unwatch(&setprofile);
+    vpy_unwatch(&vpy_calls.setprofile);
 }

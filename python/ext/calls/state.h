@@ -5,7 +5,7 @@
 #ifndef VPY_CALLS_STATE_H
 #define VPY_CALLS_STATE_H
 
-#include "vpy.h"
+#include "thunks/watched_methods.h"
 
 #define VPY_MESSAGE_MAX 256
 
@@ -225,6 +225,7 @@ struct vpy_calls_state {
     struct vpy_turbo_test_state turbo_test;
     struct vpy_budget_state budget;
     struct vpy_budget_clock_state clock;
+    vpy_watched setprofile; /* setprofile.c. Guarded by the state lock */
 #if VPY_HAS_MONITORING
     struct vpy_odd_frames_state odd_frames;
     struct vpy_monitoring_state monitoring;
