@@ -31,6 +31,7 @@ check_spelling() {
 }
 
 check_limits() { "$bin/python" scripts/lint/check_limits.py; }
+check_state() { "$bin/python" scripts/lint/check_state.py; }
 check_version() { "$bin/python" scripts/lint/check_version.py; }
 
 # In Python, only the package is looked at: pytest uses what tests define.
@@ -93,7 +94,7 @@ check_javascript() {
 
 # ---- all of them ------------------------------------------------------------
 
-checks=${*:-clang_format ruff ruff_format mypy shellcheck spelling limits version unused javascript workflows clang_tidy}
+checks=${*:-clang_format ruff ruff_format mypy shellcheck spelling limits state version unused javascript workflows clang_tidy}
 failed=
 passed=0
 count=0
