@@ -28,7 +28,6 @@
 static struct vpy_exits_state *const state = &vpy_program.exits;
 
 enum { CHUNK = 512, PATIENCE_MS = 5000 };
-static bool (*child_ends)(int code); /* in a child; NULL: not set */
 
 static long leaving_now(void)
 {
@@ -173,7 +172,8 @@ static void tell_follower(int code)
         used = vpy_recursion_put_aside(tstate);
     vpy_thunks_pass_on(true); /* to nobody: the process ends */
     vpy_collections_put_off();
-    if (function != NULL && (child_ends == NULL || !child_ends(code)))
+    if (function != NULL &&
+        (state->child_ends == NULL || !state->child_ends(code)))
         words = PyObject_CallFunction(function, "i", code);
     PyErr_Clear();
     if (vpy_base.inside.works[VPY_PART_BOTTOM])
@@ -256,7 +256,7 @@ static void own(void)
 void vpy_exits_watch_child(bool (*ends)(int code))
 {
     own();
-    child_ends = ends;
+    state->child_ends = ends;
 }
 
 static PyObject *set_follower(PyObject *module, PyObject *function)

@@ -40,8 +40,9 @@ struct vpy_exits_state {
     PyMethodDef *plain_definition, own_definition;
     PyObject *follower; /* a function of ours, or NULL; the state lock's */
     long owner;         /* the process that follower is for; the GIL's */
-    long leaving;       /* the thread that is ending the process; 0: none.
-                         * Atomic */
+    bool (*child_ends)(int code); /* in a child; NULL: not set; the GIL's */
+    long leaving; /* the thread that is ending the process; 0: none.
+                   * Atomic */
 };
 
 /* framework_modules.c. Guarded by the GIL, except where a field names its

@@ -14,14 +14,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+static struct vpy_forked_child_state *const state = &vpy_sessions.child;
+
 enum { NAMES_MAX = 10000 }; /* as in base/child_files.py */
 
 static const char PARENT[] = "VESTIGE_PARENT";
-
-/* The rest is borrowed from the plan. NULL: there is none. */
-static PyObject *plan, *environment, *expect;
-static const char *stem, *trace;
-static PyObject *facts; /* a list of keys and values in turn, as bytes */
 
 static bool add(PyObject *list, PyObject *str)
 {
@@ -46,16 +43,17 @@ int vpy_child_plan_set(PyObject *made)
 {
     PyObject *texts;
 
-    Py_CLEAR(plan);
-    Py_CLEAR(facts);
+    Py_CLEAR(state->plan);
+    Py_CLEAR(state->facts);
     if (made == Py_None)
         return 0;
-    if (!PyArg_ParseTuple(made, "yyO!O!O:plan", &stem, &trace, &PyDict_Type,
-                          &environment, &PyDict_Type, &texts, &expect))
+    if (!PyArg_ParseTuple(made, "yyO!O!O:plan", &state->stem, &state->trace,
+                          &PyDict_Type, &state->environment, &PyDict_Type,
+                          &texts, &state->expect))
         return -1;
-    facts = read_facts(texts);
-    if (facts != NULL)
-        plan = Py_NewRef(made);
+    state->facts = read_facts(texts);
+    if (state->facts != NULL)
+        state->plan = Py_NewRef(made);
     PyErr_Clear();
     return 0;
 }
@@ -65,10 +63,11 @@ bool vpy_child_has_plan(void)
 {
     static const char *const ranks[] = {"RANK", "LOCAL_RANK", "WORLD_SIZE"};
 
-    for (size_t i = 0; plan != NULL && i < sizeof ranks / sizeof *ranks; i++)
+    for (size_t i = 0; state->plan != NULL && i < sizeof ranks / sizeof *ranks;
+         i++)
         if (getenv(ranks[i]) != NULL)
             return false;
-    return plan != NULL;
+    return state->plan != NULL;
 }
 
 PyObject *vpy_child_expects(void)
@@ -76,7 +75,7 @@ PyObject *vpy_child_expects(void)
     PyObject *module = vpy_loaded_module("multiprocessing.util");
 
     Py_XDECREF(module);
-    return module != NULL && expect != Py_None ? expect : NULL;
+    return module != NULL && state->expect != Py_None ? state->expect : NULL;
 }
 
 /* ---- its beginning ------------------------------------------------------- */
@@ -91,7 +90,8 @@ static PyObject *make_file(PyObject *session)
 
         if (number)
             snprintf(more, sizeof more, ".%d", number);
-        path = PyBytes_FromFormat("%s.%ld%s.vst", stem, (long)getpid(), more);
+        path = PyBytes_FromFormat("%s.%ld%s.vst", state->stem, (long)getpid(),
+                                  more);
         if (path != NULL)
             status = vpy_session_renew(session, path);
         if (status == VST_OK)
@@ -107,10 +107,10 @@ static void write_facts(vst_recording *recording, const vpy_origin *origin)
 {
     char json[160], tid[24] = "null";
 
-    for (Py_ssize_t i = 0; i + 1 < PyList_GET_SIZE(facts); i += 2)
+    for (Py_ssize_t i = 0; i + 1 < PyList_GET_SIZE(state->facts); i += 2)
         vst_recording_set_metadata(
-            recording, PyBytes_AS_STRING(PyList_GET_ITEM(facts, i)),
-            PyBytes_AS_STRING(PyList_GET_ITEM(facts, i + 1)));
+            recording, PyBytes_AS_STRING(PyList_GET_ITEM(state->facts, i)),
+            PyBytes_AS_STRING(PyList_GET_ITEM(state->facts, i + 1)));
     if (origin->tid)
         snprintf(tid, sizeof tid, "%ld", origin->tid);
     snprintf(json, sizeof json,
@@ -126,12 +126,12 @@ static void name_parent(void)
     char text[128];
     PyObject *key, *value;
 
-    snprintf(text, sizeof text, "%ld %s", (long)getpid(), trace);
+    snprintf(text, sizeof text, "%ld %s", (long)getpid(), state->trace);
     setenv(PARENT, text, true);
     key = PyBytes_FromString(PARENT);
     value = PyBytes_FromString(text);
     if (key != NULL && value != NULL)
-        PyDict_SetItem(environment, key, value);
+        PyDict_SetItem(state->environment, key, value);
     Py_XDECREF(key);
     Py_XDECREF(value);
 }

@@ -73,6 +73,15 @@ struct vpy_forks_state {
     PyObject *kept; /* the session that does, borrowed; NULL: it is gone */
 };
 
+/* forked_child.c. Guarded by the GIL. */
+struct vpy_forked_child_state {
+    PyObject *plan;  /* NULL: there is none */
+    PyObject *facts; /* a list of keys and values in turn, as bytes */
+    /* These are borrowed from the plan. */
+    PyObject *environment, *expect;
+    const char *stem, *trace;
+};
+
 /* snapshot.c */
 struct vpy_snapshots_state {
     /* Copies that are being written, or are written and not joined. Guarded by
@@ -114,6 +123,7 @@ struct vpy_sessions_state {
     struct vpy_descriptor_watch_state watch;
     struct vpy_flight_state flight;
     struct vpy_forks_state forks;
+    struct vpy_forked_child_state child;
     struct vpy_snapshots_state snapshots;
     struct vpy_snapshot_signal_state signal;
     struct vpy_storage_guard_state guard;
