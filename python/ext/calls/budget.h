@@ -98,7 +98,7 @@ static inline bool vpy_counted_changes(const vpy_counted *counted)
 void vpy_odd_frames_turn(vst_id ends);
 void vpy_odd_frames_clear(void);
 /* What the hooks do with a value that has VPY_LEFT_OUT. place: see vpy_step.
- * result and waits: see vpy_coroutine_left. True: nothing more will come of
+ * result and waits: see vpy_step_before_exit. True: nothing more will come of
  * this place in the code, which can be disabled. */
 VST_COLD bool vpy_left_out_enter(uint32_t value, const void *place);
 VST_COLD bool vpy_left_out_leave(uint32_t value, PyObject *code,

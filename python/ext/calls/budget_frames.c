@@ -137,7 +137,7 @@ bool vpy_left_out_enter(uint32_t value, const void *place)
         vpy_calls.budget.counts.of[id].is & VPY_BUDGET_OUT)
         return true;
     if (value & VPY_COROUTINE)
-        vpy_coroutine_enter_at(id, place);
+        vpy_coroutine_record_enter_at(id, place);
     else
         vst_record(VST_ENTER, id);
     return false;
@@ -165,7 +165,7 @@ bool vpy_left_out_leave(uint32_t value, PyObject *code, PyObject *result,
             vpy_code_set_value(code, vpy_budget_value(value & ~VPY_LEFT_OUT));
     }
     if (records && value & VPY_COROUTINE)
-        vpy_coroutine_leave_from(kind, id, result, waits);
+        vpy_coroutine_record_exit_of_running(kind, id, result, waits);
     else if (records)
         vst_record_end_of_call(kind, id);
     return is_out && counted->odd == 0;

@@ -35,7 +35,7 @@ static VST_NOINLINE PyObject *enter_slowly(PyObject *const *args)
     if (vpy_is_plain(value))
         vst_record(VST_ENTER, value);
     else if (vpy_is_plain_coroutine(value))
-        vpy_coroutine_enter_at(VPY_ID(value), args);
+        vpy_coroutine_record_enter_at(VPY_ID(value), args);
     else if (!vpy_is_left_out(value))
         vpy_code_entered(value, args[0], NULL);
     else if (value == 0 || vpy_left_out_enter(value, args))
@@ -45,7 +45,7 @@ static VST_NOINLINE PyObject *enter_slowly(PyObject *const *args)
 
 static VST_NOINLINE VST_HOT PyObject *begin_step(vst_id id, const void *place)
 {
-    vpy_coroutine_enters(id, place);
+    vpy_step_after_enter_at(id, place);
     Py_RETURN_NONE;
 }
 
@@ -58,7 +58,7 @@ static VST_HOT PyObject *on_enter(PyObject *self, PyObject *const *args,
     (void)self, (void)nargsf, (void)kwnames;
     if (!VST_LIKELY(vpy_is_plain(id) && vst_record_at_once(VST_ENTER, id)))
         return enter_slowly(args);
-    if (VST_LIKELY(value == id || vpy_coroutine_is_in_step(id, args)))
+    if (VST_LIKELY(value == id || vpy_step_has_place(id, args)))
         Py_RETURN_NONE;
     return begin_step(id, args);
 }
@@ -82,7 +82,8 @@ static VST_NOINLINE PyObject *leave_slowly(PyObject *code, PyObject *result,
     if (vpy_is_plain(value))
         vst_record_end_of_call(kind, value);
     else if (vpy_is_plain_coroutine(value))
-        vpy_coroutine_leave_from(kind, VPY_ID(value), result, waits);
+        vpy_coroutine_record_exit_of_running(kind, VPY_ID(value), result,
+                                             waits);
     else if (!vpy_is_left_out(value))
         vpy_code_returns(value, 0, code, result, NULL, waits);
     else if (value == 0 || vpy_left_out_leave(value, code, result, waits))
@@ -93,7 +94,7 @@ static VST_NOINLINE PyObject *leave_slowly(PyObject *code, PyObject *result,
 static VST_NOINLINE VST_HOT PyObject *leave_step(vst_id id, PyObject *result,
                                                  bool waits)
 {
-    vpy_coroutine_leaves(id, result, waits);
+    vpy_step_before_exit_of_running(id, result, waits);
     vst_record_end_of_call(result != NULL ? VST_EXIT : VST_RAISE, id);
     Py_RETURN_NONE;
 }
@@ -105,9 +106,9 @@ VST_INLINE PyObject *leave(PyObject *code, PyObject *result, bool waits)
 
     if (vpy_is_plain_coroutine(value)) {
         value = VPY_ID(value);
-        if (vpy_coroutine_may_end_step(value))
+        if (vpy_step_may_end_with(value))
             return leave_step(value, result, waits);
-        vpy_coroutine_left_inside(value, waits);
+        vpy_step_before_exit_inside(value, waits);
     }
     if (VST_LIKELY(
             vpy_is_plain(value) && vst_clock_is_at_hand() &&

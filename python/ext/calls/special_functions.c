@@ -144,7 +144,7 @@ vst_id vpy_code_entered(uint32_t value, PyObject *code, const vpy_iframe *frame)
     if (value & VPY_TIMED)
         vpy_triggers_entered(VPY_ID(value));
     if (value & VPY_COROUTINE)
-        vpy_coroutine_entered(
+        vpy_step_after_enter(
             VPY_ID(value),
             frame != NULL ? frame : vpy_iframe_running(vpy_thread_state()));
     if (value & VPY_SPECIAL)
@@ -175,7 +175,7 @@ void vpy_code_returns(uint32_t value, vst_id entered, PyObject *code,
         return;
     }
     if (value & VPY_COROUTINE)
-        vpy_coroutine_left(
+        vpy_step_before_exit(
             VPY_ID(value),
             frame != NULL ? frame : vpy_iframe_running(vpy_thread_state()),
             result, waits);

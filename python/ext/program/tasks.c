@@ -38,8 +38,6 @@
 
 VST_THREAD_LOCAL vpy_steps vpy_steps_now VST_TLS_MODEL;
 
-#define now vpy_steps_now
-
 /* ---- what a coroutine is ------------------------------------------------ */
 
 /* Whether the hook was away, so that the coroutine that was known at this place
@@ -123,57 +121,58 @@ bool vpy_is_coroutine_code(const PyCodeObject *code)
 /* Of the steps that run, one in the other: count from 1, the innermost last. */
 static const vpy_step *step_at(uint32_t number)
 {
-    return number == now.count ? &now.top : &now.outer[number - 1];
+    return number == vpy_steps_now.count ? &vpy_steps_now.top
+                                         : &vpy_steps_now.outer[number - 1];
 }
 
 VST_INLINE void keep_steps(uint32_t count)
 {
     if (count == 0)
-        now.top = (vpy_step){.marked = NULL};
+        vpy_steps_now.top = (vpy_step){.marked = NULL};
     else
-        now.top = *step_at(count);
-    now.count = count;
+        vpy_steps_now.top = *step_at(count);
+    vpy_steps_now.count = count;
 }
 
 /* Whether the innermost step that runs is of this frame. One whose own call is
  * marked has been left unseen, and begins again. */
 static bool is_in_step(const void *outermost, const void *frame)
 {
-    if (now.count == 0 || now.top.outermost != outermost)
+    if (vpy_steps_now.count == 0 || vpy_steps_now.top.outermost != outermost)
         return false;
-    if (now.top.marked != frame)
+    if (vpy_steps_now.top.marked != frame)
         return true;
-    keep_steps(now.count - 1);
+    keep_steps(vpy_steps_now.count - 1);
     return false;
 }
 
 static void keep_outer_step(void)
 {
-    if (now.count == VPY_STEPS_MAX)
-        memmove(&now.outer[0], &now.outer[1],
-                (--now.count - 1) * sizeof now.outer[0]);
-    now.outer[now.count - 1] = now.top;
+    if (vpy_steps_now.count == VPY_STEPS_MAX)
+        memmove(&vpy_steps_now.outer[0], &vpy_steps_now.outer[1],
+                (--vpy_steps_now.count - 1) * sizeof vpy_steps_now.outer[0]);
+    vpy_steps_now.outer[vpy_steps_now.count - 1] = vpy_steps_now.top;
 }
 
 /* It is the innermost step from now on. */
 VST_INLINE void put_step(const vpy_known *coroutine, vst_id id,
                          const void *frame, const void *place)
 {
-    now.top.outermost = coroutine->address;
-    now.top.marked = frame;
-    now.top.place = place;
-    now.top.marked_id = id;
-    now.top.task = coroutine->task;
-    now.top.again = 0;
-    now.top.is_python = coroutine->is_python;
+    vpy_steps_now.top.outermost = coroutine->address;
+    vpy_steps_now.top.marked = frame;
+    vpy_steps_now.top.place = place;
+    vpy_steps_now.top.marked_id = id;
+    vpy_steps_now.top.task = coroutine->task;
+    vpy_steps_now.top.again = 0;
+    vpy_steps_now.top.is_python = coroutine->is_python;
 }
 
 static void begin_step(const vpy_known *coroutine, vst_id id, const void *frame,
                        const void *place)
 {
-    if (now.count != 0)
+    if (vpy_steps_now.count != 0)
         keep_outer_step();
-    now.count++;
+    vpy_steps_now.count++;
     put_step(coroutine, id, frame, place);
 }
 
@@ -195,8 +194,9 @@ VST_INLINE bool begin_known(vst_id id, const vpy_iframe *frame,
     const vpy_iframe *caller = vpy_coroutine_caller(frame);
     const vpy_known *known;
 
-    if (VPY_FREE_THREADED || now.count != 0 ||
-        now.generation != vpy_generation_now() || vpy_iframe_is_new(frame) ||
+    if (VPY_FREE_THREADED || vpy_steps_now.count != 0 ||
+        vpy_steps_now.generation != vpy_generation_now() ||
+        vpy_iframe_is_new(frame) ||
         (caller != NULL && vpy_iframe_code(caller)->co_flags & AWAITING))
         return false;
     known = vpy_known_find(frame);
@@ -205,8 +205,8 @@ VST_INLINE bool begin_known(vst_id id, const vpy_iframe *frame,
         !vst__record_task_at_once(
             &(uint64_t){vst_task_word(VST_TASK_STEP, known->task)}, 1))
         return false;
-    vpy_coroutine_runs(frame, NULL);
-    now.count = 1;
+    vpy_step_note_innermost(frame, NULL);
+    vpy_steps_now.count = 1;
     put_step(known, id, frame, place);
     return true;
 }
@@ -218,11 +218,11 @@ static VST_NOINLINE void begin(vst_id id, const vpy_iframe *frame,
     vpy_known coroutine;
     bool is_new;
 
-    if (now.generation != vpy_generation_now()) {
+    if (vpy_steps_now.generation != vpy_generation_now()) {
         keep_steps(0);
-        now.generation = vpy_generation_now();
+        vpy_steps_now.generation = vpy_generation_now();
     }
-    vpy_coroutine_runs(frame, NULL);
+    vpy_step_note_innermost(frame, NULL);
     is_new = vpy_iframe_is_new(frame);
     outermost = outermost_of(frame, is_new);
     is_new = is_new && outermost == frame;
@@ -234,40 +234,41 @@ static VST_NOINLINE void begin(vst_id id, const vpy_iframe *frame,
     begin_step(&coroutine, id, frame, place);
 }
 
-VST_HOT void vpy_coroutine_begins(vst_id id, const vpy_iframe *frame,
-                                  const void *place)
+VST_HOT void vpy_step_begin_after_enter(vst_id id, const vpy_iframe *frame,
+                                        const void *place)
 {
     if (!begin_known(id, frame, place))
         begin(id, frame, place);
 }
 
-VST_HOT void vpy_coroutine_entered(vst_id id, const vpy_iframe *frame)
+VST_HOT void vpy_step_after_enter(vst_id id, const vpy_iframe *frame)
 {
     if (VPY_AWAITS_INLINE && !vpy_iframe_is_entry(frame))
-        now.waits = 0;
+        vpy_steps_now.waits = 0;
     else if (VPY_AWAITS_INLINE ||
-             !vpy_coroutine_goes_on(frame, vpy_coroutine_caller(frame)))
-        vpy_coroutine_begins(id, frame, NULL);
+             !vpy_step_goes_on_in(frame, vpy_coroutine_caller(frame)))
+        vpy_step_begin_after_enter(id, frame, NULL);
 }
 
 #if VPY_AWAITS_INLINE
-VST_HOT void vpy_coroutine_enters(vst_id id, const void *place)
+VST_HOT void vpy_step_after_enter_at(vst_id id, const void *place)
 {
     const vpy_iframe *frame = vpy_iframe_innermost(vpy_thread_state());
 
     if (vpy_iframe_is_entry(frame)) {
-        vpy_coroutine_begins(id, frame, place);
+        vpy_step_begin_after_enter(id, frame, place);
         return;
     }
-    now.waits = 0;
-    if (id == now.top.marked_id && now.generation == vpy_generation_now())
-        now.top.again++;
+    vpy_steps_now.waits = 0;
+    if (id == vpy_steps_now.top.marked_id &&
+        vpy_steps_now.generation == vpy_generation_now())
+        vpy_steps_now.top.again++;
 }
 #endif
 
 /* ---- its end ------------------------------------------------------------- */
 
-/* One that has not begun gets its number now. */
+/* One that has not begun gets its number vpy_steps_now. */
 static uint32_t number_of_awaited(PyObject *task)
 {
     bool is_other;
@@ -303,7 +304,7 @@ VST_INLINE void record_await(uint32_t task, PyObject *awaited)
 {
     vst_task_awaits kind = vpy_task_awaits(awaited);
     uint64_t first = vst_task_word(VST_TASK_AWAITS, task);
-    uint64_t second = (uint64_t)now.waits << 32 | kind;
+    uint64_t second = (uint64_t)vpy_steps_now.waits << 32 | kind;
 
     if (!(kind == VST_AWAITS_FUTURE &&
           vst__record_task_at_once(
@@ -360,16 +361,18 @@ VST_INLINE void end_step(uint32_t number, PyObject *result, bool waits)
         if (ended.marked == ended.outermost)
             end_task(&ended, result == NULL);
     }
-    now.waits = 0; /* the step around an eager one may wait next */
+    vpy_steps_now.waits = 0; /* the step around an eager one may wait next */
 }
 
-VST_HOT void vpy_coroutine_left(vst_id id, const vpy_iframe *frame,
-                                PyObject *result, bool waits)
+VST_HOT void vpy_step_before_exit(vst_id id, const vpy_iframe *frame,
+                                  PyObject *result, bool waits)
 {
-    uint32_t number = now.generation == vpy_generation_now() ? now.count : 0;
+    uint32_t number = vpy_steps_now.generation == vpy_generation_now()
+                          ? vpy_steps_now.count
+                          : 0;
 
-    if (waits && now.waits == 0)
-        now.waits = id;
+    if (waits && vpy_steps_now.waits == 0)
+        vpy_steps_now.waits = id;
     while (number != 0 && step_at(number)->marked != frame)
         number--;
     if (number != 0)
@@ -377,16 +380,17 @@ VST_HOT void vpy_coroutine_left(vst_id id, const vpy_iframe *frame,
 }
 
 #if VPY_AWAITS_INLINE
-VST_HOT void vpy_coroutine_leaves(vst_id id, PyObject *result, bool waits)
+VST_HOT void vpy_step_before_exit_of_running(vst_id id, PyObject *result,
+                                             bool waits)
 {
-    if (waits && now.waits == 0)
-        now.waits = id;
-    if (now.generation != vpy_generation_now())
+    if (waits && vpy_steps_now.waits == 0)
+        vpy_steps_now.waits = id;
+    if (vpy_steps_now.generation != vpy_generation_now())
         return;
-    if (now.top.again != 0)
-        now.top.again--;
+    if (vpy_steps_now.top.again != 0)
+        vpy_steps_now.top.again--;
     else
-        end_step(now.count, result, waits);
+        end_step(vpy_steps_now.count, result, waits);
 }
 #endif
 

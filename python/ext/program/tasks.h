@@ -12,17 +12,18 @@ void vpy_tasks_end(void);
 
 /* Whether calls of this code may be steps of a task. */
 bool vpy_is_coroutine_code(const PyCodeObject *code);
-/* After the enter of such a call was recorded. */
-void vpy_coroutine_entered(vst_id id, const vpy_iframe *frame);
-/* Before its end is recorded. result: what it returns or yields, NULL if it
- * raises; waits: it yields. The frame's address is used, not what is there. */
-void vpy_coroutine_left(vst_id id, const vpy_iframe *frame, PyObject *result,
-                        bool waits);
+/* Call after the enter of such a call was recorded. */
+void vpy_step_after_enter(vst_id id, const vpy_iframe *frame);
+/* Call before the exit is recorded. result: what the coroutine returns or
+ * yields, NULL if it raises; waits: it yields. The frame's address is used, not
+ * what is there. */
+void vpy_step_before_exit(vst_id id, const vpy_iframe *frame, PyObject *result,
+                          bool waits);
 
-/* The same where it is known that it does not go on with a step. place: see
- * vpy_step. */
-void vpy_coroutine_begins(vst_id id, const vpy_iframe *frame,
-                          const void *place);
+/* Call after the enter was recorded of a coroutine that does not go on with a
+ * known step. place: see vpy_step. */
+void vpy_step_begin_after_enter(vst_id id, const vpy_iframe *frame,
+                                const void *place);
 
 /* ---- the quick way through these two, with the records ------------------ */
 
@@ -70,8 +71,10 @@ static inline const vpy_iframe *vpy_coroutine_caller(const vpy_iframe *frame)
                                                      : running);
 }
 
-/* A coroutine was entered. caller: of the same step, or NULL. */
-static inline void vpy_coroutine_runs(const void *frame, const void *caller)
+/* Call when a coroutine was entered: it is the innermost of its step now.
+ * caller: of the same step, or NULL. */
+static inline void vpy_step_note_innermost(const void *frame,
+                                           const void *caller)
 {
     vpy_steps *now = &vpy_steps_now;
 
@@ -86,10 +89,10 @@ static inline void vpy_coroutine_runs(const void *frame, const void *caller)
     now->entered = frame;
 }
 
-/* Whether a coroutine that is entered is in a step that is known: it is called
- * by one that has not been left since it was entered. */
-static inline bool vpy_coroutine_goes_on(const vpy_iframe *frame,
-                                         const vpy_iframe *caller)
+/* Call when a coroutine is entered: whether it is in the step that runs,
+ * because its caller has not been left since it was entered. */
+static inline bool vpy_step_goes_on_in(const vpy_iframe *frame,
+                                       const vpy_iframe *caller)
 {
     vpy_steps *now = &vpy_steps_now;
     const void *marked = now->top.marked;
@@ -99,41 +102,44 @@ static inline bool vpy_coroutine_goes_on(const vpy_iframe *frame,
          caller != now->below && caller != marked) ||
         now->generation != vpy_generation_now() || caller == NULL)
         return false;
-    vpy_coroutine_runs(frame, caller);
+    vpy_step_note_innermost(frame, caller);
     return true;
 }
 
-static inline void vpy_coroutine_enter(vst_id id, const vpy_iframe *frame)
+static inline void vpy_coroutine_record_enter(vst_id id,
+                                              const vpy_iframe *frame)
 {
     vst_record(VST_ENTER, id);
     if (VPY_AWAITS_INLINE ||
-        !vpy_coroutine_goes_on(frame, vpy_coroutine_caller(frame)))
-        vpy_coroutine_entered(id, frame);
+        !vpy_step_goes_on_in(frame, vpy_coroutine_caller(frame)))
+        vpy_step_after_enter(id, frame);
 }
 
-static inline void vpy_coroutine_leave(vst_kind kind, vst_id id,
-                                       const vpy_iframe *frame,
-                                       PyObject *result, bool waits)
+static inline void vpy_coroutine_record_exit(vst_kind kind, vst_id id,
+                                             const vpy_iframe *frame,
+                                             PyObject *result, bool waits)
 {
     vpy_steps *now = &vpy_steps_now;
 
     if (now->top.marked == frame)
-        vpy_coroutine_left(id, frame, result, waits);
+        vpy_step_before_exit(id, frame, result, waits);
     else if (waits && now->waits == 0)
         now->waits = id;
     vst_record_end_of_call(kind, id);
 }
 
 #if VPY_AWAITS_INLINE
-/* The same two for hooks that are told no frame: to find it takes a call of the
- * interpreter. Most coroutines are awaited by another one, so that the same
- * evaluation goes on with them; place is the hook's own, see vpy_step. */
-VST_NOINLINE void vpy_coroutine_enters(vst_id id, const void *place);
-VST_NOINLINE void vpy_coroutine_leaves(vst_id id, PyObject *result, bool waits);
+/* vpy_step_after_enter and vpy_step_before_exit for hooks that get no frame,
+ * which takes a call of the interpreter to find. Most coroutines are awaited by
+ * another coroutine and run in the same evaluation; place is the hook's own,
+ * see vpy_step. */
+VST_NOINLINE void vpy_step_after_enter_at(vst_id id, const void *place);
+VST_NOINLINE void vpy_step_before_exit_of_running(vst_id id, PyObject *result,
+                                                  bool waits);
 
-/* Of a coroutine whose enter was recorded: whether it is in the step that runs.
- */
-VST_INLINE bool vpy_coroutine_is_in_step(vst_id id, const void *place)
+/* Call after the enter was recorded: whether the coroutine is in the step that
+ * runs. */
+VST_INLINE bool vpy_step_has_place(vst_id id, const void *place)
 {
     vpy_steps *now = &vpy_steps_now;
 
@@ -145,33 +151,35 @@ VST_INLINE bool vpy_coroutine_is_in_step(vst_id id, const void *place)
     return true;
 }
 
-VST_INLINE void vpy_coroutine_enter_at(vst_id id, const void *place)
+VST_INLINE void vpy_coroutine_record_enter_at(vst_id id, const void *place)
 {
     vst_record(VST_ENTER, id);
-    if (!vpy_coroutine_is_in_step(id, place))
-        vpy_coroutine_enters(id, place);
+    if (!vpy_step_has_place(id, place))
+        vpy_step_after_enter_at(id, place);
 }
 
-/* Whether a coroutine that is left may be the one that began the step. */
-VST_INLINE bool vpy_coroutine_may_end_step(vst_id id)
+/* Whether the coroutine that is left may be the one that began the step. */
+VST_INLINE bool vpy_step_may_end_with(vst_id id)
 {
     return vpy_steps_now.top.marked_id == id;
 }
 
-/* A coroutine inside of a step is left. */
-VST_INLINE void vpy_coroutine_left_inside(vst_id id, bool waits)
+/* Call before the exit is recorded of a coroutine that did not begin the step.
+ */
+VST_INLINE void vpy_step_before_exit_inside(vst_id id, bool waits)
 {
     if (waits && vpy_steps_now.waits == 0)
         vpy_steps_now.waits = id;
 }
 
-VST_INLINE void vpy_coroutine_leave_from(vst_kind kind, vst_id id,
-                                         PyObject *result, bool waits)
+VST_INLINE void vpy_coroutine_record_exit_of_running(vst_kind kind, vst_id id,
+                                                     PyObject *result,
+                                                     bool waits)
 {
-    if (vpy_coroutine_may_end_step(id))
-        vpy_coroutine_leaves(id, result, waits);
+    if (vpy_step_may_end_with(id))
+        vpy_step_before_exit_of_running(id, result, waits);
     else
-        vpy_coroutine_left_inside(id, waits);
+        vpy_step_before_exit_inside(id, waits);
     vst_record_end_of_call(kind, id);
 }
 #endif

@@ -179,7 +179,7 @@ static void enter(PyObject *code, PyFrameObject *frame)
     if (VST_LIKELY(vpy_is_plain(value)))
         vst_record(VST_ENTER, value);
     else if (vpy_is_plain_coroutine(value))
-        vpy_coroutine_enter(VPY_ID(value), vpy_iframe_of(frame));
+        vpy_coroutine_record_enter(VPY_ID(value), vpy_iframe_of(frame));
     else if (value)
         vpy_code_entered(value, code, vpy_iframe_of(frame));
 }
@@ -193,8 +193,8 @@ static void leave(PyObject *code, PyFrameObject *frame, PyObject *result)
     if (VST_LIKELY(vpy_is_plain(value)))
         vst_record_end_of_call(kind, value);
     else if (vpy_is_plain_coroutine(value))
-        vpy_coroutine_leave(kind, VPY_ID(value), inside, result,
-                            vpy_iframe_waits(inside));
+        vpy_coroutine_record_exit(kind, VPY_ID(value), inside, result,
+                                  vpy_iframe_waits(inside));
     else if (value)
         vpy_code_returns(value, 0, code, result, inside,
                          value & VPY_COROUTINE && vpy_iframe_waits(inside));
@@ -248,10 +248,10 @@ static VST_NOINLINE VST_HOT int on_coroutine(PyFrameObject *frame, int what,
     const vpy_iframe *inside = vpy_iframe_of(frame);
 
     if (what == PyTrace_CALL)
-        vpy_coroutine_enter(id, inside);
+        vpy_coroutine_record_enter(id, inside);
     else
-        vpy_coroutine_leave(result != NULL ? VST_EXIT : VST_RAISE, id, inside,
-                            result, vpy_iframe_waits(inside));
+        vpy_coroutine_record_exit(result != NULL ? VST_EXIT : VST_RAISE, id,
+                                  inside, result, vpy_iframe_waits(inside));
     look_for_new_threads();
     return 0;
 }

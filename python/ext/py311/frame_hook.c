@@ -139,8 +139,8 @@ __attribute__((hot, noinline)) static PyObject *end(PyObject *result,
 VST_NOINLINE static PyObject *end_step(PyObject *result,
                                        const vpy_iframe *frame, uint64_t began)
 {
-    vpy_coroutine_left(BEGAN_WITH(began), frame, result,
-                       vpy_iframe_waits(frame));
+    vpy_step_before_exit(BEGAN_WITH(began), frame, result,
+                         vpy_iframe_waits(frame));
     return end(result, began);
 }
 
@@ -205,7 +205,7 @@ VST_NOINLINE static PyObject *evaluate_step(PyThreadState *tstate,
                                             vpy_iframe *frame, int throwing,
                                             uint64_t began)
 {
-    vpy_coroutine_begins(BEGAN_WITH(began), frame, NULL);
+    vpy_step_begin_after_enter(BEGAN_WITH(began), frame, NULL);
     return end_coroutine(vpy_py311.place.next_evaluate(tstate, frame, throwing),
                          frame, began);
 }
@@ -224,7 +224,7 @@ evaluate_coroutine(PyThreadState *tstate, vpy_iframe *frame, int throwing,
           vst_record_at_once(VST_ENTER, VPY_ID(value))))
         return evaluate_slowly(tstate, frame, throwing);
     vpy_frames_this.depth++;
-    if (!vpy_coroutine_goes_on(frame, vpy_iframe_innermost(tstate)))
+    if (!vpy_step_goes_on_in(frame, vpy_iframe_innermost(tstate)))
         return evaluate_step(tstate, frame, throwing, began);
     return end_coroutine(vpy_py311.place.next_evaluate(tstate, frame, throwing),
                          frame, began);
