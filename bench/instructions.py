@@ -199,8 +199,9 @@ def count_reading(marks, folder):
     trace = _core.Trace(path)
     for suffix in ("json", "json.gz", "pftrace", "folded", "pb.gz", "pstats"):
         marks.count(f"export .{suffix}", lambda suffix=suffix: trace.export(f"{out}.{suffix}"))
-    for name in ("totals", "events", "averages"):
-        marks.count(f"{name}()", getattr(trace, name))
+    marks.count("totals()", trace.totals)
+    for name in ("events", "averages"):
+        marks.count(f"{name}()", lambda name=name: trace.tables([name], all_windows=False))
     marks.count("report()", lambda: [*map(list, trace.tables(["functions", "calls", "threads", "waits"]).values())])
     marks.count("index of a view", lambda: _core.View(path, index=f"{out}.index", keep=False, workers=1))
     view = _core.View(path, index=f"{out}.index", keep=False, workers=1)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import CodeType
-from typing import Any, Self, TypeAlias, TypeVar, final, overload
+from typing import Any, NamedTuple, Self, TypeAlias, TypeVar, final, overload
 
 from ._core_views import Growing as Growing
 from ._core_views import Lanes as Lanes
@@ -115,6 +115,101 @@ class Rows:
     @overload
     def __getitem__(self, number: int, /) -> Any: ...
 
+@final
+class Function(tuple[int, str, str, str, int]):
+    """What a trace knows of a function, or of something else that has a name."""
+
+    def __new__(cls, values: tuple[int, str, str, str, int], /) -> Self: ...
+    @property
+    def kind(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def file(self) -> str: ...
+    @property
+    def shown_file(self) -> str:
+        """The file without the part of the search path that it was found by."""
+    @property
+    def line(self) -> int: ...
+
+class Definition(NamedTuple):
+    """What spans are called: `work.py(3): f`."""
+
+    kind: int
+    name: str
+
+class Total(NamedTuple):
+    """The sums of a function; times in ns."""
+
+    name: str
+    calls: int
+    self_ns: int
+    total_ns: int
+
+class MemoryTotal(NamedTuple):
+    name: str
+    calls: int
+    self_ns: int
+    total_ns: int
+    self_bytes: int
+    total_bytes: int
+    allocations: int
+
+class Moment(NamedTuple):
+    """When something began and ended."""
+
+    start_ns: int
+    end_ns: int
+
+@final
+class Amount(tuple[int, int, int]):
+    """Of allocations: how many, their bytes, and the standard error of the bytes where they were sampled."""
+
+    def __new__(cls, values: tuple[int, int, int], /) -> Self: ...
+    @property
+    def count(self) -> int: ...  # type: ignore[override]
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def error(self) -> int: ...
+
+class Frame(NamedTuple):
+    """A frame of the stack of an allocation."""
+
+    function: str
+    file: str
+    shown_file: str
+    line: int
+    native: bool
+
+class BlockSize(NamedTuple):
+    """Blocks of a size from `least` to twice that."""
+
+    least: int
+    count: int  # type: ignore[assignment]
+    bytes: int
+
+class MemoryPoint(NamedTuple):
+    """Memory in use in a stretch of time: the most, and what was left at its end."""
+
+    max_ns: int
+    max_bytes: int
+    last_ns: int
+    last_bytes: int
+
+class MemoryThread(NamedTuple):
+    number: int
+    tid: int
+    name: str
+    allocated: Amount
+    freed: Amount
+
+class Firsts(NamedTuple):
+    """The first rows of many: dicts of `amounts` by view, and `frames` or a `frame`."""
+
+    total: int
+    rows: list[dict[str, Any]]
+
 class Trace:
     """A recorded trace: a file, or what a session recorded so far."""
 
@@ -139,24 +234,21 @@ class Trace:
         """As export_traces()."""
     def count_nodes(self, *, all_windows: bool = True) -> int:
         """How many nodes of execution traces there are."""
-    def totals(
-        self, *, all_windows: bool = False, progress: Progress | None = None, memory: bool = False
-    ) -> list[tuple[Any, ...]]:
-        """Of each function: name, calls, ns by itself, ns in all; with `memory` also bytes allocated by itself, in all,
-        and its own allocations."""
+    def totals(self, *, all_windows: bool = False, progress: Progress | None = None, memory: bool = False) -> list[Any]:
+        """A Total of each function; with `memory` a MemoryTotal."""
     def set_offset(self, ns: int) -> None:
         """Adds so many ns to all times of the trace, as its own clock has them."""
     def set_range(self, from_ns: int | None = None, to_ns: int | None = None) -> None:
         """Restricts every method here, exports, and the times of info() to what was open or happened in
         [from_ns, to_ns], inclusive. None: no such bound. Call set_offset() before it, if at all."""
-    def spans(self, name: str, *, limit: int = 100_000, progress: Progress | None = None) -> list[tuple[int, int]]:
+    def spans(self, name: str, *, limit: int = 100_000, progress: Progress | None = None) -> list[Moment]:
         """Start and end of the first `limit` spans of a name, in the order of their ends. Spans that did not end are
         left out. A name is one as shown (`f.py(3): C.f`), a qualified one (`C.f`) or the last part of that (`f`): the
         first of these forms that matches anything counts."""
-    def definitions(self) -> list[tuple[int, str] | None]:
-        """By id: the kind and name of what spans stand for."""
-    def functions(self) -> list[tuple[int, str, str, str, int] | None]:
-        """For each id: kind, name, file, what is shown of the file, line."""
+    def definitions(self) -> list[Definition | None]:
+        """By id: what spans stand for."""
+    def functions(self) -> list[Function | None]:
+        """By id."""
     def set_by_running(self, value: bool, /) -> None:
         """In reports, and in exports that add up, spans last as long as their thread had a processor."""
     def set_compensated(self, value: bool, /) -> None:

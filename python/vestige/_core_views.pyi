@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, final
 
-from ._core import Progress, Rows, Trace
+from ._core import Function, Progress, Rows, Trace
 
 @final
 class Lanes:
@@ -61,8 +61,7 @@ class Growing:
         """Reads what is new. from_ns and to_ns of the sums; records, lost: that were new; finished, knows_running;
         functions: Rows as of the table `functions`; threads: Rows of thread, tid, name, records (new), depth, func (the
         innermost open call, 0: none) and since_ns."""
-    def function(self, number: int, /) -> tuple[int, str, str, str, int] | None:
-        """kind, name, file, what is shown of the file, line."""
+    def function(self, number: int, /) -> Function | None: ...
     def info(self) -> dict[str, Any]:
         """pid, bytes, records, lost, dropped, clean, start_ns, end_ns, damaged_at."""
 
@@ -84,8 +83,8 @@ class View:
     ) -> None: ...
     def refresh(self) -> None:
         """Takes in what was recorded since, if it follows. Waits for those who ask, and they for it."""
-    def functions(self, first: int, /) -> list[tuple[int, str, str, str, int] | None]:
-        """By id, from one on: kind, name, file, what is shown of the file, line."""
+    def functions(self, first: int, /) -> list[Function | None]:
+        """By id, from one on."""
     def info(self) -> dict[str, Any]:
         """start_ns, end_ns, records, spans, has_tasks, index_bytes, index_path (None: in memory), built (now; else it
         was found), clean, damaged_at, lost, dropped, pid."""

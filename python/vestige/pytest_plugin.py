@@ -137,16 +137,18 @@ class _Recording:
         from . import Trace
 
         summary = Trace(self._path).memory(rows=ROWS)
-        self.peak = summary["views"]["peak"][1]
+        self.peak = summary["views"]["peak"].bytes
         self.held, self.leaks = (
-            [(_place(line["frame"]), *line["amounts"][view][1::-1]) for line in summary["lines"][view][1]]
+            [
+                (_place(line["frame"]), line["amounts"][view].bytes, line["amounts"][view].count)
+                for line in summary["lines"][view].rows
+            ]
             for view in ("peak", "leaks")
         )
 
 
-def _place(frame: tuple[str, str, str, int, bool]) -> str:
-    name, _, file, line, _ = frame
-    return f"{file}:{line} {name}"
+def _place(frame: Any) -> str:
+    return f"{frame.shown_file}:{frame.line} {frame.function}"
 
 
 def _judge(limits: dict[str, int], recording: _Recording) -> str:

@@ -12,6 +12,7 @@ from conftest import COMMAND
 from on_terminal import on_terminal
 from traces import patch, record
 from vestige import cli
+from vestige._core import Function
 from vestige.cli.diff import noise as diff_noise
 from vestige.cli.diff.command import SLOWER, regressions
 from vestige.cli.diff.data import Comparison, Run, Sums, keys_of
@@ -230,15 +231,15 @@ def test_wrong_usage_and_broken_files_have_other_codes_than_a_regression(diff, f
 
 def test_a_function_is_known_by_file_and_name_not_by_its_line():
     def python(name, line, file="/p/work.py"):
-        return (1, name, file, "work.py", line)
+        return Function((1, name, file, "work.py", line))
 
     before = keys_of([None, python("f", 3), python("<lambda>", 9), python("<lambda>", 5)])
     after = keys_of([python("<lambda>", 15), python("<lambda>", 19), python("f", 13), None])
     assert before[1] == after[2]
     assert before[3] == after[0] and before[2] == after[1]
     assert before[0] is after[3] is None
-    natives = keys_of([(2, "<bound method f of <x object at 0x7f01>>", "x", "x", 0)])
-    assert natives == keys_of([(2, "<bound method f of <x object at 0x7e02>>", "x", "x", 0)])
+    natives = keys_of([Function((2, "<bound method f of <x object at 0x7f01>>", "x", "x", 0))])
+    assert natives == keys_of([Function((2, "<bound method f of <x object at 0x7e02>>", "x", "x", 0))])
 
 
 def test_noise_is_what_the_numbers_say():

@@ -7,6 +7,7 @@ import pytest
 
 from conftest import PYTHON
 from vestige import Trace
+from vestige._core import Function
 from vestige.reading.libraries import FOLLOWS, LIBRARY, OWN, classify, library_of
 
 pytestmark = pytest.mark.any_python
@@ -52,12 +53,13 @@ def test_the_trace_knows_where_its_standard_library_is():
 
 
 def python(name, file):
-    return (1, name, file, file, 1)
+    return Function((1, name, file, file, 1))
 
 
 def test_c_functions_and_generated_code_are_of_who_called_them():
-    functions = [None, (2, "<built-in function len>", "builtins", "builtins", 0), python("__init__", "<string>")]
-    functions += [python("f", "<ipython-input-3>"), (3, "load", "", "", 0), (4, "Python GC", "", "", 0)]
+    native = Function((2, "<built-in function len>", "builtins", "builtins", 0))
+    others = [Function((3, "load", "", "", 0)), Function((4, "Python GC", "", "", 0))]
+    functions = [None, native, python("__init__", "<string>"), python("f", "<ipython-input-3>"), *others]
     functions += [python("main", "/p/main.py")]
     kinds, _ = classify(functions, {"vestige.command": ["main.py"]})
     assert kinds == [FOLLOWS, FOLLOWS, FOLLOWS, OWN, OWN, OWN, OWN]

@@ -84,6 +84,32 @@ static PyTypeObject *row_type_of(const char *table, const vst__batch *batch)
     return known;
 }
 
+/* ---- records ------------------------------------------------------------ */
+
+int vpy_record_add(PyObject *module, vpy_record *record)
+{
+    PyStructSequence_Field fields[VST_BATCH_COLUMNS_MAX + 1] = {{NULL, NULL}};
+    PyStructSequence_Desc described = {.name = record->name, .fields = fields};
+
+    for (; record->fields[described.n_in_sequence] != NULL;
+         described.n_in_sequence++)
+        fields[described.n_in_sequence].name =
+            record->fields[described.n_in_sequence];
+    record->type = PyStructSequence_NewType(&described);
+    return record->type != NULL ? PyModule_AddType(module, record->type) : -1;
+}
+
+PyObject *vpy_record_new(const vpy_record *record, PyObject *values)
+{
+    PyObject *made = values != NULL ? PyStructSequence_New(record->type) : NULL;
+
+    for (Py_ssize_t i = 0; made != NULL && i < PyTuple_GET_SIZE(values); i++)
+        PyStructSequence_SetItem(made, i,
+                                 Py_NewRef(PyTuple_GET_ITEM(values, i)));
+    Py_XDECREF(values);
+    return made;
+}
+
 /* ---- values ------------------------------------------------------------- */
 
 static bool has_bit(const uint8_t *bits, size_t row)

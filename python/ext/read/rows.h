@@ -17,5 +17,20 @@
 PyObject *vpy_rows(const char *name, vst__batch *batch, PyObject *texts,
                    bool is_cut);
 
+/* Values under names which are no row of a table, such as a function of a
+ * trace.
+ */
+typedef struct vpy_record {
+    const char *name;          /* of the type: vestige._core.Function */
+    const char *const *fields; /* NULL ends them */
+    PyTypeObject *type;        /* made by vpy_record_add, then stays */
+} vpy_record;
+
+/* Makes the type and adds it to the module; -1 with an exception set. */
+int vpy_record_add(PyObject *module, vpy_record *record);
+/* Takes over a tuple of as many values; NULL, which is passed on, with an
+ * exception set. */
+PyObject *vpy_record_new(const vpy_record *record, PyObject *values);
+
 #pragma GCC visibility pop
 #endif

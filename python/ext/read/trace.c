@@ -429,7 +429,8 @@ int vpy_trace_type_init(PyObject *module)
     if (vpy_class_add(module, &described) < 0)
         return -1;
     vpy_trace_type = (PyTypeObject *)PyObject_GetAttrString(module, "Trace");
-    if (vpy_trace_type == NULL)
+    if (vpy_trace_type == NULL || vpy_trace_names_init(module) < 0 ||
+        vpy_trace_memory_init(module) < 0 || vpy_trace_replays_init(module) < 0)
         return -1;
     return PyModule_AddFunctions(module, functions);
 }

@@ -45,12 +45,11 @@ void vpy_traces_give_back(PyObject *traces, vst_trace **handles);
 /* The name of the spans of a definition. */
 PyObject *vpy_trace_name(const vst_definition *d);
 
-/* trace_replays.c: methods, and a function of the module. */
-PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw);
+/* trace_replays.c: methods. */
+int vpy_trace_replays_init(PyObject *module);
 PyObject *vpy_trace_totals(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_trace_spans(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_trace_names(PyObject *object, PyObject *unused);
-PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw);
 
 /* trace_tables.c: a method. {name of a table: Rows}. */
 PyObject *vpy_trace_tables(PyObject *object, PyObject *args, PyObject *kw);
@@ -59,19 +58,26 @@ PyObject *vpy_trace_tables(PyObject *object, PyObject *args, PyObject *kw);
  * there are any. */
 PyObject *vpy_trace_add_devices(PyObject *told, const vst_trace *handle);
 PyObject *vpy_trace_definitions(PyObject *object, PyObject *unused);
+int vpy_trace_names_init(PyObject *module);
 PyObject *vpy_trace_functions(PyObject *object, PyObject *unused);
-/* Kind, name, file, what is shown of that, line. */
 PyObject *vpy_trace_function(const vst_definition *d);
 PyObject *vpy_trace_import_name(PyObject *object, PyObject *args);
 
-/* trace_nodes.c: a method, and a function of the module. */
+/* exports.c: methods, and functions of the module. */
+PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_trace_count_nodes(PyObject *object, PyObject *args, PyObject *kw);
+PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw);
+PyObject *vpy_export_memory(PyObject *module, PyObject *args, PyObject *kw);
 PyObject *vpy_node_ids(PyObject *module, PyObject *args, PyObject *kw);
 
-/* trace_memory.c: methods, and a function of the module. */
+/* trace_memory.c: methods; what both raise where no memory was recorded; and
+ * whether k is one, else an exception is set. */
+int vpy_trace_memory_init(PyObject *module);
 PyObject *vpy_trace_has_memory(PyObject *object, PyObject *unused);
 PyObject *vpy_trace_memory(PyObject *object, PyObject *args, PyObject *kw);
-PyObject *vpy_export_memory(PyObject *module, PyObject *args, PyObject *kw);
+PyObject *vpy_memory_fail(vst_status status, const vst_error *error,
+                          PyObject *path);
+bool vpy_memory_check_temporary(int temporary);
 
 #pragma GCC visibility pop
 #endif

@@ -1,6 +1,8 @@
-/* The memory of a vestige._core.Trace: whether it was recorded, its summary as
- * Python objects, and the files of memory_report.h. Traces are read without the
- * GIL and are busy meanwhile. */
+/* The memory of a vestige._core.Trace: whether it was recorded, and its summary
+ * as Python objects. It is no set of tables: a report shows the first stacks of
+ * each view alone, and these share their frames. The trace is read without the
+ * GIL and is busy meanwhile. */
+#include "read/rows.h"
 #include "read/trace.h"
 
 #include "memory/report.h"
@@ -9,7 +11,8 @@
 #include <stdlib.h>
 
 /* VST_E_STATE means here that no memory was recorded. */
-static PyObject *fail(vst_status status, const vst_error *error, PyObject *path)
+PyObject *vpy_memory_fail(vst_status status, const vst_error *error,
+                          PyObject *path)
 {
     if (PyErr_Occurred() != NULL || status != VST_E_STATE)
         return vpy_raise(status, error, path);
@@ -36,6 +39,36 @@ PyObject *vpy_trace_has_memory(PyObject *object, PyObject *unused)
 
 /* ---- objects ------------------------------------------------------------ */
 
+static const char *const amount_fields[] = {"count", "bytes", "error", NULL};
+static const char *const frame_fields[] = {"function", "file",   "shown_file",
+                                           "line",     "native", NULL};
+static const char *const size_fields[] = {"least", "count", "bytes", NULL};
+static const char *const point_fields[] = {"max_ns", "max_bytes", "last_ns",
+                                           "last_bytes", NULL};
+static const char *const thread_fields[] = {"number",    "tid",   "name",
+                                            "allocated", "freed", NULL};
+static const char *const first_fields[] = {"total", "rows", NULL};
+
+enum { AMOUNT, FRAME, SIZE, POINT, THREAD, FIRSTS, RECORDS };
+
+static vpy_record records[RECORDS] = {
+    [AMOUNT] = {"vestige._core.Amount", amount_fields, NULL},
+    [FRAME] = {"vestige._core.Frame", frame_fields, NULL},
+    [SIZE] = {"vestige._core.BlockSize", size_fields, NULL},
+    [POINT] = {"vestige._core.MemoryPoint", point_fields, NULL},
+    [THREAD] = {"vestige._core.MemoryThread", thread_fields, NULL},
+    [FIRSTS] = {"vestige._core.Firsts", first_fields, NULL},
+};
+
+int vpy_trace_memory_init(PyObject *module)
+{
+    int result = 0;
+
+    for (size_t i = 0; i < RECORDS && result == 0; i++)
+        result = vpy_record_add(module, &records[i]);
+    return result;
+}
+
 /* Puts a new reference into a dict or list; false with an exception set. */
 static bool put(PyObject *dict, const char *key, PyObject *value)
 {
@@ -45,11 +78,13 @@ static bool put(PyObject *dict, const char *key, PyObject *value)
     return is_put;
 }
 
-/* (count, bytes, error of the bytes), all rounded. */
+/* All rounded; the error is that of the bytes. */
 static PyObject *amount(const vst_memory_amount *a)
 {
-    return Py_BuildValue("(LLL)", llround(a->count), llround(a->bytes),
-                         llround(sqrt(a->variance)));
+    return vpy_record_new(&records[AMOUNT],
+                          Py_BuildValue("(LLL)", llround(a->count),
+                                        llround(a->bytes),
+                                        llround(sqrt(a->variance))));
 }
 
 static PyObject *amounts(const vst_memory_amount *views)
@@ -63,14 +98,15 @@ static PyObject *amounts(const vst_memory_amount *views)
     return dict;
 }
 
-/* (function, file, file less its search path, line, native) */
 static PyObject *frame(const vst_memory_frame *f)
 {
-    return Py_BuildValue(
-        "(NNNIO)", vpy_trace_text(f->name, f->name_len),
-        vpy_trace_text(f->file, f->file_len),
-        vpy_trace_text(f->file + f->file_skip, f->file_len - f->file_skip),
-        f->line, f->is_native ? Py_True : Py_False);
+    return vpy_record_new(
+        &records[FRAME],
+        Py_BuildValue(
+            "(NNNIO)", vpy_trace_text(f->name, f->name_len),
+            vpy_trace_text(f->file, f->file_len),
+            vpy_trace_text(f->file + f->file_skip, f->file_len - f->file_skip),
+            f->line, f->is_native ? Py_True : Py_False));
 }
 
 /* Frames and stacks as Python objects: each is made once and shared by all
@@ -90,8 +126,9 @@ static bool make_room(made *m, const vst_memory_summary *s)
     m->summary = s;
     m->frames = calloc(s->frame_count + 1, sizeof *m->frames);
     m->stacks = calloc(s->node_count + 1, sizeof *m->stacks);
-    m->left_out =
-        Py_BuildValue("(sssIO)", "[frames left out]", "", "", 0u, Py_False);
+    m->left_out = vpy_record_new(
+        &records[FRAME],
+        Py_BuildValue("(sssIO)", "[frames left out]", "", "", 0u, Py_False));
     if (m->frames != NULL && m->stacks != NULL && m->left_out != NULL)
         return true;
     if (PyErr_Occurred() == NULL)
@@ -214,7 +251,7 @@ static PyObject *one(made *m, bool is_line, uint32_t index)
     return dict;
 }
 
-/* {view: (how many there are, the first rows)} */
+/* By view: how many there are, and the first rows. */
 static PyObject *firsts(made *m, bool is_line, size_t rows)
 {
     const vst_memory_summary *s = m->summary;
@@ -230,8 +267,10 @@ static PyObject *firsts(made *m, bool is_line, size_t rows)
             if (!vpy_append(list, one(m, is_line, order[i].index)))
                 Py_CLEAR(list);
         if (list == NULL ||
-            !put(dict, vst_memory_view_name((vst_memory_view)view),
-                 Py_BuildValue("(nN)", (Py_ssize_t)found, list)))
+            !put(
+                dict, vst_memory_view_name((vst_memory_view)view),
+                vpy_record_new(&records[FIRSTS],
+                               Py_BuildValue("(nN)", (Py_ssize_t)found, list))))
             Py_CLEAR(dict);
     }
     free(order);
@@ -252,17 +291,18 @@ static PyObject *kinds(const vst_memory_summary *s)
     return dict;
 }
 
-/* [(least size, count, bytes)] */
 static PyObject *sizes(const vst_memory_summary *s)
 {
     PyObject *list = PyList_New(0);
 
     for (int i = 0; list != NULL && i < VST_MEMORY_SIZES; i++)
         if (s->sizes[i].count > 0 &&
-            !vpy_append(list,
-                        Py_BuildValue("(KLL)", i == 0 ? 0ull : 1ull << (i - 1),
-                                      llround(s->sizes[i].count),
-                                      llround(s->sizes[i].bytes))))
+            !vpy_append(list, vpy_record_new(
+                                  &records[SIZE],
+                                  Py_BuildValue("(KLL)",
+                                                i == 0 ? 0ull : 1ull << (i - 1),
+                                                llround(s->sizes[i].count),
+                                                llround(s->sizes[i].bytes)))))
             Py_CLEAR(list);
     return list;
 }
@@ -273,10 +313,12 @@ static PyObject *points(const vst_memory_point *first, size_t count)
 
     for (size_t i = 0; list != NULL && i < count; i++) {
         const vst_memory_point *p = &first[i];
-        if (!vpy_append(list, Py_BuildValue("(LLLL)", (long long)p->max_ns,
-                                            llround(p->max_bytes),
-                                            (long long)p->last_ns,
-                                            llround(p->last_bytes))))
+        if (!vpy_append(list, vpy_record_new(
+                                  &records[POINT],
+                                  Py_BuildValue("(LLLL)", (long long)p->max_ns,
+                                                llround(p->max_bytes),
+                                                (long long)p->last_ns,
+                                                llround(p->last_bytes)))))
             Py_CLEAR(list);
     }
     return list;
@@ -297,7 +339,6 @@ static PyObject *resident(const vst_memory_summary *s)
                          points(s->resident.points, s->resident.point_count));
 }
 
-/* [(number, system's id, name, allocated, freed)] */
 static PyObject *threads(const vpy_trace *self, const vst_memory_summary *s)
 {
     PyObject *list = PyList_New(0);
@@ -306,14 +347,15 @@ static PyObject *threads(const vpy_trace *self, const vst_memory_summary *s)
         const vst_memory_thread_sums *t = &s->threads[i];
         const vst_trace_thread *known =
             vst_trace_thread_find(self->handle, t->thread);
+        unsigned long long tid = known != NULL ? known->system_tid : 0;
+        PyObject *name = vpy_trace_text(known != NULL ? known->name : "",
+                                        known != NULL ? known->name_len : 0);
+
         if (!vpy_append(
-                list, Py_BuildValue(
-                          "(IKNNN)", t->thread,
-                          known != NULL ? (unsigned long long)known->system_tid
-                                        : 0ull,
-                          vpy_trace_text(known != NULL ? known->name : "",
-                                         known != NULL ? known->name_len : 0),
-                          amount(&t->allocated), amount(&t->freed))))
+                list, vpy_record_new(&records[THREAD],
+                                     Py_BuildValue("(IKNNN)", t->thread, tid,
+                                                   name, amount(&t->allocated),
+                                                   amount(&t->freed)))))
             Py_CLEAR(list);
     }
     return list;
@@ -362,7 +404,7 @@ static PyObject *build(const vpy_trace *self, const vst_memory_summary *s,
 }
 
 /* k, from a Python number. */
-static bool check_temporary(int temporary)
+bool vpy_memory_check_temporary(int temporary)
 {
     if (temporary >= 1 && temporary <= VST_MEMORY_TEMPORARY_MAX)
         return true;
@@ -385,7 +427,7 @@ PyObject *vpy_trace_memory(PyObject *object, PyObject *args, PyObject *kw)
 
     if (!PyArg_ParseTupleAndKeywords(args, kw, "|$niOp:memory", names, &rows,
                                      &temporary, &progress, &stacks) ||
-        !check_temporary(temporary) || !vpy_trace_is_usable(self))
+        !vpy_memory_check_temporary(temporary) || !vpy_trace_is_usable(self))
         return NULL;
     options.temporary = (uint32_t)temporary;
     vpy_trace_begin(self, progress);
@@ -395,79 +437,8 @@ PyObject *vpy_trace_memory(PyObject *object, PyObject *args, PyObject *kw)
     Py_END_ALLOW_THREADS
     vpy_trace_end(self);
     if (status != VST_OK)
-        return fail(status, &error, self->path);
+        return vpy_memory_fail(status, &error, self->path);
     result = build(self, summary, rows < 0 ? SIZE_MAX : (size_t)rows, stacks);
     vst__memory_summary_free(summary);
-    return result;
-}
-
-/* ---- files -------------------------------------------------------------- */
-
-static int view_of(const char *name)
-{
-    for (int i = 0; i < VST_MEMORY_VIEWS; i++)
-        if (strcmp(name, vst_memory_view_name((vst_memory_view)i)) == 0)
-            return i;
-    PyErr_Format(PyExc_ValueError,
-                 "view must be 'peak', 'leaks', 'temporary', 'reserved' or "
-                 "'total', not '%s'",
-                 name);
-    return -1;
-}
-
-/* How many frames stacks were cut to; 0: they are whole. */
-static PyObject *say(vst_status status, const vst_error *error, PyObject *path,
-                     uint32_t cut_depth)
-{
-    if (status == VST_OK)
-        return PyLong_FromUnsignedLong(cut_depth);
-    if (status != VST_E_ARGUMENT || PyErr_Occurred() != NULL)
-        return status == VST_E_STATE ? fail(status, error, NULL)
-                                     : vpy_raise(status, error, path);
-    PyErr_Format(PyExc_ValueError,
-                 "%s: unknown format; give the file a name that ends in "
-                 ".pickle, .json, .csv, .html or .folded, or one of these and "
-                 ".gz",
-                 PyBytes_AS_STRING(path));
-    return NULL;
-}
-
-PyObject *vpy_export_memory(PyObject *module, PyObject *args, PyObject *kw)
-{
-    static char *names[] = {"traces",    "path",     "view",
-                            "temporary", "progress", NULL};
-    vst_memory_report_options options = {.window = VST_WINDOW_ALL};
-    PyObject *list, *path = NULL, *progress = NULL, *result = NULL;
-    PyObject *traces = NULL;
-    const char *view = "peak";
-    vst_trace **handles = NULL;
-    vst_error error = {VST_OK, 0, 0};
-    uint32_t cut_depth = 0;
-    int temporary = 1, chosen;
-    vst_status status;
-
-    (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "OO&|$siO:export_memory", names,
-                                     &list, PyUnicode_FSConverter, &path, &view,
-                                     &temporary, &progress))
-        return NULL;
-    chosen = view_of(view);
-    if (chosen >= 0 && check_temporary(temporary) &&
-        (traces = vpy_traces_to_export(list)) != NULL)
-        handles = vpy_traces_borrow(traces, progress);
-    if (handles != NULL) {
-        size_t count = (size_t)PyTuple_GET_SIZE(traces);
-        options.view = (vst_memory_view)chosen;
-        options.temporary = (uint32_t)temporary;
-        options.cut_depth = &cut_depth;
-        Py_BEGIN_ALLOW_THREADS
-        status = vst_traces_export_memory(
-            handles, count, PyBytes_AS_STRING(path), &options, &error);
-        Py_END_ALLOW_THREADS
-        vpy_traces_give_back(traces, handles);
-        result = say(status, &error, path, cut_depth);
-    }
-    Py_XDECREF(traces);
-    Py_DECREF(path);
     return result;
 }

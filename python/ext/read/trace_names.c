@@ -1,10 +1,26 @@
 /* What a trace names: functions, imports, devices and their streams. With the
  * GIL held. */
+#include "read/rows.h"
 #include "read/trace.h"
 
 #include "replay/imports.h"
 
 /* ---- functions ----------------------------------------------------------- */
+
+static const char *const function_fields[] = {"kind",       "name", "file",
+                                              "shown_file", "line", NULL};
+static const char *const definition_fields[] = {"kind", "name", NULL};
+static vpy_record function = {"vestige._core.Function", function_fields, NULL};
+static vpy_record definition = {"vestige._core.Definition", definition_fields,
+                                NULL};
+
+int vpy_trace_names_init(PyObject *module)
+{
+    return vpy_record_add(module, &function) < 0 ||
+                   vpy_record_add(module, &definition) < 0
+               ? -1
+               : 0;
+}
 
 PyObject *vpy_trace_by_id(PyObject *object,
                           PyObject *(*entry_of)(const vst_definition *))
@@ -31,7 +47,8 @@ PyObject *vpy_trace_by_id(PyObject *object,
 
 static PyObject *kind_and_name(const vst_definition *d)
 {
-    return Py_BuildValue("(iN)", (int)d->kind, vpy_trace_name(d));
+    return vpy_record_new(
+        &definition, Py_BuildValue("(iN)", (int)d->kind, vpy_trace_name(d)));
 }
 
 /* Kind, name as it is shown, by definition id. */
@@ -43,11 +60,13 @@ PyObject *vpy_trace_definitions(PyObject *object, PyObject *unused)
 
 PyObject *vpy_trace_function(const vst_definition *d)
 {
-    return Py_BuildValue(
-        "(iNNNi)", (int)d->kind, vpy_trace_text(d->name, d->name_len),
-        vpy_trace_text(d->file, d->file_len),
-        vpy_trace_text(d->file + d->file_skip, d->file_len - d->file_skip),
-        (int)d->line);
+    return vpy_record_new(
+        &function,
+        Py_BuildValue(
+            "(iNNNi)", (int)d->kind, vpy_trace_text(d->name, d->name_len),
+            vpy_trace_text(d->file, d->file_len),
+            vpy_trace_text(d->file + d->file_skip, d->file_len - d->file_skip),
+            (int)d->line));
 }
 
 /* By id: kind, name, file, what is shown of that, line. */

@@ -1,5 +1,6 @@
-/* Methods of vestige._core.Trace that replay it: exports, totals, the spans of
- * one name. Replays run without the GIL, and the trace is busy meanwhile. */
+/* Methods of vestige._core.Trace that replay it: totals, the spans of one name.
+ * Replays run without the GIL, and the trace is busy meanwhile. */
+#include "read/rows.h"
 #include "read/trace.h"
 
 #include <stdlib.h>
@@ -38,108 +39,6 @@ int vpy_trace_window(int all, int since)
     if (since >= 0)
         return VST_WINDOW_SINCE(since);
     return all ? VST_WINDOW_ALL : VST_WINDOW_LAST;
-}
-
-/* ---- exports ----------------------------------------------------------- */
-
-/* Returns the depth below which calls were summed up, 0 if none were. */
-static PyObject *say_exported(vst_status status, const vst_error *error,
-                              PyObject *path, uint32_t cut_depth)
-{
-    if (status == VST_OK)
-        return PyLong_FromUnsignedLong(cut_depth);
-    if (status != VST_E_ARGUMENT)
-        return vpy_raise(status, error, path);
-    PyErr_Format(PyExc_ValueError,
-                 "%s: unknown format; give the file another suffix, or "
-                 "name the format",
-                 PyBytes_AS_STRING(path));
-    return NULL;
-}
-
-PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw)
-{
-    static char *names[] = {"path",  "all_windows", "progress", "memory_events",
-                            "since", "format",      "observer", NULL};
-    vpy_trace *self = (vpy_trace *)object;
-    PyObject *path = NULL, *progress = NULL;
-    const char *format = NULL;
-    int all = 0, memory = 1, since = -1;
-    unsigned observer = 0;
-    uint32_t cut_depth = 0;
-    vst_error error = {VST_OK, 0, 0};
-    vst_status status;
-    vst_export_options options;
-    PyObject *result;
-
-    if (!PyArg_ParseTupleAndKeywords(
-            args, kw, "O&|$pOpizI:export", names, PyUnicode_FSConverter, &path,
-            &all, &progress, &memory, &since, &format, &observer))
-        return NULL;
-    if (!vpy_trace_is_usable(self)) {
-        Py_DECREF(path);
-        return NULL;
-    }
-    options = (vst_export_options){
-        .window = vpy_trace_window(all, since),
-        .no_memory_events = !memory,
-        .format = format,
-        .observer = observer,
-        .cut_depth = &cut_depth,
-    };
-    vpy_trace_begin(self, progress);
-    Py_BEGIN_ALLOW_THREADS
-    status = vst_trace_export(self->handle, PyBytes_AS_STRING(path), &options,
-                              &error);
-    Py_END_ALLOW_THREADS
-    vpy_trace_end(self);
-    result = say_exported(status, &error, path, cut_depth);
-    Py_DECREF(path);
-    return result;
-}
-
-PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw)
-{
-    static char *names[] = {
-        "traces",        "path",   "all_windows", "progress",
-        "memory_events", "format", "observer",    NULL};
-    PyObject *list, *path = NULL, *progress = NULL, *result = NULL;
-    const char *format = NULL;
-    int all = 0, memory = 1;
-    unsigned observer = 0;
-    uint32_t cut_depth = 0;
-    vst_error error = {VST_OK, 0, 0};
-    vst_status status;
-    PyObject *traces;
-    vst_trace **handles;
-
-    (void)module;
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "OO&|$pOpzI:export_traces",
-                                     names, &list, PyUnicode_FSConverter, &path,
-                                     &all, &progress, &memory, &format,
-                                     &observer))
-        return NULL;
-    traces = vpy_traces_to_export(list);
-    handles = traces != NULL ? vpy_traces_borrow(traces, progress) : NULL;
-    if (handles != NULL) {
-        size_t count = (size_t)PyTuple_GET_SIZE(traces);
-        vst_export_options options = {
-            .window = all ? VST_WINDOW_ALL : VST_WINDOW_LAST,
-            .no_memory_events = !memory,
-            .format = format,
-            .observer = observer,
-            .cut_depth = &cut_depth,
-        };
-        Py_BEGIN_ALLOW_THREADS
-        status = vst_traces_export(handles, count, PyBytes_AS_STRING(path),
-                                   &options, &error);
-        Py_END_ALLOW_THREADS
-        vpy_traces_give_back(traces, handles);
-        result = say_exported(status, &error, path, cut_depth);
-    }
-    Py_XDECREF(traces);
-    Py_DECREF(path);
-    return result;
 }
 
 /* ---- totals ------------------------------------------------------------ */
@@ -194,17 +93,40 @@ PyObject *vpy_trace_name(const vst_definition *d)
     return full;
 }
 
+static const char *const total_fields[] = {"name", "calls", "self_ns",
+                                           "total_ns", NULL};
+static const char *const memory_total_fields[] = {
+    "name",       "calls",       "self_ns",     "total_ns",
+    "self_bytes", "total_bytes", "allocations", NULL};
+static const char *const moment_fields[] = {"start_ns", "end_ns", NULL};
+static vpy_record plain_total = {"vestige._core.Total", total_fields, NULL};
+static vpy_record memory_total = {"vestige._core.MemoryTotal",
+                                  memory_total_fields, NULL};
+static vpy_record moment_record = {"vestige._core.Moment", moment_fields, NULL};
+
+int vpy_trace_replays_init(PyObject *module)
+{
+    return vpy_record_add(module, &plain_total) < 0 ||
+                   vpy_record_add(module, &memory_total) < 0 ||
+                   vpy_record_add(module, &moment_record) < 0
+               ? -1
+               : 0;
+}
+
 static PyObject *total_entry(PyObject *name, const total *sum, bool memory)
 {
     unsigned long long calls = sum->calls;
     long long self_ns = sum->self_ns, total_ns = sum->total_ns;
 
     if (!memory)
-        return Py_BuildValue("(NKLL)", name, calls, self_ns, total_ns);
-    return Py_BuildValue("(NKLLKKK)", name, calls, self_ns, total_ns,
-                         (unsigned long long)sum->self_bytes,
-                         (unsigned long long)sum->total_bytes,
-                         (unsigned long long)sum->allocations);
+        return vpy_record_new(&plain_total, Py_BuildValue("(NKLL)", name, calls,
+                                                          self_ns, total_ns));
+    return vpy_record_new(&memory_total,
+                          Py_BuildValue("(NKLLKKK)", name, calls, self_ns,
+                                        total_ns,
+                                        (unsigned long long)sum->self_bytes,
+                                        (unsigned long long)sum->total_bytes,
+                                        (unsigned long long)sum->allocations));
 }
 
 static PyObject *list_totals(vpy_trace *self, const totals *t, bool memory)
@@ -389,8 +311,10 @@ static PyObject *list_found(const search *s)
     PyObject *list = PyList_New((Py_ssize_t)s->count);
 
     for (size_t i = 0; list != NULL && i < s->count; i++) {
-        PyObject *pair = Py_BuildValue("(LL)", (long long)s->found[i].start_ns,
-                                       (long long)s->found[i].end_ns);
+        PyObject *pair = vpy_record_new(
+            &moment_record,
+            Py_BuildValue("(LL)", (long long)s->found[i].start_ns,
+                          (long long)s->found[i].end_ns));
         if (pair == NULL)
             Py_CLEAR(list);
         else

@@ -10,8 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from vestige._core import Function
     from vestige.reading.inputs import Inputs
-    from vestige.reading.libraries import Function
 
     from .console import Parser
 
@@ -44,8 +44,8 @@ class Patterns:
         return left
 
     def _fits(self, function: Function, pattern: str) -> bool:
-        _, name, file, shown, line = function
-        texts = [name, f"{shown}({line}): {name}"]
+        name, file, shown = function.name, function.file, function.shown_file
+        texts = [name, f"{shown}({function.line}): {name}"]
         texts += [file, shown] if "/" in pattern else [file.rpartition("/")[2]]
         if any(text and fnmatchcase(text, pattern) for text in texts):
             self._matched.add(pattern)

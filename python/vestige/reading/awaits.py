@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from .libraries import Function
+    from vestige._core import Function
 
 SLEEP, QUEUE, LOCK, SOCKET, CHILD, TASK, FUTURE, TURN, SWITCHED = (
     "sleep", "queue", "lock", "socket", "child", "task", "future", "turn", "switch"
@@ -57,14 +57,14 @@ WRAPPERS = {"TaskGroup._run_wrapped_task", "TaskHandle._run_coro", "AsyncIOBacke
 
 def names_wait(function: Function) -> bool:
     """Whether what waits in this function is best told by its name."""
-    file = "/".join(function[2].split("/")[-2:])
-    return (file, function[1]) in _FUNCTIONS or file in _FILES
+    file = "/".join(function.file.split("/")[-2:])
+    return (file, function.name) in _FUNCTIONS or file in _FILES
 
 
 def awaits(kind: int, function: Function | None) -> str:
     """`queue`, `sleep` …; function is the innermost that waits."""
     if function is not None:
-        file, name = "/".join(function[2].split("/")[-2:]), function[1]
+        file, name = "/".join(function.file.split("/")[-2:]), function.name
         found = _FUNCTIONS.get((file, name)) or _FILES.get(file)
         if found:
             return found

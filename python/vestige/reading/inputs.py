@@ -118,7 +118,7 @@ class Source:
         wanted = {
             number
             for number, function in enumerate(trace.functions())
-            if function and function[0] == C_FUNCTION and function[1] in shown and function[2] == "posix"
+            if function and function.kind == C_FUNCTION and function.name in shown and function.file == "posix"
         }
         begun = sum(row.calls for row in trace.tables(["functions"])["functions"] if row.func in wanted)
         return bool(begun > sum(len(trace.spans(name)) for name in shown))

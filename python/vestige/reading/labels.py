@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from .libraries import Function
+    from vestige._core import Function
 
     class Imports(Protocol):
         """A trace, as far as it knows what modules were imported."""
@@ -32,23 +32,24 @@ def plain_name(name: str) -> str:
 
 def is_module(function: Function) -> bool:
     """Whether it is a module's code, or stands for a module without code (VST_MODULE_NAMED in <vestige/wire.h>)."""
-    kind, name, *_ = function
-    return name == MODULE_CODE if kind == PYTHON else kind == NATIVE and name.startswith(f"{MODULE_CODE} ")
+    if function.kind == PYTHON:
+        return function.name == MODULE_CODE
+    return function.kind == NATIVE and function.name.startswith(f"{MODULE_CODE} ")
 
 
 def telling_name(trace: Imports, number: int, function: Function) -> str:
     """`<module> pandas.core.frame`, `<lambda> app.py:12`, `forward net.py:7`; else the function's name."""
-    kind, name, _, file, line = function
-    if kind != PYTHON:
+    name, file = function.name, function.shown_file
+    if function.kind != PYTHON:
         return name
     if name == MODULE_CODE:
         module = trace.import_name(IMPORTS_CODE, number).removeprefix("import ")
         return f"{name} {module or file}"
     if name == BARE or name.rpartition(".")[2] in SHARED:
-        return f"{name} {file.rpartition('/')[2]}:{line}"
+        return f"{name} {file.rpartition('/')[2]}:{function.line}"
     return name
 
 
 def short_name(trace: Imports, number: int, function: Function) -> str:
     """The same, and only `acquire` of functions in C."""
-    return plain_name(function[1]) if function[0] == NATIVE else telling_name(trace, number, function)
+    return plain_name(function.name) if function.kind == NATIVE else telling_name(trace, number, function)

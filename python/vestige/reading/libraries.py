@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     # kind, name, file, what is shown of the file, line
-    Function = tuple[int, str, str, str, int]
+    from vestige._core import Function
 
 OWN, LIBRARY, FOLLOWS = "own", "library", "follows"
 PACKAGES = ("site-packages", "dist-packages")
@@ -70,7 +70,7 @@ def _stem(name: str) -> str:
 
 
 def _classify(function: Function, stdlib: str, words: list[str]) -> tuple[str, str]:
-    kind, _, file, _, _ = function
+    kind, file = function.kind, function.file
     if kind != PYTHON:
         return (FOLLOWS, "") if kind in (NATIVE, OPERATOR) else (OWN, "")
     name = library_of(file, stdlib)
@@ -83,13 +83,13 @@ def _classify(function: Function, stdlib: str, words: list[str]) -> tuple[str, s
 
 def _find_own(functions: Sequence[Function | None], kinds: list[str], names: list[str], words: list[str]) -> None:
     """Where only library code ran, the package that the program began with is the user's: that of -m, or the first."""
-    python = [i for i, f in enumerate(functions) if f and f[0] == PYTHON]
+    python = [i for i, f in enumerate(functions) if f and f.kind == PYTHON]
     own = [i for i in python if kinds[i] == OWN and not _is_launcher(functions[i])]
     if own or not python:
         return
     first = words[words.index("-m") + 1].partition(".")[0] if "-m" in words[:-1] else ""
     if not first or first not in [names[i] for i in python]:
-        installed = [names[i] for i in python if any(f"/{p}/" in functions[i][2] for p in PACKAGES)]  # type: ignore[index]
+        installed = [names[i] for i in python if any(f"/{p}/" in functions[i].file for p in PACKAGES)]  # type: ignore[union-attr]
         first = installed[0] if installed else ""
     for i in python:
         if first and names[i] == first:
@@ -99,5 +99,5 @@ def _find_own(functions: Sequence[Function | None], kinds: list[str], names: lis
 def _is_launcher(function: Function | None) -> bool:
     """A script that pip writes, such as .venv/bin/tool."""
     assert function is not None
-    parts = function[2].split("/")
+    parts = function.file.split("/")
     return len(parts) > 2 and parts[-2] == "bin" and not parts[-1].endswith(".py")

@@ -186,10 +186,11 @@ def of_traces(traces: Iterable[Trace], *, memory: bool = False) -> Overview:
     gc_ns = 0
     for trace in traces:
         facts.append(trace.info())
-        collections = {known[1] for known in trace.definitions() if known is not None and known[0] == GC}
-        for name, calls, own, total, *sizes in trace.totals(all_windows=True, memory=memory):
-            sums.setdefault(name, Name(name)).count(calls, own, total, *sizes[:2])
-            gc_ns += own if name in collections else 0
+        collections = {known.name for known in trace.definitions() if known is not None and known.kind == GC}
+        for found in trace.totals(all_windows=True, memory=memory):
+            sizes = (found.self_bytes, found.total_bytes) if memory else ()
+            sums.setdefault(found.name, Name(found.name)).count(found.calls, found.self_ns, found.total_ns, *sizes)
+            gc_ns += found.self_ns if found.name in collections else 0
     start = min((each["start_ns"] for each in facts), default=0)
     end = max((each["end_ns"] for each in facts), default=0)
     overview = Overview(sums.values(), duration_ns=end - start, memory=memory)

@@ -134,8 +134,8 @@ def _count(trace: Any, since: int) -> list[float]:
     kinds = trace.definitions()
     calls = [0.0, 0.0, 0.0]
     for row in trace.tables(["averages"], since=since)["averages"]:
-        if row.func and kinds[row.func][0] in (PYTHON, NATIVE):
-            calls[kinds[row.func][0]] += row.calls
+        if row.func and kinds[row.func].kind in (PYTHON, NATIVE):
+            calls[kinds[row.func].kind] += row.calls
     return calls
 
 
@@ -164,7 +164,7 @@ def _measure(by_name: dict[str, _Program], engine: str, native: bool) -> bool:
         later = all_calls
     names = trace.functions()
     rows = trace.tables(["functions"], spread=True)["functions"]
-    medians = {names[row.func][1]: row.total_median_ns for row in rows}
+    medians = {names[row.func].name: row.total_median_ns for row in rows}
     for name, called in CALLED.items():
         by_name[name].span = medians.get(called, 0.0)
     session.finish()

@@ -113,7 +113,7 @@ class Devices:
 
     def name_of(self, number: int) -> str:
         known = self.store.definitions[number] if number < len(self.store.definitions) else None
-        return known[1] if known else f"unknown activity {number}"
+        return known.name if known else f"unknown activity {number}"
 
     def device_of(self, number: int) -> dict[str, Any]:
         return self.known.get(number) or {"platform": "", "ordinal": number}

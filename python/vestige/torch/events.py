@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import Any
 
+    from vestige._core import Definition
+
     from .device_events import Devices
     from .event_rows import Events
 
@@ -51,7 +53,7 @@ class Store:
         self,
         rows: Events,
         timed_out: bool,
-        definitions: list[tuple[int, str] | None],
+        definitions: list[Definition | None],
         threads: dict[int, int],
         pid: int,
         base_ns: int | None = None,

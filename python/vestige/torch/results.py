@@ -65,7 +65,7 @@ class Results:
 
     @property
     def has_operators(self) -> bool:
-        return any(known is not None and known[0] == OPERATOR for known in self.definitions)
+        return any(known is not None and known.kind == OPERATOR for known in self.definitions)
 
     @property
     def store(self) -> Store:

@@ -28,7 +28,7 @@ def stacks_of(results: Results) -> Iterable[tuple[Sequence[str], int]]:
     for node in nodes:
         known = results.definitions[node.func]
         outer = paths[node.parent] if node.parent is not None else ()
-        paths.append((*outer, known[1]) if known is not None and known[0] in CALLS else outer)
+        paths.append((*outer, known.name) if known is not None and known.kind in CALLS else outer)
     return ((path, ns) for path, ns in zip(paths, nodes["self_ns"], strict=True) if path)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
+    from vestige._core import Function
     from vestige.reading.inputs import Source
 
     Place = tuple[int, str, str | None, int]
@@ -40,16 +41,16 @@ class _NoImports:
 _NO_IMPORTS = _NoImports()
 
 
-def to_place(trace: Trace | _NoImports, number: int, function: tuple[int, str, str, str, int]) -> Place:
-    kind, _, file, _, line = function
-    return kind, telling_name(trace, number, function), file or None if kind in (PYTHON, INSTANT) else None, line
+def to_place(trace: Trace | _NoImports, number: int, function: Function) -> Place:
+    file = function.file or None if function.kind in (PYTHON, INSTANT) else None
+    return function.kind, telling_name(trace, number, function), file, function.line
 
 
 def find_places(trace: Trace) -> list[Place | None]:
     """By id; behind those that the trace defines, imports as src/view/view.h numbers them."""
     functions = trace.functions()
     places: list[Place | None] = [entry and to_place(trace, number, entry) for number, entry in enumerate(functions)]
-    if not any(entry and entry[2].startswith(IMPORT_SYSTEM) for entry in functions):
+    if not any(entry and entry.file.startswith(IMPORT_SYSTEM) for entry in functions):
         return places
     last = len(functions) - 1
     places += [None] * (IMPORT_IDS + 2 * last)
@@ -57,7 +58,7 @@ def find_places(trace: Trace) -> list[Place | None]:
         places[last + what] = (PYTHON, trace.import_name(what), None, 0)
     for number, entry in enumerate(functions):
         if entry and is_module(entry):
-            code = (entry[2] if entry[0] == PYTHON else None, entry[4])
+            code = (entry.file if entry.kind == PYTHON else None, entry.line)
             places[last + IMPORT_IDS + number] = (PYTHON, trace.import_name(IMPORTS_CODE, number), *code)
             places[last + IMPORT_IDS + last + number] = (PYTHON, trace.import_name(FAILED, number), *code)
     return places
@@ -123,7 +124,7 @@ class Shown:
     @property
     def has_marks(self) -> bool:
         """Whether there may be any: an instant has a definition."""
-        return any(entry is not None and entry[0] == INSTANT for entry in self.functions)
+        return any(entry is not None and entry.kind == INSTANT for entry in self.functions)
 
     def has_lanes(self, kind: str) -> bool:
         """The index tells whether there are tasks: it must be there."""
@@ -141,7 +142,7 @@ class Shown:
     @property
     def wrappers(self) -> list[int]:
         """Functions whose tasks are told apart by their names."""
-        return [number for number, entry in enumerate(self.functions) if entry and entry[1] in WRAPPERS]
+        return [number for number, entry in enumerate(self.functions) if entry and entry.name in WRAPPERS]
 
     @property
     def has_devices(self) -> bool:

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
+    from vestige._core import Function
     from vestige.cli.patterns import Patterns
     from vestige.cli.report.data import Named
     from vestige.reading.inputs import Source
-    from vestige.reading.libraries import Function
 
     Key = tuple[int, str, str, int]
 
@@ -121,15 +121,15 @@ def keys_of(functions: Sequence[Function | None]) -> list[Key | None]:
     lines: dict[tuple[int, str, str], list[int]] = {}
     for function in functions:
         if function is not None:
-            lines.setdefault(_name_of(function), []).append(function[4])
+            lines.setdefault(_name_of(function), []).append(function.line)
     for found in lines.values():
         found[:] = sorted(set(found))
-    return [f and (*_name_of(f), lines[_name_of(f)].index(f[4])) for f in functions]
+    return [f and (*_name_of(f), lines[_name_of(f)].index(f.line)) for f in functions]
 
 
 def _name_of(function: Function) -> tuple[int, str, str]:
-    kind, name, _, shown, _ = function
-    return kind, shown if kind == PYTHON else "", name.partition(" at 0x")[0]
+    shown = function.shown_file if function.kind == PYTHON else ""
+    return function.kind, shown, function.name.partition(" at 0x")[0]
 
 
 def read_side(path: str, children: bool, patterns: Patterns) -> tuple[list[Run], Inputs]:

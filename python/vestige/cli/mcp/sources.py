@@ -47,11 +47,10 @@ def _find(folder: Folder, trace: str, function: str) -> tuple[str, int]:
     trace_path = folder.trace(trace)
     found: dict[tuple[str, int], str] = {}
     for known in open_source(folder, trace_path).open().functions():
-        if known is None or known[0] != PYTHON:
+        if known is None or known.kind != PYTHON:
             continue
-        _, name, file, shown, line = known
-        if matches(f"{shown}({line}): {name}", name, function):
-            found[os.path.realpath(file), line] = name
+        if matches(f"{known.shown_file}({known.line}): {known.name}", known.name, function):
+            found[os.path.realpath(known.file), known.line] = known.name
     inside = {place: name for place, name in found.items() if folder.holds(place[0])}
     if not inside:
         where = "is outside of the folder that this server may read" if found else "is not in the trace"

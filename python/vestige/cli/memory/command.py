@@ -56,9 +56,9 @@ class MemoryRecording(Recording):
         info = trace.info()
         if info["records"] <= WORDS_TO_REPORT:
             sums = trace.memory(rows=0)
-            views = {name: (round(count), size(held)) for name, (count, held, _) in sums["views"].items()}
-            count, total = views["total"]
-            held = f"peak {views['peak'][1]}, in all {total} in {count:,} allocations; {views['leaks'][1]} not freed"
+            peak, total, leaks = (sums["views"][view] for view in ("peak", "total", "leaks"))
+            held = f"peak {size(peak.bytes)}, in all {size(total.bytes)} in {total.count:,} allocations; "
+            held += f"{size(leaks.bytes)} not freed"
             print(held + (" (estimates)" if sums["sampled"] else ""), file=out)
             if beside := short([sums]):
                 print(beside, file=out)

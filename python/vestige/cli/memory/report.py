@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from typing import Any
 
+    from vestige._core import Amount, Frame, MemoryPoint
     from vestige.reading.inputs import Source
 
     Summary = dict[str, Any]
@@ -186,23 +187,26 @@ def _write(inputs: Inputs, options: Namespace) -> None:
 # ---- for programs --------------------------------------------------------
 
 
-def _amount(summary: Summary, amount: tuple[int, int, int]) -> dict[str, int]:
-    count, size, error = amount
-    return {"count": count, "bytes": size, **({"bytes_error": error} if summary["sampled"] else {})}
+def _amount(summary: Summary, amount: Amount) -> dict[str, int]:
+    error = {"bytes_error": amount.error} if summary["sampled"] else {}
+    return {"count": amount.count, "bytes": amount.bytes, **error}
 
 
-def _stack(frames: list[tuple[str, str, str, int, bool]]) -> list[dict[str, Any]]:
-    return [{"function": name, "file": file, "line": line, "native": native} for name, file, _, line, native in frames]
+def _frame(frame: Frame) -> dict[str, Any]:
+    return {"function": frame.function, "file": frame.file, "line": frame.line, "native": frame.native}
 
 
 def _views(summary: Summary) -> list[str]:
     """Without what was temporary, which samples cannot tell, and without reserved memory if there is none."""
-    left_out = {"temporary": summary["sampled"], "reserved": not summary["views"]["reserved"][0]}
+    left_out = {"temporary": summary["sampled"], "reserved": not summary["views"]["reserved"].count}
     return [view for view in summary["views"] if not left_out.get(view)]
 
 
-def _points(timeline: list[tuple[int, int, int, int]]) -> list[dict[str, int]]:
-    return [{"max_ns": at, "max_bytes": most, "last_ns": last, "last_bytes": left} for at, most, last, left in timeline]
+def _points(timeline: list[MemoryPoint]) -> list[dict[str, int]]:
+    return [
+        {"max_ns": at.max_ns, "max_bytes": at.max_bytes, "last_ns": at.last_ns, "last_bytes": at.last_bytes}
+        for at in timeline
+    ]
 
 
 def _document(source: Source, summary: Summary) -> dict[str, Any]:
@@ -215,24 +219,30 @@ def _document(source: Source, summary: Summary) -> dict[str, Any]:
         if summary["sampled"]:
             facts[view]["count_error"] = summary["count_errors"][view]
     facts["allocators"] = {name: _amount(summary, amount) for name, amount in summary["allocators"].items()}
-    facts["sizes"] = [{"from": least, "count": count, "bytes": size} for least, count, size in summary["sizes"]]
+    facts["sizes"] = [{"from": one.least, "count": one.count, "bytes": one.bytes} for one in summary["sizes"]]
     facts["threads"] = [
-        {"thread": number, "tid": tid, "name": name, "allocated": _amount(summary, a), "freed": _amount(summary, b)}
-        for number, tid, name, a, b in summary["threads"]
+        {
+            "thread": thread.number,
+            "tid": thread.tid,
+            "name": thread.name,
+            "allocated": _amount(summary, thread.allocated),
+            "freed": _amount(summary, thread.freed),
+        }
+        for thread in summary["threads"]
     ]
     facts["timeline"] = _points(summary["timeline"])
     if resident := summary["resident"]:
         facts["resident"] = {**resident, "timeline": _points(resident["timeline"])}
     facts["stacks"] = {
         view: [
-            {**_amount(summary, row["amounts"][view]), "frames": _stack(row["frames"])}
-            for row in summary["stacks"][view][1]
+            {**_amount(summary, row["amounts"][view]), "frames": [*map(_frame, row["frames"])]}
+            for row in summary["stacks"][view].rows
         ]
         for view in views
     }
     facts["lines"] = {
         view: [
-            {**_amount(summary, row["amounts"][view]), **_stack([row["frame"]])[0]} for row in summary["lines"][view][1]
+            {**_amount(summary, row["amounts"][view]), **_frame(row["frame"])} for row in summary["lines"][view].rows
         ]
         for view in views
     }
@@ -261,16 +271,16 @@ def _print_csv(read: Read, options: Namespace) -> None:
     out.writerow(["process", "part", "count", "bytes", "bytes_error", "line", *([] if options.lines else ["stack"])])
     for source, summary in read:
         for view in parts or _views(summary):
-            for row in summary[table][view][1][: options.n]:
+            for row in summary[table][view].rows[: options.n]:
                 frames = [row["frame"]] if options.lines else row["frames"]
-                line = next((frame for frame in frames if not frame[4]), frames[0])
-                cells = [source.facts["pid"], view, *row["amounts"][view], _place(line)]
+                line = next((frame for frame in frames if not frame.native), frames[0])
+                amount = row["amounts"][view]
+                cells = [source.facts["pid"], view, amount.count, amount.bytes, amount.error, _place(line)]
                 out.writerow(cells if options.lines else [*cells, ";".join(map(_place, reversed(frames)))])
 
 
-def _place(frame: tuple[str, str, str, int, bool]) -> str:
+def _place(frame: Frame) -> str:
     """`file:line function`, as in the .csv file."""
-    name, file, _, line, _ = frame
-    if not file:
-        return name
-    return f"{file}:{line} {name}" if line else f"{file} {name}"
+    if not frame.file:
+        return frame.function
+    return f"{frame.file}:{frame.line} {frame.function}" if frame.line else f"{frame.file} {frame.function}"

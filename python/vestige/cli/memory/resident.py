@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def short(summaries: list[Summary]) -> str:
     """`resident at most 155 MiB; 1.00 GiB more only reserved`; empty where nothing is known."""
     known = [summary["resident"]["peak"] for summary in summaries if summary["resident"]]
-    total = sum(summary["views"]["reserved"][1] for summary in summaries)
+    total = sum(summary["views"]["reserved"].bytes for summary in summaries)
     parts = [f"resident at most {size(sum(known))}"] if known else []
     return "; ".join([*parts, *([f"{size(total)} more only reserved"] if total else [])])
 
@@ -46,5 +46,5 @@ def _parts(one: dict[str, Any]) -> list[str]:
 
 def reserved(summaries: list[Summary]) -> str:
     """One line on address space that was never in use; empty where there was none."""
-    total = sum(summary["views"]["reserved"][1] for summary in summaries)
+    total = sum(summary["views"]["reserved"].bytes for summary in summaries)
     return f"reserved {size(total)} of address space beside, not in use" if total else ""

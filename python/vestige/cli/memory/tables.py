@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from vestige._core import Amount
 from vestige.base.printable import one_line as clean
 from vestige.base.quantities import duration, plural, power_size, size
 from vestige.base.terminal import cut, cut_front, line_width, width_of
@@ -13,15 +14,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import TextIO
 
+    from vestige._core import Frame
+
     from .report import Read
 
-    Frame = tuple[str, str, str, int, bool]  # function, file, file less its search path, line, native
-    Amount = tuple[int, int, int]  # count, bytes, error of the bytes
     Row = tuple[Amount, list[Frame]]
 
 INDENT = 30  # of what stands in the last column
 BAR = 30
 UNNAMED = "(unnamed)"
+NOTHING = Amount((0, 0, 0))
 
 
 def show(read: Read, sections: Sequence[str], rows: int, out: TextIO) -> None:
@@ -49,7 +51,7 @@ def _show_head(read: Read, out: TextIO) -> None:
     summaries = [summary for _, summary in read]
     total = _sum(summary["views"]["total"] for summary in summaries)
     span = max(s["last_ns"] for s in summaries) - min(s["first_ns"] for s in summaries)
-    parts = [duration(span), f"{plural(total[0], 'allocation')} of {size(total[1])}"]
+    parts = [duration(span), f"{plural(total.count, 'allocation')} of {size(total.bytes)}"]
     parts.append(plural(sum(s["frees"] for s in summaries), "free"))
     parts.append(plural(sum(len(s["threads"]) for s in summaries), "thread"))
     _wrap(", ".join(parts), out)
@@ -97,7 +99,7 @@ def _show_processes(read: Read, out: TextIO) -> None:
     print(f"\n{'allocated':>10} {'peak':>10} {'at the end':>10} {'pid':>7}  process", file=out)
     for source, summary in read:
         views = summary["views"]
-        sizes = " ".join(f"{size(views[view][1]):>10}" for view in ("total", "peak", "leaks"))
+        sizes = " ".join(f"{size(views[view].bytes):>10}" for view in ("total", "peak", "leaks"))
         print(f"{sizes} {source.facts['pid']:>7}  {cut(source.name, width_of(out) - 42)}", file=out)
 
 
@@ -115,12 +117,12 @@ def _show_stacks(read: Read, view: str, rows: int, out: TextIO) -> None:
         return
     _show_columns(out)
     for amount, frames in stacks[:rows]:
-        _show_stack(amount, whole[1], frames, out)
+        _show_stack(amount, whole.bytes, frames, out)
     _show_rest(count, rows, "stack", out)
 
 
 def _title(read: Read, view: str, whole: Amount) -> str:
-    amount = f"{_with_error(read, whole)} in {plural(whole[0], 'allocation')}"
+    amount = f"{_with_error(read, whole)} in {plural(whole.count, 'allocation')}"
     if view == "peak" and len(read) == 1:
         summary = read[0][1]
         after = duration(summary["peak_ns"] - summary["first_ns"])
@@ -128,18 +130,18 @@ def _title(read: Read, view: str, whole: Amount) -> str:
     if view == "peak":
         return f"high-water marks of all processes together: {amount}; held by"
     if view == "leaks":
-        return f"alive at the end: {amount}" + (", from" if whole[0] else "")
+        return f"alive at the end: {amount}" + (", from" if whole.count else "")
     if view == "reserved":
-        ranges = f"{size(whole[1])} in {plural(whole[0], 'range')}"
-        return f"reserved and not in use, at most: {ranges}" + (", by" if whole[0] else "")
+        ranges = f"{size(whole.bytes)} in {plural(whole.count, 'range')}"
+        return f"reserved and not in use, at most: {ranges}" + (", by" if whole.count else "")
     k = read[0][1]["temporary_within"]
     how = "before its thread allocated again" if k == 1 else f"before its thread allocated {k:,} more"
-    return f"temporary (freed {how}): {amount}" + (", from" if whole[0] else "")
+    return f"temporary (freed {how}): {amount}" + (", from" if whole.count else "")
 
 
 def _with_error(read: Read, amount: Amount) -> str:
-    text = size(amount[1])
-    return f"{text} ± {size(amount[2])}" if any(s["sampled"] for _, s in read) else text
+    text = size(amount.bytes)
+    return f"{text} ± {size(amount.error)}" if any(s["sampled"] for _, s in read) else text
 
 
 def _show_columns(out: TextIO) -> None:
@@ -147,12 +149,12 @@ def _show_columns(out: TextIO) -> None:
 
 
 def _show_stack(amount: Amount, whole: int, frames: list[Frame], out: TextIO) -> None:
-    at = next((i for i, frame in enumerate(frames) if not frame[4]), 0)
+    at = next((i for i, frame in enumerate(frames) if not frame.native), 0)
     _show_row(amount, whole, _place(frames[at], width_of(out) - INDENT), out)
     if callers := frames[at + 1 :]:
         _show_below("by", map(_short, callers), out)
     if at:
-        _show_below("in", (frame[0] for frame in frames[:at]), out)
+        _show_below("in", (frame.function for frame in frames[:at]), out)
 
 
 def _show_below(word: str, names: Iterable[str], out: TextIO) -> None:
@@ -160,9 +162,9 @@ def _show_below(word: str, names: Iterable[str], out: TextIO) -> None:
 
 
 def _show_row(amount: Amount, whole: int, where: str, out: TextIO) -> None:
-    part = amount[1] / (whole or 1)
+    part = amount.bytes / (whole or 1)
     share = "<1%" if 0 < part < 0.005 else f"{part:.0%}"
-    print(f"{size(amount[1]):>10} {share:>4} {amount[0]:>12,}  {where}", file=out)
+    print(f"{size(amount.bytes):>10} {share:>4} {amount.count:>12,}  {where}", file=out)
 
 
 def _show_rest(count: int, rows: int, what: str, out: TextIO) -> None:
@@ -173,14 +175,14 @@ def _show_rest(count: int, rows: int, what: str, out: TextIO) -> None:
 def _merge_stacks(read: Read, view: str) -> tuple[int, list[Row]]:
     """How many stacks there are, and the first of them; of several processes, those that are equal together."""
     if len(read) == 1:
-        count, rows = read[0][1]["stacks"][view]
-        return count, [(row["amounts"][view], row["frames"]) for row in rows]
+        found = read[0][1]["stacks"][view]
+        return found.total, [(row["amounts"][view], row["frames"]) for row in found.rows]
     sums: dict[tuple[Frame, ...], Amount] = {}
     for _, summary in read:
-        for row in summary["stacks"][view][1]:
+        for row in summary["stacks"][view].rows:
             key = tuple(row["frames"])
-            sums[key] = _sum((sums.get(key, (0, 0, 0)), row["amounts"][view]))
-    ranked = sorted(sums.items(), key=lambda item: (-item[1][1], -item[1][0]))
+            sums[key] = _sum((sums.get(key, NOTHING), row["amounts"][view]))
+    ranked = sorted(sums.items(), key=lambda item: (-item[1].bytes, -item[1].count))
     return len(ranked), [(amount, list(frames)) for frames, amount in ranked]
 
 
@@ -189,17 +191,18 @@ def _show_lines(read: Read, rows: int, out: TextIO) -> None:
     sums: dict[tuple[str, int, str], tuple[Amount, Frame]] = {}
     count = 0
     for _, summary in read:
-        count, found = summary["lines"]["total"]
-        for row in found:
+        found = summary["lines"]["total"]
+        count = found.total
+        for row in found.rows:
             frame = row["frame"]
-            key = (frame[1], frame[3], "" if frame[3] else frame[0])
-            before = sums[key][0] if key in sums else (0, 0, 0)
+            key = (frame.file, frame.line, "" if frame.line else frame.function)
+            before = sums[key][0] if key in sums else NOTHING
             sums[key] = (_sum((before, row["amounts"]["total"])), frame)
     print("lines that allocated most", file=out)
     _show_columns(out)
-    ranked = sorted(sums.values(), key=lambda item: (-item[0][1], -item[0][0]))
+    ranked = sorted(sums.values(), key=lambda item: (-item[0].bytes, -item[0].count))
     for amount, frame in ranked[:rows]:
-        _show_row(amount, whole[1], _place(frame, width_of(out) - INDENT), out)
+        _show_row(amount, whole.bytes, _place(frame, width_of(out) - INDENT), out)
     _show_rest(max(count, len(ranked)), rows, "line", out)
 
 
@@ -209,9 +212,9 @@ def _show_lines(read: Read, rows: int, out: TextIO) -> None:
 def _show_sizes(read: Read, out: TextIO) -> None:
     sums: dict[int, tuple[int, int]] = {}
     for _, summary in read:
-        for least, count, total in summary["sizes"]:
-            before = sums.get(least, (0, 0))
-            sums[least] = (before[0] + count, before[1] + total)
+        for one in summary["sizes"]:
+            before = sums.get(one.least, (0, 0))
+            sums[one.least] = (before[0] + one.count, before[1] + one.bytes)
     most = max((count for count, _ in sums.values()), default=1) or 1
     print(f"{'sizes, up to below':>19} {'count':>12} {'bytes':>10}", file=out)
     for least, (count, total) in sorted(sums.items()):
@@ -222,41 +225,40 @@ def _show_sizes(read: Read, out: TextIO) -> None:
 
 def _show_threads(read: Read, rows: int, out: TextIO) -> None:
     print(f"{'allocated':>10} {'count':>12} {'freed':>10} {'count':>12}  thread", file=out)
-    threads = [(allocated, freed, tid, name) for _, s in read for _, tid, name, allocated, freed in s["threads"]]
-    for allocated, freed, tid, name in sorted(threads, key=lambda thread: -thread[0][1])[:rows]:
-        numbers = f"{size(allocated[1]):>10} {allocated[0]:>12,} {size(freed[1]):>10} {freed[0]:>12,}"
-        print(f"{numbers}  {cut(f'{name or UNNAMED} ({tid})', width_of(out) - 50)}", file=out)
+    threads = [thread for _, summary in read for thread in summary["threads"]]
+    for thread in sorted(threads, key=lambda thread: -thread.allocated.bytes)[:rows]:
+        amounts = thread.allocated, thread.freed
+        numbers = " ".join(f"{size(amount.bytes):>10} {amount.count:>12,}" for amount in amounts)
+        print(f"{numbers}  {cut(f'{thread.name or UNNAMED} ({thread.tid})', width_of(out) - 50)}", file=out)
     if len(threads) > rows:
         print(f"{'':>48}  and {plural(len(threads) - rows, 'more thread')}", file=out)
 
 
 def _show_allocators(read: Read, out: TextIO) -> None:
     names = sorted({name for _, summary in read for name in summary["allocators"]})
-    sums = [(name, _sum(s["allocators"].get(name, (0, 0, 0)) for _, s in read)) for name in names]
-    whole = sum(amount[1] for _, amount in sums)
+    sums = [(name, _sum(s["allocators"].get(name, NOTHING) for _, s in read)) for name in names]
+    whole = sum(amount.bytes for _, amount in sums)
     print(f"{'bytes':>10} {'%':>4} {'count':>12}  allocator", file=out)
-    for name, amount in sorted(sums, key=lambda item: -item[1][1]):
+    for name, amount in sorted(sums, key=lambda item: -item[1].bytes):
         _show_row(amount, whole, name, out)
 
 
 # ---- text ----------------------------------------------------------------
 
 
-def _sum(amounts: object) -> Amount:
+def _sum(amounts: Iterable[Amount]) -> Amount:
     """The errors are independent, so their squares add up."""
-    count = total = 0
-    squares = 0.0
-    for one in amounts:  # type: ignore[attr-defined]
-        count += one[0]
-        total += one[1]
-        squares += one[2] ** 2
-    return count, total, round(squares**0.5)
+    count = total = squares = 0
+    for one in amounts:
+        count += one.count
+        total += one.bytes
+        squares += one.error**2
+    return Amount((count, total, round(squares**0.5)))
 
 
 def _place(frame: Frame, room: int) -> str:
     """`app.py:12 load`, as long as there is room: a path loses its beginning."""
-    name, _, file, line, _ = frame
-    name, file = clean(name), clean(file)
+    name, file, line = clean(frame.function), clean(frame.shown_file), frame.line
     if not file:
         return cut(name, room)
     place = cut_front(f"{file}:{line}" if line else file, room - 1 - min(len(name), 28))
@@ -265,9 +267,8 @@ def _place(frame: Frame, room: int) -> str:
 
 def _short(frame: Frame) -> str:
     """A caller: the file's name is enough."""
-    name, _, file, line, _ = frame
-    file = file.rpartition("/")[2]
-    return f"{name} {file}:{line}" if line else name
+    file = frame.shown_file.rpartition("/")[2]
+    return f"{frame.function} {file}:{frame.line}" if frame.line else frame.function
 
 
 def _wrap(text: str, out: TextIO) -> None:

@@ -4,6 +4,7 @@ adds up; nothing here goes over records. The report after `vestige run` uses it 
 
 from __future__ import annotations
 
+from vestige._core import Function
 from vestige.reading.awaits import awaits, names_wait
 from vestige.reading.kinds import GC, NATIVE, PYTHON, REPORT_NAMES
 from vestige.reading.labels import plain_name, short_name
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from vestige._core import Rows, Trace
-    from vestige.reading.libraries import Function
 
 LEFT_OUT, WAITS, COLLECTS, NO_TIME, STEP, AWAITED = 1, 2, 4, 8, 16, 32  # marks, as Trace.tables() takes them
 BUDGET = ("budget", "reduced_estimates")
@@ -29,8 +29,9 @@ FOR_FINDINGS = ("calls", "steps", "long_steps", "repeats")
 
 def shown_name(function: Function) -> str:
     """As in every table: `work.py(3): f`."""
-    kind, name, _, file, line = function
-    return f"{file}({line}): {name}" if kind == PYTHON else name
+    if function.kind != PYTHON:
+        return function.name
+    return f"{function.shown_file}({function.line}): {function.name}"
 
 
 class Named:
@@ -76,7 +77,8 @@ class Entry:
     __slots__ = ("_rows", "file", "is_reduced", "kind", "library", "line", "name", "shown")
 
     def __init__(self, function: Function, library: str) -> None:
-        self.kind, self.name, self.file, _, self.line = function
+        self.kind, self.name = function.kind, function.name
+        self.file, self.line = function.file, function.line
         self.shown = shown_name(function)
         self.library = library
         self.is_reduced = False  # the estimate would be more, but there was no more time
@@ -112,7 +114,8 @@ class Node(Sums):
         self, function: Function | None = None, owner: str = OWN, library: str = "", imports: str = ""
     ) -> None:
         super().__init__()
-        self.kind, self.name, self.file, _, self.line = function or (0, "", "", "", 0)
+        self.kind, self.name = (function.kind, function.name) if function else (0, "")
+        self.file, self.line = (function.file, function.line) if function else ("", 0)
         self.function = shown_name(function) if function else ""
         self.imports = imports  # `import pandas`: then the function is the import system's
         self.shown = imports or self.function
@@ -176,8 +179,8 @@ class Collections:
 
 def _is_named(function: Function, name: str) -> bool:
     """As the recorder matches names: by the end of the qualified name; a pattern by all of it, or by its last part."""
-    full = function[1]
-    if function[0] != PYTHON:
+    full = function.name
+    if function.kind != PYTHON:
         return False
     if full == name or full.endswith(f".{name}") or not set("*?[") & set(name):
         return full == name or full.endswith(f".{name}")
@@ -261,7 +264,7 @@ class Data:
         self._add_notable(read, functions, trace, pid)
         for row in read["waits"]:
             function = functions[row.func]
-            kind = waits_for(function[1]) if function else ""
+            kind = waits_for(function.name) if function else ""
             self.waits[kind] = self.waits.get(kind, 0) + row.self_ns
         return read
 
@@ -272,7 +275,7 @@ class Data:
         for row in read.get("repeats", ()):
             function = functions[row.func]
             if function is not None:
-                self.repeats.append(Named(row, shown=shown_name(function), file=function[2], line=function[4]))
+                self.repeats.append(Named(row, shown=shown_name(function), file=function.file, line=function.line))
 
     def leave_out_waits(self) -> None:
         """As if `add` had been told to: takes calls that only wait, and their time, out of the tree and the threads."""
@@ -321,11 +324,11 @@ class Data:
         nodes: list[Node] = []
         chain: list[int | None] = []  # the parent of each
         for row in rows:
-            function = functions[row.func] or (NATIVE, "?", "", "", 0)
+            function = functions[row.func] or Function((NATIVE, "?", "", "", 0))
             above = self.tree if row.parent is None else nodes[row.parent]
             chain.append(row.parent)
             if row.awaits is not None:
-                nodes.append(above.wait(function[1] if names_wait(function) else awaits(row.awaits, function)))
+                nodes.append(above.wait(function.name if names_wait(function) else awaits(row.awaits, function)))
                 nodes[-1].waits += row.calls
                 at: int | None = len(nodes) - 1
                 while at is not None:
@@ -349,7 +352,7 @@ class Data:
             function = None if row.top is None else functions[row.top]
             thread.most_in = thread.top_shown = ""  # the function that took most of its time; the latter for people
             if function:
-                thread.most_in = plain_name(function[1]) if function[0] == NATIVE else function[1]
+                thread.most_in = plain_name(function.name) if function.kind == NATIVE else function.name
                 thread.top_shown = short_name(trace, row.top, function)
             if row.running_ns is None:  # in calls that wait, a thread may run or wait for the GIL
                 thread.lock_ns = thread.io_ns = thread.sleep_ns = thread.child_ns = None
@@ -383,7 +386,7 @@ class Data:
 def _mark(function: Function | None, waits: bool) -> int:
     if function is None:
         return 0
-    kind, name, file = function[:3]
+    kind, name, file = function.kind, function.name, function.file
     if kind == GC:
         return COLLECTS
     if kind == PYTHON and name.endswith("_run") and file.endswith("/asyncio/events.py"):

@@ -8,11 +8,10 @@ from __future__ import annotations
 from vestige.base.quantities import duration, plural, size
 from vestige.base.terminal import Paint, cut, width_of
 from vestige.reading.devices import clock, label
-from vestige.reading.kinds import PYTHON
 from vestige.reading.layout import show
 from vestige.reading.report_columns import ACTIVITIES, DEVICES, GAPS, STREAMS
 
-from .data import Named
+from .data import Named, shown_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,10 +101,7 @@ def _names(trace: Trace) -> Any:
 
     def name(id: int) -> str:
         function = functions[id] if id < len(functions) else None
-        if function is None:
-            return "?"
-        kind, name, _, file, line = function
-        return f"{file}({line}): {name}" if kind == PYTHON else name
+        return "?" if function is None else shown_name(function)
 
     return name
 

@@ -15,10 +15,10 @@ def sums(reading: Reading) -> dict[str, Any]:
     """Of all processes together; high-water marks are added up."""
     views = [summary["views"] for _, summary in reading.memory]
     return {
-        "peak_bytes": sum(view["peak"][1] for view in views),
-        "allocated_bytes": sum(view["total"][1] for view in views),
-        "allocations": sum(view["total"][0] for view in views),
-        "not_freed_bytes": sum(view["leaks"][1] for view in views),
+        "peak_bytes": sum(view["peak"].bytes for view in views),
+        "allocated_bytes": sum(view["total"].bytes for view in views),
+        "allocations": sum(view["total"].count for view in views),
+        "not_freed_bytes": sum(view["leaks"].bytes for view in views),
         "sampled": any(summary["sampled"] for _, summary in reading.memory),
     }
 

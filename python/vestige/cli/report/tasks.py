@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+from vestige._core import Function
 from vestige.base.quantities import chosen_time, duration, plural
 from vestige.base.terminal import Paint, cut, fit, width_of
 from vestige.reading.awaits import SWITCH, WRAPPERS, awaits
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
 
     from vestige._core import Rows, Trace
     from vestige.reading.inputs import Source
-    from vestige.reading.libraries import Function
 
     from .command import Reading
 
 BLOCKED = "50ms"  # a step that takes longer keeps the other tasks waiting
+UNKNOWN = Function((0, "?", "", "?", 0))
 STACK_ROWS = 8  # of the calls that blocked the loop, in the text
 AWAITS_SHOWN = 4
 INDENT = 10  # of what a group awaited
@@ -37,7 +38,7 @@ class Group:
     """The tasks of a coroutine function, or the greenlets that run a function."""
 
     def __init__(self, function: Function, library: str, shown: str, kind: str) -> None:
-        self.file, self.line = function[2], function[4]
+        self.file, self.line = function.file, function.line
         self.shown = shown
         self.kind = kind  # task, greenlet or hub
         self.library = library
@@ -127,8 +128,8 @@ class Tasks:
         self._add_blocked(source, trace, functions, named, read)
 
     def _group(self, function: Function | None, library: str, name: str, kind: str) -> Group:
-        function = function or (0, "?", "", "?", 0)
-        shown = name if function[1] in WRAPPERS and name else shown_name(function)
+        function = function or UNKNOWN
+        shown = name if function.name in WRAPPERS and name else shown_name(function)
         return self.groups.setdefault((kind, shown), Group(function, library, shown, kind))
 
     def _add_blocked(
@@ -163,7 +164,7 @@ class Tasks:
 
 def _call(trace: Trace, functions: Sequence[Function | None], row: Any) -> dict[str, Any]:
     """A row of the table `blocked_calls`."""
-    function = functions[row.func] or (0, "?", "", "?", 0)
+    function = functions[row.func] or UNKNOWN
     call: dict[str, Any] = {"function": shown_name(function), "time_ns": row.duration_ns}
     if row.imported is not None:
         call["import"] = trace.import_name(row.imported, row.module or 0).removeprefix("import ")

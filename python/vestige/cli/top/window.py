@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
+from vestige._core import Function
 from vestige.cli.report.causes import COST_ELSE, COSTS
 from vestige.cli.report.data import shown_name
 from vestige.reading.kinds import GC, NATIVE
@@ -15,10 +16,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from vestige._core import Growing
-    from vestige.reading.libraries import Function
 
 COLUMNS = ("calls", "self_ns", "total_ns", "self_bytes", "self_running_ns", "running_ns")
-UNKNOWN = (0, "(not defined)", "", "", 0)
+UNKNOWN = Function((0, "(not defined)", "", "", 0))
 
 
 class Growth(NamedTuple):
@@ -46,9 +46,9 @@ class Row:
 
     def __init__(self, number: int, function: Function) -> None:
         self.number = number
-        self.kind = function[0]
+        self.kind = function.kind
         self.shown = shown_name(function)
-        self.waits = waits_for(function[1]) if self.kind == NATIVE else ""
+        self.waits = waits_for(function.name) if self.kind == NATIVE else ""
         self.calls = self.own_ns = self.total_ns = self.bytes = 0
         self.passed_ns = 0  # in it alone, whether its thread ran or not
 
@@ -129,7 +129,7 @@ class Window:
     def waits(self, number: int) -> str:
         """What a function that only waits waits for."""
         function = self._functions.get(number, UNKNOWN)
-        return waits_for(function[1]) if function[0] == NATIVE else ""
+        return waits_for(function.name) if function.kind == NATIVE else ""
 
     def cost_ns(self, rows: list[Row]) -> int:
         """What recording took, by what a call takes about."""
