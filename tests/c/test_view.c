@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "view/lanes.h"
 #include "view/view_inside.h"
 #include "view_oracle.h"
 #include "view_random.h"
@@ -342,6 +343,68 @@ static void check_spans(pair *p, bool edges)
     }
 }
 
+/* Where a span lies among the calls of its lane; false: nowhere. */
+static bool find_call(const vst__lanes *lanes, uint32_t lane,
+                      const vst_span *span)
+{
+    vst__lane all;
+
+    vst__lanes_get(lanes, lane, &all);
+    for (uint32_t row = 0; row < all.rows; row++) {
+        enum { MOST = 1024 }; /* those of no width may begin together */
+        static vst__lane_item items[MOST];
+        size_t count = vst__lanes_between(lanes, lane, row, span->start_ns,
+                                          span->start_ns + 1, items, MOST);
+
+        for (size_t i = 0; i < count && i < MOST; i++) {
+            uint64_t facts[VST_LANE_FACTS_MAX];
+
+            vst__lanes_facts_of(lanes, items[i].number, facts);
+            if (items[i].end_ns == span->end_ns && items[i].id == span->id &&
+                items[i].flags == span->flags && facts[1] == span->self_bytes &&
+                facts[2] == span->total_bytes)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Calls of one row do not overlap, so that each can be seen. */
+static void check_rows(const vst__lanes *lanes)
+{
+    vst__lane_item before = {.lane = UINT32_MAX}, item;
+
+    for (uint32_t i = 0; vst__lanes_item(lanes, i, &item); i++) {
+        CHECK(before.lane != item.lane || before.row != item.row ||
+              before.end_ns <= item.start_ns);
+        before = item;
+    }
+}
+
+/* The lanes of a page without a server have what the view has. */
+static void check_calls(pair *p)
+{
+    vst__lanes *lanes = NULL;
+    vst__lane lane;
+
+    CHECK_INT(vst__lanes_create(p->truth->trace, "calls", NULL, &lanes, NULL),
+              VST_OK);
+    for (uint32_t i = 0; i < p->truth->thread_count; i++) {
+        const oracle_thread *truth = &p->truth->threads[i];
+        uint32_t at = 0;
+
+        while (vst__lanes_get(lanes, at, &lane) && lane.thread != truth->number)
+            at++;
+        CHECK_INT(lane.items, truth->count);
+        /* A view has so many rows beside the stack, and moves what has none. */
+        for (size_t j = 0; truth->beside < 64 && j < truth->count;
+             j += 1 + truth->count / 100)
+            CHECK(find_call(lanes, at, &truth->spans[j].span));
+    }
+    check_rows(lanes);
+    vst__lanes_destroy(lanes);
+}
+
 static void check_search(pair *p)
 {
     const vst_id wanted[] = {3, 7};
@@ -479,6 +542,7 @@ static void check_all(const view_random *random, bool tree)
         }
         check_coarse_window(&p);
         check_spans(&p, false);
+        check_calls(&p);
         check_search(&p);
         check_tracks(&p);
         if (tree)
