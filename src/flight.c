@@ -77,7 +77,7 @@ void vst__flight_request(vst_flight *flight, uint32_t index)
 /* ---- writing ------------------------------------------------------------- */
 
 /* Returns the text as a JSON string, NULL if memory runs out. */
-static char *quoted(const char *text)
+static char *snapshot_quoted(const char *text)
 {
     size_t size = strlen(text) * VST_JSON_ESCAPE_MAX + VST_JSON_ESCAPE_MAX + 3;
     char *json = malloc(size), *at = json;
@@ -186,7 +186,7 @@ static bool has_place(const vst_flight *flight, const reason *why)
 
 /* The helper's function. It reads `ending` first, so it still serves every
  * request made before that. */
-static void *help(void *argument)
+static void *snapshot_help(void *argument)
 {
     vst_flight *flight = argument;
     bool ending = false;
@@ -216,8 +216,8 @@ static void *help(void *argument)
 
 static int start_helper(vst_flight *flight)
 {
-    return vst__os_helper_start(&flight->helper, "vestige-flight", help,
-                                flight);
+    return vst__os_helper_start(&flight->helper, "vestige-flight",
+                                snapshot_help, flight);
 }
 
 vst_status vst__flight_arm(vst_flight *flight, const vst_session *session)
@@ -293,7 +293,7 @@ static vst_status copy_options(vst_flight *flight,
         reason *why = &flight->reasons[i];
 
         why->text = strdup(options->reasons[i].text);
-        why->json = quoted(options->reasons[i].text);
+        why->json = snapshot_quoted(options->reasons[i].text);
         why->rss_limit = options->reasons[i].rss_limit;
         flight->watches_rss |= why->rss_limit != 0;
         if (why->text == NULL || why->json == NULL)

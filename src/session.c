@@ -39,7 +39,7 @@ static vst_ticks ticks_of(uint64_t ns)
     return ticks < 1 ? 1 : ticks < 9e18 ? (vst_ticks)(ticks + 0.5) : INT64_MAX;
 }
 
-static bool is_ours(const vst_session *session)
+static bool session_is_ours(const vst_session *session)
 {
     return session->pid == vst__os_process_id();
 }
@@ -130,7 +130,7 @@ static vst_status start_memory(vst_session *session)
 
 /* With the recorder's lock held: free-running threads may give back chunks of
  * the window before. */
-static vst_status begin_window(vst_session *session, vst_error *error)
+static vst_status session_begin_window(vst_session *session, vst_error *error)
 {
     vst_status status;
 
@@ -140,7 +140,7 @@ static vst_status begin_window(vst_session *session, vst_error *error)
     return status;
 }
 
-static void end_window(vst_session *session)
+static void session_end_window(vst_session *session)
 {
     vst__recorder_take();
     vst__file_end_window(session->file);
@@ -151,12 +151,12 @@ vst_status vst_session_start(vst_session *session, vst_error *error)
 {
     vst_status status;
 
-    if (session->is_recording || session->finished || !is_ours(session))
+    if (session->is_recording || session->finished || !session_is_ours(session))
         return vst_error_set(error, VST_E_STATE, 0, 0);
     if (vst__recording_is_any())
         return vst_error_set(error, VST_E_BUSY, 0, 0);
     vst__os_waits_begin(&session->waits);
-    status = begin_window(session, error);
+    status = session_begin_window(session, error);
     if (status != VST_OK)
         return status;
     status = vst__recording_start(session->recording);
@@ -170,7 +170,7 @@ vst_status vst_session_start(vst_session *session, vst_error *error)
     }
     if (status != VST_OK) {
         vst__recording_stop(session->recording);
-        end_window(session);
+        session_end_window(session);
         return vst_error_set(error, status, 0, 0);
     }
     session->is_recording = true;
@@ -209,10 +209,10 @@ vst_status vst_session_stop(vst_session *session)
     if (session->memory != NULL)
         session->memory->ops->stop(session->memory);
     session->tracer->ops->stop(session->tracer);
-    if (is_ours(session)) {
+    if (session_is_ours(session)) {
         vst__recording_stop(session->recording);
         tell_processor_waits(session);
-        end_window(session);
+        session_end_window(session);
     }
     return VST_OK;
 }
@@ -224,7 +224,7 @@ vst_status vst_session_finish(vst_session *session, vst_error *error)
     if (session->is_recording)
         vst_session_stop(session);
     session->finished = true;
-    if (!is_ours(session))
+    if (!session_is_ours(session))
         return VST_OK;
     if (session->wants_devices)
         vst__devices_tell_late(session->recording);
@@ -236,7 +236,7 @@ vst_status vst_session_finish(vst_session *session, vst_error *error)
  * here may hold locks for good. */
 static bool is_a_silent_fork(const vst_session *session)
 {
-    return !is_ours(session) && session->recording != NULL &&
+    return !session_is_ours(session) && session->recording != NULL &&
            vst__recording_is_ours(session->recording);
 }
 
@@ -246,7 +246,7 @@ void vst_session_destroy(vst_session *session)
         return;
     if (session->file != NULL && session->recording != NULL)
         vst_session_finish(session, NULL);
-    if (is_ours(session))
+    if (session_is_ours(session))
         vst__collectors_destroy(&session->collectors);
     if (session->memory != NULL)
         session->memory->ops->destroy(session->memory);
@@ -288,7 +288,7 @@ bool vst_session_was_cut(const vst_session *session)
 
 bool vst_session_is_recording(const vst_session *session)
 {
-    return session->is_recording && is_ours(session);
+    return session->is_recording && session_is_ours(session);
 }
 
 vst_recording *vst_session_recording(vst_session *session)
@@ -312,7 +312,7 @@ vst_status vst_session_snapshot(const vst_session *session, const char *path,
                                 const char *note, vst_error *error)
 {
     vst_error_set(error, VST_OK, 0, 0);
-    if (!is_ours(session))
+    if (!session_is_ours(session))
         return vst_error_set(error, VST_E_STATE, 0, 0);
     return vst__snapshot(vst__file_descriptor(session->file), path, overwrite,
                          window_ns, note, error);
@@ -320,13 +320,15 @@ vst_status vst_session_snapshot(const vst_session *session, const char *path,
 
 void vst_session_flush_devices(vst_session *session)
 {
-    if (session->is_recording && session->runs_devices && is_ours(session))
+    if (session->is_recording && session->runs_devices &&
+        session_is_ours(session))
         vst__collectors_flush(&session->collectors, session->recording);
 }
 
 void vst_session_stop_devices(vst_session *session)
 {
-    if (!session->is_recording || !session->runs_devices || !is_ours(session))
+    if (!session->is_recording || !session->runs_devices ||
+        !session_is_ours(session))
         return;
     session->runs_devices = false;
     vst__collectors_stop(&session->collectors, session->recording);
@@ -334,7 +336,8 @@ void vst_session_stop_devices(vst_session *session)
 
 bool vst_session_next_note(vst_session *session, char *line, size_t size)
 {
-    return is_ours(session) && vst__notes_next(session->recording, line, size);
+    return session_is_ours(session) &&
+           vst__notes_next(session->recording, line, size);
 }
 
 vst_status vst_session_export_memory(vst_session *session, const char *path,

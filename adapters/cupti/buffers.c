@@ -35,7 +35,7 @@ static int inside;
 
 /* ---- the pool ------------------------------------------------------------ */
 
-static uint8_t *take(size_t *size)
+static uint8_t *buffers_take(size_t *size)
 {
     uint8_t *buffer = NULL;
 
@@ -75,7 +75,7 @@ static size_t take_back(const uint8_t *buffer)
     return size;
 }
 
-static void give_back(uint8_t *buffer, size_t size)
+static void buffers_give_back(uint8_t *buffer, size_t size)
 {
     pthread_mutex_lock(&lock);
     if (size == SIZE && kept_count < KEPT_MAX) {
@@ -88,22 +88,22 @@ static void give_back(uint8_t *buffer, size_t size)
 
 /* ---- callbacks ----------------------------------------------------------- */
 
-static cupti_collector *enter(void)
+static cupti_collector *buffers_enter(void)
 {
     __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST);
     return __atomic_load_n(&collector, __ATOMIC_SEQ_CST);
 }
 
-static void leave(void)
+static void buffers_leave(void)
 {
     __atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST);
 }
 
 void cupti_buffer_request(uint8_t **buffer, size_t *size, size_t *max_records)
 {
-    cupti_collector *self = enter();
+    cupti_collector *self = buffers_enter();
 
-    *buffer = take(size);
+    *buffer = buffers_take(size);
     *max_records = 0; /* as many records as there is room for */
     if (*buffer == NULL) {
         *size = 0;
@@ -112,7 +112,7 @@ void cupti_buffer_request(uint8_t **buffer, size_t *size, size_t *max_records)
                             "128 MiB of buffers were in use: what came then "
                             "was lost");
     }
-    leave();
+    buffers_leave();
 }
 
 static void count_dropped(cupti_collector *self, void *context, uint32_t stream)
@@ -132,7 +132,7 @@ static void count_dropped(cupti_collector *self, void *context, uint32_t stream)
 void cupti_buffer_complete(void *context, uint32_t stream, uint8_t *buffer,
                            size_t claimed, size_t valid)
 {
-    cupti_collector *self = enter();
+    cupti_collector *self = buffers_enter();
     size_t size = take_back(buffer);
 
     (void)claimed;
@@ -144,9 +144,9 @@ void cupti_buffer_complete(void *context, uint32_t stream, uint8_t *buffer,
         cupti_read_buffer(self, buffer, valid < size ? valid : size);
         count_dropped(self, context, stream);
     }
-    leave();
+    buffers_leave();
     if (size != 0)
-        give_back(buffer, size);
+        buffers_give_back(buffer, size);
 }
 
 void cupti_buffers_set_collector(cupti_collector *next)

@@ -40,7 +40,7 @@ static pid_t used_in;
 
 /* ---- lines for the user -------------------------------------------------- */
 
-static void tell(cupti_collector *self, const char *line)
+static void collector_tell(cupti_collector *self, const char *line)
 {
     vst_collector_tell(self->recording, collector_name, line);
 }
@@ -52,7 +52,7 @@ void cupti_tell_failed(cupti_collector *self, const char *function, int result,
 
     snprintf(line, sizeof line, "%s failed (%s): %s", function,
              cupti_result_name(result), meaning);
-    tell(self, line);
+    collector_tell(self, line);
 }
 
 void cupti_tell_once(cupti_collector *self, cupti_trouble trouble,
@@ -61,7 +61,7 @@ void cupti_tell_once(cupti_collector *self, cupti_trouble trouble,
     uint32_t bit = UINT32_C(1) << trouble;
 
     if (!(__atomic_fetch_or(&self->told, bit, __ATOMIC_RELAXED) & bit))
-        tell(self, line);
+        collector_tell(self, line);
 }
 
 /* ---- starting ------------------------------------------------------------ */
@@ -111,7 +111,7 @@ static bool enable_kinds(cupti_collector *self)
 }
 
 /* Sets options that are useful but not necessary. */
-static void refine(cupti_collector *self)
+static void collector_refine(cupti_collector *self)
 {
     int result = cupti_silence_calls();
 
@@ -126,14 +126,15 @@ static void refine(cupti_collector *self)
 
 /* Sets the clock first: records that were enabled before would have other
  * times. */
-static vst_status start(vst_collector *collector)
+static vst_status collector_start(vst_collector *collector)
 {
     cupti_collector *self = (cupti_collector *)collector;
     int result;
 
     if (used_in != 0 && used_in != getpid()) {
-        tell(self, "CUDA does not work in a process that was forked from one "
-                   "which uses it");
+        collector_tell(
+            self, "CUDA does not work in a process that was forked from one "
+                  "which uses it");
         return VST_E_UNSUPPORTED;
     }
     used_in = getpid();
@@ -155,7 +156,7 @@ static vst_status start(vst_collector *collector)
     }
     if (!enable_kinds(self))
         return VST_E_UNSUPPORTED;
-    refine(self);
+    collector_refine(self);
     cupti_devices_ask(self);
     return VST_OK;
 }
@@ -172,7 +173,7 @@ static void flush_with(cupti_collector *self, uint32_t flag)
                         "lost");
 }
 
-static void flush(vst_collector *collector)
+static void collector_flush(vst_collector *collector)
 {
     cupti_collector *self = (cupti_collector *)collector;
 
@@ -191,18 +192,18 @@ static void tell_counts(cupti_collector *self)
         snprintf(line, sizeof line,
                  "%llu activities have no times and are lost",
                  (unsigned long long)untimed);
-        tell(self, line);
+        collector_tell(self, line);
     }
     if (before != 0) {
         snprintf(line, sizeof line,
                  "%llu activities ended before the recording began and are "
                  "left out",
                  (unsigned long long)before);
-        tell(self, line);
+        collector_tell(self, line);
     }
 }
 
-static void stop(vst_collector *collector)
+static void collector_stop(vst_collector *collector)
 {
     cupti_collector *self = (cupti_collector *)collector;
     int result;
@@ -221,7 +222,7 @@ static void stop(vst_collector *collector)
     tell_counts(self);
 }
 
-static void destroy(vst_collector *collector)
+static void collector_destroy(vst_collector *collector)
 {
     cupti_collector *self = (cupti_collector *)collector;
 
@@ -234,9 +235,11 @@ static void destroy(vst_collector *collector)
 
 /* ---- creating ------------------------------------------------------------ */
 
-static const vst_collector_ops ops = {start, flush, stop, destroy};
+static const vst_collector_ops ops = {collector_start, collector_flush,
+                                      collector_stop, collector_destroy};
 
-static vst_status make(vst_recording *recording, vst_collector **collector)
+static vst_status collector_make(vst_recording *recording,
+                                 vst_collector **collector)
 {
     cupti_collector *self = calloc(1, sizeof *self);
 
@@ -256,7 +259,7 @@ const char *vst_cupti_register(const char *named, const char *const *paths)
     if (trouble == NULL)
         trouble = cupti_measure_records();
     if (trouble == NULL &&
-        vst_collector_register(collector_name, make) != VST_OK)
+        vst_collector_register(collector_name, collector_make) != VST_OK)
         trouble = "there are too many collectors";
     return trouble;
 }

@@ -144,8 +144,8 @@ size_t cupti_describe_device(const cupti_properties *properties, char *text)
 
 /* ---- names --------------------------------------------------------------- */
 
-static const char *pick(const char *const *names, size_t count, int index,
-                        const char *otherwise)
+static const char *describe_pick(const char *const *names, size_t count,
+                                 int index, const char *otherwise)
 {
     return index >= 0 && (size_t)index < count && names[index] != NULL
                ? names[index]
@@ -158,7 +158,8 @@ const char *cupti_memory_name(int kind)
         "Unknown", "Pageable", "Pinned",        "Device",
         "Array",   "Managed",  "Device Static", "Managed Static"};
 
-    return pick(names, sizeof names / sizeof *names, kind, "Unrecognized");
+    return describe_pick(names, sizeof names / sizeof *names, kind,
+                         "Unrecognized");
 }
 
 void cupti_copy_name(int copy_kind, int from_kind, int to_kind, char *text,
@@ -169,7 +170,8 @@ void cupti_copy_name(int copy_kind, int from_kind, int to_kind, char *text,
                                         "DtoD", "HtoH", "PtoP"};
 
     snprintf(text, size, "Memcpy %s (%s -> %s)",
-             pick(names, sizeof names / sizeof *names, copy_kind, "<unknown>"),
+             describe_pick(names, sizeof names / sizeof *names, copy_kind,
+                           "<unknown>"),
              cupti_memory_name(from_kind), cupti_memory_name(to_kind));
 }
 
@@ -178,7 +180,8 @@ const char *cupti_sync_name(int type)
     static const char *const names[] = {NULL, "Event Sync", "Stream Wait Event",
                                         "Stream Sync", "Context Sync"};
 
-    return pick(names, sizeof names / sizeof *names, type, "Unknown Sync");
+    return describe_pick(names, sizeof names / sizeof *names, type,
+                         "Unknown Sync");
 }
 
 /* The kinds are 0 and 1, then multiples of 1 << 16. */
@@ -199,6 +202,6 @@ const char *cupti_overhead_name(int kind)
         return "Driver Compiler";
     if (kind & 0xffff)
         return "Unrecognized";
-    return pick(names, sizeof names / sizeof *names, kind >> 16,
-                "Unrecognized");
+    return describe_pick(names, sizeof names / sizeof *names, kind >> 16,
+                         "Unrecognized");
 }

@@ -29,7 +29,7 @@ enum {
 enum { RESERVED_FROM = 8, RESERVED = 1024 }; /* compute capability, bytes */
 
 /* Declares the device, or adds its properties. Call with the lock held. */
-static void declare(cupti_collector *self, uint32_t device)
+static void devices_declare(cupti_collector *self, uint32_t device)
 {
     const cupti_properties *properties = &self->properties[device];
     char text[CUPTI_TEXT], name[32];
@@ -45,7 +45,7 @@ static void declare(cupti_collector *self, uint32_t device)
     vst_device_declare(self->recording, &declared, &self->numbers[device]);
 }
 
-static uint32_t clamp(uint32_t device)
+static uint32_t devices_clamp(uint32_t device)
 {
     return device < CUPTI_DEVICES_MAX ? device : CUPTI_DEVICES_MAX - 1;
 }
@@ -54,10 +54,10 @@ uint32_t cupti_device_number(cupti_collector *self, uint32_t device)
 {
     uint32_t number;
 
-    device = clamp(device);
+    device = devices_clamp(device);
     pthread_mutex_lock(&self->lock);
     if (self->numbers[device] == 0)
-        declare(self, device);
+        devices_declare(self, device);
     number = self->numbers[device];
     pthread_mutex_unlock(&self->lock);
     return number;
@@ -92,7 +92,7 @@ static void set_properties(cupti_collector *self, uint32_t device,
         self->properties[device] = *properties;
         __atomic_store_n(&self->properties[device].are_known, true,
                          __ATOMIC_RELEASE);
-        declare(self, device);
+        devices_declare(self, device);
     }
     pthread_mutex_unlock(&self->lock);
 }
@@ -102,7 +102,7 @@ const cupti_properties *cupti_device_properties(const cupti_collector *self,
 {
     static const cupti_properties unknown;
 
-    device = clamp(device);
+    device = devices_clamp(device);
     return are_known(self, device) ? &self->properties[device] : &unknown;
 }
 
@@ -132,7 +132,7 @@ void cupti_device_note(cupti_collector *self, const cupti_device *record)
     set_properties(self, record->id, &properties);
 }
 
-static uint32_t attribute(int which, int device)
+static uint32_t devices_attribute(int which, int device)
 {
     int value = 0;
 
@@ -141,24 +141,26 @@ static uint32_t attribute(int which, int device)
                : 0;
 }
 
-static void ask(cupti_collector *self, int device)
+static void devices_ask(cupti_collector *self, int device)
 {
     size_t memory = 0;
     cupti_properties properties = {
-        .major = attribute(MAJOR, device),
-        .minor = attribute(MINOR, device),
-        .multiprocessors = attribute(MULTIPROCESSORS, device),
-        .warp_size = attribute(WARP_SIZE, device),
-        .threads_a_block = attribute(THREADS_A_BLOCK, device),
-        .threads_a_multiprocessor = attribute(THREADS_A_MULTIPROCESSOR, device),
-        .max_blocks = attribute(MAX_BLOCKS, device),
-        .registers_a_block = attribute(REGISTERS_A_BLOCK, device),
+        .major = devices_attribute(MAJOR, device),
+        .minor = devices_attribute(MINOR, device),
+        .multiprocessors = devices_attribute(MULTIPROCESSORS, device),
+        .warp_size = devices_attribute(WARP_SIZE, device),
+        .threads_a_block = devices_attribute(THREADS_A_BLOCK, device),
+        .threads_a_multiprocessor =
+            devices_attribute(THREADS_A_MULTIPROCESSOR, device),
+        .max_blocks = devices_attribute(MAX_BLOCKS, device),
+        .registers_a_block = devices_attribute(REGISTERS_A_BLOCK, device),
         .registers_a_multiprocessor =
-            attribute(REGISTERS_A_MULTIPROCESSOR, device),
-        .shared_a_block = attribute(SHARED_A_BLOCK, device),
-        .shared_a_multiprocessor = attribute(SHARED_A_MULTIPROCESSOR, device),
-        .shared_optin = attribute(SHARED_OPTIN, device),
-        .shared_reserved = attribute(SHARED_RESERVED, device),
+            devices_attribute(REGISTERS_A_MULTIPROCESSOR, device),
+        .shared_a_block = devices_attribute(SHARED_A_BLOCK, device),
+        .shared_a_multiprocessor =
+            devices_attribute(SHARED_A_MULTIPROCESSOR, device),
+        .shared_optin = devices_attribute(SHARED_OPTIN, device),
+        .shared_reserved = devices_attribute(SHARED_RESERVED, device),
     };
 
     if (cupti.cuDeviceGetName(properties.name, sizeof properties.name - 1,
@@ -177,7 +179,7 @@ void cupti_devices_ask(cupti_collector *self)
         return; /* the program has not started the driver */
     for (int i = 0; i < count && i < CUPTI_DEVICES_MAX; i++)
         if (!are_known(self, (uint32_t)i))
-            ask(self, i);
+            devices_ask(self, i);
 }
 
 uint32_t cupti_streamless(cupti_collector *self, uint32_t device)
@@ -187,7 +189,7 @@ uint32_t cupti_streamless(cupti_collector *self, uint32_t device)
     uint32_t number = cupti_device_number(self, device);
     bool is_new;
 
-    device = clamp(device);
+    device = devices_clamp(device);
     pthread_mutex_lock(&self->lock);
     is_new = !self->has_streamless[device];
     self->has_streamless[device] = true;

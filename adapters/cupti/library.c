@@ -16,7 +16,8 @@ static bool is_loaded;
 static const char *const system_names[] = {"libcupti.so.13", "libcupti.so.12"};
 enum { SYSTEM_NAMES = sizeof system_names / sizeof *system_names };
 
-static const char *fail(const char *form, const char *what, const char *why)
+static const char *library_fail(const char *form, const char *what,
+                                const char *why)
 {
     snprintf(trouble, sizeof trouble, form, what, why);
     return trouble;
@@ -29,7 +30,7 @@ static void *open_library(const char *path, int flags)
 
 /* Uses the library that the process has loaded, from whichever path, unless the
  * user names another: a process must not have two of them. */
-static void *find(const char *named, const char *const *paths)
+static void *library_find(const char *named, const char *const *paths)
 {
     void *found = NULL;
 
@@ -82,25 +83,27 @@ const char *cupti_load(const char *named, const char *const *paths)
         return NULL;
     driver = open_library("libcuda.so.1", 0);
     if (driver == NULL || !take_driver(driver))
-        return fail("there is no CUDA driver here (libcuda.so.1)%s%s", "", "");
-    library = find(named, paths);
+        return library_fail("there is no CUDA driver here (libcuda.so.1)%s%s",
+                            "", "");
+    library = library_find(named, paths);
     if (library == NULL && named != NULL) {
         error = dlerror();
-        return fail("VESTIGE_LIBCUPTI cannot be loaded: %s%s",
-                    error != NULL ? error : named, "");
+        return library_fail("VESTIGE_LIBCUPTI cannot be loaded: %s%s",
+                            error != NULL ? error : named, "");
     }
     if (library == NULL)
-        return fail("libcupti 12 or 13 was not found; install %s, or name it "
-                    "in VESTIGE_LIBCUPTI%s",
-                    "nvidia-cuda-cupti", "");
+        return library_fail(
+            "libcupti 12 or 13 was not found; install %s, or name it "
+            "in VESTIGE_LIBCUPTI%s",
+            "nvidia-cuda-cupti", "");
     missing = take_functions(library);
     if (missing != NULL)
-        return fail("this libcupti has no %s: %s", missing,
-                    "vestige needs that of CUDA 12 or 13");
+        return library_fail("this libcupti has no %s: %s", missing,
+                            "vestige needs that of CUDA 12 or 13");
     result = cupti.cuptiGetVersion(&cupti.version);
     if (result != CUPTI_OK)
-        return fail("libcupti does not work here: %s of %s",
-                    cupti_result_name(result), "cuptiGetVersion");
+        return library_fail("libcupti does not work here: %s of %s",
+                            cupti_result_name(result), "cuptiGetVersion");
     is_loaded = true;
     return NULL;
 }

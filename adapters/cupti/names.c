@@ -18,7 +18,7 @@ enum { NAMES_MAX = 1 << 20, NAME_BYTES = 256 };
 
 /* ---- the table ----------------------------------------------------------- */
 
-static uint64_t hash_of(const char *text)
+static uint64_t names_hash_of(const char *text)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
 
@@ -28,8 +28,8 @@ static uint64_t hash_of(const char *text)
 }
 
 /* Returns the slot of a text, or the empty slot where it belongs. */
-static cupti_name_entry **find(const cupti_names *names, const char *text,
-                               uint64_t hash)
+static cupti_name_entry **names_find(const cupti_names *names, const char *text,
+                                     uint64_t hash)
 {
     size_t mask = names->capacity - 1;
 
@@ -43,7 +43,7 @@ static cupti_name_entry **find(const cupti_names *names, const char *text,
 }
 
 /* Keeps at least half of the slots empty. */
-static bool make_room(cupti_names *names)
+static bool names_make_room(cupti_names *names)
 {
     cupti_names larger = {.count = names->count,
                           .capacity =
@@ -58,7 +58,7 @@ static bool make_room(cupti_names *names)
         return false;
     for (size_t i = 0; i < names->capacity; i++)
         if (names->slots[i] != NULL)
-            *find(&larger, names->slots[i]->text, names->slots[i]->hash) =
+            *names_find(&larger, names->slots[i]->text, names->slots[i]->hash) =
                 names->slots[i];
     free(names->slots);
     *names = larger;
@@ -72,7 +72,7 @@ void cupti_names_free(cupti_names *names)
     free(names->slots);
 }
 
-static vst_id define(cupti_collector *self, const char *text)
+static vst_id names_define(cupti_collector *self, const char *text)
 {
     const vst_definition definition = {
         .kind = (vst_definition_kind)VST_DEF_ACTIVITY,
@@ -87,14 +87,15 @@ static vst_id define(cupti_collector *self, const char *text)
 }
 
 /* Returns the id that the text has; 0 if none yet. */
-static vst_id look_up(cupti_collector *self, const char *text, uint64_t hash)
+static vst_id names_look_up(cupti_collector *self, const char *text,
+                            uint64_t hash)
 {
     cupti_name_entry **slot;
     vst_id id = 0;
 
     pthread_mutex_lock(&self->lock);
     if (self->names.capacity != 0) {
-        slot = find(&self->names, text, hash);
+        slot = names_find(&self->names, text, hash);
         id = *slot != NULL ? (*slot)->id : 0;
     }
     pthread_mutex_unlock(&self->lock);
@@ -102,20 +103,20 @@ static vst_id look_up(cupti_collector *self, const char *text, uint64_t hash)
 }
 
 /* Gives the text an id; `shown` is the name that readers see. */
-static vst_id add(cupti_collector *self, const char *text, uint64_t hash,
-                  const char *shown)
+static vst_id names_add(cupti_collector *self, const char *text, uint64_t hash,
+                        const char *shown)
 {
     size_t size = strlen(text) + 1;
     cupti_name_entry **slot, *entry;
     vst_id id = 0;
 
     pthread_mutex_lock(&self->lock);
-    if (make_room(&self->names)) {
-        slot = find(&self->names, text, hash);
+    if (names_make_room(&self->names)) {
+        slot = names_find(&self->names, text, hash);
         if (*slot == NULL) {
             entry = malloc(sizeof *entry + size);
             if (entry != NULL) {
-                *entry = (cupti_name_entry){hash, define(self, shown)};
+                *entry = (cupti_name_entry){hash, names_define(self, shown)};
                 memcpy(entry->text, text, size);
                 *slot = entry;
                 self->names.count++;
@@ -129,10 +130,10 @@ static vst_id add(cupti_collector *self, const char *text, uint64_t hash,
 
 vst_id cupti_name(cupti_collector *self, const char *text)
 {
-    uint64_t hash = hash_of(text);
-    vst_id id = look_up(self, text, hash);
+    uint64_t hash = names_hash_of(text);
+    vst_id id = names_look_up(self, text, hash);
 
-    return id != 0 ? id : add(self, text, hash, text);
+    return id != 0 ? id : names_add(self, text, hash, text);
 }
 
 /* ---- kernels ------------------------------------------------------------- */
@@ -161,8 +162,8 @@ static demangle_fn find_demangle(void)
 vst_id cupti_kernel_name(cupti_collector *self, const char *mangled)
 {
     const char *text = mangled != NULL ? mangled : "unnamed kernel";
-    uint64_t hash = hash_of(text);
-    vst_id id = look_up(self, text, hash);
+    uint64_t hash = names_hash_of(text);
+    vst_id id = names_look_up(self, text, hash);
     demangle_fn demangle;
     char *shown = NULL;
     int status = 0;
@@ -172,7 +173,7 @@ vst_id cupti_kernel_name(cupti_collector *self, const char *mangled)
     demangle = find_demangle();
     if (demangle != NULL && strncmp(text, "_Z", 2) == 0)
         shown = demangle(text, NULL, NULL, &status);
-    id = add(self, text, hash, shown != NULL ? shown : text);
+    id = names_add(self, text, hash, shown != NULL ? shown : text);
     free(shown);
     return id;
 }
@@ -237,7 +238,7 @@ static bool is_noisy(int kind, const char *name)
     return false;
 }
 
-static bool is_wanted(int kind, const char *name)
+static bool names_is_wanted(int kind, const char *name)
 {
     if (kind == CUPTI_RUNTIME)
         return !is_noisy(kind, name);
@@ -249,7 +250,7 @@ static bool is_wanted(int kind, const char *name)
 }
 
 /* Returns false if libcupti has no name for the call. */
-static bool name_of(int kind, uint32_t callback, char *name)
+static bool names_name_of(int kind, uint32_t callback, char *name)
 {
     int domain =
         kind == CUPTI_DRIVER ? CUPTI_DOMAIN_DRIVER : CUPTI_DOMAIN_RUNTIME;
@@ -275,14 +276,14 @@ vst_id cupti_call_name(cupti_collector *self, int kind, uint32_t callback)
     if (place != NULL)
         id = __atomic_load_n(place, __ATOMIC_RELAXED);
     if (id == 0) {
-        bool is_named = name_of(kind, callback, name);
+        bool is_named = names_name_of(kind, callback, name);
 
         if (!is_named)
             cupti_tell_once(self, CUPTI_TROUBLE_NAMES,
                             "cuptiGetCallbackName failed: some calls are "
                             "called INVALID");
-        id = is_wanted(kind, name) || !is_named ? cupti_name(self, name)
-                                                : UNWANTED;
+        id = names_is_wanted(kind, name) || !is_named ? cupti_name(self, name)
+                                                      : UNWANTED;
         if (place != NULL)
             __atomic_store_n(place, id, __ATOMIC_RELAXED);
     }
@@ -307,7 +308,7 @@ int cupti_silence_calls(void)
         for (uint32_t callback = 1; callback < CUPTI_CALLBACKS; callback++) {
             int result;
 
-            if (!name_of(domains[i].kind, callback, name))
+            if (!names_name_of(domains[i].kind, callback, name))
                 break;
             if (!is_noisy(domains[i].kind, name))
                 continue;

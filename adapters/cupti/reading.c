@@ -83,7 +83,8 @@ static void note_context(cupti_collector *self, uint32_t context,
     last[1] = device;
 }
 
-static void note(cupti_collector *self, const void *record, uint32_t last[2])
+static void reading_note(cupti_collector *self, const void *record,
+                         uint32_t last[2])
 {
     const cupti_kernel *kernel = record;
     const cupti_memcpy *copy = record;
@@ -125,8 +126,8 @@ static void note(cupti_collector *self, const void *record, uint32_t last[2])
 /* ---- second pass: records that are delivered ----------------------------- */
 
 /* Times are those of vst_clock_ticks(), which CUPTI asks us for. */
-static void deliver(cupti_collector *self, vst_activity *activity,
-                    const char *text, size_t length)
+static void reading_deliver(cupti_collector *self, vst_activity *activity,
+                            const char *text, size_t length)
 {
     if (activity->start == 0 || activity->end < activity->start) {
         __atomic_add_fetch(&self->untimed, 1, __ATOMIC_RELAXED);
@@ -160,7 +161,7 @@ static void deliver_kernel(cupti_collector *self, const cupti_kernel *record)
         .end = record->end,
     };
 
-    deliver(self, &activity, text, length);
+    reading_deliver(self, &activity, text, length);
 }
 
 static size_t describe_graph(uint32_t graph, uint64_t node, uint32_t channel,
@@ -196,7 +197,7 @@ static void deliver_copy(cupti_collector *self, const cupti_memcpy *record)
     cupti_copy_name(record->copy_kind, record->from_kind, record->to_kind, name,
                     sizeof name);
     activity.id = cupti_name(self, name);
-    deliver(self, &activity, text, length);
+    reading_deliver(self, &activity, text, length);
 }
 
 static void deliver_peer_copy(cupti_collector *self,
@@ -216,7 +217,7 @@ static void deliver_peer_copy(cupti_collector *self,
     cupti_copy_name(record->copy_kind, record->from_kind, record->to_kind, name,
                     sizeof name);
     activity.id = cupti_name(self, name);
-    deliver(self, &activity, text, length);
+    reading_deliver(self, &activity, text, length);
 }
 
 static void deliver_set(cupti_collector *self, const cupti_memset *record)
@@ -229,7 +230,7 @@ static void deliver_set(cupti_collector *self, const cupti_memset *record)
     snprintf(name, sizeof name, "Memset (%s)",
              cupti_memory_name(record->memory_kind));
     activity.id = cupti_name(self, name);
-    deliver(self, &activity, text, length);
+    reading_deliver(self, &activity, text, length);
 }
 
 static void deliver_call(cupti_collector *self, const cupti_call *record)
@@ -250,7 +251,7 @@ static void deliver_call(cupti_collector *self, const cupti_call *record)
     if (activity.id == 0)
         return; /* the call is left out as noise */
     activity.device = cupti_any_device(self);
-    deliver(self, &activity, text, length);
+    reading_deliver(self, &activity, text, length);
 }
 
 /* Describes the event that was waited for: where it was recorded, -1 if that is
@@ -297,7 +298,7 @@ static void deliver_sync(cupti_collector *self, const cupti_sync *record)
         .end = record->end,
     };
 
-    deliver(self, &activity, text, length);
+    reading_deliver(self, &activity, text, length);
 }
 
 static void deliver_overhead(cupti_collector *self,
@@ -313,7 +314,7 @@ static void deliver_overhead(cupti_collector *self,
         .end = record->end,
     };
 
-    deliver(self, &activity, NULL, 0);
+    reading_deliver(self, &activity, NULL, 0);
 }
 
 static void deliver_record(cupti_collector *self, const void *record)
@@ -356,7 +357,7 @@ void cupti_read_buffer(cupti_collector *self, uint8_t *buffer, size_t valid)
     if (valid == 0)
         return;
     while ((record = next_record(buffer, valid, &at, &broken)) != NULL)
-        note(self, record, last);
+        reading_note(self, record, last);
     at = NULL;
     while ((record = next_record(buffer, valid, &at, &broken)) != NULL)
         deliver_record(self, record);

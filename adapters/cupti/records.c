@@ -29,7 +29,7 @@ static const uint16_t least[CUPTI_KINDS] = {
 /* Gives the library a buffer in which a record begins at every word. The
  * distance between the first two records that it finds is the size of one.
  * Returns 0 if the library does not find two. */
-static size_t measure(int32_t kind)
+static size_t records_measure(int32_t kind)
 {
     static uint64_t words[512];
     uint8_t *buffer = (uint8_t *)words;
@@ -52,7 +52,7 @@ const char *cupti_measure_records(void)
     static char trouble[128];
 
     for (int32_t kind = 0; kind < CUPTI_KINDS; kind++) {
-        size_t size = least[kind] != 0 ? measure(kind) : 0;
+        size_t size = least[kind] != 0 ? records_measure(kind) : 0;
 
         if (size < least[kind]) {
             snprintf(

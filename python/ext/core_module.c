@@ -17,7 +17,7 @@
 
 #include <vestige/api.h>
 
-static void record(vst_kind kind, vst_id id)
+static void module_record(vst_kind kind, vst_id id)
 {
     vst_record(kind, id);
 }
@@ -57,7 +57,7 @@ static const vst_api api = {
     .tracer_registered = vst_tracer_registered,
     .recording_define_id = vst_recording_define_id,
     .thread_enter_free = vst_thread_enter_free,
-    .record = record,
+    .record = module_record,
     .matcher_create = vst_matcher_create,
     .matcher_destroy = vst_matcher_destroy,
     .matcher_feed = vst_matcher_feed,
@@ -120,7 +120,7 @@ static PyObject *waits_for(PyObject *module, PyObject *name)
     return PyUnicode_FromString(vst_wait_reason_name(reason));
 }
 
-static PyObject *hooks_in_place(PyObject *module, PyObject *unused)
+static PyObject *module_hooks_in_place(PyObject *module, PyObject *unused)
 {
     PyObject *result;
 
@@ -187,7 +187,7 @@ static PyMethodDef functions[] = {
     {"set_torch_mode", set_torch_mode, METH_O,
      PyDoc_STR("set_torch_mode(on)\n--\n\nTake the monitoring tool id that "
                "torch.profiler takes.")},
-    {"hooks_in_place", hooks_in_place, METH_NOARGS,
+    {"hooks_in_place", module_hooks_in_place, METH_NOARGS,
      PyDoc_STR("hooks_in_place()\n--\n\nHow many hooks of ours the "
                "interpreter has right now; 0 while nothing is recorded.")},
     {"engine_choices", engine_choices, METH_NOARGS,

@@ -9,8 +9,9 @@ static double slope_of(const vst__clock_pair *a, const vst__clock_pair *b)
 }
 
 /* Returns how far `middle` lies from the line through the two other pairs. */
-static double distance(const vst__clock_pair *a, const vst__clock_pair *middle,
-                       const vst__clock_pair *b)
+static double device_clock_distance(const vst__clock_pair *a,
+                                    const vst__clock_pair *middle,
+                                    const vst__clock_pair *b)
 {
     double on_line = (double)(middle->theirs - a->theirs) * slope_of(a, b);
     double found = (double)(middle->ours - a->ours);
@@ -29,7 +30,8 @@ _Bool vst__clock_fit_add(vst__clock_fit *fit, const vst__clock_pair *pair)
     if (error > fit->error)
         fit->error = error;
     if (fit->count > 1) {
-        error = (double)last->width + distance(&fit->last[1], last, pair);
+        error = (double)last->width +
+                device_clock_distance(&fit->last[1], last, pair);
         if (error > fit->error)
             fit->error = error;
     }
@@ -40,7 +42,7 @@ _Bool vst__clock_fit_add(vst__clock_fit *fit, const vst__clock_pair *pair)
 }
 
 /* Adds with saturation, because a file may claim any time. */
-static vst_ticks add(vst_ticks ours, double ticks)
+static vst_ticks device_clock_add(vst_ticks ours, double ticks)
 {
     double sum = (double)ours + ticks;
 
@@ -52,12 +54,14 @@ static vst_ticks add(vst_ticks ours, double ticks)
                      : ours + (vst_ticks)(ticks + 0.5);
 }
 
-static vst_ticks from(const vst__clock_pair *pair, double slope,
-                      uint64_t theirs)
+static vst_ticks device_clock_from(const vst__clock_pair *pair, double slope,
+                                   uint64_t theirs)
 {
     return theirs >= pair->theirs
-               ? add(pair->ours, (double)(theirs - pair->theirs) * slope)
-               : add(pair->ours, -(double)(pair->theirs - theirs) * slope);
+               ? device_clock_add(pair->ours,
+                                  (double)(theirs - pair->theirs) * slope)
+               : device_clock_add(pair->ours,
+                                  -(double)(pair->theirs - theirs) * slope);
 }
 
 vst_ticks vst__clock_pairs_convert(const vst__clock_pair *pairs, size_t count,
@@ -69,9 +73,9 @@ vst_ticks vst__clock_pairs_convert(const vst__clock_pair *pairs, size_t count,
     if (count > 1)
         slope = slope_of(pairs, last);
     if (theirs <= pairs->theirs)
-        return from(pairs, slope, theirs);
+        return device_clock_from(pairs, slope, theirs);
     if (theirs >= last->theirs)
-        return from(last, slope, theirs);
+        return device_clock_from(last, slope, theirs);
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
         if (pairs[middle].theirs <= theirs)
@@ -79,5 +83,6 @@ vst_ticks vst__clock_pairs_convert(const vst__clock_pair *pairs, size_t count,
         else
             high = middle;
     }
-    return from(&pairs[low], slope_of(&pairs[low], &pairs[high]), theirs);
+    return device_clock_from(&pairs[low], slope_of(&pairs[low], &pairs[high]),
+                             theirs);
 }

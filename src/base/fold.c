@@ -100,7 +100,7 @@ static void build_index(vst__fold *fold)
 
 /* ---- the stack ---------------------------------------------------------- */
 
-static bool push(vst__fold *fold, uint32_t frame)
+static bool fold_push(vst__fold *fold, uint32_t frame)
 {
     vst__fold_stack *stack = &fold->stack;
 
@@ -128,7 +128,7 @@ static bool push(vst__fold *fold, uint32_t frame)
     return true;
 }
 
-static void pop(vst__fold *fold)
+static void fold_pop(vst__fold *fold)
 {
     uint32_t frame = fold->stack.frames[--fold->stack.count];
 
@@ -144,23 +144,23 @@ static void pop_dead(vst__fold *fold)
 {
     while (fold->stack.count != 0 &&
            fold->stack.frames[fold->stack.count - 1] == VST_FOLD_DEAD)
-        pop(fold);
+        fold_pop(fold);
 }
 
 /* Removes the frames above the first `count`: calls end, begun spans continue
  * detached from the stack. */
-static void cut(vst__fold *fold, size_t count)
+static void fold_cut(vst__fold *fold, size_t count)
 {
     while (fold->stack.count > count) {
         uint32_t frame = fold->stack.frames[fold->stack.count - 1];
 
         if (frame & VST_FOLD_BEGUN && frame != VST_FOLD_DEAD)
             fold->slots[frame & ~VST_FOLD_BEGUN].state = VST_FOLD_DETACHED;
-        pop(fold);
+        fold_pop(fold);
     }
 }
 
-static void leave(vst__fold *fold, uint32_t id)
+static void fold_leave(vst__fold *fold, uint32_t id)
 {
     vst__fold_stack *stack = &fold->stack;
     size_t index;
@@ -169,7 +169,7 @@ static void leave(vst__fold *fold, uint32_t id)
         return;
     for (index = stack->count; index-- != 0;)
         if (stack->frames[index] == id) {
-            cut(fold, index);
+            fold_cut(fold, index);
             pop_dead(fold);
             return;
         }
@@ -180,7 +180,7 @@ static void leave(vst__fold *fold, uint32_t id)
 /* ---- spans that need not nest ------------------------------------------- */
 
 /* Returns 1 + the index of a new slot, 0 if memory runs out. */
-static uint32_t new_slot(vst__fold *fold)
+static uint32_t fold_new_slot(vst__fold *fold)
 {
     uint32_t number = fold->free_slot;
     vst__fold_slot *slots;
@@ -206,9 +206,9 @@ void vst__fold_free_slot(vst__fold *fold, uint32_t number)
     fold->free_slot = number;
 }
 
-static void begin(vst__fold *fold, uint64_t pair, bool detached)
+static void fold_begin(vst__fold *fold, uint64_t pair, bool detached)
 {
-    uint32_t number = new_slot(fold);
+    uint32_t number = fold_new_slot(fold);
     uint64_t *newest = vst__map64_put(&fold->pairs, pair);
 
     if (number == 0 || newest == NULL) {
@@ -223,10 +223,10 @@ static void begin(vst__fold *fold, uint64_t pair, bool detached)
     };
     *newest = number;
     if (!detached)
-        push(fold, VST_FOLD_BEGUN | (number - 1));
+        fold_push(fold, VST_FOLD_BEGUN | (number - 1));
 }
 
-static void end(vst__fold *fold, uint64_t pair)
+static void fold_end(vst__fold *fold, uint64_t pair)
 {
     uint64_t *newest = vst__map64_find(&fold->pairs, pair);
     uint32_t number;
@@ -265,11 +265,11 @@ static void end_reconcile(vst__fold *fold)
 {
     if (!fold->reconciling)
         return;
-    cut(fold, fold->reconciled);
+    fold_cut(fold, fold->reconciled);
     fold->reconciling = fold->after_gap = false;
 }
 
-static void reconcile(vst__fold *fold, const uint64_t *ids, size_t count)
+static void fold_reconcile(vst__fold *fold, const uint64_t *ids, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         uint32_t id = (uint32_t)(ids[i] & VST_ID_MAX);
@@ -284,9 +284,9 @@ static void reconcile(vst__fold *fold, const uint64_t *ids, size_t count)
                 continue;
             }
             fold->matching = false;
-            cut(fold, fold->reconciled);
+            fold_cut(fold, fold->reconciled);
         }
-        if (!push(fold, id))
+        if (!fold_push(fold, id))
             return;
     }
     skip_begun(fold);
@@ -301,7 +301,7 @@ static void begin_in_checkpoint(vst__fold *fold, const uint64_t *payload)
 {
     bool whole = fold->reconciling && fold->reconciled == fold->stack.count;
 
-    begin(fold, payload[0], payload[1] & VST_BEGIN_DETACHED);
+    fold_begin(fold, payload[0], payload[1] & VST_BEGIN_DETACHED);
     if (whole)
         fold->reconciled = fold->stack.count;
 }
@@ -326,19 +326,19 @@ static void take_escape(vst__fold *fold, uint32_t type, const uint64_t *payload,
         if (vst__begin_before(payload, words) != 0)
             begin_in_checkpoint(fold, payload);
         else
-            begin(fold, payload[0], false);
+            fold_begin(fold, payload[0], false);
         break;
     case VST_EFFECT_ENDS:
-        end(fold, payload[0]);
+        fold_end(fold, payload[0]);
         break;
     case VST_EFFECT_LISTS:
         fold->reconciling = fold->matching = true;
         fold->reconciled = 0;
-        reconcile(fold, payload, words);
+        fold_reconcile(fold, payload, words);
         break;
     case VST_EFFECT_LISTS_MORE:
         if (fold->reconciling)
-            reconcile(fold, payload, words);
+            fold_reconcile(fold, payload, words);
         break;
     case VST_EFFECT_SWITCHES:
         vst__fold_switch(fold, payload[0]);
@@ -379,10 +379,10 @@ static size_t take_word(vst__fold *fold, const uint64_t *words, size_t count)
     end_reconcile(fold);
     fold->after_gap = false;
     if (kind == VST_ENTER) {
-        push(fold, id);
+        fold_push(fold, id);
     } else {
         pop_dead(fold);
-        leave(fold, id);
+        fold_leave(fold, id);
     }
     return 1;
 }

@@ -16,8 +16,8 @@ typedef struct emitter {
 } emitter;
 
 /* Returns false if there is no room. */
-static bool put(emitter *out, vst_escape type, const uint64_t *payload,
-                uint32_t words)
+static bool fold_put(emitter *out, vst_escape type, const uint64_t *payload,
+                     uint32_t words)
 {
     if (out->room - out->count < 1 + (size_t)words)
         return false;
@@ -52,7 +52,7 @@ static void end_part(stack_part *part)
     part->open = NULL;
 }
 
-static bool put_call(stack_part *part, uint64_t id)
+static bool fold_put_call(stack_part *part, uint64_t id)
 {
     emitter *out = part->out;
     size_t need = part->words == 0 ? 2 : 1;
@@ -88,7 +88,7 @@ static void put_stack(emitter *out, const vst__fold *fold,
         if (frame == VST_FOLD_DEAD)
             continue;
         if (!(frame & VST_FOLD_BEGUN)) {
-            fits = put_call(&part, frame);
+            fits = fold_put_call(&part, frame);
             continue;
         }
         slot = &fold->slots[frame & ~VST_FOLD_BEGUN];
@@ -98,10 +98,10 @@ static void put_stack(emitter *out, const vst__fold *fold,
         payload[1] = VST_BEGIN_OPEN_BEFORE;
         end_part(&part);
         if (part.type == VST_ESCAPE_STACK) {
-            fits = put(out, VST_ESCAPE_STACK, NULL, 0);
+            fits = fold_put(out, VST_ESCAPE_STACK, NULL, 0);
             part.type = VST_ESCAPE_STACK_MORE;
         }
-        fits = fits && put(out, VST_ESCAPE_BEGIN, payload, 2);
+        fits = fits && fold_put(out, VST_ESCAPE_BEGIN, payload, 2);
     }
     end_part(&part);
 }
@@ -118,12 +118,12 @@ static void put_confirmed(emitter *out, const vst__fold *fold)
         if (frame & VST_FOLD_BEGUN)
             continue;
         any = true;
-        if (!put_call(&part, frame))
+        if (!fold_put_call(&part, frame))
             break;
     }
     end_part(&part);
     if (!any)
-        put(out, VST_ESCAPE_STACK, NULL, 0);
+        fold_put(out, VST_ESCAPE_STACK, NULL, 0);
 }
 
 static void put_switch(emitter *out, uint64_t from, uint64_t to)
@@ -131,7 +131,7 @@ static void put_switch(emitter *out, uint64_t from, uint64_t to)
     const uint64_t payload[2] = {to, 1};
 
     if (from != to)
-        put(out, VST_ESCAPE_SWITCH, payload, 2);
+        fold_put(out, VST_ESCAPE_SWITCH, payload, 2);
 }
 
 /* Writes all stacks but the current one. `number` is then the number of the
@@ -143,7 +143,7 @@ static void put_others(emitter *out, const vst__fold *fold, uint64_t *number)
             fold->slots[i].pair, VST_BEGIN_OPEN_BEFORE | VST_BEGIN_DETACHED};
 
         if (fold->slots[i].state == VST_FOLD_DETACHED)
-            put(out, VST_ESCAPE_BEGIN, payload, 2);
+            fold_put(out, VST_ESCAPE_BEGIN, payload, 2);
     }
     for (size_t i = 0; i < fold->saved_count; i++) {
         const vst__fold_stack *stack = &fold->saved[i];
@@ -156,20 +156,20 @@ static void put_others(emitter *out, const vst__fold *fold, uint64_t *number)
     }
 }
 
-static void put_all(emitter *out, const vst__fold *fold, bool others)
+static void fold_put_all(emitter *out, const vst__fold *fold, bool others)
 {
     const uint64_t gap_begins = 0;
     uint64_t number = 0;
 
     /* If something happened after the gap began, the gap comes first. */
     if (fold->in_gap && !fold->after_gap)
-        put(out, VST_ESCAPE_GAP, &gap_begins, 1);
+        fold_put(out, VST_ESCAPE_GAP, &gap_begins, 1);
     if (others)
         put_others(out, fold, &number);
     put_switch(out, number, fold->stack.number);
     put_stack(out, fold, &fold->stack);
     if (fold->in_gap && fold->after_gap)
-        put(out, VST_ESCAPE_GAP, &gap_begins, 1);
+        fold_put(out, VST_ESCAPE_GAP, &gap_begins, 1);
     if (fold->reconciling && others) /* otherwise there was no room */
         put_confirmed(out, fold);
 }
@@ -179,7 +179,7 @@ size_t vst__fold_size(const vst__fold *fold)
     emitter out = {.room = SIZE_MAX};
 
     if (!fold->unknown)
-        put_all(&out, fold, true);
+        fold_put_all(&out, fold, true);
     return out.count;
 }
 
@@ -188,6 +188,6 @@ size_t vst__fold_emit(const vst__fold *fold, uint64_t *words, size_t room)
     emitter out = {.words = words, .room = room};
 
     if (!fold->unknown)
-        put_all(&out, fold, vst__fold_size(fold) <= room);
+        fold_put_all(&out, fold, vst__fold_size(fold) <= room);
     return out.count;
 }

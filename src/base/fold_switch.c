@@ -8,7 +8,7 @@
 
 /* Keeps the current stack, without its dead frames, and leaves the fold with an
  * empty stack. */
-static bool save(vst__fold *fold)
+static bool fold_save(vst__fold *fold)
 {
     vst__fold_stack *stack = &fold->stack, *saved;
     uint32_t number = fold->free_saved;
@@ -81,7 +81,7 @@ void vst__fold_switch(vst__fold *fold, uint64_t stack)
     if (stack == fold->stack.number)
         return;
     fold->indexed = false;
-    if (!save(fold)) {
+    if (!fold_save(fold)) {
         vst__fold_run_out(fold);
         return;
     }

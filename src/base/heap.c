@@ -46,12 +46,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static head *free_blocks[CLASSES];
 static char *slab, *slab_end;
 
-static void before_fork(void)
+static void heap_before_fork(void)
 {
     pthread_mutex_lock(&lock);
 }
 
-static void after_fork(void)
+static void heap_after_fork(void)
 {
     pthread_mutex_unlock(&lock);
 }
@@ -61,10 +61,10 @@ static void after_fork(void)
  * others, is taken last. */
 __attribute__((constructor(101))) static void watch_forks(void)
 {
-    pthread_atfork(before_fork, after_fork, after_fork);
+    pthread_atfork(heap_before_fork, heap_after_fork, heap_after_fork);
 }
 
-static void *map(size_t size)
+static void *heap_map(size_t size)
 {
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -91,7 +91,7 @@ static head *take_small(size_t class_of)
         return block;
     }
     if ((size_t)(slab_end - slab) < size) {
-        char *fresh = map(SLAB);
+        char *fresh = heap_map(SLAB);
         if (fresh == NULL)
             return NULL;
         slab = fresh;
@@ -107,7 +107,7 @@ static size_t round_up(size_t size)
     return (size + HEAD + PAGE - 1) & ~(size_t)(PAGE - 1);
 }
 
-static head *take(size_t size)
+static head *heap_take(size_t size)
 {
     size_t class_of = 0;
     head *block;
@@ -115,7 +115,7 @@ static head *take(size_t size)
     if (size > SIZE_MAX / 2)
         return NULL;
     if (size + HEAD > SMALL_MAX) {
-        block = map(round_up(size));
+        block = heap_map(round_up(size));
         if (block != NULL) {
             block->used.size = round_up(size);
             block->used.class_of = 0;
@@ -134,7 +134,7 @@ static head *take(size_t size)
     return block;
 }
 
-static void give_back(head *block)
+static void heap_give_back(head *block)
 {
     size_t class_of = block->used.class_of;
 
@@ -156,7 +156,7 @@ void *vst__alloc(size_t size)
 
     if (vst__heap_is_malloc)
         return malloc(size ? size : 1);
-    block = take(size);
+    block = heap_take(size);
     return block != NULL ? block + 1 : NULL;
 }
 
@@ -168,7 +168,7 @@ void *vst__calloc(size_t count, size_t size)
         return calloc(count ? count : 1, size ? size : 1);
     if (size && count > SIZE_MAX / 2 / size)
         return NULL;
-    block = take(count * size);
+    block = heap_take(count * size);
     if (block == NULL)
         return NULL;
     if (block->used.class_of)
@@ -199,7 +199,7 @@ void *vst__realloc(void *memory, size_t size)
     copy = vst__alloc(size);
     if (copy != NULL) {
         memcpy(copy, memory, block->used.size - HEAD);
-        give_back(block);
+        heap_give_back(block);
     }
     return copy;
 }
@@ -209,5 +209,5 @@ void vst__free(void *memory)
     if (vst__heap_is_malloc)
         free(memory);
     else if (memory != NULL)
-        give_back((head *)memory - 1);
+        heap_give_back((head *)memory - 1);
 }

@@ -21,7 +21,7 @@ struct vst__intern {
 
 /* FNV-1a over words, then mixed, because keys are names of files and functions
  * that often differ only at the end. */
-static uint64_t hash_of(const void *key, size_t size)
+static uint64_t intern_hash_of(const void *key, size_t size)
 {
     const unsigned char *bytes = key;
     uint64_t hash = 0xcbf29ce484222325u ^ size;
@@ -39,8 +39,8 @@ static uint64_t hash_of(const void *key, size_t size)
     return hash ^ hash >> 29;
 }
 
-static slot *probe(slot *slots, size_t mask, uint64_t hash, const void *key,
-                   size_t size)
+static slot *intern_probe(slot *slots, size_t mask, uint64_t hash,
+                          const void *key, size_t size)
 {
     size_t i = (size_t)hash & mask;
 
@@ -53,7 +53,7 @@ static slot *probe(slot *slots, size_t mask, uint64_t hash, const void *key,
     return &slots[i];
 }
 
-static vst_status grow(vst__intern *set)
+static vst_status intern_grow(vst__intern *set)
 {
     size_t mask = set->mask * 2 + 1;
     slot *slots = vst__calloc(mask + 1, sizeof *slots);
@@ -63,7 +63,7 @@ static vst_status grow(vst__intern *set)
     for (size_t i = 0; i <= set->mask; i++) {
         slot *old = &set->slots[i];
         if (old->number)
-            *probe(slots, mask, old->hash, old->key, old->size) = *old;
+            *intern_probe(slots, mask, old->hash, old->key, old->size) = *old;
     }
     vst__free(set->slots);
     set->slots = slots;
@@ -98,22 +98,24 @@ void vst__intern_destroy(vst__intern *set)
 
 uint32_t vst__intern_find(const vst__intern *set, const void *key, size_t size)
 {
-    return probe(set->slots, set->mask, hash_of(key, size), key, size)->number;
+    return intern_probe(set->slots, set->mask, intern_hash_of(key, size), key,
+                        size)
+        ->number;
 }
 
 vst_status vst__intern_add(vst__intern *set, const void *key, size_t size,
                            uint32_t number)
 {
-    uint64_t hash = hash_of(key, size);
+    uint64_t hash = intern_hash_of(key, size);
     void *copy;
 
-    if (set->used * 4 >= set->mask * 3 && grow(set) != VST_OK)
+    if (set->used * 4 >= set->mask * 3 && intern_grow(set) != VST_OK)
         return VST_E_NOMEM;
     copy = vst__alloc(size ? size : 1);
     if (copy == NULL)
         return VST_E_NOMEM;
     memcpy(copy, key, size);
-    *probe(set->slots, set->mask, hash, key, size) =
+    *intern_probe(set->slots, set->mask, hash, key, size) =
         (slot){hash, copy, size, number};
     set->used++;
     return VST_OK;

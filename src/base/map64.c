@@ -9,7 +9,7 @@
 #include "base/heap.h"
 
 /* The finalizer of MurmurHash3: every bit of the key reaches every bit. */
-static size_t home(const vst__map64 *map, uint64_t key)
+static size_t map64_home(const vst__map64 *map, uint64_t key)
 {
     key ^= key >> 33;
     key *= 0xff51afd7ed558ccdu;
@@ -19,9 +19,9 @@ static size_t home(const vst__map64 *map, uint64_t key)
     return (size_t)key & (map->capacity - 1);
 }
 
-static vst__map64_entry *probe(const vst__map64 *map, uint64_t key)
+static vst__map64_entry *map64_probe(const vst__map64 *map, uint64_t key)
 {
-    size_t i = home(map, key);
+    size_t i = map64_home(map, key);
 
     while (map->entries[i].full && map->entries[i].key != key)
         i = (i + 1) & (map->capacity - 1);
@@ -34,11 +34,11 @@ uint64_t *vst__map64_find(const vst__map64 *map, uint64_t key)
 
     if (map->count == 0)
         return NULL;
-    entry = probe(map, key);
+    entry = map64_probe(map, key);
     return entry->full ? &entry->value : NULL;
 }
 
-static bool widen(vst__map64 *map)
+static bool map64_widen(vst__map64 *map)
 {
     vst__map64 wider = {NULL, map->capacity != 0 ? map->capacity * 2 : 32, 0};
 
@@ -47,7 +47,7 @@ static bool widen(vst__map64 *map)
         return false;
     for (size_t i = 0; i < map->capacity; i++)
         if (map->entries[i].full)
-            *probe(&wider, map->entries[i].key) = map->entries[i];
+            *map64_probe(&wider, map->entries[i].key) = map->entries[i];
     wider.count = map->count;
     vst__free(map->entries);
     *map = wider;
@@ -58,9 +58,9 @@ uint64_t *vst__map64_put(vst__map64 *map, uint64_t key)
 {
     vst__map64_entry *entry;
 
-    if (map->count >= map->capacity / 4 * 3 && !widen(map))
+    if (map->count >= map->capacity / 4 * 3 && !map64_widen(map))
         return NULL;
-    entry = probe(map, key);
+    entry = map64_probe(map, key);
     if (!entry->full) {
         entry->key = key;
         entry->value = 0;
@@ -75,9 +75,9 @@ void vst__map64_remove(vst__map64 *map, uint64_t key)
     size_t mask = map->capacity - 1;
     size_t hole, i;
 
-    if (map->count == 0 || !probe(map, key)->full)
+    if (map->count == 0 || !map64_probe(map, key)->full)
         return;
-    hole = i = (size_t)(probe(map, key) - map->entries);
+    hole = i = (size_t)(map64_probe(map, key) - map->entries);
     for (;;) {
         map->entries[hole].full = false;
         do {
@@ -87,7 +87,7 @@ void vst__map64_remove(vst__map64 *map, uint64_t key)
                 return;
             }
             /* An entry whose home lies behind the hole stays where it is. */
-        } while (((i - home(map, map->entries[i].key)) & mask) <
+        } while (((i - map64_home(map, map->entries[i].key)) & mask) <
                  ((i - hole) & mask));
         map->entries[hole] = map->entries[i];
         hole = i;

@@ -84,7 +84,7 @@ static bool take_end(piece *text, const char *end)
 
 /* Splits a name at " of " into name and owner. Returns whether " of " was
  * there. */
-static bool split(piece *name, piece *owner)
+static bool reason_split(piece *name, piece *owner)
 {
     for (size_t i = 0; i + strlen(OF) <= name->length; i++)
         if (memcmp(name->at + i, OF, strlen(OF)) == 0) {
@@ -119,7 +119,7 @@ vst_wait_reason vst__wait_reason_of(const char *name, size_t length)
     piece function = {name, length}, owner = {"", 0};
 
     if (take_start(&function, METHOD)) {
-        if (!take_end(&function, OBJECT) || !split(&function, &owner) ||
+        if (!take_end(&function, OBJECT) || !reason_split(&function, &owner) ||
             owner.length == 0)
             return VST_WAIT_NONE;
     } else if (!take_start(&function, FUNCTION) || !take_end(&function, ">")) {

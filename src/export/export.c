@@ -17,13 +17,14 @@ static const vst__exporter *const exporters[] = {
     &vst__exporter_callgrind,
 };
 
-static bool ends_with(const char *text, size_t length, const char *suffix,
-                      size_t count)
+static bool export_ends_with(const char *text, size_t length,
+                             const char *suffix, size_t count)
 {
     return length > count && memcmp(text + length - count, suffix, count) == 0;
 }
 
-static bool begins_with(const char *path, const char *prefix, size_t count)
+static bool export_begins_with(const char *path, const char *prefix,
+                               size_t count)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash != NULL ? slash + 1 : path;
@@ -43,21 +44,21 @@ static size_t count_said(const vst__exporter *one, const char *path,
         bool prefix = at[count - 1] == '*';
         size_t said = count - prefix;
 
-        if (said > most && (prefix ? begins_with(path, at, said)
-                                   : ends_with(path, length, at, said)))
+        if (said > most && (prefix ? export_begins_with(path, at, said)
+                                   : export_ends_with(path, length, at, said)))
             most = said;
         at += count + (at[count] == ' ');
     }
     return most;
 }
 
-static const vst__exporter *choose(const char *path, const char *format,
-                                   bool *gzip)
+static const vst__exporter *export_choose(const char *path, const char *format,
+                                          bool *gzip)
 {
     size_t length = strlen(path), most = 0;
     const vst__exporter *chosen = NULL;
 
-    *gzip = ends_with(path, length, ".gz", strlen(".gz"));
+    *gzip = export_ends_with(path, length, ".gz", strlen(".gz"));
     if (*gzip)
         length -= strlen(".gz");
     for (size_t i = 0; i < sizeof exporters / sizeof exporters[0]; i++) {
@@ -152,7 +153,7 @@ vst_status vst_traces_export(vst_trace *const *traces, size_t count,
     vst_error_set(error, VST_OK, 0, 0);
     if (options == NULL)
         options = &usual;
-    exporter = choose(path, options->format, &gzip);
+    exporter = export_choose(path, options->format, &gzip);
     if (exporter == NULL || count == 0)
         return vst_error_set(error, VST_E_ARGUMENT, 0, 0);
     shares = calloc(count, sizeof *shares);

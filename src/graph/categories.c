@@ -39,20 +39,20 @@ static const vst__flow_edge *edges_of(const vst__flow *flow, size_t node,
     for (const vst__flow_edge *end_, *edge = edges_of(flow, node, &end_);      \
          edge != end_; edge++)
 
-static uint64_t place(const work *self, const vst__flow_edge *edge,
-                      uint32_t version)
+static uint64_t categories_place(const work *self, const vst__flow_edge *edge,
+                                 uint32_t version)
 {
     return self->flow->keys[edge->key].first + version;
 }
 
-static uint64_t input(const work *self, const vst__flow_edge *edge)
+static uint64_t categories_input(const work *self, const vst__flow_edge *edge)
 {
-    return place(self, edge, edge->version);
+    return categories_place(self, edge, edge->version);
 }
 
-static uint64_t output(const work *self, const vst__flow_edge *edge)
+static uint64_t categories_output(const work *self, const vst__flow_edge *edge)
 {
-    return place(self, edge, vst__edge_output(edge));
+    return categories_place(self, edge, vst__edge_output(edge));
 }
 
 static uint8_t category_in(const work *self, const vst__flow_edge *edge)
@@ -68,7 +68,8 @@ static uint8_t category_out(const work *self, const vst__flow_edge *edge)
 }
 
 /* Gives a category to a version that has none yet. */
-static void put(const work *self, uint64_t version, vst__category category)
+static void categories_put(const work *self, uint64_t version,
+                           vst__category category)
 {
     if (self->categories[version] == VST_CATEGORY_UNKNOWN)
         self->categories[version] = (uint8_t)category;
@@ -148,17 +149,17 @@ static void find_dependants(const work *self)
 
 /* Returns whether a storage that a node takes or makes helps to make a
  * gradient. */
-static bool helps(const work *self, size_t node)
+static bool categories_helps(const work *self, size_t node)
 {
     FOR_EDGES(edge, self->flow, node)
     {
         if (vst__edge_is_input(edge) &&
             (is_of_gradients(category_in(self, edge)) ||
-             self->marks[input(self, edge)] & MAKES_GRADIENT))
+             self->marks[categories_input(self, edge)] & MAKES_GRADIENT))
             return true;
         if (vst__edge_is_output(edge) &&
             (is_of_gradients(category_out(self, edge)) ||
-             self->marks[output(self, edge)] & MAKES_GRADIENT))
+             self->marks[categories_output(self, edge)] & MAKES_GRADIENT))
             return true;
     }
     return false;
@@ -170,14 +171,15 @@ static void set_inputs(const work *self)
 
     find_dependants(self);
     for (size_t i = flow->node_count; i-- != 0;) {
-        if (!helps(self, i))
+        if (!categories_helps(self, i))
             continue;
         FOR_EDGES(edge, flow, i)
         {
             if (vst__edge_is_input(edge))
-                self->marks[input(self, edge)] |= MAKES_GRADIENT | IS_CANDIDATE;
+                self->marks[categories_input(self, edge)] |=
+                    MAKES_GRADIENT | IS_CANDIDATE;
             if (vst__edge_is_output(edge))
-                self->marks[output(self, edge)] |=
+                self->marks[categories_output(self, edge)] |=
                     MAKES_GRADIENT | IS_CANDIDATE;
         }
     }
@@ -185,13 +187,15 @@ static void set_inputs(const work *self)
     for (size_t i = 0; i < flow->edge_count; i++) {
         const vst__flow_edge *edge = &flow->edges[i];
         if (flow->nodes[edge->node].backward && vst__edge_is_output(edge))
-            self->marks[output(self, edge)] &= (uint8_t)~IS_CANDIDATE;
+            self->marks[categories_output(self, edge)] &=
+                (uint8_t)~IS_CANDIDATE;
     }
     for (size_t i = 0; i < flow->key_count; i++)
         for (uint32_t v = 0; !self->depends[i] && v < flow->keys[i].versions;
              v++)
             if (self->marks[flow->keys[i].first + v] & IS_CANDIDATE)
-                put(self, flow->keys[i].first + v, VST_CATEGORY_INPUT);
+                categories_put(self, flow->keys[i].first + v,
+                               VST_CATEGORY_INPUT);
 }
 
 /* ---- parameters that were not reported --------------------------------- */
@@ -208,7 +212,7 @@ static bool is_forward(const work *self, size_t node)
         if (vst__edge_is_input(edge)) {
             if (category_in(self, edge) == VST_CATEGORY_GRADIENT)
                 return false;
-            any = any || self->marks[input(self, edge)] & IS_FORWARD;
+            any = any || self->marks[categories_input(self, edge)] & IS_FORWARD;
         }
         if (vst__edge_is_output(edge) &&
             category_out(self, edge) == VST_CATEGORY_GRADIENT)
@@ -237,11 +241,11 @@ static void find_candidates(const work *self)
             continue;
         FOR_EDGES(edge, flow, i)
         if (vst__edge_is_output(edge))
-            self->marks[output(self, edge)] |= IS_FORWARD;
+            self->marks[categories_output(self, edge)] |= IS_FORWARD;
         FOR_EDGES(edge, flow, i)
         if (vst__edge_is_input(edge) &&
-            !(self->marks[input(self, edge)] & IS_FORWARD))
-            self->marks[input(self, edge)] |= IS_CANDIDATE;
+            !(self->marks[categories_input(self, edge)] & IS_FORWARD))
+            self->marks[categories_input(self, edge)] |= IS_CANDIDATE;
     }
 }
 
@@ -250,7 +254,7 @@ static bool gives_gradient(const work *self, size_t node)
     FOR_EDGES(edge, self->flow, node)
     if (vst__edge_is_output(edge) &&
         (category_out(self, edge) == VST_CATEGORY_GRADIENT ||
-         self->marks[output(self, edge)] & IS_USED))
+         self->marks[categories_output(self, edge)] & IS_USED))
         return true;
     return false;
 }
@@ -267,7 +271,7 @@ static void set_parameters(const work *self)
             continue;
         FOR_EDGES(edge, flow, i)
         if (vst__edge_is_input(edge))
-            self->marks[input(self, edge)] |= IS_USED;
+            self->marks[categories_input(self, edge)] |= IS_USED;
     }
     find_dependants(self);
     for (size_t i = 0; i < flow->key_count; i++)
@@ -283,7 +287,7 @@ static void set_parameters(const work *self)
 
 /* Returns whether a node of the forward pass works on inputs or activations,
  * and otherwise only on parameters and temporaries. */
-static bool activates(const work *self, size_t node)
+static bool categories_activates(const work *self, size_t node)
 {
     const unsigned required =
         1u << VST_CATEGORY_INPUT | 1u << VST_CATEGORY_ACTIVATION;
@@ -302,11 +306,12 @@ static bool activates(const work *self, size_t node)
 static void set_activations(const work *self)
 {
     for (size_t i = 0; i < self->flow->node_count; i++) {
-        if (!activates(self, i))
+        if (!categories_activates(self, i))
             continue;
         FOR_EDGES(edge, self->flow, i)
         if (vst__edge_is_output(edge))
-            put(self, output(self, edge), VST_CATEGORY_ACTIVATION);
+            categories_put(self, categories_output(self, edge),
+                           VST_CATEGORY_ACTIVATION);
     }
 }
 
@@ -321,7 +326,8 @@ static void set_autograd_detail(const work *self)
         before = vst__edge_creates(edge) ? (uint8_t)VST_CATEGORY_UNKNOWN
                                          : category_in(self, edge);
         if (before == VST_CATEGORY_UNKNOWN || before == VST_CATEGORY_AUTOGRAD)
-            put(self, output(self, edge), VST_CATEGORY_AUTOGRAD);
+            categories_put(self, categories_output(self, edge),
+                           VST_CATEGORY_AUTOGRAD);
     }
 }
 

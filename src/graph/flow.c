@@ -25,26 +25,27 @@ static uint32_t role_of(const vst__flow_touch *touch)
     return (uint32_t)(touch->storage >> 56);
 }
 
-static bool allocates(uint32_t role)
+static bool flow_allocates(uint32_t role)
 {
     return role == VST_TOUCH_ALLOCATED || role == VST_TOUCH_FOUND;
 }
 
 /* Orders touches of equal time: memory comes first, because a record about a
  * storage has the time of the record before it. */
-static int rank(const vst__flow_touch *touch)
+static int flow_rank(const vst__flow_touch *touch)
 {
     uint32_t role = role_of(touch);
 
-    return role == VST_TOUCH_FREED ? 0 : allocates(role) ? 1 : 2;
+    return role == VST_TOUCH_FREED ? 0 : flow_allocates(role) ? 1 : 2;
 }
 
-static bool comes_before(const vst__flow_touch *x, const vst__flow_touch *y)
+static bool flow_comes_before(const vst__flow_touch *x,
+                              const vst__flow_touch *y)
 {
     if (x->time_ns != y->time_ns)
         return x->time_ns < y->time_ns;
-    if (rank(x) != rank(y))
-        return rank(x) < rank(y);
+    if (flow_rank(x) != flow_rank(y))
+        return flow_rank(x) < flow_rank(y);
     return x < y;
 }
 
@@ -59,16 +60,16 @@ typedef struct runs {
     size_t count, capacity;
 } runs;
 
-static void sift_down(runs *self, size_t at)
+static void flow_sift_down(runs *self, size_t at)
 {
     run moved = self->heap[at];
     size_t child;
 
     while ((child = 2 * at + 1) < self->count) {
         if (child + 1 < self->count &&
-            comes_before(self->heap[child + 1].at, self->heap[child].at))
+            flow_comes_before(self->heap[child + 1].at, self->heap[child].at))
             child++;
-        if (!comes_before(self->heap[child].at, moved.at))
+        if (!flow_comes_before(self->heap[child].at, moved.at))
             break;
         self->heap[at] = self->heap[child];
         at = child;
@@ -94,7 +95,7 @@ static vst_status find_runs(runs *self, const vst__flow *flow)
         at = next;
     }
     for (size_t i = self->count / 2; i-- != 0;)
-        sift_down(self, i);
+        flow_sift_down(self, i);
     return VST_OK;
 }
 
@@ -108,7 +109,7 @@ static vst__flow_touch *next_touch(runs *self)
     if (self->heap[0].at == self->heap[0].end)
         self->heap[0] = self->heap[--self->count];
     if (self->count > 1)
-        sift_down(self, 0);
+        flow_sift_down(self, 0);
     return next;
 }
 
@@ -125,11 +126,11 @@ static vst_status add_key(vst__flow *flow)
     return VST_OK;
 }
 
-static void note(vst__flow_key *key, const vst__flow_touch *touch)
+static void flow_note(vst__flow_key *key, const vst__flow_touch *touch)
 {
     uint32_t role = role_of(touch);
 
-    if (allocates(role)) {
+    if (flow_allocates(role)) {
         key->found = role == VST_TOUCH_FOUND;
         key->created_ns = touch->time_ns;
         key->bytes = touch->bytes;
@@ -163,13 +164,13 @@ static vst_status make_keys(vst__flow *flow)
             status = VST_E_NOMEM;
             break;
         }
-        if (*place == 0 || allocates(role_of(touch))) {
+        if (*place == 0 || flow_allocates(role_of(touch))) {
             status = add_key(flow);
             *place = flow->key_count;
         }
         if (status != VST_OK)
             break;
-        note(&flow->keys[*place - 1], touch);
+        flow_note(&flow->keys[*place - 1], touch);
         touch->bytes = *place - 1;
         if (role_of(touch) == VST_TOUCH_FREED)
             vst__map64_remove(&live, touch->storage & VST_STORAGE_ADDRESS);
@@ -181,7 +182,7 @@ static vst_status make_keys(vst__flow *flow)
 
 /* ---- nodes in order of time ---------------------------------------------- */
 
-static int by_start(const void *a, const void *b)
+static int flow_by_start(const void *a, const void *b)
 {
     const vst__flow_node *x = a, *y = b;
 
@@ -199,7 +200,8 @@ static vst_status sort_nodes(vst__flow *flow)
     for (size_t i = 0; i < flow->node_count; i++)
         flow->nodes[i].edges = i;
     if (flow->node_count != 0)
-        qsort(flow->nodes, flow->node_count, sizeof *flow->nodes, by_start);
+        qsort(flow->nodes, flow->node_count, sizeof *flow->nodes,
+              flow_by_start);
     for (size_t i = 0; i < flow->node_count; i++)
         places[flow->nodes[i].edges] = (uint32_t)i;
     for (size_t i = 0; i < flow->touch_count; i++)
@@ -220,7 +222,7 @@ static int by_node(const void *a, const void *b)
     return (x->key > y->key) - (x->key < y->key);
 }
 
-static uint32_t did(uint32_t role)
+static uint32_t flow_did(uint32_t role)
 {
     switch (role) {
     case VST_STORAGE_READ:
@@ -268,7 +270,7 @@ static vst_status make_edges(vst__flow *flow)
             flow->edges[flow->nodes[touch->node].edges++] =
                 (vst__flow_edge){.node = touch->node,
                                  .key = (uint32_t)touch->bytes,
-                                 .did = did(role_of(touch))};
+                                 .did = flow_did(role_of(touch))};
     }
     free(flow->touches);
     flow->touches = NULL;

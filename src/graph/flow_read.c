@@ -74,7 +74,7 @@ static vst_status add_node(vst__flow *flow, int64_t start_ns, uint32_t thread,
 
 /* ---- operators ---------------------------------------------------------- */
 
-static bool is_named(const vst_definition *definition, const char *name)
+static bool flow_is_named(const vst_definition *definition, const char *name)
 {
     return definition->name_len == strlen(name) &&
            memcmp(definition->name, name, definition->name_len) == 0;
@@ -92,16 +92,16 @@ static uint8_t kind_of(reader *self, vst_id id)
     self->kinds[id] = KIND_OTHER;
     if (known != NULL && known->kind == VST_DEF_OPERATOR) {
         self->kinds[id] = KIND_OPERATOR;
-        if (is_named(known, "torch::autograd::AccumulateGrad"))
+        if (flow_is_named(known, "torch::autograd::AccumulateGrad"))
             self->kinds[id] = KIND_ACCUMULATES;
-        else if (is_named(known, "aten::detach") ||
-                 is_named(known, "aten::add_"))
+        else if (flow_is_named(known, "aten::detach") ||
+                 flow_is_named(known, "aten::add_"))
             self->kinds[id] = KIND_TAKES;
     }
     return self->kinds[id];
 }
 
-static vst_status enter(reader *self, vst_id id, int64_t now_ns)
+static vst_status flow_enter(reader *self, vst_id id, int64_t now_ns)
 {
     frame *frames = vst__grow(self->frames, &self->capacity, self->depth + 1,
                               sizeof *frames);
@@ -139,7 +139,7 @@ static void close_from(reader *self, size_t place, int64_t now_ns)
     self->depth = place;
 }
 
-static void leave(reader *self, vst_id id, int64_t now_ns)
+static void flow_leave(reader *self, vst_id id, int64_t now_ns)
 {
     for (size_t i = self->depth; i-- != 0;)
         if (self->frames[i].id == id) {
@@ -149,7 +149,7 @@ static void leave(reader *self, vst_id id, int64_t now_ns)
 }
 
 /* Makes the operator on top a node, unless an operator around it is a node. */
-static vst_status begin_node(reader *self, uint32_t thread, bool backward)
+static vst_status flow_begin_node(reader *self, uint32_t thread, bool backward)
 {
     vst_status status;
 
@@ -173,7 +173,7 @@ static vst_status take_storages(reader *self, const vst_compressed_event *event,
     bool on_top = self->inner != 0 && self->inner == self->depth;
 
     if (count == 0 || words[0] >> 56 < VST_STORAGE_GIVEN)
-        status = begin_node(self, event->where.resource, false);
+        status = flow_begin_node(self, event->where.resource, false);
     for (uint32_t i = 0; i < count && status == VST_OK; i++) {
         uint64_t word = words[2 * i], role = word >> 56;
         bool is_input = role < VST_STORAGE_PARAMETER;
@@ -209,8 +209,8 @@ static bool replaces_stack(uint32_t type)
     }
 }
 
-static vst_status escape(reader *self, const vst_compressed_event *event,
-                         int64_t now_ns)
+static vst_status flow_escape(reader *self, const vst_compressed_event *event,
+                              int64_t now_ns)
 {
     uint32_t type = vst_trace_key_escape_type(event->key);
 
@@ -218,7 +218,7 @@ static vst_status escape(reader *self, const vst_compressed_event *event,
     case VST_ESCAPE_OPERATOR:
         if (event->payload_words >= VST_OPERATOR_HEAD_WORDS &&
             (event->payload[1] >> 48 & 0xff) == VST_SCOPE_BACKWARD)
-            return begin_node(self, event->where.resource, true);
+            return flow_begin_node(self, event->where.resource, true);
         return VST_OK;
     case VST_ESCAPE_STORAGES:
         return take_storages(self, event, now_ns);
@@ -245,11 +245,11 @@ static vst_status take_events(void *ctx, const vst_time_converter *converter,
             continue;
         now_ns = converter->to_ns(converter->ctx, events[i].ticks);
         if (kind == VST_ENTER)
-            status = enter(self, id, now_ns);
+            status = flow_enter(self, id, now_ns);
         else if (kind == VST_EXIT || kind == VST_RAISE)
-            leave(self, id, now_ns);
+            flow_leave(self, id, now_ns);
         else
-            status = escape(self, &events[i], now_ns);
+            status = flow_escape(self, &events[i], now_ns);
     }
     if (end_ns != VST_TIME_OPEN)
         close_from(self, 0, end_ns);

@@ -26,7 +26,7 @@ enum {
 
 /* ---- ids ---------------------------------------------------------------- */
 
-static vst_status identify(vst__graph *graph, uint64_t key, uint64_t *id)
+static vst_status graph_identify(vst__graph *graph, uint64_t key, uint64_t *id)
 {
     uint64_t *known = vst__identities_put(&graph->identities, key);
 
@@ -49,15 +49,16 @@ static vst_status identify_all(vst__graph *graph, vst__graph_values *values)
         vst__graph_tensor *tensor = &value->tensor;
 
         if (value->tag == VST_VALUE_TENSOR_UNDEFINED) {
-            status = identify(graph, UINT64_MAX, &tensor->id);
+            status = graph_identify(graph, UINT64_MAX, &tensor->id);
             continue;
         }
         if (value->tag != VST_VALUE_TENSOR &&
             value->tag != VST_VALUE_TENSOR_NESTED)
             continue;
-        status = identify(graph, tensor->identity << 1 | 1, &tensor->id);
+        status = graph_identify(graph, tensor->identity << 1 | 1, &tensor->id);
         if (status == VST_OK && tensor->storage << 1 != 0)
-            status = identify(graph, tensor->storage << 1, &tensor->storage_id);
+            status = graph_identify(graph, tensor->storage << 1,
+                                    &tensor->storage_id);
     }
     return status;
 }
@@ -130,8 +131,8 @@ static vst_status end_node(vst__graph *graph, vst__graph_node *node,
  * none is open, the innermost node of the thread that this lane works for, as
  * gloo's threads work for the thread that asked them. Such nodes may outlast
  * the other thread's node, and are never its parents. */
-static uint64_t innermost(const vst__graph_thread *thread,
-                          const vst__graph_lane *lane)
+static uint64_t graph_innermost(const vst__graph_thread *thread,
+                                const vst__graph_lane *lane)
 {
     uint64_t outer = 0;
     size_t count = thread->open_count;
@@ -149,7 +150,7 @@ static uint64_t innermost(const vst__graph_thread *thread,
     return outer != 0 ? outer : thread->root;
 }
 
-static void take_out(vst__graph_thread *thread, size_t index)
+static void graph_take_out(vst__graph_thread *thread, size_t index)
 {
     memmove(thread->open + index, thread->open + index + 1,
             (thread->open_count - index - 1) * sizeof(vst__graph_node *));
@@ -158,7 +159,7 @@ static void take_out(vst__graph_thread *thread, size_t index)
 
 /* ---- records of a lane --------------------------------------------------- */
 
-static vst_status begin_node(vst__graph_lane *lane, const vst_node *seen)
+static vst_status graph_begin_node(vst__graph_lane *lane, const vst_node *seen)
 {
     vst__graph *graph = lane->graph;
     vst_status status = vst__graph_choose_thread(lane, seen);
@@ -181,7 +182,7 @@ static vst_status begin_node(vst__graph_lane *lane, const vst_node *seen)
     if (thread->home == 0 && seen->op != NULL &&
         seen->op->scope != VST_SCOPE_USER)
         thread->home = lane->system_tid;
-    node->parent = innermost(thread, lane);
+    node->parent = graph_innermost(thread, lane);
     node->record = vst_node_record(seen->payload[0]);
     node->observer = vst_node_observer(seen->payload[0]);
     node->thread = thread->number;
@@ -194,7 +195,7 @@ static vst_status begin_node(vst__graph_lane *lane, const vst_node *seen)
             forward = vst__graph_find_thread(graph, node->forward_thread);
         if (forward != NULL)
             node->forward_parent =
-                innermost(forward, forward == thread ? lane : NULL);
+                graph_innermost(forward, forward == thread ? lane : NULL);
     }
     node->trace = graph->trace;
     node->definition = seen->id;
@@ -256,7 +257,7 @@ static vst_status tell_values(vst__graph_lane *lane, const void *bytes,
         if (!outputs)
             return node->has_inputs ? VST_OK
                                     : tell_inputs(graph, node, bytes, count);
-        take_out(thread, index);
+        graph_take_out(thread, index);
         return tell_outputs(graph, node, bytes, count);
     }
     index = find_record(graph->left, graph->left_count, record);
@@ -270,7 +271,7 @@ static vst_status tell_values(vst__graph_lane *lane, const void *bytes,
 }
 
 /* Uses values that were kept for the next escape, which never came. */
-static vst_status flush(vst__graph_lane *lane)
+static vst_status graph_flush(vst__graph_lane *lane)
 {
     uint64_t record = lane->record;
 
@@ -281,8 +282,8 @@ static vst_status flush(vst__graph_lane *lane)
 }
 
 /* Keeps bytes that continue in the next escape. */
-static vst_status keep(vst__graph_lane *lane, const void *bytes, size_t count,
-                       uint64_t record, bool outputs)
+static vst_status graph_keep(vst__graph_lane *lane, const void *bytes,
+                             size_t count, uint64_t record, bool outputs)
 {
     unsigned char *grown;
 
@@ -317,18 +318,18 @@ static vst_status on_node(void *ctx, const vst_node *seen)
          lane->graph->observer != vst_node_observer(seen->payload[0])))
         return VST_OK;
     if (!goes_on) {
-        status = flush(lane);
+        status = graph_flush(lane);
         if (status == VST_OK && !outputs)
-            status = begin_node(lane, seen);
+            status = graph_begin_node(lane, seen);
     }
     if (status != VST_OK)
         return status;
     if (!(flags & VST_NODE_MORE) && !goes_on)
         return tell_values(lane, bytes, count, record, outputs);
-    status = keep(lane, bytes, count, record, outputs);
+    status = graph_keep(lane, bytes, count, record, outputs);
     if (status != VST_OK || flags & VST_NODE_MORE)
         return status;
-    return flush(lane);
+    return graph_flush(lane);
 }
 
 static vst_status leave_open(vst__graph *graph, vst__graph_node *node)
@@ -347,7 +348,7 @@ static vst_status leave_open(vst__graph *graph, vst__graph_node *node)
 }
 
 /* Serials grow from the outermost to the innermost node. */
-static vst_status on_span(void *ctx, const vst_span *span)
+static vst_status graph_on_span(void *ctx, const vst_span *span)
 {
     vst__graph_lane *lane = ctx;
     vst__graph_thread *thread = lane->thread;
@@ -363,12 +364,12 @@ static vst_status on_span(void *ctx, const vst_span *span)
             continue;
         if (node->serial < span->serial)
             break;
-        status = flush(lane);
+        status = graph_flush(lane);
         /* the values that were flushed may have been its outputs */
         if (status != VST_OK || i >= thread->open_count ||
             thread->open[i] != node)
             return status;
-        take_out(thread, i);
+        graph_take_out(thread, i);
         return span->flags & VST_SPAN_OPEN_AT_END
                    ? leave_open(lane->graph, node)
                    : end_node(lane->graph, node, NULL);
@@ -378,7 +379,7 @@ static vst_status on_span(void *ctx, const vst_span *span)
 
 const vst_sink vst__graph_lane_sink = {
     .no_args = true,
-    .span = on_span,
+    .span = graph_on_span,
     .node = on_node,
 };
 
@@ -386,7 +387,7 @@ const vst_sink vst__graph_lane_sink = {
 vst_status vst__graph_lane_finish(vst__graph_lane *lane)
 {
     vst__graph_thread *thread = lane->thread;
-    vst_status status = flush(lane);
+    vst_status status = graph_flush(lane);
 
     if (thread == NULL)
         return status;
@@ -395,7 +396,7 @@ vst_status vst__graph_lane_finish(vst__graph_lane *lane)
 
         if (node->lane != lane)
             continue;
-        take_out(thread, i);
+        graph_take_out(thread, i);
         status = leave_open(lane->graph, node);
     }
     return status;

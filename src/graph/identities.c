@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static vst__identity *probe(const vst__identities *identities, uint64_t key)
+static vst__identity *identities_probe(const vst__identities *identities,
+                                       uint64_t key)
 {
     uint64_t hash = key;
     size_t mask = identities->capacity - 1, i;
@@ -22,7 +23,7 @@ static vst__identity *probe(const vst__identities *identities, uint64_t key)
     return &identities->entries[i];
 }
 
-static int widen(vst__identities *identities)
+static int identities_widen(vst__identities *identities)
 {
     vst__identities wider = {
         .capacity = identities->capacity ? identities->capacity * 2 : 256,
@@ -34,7 +35,8 @@ static int widen(vst__identities *identities)
         return 0;
     for (size_t i = 0; i < identities->capacity; i++)
         if (identities->entries[i].key != 0)
-            *probe(&wider, identities->entries[i].key) = identities->entries[i];
+            *identities_probe(&wider, identities->entries[i].key) =
+                identities->entries[i];
     free(identities->entries);
     *identities = wider;
     return 1;
@@ -44,9 +46,10 @@ uint64_t *vst__identities_put(vst__identities *identities, uint64_t key)
 {
     vst__identity *entry;
 
-    if (identities->count >= identities->capacity / 4 * 3 && !widen(identities))
+    if (identities->count >= identities->capacity / 4 * 3 &&
+        !identities_widen(identities))
         return NULL;
-    entry = probe(identities, key);
+    entry = identities_probe(identities, key);
     if (entry->key == 0) {
         entry->key = key;
         identities->count++;

@@ -56,21 +56,21 @@ typedef struct reading {
 
 /* ---- the heap ----------------------------------------------------------- */
 
-static bool comes_before(const stream *a, const stream *b)
+static bool lanes_comes_before(const stream *a, const stream *b)
 {
     return a->time != b->time ? a->time < b->time : a->thread < b->thread;
 }
 
-static void sift_down(reading *self)
+static void lanes_sift_down(reading *self)
 {
     stream *moved = self->heap[0];
     size_t at = 0, child;
 
     while ((child = 2 * at + 1) < self->heap_count) {
         if (child + 1 < self->heap_count &&
-            comes_before(self->heap[child + 1], self->heap[child]))
+            lanes_comes_before(self->heap[child + 1], self->heap[child]))
             child++;
-        if (!comes_before(self->heap[child], moved))
+        if (!lanes_comes_before(self->heap[child], moved))
             break;
         self->heap[at] = self->heap[child];
         at = child;
@@ -78,11 +78,11 @@ static void sift_down(reading *self)
     self->heap[at] = moved;
 }
 
-static void push(reading *self, stream *added)
+static void lanes_push(reading *self, stream *added)
 {
     size_t at = self->heap_count++;
 
-    while (at != 0 && comes_before(added, self->heap[(at - 1) / 2])) {
+    while (at != 0 && lanes_comes_before(added, self->heap[(at - 1) / 2])) {
         self->heap[at] = self->heap[(at - 1) / 2];
         at = (at - 1) / 2;
     }
@@ -132,7 +132,7 @@ static vst_status open_lane(reading *self, stream *opened)
     return status;
 }
 
-static vst_status tell_progress(reading *self, lane *of)
+static vst_status lanes_tell_progress(reading *self, lane *of)
 {
     vst_trace *trace = self->trace;
     uint64_t words = vst__decoder_words(&of->decoder);
@@ -144,7 +144,7 @@ static vst_status tell_progress(reading *self, lane *of)
                               (double)self->words / (double)self->words_total);
 }
 
-static vst_status feed(reading *self, lane *to, size_t count)
+static vst_status lanes_feed(reading *self, lane *to, size_t count)
 {
     const vst_compressed_event *events = to->decoder.events + to->at;
 
@@ -156,7 +156,7 @@ static vst_status feed(reading *self, lane *to, size_t count)
 
 /* Returns whether an event must come in order among the events of other
  * lanes. */
-static bool matters(const lane *of, const vst_compressed_event *event)
+static bool lanes_matters(const lane *of, const vst_compressed_event *event)
 {
     uint32_t kind = vst_trace_key_kind(event->key);
     uint32_t type = vst_trace_key_escape_type(event->key);
@@ -172,21 +172,23 @@ static bool matters(const lane *of, const vst_compressed_event *event)
 
 /* Feeds events up to the next one that must wait. *waits is false if the thread
  * has no more. */
-static vst_status advance(reading *self, stream *moved, bool alone, bool *waits)
+static vst_status lanes_advance(reading *self, stream *moved, bool alone,
+                                bool *waits)
 {
     lane *to = moved->lane;
     vst_status status = VST_OK;
 
     *waits = true;
     if (to->waiting)
-        status = feed(self, to, 1);
+        status = lanes_feed(self, to, 1);
     to->waiting = false;
     while (status == VST_OK) {
         size_t next = alone ? to->count : to->at;
 
-        while (next < to->count && !matters(to, &to->decoder.events[next]))
+        while (next < to->count &&
+               !lanes_matters(to, &to->decoder.events[next]))
             next++;
-        status = feed(self, to, next - to->at);
+        status = lanes_feed(self, to, next - to->at);
         if (status != VST_OK)
             break;
         if (to->at < to->count) {
@@ -203,7 +205,7 @@ static vst_status advance(reading *self, stream *moved, bool alone, bool *waits)
         if (status != VST_OK)
             self->trace->block.sys_errno = to->block.sys_errno;
         else
-            status = tell_progress(self, to);
+            status = lanes_tell_progress(self, to);
     }
     *waits = false;
     if (status == VST_OK)
@@ -216,11 +218,11 @@ static vst_status advance(reading *self, stream *moved, bool alone, bool *waits)
 
 /* ---- a window ----------------------------------------------------------- */
 
-static int by_time(const void *a, const void *b)
+static int lanes_by_time(const void *a, const void *b)
 {
     const stream *x = a, *y = b;
 
-    return comes_before(x, y) ? -1 : comes_before(y, x);
+    return lanes_comes_before(x, y) ? -1 : lanes_comes_before(y, x);
 }
 
 static vst_status find_streams(reading *self)
@@ -244,7 +246,7 @@ static vst_status find_streams(reading *self)
             };
         self->streams[self->count - 1].segment_count++;
     }
-    qsort(self->streams, count, sizeof *self->streams, by_time);
+    qsort(self->streams, count, sizeof *self->streams, lanes_by_time);
     self->block_size = BLOCKS_SIZE / (count + 1);
     if (self->block_size > VST_BLOCK_SIZE)
         self->block_size = VST_BLOCK_SIZE;
@@ -268,11 +270,11 @@ static vst_status open_due(reading *self)
         self->opened++;
         status = open_lane(self, next);
         if (status == VST_OK)
-            status = advance(
+            status = lanes_advance(
                 self, next,
                 self->heap_count == 0 && self->opened == self->count, &waits);
         if (status == VST_OK && waits)
-            push(self, next);
+            lanes_push(self, next);
         else
             close_lane(next);
     }
@@ -290,7 +292,7 @@ static vst_status read_window(reading *self)
         bool alone = self->heap_count == 1 && self->opened == self->count;
         bool waits;
 
-        status = advance(self, first, alone, &waits);
+        status = lanes_advance(self, first, alone, &waits);
         if (status != VST_OK)
             break;
         if (!waits) {
@@ -298,7 +300,7 @@ static vst_status read_window(reading *self)
             self->heap[0] = self->heap[--self->heap_count];
         }
         if (self->heap_count != 0)
-            sift_down(self);
+            lanes_sift_down(self);
         status = open_due(self);
     }
     for (size_t i = 0; i < self->count; i++)
@@ -311,8 +313,8 @@ static vst_status read_window(reading *self)
     return status;
 }
 
-static vst_status failed(const vst_trace *trace, vst_status status,
-                         vst_error *error)
+static vst_status lanes_failed(const vst_trace *trace, vst_status status,
+                               vst_error *error)
 {
     return vst_error_set(error, status,
                          status == VST_E_IO ? trace->block.sys_errno : 0, 0);
@@ -393,7 +395,7 @@ vst_status vst__graph_read(vst__graph *graph, vst_trace *const *traces,
         qsort(pieces, piece_count, sizeof *pieces, by_beginning);
     for (size_t i = 0; status == VST_OK && i < piece_count; i++) {
         status = read_piece(&pieces[i]);
-        failed(pieces[i].of->trace, status, error);
+        lanes_failed(pieces[i].of->trace, status, error);
     }
     free(pieces);
     free(readings);
@@ -456,5 +458,5 @@ vst_status vst__graph_count(vst_trace *trace, int window, bool any,
             status = count_segment(
                 trace, &trace->segments[trace->windows[i].segments + k], any,
                 count);
-    return failed(trace, status, error);
+    return lanes_failed(trace, status, error);
 }

@@ -10,9 +10,9 @@
 #include "base/grow.h"
 #include "base/map64.h"
 
-static vst_status add(vst__memory_rows *rows, int64_t time_ns,
-                      vst__memory_action action, int64_t bytes,
-                      uint8_t category)
+static vst_status memory_add(vst__memory_rows *rows, int64_t time_ns,
+                             vst__memory_action action, int64_t bytes,
+                             uint8_t category)
 {
     vst__memory_row *grown =
         vst__grow(rows->rows, &rows->capacity, rows->count + 1, sizeof *grown);
@@ -26,7 +26,7 @@ static vst_status add(vst__memory_rows *rows, int64_t time_ns,
 }
 
 /* Limits a size, because a damaged file may claim any. */
-static int64_t size_of(uint64_t bytes)
+static int64_t memory_size_of(uint64_t bytes)
 {
     return bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX;
 }
@@ -37,24 +37,25 @@ static vst_status add_key(vst__memory_rows *rows, const vst__flow *flow,
                           const uint8_t *categories, uint32_t number)
 {
     const vst__flow_key *key = &flow->keys[number];
-    int64_t bytes = size_of(key->bytes);
+    int64_t bytes = memory_size_of(key->bytes);
     uint8_t category = vst__category_of(flow, categories, number, 0);
     vst_status status = VST_OK;
 
     if (key->found && !key->is_tensor)
         return VST_OK;
     if (key->created_ns != VST_FLOW_NEVER)
-        status = add(rows, key->created_ns, VST_ACTION_CREATE, bytes, category);
+        status = memory_add(rows, key->created_ns, VST_ACTION_CREATE, bytes,
+                            category);
     else if (key->has_edges || key->noted != 0 ||
              (!key->is_tensor && key->bytes != 0))
-        status =
-            add(rows, VST_TIME_BEFORE, VST_ACTION_PREEXISTING, bytes, category);
+        status = memory_add(rows, VST_TIME_BEFORE, VST_ACTION_PREEXISTING,
+                            bytes, category);
     else /* nothing is known of it, or nothing was done with it */
         return VST_OK;
     if (status == VST_OK && key->destroyed_ns != VST_FLOW_NEVER)
-        status =
-            add(rows, key->destroyed_ns, VST_ACTION_DESTROY, -bytes,
-                vst__category_of(flow, categories, number, key->versions - 1));
+        status = memory_add(
+            rows, key->destroyed_ns, VST_ACTION_DESTROY, -bytes,
+            vst__category_of(flow, categories, number, key->versions - 1));
     return status;
 }
 
@@ -63,14 +64,14 @@ static vst_status add_version(vst__memory_rows *rows, const vst__flow *flow,
                               const vst__flow_edge *edge)
 {
     int64_t time_ns = flow->nodes[edge->node].start_ns;
-    int64_t bytes = size_of(flow->keys[edge->key].bytes);
-    vst_status status =
-        add(rows, time_ns, VST_ACTION_INCREMENT_VERSION, -bytes,
-            vst__category_of(flow, categories, edge->key, edge->version));
+    int64_t bytes = memory_size_of(flow->keys[edge->key].bytes);
+    vst_status status = memory_add(
+        rows, time_ns, VST_ACTION_INCREMENT_VERSION, -bytes,
+        vst__category_of(flow, categories, edge->key, edge->version));
 
     if (status != VST_OK)
         return status;
-    return add(
+    return memory_add(
         rows, time_ns, VST_ACTION_INCREMENT_VERSION, bytes,
         vst__category_of(flow, categories, edge->key, edge->version + 1));
 }
@@ -119,23 +120,23 @@ static vst_status take_plain(void *ctx, const vst_memory_event *event)
             return VST_OK;
         /* munmap may free a part of it */
         self->rows->rows[*place - 1].category = VST_CATEGORY_TEMPORARY;
-        if (size_of(event->size) == self->rows->rows[*place - 1].bytes)
+        if (memory_size_of(event->size) == self->rows->rows[*place - 1].bytes)
             vst__map64_remove(&self->live, event->serial);
-        return add(self->rows, event->time_ns, VST_ACTION_DESTROY,
-                   -size_of(event->size), VST_CATEGORY_TEMPORARY);
+        return memory_add(self->rows, event->time_ns, VST_ACTION_DESTROY,
+                          -memory_size_of(event->size), VST_CATEGORY_TEMPORARY);
     }
     place = vst__map64_put(&self->live, event->serial);
     if (place == NULL)
         return VST_E_NOMEM;
-    status = add(self->rows, event->time_ns, VST_ACTION_CREATE,
-                 size_of(event->size), VST_CATEGORY_UNKNOWN);
+    status = memory_add(self->rows, event->time_ns, VST_ACTION_CREATE,
+                        memory_size_of(event->size), VST_CATEGORY_UNKNOWN);
     *place = self->rows->count;
     return status;
 }
 
 /* ---- sorting rows -------------------------------------------------------- */
 
-static int by_time(const void *a, const void *b)
+static int memory_by_time(const void *a, const void *b)
 {
     const vst__memory_row *x = a, *y = b;
 
@@ -162,7 +163,7 @@ vst_status vst__memory_rows_read(vst__memory_rows *rows, vst_trace *trace,
             vst_error_set(error, status, 0, 0);
         vst__flow_free(&flow);
         if (status == VST_OK && rows->count != 0)
-            qsort(rows->rows, rows->count, sizeof *rows->rows, by_time);
+            qsort(rows->rows, rows->count, sizeof *rows->rows, memory_by_time);
         return status;
     }
     vst__flow_free(&flow);

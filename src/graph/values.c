@@ -102,7 +102,7 @@ static void take_integers(source *from)
 
 /* ---- values ------------------------------------------------------------- */
 
-static vst__graph_value *add(source *from)
+static vst__graph_value *values_add(source *from)
 {
     vst__graph_values *values = from->values;
     vst__graph_value *items;
@@ -179,7 +179,7 @@ static bool take_plain(source *from, vst_value tag)
     }
     if (from->broken)
         return false;
-    place = add(from);
+    place = values_add(from);
     if (place == NULL)
         return false;
     *place = value;
@@ -199,7 +199,7 @@ static bool take_value(source *from, vst_value tag, unsigned depth)
     count = take_length(from);
     if (depth == VST_GRAPH_DEPTH_MAX)
         from->broken = true;
-    list = from->broken ? NULL : add(from);
+    list = from->broken ? NULL : values_add(from);
     if (list == NULL)
         return false;
     *list = (vst__graph_value){.tag = tag};

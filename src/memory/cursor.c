@@ -32,7 +32,7 @@ void vst__memory_cursor_open(vst__memory_cursor *cursor, vst_trace *trace,
     open_segment(cursor);
 }
 
-static uint64_t words_left(const vst__memory_cursor *cursor)
+static uint64_t cursor_words_left(const vst__memory_cursor *cursor)
 {
     const vst__stream *stream = &cursor->stream;
 
@@ -49,8 +49,8 @@ uint64_t vst__memory_cursor_words(const vst__memory_cursor *cursor)
 
 /* ---- losses ------------------------------------------------------------- */
 
-static bool lose(vst__memory_cursor *cursor, vst_loss_kind kind,
-                 vst_ticks since, vst_ticks until, uint64_t records)
+static bool cursor_lose(vst__memory_cursor *cursor, vst_loss_kind kind,
+                        vst_ticks since, vst_ticks until, uint64_t records)
 {
     cursor->record = (vst__memory_record){
         .time = until > since ? until : since,
@@ -62,22 +62,22 @@ static bool lose(vst__memory_cursor *cursor, vst_loss_kind kind,
     return true;
 }
 
-static bool gap(vst__memory_cursor *cursor, bool ends, vst_ticks now)
+static bool cursor_gap(vst__memory_cursor *cursor, bool ends, vst_ticks now)
 {
     if (ends == !cursor->in_gap)
         return false; /* the other half of the pair was lost */
     cursor->in_gap = !ends;
     if (ends)
-        return lose(cursor, VST_LOSS_GAP, cursor->gap, now, 0);
+        return cursor_lose(cursor, VST_LOSS_GAP, cursor->gap, now, 0);
     cursor->gap = now;
     return false;
 }
 
 /* Handles the checkpoint at the head of a run. Here its words only say whether
  * earlier runs were dropped. */
-static bool checkpoint(vst__memory_cursor *cursor, const uint64_t *word)
+static bool cursor_checkpoint(vst__memory_cursor *cursor, const uint64_t *word)
 {
-    uint64_t left = words_left(cursor);
+    uint64_t left = cursor_words_left(cursor);
     uint64_t told = word[1] < left ? word[1] : left;
     uint64_t missing =
         word[3] > cursor->records ? word[3] - cursor->records : 0;
@@ -91,10 +91,10 @@ static bool checkpoint(vst__memory_cursor *cursor, const uint64_t *word)
     }
     missing += cursor->hidden;
     cursor->hidden = 0;
-    return lose(cursor, VST_LOSS_DROPPED, cursor->known,
-                cursor->stream.now < cursor->until ? cursor->stream.now
-                                                   : cursor->until,
-                missing);
+    return cursor_lose(cursor, VST_LOSS_DROPPED, cursor->known,
+                       cursor->stream.now < cursor->until ? cursor->stream.now
+                                                          : cursor->until,
+                       missing);
 }
 
 static bool is_checkpoint(const uint64_t *word)
@@ -115,7 +115,7 @@ static void decode_range(vst__memory_record *record, uint32_t head)
 }
 
 /* Returns false if the word is not about memory. */
-static bool decode(vst__memory_cursor *cursor, const uint64_t *word)
+static bool cursor_decode(vst__memory_cursor *cursor, const uint64_t *word)
 {
     uint32_t head = vst_word_escape_head(*word);
     vst__memory_record *record = &cursor->record;
@@ -163,7 +163,7 @@ static bool decode(vst__memory_cursor *cursor, const uint64_t *word)
     return record->address != 0;
 }
 
-static bool counter(vst__memory_cursor *cursor, const uint64_t *word)
+static bool cursor_counter(vst__memory_cursor *cursor, const uint64_t *word)
 {
     cursor->record = (vst__memory_record){
         .time = cursor->stream.now,
@@ -176,7 +176,7 @@ static bool counter(vst__memory_cursor *cursor, const uint64_t *word)
 
 /* Handles a word that is no record of memory. Returns true if it made a LOSS or
  * COUNTER record. */
-static bool other(vst__memory_cursor *cursor, const uint64_t *word)
+static bool cursor_other(vst__memory_cursor *cursor, const uint64_t *word)
 {
     uint32_t words = vst_word_escape_words(*word);
 
@@ -186,40 +186,43 @@ static bool other(vst__memory_cursor *cursor, const uint64_t *word)
         return false;
     case VST_ESCAPE_LOST:
         return words != 0 &&
-               lose(cursor, VST_LOSS_RECORDS, cursor->known, cursor->stream.now,
-                    word[1] != 0 ? word[1] : 1);
+               cursor_lose(cursor, VST_LOSS_RECORDS, cursor->known,
+                           cursor->stream.now, word[1] != 0 ? word[1] : 1);
     case VST_ESCAPE_GAP:
-        return words != 0 && gap(cursor, word[1] != 0, cursor->stream.now);
+        return words != 0 &&
+               cursor_gap(cursor, word[1] != 0, cursor->stream.now);
     case VST_ESCAPE_DROPPED:
-        return words != 0 && lose(cursor, VST_LOSS_DROPPED, cursor->known,
-                                  cursor->stream.now, word[1]);
+        return words != 0 &&
+               cursor_lose(cursor, VST_LOSS_DROPPED, cursor->known,
+                           cursor->stream.now, word[1]);
     case VST_ESCAPE_COUNTER:
-        return words > 1 && counter(cursor, word);
+        return words > 1 && cursor_counter(cursor, word);
     default:
         return false;
     }
 }
 
 /* Handles one word; returns true if it made a record. */
-static bool take(vst__memory_cursor *cursor, const uint64_t *word)
+static bool cursor_take(vst__memory_cursor *cursor, const uint64_t *word)
 {
     uint32_t type = vst_word_escape_type(*word);
 
     if (cursor->at_head) {
         cursor->at_head = false;
         if (is_checkpoint(word))
-            return checkpoint(cursor, word);
+            return cursor_checkpoint(cursor, word);
     }
     if (vst_word_kind(*word) != VST_ESCAPE)
         return false;
     if (type < VST_ESCAPE_FIXED)
-        return words_left(cursor) < cursor->skip_to && other(cursor, word);
-    return decode(cursor, word);
+        return cursor_words_left(cursor) < cursor->skip_to &&
+               cursor_other(cursor, word);
+    return cursor_decode(cursor, word);
 }
 
 /* Returns whether the record just taken lies before the clip; for a loss,
  * whether its end does. */
-static bool is_hidden(const vst__memory_cursor *cursor, vst_ticks now)
+static bool cursor_is_hidden(const vst__memory_cursor *cursor, vst_ticks now)
 {
     return now < cursor->clip;
 }
@@ -229,12 +232,12 @@ static bool is_hidden(const vst__memory_cursor *cursor, vst_ticks now)
 static bool is_behind(const vst__memory_cursor *cursor, const uint64_t *word)
 {
     return !(cursor->at_head && is_checkpoint(word)) &&
-           words_left(cursor) < cursor->skip_to;
+           cursor_words_left(cursor) < cursor->skip_to;
 }
 
 /* Handles the first word behind the range, which is the thread's last: only a
  * loss that it reports lies before it. */
-static bool end_thread(vst__memory_cursor *cursor, const uint64_t *word)
+static bool cursor_end_thread(vst__memory_cursor *cursor, const uint64_t *word)
 {
     vst__stream *stream = &cursor->stream;
 
@@ -243,13 +246,13 @@ static bool end_thread(vst__memory_cursor *cursor, const uint64_t *word)
     stream->ended = true;
     stream->at = stream->end;
     if (cursor->hidden != 0)
-        return lose(cursor, VST_LOSS_DROPPED, cursor->known, cursor->clip,
-                    cursor->hidden);
+        return cursor_lose(cursor, VST_LOSS_DROPPED, cursor->known,
+                           cursor->clip, cursor->hidden);
     return vst_word_kind(*word) == VST_ESCAPE &&
            vst_word_escape_type(*word) == VST_ESCAPE_LOST &&
            vst_word_escape_words(*word) != 0 &&
-           lose(cursor, VST_LOSS_RECORDS, cursor->known, cursor->until,
-                word[1] != 0 ? word[1] : 1);
+           cursor_lose(cursor, VST_LOSS_RECORDS, cursor->known, cursor->until,
+                       word[1] != 0 ? word[1] : 1);
 }
 
 static bool take_view(vst__memory_cursor *cursor)
@@ -261,13 +264,13 @@ static bool take_view(vst__memory_cursor *cursor)
         bool made;
 
         if (stream->now > cursor->until && is_behind(cursor, word))
-            return end_thread(cursor, word);
+            return cursor_end_thread(cursor, word);
         if (vst_word_kind(*word) != VST_ESCAPE && !cursor->at_head &&
             stream->now >= cursor->clip)
             continue;
         cursor->record.time = stream->now;
-        made = take(cursor, word);
-        if (is_hidden(cursor, stream->now)) {
+        made = cursor_take(cursor, word);
+        if (cursor_is_hidden(cursor, stream->now)) {
             cursor->hidden += (uint64_t)(stream->at - word);
             continue;
         }
@@ -276,8 +279,8 @@ static bool take_view(vst__memory_cursor *cursor)
             /* the next call takes this word again */
             stream->at = word;
             stream->now -= vst_word_delta(*word);
-            made = lose(cursor, VST_LOSS_DROPPED, cursor->known, cursor->clip,
-                        cursor->hidden);
+            made = cursor_lose(cursor, VST_LOSS_DROPPED, cursor->known,
+                               cursor->clip, cursor->hidden);
             cursor->hidden = 0;
             return made;
         }
@@ -294,12 +297,13 @@ static bool take_view(vst__memory_cursor *cursor)
 }
 
 /* At the end of the thread: reports a loss that is still open. */
-static bool finish(vst__memory_cursor *cursor)
+static bool cursor_finish(vst__memory_cursor *cursor)
 {
     if (!cursor->in_gap)
         return false;
     cursor->in_gap = false;
-    return lose(cursor, VST_LOSS_GAP, cursor->gap, cursor->window_ends, 0);
+    return cursor_lose(cursor, VST_LOSS_GAP, cursor->gap, cursor->window_ends,
+                       0);
 }
 
 vst_status vst__memory_cursor_next(vst__memory_cursor *cursor, bool *any)
@@ -314,11 +318,11 @@ vst_status vst__memory_cursor_next(vst__memory_cursor *cursor, bool *any)
             continue;
         if (stream->status != VST_OK)
             return stream->status;
-        cursor->records += cursor->run_left - words_left(cursor);
+        cursor->records += cursor->run_left - cursor_words_left(cursor);
         cursor->words += cursor->segment->words;
         if (++cursor->segment != cursor->end)
             open_segment(cursor);
     }
-    *any = finish(cursor);
+    *any = cursor_finish(cursor);
     return VST_OK;
 }

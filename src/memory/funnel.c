@@ -95,7 +95,7 @@ VST_COLD static bool meet(thread_state *t)
 /* Stays registered for as many runs of the destructor as the recorder can
  * follow, because destructors of other code may free memory of this thread
  * before or after ours. */
-static void thread_ends(void *state)
+static void funnel_thread_ends(void *state)
 {
     thread_state *t = state;
 
@@ -119,7 +119,7 @@ static void thread_ends(void *state)
 
 /* The child has only the thread that forked. The hooks stay in place and call
  * the originals until memory is traced again or stopped. */
-static void after_fork_in_child(void)
+static void funnel_after_fork_in_child(void)
 {
     atomic_store(&vst__memory_mode, OFF);
     pthread_mutex_init(&threads_lock, NULL);
@@ -136,8 +136,8 @@ static void after_fork_in_child(void)
 
 __attribute__((constructor)) static void watch(void)
 {
-    vst__os_thread_exit_hook(&exit_hook, thread_ends);
-    vst__os_fork_hooks(NULL, NULL, after_fork_in_child);
+    vst__os_thread_exit_hook(&exit_hook, funnel_thread_ends);
+    vst__os_fork_hooks(NULL, NULL, funnel_after_fork_in_child);
 }
 
 /* ---- the funnel --------------------------------------------------------- */
@@ -185,8 +185,9 @@ static inline vst_stack_id find_stack(const void *from, unsigned *flags)
     return stack;
 }
 
-static inline void allocated(thread_state *t, vst_memory_kind kind,
-                             uintptr_t address, size_t size, const void *from)
+static inline void funnel_allocated(thread_state *t, vst_memory_kind kind,
+                                    uintptr_t address, size_t size,
+                                    const void *from)
 {
     unsigned flags = 0;
     vst_stack_id stack;
@@ -209,8 +210,8 @@ static inline void allocated(thread_state *t, vst_memory_kind kind,
 /* Reading the clock takes most of the time of a free, so it is read only for a
  * record. A sample of resident memory comes before that, while the block still
  * exists. */
-static inline void freed(vst_memory_kind kind, uintptr_t address, size_t size,
-                         vst_ticks before)
+static inline void funnel_freed(vst_memory_kind kind, uintptr_t address,
+                                size_t size, vst_ticks before)
 {
     if (traced.options.sample_bytes && !vst__sample_remove(address))
         return;
@@ -231,7 +232,7 @@ void vst__memory_allocated(vst_memory_kind kind, uintptr_t address, size_t size,
     if (!go_in(t))
         return;
     error = *t->error;
-    allocated(t, kind, address, size, from);
+    funnel_allocated(t, kind, address, size, from);
     *t->error = error;
     come_out(t);
 }
@@ -245,7 +246,7 @@ void vst__memory_freed(vst_memory_kind kind, uintptr_t address, size_t size,
     if (!go_in(t))
         return;
     error = *t->error;
-    freed(kind, address, size, before);
+    funnel_freed(kind, address, size, before);
     *t->error = error;
     come_out(t);
 }
@@ -259,8 +260,8 @@ void vst__memory_moved(vst_memory_kind kind, uintptr_t from, uintptr_t to,
     if (!go_in(t))
         return;
     error = *t->error;
-    freed(kind, from, 0, before);
-    allocated(t, kind, to, size, caller);
+    funnel_freed(kind, from, 0, before);
+    funnel_allocated(t, kind, to, size, caller);
     *t->error = error;
     come_out(t);
 }
@@ -376,8 +377,8 @@ static void tell_options(vst_recording *recording,
     vst_recording_set_metadata(recording, "vestige.memory", json);
 }
 
-static vst_status start(vst_recording *recording,
-                        const vst_memory_options *options)
+static vst_status funnel_start(vst_recording *recording,
+                               const vst_memory_options *options)
 {
     vst_status status = VST_OK;
     uint64_t seed;
@@ -409,7 +410,7 @@ vst_status vst_memory_start(vst_recording *recording,
     vst_memory_enter();
     pthread_mutex_lock(&control_lock);
     if (!vst__memory_is_on())
-        status = start(recording, options);
+        status = funnel_start(recording, options);
     pthread_mutex_unlock(&control_lock);
     vst_memory_leave();
     return vst_error_set(error, status, 0, 0);

@@ -48,8 +48,8 @@ static vst_status make_way(vst__history *self, vst__merge_stream *from,
                                   &lost);
 }
 
-static vst_status allocate(vst__history *self, vst__merge_stream *from,
-                           bool *waits)
+static vst_status history_allocate(vst__history *self, vst__merge_stream *from,
+                                   bool *waits)
 {
     const vst__memory_record *record = &from->cursor.record;
     vst__history_group *of = vst__history_group_of(self, record->kind);
@@ -81,8 +81,8 @@ static vst_status allocate(vst__history *self, vst__merge_stream *from,
 
 /* A free of an address that is not live may belong to an allocation of the same
  * moment. */
-static vst_status release(vst__history *self, vst__merge_stream *from,
-                          bool *waits)
+static vst_status history_release(vst__history *self, vst__merge_stream *from,
+                                  bool *waits)
 {
     const vst__memory_record *record = &from->cursor.record;
     vst__history_group *of = vst__history_group_of(self, record->kind);
@@ -99,15 +99,15 @@ static vst_status release(vst__history *self, vst__merge_stream *from,
 }
 
 /* *waits: the record must come later. */
-static vst_status handle(vst__history *self, vst__merge_stream *from,
-                         bool *waits)
+static vst_status history_handle(vst__history *self, vst__merge_stream *from,
+                                 bool *waits)
 {
     *waits = false;
     switch (from->cursor.record.type) {
     case VST_RECORD_ALLOC:
-        return allocate(self, from, waits);
+        return history_allocate(self, from, waits);
     case VST_RECORD_FREE:
-        return release(self, from, waits);
+        return history_release(self, from, waits);
     case VST_RECORD_FREE_RANGE:
         return vst__history_unmap(self, from);
     case VST_RECORD_CHANGE:
@@ -122,7 +122,7 @@ static vst_status handle(vst__history *self, vst__merge_stream *from,
 
 /* ---- all records --------------------------------------------------------- */
 
-static vst_status tell_progress(vst__history *self)
+static vst_status history_tell_progress(vst__history *self)
 {
     vst_trace *trace = self->trace;
     uint64_t words = self->words_before + vst__merge_words(&self->merge);
@@ -170,12 +170,12 @@ vst_status vst__history_step(vst__history *self, bool *done)
         first = vst__merge_first(&self->merge);
         if (first == NULL)
             break;
-        status = handle(self, first, &waits);
+        status = history_handle(self, first, &waits);
         if (status == VST_OK && !waits)
             status = vst__merge_next(&self->merge);
     }
     if (status == VST_OK)
-        status = tell_progress(self);
+        status = history_tell_progress(self);
     if (status == VST_OK && first == NULL)
         close_window(self);
     return status;

@@ -10,9 +10,9 @@ static bool is_reserved(const vst__memory_record *record)
 
 /* Unmaps every part of a mapping that lies in the range, and counts these
  * parts. */
-static vst_status unmap(vst__history *self, const vst__merge_stream *from,
-                        uint64_t size, uint32_t flags, uint32_t kind,
-                        size_t *parts)
+static vst_status maps_unmap(vst__history *self, const vst__merge_stream *from,
+                             uint64_t size, uint32_t flags, uint32_t kind,
+                             size_t *parts)
 {
     const vst__memory_record *record = &from->cursor.record;
     vst__history_group *of = vst__history_group_of(self, record->kind);
@@ -31,8 +31,9 @@ static vst_status unmap(vst__history *self, const vst__merge_stream *from,
 }
 
 /* Unmaps every reserved part in the range, and counts these parts. */
-static vst_status unreserve(vst__history *self, const vst__merge_stream *from,
-                            uint64_t size, size_t *parts)
+static vst_status maps_unreserve(vst__history *self,
+                                 const vst__merge_stream *from, uint64_t size,
+                                 size_t *parts)
 {
     vst__history_group *of = &self->groups[VST_GROUP_RESERVED];
     vst__block_info part;
@@ -63,10 +64,10 @@ vst_status vst__history_map(vst__history *self, const vst__merge_stream *from,
 
     if (block->size == 0)
         return VST_OK;
-    status = unmap(self, from, block->size, VST_MEMORY_LOST_FREE,
-                   VST_MEMORY_MUNMAP, &lost);
+    status = maps_unmap(self, from, block->size, VST_MEMORY_LOST_FREE,
+                        VST_MEMORY_MUNMAP, &lost);
     if (status == VST_OK)
-        status = unreserve(self, from, block->size, &reserved);
+        status = maps_unreserve(self, from, block->size, &reserved);
     block->serial =
         is_reserved(record) ? ++self->reserved_serial : ++self->serial;
     if (status == VST_OK)
@@ -85,10 +86,10 @@ vst_status vst__history_unmap(vst__history *self, const vst__merge_stream *from)
     const vst__memory_record *record = &from->cursor.record;
     uint64_t size = vst__history_size(record);
     size_t parts, reserved = 0;
-    vst_status status = unmap(self, from, size, 0, record->kind, &parts);
+    vst_status status = maps_unmap(self, from, size, 0, record->kind, &parts);
 
     if (status == VST_OK)
-        status = unreserve(self, from, size, &reserved);
+        status = maps_unreserve(self, from, size, &reserved);
     return status == VST_OK && parts + reserved == 0
                ? vst__history_tell_unknown(self, from)
                : status;

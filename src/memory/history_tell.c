@@ -22,8 +22,8 @@ static double weight_of(const vst__history *self, uint64_t size,
     return chance > 0 ? 1 / chance : 1;
 }
 
-static vst_status tell(vst__history *self, const vst__history_group *of,
-                       vst_memory_event *event)
+static vst_status history_tell(vst__history *self, const vst__history_group *of,
+                               vst_memory_event *event)
 {
     event->live_bytes = of->bytes;
     event->live_count = of->count;
@@ -39,18 +39,18 @@ vst_status vst__history_tell_free(vst__history *self,
 {
     of->bytes -= freed->size;
     of->count = of->live.slot_used + of->live.map_count;
-    return tell(self, of,
-                &(vst_memory_event){
-                    .time_ns = vst__history_time(self, from),
-                    .thread = from->thread,
-                    .kind = (vst_memory_kind)kind,
-                    .flags = VST_MEMORY_FREES | flags,
-                    .stack = freed->stack,
-                    .address = freed->address,
-                    .size = freed->size,
-                    .serial = freed->serial,
-                    .allocated_ns = freed->time_ns,
-                });
+    return history_tell(self, of,
+                        &(vst_memory_event){
+                            .time_ns = vst__history_time(self, from),
+                            .thread = from->thread,
+                            .kind = (vst_memory_kind)kind,
+                            .flags = VST_MEMORY_FREES | flags,
+                            .stack = freed->stack,
+                            .address = freed->address,
+                            .size = freed->size,
+                            .serial = freed->serial,
+                            .allocated_ns = freed->time_ns,
+                        });
 }
 
 vst_status vst__history_tell_alloc(vst__history *self,
@@ -60,17 +60,17 @@ vst_status vst__history_tell_alloc(vst__history *self,
 {
     of->bytes += block->size;
     of->count = of->live.slot_used + of->live.map_count;
-    return tell(self, of,
-                &(vst_memory_event){
-                    .time_ns = block->time_ns,
-                    .thread = from->thread,
-                    .kind = (vst_memory_kind)kind,
-                    .flags = flags,
-                    .stack = block->stack,
-                    .address = block->address,
-                    .size = block->size,
-                    .serial = block->serial,
-                });
+    return history_tell(self, of,
+                        &(vst_memory_event){
+                            .time_ns = block->time_ns,
+                            .thread = from->thread,
+                            .kind = (vst_memory_kind)kind,
+                            .flags = flags,
+                            .stack = block->stack,
+                            .address = block->address,
+                            .size = block->size,
+                            .serial = block->serial,
+                        });
 }
 
 vst_status vst__history_tell_unknown(vst__history *self,
@@ -78,15 +78,15 @@ vst_status vst__history_tell_unknown(vst__history *self,
 {
     const vst__memory_record *record = &from->cursor.record;
 
-    return tell(self, vst__history_group_of(self, record->kind),
-                &(vst_memory_event){
-                    .time_ns = vst__history_time(self, from),
-                    .thread = from->thread,
-                    .kind = (vst_memory_kind)record->kind,
-                    .flags = VST_MEMORY_FREES | VST_MEMORY_UNKNOWN,
-                    .address = record->address,
-                    .size = record->size,
-                });
+    return history_tell(self, vst__history_group_of(self, record->kind),
+                        &(vst_memory_event){
+                            .time_ns = vst__history_time(self, from),
+                            .thread = from->thread,
+                            .kind = (vst_memory_kind)record->kind,
+                            .flags = VST_MEMORY_FREES | VST_MEMORY_UNKNOWN,
+                            .address = record->address,
+                            .size = record->size,
+                        });
 }
 
 /* flags: VST_MEMORY_FREES if the range is not reserved any more. */

@@ -218,7 +218,7 @@ static void set_original(const char *name, void *original)
 
 /* Keeps the library with the hooks loaded for good, because other code may keep
  * a hook's address for longer than memory is traced. */
-static void pin(void)
+static void hooks_pin(void)
 {
     Dl_info info;
 
@@ -238,7 +238,7 @@ vst_status vst__hooks_install(vst_recording *recording,
         }
         if (real.malloc == NULL || real.free == NULL)
             return VST_E_UNSUPPORTED;
-        pin();
+        hooks_pin();
         /* A thread that comes through a slot must find the originals. Only this
          * barrier orders its loads of the slot and of the original. */
         if (vst__os_barrier_prepare())

@@ -30,7 +30,7 @@ void vst__live_free(vst__live *live)
 
 /* Uses the upper bits of a product, so that neighbouring addresses lie
  * apart. */
-static size_t home(const vst__live *live, uint64_t address)
+static size_t live_home(const vst__live *live, uint64_t address)
 {
     uint64_t hash = (address ^ address >> 33) * 0x9e3779b97f4a7c15u;
 
@@ -39,9 +39,9 @@ static size_t home(const vst__live *live, uint64_t address)
 
 /* Returns the place of an address in the table, or the empty place where it
  * belongs. */
-static size_t probe(const vst__live *live, uint64_t address)
+static size_t live_probe(const vst__live *live, uint64_t address)
 {
-    size_t i = home(live, address);
+    size_t i = live_home(live, address);
 
     while (live->slots[i] != 0 &&
            live->blocks[live->slots[i] - 1].address != address)
@@ -55,11 +55,11 @@ const vst__block_info *vst__live_find(const vst__live *live, uint64_t address)
 
     if (live->slot_used == 0)
         return NULL;
-    number = live->slots[probe(live, address)];
+    number = live->slots[live_probe(live, address)];
     return number != 0 ? &live->blocks[number - 1] : NULL;
 }
 
-static bool widen(vst__live *live)
+static bool live_widen(vst__live *live)
 {
     size_t wider = live->slot_count != 0 ? live->slot_count * 2 : FIRST_SLOTS;
     uint32_t *old = live->slots;
@@ -72,7 +72,7 @@ static bool widen(vst__live *live)
     live->slot_count = wider;
     for (size_t i = 0; i < count; i++)
         if (old[i] != 0)
-            slots[probe(live, live->blocks[old[i] - 1].address)] = old[i];
+            slots[live_probe(live, live->blocks[old[i] - 1].address)] = old[i];
     free(old);
     return true;
 }
@@ -81,7 +81,7 @@ vst_status vst__live_add(vst__live *live, const vst__block_info *block)
 {
     uint32_t number = live->free;
 
-    if (live->slot_used * 3 >= live->slot_count * 2 && !widen(live))
+    if (live->slot_used * 3 >= live->slot_count * 2 && !live_widen(live))
         return VST_E_NOMEM;
     if (number != 0) {
         live->free = (uint32_t)live->blocks[number - 1].size;
@@ -94,7 +94,7 @@ vst_status vst__live_add(vst__live *live, const vst__block_info *block)
         number = (uint32_t)++live->count;
     }
     live->blocks[number - 1] = *block;
-    live->slots[probe(live, block->address)] = number;
+    live->slots[live_probe(live, block->address)] = number;
     live->slot_used++;
     return VST_OK;
 }
@@ -110,8 +110,9 @@ static void empty_slot(vst__live *live, size_t hole)
             if (live->slots[i] == 0)
                 return;
             /* An entry whose home lies behind the hole stays where it is. */
-        } while (((i - home(live, live->blocks[live->slots[i] - 1].address)) &
-                  mask) < ((i - hole) & mask));
+        } while (
+            ((i - live_home(live, live->blocks[live->slots[i] - 1].address)) &
+             mask) < ((i - hole) & mask));
         live->slots[hole] = live->slots[i];
         hole = i;
     }
@@ -125,7 +126,7 @@ bool vst__live_remove(vst__live *live, uint64_t address,
 
     if (live->slot_used == 0)
         return false;
-    slot = probe(live, address);
+    slot = live_probe(live, address);
     number = live->slots[slot];
     if (number == 0)
         return false;

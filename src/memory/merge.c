@@ -17,7 +17,8 @@ enum {
 
 /* ---- the heap ----------------------------------------------------------- */
 
-static bool comes_before(const vst__merge_stream *a, const vst__merge_stream *b)
+static bool merge_comes_before(const vst__merge_stream *a,
+                               const vst__merge_stream *b)
 {
     if (a->time != b->time)
         return a->time < b->time;
@@ -26,16 +27,16 @@ static bool comes_before(const vst__merge_stream *a, const vst__merge_stream *b)
     return a->thread < b->thread;
 }
 
-static void sift_down(vst__merge *merge, size_t at)
+static void merge_sift_down(vst__merge *merge, size_t at)
 {
     vst__merge_stream *moved = merge->heap[at];
     size_t child;
 
     while ((child = 2 * at + 1) < merge->heap_count) {
         if (child + 1 < merge->heap_count &&
-            comes_before(merge->heap[child + 1], merge->heap[child]))
+            merge_comes_before(merge->heap[child + 1], merge->heap[child]))
             child++;
-        if (!comes_before(merge->heap[child], moved))
+        if (!merge_comes_before(merge->heap[child], moved))
             break;
         merge->heap[at] = merge->heap[child];
         at = child;
@@ -43,11 +44,11 @@ static void sift_down(vst__merge *merge, size_t at)
     merge->heap[at] = moved;
 }
 
-static void push(vst__merge *merge, vst__merge_stream *added)
+static void merge_push(vst__merge *merge, vst__merge_stream *added)
 {
     size_t at = merge->heap_count++;
 
-    while (at != 0 && comes_before(added, merge->heap[(at - 1) / 2])) {
+    while (at != 0 && merge_comes_before(added, merge->heap[(at - 1) / 2])) {
         merge->heap[at] = merge->heap[(at - 1) / 2];
         at = (at - 1) / 2;
     }
@@ -65,8 +66,8 @@ static void close_stream(vst__merge *merge, vst__merge_stream *closed)
 }
 
 /* Gets the stream's next record; closes it after the last. */
-static vst_status advance(vst__merge *merge, vst__merge_stream *moved,
-                          bool *any)
+static vst_status merge_advance(vst__merge *merge, vst__merge_stream *moved,
+                                bool *any)
 {
     const vst__memory_record *record = &moved->cursor.record;
     vst_status status = vst__memory_cursor_next(&moved->cursor, any);
@@ -96,9 +97,9 @@ static vst_status open_stream(vst__merge *merge, vst__merge_stream *opened)
     vst__memory_cursor_open(&opened->cursor, merge->trace, merge->window,
                             opened->segments, opened->segment_count,
                             &opened->block, opened->recent);
-    status = advance(merge, opened, &any);
+    status = merge_advance(merge, opened, &any);
     if (status == VST_OK && any)
-        push(merge, opened);
+        merge_push(merge, opened);
     else
         close_stream(merge, opened);
     return status;
@@ -227,7 +228,7 @@ vst_status vst__merge_next(vst__merge *merge)
 {
     vst__merge_stream *first = merge->heap[0];
     bool any;
-    vst_status status = advance(merge, first, &any);
+    vst_status status = merge_advance(merge, first, &any);
 
     if (status != VST_OK)
         return status;
@@ -236,7 +237,7 @@ vst_status vst__merge_next(vst__merge *merge)
         merge->heap[0] = merge->heap[--merge->heap_count];
     }
     if (merge->heap_count != 0)
-        sift_down(merge, 0);
+        merge_sift_down(merge, 0);
     return merge->opened != merge->count ? open_due(merge) : VST_OK;
 }
 
@@ -244,20 +245,21 @@ void vst__merge_wait(vst__merge *merge, vst_ticks time, vst__merge_order order)
 {
     merge->heap[0]->time = time;
     merge->heap[0]->order = order;
-    sift_down(merge, 0);
+    merge_sift_down(merge, 0);
 }
 
-static bool is_framework(uint32_t kind)
+static bool merge_is_framework(uint32_t kind)
 {
     return kind == VST_MEMORY_FRAMEWORK || kind == VST_MEMORY_FRAMEWORK_FREE;
 }
 
-static bool ends(const vst__memory_record *freed,
-                 const vst__memory_record *allocated)
+static bool merge_ends(const vst__memory_record *freed,
+                       const vst__memory_record *allocated)
 {
     return freed->type == VST_RECORD_FREE &&
            freed->address == allocated->address &&
-           is_framework(freed->kind) == is_framework(allocated->kind);
+           merge_is_framework(freed->kind) ==
+               merge_is_framework(allocated->kind);
 }
 
 /* Looks for a thread's free of the address, in a copy of its cursor. */
@@ -273,7 +275,7 @@ static vst_status look_in(vst__merge *merge, const vst__merge_stream *other,
     ahead.recent = merge->recent;
     ahead.block = ahead.stream.block = &merge->ahead;
     while (any && status == VST_OK && ahead.record.time <= most) {
-        if (ends(&ahead.record, allocated)) {
+        if (merge_ends(&ahead.record, allocated)) {
             vst_ticks due = ahead.record.time > other->time ? ahead.record.time
                                                             : other->time;
             if (*when == 0 || due < *when)

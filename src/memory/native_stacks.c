@@ -44,7 +44,7 @@ void vst__native_stacks_end(void)
 
 /* ---- the table ---------------------------------------------------------- */
 
-static uint64_t finish(uint64_t hash)
+static uint64_t native_stacks_finish(uint64_t hash)
 {
     hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93u;
     hash = (hash ^ hash >> 32) * 0xd6e8feb86659fd93u;
@@ -57,10 +57,11 @@ static uint64_t key_of_node(vst_stack_kind kind, vst_stack_id parent,
 {
     uint64_t hash = salt ^ (uint64_t)kind << 60 ^ parent;
 
-    return finish(hash * 0x9e3779b97f4a7c15u ^ value * 0xc2b2ae3d27d4eb4fu);
+    return native_stacks_finish(hash * 0x9e3779b97f4a7c15u ^
+                                value * 0xc2b2ae3d27d4eb4fu);
 }
 
-static inline uint64_t step(uint64_t lane, uint64_t address)
+static inline uint64_t native_stacks_step(uint64_t lane, uint64_t address)
 {
     lane = (lane ^ address) * 0x9e3779b97f4a7c15u;
     return lane << 31 | lane >> 33;
@@ -75,14 +76,17 @@ static uint64_t key_of_walk(const uintptr_t *addresses, size_t count,
     size_t i = 0;
 
     for (; i + 4 <= count; i += 4) {
-        a = step(a, addresses[i]);
-        b = step(b, addresses[i + 1]);
-        c = step(c, addresses[i + 2]);
-        d = step(d, addresses[i + 3]);
+        a = native_stacks_step(a, addresses[i]);
+        b = native_stacks_step(b, addresses[i + 1]);
+        c = native_stacks_step(c, addresses[i + 2]);
+        d = native_stacks_step(d, addresses[i + 3]);
     }
     for (; i < count; i++)
-        a = step(a, addresses[i]);
-    return finish(step(step(step(step(count, a), b), c), d));
+        a = native_stacks_step(a, addresses[i]);
+    return native_stacks_finish(native_stacks_step(
+        native_stacks_step(native_stacks_step(native_stacks_step(count, a), b),
+                           c),
+        d));
 }
 
 static uint32_t check_of(uint64_t key)
@@ -95,7 +99,7 @@ static place *places_of(uint64_t key)
     return table + (key >> (64 - TABLE_BITS) & ~(uint64_t)(WAYS - 1));
 }
 
-static vst_stack_id find(uint64_t key)
+static vst_stack_id native_stacks_find(uint64_t key)
 {
     place *p = places_of(key);
 
@@ -112,7 +116,7 @@ static vst_stack_id find(uint64_t key)
     return 0;
 }
 
-static void keep(uint64_t key, vst_stack_id id)
+static void native_stacks_keep(uint64_t key, vst_stack_id id)
 {
     place *p = places_of(key), *at = p + (key & (WAYS - 1));
 
@@ -131,14 +135,15 @@ static void keep(uint64_t key, vst_stack_id id)
 
 /* ---- stacks ------------------------------------------------------------- */
 
-static vst_stack_id define(vst_recording *recording, const vst_stack *stack)
+static vst_stack_id native_stacks_define(vst_recording *recording,
+                                         const vst_stack *stack)
 {
     uint64_t key =
         key_of_node(stack->kind, stack->parent, stack->address + stack->flags);
-    vst_stack_id id = find(key);
+    vst_stack_id id = native_stacks_find(key);
 
     if (!id && vst_recording_define_stack(recording, stack, &id) == VST_OK)
-        keep(key, id);
+        native_stacks_keep(key, id);
     return id;
 }
 
@@ -151,7 +156,7 @@ VST_COLD static vst_stack_id define_walk(vst_recording *recording,
 
     for (size_t i = count; i-- > 0; stack.flags = 0) {
         stack.address = addresses[i];
-        stack.parent = define(recording, &stack);
+        stack.parent = native_stacks_define(recording, &stack);
         if (!stack.parent)
             return 0;
     }
@@ -172,17 +177,17 @@ vst_stack_id vst__native_stack(vst_recording *recording, vst_stack_id language,
     if (!count)
         return language;
     key = key_of_walk(addresses, count, language);
-    id = find(key);
+    id = native_stacks_find(key);
     if (id)
         return id;
     id = define_walk(recording, addresses, count, is_cut);
     if (id && language) {
         const vst_stack both = {
             .kind = VST_STACK_BOTH, .parent = language, .address = id};
-        id = define(recording, &both);
+        id = native_stacks_define(recording, &both);
     }
     if (!id)
         return language;
-    keep(key, id);
+    native_stacks_keep(key, id);
     return id;
 }

@@ -43,7 +43,7 @@ uintptr_t vst__reserved_end(uintptr_t start, size_t size)
 /* ---- with the lock held ------------------------------------------------- */
 
 /* Returns the index of the first range that ends behind an address. */
-static size_t find(uintptr_t address)
+static size_t reserved_find(uintptr_t address)
 {
     size_t low = 0, high = count;
 
@@ -58,7 +58,7 @@ static size_t find(uintptr_t address)
     return low;
 }
 
-static bool insert(size_t index, const vst__range *range)
+static bool reserved_insert(size_t index, const vst__range *range)
 {
     if (count == capacity) {
         size_t more = capacity ? capacity * 2 : 64;
@@ -79,16 +79,16 @@ static bool insert(size_t index, const vst__range *range)
 
 /* Removes a range. If there is no memory to keep the part behind it, that part
  * is removed too. */
-static void take_out(uintptr_t start, uintptr_t end)
+static void reserved_take_out(uintptr_t start, uintptr_t end)
 {
-    size_t index = find(start), last;
+    size_t index = reserved_find(start), last;
 
     if (index < count && ranges[index].start < start) {
         vst__range rest = ranges[index];
 
         ranges[index++].end = start;
         rest.start = end;
-        if (rest.end > end && insert(index, &rest))
+        if (rest.end > end && reserved_insert(index, &rest))
             return;
     }
     for (last = index; last < count && ranges[last].end <= end; last++)
@@ -100,7 +100,7 @@ static void take_out(uintptr_t start, uintptr_t end)
         ranges[index].start = end;
 }
 
-static void give(void)
+static void reserved_give(void)
 {
     atomic_store_explicit(&known, count, memory_order_relaxed);
     pthread_mutex_unlock(&lock);
@@ -115,9 +115,9 @@ void vst__reserved_add(uintptr_t start, size_t size, bool is_open)
     if (range.end <= start)
         return;
     pthread_mutex_lock(&lock);
-    take_out(start, range.end);
-    insert(find(start), &range);
-    give();
+    reserved_take_out(start, range.end);
+    reserved_insert(reserved_find(start), &range);
+    reserved_give();
 }
 
 void vst__reserved_remove(uintptr_t start, size_t size)
@@ -127,8 +127,8 @@ void vst__reserved_remove(uintptr_t start, size_t size)
     if (end <= start)
         return;
     pthread_mutex_lock(&lock);
-    take_out(start, end);
-    give();
+    reserved_take_out(start, end);
+    reserved_give();
 }
 
 bool vst__reserved_find(uintptr_t start, uintptr_t end, vst__range *part)
@@ -137,7 +137,7 @@ bool vst__reserved_find(uintptr_t start, uintptr_t end, vst__range *part)
     size_t index;
 
     pthread_mutex_lock(&lock);
-    index = find(start);
+    index = reserved_find(start);
     found = start < end && index < count && ranges[index].start < end;
     if (found)
         *part = ranges[index];
@@ -198,7 +198,7 @@ void vst__reserved_forget(void)
     vst__free(ranges);
     ranges = NULL;
     count = capacity = 0;
-    give();
+    reserved_give();
 }
 
 /* In the child, the table may be in the middle of a change, so it is

@@ -26,7 +26,7 @@ static uint64_t peak_before;
 /* Set by the thread that samples. */
 static _Atomic uint64_t peak_seen;
 
-static vst_id define(vst_recording *recording, const char *name)
+static vst_id resident_define(vst_recording *recording, const char *name)
 {
     const vst_definition counter = {.kind = VST_DEF_COUNTER,
                                     .name = name,
@@ -40,8 +40,8 @@ static vst_id define(vst_recording *recording, const char *name)
 void vst__resident_begin(vst_recording *recording)
 {
     vst__reserved_forget();
-    files_id = define(recording, VST_COUNTER_RESIDENT_FILES);
-    resident_id = define(recording, VST_COUNTER_RESIDENT);
+    files_id = resident_define(recording, VST_COUNTER_RESIDENT_FILES);
+    resident_id = resident_define(recording, VST_COUNTER_RESIDENT);
     least_pause = (vst_ticks)(vst_clock_ticks_per_second() / SAMPLES_A_SECOND);
     peak_before = vst__os_resident_peak();
     atomic_store(&peak_seen, 0);
@@ -70,7 +70,7 @@ void vst__resident_after_fork(void)
     vst__reserved_after_fork();
 }
 
-static void touched(uintptr_t start, size_t size)
+static void resident_touched(uintptr_t start, size_t size)
 {
     vst__record_range(start, size, 0, 0, VST_RANGE_CHANGES | VST_RANGE_TOUCHED,
                       vst_clock_ticks());
@@ -79,7 +79,8 @@ static void touched(uintptr_t start, size_t size)
 void vst__resident_look(uintptr_t start, size_t size)
 {
     if (vst__reserved_any())
-        vst__reserved_look(start, vst__reserved_end(start, size), touched);
+        vst__reserved_look(start, vst__reserved_end(start, size),
+                           resident_touched);
 }
 
 void vst__resident_sample(void)

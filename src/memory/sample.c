@@ -70,7 +70,7 @@ static uint64_t next_random(uint64_t *state)
     return *state * 0x2545f4914f6cdd1du;
 }
 
-static uint64_t spread(uint64_t value)
+static uint64_t sample_spread(uint64_t value)
 {
     value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
     value = (value ^ value >> 27) * 0x94d049bb133111ebu;
@@ -86,7 +86,8 @@ void vst__sample_draw(vst__sampler *sampler)
     if (sampler->turn != vst__sample_turn) {
         uint64_t number = atomic_fetch_add(&samplers, 1) + 1;
         sampler->turn = vst__sample_turn;
-        sampler->random = spread(first_seed + number * 0x9e3779b97f4a7c15u);
+        sampler->random =
+            sample_spread(first_seed + number * 0x9e3779b97f4a7c15u);
         if (!sampler->random)
             sampler->random = 1;
     }
@@ -97,7 +98,7 @@ void vst__sample_draw(vst__sampler *sampler)
 
 /* ---- the set ------------------------------------------------------------ */
 
-static uint64_t hash_of(uintptr_t address)
+static uint64_t sample_hash_of(uintptr_t address)
 {
     return (uint64_t)address * 0x9e3779b97f4a7c15u;
 }
@@ -113,21 +114,21 @@ static void unlock_shard(shard *s)
     atomic_flag_clear_explicit(&s->lock, memory_order_release);
 }
 
-static size_t place_of(uintptr_t address, size_t capacity)
+static size_t sample_place_of(uintptr_t address, size_t capacity)
 {
-    return (size_t)(hash_of(address) >> 8) & (capacity - 1);
+    return (size_t)(sample_hash_of(address) >> 8) & (capacity - 1);
 }
 
-static void put(uintptr_t *slots, size_t capacity, uintptr_t address)
+static void sample_put(uintptr_t *slots, size_t capacity, uintptr_t address)
 {
-    size_t i = place_of(address, capacity);
+    size_t i = sample_place_of(address, capacity);
 
     while (slots[i])
         i = (i + 1) & (capacity - 1);
     slots[i] = address;
 }
 
-static bool has_room(shard *s)
+static bool sample_has_room(shard *s)
 {
     size_t capacity;
     uintptr_t *slots;
@@ -140,7 +141,7 @@ static bool has_room(shard *s)
         return false;
     for (size_t i = 0; i < s->capacity; i++)
         if (s->slots[i])
-            put(slots, capacity, s->slots[i]);
+            sample_put(slots, capacity, s->slots[i]);
     if (s->slots != NULL)
         vst__os_unmap(s->slots, s->capacity * sizeof *s->slots);
     s->slots = slots;
@@ -150,12 +151,12 @@ static bool has_room(shard *s)
 
 /* Removes an entry and moves the entries behind it up, so that no search ends
  * at the hole. */
-static void take_out(shard *s, size_t hole)
+static void sample_take_out(shard *s, size_t hole)
 {
     size_t mask = s->capacity - 1;
 
     for (size_t i = (hole + 1) & mask; s->slots[i]; i = (i + 1) & mask) {
-        size_t home = place_of(s->slots[i], s->capacity);
+        size_t home = sample_place_of(s->slots[i], s->capacity);
         if (((i - home) & mask) >= ((i - hole) & mask)) {
             s->slots[hole] = s->slots[i];
             hole = i;
@@ -167,16 +168,16 @@ static void take_out(shard *s, size_t hole)
 
 bool vst__sample_add(uintptr_t address)
 {
-    size_t place = (size_t)(hash_of(address) >> (64 - FILTER_BITS));
+    size_t place = (size_t)(sample_hash_of(address) >> (64 - FILTER_BITS));
     shard *s = &shards[place & (SHARDS - 1)];
     bool kept;
 
     lock_shard(s);
-    kept = has_room(s);
+    kept = sample_has_room(s);
     if (kept) {
         uint8_t count =
             atomic_load_explicit(&filter[place], memory_order_relaxed);
-        put(s->slots, s->capacity, address);
+        sample_put(s->slots, s->capacity, address);
         s->count++;
         if (count != FULL)
             atomic_store_explicit(&filter[place], (uint8_t)(count + 1),
@@ -188,7 +189,7 @@ bool vst__sample_add(uintptr_t address)
 
 bool vst__sample_remove(uintptr_t address)
 {
-    size_t place = (size_t)(hash_of(address) >> (64 - FILTER_BITS));
+    size_t place = (size_t)(sample_hash_of(address) >> (64 - FILTER_BITS));
     shard *s = &shards[place & (SHARDS - 1)];
     size_t i;
     bool found;
@@ -196,14 +197,14 @@ bool vst__sample_remove(uintptr_t address)
     if (atomic_load_explicit(&filter[place], memory_order_relaxed) == 0)
         return false;
     lock_shard(s);
-    i = s->capacity ? place_of(address, s->capacity) : 0;
+    i = s->capacity ? sample_place_of(address, s->capacity) : 0;
     while (s->capacity && s->slots[i] && s->slots[i] != address)
         i = (i + 1) & (s->capacity - 1);
     found = s->capacity && s->slots[i] == address;
     if (found) {
         uint8_t count =
             atomic_load_explicit(&filter[place], memory_order_relaxed);
-        take_out(s, i);
+        sample_take_out(s, i);
         if (count != FULL)
             atomic_store_explicit(&filter[place], (uint8_t)(count - 1),
                                   memory_order_relaxed);

@@ -72,7 +72,7 @@ static uintptr_t *known_place(uintptr_t *known, size_t capacity, uintptr_t key)
 
 /* Identifies a library by the address of its program headers; valid as long as
  * no library is unloaded. */
-static uintptr_t key_of(const struct dl_phdr_info *info)
+static uintptr_t scan_key_of(const struct dl_phdr_info *info)
 {
     return (uintptr_t)info->dlpi_phdr;
 }
@@ -107,7 +107,7 @@ static void make_known(uintptr_t key)
 
 /* ---- modules ------------------------------------------------------------ */
 
-static bool has_room(scanning *s, size_t more)
+static bool scan_has_room(scanning *s, size_t more)
 {
     size_t capacity;
     char *found;
@@ -153,7 +153,7 @@ static void note_module(scanning *s, const vst__object *object)
     };
     size = sizeof module + module.path_size + module.build_id_len;
     size = (size + 7) & ~(size_t)7;
-    if (!has_room(s, size))
+    if (!scan_has_room(s, size))
         return;
     at = s->found + s->found_size;
     memcpy(at, &module, sizeof module);
@@ -194,7 +194,7 @@ static void tell_modules(scanning *s)
 
 /* Call for the first object of a scan. Returns false if nothing was loaded
  * since the last scan. */
-static bool begin(scanning *s, const struct dl_phdr_info *info)
+static bool scan_begin(scanning *s, const struct dl_phdr_info *info)
 {
     pthread_mutex_lock(&scan_lock);
     s->is_begun = true;
@@ -213,7 +213,7 @@ static bool begin(scanning *s, const struct dl_phdr_info *info)
     return true;
 }
 
-static bool patch(scanning *s, const vst__object *object)
+static bool scan_patch(scanning *s, const vst__object *object)
 {
     vst__patching patching = {
         .hooks = s->hooks,
@@ -234,24 +234,24 @@ static bool patch(scanning *s, const vst__object *object)
     return done;
 }
 
-static int look_at(struct dl_phdr_info *info, size_t size, void *ctx)
+static int scan_look_at(struct dl_phdr_info *info, size_t size, void *ctx)
 {
     scanning *s = ctx;
     vst__object object;
 
     (void)size;
-    if (!s->is_begun && !begin(s, info))
+    if (!s->is_begun && !scan_begin(s, info))
         return 1;
-    if (!s->takes_out && is_known(key_of(info)))
+    if (!s->takes_out && is_known(scan_key_of(info)))
         return 0;
     vst__object_read(info, &object);
-    if (!patch(s, &object)) {
+    if (!scan_patch(s, &object)) {
         state.looks_again = true;
         return 0;
     }
     if (s->takes_out)
         return 0;
-    make_known(key_of(info));
+    make_known(scan_key_of(info));
     if (state.recording != NULL)
         note_module(s, &object);
     return 0;
@@ -259,7 +259,7 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *ctx)
 
 static void go_over(scanning *s)
 {
-    dl_iterate_phdr(look_at, s);
+    dl_iterate_phdr(scan_look_at, s);
     if (s->is_begun) {
         state.counts.objects += s->counts.objects;
         state.counts.patched += s->counts.patched;

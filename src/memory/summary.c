@@ -96,7 +96,8 @@ static vst_memory_amount amount_of(const vst_memory_event *e, double count)
                                w * (w - 1) * bytes * bytes};
 }
 
-static void subtract(vst_memory_amount *sum, const vst_memory_amount *less)
+static void summary_subtract(vst_memory_amount *sum,
+                             const vst_memory_amount *less)
 {
     sum->count -= less->count;
     sum->bytes -= less->bytes;
@@ -174,8 +175,8 @@ static vst_status on_free(pass *p, thread_state *thread,
     s->frees++;
     s->lost_frees += (e->flags & VST_MEMORY_LOST_FREE) != 0;
     stack = stack_of(p, e);
-    subtract(&stack->live, &amount);
-    subtract(&p->live, &amount);
+    summary_subtract(&stack->live, &amount);
+    summary_subtract(&p->live, &amount);
     p->live_count_variance -= e->weight * (e->weight - 1);
     vst__memory_amount_add(&thread->sums.freed, &amount);
     if (ended == 1 && vst__recent_has(&thread->recent, e->serial)) {
@@ -189,7 +190,7 @@ static vst_status on_free(pass *p, thread_state *thread,
 }
 
 /* Counts the memory that is live at the end of a window as not freed. */
-static void end_window(pass *p)
+static void summary_end_window(pass *p)
 {
     vst_memory_summary *s = p->summary;
 
@@ -218,20 +219,20 @@ static uint64_t live_before(const vst_memory_event *e)
                                               : e->live_bytes - e->size;
 }
 
-static bool is_framework(const vst_memory_event *e)
+static bool summary_is_framework(const vst_memory_event *e)
 {
     return e->kind == VST_MEMORY_FRAMEWORK ||
            e->kind == VST_MEMORY_FRAMEWORK_FREE;
 }
 
-static vst_status on_event(void *ctx, const vst_memory_event *e)
+static vst_status summary_on_event(void *ctx, const vst_memory_event *e)
 {
     pass *p = ctx;
     vst_memory_summary *s = p->summary;
     thread_state *thread;
     vst_status status;
 
-    if (is_framework(e) != p->of_framework) {
+    if (summary_is_framework(e) != p->of_framework) {
         s->apart++;
         return VST_OK;
     }
@@ -239,7 +240,7 @@ static vst_status on_event(void *ctx, const vst_memory_event *e)
     if (thread == NULL)
         return VST_E_NOMEM;
     if (live_before(e) != p->live_bytes)
-        end_window(p);
+        summary_end_window(p);
     if (s->records++ == 0)
         s->first_ns = e->time_ns;
     s->last_ns = e->time_ns;
@@ -280,7 +281,7 @@ static vst_status on_loss(void *ctx, const vst_loss *loss)
 /* ---- from sums to the summary ------------------------------------------- */
 
 /* Removes rounding errors of estimates that were added and subtracted. */
-static void tidy(vst_memory_amount *amount)
+static void summary_tidy(vst_memory_amount *amount)
 {
     if (amount->count < 0.5)
         *amount = (vst_memory_amount){0};
@@ -300,8 +301,8 @@ static vst_status build_nodes(pass *p, vst__memory_stacks *stacks)
 
         if (s->total.count == 0 && reserved.count == 0)
             continue;
-        tidy(&s->leaks);
-        tidy(&s->peak);
+        summary_tidy(&s->leaks);
+        summary_tidy(&s->peak);
         if (p->summary->is_sampled)
             s->temporary = (vst_memory_amount){0};
         status = vst__memory_stacks_node(stacks, (vst_stack_id)i, &node);
@@ -355,17 +356,18 @@ static void take_points(pass *p, vst__summary_owner *owner)
     p->timeline.points = p->resident.points = NULL;
 }
 
-static vst_status finish(pass *p, vst__summary_owner *owner, vst_trace *trace)
+static vst_status summary_finish(pass *p, vst__summary_owner *owner,
+                                 vst_trace *trace)
 {
     vst_memory_summary *s = &owner->summary;
     vst__memory_stacks stacks;
     vst_status status;
 
-    end_window(p);
+    summary_end_window(p);
     if (s->is_sampled)
         s->views[VST_MEMORY_TEMPORARY] = (vst_memory_amount){0};
     for (int view = 0; view < VST_MEMORY_VIEWS; view++) {
-        tidy(&s->views[view]);
+        summary_tidy(&s->views[view]);
         if (s->count_variance[view] < 0)
             s->count_variance[view] = 0;
     }
@@ -410,7 +412,7 @@ static vst_status run_pass(vst_trace *trace,
               .k = options->temporary != 0 ? options->temporary : 1,
               .summary = &owner->summary};
     const vst_memory_sink sink = {.ctx = &p,
-                                  .event = on_event,
+                                  .event = summary_on_event,
                                   .loss = on_loss,
                                   .reserved = on_reserved,
                                   .resident = on_resident};
@@ -425,7 +427,7 @@ static vst_status run_pass(vst_trace *trace,
         vst__reservations_begin(&p.reserved, p.stack_count)) {
         status = vst_trace_replay_memory(trace, options->window, &sink, error);
         if (status == VST_OK)
-            status = finish(&p, owner, trace);
+            status = summary_finish(&p, owner, trace);
     }
     free_pass(&p);
     if (status != VST_OK && (error == NULL || error->status != status))

@@ -15,8 +15,8 @@ enum { NAME_MAX_BYTES = 1 << 16 };
 
 /* ---- adding frames ------------------------------------------------------- */
 
-static vst_status add(vst__memory_frames *f, const vst_memory_frame *frame,
-                      uint32_t *index)
+static vst_status frames_add(vst__memory_frames *f,
+                             const vst_memory_frame *frame, uint32_t *index)
 {
     vst_memory_frame *moved, *made;
 
@@ -47,17 +47,18 @@ vst_status vst__memory_frame_special(vst__memory_frames *f, const char *name,
     vst_memory_frame frame = {
         .name = name, .name_len = (uint32_t)strlen(name), .file = ""};
 
-    return add(f, &frame, index);
+    return frames_add(f, &frame, index);
 }
 
 /* ---- frames of the language ---------------------------------------------- */
 
-static bool begins_with(const char *text, size_t length, const char *with)
+static bool frames_begins_with(const char *text, size_t length,
+                               const char *with)
 {
     return length >= strlen(with) && memcmp(text, with, strlen(with)) == 0;
 }
 
-static bool ends_with(const char *text, size_t length, const char *with)
+static bool frames_ends_with(const char *text, size_t length, const char *with)
 {
     size_t count = strlen(with);
 
@@ -70,7 +71,7 @@ static bool is_own(const vst_definition *d)
     static const char installed[] = "/site-packages/vestige/";
     size_t skip = d->file_skip <= d->file_len ? d->file_skip : 0;
 
-    return begins_with(d->file + skip, d->file_len - skip, "vestige/") ||
+    return frames_begins_with(d->file + skip, d->file_len - skip, "vestige/") ||
            memmem(d->file, d->file_len, installed, sizeof installed - 1) !=
                NULL;
 }
@@ -78,9 +79,9 @@ static bool is_own(const vst_definition *d)
 bool vst__memory_frame_is_launcher(const vst_memory_frame *frame)
 {
     return !frame->is_native &&
-           (ends_with(frame->file, frame->file_len, "/bin/vestige") ||
-            ends_with(frame->file, frame->file_len, "<frozen runpy>") ||
-            ends_with(frame->file, frame->file_len, "/runpy.py"));
+           (frames_ends_with(frame->file, frame->file_len, "/bin/vestige") ||
+            frames_ends_with(frame->file, frame->file_len, "<frozen runpy>") ||
+            frames_ends_with(frame->file, frame->file_len, "/runpy.py"));
 }
 
 vst_status vst__memory_frame_language(vst__memory_frames *f,
@@ -114,7 +115,7 @@ vst_status vst__memory_frame_language(vst__memory_frames *f,
         *index = VST_FRAME_NONE;
         status = VST_OK;
     } else {
-        status = add(f, &frame, index);
+        status = frames_add(f, &frame, index);
     }
     *entry = (uint64_t)*index + 1;
     return status;
@@ -182,7 +183,7 @@ static vst_status add_native(void *ctx, const vst_named_frame *named)
         memcpy(at + frame.name_len, frame.file, frame.file_len);
         number = vst__intern_find(f->named, key, size);
         if (number == 0) {
-            status = add(f, &frame, &number);
+            status = frames_add(f, &frame, &number);
             number++;
             if (status == VST_OK)
                 status = vst__intern_add(f->named, key, size, number);
@@ -196,8 +197,8 @@ static vst_status add_native(void *ctx, const vst_named_frame *named)
 
 /* Adds a frame with the library and the place in it, if nothing more is
  * known. */
-static vst_status add_place(vst__memory_frames *f, const vst_module *module,
-                            uint64_t address)
+static vst_status frames_add_place(vst__memory_frames *f,
+                                   const vst_module *module, uint64_t address)
 {
     const char *name = module != NULL ? strrchr(module->path, '/') : NULL;
     char text[96];
@@ -228,7 +229,7 @@ static void open_files(vst__memory_frames *f)
     vst__files_added(f->files);
 }
 
-static vst_status look_up(vst__memory_frames *f, uint64_t address)
+static vst_status frames_look_up(vst__memory_frames *f, uint64_t address)
 {
     const vst_named_sink sink = {f, add_native};
     const vst_module *module = find_module(f, address - 1);
@@ -242,7 +243,7 @@ static vst_status look_up(vst__memory_frames *f, uint64_t address)
     status = vst__files_find(f->files, address - 1, &sink);
     vst__names_end();
     if (status == VST_OK && f->runs_count == first)
-        status = add_place(f, module, address);
+        status = frames_add_place(f, module, address);
     return status;
 }
 
@@ -259,7 +260,7 @@ vst_status vst__memory_frame_native(vst__memory_frames *f, uint64_t address,
 
         if (first > UINT32_MAX / 2)
             return VST_E_NOMEM;
-        status = look_up(f, address);
+        status = frames_look_up(f, address);
         if (status != VST_OK)
             return status;
         *entry = (uint64_t)first << 32 | (f->runs_count - first + 1);
@@ -280,7 +281,7 @@ bool vst__memory_frame_is_evaluation(const vst__memory_frames *f,
 
 /* ---- begin and end ------------------------------------------------------ */
 
-static int by_start(const void *a, const void *b)
+static int frames_by_start(const void *a, const void *b)
 {
     const vst_module *x = a, *y = b;
 
@@ -304,7 +305,7 @@ static vst_status read_modules(vst__memory_frames *f)
             module->start < module->end)
             f->modules[f->module_count++] = *module;
     }
-    qsort(f->modules, f->module_count, sizeof *f->modules, by_start);
+    qsort(f->modules, f->module_count, sizeof *f->modules, frames_by_start);
     for (size_t i = 0; i < f->module_count; i++)
         if (kept == 0 || f->modules[i].start >= f->modules[kept - 1].end)
             f->modules[kept++] = f->modules[i];

@@ -16,7 +16,7 @@ bool vst__curve_begin(vst__curve *t)
     return t->points != NULL;
 }
 
-static int64_t place_of(const vst__curve *t, int64_t now)
+static int64_t parts_place_of(const vst__curve *t, int64_t now)
 {
     return now > t->first_ns ? (now - t->first_ns) / t->width_ns : 0;
 }
@@ -29,8 +29,8 @@ void vst__curve_widen(vst__curve *t)
     for (size_t i = 0; i < t->count; i++) {
         vst_memory_point *from = &t->points[i], *to = &t->points[kept];
 
-        if (kept == 0 || place_of(t, from->last_ns) !=
-                             place_of(t, t->points[kept - 1].last_ns)) {
+        if (kept == 0 || parts_place_of(t, from->last_ns) !=
+                             parts_place_of(t, t->points[kept - 1].last_ns)) {
             *to = *from;
             kept++;
             continue;
@@ -44,7 +44,7 @@ void vst__curve_widen(vst__curve *t)
         to->last_bytes = from->last_bytes;
     }
     t->count = kept;
-    t->place = kept != 0 ? place_of(t, t->points[kept - 1].last_ns) : 0;
+    t->place = kept != 0 ? parts_place_of(t, t->points[kept - 1].last_ns) : 0;
 }
 
 /* ---- the last allocations of a thread ----------------------------------- */

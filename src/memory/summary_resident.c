@@ -22,7 +22,7 @@ static void catch_up(const vst__reservations *r, vst__reserving *stack)
 }
 
 /* A window begins with nothing reserved. */
-static void begin_window(vst__reservations *r)
+static void resident_begin_window(vst__reservations *r)
 {
     for (size_t i = 0; i < r->stack_count; i++) {
         catch_up(r, &r->stacks[i]);
@@ -43,7 +43,7 @@ void vst__reservations_add(vst__reservations *r, const vst_memory_event *e)
         &r->stacks[e->stack < r->stack_count ? e->stack : 0];
 
     if ((ends ? e->live_bytes + e->size : e->live_bytes - e->size) != r->bytes)
-        begin_window(r);
+        resident_begin_window(r);
     change = (vst_memory_amount){(double)(int64_t)(e->live_count - r->count),
                                  bytes, 0};
     catch_up(r, stack);

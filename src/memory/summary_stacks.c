@@ -15,7 +15,8 @@ enum {
     FRAMES_MAX = 1 << 20 /* frames of one stack: a trace may be damaged */
 };
 
-static bool room(void **array, size_t *capacity, size_t wanted, size_t item)
+static bool stacks_room(void **array, size_t *capacity, size_t wanted,
+                        size_t item)
 {
     void *moved = vst__grow(*array, capacity, wanted, item);
 
@@ -25,12 +26,12 @@ static bool room(void **array, size_t *capacity, size_t wanted, size_t item)
 }
 
 #define ROOM(array, capacity, wanted)                                          \
-    room((void **)&(array), &(capacity), (wanted), sizeof *(array))
+    stacks_room((void **)&(array), &(capacity), (wanted), sizeof *(array))
 
 /* Returns the node of a frame on top of another node. Frames that only started
  * the program are left out. */
-static vst_status child(vst__memory_stacks *s, uint32_t parent, uint32_t frame,
-                        uint32_t *node)
+static vst_status stacks_child(vst__memory_stacks *s, uint32_t parent,
+                               uint32_t frame, uint32_t *node)
 {
     uint64_t *entry;
 
@@ -55,7 +56,7 @@ static vst_status child(vst__memory_stacks *s, uint32_t parent, uint32_t frame,
 
 /* Returns the node that stands for the frames that were cut off at the outer
  * end. */
-static vst_status cut(vst__memory_stacks *s, uint32_t *node)
+static vst_status stacks_cut(vst__memory_stacks *s, uint32_t *node)
 {
     uint32_t frame;
     vst_status status = VST_OK;
@@ -65,15 +66,16 @@ static vst_status cut(vst__memory_stacks *s, uint32_t *node)
             &s->frames, "(outer frames were left out)", &frame);
         s->cut_frame = frame + 1;
     }
-    return status == VST_OK ? child(s, 0, s->cut_frame - 1, node) : status;
+    return status == VST_OK ? stacks_child(s, 0, s->cut_frame - 1, node)
+                            : status;
 }
 
 /* ---- the chain of a stack ----------------------------------------------- */
 
 /* Returns a stack of one kind. Its parent must be older than itself, so that
  * every walk ends, whatever the file says. */
-static const vst_stack *get(const vst__memory_stacks *s, vst_stack_id id,
-                            vst_stack_kind kind)
+static const vst_stack *stacks_get(const vst__memory_stacks *s, vst_stack_id id,
+                                   vst_stack_kind kind)
 {
     const vst_stack *stack = id != 0 && id < s->stack_count
                                  ? vst_trace_stack(s->frames.trace, id)
@@ -82,7 +84,7 @@ static const vst_stack *get(const vst__memory_stacks *s, vst_stack_id id,
     return stack != NULL && stack->kind == kind ? stack : NULL;
 }
 
-static vst_stack_id outwards(vst_stack_id id, const vst_stack *stack)
+static vst_stack_id stacks_outwards(vst_stack_id id, const vst_stack *stack)
 {
     return stack->parent < id ? stack->parent : 0;
 }
@@ -99,12 +101,12 @@ static vst_status on_top(vst__memory_stacks *s, const vst_stack *stack,
 
     if (stack->kind == VST_STACK_LANGUAGE) {
         status = vst__memory_frame_language(&s->frames, stack, &frame);
-        return status == VST_OK ? child(s, *node, frame, node) : status;
+        return status == VST_OK ? stacks_child(s, *node, frame, node) : status;
     }
     status =
         vst__memory_frame_native(&s->frames, stack->address, &found, &count);
     while (status == VST_OK && count != 0)
-        status = child(s, *node, found[--count], node);
+        status = stacks_child(s, *node, found[--count], node);
     return status;
 }
 
@@ -118,7 +120,7 @@ static vst_status plain_node(vst__memory_stacks *s, vst_stack_id id,
     const vst_stack *stack;
 
     *node = 0;
-    while ((stack = get(s, id, kind)) != NULL) {
+    while ((stack = stacks_get(s, id, kind)) != NULL) {
         if (s->node_of_stack[id] != UNKNOWN_NODE) {
             *node = s->node_of_stack[id];
             break;
@@ -126,13 +128,13 @@ static vst_status plain_node(vst__memory_stacks *s, vst_stack_id id,
         if (!ROOM(s->chain, s->chain_capacity, count + 1))
             return VST_E_NOMEM;
         s->chain[count++] = id;
-        id = outwards(id, stack);
+        id = stacks_outwards(id, stack);
     }
     while (count != 0 && status == VST_OK) {
         id = s->chain[--count];
         stack = vst_trace_stack(s->frames.trace, id);
         if ((stack->flags & VST_STACK_IS_CUT) != 0 && *node == 0)
-            status = cut(s, node);
+            status = stacks_cut(s, node);
         if (status == VST_OK)
             status = on_top(s, stack, node);
         if (status == VST_OK)
@@ -149,8 +151,8 @@ typedef struct walk {
     vst_stack_id next; /* next stack of the language; 0 at the end */
 } walk;
 
-static vst_status show(vst__memory_stacks *s, const uint32_t *frames,
-                       size_t count)
+static vst_status stacks_show(vst__memory_stacks *s, const uint32_t *frames,
+                              size_t count)
 {
     if (s->shown_count + count > FRAMES_MAX)
         return VST_OK;
@@ -171,14 +173,14 @@ static vst_status show_language(walk *w, bool all)
     bool has_ended = false;
 
     while (!has_ended && status == VST_OK &&
-           (stack = get(s, w->next, VST_STACK_LANGUAGE)) != NULL) {
+           (stack = stacks_get(s, w->next, VST_STACK_LANGUAGE)) != NULL) {
         uint32_t frame;
 
         status = vst__memory_frame_language(&s->frames, stack, &frame);
         if (status == VST_OK && frame != VST_FRAME_NONE)
-            status = show(s, &frame, 1);
+            status = stacks_show(s, &frame, 1);
         has_ended = !all && (stack->flags & VST_STACK_IS_ENTRY) != 0;
-        w->next = outwards(w->next, stack);
+        w->next = stacks_outwards(w->next, stack);
     }
     if (stack == NULL)
         w->next = 0;
@@ -192,21 +194,22 @@ static vst_status show_native(vst__memory_stacks *s, uint64_t address)
     vst_status status =
         vst__memory_frame_native(&s->frames, address, &found, &count);
 
-    return status == VST_OK ? show(s, found, count) : status;
+    return status == VST_OK ? stacks_show(s, found, count) : status;
 }
 
 /* Collects the native addresses, innermost first. */
-static vst_status gather(vst__memory_stacks *s, vst_stack_id id, size_t *count)
+static vst_status stacks_gather(vst__memory_stacks *s, vst_stack_id id,
+                                size_t *count)
 {
     const vst_stack *stack;
 
     *count = 0;
-    while ((stack = get(s, id, VST_STACK_NATIVE)) != NULL &&
+    while ((stack = stacks_get(s, id, VST_STACK_NATIVE)) != NULL &&
            *count < FRAMES_MAX) {
         if (!ROOM(s->addresses, s->addresses_capacity, *count + 1))
             return VST_E_NOMEM;
         s->addresses[(*count)++] = stack->address;
-        id = outwards(id, stack);
+        id = stacks_outwards(id, stack);
     }
     return VST_OK;
 }
@@ -226,9 +229,9 @@ static bool is_cut(const vst__memory_stacks *s, vst_stack_id id)
     const vst_stack *stack;
     bool found = false;
 
-    while ((stack = get(s, id, VST_STACK_LANGUAGE)) != NULL) {
+    while ((stack = stacks_get(s, id, VST_STACK_LANGUAGE)) != NULL) {
         found = (stack->flags & VST_STACK_IS_CUT) != 0;
-        id = outwards(id, stack);
+        id = stacks_outwards(id, stack);
     }
     return found;
 }
@@ -242,9 +245,9 @@ static vst_status both_node(vst__memory_stacks *s, const vst_stack *both,
     walk w = {.stacks = s, .next = both->parent};
     vst_stack_id native =
         both->address <= UINT32_MAX ? (vst_stack_id)both->address : 0;
-    bool has_language = get(s, both->parent, VST_STACK_LANGUAGE) != NULL;
+    bool has_language = stacks_get(s, both->parent, VST_STACK_LANGUAGE) != NULL;
     size_t count, evaluations;
-    vst_status status = gather(s, native, &count);
+    vst_status status = stacks_gather(s, native, &count);
 
     s->shown_count = 0;
     evaluations = last_evaluation(s, count);
@@ -261,23 +264,23 @@ static vst_status both_node(vst__memory_stacks *s, const vst_stack *both,
         status = show_language(&w, true);
     *node = 0;
     if (status == VST_OK && is_cut(s, both->parent))
-        status = cut(s, node);
+        status = stacks_cut(s, node);
     for (size_t i = s->shown_count; i-- > 0 && status == VST_OK;)
-        status = child(s, *node, s->shown[i], node);
+        status = stacks_child(s, *node, s->shown[i], node);
     return status;
 }
 
 /* ---- any stack ---------------------------------------------------------- */
 
 /* Returns the node of stacks without frames. */
-static vst_status nowhere(vst__memory_stacks *s, uint32_t *node)
+static vst_status stacks_nowhere(vst__memory_stacks *s, uint32_t *node)
 {
     uint32_t frame;
     vst_status status;
 
     status = vst__memory_frame_special(&s->frames, "(no stack)", &frame);
     if (status == VST_OK)
-        status = child(s, 0, frame, &s->nowhere);
+        status = stacks_child(s, 0, frame, &s->nowhere);
     *node = s->nowhere;
     return status;
 }
@@ -302,7 +305,7 @@ vst_status vst__memory_stacks_node(vst__memory_stacks *s, vst_stack_id id,
     if (status == VST_OK && *node == 0) {
         *node = s->nowhere;
         if (*node == 0)
-            status = nowhere(s, node);
+            status = stacks_nowhere(s, node);
     }
     if (status == VST_OK)
         s->leaf_of_stack[id] = *node;

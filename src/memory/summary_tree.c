@@ -37,8 +37,9 @@ static uint32_t frame_at_line(const vst_memory_node *nodes, size_t node,
 
 /* Returns the number of a line, from 1. Lines with equal file and number are
  * one, whatever their functions are. */
-static vst_status line_of(vst__intern *known, const vst_memory_frame *frame,
-                          size_t next, uint32_t *number)
+static vst_status tree_line_of(vst__intern *known,
+                               const vst_memory_frame *frame, size_t next,
+                               uint32_t *number)
 {
     /* a native place without a file is identified by its name */
     bool by_name = frame->line == 0;
@@ -81,8 +82,8 @@ vst_status vst__memory_tree_lines(const vst_memory_node *nodes, size_t count,
             continue;
         frame = frame_at_line(nodes, i, frames);
         if (of_frame[frame] == 0)
-            status =
-                line_of(known, &frames[frame], *line_count, &of_frame[frame]);
+            status = tree_line_of(known, &frames[frame], *line_count,
+                                  &of_frame[frame]);
         if (status == VST_OK && of_frame[frame] > *line_count) {
             vst_memory_line *moved =
                 vst__grow(*lines, &capacity, *line_count + 1, sizeof *moved);

@@ -116,13 +116,13 @@ void vst__object_read(const struct dl_phdr_info *info, vst__object *object)
             object->relocation_counts[i] = 0;
 }
 
-static bool contains(const vst__object *object, const void *address)
+static bool objects_contains(const vst__object *object, const void *address)
 {
     return (uintptr_t)address - object->start < object->end - object->start;
 }
 
 /* Returns whether the object's file name begins like this. */
-static bool is_named(const vst__object *object, const char *beginning)
+static bool objects_is_named(const vst__object *object, const char *beginning)
 {
     const char *slash = strrchr(object->name, '/');
 
@@ -138,12 +138,13 @@ bool vst__object_is_exempt(const vst__object *object, const void *malloc_in_use)
         "liblsan", "libtsan",   "libubsan",
     };
 
-    if (contains(object, (const void *)&vst__object_is_exempt) ||
-        contains(object, malloc_in_use) || object->bias == getauxval(AT_BASE) ||
+    if (objects_contains(object, (const void *)&vst__object_is_exempt) ||
+        objects_contains(object, malloc_in_use) ||
+        object->bias == getauxval(AT_BASE) ||
         object->start == getauxval(AT_SYSINFO_EHDR))
         return true;
     for (size_t i = 0; i < sizeof exempt / sizeof *exempt; i++)
-        if (is_named(object, exempt[i]))
+        if (objects_is_named(object, exempt[i]))
             return true;
     return false;
 }
@@ -161,7 +162,7 @@ static int find_at(struct dl_phdr_info *info, size_t size, void *ctx)
 
     (void)size;
     vst__object_read(info, wanted->object);
-    return contains(wanted->object, wanted->address);
+    return objects_contains(wanted->object, wanted->address);
 }
 
 bool vst__objects_at(const void *address, vst__object *object)

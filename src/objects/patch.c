@@ -56,7 +56,8 @@ static const vst__hook *hook_of(const vst__object *object,
 }
 
 /* Stores into the slot; a closed page is opened for the moment of the store. */
-static bool store(void **slot, void *from, void *to, const vst__patching *p)
+static bool patch_store(void **slot, void *from, void *to,
+                        const vst__patching *p)
 {
     uintptr_t size = (uintptr_t)sysconf(_SC_PAGESIZE);
     void *page = (void *)((uintptr_t)slot & ~(size - 1));
@@ -89,14 +90,14 @@ static void patch_slot(const vst__object *object, vst__patching *p,
     if (p->takes_out) {
         if (value != hook->hook)
             return;
-        if (store(slot, value, hook->original, p))
+        if (patch_store(slot, value, hook->original, p))
             p->patched++;
         else
             p->left_alone++;
     } else if (value == hook->hook) {
         p->patched++;
     } else if ((value == hook->original || is_unresolved) &&
-               store(slot, value, hook->hook, p)) {
+               patch_store(slot, value, hook->hook, p)) {
         p->patched++;
     } else {
         p->left_alone++;

@@ -12,8 +12,8 @@
 enum { FIRST_RANGES = 4096, HEAD_MAX = 64 };
 
 /* Parses the beginning of a line: 7f0123456000-7f0123457000 r-xp */
-static bool parse(const char *head, size_t length,
-                  struct vst__protected_range *range)
+static bool protection_parse(const char *head, size_t length,
+                             struct vst__protected_range *range)
 {
     uintptr_t values[2] = {0, 0};
     int which = 0;
@@ -40,7 +40,8 @@ static bool parse(const char *head, size_t length,
     return true;
 }
 
-static bool add(vst__protection *p, const struct vst__protected_range *range)
+static bool protection_add(vst__protection *p,
+                           const struct vst__protected_range *range)
 {
     if (p->count == p->capacity) {
         size_t capacity = p->capacity ? p->capacity * 2 : FIRST_RANGES;
@@ -77,7 +78,8 @@ bool vst__protection_read(vst__protection *p)
                     (got < 0 && errno == EINTR)))
         for (ssize_t i = 0; i < got && fine; i++) {
             if (part[i] == '\n') {
-                fine = parse(head, length, &range) && add(p, &range);
+                fine = protection_parse(head, length, &range) &&
+                       protection_add(p, &range);
                 length = 0;
             } else if (length < HEAD_MAX) {
                 head[length++] = part[i];

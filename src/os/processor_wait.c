@@ -40,7 +40,7 @@ static bool is_one_thread(void)
 
 /* Reads the waits of all living threads since each began; of very many threads,
  * only the first. */
-static size_t read_waits(vst__os_thread_wait waits[VST_OS_WAITS_MAX])
+static size_t processor_read_waits(vst__os_thread_wait waits[VST_OS_WAITS_MAX])
 {
     int error = errno;
     DIR *folder = NULL;
@@ -64,8 +64,8 @@ static size_t read_waits(vst__os_thread_wait waits[VST_OS_WAITS_MAX])
     return count;
 }
 
-static vst__os_thread_wait *find(vst__os_thread_wait *waits, size_t count,
-                                 uint64_t tid)
+static vst__os_thread_wait *processor_find(vst__os_thread_wait *waits,
+                                           size_t count, uint64_t tid)
 {
     for (size_t i = 0; i < count; i++)
         if (waits[i].tid == tid)
@@ -75,18 +75,19 @@ static vst__os_thread_wait *find(vst__os_thread_wait *waits, size_t count,
 
 void vst__os_waits_begin(vst__os_waits *waits)
 {
-    waits->before_count = read_waits(waits->before);
+    waits->before_count = processor_read_waits(waits->before);
 }
 
 void vst__os_waits_end(vst__os_waits *waits)
 {
     vst__os_thread_wait now[VST_OS_WAITS_MAX];
-    size_t count = read_waits(now);
+    size_t count = processor_read_waits(now);
 
     for (size_t i = 0; i < count; i++) {
         const vst__os_thread_wait *before =
-            find(waits->before, waits->before_count, now[i].tid);
-        vst__os_thread_wait *sum = find(waits->sums, waits->count, now[i].tid);
+            processor_find(waits->before, waits->before_count, now[i].tid);
+        vst__os_thread_wait *sum =
+            processor_find(waits->sums, waits->count, now[i].tid);
         uint64_t ns = before == NULL ? now[i].ns : now[i].ns - before->ns;
 
         if (ns == 0 || (before != NULL && before->ns > now[i].ns))

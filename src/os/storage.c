@@ -90,13 +90,13 @@ void vst__os_storage_watch(const vst_storage_watcher *who)
     __atomic_store_n(&watcher, who, __ATOMIC_RELEASE);
 }
 
-static const vst_storage_watcher *watching(void)
+static const vst_storage_watcher *storage_watching(void)
 {
     /* pairs with the release in vst__os_storage_watch */
     return __atomic_load_n(&watcher, __ATOMIC_ACQUIRE);
 }
 
-static void call(void (*function)(void))
+static void storage_call(void (*function)(void))
 {
     if (function != NULL)
         function();
@@ -104,18 +104,18 @@ static void call(void (*function)(void))
 
 void vst__os_storage_begin(void)
 {
-    call(watching()->begin);
+    storage_call(storage_watching()->begin);
 }
 
 void vst__os_storage_end(void)
 {
-    call(watching()->end);
+    storage_call(storage_watching()->end);
 }
 
 void vst__os_storage_found_cut(bool *cut)
 {
     if (cut != NULL && !__atomic_exchange_n(cut, true, __ATOMIC_ACQ_REL))
-        call(watching()->cut);
+        storage_call(storage_watching()->cut);
 }
 
 /* ---- mappings ------------------------------------------------------------ */
@@ -148,7 +148,7 @@ int vst__os_storage_map(int fd, uint64_t offset, size_t size, bool *cut,
     /* Pairs with the load in vst__os_storage_rescue. */
     __atomic_store_n(&entry->start, (uintptr_t)*address, __ATOMIC_RELEASE);
     *storage = entry;
-    call(watching()->mapped);
+    storage_call(storage_watching()->mapped);
     return 0;
 }
 
@@ -188,7 +188,7 @@ static bool put_memory(uintptr_t from, uintptr_t end)
 /* A truncated file ends at one place: behind the address, the rest of the
  * mapping is gone too; before the address, it may still be there. The mapping
  * stays while this runs, because the interrupted thread is storing to it. */
-static bool rescue(const vst__os_storage *entry, uintptr_t address)
+static bool storage_rescue(const vst__os_storage *entry, uintptr_t address)
 {
     uintptr_t start = __atomic_load_n(&entry->start, __ATOMIC_ACQUIRE);
     size_t size = __atomic_load_n(&entry->size, __ATOMIC_RELAXED);
@@ -208,7 +208,7 @@ bool vst__os_storage_rescue(const void *address)
     for (part *at = &first_part; at != NULL && !rescued;
          at = __atomic_load_n(&at->next, __ATOMIC_ACQUIRE))
         for (size_t i = 0; i < ENTRIES && !rescued; i++)
-            rescued = rescue(&at->entries[i], (uintptr_t)address);
+            rescued = storage_rescue(&at->entries[i], (uintptr_t)address);
     errno = error;
     return rescued;
 }

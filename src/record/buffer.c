@@ -34,7 +34,7 @@ static uint64_t epoch_first(void)
 
 static vst__os_exit exit_hook;
 
-static void thread_ends(void *writer)
+static void buffer_thread_ends(void *writer)
 {
     (void)writer;
     vst_thread_release();
@@ -42,7 +42,7 @@ static void thread_ends(void *writer)
 
 __attribute__((constructor)) static void watch_thread_ends(void)
 {
-    vst__os_thread_exit_hook(&exit_hook, thread_ends);
+    vst__os_thread_exit_hook(&exit_hook, buffer_thread_ends);
 }
 
 static vst__writer *own_writer(void)
@@ -228,7 +228,7 @@ static void count_lost(vst__writer *writer)
 
 /* Makes room in a writer that is ready, and stores the waits that the thread
  * has kept. Returns NULL if there is no chunk; the record is lost then. */
-static vst__writer *make_room(vst__writer *writer, size_t words)
+static vst__writer *buffer_make_room(vst__writer *writer, size_t words)
 {
     size_t kept = vst__lock_waits_kept();
 
@@ -273,7 +273,7 @@ static vst__writer *writer_with_room(size_t words)
     if (writer->hot.epoch != vst_record_epoch() && !get_ready(writer, false))
         return NULL;
     vst__switches_help();
-    return make_room(writer, words);
+    return buffer_make_room(writer, words);
 }
 
 vst__writer *vst__writer_for_memory(size_t words)
@@ -290,7 +290,7 @@ vst__writer *vst__writer_for_memory(size_t words)
         count_lost_outside();
         return NULL;
     }
-    return make_room(writer, words);
+    return buffer_make_room(writer, words);
 }
 
 void vst__record_taken(vst_kind kind, vst_id id, vst_ticks now)
@@ -373,7 +373,7 @@ static void record_bytes(vst_escape type, const uint64_t *heads, size_t count,
 
 /* Returns the members, or a short note if they do not fit: JSON that is cut
  * would be invalid, and the note keeps the span. */
-static const char *fitting(const char *json_members, size_t *length)
+static const char *buffer_fitting(const char *json_members, size_t *length)
 {
     const char *note;
 
@@ -388,7 +388,7 @@ void vst_record_args(const char *json_members, size_t length)
 {
     uint64_t head;
 
-    json_members = fitting(json_members, &length);
+    json_members = buffer_fitting(json_members, &length);
     head = length;
     record_bytes(VST_ESCAPE_ARGS, &head, 1, json_members, length);
 }
@@ -397,7 +397,7 @@ void vst_record_instant(vst_id id, const char *json_members, size_t length)
 {
     uint64_t head;
 
-    json_members = fitting(json_members, &length);
+    json_members = buffer_fitting(json_members, &length);
     head = (uint64_t)length << 32 | id;
     record_bytes(VST_ESCAPE_INSTANT, &head, 1, json_members, length);
 }
@@ -429,7 +429,7 @@ void vst_record_end_args(vst_id id, uint32_t instance, const char *json_members,
 {
     uint64_t heads[HEADS_MAX] = {(uint64_t)instance << 32 | id, 0};
 
-    json_members = fitting(json_members, &length);
+    json_members = buffer_fitting(json_members, &length);
     heads[1] = length;
     record_bytes(VST_ESCAPE_END, heads, HEADS_MAX, json_members, length);
 }

@@ -25,7 +25,7 @@ struct vst__notes {
 };
 
 /* Replaces characters that need an escape in JSON or that a terminal obeys. */
-static char plain(char c)
+static char collector_plain(char c)
 {
     if (c == '"')
         return '\'';
@@ -39,7 +39,7 @@ static void copy_plain(char *to, size_t size, const char *from)
     size_t length = 0;
 
     for (; *from != 0 && length + 1 < size; from++)
-        to[length++] = plain(*from);
+        to[length++] = collector_plain(*from);
     to[length] = 0;
 }
 

@@ -18,7 +18,7 @@ static registered places[VST_COLLECTORS_MAX];
 /* ---- the registry -------------------------------------------------------- */
 
 /* Returns the place with this name, else a free place, else NULL. */
-static registered *find(const char *name)
+static registered *collectors_find(const char *name)
 {
     registered *free_place = NULL;
 
@@ -38,7 +38,7 @@ vst_status vst_collector_register(const char *name, vst_collector_make_fn make)
     registered *place;
 
     vst__recorder_take();
-    place = find(name);
+    place = collectors_find(name);
     if (place != NULL)
         *place = (registered){name, make};
     vst__recorder_give();
@@ -50,7 +50,7 @@ void vst_collector_unregister(const char *name)
     registered *place;
 
     vst__recorder_take();
-    place = find(name);
+    place = collectors_find(name);
     if (place != NULL)
         *place = (registered){NULL, NULL};
     vst__recorder_give();

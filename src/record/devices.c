@@ -23,7 +23,7 @@ enum {
 
 /* ---- devices and streams; with the lock held ----------------------------- */
 
-static vst_status define(vst_recording *recording, vst_entry *entry)
+static vst_status devices_define(vst_recording *recording, vst_entry *entry)
 {
     const vst_chunk_provider *provider = recording->provider;
 
@@ -42,7 +42,8 @@ static void set_platform(char *to, const char *platform)
     memcpy(to, platform, length < PLATFORM_BYTES ? length : PLATFORM_BYTES);
 }
 
-static vst__device *find(const vst__devices *self, const vst_device *device)
+static vst__device *devices_find(const vst__devices *self,
+                                 const vst_device *device)
 {
     char platform[PLATFORM_BYTES];
 
@@ -58,7 +59,7 @@ static vst__device *find(const vst__devices *self, const vst_device *device)
     return NULL;
 }
 
-static vst__device *add(vst__devices *self, const vst_device *device)
+static vst__device *devices_add(vst__devices *self, const vst_device *device)
 {
     vst__device *items;
 
@@ -95,7 +96,7 @@ static vst_status define_device(vst_recording *recording, uint32_t number,
     memcpy(&entry.y, &rate, sizeof entry.y);
     for (size_t i = 0; i < sizeof item->platform; i++)
         entry.z |= (uint64_t)(unsigned char)item->platform[i] << 8 * i;
-    return define(recording, &entry);
+    return devices_define(recording, &entry);
 }
 
 vst_status vst_device_declare(vst_recording *recording,
@@ -108,9 +109,9 @@ vst_status vst_device_declare(vst_recording *recording,
     if (device->clock.read != NULL && !(device->clock.ticks_per_second > 0))
         return VST_E_ARGUMENT;
     vst__recorder_take();
-    item = find(&recording->devices, device);
+    item = devices_find(&recording->devices, device);
     if (item == NULL)
-        item = add(&recording->devices, device);
+        item = devices_add(&recording->devices, device);
     if (item != NULL) {
         item->clock = device->clock;
         *number = (uint32_t)(item - recording->devices.items) + 1;
@@ -135,7 +136,7 @@ vst_status vst_device_declare_stream(vst_recording *recording, uint32_t device,
 
     vst__recorder_take();
     if (device != 0 && device <= recording->devices.count)
-        status = define(recording, &entry);
+        status = devices_define(recording, &entry);
     vst__recorder_give();
     return status;
 }
@@ -157,7 +158,7 @@ void vst__devices_free(vst__devices *devices)
 
 /* Returns the narrowest of TRIES comparisons, because the thread may be
  * preempted during any of them. */
-static vst__clock_pair compare(const vst_device_clock *clock)
+static vst__clock_pair devices_compare(const vst_device_clock *clock)
 {
     vst__clock_pair best = {.width = UINT64_MAX};
 
@@ -183,7 +184,7 @@ void vst_device_sync(vst_recording *recording, uint32_t device)
     vst__recorder_give();
     if (clock.read == NULL)
         return;
-    pair = compare(&clock);
+    pair = devices_compare(&clock);
     vst__recorder_take();
     if (vst__clock_fit_add(&recording->devices.items[device - 1].fit, &pair)) {
         vst_entry entry = {
@@ -193,7 +194,7 @@ void vst_device_sync(vst_recording *recording, uint32_t device)
             .y = pair.ours,
             .z = pair.width,
         };
-        define(recording, &entry);
+        devices_define(recording, &entry);
     }
     vst__recorder_give();
 }
@@ -238,7 +239,7 @@ static size_t put_clocks(const vst__devices *self, char *json, size_t size)
     return length;
 }
 
-static void tell(vst_recording *recording)
+static void devices_tell(vst_recording *recording)
 {
     vst__devices *self = &recording->devices;
     size_t size = (self->count + 2) * TELL_BYTES, length;
@@ -266,7 +267,7 @@ void vst__devices_tell(vst_recording *recording)
 {
     vst__recorder_take();
     if (recording->devices.count != 0 && vst__recording_is_ours(recording))
-        tell(recording);
+        devices_tell(recording);
     vst__recorder_give();
 }
 
@@ -275,7 +276,7 @@ void vst__devices_tell_late(vst_recording *recording)
     vst__recorder_take();
     if (recording->devices.late != recording->devices.late_told &&
         vst__recording_is_ours(recording)) {
-        tell(recording);
+        devices_tell(recording);
         recording->provider->lost(recording->provider->ctx, recording->lost);
     }
     vst__recorder_give();
@@ -307,7 +308,7 @@ static uint32_t put_attributes(const vst_activity *activity, uint64_t *at)
 }
 
 /* Writes the payload of an activity, and returns the number of its words. */
-static uint32_t put(const vst_activity *activity, uint64_t *payload)
+static uint32_t devices_put(const vst_activity *activity, uint64_t *payload)
 {
     uint32_t words = VST_ACTIVITY_WORDS;
     uint64_t flags = activity->host_time ? VST_ACTIVITY_HOST_TIME : 0;
@@ -381,7 +382,7 @@ bool vst_device_deliver(vst_recording *recording, const vst_activity *activity)
         count_late(recording);
         return false;
     }
-    words = put(activity, payload);
+    words = devices_put(activity, payload);
     if (!VST_LIKELY(store_at_once(payload, words)))
         vst__record_escape(VST_ESCAPE_DEVICE, payload, words);
     return true;

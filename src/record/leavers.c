@@ -24,7 +24,8 @@ void vst__recording_begin_leaving(vst_recording *recording)
     }
 }
 
-static void take_out(vst_recording *recording, const vst__writer *writer)
+static void leavers_take_out(vst_recording *recording,
+                             const vst__writer *writer)
 {
     vst__writer **link = &recording->leavers;
 
@@ -39,7 +40,7 @@ void vst__writer_give_back(vst__writer *writer)
     vst_chunk *chunk = &writer->chunk;
 
     if (left != NULL)
-        take_out(left, writer);
+        leavers_take_out(left, writer);
     writer->left = NULL;
     if (chunk->words == NULL)
         return;

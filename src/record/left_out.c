@@ -4,8 +4,8 @@
  * that dies; the remainder is written when the thread leaves the recording. */
 #include "record/recording.h"
 
-static void tell(vst__writer *writer, const vst_recording *recording,
-                 uint64_t count)
+static void left_out_tell(vst__writer *writer, const vst_recording *recording,
+                          uint64_t count)
 {
     const vst_chunk_provider *provider = recording->provider;
     uint64_t more = count - writer->left_out_told;
@@ -22,7 +22,7 @@ static VST_COLD void tell_some(vst_buffer *buffer)
     vst__writer *writer = (vst__writer *)buffer;
 
     if (writer->recording != NULL)
-        tell(writer, writer->recording, buffer->left_out);
+        left_out_tell(writer, writer->recording, buffer->left_out);
 }
 
 /* Takes back the ENTER of this id if it is the chunk's last word: time then
@@ -84,7 +84,7 @@ void vst__writer_tell_left_out(vst__writer *writer)
 
     if (!count)
         return;
-    tell(writer, writer->recording, count);
+    left_out_tell(writer, writer->recording, count);
     writer->left_out_told = 0;
     if (writer->thread != NULL) {
         writer->thread->left_out += count;

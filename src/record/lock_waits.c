@@ -87,7 +87,7 @@ static void ask_for_slow_path(vst__writer *writer)
         writer->hot.limit = writer->hot.cursor;
 }
 
-static void keep(const wait_record *wait)
+static void lock_keep(const wait_record *wait)
 {
     uint32_t at = here.kept_count;
 
@@ -99,30 +99,31 @@ static void keep(const wait_record *wait)
     here.kept_count++;
 }
 
-static void store(vst__writer *writer, const wait_record *wait, vst_ticks now)
+static void lock_store(vst__writer *writer, const wait_record *wait,
+                       vst_ticks now)
 {
     vst__writer_fixed(writer, vst_word_escape(VST_ESCAPE_WAIT, WAIT_WORDS, 0),
                       wait->payload, now);
 }
 
-static wait_record make(vst_ticks began, vst_ticks ended, uintptr_t holder,
-                        vst_wait_reason reason)
+static wait_record lock_make(vst_ticks began, vst_ticks ended, uintptr_t holder,
+                             vst_wait_reason reason)
 {
     return (wait_record){
         {began, ended, (uint64_t)vst__thread_number(holder) << 32 | reason}};
 }
 
-static void record(vst_ticks began, vst_ticks ended, uintptr_t holder)
+static void lock_record(vst_ticks began, vst_ticks ended, uintptr_t holder)
 {
     vst__writer *writer = (vst__writer *)vst_thread_buffer;
-    const wait_record wait = make(began, ended, holder, VST_WAIT_GIL);
+    const wait_record wait = lock_make(began, ended, holder, VST_WAIT_GIL);
 
     if (here.kept_count == 0 && is_ready(writer) &&
         vst__writer_has_room(writer, 1 + WAIT_WORDS)) {
-        store(writer, &wait, ended);
+        lock_store(writer, &wait, ended);
         return;
     }
-    keep(&wait);
+    lock_keep(&wait);
     ask_for_slow_path(writer);
 }
 
@@ -187,8 +188,8 @@ void vst__lock_waits_leave(vst__writer *writer)
 static void store_kept(vst__writer *writer, vst__thread_waits *waits)
 {
     for (uint32_t i = 0; i < waits->kept_count; i++)
-        store(writer, i < FEW ? &waits->few[i] : &waits->many[i - FEW],
-              writer->hot.last);
+        lock_store(writer, i < FEW ? &waits->few[i] : &waits->many[i - FEW],
+                   writer->hot.last);
     for (uint32_t i = 0; i < waits->lost; i++)
         vst__writer_count_lost(writer);
     waits->kept_count = waits->lost = 0;
@@ -247,7 +248,7 @@ static void end_timed(const vst_lock *lock)
     if (here.began != 0) {
         weigh_holder(&here, now);
         if (is_over) {
-            record(here.began, now, here.holder);
+            lock_record(here.began, now, here.holder);
             here.began = 0;
         }
     }
@@ -296,7 +297,7 @@ static int hook_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
     error = errno;
     if (go_in(lock)) {
         begin_anew();
-        record(began, vst_clock_ticks(), 0);
+        lock_record(began, vst_clock_ticks(), 0);
         go_out();
     }
     errno = error;
@@ -339,11 +340,11 @@ void vst__parked_end(const vst_lock *lock)
     }
     begin_anew();
     if (here.began != 0) {
-        const wait_record wait = make(here.began, now, 0, here.reason);
+        const wait_record wait = lock_make(here.began, now, 0, here.reason);
         /* Before its first record, a thread has no open call that the wait
          * could be missing from. */
         if (here.many != NULL || here.kept_count < FEW)
-            keep(&wait);
+            lock_keep(&wait);
         ask_for_slow_path((vst__writer *)vst_thread_buffer);
     }
     here.began = 0;
@@ -413,7 +414,7 @@ static bool open_wait(vst__thread_waits *waits, vst_ticks now,
     if (ended != 0 && ended < now)
         now = ended;
     weigh_holder(waits, now);
-    *wait = make(waits->began, now, waits->holder, waits->reason);
+    *wait = lock_make(waits->began, now, waits->holder, waits->reason);
     waits->began = 0;
     return now > wait->payload[0];
 }
@@ -435,7 +436,7 @@ void vst__lock_waits_end(vst__writer *writer, vst_ticks now)
         return;
     store_kept(writer, waits);
     if (open_wait(waits, now, &wait))
-        store(writer, &wait, now);
+        lock_store(writer, &wait, now);
 }
 
 /* In a forked child, the threads that were inside a hook do not exist. */

@@ -12,7 +12,7 @@
 
 enum { KIND_MASK = 31, FLAGS_MASK = 3, FLAGS_SHIFT = 5, SIZE_SHIFT = 7 };
 
-static inline vst__writer *own(void)
+static inline vst__writer *memory_own(void)
 {
     return (vst__writer *)vst_thread_buffer;
 }
@@ -64,7 +64,7 @@ VST_COLD static void alloc_slow(uint32_t head, uintptr_t address, size_t size,
 void vst_record_alloc(vst_memory_kind kind, uintptr_t address, size_t size,
                       vst_stack_id stack, unsigned flags, vst_ticks now)
 {
-    vst__writer *writer = own();
+    vst__writer *writer = memory_own();
     uint64_t delta = now - writer->hot.last;
     uint32_t head = ((uint32_t)kind & KIND_MASK) | (flags & FLAGS_MASK)
                                                        << FLAGS_SHIFT;
@@ -100,7 +100,7 @@ VST_COLD static void free_slow(uint32_t kind, uintptr_t address, size_t size,
 void vst_record_free(vst_memory_kind kind, uintptr_t address, size_t size,
                      vst_ticks now)
 {
-    vst__writer *writer = own();
+    vst__writer *writer = memory_own();
     uint64_t delta = now - writer->hot.last;
     uint32_t head = (uint32_t)kind & KIND_MASK;
 

@@ -85,8 +85,8 @@ void vst__record_open_calls(vst__writer *writer, const vst_id *ids,
 
 /* Writes the calls into a chunk, which then waits for the next thread that
  * needs a chunk. */
-static void announce(vst_recording *recording, vst__thread *thread,
-                     const vst_id *ids, size_t count)
+static void open_calls_announce(vst_recording *recording, vst__thread *thread,
+                                const vst_id *ids, size_t count)
 {
     vst__writer writer = {
         .hot = VST_BUFFER_NONE, .number = thread->number, .thread = thread};
@@ -117,7 +117,7 @@ void vst_recording_open_stack(vst_recording *recording, uint64_t handle,
     if (thread != NULL && vst__recording_now == recording)
         vst__switches_watch(recording, thread);
     if (thread != NULL && count && vst__recording_now == recording)
-        announce(recording, thread, ids, count);
+        open_calls_announce(recording, thread, ids, count);
     else if (count && vst__recording_now == recording)
         recording->lost++;
     vst__recorder_give();

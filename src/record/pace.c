@@ -5,7 +5,7 @@
 #include "record/budget.h"
 #include "record/recording.h"
 
-static void count(vst__writer *writer, const vst_pace *pace)
+static void pace_count(vst__writer *writer, const vst_pace *pace)
 {
     const uint64_t *from = writer->uncounted, *to = writer->hot.cursor;
 
@@ -34,7 +34,7 @@ bool vst__writer_tell_pace(vst__writer *writer, vst_kind kind, vst_id id,
     if (recording == NULL)
         return true;
     pace = recording->pace;
-    count(writer, &pace);
+    pace_count(writer, &pace);
     if (pace.turn != NULL)
         pace.turn(pace.ctx, kind, id);
     if (writer->recording != recording)
@@ -59,7 +59,7 @@ void vst__recording_count_all(vst_recording *recording)
     vst__recorder_take();
     for (vst__writer *w = recording->writers; w != NULL; w = w->next)
         if (!w->free_running)
-            count(w, &recording->pace);
+            pace_count(w, &recording->pace);
     vst__recorder_give();
 }
 
@@ -89,8 +89,8 @@ static vst__writer *find_writer(const vst_recording *recording, size_t words)
     return NULL;
 }
 
-static bool store(const vst_recording *recording, uint64_t *payload,
-                  uint32_t words)
+static bool pace_store(const vst_recording *recording, uint64_t *payload,
+                       uint32_t words)
 {
     vst__writer *writer = find_writer(recording, 1 + (size_t)words);
 
@@ -123,7 +123,7 @@ bool vst__recording_leave_out(vst_recording *recording,
         for (uint32_t i = 0; i < part; i++)
             payload[VST_LEFT_OUT_HEAD + i] = ids[i];
         done = done && vst__recording_now == recording &&
-               store(recording, payload, VST_LEFT_OUT_HEAD + part);
+               pace_store(recording, payload, VST_LEFT_OUT_HEAD + part);
         payload[0] = left_out->flags | VST_LEFT_OUT_MORE;
         ids += part;
         count -= part;

@@ -21,7 +21,7 @@ static struct {
     clockwait_fn *clockwait;
 } real;
 
-static const vst_lock *begin(sem_t *semaphore)
+static const vst_lock *parked_begin(sem_t *semaphore)
 {
     const void **learn = vst__waits_learn();
 
@@ -30,7 +30,7 @@ static const vst_lock *begin(sem_t *semaphore)
     return vst__parked_begin(semaphore);
 }
 
-static int end(const vst_lock *lock, int result)
+static int parked_end(const vst_lock *lock, int result)
 {
     int error = errno;
 
@@ -42,24 +42,24 @@ static int end(const vst_lock *lock, int result)
 
 static int hook_wait(sem_t *semaphore)
 {
-    const vst_lock *lock = begin(semaphore);
+    const vst_lock *lock = parked_begin(semaphore);
 
-    return end(lock, real.wait(semaphore));
+    return parked_end(lock, real.wait(semaphore));
 }
 
 static int hook_timedwait(sem_t *semaphore, const struct timespec *until)
 {
-    const vst_lock *lock = begin(semaphore);
+    const vst_lock *lock = parked_begin(semaphore);
 
-    return end(lock, real.timedwait(semaphore, until));
+    return parked_end(lock, real.timedwait(semaphore, until));
 }
 
 static int hook_clockwait(sem_t *semaphore, clockid_t clock,
                           const struct timespec *until)
 {
-    const vst_lock *lock = begin(semaphore);
+    const vst_lock *lock = parked_begin(semaphore);
 
-    return end(lock, real.clockwait(semaphore, clock, until));
+    return parked_end(lock, real.clockwait(semaphore, clock, until));
 }
 
 enum { WAIT, TIMEDWAIT, CLOCKWAIT, HOOKS };

@@ -3,8 +3,8 @@
  * providers too. No foreign code runs while the lock is held, and fork() waits
  * for the lock, so a child finds it free.
  *
- * Stopping. A tracer's stop() promises that none of its hooks records any more,
- * so the chunks of threads that only such hooks write are taken away
+ * Stopping. A tracer's recording_stop() promises that none of its hooks records
+ * any more, so the chunks of threads that only such hooks write are taken away
  * immediately. A free-running thread (vst_thread_enter_free) may be in the
  * middle of a store: its chunk stays mapped until the thread records again or
  * ends. */
@@ -79,7 +79,7 @@ void vst__recording_destroy(vst_recording *recording)
 
 VST_THREAD_LOCAL bool vst__is_forking VST_TLS_MODEL;
 
-static void before_fork(void)
+static void recording_before_fork(void)
 {
     vst__writer *writer;
 
@@ -104,7 +104,7 @@ static void after_fork_in_parent(void)
 /* The child has a copy of every buffer, all of them on the parent's file. It
  * drops them before any hook can run, and records nothing; recordings made
  * before the fork take no more records. */
-static void after_fork_in_child(void)
+static void recording_after_fork_in_child(void)
 {
     vst__is_forking = false;
     forks++;
@@ -124,7 +124,8 @@ static void after_fork_in_child(void)
 
 __attribute__((constructor)) static void watch_forks(void)
 {
-    vst__os_fork_hooks(before_fork, after_fork_in_parent, after_fork_in_child);
+    vst__os_fork_hooks(recording_before_fork, after_fork_in_parent,
+                       recording_after_fork_in_child);
 }
 
 bool vst__recording_is_ours(const vst_recording *recording)
@@ -173,7 +174,7 @@ static bool look_before_stop(vst_recording *recording,
     return is_now && recording->switches.wanted;
 }
 
-static void stop(vst_recording *recording)
+static void recording_stop(vst_recording *recording)
 {
     vst__recorder_take();
     if (vst__recording_now == recording) {
@@ -208,7 +209,7 @@ void vst__recording_stop(vst_recording *recording)
         vst__switches_rest();
     if (hold != NULL)
         hold(true);
-    stop(recording);
+    recording_stop(recording);
     if (hold != NULL)
         hold(false);
 }
@@ -275,7 +276,8 @@ void vst__recording_chunks_are_gone(void)
 /* ---- definitions ------------------------------------------------------- */
 
 /* Writes the bytes that two equal definitions have in common. */
-static size_t key_of(vst_recording *recording, const vst_definition *d)
+static size_t recording_key_of(vst_recording *recording,
+                               const vst_definition *d)
 {
     const uint32_t head[3] = {(uint32_t)d->kind, (uint32_t)d->line,
                               d->name_len};
@@ -334,7 +336,7 @@ vst_status vst__recording_define(vst_recording *recording,
     size_t key_size;
 
     *id = 0;
-    key_size = key_of(recording, definition);
+    key_size = recording_key_of(recording, definition);
     if (!vst__recording_is_ours(recording))
         status = VST_E_STATE;
     else if (!key_size)
@@ -365,7 +367,7 @@ typedef struct files {
     void *ctx;
 } files;
 
-/* key_of() makes the keys. */
+/* recording_key_of() makes the keys. */
 static void pass_file(void *ctx, const void *key, size_t size, uint32_t id)
 {
     const files *self = ctx;

@@ -45,7 +45,7 @@ void vst__scope_id_want(vst_id id)
     set_class(id, A_WANTED_CALL);
 }
 
-static uint8_t class_of(vst_id id)
+static uint8_t scope_class_of(vst_id id)
 {
     return id < IDS_MAX ? __atomic_load_n(&classes[id], __ATOMIC_RELAXED)
                         : A_CALL;
@@ -66,7 +66,7 @@ static bool is_caller_recorded(const vst__scope_stack *stack)
            stack->frames[stack->count - 2].is_recorded;
 }
 
-static void pop(vst__scope_stack *stack)
+static void scope_pop(vst__scope_stack *stack)
 {
     const vst__scope_frame *top = &stack->frames[--stack->count];
 
@@ -75,10 +75,11 @@ static void pop(vst__scope_stack *stack)
 }
 
 /* Returns the frame that a call of this id gets on top of the stack. */
-static vst__scope_frame judge(const vst__scope *scope, vst_id id, bool at_start)
+static vst__scope_frame scope_judge(const vst__scope *scope, vst_id id,
+                                    bool at_start)
 {
     const vst__scope_stack *stack = &scope->now;
-    uint8_t class = class_of(id);
+    uint8_t class = scope_class_of(id);
     vst__scope_frame frame = {.id = id, .is_recorded = true};
 
     if (class == NO_CALL)
@@ -92,7 +93,7 @@ static vst__scope_frame judge(const vst__scope *scope, vst_id id, bool at_start)
     return frame;
 }
 
-static bool has_room(vst__scope_stack *stack)
+static bool scope_has_room(vst__scope_stack *stack)
 {
     vst__scope_frame *frames;
 
@@ -105,16 +106,16 @@ static bool has_room(vst__scope_stack *stack)
     return frames != NULL;
 }
 
-static bool push(vst__scope *scope, vst_id id, bool at_start)
+static bool scope_push(vst__scope *scope, vst_id id, bool at_start)
 {
     vst__scope_stack *stack = &scope->now;
     vst__scope_frame frame;
 
-    if (!VST_LIKELY(stack->forgotten == 0 && has_room(stack))) {
+    if (!VST_LIKELY(stack->forgotten == 0 && scope_has_room(stack))) {
         stack->forgotten++;
         return false;
     }
-    frame = judge(scope, id, at_start);
+    frame = scope_judge(scope, id, at_start);
     stack->depth += frame.counts;
     stack->inside += frame.is_inside;
     stack->frames[stack->count++] = frame;
@@ -125,7 +126,7 @@ static bool push(vst__scope *scope, vst_id id, bool at_start)
  * it end too, as they do for readers. Returns false if the call is not on
  * the stack: it began before the recording, and its exit means nothing to
  * readers. */
-static bool leave(vst__scope *scope, vst_id id)
+static bool scope_leave(vst__scope *scope, vst_id id)
 {
     vst__scope_stack *stack = &scope->now;
     size_t at = stack->count;
@@ -141,11 +142,11 @@ static bool leave(vst__scope *scope, vst_id id)
         return false;
     was_recorded = stack->frames[at - 1].is_recorded;
     while (stack->count >= at)
-        pop(stack);
+        scope_pop(stack);
     return was_recorded;
 }
 
-static void reset(vst__scope_stack *stack)
+static void scope_reset(vst__scope_stack *stack)
 {
     stack->count = stack->inside = stack->forgotten = 0;
     stack->depth = 0;
@@ -172,7 +173,7 @@ static void put_away(vst__scope *scope)
     place = kept != NULL ? vst__map64_put(&scope->others, scope->number) : NULL;
     if (place == NULL) {
         vst__free(kept);
-        reset(&scope->now);
+        scope_reset(&scope->now);
         return;
     }
     *kept = scope->now;
@@ -222,7 +223,7 @@ bool vst__scope_begin(vst__scope **scope, const vst__scope_options *options)
     if (*scope == NULL)
         return false;
     forget_others(*scope);
-    reset(&(*scope)->now);
+    scope_reset(&(*scope)->now);
     (*scope)->wants = *options;
     (*scope)->number = 0;
     (*scope)->describes = true;
@@ -241,7 +242,8 @@ void vst__scope_free(vst__scope *scope)
 
 bool vst__scope_takes(vst__scope *scope, vst_kind kind, vst_id id)
 {
-    bool takes = kind == VST_ENTER ? push(scope, id, false) : leave(scope, id);
+    bool takes = kind == VST_ENTER ? scope_push(scope, id, false)
+                                   : scope_leave(scope, id);
 
     scope->describes = is_top_recorded(&scope->now);
     return takes;
@@ -285,10 +287,10 @@ size_t vst__scope_list(vst__scope *scope, vst_id *ids, size_t count,
            stack->frames[same].id == ids[same])
         same++;
     while (stack->count > same)
-        pop(stack);
+        scope_pop(stack);
     for (size_t i = 0; i < count; i++) {
         bool takes = i < same ? stack->frames[i].is_recorded
-                              : push(scope, ids[i], at_start);
+                              : scope_push(scope, ids[i], at_start);
         if (takes)
             ids[recorded++] = ids[i];
     }

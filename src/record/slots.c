@@ -46,7 +46,7 @@ static uint64_t change_slots(vst__slots *slots, const void *address,
 
 /* Keeps the library that has the hooks loaded for good, because threads may be
  * in a hook after the hook was taken out. */
-static void pin(const void *hook)
+static void slots_pin(const void *hook)
 {
     Dl_info info;
 
@@ -65,7 +65,7 @@ vst_status vst__slots_hook(vst__slots *self, const void *address)
 {
     if (!self->was_hooked) {
         self->was_hooked = true;
-        pin(self->hooks[0].hook);
+        slots_pin(self->hooks[0].hook);
         /* As in memory/hooks.c: a thread that comes through a slot must see the
          * originals. */
         if (vst__os_barrier_prepare())

@@ -19,7 +19,7 @@ typedef struct vst__stack_key {
     uint32_t kind; /* kind, and flags << 8 */
 } vst__stack_key;
 
-static vst__stack_key key_of(const vst_stack *stack)
+static vst__stack_key stacks_key_of(const vst_stack *stack)
 {
     vst__stack_key key = {
         .value = stack->address,
@@ -32,7 +32,7 @@ static vst__stack_key key_of(const vst_stack *stack)
     return key;
 }
 
-static size_t hash_of(const vst__stack_key *key)
+static size_t stacks_hash_of(const vst__stack_key *key)
 {
     uint64_t hash = key->value * 0x9e3779b97f4a7c15u;
 
@@ -48,9 +48,10 @@ static bool is_same(const vst__stack_key *a, const vst__stack_key *b)
 }
 
 /* Returns the key's slot in the table, which has its number or is empty. */
-static uint32_t *probe(const vst__stacks *stacks, const vst__stack_key *key)
+static uint32_t *stacks_probe(const vst__stacks *stacks,
+                              const vst__stack_key *key)
 {
-    size_t mask = stacks->slot_count - 1, i = hash_of(key) & mask;
+    size_t mask = stacks->slot_count - 1, i = stacks_hash_of(key) & mask;
 
     while (stacks->slots[i] &&
            !is_same(&stacks->keys[stacks->slots[i] - 1], key))
@@ -68,13 +69,13 @@ static bool widen_table(vst__stacks *stacks)
     if (wider.slots == NULL)
         return false;
     for (size_t i = 0; i < stacks->count; i++)
-        *probe(&wider, &stacks->keys[i]) = (uint32_t)(i + 1);
+        *stacks_probe(&wider, &stacks->keys[i]) = (uint32_t)(i + 1);
     vst__free(stacks->slots);
     *stacks = wider;
     return true;
 }
 
-static bool has_room(vst__stacks *stacks)
+static bool stacks_has_room(vst__stacks *stacks)
 {
     if (stacks->count == stacks->capacity) {
         size_t capacity = stacks->capacity ? stacks->capacity * 2 : FIRST_KEYS;
@@ -105,7 +106,7 @@ static vst_status define_new(vst_recording *recording,
 
     if (stacks->count >= UINT32_MAX - 1)
         return VST_E_NO_IDS;
-    if (!has_room(stacks))
+    if (!stacks_has_room(stacks))
         return VST_E_NOMEM;
     entry = (vst_entry){
         .kind = VST_ENTRY_STACK,
@@ -118,14 +119,14 @@ static vst_status define_new(vst_recording *recording,
     if (status != VST_OK)
         return status;
     stacks->keys[stacks->count++] = *key;
-    *probe(stacks, key) = *id = entry.id;
+    *stacks_probe(stacks, key) = *id = entry.id;
     return VST_OK;
 }
 
 vst_status vst_recording_define_stack(vst_recording *recording,
                                       const vst_stack *stack, vst_stack_id *id)
 {
-    vst__stack_key key = key_of(stack);
+    vst__stack_key key = stacks_key_of(stack);
     vst_status status = VST_OK;
 
     *id = 0;
@@ -135,7 +136,7 @@ vst_status vst_recording_define_stack(vst_recording *recording,
     if (!vst__recording_is_ours(recording))
         status = VST_E_STATE;
     else if (recording->stacks.slot_count)
-        *id = *probe(&recording->stacks, &key);
+        *id = *stacks_probe(&recording->stacks, &key);
     if (status == VST_OK && *id == 0) {
         status = define_new(recording, &key, id);
         if (status != VST_OK)

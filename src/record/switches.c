@@ -47,7 +47,7 @@ static words scratch; /* guarded by the recorder's lock */
 
 /* ---- the stream --------------------------------------------------------- */
 
-static void tell_again(vst_recording *recording)
+static void switches_tell_again(vst_recording *recording)
 {
     vst__writer *writer = &recording->switches.writer;
 
@@ -64,7 +64,7 @@ static void tell_again(vst_recording *recording)
 }
 
 /* Returns false if there is no room in the file. */
-static bool make_room(vst_recording *recording, size_t need)
+static bool switches_make_room(vst_recording *recording, size_t need)
 {
     vst__writer *writer = &recording->switches.writer;
     const uint64_t *chunk = writer->chunk.words;
@@ -83,14 +83,14 @@ static bool make_room(vst_recording *recording, size_t need)
     if (writer->chunk.words != NULL && !vst__writer_has_room(writer, need))
         vst__writer_change_chunk(writer, more);
     if (writer->chunk.words != NULL && writer->chunk.words != chunk)
-        tell_again(recording);
+        switches_tell_again(recording);
     return writer->chunk.words != NULL && vst__writer_has_room(writer, need);
 }
 
-static bool tell(vst_recording *recording, const uint64_t *payload,
-                 uint32_t count)
+static bool switches_tell(vst_recording *recording, const uint64_t *payload,
+                          uint32_t count)
 {
-    if (!make_room(recording, (size_t)count + 1))
+    if (!switches_make_room(recording, (size_t)count + 1))
         return false;
     vst__writer_escape(&recording->switches.writer, VST_ESCAPE_SWITCHES,
                        payload, count);
@@ -102,7 +102,7 @@ static void tell_time(vst_recording *recording, uint32_t what, uint64_t ns)
 {
     const uint64_t payload[2] = {0, vst_switch_word(what, ns)};
 
-    if (tell(recording, payload, 2)) {
+    if (switches_tell(recording, payload, 2)) {
         recording->switches.told_ns = ns;
         recording->switches.has_told = false;
     }
@@ -110,21 +110,22 @@ static void tell_time(vst_recording *recording, uint32_t what, uint64_t ns)
 
 /* ---- one thread --------------------------------------------------------- */
 
-static void flush(words *self)
+static void switches_flush(words *self)
 {
     vst__watch *watch = self->watch;
 
-    if (self->count > 1 && !tell(self->recording, self->payload, self->count)) {
+    if (self->count > 1 &&
+        !switches_tell(self->recording, self->payload, self->count)) {
         watch->lost += self->count - 1;
         watch->has_lost = true;
     }
     self->count = 1;
 }
 
-static void add(words *self, uint64_t word)
+static void switches_add(words *self, uint64_t word)
 {
     if (self->count == VST_ESCAPE_WORDS_MAX)
-        flush(self);
+        switches_flush(self);
     self->payload[self->count++] = word;
 }
 
@@ -137,12 +138,12 @@ static void add_first(words *self, bool runs)
     watch->is_told = true;
     watch->last =
         vst_switch_word(runs ? VST_SWITCH_IN : VST_SWITCH_OUT, watch->since_ns);
-    add(self, watch->last);
+    switches_add(self, watch->last);
     if (!runs || watch->waited_until_ns == 0)
         return;
-    add(self, vst_switch_word(VST_SWITCH_OUT, watch->waited_from_ns));
+    switches_add(self, vst_switch_word(VST_SWITCH_OUT, watch->waited_from_ns));
     watch->last = vst_switch_word(VST_SWITCH_IN, watch->waited_until_ns);
-    add(self, watch->last);
+    switches_add(self, watch->last);
 }
 
 /* Adds that switches were lost: the thread's last state is unknown, and stays
@@ -151,7 +152,7 @@ static void add_lost(words *self)
 {
     vst__watch *watch = self->watch;
 
-    add(self, vst_switch_word(VST_SWITCH_LOST, watch->lost));
+    switches_add(self, vst_switch_word(VST_SWITCH_LOST, watch->lost));
     watch->is_told = true;
     watch->last = vst_switch_word(VST_SWITCH_LOST, 0);
     watch->has_lost = false;
@@ -174,7 +175,7 @@ static void add_switch(void *ctx, vst_switch what, uint64_t value)
         add_lost(self);
     watch->is_told = true;
     watch->last = vst_switch_word(what, value);
-    add(self, watch->last);
+    switches_add(self, watch->last);
 }
 
 /* Writes the new switches of one thread, and returns how full its ring was, in
@@ -194,11 +195,11 @@ static unsigned tell_thread(vst_recording *recording, vst__watch *watch)
                   vst__os_thread_cpu_ns(watch->system_tid) != watch->cpu_ns);
     if (watch->has_lost) /* there may be no switch after the loss */
         add_lost(self);
-    flush(self);
+    switches_flush(self);
     return full;
 }
 
-static bool runs(const vst__watch *watch)
+static bool switches_runs(const vst__watch *watch)
 {
     return watch->is_told && vst_switch_what(watch->last) == VST_SWITCH_IN;
 }
@@ -353,8 +354,8 @@ static void tell_end(vst_recording *recording, const vst__watch *watch)
         vst_switch_word(VST_SWITCH_LOST, 0),
     };
 
-    if (runs(watch))
-        tell(recording, payload, 3);
+    if (switches_runs(watch))
+        switches_tell(recording, payload, 3);
 }
 
 void vst__switches_unwatch(vst_recording *recording, vst__thread *thread)
@@ -446,7 +447,7 @@ uint64_t vst__switches_tell(vst_recording *recording)
     for (vst__watch *w = self->watches; w != NULL; w = w->next) {
         unsigned full = tell_thread(recording, w);
         most = full > most ? full : most;
-        any_runs |= runs(w);
+        any_runs |= switches_runs(w);
     }
     /* If every thread waits and none has switched, nothing is written, so the
      * file of an idle program does not grow. */

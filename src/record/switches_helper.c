@@ -32,7 +32,7 @@ static bool is_turn(uint32_t mine)
 }
 
 /* Returns the interval until the next call, or 0 if helper `mine` must end. */
-static uint64_t tell(uint32_t mine)
+static uint64_t helper_tell(uint32_t mine)
 {
     uint64_t interval_ns = 0;
 
@@ -49,14 +49,14 @@ static uint64_t tell(uint32_t mine)
     return interval_ns;
 }
 
-static void *help(void *number)
+static void *helper_help(void *number)
 {
     uint32_t mine = (uint32_t)(uintptr_t)number;
     uint64_t interval_ns = 1;
 
     vst_memory_enter(); /* the helper's allocations are not the program's */
     while (interval_ns != 0 && is_turn(mine)) {
-        interval_ns = tell(mine);
+        interval_ns = helper_tell(mine);
         if (interval_ns != 0)
             vst__os_wait(&turn, mine, interval_ns);
     }
@@ -69,12 +69,13 @@ static uint32_t next_turn(void)
     return __atomic_add_fetch(&turn, 1, __ATOMIC_RELEASE);
 }
 
-static void start(void)
+static void helper_start(void)
 {
     uintptr_t mine = next_turn();
 
     is_there = is_joinable =
-        vst__os_helper_start(&helper, "vestige-sched", help, (void *)mine) == 0;
+        vst__os_helper_start(&helper, "vestige-sched", helper_help,
+                             (void *)mine) == 0;
     helper_pid = vst__os_process_id();
 }
 
@@ -91,7 +92,7 @@ void vst__switches_help(void)
         if (!is_there) {
             if (is_joinable) /* the last helper ended by itself */
                 pthread_join(helper, NULL);
-            start();
+            helper_start();
         }
     }
     pthread_mutex_unlock(&helper_lock);

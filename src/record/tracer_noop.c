@@ -1,12 +1,12 @@
 /* The tracers that do nothing, used when none is registered. Any thread. */
 #include "record/tracer_noop.h"
 
-static void ignore(vst_tracer *tracer)
+static void noop_ignore(vst_tracer *tracer)
 {
     (void)tracer;
 }
 
-static vst_status restart(vst_tracer *tracer)
+static vst_status noop_restart(vst_tracer *tracer)
 {
     (void)tracer;
     return VST_OK;
@@ -41,11 +41,11 @@ static vst_status export_nothing(vst_memory_tracer *tracer, const char *path,
 }
 
 static const vst_tracer_ops noop_ops = {
-    .stop = ignore,
-    .restart = restart,
-    .register_gc_callback = ignore,
+    .stop = noop_ignore,
+    .restart = noop_restart,
+    .register_gc_callback = noop_ignore,
     .get_events = no_events,
-    .destroy = ignore,
+    .destroy = noop_ignore,
 };
 
 static const vst_memory_tracer_ops noop_memory_ops = {

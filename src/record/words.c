@@ -9,8 +9,8 @@ void vst__writer_count_lost(vst__writer *writer)
 }
 
 /* Stores the payload, then the word. */
-static void store(vst__writer *writer, uint64_t word, const uint64_t *payload,
-                  uint32_t words)
+static void words_store(vst__writer *writer, uint64_t word,
+                        const uint64_t *payload, uint32_t words)
 {
     uint64_t *at = writer->hot.cursor;
 
@@ -29,7 +29,7 @@ static uint32_t advance_time(vst__writer *writer, vst_ticks now)
     writer->hot.last = now;
     if (delta >> 32 == 0)
         return (uint32_t)delta;
-    store(writer, vst_word_escape(VST_ESCAPE_TIME, 1, 0), &now, 1);
+    words_store(writer, vst_word_escape(VST_ESCAPE_TIME, 1, 0), &now, 1);
     return 0;
 }
 
@@ -46,7 +46,7 @@ void vst__writer_escape(vst__writer *writer, vst_escape type,
 {
     uint32_t delta = advance_time(writer, vst_clock_ticks());
 
-    store(writer, vst_word_escape(type, words, delta), payload, words);
+    words_store(writer, vst_word_escape(type, words, delta), payload, words);
 }
 
 /* A chunk begins after the record that asked for it, so the time may go back to
@@ -58,8 +58,8 @@ void vst__writer_fixed(vst__writer *writer, uint64_t word,
                                                          : writer->hot.last;
     uint32_t delta = advance_time(writer, now > last ? now : last);
 
-    store(writer, word | (uint64_t)delta << 32, payload,
-          vst_word_escape_words(word));
+    words_store(writer, word | (uint64_t)delta << 32, payload,
+                vst_word_escape_words(word));
 }
 
 /* Call with the lock held. A long stack continues in further escapes, and in

@@ -130,8 +130,8 @@ static void clear_chunk(vst__writer *writer)
     writer->hot.floor = NULL;
 }
 
-static void seal(vst_recording *recording, vst_chunk *chunk,
-                 const uint64_t *cursor, uint32_t segments)
+static void writer_seal(vst_recording *recording, vst_chunk *chunk,
+                        const uint64_t *cursor, uint32_t segments)
 {
     const vst_chunk_provider *provider = recording->provider;
 
@@ -174,8 +174,9 @@ static size_t wanted_words(const vst__writer *writer,
     return words > writer->next_words ? words : writer->next_words;
 }
 
-static vst_status acquire(const vst__writer *writer, vst_recording *recording,
-                          size_t need, vst_chunk *chunk)
+static vst_status writer_acquire(const vst__writer *writer,
+                                 vst_recording *recording, size_t need,
+                                 vst_chunk *chunk)
 {
     const vst_chunk_provider *provider = recording->provider;
     size_t words = wanted_words(writer, recording, need);
@@ -251,7 +252,7 @@ static bool take_spare(vst__writer *writer, vst_recording *recording)
     if (spare == NULL)
         return false;
     if (!is_worth_taking(writer, recording, spare)) {
-        seal(recording, &spare->chunk, spare->cursor, spare->segments);
+        writer_seal(recording, &spare->chunk, spare->cursor, spare->segments);
         vst__free(spare);
         return false;
     }
@@ -300,7 +301,7 @@ static void unlink_writer(vst__writer *writer)
     writer->thread = NULL;
 }
 
-static bool attach(vst__writer *writer, vst_recording *recording)
+static bool writer_attach(vst__writer *writer, vst_recording *recording)
 {
     vst_chunk chunk;
 
@@ -315,7 +316,7 @@ static bool attach(vst__writer *writer, vst_recording *recording)
     /* A writer that belongs to no thread has chunks of its own. */
     if (writer->thread != NULL && take_spare(writer, recording))
         return true;
-    if (acquire(writer, recording, 0, &chunk) != VST_OK)
+    if (writer_acquire(writer, recording, 0, &chunk) != VST_OK)
         return false;
     begin_chunk(writer, recording, 0, &chunk);
     return true;
@@ -347,7 +348,7 @@ void vst__spares_seal(vst_recording *recording)
     vst__spare *spare;
 
     while ((spare = pop_spare(recording)) != NULL) {
-        seal(recording, &spare->chunk, spare->cursor, spare->segments);
+        writer_seal(recording, &spare->chunk, spare->cursor, spare->segments);
         vst__free(spare);
     }
 }
@@ -374,7 +375,8 @@ void vst__writer_detach(vst__writer *writer, bool keep_for_others)
         writer->chunk.has_waiting = true;
     if (writer->chunk.words != NULL &&
         !(keep_for_others && keep_as_spare(writer, recording)))
-        seal(recording, &writer->chunk, writer->hot.cursor, writer->segments);
+        writer_seal(recording, &writer->chunk, writer->hot.cursor,
+                    writer->segments);
     recording->lost += __atomic_exchange_n(&writer->lost, 0, __ATOMIC_RELAXED);
     clear_chunk(writer);
     vst__writer_unready(writer);
@@ -395,8 +397,8 @@ void vst__writer_leave_what_is_gone(vst__writer *writer)
 {
     if (writer->chunk.words == NULL || !is_gone(writer->recording))
         return;
-    seal(writer->recording, &writer->chunk, writer->hot.cursor,
-         writer->segments);
+    writer_seal(writer->recording, &writer->chunk, writer->hot.cursor,
+                writer->segments);
     clear_chunk(writer);
     writer->run = NULL;
     writer->asks_again = false;
@@ -405,7 +407,7 @@ void vst__writer_leave_what_is_gone(vst__writer *writer)
 /* Writes again the calls of threads that wait in a call and have no writer,
  * because they recorded nothing since their last checkpoint. Otherwise they
  * would be missing from the chunks that are kept. */
-static void tell_again(vst_recording *recording)
+static void writer_tell_again(vst_recording *recording)
 {
     if (recording->tells_again || !recording->has_gone)
         return;
@@ -418,7 +420,7 @@ static void tell_again(vst_recording *recording)
         if (!t->gone)
             continue;
         t->gone = false;
-        attach(&writer, recording);
+        writer_attach(&writer, recording);
         vst__writer_detach(&writer, true);
     }
     recording->tells_again = false;
@@ -426,9 +428,9 @@ static void tell_again(vst_recording *recording)
 
 bool vst__writer_attach(vst__writer *writer, vst_recording *recording)
 {
-    bool attached = attach(writer, recording);
+    bool attached = writer_attach(writer, recording);
 
-    tell_again(recording);
+    writer_tell_again(recording);
     return attached;
 }
 
@@ -440,13 +442,14 @@ static void change_run(vst__writer *writer, size_t need)
     vst_chunk chunk;
 
     leave_run(writer);
-    seal(recording, &writer->chunk, writer->hot.cursor, writer->segments);
+    writer_seal(recording, &writer->chunk, writer->hot.cursor,
+                writer->segments);
     if (writer->chunk.is_slow)
         writer->next_words = writer->chunk.capacity;
     clear_chunk(writer);
-    if (acquire(writer, recording, need, &chunk) == VST_OK) {
+    if (writer_acquire(writer, recording, need, &chunk) == VST_OK) {
         begin_chunk(writer, recording, need, &chunk);
-        tell_again(recording);
+        writer_tell_again(recording);
         return;
     }
     lose_track(writer->thread);
@@ -463,7 +466,7 @@ void vst__writer_ask_again(vst__writer *writer, size_t need)
     writer->asks_in = ASK_AFTER;
     need += GAP_WORDS;
     if (writer->recording == NULL ||
-        acquire(writer, writer->recording, need, &chunk) != VST_OK)
+        writer_acquire(writer, writer->recording, need, &chunk) != VST_OK)
         return;
     lost = writer->lost - writer->lost_before;
     begin_chunk(writer, writer->recording, need, &chunk);
@@ -472,7 +475,7 @@ void vst__writer_ask_again(vst__writer *writer, size_t need)
         vst__writer_escape(writer, VST_ESCAPE_LOST, &lost, 1);
     vst__writer_escape(writer, VST_ESCAPE_GAP, &gap_ends, 1);
     vst__writer_escape(writer, VST_ESCAPE_STACK, NULL, 0);
-    tell_again(writer->recording);
+    writer_tell_again(writer->recording);
 }
 
 /* If there is no room for another chunk, a gap says that nothing is known of
@@ -493,11 +496,11 @@ void vst__writer_change_chunk(vst__writer *writer, size_t need)
         change_run(writer, need);
         return;
     }
-    found = acquire(writer, writer->recording, need, &chunk) == VST_OK;
+    found = writer_acquire(writer, writer->recording, need, &chunk) == VST_OK;
     if (!found)
         vst__writer_escape(writer, VST_ESCAPE_GAP, &gap_begins, 1);
-    seal(writer->recording, &writer->chunk, writer->hot.cursor,
-         writer->segments);
+    writer_seal(writer->recording, &writer->chunk, writer->hot.cursor,
+                writer->segments);
     clear_chunk(writer);
     if (found)
         begin_chunk(writer, writer->recording, need, &chunk);

@@ -48,8 +48,8 @@ static bool add_ids(vst_budget *self, const uint64_t *ids, size_t count)
     return true;
 }
 
-static bool add(vst_budget *self, const vst_time_converter *converter,
-                const vst_compressed_event *event)
+static bool budget_add(vst_budget *self, const vst_time_converter *converter,
+                       const vst_compressed_event *event)
 {
     const uint64_t *words = event->payload;
     bool more = words[0] & VST_LEFT_OUT_MORE;
@@ -77,9 +77,9 @@ static bool add(vst_budget *self, const vst_time_converter *converter,
     return true;
 }
 
-static vst_status take(void *ctx, const vst_time_converter *converter,
-                       const vst_compressed_event *events, size_t count,
-                       int64_t end_ns)
+static vst_status budget_take(void *ctx, const vst_time_converter *converter,
+                              const vst_compressed_event *events, size_t count,
+                              int64_t end_ns)
 {
     const uint32_t wanted = vst_trace_key_kind_of_escape(VST_ESCAPE_LEFT_OUT);
 
@@ -87,7 +87,7 @@ static vst_status take(void *ctx, const vst_time_converter *converter,
     for (size_t i = 0; i < count; i++)
         if (vst_trace_key_kind(events[i].key) == wanted &&
             events[i].payload_words >= VST_LEFT_OUT_HEAD &&
-            !add(ctx, converter, &events[i]))
+            !budget_add(ctx, converter, &events[i]))
             return VST_E_NOMEM;
     return VST_OK;
 }
@@ -100,7 +100,7 @@ static int by_id(const void *a, const void *b)
 }
 
 /* For stretches with equal times, the CPU time decides. */
-static int by_time(const void *a, const void *b)
+static int budget_by_time(const void *a, const void *b)
 {
     const stretch *x = a, *y = b;
 
@@ -169,9 +169,9 @@ static double passed_by(const stretch *s, int64_t ns)
            (double)((uint64_t)ns - (uint64_t)s->start_ns) * s->passing;
 }
 
-static bool finish(vst_budget *self, const vst_trace *trace)
+static bool budget_finish(vst_budget *self, const vst_trace *trace)
 {
-    qsort(self->all, self->count, sizeof *self->all, by_time);
+    qsort(self->all, self->count, sizeof *self->all, budget_by_time);
     if (!add_first(self))
         return false;
     self->calls = calloc((size_t)self->max + 1, 1);
@@ -203,7 +203,7 @@ vst_status vst__budget_read(vst_trace *trace, vst_budget **budget,
 {
     vst_budget *self;
     vst_status status;
-    vst_event_sink sink = {NULL, take};
+    vst_event_sink sink = {NULL, budget_take};
 
     *budget = NULL;
     vst_error_set(error, VST_OK, 0, 0);
@@ -215,7 +215,7 @@ vst_status vst__budget_read(vst_trace *trace, vst_budget **budget,
     self->max = vst_trace_definition_max(trace);
     sink.ctx = self;
     status = vst__trace_replay_events(trace, VST_WINDOW_ALL, &sink, error);
-    if (status == VST_OK && !finish(self, trace))
+    if (status == VST_OK && !budget_finish(self, trace))
         status = VST_E_NOMEM;
     if (status == VST_OK && self->count != 0) {
         *budget = self;
@@ -293,20 +293,20 @@ static double share_of(bool has_other)
 }
 
 /* Returns the length of a gap, 0 if it is empty. */
-static double length(int64_t from_ns, int64_t to_ns)
+static double budget_length(int64_t from_ns, int64_t to_ns)
 {
     return to_ns > from_ns ? (double)((uint64_t)to_ns - (uint64_t)from_ns) : 0;
 }
 
-static int64_t later(int64_t a_ns, int64_t b_ns)
+static int64_t budget_later(int64_t a_ns, int64_t b_ns)
 {
     return a_ns > b_ns ? a_ns : b_ns;
 }
 
 /* The gap before the stretch: the stretches before it in which this function
  * was left out. */
-static vst_budget_gap before(const vst_budget *self, size_t at, vst_id id,
-                             int64_t since_ns)
+static vst_budget_gap budget_before(const vst_budget *self, size_t at,
+                                    vst_id id, int64_t since_ns)
 {
     uint64_t cpu = 0, own = cpu_of(self, at);
     vst_budget_gap gap = {0, 0, 0};
@@ -319,8 +319,8 @@ static vst_budget_gap before(const vst_budget *self, size_t at, vst_id id,
         return gap;
     share = share_of(i != 0);
     gap.calls = (double)cpu / (double)own * share;
-    gap.all_ns =
-        length(later(self->all[i].start_ns, since_ns), self->all[at].start_ns);
+    gap.all_ns = budget_length(budget_later(self->all[i].start_ns, since_ns),
+                               self->all[at].start_ns);
     gap.own_ns = share * gap.all_ns;
     return gap;
 }
@@ -340,8 +340,8 @@ static double cpu_behind(const vst_budget *self, size_t at, int64_t ns)
 
 /* The gap behind the stretch, with the calls of the part that was counted
  * last. */
-static vst_budget_gap after(const vst_budget *self, size_t at, vst_id id,
-                            int64_t ns, int64_t end_ns)
+static vst_budget_gap budget_after(const vst_budget *self, size_t at, vst_id id,
+                                   int64_t ns, int64_t end_ns)
 {
     const stretch *next = &self->all[at + 1];
     uint64_t own = cpu_of(self, at);
@@ -362,16 +362,16 @@ static vst_budget_gap after(const vst_budget *self, size_t at, vst_id id,
     }
     share = share_of(i < self->count && cpu_of(self, i) != 0);
     gap.calls = cpu / (double)own * share;
-    gap.all_ns = length(later(next->start_ns, end_ns),
-                        self->all[i < self->count ? i : i - 1].start_ns);
+    gap.all_ns = budget_length(budget_later(next->start_ns, end_ns),
+                               self->all[i < self->count ? i : i - 1].start_ns);
     gap.own_ns = share * gap.all_ns;
     return gap;
 }
 
 /* Returns whether a call that began in a stretch was open from the beginning to
  * the end of another stretch in which its function was left out. */
-static bool outlasts(const vst_budget *self, size_t at, vst_id id,
-                     int64_t end_ns)
+static bool budget_outlasts(const vst_budget *self, size_t at, vst_id id,
+                            int64_t end_ns)
 {
     for (size_t i = at + 1; i + 1 < self->count; i++) {
         if (self->all[i + 1].start_ns > end_ns)
@@ -388,11 +388,11 @@ void vst__budget_gaps(const vst_budget *budget, size_t at, vst_id id,
 {
     gaps[0] = gaps[1] = (vst_budget_gap){0, 0, 0};
     if (at == budget->count || id > budget->max || !budget->was_out[id] ||
-        is_out(budget, at, id) || outlasts(budget, at, id, end_ns))
+        is_out(budget, at, id) || budget_outlasts(budget, at, id, end_ns))
         return;
-    gaps[0] = before(budget, at, id, since_ns);
+    gaps[0] = budget_before(budget, at, id, since_ns);
     if (at + 1 < budget->count)
-        gaps[1] = after(budget, at, id, start_ns, end_ns);
+        gaps[1] = budget_after(budget, at, id, start_ns, end_ns);
 }
 
 double vst__budget_passing_ns(const vst_budget *budget, int64_t start_ns,

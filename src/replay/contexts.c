@@ -71,7 +71,8 @@ static uint32_t make_node(vst_contexts *c)
 }
 
 /* Returns the node of this function in a list, and moves it to the front. */
-static uint32_t find(vst_contexts *c, uint32_t *list, const vst_context *key)
+static uint32_t contexts_find(vst_contexts *c, uint32_t *list,
+                              const vst_context *key)
 {
     uint32_t *link = list;
 
@@ -89,7 +90,7 @@ static uint32_t find(vst_contexts *c, uint32_t *list, const vst_context *key)
     return 0;
 }
 
-static void add_to(vst_context *sum, const vst_context *n)
+static void contexts_add_to(vst_context *sum, const vst_context *n)
 {
     sum->count += n->count;
     sum->self_ns += n->self_ns;
@@ -124,7 +125,7 @@ static bool push_task(vst_contexts *c, size_t count, uint32_t *into,
 
 /* Moves a list and everything below it into another list. Makes no nodes, so
  * pointers to nodes stay valid. */
-static bool merge(vst_contexts *c, uint32_t *into, uint32_t from)
+static bool contexts_merge(vst_contexts *c, uint32_t *into, uint32_t from)
 {
     size_t count = 0;
 
@@ -140,7 +141,7 @@ static bool merge(vst_contexts *c, uint32_t *into, uint32_t from)
         while (now.from != 0) {
             uint32_t at = now.from;
             vst_context *n = &c->nodes[at];
-            uint32_t same = *now.into != 0 ? find(c, now.into, n) : 0;
+            uint32_t same = *now.into != 0 ? contexts_find(c, now.into, n) : 0;
 
             now.from = n->next;
             if (same == 0) {
@@ -148,7 +149,7 @@ static bool merge(vst_contexts *c, uint32_t *into, uint32_t from)
                 *now.into = at;
                 continue;
             }
-            add_to(&c->nodes[same], n);
+            contexts_add_to(&c->nodes[same], n);
             if (n->first != 0 &&
                 !push_task(c, count++, &c->nodes[same].first, n->first))
                 return false;
@@ -176,13 +177,13 @@ static bool reserve_depth(vst_contexts *c, size_t depth)
 }
 
 /* Moves the nodes that wait deeper than `depth` into a list. */
-static bool gather(vst_contexts *c, size_t depth, uint32_t *into)
+static bool contexts_gather(vst_contexts *c, size_t depth, uint32_t *into)
 {
     while (c->top > depth + 1) {
         uint32_t list = c->waiting[--c->top];
 
         c->waiting[c->top] = 0;
-        if (list != 0 && !merge(c, into, list))
+        if (list != 0 && !contexts_merge(c, into, list))
             return false;
     }
     return true;
@@ -195,12 +196,12 @@ static bool gather_all(vst_contexts *c)
 
     if (c->top == 0)
         return true;
-    if (!gather(c, 0, &c->waiting[0]))
+    if (!contexts_gather(c, 0, &c->waiting[0]))
         return false;
     list = c->waiting[0];
     c->waiting[0] = 0;
     c->top = 0;
-    return list == 0 || merge(c, &c->roots, list);
+    return list == 0 || contexts_merge(c, &c->roots, list);
 }
 
 /* Returns a node for a span, with the nodes that waited for it as children.
@@ -241,7 +242,7 @@ vst_status vst__contexts_add(vst_contexts *c, const vst_span *span,
     if (span->flags & VST_SPAN_ASYNC) {
         if (span->flags & VST_SPAN_ASYNC)
             c->nodes[index].self_ns = 0;
-        return merge(c, &c->roots, index) ? VST_OK : VST_E_NOMEM;
+        return contexts_merge(c, &c->roots, index) ? VST_OK : VST_E_NOMEM;
     }
     if (c->thread != span->thread) {
         c->thread = span->thread;
@@ -249,18 +250,19 @@ vst_status vst__contexts_add(vst_contexts *c, const vst_span *span,
             return VST_E_NOMEM;
     }
     if (!reserve_depth(c, span->depth) ||
-        !gather(c, span->depth, &c->nodes[index].first))
+        !contexts_gather(c, span->depth, &c->nodes[index].first))
         return VST_E_NOMEM;
     if (c->top <= span->depth)
         c->top = (size_t)span->depth + 1;
-    return merge(c, &c->waiting[span->depth], index) ? VST_OK : VST_E_NOMEM;
+    return contexts_merge(c, &c->waiting[span->depth], index) ? VST_OK
+                                                              : VST_E_NOMEM;
 }
 
 vst_status vst__contexts_leave(vst_contexts *c, uint32_t depth)
 {
     if (c->top <= (size_t)depth + 1)
         return VST_OK;
-    return gather(c, depth, &c->waiting[depth]) ? VST_OK : VST_E_NOMEM;
+    return contexts_gather(c, depth, &c->waiting[depth]) ? VST_OK : VST_E_NOMEM;
 }
 
 /* ---- rows --------------------------------------------------------------- */
@@ -272,7 +274,7 @@ static bool is_before(const vst_contexts *c, uint32_t a, uint32_t b)
 }
 
 /* Sorts a list, by merging ever longer runs. */
-static uint32_t put_in_order(vst_contexts *c, uint32_t list)
+static uint32_t contexts_put_in_order(vst_contexts *c, uint32_t list)
 {
     size_t count = 0, width;
 
@@ -306,7 +308,7 @@ static uint32_t put_in_order(vst_contexts *c, uint32_t list)
     return c->family[0];
 }
 
-static bool add_row(vst_contexts *c, uint32_t index, uint32_t parent)
+static bool contexts_add_row(vst_contexts *c, uint32_t index, uint32_t parent)
 {
     vst_context_row *rows =
         vst__grow(c->rows, &c->row_capacity, c->row_count + 1, sizeof *rows);
@@ -327,7 +329,8 @@ vst_status vst__contexts_finish(vst_contexts *c, const vst_context_row **rows,
     uint32_t *parents = NULL; /* parents of the waiting lists */
     size_t parent_capacity = 0;
     bool failed = !gather_all(c);
-    uint32_t list = c->roots != 0 && !failed ? put_in_order(c, c->roots) : 0;
+    uint32_t list =
+        c->roots != 0 && !failed ? contexts_put_in_order(c, c->roots) : 0;
     uint32_t parent = 0;
 
     failed |= c->roots != 0 && list == 0;
@@ -341,7 +344,7 @@ vst_status vst__contexts_finish(vst_contexts *c, const vst_context_row **rows,
         }
         at = list;
         list = c->nodes[at].next;
-        if (!add_row(c, at, parent)) {
+        if (!contexts_add_row(c, at, parent)) {
             failed = true;
         } else if (c->nodes[at].first != 0) {
             grown = vst__grow(parents, &parent_capacity, waiting + 1,
@@ -351,7 +354,7 @@ vst_status vst__contexts_finish(vst_contexts *c, const vst_context_row **rows,
             if (failed)
                 break;
             parents[waiting++] = parent;
-            list = put_in_order(c, c->nodes[at].first);
+            list = contexts_put_in_order(c, c->nodes[at].first);
             parent = (uint32_t)c->row_count;
             failed = list == 0;
         }

@@ -46,7 +46,7 @@ static bool is_cost(const int64_t group[VST_COSTS_GROUP])
 
 /* Returns the place of a group's kind in the table; -1 if this version does not
  * know the kind. */
-static int place_of(int64_t kind)
+static int costs_place_of(int64_t kind)
 {
     if (kind == VST_COSTS_TASK)
         return VST__COST_TASK;
@@ -74,7 +74,7 @@ bool vst__costs_parse(const char *json, vst__cost of[VST__COSTS])
             break;
         if (got < VST_COSTS_GROUP || !is_cost(group))
             return false;
-        place = place_of(group[0]);
+        place = costs_place_of(group[0]);
         if (place >= 0) {
             of[place] = (vst__cost){group[1], group[2], group[3]};
             has[place] = true;
@@ -89,7 +89,7 @@ bool vst__costs_parse(const char *json, vst__cost of[VST__COSTS])
 }
 
 /* a millionth of a nanosecond is a thousandth of a picosecond */
-static uint64_t share(uint64_t ns, uint64_t millionths)
+static uint64_t costs_share(uint64_t ns, uint64_t millionths)
 {
     return ns / PS * millionths + ns % PS * millionths / PS;
 }
@@ -131,7 +131,7 @@ static const vst__cost *cost_of(const vst_costs *costs, vst_id id)
     return &costs->of[kind != 0 ? kind : VST_DEF_NATIVE];
 }
 
-static void count(vst__cost_clock *clock, const vst__cost *cost)
+static void costs_count(vst__cost_clock *clock, const vst__cost *cost)
 {
     clock->cost_ps += (uint64_t)cost->cost;
     clock->error_ps += (uint64_t)cost->error;
@@ -139,19 +139,19 @@ static void count(vst__cost_clock *clock, const vst__cost *cost)
 
 void vst__costs_count(const vst_costs *costs, vst__cost_clock *clock, vst_id id)
 {
-    count(clock, cost_of(costs, id));
+    costs_count(clock, cost_of(costs, id));
 }
 
 void vst__costs_count_task(const vst_costs *costs, vst__cost_clock *clock)
 {
-    count(clock, &costs->of[VST__COST_TASK]);
+    costs_count(clock, &costs->of[VST__COST_TASK]);
 }
 
 void vst__costs_pass(const vst_costs *costs, vst__cost_clock *clock,
                      uint64_t ns)
 {
-    clock->cost_ps += share(ns, (uint64_t)costs->of[0].cost);
-    clock->error_ps += share(ns, (uint64_t)costs->of[0].error);
+    clock->cost_ps += costs_share(ns, (uint64_t)costs->of[0].cost);
+    clock->error_ps += costs_share(ns, (uint64_t)costs->of[0].error);
 }
 
 void vst__costs_pass_left_out(const vst_costs *costs, vst__cost_clock *clock,
@@ -181,7 +181,7 @@ static uint64_t half_of_end(const vst_costs *costs, vst_id id,
                             uint64_t duration_ns)
 {
     const vst__cost *most = &costs->of[VST__COST_END];
-    uint64_t ps = share(duration_ns, (uint64_t)most->cost);
+    uint64_t ps = costs_share(duration_ns, (uint64_t)most->cost);
 
     if (vst__costs_kind(costs, id) != VST_DEF_PYTHON)
         return 0;

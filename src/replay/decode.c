@@ -22,7 +22,7 @@ static void open_segment(vst__decoder *decoder)
 }
 
 /* Returns how many words of the segment were not taken, also after it ended. */
-static uint64_t words_left(const vst__decoder *decoder)
+static uint64_t decode_words_left(const vst__decoder *decoder)
 {
     const vst__stream *stream = &decoder->stream;
 
@@ -85,7 +85,7 @@ void vst__decoder_close(vst__decoder *decoder)
 
 static bool next_segment(vst__decoder *decoder)
 {
-    decoder->records += decoder->run_left - words_left(decoder);
+    decoder->records += decoder->run_left - decode_words_left(decoder);
     if (!decoder->folding)
         decoder->known = decoder->stream.now;
     decoder->words += decoder->segment->words;
@@ -98,7 +98,7 @@ static bool next_segment(vst__decoder *decoder)
 /* ---- events ------------------------------------------------------------- */
 
 /* Leaves out all further words of the thread. */
-static void end_thread(vst__decoder *decoder)
+static void decode_end_thread(vst__decoder *decoder)
 {
     while (decoder->segment + 1 != decoder->end)
         decoder->words += decoder->segment++->words;
@@ -140,7 +140,7 @@ static bool decode_escape(const uint64_t *word, vst_compressed_event *event)
 static size_t decode_checkpoint(vst__decoder *decoder, const uint64_t *word,
                                 vst_compressed_event *event)
 {
-    uint64_t left = words_left(decoder);
+    uint64_t left = decode_words_left(decoder);
     uint64_t told = word[1] < left ? word[1] : left;
     uint64_t missing =
         word[3] > decoder->records ? word[3] - decoder->records : 0;
@@ -241,11 +241,11 @@ static bool fold_view(vst__decoder *decoder, vst_status *status)
                 continue;
             decoder->shown = decoder->trace->until;
             *status = begin_showing(decoder);
-            end_thread(decoder);
+            decode_end_thread(decoder);
             return true;
         }
         decoder->at_head = false;
-        left = words_left(decoder);
+        left = decode_words_left(decoder);
         if (left >= decoder->skip_to)
             continue;
         if (left >= decoder->run_left) { /* the word belongs to a checkpoint */
@@ -276,7 +276,7 @@ static size_t decode_head(vst__decoder *decoder, const uint64_t *word,
         if (is_checkpoint(word))
             return decode_checkpoint(decoder, word, event);
     }
-    *taken = words_left(decoder) >= decoder->skip_to;
+    *taken = decode_words_left(decoder) >= decoder->skip_to;
     return 0;
 }
 
@@ -286,7 +286,7 @@ static size_t decode_behind(vst__decoder *decoder, const uint64_t *word,
                             vst_compressed_event *event)
 {
     event->ticks = decoder->trace->until;
-    end_thread(decoder);
+    decode_end_thread(decoder);
     return vst_word_kind(*word) == VST_ESCAPE &&
            vst_word_escape_type(*word) == VST_ESCAPE_LOST &&
            decode_escape(word, event);

@@ -64,7 +64,7 @@ static void read_more(vst_trace *trace, const uint64_t *payload, uint32_t words,
     activity->place = offset + (at + 1) * sizeof *payload;
 }
 
-static vst_status note(void *ctx, const vst__escape_found *found)
+static vst_status devices_note(void *ctx, const vst__escape_found *found)
 {
     vst_devices *self = ctx;
     const uint64_t *payload = found->word + 1;
@@ -103,13 +103,13 @@ static vst_status note(void *ctx, const vst__escape_found *found)
     return VST_OK;
 }
 
-static int order_of(uint64_t a, uint64_t b)
+static int devices_order_of(uint64_t a, uint64_t b)
 {
     return (a > b) - (a < b);
 }
 
 /* Sorts as vst_device_span requires. */
-static int in_order(const void *a, const void *b)
+static int devices_in_order(const void *a, const void *b)
 {
     const vst__activity *x = a, *y = b;
     bool on_thread = vst_activity_is_on_thread(x->kind);
@@ -117,16 +117,16 @@ static int in_order(const void *a, const void *b)
     if (on_thread != vst_activity_is_on_thread(y->kind))
         return on_thread ? -1 : 1;
     if (on_thread && x->thread != y->thread)
-        return order_of(x->thread, y->thread);
+        return devices_order_of(x->thread, y->thread);
     if (!on_thread && x->device != y->device)
-        return order_of(x->device, y->device);
+        return devices_order_of(x->device, y->device);
     if (!on_thread && x->stream != y->stream)
-        return order_of(x->stream, y->stream);
+        return devices_order_of(x->stream, y->stream);
     if (x->start_ns != y->start_ns)
         return x->start_ns < y->start_ns ? -1 : 1;
     if (x->end_ns != y->end_ns)
         return x->end_ns > y->end_ns ? -1 : 1;
-    return order_of(x->correlation, y->correlation);
+    return devices_order_of(x->correlation, y->correlation);
 }
 
 /* The key includes the collector, because correlation ids are unique only among
@@ -174,7 +174,7 @@ static vst_status note_calls(vst_devices *self)
 
 /* Returns the activity itself if it is a call, or the call that launched it;
  * NULL if there is none. */
-static vst__activity *find_call(const vst_devices *self, size_t index)
+static vst__activity *devices_find_call(const vst_devices *self, size_t index)
 {
     vst__activity *activity = &self->items[index];
     const uint64_t *place;
@@ -190,7 +190,7 @@ static vst_status find_launches(vst_devices *self)
     vst_status status = note_calls(self);
 
     for (size_t i = self->calls; status == VST_OK && i < self->count; i++) {
-        vst__activity *call = find_call(self, i);
+        vst__activity *call = devices_find_call(self, i);
 
         if (call != NULL && vst_activity_is_work(self->items[i].kind))
             self->items[i].launched = call->launched++;
@@ -309,7 +309,7 @@ vst_status vst__activities_collect(vst_devices *self, vst_trace *trace,
                                    const vst__window *window)
 {
     const vst__escape_visit visit = {VST_ESCAPE_DEVICE, VST_ACTIVITY_WORDS,
-                                     note, self};
+                                     devices_note, self};
     vst_status status;
 
     self->trace = trace;
@@ -321,7 +321,7 @@ vst_status vst__activities_collect(vst_devices *self, vst_trace *trace,
     for (size_t i = 0; status == VST_OK && i < window->segment_count; i++)
         status = vst__escapes_each(trace, self->segments, (uint32_t)i, &visit);
     if (self->count > 1)
-        qsort(self->items, self->count, sizeof *self->items, in_order);
+        qsort(self->items, self->count, sizeof *self->items, devices_in_order);
     while (self->calls < self->count &&
            vst_activity_is_on_thread(self->items[self->calls].kind))
         self->calls++;
@@ -356,10 +356,11 @@ static vst_status read_text(vst_devices *self, const vst__activity *activity,
     return status;
 }
 
-static vst_status deliver(vst_devices *self, size_t index, const vst_sink *sink)
+static vst_status devices_deliver(vst_devices *self, size_t index,
+                                  const vst_sink *sink)
 {
     const vst__activity *activity = &self->items[index];
-    const vst__activity *call = find_call(self, index);
+    const vst__activity *call = devices_find_call(self, index);
     vst_device_launch launch;
     vst_device_span span = {
         .kind = activity->kind,
@@ -408,7 +409,7 @@ vst_status vst__activities_deliver(vst_devices *self, const vst_sink *sink,
     vst_status status = VST_OK;
 
     while (status == VST_OK && self->at < end)
-        status = deliver(self, self->at++, sink);
+        status = devices_deliver(self, self->at++, sink);
     *more = self->at < self->count;
     return status;
 }

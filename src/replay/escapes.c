@@ -1,7 +1,7 @@
 /* Walks segments for escapes of one type, see escapes.h. */
 #include "replay/escapes.h"
 
-static bool is_wanted(uint64_t word, uint32_t type, uint32_t words_min)
+static bool escapes_is_wanted(uint64_t word, uint32_t type, uint32_t words_min)
 {
     return vst_word_kind(word) == VST_ESCAPE &&
            vst_word_escape_type(word) == type &&
@@ -28,7 +28,7 @@ vst_status vst__escapes_behind(vst_trace *trace, const vst__segment *segments,
     while (status == VST_OK && vst__stream_fill(&stream))
         while (status == VST_OK &&
                (found.word = vst__stream_next(&stream)) != NULL)
-            if (is_wanted(*found.word, visit->type, visit->words_min)) {
+            if (escapes_is_wanted(*found.word, visit->type, visit->words_min)) {
                 found.offset = end - (vst__stream_remaining(&stream) +
                                       vst__stream_words(*found.word)) *
                                          sizeof(uint64_t);

@@ -9,8 +9,10 @@ bool vst__trace_has_far_ends(const vst_trace *trace)
     return false;
 }
 
-static vst_status take(vst_far_ends *self, const vst_compressed_event *events,
-                       size_t count, const vst_time_converter *converter)
+static vst_status far_ends_take(vst_far_ends *self,
+                                const vst_compressed_event *events,
+                                size_t count,
+                                const vst_time_converter *converter)
 {
     const uint32_t wanted = vst_trace_key_kind_of_escape(VST_ESCAPE_FAR_END);
 
@@ -50,7 +52,8 @@ vst_status vst__far_ends_collect(vst_far_ends *self, vst_trace *trace,
             size_t events;
             status = vst__decoder_next(decoder, &events, &last);
             if (status == VST_OK)
-                status = take(self, decoder->events, events, converter);
+                status =
+                    far_ends_take(self, decoder->events, events, converter);
         }
         segments += count;
         left -= count;

@@ -16,12 +16,13 @@
  * definition is not a module's. */
 static size_t module_name(const vst_definition *d, char *name, size_t size);
 
-static bool is_text(const char *bytes, size_t length, const char *text)
+static bool imports_is_text(const char *bytes, size_t length, const char *text)
 {
     return strlen(text) == length && memcmp(bytes, text, length) == 0;
 }
 
-static bool ends_with(const char *bytes, size_t length, const char *text)
+static bool imports_ends_with(const char *bytes, size_t length,
+                              const char *text)
 {
     size_t size = strlen(text);
 
@@ -30,12 +31,12 @@ static bool ends_with(const char *bytes, size_t length, const char *text)
 
 static bool is_file(const vst_definition *d, const char *file)
 {
-    return is_text(d->file, d->file_len, file);
+    return imports_is_text(d->file, d->file_len, file);
 }
 
 static bool is_name(const vst_definition *d, const char *name)
 {
-    return is_text(d->name, d->name_len, name);
+    return imports_is_text(d->name, d->name_len, name);
 }
 
 static unsigned char class_of_native(const vst_definition *d)
@@ -56,7 +57,7 @@ static bool is_machinery(const vst_definition *d)
            is_file(d, "<frozen zipimport>");
 }
 
-static bool begins_with(const vst_definition *d, const char *name)
+static bool imports_begins_with(const vst_definition *d, const char *name)
 {
     return d->name_len >= strlen(name) &&
            memcmp(d->name, name, strlen(name)) == 0;
@@ -70,17 +71,17 @@ static unsigned char class_of_machinery(const vst_definition *d)
         is_name(d, "_resolve_parents")) /* called from 3.15 on, before
                                          * _find_and_load_unlocked */
         return VST_CLASS_LOADS;
-    if (begins_with(d, "NamespaceLoader.") ||
-        begins_with(d, "_NamespaceLoader."))
+    if (imports_begins_with(d, "NamespaceLoader.") ||
+        imports_begins_with(d, "_NamespaceLoader."))
         return VST_CLASS_NAMESPACE;
-    if (begins_with(d, "ExtensionFileLoader."))
+    if (imports_begins_with(d, "ExtensionFileLoader."))
         return VST_CLASS_EXTENSION;
-    if (ends_with(d->name, d->name_len, "exec_module"))
+    if (imports_ends_with(d->name, d->name_len, "exec_module"))
         return VST_CLASS_EXECUTES;
     return VST_CLASS_MACHINERY;
 }
 
-static unsigned char class_of(const vst_definition *d)
+static unsigned char imports_class_of(const vst_definition *d)
 {
     if (d == NULL)
         return VST_CLASS_OTHER;
@@ -103,7 +104,7 @@ bool vst__imports_make(vst_imports *imports, const vst_trace *trace)
     if (imports->class_of == NULL)
         return false;
     for (vst_id id = 1; id <= imports->max; id++) {
-        unsigned char of = class_of(vst_trace_definition(trace, id));
+        unsigned char of = imports_class_of(vst_trace_definition(trace, id));
 
         imports->class_of[id] = of;
         any |= of == VST_CLASS_FINDS || of == VST_CLASS_EXECUTES;
@@ -169,7 +170,8 @@ static vst__import_part part_of(const vst__frame *frame)
 
 /* The frame `top`, of class `of`, is part of an import, and may say more about
  * it. */
-static void tell(vst__frame *import, const vst__frame *top, unsigned char of)
+static void imports_tell(vst__frame *import, const vst__frame *top,
+                         unsigned char of)
 {
     if (import == NULL || import->import == VST_IMPORT_MODULE)
         return;
@@ -203,7 +205,7 @@ void vst__imports_enter(const vst_imports *imports, vst__frame *frames,
     if (part == VST_PART_PLUMBING)
         top->flags |= VST_FRAME_PLUMBING;
     if (part == VST_PART_INSIDE || of == VST_CLASS_MODULE_CODE)
-        tell(import_around(imports, frames, count - 1), top, of);
+        imports_tell(import_around(imports, frames, count - 1), top, of);
 }
 
 void vst__imports_name(const vst_imports *imports, vst__frame *frames,
@@ -229,7 +231,7 @@ void vst__imports_leave(vst__frame *top, bool raised)
 
 /* ---- texts -------------------------------------------------------------- */
 
-static const char *text_of(vst_import import)
+static const char *imports_text_of(vst_import import)
 {
     switch (import) {
     case VST_IMPORT_NONE:
@@ -270,7 +272,7 @@ static bool holds_packages(const char *bytes, size_t length)
         "site-packages", "dist-packages", ".zip", ".whl", ".egg", ".pyz"};
 
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
-        if (ends_with(bytes, length, ends[i]))
+        if (imports_ends_with(bytes, length, ends[i]))
             return true;
     return false;
 }
@@ -301,8 +303,8 @@ static const char *path_in_search_path(const vst_definition *d, size_t *length)
     return explained ? path : NULL;
 }
 
-static size_t copy(char *name, size_t size, const char *bytes, size_t length,
-                   bool dots)
+static size_t imports_copy(char *name, size_t size, const char *bytes,
+                           size_t length, bool dots)
 {
     for (size_t i = 0; i < length && i < size; i++)
         name[i] = dots && bytes[i] == '/' ? '.' : bytes[i];
@@ -316,24 +318,25 @@ static size_t module_name(const vst_definition *d, char *name, size_t size)
     size_t head = sizeof frozen - 1, length;
     const char *path;
 
-    if (d->kind == VST_DEF_NATIVE && begins_with(d, named))
-        return copy(name, size, d->name + sizeof named - 1,
-                    d->name_len - (sizeof named - 1), false);
+    if (d->kind == VST_DEF_NATIVE && imports_begins_with(d, named))
+        return imports_copy(name, size, d->name + sizeof named - 1,
+                            d->name_len - (sizeof named - 1), false);
     if (d->kind != VST_DEF_PYTHON || !is_name(d, "<module>") || !d->file_len)
         return 0;
     /* not a file; only frozen modules have a name then */
     if (d->file[0] == '<') {
         if (d->file_len <= head + 1 || memcmp(d->file, frozen, head) != 0)
             return 0;
-        return copy(name, size, d->file + head, d->file_len - head - 1, false);
+        return imports_copy(name, size, d->file + head, d->file_len - head - 1,
+                            false);
     }
     path = path_in_search_path(d, &length);
-    if (path == NULL || !ends_with(path, length, ".py"))
-        return copy(name, size, d->file, d->file_len, false);
+    if (path == NULL || !imports_ends_with(path, length, ".py"))
+        return imports_copy(name, size, d->file, d->file_len, false);
     length -= 3;
-    if (length > sizeof package - 1 && ends_with(path, length, package))
+    if (length > sizeof package - 1 && imports_ends_with(path, length, package))
         length -= sizeof package - 1;
-    return copy(name, size, path, length, true);
+    return imports_copy(name, size, path, length, true);
 }
 
 size_t vst__import_name(const vst_trace *trace, vst_import import,
@@ -350,7 +353,8 @@ size_t vst__import_name(const vst_trace *trace, vst_import import,
         length = module_name(d, name, size);
         return length < size ? length : size;
     }
-    text = text_of(import == VST_IMPORT_MODULE ? VST_IMPORT_UNKNOWN : import);
+    text = imports_text_of(import == VST_IMPORT_MODULE ? VST_IMPORT_UNKNOWN
+                                                       : import);
     size -= strlen(text) + 1;
     if (d != NULL)
         length = module_name(d, name, size);

@@ -77,8 +77,8 @@ void vst__matcher_count(const vst_matcher *matcher, vst_matcher_counts *counts)
 /* ---- calls -------------------------------------------------------------- */
 
 /* Handles an exit that does not name the top span. */
-static vst_status resynchronise(vst_matcher *matcher, vst_id id, uint32_t flags,
-                                const vst_sink *sink)
+static vst_status matcher_resynchronise(vst_matcher *matcher, vst_id id,
+                                        uint32_t flags, const vst_sink *sink)
 {
     size_t index = vst__matcher_find(matcher, id);
     vst_status status;
@@ -93,8 +93,8 @@ static vst_status resynchronise(vst_matcher *matcher, vst_id id, uint32_t flags,
     return vst__matcher_close(matcher, matcher->last_ns, flags, sink);
 }
 
-static vst_status leave(vst_matcher *matcher, vst_id id, uint32_t flags,
-                        const vst_sink *sink)
+static vst_status matcher_leave(vst_matcher *matcher, vst_id id, uint32_t flags,
+                                const vst_sink *sink)
 {
     vst_status status = VST_OK;
 
@@ -109,7 +109,7 @@ static vst_status leave(vst_matcher *matcher, vst_id id, uint32_t flags,
             return vst__matcher_close(matcher, matcher->last_ns, flags, sink);
         }
     }
-    return resynchronise(matcher, id, flags, sink);
+    return matcher_resynchronise(matcher, id, flags, sink);
 }
 
 /* ---- STACK -------------------------------------------------------------- */
@@ -139,9 +139,9 @@ static vst_status end_reconcile(vst_matcher *matcher, const vst_sink *sink)
     return status;
 }
 
-static vst_status reconcile(vst_matcher *matcher, const uint64_t *ids,
-                            size_t count, int64_t previous_ns,
-                            const vst_sink *sink)
+static vst_status matcher_reconcile(vst_matcher *matcher, const uint64_t *ids,
+                                    size_t count, int64_t previous_ns,
+                                    const vst_sink *sink)
 {
     int64_t now_ns = matcher->last_ns;
     vst_status status;
@@ -186,7 +186,7 @@ static vst_status start_reconcile(vst_matcher *matcher, const uint64_t *ids,
     matcher->reconciling = true;
     matcher->matching = true;
     matcher->reconciled = 0;
-    return reconcile(matcher, ids, count, previous_ns, sink);
+    return matcher_reconcile(matcher, ids, count, previous_ns, sink);
 }
 
 /* ---- other escapes ------------------------------------------------------ */
@@ -203,8 +203,8 @@ static vst_status begun_before(vst_matcher *matcher, const uint64_t *payload)
     return status;
 }
 
-static vst_status begin(vst_matcher *matcher, const uint64_t *payload,
-                        uint32_t words, const vst_sink *sink)
+static vst_status matcher_begin(vst_matcher *matcher, const uint64_t *payload,
+                                uint32_t words, const vst_sink *sink)
 {
     if ((payload[0] & VST_ID_MAX) == 0)
         return VST_OK;
@@ -213,9 +213,9 @@ static vst_status begin(vst_matcher *matcher, const uint64_t *payload,
                : vst__matcher_begin_now(matcher, payload[0], sink);
 }
 
-static vst_status instant(vst_matcher *matcher,
-                          const vst_compressed_event *event,
-                          const vst_sink *sink)
+static vst_status matcher_instant(vst_matcher *matcher,
+                                  const vst_compressed_event *event,
+                                  const vst_sink *sink)
 {
     uint64_t length = event->payload[0] >> 32;
     vst_instant point = {
@@ -232,9 +232,9 @@ static vst_status instant(vst_matcher *matcher,
     return sink->instant != NULL ? sink->instant(sink->ctx, &point) : VST_OK;
 }
 
-static vst_status counter(vst_matcher *matcher,
-                          const vst_compressed_event *event,
-                          const vst_sink *sink)
+static vst_status matcher_counter(vst_matcher *matcher,
+                                  const vst_compressed_event *event,
+                                  const vst_sink *sink)
 {
     vst_counter sample = {
         .id = (vst_id)(event->payload[0] & VST_ID_MAX),
@@ -248,8 +248,8 @@ static vst_status counter(vst_matcher *matcher,
     return sink->counter(sink->ctx, &sample);
 }
 
-static vst_status arguments(vst_matcher *matcher,
-                            const vst_compressed_event *event)
+static vst_status matcher_arguments(vst_matcher *matcher,
+                                    const vst_compressed_event *event)
 {
     uint64_t length = event->payload[0];
 
@@ -261,8 +261,8 @@ static vst_status arguments(vst_matcher *matcher,
 
 /* Handles an END, which may have arguments, or say that it ends inside
  * calls. */
-static vst_status end(vst_matcher *matcher, const uint64_t *payload,
-                      uint32_t words, const vst_sink *sink)
+static vst_status matcher_end(vst_matcher *matcher, const uint64_t *payload,
+                              uint32_t words, const vst_sink *sink)
 {
     vst_status status = VST_OK;
 
@@ -278,17 +278,17 @@ static vst_status end(vst_matcher *matcher, const uint64_t *payload,
 
 /* Handles an escape that neither changes the stack nor describes the top
  * span. */
-static vst_status beside(vst_matcher *matcher,
-                         const vst_time_converter *converter,
-                         const vst_compressed_event *event, int64_t previous_ns,
-                         const vst_sink *sink)
+static vst_status matcher_beside(vst_matcher *matcher,
+                                 const vst_time_converter *converter,
+                                 const vst_compressed_event *event,
+                                 int64_t previous_ns, const vst_sink *sink)
 {
     const uint64_t *payload = event->payload;
     uint32_t words = event->payload_words;
 
     switch (vst_trace_key_escape_type(event->key)) {
     case VST_ESCAPE_INSTANT:
-        return instant(matcher, event, sink);
+        return matcher_instant(matcher, event, sink);
     case VST_ESCAPE_EXCEPTION:
         return vst__matcher_raise(matcher, payload[0], sink);
     case VST_ESCAPE_DEVICE:
@@ -297,7 +297,7 @@ static vst_status beside(vst_matcher *matcher,
                               vst__sink_inside(sink)->devices);
         return VST_OK;
     case VST_ESCAPE_COUNTER:
-        return counter(matcher, event, sink);
+        return matcher_counter(matcher, event, sink);
     case VST_ESCAPE_LOST:
         return vst__matcher_lost(matcher, payload[0], previous_ns, sink);
     case VST_ESCAPE_LEFT_OUT:
@@ -332,13 +332,13 @@ VST_NOINLINE static vst_status escape(vst_matcher *matcher,
         matcher->after_gap = false;
     switch (type) {
     case VST_ESCAPE_BEGIN:
-        return begin(matcher, payload, words, sink);
+        return matcher_begin(matcher, payload, words, sink);
     case VST_ESCAPE_END:
-        return end(matcher, payload, words, sink);
+        return matcher_end(matcher, payload, words, sink);
     case VST_ESCAPE_STACK:
         return start_reconcile(matcher, payload, words, previous_ns, sink);
     case VST_ESCAPE_STACK_MORE:
-        return reconcile(matcher, payload, words, previous_ns, sink);
+        return matcher_reconcile(matcher, payload, words, previous_ns, sink);
     case VST_ESCAPE_SWITCH:
         return vst__matcher_switch(matcher, payload[0], words > 1 && payload[1],
                                    previous_ns, sink);
@@ -350,7 +350,7 @@ VST_NOINLINE static vst_status escape(vst_matcher *matcher,
     case VST_ESCAPE_SETTLE:
         return vst__matcher_settle(matcher, words != 0, sink);
     case VST_ESCAPE_ARGS:
-        return arguments(matcher, event);
+        return matcher_arguments(matcher, event);
     case VST_ESCAPE_OPERATOR:
         return vst__matcher_add_operator(matcher, payload, words, sink);
     case VST_ESCAPE_NODE:
@@ -360,16 +360,16 @@ VST_NOINLINE static vst_status escape(vst_matcher *matcher,
     case VST_ESCAPE_IMPORT:
         return vst__matcher_import(matcher, payload[0], sink);
     default:
-        return beside(matcher, converter, event, previous_ns, sink);
+        return matcher_beside(matcher, converter, event, previous_ns, sink);
     }
 }
 
 /* ---- feeding ------------------------------------------------------------ */
 
-static vst_status feed(vst_matcher *matcher,
-                       const vst_time_converter *converter,
-                       const vst_compressed_event *events, size_t count,
-                       const vst_sink *sink)
+static vst_status matcher_feed(vst_matcher *matcher,
+                               const vst_time_converter *converter,
+                               const vst_compressed_event *events, size_t count,
+                               const vst_sink *sink)
 {
     vst_status status = VST_OK;
 
@@ -400,8 +400,9 @@ static vst_status feed(vst_matcher *matcher,
         case VST_EXIT:
         case VST_RAISE:
             matcher->after_gap = false;
-            status = leave(matcher, vst_trace_key_id(event->key),
-                           kind == VST_RAISE ? VST_SPAN_RAISED : 0, sink);
+            status =
+                matcher_leave(matcher, vst_trace_key_id(event->key),
+                              kind == VST_RAISE ? VST_SPAN_RAISED : 0, sink);
             break;
         default:
             status = escape(matcher, converter, event, previous_ns, sink);
@@ -411,8 +412,8 @@ static vst_status feed(vst_matcher *matcher,
     return status;
 }
 
-static vst_status finish(vst_matcher *matcher, int64_t end_ns,
-                         const vst_sink *sink)
+static vst_status matcher_finish(vst_matcher *matcher, int64_t end_ns,
+                                 const vst_sink *sink)
 {
     vst_status status = VST_OK;
 
@@ -461,11 +462,11 @@ vst_status vst_matcher_feed(vst_matcher *matcher,
         inside->places != NULL || inside->imports != NULL || matcher->measures;
     if (count != 0)
         matcher->thread = events[0].where.resource;
-    status = feed(matcher, converter, events, count, sink);
+    status = matcher_feed(matcher, converter, events, count, sink);
     if (status == VST_OK && sink->recursion && !matcher->indexed)
         status = VST_E_NOMEM;
     if (status == VST_OK && end_time_ns != VST_TIME_OPEN)
-        status = finish(matcher, end_time_ns, sink);
+        status = matcher_finish(matcher, end_time_ns, sink);
     /* after an error, the caller does not feed the rest of this thread */
     if (status != VST_OK || end_time_ns != VST_TIME_OPEN)
         vst__matcher_reset(matcher);

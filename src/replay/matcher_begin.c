@@ -11,7 +11,7 @@
 #include "replay/matcher_stack.h"
 
 /* Returns 1 + the index of a new slot, 0 if memory ran out. */
-static uint32_t new_slot(vst_matcher *matcher)
+static uint32_t matcher_new_slot(vst_matcher *matcher)
 {
     vst__slot *slots;
     uint32_t number = matcher->free_slot;
@@ -30,7 +30,7 @@ static uint32_t new_slot(vst_matcher *matcher)
     return (uint32_t)++matcher->slot_count;
 }
 
-static void detach(vst_matcher *matcher, size_t index)
+static void matcher_detach(vst_matcher *matcher, size_t index)
 {
     vst__frame *frame = &matcher->frames[index];
     vst__slot *slot = &matcher->slots[frame->slot];
@@ -48,7 +48,7 @@ vst_status vst__matcher_detach(vst_matcher *matcher, size_t index,
 {
     const vst_sink_inside *inside = vst__sink_inside(sink);
 
-    detach(matcher, index);
+    matcher_detach(matcher, index);
     return inside->moved != NULL
                ? inside->moved(sink->ctx, matcher->frames[index].start_ns,
                                matcher->last_ns)
@@ -67,7 +67,7 @@ vst_status vst__matcher_begin(vst_matcher *matcher, uint64_t pair,
 
     if (status != VST_OK)
         return status;
-    number = new_slot(matcher);
+    number = matcher_new_slot(matcher);
     newest = vst__map64_put(&matcher->pairs, pair);
     if (number == 0 || newest == NULL)
         return VST_E_NOMEM;
@@ -79,7 +79,7 @@ vst_status vst__matcher_begin(vst_matcher *matcher, uint64_t pair,
     *newest = number;
     matcher->frames[slot->index].slot = number - 1;
     if (before & VST_BEGIN_DETACHED) {
-        detach(matcher, slot->index);
+        matcher_detach(matcher, slot->index);
         matcher->count--;
     }
     return VST_OK;
@@ -272,7 +272,7 @@ vst_status vst__matcher_end_far(vst_matcher *matcher, const vst_sink *sink)
     return deliver_detached(matcher, slot, matcher->far_end_ns, 0, sink);
 }
 
-static int by_start(const void *a, const void *b)
+static int matcher_by_start(const void *a, const void *b)
 {
     const vst__slot *x = a, *y = b;
 
@@ -293,7 +293,7 @@ vst_status vst__matcher_close_all(vst_matcher *matcher, int64_t end_ns,
      * serials, and must put them into the same lanes. */
     if (matcher->slot_count > 1)
         qsort(matcher->slots, matcher->slot_count, sizeof *matcher->slots,
-              by_start);
+              matcher_by_start);
     for (size_t i = 0; status == VST_OK && i < matcher->slot_count; i++)
         if (matcher->slots[i].state == VST_SLOT_DETACHED)
             status = deliver_detached(matcher, &matcher->slots[i], end_ns,

@@ -15,7 +15,8 @@ enum { NO_CALL = VST_FRAME_BEGIN | VST_FRAME_OPERATOR | VST_FRAME_DEAD };
 /* ---- text of an exception ------------------------------------------------ */
 
 /* Writes a function as timelines show it. */
-static void put_function(vst__text *text, const vst_definition *function)
+static void exception_put_function(vst__text *text,
+                                   const vst_definition *function)
 {
     if (function->kind == VST_DEF_PYTHON) {
         vst__text_escaped(text, function->file + function->file_skip,
@@ -33,12 +34,13 @@ static void put_member(vst__text *text, const vst_trace *trace,
     if (function == NULL)
         return;
     vst__text_put(text, member);
-    put_function(text, function);
+    exception_put_function(text, function);
     vst__text_put(text, "\"");
 }
 
 /* Returns false if memory ran out. */
-static bool describe(const vst_trace *trace, vst_instant *mark, vst__text *text)
+static bool exception_describe(const vst_trace *trace, vst_instant *mark,
+                               vst__text *text)
 {
     const vst_definition *what = vst_trace_definition(trace, mark->id);
 
@@ -64,9 +66,9 @@ static bool describe(const vst_trace *trace, vst_instant *mark, vst__text *text)
 /* ---- the frame of an exception ------------------------------------------- */
 
 /* Delivers an exception and frees its place. */
-static vst_status deliver(vst_matcher *matcher, uint32_t number,
-                          vst_exception_end end, vst_id caught_in,
-                          const vst_sink *sink)
+static vst_status exception_deliver(vst_matcher *matcher, uint32_t number,
+                                    vst_exception_end end, vst_id caught_in,
+                                    const vst_sink *sink)
 {
     vst__exception *kept = &matcher->exceptions[number - 1];
 
@@ -77,27 +79,30 @@ static vst_status deliver(vst_matcher *matcher, uint32_t number,
     if (sink->instant == NULL)
         return VST_OK;
     if (vst__sink_inside(sink)->trace != NULL &&
-        !describe(vst__sink_inside(sink)->trace, &kept->mark, &matcher->text))
+        !exception_describe(vst__sink_inside(sink)->trace, &kept->mark,
+                            &matcher->text))
         return VST_E_NOMEM;
     return sink->instant(sink->ctx, &kept->mark);
 }
 
 /* Gives an exception to the top frame. An exception that was there before has
  * been caught. */
-static vst_status arrive(vst_matcher *matcher, uint32_t number,
-                         const vst_sink *sink)
+static vst_status exception_arrive(vst_matcher *matcher, uint32_t number,
+                                   const vst_sink *sink)
 {
     vst__frame *top;
     uint32_t before;
 
     if (matcher->count == 0)
-        return deliver(matcher, number, VST_EXCEPTION_NOT_CAUGHT, 0, sink);
+        return exception_deliver(matcher, number, VST_EXCEPTION_NOT_CAUGHT, 0,
+                                 sink);
     top = &matcher->frames[matcher->count - 1];
     before = top->exception;
     top->exception = number;
-    return before != 0 ? deliver(matcher, before, VST_EXCEPTION_CAUGHT,
-                                 top->flags & NO_CALL ? 0 : top->id, sink)
-                       : VST_OK;
+    return before != 0
+               ? exception_deliver(matcher, before, VST_EXCEPTION_CAUGHT,
+                                   top->flags & NO_CALL ? 0 : top->id, sink)
+               : VST_OK;
 }
 
 static uint32_t new_exception(vst_matcher *matcher)
@@ -119,7 +124,7 @@ static uint32_t new_exception(vst_matcher *matcher)
 }
 
 /* Returns the innermost frame that is a call. */
-static vst_id running(const vst_matcher *matcher)
+static vst_id exception_running(const vst_matcher *matcher)
 {
     for (size_t i = matcher->count; i != 0; i--)
         if (!(matcher->frames[i - 1].flags & NO_CALL))
@@ -142,9 +147,9 @@ vst_status vst__matcher_raise(vst_matcher *matcher, uint64_t word,
         .id = (vst_id)(word & VST_ID_MAX),
         .thread = matcher->thread,
         .time_ns = matcher->last_ns,
-        .raised_in = running(matcher),
+        .raised_in = exception_running(matcher),
     };
-    return arrive(matcher, number, sink);
+    return exception_arrive(matcher, number, sink);
 }
 
 /* An annotation or an operator that ends has not caught the exception. */
@@ -155,8 +160,10 @@ vst_status vst__matcher_pass_exception(vst_matcher *matcher,
     uint32_t number = left->exception;
 
     if (flags & VST_SPAN_RAISED || left->flags & NO_CALL)
-        return arrive(matcher, number, sink);
+        return exception_arrive(matcher, number, sink);
     if (flags & VST_SPAN_CUT)
-        return deliver(matcher, number, VST_EXCEPTION_UNKNOWN, 0, sink);
-    return deliver(matcher, number, VST_EXCEPTION_CAUGHT, left->id, sink);
+        return exception_deliver(matcher, number, VST_EXCEPTION_UNKNOWN, 0,
+                                 sink);
+    return exception_deliver(matcher, number, VST_EXCEPTION_CAUGHT, left->id,
+                             sink);
 }

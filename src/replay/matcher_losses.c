@@ -2,8 +2,9 @@
  * were away, words that a bounded recording dropped. */
 #include "replay/matcher_stack.h"
 
-static vst_status lose(vst_matcher *matcher, vst_loss_kind kind,
-                       int64_t start_ns, uint64_t records, const vst_sink *sink)
+static vst_status matcher_lose(vst_matcher *matcher, vst_loss_kind kind,
+                               int64_t start_ns, uint64_t records,
+                               const vst_sink *sink)
 {
     vst_loss loss = {
         .kind = kind,
@@ -22,9 +23,10 @@ static vst_status lose(vst_matcher *matcher, vst_loss_kind kind,
 vst_status vst__matcher_lost(vst_matcher *matcher, uint64_t records,
                              int64_t previous_ns, const vst_sink *sink)
 {
-    return lose(matcher, VST_LOSS_RECORDS,
-                previous_ns == INT64_MIN ? matcher->last_ns : previous_ns,
-                records != 0 ? records : 1, sink);
+    return matcher_lose(matcher, VST_LOSS_RECORDS,
+                        previous_ns == INT64_MIN ? matcher->last_ns
+                                                 : previous_ns,
+                        records != 0 ? records : 1, sink);
 }
 
 vst_status vst__matcher_gap(vst_matcher *matcher, bool ends,
@@ -34,7 +36,7 @@ vst_status vst__matcher_gap(vst_matcher *matcher, bool ends,
         return VST_OK; /* the other half of the pair was lost */
     matcher->in_gap = !ends;
     if (ends)
-        return lose(matcher, VST_LOSS_GAP, matcher->gap_ns, 0, sink);
+        return matcher_lose(matcher, VST_LOSS_GAP, matcher->gap_ns, 0, sink);
     matcher->gap_ns = matcher->last_ns;
     matcher->after_gap = true;
     return VST_OK;
@@ -64,8 +66,8 @@ vst_status vst__matcher_dropped(vst_matcher *matcher,
     if (since_ns > now_ns)
         since_ns = now_ns;
     if (status == VST_OK)
-        status =
-            lose(matcher, VST_LOSS_DROPPED, since_ns, event->payload[0], sink);
+        status = matcher_lose(matcher, VST_LOSS_DROPPED, since_ns,
+                              event->payload[0], sink);
     /* the calls that are open now may begin a little earlier, so that each has
      * its own start */
     matcher->last_ns = since_ns;

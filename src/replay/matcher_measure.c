@@ -31,8 +31,8 @@ static vst_status tell_compensated(vst_matcher *matcher, vst__frame *frame,
 }
 
 /* If records are missing inside a span, it cost more than the records show. */
-static void compensate(vst_matcher *matcher, const vst__frame *frame,
-                       vst_span *span, const vst_sink *sink)
+static void matcher_compensate(vst_matcher *matcher, const vst__frame *frame,
+                               vst_span *span, const vst_sink *sink)
 {
     int64_t cost_ns, duration_ns = span->end_ns - frame->start_ns;
 
@@ -84,7 +84,7 @@ vst_status vst__matcher_measure(vst_matcher *matcher, vst__frame *frame,
             frame->start_ns + (span->running_ns > 0 ? span->running_ns : 0);
     if (VST_LIKELY(matcher->costs == NULL))
         return VST_OK;
-    compensate(matcher, frame, span, sink);
+    matcher_compensate(matcher, frame, span, sink);
     return sink->tells_compensated &&
                    span->compensated_ns != VST_RUNNING_UNKNOWN
                ? tell_compensated(matcher, frame, span)

@@ -212,7 +212,7 @@ static bool count_open(vst_matcher *matcher, vst_id id)
     return ++*times > 1;
 }
 
-static void uncount(vst_matcher *matcher, vst_id id)
+static void stack_uncount(vst_matcher *matcher, vst_id id)
 {
     uint64_t *times = vst__map64_find(&matcher->open, id);
 
@@ -351,7 +351,7 @@ static void add_allocated(vst__frame *below, const vst__frame *top)
 
 /* Removes the top frame; its time counts as children's time of the frame
  * below. */
-static vst_status drop(vst_matcher *matcher, const vst_sink *sink)
+static vst_status stack_drop(vst_matcher *matcher, const vst_sink *sink)
 {
     const vst__frame *top = &matcher->frames[--matcher->count];
 
@@ -387,7 +387,7 @@ vst_status vst__matcher_close(vst_matcher *matcher, int64_t end_ns,
     span.gil_ns = span.paused_ns = VST_RUNNING_UNKNOWN;
     span.compensated_ns = span.compensated_error_ns = VST_RUNNING_UNKNOWN;
     if (matcher->indexed && !(top->flags & VST_FRAME_BEGIN))
-        uncount(matcher, top->id);
+        stack_uncount(matcher, top->id);
     if (!VST_LIKELY(!matcher->wants_more)) {
         status = vst__matcher_settle_more(matcher, top, &span, sink);
         if (status != VST_OK)
@@ -404,7 +404,7 @@ vst_status vst__matcher_close(vst_matcher *matcher, int64_t end_ns,
         status = vst__matcher_pass_exception(matcher, top, flags, sink);
     while (status == VST_OK && matcher->count != 0 &&
            matcher->frames[matcher->count - 1].flags & VST_FRAME_DEAD)
-        status = drop(matcher, sink);
+        status = stack_drop(matcher, sink);
     return status;
 }
 
@@ -423,7 +423,7 @@ vst_status vst__matcher_cut(vst_matcher *matcher, size_t count, int64_t end_ns,
         if (!(top->flags & VST_FRAME_DEAD))
             status = vst__matcher_detach(matcher, matcher->count - 1, sink);
         if (status == VST_OK)
-            status = drop(matcher, sink);
+            status = stack_drop(matcher, sink);
     }
     return status;
 }
@@ -434,7 +434,7 @@ void vst__matcher_forget(vst_matcher *matcher)
         const vst__frame *top = &matcher->frames[--matcher->count];
 
         if (matcher->indexed && !(top->flags & VST_FRAME_BEGIN))
-            uncount(matcher, top->id);
+            stack_uncount(matcher, top->id);
         if (top->args != 0)
             free_args(matcher, top->args);
     }

@@ -41,7 +41,7 @@ static uint32_t new_saved(vst_matcher *matcher, size_t frames)
 }
 
 /* Keeps the current stack under its number, unless it is empty. */
-static vst_status save(vst_matcher *matcher, bool before)
+static vst_status switch_save(vst_matcher *matcher, bool before)
 {
     uint64_t *place;
     uint32_t number;
@@ -125,7 +125,7 @@ vst_status vst__matcher_switch(vst_matcher *matcher, uint64_t stack,
     matcher->last_ns = vst__matcher_make_room(now_ns, previous_ns, frames);
     status = before ? VST_OK : vst__matcher_switch_out(matcher, sink);
     if (status == VST_OK)
-        status = save(matcher, before);
+        status = switch_save(matcher, before);
     if (before && status == VST_OK)
         vst__matcher_forget(matcher);
     while (status == VST_OK && matcher->count != 0)

@@ -39,7 +39,7 @@ static bool is_inside(const vst_matcher *matcher, uint32_t task)
            matcher->frames[matcher->count - 2].task == task;
 }
 
-static void begin_step(vst_matcher *matcher, vst_task_event *event)
+static void task_begin_step(vst_matcher *matcher, vst_task_event *event)
 {
     vst__frame *top = &matcher->frames[matcher->count - 1];
 
@@ -52,7 +52,7 @@ static void begin_step(vst_matcher *matcher, vst_task_event *event)
 
 /* ---- stacks of greenlets ------------------------------------------------- */
 
-static vst_status tell(const vst_sink *sink, const vst_task_event *event)
+static vst_status task_tell(const vst_sink *sink, const vst_task_event *event)
 {
     return sink->task != NULL ? sink->task(sink->ctx, event) : VST_OK;
 }
@@ -74,7 +74,7 @@ static bool is_python(vst_id id, const vst_sink *sink)
 
 /* Returns the innermost call that is not a C function, because the function
  * that switches is one. */
-static vst_id innermost(const vst_matcher *matcher, const vst_sink *sink)
+static vst_id task_innermost(const vst_matcher *matcher, const vst_sink *sink)
 {
     vst_id top = 0;
 
@@ -106,7 +106,7 @@ static vst_status step_on_stack(vst_matcher *matcher, const vst__frame *frame,
     };
 
     matcher->switched_by.is_known = false;
-    return tell(sink, &event);
+    return task_tell(sink, &event);
 }
 
 /* Returns whether a garbage collection is running. A collection may begin
@@ -170,7 +170,7 @@ vst_status vst__matcher_exit_on_stack(vst_matcher *matcher, uint32_t flags,
         !(top->flags & (uint32_t)VST_SPAN_STEP) ||
         !(matcher->stack_flags & VST_STACK_BEGINS))
         return VST_OK;
-    return tell(sink, &event);
+    return task_tell(sink, &event);
 }
 
 vst_status vst__matcher_switch_out(vst_matcher *matcher, const vst_sink *sink)
@@ -184,7 +184,7 @@ vst_status vst__matcher_switch_out(vst_matcher *matcher, const vst_sink *sink)
         .time_ns = matcher->last_ns,
         .id = top != NULL ? top->id : 0,
         .awaits = VST_AWAITS_SWITCH,
-        .awaiting = sink->task != NULL ? innermost(matcher, sink) : 0,
+        .awaiting = sink->task != NULL ? task_innermost(matcher, sink) : 0,
     };
 
     matcher->switched_by = (vst_task_waker){
@@ -198,7 +198,7 @@ vst_status vst__matcher_switch_out(vst_matcher *matcher, const vst_sink *sink)
     if (event.task == 0 ||
         (top == NULL && matcher->stack_flags & VST_STACK_BEGINS))
         return VST_OK;
-    return tell(sink, &event);
+    return task_tell(sink, &event);
 }
 
 vst_status vst__matcher_switch_in(vst_matcher *matcher, uint64_t stack,
@@ -226,7 +226,7 @@ static vst_status know_stack(vst_matcher *matcher, const vst_task_event *event,
 {
     uint64_t *place = vst__map64_put(&matcher->stack_tasks, matcher->stack);
     vst__frame *outermost = NULL;
-    vst_status status = tell(sink, event);
+    vst_status status = task_tell(sink, event);
 
     if (place == NULL)
         return VST_E_NOMEM;
@@ -276,7 +276,7 @@ vst_status vst__matcher_task(vst_matcher *matcher, const uint64_t *payload,
         read_name(payload, words, &event);
         if (matcher->costs != NULL && event.name != NULL)
             vst__costs_count_task(matcher->costs, &matcher->costs_so_far);
-        begin_step(matcher, &event);
+        task_begin_step(matcher, &event);
         break;
     case VST_TASK_NAMED:
         read_name(payload, words, &event);
@@ -304,5 +304,5 @@ vst_status vst__matcher_task(vst_matcher *matcher, const uint64_t *payload,
     default:
         return VST_OK; /* written by a later version */
     }
-    return tell(sink, &event);
+    return task_tell(sink, &event);
 }

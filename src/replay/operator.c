@@ -103,7 +103,7 @@ static unsigned take_byte(fact_bytes *facts)
 /* ---- inputs ------------------------------------------------------------- */
 
 /* `text` is NULL if this part of the input is not wanted. */
-static void integers(fact_bytes *facts, vst__text *text)
+static void operator_integers(fact_bytes *facts, vst__text *text)
 {
     size_t count = take_length(facts);
 
@@ -118,18 +118,19 @@ static void integers(fact_bytes *facts, vst__text *text)
         vst__text_put(text, "]");
 }
 
-static void tensor(fact_bytes *facts, input_part part, vst__text *text)
+static void operator_tensor(fact_bytes *facts, input_part part, vst__text *text)
 {
     size_t count;
     const char *type = take_text(facts, &count);
 
     if (part == TYPES && text != NULL)
         vst__text_escaped(text, type, count);
-    integers(facts, part == SIZES ? text : NULL);
-    integers(facts, part == STRIDES ? text : NULL);
+    operator_integers(facts, part == SIZES ? text : NULL);
+    operator_integers(facts, part == STRIDES ? text : NULL);
 }
 
-static void tensors(fact_bytes *facts, input_part part, vst__text *text)
+static void operator_tensors(fact_bytes *facts, input_part part,
+                             vst__text *text)
 {
     size_t count = take_length(facts);
     bool lists = part == SIZES || part == STRIDES;
@@ -141,7 +142,7 @@ static void tensors(fact_bytes *facts, input_part part, vst__text *text)
         if (lists && i)
             vst__text_put(text, ", ");
         if (tag == VST_FACT_TENSOR)
-            tensor(facts, part, lists ? text : NULL);
+            operator_tensor(facts, part, lists ? text : NULL);
         else if (lists)
             vst__text_put(text, "[]");
         if (tag != VST_FACT_TENSOR && tag != VST_FACT_OTHER)
@@ -177,8 +178,8 @@ static void one_value(fact_bytes *facts, unsigned tag, vst__text *text)
 
 /* Writes a number or a list of numbers: its value, or the text that stands for
  * it in the other lists. */
-static void plain(fact_bytes *facts, unsigned tag, input_part part,
-                  vst__text *text)
+static void operator_plain(fact_bytes *facts, unsigned tag, input_part part,
+                           vst__text *text)
 {
     bool list = tag >= VST_FACT_INTEGERS && tag <= VST_FACT_BOOLS;
     size_t count = list ? take_length(facts) : 1;
@@ -202,29 +203,30 @@ static void plain(fact_bytes *facts, unsigned tag, input_part part,
         vst__text_put(text, "[]");
 }
 
-static void input(fact_bytes *facts, unsigned tag, input_part part,
-                  vst__text *text)
+static void operator_input(fact_bytes *facts, unsigned tag, input_part part,
+                           vst__text *text)
 {
     bool quoted = part == VALUES || part == TYPES;
 
     if (quoted)
         vst__text_put(text, "\"");
     if (tag == VST_FACT_TENSOR)
-        tensor(facts, part, text);
+        operator_tensor(facts, part, text);
     else if (tag == VST_FACT_TENSORS)
-        tensors(facts, part, text);
+        operator_tensors(facts, part, text);
     else if (tag == VST_FACT_OTHER || tag == VST_FACT_TENSORS_LONG)
         vst__text_put(text, !quoted ? "[]"
                             : part == TYPES && tag == VST_FACT_TENSORS_LONG
                                 ? "TensorList"
                                 : "");
     else
-        plain(facts, tag, part, text);
+        operator_plain(facts, tag, part, text);
     if (quoted)
         vst__text_put(text, "\"");
 }
 
-static fact_bytes inputs(fact_bytes facts, input_part part, vst__text *text)
+static fact_bytes operator_inputs(fact_bytes facts, input_part part,
+                                  vst__text *text)
 {
     static const char *const names[PARTS] = {
         ", \"Concrete Inputs\": [",
@@ -243,7 +245,7 @@ static fact_bytes inputs(fact_bytes facts, input_part part, vst__text *text)
          i++) {
         if (i)
             vst__text_put(text, ", ");
-        input(&facts, *facts.at++, part, text);
+        operator_input(&facts, *facts.at++, part, text);
     }
     vst__text_put(text, "]");
     return facts;
@@ -251,7 +253,7 @@ static fact_bytes inputs(fact_bytes facts, input_part part, vst__text *text)
 
 /* ---- other facts -------------------------------------------------------- */
 
-static void texts(fact_bytes *facts, vst__text *text)
+static void operator_texts(fact_bytes *facts, vst__text *text)
 {
     uint64_t left = take_count(facts);
 
@@ -268,7 +270,7 @@ static void texts(fact_bytes *facts, vst__text *text)
     vst__text_put(text, "]");
 }
 
-static void named(fact_bytes *facts, vst__text *text)
+static void operator_named(fact_bytes *facts, vst__text *text)
 {
     size_t count;
     const char *name = take_text(facts, &count);
@@ -286,9 +288,9 @@ static void named(fact_bytes *facts, vst__text *text)
         value = take_double(facts);
         vst__text_format(text, isfinite(value) ? "%.17g" : "\"%g\"", value);
     } else if (tag == VST_FACT_TEXTS) {
-        texts(facts, text);
+        operator_texts(facts, text);
     } else if (tag == VST_FACT_INTEGERS) {
-        plain(facts, tag, VALUES, text);
+        operator_plain(facts, tag, VALUES, text);
     } else {
         vst__text_put(text, "\"");
         one_value(facts, VST_FACT_TEXT, text);
@@ -328,7 +330,7 @@ static void tensors_at(fact_bytes *facts, vst__text *text)
     vst__text_put(text, "]");
 }
 
-static void others(fact_bytes facts, vst__text *text)
+static void operator_others(fact_bytes facts, vst__text *text)
 {
     size_t count;
     const char *bytes;
@@ -336,7 +338,7 @@ static void others(fact_bytes facts, vst__text *text)
     while (!facts.broken && facts.at < facts.end) {
         switch (*facts.at++) {
         case VST_FACT_NAMED:
-            named(&facts, text);
+            operator_named(&facts, text);
             break;
         case VST_FACT_FLOPS:
             vst__text_format(text, ", \"Flops\": %" PRIu64, take_count(&facts));
@@ -408,8 +410,8 @@ bool vst__operator_read(const uint64_t *payload, uint32_t words,
     all.wish = wish;
     rest = all;
     for (input_part part = VALUES; part < PARTS; part++)
-        rest = inputs(all, part, text);
+        rest = operator_inputs(all, part, text);
     if (!rest.broken)
-        others(rest, text);
+        operator_others(rest, text);
     return !text->failed;
 }

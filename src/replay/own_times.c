@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool reserve(vst__own_times *times, size_t depth)
+static bool own_times_reserve(vst__own_times *times, size_t depth)
 {
     size_t capacity = times->capacity ? times->capacity : 64;
     struct vst__own_level *levels;
@@ -24,7 +24,8 @@ static bool reserve(vst__own_times *times, size_t depth)
 }
 
 /* Takes out the sums of everything that waits deeper than `depth`. */
-static struct vst__own_level gather(vst__own_times *times, size_t depth)
+static struct vst__own_level own_times_gather(vst__own_times *times,
+                                              size_t depth)
 {
     struct vst__own_level sum = {.ns = 0};
 
@@ -40,7 +41,8 @@ static struct vst__own_level gather(vst__own_times *times, size_t depth)
     return sum;
 }
 
-static void add(vst__own_times *times, size_t depth, struct vst__own_level more)
+static void own_times_add(vst__own_times *times, size_t depth,
+                          struct vst__own_level more)
 {
     struct vst__own_level *level = &times->levels[depth];
 
@@ -63,26 +65,26 @@ bool vst__own_times_end(vst__own_times *times, const vst_span *span, bool shown,
     times->children = 0;
     if (span->flags & VST_SPAN_ASYNC)
         return true;
-    if (!reserve(times, span->depth))
+    if (!own_times_reserve(times, span->depth))
         return false;
     if (times->thread != span->thread) {
         times->thread = span->thread;
         memset(times->levels, 0, times->capacity * sizeof *times->levels);
         times->top = 0;
     }
-    inside = gather(times, span->depth);
+    inside = own_times_gather(times, span->depth);
     *self_ns = duration > inside.ns ? duration - inside.ns : 0;
     times->children = inside.count;
     times->child = inside.last;
     times->missing_ns = inside.missing_ns;
     if (shown)
         inside = (struct vst__own_level){.ns = duration, .count = 1};
-    add(times, span->depth, inside);
+    own_times_add(times, span->depth, inside);
     return true;
 }
 
 void vst__own_times_leave(vst__own_times *times, uint32_t depth)
 {
     if (times->top > (size_t)depth + 1)
-        add(times, depth, gather(times, depth));
+        own_times_add(times, depth, own_times_gather(times, depth));
 }

@@ -16,7 +16,7 @@ static bool is_around(const vst_places *places, uint32_t at, vst_id id)
     return false;
 }
 
-static bool add(vst_places *places, uint32_t parent, vst_id id)
+static bool places_add(vst_places *places, uint32_t parent, vst_id id)
 {
     uint32_t outer = parent;
     vst__place_item *items = vst__grow(places->items, &places->capacity,
@@ -48,7 +48,7 @@ uint32_t vst__places_find(vst_places *places, uint32_t parent, vst_id id)
     if (number == NULL)
         return 0;
     if (*number == 0) {
-        if (!add(places, parent, id))
+        if (!places_add(places, parent, id))
             return 0;
         *number = places->count - 1;
     }

@@ -51,7 +51,7 @@ struct vst__replay {
 
 typedef struct vst__replay replay;
 
-static vst_status tell_progress(replay *self)
+static vst_status replay_tell_progress(replay *self)
 {
     vst_trace *trace = self->trace;
     uint64_t words = self->words_before + vst__decoder_words(&self->decoder);
@@ -61,8 +61,8 @@ static vst_status tell_progress(replay *self)
                               (double)words / (double)self->words_total);
 }
 
-static vst_status feed(replay *self, const vst_compressed_event *events,
-                       size_t count, int64_t end_ns)
+static vst_status replay_feed(replay *self, const vst_compressed_event *events,
+                              size_t count, int64_t end_ns)
 {
     return self->sink.events(self->sink.ctx, &self->converter, events, count,
                              end_ns);
@@ -168,12 +168,12 @@ static vst_status step_thread(replay *self)
         if (last)
             end_ns =
                 self->converter.to_ns(self->converter.ctx, self->window->last);
-        status = feed(self, events + from, count, end_ns);
+        status = replay_feed(self, events + from, count, end_ns);
         if (status == VST_OK)
             status = self->spans.running.status;
     }
     if (status == VST_OK)
-        status = tell_progress(self);
+        status = replay_tell_progress(self);
     if (status == VST_OK && last) {
         self->words_before += vst__decoder_words(&self->decoder);
         self->in_thread = false;
@@ -219,7 +219,7 @@ const vst__window *vst__replay_window(const replay *self)
 
 /* ---- the whole ---------------------------------------------------------- */
 
-static vst_status create(vst_trace *trace, int window, replay **result)
+static vst_status replay_create(vst_trace *trace, int window, replay **result)
 {
     size_t first, count;
     vst_status status =
@@ -244,7 +244,7 @@ static vst_status create(vst_trace *trace, int window, replay **result)
 
 static vst_status begin_reading(replay **made)
 {
-    vst_status status = feed(*made, NULL, 0, VST_TIME_OPEN);
+    vst_status status = replay_feed(*made, NULL, 0, VST_TIME_OPEN);
 
     if (status != VST_OK) {
         vst__replay_end(*made);
@@ -256,7 +256,7 @@ static vst_status begin_reading(replay **made)
 static vst_status begin_events(vst_trace *trace, int window,
                                const vst_event_sink *sink, replay **result)
 {
-    vst_status status = create(trace, window, result);
+    vst_status status = replay_create(trace, window, result);
 
     if (status != VST_OK)
         return status;
@@ -267,7 +267,7 @@ static vst_status begin_events(vst_trace *trace, int window,
 static vst_status begin_spans(vst_trace *trace, int window, vst_tracer *tracer,
                               const vst_sink *sink, replay **result)
 {
-    vst_status status = create(trace, window, result);
+    vst_status status = replay_create(trace, window, result);
     replay *self = *result;
     vst_sink_inside *inside;
 
@@ -338,8 +338,8 @@ void vst__replay_end(replay *self)
 }
 
 /* To its end; status is that of its beginning. */
-static vst_status run(vst_trace *trace, replay *self, vst_status status,
-                      vst_error *error)
+static vst_status replay_run(vst_trace *trace, replay *self, vst_status status,
+                             vst_error *error)
 {
     bool done = false;
 
@@ -359,7 +359,7 @@ vst_status vst_trace_replay(vst_trace *trace, int window, vst_tracer *tracer,
     replay *self;
     vst_status status = begin_spans(trace, window, tracer, sink, &self);
 
-    return run(trace, self, status, error);
+    return replay_run(trace, self, status, error);
 }
 
 vst_status vst__trace_replay_events(vst_trace *trace, int window,
@@ -369,7 +369,7 @@ vst_status vst__trace_replay_events(vst_trace *trace, int window,
     replay *self;
     vst_status status = begin_events(trace, window, sink, &self);
 
-    return run(trace, self, status, error);
+    return replay_run(trace, self, status, error);
 }
 
 uint64_t vst_trace_unmatched_exits(const vst_trace *trace)

@@ -86,7 +86,7 @@ void vst__tasks_destroy(vst__tasks *tasks)
     free(tasks);
 }
 
-static task *find(const vst__tasks *tasks, uint32_t number)
+static task *tasks_find(const vst__tasks *tasks, uint32_t number)
 {
     const uint64_t *place = vst__map64_find(&tasks->by_number, number);
 
@@ -135,7 +135,7 @@ static vst_status keep_name(vst__tasks *tasks, const vst_task_event *event)
 
 static task *find_or_add(vst__tasks *tasks, const vst_task_event *event)
 {
-    task *found = find(tasks, event->task), *grown;
+    task *found = tasks_find(tasks, event->task), *grown;
     uint64_t *place;
 
     if (found != NULL)
@@ -261,8 +261,8 @@ static vst_status begin_waiting(vst__tasks *tasks, task *t,
 
 /* All tasks that wait for the object go on. They leave the list, so only the
  * first waker counts. */
-static void wake(vst__tasks *tasks, uint64_t object,
-                 const vst_task_event *event)
+static void tasks_wake(vst__tasks *tasks, uint64_t object,
+                       const vst_task_event *event)
 {
     const uint64_t *first = vst__map64_find(&tasks->waiting, object);
     size_t at = first != NULL ? (size_t)*first : 0;
@@ -294,8 +294,8 @@ static void end_step(task *t)
     }
 }
 
-static vst_status begin_step(vst__tasks *tasks, task *t,
-                             const vst_task_event *event)
+static vst_status tasks_begin_step(vst__tasks *tasks, task *t,
+                                   const vst_task_event *event)
 {
     if (event->goes_on)
         return VST_OK;
@@ -323,12 +323,12 @@ vst_status vst__tasks_event(vst__tasks *tasks, const vst_task_event *event)
     vst_status status;
 
     if (event->what == VST_TASK_WAKES)
-        wake(tasks, event->address, event);
+        tasks_wake(tasks, event->address, event);
     if (event->task == 0 ||
         (event->what > VST_TASK_ENDS && event->what != VST_TASK_STACK))
         return VST_OK;
     t = event->what == VST_TASK_STEP ? find_or_add(tasks, event)
-                                     : find(tasks, event->task);
+                                     : tasks_find(tasks, event->task);
     if (t == NULL && event->what == VST_TASK_STACK && event->name_len != 0)
         return keep_name(tasks, event);
     if (t == NULL)
@@ -336,7 +336,7 @@ vst_status vst__tasks_event(vst__tasks *tasks, const vst_task_event *event)
     switch (event->what) {
     case VST_TASK_STEP:
         status = set_name(t, event->name, event->name_len);
-        return status == VST_OK ? begin_step(tasks, t, event) : status;
+        return status == VST_OK ? tasks_begin_step(tasks, t, event) : status;
     case VST_TASK_NAMED:
     case VST_TASK_STACK:
         return set_name(t, event->name, event->name_len);
@@ -351,7 +351,7 @@ vst_status vst__tasks_event(vst__tasks *tasks, const vst_task_event *event)
         t->is_last = true;
         t->waits = false;
         t->shown.end = event->raised ? VST_TASK_RAISED : VST_TASK_RETURNED;
-        wake(tasks, NUMBER | event->task, event);
+        tasks_wake(tasks, NUMBER | event->task, event);
         break;
     default:
         break;
@@ -371,7 +371,8 @@ vst__task_wait vst__tasks_wait(const vst__tasks *tasks)
 
 vst_status vst__tasks_span(vst__tasks *tasks, const vst_span *span)
 {
-    task *t = span->flags & VST_SPAN_STEP ? find(tasks, span->task) : NULL;
+    task *t =
+        span->flags & VST_SPAN_STEP ? tasks_find(tasks, span->task) : NULL;
 
     if (t == NULL)
         return VST_OK;
@@ -389,7 +390,7 @@ vst_status vst__tasks_span(vst__tasks *tasks, const vst_span *span)
 
 const vst__task *vst__tasks_find(const vst__tasks *tasks, uint32_t number)
 {
-    const task *t = find(tasks, number);
+    const task *t = tasks_find(tasks, number);
 
     return t != NULL ? &t->shown : NULL;
 }

@@ -8,7 +8,7 @@
 #include "base/escape.h"
 #include "base/grow.h"
 
-static bool make_room(vst__text *text, size_t more)
+static bool text_make_room(vst__text *text, size_t more)
 {
     char *grown =
         vst__grow(text->bytes, &text->capacity, text->count + more, 1);
@@ -24,7 +24,7 @@ void vst__text_put(vst__text *text, const char *bytes)
 {
     size_t count = strlen(bytes);
 
-    if (make_room(text, count)) {
+    if (text_make_room(text, count)) {
         memcpy(text->bytes + text->count, bytes, count);
         text->count += count;
     }
@@ -45,7 +45,7 @@ void vst__text_escaped(vst__text *text, const char *bytes, size_t count)
 {
     size_t room = (count + 1) * VST_JSON_ESCAPE_MAX;
 
-    if (make_room(text, room)) {
+    if (text_make_room(text, room)) {
         char *at = text->bytes + text->count;
         text->count =
             (size_t)(vst__json_escape(at, at + room, &bytes, bytes + count) -

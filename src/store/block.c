@@ -20,7 +20,7 @@ void vst__block_free(vst__block *block)
     block->capacity = block->count = 0;
 }
 
-static vst_status refill(vst__block *block, uint64_t offset, size_t least)
+static vst_status block_refill(vst__block *block, uint64_t offset, size_t least)
 {
     uint64_t start = offset & ~(uint64_t)7;
     uint64_t left = block->file_size - start;
@@ -46,7 +46,8 @@ static vst_status refill(vst__block *block, uint64_t offset, size_t least)
     return status;
 }
 
-static bool holds(const vst__block *block, uint64_t offset, uint64_t least)
+static bool block_holds(const vst__block *block, uint64_t offset,
+                        uint64_t least)
 {
     return offset >= block->offset && offset - block->offset <= block->count &&
            block->count - (offset - block->offset) >= least;
@@ -61,12 +62,12 @@ vst_status vst__block_view(vst__block *block, uint64_t offset, size_t least,
         return VST_OK;
     if (least > block->file_size - offset)
         least = (size_t)(block->file_size - offset);
-    if (!holds(block, offset, least)) {
-        vst_status status = refill(block, offset, least);
+    if (!block_holds(block, offset, least)) {
+        vst_status status = block_refill(block, offset, least);
         if (status != VST_OK)
             return status;
         /* The file became shorter since we asked for its size. */
-        if (!holds(block, offset, 0))
+        if (!block_holds(block, offset, 0))
             return VST_OK;
     }
     *at = block->bytes + (offset - block->offset);

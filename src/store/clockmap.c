@@ -70,7 +70,7 @@ static int by_ticks(const void *a, const void *b)
 
 /* Keeps samples that ascend on both clocks and are MIN_APART_NS from each
  * other. */
-static void thin(vst__clockmap *map)
+static void clockmap_thin(vst__clockmap *map)
 {
     vst_clock_sample *samples = map->samples;
     size_t kept = 1;
@@ -99,7 +99,7 @@ static void set_slope(vst__clock_piece *piece, uint64_t ns, uint64_t ticks)
     piece->mult = (uint64_t)slope;
 }
 
-static int64_t distance(const vst__clock_piece *piece, uint64_t ticks)
+static int64_t clockmap_distance(const vst__clock_piece *piece, uint64_t ticks)
 {
     u128 ns = (u128)ticks * piece->mult >> piece->shift;
 
@@ -177,7 +177,7 @@ vst_status vst__clockmap_build(vst__clockmap *map, double ticks_per_second,
             vst__clockmap_add(map, &(vst_clock_sample){start->ticks, 0, 0});
     if (status != VST_OK)
         return status;
-    thin(map);
+    clockmap_thin(map);
     map->pieces = calloc(map->sample_count, sizeof *map->pieces);
     if (map->pieces == NULL)
         return VST_E_NOMEM;
@@ -218,13 +218,14 @@ vst_status vst__clockmap_set_offset(vst__clockmap *map, int64_t offset_ns)
 
 /* Finds the piece for a time outside the current piece, and makes it
  * current. */
-static int64_t find(vst__clockmap *map, vst_ticks ticks)
+static int64_t clockmap_find(vst__clockmap *map, vst_ticks ticks)
 {
     size_t low = 0, high = map->count;
     const vst__clock_piece *first = &map->pieces[0];
 
     if (ticks < first->start)
-        return first->base_ns - distance(&map->before, first->start - ticks);
+        return first->base_ns -
+               clockmap_distance(&map->before, first->start - ticks);
     while (high - low > 1) {
         size_t middle = low + (high - low) / 2;
         if (map->pieces[middle].start <= ticks)
@@ -234,7 +235,7 @@ static int64_t find(vst__clockmap *map, vst_ticks ticks)
     }
     map->current = map->pieces[low];
     return map->current.base_ns +
-           distance(&map->current, ticks - map->current.start);
+           clockmap_distance(&map->current, ticks - map->current.start);
 }
 
 int64_t vst__clockmap_to_ns(vst__clockmap *map, vst_ticks ticks)
@@ -243,8 +244,8 @@ int64_t vst__clockmap_to_ns(vst__clockmap *map, vst_ticks ticks)
     uint64_t delta = ticks - piece->start;
 
     if (ticks >= piece->start && delta < piece->span)
-        return piece->base_ns + distance(piece, delta);
-    return find(map, ticks);
+        return piece->base_ns + clockmap_distance(piece, delta);
+    return clockmap_find(map, ticks);
 }
 
 int64_t vst__clockmap_monotonic_to_ns(const vst__clockmap *map,

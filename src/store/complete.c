@@ -136,8 +136,9 @@ static size_t entry_size(size_t a_len, size_t b_len)
 /* Makes the entry that the stop would have written. If the program still
  * records, the stop that is to come ends the last window, at the given moment
  * or with a later record. */
-static vst_file_entry *end_window(const copy *self, const vst__window *window,
-                                  vst_file_entry *entry)
+static vst_file_entry *complete_end_window(const copy *self,
+                                           const vst__window *window,
+                                           vst_file_entry *entry)
 {
     const vst_trace *trace = self->trace;
     /* 0 would mean that the window is open */
@@ -171,7 +172,7 @@ static void put_note(const char *note, vst_file_entry *entry)
     memcpy(bytes + key_len, note, note_len);
 }
 
-static vst_status append(copy *self, const vst_chunk_header *chunk)
+static vst_status complete_append(copy *self, const vst_chunk_header *chunk)
 {
     self->last_offset = self->last_offset != 0
                             ? self->last_offset + self->last.size
@@ -206,17 +207,17 @@ static vst_status add_entries(copy *self)
     entry = (vst_file_entry *)(void *)(chunk + 1);
     for (size_t i = 0; i < trace->window_count; i++)
         if (!trace->windows[i].closed)
-            entry = end_window(self, &trace->windows[i], entry);
+            entry = complete_end_window(self, &trace->windows[i], entry);
     if (note != NULL)
         put_note(note, entry);
-    status = append(self, chunk);
+    status = complete_append(self, chunk);
     free(chunk);
     return status;
 }
 
 /* Ends the file with the words of its last chunk. If the original was cut
  * inside a chunk, the rest of that chunk is zeros. */
-static vst_status finish(copy *self)
+static vst_status complete_finish(copy *self)
 {
     vst_file_header header = self->trace->header;
     size_t windows = self->trace->window_count;
@@ -248,7 +249,7 @@ vst_status vst__copy_complete(int fd, const vst__ending *ending,
     if (status == VST_OK)
         status = add_entries(&self);
     if (status == VST_OK)
-        status = finish(&self);
+        status = complete_finish(&self);
     vst_trace_close(self.trace);
     return status;
 }

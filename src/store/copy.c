@@ -52,7 +52,7 @@ typedef struct copier {
 
 /* ---- bytes --------------------------------------------------------------- */
 
-static vst_status fail(vst_error *error, int sys_errno, uint64_t offset)
+static vst_status copy_fail(vst_error *error, int sys_errno, uint64_t offset)
 {
     bool full =
         sys_errno == ENOSPC || sys_errno == EFBIG || sys_errno == EDQUOT;
@@ -68,7 +68,7 @@ vst_status vst__copy_write(int fd, const void *bytes, size_t count,
 
     if (failed == 0)
         failed = vst__os_file_write(fd, bytes, count, offset);
-    return failed == 0 ? VST_OK : fail(error, failed, offset);
+    return failed == 0 ? VST_OK : copy_fail(error, failed, offset);
 }
 
 static vst_status read_at(const copier *self, void *bytes, size_t count,
@@ -89,7 +89,7 @@ static vst_status size_now(const copier *self, uint64_t *size)
     *size = self->from->size;
     if (self->from->packed == NULL)
         failed = vst__os_file_size(self->from->fd, size);
-    return failed == 0 ? VST_OK : fail(self->error, failed, 0);
+    return failed == 0 ? VST_OK : copy_fail(self->error, failed, 0);
 }
 
 static vst_status truncate_copy(const copier *self, uint64_t size)
@@ -98,7 +98,7 @@ static vst_status truncate_copy(const copier *self, uint64_t size)
 
     if (failed == 0)
         failed = vst__os_file_truncate(self->to, size);
-    return failed == 0 ? VST_OK : fail(self->error, failed, size);
+    return failed == 0 ? VST_OK : copy_fail(self->error, failed, size);
 }
 
 static bool is_zero(const unsigned char *bytes, size_t count)
@@ -127,7 +127,7 @@ static vst_status read_chunk_header(const copier *self, uint64_t offset,
     return status;
 }
 
-static vst_status add_place(copier *self, const place *found)
+static vst_status copy_add_place(copier *self, const place *found)
 {
     place *places = vst__grow(self->places, &self->capacity, self->count + 1,
                               sizeof *places);
@@ -195,7 +195,7 @@ static vst_status find_chunks(copier *self, uint32_t slot_size, bool records)
             found.room = found.header.size;
         if (status == VST_OK && (found.header.kind == VST_CHUNK_RECORDS &&
                                  !is_cut(&found)) == records)
-            status = add_place(self, &found);
+            status = copy_add_place(self, &found);
         if (status != VST_OK)
             return status;
         offset += found.room;
@@ -302,7 +302,7 @@ static vst_status copy_payload(const copier *self, const place *chunk)
 
 /* Compares the copied chunk with the file's words now, and cuts the copy before
  * the first record or entry that differs. */
-static vst_status settle(const copier *self, const place *chunk)
+static vst_status copy_settle(const copier *self, const place *chunk)
 {
     const size_t half = BLOCK / 2;
     unsigned char *seen = self->block + half;
@@ -321,8 +321,9 @@ static vst_status settle(const copier *self, const place *chunk)
             vst__os_file_read(self->to, seen, count, self->end + at, &got);
 
         if (status != VST_OK || failed != 0)
-            return status != VST_OK ? status
-                                    : fail(self->error, failed, self->end + at);
+            return status != VST_OK
+                       ? status
+                       : copy_fail(self->error, failed, self->end + at);
         count -= count % 8;
         if (count == 0) /* another process cut the file meanwhile */
             break;
@@ -347,7 +348,7 @@ static vst_status copy_chunk(copier *self, const place *chunk)
     vst_status status = copy_payload(self, chunk);
 
     if (status == VST_OK && header.used == 0)
-        status = settle(self, chunk);
+        status = copy_settle(self, chunk);
     if (status == VST_OK)
         status = read_chunk_header(self, chunk->offset, &now, &valid);
     if (status != VST_OK)

@@ -102,7 +102,7 @@ vst_status vst__trace_devices_add(vst_trace *trace, const vst_file_entry *entry,
 
 /* ---- finishing the devices ----------------------------------------------- */
 
-static int order_of(uint64_t a, uint64_t b)
+static int devices_order_of(uint64_t a, uint64_t b)
 {
     return (a > b) - (a < b);
 }
@@ -112,8 +112,8 @@ static int by_number(const void *a, const void *b)
     const vst__device_item *x = a, *y = b;
 
     return x->device.number != y->device.number
-               ? order_of(x->device.number, y->device.number)
-               : order_of(x->order, y->order);
+               ? devices_order_of(x->device.number, y->device.number)
+               : devices_order_of(x->order, y->order);
 }
 
 static int by_device(const void *a, const void *b)
@@ -121,21 +121,21 @@ static int by_device(const void *a, const void *b)
     const vst__stream_item *x = a, *y = b;
 
     if (x->stream.device != y->stream.device)
-        return order_of(x->stream.device, y->stream.device);
+        return devices_order_of(x->stream.device, y->stream.device);
     return x->stream.number != y->stream.number
-               ? order_of(x->stream.number, y->stream.number)
-               : order_of(x->order, y->order);
+               ? devices_order_of(x->stream.number, y->stream.number)
+               : devices_order_of(x->order, y->order);
 }
 
-static int by_time(const void *a, const void *b)
+static int devices_by_time(const void *a, const void *b)
 {
     const vst__pair_item *x = a, *y = b;
 
     if (x->device != y->device)
-        return order_of(x->device, y->device);
+        return devices_order_of(x->device, y->device);
     return x->pair.theirs != y->pair.theirs
-               ? order_of(x->pair.theirs, y->pair.theirs)
-               : order_of(x->pair.ours, y->pair.ours);
+               ? devices_order_of(x->pair.theirs, y->pair.theirs)
+               : devices_order_of(x->pair.ours, y->pair.ours);
 }
 
 static void finish_devices(vst__trace_devices *self)
@@ -208,7 +208,8 @@ static vst_status finish_pairs(vst_trace *trace)
         return VST_E_NOMEM;
     self->sorted = sorted;
     if (self->pair_count > 1)
-        qsort(self->pairs, self->pair_count, sizeof *self->pairs, by_time);
+        qsort(self->pairs, self->pair_count, sizeof *self->pairs,
+              devices_by_time);
     for (size_t i = 0; i < self->count; i++)
         at = fit_device(trace, &self->items[i], at);
     return VST_OK;
@@ -236,7 +237,8 @@ void vst__trace_devices_free(vst_trace *trace)
 
 /* ---- questions about devices --------------------------------------------- */
 
-static const vst__device_item *find(const vst_trace *trace, uint32_t number)
+static const vst__device_item *devices_find(const vst_trace *trace,
+                                            uint32_t number)
 {
     const vst__device_item *items = trace->devices.items;
     size_t low = 0, high = trace->devices.count;
@@ -258,7 +260,7 @@ static const vst__device_item *find(const vst_trace *trace, uint32_t number)
 vst_ticks vst__device_ticks(const vst_trace *trace, uint32_t device,
                             uint64_t time)
 {
-    const vst__device_item *item = find(trace, device);
+    const vst__device_item *item = devices_find(trace, device);
 
     if (item == NULL || !item->device.has_clock || item->device.pairs == 0)
         return time;
@@ -281,14 +283,14 @@ const vst_trace_device *vst_trace_device_at(const vst_trace *trace,
 const vst_trace_device *vst_trace_device_find(const vst_trace *trace,
                                               uint32_t number)
 {
-    const vst__device_item *item = find(trace, number);
+    const vst__device_item *item = devices_find(trace, number);
 
     return item != NULL ? &item->device : NULL;
 }
 
 size_t vst__trace_device_index(const vst_trace *trace, uint32_t number)
 {
-    const vst__device_item *item = find(trace, number);
+    const vst__device_item *item = devices_find(trace, number);
 
     return item != NULL ? (size_t)(item - trace->devices.items)
                         : trace->devices.count;

@@ -18,7 +18,8 @@ struct vst__strings_block {
 };
 
 /* Returns a copy with a NUL at its end, NULL if memory runs out. */
-static char *keep(vst__strings *strings, const char *bytes, size_t length)
+static char *entries_keep(vst__strings *strings, const char *bytes,
+                          size_t length)
 {
     struct vst__strings_block *block = strings->blocks;
     char *copy;
@@ -74,8 +75,8 @@ static vst_status add_definition(vst_trace *trace, const vst_file_entry *entry,
 
     if (entry->id == 0 || entry->id > VST_ID_MAX)
         return VST_OK;
-    definition.name = keep(&trace->strings, a, entry->a_len);
-    definition.file = keep(&trace->strings, b, entry->b_len);
+    definition.name = entries_keep(&trace->strings, a, entry->a_len);
+    definition.file = entries_keep(&trace->strings, b, entry->b_len);
     definitions = vst__grow(trace->definitions, &trace->definition_capacity,
                             trace->definition_count + 1, sizeof *definitions);
     if (definitions == NULL)
@@ -93,7 +94,8 @@ static vst_status add_definition(vst_trace *trace, const vst_file_entry *entry,
     return VST_OK;
 }
 
-static vst_status add_thread(vst_trace *trace, const vst_trace_thread *thread)
+static vst_status entries_add_thread(vst_trace *trace,
+                                     const vst_trace_thread *thread)
 {
     vst_trace_thread *threads =
         vst__grow(trace->threads, &trace->thread_capacity,
@@ -110,15 +112,16 @@ static vst_status add_thread(vst_trace *trace, const vst_trace_thread *thread)
 
 vst_status vst__entries_note_thread(vst_trace *trace, uint32_t number)
 {
-    return add_thread(trace, &(vst_trace_thread){.number = number, .name = ""});
+    return entries_add_thread(
+        trace, &(vst_trace_thread){.number = number, .name = ""});
 }
 
 static vst_status add_metadata(vst_trace *trace, const char *a, size_t a_len,
                                const char *b, size_t b_len)
 {
     vst__metadata fact = {
-        .key = keep(&trace->strings, a, a_len),
-        .json = keep(&trace->strings, b, b_len),
+        .key = entries_keep(&trace->strings, a, a_len),
+        .json = entries_keep(&trace->strings, b, b_len),
         .order = trace->metadata_count,
     };
     vst__metadata *metadata =
@@ -153,13 +156,13 @@ static vst_status add_entry(vst_trace *trace, const vst_file_entry *entry,
         return add_definition(trace, entry, a, b);
     switch (entry->kind) {
     case VST_ENTRY_THREAD:
-        return add_thread(
-            trace,
-            &(vst_trace_thread){.number = entry->id,
-                                .system_tid = entry->x,
-                                .left_out = entry->y,
-                                .name = keep(&trace->strings, a, entry->a_len),
-                                .name_len = entry->a_len});
+        return entries_add_thread(
+            trace, &(vst_trace_thread){
+                       .number = entry->id,
+                       .system_tid = entry->x,
+                       .left_out = entry->y,
+                       .name = entries_keep(&trace->strings, a, entry->a_len),
+                       .name_len = entry->a_len});
     case VST_ENTRY_METADATA:
         return add_metadata(trace, a, entry->a_len, b, entry->b_len);
     case VST_ENTRY_WINDOW:
@@ -180,12 +183,12 @@ static vst_status add_entry(vst_trace *trace, const vst_file_entry *entry,
         return vst__stacks_add(trace, entry);
     case VST_ENTRY_MODULE:
         return vst__modules_add(trace, entry,
-                                keep(&trace->strings, a, entry->a_len),
-                                keep(&trace->strings, b, entry->b_len));
+                                entries_keep(&trace->strings, a, entry->a_len),
+                                entries_keep(&trace->strings, b, entry->b_len));
     case VST_ENTRY_DEVICE:
-        return vst__trace_devices_add(trace, entry,
-                                      keep(&trace->strings, a, entry->a_len),
-                                      keep(&trace->strings, b, entry->b_len));
+        return vst__trace_devices_add(
+            trace, entry, entries_keep(&trace->strings, a, entry->a_len),
+            entries_keep(&trace->strings, b, entry->b_len));
     case VST_ENTRY_MEMORY:
         trace->has_memory = true;
         return VST_OK;

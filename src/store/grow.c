@@ -358,8 +358,8 @@ vst_status vst__trace_grow(vst_trace *trace, vst_error *error)
     return vst_error_set(error, status, trace->block.sys_errno, 0);
 }
 
-static vst_status open_file(vst_trace *trace, const char *path,
-                            vst_error *error)
+static vst_status grow_open_file(vst_trace *trace, const char *path,
+                                 vst_error *error)
 {
     int fd, failed = vst__os_file_open(path, &fd);
     vst_status status;
@@ -391,7 +391,7 @@ vst_status vst__trace_open_growing(const char *path, vst_trace **out,
     vst_error_set(error, VST_OK, 0, 0);
     if (trace == NULL)
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
-    status = open_file(trace, path, error);
+    status = grow_open_file(trace, path, error);
     if (status != VST_OK) {
         vst_trace_close(trace);
         return status;

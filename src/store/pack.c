@@ -49,7 +49,7 @@ typedef struct packing {
     unsigned char *packed;
 } packing;
 
-static vst_status tell_progress(packing *self)
+static vst_status pack_tell_progress(packing *self)
 {
     const vst_pack_options *options = self->options;
     double done = (double)self->offset / (double)self->from->source.size;
@@ -60,7 +60,7 @@ static vst_status tell_progress(packing *self)
                : vst_error_set(self->error, VST_E_CANCELLED, 0, 0);
 }
 
-static vst_status append(packing *self, const void *bytes, size_t count)
+static vst_status pack_append(packing *self, const void *bytes, size_t count)
 {
     int failed = vst__os_file_write(self->fd, bytes, count, self->written);
 
@@ -183,8 +183,8 @@ static vst_status pack_frame(packing *self)
                 offsetof(vst_pack_frame, checksum));
     head.checksum = (uint32_t)crc32(sum, self->packed, (uInt)packed);
     self->offset += count;
-    status = append(self, &head, sizeof head);
-    return status == VST_OK ? append(self, self->packed, packed) : status;
+    status = pack_append(self, &head, sizeof head);
+    return status == VST_OK ? pack_append(self, self->packed, packed) : status;
 }
 
 static vst_status pack_frames(packing *self)
@@ -199,11 +199,11 @@ static vst_status pack_frames(packing *self)
     memcpy(header.magic, VST_PACK_MAGIC, sizeof header.magic);
     header.checksum = (uint32_t)crc32(0, (const unsigned char *)&header,
                                       offsetof(vst_pack_header, checksum));
-    status = append(self, &header, sizeof header);
+    status = pack_append(self, &header, sizeof header);
     while (status == VST_OK && self->offset < header.size) {
         status = pack_frame(self);
         if (status == VST_OK)
-            status = tell_progress(self);
+            status = pack_tell_progress(self);
     }
     return status;
 }
@@ -233,7 +233,7 @@ static vst_status pack(packing *self)
 
 /* ---- unpacking ----------------------------------------------------------- */
 
-static vst_status unpack(packing *self)
+static vst_status pack_unpack(packing *self)
 {
     vst__block *block = &self->from->block;
     vst_status status = VST_OK;
@@ -248,9 +248,9 @@ static vst_status unpack(packing *self)
             return vst_error_set(self->error, status, block->sys_errno,
                                  self->offset);
         self->offset += got;
-        status = append(self, bytes, got);
+        status = pack_append(self, bytes, got);
         if (status == VST_OK)
-            status = tell_progress(self);
+            status = pack_tell_progress(self);
     }
     return status;
 }
@@ -258,7 +258,7 @@ static vst_status unpack(packing *self)
 /* ---- the files ----------------------------------------------------------- */
 
 /* Writes the file, and syncs it to the disk. */
-static vst_status fill(void *ctx, int fd, vst_error *error)
+static vst_status pack_fill(void *ctx, int fd, vst_error *error)
 {
     packing *self = ctx;
     vst_status status;
@@ -278,22 +278,23 @@ static vst_status fill(void *ctx, int fd, vst_error *error)
 }
 
 /* Checks whether this trace can be packed or unpacked at all. */
-static vst_status check(const vst_trace *trace,
-                        vst_status (*write)(packing *self),
-                        const vst_pack_options *options, vst_error *error)
+static vst_status pack_check(const vst_trace *trace,
+                             vst_status (*write)(packing *self),
+                             const vst_pack_options *options, vst_error *error)
 {
     if (options->level < 0 || options->level > VST_PACK_LEVEL_MAX)
         return vst_error_set(error, VST_E_ARGUMENT, 0, 0);
-    if ((trace->source.packed != NULL) != (write == unpack))
+    if ((trace->source.packed != NULL) != (write == pack_unpack))
         return vst_error_set(error, VST_E_STATE, 0, 0);
     if (trace->source.cut)
         return vst_error_set(error, VST_E_DAMAGED, 0, trace->source.size);
     return VST_OK;
 }
 
-static vst_status convert(const char *from, const char *to,
-                          vst_status (*write)(packing *self),
-                          const vst_pack_options *options, vst_error *error)
+static vst_status pack_convert(const char *from, const char *to,
+                               vst_status (*write)(packing *self),
+                               const vst_pack_options *options,
+                               vst_error *error)
 {
     static const vst_pack_options defaults = {0};
     packing self = {.options = options != NULL ? options : &defaults,
@@ -303,10 +304,10 @@ static vst_status convert(const char *from, const char *to,
 
     if (status != VST_OK)
         return status;
-    status = check(self.from, write, self.options, error);
+    status = pack_check(self.from, write, self.options, error);
     if (status == VST_OK)
-        status =
-            vst__write_whole(to, self.options->overwrite, fill, &self, error);
+        status = vst__write_whole(to, self.options->overwrite, pack_fill, &self,
+                                  error);
     vst_trace_close(self.from);
     /* Opening the file reports a damaged tail, for the original and for the
      * result. */
@@ -318,11 +319,11 @@ static vst_status convert(const char *from, const char *to,
 vst_status vst_trace_pack(const char *from, const char *to,
                           const vst_pack_options *options, vst_error *error)
 {
-    return convert(from, to, pack, options, error);
+    return pack_convert(from, to, pack, options, error);
 }
 
 vst_status vst_trace_unpack(const char *from, const char *to,
                             const vst_pack_options *options, vst_error *error)
 {
-    return convert(from, to, unpack, options, error);
+    return pack_convert(from, to, pack_unpack, options, error);
 }

@@ -57,8 +57,8 @@ struct vst__packed {
 };
 
 /* Makes room for `count` bytes; the old content is lost. */
-static vst_status make_room(unsigned char **bytes, size_t *capacity,
-                            size_t count)
+static vst_status packed_make_room(unsigned char **bytes, size_t *capacity,
+                                   size_t count)
 {
     if (count <= *capacity)
         return VST_OK;
@@ -104,8 +104,8 @@ static vst_status read_frame(vst__packed *self, uint64_t at,
         (head->transform != VST_PACK_PLAIN &&
          head->transform != VST_PACK_SPLIT))
         return VST_E_DAMAGED;
-    status =
-        make_room(&self->packed, &self->packed_capacity, head->packed_size);
+    status = packed_make_room(&self->packed, &self->packed_capacity,
+                              head->packed_size);
     if (status == VST_OK)
         status = read_exactly(self, self->packed, head->packed_size,
                               at + sizeof *head);
@@ -213,7 +213,7 @@ void vst__packed_close(vst__packed *packed)
 
 /* Returns the frame with this offset of the original, which must be inside
  * it. */
-static size_t find_frame(const vst__packed *self, uint64_t offset)
+static size_t packed_find_frame(const vst__packed *self, uint64_t offset)
 {
     size_t low = 0, high = self->frame_count;
 
@@ -234,7 +234,8 @@ static uint64_t end_of(const vst__packed *self, size_t index)
                                          : self->size;
 }
 
-static vst_status unpack(vst__packed *self, size_t index, kept_frame *kept)
+static vst_status packed_unpack(vst__packed *self, size_t index,
+                                kept_frame *kept)
 {
     size_t size = (size_t)(end_of(self, index) - self->frames[index].start);
     vst_pack_frame head;
@@ -244,9 +245,9 @@ static vst_status unpack(vst__packed *self, size_t index, kept_frame *kept)
     if (status == VST_OK && head.raw_size != size)
         status = VST_E_DAMAGED;
     if (status == VST_OK)
-        status = make_room(&kept->bytes, &kept->capacity, size);
+        status = packed_make_room(&kept->bytes, &kept->capacity, size);
     if (status == VST_OK && head.transform == VST_PACK_SPLIT)
-        status = make_room(&self->split, &self->split_capacity, size);
+        status = packed_make_room(&self->split, &self->split_capacity, size);
     if (status != VST_OK)
         return status;
     if (head.transform == VST_PACK_PLAIN)
@@ -279,7 +280,7 @@ static vst_status keep_frame(vst__packed *self, size_t index,
             oldest = kept;
     }
     oldest->index = NO_FRAME;
-    status = unpack(self, index, oldest);
+    status = packed_unpack(self, index, oldest);
     if (status != VST_OK)
         return status;
     oldest->index = index;
@@ -294,7 +295,7 @@ vst_status vst__packed_read(vst__packed *packed, void *bytes, size_t count,
     *got = 0;
     *sys_errno = 0;
     while (*got < count && offset < packed->size) {
-        size_t index = find_frame(packed, offset);
+        size_t index = packed_find_frame(packed, offset);
         size_t part = (size_t)(end_of(packed, index) - offset);
         const kept_frame *kept;
         vst_status status = keep_frame(packed, index, &kept);

@@ -326,7 +326,7 @@ bool vst__window_is_gone(const vst_trace *trace, const vst__window *window)
            (window->segment_count == 0 && trace->header.dropped != 0);
 }
 
-static void show(vst_trace *trace, vst_ticks from, vst_ticks until)
+static void reader_show(vst_trace *trace, vst_ticks from, vst_ticks until)
 {
     trace->clip = from > trace->keep_clip ? from : trace->keep_clip;
     trace->until = until;
@@ -353,7 +353,7 @@ void vst_trace_set_range(vst_trace *trace, int64_t from_ns, int64_t to_ns)
         until = vst__clockmap_to_ticks(&trace->clock, to_ns + 1);
     if (to_ns != INT64_MAX && until != 0)
         until--;
-    show(trace, from, until);
+    reader_show(trace, from, until);
 }
 
 void vst_trace_set_by_running(vst_trace *trace, bool by_running)
@@ -386,12 +386,12 @@ vst_status vst__trace_show_all(vst_trace *trace)
         int64_t last_ns = vst__clockmap_to_ns(&trace->clock, last);
         trace->keep_clip =
             vst__clockmap_to_ticks(&trace->clock, last_ns - (int64_t)keep_ns);
-        show(trace, 0, UINT64_MAX);
+        reader_show(trace, 0, UINT64_MAX);
     }
     return status;
 }
 
-static vst_status load(vst_trace *trace, int fd, vst_error *error)
+static vst_status reader_load(vst_trace *trace, int fd, vst_error *error)
 {
     vst_status status = vst__source_open(&trace->source, fd, error);
 
@@ -431,7 +431,7 @@ static vst_status open_owned(int fd, vst_trace **out, vst_error *error)
         vst__os_file_close(fd);
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
     }
-    status = load(trace, fd, error);
+    status = reader_load(trace, fd, error);
     if (status != VST_OK) {
         vst_trace_close(trace);
         return status;

@@ -38,7 +38,7 @@ static bool is_unsettled(const vst_file_header *header)
                                       header->state == VST_FILE_RECORDING);
 }
 
-static vst_status fill(void *ctx, int fd, vst_error *error)
+static vst_status recover_fill(void *ctx, int fd, vst_error *error)
 {
     vst_trace *from = ctx;
     vst_status status;
@@ -60,7 +60,7 @@ vst_status vst_trace_recover(const char *from, const char *to, bool overwrite,
 
     if (status != VST_OK)
         return status;
-    status = vst__write_whole(to, overwrite, fill, trace, error);
+    status = vst__write_whole(to, overwrite, recover_fill, trace, error);
     vst_trace_close(trace);
     /* Opening the original has reported the damaged tail that is left out
      * here. */

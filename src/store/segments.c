@@ -100,8 +100,8 @@ typedef struct settled {
 /* Walks the words behind those of `segment`, up to `end` in the file, and adds
  * each segment that is followed by another. Leaves the last segment in
  * `segment`, and its words that stay in `stays`. */
-static vst_status scan(vst_trace *trace, vst__segment *segment, uint64_t end,
-                       bool unsettled, settled *stays)
+static vst_status segments_scan(vst_trace *trace, vst__segment *segment,
+                                uint64_t end, bool unsettled, settled *stays)
 {
     uint64_t from = segment->offset + segment->words * sizeof(uint64_t);
     vst__stream stream;
@@ -150,7 +150,8 @@ static vst_status scan_all(vst_trace *trace, vst__segment *segment,
 {
     uint64_t end = segment->offset + words * sizeof(uint64_t);
     settled stays;
-    vst_status status = scan(trace, segment, end, segment->unsettled, &stays);
+    vst_status status =
+        segments_scan(trace, segment, end, segment->unsettled, &stays);
 
     return status == VST_OK ? add_segment(trace, segment) : status;
 }
@@ -269,9 +270,9 @@ vst_status vst__segments_grow(vst_trace *trace, const vst_chunk_header *chunk,
         tail->last = 0;
         return is_new ? add_sealed(trace, tail) : put_segment(trace, tail);
     }
-    status = scan(trace, tail,
-                  known->offset + sizeof *chunk + words * sizeof(uint64_t),
-                  !sealed && vst__trace_is_live(trace), &stays);
+    status = segments_scan(
+        trace, tail, known->offset + sizeof *chunk + words * sizeof(uint64_t),
+        !sealed && vst__trace_is_live(trace), &stays);
     if (!sealed)
         leave_unsettled(trace, tail, &stays);
     known->sealed = sealed;

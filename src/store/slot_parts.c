@@ -14,7 +14,7 @@ enum {
 
 /* ---- places -------------------------------------------------------------- */
 
-static uint32_t number_of(uint64_t place)
+static uint32_t slot_number_of(uint64_t place)
 {
     return 1 + (uint32_t)((place - VST_FILE_HEADER_SIZE) / VST_SLOT_PART_LEAST);
 }
@@ -149,7 +149,7 @@ static void unlink_slow(vst__slots *slots, uint32_t taken, vst_ticks now)
 /* ---- halves -------------------------------------------------------------- */
 
 /* Makes room to note the parts of a slot that is still one part. */
-static vst_status halve(const vst__slots *slots, vst__slot *slot)
+static vst_status slot_halve(const vst__slots *slots, vst__slot *slot)
 {
     if (slot->parts != NULL)
         return VST_OK;
@@ -193,7 +193,7 @@ static void make_free(vst__slots *slots, uint32_t number)
 
 /* Shortens a part that is in no list. The cut-off room becomes free parts; the
  * farther away, the larger. */
-static void shorten(vst__slots *slots, uint32_t number, uint8_t order)
+static void slot_shorten(vst__slots *slots, uint32_t number, uint8_t order)
 {
     uint8_t all = vst__part_at(slots, number)->order;
 
@@ -285,7 +285,7 @@ void vst__slots_free(vst__slots *slots)
 
 vst_status vst__slots_prepare(vst__slots *slots, uint64_t place, uint32_t size)
 {
-    size_t index = index_of(slots, number_of(place));
+    size_t index = index_of(slots, slot_number_of(place));
 
     if (index >= slots->capacity) {
         size_t capacity = slots->capacity != 0 ? slots->capacity : SLOTS_FIRST;
@@ -305,20 +305,22 @@ vst_status vst__slots_prepare(vst__slots *slots, uint64_t place, uint32_t size)
 
         slots->slots[slots->count++] = (vst__slot){.whole = fixed};
     }
-    return size < slots->size ? halve(slots, &slots->slots[index]) : VST_OK;
+    return size < slots->size ? slot_halve(slots, &slots->slots[index])
+                              : VST_OK;
 }
 
 void vst__slots_add(vst__slots *slots, uint64_t place)
 {
-    uint32_t number = number_of(place);
+    uint32_t number = slot_number_of(place);
 
     vst__part_at(slots, number)->state = VST_PART_FREE;
     link_free(slots, number);
 }
 
-static void take(vst__slots *slots, const vst__slot_room *room, vst__part part)
+static void slot_take(vst__slots *slots, const vst__slot_room *room,
+                      vst__part part)
 {
-    uint32_t number = number_of(room->place);
+    uint32_t number = slot_number_of(room->place);
 
     if (room->is_free)
         unlink_free(slots, number);
@@ -327,18 +329,18 @@ static void take(vst__slots *slots, const vst__slot_room *room, vst__part part)
     slot_of(slots, number)->held++;
     part.order = vst__part_at(slots, number)->order;
     *vst__part_at(slots, number) = part;
-    shorten(slots, number, vst__part_order(room->size));
+    slot_shorten(slots, number, vst__part_order(room->size));
 }
 
 void vst__slots_take(vst__slots *slots, const vst__slot_room *room,
                      uint32_t sequence, vst_ticks now)
 {
     unlink_slow(slots, 0, now);
-    take(slots, room,
-         (vst__part){.state = VST_PART_IN_USE,
-                     .sequence = sequence,
-                     .taken = slots->taken});
-    link_busy(slots, number_of(room->place));
+    slot_take(slots, room,
+              (vst__part){.state = VST_PART_IN_USE,
+                          .sequence = sequence,
+                          .taken = slots->taken});
+    link_busy(slots, slot_number_of(room->place));
     slots->in_use++;
     slots->in_use_size += room->size;
     unlink_slow(slots, room->size, now);
@@ -346,7 +348,7 @@ void vst__slots_take(vst__slots *slots, const vst__slot_room *room,
 
 void vst__slots_take_fixed(vst__slots *slots, const vst__slot_room *room)
 {
-    take(slots, room, (vst__part){.state = VST_PART_FIXED});
+    slot_take(slots, room, (vst__part){.state = VST_PART_FIXED});
 }
 
 void vst__slots_drop_oldest(vst__slots *slots, uint32_t wanted)
@@ -366,7 +368,7 @@ void vst__slots_drop_oldest(vst__slots *slots, uint32_t wanted)
 bool vst__slots_seal(vst__slots *slots, uint64_t place, vst_ticks last,
                      uint64_t words, bool has_waiting)
 {
-    uint32_t number = number_of(place);
+    uint32_t number = slot_number_of(place);
     vst__part *part = vst__part_at(slots, number);
     bool is_slow;
 
@@ -387,7 +389,7 @@ bool vst__slots_seal(vst__slots *slots, uint64_t place, vst_ticks last,
 
 bool vst__slots_has(const vst__slots *slots, uint64_t place, uint32_t sequence)
 {
-    uint32_t number = number_of(place);
+    uint32_t number = slot_number_of(place);
     size_t index = index_of(slots, number);
     const vst__part *part;
 
@@ -401,7 +403,7 @@ bool vst__slots_has(const vst__slots *slots, uint64_t place, uint32_t sequence)
 
 uint64_t vst__slots_last_chunk(const vst__slots *slots, uint64_t place)
 {
-    size_t index = index_of(slots, number_of(place));
+    size_t index = index_of(slots, slot_number_of(place));
     const vst__part *parts;
     uint32_t last;
 

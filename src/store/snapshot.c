@@ -10,7 +10,7 @@ typedef struct snapshot {
     vst__ending ending;
 } snapshot;
 
-static vst_status fill(void *ctx, int fd, vst_error *error)
+static vst_status snapshot_fill(void *ctx, int fd, vst_error *error)
 {
     snapshot *self = ctx;
     vst_status status =
@@ -30,5 +30,5 @@ vst_status vst__snapshot(int fd, const char *path, bool overwrite,
     };
 
     vst_clock_sample_now(&self.ending.at);
-    return vst__write_whole(path, overwrite, fill, &self, error);
+    return vst__write_whole(path, overwrite, snapshot_fill, &self, error);
 }

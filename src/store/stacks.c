@@ -77,7 +77,7 @@ static int by_id(const void *a, const void *b)
 }
 
 /* Sorts by number; of equal numbers, the last is kept. */
-static void sort(vst_trace *trace)
+static void stacks_sort(vst_trace *trace)
 {
     vst__stack_entry *stacks = trace->stacks;
     size_t count = trace->stack_count, kept = 0;
@@ -98,7 +98,7 @@ void vst__stacks_finish(vst_trace *trace)
 {
     uint64_t bound = vst__trace_id_bound(trace, sizeof(vst_file_stack));
 
-    sort(trace);
+    stacks_sort(trace);
     while (trace->stack_count != 0 &&
            trace->stacks[trace->stack_count - 1].id > bound)
         trace->stack_count--;

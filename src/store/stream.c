@@ -29,7 +29,7 @@ void vst__stream_settle(vst__stream *stream)
     stream->unsettled = true;
 }
 
-static bool end(vst__stream *stream, vst_status status)
+static bool stream_end(vst__stream *stream, vst_status status)
 {
     stream->ended = true;
     stream->at = stream->end = NULL;
@@ -38,7 +38,7 @@ static bool end(vst__stream *stream, vst_status status)
 }
 
 /* Takes a view of at least `least` words, if the file has them. */
-static vst_status view(vst__stream *stream, size_t least, size_t *count)
+static vst_status stream_view(vst__stream *stream, size_t least, size_t *count)
 {
     const unsigned char *bytes;
     size_t got;
@@ -152,7 +152,7 @@ static vst_status count_same(const vst__stream *stream, size_t count,
 
 /* Ends the words in view before the first record that is different in the file
  * by now. The block is ours to write in, and a zero word ends a stream. */
-static vst_status settle(vst__stream *stream, size_t count)
+static vst_status stream_settle(vst__stream *stream, size_t count)
 {
     uint64_t *seen = (uint64_t *)(uintptr_t)stream->at;
     size_t same = 0, at = 0;
@@ -187,29 +187,29 @@ bool vst__stream_fill(vst__stream *stream)
     stream->left += unread;
     stream->at = stream->end = stream->first = NULL;
     if (stream->left == 0)
-        return end(stream, VST_OK);
-    status = view(stream, 1, &count);
+        return stream_end(stream, VST_OK);
+    status = stream_view(stream, 1, &count);
     if (status != VST_OK || count == 0 || *stream->at == 0)
-        return end(stream, status);
+        return stream_end(stream, status);
     if (vst_word_kind(*stream->at) == VST_ESCAPE) {
         uint32_t words = vst_word_escape_words(*stream->at);
         /* No writer makes escapes this long, or the escape is longer than the
          * rest: the stream is torn here. */
         if (words > VST_ESCAPE_WORDS_MAX || words >= stream->left)
-            return end(stream, VST_OK);
+            return stream_end(stream, VST_OK);
         size += words;
         if (size > count) {
-            status = view(stream, size, &count);
+            status = stream_view(stream, size, &count);
             if (status != VST_OK || size > count)
-                return end(stream, status);
+                return stream_end(stream, status);
         }
     }
     if (!is_same_chunk(stream))
-        return end(stream, VST_OK);
+        return stream_end(stream, VST_OK);
     if (stream->unsettled) {
-        status = settle(stream, count);
+        status = stream_settle(stream, count);
         if (status != VST_OK || *stream->at == 0)
-            return end(stream, status);
+            return stream_end(stream, status);
     }
     stream->first = stream->at;
     stream->end = stream->at + count;

@@ -14,7 +14,7 @@ enum { NAME_MORE = 40 /* for ".<pid>-<number>.tmp" and its NUL */ };
 
 static uint32_t last_number; /* atomic, relaxed: numbers only have to differ */
 
-static vst_status fail(vst_error *error, int sys_errno)
+static vst_status whole_fail(vst_error *error, int sys_errno)
 {
     return vst_error_set(error, sys_errno == EEXIST ? VST_E_EXISTS : VST_E_IO,
                          sys_errno, 0);
@@ -27,7 +27,7 @@ static vst_status write_file(const char *name, vst__fill_fn fill, void *ctx,
     vst_status status;
 
     if (failed != 0)
-        return fail(error, failed);
+        return whole_fail(error, failed);
     status = fill(ctx, fd, error);
     vst__os_file_close(fd);
     if (status != VST_OK)
@@ -44,7 +44,7 @@ vst_status vst__write_whole(const char *path, bool overwrite, vst__fill_fn fill,
     int failed;
 
     if (!overwrite && vst__os_file_exists(path))
-        return fail(error, EEXIST);
+        return whole_fail(error, EEXIST);
     name = malloc(size);
     if (name == NULL)
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
@@ -54,7 +54,7 @@ vst_status vst__write_whole(const char *path, bool overwrite, vst__fill_fn fill,
     failed = status == VST_OK ? vst__os_file_rename(name, path, overwrite) : 0;
     if (failed != 0) {
         vst__os_file_remove(name);
-        status = fail(error, failed);
+        status = whole_fail(error, failed);
     }
     free(name);
     return status;

@@ -91,7 +91,7 @@ static vst_status new_definitions(vst__file *file, size_t entry_size)
 }
 
 /* Makes room for an entry in the open chunk, or in a new chunk. */
-static vst_status make_room(vst__file *file, size_t words, uint64_t **at)
+static vst_status writer_make_room(vst__file *file, size_t words, uint64_t **at)
 {
     if (file->definitions.words == NULL ||
         file->definitions.capacity - file->definitions_used < words) {
@@ -106,7 +106,7 @@ static vst_status make_room(vst__file *file, size_t words, uint64_t **at)
 /* Stores the entry's size, which commits the entry. Pairs with a reader that
  * stops at a size of 0, and that reads the entry after its size (the fence in
  * source.c). */
-static void commit(vst__file *file, uint64_t *at, size_t words)
+static void writer_commit(vst__file *file, uint64_t *at, size_t words)
 {
     __atomic_store_n((uint32_t *)(void *)at, (uint32_t)(words * 8),
                      __ATOMIC_RELEASE);
@@ -124,12 +124,12 @@ static vst_status define_stack(vst__file *file, const vst_entry *entry)
         .value = entry->y,
     };
     uint64_t *at;
-    vst_status status = make_room(file, sizeof stack / 8, &at);
+    vst_status status = writer_make_room(file, sizeof stack / 8, &at);
 
     if (status != VST_OK)
         return status;
     memcpy(at, &stack, sizeof stack);
-    commit(file, at, sizeof stack / 8);
+    writer_commit(file, at, sizeof stack / 8);
     return VST_OK;
 }
 
@@ -146,7 +146,7 @@ static vst_status write_entry(vst__file *file, const vst_entry *entry)
         return define_stack(file, entry);
     if (size > VST_CHUNK_SIZE_MAX / 2)
         return VST_E_ARGUMENT;
-    status = make_room(file, words, &at);
+    status = writer_make_room(file, words, &at);
     if (status != VST_OK)
         return status;
     head = (vst_file_entry){
@@ -166,12 +166,12 @@ static vst_status write_entry(vst__file *file, const vst_entry *entry)
         memcpy(bytes, entry->a, entry->a_len);
     if (entry->b_len)
         memcpy(bytes + entry->a_len, entry->b, entry->b_len);
-    commit(file, at, words);
+    writer_commit(file, at, words);
     return VST_OK;
 }
 
 /* Also called between windows, when nothing else is stored. */
-static vst_status define(void *ctx, const vst_entry *entry)
+static vst_status writer_define(void *ctx, const vst_entry *entry)
 {
     vst_status status;
 
@@ -214,8 +214,8 @@ static vst_status write_header(vst__file *file)
     return VST_OK;
 }
 
-static vst_status open_file(vst__file *file, const char *path, bool overwrite,
-                            vst_error *error)
+static vst_status writer_open_file(vst__file *file, const char *path,
+                                   bool overwrite, vst_error *error)
 {
     vst_status status;
     int failed;
@@ -268,7 +268,7 @@ vst_status vst__file_create(const char *path, bool overwrite,
         .ctx = file,
         .acquire = acquire_chunk,
         .seal = seal_chunk,
-        .define = define,
+        .define = writer_define,
         .lost = set_lost,
         .left_out = add_left_out,
         .is_kept = is_kept,
@@ -280,7 +280,7 @@ vst_status vst__file_create(const char *path, bool overwrite,
     file->min_duration_ns = bounds->min_duration_ns;
     file->definitions_next = DEFINITIONS_FIRST;
     vst__os_storage_begin();
-    status = open_file(file, path, overwrite, error);
+    status = writer_open_file(file, path, overwrite, error);
     vst__os_storage_end();
     if (status != VST_OK) {
         vst__file_destroy(file);
@@ -312,7 +312,7 @@ static vst_status define_window(vst__file *file, vst_ticks last)
         .z = file->header->lost - file->lost,
     };
 
-    return define(file, &entry);
+    return writer_define(file, &entry);
 }
 
 /* Closes the window, which is open until it is closed or the file is released.
@@ -324,7 +324,7 @@ static void close_window(vst__file *file)
     file->window_pid = 0;
 }
 
-static vst_status begin_window(vst__file *file, vst_error *error)
+static vst_status writer_begin_window(vst__file *file, vst_error *error)
 {
     vst_status status;
 
@@ -346,7 +346,7 @@ vst_status vst__file_begin_window(vst__file *file, vst_error *error)
     vst_status status;
 
     vst__os_storage_begin();
-    status = begin_window(file, error);
+    status = writer_begin_window(file, error);
     if (status == VST_OK && file->window_pid == 0)
         file->window_pid = vst__os_process_id();
     else
@@ -365,13 +365,13 @@ void vst__file_end_window(vst__file *file)
     entry.z = (uint64_t)now.realtime_ns;
     /* If there is no room for these entries, the reader uses the time of the
      * last record. */
-    define(file, &entry);
+    writer_define(file, &entry);
     define_window(file, now.ticks);
     file->header->state = VST_FILE_STOPPED;
     close_window(file);
 }
 
-static vst_status finish(vst__file *file, vst_error *error)
+static vst_status writer_finish(vst__file *file, vst_error *error)
 {
     uint64_t size;
     int failed;
@@ -400,7 +400,7 @@ vst_status vst__file_finish(vst__file *file, vst_error *error)
     vst_status status;
 
     vst__os_storage_begin();
-    status = finish(file, error);
+    status = writer_finish(file, error);
     vst__os_storage_end();
     return status;
 }

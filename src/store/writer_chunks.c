@@ -24,7 +24,7 @@
 #include "os/os.h"
 
 /* EFAULT means that pages which were given storage have none after all. */
-static vst_status fail(vst__file *file, int sys_errno)
+static vst_status chunks_fail(vst__file *file, int sys_errno)
 {
     file->sys_errno = sys_errno;
     switch (sys_errno) {
@@ -63,23 +63,23 @@ vst_status vst__file_map(vst__file *file, uint64_t offset, uint64_t size,
     int failed = 0;
 
     if (!vst__os_file_is(file->fd, &file->identity, &has))
-        return fail(file, EBADF);
+        return chunks_fail(file, EBADF);
     if (has < file->allocated)
         vst__os_storage_found_cut(&file->is_cut);
     if (vst__file_was_cut(file))
-        return fail(file, EIO);
+        return chunks_fail(file, EIO);
     if (need > file->allocated) {
         vst__os_file_reserve(file->fd, file->allocated, need, &file->reserved);
         failed = vst__os_file_allocate(file->fd, file->allocated,
                                        need - file->allocated);
     }
     if (failed)
-        return fail(file, failed);
+        return chunks_fail(file, failed);
     if (need > file->allocated)
         file->allocated = need;
     failed = vst__os_storage_map(file->fd, offset, (size_t)size, &file->is_cut,
                                  memory, storage);
-    return failed ? fail(file, failed) : VST_OK;
+    return failed ? chunks_fail(file, failed) : VST_OK;
 }
 
 /* The room that a chunk gets. */
@@ -170,7 +170,7 @@ static bool map_room(vst__file *file, uint64_t place, uint64_t size,
            VST_OK;
 }
 
-static bool prepare(vst__file *file, uint64_t place, uint32_t size)
+static bool chunks_prepare(vst__file *file, uint64_t place, uint32_t size)
 {
     if (vst__slots_prepare(&file->slots, place, size) == VST_OK)
         return true;
@@ -179,8 +179,8 @@ static bool prepare(vst__file *file, uint64_t place, uint32_t size)
 }
 
 /* Empties the oldest part and frees it. */
-static bool drop(vst__file *file, const vst__slot_room *oldest, uint32_t wanted,
-                 const vst_chunk_header *header)
+static bool chunks_drop(vst__file *file, const vst__slot_room *oldest,
+                        uint32_t wanted, const vst_chunk_header *header)
 {
     mapped_room room;
 
@@ -207,7 +207,7 @@ static void note_taken(vst__file *file, const vst__slot_room *found,
 static bool take_found(vst__file *file, const vst__slot_room *found,
                        const vst_chunk_header *header, mapped_room *room)
 {
-    if (!prepare(file, found->place, found->size) ||
+    if (!chunks_prepare(file, found->place, found->size) ||
         !map_room(file, found->place, found->size, room))
         return false;
     if (!found->is_free)
@@ -217,7 +217,7 @@ static bool take_found(vst__file *file, const vst__slot_room *found,
 }
 
 /* Takes room at the end of the file. */
-static bool grow(vst__file *file, uint64_t size, mapped_room *room)
+static bool chunks_grow(vst__file *file, uint64_t size, mapped_room *room)
 {
     if (!map_room(file, file->end, size, room))
         return false;
@@ -233,7 +233,8 @@ static bool grow_by_slot(vst__file *file, uint32_t size,
     vst__slots *slots = &file->slots;
     vst__slot_room fresh = {.place = file->end, .size = size, .is_free = true};
 
-    if (!prepare(file, file->end, size) || !grow(file, size, room))
+    if (!chunks_prepare(file, file->end, size) ||
+        !chunks_grow(file, size, room))
         return false;
     file->end = fresh.place + slots->size;
     vst__slots_add(slots, fresh.place);
@@ -264,7 +265,7 @@ static bool take_part(vst__file *file, uint32_t size, uint64_t least,
             wish.without_free = true;
             break;
         case VST_SLOT_DROP:
-            if (!drop(file, &found, size, header))
+            if (!chunks_drop(file, &found, size, header))
                 return false;
             break;
         case VST_SLOT_GROW:
@@ -295,15 +296,15 @@ static bool take_definitions(vst__file *file, uint64_t size, uint64_t least,
         take_part(file, vst__slots_size_of_fixed(slots, size), least, header,
                   room))
         return true;
-    return grow(file, (size + slots->size - 1) & ~(uint64_t)(slots->size - 1),
-                room);
+    return chunks_grow(
+        file, (size + slots->size - 1) & ~(uint64_t)(slots->size - 1), room);
 }
 
 static bool take_room(vst__file *file, uint64_t size, uint64_t least,
                       const vst_chunk_header *header, mapped_room *room)
 {
     if (file->slots.size == 0)
-        return grow(file, size, room);
+        return chunks_grow(file, size, room);
     if (header->kind == VST_CHUNK_DEFINITIONS)
         return take_definitions(file, size, least, header, room);
     return take_part(file, vst__slots_size_for(&file->slots, size, least),
@@ -332,7 +333,7 @@ vst_status vst__file_new_chunk(vst__file *file, vst_chunk_kind kind,
         return VST_E_NOSPACE;
     vst_clock_sample_now(&header.sample);
     if (!take_room(file, bytes_of(words), bytes_of(least), &header, &room))
-        return fail(file, file->sys_errno);
+        return chunks_fail(file, file->sys_errno);
     file->sequence++;
     header.size = (uint32_t)room.size;
     write_chunk_header(room.memory, header);

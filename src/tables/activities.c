@@ -54,12 +54,13 @@ typedef struct activities {
     size_t first, end;
 } activities;
 
-static const int32_t *narrow(const vst__batch *batch, unsigned column)
+static const int32_t *activities_narrow(const vst__batch *batch,
+                                        unsigned column)
 {
     return batch->columns[column].values;
 }
 
-static const int64_t *wide(const vst__batch *batch, unsigned column)
+static const int64_t *activities_wide(const vst__batch *batch, unsigned column)
 {
     return batch->columns[column].values;
 }
@@ -67,17 +68,18 @@ static const int64_t *wide(const vst__batch *batch, unsigned column)
 static bool is_call(const vst__batch *batch, size_t row,
                     const vst_device_launch *launch)
 {
-    return narrow(batch, ACT_FUNC)[row] == (int32_t)launch->id &&
-           narrow(batch, ACT_KIND)[row] == (int32_t)launch->kind &&
-           wide(batch, ACT_END)[row] == launch->end_ns;
+    return activities_narrow(batch, ACT_FUNC)[row] == (int32_t)launch->id &&
+           activities_narrow(batch, ACT_KIND)[row] == (int32_t)launch->kind &&
+           activities_wide(batch, ACT_END)[row] == launch->end_ns;
 }
 
 /* 1 + the row of the call; 0: there is none. */
-static int32_t find_call(const activities *own, const vst__batch *batch,
-                         const vst_device_launch *launch)
+static int32_t activities_find_call(const activities *own,
+                                    const vst__batch *batch,
+                                    const vst_device_launch *launch)
 {
-    const int32_t *threads = narrow(batch, ACT_THREAD);
-    const int64_t *starts = wide(batch, ACT_START);
+    const int32_t *threads = activities_narrow(batch, ACT_THREAD);
+    const int64_t *starts = activities_wide(batch, ACT_START);
     int32_t thread = (int32_t)launch->thread;
     size_t low = own->first, high = own->end;
 
@@ -98,7 +100,8 @@ static int32_t find_call(const activities *own, const vst__batch *batch,
     return 0;
 }
 
-static void put(vst__batch *batch, const vst_device_span *span, int32_t launch)
+static void activities_put(vst__batch *batch, const vst_device_span *span,
+                           int32_t launch)
 {
     bool on_thread = vst_activity_is_on_thread(span->kind);
 
@@ -121,7 +124,7 @@ static void put(vst__batch *batch, const vst_device_span *span, int32_t launch)
     vst__batch_i32(batch, ACT_ANNOTATION, (int32_t)span->annotation.id);
 }
 
-static vst_status on_device(void *ctx, const vst_device_span *span)
+static vst_status activities_on_device(void *ctx, const vst_device_span *span)
 {
     vst__filling *filling = ctx;
     vst__batch *batch = &filling->batch;
@@ -133,8 +136,10 @@ static vst_status on_device(void *ctx, const vst_device_span *span)
         return status;
     if (on_thread && own->end != batch->rows) /* another window begins */
         own->first = batch->rows;
-    put(batch, span,
-        span->launch != NULL ? find_call(own, batch, span->launch) : 0);
+    activities_put(batch, span,
+                   span->launch != NULL
+                       ? activities_find_call(own, batch, span->launch)
+                       : 0);
     status = vst__batch_piece(batch, ACT_ARGS, span->args, span->args_len);
     vst__batch_add(batch);
     if (on_thread)
@@ -143,24 +148,24 @@ static vst_status on_device(void *ctx, const vst_device_span *span)
 }
 
 /* Operators and annotations are found only by a sink that takes spans. */
-static vst_status on_span(void *ctx, const vst_span *span)
+static vst_status activities_on_span(void *ctx, const vst_span *span)
 {
     (void)ctx, (void)span;
     return VST_OK;
 }
 
-static vst_status begin(vst__filling *filling)
+static vst_status activities_begin(vst__filling *filling)
 {
     filling->sink = (vst_sink){.ctx = filling,
                                .no_imports = true,
-                               .span = on_span,
-                               .device = on_device};
+                               .span = activities_on_span,
+                               .device = activities_on_device};
     filling->is_read = vst_trace_device_count(filling->pass->trace) != 0;
     filling->own = calloc(1, sizeof(activities));
     return filling->own != NULL ? VST_OK : VST_E_NOMEM;
 }
 
-static void end(vst__filling *filling)
+static void activities_end(vst__filling *filling)
 {
     free(filling->own);
     filling->own = NULL;
@@ -169,6 +174,6 @@ static void end(vst__filling *filling)
 const vst__table vst__table_activities = {
     .name = "activities",
     VST_COLUMNS(columns),
-    .begin = begin,
-    .end = end,
+    .begin = activities_begin,
+    .end = activities_end,
 };

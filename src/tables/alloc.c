@@ -97,8 +97,8 @@ static void put_stack(vst__filling *filling, vst_stack_id id)
 }
 
 /* freed: NULL if it never was. */
-static vst_status add_row(vst__filling *filling, const block *b, uint64_t size,
-                          const vst_memory_event *freed)
+static vst_status alloc_add_row(vst__filling *filling, const block *b,
+                                uint64_t size, const vst_memory_event *freed)
 {
     vst__batch *batch = &filling->batch;
     vst_status status = vst__batch_reserve(batch);
@@ -126,7 +126,7 @@ static vst_status add_row(vst__filling *filling, const block *b, uint64_t size,
 
 /* ---- what is live ------------------------------------------------------- */
 
-static vst_status keep(blocks *self, const vst_memory_event *event)
+static vst_status alloc_keep(blocks *self, const vst_memory_event *event)
 {
     uint32_t index = self->free;
     uint64_t *place;
@@ -159,7 +159,7 @@ static vst_status keep(blocks *self, const vst_memory_event *event)
     return VST_OK;
 }
 
-static void forget(blocks *self, uint32_t index)
+static void alloc_forget(blocks *self, uint32_t index)
 {
     block *b = &self->items[index];
 
@@ -177,14 +177,14 @@ static vst_status take_event(void *ctx, const vst_memory_event *event)
     block *b;
 
     if (!(event->flags & VST_MEMORY_FREES))
-        return keep(self, event);
+        return alloc_keep(self, event);
     place = vst__map64_find(&self->by_serial, event->serial);
     if (event->flags & VST_MEMORY_UNKNOWN || place == NULL)
         return VST_OK;
     b = &self->items[*place];
-    status = add_row(filling, b, event->size, event);
+    status = alloc_add_row(filling, b, event->size, event);
     if (event->size >= b->size)
-        forget(self, (uint32_t)*place);
+        alloc_forget(self, (uint32_t)*place);
     else
         b->size -= event->size;
     return status;
@@ -227,7 +227,7 @@ static vst_status step_alloc(vst__filling *filling, bool *done)
          self->told++)
         if (self->items[self->told].serial != 0) {
             const block *b = &self->items[self->told];
-            status = add_row(filling, b, b->size, NULL);
+            status = alloc_add_row(filling, b, b->size, NULL);
             rows++;
         }
     *done = self->told == self->count;

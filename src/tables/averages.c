@@ -42,7 +42,7 @@ typedef struct averages {
     vst__own_times pending;
 } averages;
 
-static average *add(averages *a, const struct average_key *key)
+static average *averages_add(averages *a, const struct average_key *key)
 {
     average *grown =
         vst__grow(a->of, &a->capacity, a->count + 1, sizeof *grown);
@@ -58,7 +58,7 @@ static average *add(averages *a, const struct average_key *key)
 }
 
 /* NULL: no memory. */
-static average *find(averages *a, const struct average_key *key)
+static average *averages_find(averages *a, const struct average_key *key)
 {
     uint32_t *last = &a->last[key->id <= a->max ? key->id : 0];
     average *found = *last != 0 ? &a->of[*last - 1] : NULL;
@@ -67,7 +67,7 @@ static average *find(averages *a, const struct average_key *key)
     if (found != NULL && memcmp(&found->key, key, sizeof *key) == 0)
         return found;
     number = vst__intern_find(a->known, key, sizeof *key);
-    found = number != 0 ? &a->of[number - 1] : add(a, key);
+    found = number != 0 ? &a->of[number - 1] : averages_add(a, key);
     if (found != NULL)
         *last = (uint32_t)(found - a->of) + 1;
     return found;
@@ -105,7 +105,7 @@ static vst_status read_args(vst__filling *filling, const vst_span *span,
 
 /* Takes the last span of a row out again: the span that encloses it counts for
  * both. Its own time stays, as a part of the other's. */
-static void lift(average *sum)
+static void averages_lift(average *sum)
 {
     sum->count--;
     sum->total_ns -= sum->last_ns;
@@ -114,8 +114,8 @@ static void lift(average *sum)
     sum->flops -= sum->last_flops;
 }
 
-static void add_to(average *sum, const vst_span *span, int64_t self_ns,
-                   int64_t flops, const vst__table_options *options)
+static void averages_add_to(average *sum, const vst_span *span, int64_t self_ns,
+                            int64_t flops, const vst__table_options *options)
 {
     bool is_known = span->compensated_ns != VST_RUNNING_UNKNOWN;
 
@@ -137,7 +137,7 @@ static void add_to(average *sum, const vst_span *span, int64_t self_ns,
     }
 }
 
-static vst_status on_span(void *ctx, const vst_span *span)
+static vst_status averages_on_span(void *ctx, const vst_span *span)
 {
     vst__filling *filling = ctx;
     averages *a = filling->own;
@@ -160,16 +160,16 @@ static vst_status on_span(void *ctx, const vst_span *span)
         return status;
     if (kind == VST_DEF_OPERATOR && a->pending.children == 1 &&
         a->pending.child && a->of[a->pending.child - 1].key.id == span->id)
-        lift(&a->of[a->pending.child - 1]);
-    sum = find(a, &key);
+        averages_lift(&a->of[a->pending.child - 1]);
+    sum = averages_find(a, &key);
     if (sum == NULL)
         return VST_E_NOMEM;
     vst__own_times_note(&a->pending, span, (uint32_t)(sum - a->of) + 1);
-    add_to(sum, span, self_ns, flops, a->options);
+    averages_add_to(sum, span, self_ns, flops, a->options);
     return VST_OK;
 }
 
-static vst_status on_leave(void *ctx, uint32_t depth)
+static vst_status averages_on_leave(void *ctx, uint32_t depth)
 {
     vst__filling *filling = ctx;
 
@@ -187,7 +187,7 @@ static vst_status on_loose(void *ctx, const vst_loose_bytes *loose)
 
     if (!a->options->framework || loose->depth != 0)
         return VST_OK;
-    sum = find(a, &key);
+    sum = averages_find(a, &key);
     if (sum == NULL)
         return VST_E_NOMEM;
     sum->count++;
@@ -243,7 +243,7 @@ static bool note_kinds(averages *a, const vst_trace *trace)
     return a->kinds != NULL && a->last != NULL;
 }
 
-static vst_status begin(vst__filling *filling)
+static vst_status averages_begin(vst__filling *filling)
 {
     averages *a = calloc(1, sizeof *a);
 
@@ -254,8 +254,8 @@ static vst_status begin(vst__filling *filling)
     a->known = vst__intern_create();
     filling->sink = (vst_sink){.ctx = filling,
                                .no_imports = true,
-                               .span = on_span,
-                               .leave = on_leave,
+                               .span = averages_on_span,
+                               .leave = averages_on_leave,
                                .loose = on_loose};
     filling->is_read = true;
     return note_kinds(a, filling->pass->trace) && a->known != NULL
@@ -272,7 +272,7 @@ static int by_first(const void *a, const void *b)
     return x->serial < y->serial ? -1 : x->serial > y->serial;
 }
 
-static vst_status put(vst__batch *batch, const average *sum)
+static vst_status averages_put(vst__batch *batch, const average *sum)
 {
     vst_status status = vst__batch_reserve(batch);
 
@@ -297,7 +297,7 @@ static vst_status put(vst__batch *batch, const average *sum)
     return VST_OK;
 }
 
-static vst_status step(vst__filling *filling, bool *done)
+static vst_status averages_step(vst__filling *filling, bool *done)
 {
     averages *a = filling->own;
     vst_status status = VST_OK;
@@ -309,11 +309,11 @@ static vst_status step(vst__filling *filling, bool *done)
         qsort(a->of, a->count, sizeof *a->of, by_first);
     for (size_t i = 0; status == VST_OK && i < a->count; i++)
         if (a->of[i].count != 0 || a->of[i].total_ns != 0)
-            status = put(&filling->batch, &a->of[i]);
+            status = averages_put(&filling->batch, &a->of[i]);
     return status;
 }
 
-static void end(vst__filling *filling)
+static void averages_end(vst__filling *filling)
 {
     averages *a = filling->own;
 
@@ -331,7 +331,7 @@ static void end(vst__filling *filling)
 const vst__table vst__table_averages = {
     .name = "averages",
     VST_COLUMNS(columns),
-    .begin = begin,
-    .step = step,
-    .end = end,
+    .begin = averages_begin,
+    .step = averages_step,
+    .end = averages_end,
 };

@@ -14,13 +14,13 @@ enum { ROWS_MIN = 1024 };
 
 /* ---- room --------------------------------------------------------------- */
 
-static size_t bits(size_t rows)
+static size_t batch_bits(size_t rows)
 {
     return (rows + 7) / 8;
 }
 
 /* Bytes of a column's values. */
-static size_t size_of(vst__column_type type, size_t rows)
+static size_t batch_size_of(vst__column_type type, size_t rows)
 {
     switch (type) {
     case VST_COLUMN_I32:
@@ -33,7 +33,7 @@ static size_t size_of(vst__column_type type, size_t rows)
     case VST_COLUMN_PIECE:
         break;
     case VST_COLUMN_BOOL:
-        return bits(rows);
+        return batch_bits(rows);
     }
     return rows * sizeof(int64_t);
 }
@@ -47,7 +47,7 @@ static vst__buffer_kind kind_of(vst__column_type type)
                : VST_BUFFER_NARROW;
 }
 
-static bool resize(void **memory, size_t size)
+static bool batch_resize(void **memory, size_t size)
 {
     void *moved = realloc(*memory, size);
 
@@ -60,15 +60,15 @@ static bool widen_bits(uint8_t **of, size_t before, size_t after)
 {
     void *memory = *of;
 
-    if (!resize(&memory, bits(after)))
+    if (!batch_resize(&memory, batch_bits(after)))
         return false;
     *of = memory;
-    memset(*of + bits(before), 0, bits(after) - bits(before));
+    memset(*of + batch_bits(before), 0, batch_bits(after) - batch_bits(before));
     return true;
 }
 
-static bool widen(vst__column *column, const vst__column_spec *spec,
-                  size_t before, size_t after)
+static bool batch_widen(vst__column *column, const vst__column_spec *spec,
+                        size_t before, size_t after)
 {
     uint8_t *flags = column->values;
     bool done;
@@ -77,7 +77,7 @@ static bool widen(vst__column *column, const vst__column_spec *spec,
         done = widen_bits(&flags, before, after);
         column->values = flags;
     } else {
-        done = resize(&column->values, size_of(spec->type, after));
+        done = batch_resize(&column->values, batch_size_of(spec->type, after));
     }
     if (!done)
         return false;
@@ -87,8 +87,8 @@ static bool widen(vst__column *column, const vst__column_spec *spec,
 }
 
 /* A batch of the usual size, of buffers that may have been used before. */
-static bool begin(vst__batch *self, vst__column *column,
-                  const vst__column_spec *spec)
+static bool batch_begin(vst__batch *self, vst__column *column,
+                        const vst__column_spec *spec)
 {
     if (column->values == NULL)
         column->values = vst__buffers_take(self->buffers, kind_of(spec->type));
@@ -97,11 +97,11 @@ static bool begin(vst__batch *self, vst__column *column,
     if (column->values == NULL || (spec->nullable && column->valid == NULL))
         return false;
     if (spec->type == VST_COLUMN_BOOL)
-        memset(column->values, 0, bits(VST_BATCH_ROWS));
+        memset(column->values, 0, batch_bits(VST_BATCH_ROWS));
     if (spec->type == VST_COLUMN_TEXT)
         *(int32_t *)column->values = 0;
     if (spec->nullable)
-        memset(column->valid, 0, bits(VST_BATCH_ROWS));
+        memset(column->valid, 0, batch_bits(VST_BATCH_ROWS));
     return true;
 }
 
@@ -115,9 +115,9 @@ vst_status vst__batch_make_room(vst__batch *self)
         return VST_E_NOMEM;
     for (size_t i = 0; i < self->column_count; i++)
         if (!(self->capacity == 0 && wanted == VST_BATCH_ROWS
-                  ? begin(self, &self->columns[i], &self->specs[i])
-                  : widen(&self->columns[i], &self->specs[i], self->capacity,
-                          wanted)))
+                  ? batch_begin(self, &self->columns[i], &self->specs[i])
+                  : batch_widen(&self->columns[i], &self->specs[i],
+                                self->capacity, wanted)))
             return VST_E_NOMEM;
     self->capacity = wanted;
     return VST_OK;
@@ -125,8 +125,8 @@ vst_status vst__batch_make_room(vst__batch *self)
 
 /* ---- texts -------------------------------------------------------------- */
 
-static bool put(vst__batch *self, vst__column *column, const char *bytes,
-                size_t count)
+static bool batch_put(vst__batch *self, vst__column *column, const char *bytes,
+                      size_t count)
 {
     char *grown = vst__grow(column->bytes, &column->byte_capacity,
                             column->byte_count + count + 1, 1);
@@ -153,15 +153,15 @@ static bool put_utf8(vst__batch *self, vst__column *column, const char *bytes,
             at += length;
             continue;
         }
-        if (!put(self, column, (const char *)from, (size_t)(at - from)) ||
-            !put(self, column, "\xef\xbf\xbd", 3))
+        if (!batch_put(self, column, (const char *)from, (size_t)(at - from)) ||
+            !batch_put(self, column, "\xef\xbf\xbd", 3))
             return false;
         from = ++at;
     }
-    return put(self, column, (const char *)from, (size_t)(at - from));
+    return batch_put(self, column, (const char *)from, (size_t)(at - from));
 }
 
-static bool has_room(const vst__column *column, size_t count)
+static bool batch_has_room(const vst__column *column, size_t count)
 {
     return count < VST_BATCH_TEXT_MAX / VST_JSON_ESCAPE_MAX &&
            column->byte_count < VST_BATCH_TEXT_MAX;
@@ -178,7 +178,7 @@ vst_status vst__batch_text(vst__batch *self, unsigned column, const char *bytes,
                            size_t count)
 {
     vst__column *c = &self->columns[column];
-    bool there = bytes != NULL && has_room(c, count);
+    bool there = bytes != NULL && batch_has_room(c, count);
 
     if (there && !put_utf8(self, c, bytes, count))
         return VST_E_NOMEM;
@@ -187,35 +187,35 @@ vst_status vst__batch_text(vst__batch *self, unsigned column, const char *bytes,
 }
 
 /* As the Chrome export has it. */
-static bool put_string(vst__batch *self, vst__column *c, const char *bytes,
-                       size_t count)
+static bool batch_put_string(vst__batch *self, vst__column *c,
+                             const char *bytes, size_t count)
 {
     const char *end = bytes + count;
     char piece[512];
 
-    if (!put(self, c, "\"args\": \"", strlen("\"args\": \"")))
+    if (!batch_put(self, c, "\"args\": \"", strlen("\"args\": \"")))
         return false;
     while (bytes != end) {
         char *to = vst__json_escape(piece, piece + sizeof piece, &bytes, end);
-        if (!put(self, c, piece, (size_t)(to - piece)))
+        if (!batch_put(self, c, piece, (size_t)(to - piece)))
             return false;
     }
-    return put(self, c, "\"", 1);
+    return batch_put(self, c, "\"", 1);
 }
 
 vst_status vst__batch_members(vst__batch *self, unsigned column,
                               const char *members, size_t count)
 {
     vst__column *c = &self->columns[column];
-    bool there = count != 0 && has_room(c, count);
+    bool there = count != 0 && batch_has_room(c, count);
 
     if (there) {
         bool is_json = vst__json_is_members(members, count);
 
-        if (!put(self, c, "{", 1) ||
-            !(is_json ? put(self, c, members, count)
-                      : put_string(self, c, members, count)) ||
-            !put(self, c, "}", 1))
+        if (!batch_put(self, c, "{", 1) ||
+            !(is_json ? batch_put(self, c, members, count)
+                      : batch_put_string(self, c, members, count)) ||
+            !batch_put(self, c, "}", 1))
             return VST_E_NOMEM;
     }
     finish_text(self, column, there);
@@ -231,7 +231,7 @@ vst_status vst__batch_piece(vst__batch *self, unsigned column,
     vst__batch_i64(self, column, 0);
     if (count == 0 || count > VST_PIECE_MAX)
         return VST_OK;
-    if (place >> VST_PIECE_PLACE_BITS != 0 || !put(self, c, bytes, count))
+    if (place >> VST_PIECE_PLACE_BITS != 0 || !batch_put(self, c, bytes, count))
         return VST_E_NOMEM;
     vst__batch_i64(self, column,
                    (int64_t)((uint64_t)count << VST_PIECE_PLACE_BITS | place));
@@ -259,11 +259,11 @@ static void move_narrow(int32_t *values, int32_t *spare, const uint32_t *order,
 static void move_bits(uint8_t *values, uint8_t *spare, const uint32_t *order,
                       size_t count)
 {
-    memset(spare, 0, bits(count));
+    memset(spare, 0, batch_bits(count));
     for (size_t i = 0; i < count; i++)
         if (values[order[i] / 8] >> order[i] % 8 & 1)
             vst__batch_set_bit(spare, i);
-    memcpy(values, spare, bits(count));
+    memcpy(values, spare, batch_bits(count));
 }
 
 vst_status vst__batch_permute(vst__batch *self, const uint32_t *order)
@@ -296,7 +296,7 @@ typedef struct owned {
     vst__buffer_kind kind;
 } owned;
 
-static void *writable(const void *buffer)
+static void *batch_writable(const void *buffer)
 {
     return (void *)(uintptr_t)buffer;
 }
@@ -307,14 +307,15 @@ static void release_column(vst_arrow_array *array)
 
     if (own->from != NULL) {
         vst__buffers_give(own->from, VST_BUFFER_BITS,
-                          writable(own->buffers[0]));
-        vst__buffers_give(own->from, own->kind, writable(own->buffers[1]));
+                          batch_writable(own->buffers[0]));
+        vst__buffers_give(own->from, own->kind,
+                          batch_writable(own->buffers[1]));
         vst__buffers_let_go(own->from);
     } else {
-        free(writable(own->buffers[0]));
-        free(writable(own->buffers[1]));
+        free(batch_writable(own->buffers[0]));
+        free(batch_writable(own->buffers[1]));
     }
-    free(writable(own->buffers[2]));
+    free(batch_writable(own->buffers[2]));
     if (own->dictionary.release != NULL)
         own->dictionary.release(&own->dictionary);
     free(own);
@@ -341,9 +342,9 @@ static void release_root(vst_arrow_array *array)
 
 /* The array of a column, without buffers: those are given when nothing can fail
  * any more. */
-static vst_status make_column(const vst__column_spec *spec,
-                              vst__dictionary *const dictionaries[],
-                              vst_arrow_array *array)
+static vst_status batch_make_column(const vst__column_spec *spec,
+                                    vst__dictionary *const dictionaries[],
+                                    vst_arrow_array *array)
 {
     owned *own = calloc(1, sizeof *own);
 
@@ -388,13 +389,13 @@ static void fill_column(vst__batch *self, size_t index, vst_arrow_array *array)
 }
 
 /* Arrow wants a buffer even if there is no text. */
-static vst_status complete(vst__batch *self)
+static vst_status batch_complete(vst__batch *self)
 {
     for (size_t i = 0; i < self->column_count; i++) {
         vst__column *c = &self->columns[i];
 
         if (self->specs[i].type == VST_COLUMN_TEXT && c->bytes == NULL &&
-            !put(self, c, "", 0))
+            !batch_put(self, c, "", 0))
             return VST_E_NOMEM;
     }
     return VST_OK;
@@ -404,7 +405,7 @@ vst_status vst__batch_take(vst__batch *self,
                            vst__dictionary *const dictionaries[VST_NAMES_COUNT],
                            vst_arrow_array *array)
 {
-    vst_status status = complete(self);
+    vst_status status = batch_complete(self);
     root *all =
         calloc(1, sizeof *all + self->column_count * sizeof *all->columns);
 
@@ -423,7 +424,8 @@ vst_status vst__batch_take(vst__batch *self,
     array->children = all->children;
     for (size_t i = 0; i < self->column_count && status == VST_OK; i++) {
         all->children[i] = &all->columns[i];
-        status = make_column(&self->specs[i], dictionaries, &all->columns[i]);
+        status =
+            batch_make_column(&self->specs[i], dictionaries, &all->columns[i]);
     }
     if (status != VST_OK) {
         release_root(array);

@@ -22,7 +22,7 @@ struct vst__buffers {
     size_t counts[VST_BUFFER_KINDS];
 };
 
-static size_t size_of(vst__buffer_kind kind)
+static size_t buffers_size_of(vst__buffer_kind kind)
 {
     size_t rows = VST_BATCH_ROWS;
 
@@ -96,7 +96,7 @@ void *vst__buffers_take(vst__buffers *self, vst__buffer_kind kind)
         self->counts[kind]--;
     }
     pthread_mutex_unlock(&self->lock);
-    return first != NULL ? first : malloc(size_of(kind));
+    return first != NULL ? first : malloc(buffers_size_of(kind));
 }
 
 void vst__buffers_give(vst__buffers *self, vst__buffer_kind kind, void *memory)

@@ -101,8 +101,8 @@ static void keep_long(const vst__call_sums *own, int64_t min_ns, bool *kept)
     }
 }
 
-static vst_status put_call(vst__batch *batch, const vst_context *node,
-                           uint32_t parent)
+static vst_status call_sums_put_call(vst__batch *batch, const vst_context *node,
+                                     uint32_t parent)
 {
     bool waits = is_wait(node), imports = !waits && node->key != 0;
     int32_t above = (int32_t)(node->key >> KEY_BITS);
@@ -145,7 +145,7 @@ static vst_status put_calls(const vst__sums *sums, vst__batch *batch)
 
         if (!kept[i] || (parent != 0 && places[parent] == 0))
             continue;
-        status = put_call(batch, &own->rows[i].node, places[parent]);
+        status = call_sums_put_call(batch, &own->rows[i].node, places[parent]);
         places[i + 1] = (uint32_t)batch->rows;
     }
     free(places);

@@ -139,7 +139,7 @@ static const vst__column_spec long_columns[] = {
     [LONG_COLLECTED] = {"collected", VST_COLUMN_I64, true, 0},
 };
 
-static vst_status put_long(const vst__sums *sums, vst__batch *batch)
+static vst_status collections_put_long(const vst__sums *sums, vst__batch *batch)
 {
     vst_status status = VST_OK;
 
@@ -164,5 +164,5 @@ const vst__table vst__table_long_collections = {
     .name = "long_collections",
     VST_COLUMNS(long_columns),
     .sums = VST_SUMS_COLLECTIONS,
-    .put = put_long,
+    .put = collections_put_long,
 };

@@ -36,7 +36,7 @@ static const vst__column_spec columns[] = {
     [CONTEXT_COMPENSATED] = {"compensated_ns", VST_COLUMN_I64, true, 0},
 };
 
-static vst_status on_span(void *ctx, const vst_span *span)
+static vst_status contexts_on_span(void *ctx, const vst_span *span)
 {
     vst__filling *filling = ctx;
     const vst__table_options *options = filling->pass->options;
@@ -52,12 +52,12 @@ static vst_status on_span(void *ctx, const vst_span *span)
                             : status;
 }
 
-static vst_status on_leave(void *ctx, uint32_t depth)
+static vst_status contexts_on_leave(void *ctx, uint32_t depth)
 {
     return vst__contexts_leave(((vst__filling *)ctx)->own, depth);
 }
 
-static vst_status begin(vst__filling *filling)
+static vst_status contexts_begin(vst__filling *filling)
 {
     vst_contexts *tree = NULL;
     vst_status status = vst__contexts_create(&tree);
@@ -66,13 +66,13 @@ static vst_status begin(vst__filling *filling)
     filling->sink = (vst_sink){.ctx = filling,
                                .no_args = !filling->pass->options->shapes,
                                .no_imports = true,
-                               .span = on_span,
-                               .leave = on_leave};
+                               .span = contexts_on_span,
+                               .leave = contexts_on_leave};
     filling->is_read = true;
     return status;
 }
 
-static vst_status put(vst__batch *batch, const vst_context_row *row)
+static vst_status contexts_put(vst__batch *batch, const vst_context_row *row)
 {
     const vst_context *n = &row->node;
     vst_status status = vst__batch_reserve(batch);
@@ -99,7 +99,7 @@ static vst_status put(vst__batch *batch, const vst_context_row *row)
 }
 
 /* Parents before their children. */
-static vst_status step(vst__filling *filling, bool *done)
+static vst_status contexts_step(vst__filling *filling, bool *done)
 {
     const vst_context_row *rows = NULL;
     vst_status status = VST_OK;
@@ -109,11 +109,11 @@ static vst_status step(vst__filling *filling, bool *done)
     if (*done)
         status = vst__contexts_finish(filling->own, &rows, &count);
     for (size_t i = 0; status == VST_OK && i < count; i++)
-        status = put(&filling->batch, &rows[i]);
+        status = contexts_put(&filling->batch, &rows[i]);
     return status;
 }
 
-static void end(vst__filling *filling)
+static void contexts_end(vst__filling *filling)
 {
     vst__contexts_destroy(filling->own);
     filling->own = NULL;
@@ -122,7 +122,7 @@ static void end(vst__filling *filling)
 const vst__table vst__table_contexts = {
     .name = "contexts",
     VST_COLUMNS(columns),
-    .begin = begin,
-    .step = step,
-    .end = end,
+    .begin = contexts_begin,
+    .step = contexts_step,
+    .end = contexts_end,
 };

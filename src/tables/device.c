@@ -188,7 +188,7 @@ static vst_status add_activity(void *ctx, const vst_device_span *span)
 }
 
 /* Operators and annotations are found only by a sink that takes spans. */
-static vst_status ignore(void *ctx, const vst_span *span)
+static vst_status device_ignore(void *ctx, const vst_span *span)
 {
     (void)ctx, (void)span;
     return VST_OK;
@@ -198,7 +198,7 @@ static vst_status begin_activity(vst__filling *filling)
 {
     const char *names[VST_ACTIVITY_LOST];
     const vst_sink sink = {
-        .ctx = filling, .span = ignore, .device = add_activity};
+        .ctx = filling, .span = device_ignore, .device = add_activity};
     vst_status status;
 
     for (uint32_t i = 0; i < VST_ACTIVITY_LOST; i++)

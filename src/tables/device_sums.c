@@ -102,7 +102,8 @@ static vst__device_use *find_use(vst__device_sums *self,
     return &self->uses[*place - 1];
 }
 
-static int64_t unlaunched(const vst__device_work *next, int64_t idle_from_ns)
+static int64_t device_sums_unlaunched(const vst__device_work *next,
+                                      int64_t idle_from_ns)
 {
     int64_t until =
         next->called_ns < next->start_ns ? next->called_ns : next->start_ns;
@@ -118,8 +119,9 @@ static vst_status note_gap(vst__device_sums *self, const vst__device_work *next,
         .device = next->device,
         .start_ns = from_ns,
         .end_ns = next->start_ns,
-        .unlaunched_ns =
-            next->called_ns != NO_CALL ? unlaunched(next, from_ns) : -1,
+        .unlaunched_ns = next->called_ns != NO_CALL
+                             ? device_sums_unlaunched(next, from_ns)
+                             : -1,
         .stream = next->stream,
         .id = next->id,
         .thread = next->thread,
@@ -160,7 +162,7 @@ static void add_launch(vst__device_use *use, const vst__device_work *one)
         add_ns(&use->delay_ns, one->start_ns - one->returned_ns);
 }
 
-static int64_t clip(const vst__device_sums *self, int64_t ns)
+static int64_t device_sums_clip(const vst__device_sums *self, int64_t ns)
 {
     return ns < self->first_ns  ? self->first_ns
            : ns > self->last_ns ? self->last_ns
@@ -172,14 +174,15 @@ static vst_status add_use(vst__device_sums *self, const vst__device_work *works,
                           size_t count, bool is_stream)
 {
     vst__device_use *use = find_use(self, works, is_stream);
-    int64_t first_ns = clip(self, works->start_ns), edge_ns = first_ns;
+    int64_t first_ns = device_sums_clip(self, works->start_ns),
+            edge_ns = first_ns;
     vst_status status = VST_OK;
 
     if (use == NULL)
         return VST_E_NOMEM;
     for (size_t i = 0; status == VST_OK && i < count; i++) {
-        int64_t start_ns = clip(self, works[i].start_ns);
-        int64_t end_ns = clip(self, works[i].end_ns);
+        int64_t start_ns = device_sums_clip(self, works[i].start_ns);
+        int64_t end_ns = device_sums_clip(self, works[i].end_ns);
         int64_t gap_ns = start_ns - edge_ns;
 
         add_launch(use, &works[i]);
@@ -191,7 +194,8 @@ static vst_status add_use(vst__device_sums *self, const vst__device_work *works,
             if (use->longest_gap_ns < gap_ns)
                 use->longest_gap_ns = gap_ns;
             if (works[i].called_ns != NO_CALL)
-                add_ns(&use->unlaunched_ns, unlaunched(&works[i], edge_ns));
+                add_ns(&use->unlaunched_ns,
+                       device_sums_unlaunched(&works[i], edge_ns));
             if (!is_stream)
                 status = note_gap(self, &works[i], edge_ns);
             edge_ns = start_ns;
@@ -206,7 +210,7 @@ static vst_status add_use(vst__device_sums *self, const vst__device_work *works,
     return status;
 }
 
-static int by_time(const void *a, const void *b)
+static int device_sums_by_time(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
 
@@ -230,7 +234,7 @@ static vst_status add_queue(vst__device_sums *self,
     for (size_t i = 0; i < count; i++)
         if (works[i].called_ns != NO_CALL)
             calls[launched++] = works[i].called_ns;
-    qsort(calls, launched, sizeof *calls, by_time);
+    qsort(calls, launched, sizeof *calls, device_sums_by_time);
     for (size_t i = 0; i < launched; i++) {
         uint64_t queue;
 
@@ -244,7 +248,7 @@ static vst_status add_queue(vst__device_sums *self,
     return VST_OK;
 }
 
-static int by_start(const void *a, const void *b)
+static int device_sums_by_start(const void *a, const void *b)
 {
     const vst__device_work *x = a, *y = b;
 
@@ -265,7 +269,7 @@ static size_t run_of(const vst__device_sums *self, size_t at, bool is_stream)
     return end - at;
 }
 
-static vst_status end_window(vst__device_sums *self)
+static vst_status device_sums_end_window(vst__device_sums *self)
 {
     vst_status status = VST_OK;
     size_t count;
@@ -280,7 +284,8 @@ static vst_status end_window(vst__device_sums *self)
     for (size_t at = 0; status == VST_OK && at < self->work_count;
          at += count) {
         count = run_of(self, at, false);
-        qsort(&self->works[at], count, sizeof *self->works, by_start);
+        qsort(&self->works[at], count, sizeof *self->works,
+              device_sums_by_start);
         status = add_use(self, &self->works[at], count, false);
     }
     self->work_count = 0;
@@ -299,14 +304,14 @@ static vst_status reach_window(vst__device_sums *self,
     if (window == self->window)
         return VST_OK;
     if (self->window != NULL)
-        status = end_window(self);
+        status = device_sums_end_window(self);
     self->window = window;
     self->first_ns = vst__clockmap_to_ns(clock, window->first);
     self->last_ns = vst__clockmap_to_ns(clock, window->last);
     return status;
 }
 
-static vst_status on_device(void *ctx, const vst_device_span *span)
+static vst_status device_sums_on_device(void *ctx, const vst_device_span *span)
 {
     vst__device_sums *self = ctx;
     vst_status status =
@@ -320,7 +325,7 @@ static vst_status on_device(void *ctx, const vst_device_span *span)
 }
 
 /* Operators and annotations are found only by a sink that takes spans. */
-static vst_status on_span(void *ctx, const vst_span *span)
+static vst_status device_sums_on_span(void *ctx, const vst_span *span)
 {
     (void)ctx, (void)span;
     return VST_OK;
@@ -328,7 +333,7 @@ static vst_status on_span(void *ctx, const vst_span *span)
 
 /* ---- the whole ----------------------------------------------------------- */
 
-static int order(uint64_t a, uint64_t b)
+static int device_sums_order(uint64_t a, uint64_t b)
 {
     return (a > b) - (a < b);
 }
@@ -337,18 +342,19 @@ static int in_order_of_name(const void *a, const void *b)
 {
     const vst__device_named *x = a, *y = b;
 
-    return x->device != y->device ? order(x->device, y->device)
-           : x->kind != y->kind   ? order(x->kind, y->kind)
-                                  : order(x->id, y->id);
+    return x->device != y->device ? device_sums_order(x->device, y->device)
+           : x->kind != y->kind   ? device_sums_order(x->kind, y->kind)
+                                  : device_sums_order(x->id, y->id);
 }
 
 static int in_order_of_use(const void *a, const void *b)
 {
     const vst__device_use *x = a, *y = b;
 
-    return x->device != y->device         ? order(x->device, y->device)
-           : x->is_stream != y->is_stream ? order(x->is_stream, y->is_stream)
-                                          : order(x->stream, y->stream);
+    return x->device != y->device ? device_sums_order(x->device, y->device)
+           : x->is_stream != y->is_stream
+               ? device_sums_order(x->is_stream, y->is_stream)
+               : device_sums_order(x->stream, y->stream);
 }
 
 static int in_order_of_gap(const void *a, const void *b)
@@ -357,14 +363,14 @@ static int in_order_of_gap(const void *a, const void *b)
     int64_t ns = x->end_ns - x->start_ns, other = y->end_ns - y->start_ns;
 
     if (x->device != y->device)
-        return order(x->device, y->device);
+        return device_sums_order(x->device, y->device);
     if (ns != other)
         return ns > other ? -1 : 1;
     return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
 }
 
-static void sort(void *items, size_t count, size_t size,
-                 int (*compare)(const void *, const void *))
+static void device_sums_sort(void *items, size_t count, size_t size,
+                             int (*compare)(const void *, const void *))
 {
     if (count > 1)
         qsort(items, count, size, compare);
@@ -382,8 +388,10 @@ vst_status vst__device_sums_join(vst__filling *filling)
         return VST_E_NOMEM;
     made->pass = pass;
     pass->devices = made;
-    filling->sink = (vst_sink){
-        .ctx = made, .no_args = true, .span = on_span, .device = on_device};
+    filling->sink = (vst_sink){.ctx = made,
+                               .no_args = true,
+                               .span = device_sums_on_span,
+                               .device = device_sums_on_device};
     filling->is_read = vst_trace_device_count(pass->trace) != 0;
     return VST_OK;
 }
@@ -395,10 +403,13 @@ vst_status vst__device_sums_finish(vst__device_sums *self)
     if (self->is_finished)
         return VST_OK;
     self->is_finished = true;
-    status = end_window(self);
-    sort(self->named, self->named_count, sizeof *self->named, in_order_of_name);
-    sort(self->uses, self->use_count, sizeof *self->uses, in_order_of_use);
-    sort(self->gaps, self->gap_count, sizeof *self->gaps, in_order_of_gap);
+    status = device_sums_end_window(self);
+    device_sums_sort(self->named, self->named_count, sizeof *self->named,
+                     in_order_of_name);
+    device_sums_sort(self->uses, self->use_count, sizeof *self->uses,
+                     in_order_of_use);
+    device_sums_sort(self->gaps, self->gap_count, sizeof *self->gaps,
+                     in_order_of_gap);
     return status;
 }
 

@@ -3,7 +3,7 @@
  */
 #include "tables/device_sums.h"
 
-static vst_status begin(vst__filling *filling)
+static vst_status device_uses_begin(vst__filling *filling)
 {
     return vst__device_sums_join(filling);
 }
@@ -52,7 +52,7 @@ static vst_status begin_named(vst__filling *filling)
     for (uint32_t i = 0; i < VST_ACTIVITY_LOST; i++)
         names[i] = vst_activity_kind_name(i);
     status = vst__names_add(filling, names, VST_ACTIVITY_LOST);
-    return status == VST_OK ? begin(filling) : status;
+    return status == VST_OK ? device_uses_begin(filling) : status;
 }
 
 static vst_status step_named(vst__filling *filling, bool *done)
@@ -162,7 +162,7 @@ static vst_status step_uses(vst__filling *filling, bool *done)
 const vst__table vst__table_device_uses = {
     .name = "device_uses",
     VST_COLUMNS(use_columns),
-    .begin = begin,
+    .begin = device_uses_begin,
     .step = step_uses,
     .end = vst__device_sums_leave,
 };
@@ -223,7 +223,7 @@ static vst_status step_gaps(vst__filling *filling, bool *done)
 const vst__table vst__table_device_gaps = {
     .name = "device_gaps",
     VST_COLUMNS(gap_columns),
-    .begin = begin,
+    .begin = device_uses_begin,
     .step = step_gaps,
     .end = vst__device_sums_leave,
 };

@@ -13,7 +13,8 @@
 
 /* ---- texts -------------------------------------------------------------- */
 
-static vst_status append(vst__dictionary *self, const char *bytes, size_t count)
+static vst_status dictionary_append(vst__dictionary *self, const char *bytes,
+                                    size_t count)
 {
     char *line = vst__grow(self->line, &self->line_capacity,
                            self->line_count + count + 1, 1);
@@ -45,14 +46,15 @@ vst_status vst__dictionary_put(vst__dictionary *self, const char *bytes,
             at += length;
             continue;
         }
-        status = append(self, (const char *)from, (size_t)(at - from));
+        status =
+            dictionary_append(self, (const char *)from, (size_t)(at - from));
         if (status == VST_OK)
-            status = append(self, "\xef\xbf\xbd", 3);
+            status = dictionary_append(self, "\xef\xbf\xbd", 3);
         from = ++at;
     }
-    return status == VST_OK
-               ? append(self, (const char *)from, (size_t)(at - from))
-               : status;
+    return status == VST_OK ? dictionary_append(self, (const char *)from,
+                                                (size_t)(at - from))
+                            : status;
 }
 
 static vst_status add_new(vst__dictionary *self)
@@ -82,7 +84,8 @@ static vst_status add_new(vst__dictionary *self)
 
 vst_status vst__dictionary_finish(vst__dictionary *self, int32_t *number)
 {
-    vst_status status = append(self, "", 0); /* it may have no parts */
+    vst_status status =
+        dictionary_append(self, "", 0); /* it may have no parts */
     uint32_t found;
 
     if (self->known == NULL)
@@ -148,7 +151,7 @@ static vst__snapshot *take_snapshot(const vst__dictionary *self)
     return snapshot;
 }
 
-static void release(vst_arrow_array *array)
+static void dictionary_release(vst_arrow_array *array)
 {
     let_go(array->private_data);
     array->release = NULL;
@@ -169,7 +172,7 @@ vst_status vst__dictionary_array(vst__dictionary *self, vst_arrow_array *array)
         .length = (int64_t)self->snapshot->count,
         .n_buffers = 3,
         .buffers = self->snapshot->buffers,
-        .release = release,
+        .release = dictionary_release,
         .private_data = self->snapshot,
     };
     return VST_OK;

@@ -75,7 +75,8 @@ static void end_stretch(struct vst__estimate *of)
     here->in_stretch = here->taken_ns[0] = here->taken_ns[1] = 0;
 }
 
-static struct vst__estimate *touch(vst__estimates *e, vst_id id, size_t stretch)
+static struct vst__estimate *estimates_touch(vst__estimates *e, vst_id id,
+                                             size_t stretch)
 {
     struct vst__estimate *of = &e->of[id];
 
@@ -89,7 +90,7 @@ static struct vst__estimate *touch(vst__estimates *e, vst_id id, size_t stretch)
     return of;
 }
 
-static double least(double a, double b)
+static double estimates_least(double a, double b)
 {
     return a < b ? a : b;
 }
@@ -118,7 +119,7 @@ static double add_outer(struct vst__estimate *of, const vst_span *span,
     for (int i = 0; i < 2; i++) {
         double wanted = gaps[i].calls * (double)ns;
         double left = gaps[i].all_ns - here->taken_ns[i];
-        double fits = left > 0 ? least(wanted, left) : 0;
+        double fits = left > 0 ? estimates_least(wanted, left) : 0;
         here->wanted_ns += wanted;
         here->taken_ns[i] += fits;
         added += fits;
@@ -134,7 +135,7 @@ double vst__estimates_add(vst__estimates *e, const vst_span *span, int64_t ns,
                           int64_t self_ns, double inside_ns)
 {
     size_t stretch = vst__budget_find(e->budget, span->start_ns);
-    struct vst__estimate *of = touch(e, span->id, stretch);
+    struct vst__estimate *of = estimates_touch(e, span->id, stretch);
     struct of_thread *here = &of->here;
     bool is_outer = !(span->flags & VST_SPAN_RECURSIVE);
     vst_budget_gap gaps[2];
@@ -160,7 +161,7 @@ double vst__estimates_add(vst__estimates *e, const vst_span *span, int64_t ns,
         gain = self_ns == ns ? fitting : gain;
     }
     /* Those it stands for have gains inside, too, so these lose less. */
-    kept = least(inside_ns, calls * (double)(ns - self_ns));
+    kept = estimates_least(inside_ns, calls * (double)(ns - self_ns));
     if (is_outer) {
         here->gains_ns += gain + kept;
         here->beside_ns += calls * (double)(ns - self_ns) - kept;
@@ -190,9 +191,9 @@ static double part_of_gains(const vst__estimates *e, double *lost_ns)
         if (ns > 0)
             gains += ns;
         else
-            losses += least(-ns, (double)here->self_ns);
+            losses += estimates_least(-ns, (double)here->self_ns);
     }
-    *lost_ns = net > 0 ? least(net, free_ns) : 0;
+    *lost_ns = net > 0 ? estimates_least(net, free_ns) : 0;
     losses += *lost_ns;
     return losses < gains ? losses / gains : 1;
 }
@@ -204,8 +205,9 @@ static void end_one(struct vst__estimate *of, double part, double thread_ns)
 
     self_ns = (double)here->self_ns + (self_ns > 0 ? part : 1) * self_ns;
     self_ns = self_ns > 0 ? self_ns : 0;
-    total_ns = least(part * here->gains_ns + here->beside_ns, here->fitting_ns);
-    total_ns = least((double)here->total_ns + total_ns, thread_ns);
+    total_ns = estimates_least(part * here->gains_ns + here->beside_ns,
+                               here->fitting_ns);
+    total_ns = estimates_least((double)here->total_ns + total_ns, thread_ns);
     total_ns = total_ns > self_ns ? total_ns : self_ns;
     of->self_ns += self_ns;
     of->total_ns += total_ns;
@@ -247,7 +249,7 @@ static double error_of(const struct vst__estimate *of, double windows)
         variance = of->squares - of->sum * of->sum / samples;
         error = 2 * sqrt(variance > 0 ? variance * samples / (samples - 1) : 0);
     }
-    return least(error, added > missing ? added : missing);
+    return estimates_least(error, added > missing ? added : missing);
 }
 
 static bool is_reduced(const struct vst__estimate *of)

@@ -65,7 +65,7 @@ typedef struct events {
     vst__own_times pending;
 } events;
 
-static int32_t *links(const events *e, unsigned column)
+static int32_t *events_links(const events *e, unsigned column)
 {
     return e->batch->columns[column].values;
 }
@@ -91,9 +91,10 @@ static bool reserve_depth(events *e, size_t depth)
 }
 
 /* Rows that wait deeper than `depth` become children of this row. */
-static void adopt(events *e, size_t depth, int32_t parent)
+static void events_adopt(events *e, size_t depth, int32_t parent)
 {
-    int32_t *parents = links(e, EVENT_PARENT), *nexts = links(e, EVENT_NEXT);
+    int32_t *parents = events_links(e, EVENT_PARENT),
+            *nexts = events_links(e, EVENT_NEXT);
 
     while (e->top > depth + 1) {
         waiting *deeper = &e->waiting[--e->top];
@@ -104,7 +105,7 @@ static void adopt(events *e, size_t depth, int32_t parent)
     }
 }
 
-static void append(events *e, size_t depth, waiting more)
+static void events_append(events *e, size_t depth, waiting more)
 {
     waiting *list = &e->waiting[depth];
 
@@ -113,11 +114,11 @@ static void append(events *e, size_t depth, waiting more)
     if (list->first < 0)
         list->first = more.first;
     else
-        links(e, EVENT_NEXT)[list->last] = more.first;
+        events_links(e, EVENT_NEXT)[list->last] = more.first;
     list->last = more.last;
 }
 
-static vst_status on_leave(void *ctx, uint32_t depth)
+static vst_status events_on_leave(void *ctx, uint32_t depth)
 {
     events *e = ((vst__filling *)ctx)->own;
 
@@ -127,13 +128,13 @@ static vst_status on_leave(void *ctx, uint32_t depth)
 
         e->waiting[e->top] = (waiting){-1, -1};
         if (list.first >= 0)
-            append(e, depth, list);
+            events_append(e, depth, list);
     }
     return VST_OK;
 }
 
 /* Makes room for rows at this depth of the thread's stack. */
-static bool reach(events *e, uint32_t thread, uint32_t depth)
+static bool events_reach(events *e, uint32_t thread, uint32_t depth)
 {
     if (!reserve_depth(e, depth))
         return false;
@@ -181,7 +182,7 @@ static void put_span(const events *e, const vst_span *span, int64_t self_ns)
         vst__batch_i64(batch, EVENT_ADDRESS, 0);
 }
 
-static vst_status on_span(void *ctx, const vst_span *span)
+static vst_status events_on_span(void *ctx, const vst_span *span)
 {
     events *e = ((vst__filling *)ctx)->own;
     bool shown =
@@ -198,10 +199,10 @@ static vst_status on_span(void *ctx, const vst_span *span)
     vst__batch_add(e->batch);
     if (status != VST_OK || span->flags & VST_SPAN_ASYNC)
         return status; /* beside the stack there are no parents */
-    if (!reach(e, span->thread, span->depth))
+    if (!events_reach(e, span->thread, span->depth))
         return VST_E_NOMEM;
-    adopt(e, span->depth, at);
-    append(e, span->depth, (waiting){at, at});
+    events_adopt(e, span->depth, at);
+    events_append(e, span->depth, (waiting){at, at});
     return VST_OK;
 }
 
@@ -230,9 +231,9 @@ static vst_status on_loose(void *ctx, const vst_loose_bytes *loose)
     vst__batch_add(batch);
     if (loose->depth == 0)
         return VST_OK;
-    if (!reach(e, loose->thread, loose->depth))
+    if (!events_reach(e, loose->thread, loose->depth))
         return VST_E_NOMEM;
-    append(e, loose->depth, (waiting){at, at});
+    events_append(e, loose->depth, (waiting){at, at});
     return VST_OK;
 }
 
@@ -256,8 +257,8 @@ static bool is_before(const keys *k, uint32_t a, uint32_t b)
 }
 
 /* Two runs, from `from` and from `middle` on. */
-static void merge(const keys *k, const uint32_t *rows, size_t from,
-                  size_t middle, size_t end, uint32_t *to)
+static void events_merge(const keys *k, const uint32_t *rows, size_t from,
+                         size_t middle, size_t end, uint32_t *to)
 {
     size_t low = from, high = middle;
 
@@ -273,8 +274,8 @@ static void merge(const keys *k, const uint32_t *rows, size_t from,
 }
 
 /* The numbers of rows in order of time, in one of two arrays. */
-static uint32_t *sort(const keys *k, uint32_t *rows, uint32_t *spare,
-                      size_t count)
+static uint32_t *events_sort(const keys *k, uint32_t *rows, uint32_t *spare,
+                             size_t count)
 {
     for (size_t i = 0; i < count; i++)
         rows[i] = (uint32_t)i;
@@ -285,7 +286,7 @@ static uint32_t *sort(const keys *k, uint32_t *rows, uint32_t *spare,
             size_t middle = from + width < count ? from + width : count;
             size_t end = count - middle < width ? count : middle + width;
 
-            merge(k, rows, from, middle, end, sorted);
+            events_merge(k, rows, from, middle, end, sorted);
         }
         spare = rows;
         rows = sorted;
@@ -297,8 +298,9 @@ static uint32_t *sort(const keys *k, uint32_t *rows, uint32_t *spare,
  * where it is now. Children are linked in order of time. */
 static void link_rows(const events *e, const uint32_t *moved)
 {
-    int32_t *parents = links(e, EVENT_PARENT), *firsts = links(e, EVENT_FIRST);
-    int32_t *nexts = links(e, EVENT_NEXT);
+    int32_t *parents = events_links(e, EVENT_PARENT),
+            *firsts = events_links(e, EVENT_FIRST);
+    int32_t *nexts = events_links(e, EVENT_NEXT);
 
     for (size_t i = 0; i < e->batch->rows; i++)
         nexts[i] = -1;
@@ -311,7 +313,7 @@ static void link_rows(const events *e, const uint32_t *moved)
     }
 }
 
-static vst_status put_in_order(const events *e)
+static vst_status events_put_in_order(const events *e)
 {
     const keys k = {e->batch->columns[EVENT_START].values,
                     e->batch->columns[EVENT_END].values,
@@ -322,7 +324,7 @@ static vst_status put_in_order(const events *e)
 
     if (both == NULL)
         return VST_E_NOMEM;
-    order = sort(&k, both, both + count, count);
+    order = events_sort(&k, both, both + count, count);
     moved = order == both ? both + count : both;
     status = vst__batch_permute(e->batch, order);
     for (size_t i = 0; i < count; i++)
@@ -359,8 +361,8 @@ static vst_status begin_any(vst__filling *filling, bool is_tree)
     e->batch = &filling->batch;
     filling->sink = (vst_sink){.ctx = filling,
                                .no_imports = true,
-                               .span = on_span,
-                               .leave = on_leave,
+                               .span = events_on_span,
+                               .leave = events_on_leave,
                                .loose = on_loose,
                                .every_block = is_tree,
                                .tensors = is_tree,
@@ -369,7 +371,7 @@ static vst_status begin_any(vst__filling *filling, bool is_tree)
     return mark_calls(e, filling->pass->trace) ? VST_OK : VST_E_NOMEM;
 }
 
-static vst_status begin(vst__filling *filling)
+static vst_status events_begin(vst__filling *filling)
 {
     return begin_any(filling, false);
 }
@@ -379,13 +381,13 @@ static vst_status begin_tree(vst__filling *filling)
     return begin_any(filling, true);
 }
 
-static vst_status step(vst__filling *filling, bool *done)
+static vst_status events_step(vst__filling *filling, bool *done)
 {
     *done = filling->pass->is_replayed;
-    return *done ? put_in_order(filling->own) : VST_OK;
+    return *done ? events_put_in_order(filling->own) : VST_OK;
 }
 
-static void end(vst__filling *filling)
+static void events_end(vst__filling *filling)
 {
     events *e = filling->own;
 
@@ -402,15 +404,15 @@ const vst__table vst__table_events = {
     .name = "events",
     .columns = columns,
     .column_count = EVENT_COLUMNS,
-    .begin = begin,
-    .step = step,
-    .end = end,
+    .begin = events_begin,
+    .step = events_step,
+    .end = events_end,
 };
 
 const vst__table vst__table_tree_events = {
     .name = "tree_events",
     VST_COLUMNS(columns),
     .begin = begin_tree,
-    .step = step,
-    .end = end,
+    .step = events_step,
+    .end = events_end,
 };

@@ -65,7 +65,7 @@ static const vst__column_spec columns[] = {
     [EXCEPTIONS_COUNT] = {"exceptions", VST_COLUMN_I64, false, 0},
 };
 
-static vst_status begin(vst__filling *filling)
+static vst_status exceptions_begin(vst__filling *filling)
 {
     static const char *const ends[] = {
         [VST_NO_EXCEPTION] = "",
@@ -77,7 +77,7 @@ static vst_status begin(vst__filling *filling)
     return vst__names_add(filling, ends, sizeof ends / sizeof ends[0]);
 }
 
-static vst_status put(const vst__sums *sums, vst__batch *batch)
+static vst_status exceptions_put(const vst__sums *sums, vst__batch *batch)
 {
     vst_status status = VST_OK;
 
@@ -104,7 +104,7 @@ static vst_status put(const vst__sums *sums, vst__batch *batch)
 const vst__table vst__table_exceptions = {
     .name = "exceptions",
     VST_COLUMNS(columns),
-    .begin = begin,
+    .begin = exceptions_begin,
     .sums = VST_SUMS_EXCEPTIONS,
-    .put = put,
+    .put = exceptions_put,
 };

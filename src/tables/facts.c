@@ -6,7 +6,8 @@
 
 enum { ROWS_A_STEP = 4096 };
 
-static vst_status put_text(vst__batch *batch, unsigned column, const char *text)
+static vst_status facts_put_text(vst__batch *batch, unsigned column,
+                                 const char *text)
 {
     return vst__batch_text(batch, column, text,
                            text != NULL ? strlen(text) : 0);
@@ -58,22 +59,22 @@ static vst_status put_process_texts(vst__batch *batch,
 {
     static const char hex[] = "0123456789ABCDEF";
     char id[33] = "";
-    vst_status status = put_text(batch, PROCESS_HOST, source->host);
+    vst_status status = facts_put_text(batch, PROCESS_HOST, source->host);
 
     for (size_t i = 0; i < 16; i++) {
         id[2 * i] = hex[trace_id[i] >> 4];
         id[2 * i + 1] = hex[trace_id[i] & 15];
     }
     if (status == VST_OK)
-        status = put_text(batch, PROCESS_NAME, source->name);
+        status = facts_put_text(batch, PROCESS_NAME, source->name);
     if (status == VST_OK)
-        status = put_text(batch, PROCESS_COMMAND, source->command);
+        status = facts_put_text(batch, PROCESS_COMMAND, source->command);
     if (status == VST_OK)
-        status = put_text(batch, PROCESS_FILE, source->path);
+        status = facts_put_text(batch, PROCESS_FILE, source->path);
     if (status == VST_OK)
-        status = put_text(batch, PROCESS_TRACE_ID, id);
+        status = facts_put_text(batch, PROCESS_TRACE_ID, id);
     if (status == VST_OK)
-        status = put_text(batch, PROCESS_ENDED, source->ended);
+        status = facts_put_text(batch, PROCESS_ENDED, source->ended);
     return status;
 }
 
@@ -124,8 +125,8 @@ static const vst__column_spec thread_columns[] = {
     [THREAD_RECORDS] = {"records", VST_COLUMN_I64, false, 0},
 };
 
-static vst_status add_thread(vst__filling *filling,
-                             const vst_trace_thread *thread)
+static vst_status facts_add_thread(vst__filling *filling,
+                                   const vst_trace_thread *thread)
 {
     vst__batch *batch = &filling->batch;
     vst_status status = vst__batch_reserve(batch);
@@ -151,7 +152,7 @@ static vst_status step_thread(vst__filling *filling, bool *done)
 
     for (size_t i = 0;
          i < ROWS_A_STEP && filling->at < count && status == VST_OK; i++)
-        status = add_thread(
+        status = facts_add_thread(
             filling, vst_trace_thread_at(filling->pass->trace, filling->at++));
     *done = filling->at >= count;
     return status;

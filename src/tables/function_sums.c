@@ -158,8 +158,8 @@ static void put_spread(vst__batch *batch, unsigned first,
     put_or_null(batch, first + 2, typical.error_of_median);
 }
 
-static void put_function(const vst__function_sums *own, vst_id id,
-                         vst__batch *batch)
+static void functions_put_function(const vst__function_sums *own, vst_id id,
+                                   vst__batch *batch)
 {
     const vst__function_sum *sum = &own->of[id];
 
@@ -185,7 +185,7 @@ static void put_function(const vst__function_sums *own, vst_id id,
     vst__batch_add(batch);
 }
 
-static vst_status put(const vst__sums *sums, vst__batch *batch)
+static vst_status functions_put(const vst__sums *sums, vst__batch *batch)
 {
     const vst__function_sums *own = &sums->functions;
     vst_status status = VST_OK;
@@ -195,7 +195,7 @@ static vst_status put(const vst__sums *sums, vst__batch *batch)
             continue;
         status = vst__batch_reserve(batch);
         if (status == VST_OK)
-            put_function(own, id, batch);
+            functions_put_function(own, id, batch);
     }
     return status;
 }
@@ -204,5 +204,5 @@ const vst__table vst__table_functions = {
     .name = "functions",
     VST_COLUMNS(columns),
     .sums = VST_SUMS_FUNCTIONS,
-    .put = put,
+    .put = functions_put,
 };

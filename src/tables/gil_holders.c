@@ -65,7 +65,7 @@ static int by_holder(const void *a, const void *b)
 }
 
 /* Joins stretches that overlap: several threads may wait for one. */
-static void join(holders *self)
+static void holders_join(holders *self)
 {
     stretch *last = NULL;
     size_t count = 0;
@@ -111,7 +111,7 @@ static int64_t waited_by(const holders *self, int64_t ns)
            low->start_ns;
 }
 
-static void end_thread(holders *self)
+static void holders_end_thread(holders *self)
 {
     holding most = {.thread = self->thread};
 
@@ -130,7 +130,7 @@ static void end_thread(holders *self)
 
 static void begin_thread(holders *self, uint32_t thread)
 {
-    end_thread(self);
+    holders_end_thread(self);
     self->thread = thread;
     for (size_t i = 0; i < self->count; i++)
         if (self->stretches[i].holder == thread) {
@@ -159,7 +159,7 @@ static vst_status add_call(void *ctx, const vst_span *span)
     return VST_OK;
 }
 
-static vst_status leave(void *ctx, uint32_t depth)
+static vst_status holders_leave(void *ctx, uint32_t depth)
 {
     vst__own_times_leave(&((holders *)((vst__filling *)ctx)->own)->pending,
                          depth);
@@ -176,7 +176,7 @@ static const vst__column_spec columns[] = {
     [HELD_TIME] = {"held_ns", VST_COLUMN_I64, false, 0},
 };
 
-static vst_status read_waits(vst__filling *filling)
+static vst_status holders_read_waits(vst__filling *filling)
 {
     const vst_sink waits = {
         .ctx = filling, .no_args = true, .no_imports = true, .wait = note_wait};
@@ -186,7 +186,7 @@ static vst_status read_waits(vst__filling *filling)
                             NULL);
 }
 
-static vst_status begin(vst__filling *filling)
+static vst_status holders_begin(vst__filling *filling)
 {
     holders *self = calloc(1, sizeof *self);
     vst_status status;
@@ -194,21 +194,23 @@ static vst_status begin(vst__filling *filling)
     filling->own = self;
     if (self == NULL)
         return VST_E_NOMEM;
-    status = read_waits(filling);
+    status = holders_read_waits(filling);
     if (status != VST_OK || self->count == 0)
         return status;
-    join(self);
+    holders_join(self);
     self->max = vst_trace_definition_max(filling->pass->trace);
     self->held = calloc((size_t)self->max + 1, sizeof *self->held);
     /* A thread is found once in each window in which it has a stretch. */
     self->found = calloc(self->count, sizeof *self->found);
-    filling->sink = (vst_sink){
-        .ctx = filling, .no_args = true, .span = add_call, .leave = leave};
+    filling->sink = (vst_sink){.ctx = filling,
+                               .no_args = true,
+                               .span = add_call,
+                               .leave = holders_leave};
     filling->is_read = true;
     return self->held != NULL && self->found != NULL ? VST_OK : VST_E_NOMEM;
 }
 
-static vst_status step(vst__filling *filling, bool *done)
+static vst_status holders_step(vst__filling *filling, bool *done)
 {
     holders *self = filling->own;
     vst__batch *batch = &filling->batch;
@@ -216,7 +218,7 @@ static vst_status step(vst__filling *filling, bool *done)
 
     *done = filling->pass->is_replayed;
     if (*done)
-        end_thread(self);
+        holders_end_thread(self);
     for (size_t i = 0; *done && i < self->found_count; i++) {
         status = vst__batch_reserve(batch);
         if (status != VST_OK)
@@ -229,7 +231,7 @@ static vst_status step(vst__filling *filling, bool *done)
     return status;
 }
 
-static void end(vst__filling *filling)
+static void holders_end(vst__filling *filling)
 {
     holders *self = filling->own;
 
@@ -246,7 +248,7 @@ static void end(vst__filling *filling)
 const vst__table vst__table_gil_holders = {
     .name = "gil_holders",
     VST_COLUMNS(columns),
-    .begin = begin,
-    .step = step,
-    .end = end,
+    .begin = holders_begin,
+    .step = holders_step,
+    .end = holders_end,
 };

@@ -66,7 +66,8 @@ static const vst__column_spec thread_columns[] = {
     [THREADS_SINCE] = {"since_ns", VST_COLUMN_I64, false, 0},
 };
 
-static vst_status put_thread(vst__growing *self, const vst__follower *follower)
+static vst_status growing_put_thread(vst__growing *self,
+                                     const vst__follower *follower)
 {
     const vst_trace_thread *thread =
         vst_trace_thread_find(self->following.trace, follower->thread);
@@ -98,7 +99,7 @@ static vst_status put_thread(vst__growing *self, const vst__follower *follower)
 
 /* ---- opening ------------------------------------------------------------- */
 
-static vst_status take_loss(void *ctx, const vst_loss *loss)
+static vst_status growing_take_loss(void *ctx, const vst_loss *loss)
 {
     vst__growing *self = ctx;
 
@@ -162,7 +163,7 @@ const vst_trace *vst__growing_trace(const vst__growing *self)
 /* ---- reading ------------------------------------------------------------- */
 
 /* Begins, or begins anew: nothing was read. */
-static vst_status begin(vst__growing *self)
+static vst_status growing_begin(vst__growing *self)
 {
     vst_status status;
 
@@ -178,7 +179,7 @@ static vst_status begin(vst__growing *self)
         .grows = true,
     };
     status = vst__sums_begin(&self->sums, &self->sink);
-    self->sink.loss = take_loss;
+    self->sink.loss = growing_take_loss;
     self->sink.inside = &self->inside;
     self->inside.trace = self->following.trace;
     return status;
@@ -186,8 +187,8 @@ static vst_status begin(vst__growing *self)
 
 /* Finds what is new of when threads ran in a window. The last time in a
  * reading, the next one will go on behind what the one before had found. */
-static vst_status collect(vst__growing *self, const vst__window *window,
-                          bool last)
+static vst_status growing_collect(vst__growing *self, const vst__window *window,
+                                  bool last)
 {
     size_t before = self->window_capacity;
     of_window *windows = vst__grow(self->windows, &self->window_capacity,
@@ -224,8 +225,8 @@ static vst_status resume_clock(vst__growing *self,
 }
 
 /* Ends all that is open in a thread. */
-static vst_status end(const vst__growing *self, vst_matcher *matcher,
-                      vst__follower *follower, const vst_sink *sink)
+static vst_status growing_end(const vst__growing *self, vst_matcher *matcher,
+                              vst__follower *follower, const vst_sink *sink)
 {
     const vst_trace *trace = self->following.trace;
     const vst__window *window = follower->stretch->window;
@@ -259,7 +260,8 @@ static vst_status read_thread(vst__growing *self, vst__follower *follower)
         status = vst__follower_next(follower, &more);
     if (status == VST_OK && !is_new && follower->stretch->window->closed) {
         of->ended = true;
-        status = end(self, follower->walk.matcher, follower, &self->sink);
+        status =
+            growing_end(self, follower->walk.matcher, follower, &self->sink);
     }
     if (self->inside.running != NULL)
         vst__running_keep(&self->running, self->to_ns, &of->kept);
@@ -302,7 +304,7 @@ static vst_status close_thread(vst__growing *self, vst__follower *follower)
     sink = self->sink;
     sink.loss = NULL;
     if (status == VST_OK)
-        status = end(self, copy, follower, &sink);
+        status = growing_end(self, copy, follower, &sink);
     vst_matcher_destroy(copy);
     free(self->sums.own.levels);
     free(self->sums.ran.levels);
@@ -329,7 +331,7 @@ static vst_status each_thread(vst__growing *self, visit *fn, bool last,
             continue;
         if (self->knows_running && follower->stretch->window != window) {
             window = follower->stretch->window;
-            status = collect(self, window, last);
+            status = growing_collect(self, window, last);
         }
         if (status == VST_OK)
             status = fn(self, follower);
@@ -376,7 +378,7 @@ static void begin_batches(vst__growing *self)
     self->threads.column_count = THREADS_SINCE + 1;
 }
 
-static vst_status put_threads(vst__growing *self)
+static vst_status growing_put_threads(vst__growing *self)
 {
     const vst_trace *trace = self->following.trace;
     vst_status status = VST_OK;
@@ -385,7 +387,7 @@ static vst_status put_threads(vst__growing *self)
         const vst__follower *follower = self->following.followers[i];
 
         if (follower->window == trace->windows[trace->window_count - 1].number)
-            status = put_thread(self, follower);
+            status = growing_put_thread(self, follower);
     }
     return status;
 }
@@ -393,7 +395,7 @@ static vst_status put_threads(vst__growing *self)
 /* ---- all of it ----------------------------------------------------------- */
 
 /* By the clock that the trace's own times follow. */
-static int64_t now(const vst_trace *trace)
+static int64_t growing_now(const vst_trace *trace)
 {
     struct timespec time;
 
@@ -415,10 +417,10 @@ static int64_t find_beginning(const vst__growing *self,
 /* Looks what the file has. The end is asked for before: what was recorded by
  * then is there. Where it turns out that it is recorded when threads ran, all
  * is read anew, which is little, for it is told soon. */
-static vst_status grow(vst__growing *self, bool alive, vst_error *error)
+static vst_status growing_grow(vst__growing *self, bool alive, vst_error *error)
 {
     vst_trace *trace = self->following.trace;
-    int64_t now_ns = now(trace);
+    int64_t now_ns = growing_now(trace);
     vst_status status = vst__following_grow(&self->following, error);
     bool knew_running = self->knows_running;
     vst_trace_info info;
@@ -434,7 +436,7 @@ static vst_status grow(vst__growing *self, bool alive, vst_error *error)
     if (!self->begun)
         self->from_ns = find_beginning(self, &info);
     if (!self->begun || knew_running != self->knows_running)
-        status = begin(self);
+        status = growing_begin(self);
     else
         status = vst__function_sums_grow(&self->sums);
     if (self->from_ns > info.start_ns)
@@ -461,14 +463,14 @@ vst_status vst__growing_read(vst__growing *self, bool alive,
 
     vst_error_set(error, VST_OK, 0, 0);
     begin_batches(self);
-    status = grow(self, alive, error);
+    status = growing_grow(self, alive, error);
     if (status == VST_OK)
         status = each_thread(self, read_thread, false, error);
     vst_trace_set_range(trace, INT64_MIN, INT64_MAX);
     if (status == VST_OK)
         status = put_functions(self, error);
     if (status == VST_OK)
-        status = vst_error_set(error, put_threads(self), 0, 0);
+        status = vst_error_set(error, growing_put_threads(self), 0, 0);
     if (status != VST_OK)
         return status;
     *growth = (vst__growth){

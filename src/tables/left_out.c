@@ -11,7 +11,7 @@ static const vst__column_spec columns[] = {
     [LEFT_FUNC] = {"func", VST_COLUMN_I32, true, 0}, /* null: every one */
 };
 
-static vst_status begin(vst__filling *filling)
+static vst_status left_out_begin(vst__filling *filling)
 {
     vst_budget *budget = NULL;
     vst_status status = vst__budget_read(filling->pass->trace, &budget, NULL);
@@ -20,8 +20,9 @@ static vst_status begin(vst__filling *filling)
     return status;
 }
 
-static vst_status put(vst__batch *batch, const vst_budget_stretch *stretch,
-                      int64_t end_ns, const vst_id *id)
+static vst_status left_out_put(vst__batch *batch,
+                               const vst_budget_stretch *stretch,
+                               int64_t end_ns, const vst_id *id)
 {
     vst_status status = vst__batch_reserve(batch);
 
@@ -36,7 +37,7 @@ static vst_status put(vst__batch *batch, const vst_budget_stretch *stretch,
     return VST_OK;
 }
 
-static vst_status step(vst__filling *filling, bool *done)
+static vst_status left_out_step(vst__filling *filling, bool *done)
 {
     const vst_budget *budget = filling->own;
     vst_budget_info budgeted = {.changes = 0};
@@ -54,16 +55,16 @@ static vst_status step(vst__filling *filling, bool *done)
         if (stretch.start_ns >= info.end_ns)
             continue;
         if (stretch.flags & VST_LEFT_OUT_PYTHON)
-            status = put(&filling->batch, &stretch, info.end_ns, NULL);
+            status = left_out_put(&filling->batch, &stretch, info.end_ns, NULL);
         else
             for (size_t at = 0; status == VST_OK && at < stretch.count; at++)
-                status = put(&filling->batch, &stretch, info.end_ns,
-                             &stretch.ids[at]);
+                status = left_out_put(&filling->batch, &stretch, info.end_ns,
+                                      &stretch.ids[at]);
     }
     return status;
 }
 
-static void end(vst__filling *filling)
+static void left_out_end(vst__filling *filling)
 {
     vst__budget_free(filling->own);
     filling->own = NULL;
@@ -72,7 +73,7 @@ static void end(vst__filling *filling)
 const vst__table vst__table_left_out = {
     .name = "left_out",
     VST_COLUMNS(columns),
-    .begin = begin,
-    .step = step,
-    .end = end,
+    .begin = left_out_begin,
+    .step = left_out_step,
+    .end = left_out_end,
 };

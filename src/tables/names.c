@@ -6,8 +6,8 @@
 
 #include "tables/framework.h"
 
-static vst_status add_to(vst__dictionary *dictionary, const char *const *names,
-                         size_t count)
+static vst_status names_add_to(vst__dictionary *dictionary,
+                               const char *const *names, size_t count)
 {
     vst_status status = VST_OK;
     int32_t number;
@@ -21,7 +21,7 @@ static vst_status add_to(vst__dictionary *dictionary, const char *const *names,
 vst_status vst__names_add(vst__filling *filling, const char *const *names,
                           size_t count)
 {
-    return add_to(&filling->own_names, names, count);
+    return names_add_to(&filling->own_names, names, count);
 }
 
 vst_status vst__member_number(vst__filling *filling, const vst_span *span,
@@ -52,10 +52,10 @@ static vst_status add_kinds(vst__table_pass *pass)
         kinds[i] = vst_definition_kind_name((vst_definition_kind)i);
     kinds[KIND_ACTIVITY] =
         vst_definition_kind_name((vst_definition_kind)VST_DEF_ACTIVITY);
-    return add_to(&pass->dictionaries[VST_NAMES_KINDS], kinds, KINDS);
+    return names_add_to(&pass->dictionaries[VST_NAMES_KINDS], kinds, KINDS);
 }
 
-static int32_t number_of(size_t kind)
+static int32_t names_number_of(size_t kind)
 {
     return kind < VST_DEF_KINDS       ? (int32_t)kind
            : kind == VST_DEF_ACTIVITY ? (int32_t)KIND_ACTIVITY
@@ -115,7 +115,7 @@ vst_status vst__names_define(vst__table_pass *pass)
         const vst_definition *d = &trace->definitions[i];
         vst__defined *to = &defined[trace->definition_ids[i]];
 
-        to->kind = number_of((size_t)d->kind);
+        to->kind = names_number_of((size_t)d->kind);
         status = add_shown(&pass->dictionaries[VST_NAMES_SHOWN], d, &to->shown);
         if (status == VST_OK && d->file_len != 0 && pass->shows_files)
             status = vst__dictionary_add(&pass->dictionaries[VST_NAMES_FILES],

@@ -106,7 +106,7 @@ static vst_status put_facts(vst__batch *batch, const vst_span *span)
     return status;
 }
 
-static void put_numbers(vst__batch *batch, const vst_operator *op)
+static void op_put_numbers(vst__batch *batch, const vst_operator *op)
 {
     vst__batch_i32_or_null(batch, OP_SCOPE, op != NULL,
                            op != NULL ? (int32_t)op->scope : 0);
@@ -145,7 +145,7 @@ static vst_status add_op(void *ctx, const vst_span *span)
     vst__batch_i32(batch, OP_FLAGS, (int32_t)span->flags);
     vst__batch_i64(batch, OP_SELF_BYTES, span->self_framework_bytes);
     vst__batch_i64(batch, OP_TOTAL_BYTES, span->total_framework_bytes);
-    put_numbers(batch, span->op);
+    op_put_numbers(batch, span->op);
     status = put_facts(batch, span);
     vst__batch_add(batch);
     return status;

@@ -39,7 +39,7 @@ HAND_ON(loose, const vst_loose_bytes *)
 
 /* A table has the same rows, whoever else looks for recursion. Places tell it,
  * too. */
-static vst_status on_span(void *ctx, const vst_span *span)
+static vst_status pass_on_span(void *ctx, const vst_span *span)
 {
     const fan *self = ctx;
     vst_status status = VST_OK;
@@ -58,7 +58,7 @@ static vst_status on_span(void *ctx, const vst_span *span)
 }
 
 /* A sink that takes what any of the others does. */
-static vst_sink join(fan *self)
+static vst_sink pass_join(fan *self)
 {
     vst_sink all = {.ctx = self, .no_args = true, .no_imports = true};
 
@@ -74,7 +74,7 @@ static vst_sink join(fan *self)
         all.tensors |= one->tensors;
         all.keywords |= one->keywords;
         if (one->span != NULL)
-            all.span = on_span;
+            all.span = pass_on_span;
         if (one->leave != NULL)
             all.leave = on_leave;
         if (one->instant != NULL)
@@ -121,7 +121,7 @@ static vst_status begin_replay(vst__table_pass *self)
     self->is_replayed = made->count == 0;
     if (status != VST_OK || self->is_replayed)
         return status;
-    sink = made->count == 1 ? made->sinks[0] : join(made);
+    sink = made->count == 1 ? made->sinks[0] : pass_join(made);
     return vst__replay_begin(self->trace, vst__pass_window(self), &sink,
                              &self->replay);
 }

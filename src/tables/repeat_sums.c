@@ -30,7 +30,7 @@ static vst__json_part arguments_of(const vst_span *span)
 
 /* The function and its arguments as one key; 0: they are not compared. Where a
  * text was cut, arguments may differ though they look the same. */
-static size_t describe(const vst_span *span, char *key)
+static size_t repeats_describe(const vst_span *span, char *key)
 {
     static const char dots[] = "\xe2\x80\xa6";
     vst__json_part arguments = arguments_of(span);
@@ -45,7 +45,8 @@ static size_t describe(const vst_span *span, char *key)
 }
 
 /* The number of a key, which may be new; 0: no memory. */
-static uint32_t number_of(vst__repeat_sums *sums, const char *key, size_t size)
+static uint32_t repeats_number_of(vst__repeat_sums *sums, const char *key,
+                                  size_t size)
 {
     struct vst__repeat *grown;
     uint32_t number;
@@ -76,10 +77,10 @@ vst_status vst__repeat_sums_add(vst__repeat_sums *sums, const vst_span *span)
 
     if (span->args_len == 0 || sums->count >= DIFFERENT_MAX)
         return VST_OK;
-    size = describe(span, key);
+    size = repeats_describe(span, key);
     if (size == 0)
         return VST_OK;
-    number = number_of(sums, key, size);
+    number = repeats_number_of(sums, key, size);
     if (number == 0)
         return VST_E_NOMEM;
     sums->of[number - 1].calls += !(span->flags & VST_SPAN_RESUMED);
@@ -111,7 +112,8 @@ typedef struct most {
     vst__json_part keys[LISTED];
 } most;
 
-static void insert(const vst__repeat_sums *sums, most *found, uint32_t number)
+static void repeats_insert(const vst__repeat_sums *sums, most *found,
+                           uint32_t number)
 {
     uint64_t calls = sums->of[number - 1].calls;
     size_t at = found->count;
@@ -155,7 +157,7 @@ static vst_status put_one(vst__batch *batch, const struct vst__repeat *repeat,
     return VST_OK;
 }
 
-static vst_status put(const vst__sums *sums, vst__batch *batch)
+static vst_status repeats_put(const vst__sums *sums, vst__batch *batch)
 {
     const vst__repeat_sums *own = &sums->repeats;
     most found = {.count = 0};
@@ -163,7 +165,7 @@ static vst_status put(const vst__sums *sums, vst__batch *batch)
 
     for (uint32_t number = 1; number <= own->count; number++)
         if (own->of[number - 1].calls > 1)
-            insert(own, &found, number);
+            repeats_insert(own, &found, number);
     if (found.count != 0)
         vst__intern_each(own->known, find_key, &found);
     for (size_t i = 0; i < found.count && status == VST_OK; i++)
@@ -175,5 +177,5 @@ const vst__table vst__table_repeats = {
     .name = "repeats",
     VST_COLUMNS(columns),
     .sums = VST_SUMS_REPEATS,
-    .put = put,
+    .put = repeats_put,
 };

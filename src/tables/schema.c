@@ -63,7 +63,8 @@ static void release_column(vst_arrow_schema *schema)
     schema->release = NULL;
 }
 
-static bool make_column(const vst__column_spec *spec, vst_arrow_schema *schema)
+static bool schema_make_column(const vst__column_spec *spec,
+                               vst_arrow_schema *schema)
 {
     *schema = (vst_arrow_schema){
         .format = format_of(spec->type),
@@ -117,7 +118,7 @@ vst_status vst__table_make_schema(const vst__table *table,
     };
     for (size_t i = 0; i < table->column_count && made; i++) {
         all->children[i] = &all->columns[i];
-        made = make_column(&table->columns[i], &all->columns[i]);
+        made = schema_make_column(&table->columns[i], &all->columns[i]);
     }
     if (!made)
         release_root(schema);

@@ -86,7 +86,7 @@ static vst_status add_import(vst__filling *filling, const vst_span *span)
                                             span->module, name));
 }
 
-static vst_status add_span(void *ctx, const vst_span *span)
+static vst_status span_add_span(void *ctx, const vst_span *span)
 {
     vst__filling *filling = ctx;
     vst__batch *batch = &filling->batch;
@@ -137,7 +137,7 @@ static vst_status begin_span(vst__filling *filling)
 {
     vst_sink sink = {
         .ctx = filling,
-        .span = add_span,
+        .span = span_add_span,
         .inside = &filling->pass->inside,
     };
 

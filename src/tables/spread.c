@@ -54,7 +54,7 @@ static bool add_to_few(vst__spread *s, uint32_t bin)
     return true;
 }
 
-static void fill(const vst__spread *s, uint32_t *bins)
+static void spread_fill(const vst__spread *s, uint32_t *bins)
 {
     for (uint32_t i = 0; i < s->few_count; i++)
         bins[s->few[i]]++;
@@ -65,7 +65,7 @@ static bool make_bins(vst__spread *s)
     s->bins = calloc(VST_SPREAD_BINS, sizeof *s->bins);
     if (s->bins == NULL)
         return false;
-    fill(s, s->bins);
+    spread_fill(s, s->bins);
     free(s->few);
     s->few = NULL;
     s->few_count = 0;
@@ -147,7 +147,8 @@ static double error_of_mean(const vst__spread *s)
 
 /* The time that this share of the calls stayed below, interpolated inside a
  * bin. */
-static double quantile(const uint32_t *bins, uint64_t count, double share)
+static double spread_quantile(const uint32_t *bins, uint64_t count,
+                              double share)
 {
     double wanted = share * (double)count, before = 0;
 
@@ -173,13 +174,14 @@ vst__typical vst__spread_typical(const vst__spread *s)
 
     if (!s->count)
         return typical;
-    fill(s, few);
-    typical.median = quantile(bins, s->count, 0.5);
+    spread_fill(s, few);
+    typical.median = spread_quantile(bins, s->count, 0.5);
     if (s->count > 1) {
         double rank = 0.5 / sqrt((double)s->count);
-        typical.error_of_median = (quantile(bins, s->count, 0.5 + rank) -
-                                   quantile(bins, s->count, 0.5 - rank)) /
-                                  2;
+        typical.error_of_median =
+            (spread_quantile(bins, s->count, 0.5 + rank) -
+             spread_quantile(bins, s->count, 0.5 - rank)) /
+            2;
     }
     return typical;
 }

@@ -31,7 +31,7 @@ static const vst__column_spec stack_columns[] = {
     [STACK_RECURSIVE] = {"recursive", VST_COLUMN_BOOL, false, 0},
 };
 
-static vst_status add_place(vst__filling *filling, uint32_t number)
+static vst_status stack_add_place(vst__filling *filling, uint32_t number)
 {
     const vst__place_item *place = &filling->pass->places.items[number];
     vst__batch *batch = &filling->batch;
@@ -92,7 +92,7 @@ static vst_status add_recorded(vst__filling *filling, vst_stack_id id)
     return VST_OK;
 }
 
-static vst_status ignore(void *ctx, const vst_span *span)
+static vst_status stack_ignore(void *ctx, const vst_span *span)
 {
     (void)ctx, (void)span;
     return VST_OK;
@@ -102,7 +102,7 @@ static vst_status begin_stack(vst__filling *filling)
 {
     vst_sink sink = {.ctx = filling,
                      .no_args = true,
-                     .span = ignore,
+                     .span = stack_ignore,
                      .inside = &filling->pass->inside};
 
     return vst__replayed_begin(filling, &sink, 0);
@@ -123,7 +123,7 @@ static vst_status step_stack(vst__filling *filling, bool *done)
 
         status = number <= recorded
                      ? add_recorded(filling, (vst_stack_id)number)
-                     : add_place(filling, (uint32_t)(number - recorded));
+                     : stack_add_place(filling, (uint32_t)(number - recorded));
     }
     *done = filling->pass->is_replayed && filling->at >= count;
     return status;

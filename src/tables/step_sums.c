@@ -66,7 +66,7 @@ static const vst__column_spec long_columns[] = {
     [LONG_THREAD] = {"thread", VST_COLUMN_I32, false, 0},
 };
 
-static vst_status put_long(const vst__sums *sums, vst__batch *batch)
+static vst_status steps_put_long(const vst__sums *sums, vst__batch *batch)
 {
     const struct vst__long_step *step = sums->steps.longest;
     vst_status status = VST_OK;
@@ -87,5 +87,5 @@ const vst__table vst__table_long_steps = {
     .name = "long_steps",
     VST_COLUMNS(long_columns),
     .sums = VST_SUMS_STEPS,
-    .put = put_long,
+    .put = steps_put_long,
 };

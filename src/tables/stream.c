@@ -61,7 +61,7 @@ static void free_source(vst_table_source *source)
 
 /* ---- traces ------------------------------------------------------------- */
 
-static vst_status fail(stream *self, vst_status status, int sys_errno)
+static vst_status stream_fail(stream *self, vst_status status, int sys_errno)
 {
     const char *why =
         sys_errno != 0 ? strerror(sys_errno) : vst_status_string(status);
@@ -92,7 +92,7 @@ static vst_status open_trace(stream *self, size_t index)
     status = vst_trace_open(source->path, &self->pass.trace, &error);
     if (status != VST_OK) {
         self->pass.trace = NULL;
-        return fail(self, status, error.sys_errno);
+        return stream_fail(self, status, error.sys_errno);
     }
     if (source->offset_ns != 0)
         status = vst_trace_set_offset(self->pass.trace, source->offset_ns);
@@ -100,7 +100,7 @@ static vst_status open_trace(stream *self, size_t index)
         vst_trace_set_range(self->pass.trace,
                             source->from_ns != 0 ? source->from_ns : INT64_MIN,
                             source->to_ns != 0 ? source->to_ns : INT64_MAX);
-    return status == VST_OK ? VST_OK : fail(self, status, 0);
+    return status == VST_OK ? VST_OK : stream_fail(self, status, 0);
 }
 
 static vst_status begin_trace(stream *self)
@@ -110,7 +110,7 @@ static vst_status begin_trace(stream *self)
     if (status == VST_OK) {
         status = vst__table_pass_begin(&self->pass);
         if (status != VST_OK)
-            fail(self, status, 0);
+            stream_fail(self, status, 0);
     }
     return status;
 }
@@ -126,7 +126,7 @@ static vst_status find_names(stream *self)
         if (status == VST_OK) {
             status = vst__names_define(&self->pass);
             if (status != VST_OK)
-                fail(self, status, 0);
+                stream_fail(self, status, 0);
         }
         close_trace(self);
     }
@@ -140,7 +140,7 @@ static bool is_full(stream *self)
 }
 
 /* Adds rows until a batch is full or no trace is left. */
-static vst_status fill(stream *self)
+static vst_status stream_fill(stream *self)
 {
     if (!self->named && self->pass.fillings[0].table->has_names &&
         self->source_count > 1) {
@@ -163,9 +163,9 @@ static vst_status fill(stream *self)
         }
         status = vst__table_pass_step(&self->pass, &done);
         if (status != VST_OK)
-            return fail(self, status,
-                        status == VST_E_IO ? self->pass.trace->block.sys_errno
-                                           : 0);
+            return stream_fail(
+                self, status,
+                status == VST_E_IO ? self->pass.trace->block.sys_errno : 0);
         if (done)
             close_trace(self);
     }
@@ -186,7 +186,7 @@ static int get_schema(vst_arrow_stream *arrow, vst_arrow_schema *out)
         vst__table_make_schema(self->pass.fillings[0].table, out);
 
     if (status != VST_OK)
-        fail(self, status, 0);
+        stream_fail(self, status, 0);
     return as_errno(status);
 }
 
@@ -203,12 +203,12 @@ static int get_next(vst_arrow_stream *arrow, vst_arrow_array *out)
 
     *out = (vst_arrow_array){.release = NULL};
     if (status == VST_OK)
-        status = fill(self);
+        status = stream_fill(self);
     if (status != VST_OK || batch_of(self)->rows == 0)
         return as_errno(status);
     status = vst__batch_take(batch_of(self), names, out);
     if (status != VST_OK)
-        fail(self, status, 0);
+        stream_fail(self, status, 0);
     return as_errno(status);
 }
 
@@ -219,7 +219,7 @@ static const char *get_last_error(vst_arrow_stream *arrow)
     return self->error[0] != '\0' ? self->error : NULL;
 }
 
-static void destroy(stream *self)
+static void stream_destroy(stream *self)
 {
     vst__buffers *buffers =
         self->pass.count != 0 ? batch_of(self)->buffers : NULL;
@@ -235,9 +235,9 @@ static void destroy(stream *self)
     free(self);
 }
 
-static void release(vst_arrow_stream *arrow)
+static void stream_release(vst_arrow_stream *arrow)
 {
-    destroy(arrow->private_data);
+    stream_destroy(arrow->private_data);
     arrow->release = NULL;
 }
 
@@ -263,14 +263,14 @@ vst_status vst__table_stream(const char *name, const vst_table_source *sources,
     }
     if (self->sources == NULL || self->pass.count == 0 ||
         batch_of(self)->buffers == NULL || !copied) {
-        destroy(self);
+        stream_destroy(self);
         return VST_E_NOMEM;
     }
     *arrow = (vst_arrow_stream){
         .get_schema = get_schema,
         .get_next = get_next,
         .get_last_error = get_last_error,
-        .release = release,
+        .release = stream_release,
         .private_data = self,
     };
     return VST_OK;

@@ -8,7 +8,7 @@
 
 /* ---- threads ------------------------------------------------------------ */
 
-static bool look_up(vst__sums *self, uint32_t number)
+static bool sums_look_up(vst__sums *self, uint32_t number)
 {
     self->has_asked = true;
     self->asked = number;
@@ -22,12 +22,13 @@ static inline bool reads_thread(vst__sums *self, uint32_t number)
 {
     if (self->options->threads == NULL)
         return true;
-    return self->has_asked && self->asked == number ? self->is_read
-                                                    : look_up(self, number);
+    return self->has_asked && self->asked == number
+               ? self->is_read
+               : sums_look_up(self, number);
 }
 
 /* The spans that follow are another thread's, or there are no more. */
-static void end_thread(vst__sums *self)
+static void sums_end_thread(vst__sums *self)
 {
     int64_t missing_ns = 0;
 
@@ -40,8 +41,8 @@ static void end_thread(vst__sums *self)
 /* ---- spans -------------------------------------------------------------- */
 
 /* Takes the time of calls below it that count for nobody out of the span. */
-static bool shorten(vst__sums *self, const vst_span *span, unsigned char mark,
-                    vst_span *shorter)
+static bool sums_shorten(vst__sums *self, const vst_span *span,
+                         unsigned char mark, vst_span *shorter)
 {
     int64_t left;
 
@@ -85,8 +86,9 @@ static bool find_ran(vst__sums *self, const vst_span *span, unsigned char mark,
 
 /* What a call stands for that a budget left out. own: the span without what
  * counts for nobody. */
-static void estimate(vst__sums *self, const vst_span *span, unsigned char mark,
-                     const vst_span *own, int64_t self_ns)
+static void sums_estimate(vst__sums *self, const vst_span *span,
+                          unsigned char mark, const vst_span *own,
+                          int64_t self_ns)
 {
     vst__estimates *e = &self->estimates;
     double missing_ns;
@@ -129,7 +131,7 @@ static vst_status add_one(vst__sums *self, const vst_span *span)
     int64_t self_ns, folded_ns, ran_ns = 0;
 
     if (!beside && self->reading != span->thread) {
-        end_thread(self);
+        sums_end_thread(self);
         self->reading = span->thread;
     }
     if (self->has_untimed || self->calls.tree != NULL) {
@@ -139,13 +141,13 @@ static vst_status add_one(vst__sums *self, const vst_span *span)
     if (!vst__own_times_end(&self->own, span, !(mark & VST_MARK_LEFT_OUT),
                             &self_ns) ||
         !find_ran(self, span, mark, &ran_ns) ||
-        !shorten(self, span, mark, &own))
+        !sums_shorten(self, span, mark, &own))
         return VST_E_NOMEM;
     folded_ns = self_ns;
     if (!fold_time(self, span, mark, &folded_ns))
         return VST_E_NOMEM;
     if (self->estimates.budget != NULL && !beside)
-        estimate(self, span, mark, timed, self_ns);
+        sums_estimate(self, span, mark, timed, self_ns);
     if (self->wanted & VST_SUMS_THREADS && !beside &&
         !(mark & VST_MARK_LEFT_OUT))
         status = vst__thread_sums_add(self, span, mark, self_ns);
@@ -168,7 +170,7 @@ static bool is_inside(const vst__sums *self, const vst_span *span)
              (VST_MARK_AWAITED | VST_MARK_LEFT_OUT | VST_MARK_NO_TIME));
 }
 
-static vst_status on_span(void *ctx, const vst_span *span)
+static vst_status sums_on_span(void *ctx, const vst_span *span)
 {
     vst__sums *self = ctx;
     vst__task_wait wait = {.ns = 0};
@@ -187,7 +189,7 @@ static vst_status on_span(void *ctx, const vst_span *span)
     return status;
 }
 
-static vst_status on_leave(void *ctx, uint32_t depth)
+static vst_status sums_on_leave(void *ctx, uint32_t depth)
 {
     vst__sums *self = ctx;
 
@@ -220,7 +222,7 @@ static vst_status on_instant(void *ctx, const vst_instant *mark)
                : VST_OK;
 }
 
-static vst_status on_task(void *ctx, const vst_task_event *event)
+static vst_status sums_on_task(void *ctx, const vst_task_event *event)
 {
     vst__sums *self = ctx;
 
@@ -231,7 +233,7 @@ static vst_status on_task(void *ctx, const vst_task_event *event)
 
 /* ---- a reading ---------------------------------------------------------- */
 
-static vst_status begin(vst__sums *self)
+static vst_status sums_begin(vst__sums *self)
 {
     vst_status status = VST_OK;
 
@@ -254,26 +256,26 @@ static vst_status begin(vst__sums *self)
 
 vst_status vst__sums_begin(vst__sums *self, vst_sink *sink)
 {
-    vst_status status = begin(self);
+    vst_status status = sums_begin(self);
 
     *sink = (vst_sink){
         .ctx = self,
         .recursion =
             self->wanted & VST_SUMS_FUNCTIONS || self->estimates.budget != NULL,
         .no_args = !(self->wanted & (VST_SUMS_COLLECTIONS | VST_SUMS_REPEATS)),
-        .span = on_span,
-        .leave = on_leave,
+        .span = sums_on_span,
+        .leave = sums_on_leave,
         .instant = self->wanted & VST_SUMS_EXCEPTIONS ? on_instant : NULL,
         .wait = self->threads.has_pauses ? on_wait : NULL,
-        .task =
-            self->calls.tree != NULL && self->options->awaits ? on_task : NULL,
+        .task = self->calls.tree != NULL && self->options->awaits ? sums_on_task
+                                                                  : NULL,
     };
     return status;
 }
 
 vst_status vst__sums_finish(vst__sums *self)
 {
-    end_thread(self);
+    sums_end_thread(self);
     if (self->functions.of != NULL && self->estimates.budget != NULL)
         vst__estimates_end(self);
     return self->calls.tree != NULL

@@ -6,7 +6,7 @@
 #include "tables/pass.h"
 
 /* A new item at the end; NULL without memory. */
-static void *add(vst__task_list *l, size_t size)
+static void *tasks_add(vst__task_list *l, size_t size)
 {
     if (l->count == l->capacity) {
         size_t capacity = l->capacity != 0 ? 2 * l->capacity : 64;
@@ -24,7 +24,7 @@ static void *add(vst__task_list *l, size_t size)
 static size_t *longest_at(vst__task_facts *r, size_t depth)
 {
     while (r->longest.count <= depth) {
-        size_t *item = add(&r->longest, sizeof *item);
+        size_t *item = tasks_add(&r->longest, sizeof *item);
         if (item == NULL)
             return NULL;
         *item = 0;
@@ -39,7 +39,8 @@ static vst_status add_long_call(vst__task_facts *r, const vst_span *span)
 {
     int64_t ns = span->end_ns - span->start_ns;
     size_t *inner = longest_at(r, (size_t)span->depth + 1), *outer;
-    vst__long_call *made = inner != NULL ? add(&r->calls, sizeof *made) : NULL;
+    vst__long_call *made =
+        inner != NULL ? tasks_add(&r->calls, sizeof *made) : NULL;
     const vst__task *task;
     vst__blocked_step *found;
 
@@ -64,7 +65,7 @@ static vst_status add_long_call(vst__task_facts *r, const vst_span *span)
     task = vst__tasks_find(r->tasks, span->task);
     if (task == NULL || task->kind != VST_TASK_OF_LOOP)
         return VST_OK;
-    found = add(&r->blocked, sizeof *found);
+    found = tasks_add(&r->blocked, sizeof *found);
     if (found == NULL)
         return VST_E_NOMEM;
     *found = (vst__blocked_step){span->task, span->thread, span->start_ns, ns,
@@ -74,7 +75,7 @@ static vst_status add_long_call(vst__task_facts *r, const vst_span *span)
 
 /* ---- the replay ---------------------------------------------------------- */
 
-static vst_status on_task(void *ctx, const vst_task_event *event)
+static vst_status tasks_on_task(void *ctx, const vst_task_event *event)
 {
     vst__task_facts *r = ctx;
     vst_status status = vst__tasks_event(r->tasks, event);
@@ -86,7 +87,7 @@ static vst_status on_task(void *ctx, const vst_task_event *event)
         r->last = *event;
     if (event->what != VST_TASK_STEP || event->goes_on)
         return VST_OK;
-    s = add(&r->steps, sizeof *s);
+    s = tasks_add(&r->steps, sizeof *s);
     if (s == NULL)
         return VST_E_NOMEM;
     *s = (vst__task_step){.task = event->task,
@@ -118,7 +119,7 @@ static void end_step(vst__task_facts *r, const vst_span *span)
     }
 }
 
-static vst_status on_span(void *ctx, const vst_span *span)
+static vst_status tasks_on_span(void *ctx, const vst_span *span)
 {
     vst__task_facts *r = ctx;
 
@@ -140,7 +141,7 @@ static vst_status on_span(void *ctx, const vst_span *span)
 
 /* ---- tables ------------------------------------------------------------- */
 
-static vst_status create(vst__filling *filling)
+static vst_status tasks_create(vst__filling *filling)
 {
     vst__task_facts *facts = calloc(1, sizeof *facts);
 
@@ -148,15 +149,18 @@ static vst_status create(vst__filling *filling)
         return VST_E_NOMEM;
     filling->pass->tasks = facts;
     facts->blocked_ns = filling->pass->options->blocked_ns;
-    filling->sink = (vst_sink){
-        .ctx = facts, .no_args = true, .span = on_span, .task = on_task};
+    filling->sink = (vst_sink){.ctx = facts,
+                               .no_args = true,
+                               .span = tasks_on_span,
+                               .task = tasks_on_task};
     filling->is_read = true;
     return vst__tasks_create(&facts->tasks);
 }
 
 vst_status vst__task_facts_join(vst__filling *filling, unsigned wanted)
 {
-    vst_status status = filling->pass->tasks == NULL ? create(filling) : VST_OK;
+    vst_status status =
+        filling->pass->tasks == NULL ? tasks_create(filling) : VST_OK;
 
     if (filling->pass->tasks != NULL)
         filling->pass->tasks->wanted |= wanted;

@@ -145,8 +145,8 @@ static const vst__column_spec call_columns[] = {
     [CALL_MACHINERY] = {"machinery", VST_COLUMN_BOOL, false, 0},
 };
 
-static vst_status put_call(vst__batch *batch, size_t step,
-                           const vst__long_call *call)
+static vst_status steps_put_call(vst__batch *batch, size_t step,
+                                 const vst__long_call *call)
 {
     vst_status status = vst__batch_reserve(batch);
 
@@ -175,7 +175,7 @@ static vst_status step_calls(vst__filling *filling, bool *done)
     for (size_t i = 0; *done && i < facts->blocked.count; i++)
         for (size_t at = blocked[i].call; at != 0 && status == VST_OK;
              at = calls[at - 1].longest)
-            status = put_call(&filling->batch, i, &calls[at - 1]);
+            status = steps_put_call(&filling->batch, i, &calls[at - 1]);
     return status;
 }
 

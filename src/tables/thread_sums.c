@@ -55,7 +55,7 @@ void vst__thread_sums_free(vst__sums *sums)
 }
 
 /* The sums of a thread; NULL: no memory. */
-static vst__thread_sum *find(vst__thread_sums *own, uint32_t number)
+static vst__thread_sum *threads_find(vst__thread_sums *own, uint32_t number)
 {
     vst__thread_sum *grown;
 
@@ -105,7 +105,7 @@ void vst__thread_sums_end_thread(vst__sums *sums, int64_t missing_ns)
     }
 }
 
-static void spend(vst__thread_sums *own, vst_id id, int64_t ns)
+static void threads_spend(vst__thread_sums *own, vst_id id, int64_t ns)
 {
     own_time *spent = &own->own[id];
 
@@ -137,12 +137,12 @@ vst_status vst__thread_sums_add(vst__sums *sums, const vst_span *span,
     bool is_new = !(span->flags & VST_SPAN_RESUMED);
     vst__thread_sum *sum;
 
-    sum = find(own, span->thread);
+    sum = threads_find(own, span->thread);
     if (sum == NULL)
         return VST_E_NOMEM;
     sum->calls += is_new;
     if (!(mark & VST_MARK_NO_TIME)) {
-        spend(own, span->id, self_ns);
+        threads_spend(own, span->id, self_ns);
         sum->self_ns += self_ns;
     }
     if (span->parent == 0)
@@ -171,7 +171,7 @@ vst_status vst__thread_sums_add_pause(vst__sums *sums, const vst_wait *wait)
     if (wait->serial == 0 ||
         (wait->reason != VST_WAIT_OBJECT && wait->reason != VST_WAIT_WORLD))
         return VST_OK;
-    sum = find(&sums->threads, wait->thread);
+    sum = threads_find(&sums->threads, wait->thread);
     if (sum == NULL)
         return VST_E_NOMEM;
     sum->waited_ns[wait->reason] += wait->end_ns - wait->start_ns;
@@ -220,8 +220,8 @@ static const vst__column_spec threads_columns[] = {
     [THREADS_TOP] = {"top", VST_COLUMN_I32, true, 0}, /* it took most time */
 };
 
-static void put_thread(vst__batch *batch, const vst__thread_sum *sum,
-                       bool has_pauses)
+static void threads_put_thread(vst__batch *batch, const vst__thread_sum *sum,
+                               bool has_pauses)
 {
     vst__batch_i32(batch, THREADS_THREAD, (int32_t)sum->number);
     vst__batch_i64(batch, THREADS_CALLS, (int64_t)sum->calls);
@@ -249,7 +249,7 @@ static void put_thread(vst__batch *batch, const vst__thread_sum *sum,
     vst__batch_add(batch);
 }
 
-static vst_status put_threads(const vst__sums *sums, vst__batch *batch)
+static vst_status threads_put_threads(const vst__sums *sums, vst__batch *batch)
 {
     const vst__thread_sums *own = &sums->threads;
     vst_status status = VST_OK;
@@ -257,7 +257,7 @@ static vst_status put_threads(const vst__sums *sums, vst__batch *batch)
     for (size_t i = 0; i < own->count && status == VST_OK; i++) {
         status = vst__batch_reserve(batch);
         if (status == VST_OK)
-            put_thread(batch, &own->of[i], own->has_pauses);
+            threads_put_thread(batch, &own->of[i], own->has_pauses);
     }
     return status;
 }
@@ -266,7 +266,7 @@ const vst__table vst__table_threads = {
     .name = "threads",
     VST_COLUMNS(threads_columns),
     .sums = VST_SUMS_THREADS,
-    .put = put_threads,
+    .put = threads_put_threads,
 };
 
 /* ---- waits -------------------------------------------------------------- */

@@ -109,7 +109,7 @@ static vst_status add_call(void *ctx, const vst_span *span)
     return VST_OK;
 }
 
-static vst_status begin(vst__filling *filling)
+static vst_status wait_begin(vst__filling *filling)
 {
     const char *names[VST_WAIT_REASONS];
     const vst_sink sink = {
@@ -124,7 +124,7 @@ static vst_status begin(vst__filling *filling)
     return status == VST_OK ? find_reasons(filling) : status;
 }
 
-static void end(vst__filling *filling)
+static void wait_end(vst__filling *filling)
 {
     free(filling->own);
     filling->own = NULL;
@@ -134,6 +134,6 @@ const vst__table vst__table_wait = {
     .name = "wait",
     VST_COLUMNS(columns),
     .has_names = true,
-    .begin = begin,
-    .end = end,
+    .begin = wait_begin,
+    .end = wait_end,
 };

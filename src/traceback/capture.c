@@ -47,7 +47,7 @@ static void scratch_free(scratch *s)
     free(s);
 }
 
-static void thread_ends(void *s)
+static void capture_thread_ends(void *s)
 {
     own_scratch = NULL;
     scratch_free(s);
@@ -55,7 +55,7 @@ static void thread_ends(void *s)
 
 __attribute__((constructor)) static void watch_thread_ends(void)
 {
-    vst__os_thread_exit_hook(&exit_hook, thread_ends);
+    vst__os_thread_exit_hook(&exit_hook, capture_thread_ends);
 }
 
 __attribute__((cold, noinline)) static scratch *scratch_make(void)

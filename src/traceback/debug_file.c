@@ -15,7 +15,7 @@
 #include "traceback/elfutils.h"
 
 /* Opens only regular files: opening any other file might wait forever. */
-static int open_file(const char *path)
+static int debug_file_open_file(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     struct stat st;
@@ -54,7 +54,7 @@ int vst__debug_file_open(Dwfl_Module *module, void **user, const char *name,
     (void)user, (void)base;
     if (strchr(name, '/') == NULL)
         return -1; /* the kernel's own library */
-    fd = open_file(name);
+    fd = debug_file_open_file(name);
     if (fd < 0)
         return -1;
     vst__dw.elf_version(EV_CURRENT);
@@ -109,7 +109,7 @@ int vst__debug_file_find(Dwfl_Module *module, void **user, const char *name,
         if (length < 0 || (size_t)length >= sizeof path ||
             strcmp(path, file_name) == 0)
             continue;
-        fd = open_file(path);
+        fd = debug_file_open_file(path);
         if (fd >= 0 && has_crc(fd, link_crc)) {
             *debug_name = strdup(path);
             return fd;

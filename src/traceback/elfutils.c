@@ -11,7 +11,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool is_loaded;
 
 /* libelf's functions are found through libdw, which depends on libelf. */
-static void load(void)
+static void elfutils_load(void)
 {
     void *library = dlopen("libdw.so.1", RTLD_LAZY | RTLD_LOCAL);
     void *symbol;
@@ -26,6 +26,6 @@ static void load(void)
 
 bool vst__elfutils_load(void)
 {
-    pthread_once(&once, load);
+    pthread_once(&once, elfutils_load);
     return is_loaded;
 }

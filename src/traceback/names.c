@@ -30,24 +30,24 @@ static unsigned long long libraries_added, libraries_removed;
 
 /* ---- fork --------------------------------------------------------------- */
 
-static void before_fork(void)
+static void names_before_fork(void)
 {
     pthread_mutex_lock(&lock);
 }
 
-static void after_fork(void)
+static void names_after_fork(void)
 {
     pthread_mutex_unlock(&lock);
 }
 
 __attribute__((constructor)) static void watch_forks(void)
 {
-    vst__os_fork_hooks(before_fork, after_fork, after_fork);
+    vst__os_fork_hooks(names_before_fork, names_after_fork, names_after_fork);
 }
 
 /* ---- the libraries ------------------------------------------------------ */
 
-static void forget(void)
+static void names_forget(void)
 {
     vst__map64_clear(&known);
     vst__arena_free(&strings);
@@ -71,7 +71,7 @@ void vst__names_begin(void)
     if (seen.dlpi_adds == libraries_added &&
         seen.dlpi_subs == libraries_removed && seen.dlpi_adds != 0)
         return;
-    forget();
+    names_forget();
     vst__resolver_refresh(seen.dlpi_subs != libraries_removed);
     libraries_added = seen.dlpi_adds;
     libraries_removed = seen.dlpi_subs;
@@ -84,7 +84,7 @@ void vst__names_end(void)
 
 /* ---- names -------------------------------------------------------------- */
 
-static vst_status remember(void *ctx, const vst_named_frame *frame)
+static vst_status names_remember(void *ctx, const vst_named_frame *frame)
 {
     vst_named_frame *moved =
         vst__grow(frames, &frames_capacity, frames_count + 1, sizeof *frames);
@@ -103,7 +103,7 @@ static vst_status remember(void *ctx, const vst_named_frame *frame)
     return VST_OK;
 }
 
-static const vst_named_sink remembering = {NULL, remember};
+static const vst_named_sink remembering = {NULL, names_remember};
 
 /* Remembers names from the dynamic linker, which every program has. */
 static vst_status remember_plainly(uintptr_t address)
@@ -131,20 +131,20 @@ static vst_status remember_plainly(uintptr_t address)
     frame.name_len = strlen(frame.name);
     frame.file = info.dli_fname;
     frame.file_len = strlen(frame.file);
-    status = remember(NULL, &frame);
+    status = names_remember(NULL, &frame);
     free(demangled);
     return status;
 }
 
 /* Looks up the frames of an address that is not known yet. */
-static vst_status look_up(uintptr_t address, uint64_t *found)
+static vst_status names_look_up(uintptr_t address, uint64_t *found)
 {
     size_t first;
     vst_status status;
     uint64_t *entry;
 
     if (known.count >= REMEMBERED_MAX)
-        forget();
+        names_forget();
     first = frames_count;
     status = vst__resolver_find(address - 1, &remembering);
     if (status == VST_OK && frames_count == first)
@@ -163,7 +163,7 @@ vst_status vst__names_of(uintptr_t address, const vst_named_sink *sink)
 {
     const uint64_t *entry = vst__map64_find(&known, address);
     uint64_t found = entry != NULL ? *entry : 0;
-    vst_status status = entry != NULL ? VST_OK : look_up(address, &found);
+    vst_status status = entry != NULL ? VST_OK : names_look_up(address, &found);
 
     for (uint32_t i = 0; i < (uint32_t)found && status == VST_OK; i++)
         status = sink->add(sink->ctx, &frames[(found >> 32) + i]);

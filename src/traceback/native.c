@@ -39,7 +39,7 @@ int (*vst__native_backtrace)(void **addresses, int max);
 atomic_uint vst__native_inside;
 atomic_bool vst__native_is_forking;
 
-static void before_fork(void)
+static void native_before_fork(void)
 {
     atomic_store(&vst__native_is_forking, true);
     for (int i = 0; i < FORK_WAITS_MAX && atomic_load(&vst__native_inside) != 0;
@@ -47,12 +47,12 @@ static void before_fork(void)
         sched_yield();
 }
 
-static void after_fork(void)
+static void native_after_fork(void)
 {
     atomic_store(&vst__native_is_forking, false);
 }
 
-static void after_fork_in_child(void)
+static void native_after_fork_in_child(void)
 {
     atomic_store(&vst__native_inside, 0);
     atomic_store(&vst__native_is_forking, false);
@@ -90,7 +90,8 @@ __attribute__((constructor)) static void load(void)
         library = load_beside();
     symbol = library != NULL ? dlsym(library, "unw_backtrace") : NULL;
     memcpy(&vst__native_backtrace, &symbol, sizeof symbol);
-    vst__os_fork_hooks(before_fork, after_fork, after_fork_in_child);
+    vst__os_fork_hooks(native_before_fork, native_after_fork,
+                       native_after_fork_in_child);
 }
 
 size_t vst__native_gather(const void *from, uintptr_t *addresses, size_t max)

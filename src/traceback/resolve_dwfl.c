@@ -128,7 +128,7 @@ typedef struct lookup {
     const vst_named_sink *sink;
 } lookup;
 
-static vst_status add(const lookup *l, const char *name, const source *at)
+static vst_status dwfl_add(const lookup *l, const char *name, const source *at)
 {
     char *demangled = vst__demangle(name);
     char path[PATH_MAX];
@@ -153,7 +153,7 @@ static vst_status add(const lookup *l, const char *name, const source *at)
 
 /* Returns the linker's name, which says more in C++; NULL if the scope has no
  * name. */
-static const char *name_of(Dwarf_Die *scope)
+static const char *dwfl_name_of(Dwarf_Die *scope)
 {
     Dwarf_Attribute attribute;
     const char *name = NULL;
@@ -188,7 +188,7 @@ static source call_of(Dwarf_Die *unit, Dwarf_Die *scope, const char *folder)
     return at;
 }
 
-static source line_of(const lookup *l, const char *folder)
+static source dwfl_line_of(const lookup *l, const char *folder)
 {
     Dwfl_Line *line = vst__dw.dwfl_module_getsrc(l->module, l->address);
     source at = {.folder = folder};
@@ -260,21 +260,21 @@ static vst_status add_scopes(const lookup *l, Dwarf_Die *unit, Dwarf_Addr bias,
     Dwarf_Attribute attribute;
     const char *folder = vst__dw.dwarf_formstring(
         vst__dw.dwarf_attr(unit, DW_AT_comp_dir, &attribute));
-    source at = line_of(l, folder);
+    source at = dwfl_line_of(l, folder);
     scopes found = {.budget = ENTRIES_MAX};
     vst_status status = VST_OK;
 
     find_scopes(&found, unit, l->address - bias, 0);
     for (int i = found.count; i-- > 0 && status == VST_OK;) {
-        const char *name = name_of(&found.dies[i]);
+        const char *name = dwfl_name_of(&found.dies[i]);
 
         if (name == NULL)
             name = symbol != NULL ? symbol : "?";
-        status = add(l, name, &at);
+        status = dwfl_add(l, name, &at);
         at = call_of(unit, &found.dies[i], folder);
     }
     if (found.count == 0 && symbol != NULL)
-        status = add(l, symbol, &at);
+        status = dwfl_add(l, symbol, &at);
     return status;
 }
 
@@ -329,6 +329,6 @@ vst_status vst__resolver_find_in(Dwfl *libraries, uintptr_t address,
     if (unit != NULL)
         return add_scopes(&l, unit, bias, symbol);
     if (symbol != NULL)
-        return add(&l, symbol, &(source){0});
+        return dwfl_add(&l, symbol, &(source){0});
     return VST_OK;
 }

@@ -59,9 +59,10 @@ void vst__traceback_set_extra_frames(vst_extra_frames_fn fn, void *ctx)
 
 /* Grows an array to `wanted` items; false if memory ran out. */
 #define ROOM(array, capacity, wanted)                                          \
-    room((void **)&(array), &(capacity), (wanted), sizeof *(array))
+    symbolize_room((void **)&(array), &(capacity), (wanted), sizeof *(array))
 
-static bool room(void **array, size_t *capacity, size_t wanted, size_t item)
+static bool symbolize_room(void **array, size_t *capacity, size_t wanted,
+                           size_t item)
 {
     void *moved = vst__grow(*array, capacity, wanted, item);
 

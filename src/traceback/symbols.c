@@ -49,7 +49,7 @@ typedef struct text {
     bool failed;
 } text;
 
-static char *reserve(text *t, size_t more)
+static char *symbols_reserve(text *t, size_t more)
 {
     if (t->capacity - t->count < more && !t->failed) {
         size_t capacity = 2 * t->capacity + more;
@@ -63,9 +63,9 @@ static char *reserve(text *t, size_t more)
     return t->failed ? NULL : t->bytes + t->count;
 }
 
-static void add(text *t, const char *bytes, size_t count)
+static void symbols_add(text *t, const char *bytes, size_t count)
 {
-    char *at = reserve(t, count);
+    char *at = symbols_reserve(t, count);
 
     if (at != NULL && count != 0) {
         memcpy(at, bytes, count);
@@ -75,13 +75,13 @@ static void add(text *t, const char *bytes, size_t count)
 
 static void add_plain(text *t, const char *bytes)
 {
-    add(t, bytes, strlen(bytes));
+    symbols_add(t, bytes, strlen(bytes));
 }
 
 static void add_string(text *t, const char *bytes, size_t count)
 {
     size_t room = (count + 1) * VST_JSON_ESCAPE_MAX;
-    char *at = reserve(t, room);
+    char *at = symbols_reserve(t, room);
 
     if (at != NULL)
         t->count =
@@ -115,7 +115,7 @@ static void add_list(text *t, const made *items, const uint32_t *indexes,
         const vst__span_of *span = &items->spans[indexes[i]];
         if (i != 0)
             add_plain(t, ",\n");
-        add(t, items->text.bytes + span->first, span->count);
+        symbols_add(t, items->text.bytes + span->first, span->count);
     }
     add_plain(t, "]");
 }
@@ -153,7 +153,7 @@ vst_status vst_symbols_json(const vst_symbols *symbols, char **json,
     }
     if (has_room) {
         add_list(&whole, &lists, symbols->places, symbols->given);
-        add(&whole, "", 1);
+        symbols_add(&whole, "", 1);
         has_room = !whole.failed;
     }
     free(frames.text.bytes);

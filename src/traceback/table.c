@@ -32,24 +32,24 @@ static _Atomic(vst_traceback *) dead_native = &no_more;
 
 /* ---- fork --------------------------------------------------------------- */
 
-static void before_fork(void)
+static void table_before_fork(void)
 {
     pthread_mutex_lock(&lock);
 }
 
-static void after_fork(void)
+static void table_after_fork(void)
 {
     pthread_mutex_unlock(&lock);
 }
 
 __attribute__((constructor)) static void watch_forks(void)
 {
-    vst__os_fork_hooks(before_fork, after_fork, after_fork);
+    vst__os_fork_hooks(table_before_fork, table_after_fork, table_after_fork);
 }
 
 /* ---- the hash ----------------------------------------------------------- */
 
-static inline uint64_t mix(uint64_t a, uint64_t b)
+static inline uint64_t table_mix(uint64_t a, uint64_t b)
 {
     unsigned __int128 product = (unsigned __int128)a * b;
 
@@ -69,39 +69,39 @@ static const uint64_t odd[4] = {0x9e3779b97f4a7c15, 0xc2b2ae3d27d4eb4f,
                                 0x165667b19e3779f9, 0xd6e8feb86659fd93};
 
 /* Hashes in four independent lanes. Never returns 0. */
-static uint32_t hash_of(const vst__frames *f)
+static uint32_t table_hash_of(const vst__frames *f)
 {
     uint64_t a = odd[0], b = odd[1], c = odd[2], d = odd[3], word;
     size_t i = 0;
 
     for (; i + 8 <= f->language; i += 8) {
-        a = mix(frame_word(f, i) ^ a, frame_word(f, i + 1) ^ odd[0]);
-        b = mix(frame_word(f, i + 2) ^ b, frame_word(f, i + 3) ^ odd[1]);
-        c = mix(frame_word(f, i + 4) ^ c, frame_word(f, i + 5) ^ odd[2]);
-        d = mix(frame_word(f, i + 6) ^ d, frame_word(f, i + 7) ^ odd[3]);
+        a = table_mix(frame_word(f, i) ^ a, frame_word(f, i + 1) ^ odd[0]);
+        b = table_mix(frame_word(f, i + 2) ^ b, frame_word(f, i + 3) ^ odd[1]);
+        c = table_mix(frame_word(f, i + 4) ^ c, frame_word(f, i + 5) ^ odd[2]);
+        d = table_mix(frame_word(f, i + 6) ^ d, frame_word(f, i + 7) ^ odd[3]);
     }
     for (; i < f->language; i++) {
-        word = mix(frame_word(f, i) ^ a, odd[1]);
+        word = table_mix(frame_word(f, i) ^ a, odd[1]);
         a = b, b = c, c = d, d = word;
     }
     for (i = 0; i + 4 <= f->native; i += 4) {
-        a = mix(f->addresses[i] ^ a, odd[0]);
-        b = mix(f->addresses[i + 1] ^ b, odd[1]);
-        c = mix(f->addresses[i + 2] ^ c, odd[2]);
-        d = mix(f->addresses[i + 3] ^ d, odd[3]);
+        a = table_mix(f->addresses[i] ^ a, odd[0]);
+        b = table_mix(f->addresses[i + 1] ^ b, odd[1]);
+        c = table_mix(f->addresses[i + 2] ^ c, odd[2]);
+        d = table_mix(f->addresses[i + 3] ^ d, odd[3]);
     }
     for (; i < f->native; i++) {
-        word = mix(f->addresses[i] ^ a, odd[2]);
+        word = table_mix(f->addresses[i] ^ a, odd[2]);
         a = b, b = c, c = d, d = word;
     }
-    a = mix(a ^ odd[1], b ^ odd[2]) ^ mix(c ^ odd[3], d ^ odd[0]);
+    a = table_mix(a ^ odd[1], b ^ odd[2]) ^ table_mix(c ^ odd[3], d ^ odd[0]);
     return (uint32_t)(a >> 32) | 1;
 }
 
 /* ---- the table; call all of this with the lock held ---------------------- */
 
 /* The lowest bit of a hash is always 1, so the other bits choose the slot. */
-static inline size_t slot_of(uint32_t hash)
+static inline size_t table_slot_of(uint32_t hash)
 {
     return (hash >> 1) & (slots_count - 1);
 }
@@ -120,11 +120,11 @@ static inline bool is_equal(const vst_traceback *t, const vst__frames *f)
 
 /* Returns the traceback with a reference for the caller; NULL if there is
  * none. */
-static vst_traceback *find(const vst__frames *frames, uint32_t hash)
+static vst_traceback *table_find(const vst__frames *frames, uint32_t hash)
 {
     if (slots_count == 0)
         return NULL;
-    for (size_t i = slot_of(hash); slots[i] != NULL;
+    for (size_t i = table_slot_of(hash); slots[i] != NULL;
          i = (i + 1) & (slots_count - 1)) {
         vst_traceback *t = slots[i];
         if (t->hash == hash && is_equal(t, frames)) {
@@ -135,30 +135,30 @@ static vst_traceback *find(const vst__frames *frames, uint32_t hash)
     return NULL;
 }
 
-static void insert(vst_traceback *traceback)
+static void table_insert(vst_traceback *traceback)
 {
-    size_t i = slot_of(traceback->hash);
+    size_t i = table_slot_of(traceback->hash);
 
     while (slots[i] != NULL)
         i = (i + 1) & (slots_count - 1);
     slots[i] = traceback;
 }
 
-static bool has_room(void)
+static bool table_has_room(void)
 {
     return used + 1 <= slots_count / 4 * 3;
 }
 
 /* Removes a traceback, and moves entries behind it up that could not have its
  * slot. */
-static void take_out(vst_traceback *traceback)
+static void table_take_out(vst_traceback *traceback)
 {
-    size_t mask = slots_count - 1, hole = slot_of(traceback->hash), i;
+    size_t mask = slots_count - 1, hole = table_slot_of(traceback->hash), i;
 
     while (slots[hole] != traceback)
         hole = (hole + 1) & mask;
     for (i = (hole + 1) & mask; slots[i] != NULL; i = (i + 1) & mask) {
-        size_t home = slot_of(slots[i]->hash);
+        size_t home = table_slot_of(slots[i]->hash);
         if (((i - home) & mask) >= ((i - hole) & mask)) {
             slots[hole] = slots[i];
             hole = i;
@@ -189,7 +189,7 @@ static vst_traceback *take_dead(_Atomic(vst_traceback *) *list,
         t->next_dead = NULL;
         if (atomic_load_explicit(&t->references, memory_order_relaxed) == 0) {
             if (t->hash != 0)
-                take_out(t);
+                table_take_out(t);
             t->next_dead = taken;
             taken = t;
         }
@@ -201,7 +201,7 @@ static vst_traceback *take_dead(_Atomic(vst_traceback *) *list,
 /* ---- called without the lock --------------------------------------------- */
 
 /* Doubles the slots, unless another thread already did. */
-static bool grow(size_t from)
+static bool table_grow(size_t from)
 {
     size_t count = from == 0 ? SLOTS_FIRST : 2 * from;
     vst_traceback **larger = calloc(count, sizeof(vst_traceback *));
@@ -218,14 +218,14 @@ static bool grow(size_t from)
         slots_count = count;
         for (size_t i = 0; i < from; i++)
             if (old[i] != NULL)
-                insert(old[i]);
+                table_insert(old[i]);
     }
     pthread_mutex_unlock(&lock);
     free(old);
     return true;
 }
 
-static vst_traceback *make(const vst__frames *f, uint32_t hash)
+static vst_traceback *table_make(const vst__frames *f, uint32_t hash)
 {
     size_t size = offsetof(vst_traceback, words) +
                   f->native * sizeof *f->addresses +
@@ -252,7 +252,7 @@ static vst_traceback *make(const vst__frames *f, uint32_t hash)
     return t;
 }
 
-static void destroy(vst_traceback *traceback)
+static void table_destroy(vst_traceback *traceback)
 {
     if (traceback->language != 0)
         vst__unwinder_installed()->release(vst__traceback_codes(traceback),
@@ -267,7 +267,7 @@ static size_t destroy_all(vst_traceback *taken)
 
     while (taken != NULL) {
         vst_traceback *next = taken->next_dead;
-        destroy(taken);
+        table_destroy(taken);
         taken = next;
         count++;
     }
@@ -277,7 +277,7 @@ static size_t destroy_all(vst_traceback *taken)
 __attribute__((noinline)) static vst_traceback *add(const vst__frames *frames,
                                                     uint32_t hash)
 {
-    vst_traceback *made = make(frames, hash), *found = NULL;
+    vst_traceback *made = table_make(frames, hash), *found = NULL;
     bool is_added = false, has_failed = made == NULL;
 
     while (found == NULL && !is_added && !has_failed) {
@@ -285,30 +285,30 @@ __attribute__((noinline)) static vst_traceback *add(const vst__frames *frames,
 
         pthread_mutex_lock(&lock);
         count = slots_count;
-        found = find(frames, hash);
-        is_added = found == NULL && has_room();
+        found = table_find(frames, hash);
+        is_added = found == NULL && table_has_room();
         if (is_added) {
-            insert(made);
+            table_insert(made);
             used++;
         }
         pthread_mutex_unlock(&lock);
         if (found == NULL && !is_added)
-            has_failed = !grow(count);
+            has_failed = !table_grow(count);
     }
     if (is_added)
         return made;
     if (made != NULL)
-        destroy(made);
+        table_destroy(made);
     return found;
 }
 
 vst_traceback *vst__table_intern(const vst__frames *frames, bool entered)
 {
-    uint32_t hash = hash_of(frames);
+    uint32_t hash = table_hash_of(frames);
     vst_traceback *found, *dead = NULL;
 
     pthread_mutex_lock(&lock);
-    found = find(frames, hash);
+    found = table_find(frames, hash);
     if (is_any_dead(entered)) {
         dead = take_dead(&dead_native, NULL);
         if (entered)
@@ -329,7 +329,7 @@ bool vst__table_remove(vst_traceback *traceback)
     pthread_mutex_lock(&lock);
     is_alone = vst__traceback_is_sole(traceback);
     if (is_alone && traceback->hash != 0)
-        take_out(traceback);
+        table_take_out(traceback);
     pthread_mutex_unlock(&lock);
     return is_alone;
 }

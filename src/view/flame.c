@@ -18,7 +18,7 @@ void vst__flame_free(vst__flame *tree)
     memset(tree, 0, sizeof *tree);
 }
 
-static vst_status add_row(vst__flame *tree, uint32_t parent, vst_id id)
+static vst_status flame_add_row(vst__flame *tree, uint32_t parent, vst_id id)
 {
     vst_view_flame_row *rows;
     uint32_t *last;
@@ -59,7 +59,7 @@ static vst_status find_child(vst__flame *tree, uint32_t parent, vst_id id,
     if (place == NULL)
         return VST_E_NOMEM;
     if (*place == 0) {
-        vst_status status = add_row(tree, parent, id);
+        vst_status status = flame_add_row(tree, parent, id);
         if (status != VST_OK)
             return status;
         *place = tree->count;
@@ -72,13 +72,13 @@ static vst_status find_child(vst__flame *tree, uint32_t parent, vst_id id,
 
 /* ---- imports ------------------------------------------------------------ */
 
-static bool is_hidden(const vst__flame_frame *frame)
+static bool flame_is_hidden(const vst__flame_frame *frame)
 {
     return frame->import_part == VST_PART_INSIDE ||
            frame->import_part == VST_PART_PLUMBING;
 }
 
-static void classify(const vst__flame *tree, vst__flame_frame *frame)
+static void flame_classify(const vst__flame *tree, vst__flame_frame *frame)
 {
     bool outermost = tree->frame_count == 0;
 
@@ -107,7 +107,7 @@ static ptrdiff_t import_around(const vst__flame *tree, size_t count)
             return (ptrdiff_t)i;
         if (tree->frames[i].of == VST_CLASS_MODULE_CODE)
             return -1;
-        left -= !is_hidden(&tree->frames[i]);
+        left -= !flame_is_hidden(&tree->frames[i]);
     }
     return -1;
 }
@@ -189,12 +189,12 @@ vst_status vst__flame_push(vst__flame *tree, vst_id id, int64_t start_ns)
     frames += tree->frame_count;
     *frames = (vst__flame_frame){.start_ns = start_ns, .id = id};
     if (tree->imports != NULL)
-        classify(tree, frames);
+        flame_classify(tree, frames);
     row = parent;
     if (is_own_row(tree, frames)) {
-        status = add_row(tree, parent, id);
+        status = flame_add_row(tree, parent, id);
         row = (uint32_t)(tree->count - 1);
-    } else if (parent == NO_ROW || !is_hidden(frames)) {
+    } else if (parent == NO_ROW || !flame_is_hidden(frames)) {
         status = find_child(tree, parent, id, &row);
     }
     if (status != VST_OK)

@@ -18,13 +18,13 @@ void vst__import_fold_free(vst__import_fold *fold)
     memset(fold, 0, sizeof *fold);
 }
 
-static bool is_hidden(const vst__folded_level *level)
+static bool imports_is_hidden(const vst__folded_level *level)
 {
     return level->part == VST_PART_INSIDE || level->part == VST_PART_PLUMBING;
 }
 
-static vst_status make_room(vst__import_fold *fold, size_t depth,
-                            size_t records)
+static vst_status imports_make_room(vst__import_fold *fold, size_t depth,
+                                    size_t records)
 {
     vst__folded_level *levels = vst__grow(fold->levels, &fold->level_capacity,
                                           depth + 1, sizeof *levels);
@@ -39,8 +39,9 @@ static vst_status make_room(vst__import_fold *fold, size_t depth,
 }
 
 /* What was known of an import when the batch before ended. */
-static vst__folded_import look_up(const vst__import_fold *fold, size_t depth,
-                                  int64_t start_ns, unsigned char of)
+static vst__folded_import imports_look_up(const vst__import_fold *fold,
+                                          size_t depth, int64_t start_ns,
+                                          unsigned char of)
 {
     vst__folded_import import = {.start_ns = start_ns,
                                  .what = vst__imports_say(VST_IMPORT_NONE, of)};
@@ -55,7 +56,8 @@ static vst__folded_import look_up(const vst__import_fold *fold, size_t depth,
 
 /* A frame of the import tells what it is of. Frames come backwards: the first
  * code of a module is met last. */
-static void tell(vst__folded_import *import, unsigned char of, vst_id id)
+static void imports_tell(vst__folded_import *import, unsigned char of,
+                         vst_id id)
 {
     if (import->is_settled)
         return;
@@ -70,8 +72,9 @@ static void tell(vst__folded_import *import, unsigned char of, vst_id id)
 
 /* Puts a frame on its level; `record` is for what it may import. The frame
  * around it is the one on the level below, if that was open then. */
-static vst__folded_level *enter(vst__import_fold *fold, size_t depth, vst_id id,
-                                int64_t start_ns, size_t record)
+static vst__folded_level *imports_enter(vst__import_fold *fold, size_t depth,
+                                        vst_id id, int64_t start_ns,
+                                        size_t record)
 {
     const vst__folded_level none = {.of = VST_CLASS_OTHER};
     const vst__folded_level *around = &none;
@@ -92,14 +95,15 @@ static vst__folded_level *enter(vst__import_fold *fold, size_t depth, vst_id id,
             around->between < VST_IMPORT_FRAMES;
     level->import = inner ? around->import : 0;
     level->between = around->between + (level->part == VST_PART_NONE);
-    level->hidden += is_hidden(level);
+    level->hidden += imports_is_hidden(level);
     if (level->part == VST_PART_IMPORT) {
-        fold->records[record] = look_up(fold, depth, start_ns, level->of);
+        fold->records[record] =
+            imports_look_up(fold, depth, start_ns, level->of);
         level->import = record + 1;
         level->between = 0;
     } else if (level->import != 0 && (level->part == VST_PART_INSIDE ||
                                       level->of == VST_CLASS_MODULE_CODE)) {
-        tell(&fold->records[level->import - 1], level->of, id);
+        imports_tell(&fold->records[level->import - 1], level->of, id);
     }
     return level;
 }
@@ -122,8 +126,9 @@ static void tell_name(vst__import_fold *fold, const vst__walk_span *name)
 }
 
 /* The id of an import, of which all that it ran was met. */
-static vst_id id_of(const vst__import_fold *fold,
-                    const vst__folded_import *import, vst_id own, bool raised)
+static vst_id imports_id_of(const vst__import_fold *fold,
+                            const vst__folded_import *import, vst_id own,
+                            bool raised)
 {
     return vst__import_fold_id(
         fold->imports,
@@ -132,7 +137,7 @@ static vst_id id_of(const vst__import_fold *fold,
 }
 
 /* What is known of an import, for a checkpoint: a call has no pair. */
-static uint64_t pack(const vst__folded_import *import)
+static uint64_t imports_pack(const vst__folded_import *import)
 {
     return (uint64_t)import->module << 8 | (uint64_t)import->what;
 }
@@ -182,16 +187,16 @@ static vst_status keep_open(vst__import_fold *fold, vst__open *open,
         vst__folded_import import = fold->records[i];
         const vst__folded_level *level;
 
-        level = enter(fold, i, open[i].id, open[i].start_ns, i);
+        level = imports_enter(fold, i, open[i].id, open[i].start_ns, i);
         fold->records[i] = import; /* and not what was known before */
         known[i] = (vst__folded_import){.what = VST_IMPORT_NONE};
-        if (is_hidden(level))
+        if (imports_is_hidden(level))
             continue;
         folded[made] = open[i];
         if (level->part == VST_PART_IMPORT) {
             known[i] = import;
-            open[i].pair = pack(&import);
-            folded[made].id = id_of(fold, &import, open[i].id, false);
+            open[i].pair = imports_pack(&import);
+            folded[made].id = imports_id_of(fold, &import, open[i].id, false);
         }
         made++;
     }
@@ -208,8 +213,9 @@ static bool enter_open(vst__import_fold *fold, const vst__open *open,
 
     fold->level_count = 0;
     for (size_t i = 0; i < count; i++)
-        is_plain &= enter(fold, i, open[i].id, open[i].start_ns, i)->part ==
-                    VST_PART_NONE;
+        is_plain &=
+            imports_enter(fold, i, open[i].id, open[i].start_ns, i)->part ==
+            VST_PART_NONE;
     return is_plain;
 }
 
@@ -238,17 +244,19 @@ static void fold_spans(vst__import_fold *fold, vst__walk *walk, size_t count)
             span->depth = DROPPED;
             continue;
         }
-        level = enter(fold, span->depth, span->id, span->start_ns, count + i);
+        level = imports_enter(fold, span->depth, span->id, span->start_ns,
+                              count + i);
         span->is_import = level->part == VST_PART_IMPORT;
-        span->depth = is_hidden(level) ? DROPPED : span->depth - level->hidden;
+        span->depth =
+            imports_is_hidden(level) ? DROPPED : span->depth - level->hidden;
     }
     for (size_t i = 0; i < walk->span_count; i++) {
         if (walk->spans[i].depth == DROPPED)
             continue;
         if (walk->spans[i].is_import)
-            walk->spans[i].id =
-                id_of(fold, &fold->records[count + i], walk->spans[i].id,
-                      walk->spans[i].flags & VST_SPAN_RAISED);
+            walk->spans[i].id = imports_id_of(
+                fold, &fold->records[count + i], walk->spans[i].id,
+                walk->spans[i].flags & VST_SPAN_RAISED);
         walk->spans[kept++] = walk->spans[i];
     }
     walk->span_count = kept;
@@ -272,8 +280,8 @@ vst_status vst__import_fold_batch(vst__walk *walk)
         is_plain &= is_harmless(fold, walk->spans[i].id) &&
                     walk->spans[i].is_import != VST_WALK_NAMES;
     }
-    status = make_room(fold, (deepest > count ? deepest : count) + 1,
-                       count + walk->span_count);
+    status = imports_make_room(fold, (deepest > count ? deepest : count) + 1,
+                               count + walk->span_count);
     if (status != VST_OK)
         return status;
     /* Most batches have nothing to fold. */

@@ -95,7 +95,7 @@ static vst_status index_thread(build *self, vst__walk *walk, size_t index)
 /* ---- workers
  * ------------------------------------------------------------------ */
 
-static void note(build *self, vst_status status, int sys_errno)
+static void index_note(build *self, vst_status status, int sys_errno)
 {
     if (status == VST_OK)
         return;
@@ -108,7 +108,7 @@ static void note(build *self, vst_status status, int sys_errno)
     pthread_mutex_unlock(&self->lock);
 }
 
-static void *work(void *arg)
+static void *index_work(void *arg)
 {
     build *self = arg;
     vst__walk walk;
@@ -121,7 +121,7 @@ static void *work(void *arg)
             break;
         status = index_thread(self, &walk, self->order[next]);
     }
-    note(self, status, status == VST_E_IO ? walk.block.sys_errno : 0);
+    index_note(self, status, status == VST_E_IO ? walk.block.sys_errno : 0);
     vst__walk_free(&walk);
     pthread_mutex_lock(&self->lock);
     self->running--;
@@ -130,14 +130,14 @@ static void *work(void *arg)
     return NULL;
 }
 
-static void tell(build *self, uint64_t total)
+static void index_tell(build *self, uint64_t total)
 {
     uint64_t words = __atomic_load_n(&self->words, __ATOMIC_RELAXED);
 
     if (self->job->progress != NULL && total != 0 &&
         self->job->progress(self->job->progress_ctx,
                             (double)words / (double)total) != 0)
-        note(self, VST_E_CANCELLED, 0);
+        index_note(self, VST_E_CANCELLED, 0);
 }
 
 static void wait_for(build *self)
@@ -159,7 +159,7 @@ static void wait_for(build *self)
         if (pthread_cond_timedwait(&self->changed, &self->lock, &until) ==
             ETIMEDOUT) {
             pthread_mutex_unlock(&self->lock);
-            tell(self, total);
+            index_tell(self, total);
             pthread_mutex_lock(&self->lock);
         }
     }
@@ -185,7 +185,7 @@ static void run_workers(build *self)
         pthread_mutex_lock(&self->lock);
         self->running++;
         pthread_mutex_unlock(&self->lock);
-        if (pthread_create(&threads[started], NULL, work, self) != 0) {
+        if (pthread_create(&threads[started], NULL, index_work, self) != 0) {
             pthread_mutex_lock(&self->lock);
             self->running--;
             pthread_mutex_unlock(&self->lock);
@@ -194,7 +194,7 @@ static void run_workers(build *self)
     }
     if (started == 0 && wanted != 0) {
         self->running = 1;
-        work(self);
+        index_work(self);
     }
     wait_for(self);
     while (started != 0)
@@ -204,7 +204,7 @@ static void run_workers(build *self)
 /* ---- all of it
  * ------------------------------------------------------------------ */
 
-static vst_status prepare(build *self)
+static vst_status index_prepare(build *self)
 {
     const vst_trace *trace = self->job->trace;
     vst__index_parts *parts = &self->parts;
@@ -258,7 +258,7 @@ vst_status vst__index_build(const vst__index_job *job, int fd, vst_error *error)
     pthread_cond_init(&self.changed, NULL);
     status = vst__index_writer_init(&self.writer, fd, job->trace);
     if (status == VST_OK)
-        status = prepare(&self);
+        status = index_prepare(&self);
     if (status == VST_OK) {
         run_workers(&self);
         status = self.status;

@@ -58,7 +58,7 @@ uint64_t vst__index_checksum(const void *bytes, size_t count, uint64_t sum)
     return vst__index_sum_end(&state);
 }
 
-static uint64_t add(uint64_t sum, uint64_t value)
+static uint64_t index_file_add(uint64_t sum, uint64_t value)
 {
     sum = (sum ^ value) * MULTIPLIER;
     return sum ^ sum >> 29;
@@ -82,21 +82,21 @@ vst_status vst__index_identify(vst_trace *trace, const vst__stretch *stretches,
         const vst__stretch *stretch = &stretches[i];
 
         identity->words += stretch->words;
-        sum = add(sum, stretch->thread);
-        sum = add(sum, stretch->window->last);
+        sum = index_file_add(sum, stretch->thread);
+        sum = index_file_add(sum, stretch->window->last);
         for (size_t j = 0; j < stretch->segment_count; j++) {
             const vst__segment *segment = &stretch->segments[j];
-            sum = add(sum, segment->offset);
-            sum = add(sum, segment->words);
-            sum = add(sum, segment->start);
-            sum = add(sum, segment->sequence);
+            sum = index_file_add(sum, segment->offset);
+            sum = index_file_add(sum, segment->words);
+            sum = index_file_add(sum, segment->start);
+            sum = index_file_add(sum, segment->sequence);
         }
     }
     for (size_t i = 0; i < trace->clock.count; i++) {
-        sum = add(sum, trace->clock.pieces[i].start);
-        sum = add(sum, (uint64_t)(trace->clock.pieces[i].base_ns -
-                                  trace->clock.offset_ns));
-        sum = add(sum, trace->clock.pieces[i].mult);
+        sum = index_file_add(sum, trace->clock.pieces[i].start);
+        sum = index_file_add(sum, (uint64_t)(trace->clock.pieces[i].base_ns -
+                                             trace->clock.offset_ns));
+        sum = index_file_add(sum, trace->clock.pieces[i].mult);
     }
     identity->segments = sum;
     return failed == 0 ? VST_OK : VST_E_IO;

@@ -7,7 +7,7 @@
 #include "base/grow.h"
 #include "view/index_build.h"
 
-static vst_status take_loss(void *ctx, const vst_loss *loss)
+static vst_status part_take_loss(void *ctx, const vst_loss *loss)
 {
     vst__thread_part *part = ctx;
     vst__index_loss *losses = vst__grow(part->losses, &part->loss_capacity,
@@ -43,7 +43,7 @@ static vst_status take_moved(void *ctx, int64_t start_ns, int64_t time_ns)
     return VST_OK;
 }
 
-static int by_start(const void *a, const void *b)
+static int part_by_start(const void *a, const void *b)
 {
     const vst__index_move *x = a, *y = b;
 
@@ -53,7 +53,7 @@ static int by_start(const void *a, const void *b)
 void vst__index_sort_moves(vst__index_move *moves, size_t count)
 {
     if (count > 1)
-        qsort(moves, count, sizeof *moves, by_start);
+        qsort(moves, count, sizeof *moves, part_by_start);
 }
 
 static bool is_same(const vst__open *a, const vst__open *b)
@@ -168,7 +168,7 @@ vst_sink vst__index_sink(vst__thread_part *part)
     static const vst_sink_inside inside = {.moved = take_moved};
 
     return (vst_sink){.ctx = part,
-                      .loss = take_loss,
+                      .loss = part_take_loss,
                       .counter = take_counter,
                       .inside = &inside};
 }

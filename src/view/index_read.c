@@ -90,7 +90,7 @@ bool vst__runs_open(vst__runs *runs, const vst__index *index,
 }
 
 /* False where the number does not end in the block. */
-static bool get(vst__runs *runs, uint64_t *value)
+static bool index_get(vst__runs *runs, uint64_t *value)
 {
     const unsigned char *at = runs->at;
     unsigned shift = 0;
@@ -116,8 +116,9 @@ bool vst__runs_next(vst__runs *runs, vst__run *run)
             return false;
         open_block(runs);
     }
-    if (!get(runs, &gap) || !get(runs, &width) || !get(runs, &idle) ||
-        !get(runs, &id) || !get(runs, &more))
+    if (!index_get(runs, &gap) || !index_get(runs, &width) ||
+        !index_get(runs, &idle) || !index_get(runs, &id) ||
+        !index_get(runs, &more))
         return false;
     start_ns =
         (int64_t)((uint64_t)runs->before_ns + (gap >> 1 ^ (0 - (gap & 1))));

@@ -50,7 +50,7 @@ static void write_at(vst__index_writer *writer, const void *bytes, size_t count,
 }
 
 /* What is appended lies at offset - count on. */
-static void flush(vst__index_writer *writer)
+static void index_flush(vst__index_writer *writer)
 {
     write_at(writer, writer->buffer, writer->count,
              writer->offset - writer->count);
@@ -67,7 +67,7 @@ vst_status vst__index_append(void *ctx, const void *bytes, size_t count,
     if (writer->offset + count > writer->limit && writer->status == VST_OK)
         writer->status = VST_E_OUTPUT;
     if (writer->count + count > BUFFER)
-        flush(writer);
+        index_flush(writer);
     *offset = writer->offset;
     if (count > BUFFER) {
         write_at(writer, bytes, count, writer->offset);
@@ -84,27 +84,28 @@ vst_status vst__index_append(void *ctx, const void *bytes, size_t count,
 /* ---- tables ---------------------------------------------------------------
  */
 
-static void append(vst__index_writer *writer, const void *bytes, size_t count)
+static void index_append(vst__index_writer *writer, const void *bytes,
+                         size_t count)
 {
     uint64_t offset;
 
     vst__index_append(writer, bytes, count, &offset);
 }
 
-static uint64_t align(vst__index_writer *writer)
+static uint64_t index_align(vst__index_writer *writer)
 {
-    append(writer, (const char[8]){0}, (8 - writer->offset % 8) % 8);
+    index_append(writer, (const char[8]){0}, (8 - writer->offset % 8) % 8);
     return writer->offset;
 }
 
 static void write_blocks(vst__index_writer *writer, vst__index_header *header,
                          const vst__index_parts *parts)
 {
-    header->blocks.offset = align(writer);
+    header->blocks.offset = index_align(writer);
     for (size_t i = 0; i < parts->thread_count; i++)
         for (size_t j = 0; j < parts->threads[i].block_count; j++) {
-            append(writer, &parts->threads[i].blocks[j].block,
-                   sizeof(vst__index_block));
+            index_append(writer, &parts->threads[i].blocks[j].block,
+                         sizeof(vst__index_block));
             header->blocks.count++;
         }
 }
@@ -112,12 +113,13 @@ static void write_blocks(vst__index_writer *writer, vst__index_header *header,
 static void write_moves(vst__index_writer *writer, vst__index_header *header,
                         const vst__index_parts *parts)
 {
-    header->moves.offset = align(writer);
+    header->moves.offset = index_align(writer);
     for (size_t i = 0; i < parts->thread_count; i++) {
         vst__thread_part *part = &parts->threads[i];
 
         vst__index_sort_moves(part->moves, part->move_count);
-        append(writer, part->moves, part->move_count * sizeof *part->moves);
+        index_append(writer, part->moves,
+                     part->move_count * sizeof *part->moves);
         part->thread.first_move = header->moves.count;
         part->thread.moves = part->move_count;
         header->moves.count += part->move_count;
@@ -130,7 +132,7 @@ static void write_streams(vst__index_writer *writer, vst__index_header *header,
 {
     uint64_t block = 0;
 
-    header->streams.offset = align(writer);
+    header->streams.offset = index_align(writer);
     for (size_t i = 0; i < parts->thread_count; i++) {
         vst__thread_part *part = &parts->threads[i];
 
@@ -145,15 +147,16 @@ static void write_streams(vst__index_writer *writer, vst__index_header *header,
                  next++)
                 stream.blocks++;
             block += stream.blocks;
-            append(writer, &stream, sizeof stream);
+            index_append(writer, &stream, sizeof stream);
             header->streams.count++;
         }
         part->thread.streams =
             header->streams.count - part->thread.first_stream;
     }
-    header->threads.offset = align(writer);
+    header->threads.offset = index_align(writer);
     for (size_t i = 0; i < parts->thread_count; i++)
-        append(writer, &parts->threads[i].thread, sizeof(vst__index_thread));
+        index_append(writer, &parts->threads[i].thread,
+                     sizeof(vst__index_thread));
     header->threads.count = parts->thread_count;
 }
 
@@ -161,27 +164,27 @@ static void write_checkpoints(vst__index_writer *writer,
                               vst__index_header *header,
                               const vst__index_parts *parts)
 {
-    header->checkpoints.offset = align(writer);
+    header->checkpoints.offset = index_align(writer);
     for (size_t i = 0; i < parts->job->stretch_count; i++) {
         vst__stretch_part *part = &parts->stretches[i];
 
         for (size_t j = 0; j < part->count; j++)
             part->checkpoints[j].first_frame += header->frames.count;
-        append(writer, part->checkpoints,
-               part->count * sizeof *part->checkpoints);
+        index_append(writer, part->checkpoints,
+                     part->count * sizeof *part->checkpoints);
         header->checkpoints.count += part->count;
         header->frames.count += part->frame_count;
     }
-    header->frames.offset = align(writer);
+    header->frames.offset = index_align(writer);
     for (size_t i = 0; i < parts->job->stretch_count; i++)
-        append(writer, parts->stretches[i].frames,
-               parts->stretches[i].frame_count * sizeof(vst__open));
-    header->stretches.offset = align(writer);
+        index_append(writer, parts->stretches[i].frames,
+                     parts->stretches[i].frame_count * sizeof(vst__open));
+    header->stretches.offset = index_align(writer);
     header->stretches.count = parts->job->stretch_count;
     for (uint64_t i = 0, first = 0; i < header->stretches.count; i++) {
         vst__index_stretch stretch = {first, parts->stretches[i].count,
                                       parts->job->stretches[i].words};
-        append(writer, &stretch, sizeof stretch);
+        index_append(writer, &stretch, sizeof stretch);
         first += stretch.checkpoints;
     }
 }
@@ -189,35 +192,36 @@ static void write_checkpoints(vst__index_writer *writer,
 static void write_tracks(vst__index_writer *writer, vst__index_header *header,
                          const vst__index_parts *parts)
 {
-    header->losses.offset = align(writer);
+    header->losses.offset = index_align(writer);
     for (size_t i = 0; i < parts->thread_count; i++) {
-        append(writer, parts->threads[i].losses,
-               parts->threads[i].loss_count * sizeof(vst__index_loss));
+        index_append(writer, parts->threads[i].losses,
+                     parts->threads[i].loss_count * sizeof(vst__index_loss));
         header->losses.count += parts->threads[i].loss_count;
     }
-    header->tracks.offset = align(writer);
+    header->tracks.offset = index_align(writer);
     for (size_t i = 0; i < parts->thread_count; i++)
         for (size_t j = 0; j < parts->threads[i].tracks.count; j++) {
             const vst__track *track = &parts->threads[i].tracks.tracks[j];
             vst__index_track kept = {track->kind,          track->id,
                                      track->thread,        0,
                                      header->points.count, track->count};
-            append(writer, &kept, sizeof kept);
+            index_append(writer, &kept, sizeof kept);
             header->tracks.count++;
             header->points.count += track->count;
         }
-    header->points.offset = align(writer);
+    header->points.offset = index_align(writer);
     for (size_t i = 0; i < parts->thread_count; i++)
         for (size_t j = 0; j < parts->threads[i].tracks.count; j++) {
             const vst__track *track = &parts->threads[i].tracks.tracks[j];
-            append(writer, track->points, track->count * sizeof *track->points);
+            index_append(writer, track->points,
+                         track->count * sizeof *track->points);
         }
 }
 
 static void write_far_ends(vst__index_writer *writer, vst__index_header *header,
                            const vst__index_job *job)
 {
-    header->far_ends.offset = align(writer);
+    header->far_ends.offset = index_align(writer);
     if (job->far_ends == NULL)
         return;
     for (size_t i = 0; i < job->trace->window_count; i++) {
@@ -228,7 +232,7 @@ static void write_far_ends(vst__index_writer *writer, vst__index_header *header,
                                       (int64_t)ends->entries[j].value};
             if (!ends->entries[j].full)
                 continue;
-            append(writer, &end, sizeof end);
+            index_append(writer, &end, sizeof end);
             header->far_ends.count++;
         }
     }
@@ -259,9 +263,9 @@ static vst_status sum_of_file(vst__index_writer *writer,
     return VST_OK;
 }
 
-static void seal(vst__index_writer *writer, vst__index_header *header)
+static void index_seal(vst__index_writer *writer, vst__index_header *header)
 {
-    flush(writer);
+    index_flush(writer);
     header->size = writer->offset;
     write_at(writer, header, sizeof *header, 0);
     if (writer->status == VST_OK)
@@ -287,7 +291,7 @@ vst_status vst__index_write(vst__index_writer *writer,
     write_checkpoints(writer, &header, parts);
     write_tracks(writer, &header, parts);
     write_far_ends(writer, &header, parts->job);
-    align(writer);
-    seal(writer, &header);
+    index_align(writer);
+    index_seal(writer, &header);
     return writer->status;
 }

@@ -101,8 +101,8 @@ vst_status vst__lanes_add(vst__lanes *lanes, const uint32_t *items,
 /* ---- what there is ------------------------------------------------------- */
 
 /* Items of a row that lie in it from its first to its last. */
-static void add_row(const vst__lanes *lanes, const vst__lane_row *row,
-                    vst__lane *to)
+static void lanes_add_row(const vst__lanes *lanes, const vst__lane_row *row,
+                          vst__lane *to)
 {
     vst__lane_item first, last;
 
@@ -124,7 +124,7 @@ bool vst__lanes_get(const vst__lanes *lanes, uint32_t lane, vst__lane *got)
         return false;
     for (uint32_t i = lanes->first_row[lane]; i < lanes->first_row[lane + 1];
          i++) {
-        add_row(lanes, &lanes->rows[i], got);
+        lanes_add_row(lanes, &lanes->rows[i], got);
         got->rows++;
     }
     lanes->kind->lane(lanes, lane, got);
@@ -345,8 +345,8 @@ static vst_status draw_level(const vst__lane_level *level,
     return status;
 }
 
-static vst_status draw_lane(const vst__lanes *lanes, uint32_t lane,
-                            vst__picture *picture, uint32_t *coarsest)
+static vst_status lanes_draw_lane(const vst__lanes *lanes, uint32_t lane,
+                                  vst__picture *picture, uint32_t *coarsest)
 {
     uint32_t first = lanes->first_row[lane], end = lanes->first_row[lane + 1];
     vst_status status = VST_OK;
@@ -384,7 +384,7 @@ vst_status vst__lanes_draw(const vst__lanes *lanes, int64_t from_ns,
     vst__picture_init(&picture, from_ns, to_ns, pixels);
     for (size_t i = 0; status == VST_OK && i < count; i++)
         if (of[i] < lanes->lane_count)
-            status = draw_lane(lanes, of[i], &picture, &coarsest);
+            status = lanes_draw_lane(lanes, of[i], &picture, &coarsest);
     if (status == VST_OK)
         status = vst__picture_encode(&picture, coarsest, 0, bytes, size);
     vst__picture_free(&picture);

@@ -53,7 +53,7 @@ static uint64_t at_least_0(uint64_t bytes)
     return bytes <= INT64_MAX ? bytes : 0;
 }
 
-static vst_status add(void *ctx, const vst_span *span)
+static vst_status calls_add(void *ctx, const vst_span *span)
 {
     calls *self = ctx;
     bool imports = self->folds && span->flags & VST_SPAN_IMPORT;
@@ -82,7 +82,7 @@ static vst_status add(void *ctx, const vst_span *span)
 }
 
 /* In a row, and before there are rows, callers before what they call. */
-static int compare(const void *a, const void *b)
+static int calls_compare(const void *a, const void *b)
 {
     const call *x = a, *y = b;
 
@@ -96,7 +96,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* Into this row, or the next below where there is room. */
-static vst_status put(calls *self, call *one, uint32_t row)
+static vst_status calls_put(calls *self, call *one, uint32_t row)
 {
     while (row < self->rows && self->ends_ns[row] > one->start_ns)
         row++;
@@ -141,7 +141,7 @@ static vst_status put_on_stack(calls *self, call *one)
     if (self->top != 0)
         around = stack[self->top - 1];
     if (!hidden) {
-        status = put(self, one, around.below);
+        status = calls_put(self, one, around.below);
         around = (open_call){.visible = one, .below = one->row + 1};
     } else {
         one->thread = UINT32_MAX;
@@ -169,19 +169,19 @@ static vst_status place_thread(calls *self, size_t first, size_t end)
     levels = self->rows;
     for (size_t i = first; status == VST_OK && i < end; i++)
         if (self->all[i].flags & VST_SPAN_ASYNC)
-            status = put(self, &self->all[i], levels);
+            status = calls_put(self, &self->all[i], levels);
     return status == VST_OK && self->rows != 0
                ? vst__lanes_add(self->lanes, self->items, self->rows)
                : status;
 }
 
-static vst_status make_lanes(calls *self)
+static vst_status calls_make_lanes(calls *self)
 {
     vst_status status = VST_OK;
     size_t end;
 
     if (self->count != 0)
-        qsort(self->all, self->count, sizeof *self->all, compare);
+        qsort(self->all, self->count, sizeof *self->all, calls_compare);
     for (size_t i = 0; status == VST_OK && i < self->count; i = end) {
         uint32_t thread = self->all[i].thread;
 
@@ -190,7 +190,7 @@ static vst_status make_lanes(calls *self)
         status = place_thread(self, i, end);
     }
     if (self->count != 0)
-        qsort(self->all, self->count, sizeof *self->all, compare);
+        qsort(self->all, self->count, sizeof *self->all, calls_compare);
     return status;
 }
 
@@ -200,7 +200,7 @@ static vst_status read_calls(vst__lanes *lanes, vst_trace *trace,
 {
     calls *self = calloc(1, sizeof *self);
     const vst_sink sink = {
-        .ctx = self, .no_imports = !options->fold_imports, .span = add};
+        .ctx = self, .no_imports = !options->fold_imports, .span = calls_add};
     vst_status status;
 
     if (self == NULL)
@@ -210,7 +210,7 @@ static vst_status read_calls(vst__lanes *lanes, vst_trace *trace,
     self->max = vst_trace_definition_max(trace);
     self->folds = options->fold_imports;
     status = vst_trace_replay(trace, options->window, NULL, &sink, error);
-    return status == VST_OK ? vst_error_set(error, make_lanes(self), 0, 0)
+    return status == VST_OK ? vst_error_set(error, calls_make_lanes(self), 0, 0)
                             : status;
 }
 
@@ -227,15 +227,16 @@ static void free_calls(vst__lanes *lanes)
 
 /* ---- what there is ------------------------------------------------------- */
 
-static void lane_of(const vst__lanes *lanes, uint32_t lane, vst__lane *got)
+static void calls_lane_of(const vst__lanes *lanes, uint32_t lane,
+                          vst__lane *got)
 {
     const calls *self = lanes->own;
 
     got->thread = self->all[lanes->rows[lanes->first_row[lane]].first].thread;
 }
 
-static void item_of(const vst__lanes *lanes, uint32_t number,
-                    vst__lane_item *item)
+static void calls_item_of(const vst__lanes *lanes, uint32_t number,
+                          vst__lane_item *item)
 {
     const calls *self = lanes->own;
     const call *one = &self->all[number];
@@ -247,7 +248,8 @@ static void item_of(const vst__lanes *lanes, uint32_t number,
                              .count = 1};
 }
 
-static void facts_of(const vst__lanes *lanes, uint32_t number, uint64_t *values)
+static void calls_facts_of(const vst__lanes *lanes, uint32_t number,
+                           uint64_t *values)
 {
     const calls *self = lanes->own;
     const call *one = &self->all[number];
@@ -263,7 +265,7 @@ const vst__lanes_kind vst__lanes_calls = {
     .fact_count = sizeof facts / sizeof *facts,
     .read = read_calls,
     .free = free_calls,
-    .lane = lane_of,
-    .item = item_of,
-    .facts_of = facts_of,
+    .lane = calls_lane_of,
+    .item = calls_item_of,
+    .facts_of = calls_facts_of,
 };

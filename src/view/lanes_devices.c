@@ -81,7 +81,8 @@ static bool is_on_thread(const arrived *one)
 
 /* 1 + the index of the call; 0: it was not kept. Those of a window come first,
  * by thread and time. */
-static uint32_t find_call(const reading *r, const vst_device_launch *launch)
+static uint32_t devices_find_call(const reading *r,
+                                  const vst_device_launch *launch)
 {
     size_t low = r->calls_first, high = r->calls_end;
 
@@ -109,7 +110,7 @@ static uint32_t find_call(const reading *r, const vst_device_launch *launch)
     return 0;
 }
 
-static vst_status on_device(void *ctx, const vst_device_span *span)
+static vst_status devices_on_device(void *ctx, const vst_device_span *span)
 {
     reading *r = ctx;
     bool on_thread = vst_activity_is_on_thread(span->kind);
@@ -140,8 +141,9 @@ static vst_status on_device(void *ctx, const vst_device_span *span)
                 .context = span->context,
                 .device = (uint16_t)span->device,
                 .kind = (uint8_t)span->kind,
-                .launch =
-                    span->launch != NULL ? find_call(r, span->launch) : 0},
+                .launch = span->launch != NULL
+                              ? devices_find_call(r, span->launch)
+                              : 0},
     };
     r->count++;
     if (on_thread)
@@ -151,7 +153,7 @@ static vst_status on_device(void *ctx, const vst_device_span *span)
 }
 
 /* Replay finds what calls were made in only for those who take spans. */
-static vst_status on_span(void *ctx, const vst_span *span)
+static vst_status devices_on_span(void *ctx, const vst_span *span)
 {
     (void)ctx, (void)span;
     return VST_OK;
@@ -159,7 +161,7 @@ static vst_status on_span(void *ctx, const vst_span *span)
 
 /* ---- lanes --------------------------------------------------------------- */
 
-static int order_of(uint64_t a, uint64_t b)
+static int devices_order_of(uint64_t a, uint64_t b)
 {
     return (a > b) - (a < b);
 }
@@ -172,13 +174,13 @@ static int lane_order(const arrived *x, const arrived *y)
     if (on_thread != is_on_thread(y))
         return on_thread ? -1 : 1;
     if (on_thread)
-        return order_of(x->thread, y->thread);
+        return devices_order_of(x->thread, y->thread);
     return x->own.device != y->own.device
-               ? order_of(x->own.device, y->own.device)
-               : order_of(x->stream, y->stream);
+               ? devices_order_of(x->own.device, y->own.device)
+               : devices_order_of(x->stream, y->stream);
 }
 
-static int in_order(const void *a, const void *b)
+static int devices_in_order(const void *a, const void *b)
 {
     const arrived *x = a, *y = b;
     int order = lane_order(x, y);
@@ -189,15 +191,15 @@ static int in_order(const void *a, const void *b)
         return x->own.start_ns < y->own.start_ns ? -1 : 1;
     if (x->own.end_ns != y->own.end_ns)
         return x->own.end_ns > y->own.end_ns ? -1 : 1;
-    return order_of(x->index, y->index);
+    return devices_order_of(x->index, y->index);
 }
 
 /* Those of one window come in order. */
-static void sort(reading *r)
+static void devices_sort(reading *r)
 {
     for (size_t i = 1; i < r->count; i++)
-        if (in_order(&r->all[i - 1], &r->all[i]) > 0) {
-            qsort(r->all, r->count, sizeof *r->all, in_order);
+        if (devices_in_order(&r->all[i - 1], &r->all[i]) > 0) {
+            qsort(r->all, r->count, sizeof *r->all, devices_in_order);
             return;
         }
 }
@@ -281,7 +283,7 @@ static vst_status add_lane(const reading *r, size_t first, size_t end)
     return status == VST_OK ? vst__lanes_add(r->lanes, items, rows) : status;
 }
 
-static vst_status make_lanes(const reading *r)
+static vst_status devices_make_lanes(const reading *r)
 {
     vst_status status = VST_OK;
 
@@ -352,12 +354,12 @@ static vst_status fill_rows(const reading *r)
 
 /* ---- all of it ----------------------------------------------------------- */
 
-static vst_status put_in_order(reading *r)
+static vst_status devices_put_in_order(reading *r)
 {
     vst_status status;
 
-    sort(r);
-    status = make_lanes(r);
+    devices_sort(r);
+    status = devices_make_lanes(r);
     return status == VST_OK ? fill_rows(r) : status;
 }
 
@@ -366,15 +368,17 @@ static vst_status read_devices(vst__lanes *lanes, vst_trace *trace,
                                vst_error *error)
 {
     reading r = {.lanes = lanes, .trace = trace};
-    vst_sink sink = {
-        .ctx = &r, .no_imports = true, .span = on_span, .device = on_device};
+    vst_sink sink = {.ctx = &r,
+                     .no_imports = true,
+                     .span = devices_on_span,
+                     .device = devices_on_device};
     vst_status status = vst_error_set(error, VST_E_NOMEM, 0, 0);
 
     lanes->own = calloc(1, sizeof(devices));
     if (lanes->own != NULL)
         status = vst_trace_replay(trace, options->window, NULL, &sink, error);
     if (status == VST_OK)
-        status = vst_error_set(error, put_in_order(&r), 0, 0);
+        status = vst_error_set(error, devices_put_in_order(&r), 0, 0);
     free(r.all);
     return status;
 }
@@ -390,7 +394,8 @@ static void free_devices(vst__lanes *lanes)
 
 /* ---- what there is ------------------------------------------------------- */
 
-static void lane_of(const vst__lanes *lanes, uint32_t lane, vst__lane *got)
+static void devices_lane_of(const vst__lanes *lanes, uint32_t lane,
+                            vst__lane *got)
 {
     const device_lane *own = &((const devices *)lanes->own)->lanes[lane];
 
@@ -409,8 +414,8 @@ static const activity *activity_at(const vst__lanes *lanes, uint32_t number)
     return &((const devices *)lanes->own)->all[number];
 }
 
-static void item_of(const vst__lanes *lanes, uint32_t number,
-                    vst__lane_item *item)
+static void devices_item_of(const vst__lanes *lanes, uint32_t number,
+                            vst__lane_item *item)
 {
     const activity *one = activity_at(lanes, number);
 
@@ -420,7 +425,8 @@ static void item_of(const vst__lanes *lanes, uint32_t number,
                              .count = 1};
 }
 
-static void facts_of(const vst__lanes *lanes, uint32_t number, uint64_t *values)
+static void devices_facts_of(const vst__lanes *lanes, uint32_t number,
+                             uint64_t *values)
 {
     const activity *one = activity_at(lanes, number);
 
@@ -440,8 +446,8 @@ static void facts_of(const vst__lanes *lanes, uint32_t number, uint64_t *values)
 }
 
 /* What came from a call. */
-static size_t linked(const vst__lanes *lanes, uint32_t number,
-                     uint32_t *numbers, size_t most)
+static size_t devices_linked(const vst__lanes *lanes, uint32_t number,
+                             uint32_t *numbers, size_t most)
 {
     size_t found = 0;
 
@@ -462,8 +468,8 @@ const vst__lanes_kind vst__lanes_devices = {
     .fact_count = sizeof facts / sizeof *facts,
     .read = read_devices,
     .free = free_devices,
-    .lane = lane_of,
-    .item = item_of,
-    .facts_of = facts_of,
-    .linked = linked,
+    .lane = devices_lane_of,
+    .item = devices_item_of,
+    .facts_of = devices_facts_of,
+    .linked = devices_linked,
 };

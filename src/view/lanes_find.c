@@ -70,9 +70,9 @@ vst_status vst__lanes_find(const vst__lanes *lanes, const vst_view_ids *ids,
 
 /* The nearest of a row: its number, and when it begins. False: there is none.
  */
-static bool nearest(const vst__lanes *lanes, const vst__lane_row *row,
-                    int64_t time_ns, bool back, const vst_id *sorted,
-                    size_t count, uint32_t *number, int64_t *start_ns)
+static bool lane_nearest(const vst__lanes *lanes, const vst__lane_row *row,
+                         int64_t time_ns, bool back, const vst_id *sorted,
+                         size_t count, uint32_t *number, int64_t *start_ns)
 {
     uint32_t end = row->first + row->count;
     uint32_t at = vst__lane_first_after(lanes, row, time_ns);
@@ -101,8 +101,8 @@ vst_status vst__lanes_next(const vst__lanes *lanes, const vst_view_ids *ids,
     if (sorted == NULL)
         return VST_E_NOMEM;
     for (uint32_t i = 0; i < lanes->row_count; i++)
-        if (nearest(lanes, &lanes->rows[i], time_ns, back, sorted, ids->count,
-                    &number, &start_ns) &&
+        if (lane_nearest(lanes, &lanes->rows[i], time_ns, back, sorted,
+                         ids->count, &number, &start_ns) &&
             (best == lanes->count ||
              (back ? start_ns > best_ns : start_ns < best_ns))) {
             best = number;
@@ -121,7 +121,7 @@ typedef struct packing {
     size_t count;
 } packing;
 
-static bool put(packing *to, uint64_t value)
+static bool lane_put(packing *to, uint64_t value)
 {
     uint8_t *bytes = vst__grow(to->bytes, &to->capacity, to->size + 10, 1);
 
@@ -145,16 +145,16 @@ static vst_status put_run(packing *to, const vst__run *run,
 {
     vst__picture scale = {.from_ns = run->start_ns, .to_ns = run->end_ns};
     vst_view_rect rect = vst__picture_rect(&scale, run, false);
-    bool has_room = put(to, at_least_0(to->before_ns, run->start_ns)) &&
-                    put(to, at_least_0(run->start_ns, run->end_ns)) &&
-                    put(to, rect.id) && put(to, 65535u - rect.busy) &&
-                    put(to, run->count);
+    bool has_room = lane_put(to, at_least_0(to->before_ns, run->start_ns)) &&
+                    lane_put(to, at_least_0(run->start_ns, run->end_ns)) &&
+                    lane_put(to, rect.id) && lane_put(to, 65535u - rect.busy) &&
+                    lane_put(to, run->count);
 
     while (fact_count != 0 && facts[fact_count - 1] == 0)
         fact_count--;
-    has_room = has_room && put(to, fact_count);
+    has_room = has_room && lane_put(to, fact_count);
     for (size_t i = 0; has_room && i < fact_count; i++)
-        has_room = put(to, facts[i]);
+        has_room = lane_put(to, facts[i]);
     if (run->start_ns > to->before_ns)
         to->before_ns = run->start_ns;
     to->count++;

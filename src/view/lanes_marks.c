@@ -38,7 +38,7 @@ static const vst__lane_fact facts[] = {{"end", VST_LANE_NUMBER},
 
 /* ---- reading ------------------------------------------------------------- */
 
-static vst_status add(void *ctx, const vst_instant *instant)
+static vst_status marks_add(void *ctx, const vst_instant *instant)
 {
     marks *self = ctx;
     mark *grown;
@@ -85,7 +85,7 @@ static int by_row(const void *a, const void *b)
     return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
 }
 
-static vst_status make_lanes(marks *self)
+static vst_status marks_make_lanes(marks *self)
 {
     vst_status status = VST_OK;
 
@@ -106,7 +106,7 @@ static vst_status read_marks(vst__lanes *lanes, vst_trace *trace,
                              vst_error *error)
 {
     marks *self = calloc(1, sizeof *self);
-    const vst_sink sink = {.ctx = self, .no_args = true, .instant = add};
+    const vst_sink sink = {.ctx = self, .no_args = true, .instant = marks_add};
     vst_status status;
 
     if (self == NULL)
@@ -114,7 +114,7 @@ static vst_status read_marks(vst__lanes *lanes, vst_trace *trace,
     lanes->own = self;
     self->lanes = lanes;
     status = vst_trace_replay(trace, options->window, NULL, &sink, error);
-    return status == VST_OK ? vst_error_set(error, make_lanes(self), 0, 0)
+    return status == VST_OK ? vst_error_set(error, marks_make_lanes(self), 0, 0)
                             : status;
 }
 
@@ -128,15 +128,16 @@ static void free_marks(vst__lanes *lanes)
 
 /* ---- what there is ------------------------------------------------------- */
 
-static void lane_of(const vst__lanes *lanes, uint32_t lane, vst__lane *got)
+static void marks_lane_of(const vst__lanes *lanes, uint32_t lane,
+                          vst__lane *got)
 {
     const marks *self = lanes->own;
 
     got->thread = self->all[lanes->rows[lanes->first_row[lane]].first].thread;
 }
 
-static void item_of(const vst__lanes *lanes, uint32_t number,
-                    vst__lane_item *item)
+static void marks_item_of(const vst__lanes *lanes, uint32_t number,
+                          vst__lane_item *item)
 {
     const marks *self = lanes->own;
     const mark *one = &self->all[number];
@@ -147,7 +148,8 @@ static void item_of(const vst__lanes *lanes, uint32_t number,
                              .count = 1};
 }
 
-static void facts_of(const vst__lanes *lanes, uint32_t number, uint64_t *values)
+static void marks_facts_of(const vst__lanes *lanes, uint32_t number,
+                           uint64_t *values)
 {
     const marks *self = lanes->own;
     const mark *one = &self->all[number];
@@ -164,7 +166,7 @@ const vst__lanes_kind vst__lanes_marks = {
     .fact_count = sizeof facts / sizeof *facts,
     .read = read_marks,
     .free = free_marks,
-    .lane = lane_of,
-    .item = item_of,
-    .facts_of = facts_of,
+    .lane = marks_lane_of,
+    .item = marks_item_of,
+    .facts_of = marks_facts_of,
 };

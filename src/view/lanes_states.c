@@ -32,7 +32,8 @@ typedef struct reading {
     vst_status status;
 } reading;
 
-static void add(reading *self, uint32_t row, int64_t start_ns, int64_t end_ns)
+static void states_add(reading *self, uint32_t row, int64_t start_ns,
+                       int64_t end_ns)
 {
     states *to = self->states;
     stretch *grown;
@@ -55,9 +56,9 @@ static void add(reading *self, uint32_t row, int64_t start_ns, int64_t end_ns)
 static void add_state(void *ctx, const vst__thread_stretch *found)
 {
     if (found->what == VST_THREAD_WAITS)
-        add(ctx, WAITS, found->start_ns, found->end_ns);
+        states_add(ctx, WAITS, found->start_ns, found->end_ns);
     else if (found->what == VST_THREAD_PREEMPTED)
-        add(ctx, PREEMPTED, found->start_ns, found->end_ns);
+        states_add(ctx, PREEMPTED, found->start_ns, found->end_ns);
 }
 
 static vst_status read_switches(reading *self, const vst__window *window)
@@ -87,7 +88,7 @@ static bool is_wait(const uint64_t *word)
            vst__wait_is_of_language((uint32_t)word[3]);
 }
 
-static vst_status read_waits(reading *self, const vst__segment *segment)
+static vst_status states_read_waits(reading *self, const vst__segment *segment)
 {
     vst__clockmap *clock = &self->trace->clock;
     const uint64_t *word;
@@ -98,8 +99,8 @@ static vst_status read_waits(reading *self, const vst__segment *segment)
     while (self->status == VST_OK && vst__stream_fill(&stream))
         while ((word = vst__stream_next(&stream)) != NULL)
             if (is_wait(word))
-                add(self, GIL, vst__clockmap_to_ns(clock, word[1]),
-                    vst__clockmap_to_ns(clock, word[2]));
+                states_add(self, GIL, vst__clockmap_to_ns(clock, word[1]),
+                           vst__clockmap_to_ns(clock, word[2]));
     return stream.status;
 }
 
@@ -117,7 +118,8 @@ static vst_status read_window(reading *self, const vst__window *window)
     status = read_switches(self, window);
     for (size_t i = 0;
          status == VST_OK && has_waits && i < window->segment_count; i++)
-        status = read_waits(self, &trace->segments[window->segments + i]);
+        status =
+            states_read_waits(self, &trace->segments[window->segments + i]);
     return status == VST_OK ? self->status : status;
 }
 
@@ -135,7 +137,7 @@ static int by_row(const void *a, const void *b)
 }
 
 /* A damaged file may say anything; stretches follow each other after this. */
-static void put_in_order(states *self)
+static void states_put_in_order(states *self)
 {
     size_t count = 0;
 
@@ -153,7 +155,7 @@ static void put_in_order(states *self)
     self->count = count;
 }
 
-static vst_status make_lanes(vst__lanes *lanes, const states *self)
+static vst_status states_make_lanes(vst__lanes *lanes, const states *self)
 {
     vst_status status = VST_OK;
 
@@ -180,8 +182,8 @@ static vst_status read_states(vst__lanes *lanes, vst_trace *trace,
     for (size_t i = 0; status == VST_OK && i < trace->window_count; i++)
         status = read_window(&self, &trace->windows[i]);
     if (status == VST_OK) {
-        put_in_order(made);
-        status = make_lanes(lanes, made);
+        states_put_in_order(made);
+        status = states_make_lanes(lanes, made);
     }
     return vst_error_set(error, status,
                          status == VST_E_IO ? trace->source.sys_errno : 0, 0);
@@ -197,15 +199,16 @@ static void free_states(vst__lanes *lanes)
 
 /* ---- what there is ------------------------------------------------------- */
 
-static void lane_of(const vst__lanes *lanes, uint32_t lane, vst__lane *got)
+static void states_lane_of(const vst__lanes *lanes, uint32_t lane,
+                           vst__lane *got)
 {
     const states *self = lanes->own;
 
     got->thread = self->all[lanes->rows[lanes->first_row[lane]].first].thread;
 }
 
-static void item_of(const vst__lanes *lanes, uint32_t number,
-                    vst__lane_item *item)
+static void states_item_of(const vst__lanes *lanes, uint32_t number,
+                           vst__lane_item *item)
 {
     const states *self = lanes->own;
     const stretch *one = &self->all[number];
@@ -218,6 +221,6 @@ const vst__lanes_kind vst__lanes_states = {
     .name = "states",
     .read = read_states,
     .free = free_states,
-    .lane = lane_of,
-    .item = item_of,
+    .lane = states_lane_of,
+    .item = states_item_of,
 };

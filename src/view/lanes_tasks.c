@@ -65,7 +65,8 @@ static void group_of(const vst__lane_tasks *own, const vst__task_group *group,
     got->awaiting_ns = group->awaiting_ns;
 }
 
-static void lane_of(const vst__lanes *lanes, uint32_t lane, vst__lane *got)
+static void tasks_lane_of(const vst__lanes *lanes, uint32_t lane,
+                          vst__lane *got)
 {
     const vst__lane_tasks *own = lanes->own;
     const vst__lane_task *place;
@@ -192,8 +193,8 @@ static bool is_of_group(const vst__lane_tasks *own, uint32_t number)
     return number < 2 * own->step_count;
 }
 
-static void item_of(const vst__lanes *lanes, uint32_t number,
-                    vst__lane_item *item)
+static void tasks_item_of(const vst__lanes *lanes, uint32_t number,
+                          vst__lane_item *item)
 {
     const vst__lane_tasks *own = lanes->own;
     bool is_wait = number % 2 != 0;
@@ -229,7 +230,8 @@ static uint64_t state_of(const vst__lane_tasks *own, size_t at, bool is_wait,
     return state;
 }
 
-static void facts_of(const vst__lanes *lanes, uint32_t number, uint64_t *values)
+static void tasks_facts_of(const vst__lanes *lanes, uint32_t number,
+                           uint64_t *values)
 {
     const vst__lane_tasks *own = lanes->own;
     bool is_wait = number % 2 != 0;
@@ -284,7 +286,7 @@ const vst__lanes_kind vst__lanes_tasks = {
     .fact_count = sizeof facts / sizeof *facts,
     .read = vst__lane_tasks_read,
     .free = free_tasks,
-    .lane = lane_of,
-    .item = item_of,
-    .facts_of = facts_of,
+    .lane = tasks_lane_of,
+    .item = tasks_item_of,
+    .facts_of = tasks_facts_of,
 };

@@ -26,7 +26,7 @@ typedef struct reading {
 
 /* 1 + the task's place; 0 without memory. Places are given out in the order of
  * first steps, as vst__tasks does. */
-static size_t place_of(reading *r, uint32_t number)
+static size_t tasks_place_of(reading *r, uint32_t number)
 {
     uint64_t *place = vst__map64_put(&r->lanes->places, number);
     size_t *last;
@@ -43,9 +43,9 @@ static size_t place_of(reading *r, uint32_t number)
     return (size_t)*place;
 }
 
-static vst_status begin_step(reading *r, const vst_task_event *event)
+static vst_status tasks_begin_step(reading *r, const vst_task_event *event)
 {
-    size_t place = place_of(r, event->task);
+    size_t place = tasks_place_of(r, event->task);
     vst_task_waker waker = vst__tasks_waker(r->lanes->all);
     arrived *grown;
 
@@ -85,7 +85,7 @@ static vst__lane_step *last_step(const reading *r, uint32_t number)
     return last != 0 ? &r->steps[last - 1].step : NULL;
 }
 
-static vst_status on_task(void *ctx, const vst_task_event *event)
+static vst_status tasks_on_task(void *ctx, const vst_task_event *event)
 {
     reading *r = ctx;
     vst_status status = vst__tasks_event(r->lanes->all, event);
@@ -94,7 +94,7 @@ static vst_status on_task(void *ctx, const vst_task_event *event)
     if (status != VST_OK)
         return status;
     if (event->what == VST_TASK_STEP)
-        return begin_step(r, event);
+        return tasks_begin_step(r, event);
     if (event->what != VST_TASK_AWAITS && event->what != VST_TASK_ENDS)
         return VST_OK;
     step = last_step(r, event->task);
@@ -107,7 +107,7 @@ static vst_status on_task(void *ctx, const vst_task_event *event)
     return VST_OK;
 }
 
-static vst_status on_span(void *ctx, const vst_span *span)
+static vst_status tasks_on_span(void *ctx, const vst_span *span)
 {
     reading *r = ctx;
     vst__lane_step *step =
@@ -129,7 +129,8 @@ static bool is_wrapped(const vst_view_ids *wrappers, const vst__task *task)
 }
 
 /* Which tasks are one group. */
-static uint64_t key_of(const vst_view_ids *wrappers, const vst__task *task)
+static uint64_t tasks_key_of(const vst_view_ids *wrappers,
+                             const vst__task *task)
 {
     uint64_t key = (uint64_t)task->thread << 32 | task->id;
     uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
@@ -186,8 +187,8 @@ static vst_status make_groups(const reading *r, uint32_t *group_of)
     for (size_t i = 0; status == VST_OK && i < r->task_count; i++) {
         const vst__task *task = vst__tasks_at(lanes->all, i);
 
-        status = count_group(lanes, task, key_of(r->wrappers, task), &groups,
-                             &capacity, &group_of[i]);
+        status = count_group(lanes, task, tasks_key_of(r->wrappers, task),
+                             &groups, &capacity, &group_of[i]);
     }
     vst__map64_free(&groups);
     if (status != VST_OK)
@@ -309,7 +310,7 @@ static vst_status add_lanes(vst__lanes *to, const vst__lane_tasks *lanes)
     return status;
 }
 
-static vst_status put_in_order(const reading *r)
+static vst_status tasks_put_in_order(const reading *r)
 {
     vst__lane_tasks *lanes = r->lanes;
     uint32_t *group_of = calloc(r->task_count + 1, sizeof *group_of);
@@ -355,8 +356,10 @@ vst_status vst__lane_tasks_read(vst__lanes *to, vst_trace *trace,
     static const vst_view_ids none;
     vst__lane_tasks *lanes = calloc(1, sizeof *lanes);
     reading r = {.to = to, .lanes = lanes, .wrappers = &none};
-    vst_sink sink = {
-        .ctx = &r, .no_args = true, .span = on_span, .task = on_task};
+    vst_sink sink = {.ctx = &r,
+                     .no_args = true,
+                     .span = tasks_on_span,
+                     .task = tasks_on_task};
     vst_trace_info info;
     vst_status status;
 
@@ -371,7 +374,7 @@ vst_status vst__lane_tasks_read(vst__lanes *to, vst_trace *trace,
     vst_trace_get_info(trace, &info);
     lanes->end_ns = info.end_ns;
     if (status == VST_OK)
-        status = vst_error_set(error, put_in_order(&r), 0, 0);
+        status = vst_error_set(error, tasks_put_in_order(&r), 0, 0);
     free(r.steps);
     free(r.last);
     return status;

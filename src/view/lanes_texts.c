@@ -6,7 +6,7 @@
 #include "base/grow.h"
 #include "view/lanes_kind.h"
 
-static uint64_t hash_of(const char *text, size_t length)
+static uint64_t texts_hash_of(const char *text, size_t length)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
 
@@ -30,8 +30,8 @@ const char *vst__lanes_text(const vst__lanes *lanes, uint64_t number,
     return lanes->texts.bytes + text->offset;
 }
 
-static bool is_text(const vst__lanes *lanes, uint64_t number, const char *text,
-                    size_t length)
+static bool texts_is_text(const vst__lanes *lanes, uint64_t number,
+                          const char *text, size_t length)
 {
     size_t size;
     const char *known = vst__lanes_text(lanes, number, &size);
@@ -39,7 +39,8 @@ static bool is_text(const vst__lanes *lanes, uint64_t number, const char *text,
     return number != 0 && size == length && memcmp(known, text, length) == 0;
 }
 
-static vst_status add(vst__lane_texts *to, const char *text, size_t length)
+static vst_status texts_add(vst__lane_texts *to, const char *text,
+                            size_t length)
 {
     vst__lane_text *all =
         vst__grow(to->all, &to->capacity, to->count + 1, sizeof *all);
@@ -66,15 +67,15 @@ vst_status vst__lanes_keep_text(vst__lanes *lanes, const char *text,
     *number = 0;
     if (text == NULL || length == 0)
         return VST_OK;
-    known = vst__map64_put(&lanes->texts.known, hash_of(text, length));
+    known = vst__map64_put(&lanes->texts.known, texts_hash_of(text, length));
     if (known == NULL)
         return VST_E_NOMEM;
-    if (!is_text(lanes, *known, text, length)) {
+    if (!texts_is_text(lanes, *known, text, length)) {
         if (lanes->texts.size + length > most) {
             lanes->texts_left_out++;
             return VST_OK;
         }
-        if (add(&lanes->texts, text, length) != VST_OK)
+        if (texts_add(&lanes->texts, text, length) != VST_OK)
             return VST_E_NOMEM;
         *known = lanes->texts.count;
     }

@@ -127,7 +127,7 @@ vst_status vst__pass_open(vst__pass *pass, size_t stretch, int64_t from_ns,
                           last);
 }
 
-static vst_status tell(vst__pass *pass)
+static vst_status pass_tell(vst__pass *pass)
 {
     double done;
 
@@ -163,7 +163,7 @@ vst_status vst__pass_next(vst__pass *pass, int64_t to_ns, bool *ends)
     pass->words += vst__walk_words(&pass->walk) - before;
     if (complete_until(&pass->walk) > to_ns)
         *ends = true;
-    return status == VST_OK ? tell(pass) : status;
+    return status == VST_OK ? pass_tell(pass) : status;
 }
 
 bool vst__pass_is_on_stack(const vst__pass *pass,

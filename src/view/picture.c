@@ -96,7 +96,7 @@ static void merge_further(vst__picture *picture)
     picture->count = to;
 }
 
-static void fit(vst__picture *picture)
+static void picture_fit(vst__picture *picture)
 {
     while (picture->count > VST_VIEW_RECTS_MAX &&
            picture->pixel_ns < INT64_MAX / 4) {
@@ -110,7 +110,7 @@ static void fit(vst__picture *picture)
 }
 
 /* Where in the window, as a share of 2^32 - 1. */
-static uint32_t place(const vst__picture *picture, int64_t time_ns)
+static uint32_t picture_place(const vst__picture *picture, int64_t time_ns)
 {
     u128 width = (u128)(picture->to_ns - picture->from_ns);
 
@@ -148,8 +148,8 @@ vst_view_rect vst__picture_rect(const vst__picture *picture,
     if (run->busy_ns < width_ns)
         busy = (u128)run->busy_ns * FULL / (u128)width_ns;
     return (vst_view_rect){
-        .start = place(picture, run->start_ns),
-        .end = place(picture, run->end_ns),
+        .start = picture_place(picture, run->start_ns),
+        .end = picture_place(picture, run->end_ns),
         .id = rect_id(run, beside),
         .busy = (uint16_t)busy,
         .count = (uint16_t)(run->count < FULL ? run->count : FULL),
@@ -166,7 +166,7 @@ vst_status vst__picture_encode(vst__picture *picture, uint32_t level,
     if (picture->row_count != 0 &&
         picture->rows[picture->row_count - 1].count == 0)
         picture->row_count--;
-    fit(picture);
+    picture_fit(picture);
     *count = sizeof *head + picture->row_count * sizeof *rows +
              picture->count * sizeof *rects;
     head = malloc(*count);

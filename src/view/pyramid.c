@@ -94,7 +94,7 @@ bool vst__pyramid_copy(vst__pyramid *copy, const vst__pyramid *pyramid,
 
 /* ---- blocks -------------------------------------------------------------- */
 
-static unsigned char *put(unsigned char *at, uint64_t value)
+static unsigned char *pyramid_put(unsigned char *at, uint64_t value)
 {
     while (value >= 0x80) {
         *at++ = (unsigned char)(value | 0x80);
@@ -104,7 +104,7 @@ static unsigned char *put(unsigned char *at, uint64_t value)
     return at;
 }
 
-static uint64_t zigzag(int64_t value)
+static uint64_t pyramid_zigzag(int64_t value)
 {
     return (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
 }
@@ -136,8 +136,8 @@ static vst_status end_block(vst__pyramid *pyramid, vst__level_row *row,
 }
 
 /* Room for a run in the block that fills, or in the next one. */
-static vst_status make_room(vst__pyramid *pyramid, vst__level_row *row,
-                            uint32_t number, uint32_t level)
+static vst_status pyramid_make_room(vst__pyramid *pyramid, vst__level_row *row,
+                                    uint32_t number, uint32_t level)
 {
     uint32_t capacity = row->capacity != 0 ? row->capacity * 2 : FIRST_BYTES;
     unsigned char *bytes;
@@ -160,7 +160,7 @@ static vst_status put_run(vst__pyramid *pyramid, vst__level_row *row,
 {
     int64_t width_ns = run->end_ns - run->start_ns;
     bool single = run->count == 1;
-    vst_status status = make_room(pyramid, row, number, level);
+    vst_status status = pyramid_make_room(pyramid, row, number, level);
     unsigned char *at;
 
     if (status != VST_OK)
@@ -168,11 +168,11 @@ static vst_status put_run(vst__pyramid *pyramid, vst__level_row *row,
     if (row->runs == 0)
         row->start_ns = row->before_ns = run->start_ns;
     at = row->bytes + row->count;
-    at = put(at, zigzag(run->start_ns - row->before_ns));
-    at = put(at, (uint64_t)width_ns);
-    at = put(at, (uint64_t)(width_ns - run->busy_ns));
-    at = put(at, (uint64_t)run->id << 1 | single);
-    at = put(at, single ? run->flags : run->count);
+    at = pyramid_put(at, pyramid_zigzag(run->start_ns - row->before_ns));
+    at = pyramid_put(at, (uint64_t)width_ns);
+    at = pyramid_put(at, (uint64_t)(width_ns - run->busy_ns));
+    at = pyramid_put(at, (uint64_t)run->id << 1 | single);
+    at = pyramid_put(at, single ? run->flags : run->count);
     row->count = (uint32_t)(at - row->bytes);
     row->before_ns = run->end_ns;
     row->runs++;
@@ -200,8 +200,9 @@ static vst__level_row *find_row(vst__level *level, size_t number)
 
 /* A run reaches levels[at]: it grows the one that is there, or takes its place;
  * that one is put down and goes on to the next level. */
-static vst_status feed(vst__pyramid *pyramid, vst__level *levels, uint32_t at,
-                       uint32_t end, uint32_t row, const vst__run *run)
+static vst_status pyramid_feed(vst__pyramid *pyramid, vst__level *levels,
+                               uint32_t at, uint32_t end, uint32_t row,
+                               const vst__run *run)
 {
     bool lane = levels == pyramid->lanes;
     vst__run here = *run, there;
@@ -260,8 +261,9 @@ vst_status vst__pyramid_add(vst__pyramid *pyramid, const vst__walk_span *span)
     vst__level *level = &pyramid->stack[0];
 
     if (span->flags & VST_SPAN_ASYNC)
-        return feed(pyramid, pyramid->lanes, 0, pyramid->level_count + 1,
-                    find_lane(pyramid, &run), &run);
+        return pyramid_feed(pyramid, pyramid->lanes, 0,
+                            pyramid->level_count + 1, find_lane(pyramid, &run),
+                            &run);
     if (span->depth >= VST_ROWS_MAX || pyramid->level_count == 0)
         return VST_OK;
     /* Nearly always it goes into the run that is there. */
@@ -270,8 +272,8 @@ vst_status vst__pyramid_add(vst__pyramid *pyramid, const vst__walk_span *span)
                    vst__run_merge(&level->rows[span->depth].run, &run,
                                   level->threshold_ns)))
         return VST_OK;
-    return feed(pyramid, pyramid->stack, 0, pyramid->level_count, span->depth,
-                &run);
+    return pyramid_feed(pyramid, pyramid->stack, 0, pyramid->level_count,
+                        span->depth, &run);
 }
 
 static vst_status finish_levels(vst__pyramid *pyramid, vst__level *levels,
@@ -290,7 +292,8 @@ static vst_status finish_levels(vst__pyramid *pyramid, vst__level *levels,
                 vst__run run = row->run;
                 status = put_run(pyramid, row, number, level, &run);
                 if (status == VST_OK)
-                    status = feed(pyramid, levels, at + 1, end, i, &run);
+                    status =
+                        pyramid_feed(pyramid, levels, at + 1, end, i, &run);
             }
             if (status == VST_OK && row->runs != 0)
                 status = end_block(pyramid, row, number, level);
@@ -298,7 +301,7 @@ static vst_status finish_levels(vst__pyramid *pyramid, vst__level *levels,
     return status;
 }
 
-static int in_order(const void *a, const void *b)
+static int pyramid_in_order(const void *a, const void *b)
 {
     const vst__block_of *x = a, *y = b;
 
@@ -319,6 +322,6 @@ vst_status vst__pyramid_finish(vst__pyramid *pyramid)
             finish_levels(pyramid, pyramid->lanes, pyramid->level_count + 1);
     if (pyramid->block_count > 1)
         qsort(pyramid->blocks, pyramid->block_count, sizeof *pyramid->blocks,
-              in_order);
+              pyramid_in_order);
     return status;
 }

@@ -2,8 +2,8 @@
 #include "base/grow.h"
 #include "view/walk.h"
 
-static vst_status add(vst__stretch **stretches, size_t *count, size_t *capacity,
-                      const vst__stretch *stretch)
+static vst_status stretches_add(vst__stretch **stretches, size_t *count,
+                                size_t *capacity, const vst__stretch *stretch)
 {
     vst__stretch *grown =
         vst__grow(*stretches, capacity, *count + 1, sizeof *grown);
@@ -39,7 +39,8 @@ vst_status vst__stretches_find(const vst_trace *trace, vst__stretch **stretches,
                 stretch.words += segments[stretch.segment_count++].words;
             while (stretch.segment_count < left &&
                    segments[stretch.segment_count].thread == stretch.thread);
-            status = add(stretches, stretch_count, &capacity, &stretch);
+            status =
+                stretches_add(stretches, stretch_count, &capacity, &stretch);
             segments += stretch.segment_count;
             left -= stretch.segment_count;
         }

@@ -18,8 +18,8 @@ void vst__tracks_free(vst__tracks *tracks)
     memset(tracks, 0, sizeof *tracks);
 }
 
-static vst__track *find(vst__tracks *tracks, vst_view_track kind, vst_id id,
-                        uint32_t thread)
+static vst__track *track_find(vst__tracks *tracks, vst_view_track kind,
+                              vst_id id, uint32_t thread)
 {
     vst__track *track;
 
@@ -51,7 +51,7 @@ static void take_in(vst__track_point *point, const vst__track_point *next)
 }
 
 /* Half as many points, of twice as many values. */
-static void halve(vst__track *track)
+static void track_halve(vst__track *track)
 {
     size_t half = track->count / 2;
 
@@ -68,7 +68,7 @@ vst_status vst__tracks_add(vst__tracks *tracks, vst_view_track kind, vst_id id,
                            uint32_t thread, int64_t time_ns, double value)
 {
     vst__track_point point = {time_ns, time_ns, value, value, value};
-    vst__track *track = find(tracks, kind, id, thread);
+    vst__track *track = track_find(tracks, kind, id, thread);
     vst__track_point *points;
 
     if (track == NULL)
@@ -79,7 +79,7 @@ vst_status vst__tracks_add(vst__tracks *tracks, vst_view_track kind, vst_id id,
         return VST_OK;
     }
     if (track->count == VST_TRACK_POINTS_MAX)
-        halve(track);
+        track_halve(track);
     points = vst__grow(track->points, &track->capacity, track->count + 1,
                        sizeof *points);
     if (points == NULL)

@@ -31,7 +31,7 @@ static vst_status make_set(id_set *set, const vst_view_ids *ids)
     return VST_OK;
 }
 
-static bool has(const id_set *set, vst_id id)
+static bool scan_has(const id_set *set, vst_id id)
 {
     return id <= set->max && set->bits[id / 8] >> (id & 7) & 1;
 }
@@ -51,11 +51,11 @@ typedef struct scan {
     void *ctx;
 } scan;
 
-static void meet(scan *self, const vst__index_thread *thread,
-                 const vst__walk_span *span)
+static void scan_meet(scan *self, const vst__index_thread *thread,
+                      const vst__walk_span *span)
 {
     if (span->start_ns >= self->range.from_ns &&
-        span->start_ns < self->range.to_ns && has(&self->set, span->id))
+        span->start_ns < self->range.to_ns && scan_has(&self->set, span->id))
         self->span(self->ctx, thread, span);
 }
 
@@ -68,11 +68,11 @@ static vst_status meet_open(scan *self, const vst__index_thread *thread)
         return VST_E_NOMEM;
     for (size_t i = 0; i < count; i++)
         if (vst__pass_is_on_stack(&self->pass, thread, &open[i]))
-            meet(self, thread,
-                 &(vst__walk_span){.start_ns = open[i].start_ns,
-                                   .end_ns = INT64_MAX,
-                                   .id = open[i].id,
-                                   .depth = (uint32_t)i});
+            scan_meet(self, thread,
+                      &(vst__walk_span){.start_ns = open[i].start_ns,
+                                        .end_ns = INT64_MAX,
+                                        .id = open[i].id,
+                                        .depth = (uint32_t)i});
     return VST_OK;
 }
 
@@ -89,7 +89,7 @@ static vst_status scan_stretch(scan *self, const vst__index_thread *thread,
         status = vst__pass_next(&self->pass, self->range.to_ns, &ends);
         for (size_t i = 0; status == VST_OK && i < walk->span_count; i++)
             if (!(walk->spans[i].flags & VST_SPAN_ASYNC))
-                meet(self, thread, &walk->spans[i]);
+                scan_meet(self, thread, &walk->spans[i]);
     }
     if (status == VST_OK && !self->pass.walk.finished)
         status = meet_open(self, thread);
@@ -107,12 +107,12 @@ static void scan_lanes(scan *self, const vst__index_thread *thread)
                             VST_ROW_BESIDE | i, 0, self->range.from_ns))
             continue;
         while (vst__runs_next(&runs, &run) && run.start_ns < self->range.to_ns)
-            meet(self, thread,
-                 &(vst__walk_span){.start_ns = run.start_ns,
-                                   .end_ns = run.end_ns,
-                                   .id = run.id,
-                                   .flags = run.flags,
-                                   .depth = thread->levels + i});
+            scan_meet(self, thread,
+                      &(vst__walk_span){.start_ns = run.start_ns,
+                                        .end_ns = run.end_ns,
+                                        .id = run.id,
+                                        .flags = run.flags,
+                                        .depth = thread->levels + i});
     }
 }
 
@@ -218,7 +218,7 @@ static void compare_span(void *ctx, const vst__index_thread *thread,
 }
 
 /* Looks at stretches of time that grow until one has a match. */
-static vst_status search(scan *self, int64_t at_ns)
+static vst_status scan_search(scan *self, int64_t at_ns)
 {
     const searching *found = self->ctx;
     vst_trace_info *info = &self->view->info;
@@ -268,7 +268,7 @@ vst_status vst__view_next(vst_view *view, const vst_view_range *range,
         self.pass.progress = range->progress;
         self.pass.progress_ctx = range->progress_ctx;
         self.pass.words_total = view->index.header->identity.words;
-        status = search(&self, self.range.from_ns + !back);
+        status = scan_search(&self, self.range.from_ns + !back);
     }
     if (status == VST_OK && !ctx.found)
         status = VST_E_ARGUMENT;

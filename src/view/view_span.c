@@ -31,7 +31,7 @@ typedef struct looking {
  * ----------------------------------------------------------------- */
 
 /* A span of no width is at its start. */
-static bool covers(int64_t start_ns, int64_t end_ns, int64_t time_ns)
+static bool span_covers(int64_t start_ns, int64_t end_ns, int64_t time_ns)
 {
     return start_ns <= time_ns &&
            (time_ns < end_ns || (time_ns == start_ns && time_ns == end_ns));
@@ -46,7 +46,7 @@ static void take_batch(looking *self)
         found *at = self->at + span->depth;
 
         if (span->flags & VST_SPAN_ASYNC || span->depth > self->depth ||
-            !covers(span->start_ns, span->end_ns, self->time_ns))
+            !span_covers(span->start_ns, span->end_ns, self->time_ns))
             continue;
         *at =
             (found){span->start_ns, span->end_ns, span->id, span->flags, true};
@@ -287,7 +287,8 @@ static vst_status read_edges(looking *self, const found *at,
 /* ---- the answer
  * ------------------------------------------------------------------------ */
 
-static void fill(const vst_view *view, const found *at, vst_view_span *span)
+static void span_fill(const vst_view *view, const found *at,
+                      vst_view_span *span)
 {
     span->id = at->id;
     span->flags = at->flags;
@@ -323,7 +324,7 @@ static vst_status answer_stack(looking *self, vst_view_span *span)
     if (status != VST_OK)
         return status;
     at = &self->at[self->depth];
-    fill(self->view, at, span);
+    span_fill(self->view, at, span);
     status = fill_parents(self, span);
     if (status != VST_OK)
         return status;
@@ -366,20 +367,20 @@ static vst_status answer_lane(looking *self, uint32_t lane, vst_view_span *span)
                         VST_ROW_BESIDE | lane, 0, self->time_ns))
         return VST_E_ARGUMENT;
     while (vst__runs_next(&runs, &run) && run.start_ns <= self->time_ns)
-        if (covers(run.start_ns, run.end_ns, self->time_ns))
+        if (span_covers(run.start_ns, run.end_ns, self->time_ns))
             at = (found){run.start_ns, run.end_ns, run.id, run.flags, true};
     if (!at.is)
         return VST_E_ARGUMENT;
-    fill(view, &at, span);
+    span_fill(view, &at, span);
     for (size_t i = 0; status == VST_OK && i < view->stretch_count; i++)
         status = read_lane_span(self, &at, i, span);
     return status;
 }
 
 /* The row's part of a question, with the view entered. */
-static vst_status look(vst_view *view, uint32_t number, uint32_t depth,
-                       int64_t time_ns, vst_view_span *span, bool only_end,
-                       vst_error *error)
+static vst_status span_look(vst_view *view, uint32_t number, uint32_t depth,
+                            int64_t time_ns, vst_view_span *span, bool only_end,
+                            vst_error *error)
 {
     looking self = {.view = view, .depth = depth};
     vst_view_range range = {.from_ns = time_ns, .pixels = 1};
@@ -403,7 +404,7 @@ static vst_status look(vst_view *view, uint32_t number, uint32_t depth,
         self.at = calloc((size_t)depth + 1, sizeof *self.at);
         status = self.at != NULL ? find_on_stack(&self) : VST_E_NOMEM;
         if (status == VST_OK)
-            fill(view, &self.at[depth], span);
+            span_fill(view, &self.at[depth], span);
     } else if (status == VST_OK) {
         status = answer_stack(&self, span);
     }
@@ -421,7 +422,7 @@ vst_status vst__view_span_at(vst_view *view, uint32_t thread, uint32_t depth,
     vst_status status;
 
     memset(span, 0, sizeof *span);
-    status = look(view, thread, depth, time_ns, span, false, error);
+    status = span_look(view, thread, depth, time_ns, span, false, error);
     if (status != VST_OK)
         vst__view_span_free(span);
     return status;
@@ -430,8 +431,8 @@ vst_status vst__view_span_at(vst_view *view, uint32_t thread, uint32_t depth,
 vst_status vst__view_find_end(vst_view *view, vst_view_span *span,
                               vst_error *error)
 {
-    return look(view, span->thread, span->depth, span->start_ns, span, true,
-                error);
+    return span_look(view, span->thread, span->depth, span->start_ns, span,
+                     true, error);
 }
 
 void vst__view_span_free(vst_view_span *span)

@@ -25,8 +25,8 @@ static vst_status read_memory(vst_view *view, const vst_view_range *range,
     return status;
 }
 
-static vst_status show(const vst_view *view, const vst_view_range *range,
-                       vst_view_series *series)
+static vst_status tracks_show(const vst_view *view, const vst_view_range *range,
+                              vst_view_series *series)
 {
     const vst__index *index = &view->index;
     size_t kept = (size_t)index->header->tracks.count;
@@ -70,7 +70,8 @@ vst_status vst__view_counters(vst_view *view, const vst_view_range *range,
             return status;
         *count = (size_t)view->index.header->tracks.count + view->memory.count;
         *series = calloc(*count + 1, sizeof **series);
-        status = *series != NULL ? show(view, &clean, *series) : VST_E_NOMEM;
+        status =
+            *series != NULL ? tracks_show(view, &clean, *series) : VST_E_NOMEM;
     }
     if (status != VST_OK) {
         vst__view_series_free(*series, *series != NULL ? *count : 0);

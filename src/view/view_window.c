@@ -232,7 +232,7 @@ static vst_status draw_thread(drawing *self, const vst__index_thread *thread)
 
 /* How much may be read of each, and how fine it is drawn: a row needs no more
  * than its part of what an answer has room for. */
-static void plan(drawing *self)
+static void window_plan(drawing *self)
 {
     const vst__index *index = &self->view->index;
     int64_t width_ns = self->range.to_ns - self->range.from_ns, fine_ns;
@@ -262,12 +262,12 @@ static void plan(drawing *self)
         self->pixel_ns = fine_ns < width_ns ? fine_ns : width_ns;
 }
 
-static vst_status draw(drawing *self)
+static vst_status window_draw(drawing *self)
 {
     const vst__index *index = &self->view->index;
     vst_status status = VST_OK;
 
-    plan(self);
+    window_plan(self);
     for (size_t i = 0; status == VST_OK && i < index->header->threads.count;
          i++)
         if (vst__view_wants(&self->range, index->threads[i].number))
@@ -290,7 +290,7 @@ vst_status vst__view_window(vst_view *view, const vst_view_range *range,
                       range->pixels);
     status = vst__pass_init(&self.pass, view);
     if (status == VST_OK)
-        status = draw(&self);
+        status = window_draw(&self);
     if (status == VST_OK)
         status = vst__picture_encode(&self.picture, self.level, view->offset_ns,
                                      bytes, count);

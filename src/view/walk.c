@@ -175,7 +175,7 @@ vst_status vst__walk_open(vst__walk *walk, const vst__stretch *stretch,
 }
 
 /* Words of the segment being read that were not decoded. */
-static uint64_t words_left(const vst__decoder *decoder)
+static uint64_t walk_words_left(const vst__decoder *decoder)
 {
     const vst__stream *stream = &decoder->stream;
 
@@ -186,7 +186,7 @@ bool vst__walk_place(const vst__walk *walk, vst__place *place)
 {
     const vst__decoder *decoder = walk->decoder;
     size_t index = (size_t)(decoder->segment - walk->segments);
-    uint64_t left = words_left(decoder);
+    uint64_t left = walk_words_left(decoder);
 
     if (!walk->plain || walk->finished || decoder->folding ||
         walk->matched != walk->event_count ||
@@ -263,7 +263,7 @@ void vst__walk_stop(const vst__walk *walk, vst__stop *stop)
         .offset = last->offset,
         .sequence = last->sequence,
         .start = last->start,
-        .words = last->words - words_left(decoder),
+        .words = last->words - walk_words_left(decoder),
         .ticks = decoder->stream.now,
         .records = decoder->records,
     };

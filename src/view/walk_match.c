@@ -57,7 +57,8 @@ static VST_COLD int64_t measure_anew(vst__clockmap *clock, vst_ticks ticks,
     return time_ns;
 }
 
-static inline int64_t measure(vst__clockmap *clock, ruler *now, vst_ticks ticks)
+static inline int64_t match_measure(vst__clockmap *clock, ruler *now,
+                                    vst_ticks ticks)
 {
     uint64_t delta = ticks - now->start; /* huge, if it lies before */
 
@@ -74,8 +75,9 @@ static int64_t to_ns(vst__clockmap *clock, vst_ticks ticks)
 
 /* ---- escapes that leave the stack alone ---------------------------------- */
 
-static vst_status lose(const vst__walk *walk, const vst_compressed_event *event,
-                       int64_t previous_ns)
+static vst_status match_lose(const vst__walk *walk,
+                             const vst_compressed_event *event,
+                             int64_t previous_ns)
 {
     vst_loss loss = {
         .kind = VST_LOSS_RECORDS,
@@ -106,8 +108,8 @@ static vst_status count_counter(const vst__walk *walk,
 }
 
 /* What the matcher counts as allocated by the span on top. */
-static void allocated(vst__walk *walk, const vst_compressed_event *event,
-                      uint32_t type)
+static void match_allocated(vst__walk *walk, const vst_compressed_event *event,
+                            uint32_t type)
 {
     vst_id head = vst_trace_key_id(event->key);
     uint64_t size = vst_head_size(head);
@@ -126,8 +128,8 @@ static void allocated(vst__walk *walk, const vst_compressed_event *event,
 
 /* ---- BEGIN and END that nest --------------------------------------------- */
 
-static vst_status push(vst__walk *walk, vst_id id, uint64_t pair,
-                       uint32_t flags)
+static vst_status match_push(vst__walk *walk, vst_id id, uint64_t pair,
+                             uint32_t flags)
 {
     vst__open *open = vst__grow(walk->open, &walk->open_capacity,
                                 walk->open_count + 1, sizeof *open);
@@ -144,7 +146,7 @@ static vst_status push(vst__walk *walk, vst_id id, uint64_t pair,
                               : VST_OK;
 }
 
-static void pop(vst__walk *walk, bool raised)
+static void match_pop(vst__walk *walk, bool raised)
 {
     const vst__open *top = &walk->open[--walk->open_count];
 
@@ -171,8 +173,8 @@ static bool is_odd_begin(const vst__walk *walk,
                                &end_ns));
 }
 
-static vst_status begin(vst__walk *walk, const vst_compressed_event *event,
-                        bool *odd)
+static vst_status match_begin(vst__walk *walk,
+                              const vst_compressed_event *event, bool *odd)
 {
     vst_id id = (vst_id)(event->payload[0] & VST_ID_MAX);
 
@@ -182,10 +184,10 @@ static vst_status begin(vst__walk *walk, const vst_compressed_event *event,
     if (*odd)
         return VST_OK;
     walk->begun++;
-    return push(walk, id, event->payload[0], VST_FRAME_BEGIN);
+    return match_push(walk, id, event->payload[0], VST_FRAME_BEGIN);
 }
 
-static void end(vst__walk *walk, uint64_t pair, bool *odd)
+static void match_end(vst__walk *walk, uint64_t pair, bool *odd)
 {
     const vst__open *top = walk->open + walk->open_count - 1;
 
@@ -195,7 +197,7 @@ static void end(vst__walk *walk, uint64_t pair, bool *odd)
     if (*odd)
         return;
     walk->begun--;
-    pop(walk, false);
+    match_pop(walk, false);
 }
 
 /* One that leaves the stack alone, or says something of the span on top. */
@@ -205,10 +207,10 @@ static vst_status take_quiet(vst__walk *walk, const vst_compressed_event *event,
     switch (type) {
     case VST_ESCAPE_ALLOC:
     case VST_ESCAPE_ALLOC_LARGE:
-        allocated(walk, event, type);
+        match_allocated(walk, event, type);
         return VST_OK;
     case VST_ESCAPE_LOST:
-        return lose(walk, event, previous_ns);
+        return match_lose(walk, event, previous_ns);
     case VST_ESCAPE_COUNTER:
         return event->payload_words > 1 ? count_counter(walk, event) : VST_OK;
     case VST_ESCAPE_OPERATOR:
@@ -228,8 +230,9 @@ static vst_status take_quiet(vst__walk *walk, const vst_compressed_event *event,
 
 /* An escape, by what effects.h says of its type; *odd: it is the matcher's
  * business, nothing was done. */
-static vst_status escape(vst__walk *walk, const vst_compressed_event *event,
-                         int64_t previous_ns, bool *odd)
+static vst_status match_escape(vst__walk *walk,
+                               const vst_compressed_event *event,
+                               int64_t previous_ns, bool *odd)
 {
     uint32_t type = vst_trace_key_escape_type(event->key);
     const vst__escape_rule *rule = vst__escape_rule_of(type);
@@ -241,9 +244,9 @@ static vst_status escape(vst__walk *walk, const vst_compressed_event *event,
     case VST_EFFECT_DESCRIBES:
         return take_quiet(walk, event, type, previous_ns);
     case VST_EFFECT_BEGINS:
-        return begin(walk, event, odd);
+        return match_begin(walk, event, odd);
     case VST_EFFECT_ENDS:
-        end(walk, event->payload[0], odd);
+        match_end(walk, event->payload[0], odd);
         return VST_OK;
     case VST_EFFECT_SETTLES: /* nothing is beside the stack */
         *odd = event->payload_words != 0;
@@ -264,7 +267,7 @@ static vst_status escape(vst__walk *walk, const vst_compressed_event *event,
 
 /* Makes room for all that a batch can open and close, so that the loops need no
  * checks. */
-static vst_status make_room(vst__walk *walk, size_t count)
+static vst_status match_make_room(vst__walk *walk, size_t count)
 {
     vst__open *open = vst__grow(walk->open, &walk->open_capacity,
                                 walk->open_count + count + 1, sizeof *open);
@@ -279,13 +282,13 @@ static vst_status make_room(vst__walk *walk, size_t count)
     return open != NULL && spans != NULL ? VST_OK : VST_E_NOMEM;
 }
 
-static bool ends(const vst__open *top, vst_id id)
+static bool match_ends(const vst__open *top, vst_id id)
 {
     return top->id == id && !(top->flags & VST_FRAME_BEGIN);
 }
 
-static vst__walk_span ended(const vst__open *top, vst_id id, int64_t end_ns,
-                            uint32_t kind, size_t depth)
+static vst__walk_span match_ended(const vst__open *top, vst_id id,
+                                  int64_t end_ns, uint32_t kind, size_t depth)
 {
     uint32_t raised = kind == VST_RAISE ? VST_SPAN_RAISED : 0u;
 
@@ -314,7 +317,7 @@ static vst_status match_plain(vst__walk *walk,
 
     for (i = 0; i < count; i++) {
         const vst_compressed_event *event = &events[i];
-        int64_t now_ns = measure(&walk->clock, &clock, event->ticks);
+        int64_t now_ns = match_measure(&walk->clock, &clock, event->ticks);
         uint32_t kind = vst_trace_key_kind(event->key);
         vst_id id = vst_trace_key_id(event->key);
         int64_t previous_ns = last_ns;
@@ -324,11 +327,11 @@ static vst_status match_plain(vst__walk *walk,
             const vst__open top = open[depth - 1];
             int64_t least_ns = kind == VST_ENTER ? top.start_ns + 1 : last_ns;
 
-            if (kind != VST_ENTER && !ends(&top, id))
+            if (kind != VST_ENTER && !match_ends(&top, id))
                 break;
             last_ns = least_ns > last_ns ? least_ns : last_ns;
             open[depth] = (vst__open){last_ns, 0, id, 0};
-            *span = ended(&top, id, last_ns, kind, depth - 1);
+            *span = match_ended(&top, id, last_ns, kind, depth - 1);
             span += kind != VST_ENTER;
             depth += kind == VST_ENTER ? 1 : (size_t)-1;
             continue;
@@ -342,7 +345,7 @@ static vst_status match_plain(vst__walk *walk,
         walk->open_count = depth;
         walk->last_ns = last_ns;
         walk->span_count = (size_t)(span - walk->spans);
-        status = escape(walk, event, previous_ns, &odd);
+        status = match_escape(walk, event, previous_ns, &odd);
         depth = walk->open_count;
         last_ns = walk->last_ns;
         span = walk->spans + walk->span_count;
@@ -379,15 +382,15 @@ static vst_status match_tree(vst__walk *walk,
         if (now_ns > walk->last_ns)
             walk->last_ns = now_ns;
         if (kind == VST_ENTER) {
-            status = push(walk, id, 0, 0);
+            status = match_push(walk, id, 0, 0);
         } else if (kind <= VST_RAISE) {
             const vst__open *top = walk->open + walk->open_count - 1;
             odd = walk->open_count == 0 || top->id != id ||
                   top->flags & VST_FRAME_BEGIN;
             if (!odd)
-                pop(walk, kind == VST_RAISE);
+                match_pop(walk, kind == VST_RAISE);
         } else {
-            status = escape(walk, event, previous_ns, &odd);
+            status = match_escape(walk, event, previous_ns, &odd);
         }
         if (odd) {
             walk->last_ns = previous_ns;
@@ -407,7 +410,7 @@ static void count_allocated(vst__walk *walk, const vst_compressed_event *events,
 
         if (type == VST_ESCAPE_ALLOC || type == VST_ESCAPE_ALLOC_LARGE) {
             walk->last_ns = to_ns(&walk->clock, events[i].ticks);
-            allocated(walk, &events[i], type);
+            match_allocated(walk, &events[i], type);
         }
     }
 }
@@ -449,7 +452,7 @@ vst_status vst__walk_match(vst__walk *walk, const vst_compressed_event *events,
     if (!walk->plain && !walk->always_matcher)
         status = vst__walk_from_matcher(walk);
     if (status == VST_OK)
-        status = make_room(walk, count);
+        status = match_make_room(walk, count);
     if (status == VST_OK && walk->plain)
         status = walk->tree != NULL ? match_tree(walk, events, count, matched)
                                     : match_plain(walk, events, count, matched);

@@ -8,7 +8,7 @@
 
 /* ---- there --------------------------------------------------------------- */
 
-static vst_status push(vst_matcher *matcher, const vst__open *open)
+static vst_status walk_push(vst_matcher *matcher, const vst__open *open)
 {
     uint32_t flags = open->flags;
     vst_status status;
@@ -40,7 +40,7 @@ vst_status vst__walk_to_matcher(vst__walk *walk)
     matcher->counts = (vst_matcher_counts){.spans = walk->delivered};
     matcher->spans_before = 0;
     for (size_t i = 0; status == VST_OK && i < walk->open_count; i++)
-        status = push(matcher, &walk->open[i]);
+        status = walk_push(matcher, &walk->open[i]);
     matcher->last_ns = walk->last_ns;
     walk->plain = false;
     if (walk->tree != NULL)
@@ -187,7 +187,7 @@ static vst_status take_named(void *ctx, uint64_t id, uint32_t depth)
     return vst__walk_named(walk, id, depth, walk->matcher->last_ns);
 }
 
-static vst_status take_loss(void *ctx, const vst_loss *loss)
+static vst_status walk_take_loss(void *ctx, const vst_loss *loss)
 {
     const vst_sink *also = ((vst__walk *)ctx)->also;
 
@@ -222,7 +222,7 @@ static vst_status take_task(void *ctx, const struct vst_task_event *event)
 
 /* After an event, makes the tree match the matcher: frames that are gone end,
  * new frames begin. */
-static vst_status follow(vst__walk *walk, size_t spans_before)
+static vst_status walk_follow(vst__walk *walk, size_t spans_before)
 {
     vst__flame *tree = walk->tree;
     const vst_matcher *matcher = walk->matcher;
@@ -273,7 +273,7 @@ vst_status vst__walk_feed(vst__walk *walk, const vst_compressed_event *events,
         .ctx = walk,
         .no_args = walk->whole_sink == NULL && !walk->keep_args,
         .span = take_span,
-        .loss = take_loss,
+        .loss = walk_take_loss,
         .counter = take_counter,
         .task = take_task,
         .tells_compensated = true,
@@ -284,6 +284,6 @@ vst_status vst__walk_feed(vst__walk *walk, const vst_compressed_event *events,
     status = vst_matcher_feed(walk->matcher, &walk->converter, events, count,
                               end_ns, &sink);
     if (status == VST_OK && walk->tree != NULL)
-        status = follow(walk, spans_before);
+        status = walk_follow(walk, spans_before);
     return status;
 }

@@ -168,7 +168,7 @@ static void record_arguments(const annotation *self)
         vst_record_args(json.bytes, json.length);
 }
 
-static void begin_node(const annotation *self)
+static void annotation_begin_node(const annotation *self)
 {
     vpy_node node;
 
@@ -197,7 +197,7 @@ static PyObject *annotation_enter(PyObject *object, PyObject *unused)
             &vpy_annotate.annotation.last_instance, 1, __ATOMIC_RELAXED);
         if (self->id) {
             if (vpy_graph_observer_now())
-                begin_node(self);
+                annotation_begin_node(self);
             else
                 vst_record_begin(self->id, self->instance);
             self->buffer = vst_thread_buffer;

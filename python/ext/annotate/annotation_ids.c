@@ -46,7 +46,7 @@ vst_id vpy_define_name(vst_definition_kind kind, PyObject *name)
 }
 
 /* With the state lock. */
-static vst_id id_of(PyObject *name, uint32_t recording)
+static vst_id annotation_id_of(PyObject *name, uint32_t recording)
 {
     size_t at = ((uintptr_t)name >> 4 ^ (uintptr_t)name >> 10) % VPY_NAMES_KEPT;
     vst_id id;
@@ -72,7 +72,7 @@ vst_id vpy_annotation_id(PyObject *name, uint32_t *recording)
     *recording = current_recording();
     if (__atomic_load_n(&vpy_annotate.far_ends.waiting, __ATOMIC_RELAXED))
         vpy_far_ends_settle(*recording);
-    id = state->recording != NULL ? id_of(name, *recording) : 0;
+    id = state->recording != NULL ? annotation_id_of(name, *recording) : 0;
     vpy_state_give();
     return id;
 }

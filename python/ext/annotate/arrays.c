@@ -116,7 +116,7 @@ static void read_shape(PyObject *shape, vpy_array *a)
 
 /* Our own reference: code that reading another item runs may drop the dict's.
  */
-static PyObject *item_of(PyObject *dict, const char *key)
+static PyObject *arrays_item_of(PyObject *dict, const char *key)
 {
     return Py_XNewRef(PyDict_GetItemString(dict, key));
 }
@@ -128,9 +128,9 @@ static bool from_interface(PyObject *object, vpy_array *a)
     const char *text;
 
     if (dict != NULL && PyDict_Check(dict)) {
-        shape = item_of(dict, "shape");
-        type = item_of(dict, "typestr");
-        data = item_of(dict, "data");
+        shape = arrays_item_of(dict, "shape");
+        type = arrays_item_of(dict, "typestr");
+        data = arrays_item_of(dict, "data");
     }
     if (shape != NULL && PyTuple_Check(shape) &&
         PyTuple_GET_SIZE(shape) <= VPY_DIMS_MAX) {

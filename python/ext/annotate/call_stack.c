@@ -17,7 +17,7 @@ enum {
     KEPT_MAX = 4096, /* stacks */
 };
 
-static bool put_frame(vpy_json *json, PyCodeObject *code, int line)
+static bool call_stack_put_frame(vpy_json *json, PyCodeObject *code, int line)
 {
     size_t before = json->length;
     const char *file = "?", *name = "?";
@@ -44,7 +44,7 @@ static bool put_frame(vpy_json *json, PyCodeObject *code, int line)
 
 /* Leaves out our own frames: those that made the annotation, and those of the
  * command that runs the program. */
-static PyObject *make_text(const vst_traceback *traceback)
+static PyObject *call_stack_make_text(const vst_traceback *traceback)
 {
     vst_language_frames frames = vst_traceback_language(traceback);
     vpy_json json = {.length = 0};
@@ -57,7 +57,8 @@ static PyObject *make_text(const vst_traceback *traceback)
             break;
         if ((word & VPY_FRAME_HIDDEN) || vpy_code_is_own((PyObject *)code))
             continue;
-        if (!put_frame(&json, code, vpy_code_location(code, number).line))
+        if (!call_stack_put_frame(&json, code,
+                                  vpy_code_location(code, number).line))
             break;
     }
     return PyBytes_FromStringAndSize(json.bytes, (Py_ssize_t)json.length);
@@ -77,7 +78,7 @@ static PyObject *find_text(vst_traceback *handle)
     if (traceback != NULL && texts != NULL)
         text = vpy_dict_get(texts, traceback);
     if (text == NULL && traceback != NULL && texts != NULL) {
-        text = make_text(((vpy_traceback *)traceback)->handle);
+        text = call_stack_make_text(((vpy_traceback *)traceback)->handle);
         if (PyDict_Size(texts) >= KEPT_MAX)
             PyDict_Clear(texts);
         if (text != NULL)

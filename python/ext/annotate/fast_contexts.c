@@ -19,7 +19,7 @@ typedef struct repeated {
     PyObject *self, *args, *result;
 } repeated;
 
-static void repeat(void *ctx)
+static void fast_context_repeat(void *ctx)
 {
     repeated *r = ctx;
 
@@ -29,14 +29,15 @@ static void repeat(void *ctx)
 
 /* A thread may keep our profiler longer than we record. The first call after
  * the last of those threads ended is the last that goes through us. */
-static PyObject *call(PyCFunction original, PyObject *self, PyObject *args)
+static PyObject *fast_context_call(PyCFunction original, PyObject *self,
+                                   PyObject *args)
 {
     repeated r = {original, self, args, NULL};
 
     state->attend();
     r.result = original(self, args);
     if (r.result == NULL)
-        state->call_without(repeat, &r);
+        state->call_without(fast_context_repeat, &r);
     if (!vpy_is_recording() && !state->is_watched())
         vpy_fast_contexts_unwatch();
     return r.result;
@@ -44,12 +45,12 @@ static PyObject *call(PyCFunction original, PyObject *self, PyObject *args)
 
 static PyObject *through_enter(PyObject *self, PyObject *unused)
 {
-    return call(state->enter.original, self, unused);
+    return fast_context_call(state->enter.original, self, unused);
 }
 
 static PyObject *through_exit(PyObject *self, PyObject *args)
 {
-    return call(state->exit.original, self, args);
+    return fast_context_call(state->exit.original, self, args);
 }
 
 static void watch_type(PyTypeObject *type)

@@ -33,7 +33,7 @@ static uint64_t thread_number(void)
 
 /* ---- bytes --------------------------------------------------------------- */
 
-static void put(vpy_node *node, const void *bytes, size_t count)
+static void node_put(vpy_node *node, const void *bytes, size_t count)
 {
     if (count > node->capacity - node->count) {
         size_t capacity = (node->count + count) * 2;
@@ -56,7 +56,7 @@ static void put_byte(vpy_node *node, unsigned value)
 {
     unsigned char byte = (unsigned char)value;
 
-    put(node, &byte, 1);
+    node_put(node, &byte, 1);
 }
 
 static void put_count(vpy_node *node, uint64_t value)
@@ -78,14 +78,14 @@ static void put_integers(vpy_node *node, const long long *values, int count)
         put_integer(node, values[i]);
 }
 
-static void put_text(vpy_node *node, const char *text, size_t length)
+static void node_put_text(vpy_node *node, const char *text, size_t length)
 {
     if (length > TEXT_MAX) {
         length = TEXT_MAX;
         node->cut = true;
     }
     put_count(node, length);
-    put(node, text, length);
+    node_put(node, text, length);
 }
 
 /* ---- values -------------------------------------------------------------- */
@@ -131,20 +131,20 @@ static void put_array(vpy_node *node, PyObject *object, const vpy_array *a)
                           : 0);
     put_integer(node, elements);
     put_count(node, (uint64_t)(a->item_bytes > 0 ? a->item_bytes : 0));
-    put_text(node, "cpu", 3);
-    put_text(node, a->type, strlen(a->type));
+    node_put_text(node, "cpu", 3);
+    node_put_text(node, a->type, strlen(a->type));
     put_integers(node, a->shape, a->dims);
     put_integers(node, a->strides, a->dims);
 }
 
-static void put_string(vpy_node *node, PyObject *object)
+static void node_put_string(vpy_node *node, PyObject *object)
 {
     const char *bytes = "";
     uint32_t length = 0;
     PyObject *text = vpy_text(object, &bytes, &length);
 
     put_byte(node, VST_VALUE_STRING);
-    put_text(node, bytes, length);
+    node_put_text(node, bytes, length);
     Py_XDECREF(text);
 }
 
@@ -153,10 +153,10 @@ static void put_other(vpy_node *node, PyObject *object)
     const char *name = Py_TYPE(object)->tp_name;
 
     put_byte(node, VST_VALUE_OTHER);
-    put_text(node, name, strlen(name));
+    node_put_text(node, name, strlen(name));
 }
 
-static void put_long(vpy_node *node, PyObject *object)
+static void node_put_long(vpy_node *node, PyObject *object)
 {
     int overflow = 0;
     long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
@@ -170,7 +170,7 @@ static void put_long(vpy_node *node, PyObject *object)
     put_integer(node, value);
 }
 
-static void put_value(vpy_node *node, PyObject *object, int depth);
+static void node_put_value(vpy_node *node, PyObject *object, int depth);
 
 /* Reads the size anew each time: looking at an item may run code that changes
  * the list. */
@@ -188,11 +188,11 @@ static void put_items(vpy_node *node, PyObject *list, int depth)
     put_byte(node, PyTuple_Check(list) ? VST_VALUE_TUPLE : VST_VALUE_LIST);
     put_count(node, (uint64_t)count);
     for (Py_ssize_t i = 0; i < count; i++)
-        put_value(node, PyTuple_GET_ITEM(items, i), depth + 1);
+        node_put_value(node, PyTuple_GET_ITEM(items, i), depth + 1);
     Py_XDECREF(items);
 }
 
-static void put_value(vpy_node *node, PyObject *object, int depth)
+static void node_put_value(vpy_node *node, PyObject *object, int depth)
 {
     vpy_array a;
 
@@ -202,13 +202,13 @@ static void put_value(vpy_node *node, PyObject *object, int depth)
         put_byte(node, VST_VALUE_BOOL);
         put_byte(node, object == Py_True);
     } else if (PyLong_Check(object)) {
-        put_long(node, object);
+        node_put_long(node, object);
     } else if (PyFloat_Check(object)) {
         double value = PyFloat_AS_DOUBLE(object);
         put_byte(node, VST_VALUE_DOUBLE);
-        put(node, &value, sizeof value);
+        node_put(node, &value, sizeof value);
     } else if (PyUnicode_Check(object)) {
-        put_string(node, object);
+        node_put_string(node, object);
     } else if (PyList_Check(object) || PyTuple_Check(object)) {
         put_items(node, object, depth);
     } else if (vpy_array_look_at(object, &a)) {
@@ -233,9 +233,9 @@ void vpy_node_prepare(vpy_node *node, PyObject *text, PyObject *values)
     put_byte(node, VST_VALUE_THREAD);
     put_count(node, thread_number());
     if (text != NULL && text != Py_None)
-        put_string(node, text);
+        node_put_string(node, text);
     for (Py_ssize_t i = 0; i < count; i++)
-        put_value(node, PyTuple_GET_ITEM(values, i), 0);
+        node_put_value(node, PyTuple_GET_ITEM(values, i), 0);
 }
 
 void vpy_node_record(vpy_node *node)

@@ -2,7 +2,7 @@
  * being recorded. All of it runs with the GIL. */
 #include "annotate/annotate.h"
 
-static PyObject *instant(PyObject *module, PyObject *args)
+static PyObject *points_instant(PyObject *module, PyObject *args)
 {
     PyObject *name, *members = NULL;
 
@@ -21,7 +21,7 @@ static PyObject *instant(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *counter(PyObject *module, PyObject *args)
+static PyObject *points_counter(PyObject *module, PyObject *args)
 {
     PyObject *name;
     double value;
@@ -37,7 +37,7 @@ static PyObject *counter(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *recording(PyObject *module, PyObject *unused)
+static PyObject *points_recording(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
     return PyBool_FromLong(vpy_is_recording());
@@ -61,11 +61,11 @@ static PyMethodDef functions[] = {
     {"set_annotation_stacks", set_call_stacks, METH_O,
      PyDoc_STR("set_annotation_stacks(on)\n--\n\nWhether every annotation "
                "has its call stack; False forgets those that were named.")},
-    {"instant", instant, METH_VARARGS,
+    {"instant", points_instant, METH_VARARGS,
      PyDoc_STR("instant(name, json_members='')\n--\n\nRecords a moment.")},
-    {"counter", counter, METH_VARARGS,
+    {"counter", points_counter, METH_VARARGS,
      PyDoc_STR("counter(name, value)\n--\n\nRecords a number over time.")},
-    {"recording", recording, METH_NOARGS,
+    {"recording", points_recording, METH_NOARGS,
      PyDoc_STR("recording()\n--\n\nWhether something is being recorded.")},
     {NULL, NULL, 0, NULL},
 };

@@ -20,7 +20,7 @@ typedef struct self_bound {
     unsigned char bit;
 } self_bound;
 
-static PyObject *bind(PyObject *object, PyObject *to, PyObject *type)
+static PyObject *self_bound_bind(PyObject *object, PyObject *to, PyObject *type)
 {
     self_bound *self = (self_bound *)object;
     unsigned char *bits;
@@ -34,7 +34,7 @@ static PyObject *bind(PyObject *object, PyObject *to, PyObject *type)
     return Py_NewRef(to);
 }
 
-static PyObject *call(PyObject *object, PyObject *args, PyObject *kw)
+static PyObject *self_bound_call(PyObject *object, PyObject *args, PyObject *kw)
 {
     return PyObject_Call(((self_bound *)object)->ordinary, args, kw);
 }
@@ -45,12 +45,12 @@ static PyObject *get_attribute(PyObject *object, PyObject *name)
     return PyObject_GetAttr(((self_bound *)object)->ordinary, name);
 }
 
-static PyObject *represent(PyObject *object)
+static PyObject *self_bound_represent(PyObject *object)
 {
     return PyObject_Repr(((self_bound *)object)->ordinary);
 }
 
-static void dealloc(PyObject *object)
+static void self_bound_dealloc(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
 
@@ -60,9 +60,9 @@ static void dealloc(PyObject *object)
 }
 
 static PyType_Slot slots[] = {
-    {Py_tp_descr_get, bind},         {Py_tp_call, call},
-    {Py_tp_getattro, get_attribute}, {Py_tp_repr, represent},
-    {Py_tp_dealloc, dealloc},        {0, NULL},
+    {Py_tp_descr_get, self_bound_bind},  {Py_tp_call, self_bound_call},
+    {Py_tp_getattro, get_attribute},     {Py_tp_repr, self_bound_represent},
+    {Py_tp_dealloc, self_bound_dealloc}, {0, NULL},
 };
 
 static PyType_Spec spec = {

@@ -10,8 +10,8 @@
 enum { ARGS_MAX = 32 };
 
 /* `[2, 3]`; false if it does not fit. */
-static bool put_numbers(char **at, const char *end, const long long *numbers,
-                        int count)
+static bool shapes_put_numbers(char **at, const char *end,
+                               const long long *numbers, int count)
 {
     if (end - *at < (count > 0 ? count : 0) * 22 + 4)
         return false;
@@ -40,12 +40,12 @@ size_t vpy_shapes_put(PyObject *values, char *text, size_t size)
     at += sprintf(at, "], \"Input Strides\": [");
     for (Py_ssize_t i = 0; fits && i < count; i++) {
         at += i && end - at > 2 ? sprintf(at, ", ") : 0;
-        fits = put_numbers(&at, end, arrays[i].strides, arrays[i].dims);
+        fits = shapes_put_numbers(&at, end, arrays[i].strides, arrays[i].dims);
     }
     at += fits ? sprintf(at, "], \"Input Dims\": [") : 0;
     for (Py_ssize_t i = 0; fits && i < count; i++) {
         at += i && end - at > 2 ? sprintf(at, ", ") : 0;
-        fits = put_numbers(&at, end, arrays[i].shape, arrays[i].dims);
+        fits = shapes_put_numbers(&at, end, arrays[i].shape, arrays[i].dims);
     }
     at += fits ? sprintf(at, "]") : 0;
     return fits ? (size_t)(at - text) : 0;

@@ -68,7 +68,7 @@ static const struct {
 
 /* ---- facts about what Python's headers show to all ----------------------- */
 
-static bool wraps(PyObject *wrapper, PyObject *wrapped)
+static bool inside_wraps(PyObject *wrapper, PyObject *wrapped)
 {
     return wrapper != NULL &&
            vpy_wrapped_function(VPY_SHIFTED(VPY_FACT_WRAPPERS, wrapper)) ==
@@ -80,7 +80,7 @@ static bool wrappers_hold(void)
     PyObject *list = PyList_New(0);
     PyObject *of_class = list != NULL ? PyClassMethod_New(list) : NULL;
     PyObject *of_none = list != NULL ? PyStaticMethod_New(list) : NULL;
-    bool hold = wraps(of_class, list) && wraps(of_none, list);
+    bool hold = inside_wraps(of_class, list) && inside_wraps(of_none, list);
 
     Py_XDECREF(of_class);
     Py_XDECREF(of_none);
@@ -348,7 +348,7 @@ static int check_all(void)
 /* ---- what follows from them ---------------------------------------------- */
 
 /* A part's first fact that does not hold says why it falls back. */
-static void decide(void)
+static void inside_decide(void)
 {
     const char *version = Py_GetVersion();
     bool built_here = strncmp(version, PY_VERSION " ", sizeof PY_VERSION) == 0;
@@ -422,7 +422,7 @@ static PyObject *check_inside(PyObject *module, PyObject *args)
     }
     if (check_all() < 0)
         return NULL;
-    decide();
+    inside_decide();
     return tell_inside(module, NULL);
 }
 
@@ -441,6 +441,6 @@ int vpy_inside_init(PyObject *module, Py_ssize_t extra_index)
     state->code_extra_index = extra_index;
     if (check_all() < 0)
         return -1;
-    decide();
+    inside_decide();
     return PyModule_AddFunctions(module, functions);
 }

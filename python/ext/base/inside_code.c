@@ -32,7 +32,7 @@ static PyObject *make_code(void)
     return Py_CompileString(calls, "<vestige>", Py_file_input);
 }
 
-static unsigned char pretended(unsigned char number)
+static unsigned char inside_code_pretended(unsigned char number)
 {
     return (unsigned char)(number +
                            vpy_base.inside.shifts[VPY_FACT_INSTRUCTIONS]);
@@ -44,12 +44,12 @@ static bool write_numbers(PyObject *code, PyObject *shown)
 {
     char *written = ((PyCodeObject *)code)->co_code_adaptive;
     const char *bytes = PyBytes_AS_STRING(shown);
-    unsigned char call = pretended(VPY_CALL);
+    unsigned char call = inside_code_pretended(VPY_CALL);
     size_t found = 0;
 
     for (Py_ssize_t i = 0; i < PyBytes_GET_SIZE(shown); i += INSTRUCTION)
         if ((unsigned char)bytes[i] == call && found++ < NUMBERS)
-            written[i] = (char)pretended(numbers[found - 1]);
+            written[i] = (char)inside_code_pretended(numbers[found - 1]);
     return found == NUMBERS;
 }
 

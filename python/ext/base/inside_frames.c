@@ -117,7 +117,8 @@ static void look_at_recursion(PyThreadState *tstate)
     *holds = *holds && vpy_recursion_is_known(shifted);
 }
 
-static PyObject *look(PyObject *self, PyObject *const *args, Py_ssize_t count)
+static PyObject *inside_frames_look(PyObject *self, PyObject *const *args,
+                                    Py_ssize_t count)
 {
     PyThreadState *tstate = PyThreadState_Get();
     PyFrameObject *shown = PyEval_GetFrame();
@@ -147,8 +148,9 @@ static PyObject *look(PyObject *self, PyObject *const *args, Py_ssize_t count)
     Py_RETURN_TRUE;
 }
 
-static PyMethodDef look_method = {"look", (PyCFunction)(void (*)(void))look,
-                                  METH_FASTCALL, NULL};
+static PyMethodDef look_method = {
+    "look", (PyCFunction)(void (*)(void))inside_frames_look, METH_FASTCALL,
+    NULL};
 
 static bool call_known(PyObject *functions, PyObject *looks)
 {

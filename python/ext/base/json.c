@@ -8,13 +8,13 @@
 
 enum { ESCAPED_MAX = 6 }; /* bytes that one byte can become */
 
-static void put(vpy_json *json, const char *bytes, size_t length)
+static void json_put(vpy_json *json, const char *bytes, size_t length)
 {
     memcpy(json->bytes + json->length, bytes, length);
     json->length += length;
 }
 
-static void put_escaped(vpy_json *json, const char *s, size_t length)
+static void json_put_escaped(vpy_json *json, const char *s, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
         unsigned char c = (unsigned char)s[i];
@@ -23,46 +23,46 @@ static void put_escaped(vpy_json *json, const char *s, size_t length)
             snprintf(escape, sizeof escape, "\\%c", c);
         else if (c < 0x20)
             snprintf(escape, sizeof escape, "\\u%04x", c);
-        put(json, escape, strlen(escape));
+        json_put(json, escape, strlen(escape));
     }
 }
 
 /* One byte is kept back for the brace that vpy_json_end puts. */
-static bool fits(const vpy_json *json, size_t escaped, size_t more)
+static bool json_fits(const vpy_json *json, size_t escaped, size_t more)
 {
     return json->length + escaped * ESCAPED_MAX + more < sizeof json->bytes;
 }
 
 void vpy_json_text(vpy_json *json, const char *s, size_t length)
 {
-    if (!fits(json, length, 1))
+    if (!json_fits(json, length, 1))
         json->full = true;
     else
-        put_escaped(json, s, length);
+        json_put_escaped(json, s, length);
 }
 
 void vpy_json_key(vpy_json *json, const char *key, size_t length)
 {
     json->key_at = json->length;
-    json->full = !fits(json, length, 6);
+    json->full = !json_fits(json, length, 6);
     if (json->full)
         return;
     if (json->length && json->bytes[json->length - 1] != '{')
-        put(json, ", ", 2);
-    put(json, "\"", 1);
-    put_escaped(json, key, length);
-    put(json, "\": ", 3);
+        json_put(json, ", ", 2);
+    json_put(json, "\"", 1);
+    json_put_escaped(json, key, length);
+    json_put(json, "\": ", 3);
 }
 
 void vpy_json_begin(vpy_json *json, const char *key)
 {
     vpy_json_key(json, key, strlen(key));
-    put(json, "{", 1);
+    json_put(json, "{", 1);
 }
 
 void vpy_json_end(vpy_json *json)
 {
-    put(json, "}", 1);
+    json_put(json, "}", 1);
 }
 
 /* Cut between characters, with an ellipsis. */
@@ -75,13 +75,13 @@ void vpy_json_string(vpy_json *json, const char *s, size_t length, size_t max)
         while (length && ((unsigned char)s[length] & 0xc0) == 0x80)
             length--;
     }
-    if (json->full || !fits(json, length, 5)) {
+    if (json->full || !json_fits(json, length, 5)) {
         json->length = json->key_at;
         return;
     }
-    put(json, "\"", 1);
-    put_escaped(json, s, length);
-    put(json, cut ? "\xe2\x80\xa6\"" : "\"", cut ? 4 : 1);
+    json_put(json, "\"", 1);
+    json_put_escaped(json, s, length);
+    json_put(json, cut ? "\xe2\x80\xa6\"" : "\"", cut ? 4 : 1);
 }
 
 void vpy_json_ready(vpy_json *json, const char *escaped, size_t length)
@@ -90,7 +90,7 @@ void vpy_json_ready(vpy_json *json, const char *escaped, size_t length)
         json->length = json->key_at;
         return;
     }
-    put(json, "\"", 1);
-    put(json, escaped, length);
-    put(json, "\"", 1);
+    json_put(json, "\"", 1);
+    json_put(json, escaped, length);
+    json_put(json, "\"", 1);
 }

@@ -110,7 +110,8 @@ static const char *within_own_folder(const char *file, uint32_t length)
     return file + size;
 }
 
-static bool begins_with(const char *part, size_t length, const char *beginning)
+static bool own_code_begins_with(const char *part, size_t length,
+                                 const char *beginning)
 {
     size_t size = strlen(beginning);
 
@@ -127,8 +128,8 @@ bool vpy_file_is_launcher(const char *file, uint32_t length)
     const char *part = within_own_folder(file, length);
     size_t left = part != NULL ? length - (size_t)(part - file) : 0;
 
-    return part != NULL && (begins_with(part, left, "cli/") ||
-                            begins_with(part, left, "startup/"));
+    return part != NULL && (own_code_begins_with(part, left, "cli/") ||
+                            own_code_begins_with(part, left, "startup/"));
 }
 
 /* ---- code objects ------------------------------------------------------- */

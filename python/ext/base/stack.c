@@ -7,7 +7,7 @@
 
 static struct vpy_main_stack_state *const state = &vpy_base.main_stack;
 
-static bool ask(uintptr_t *low, size_t *size)
+static bool stack_ask(uintptr_t *low, size_t *size)
 {
     pthread_attr_t attributes;
     void *address = NULL;
@@ -27,10 +27,10 @@ bool vpy_stack_find(uintptr_t *low, size_t *size)
     struct rlimit limit;
 
     if (vpy_thread_id() != getpid() || getrlimit(RLIMIT_STACK, &limit) != 0)
-        return ask(low, size);
+        return stack_ask(low, size);
     if (state->size == 0 || state->limit != limit.rlim_cur ||
         here - state->low >= state->size) {
-        if (!ask(&state->low, &state->size))
+        if (!stack_ask(&state->low, &state->size))
             return false;
         state->limit = limit.rlim_cur;
     }

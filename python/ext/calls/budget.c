@@ -6,7 +6,7 @@
  * spent than allowed, the calls that were counted since the last change decide
  * what is left out; if enough is left, a window begins.
  *
- * With the GIL held, except count(). */
+ * With the GIL held, except budget_count(). */
 #include "calls/budget.h"
 
 #include "base/inside.h"
@@ -77,14 +77,14 @@ void vpy_budget_define(vst_id id, bool is_native)
     all->of[id].is |= is_native ? VPY_BUDGET_NATIVE : VPY_BUDGET_PLAIN;
 }
 
-static void spend(double ns)
+static void budget_spend(double ns)
 {
     state->cost += ns;
     state->spent += ns;
 }
 
 /* With the recorder's lock held, or in a hook. */
-static void count(void *ctx, const uint64_t *words, size_t length)
+static void budget_count(void *ctx, const uint64_t *words, size_t length)
 {
     vpy_counts *all = &state->counts;
     const uint64_t *end = words + length;
@@ -118,7 +118,7 @@ static void count(void *ctx, const uint64_t *words, size_t length)
     cost += native_cost;
     state->sample.cost += cost;
     state->sample.most += most;
-    spend(cost + (double)length * word_ns);
+    budget_spend(cost + (double)length * word_ns);
     state->spent += most - cost;
 }
 
@@ -154,11 +154,11 @@ static double sample_bare(double cpu)
 }
 
 /* What may be spent now; less than 0: too much was. */
-static double allowance(double cpu)
+static double budget_allowance(double cpu)
 {
     double most = state->share * saved_ms * MS, left;
 
-    spend(vpy_passing_share() * (cpu - state->looked));
+    budget_spend(vpy_passing_share() * (cpu - state->looked));
     state->own +=
         at_least(cpu - state->looked - (state->cost - state->cost_by_then),
                  (cpu - state->looked) / 4);
@@ -222,7 +222,7 @@ static bool is_to_be_told(void)
            !state->in_window;
 }
 
-static void tell_again(void)
+static void budget_tell_again(void)
 {
     if (!is_to_be_told() || state->looked - state->told < tell_ms * MS)
         return;
@@ -235,7 +235,7 @@ static double next_wait(void)
     return between_ms * MS * (0.5 + (double)(state->random >> 40) / (1 << 24));
 }
 
-static void apply(double cpu, vst_id ends, uint32_t flags)
+static void budget_apply(double cpu, vst_id ends, uint32_t flags)
 {
     PyThreadState *tstate = PyThreadState_Get();
     PyObject *type, *value, *traceback;
@@ -258,9 +258,9 @@ static void apply(double cpu, vst_id ends, uint32_t flags)
 #endif
     after = cpu_now();
     record_change(flags, after - cpu);
-    spend(after - cpu);
+    budget_spend(after - cpu);
     if (VPY_HAS_MONITORING)
-        spend(place_ns * (double)state->counts.out_count);
+        budget_spend(place_ns * (double)state->counts.out_count);
     state->in_window = flags & VST_LEFT_OUT_WINDOW;
     state->changed = state->looked = after;
     state->cost_by_then = state->cost;
@@ -272,7 +272,7 @@ static void apply(double cpu, vst_id ends, uint32_t flags)
 
 /* Leaves out what the sample shows to cost too much, beside what is left out
  * already. */
-static void choose(double cpu, vst_id ends)
+static void budget_choose(double cpu, vst_id ends)
 {
     double time = cpu - state->sample.cpu + 1;
     double most = for_calls * state->share * sample_bare(cpu);
@@ -281,21 +281,21 @@ static void choose(double cpu, vst_id ends)
     most -= vpy_passing_share() * time;
     is_enough = vpy_budget_choose(&state->most, most);
     vpy_passing_chosen(is_enough, vpy_budget_passing_ns(&state->most) / time);
-    apply(cpu, ends, 0);
+    budget_apply(cpu, ends, 0);
 }
 
-static void begin_window(double cpu, vst_id ends)
+static void budget_begin_window(double cpu, vst_id ends)
 {
     vpy_budget_take_all_in();
     vpy_passing_end();
-    apply(cpu, ends, VST_LEFT_OUT_WINDOW);
+    budget_apply(cpu, ends, VST_LEFT_OUT_WINDOW);
 }
 
-static void end_window(double cpu, vst_id ends)
+static void budget_end_window(double cpu, vst_id ends)
 {
     double cost = state->sample.most;
 
-    choose(cpu, ends);
+    budget_choose(cpu, ends);
     cost += (cpu_now() - cpu) * 2;
     state->window_cost += (cost - state->window_cost) / 4;
 }
@@ -324,30 +324,30 @@ static double most_for_calls(void)
     return leaves_out() ? 1.2 * for_calls * state->share : state->share;
 }
 
-static void look(vst_id ends)
+static void budget_look(vst_id ends)
 {
     double cpu = cpu_now(), before, left;
 
     vst__recording_count_all(state->tracer->recording);
-    left = allowance(cpu);
+    left = budget_allowance(cpu);
     before = state->changed;
     if (state->in_window) {
         if (cpu - state->sample.cpu >= window_ms * MS || left < 0 ||
             state->sample.most >= state->share * window_share_ms * MS)
-            end_window(cpu, ends);
+            budget_end_window(cpu, ends);
     } else if (left < 0 &&
                state->sample.most > most_for_calls() * sample_bare(cpu)) {
-        choose(cpu, ends);
+        budget_choose(cpu, ends);
     } else if (leaves_out() && cpu - state->changed >= state->wait_ns &&
                left >= state->window_cost) {
-        begin_window(cpu, ends);
+        budget_begin_window(cpu, ends);
     } else if (cpu - state->sample.cpu >= sample_ms * MS) {
         begin_sample(cpu);
     }
-    if (state->changed == before) /* else apply() has done it */
-        spend(cpu_now() - cpu);
+    if (state->changed == before) /* else budget_apply() has done it */
+        budget_spend(cpu_now() - cpu);
     state->storage_ns = vst__recording_storage_ns(state->tracer->recording);
-    tell_again();
+    budget_tell_again();
     set_clock(left);
 }
 
@@ -359,7 +359,7 @@ static void on_turn(void *ctx, vst_kind kind, vst_id id)
     if (state->tracer != ctx || state->is_turning || !PyGILState_Check())
         return;
     state->is_turning = true;
-    look(kind == VST_ENTER ? 0 : id);
+    budget_look(kind == VST_ENTER ? 0 : id);
     state->is_turning = false;
 }
 
@@ -368,8 +368,8 @@ static void on_clock(double own_ns)
     if (state->tracer == NULL || state->is_turning)
         return;
     state->is_turning = true;
-    spend(own_ns);
-    look(0);
+    budget_spend(own_ns);
+    budget_look(0);
     state->is_turning = false;
 }
 
@@ -402,7 +402,7 @@ static void set_up(vpy_tracer *tracer)
 
 void vpy_budget_begin(vpy_tracer *tracer)
 {
-    const vst_pace pace = {PACE_WORDS, tracer, count, on_turn};
+    const vst_pace pace = {PACE_WORDS, tracer, budget_count, on_turn};
 
     if (state->share == 0)
         return;
@@ -440,7 +440,7 @@ void vpy_budget_end(void)
     vpy_budget_clock_stop();
     if (state->tracer != NULL) {
         vst__recording_count_all(state->tracer->recording);
-        allowance(cpu_now());
+        budget_allowance(cpu_now());
         record_change(0, 0);
         vst__recording_set_pace(state->tracer->recording, &none);
     }

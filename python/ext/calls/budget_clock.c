@@ -80,7 +80,7 @@ static int next_sleep(uint64_t passed, uint64_t used, uint64_t left)
                               : SOON_MS;
 }
 
-static void *run(void *unused)
+static void *budget_clock_run(void *unused)
 {
     uint64_t since = read_clock(CLOCK_MONOTONIC), before = vpy_cpu_ns();
     uint64_t own = 0;
@@ -109,7 +109,7 @@ static void *run(void *unused)
     return NULL;
 }
 
-static void start(void)
+static void budget_clock_start(void)
 {
     sigset_t most, before;
 
@@ -117,14 +117,15 @@ static void start(void)
     sigfillset(&most);
     sigdelset(&most, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &most, &before);
-    state->is_there = pthread_create(&state->thread, NULL, run, NULL) == 0;
+    state->is_there =
+        pthread_create(&state->thread, NULL, budget_clock_run, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (state->is_there)
         pthread_setname_np(state->thread, "vestige-budget");
 }
 
 /* Others may run meanwhile: the thread may be waiting for the GIL. */
-static void end(void)
+static void budget_clock_end(void)
 {
     if (!state->is_there)
         return;
@@ -157,14 +158,14 @@ void vpy_budget_clock_start(vpy_budget_turn *fn)
     state->has_exit = true;
     state->turn = fn;
     if (!state->is_there)
-        start();
+        budget_clock_start();
 }
 
 void vpy_budget_clock_stop(void)
 {
     state->turn = NULL;
     state->is_away = false;
-    end();
+    budget_clock_end();
 }
 
 /* ---- around a fork ------------------------------------------------------- */
@@ -173,7 +174,7 @@ void vpy_budget_before_fork(void)
 {
     if (!state->is_there)
         return;
-    end();
+    budget_clock_end();
     state->is_away = true;
 }
 
@@ -181,7 +182,7 @@ static int come_back(void *unused)
 {
     (void)unused;
     if (state->is_away && state->turn != NULL && !state->is_there)
-        start();
+        budget_clock_start();
     state->is_away = false;
     return 0;
 }

@@ -20,25 +20,25 @@ typedef struct vpy_odd_frame {
     bool is_recorded; /* its call was */
 } odd_frame;
 
-static size_t place_of(const vpy_iframe *frame)
+static size_t budget_frames_place_of(const vpy_iframe *frame)
 {
     return ((uintptr_t)frame >> 4 ^ (uintptr_t)frame >> 13) & state->mask;
 }
 
 /* Its place, or an empty one; NULL: there is no table. */
-static odd_frame *find(const vpy_iframe *frame)
+static odd_frame *budget_frames_find(const vpy_iframe *frame)
 {
     size_t i;
 
     if (state->table == NULL)
         return NULL;
-    i = place_of(frame);
+    i = budget_frames_place_of(frame);
     while (state->table[i].frame != NULL && state->table[i].frame != frame)
         i = (i + 1) & state->mask;
     return &state->table[i];
 }
 
-static bool grow(void)
+static bool budget_frames_grow(void)
 {
     odd_frame *old = state->table;
     size_t size = state->table != NULL ? state->mask + 1 : 0;
@@ -53,13 +53,13 @@ static bool grow(void)
     state->mask = size ? size * 2 - 1 : 63;
     for (size_t i = 0; i < size; i++)
         if (old[i].frame != NULL)
-            *find(old[i].frame) = old[i];
+            *budget_frames_find(old[i].frame) = old[i];
     free(old);
     return true;
 }
 
 /* Moves those behind it that would not be found any more. */
-static void drop(odd_frame *at)
+static void budget_frames_drop(odd_frame *at)
 {
     size_t hole = (size_t)(at - state->table), i = hole;
 
@@ -68,8 +68,8 @@ static void drop(odd_frame *at)
         i = (i + 1) & state->mask;
         if (state->table[i].frame == NULL)
             break;
-        if (((i - place_of(state->table[i].frame)) & state->mask) >=
-            ((i - hole) & state->mask)) {
+        if (((i - budget_frames_place_of(state->table[i].frame)) &
+             state->mask) >= ((i - hole) & state->mask)) {
             state->table[hole] = state->table[i];
             hole = i;
         }
@@ -78,15 +78,17 @@ static void drop(odd_frame *at)
 }
 
 /* Without memory the end of its call will be missing, or one too many. */
-static void turn(const vpy_iframe *frame, vst_id id, vpy_counted *counted)
+static void budget_frames_turn(const vpy_iframe *frame, vst_id id,
+                               vpy_counted *counted)
 {
-    odd_frame *at = find(frame);
+    odd_frame *at = budget_frames_find(frame);
 
     if (at != NULL && at->frame != NULL) {
-        drop(at);
+        budget_frames_drop(at);
         counted->odd--;
-    } else if (counted->odd < UINT16_MAX && grow()) {
-        *find(frame) = (odd_frame){frame, id, counted->is & VPY_BUDGET_OUT};
+    } else if (counted->odd < UINT16_MAX && budget_frames_grow()) {
+        *budget_frames_find(frame) =
+            (odd_frame){frame, id, counted->is & VPY_BUDGET_OUT};
         state->used++;
         counted->odd++;
     }
@@ -103,7 +105,7 @@ static void turn_thread(PyThreadState *tstate, vst_id ends)
         id = vpy_code_known_id((PyObject *)vpy_iframe_code(frame));
         if (id != 0 && id < vpy_calls.budget.counts.size && id != ends &&
             vpy_counted_changes(&vpy_calls.budget.counts.of[id]))
-            turn(frame, id, &vpy_calls.budget.counts.of[id]);
+            budget_frames_turn(frame, id, &vpy_calls.budget.counts.of[id]);
         ends = 0; /* only the innermost call ends */
     }
 }
@@ -157,10 +159,10 @@ bool vpy_left_out_leave(uint32_t value, PyObject *code, PyObject *result,
     counted = &vpy_calls.budget.counts.of[id];
     is_out = counted->is & VPY_BUDGET_OUT;
     records = !is_out;
-    at = find(vpy_iframe_running(vpy_thread_state()));
+    at = budget_frames_find(vpy_iframe_running(vpy_thread_state()));
     if (at != NULL && at->frame != NULL) {
         records = at->is_recorded;
-        drop(at);
+        budget_frames_drop(at);
         if (--counted->odd == 0 && !is_out)
             vpy_code_set_value(code, vpy_budget_value(value & ~VPY_LEFT_OUT));
     }

@@ -33,7 +33,7 @@ int vpy_code_ids_init(void)
     return 0;
 }
 
-static uint32_t after(uint32_t number)
+static uint32_t code_ids_after(uint32_t number)
 {
     return number + 1 != 0 ? number + 1 : 1;
 }
@@ -43,7 +43,8 @@ bool vpy_code_ids_begin(vpy_tracer *for_tracer)
     vpy_state_take();
     state->tracer = for_tracer;
     vpy_calls.last_caller = NULL;
-    state->given_for = state->first_round = after(vpy_calls_hooks.round);
+    state->given_for = state->first_round =
+        code_ids_after(vpy_calls_hooks.round);
     vpy_state_give();
     return vpy_own_code_begin();
 }
@@ -53,13 +54,14 @@ void vpy_code_ids_go_live(void)
     __atomic_store_n(&vpy_calls_hooks.round, state->given_for,
                      __ATOMIC_RELAXED);
     __atomic_store_n(&vpy_calls_hooks.generation,
-                     after(vpy_calls_hooks.generation), __ATOMIC_RELAXED);
+                     code_ids_after(vpy_calls_hooks.generation),
+                     __ATOMIC_RELAXED);
 }
 
 void vpy_code_ids_next_round(void)
 {
     vpy_calls.last_caller = NULL;
-    state->given_for = after(state->given_for);
+    state->given_for = code_ids_after(state->given_for);
     __atomic_store_n(&vpy_calls_hooks.round, state->given_for,
                      __ATOMIC_RELAXED);
 }
@@ -71,10 +73,11 @@ void vpy_code_ids_end(void)
     vpy_state_take();
     state->tracer = NULL;
     vpy_calls.last_caller = NULL;
-    __atomic_store_n(&vpy_calls_hooks.round, after(state->given_for),
+    __atomic_store_n(&vpy_calls_hooks.round, code_ids_after(state->given_for),
                      __ATOMIC_RELAXED);
     __atomic_store_n(&vpy_calls_hooks.generation,
-                     after(vpy_calls_hooks.generation), __ATOMIC_RELAXED);
+                     code_ids_after(vpy_calls_hooks.generation),
+                     __ATOMIC_RELAXED);
     vpy_state_give();
 }
 
@@ -99,7 +102,7 @@ static bool matches_any(PyObject *patterns, const char *file)
     return false;
 }
 
-static bool is_wanted(const char *file, uint32_t length)
+static bool code_ids_is_wanted(const char *file, uint32_t length)
 {
     if (!state->tracer->options.with_stack || vpy_file_is_own(file, length))
         return false;
@@ -112,7 +115,7 @@ static bool is_wanted(const char *file, uint32_t length)
 
 /* "f" and "C.f" name the function by the end of its qualified name; a pattern
  * ("load_*") by all of that or its last part. */
-static bool is_named(const char *full, const char *name)
+static bool code_ids_is_named(const char *full, const char *name)
 {
     size_t length = strlen(name), full_length = strlen(full);
     const char *end = full + full_length - length, *last;
@@ -140,7 +143,7 @@ static bool is_listed(PyObject *names, PyObject *qualname)
         const char *name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(names, i));
         if (name == NULL)
             PyErr_Clear();
-        else if (is_named(full, name))
+        else if (code_ids_is_named(full, name))
             return true;
     }
     return false;
@@ -189,7 +192,7 @@ static bool is_of_work_item(const char *file, uint32_t length, PyObject *name)
 
 /* ---- giving an id ------------------------------------------------------ */
 
-static uint32_t define(PyCodeObject *code)
+static uint32_t code_ids_define(PyCodeObject *code)
 {
     vst_definition definition = {
         .kind = VST_DEF_PYTHON,
@@ -203,7 +206,7 @@ static uint32_t define(PyCodeObject *code)
         vpy_text(code->co_filename, &definition.file, &definition.file_len);
 
     if (name != NULL && file != NULL &&
-        is_wanted(definition.file, definition.file_len) &&
+        code_ids_is_wanted(definition.file, definition.file_len) &&
         !vpy_code_is_runner((PyObject *)code)) {
         vst_id id;
         definition.file_skip =
@@ -279,7 +282,7 @@ static uint32_t give_value(PyObject *code)
     PyErr_Fetch(&type, &error, &traceback);
     extra = vpy_code_get_extra(code, vpy_calls_hooks.code_extra_index);
     is_new = !is_of_recording(extra);
-    value = is_new ? define((PyCodeObject *)code) : (uint32_t)extra;
+    value = is_new ? code_ids_define((PyCodeObject *)code) : (uint32_t)extra;
     value = vpy_budget_value(value & ~VPY_LEFT_OUT);
     vpy_code_set_value(code, value);
     if (value && is_new)

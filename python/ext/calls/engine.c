@@ -51,7 +51,7 @@ PyObject *vpy_engine_names(void)
 
 /* ---- which one is meant ------------------------------------------------- */
 
-static const vpy_engine *find(const char *name)
+static const vpy_engine *engine_find(const char *name)
 {
     if (strcmp(name, "auto") == 0)
         return VPY_TURBO_IS_PROVEN ? &vpy_engine_turbo : vpy_engines[0];
@@ -63,7 +63,7 @@ static const vpy_engine *find(const char *name)
 
 const char *vpy_engine_name(const char *wanted)
 {
-    const vpy_engine *engine = find(wanted);
+    const vpy_engine *engine = engine_find(wanted);
 
     return engine != NULL ? engine->name : NULL;
 }
@@ -82,7 +82,7 @@ static void note_trouble(const char *wanted, const char *engine,
 
 const vpy_engine *vpy_engine_choose(const vpy_options *options)
 {
-    const vpy_engine *engine = find(options->engine);
+    const vpy_engine *engine = engine_find(options->engine);
     const char *why = engine->trouble != NULL ? engine->trouble(options) : NULL;
 
     state->missed[0] = 0;

@@ -42,7 +42,7 @@ static bool find_events(void)
     return found;
 }
 
-static int init(PyObject *module)
+static int monitoring_init(PyObject *module)
 {
     PyTypeObject *type = find_events() ? vpy_callback_type(module) : NULL;
     bool made = type != NULL;
@@ -68,7 +68,7 @@ static bool set_callback(size_t i, PyObject *function)
     return set;
 }
 
-static bool is_ours(const PyObject *callback)
+static bool monitoring_is_ours(const PyObject *callback)
 {
     for (size_t i = 0; i < VPY_MONITORING_HOOKS; i++)
         if (callback == state->callbacks[i] ||
@@ -82,26 +82,27 @@ static void drop_callback(size_t i)
 {
     PyObject *old = vpy_tool_register(state->event_numbers[i], Py_None);
 
-    if (old != NULL && old != Py_None && !is_ours(old))
+    if (old != NULL && old != Py_None && !monitoring_is_ours(old))
         set_callback(i, old);
     Py_XDECREF(old);
 }
 
-static void explain(const char *what)
+static void monitoring_explain(const char *what)
 {
     PyErr_Clear();
     snprintf(vpy_calls.tracer.message, sizeof vpy_calls.tracer.message, "%s",
              what);
 }
 
-static bool place(PyObject *const functions[VPY_MONITORING_HOOKS], bool native,
-                  bool exceptions)
+static bool monitoring_place(PyObject *const functions[VPY_MONITORING_HOOKS],
+                             bool native, bool exceptions)
 {
     unsigned long events = 0;
 
     if (!vpy_tool_take()) {
-        explain("no monitoring tool id is free: other tools of this program "
-                "hold them (see sys.monitoring.get_tool)");
+        monitoring_explain(
+            "no monitoring tool id is free: other tools of this program "
+            "hold them (see sys.monitoring.get_tool)");
         return false;
     }
     for (size_t i = 0; i < VPY_MONITORING_HOOKS; i++) {
@@ -113,7 +114,7 @@ static bool place(PyObject *const functions[VPY_MONITORING_HOOKS], bool native,
              !(exceptions && vpy_program.exceptions.are_wanted)))
             continue;
         if (!set_callback(i, functions[i])) {
-            explain("sys.monitoring refused a callback");
+            monitoring_explain("sys.monitoring refused a callback");
             vpy_monitoring_stop(NULL);
             return false;
         }
@@ -123,7 +124,7 @@ static bool place(PyObject *const functions[VPY_MONITORING_HOOKS], bool native,
             events |= (unsigned long)state->event_numbers[i];
     }
     if (!vpy_tool_set_events(events)) {
-        explain("sys.monitoring refused the events");
+        monitoring_explain("sys.monitoring refused the events");
         vpy_monitoring_stop(NULL);
         return false;
     }
@@ -212,9 +213,9 @@ bool vpy_monitoring_start(vpy_tracer *tracer, bool native)
     }
     vpy_turbo_test_drop();
     choose_answer(&tracer->options);
-    if (!place(state->callbacks, native,
-               vpy_triggers_want_exceptions() ||
-                   vpy_program.exceptions.are_wanted)) {
+    if (!monitoring_place(state->callbacks, native,
+                          vpy_triggers_want_exceptions() ||
+                              vpy_program.exceptions.are_wanted)) {
         enable_again();
         return false;
     }
@@ -228,7 +229,7 @@ bool vpy_monitoring_start(vpy_tracer *tracer, bool native)
     return true;
 }
 
-static bool start(vpy_tracer *tracer)
+static bool monitoring_start(vpy_tracer *tracer)
 {
     if (!vpy_monitoring_start(tracer, tracer->options.c_functions))
         return false;
@@ -237,7 +238,7 @@ static bool start(vpy_tracer *tracer)
     return true;
 }
 
-static void stop(vpy_tracer *tracer)
+static void monitoring_stop(vpy_tracer *tracer)
 {
     vpy_setprofile_unwatch();
     vpy_monitoring_stop(tracer);
@@ -277,7 +278,7 @@ bool vpy_turbo_test_begin(void)
         return false;
     vpy_calls.monitoring_test.length = 0;
     vpy_calls.monitoring_test.thread = PyThreadState_Get();
-    if (!place(state->test_callbacks, false, false)) {
+    if (!monitoring_place(state->test_callbacks, false, false)) {
         vpy_calls.tracer.message[0] = 0; /* starting will report it again */
         vpy_calls.monitoring_test.thread = NULL;
     }
@@ -300,16 +301,16 @@ void vpy_turbo_test_drop(void)
     vpy_calls.monitoring_test.thread = NULL;
 }
 
-static size_t hooks_in_place(void)
+static size_t monitoring_hooks_in_place(void)
 {
     return vpy_tool_is_taken();
 }
 
 const vpy_engine vpy_engine_monitoring = {
     .name = "monitoring",
-    .init = init,
-    .start = start,
+    .init = monitoring_init,
+    .start = monitoring_start,
     .give_up = vpy_monitoring_give_up,
-    .stop = stop,
-    .hooks_in_place = hooks_in_place,
+    .stop = monitoring_stop,
+    .hooks_in_place = monitoring_hooks_in_place,
 };

@@ -31,7 +31,7 @@ static bool is_debug_build(void)
     return IS_DEBUG_BUILD || PySys_GetObject("gettotalrefcount") != NULL;
 }
 
-static const char *trouble(const vpy_options *options)
+static const char *turbo_trouble(const vpy_options *options)
 {
     /* Thunks, and what they are put in front of, change while threads call
      * them: two words that only the GIL keeps together (thunks/thunks.h). */
@@ -50,10 +50,11 @@ static const char *trouble(const vpy_options *options)
 
 /* ---- start and stop ----------------------------------------------------- */
 
-static void prepare(const vpy_options *options)
+static void turbo_prepare(const vpy_options *options)
 {
     if (options->c_functions && !vpy_thunks_prepare())
-        vpy_calls.tracer.message[0] = 0; /* start() will report it again */
+        vpy_calls.tracer.message[0] =
+            0; /* turbo_start() will report it again */
 }
 
 static void give_up(void)
@@ -62,7 +63,7 @@ static void give_up(void)
     vpy_thunks_give_up();
 }
 
-static bool start(vpy_tracer *tracer)
+static bool turbo_start(vpy_tracer *tracer)
 {
     if (!vpy_frames_start(tracer)) {
         vpy_thunks_give_up();
@@ -91,7 +92,7 @@ static void tell_counts(vpy_tracer *tracer)
     vst_recording_set_metadata(tracer->recording, "vestige.turbo", json);
 }
 
-static void stop(vpy_tracer *tracer)
+static void turbo_stop(vpy_tracer *tracer)
 {
     if (tracer->options.c_functions)
         vpy_thunks_stop();
@@ -99,18 +100,18 @@ static void stop(vpy_tracer *tracer)
     tell_counts(tracer);
 }
 
-static size_t hooks_in_place(void)
+static size_t turbo_hooks_in_place(void)
 {
     return vpy_frames_in_place() + vpy_thunks_in_place();
 }
 
 const vpy_engine vpy_engine_turbo = {
     .name = "turbo",
-    .trouble = trouble,
-    .prepare = prepare,
+    .trouble = turbo_trouble,
+    .prepare = turbo_prepare,
     .give_up = give_up,
-    .start = start,
-    .stop = stop,
+    .start = turbo_start,
+    .stop = turbo_stop,
     .check_thread = vpy_frames_check,
-    .hooks_in_place = hooks_in_place,
+    .hooks_in_place = turbo_hooks_in_place,
 };

@@ -43,7 +43,8 @@ static VST_NOINLINE PyObject *enter_slowly(PyObject *const *args)
     Py_RETURN_NONE;
 }
 
-static VST_NOINLINE VST_HOT PyObject *begin_step(vst_id id, const void *place)
+static VST_NOINLINE VST_HOT PyObject *monitoring_begin_step(vst_id id,
+                                                            const void *place)
 {
     vpy_step_after_enter_at(id, place);
     Py_RETURN_NONE;
@@ -60,7 +61,7 @@ static VST_HOT PyObject *on_enter(PyObject *self, PyObject *const *args,
         return enter_slowly(args);
     if (VST_LIKELY(value == id || vpy_step_has_place(id, args)))
         Py_RETURN_NONE;
-    return begin_step(id, args);
+    return monitoring_begin_step(id, args);
 }
 
 /* A throw and an unwinding belong to no place: they cannot be disabled there.

@@ -10,7 +10,7 @@
 static struct vpy_monitoring_test_state *const state =
     &vpy_calls.monitoring_test;
 
-static void see(Py_UCS4 mark)
+static void monitoring_test_see(Py_UCS4 mark)
 {
     if (state->length < sizeof state->seen - 1)
         state->seen[state->length++] = (char)mark;
@@ -31,7 +31,8 @@ PyObject *vpy_monitoring_on_test(PyObject *self, PyObject *const *args,
         PyUnicode_CompareWithASCIIString(code->co_filename, VPY_TEST_FILE) != 0)
         Py_RETURN_NONE;
     if (begins)
-        see(PyUnicode_READ_CHAR(code->co_name, 0));
-    see((Py_UCS4)(PyVectorcall_NARGS(nargsf) < (begins ? 2 : 3) ? '?' : mark));
+        monitoring_test_see(PyUnicode_READ_CHAR(code->co_name, 0));
+    monitoring_test_see(
+        (Py_UCS4)(PyVectorcall_NARGS(nargsf) < (begins ? 2 : 3) ? '?' : mark));
     Py_RETURN_NONE;
 }

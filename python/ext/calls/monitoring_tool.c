@@ -35,7 +35,7 @@ PyObject *vpy_monitoring_ask(const char *function, const char *format, ...)
     return result;
 }
 
-static bool take(long id, PyObject *name)
+static bool tool_take(long id, PyObject *name)
 {
     PyObject *result = name != NULL
                            ? vpy_monitoring_ask("use_tool_id", "(lO)", id, name)
@@ -55,7 +55,8 @@ bool vpy_tool_take(void)
     bool as_torch = vpy_calls.engine.torch_mode && VPY_TORCH_TAKES_TOOL_ID_2;
     PyObject *name =
         PyUnicode_FromString(as_torch ? "PyTorch Profiler" : "vestige");
-    bool taken = as_torch ? take(2, name) : take(4, name) || take(3, name);
+    bool taken = as_torch ? tool_take(2, name)
+                          : tool_take(4, name) || tool_take(3, name);
 
     Py_XDECREF(name);
     return taken;
@@ -74,7 +75,7 @@ bool vpy_tool_hold(void)
     bool ours = name == state->name;
 
     if (name == Py_None)
-        ours = take(tool_now(), state->name);
+        ours = tool_take(tool_now(), state->name);
     Py_XDECREF(name);
     return ours;
 }

@@ -30,7 +30,7 @@ typedef struct vpy_native_names {
 
 /* Sets the table and its mask, which hooks read in the other order. While it
  * becomes smaller, no hook runs. */
-static void publish(vpy_native *table, size_t mask)
+static void native_ids_publish(vpy_native *table, size_t mask)
 {
     if (mask < vpy_calls_hooks.natives_mask)
         __atomic_store_n(&vpy_calls_hooks.natives_mask, mask, __ATOMIC_RELEASE);
@@ -40,7 +40,7 @@ static void publish(vpy_native *table, size_t mask)
 
 /* Once the hooks are gone: one that still waits for the state lock finds no
  * tracer. */
-static void empty(void)
+static void native_ids_empty(void)
 {
     for (uint32_t i = 1; i <= state->kept_count; i++) {
         free(state->kept[i].method);
@@ -53,14 +53,14 @@ static void empty(void)
         free(state->retired[--state->retired_count]);
     if (vpy_calls_hooks.natives != state->none)
         free(vpy_calls_hooks.natives);
-    publish(state->none, 0);
+    native_ids_publish(state->none, 0);
     state->tracer = NULL;
 }
 
 void vpy_native_ids_end(void)
 {
     vpy_state_take();
-    empty();
+    native_ids_empty();
     vpy_state_give();
 }
 
@@ -69,9 +69,9 @@ bool vpy_native_ids_begin(vpy_tracer *for_tracer)
     vpy_native *table = calloc(FIRST_SLOTS, sizeof *table);
 
     vpy_state_take();
-    empty();
+    native_ids_empty();
     if (table != NULL) {
-        publish(table, FIRST_SLOTS - 1);
+        native_ids_publish(table, FIRST_SLOTS - 1);
         state->used = 0;
         state->tracer = for_tracer;
     }
@@ -92,7 +92,7 @@ static vpy_native *find_slot(vpy_native *table, size_t mask,
     return &table[i];
 }
 
-static void grow(void)
+static void native_ids_grow(void)
 {
     size_t mask = vpy_calls_hooks.natives_mask * 2 + 1;
     vpy_native *table = state->retired_count < VPY_RETIRED_MAX
@@ -107,7 +107,7 @@ static void grow(void)
             *find_slot(table, mask, old->method, old->owner) = *old;
     }
     state->retired[state->retired_count++] = vpy_calls_hooks.natives;
-    publish(table, mask);
+    native_ids_publish(table, mask);
 }
 
 static const char *name_of_owner(PyTypeObject *owner)
@@ -136,7 +136,7 @@ static void note_version(vpy_native *slot)
 
 /* Hooks may be reading it: one that was given to another function before has
  * that one's version, which no class has any more. */
-static void fill(vpy_native *slot, const vpy_native *content)
+static void native_ids_fill(vpy_native *slot, const vpy_native *content)
 {
     __atomic_store_n(&slot->owner, content->owner, __ATOMIC_RELAXED);
     __atomic_store_n(&slot->id, content->id, __ATOMIC_RELAXED);
@@ -202,7 +202,7 @@ typedef struct description {
     PyObject *module;    /* name of the module, borrowed, or NULL */
 } description;
 
-static bool describe(PyObject *callable, description *d)
+static bool native_ids_describe(PyObject *callable, description *d)
 {
     if (PyMethod_Check(callable))
         callable = PyMethod_GET_FUNCTION(callable);
@@ -225,7 +225,7 @@ static bool describe(PyObject *callable, description *d)
 
 /* The class that a method belongs to; NULL for a function of a module, or one
  * that is bound to nothing. */
-static PyTypeObject *class_of(const description *d)
+static PyTypeObject *native_ids_class_of(const description *d)
 {
     if (d->owner == NULL || (d->self != NULL && PyModule_Check(d->self)))
         return NULL;
@@ -284,7 +284,7 @@ static vst_id define_named(const char *method, const char *class, bool on_type,
     return id;
 }
 
-static vst_id define(const description *d, PyTypeObject *class)
+static vst_id native_ids_define(const description *d, PyTypeObject *class)
 {
     const char *module = NULL;
     uint32_t length = 0;
@@ -303,13 +303,13 @@ static vst_id define(const description *d, PyTypeObject *class)
 static vst_id define_slot(vpy_native *slot, const description *d)
 {
     PyObject *type, *value, *traceback;
-    PyTypeObject *class = class_of(d);
+    PyTypeObject *class = native_ids_class_of(d);
     vst_id id;
     bool in_image, freeable;
     uint32_t index;
 
     PyErr_Fetch(&type, &value, &traceback);
-    id = is_our_own(d, class) ? 0 : define(d, class);
+    id = is_our_own(d, class) ? 0 : native_ids_define(d, class);
     /* Definitions in libraries stay, and so do static classes. */
     in_image = is_in_image(d->method);
     freeable = slot->names || !in_image ||
@@ -319,13 +319,13 @@ static vst_id define_slot(vpy_native *slot, const description *d)
                      : 0;
     if (!freeable || index) {
         state->used += slot->method == NULL;
-        fill(slot, &(vpy_native){.method = d->method,
-                                 .owner = d->owner,
-                                 .id = id,
-                                 .names = index,
-                                 .in_image = in_image});
+        native_ids_fill(slot, &(vpy_native){.method = d->method,
+                                            .owner = d->owner,
+                                            .id = id,
+                                            .names = index,
+                                            .in_image = in_image});
         if (state->used * 2 > vpy_calls_hooks.natives_mask)
-            grow();
+            native_ids_grow();
     }
     vpy_engine_native_defined(d->owner);
     vpy_greenlets_look();
@@ -367,7 +367,7 @@ static vst_id id_in_table(const description *d)
 
 /* As vpy_code_define does it: the id is one of the recording's until the next
  * record, and there is none while the interpreter shuts down. */
-static vst_id id_of(const description *d)
+static vst_id native_ids_id_of(const description *d)
 {
     vst_id id;
 
@@ -381,16 +381,16 @@ vst_id vpy_native_id_slow(PyObject *callable)
 {
     description d;
 
-    return describe(callable, &d) ? id_of(&d) : 0;
+    return native_ids_describe(callable, &d) ? native_ids_id_of(&d) : 0;
 }
 
 vst_id vpy_native_id_of(PyMethodDef *method, PyObject *self, bool *by_class)
 {
     description d = {.method = method, .owner = Py_TYPE(self), .self = self};
-    PyTypeObject *class = class_of(&d);
+    PyTypeObject *class = native_ids_class_of(&d);
 
     *by_class = class != NULL && PyType_HasFeature(class, Py_TPFLAGS_HEAPTYPE);
-    return id_of(&d);
+    return native_ids_id_of(&d);
 }
 
 vst_id vpy_native_define(const char *name, const char *where, bool on_type)

@@ -43,7 +43,7 @@ void vpy_options_clear(vpy_options *options)
 /* The recorder calls this with a thread's first record, and after somebody
  * asked for the attention of all threads. A thread that records by itself may
  * not hold the GIL: then there is nothing to do. */
-static void attend(void *ctx)
+static void tracer_attend(void *ctx)
 {
     PyObject *type, *value, *traceback;
     PyThreadState *tstate;
@@ -90,7 +90,7 @@ static void enable_gc(void)
     state->gc_was_on = 0;
 }
 
-static bool is_wanted(const vpy_tracer *tracer)
+static bool tracer_is_wanted(const vpy_tracer *tracer)
 {
     return tracer->options.with_stack || tracer->options.c_functions;
 }
@@ -113,7 +113,7 @@ static bool begin_calls(vpy_tracer *tracer)
         vpy_gil_waits_begin(tracer); /* tells the trace that there is no GIL */
         vpy_object_waits_begin(tracer);
     }
-    if (is_wanted(tracer) && !vpy_engine_start(tracer))
+    if (tracer_is_wanted(tracer) && !vpy_engine_start(tracer))
         return false;
     vpy_threads_announce_at_once(tracer);
     return true;
@@ -128,11 +128,11 @@ static bool begin_calls(vpy_tracer *tracer)
     vpy_threads_announce(tracer);
     if (tracer->options.sched)
         vpy_gil_waits_begin(tracer);
-    return !is_wanted(tracer) || vpy_engine_start(tracer);
+    return !tracer_is_wanted(tracer) || vpy_engine_start(tracer);
 }
 #endif
 
-static vst_status start(vpy_tracer *tracer)
+static vst_status tracer_start(vpy_tracer *tracer)
 {
     vst_status status = VST_E_TRACER;
 
@@ -147,7 +147,7 @@ static vst_status start(vpy_tracer *tracer)
         status = VST_E_NOMEM;
     } else {
         set_active(tracer);
-        vst__recording_set_attention(tracer->recording, attend, tracer);
+        vst__recording_set_attention(tracer->recording, tracer_attend, tracer);
         vpy_exceptions_begin(tracer);
         vpy_greenlets_begin(tracer);
         if (begin_calls(tracer)) {
@@ -165,7 +165,7 @@ static vst_status start(vpy_tracer *tracer)
     return status;
 }
 
-static void stop(vst_tracer *base)
+static void tracer_stop(vst_tracer *base)
 {
     vpy_tracer *tracer = (vpy_tracer *)base;
     PyObject *type, *value, *traceback;
@@ -174,7 +174,7 @@ static void stop(vst_tracer *base)
         return;
     PyErr_Fetch(&type, &value, &traceback);
     vpy_budget_end();
-    if (is_wanted(tracer))
+    if (tracer_is_wanted(tracer))
         vpy_engine_stop(tracer);
     vpy_gc_stop();
     vpy_threads_name_all();
@@ -188,15 +188,15 @@ void vpy_tracer_abandon(void)
     if (state->active == NULL)
         return;
     state->active->running = true; /* even if the fork came while it started */
-    stop(&state->active->base);
+    tracer_stop(&state->active->base);
     enable_gc();
 }
 
-static vst_status restart(vst_tracer *base)
+static vst_status tracer_restart(vst_tracer *base)
 {
     vpy_tracer *tracer = (vpy_tracer *)base;
 
-    return tracer->running ? VST_E_STATE : start(tracer);
+    return tracer->running ? VST_E_STATE : tracer_start(tracer);
 }
 
 static void register_gc_callback(vst_tracer *base)
@@ -220,22 +220,22 @@ static vst_status get_events(vst_tracer *base,
                             end_time_ns, sink);
 }
 
-static void destroy(vst_tracer *base)
+static void tracer_destroy(vst_tracer *base)
 {
     vpy_tracer *tracer = (vpy_tracer *)base;
 
-    stop(base);
+    tracer_stop(base);
     vst_matcher_destroy(tracer->matcher);
     vpy_options_clear(&tracer->options);
     free(tracer);
 }
 
 static const vst_tracer_ops ops = {
-    .stop = stop,
-    .restart = restart,
+    .stop = tracer_stop,
+    .restart = tracer_restart,
     .register_gc_callback = register_gc_callback,
     .get_events = get_events,
-    .destroy = destroy,
+    .destroy = tracer_destroy,
 };
 
 vst_status vpy_tracer_make(vst_recording *recording,
@@ -262,9 +262,9 @@ vst_status vpy_tracer_make(vst_recording *recording,
     Py_XINCREF(tracer->options.only);
     status = vst_matcher_create(&tracer->matcher);
     if (status == VST_OK)
-        status = start(tracer);
+        status = tracer_start(tracer);
     if (status != VST_OK) {
-        destroy(&tracer->base);
+        tracer_destroy(&tracer->base);
         return status;
     }
     *out = &tracer->base;

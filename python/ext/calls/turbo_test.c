@@ -88,37 +88,39 @@ static verdict frames_are_seen(void)
 /* One function for each calling convention. It returns whether it got the
  * arguments that the test gave.
  */
-static PyObject *answer(bool as_given)
+static PyObject *turbo_test_answer(bool as_given)
 {
     return Py_NewRef(as_given ? Py_True : Py_False);
 }
 
 static PyObject *no_arguments(PyObject *self, PyObject *unused)
 {
-    return answer(self == Py_None && unused == NULL);
+    return turbo_test_answer(self == Py_None && unused == NULL);
 }
 
-static PyObject *one(PyObject *self, PyObject *argument)
+static PyObject *turbo_test_one(PyObject *self, PyObject *argument)
 {
-    return answer(self == Py_None && argument == Py_Ellipsis);
+    return turbo_test_answer(self == Py_None && argument == Py_Ellipsis);
 }
 
-static PyObject *tuple(PyObject *self, PyObject *args)
+static PyObject *turbo_test_tuple(PyObject *self, PyObject *args)
 {
-    return answer(self == Py_None && PyTuple_GET_SIZE(args) == 1 &&
-                  PyTuple_GET_ITEM(args, 0) == Py_Ellipsis);
+    return turbo_test_answer(self == Py_None && PyTuple_GET_SIZE(args) == 1 &&
+                             PyTuple_GET_ITEM(args, 0) == Py_Ellipsis);
 }
 
 static PyObject *tuple_and_names(PyObject *self, PyObject *args, PyObject *kw)
 {
-    return answer(self == Py_None && PyTuple_GET_SIZE(args) == 1 &&
-                  kw != NULL &&
-                  PyDict_GetItemString(kw, "n") == Py_NotImplemented);
+    return turbo_test_answer(
+        self == Py_None && PyTuple_GET_SIZE(args) == 1 && kw != NULL &&
+        PyDict_GetItemString(kw, "n") == Py_NotImplemented);
 }
 
-static PyObject *array(PyObject *self, PyObject *const *args, Py_ssize_t count)
+static PyObject *turbo_test_array(PyObject *self, PyObject *const *args,
+                                  Py_ssize_t count)
 {
-    return answer(self == Py_None && count == 1 && args[0] == Py_Ellipsis);
+    return turbo_test_answer(self == Py_None && count == 1 &&
+                             args[0] == Py_Ellipsis);
 }
 
 static bool has_name(PyObject *const *args, Py_ssize_t count, PyObject *names)
@@ -130,23 +132,23 @@ static bool has_name(PyObject *const *args, Py_ssize_t count, PyObject *names)
 static PyObject *array_and_names(PyObject *self, PyObject *const *args,
                                  Py_ssize_t count, PyObject *names)
 {
-    return answer(self == Py_None && has_name(args, count, names));
+    return turbo_test_answer(self == Py_None && has_name(args, count, names));
 }
 
 static PyObject *with_class(PyObject *self, PyTypeObject *class,
                             PyObject *const *args, size_t count,
                             PyObject *names)
 {
-    return answer(self == Py_None && class == &PyLong_Type &&
-                  has_name(args, (Py_ssize_t)count, names));
+    return turbo_test_answer(self == Py_None && class == &PyLong_Type &&
+                             has_name(args, (Py_ssize_t)count, names));
 }
 
 #define FUNCTION(f) ((PyCFunction)(void (*)(void))(f))
 static PyMethodDef functions[] = {
     {"no_arguments", no_arguments, METH_NOARGS, NULL},
-    {"one", one, METH_O, NULL},
-    {"tuple", tuple, METH_VARARGS, NULL},
-    {"array", FUNCTION(array), METH_FASTCALL, NULL},
+    {"one", turbo_test_one, METH_O, NULL},
+    {"tuple", turbo_test_tuple, METH_VARARGS, NULL},
+    {"array", FUNCTION(turbo_test_array), METH_FASTCALL, NULL},
     /* These are also called with a keyword. */
     {"tuple_and_names", FUNCTION(tuple_and_names), METH_VARARGS | METH_KEYWORDS,
      NULL},

@@ -22,8 +22,8 @@ static _Thread_local bool probing VST_TLS_MODEL, reached VST_TLS_MODEL;
 
 /* ---- the hooks ---------------------------------------------------------- */
 
-static inline void *allocated(vst_memory_kind kind, bool outermost, void *p,
-                              size_t size)
+static inline void *allocator_allocated(vst_memory_kind kind, bool outermost,
+                                        void *p, size_t size)
 {
     if (VST_LIKELY(outermost && p != NULL))
         vst_memory_allocated(kind, (uintptr_t)p, size);
@@ -36,8 +36,8 @@ static inline void *hook_malloc(int domain, vst_memory_kind kind, void *ctx,
 {
     bool outermost = vst_memory_enter();
 
-    return allocated(kind, outermost, state->wrapped[domain].malloc(ctx, size),
-                     size);
+    return allocator_allocated(kind, outermost,
+                               state->wrapped[domain].malloc(ctx, size), size);
 }
 
 static inline void *hook_calloc(int domain, vst_memory_kind kind, void *ctx,
@@ -45,9 +45,9 @@ static inline void *hook_calloc(int domain, vst_memory_kind kind, void *ctx,
 {
     bool outermost = vst_memory_enter();
 
-    return allocated(kind, outermost,
-                     state->wrapped[domain].calloc(ctx, count, size),
-                     count * size);
+    return allocator_allocated(kind, outermost,
+                               state->wrapped[domain].calloc(ctx, count, size),
+                               count * size);
 }
 
 /* malloc_kind: what to record if there was no block before. */
@@ -60,7 +60,7 @@ static inline void *hook_realloc(int domain, vst_memory_kind malloc_kind,
     void *p = state->wrapped[domain].realloc(ctx, old, size);
 
     if (old == NULL)
-        return allocated(malloc_kind, outermost, p, size);
+        return allocator_allocated(malloc_kind, outermost, p, size);
     if (VST_LIKELY(outermost && p != NULL))
         vst_memory_moved(kind, (uintptr_t)old, (uintptr_t)p, size, before);
     vst_memory_leave();
@@ -170,7 +170,7 @@ static const PyMemAllocatorEx hooks[DOMAINS] = {
 
 /* ---- in and out --------------------------------------------------------- */
 
-static bool is_ours(const PyMemAllocatorEx *allocator, int domain)
+static bool allocator_is_ours(const PyMemAllocatorEx *allocator, int domain)
 {
     return allocator->malloc == hooks[domain].malloc;
 }
@@ -180,8 +180,8 @@ static bool reaches_ours(const PyMemAllocatorEx *allocator, int domain)
 {
     void *p;
 
-    if (is_ours(allocator, domain) || !state->left_behind[domain])
-        return is_ours(allocator, domain);
+    if (allocator_is_ours(allocator, domain) || !state->left_behind[domain])
+        return allocator_is_ours(allocator, domain);
     probing = true;
     reached = false;
     p = allocator->malloc(allocator->ctx, 16);
@@ -214,7 +214,7 @@ void vpy_memory_hooks_remove(void)
     for (int domain = 0; domain < DOMAINS; domain++) {
         PyMemAllocatorEx current;
         PyMem_GetAllocator(domain_ids[domain], &current);
-        if (!is_ours(&current, domain))
+        if (!allocator_is_ours(&current, domain))
             continue;
         vpy_world_stop();
         PyMem_SetAllocator(domain_ids[domain], &state->wrapped[domain]);

@@ -89,7 +89,7 @@ static char *put_utf8(char *out, uint32_t c)
 
 /* If one surrogate stands for no byte, all become question marks, as in
  * vpy_text. */
-static bool encode(PyObject *str, vpy_plain_text *text)
+static bool code_text_encode(PyObject *str, vpy_plain_text *text)
 {
     Py_ssize_t length = PyUnicode_GET_LENGTH(str);
     int kind = (int)PyUnicode_KIND(str);
@@ -128,7 +128,7 @@ bool vpy_plain_text_get(PyObject *str, vpy_plain_text *text)
         PyUnicode_GET_LENGTH(str) > INT32_MAX / 4)
         return false;
     if (!PyUnicode_IS_COMPACT_ASCII(str))
-        return encode(str, text);
+        return code_text_encode(str, text);
     text->bytes = PyUnicode_DATA(str);
     text->length = (uint32_t)PyUnicode_GET_LENGTH(str);
     return true;

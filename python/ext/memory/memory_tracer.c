@@ -22,7 +22,7 @@ typedef struct vpy_memory_tracer {
 } memory_tracer;
 
 /* vst_memory_enter: what is allocated meanwhile is our own. */
-static vst_status start(vst_memory_tracer *base)
+static vst_status memory_tracer_start(vst_memory_tracer *base)
 {
     memory_tracer *tracer = (memory_tracer *)base;
     vst_memory_options options = {
@@ -49,7 +49,7 @@ static vst_status start(vst_memory_tracer *base)
     return status;
 }
 
-static void stop(vst_memory_tracer *base)
+static void memory_tracer_stop(vst_memory_tracer *base)
 {
     if (state->active == NULL || &state->active->base != base)
         return;
@@ -77,23 +77,23 @@ static vst_status export_memory_history(vst_memory_tracer *base,
     return status;
 }
 
-static void destroy(vst_memory_tracer *base)
+static void memory_tracer_destroy(vst_memory_tracer *base)
 {
-    stop(base);
+    memory_tracer_stop(base);
     free(base);
 }
 
 static const vst_memory_tracer_ops ops = {
-    .start = start,
-    .stop = stop,
+    .start = memory_tracer_start,
+    .stop = memory_tracer_stop,
     .export_memory_history = export_memory_history,
-    .destroy = destroy,
+    .destroy = memory_tracer_destroy,
 };
 
 /* context->options are vpy_memory_options. */
-static vst_status make(vst_recording *recording,
-                       const vst_tracer_context *context,
-                       vst_memory_tracer **out)
+static vst_status memory_tracer_make(vst_recording *recording,
+                                     const vst_tracer_context *context,
+                                     vst_memory_tracer **out)
 {
     static const vpy_memory_options usual = {.native_allocators = true};
     const vpy_memory_options *options =
@@ -113,22 +113,22 @@ static vst_status make(vst_recording *recording,
 void vpy_memory_abandon(void)
 {
     if (state->active != NULL)
-        stop(&state->active->base);
+        memory_tracer_stop(&state->active->base);
 }
 
 /* Registered with atexit, and run after functions that were registered later.
  * From then on no hook reads what the end of the interpreter frees. */
-static PyObject *end(PyObject *module, PyObject *unused)
+static PyObject *memory_tracer_end(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
     state->is_over = true;
     if (state->active != NULL)
-        stop(&state->active->base);
+        memory_tracer_stop(&state->active->base);
     Py_RETURN_NONE;
 }
 
-static PyMethodDef end_method = {"vestige_memory_at_exit", end, METH_NOARGS,
-                                 NULL};
+static PyMethodDef end_method = {"vestige_memory_at_exit", memory_tracer_end,
+                                 METH_NOARGS, NULL};
 
 static PyObject *is_tracing(PyObject *module, PyObject *unused)
 {
@@ -148,6 +148,6 @@ int vpy_memory_init(PyObject *module)
     if (vpy_at_exit(&end_method) < 0 || vpy_memory_names_init(module) < 0 ||
         PyModule_AddFunctions(module, functions) < 0)
         return -1;
-    vst_memory_tracer_register_with_context(make);
+    vst_memory_tracer_register_with_context(memory_tracer_make);
     return 0;
 }

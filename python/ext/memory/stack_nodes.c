@@ -57,7 +57,7 @@ static void release_lock(void)
 
 /* ---- tables ------------------------------------------------------------- */
 
-static uint64_t mix(uint64_t a, uint64_t b)
+static uint64_t nodes_mix(uint64_t a, uint64_t b)
 {
     uint64_t x = (a ^ b * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
 
@@ -68,15 +68,15 @@ static uint64_t hash_node(const void *entry)
 {
     const node *n = entry;
 
-    return mix(n->place, n->parent);
+    return nodes_mix(n->place, n->parent);
 }
 
 static uint64_t hash_code(const void *entry)
 {
-    return mix(((const known_code *)entry)->code, 0);
+    return nodes_mix(((const known_code *)entry)->code, 0);
 }
 
-static void *map(size_t size)
+static void *nodes_map(size_t size)
 {
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -86,7 +86,7 @@ static void *map(size_t size)
 
 /* The ends of forgotten code objects are not noticed, so the caches of all
  * threads become invalid now. */
-static void clear(vpy_node_table *t)
+static void nodes_clear(vpy_node_table *t)
 {
     if (t->entries != NULL && t->used)
         memset(t->entries, 0, (t->mask + 1) * sizeof(node));
@@ -100,8 +100,8 @@ static void *slot_at(const vpy_node_table *t, size_t i)
 }
 
 /* Room for one more; false if there is none. A full table is emptied. */
-static bool make_room(vpy_node_table *t, size_t size_max,
-                      uint64_t (*hash)(const void *entry))
+static bool nodes_make_room(vpy_node_table *t, size_t size_max,
+                            uint64_t (*hash)(const void *entry))
 {
     size_t size = t->entries != NULL ? t->mask + 1 : 0;
     vpy_node_table larger = {.mask = (size ? size * 2 : SIZE_AT_FIRST) - 1};
@@ -109,9 +109,9 @@ static bool make_room(vpy_node_table *t, size_t size_max,
     if (size && t->used < size - size / 4)
         return true;
     if (size < size_max)
-        larger.entries = map((larger.mask + 1) * sizeof(node));
+        larger.entries = nodes_map((larger.mask + 1) * sizeof(node));
     if (larger.entries == NULL) {
-        clear(t);
+        nodes_clear(t);
         return size != 0;
     }
     for (size_t i = 0; i < size; i++) {
@@ -140,7 +140,7 @@ static node *node_slot(uint64_t place, uint32_t parent)
     node *n = NULL;
 
     if (state->nodes.entries != NULL)
-        for (size_t i = mix(place, parent);; i++) {
+        for (size_t i = nodes_mix(place, parent);; i++) {
             n = slot_at(&state->nodes, i);
             if (!n->place || (n->place == place && n->parent == parent))
                 break;
@@ -153,7 +153,7 @@ static known_code *code_slot(uintptr_t code, size_t *index)
     known_code *c = NULL;
 
     if (state->codes.entries != NULL)
-        for (size_t i = mix(code, 0);; i++) {
+        for (size_t i = nodes_mix(code, 0);; i++) {
             c = slot_at(&state->codes, i);
             if (!c->code || c->code == code) {
                 *index = i;
@@ -170,7 +170,7 @@ static void remove_code(size_t hole)
         known_code *c = slot_at(&state->codes, i);
         if (!c->code)
             break;
-        if (((i - mix(c->code, 0)) & state->codes.mask) >=
+        if (((i - nodes_mix(c->code, 0)) & state->codes.mask) >=
             ((i - hole) & state->codes.mask)) {
             memcpy(slot_at(&state->codes, hole), c, sizeof *c);
             hole = i;
@@ -183,8 +183,8 @@ static void remove_code(size_t hole)
 void vpy_nodes_begin(vst_recording *for_recording)
 {
     take_lock();
-    clear(&state->nodes);
-    clear(&state->codes);
+    nodes_clear(&state->nodes);
+    nodes_clear(&state->codes);
     state->recording = for_recording;
     release_lock();
 }
@@ -257,7 +257,7 @@ static uint32_t learn_code(PyCodeObject *code, vst_id *function)
     if (!define_function(code, function))
         return 0;
     take_lock();
-    if (make_room(&state->codes, SIZE_MAX_CODES, hash_code)) {
+    if (nodes_make_room(&state->codes, SIZE_MAX_CODES, hash_code)) {
         c = code_slot((uintptr_t)code, &index);
         if (!c->code) {
             if (++state->last_serial == 0)
@@ -302,7 +302,7 @@ static void keep_node(uint64_t place, uint32_t parent, uint32_t id)
     node *n;
 
     take_lock();
-    if (make_room(&state->nodes, SIZE_MAX_NODES, hash_node)) {
+    if (nodes_make_room(&state->nodes, SIZE_MAX_NODES, hash_node)) {
         n = node_slot(place, parent);
         if (!n->place) {
             *n = (node){place, parent, id};

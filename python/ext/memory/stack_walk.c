@@ -114,7 +114,7 @@ static VST_COLD stack_cache *make_cache(void)
 
 /* ---- a walk -------------------------------------------------------------- */
 
-static inline size_t slot_of(const vpy_iframe *frame)
+static inline size_t stack_walk_slot_of(const vpy_iframe *frame)
 {
     uintptr_t address = (uintptr_t)frame;
 
@@ -143,19 +143,20 @@ static inline uint32_t find_node(stack_cache *cache, size_t at)
     return id;
 }
 
-static inline void put(stack_cache *cache, size_t at, const vpy_iframe *frame)
+static inline void stack_walk_put(stack_cache *cache, size_t at,
+                                  const vpy_iframe *frame)
 {
     cache->frames[at] = frame;
     cache->places[at] = vpy_iframe_place(frame);
     cache->nodes[at] = find_node(cache, at);
-    cache->slots[slot_of(frame)] = (uint16_t)at;
+    cache->slots[stack_walk_slot_of(frame)] = (uint16_t)at;
 }
 
 /* Compares the kept frames from an index outwards. 0: all callers are the same;
  * else the index of a frame whose caller differs. *changed becomes the
  * outermost frame that has moved on in its code, if there is one. */
-static inline size_t compare(const stack_cache *cache, size_t at,
-                             size_t *changed)
+static inline size_t stack_walk_compare(const stack_cache *cache, size_t at,
+                                        size_t *changed)
 {
     for (; at > 0; at--) {
         const vpy_iframe *frame = cache->frames[at];
@@ -177,7 +178,7 @@ static void cut_at(stack_cache *cache, const vpy_iframe *caller)
 }
 
 /* There are too many frames: drops the outermost. */
-static VST_COLD void shorten(stack_cache *cache, size_t *fresh)
+static VST_COLD void stack_walk_shorten(stack_cache *cache, size_t *fresh)
 {
     size_t kept, first;
 
@@ -192,25 +193,26 @@ static VST_COLD void shorten(stack_cache *cache, size_t *fresh)
     first = cache->count - kept; /* becomes the caller that is cut off */
     cut_at(cache, cache->frames[first]);
     for (size_t i = 1; i <= kept; i++)
-        put(cache, i, cache->frames[first + i]);
+        stack_walk_put(cache, i, cache->frames[first + i]);
     cache->count = kept;
 }
 
 /* Finds which kept frames are still there, and puts the frames inside them into
  * `fresh`. */
-static inline size_t gather(stack_cache *cache, const vpy_iframe *frame)
+static inline size_t stack_walk_gather(stack_cache *cache,
+                                       const vpy_iframe *frame)
 {
     size_t fresh = 0, bound = cache->count;
 
     while (frame != NULL) {
-        size_t at = cache->slots[slot_of(frame)], changed, broken;
+        size_t at = cache->slots[stack_walk_slot_of(frame)], changed, broken;
         if (at - 1 < bound && cache->frames[at] == frame) {
             changed = at + 1;
-            broken = compare(cache, at, &changed);
+            broken = stack_walk_compare(cache, at, &changed);
             if (VST_LIKELY(broken == 0)) {
                 cache->count = at;
                 for (; changed <= at; changed++)
-                    put(cache, changed, cache->frames[changed]);
+                    stack_walk_put(cache, changed, cache->frames[changed]);
                 return fresh;
             }
             for (; at > broken && fresh < FRAMES_MAX; at--)
@@ -227,7 +229,7 @@ static inline size_t gather(stack_cache *cache, const vpy_iframe *frame)
     return fresh;
 }
 
-static uint32_t walk(stack_cache *cache, PyThreadState *tstate)
+static uint32_t stack_walk_walk(stack_cache *cache, PyThreadState *tstate)
 {
     uint32_t generation =
         __atomic_load_n(&vpy_memory.nodes.generation, __ATOMIC_RELAXED);
@@ -239,16 +241,16 @@ static uint32_t walk(stack_cache *cache, PyThreadState *tstate)
         cache->count = 0;
         memset(cache->recent, 0, sizeof cache->recent);
     }
-    fresh = gather(cache, vpy_iframe_innermost(tstate));
+    fresh = stack_walk_gather(cache, vpy_iframe_innermost(tstate));
     if (!VST_LIKELY(cache->nodes[0] != VPY_NODE_CUT) &&
         cache->count + fresh < FRAMES_LEAST) {
         cache->count = 0;
-        fresh = gather(cache, vpy_iframe_innermost(tstate));
+        fresh = stack_walk_gather(cache, vpy_iframe_innermost(tstate));
     }
     if (!VST_LIKELY(cache->count + fresh <= FRAMES_MAX))
-        shorten(cache, &fresh);
+        stack_walk_shorten(cache, &fresh);
     while (fresh)
-        put(cache, ++cache->count, cache->fresh[--fresh]);
+        stack_walk_put(cache, ++cache->count, cache->fresh[--fresh]);
     id = cache->nodes[cache->count];
     return VST_LIKELY(id != VPY_NODE_CUT) ? id : 0;
 }
@@ -272,14 +274,14 @@ vst_stack_id vpy_memory_stack(unsigned *flags)
         return 0;
     if (!VST_LIKELY(cache != NULL) && (cache = make_cache()) == NULL)
         return 0;
-    return walk(cache, tstate);
+    return stack_walk_walk(cache, tstate);
 }
 
 /* ---- begin and end ------------------------------------------------------ */
 
 /* In a forked child, before anything allocates there. The caches of threads
  * that are gone are free for new ones. */
-static void after_fork(void)
+static void stack_walk_after_fork(void)
 {
     stack_cache *cache;
 
@@ -295,7 +297,7 @@ void vpy_memory_stacks_begin(vst_recording *recording)
         state->is_ready = true;
         state->has_key =
             pthread_key_create(&state->at_thread_end, release_cache) == 0;
-        pthread_atfork(NULL, NULL, after_fork);
+        pthread_atfork(NULL, NULL, stack_walk_after_fork);
     }
     /* Where frames are not what we know, no thread has a stack. */
     state->main_interpreter = vpy_base.inside.works[VPY_PART_MEMORY]

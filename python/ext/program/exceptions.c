@@ -105,7 +105,7 @@ static bool ends_iteration(const PyTypeObject *type)
 /* ---- its mark ----------------------------------------------------------- */
 
 /* "ValueError", "json.decoder.JSONDecodeError"; runs no code of the program. */
-static void put_name(PyTypeObject *type, char *name, size_t size)
+static void exceptions_put_name(PyTypeObject *type, char *name, size_t size)
 {
     PyObject *qualname, *dict = NULL, *module = NULL;
     const char *own = type->tp_name, *where = NULL;
@@ -128,7 +128,8 @@ static void put_name(PyTypeObject *type, char *name, size_t size)
     Py_XDECREF(dict);
 }
 
-static void mark(PyTypeObject *type, const PyTracebackObject *traceback)
+static void exceptions_mark(PyTypeObject *type,
+                            const PyTracebackObject *traceback)
 {
     PyCodeObject *code = (PyCodeObject *)vpy_frame_code(traceback->tb_frame);
     char name[200];
@@ -142,7 +143,7 @@ static void mark(PyTypeObject *type, const PyTracebackObject *traceback)
     bool is_defined;
     vst_id id;
 
-    put_name(type, name, sizeof name);
+    exceptions_put_name(type, name, sizeof name);
     definition.name_len = (uint32_t)strlen(name);
     if (file != NULL) {
         definition.file_skip =
@@ -164,7 +165,8 @@ static bool is_traceback(PyObject *traceback)
     return traceback != NULL && PyTraceBack_Check(traceback);
 }
 
-static void see(PyTypeObject *type, const PyObject *error, PyObject *traceback)
+static void exceptions_see(PyTypeObject *type, const PyObject *error,
+                           PyObject *traceback)
 {
     const PyTracebackObject *entry = (PyTracebackObject *)traceback;
 
@@ -175,13 +177,13 @@ static void see(PyTypeObject *type, const PyObject *error, PyObject *traceback)
     marked_last = error;
     marked_entry = entry;
     marked_code = vpy_frame_code(entry->tb_frame);
-    mark(type, entry);
+    exceptions_mark(type, entry);
 }
 
 void vpy_exception_seen(PyObject *error, PyObject *traceback)
 {
     if (is_traceback(traceback) && PyExceptionInstance_Check(error))
-        see(Py_TYPE(error), error, traceback);
+        exceptions_see(Py_TYPE(error), error, traceback);
 }
 
 void vpy_exception_leaves(PyObject *traceback)
@@ -205,7 +207,7 @@ void vpy_exception_set_leaves(void)
 
     PyErr_Fetch(&type, &error, &traceback);
     if (is_traceback(traceback) && type != NULL && PyType_Check(type)) {
-        see((PyTypeObject *)type, error, traceback);
+        exceptions_see((PyTypeObject *)type, error, traceback);
         vpy_exception_leaves(traceback);
     }
     PyErr_Restore(type, error, traceback);

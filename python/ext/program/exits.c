@@ -38,7 +38,7 @@ static long leaving_now(void)
 
 /* Waits for a limited time: the reader of a pipe may be a thread of this
  * process, which does not run. */
-static bool put(const char *bytes, size_t count)
+static bool exits_put(const char *bytes, size_t count)
 {
     while (count) {
         struct pollfd ready = {.fd = 2, .events = POLLOUT};
@@ -56,17 +56,17 @@ static bool put(const char *bytes, size_t count)
     return true;
 }
 
-static void pass_on(int from)
+static void exits_pass_on(int from)
 {
     char bytes[4096];
     ssize_t count;
 
     while ((count = read(from, bytes, sizeof bytes)) > 0)
-        if (!put(bytes, (size_t)count))
+        if (!exits_put(bytes, (size_t)count))
             return;
 }
 
-static bool spawn(char **words, int output)
+static bool exits_spawn(char **words, int output)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -103,10 +103,10 @@ static void run_command(PyObject *words)
         texts[i] = PyBytes_Check(word) ? PyBytes_AS_STRING(word) : "";
     }
     if (texts != NULL && count && pipe2(ends, O_CLOEXEC) == 0) {
-        bool spawned = spawn(texts, ends[1]);
+        bool spawned = exits_spawn(texts, ends[1]);
         close(ends[1]);
         if (spawned)
-            pass_on(ends[0]);
+            exits_pass_on(ends[0]);
         close(ends[0]);
     }
     free(texts);
@@ -208,8 +208,8 @@ void vpy_signals_block(sigset_t *before)
     pthread_sigmask(SIG_BLOCK, &all, before);
 }
 
-static PyObject *leave(PyObject *callable, PyObject *const *args, size_t nargsf,
-                       PyObject *names)
+static PyObject *exits_leave(PyObject *callable, PyObject *const *args,
+                             size_t nargsf, PyObject *names)
 {
     PyObject *result;
     sigset_t before;
@@ -240,13 +240,13 @@ static void stand_in(bool wanted)
     if (state->exit_function == NULL || leaving_now())
         return;
     vpy_world_stop();
-    state->exit_function->vectorcall = wanted ? leave : state->plain_exit;
+    state->exit_function->vectorcall = wanted ? exits_leave : state->plain_exit;
     state->exit_function->m_ml =
         wanted ? &state->own_definition : state->plain_definition;
     vpy_world_start();
 }
 
-static void own(void)
+static void exits_own(void)
 {
     if (state->owner != getpid()) /* that was in the parent of this process */
         __atomic_store_n(&state->leaving, 0, __ATOMIC_RELAXED);
@@ -255,14 +255,14 @@ static void own(void)
 
 void vpy_exits_watch_child(bool (*ends)(int code))
 {
-    own();
+    exits_own();
     state->child_ends = ends;
 }
 
 static PyObject *set_follower(PyObject *module, PyObject *function)
 {
     (void)module;
-    own();
+    exits_own();
     Py_XDECREF(take_follower());
     if (function != Py_None) {
         vpy_state_take();

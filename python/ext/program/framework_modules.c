@@ -50,7 +50,7 @@ static void forget_all(void)
     Py_CLEAR(state->numbers);
 }
 
-static module_entry *slot_of(PyObject *self)
+static module_entry *modules_slot_of(PyObject *self)
 {
     size_t i = (size_t)((uintptr_t)self >> 4) * 0x9e3779b1u;
 
@@ -61,7 +61,7 @@ static module_entry *slot_of(PyObject *self)
     }
 }
 
-static bool make_room(void)
+static bool modules_make_room(void)
 {
     size_t old_capacity = state->capacity;
     module_entry *old = state->entries;
@@ -77,7 +77,7 @@ static bool make_room(void)
     state->capacity = size;
     for (size_t i = 0; i < old_capacity; i++)
         if (old[i].weakref != NULL)
-            *slot_of(old[i].self) = old[i];
+            *modules_slot_of(old[i].self) = old[i];
     free(old);
     return true;
 }
@@ -103,7 +103,7 @@ static long next_number(PyObject *name)
     return kept ? number : -1;
 }
 
-static vst_id define(PyObject *self)
+static vst_id modules_define(PyObject *self)
 {
     PyObject *name =
         PyObject_GetAttrString((PyObject *)Py_TYPE(self), "__name__");
@@ -128,7 +128,7 @@ static vst_id define(PyObject *self)
     return id;
 }
 
-static VST_COLD vst_id add(PyObject *self)
+static VST_COLD vst_id modules_add(PyObject *self)
 {
     PyObject *type, *error, *traceback, *weakref;
     vst_id id = 0;
@@ -138,11 +138,11 @@ static VST_COLD vst_id add(PyObject *self)
     weakref = vpy_weakref_new(self);
     before = vpy_generation_now();
     if (weakref != NULL)
-        id = define(self); /* may run any code: __name__ of a class */
+        id = modules_define(self); /* may run any code: __name__ of a class */
     if (vpy_generation_now() != before || vpy_calls.tracer.active == NULL)
         id = 0;
-    if (id && make_room()) {
-        module_entry *entry = slot_of(self);
+    if (id && modules_make_room()) {
+        module_entry *entry = modules_slot_of(self);
         PyObject *old = entry->weakref;
         state->count += old == NULL;
         *entry = (module_entry){self, weakref, id};
@@ -166,7 +166,7 @@ static vst_id known_id(PyObject *self)
     }
     if (!state->capacity)
         return 0;
-    entry = slot_of(self);
+    entry = modules_slot_of(self);
     return entry->weakref != NULL && vpy_weakref_is_to(entry->weakref, self)
                ? entry->id
                : 0;
@@ -196,7 +196,7 @@ static vst_id module_entered(PyObject *code, const vpy_iframe *frame)
     PyObject *self = called_module(code, frame);
     vst_id id = self != NULL ? known_id(self) : 0;
 
-    return id || self == NULL ? id : add(self);
+    return id || self == NULL ? id : modules_add(self);
 }
 
 /* The operator's function in C is what it calls next. */

@@ -33,7 +33,7 @@ typedef struct vpy_noted_optimizer {
 
 /* ---- finding them -------------------------------------------------------- */
 
-static void add(found *out, PyObject *tensor, vst_storage_role role)
+static void tensors_add(found *out, PyObject *tensor, vst_storage_role role)
 {
     PyObject *address;
     void *impl;
@@ -65,24 +65,25 @@ static void add(found *out, PyObject *tensor, vst_storage_role role)
 }
 
 /* value: a tensor, or a container of them. */
-static void look(found *out, PyObject *value, vst_storage_role role, int depth)
+static void tensors_look(found *out, PyObject *value, vst_storage_role role,
+                         int depth)
 {
     Py_ssize_t at = 0;
     PyObject *key, *item;
 
     if (PyObject_TypeCheck(value, state->tensor_type)) {
-        add(out, value, role);
+        tensors_add(out, value, role);
     } else if (depth == DEPTH_MAX) {
         return;
     } else if (PyDict_Check(value)) {
         while (PyDict_Next(value, &at, &key, &item))
-            look(out, item, role, depth + 1);
+            tensors_look(out, item, role, depth + 1);
     } else if (PyList_Check(value)) {
         for (; at < PyList_GET_SIZE(value); at++)
-            look(out, PyList_GET_ITEM(value, at), role, depth + 1);
+            tensors_look(out, PyList_GET_ITEM(value, at), role, depth + 1);
     } else if (PyTuple_Check(value)) {
         for (; at < PyTuple_GET_SIZE(value); at++)
-            look(out, PyTuple_GET_ITEM(value, at), role, depth + 1);
+            tensors_look(out, PyTuple_GET_ITEM(value, at), role, depth + 1);
     }
 }
 
@@ -109,14 +110,14 @@ static void look_in_optimizer(found *out, PyObject *self)
         PyObject *params =
             PyDict_Check(group) ? PyDict_GetItemString(group, "params") : NULL;
         if (params != NULL)
-            look(out, params, VST_STORAGE_PARAMETER, DEPTH_MAX - 1);
+            tensors_look(out, params, VST_STORAGE_PARAMETER, DEPTH_MAX - 1);
     }
     PyErr_Clear();
     if (states != NULL)
-        look(out, states, VST_STORAGE_OPTIMIZER, 0);
+        tensors_look(out, states, VST_STORAGE_OPTIMIZER, 0);
 }
 
-static void record(found *out)
+static void tensors_record(found *out)
 {
     if (out->count)
         state->note(out->tensors, out->roles, out->count, vst_record_storages);
@@ -147,13 +148,13 @@ void vpy_tensors_of_module(PyObject *self)
     if (parameters == NULL)
         return;
     before = vpy_tensors_hush();
-    look(&out, parameters, VST_STORAGE_PARAMETER, DEPTH_MAX - 1);
+    tensors_look(&out, parameters, VST_STORAGE_PARAMETER, DEPTH_MAX - 1);
     vpy_tensors_unhush(before);
-    record(&out);
+    tensors_record(&out);
 }
 
 /* The entry of an optimizer, made if there is none; NULL without memory. */
-static optimizer *entry_of(PyObject *self)
+static optimizer *tensors_entry_of(PyObject *self)
 {
     optimizer *grown;
     PyObject *weakref;
@@ -190,7 +191,7 @@ static PyObject *note_optimizer(PyObject *module, PyObject *const *args,
     if (count < 1 || state->tensor_type == NULL)
         Py_RETURN_NONE;
     look_in_optimizer(&out, args[0]);
-    entry = entry_of(args[0]);
+    entry = tensors_entry_of(args[0]);
     PyErr_Clear();
     if (entry != NULL && entry->hash == out.hash)
         Py_RETURN_NONE;
@@ -200,7 +201,7 @@ static PyObject *note_optimizer(PyObject *module, PyObject *const *args,
     before = vpy_tensors_hush();
     look_in_optimizer(&out, args[0]);
     vpy_tensors_unhush(before);
-    record(&out);
+    tensors_record(&out);
     Py_RETURN_NONE;
 }
 

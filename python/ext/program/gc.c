@@ -9,7 +9,7 @@
 
 static struct vpy_gc_state *const state = &vpy_program.gc;
 
-static long long counted(PyObject *info, const char *key)
+static long long gc_counted(PyObject *info, const char *key)
 {
     PyObject *value = PyDict_Check(info) ? vpy_dict_get_named(info, key) : NULL;
     long long number =
@@ -36,13 +36,14 @@ static PyObject *on_gc(PyObject *self, PyObject *const *args, Py_ssize_t count)
         vst_record(VST_ENTER, state->id);
         state->begun_in = vpy_generation_now();
         length = snprintf(text, sizeof text, "\"generation\": %lld",
-                          counted(args[1], "generation"));
+                          gc_counted(args[1], "generation"));
         vst_record_args(text, (size_t)length);
     } else if (state->begun_in == vpy_generation_now()) {
         /* False after a fork inside the collection. */
-        length = snprintf(
-            text, sizeof text, "\"collected\": %lld, \"uncollectable\": %lld",
-            counted(args[1], "collected"), counted(args[1], "uncollectable"));
+        length = snprintf(text, sizeof text,
+                          "\"collected\": %lld, \"uncollectable\": %lld",
+                          gc_counted(args[1], "collected"),
+                          gc_counted(args[1], "uncollectable"));
         vst_record_args(text, (size_t)length);
         vst_record(VST_EXIT, state->id);
     }

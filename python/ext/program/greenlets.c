@@ -97,7 +97,8 @@ static void record_collectors(void)
         vst__record_task(payload, 1 + count);
 }
 
-static VST_COLD void introduce(PyObject *object, uint32_t task, bool begins)
+static VST_COLD void greenlets_introduce(PyObject *object, uint32_t task,
+                                         bool begins)
 {
     bool hub = is_hub(object);
     PyObject *name = given_name(object), *encoded = NULL;
@@ -138,7 +139,7 @@ static void record_stack(PyObject *object)
     known.is_fresh = false;
     known.chunks = vst_thread_buffer->chunks;
     vpy_known_set(&known);
-    introduce(object, known.task, begins);
+    greenlets_introduce(object, known.task, begins);
 }
 
 /* ---- switches ------------------------------------------------------------ */

@@ -29,7 +29,7 @@ bool vpy_imports_module(const char *file, uint32_t length, PyObject *name)
            memcmp(file, importlib, length) == 0 && vpy_is_import(name);
 }
 
-static vst_id define(const char *module, uint32_t length)
+static vst_id import_define(const char *module, uint32_t length)
 {
     static const char head[] = VST_MODULE_NAMED;
     char text[sizeof head + VST_IMPORT_NAME_MAX];
@@ -66,7 +66,7 @@ void vpy_module_imported(const vpy_iframe *frame)
         encoded = vpy_text(name, &bytes, &length);
     PyErr_Clear();
     if (encoded != NULL && length != 0)
-        id = define(bytes, length);
+        id = import_define(bytes, length);
     Py_XDECREF(encoded);
     if (id != 0)
         vst__record_import(id);

@@ -13,7 +13,7 @@ enum { TEXT_MAX = 4096 };
 /* ---- tensors ------------------------------------------------------------ */
 
 /* Text, or None where there is nothing to describe; NULL with an exception. */
-static PyObject *text_of(PyObject *tensor, int gradient)
+static PyObject *tensors_text_of(PyObject *tensor, int gradient)
 {
     char text[TEXT_MAX];
     PyObject *address = PyObject_GetAttrString(tensor, "_cdata");
@@ -41,9 +41,10 @@ static PyObject *tensors_by_name(PyObject *dict, bool gradients)
         if (!PyUnicode_Check(name) ||
             !PyObject_TypeCheck(value, state->tensor_type))
             continue;
-        entry = gradients ? Py_BuildValue("(ONN)", name, text_of(value, 0),
-                                          text_of(value, 1))
-                          : Py_BuildValue("(ON)", name, text_of(value, 0));
+        entry = gradients
+                    ? Py_BuildValue("(ONN)", name, tensors_text_of(value, 0),
+                                    tensors_text_of(value, 1))
+                    : Py_BuildValue("(ON)", name, tensors_text_of(value, 0));
         if (!vpy_append(list, entry))
             Py_CLEAR(list);
     }
@@ -54,7 +55,8 @@ static PyObject *tensors_by_name(PyObject *dict, bool gradients)
 
 /* The entry of a dict whose key is this very object: the hash of a tensor is
  * computed by code of the program's. Looks first where the last was found. */
-static PyObject *entry_of(PyObject *dict, PyObject *wanted, Py_ssize_t *from)
+static PyObject *tensors_entry_of(PyObject *dict, PyObject *wanted,
+                                  Py_ssize_t *from)
 {
     PyObject *key, *value;
     Py_ssize_t start = *from;
@@ -82,12 +84,12 @@ static bool add_parameters(PyObject *list, PyObject *parameters,
         if (!PyObject_TypeCheck(each, state->tensor_type))
             continue;
         own = states != NULL && PyDict_Check(states)
-                  ? entry_of(states, each, &from)
+                  ? tensors_entry_of(states, each, &from)
                   : NULL;
         own = own != NULL && PyDict_Check(own) ? tensors_by_name(own, false)
                                                : PyList_New(0);
-        if (!vpy_append(list, Py_BuildValue("(NNN)", text_of(each, 0),
-                                            text_of(each, 1), own)))
+        if (!vpy_append(list, Py_BuildValue("(NNN)", tensors_text_of(each, 0),
+                                            tensors_text_of(each, 1), own)))
             return false;
     }
     return true;

@@ -32,7 +32,7 @@ typedef struct looker {
     bool is_short; /* of memory: what is open is not noted */
 } looker;
 
-static void *grow(void *array, size_t *capacity, size_t size)
+static void *open_threads_grow(void *array, size_t *capacity, size_t size)
 {
     size_t wanted = *capacity != 0 ? *capacity * 2 : 128;
     void *grown = realloc(array, wanted * size);
@@ -56,7 +56,7 @@ static void note_code(looker *self, PyObject *code)
         return;
     if (self->count == self->capacity) {
         seen_code *grown =
-            grow(self->seen, &self->capacity, sizeof *self->seen);
+            open_threads_grow(self->seen, &self->capacity, sizeof *self->seen);
         self->is_short |= grown == NULL;
         if (grown == NULL)
             return;
@@ -68,7 +68,8 @@ static void note_code(looker *self, PyObject *code)
 static void note_id(looker *self, vst_id id)
 {
     if (self->ids_count == self->ids_capacity) {
-        vst_id *grown = grow(self->ids, &self->ids_capacity, sizeof *self->ids);
+        vst_id *grown = open_threads_grow(self->ids, &self->ids_capacity,
+                                          sizeof *self->ids);
         self->is_short |= grown == NULL;
         if (grown == NULL)
             return;
@@ -123,7 +124,7 @@ static PyThreadState *first_thread(void)
 
 /* A thread that was made but did not start yet has no stack. It may be finding
  * out its handle right now, since it does that before it is Python's. */
-static void announce(looker *self, PyThreadState *tstate)
+static void open_threads_announce(looker *self, PyThreadState *tstate)
 {
     bool is_own = tstate == PyThreadState_Get();
     uint64_t handle;
@@ -142,7 +143,7 @@ static void announce(looker *self, PyThreadState *tstate)
 }
 
 /* Whether the recording went live; else there are functions without a value. */
-static bool look(looker *self, bool is_last)
+static bool open_threads_look(looker *self, bool is_last)
 {
     bool is_complete = true;
 
@@ -153,7 +154,7 @@ static bool look(looker *self, bool is_last)
     if (is_complete || is_last || self->is_short) {
         for (PyThreadState *t = first_thread(); t != NULL;
              t = PyThreadState_Next(t))
-            announce(self, t);
+            open_threads_announce(self, t);
         vpy_code_ids_go_live();
         is_complete = true;
     }
@@ -166,7 +167,7 @@ void vpy_threads_announce_at_once(vpy_tracer *tracer)
     looker self = {.tracer = tracer};
     size_t defined = 0;
 
-    for (int looks = 1; !look(&self, looks == LOOKS_MAX); looks++)
+    for (int looks = 1; !open_threads_look(&self, looks == LOOKS_MAX); looks++)
         for (; defined < self.count; defined++) {
             seen_code *seen = &self.seen[defined];
             vpy_code_define_ahead(seen->code);

@@ -7,7 +7,7 @@
 
 #include "base/inside.h"
 
-static PyObject *call(PyObject *what, PyObject *with)
+static PyObject *program_call(PyObject *what, PyObject *with)
 {
     return PyCode_Check(what) ? PyEval_EvalCode(what, with, with)
                               : PyObject_Call(what, with, NULL);
@@ -54,10 +54,10 @@ static PyObject *run_program(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "OO:run_program", &what, &with))
         return NULL;
     if (!frame_is_known(tstate))
-        return call(what, with);
+        return program_call(what, with);
     used = vpy_recursion_put_aside(tstate);
     frame = vpy_iframes_replace(tstate, vpy_iframe_none(tstate));
-    result = call(what, with);
+    result = program_call(what, with);
     vpy_iframes_replace(tstate, frame);
     vpy_recursion_take_back(tstate, used);
     renew_events();

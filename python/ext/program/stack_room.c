@@ -39,7 +39,7 @@ static size_t room_for(size_t size)
 /* ---- the main thread's --------------------------------------------------- */
 
 /* The lowest address that the calling thread's stack may grow to now. */
-static uintptr_t lowest(size_t size)
+static uintptr_t stack_room_lowest(size_t size)
 {
     uintptr_t low = 0;
     size_t found = 0;
@@ -70,7 +70,7 @@ static void grow_main_stack(void)
         getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
         return;
     state->has_grown = true;
-    low = lowest(limit.rlim_cur);
+    low = stack_room_lowest(limit.rlim_cur);
     higher = limit;
     higher.rlim_cur += 2 * room_for(limit.rlim_cur);
     if (higher.rlim_max != RLIM_INFINITY && higher.rlim_cur > higher.rlim_max)

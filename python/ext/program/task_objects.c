@@ -144,7 +144,7 @@ bool vpy_task_is_c(PyObject *task)
 }
 
 /* A new reference to a str, or NULL. No code of the program's runs. */
-static PyObject *name_of(PyObject *task)
+static PyObject *task_name_of(PyObject *task)
 {
     PyObject *get_name, *name;
 
@@ -165,7 +165,7 @@ static PyObject *name_of(PyObject *task)
  * program names them they have not the same name. */
 uint64_t vpy_task_identity(PyObject *task)
 {
-    PyObject *name = name_of(task);
+    PyObject *name = task_name_of(task);
     uint64_t hash = name != NULL ? (uint64_t)PyUnicode_Type.tp_hash(name) : 0;
 
     Py_XDECREF(name);
@@ -174,7 +174,7 @@ uint64_t vpy_task_identity(PyObject *task)
 
 void vpy_task_record_name(vst_task_what what, uint32_t number, PyObject *task)
 {
-    PyObject *name = name_of(task), *encoded = NULL;
+    PyObject *name = task_name_of(task), *encoded = NULL;
     const char *bytes = "";
     uint32_t length = 0;
 
@@ -223,8 +223,8 @@ typedef PyObject *(*five_words)(PyObject *, PyObject *, PyObject *, PyObject *,
 
 /* Functions in C get their arguments in up to five words, by one of several
  * conventions; whatever they are, they are passed on. */
-static PyObject *pass_on(const vpy_watched *w, PyObject *self, PyObject *b,
-                         PyObject *c, PyObject *d, PyObject *e)
+static PyObject *task_pass_on(const vpy_watched *w, PyObject *self, PyObject *b,
+                              PyObject *c, PyObject *d, PyObject *e)
 {
     return ((five_words)(void (*)(void))w->original)(self, b, c, d, e);
 }
@@ -243,27 +243,27 @@ static VST_HOT PyObject *on_set_result(PyObject *self, PyObject *b, PyObject *c,
                                        PyObject *d, PyObject *e)
 {
     record_waking(self);
-    return pass_on(&state->set_result, self, b, c, d, e);
+    return task_pass_on(&state->set_result, self, b, c, d, e);
 }
 
 static PyObject *on_set_exception(PyObject *self, PyObject *b, PyObject *c,
                                   PyObject *d, PyObject *e)
 {
     record_waking(self);
-    return pass_on(&state->set_exception, self, b, c, d, e);
+    return task_pass_on(&state->set_exception, self, b, c, d, e);
 }
 
 static PyObject *on_cancel(PyObject *self, PyObject *b, PyObject *c,
                            PyObject *d, PyObject *e)
 {
     record_waking(self);
-    return pass_on(&state->cancel, self, b, c, d, e);
+    return task_pass_on(&state->cancel, self, b, c, d, e);
 }
 
 static PyObject *on_set_name(PyObject *self, PyObject *b, PyObject *c,
                              PyObject *d, PyObject *e)
 {
-    PyObject *result = pass_on(&state->set_name, self, b, c, d, e);
+    PyObject *result = task_pass_on(&state->set_name, self, b, c, d, e);
     bool is_other;
     uint32_t number;
 
@@ -279,8 +279,8 @@ static PyObject *on_set_name(PyObject *self, PyObject *b, PyObject *c,
     return result;
 }
 
-static void watch(vpy_watched *w, PyTypeObject *type, const char *name,
-                  five_words through_us)
+static void task_watch(vpy_watched *w, PyTypeObject *type, const char *name,
+                       five_words through_us)
 {
     PyObject *method =
         type != NULL ? PyObject_GetAttrString((PyObject *)type, name) : NULL;
@@ -296,12 +296,12 @@ static void watch(vpy_watched *w, PyTypeObject *type, const char *name,
 
 static void watch_all(void)
 {
-    watch(&state->set_name, state->asyncio.task, "set_name", on_set_name);
-    watch(&state->set_result, state->asyncio.future, "set_result",
-          on_set_result);
-    watch(&state->set_exception, state->asyncio.future, "set_exception",
-          on_set_exception);
-    watch(&state->cancel, state->asyncio.future, "cancel", on_cancel);
+    task_watch(&state->set_name, state->asyncio.task, "set_name", on_set_name);
+    task_watch(&state->set_result, state->asyncio.future, "set_result",
+               on_set_result);
+    task_watch(&state->set_exception, state->asyncio.future, "set_exception",
+               on_set_exception);
+    task_watch(&state->cancel, state->asyncio.future, "cancel", on_cancel);
 }
 
 /* ---- start and stop ------------------------------------------------------ */

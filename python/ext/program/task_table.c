@@ -16,24 +16,24 @@ uint32_t vpy_task_new_number(void)
     return __atomic_add_fetch(&state->last_task, 1, __ATOMIC_RELAXED);
 }
 
-static size_t place_of(const void *address, size_t capacity)
+static size_t task_table_place_of(const void *address, size_t capacity)
 {
     return (size_t)((uintptr_t)address * UINT64_C(0x9e3779b97f4a7c15) >> 20) &
            (capacity - 1);
 }
 
 /* Where it is, or would be. */
-static vpy_known *look_up(vpy_known *places, size_t capacity,
-                          const void *address)
+static vpy_known *task_table_look_up(vpy_known *places, size_t capacity,
+                                     const void *address)
 {
-    size_t i = place_of(address, capacity);
+    size_t i = task_table_place_of(address, capacity);
 
     while (places[i].address != NULL && places[i].address != address)
         i = (i + 1) & (capacity - 1);
     return &places[i];
 }
 
-static bool grow(void)
+static bool task_table_grow(void)
 {
     size_t capacity = state->capacity != 0 ? 2 * state->capacity : 256;
     vpy_known *places = calloc(capacity, sizeof *places);
@@ -42,7 +42,7 @@ static bool grow(void)
         return false;
     for (size_t i = 0; i < state->capacity; i++)
         if (state->places[i].address != NULL)
-            *look_up(places, capacity, state->places[i].address) =
+            *task_table_look_up(places, capacity, state->places[i].address) =
                 state->places[i];
     free(state->places);
     state->places = places;
@@ -54,9 +54,9 @@ vpy_known *vpy_known_put(const void *address)
 {
     vpy_known *found;
 
-    if (2 * state->count >= state->capacity && !grow())
+    if (2 * state->count >= state->capacity && !task_table_grow())
         return NULL;
-    found = look_up(state->places, state->capacity, address);
+    found = task_table_look_up(state->places, state->capacity, address);
     if (found->address == NULL) {
         *found = (vpy_known){.address = address, .is_fresh = true};
         state->count++;
@@ -66,9 +66,10 @@ vpy_known *vpy_known_put(const void *address)
 
 vpy_known *vpy_known_find(const void *address)
 {
-    vpy_known *found = state->capacity != 0 && address != NULL
-                           ? look_up(state->places, state->capacity, address)
-                           : NULL;
+    vpy_known *found =
+        state->capacity != 0 && address != NULL
+            ? task_table_look_up(state->places, state->capacity, address)
+            : NULL;
 
     return found != NULL && found->address != NULL ? found : NULL;
 }

@@ -47,7 +47,7 @@ static bool is_unsure(const vpy_known *coroutine)
     return coroutine->returns != vpy_frames_returns();
 }
 
-static void identify(vpy_known *coroutine, PyObject *task)
+static void tasks_identify(vpy_known *coroutine, PyObject *task)
 {
     uint64_t identity = vpy_task_identity(task);
 
@@ -62,7 +62,7 @@ static void identify(vpy_known *coroutine, PyObject *task)
 
 /* Finds out which task a coroutine's frame belongs to, and records that this
  * call is a step of it. */
-static VST_COLD void introduce(vpy_known *coroutine, bool is_new)
+static VST_COLD void tasks_introduce(vpy_known *coroutine, bool is_new)
 {
     PyThreadState *tstate = PyThreadState_Get();
     PyObject *type, *error, *traceback, *task;
@@ -80,7 +80,7 @@ static VST_COLD void introduce(vpy_known *coroutine, bool is_new)
         coroutine->task = 0;
     }
     if (task != NULL) {
-        identify(coroutine, task);
+        tasks_identify(coroutine, task);
         vpy_known_set(coroutine);
         vpy_task_record_name(VST_TASK_STEP, coroutine->task, task);
     }
@@ -167,8 +167,8 @@ VST_INLINE void put_step(const vpy_known *coroutine, vst_id id,
     vpy_steps_now.top.is_python = coroutine->is_python;
 }
 
-static void begin_step(const vpy_known *coroutine, vst_id id, const void *frame,
-                       const void *place)
+static void tasks_begin_step(const vpy_known *coroutine, vst_id id,
+                             const void *frame, const void *place)
 {
     if (vpy_steps_now.count != 0)
         keep_outer_step();
@@ -181,7 +181,7 @@ static void record_step(vpy_known *coroutine, bool is_new)
     if (is_new || coroutine->is_fresh || is_unsure(coroutine) ||
         (coroutine->task != 0 &&
          coroutine->chunks != vst_thread_buffer->chunks))
-        introduce(coroutine, is_new);
+        tasks_introduce(coroutine, is_new);
     else if (coroutine->task != 0)
         vst__record_task(
             &(uint64_t){vst_task_word(VST_TASK_STEP, coroutine->task)}, 1);
@@ -211,8 +211,8 @@ VST_INLINE bool begin_known(vst_id id, const vpy_iframe *frame,
     return true;
 }
 
-static VST_NOINLINE void begin(vst_id id, const vpy_iframe *frame,
-                               const void *place)
+static VST_NOINLINE void tasks_begin(vst_id id, const vpy_iframe *frame,
+                                     const void *place)
 {
     const vpy_iframe *outermost;
     vpy_known coroutine;
@@ -231,14 +231,14 @@ static VST_NOINLINE void begin(vst_id id, const vpy_iframe *frame,
     if (!vpy_known_get(outermost, &coroutine))
         return;
     record_step(&coroutine, is_new);
-    begin_step(&coroutine, id, frame, place);
+    tasks_begin_step(&coroutine, id, frame, place);
 }
 
 VST_HOT void vpy_step_begin_after_enter(vst_id id, const vpy_iframe *frame,
                                         const void *place)
 {
     if (!begin_known(id, frame, place))
-        begin(id, frame, place);
+        tasks_begin(id, frame, place);
 }
 
 VST_HOT void vpy_step_after_enter(vst_id id, const vpy_iframe *frame)

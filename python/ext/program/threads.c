@@ -15,7 +15,7 @@ typedef struct id_list {
     size_t count, capacity;
 } id_list;
 
-static bool append(id_list *list, vst_id id)
+static bool threads_append(id_list *list, vst_id id)
 {
     if (list->count == list->capacity) {
         size_t capacity = list->capacity ? list->capacity * 2 : 64;
@@ -41,7 +41,7 @@ static void collect_stack(PyThreadState *tstate, id_list *list)
         vst_id id = VPY_ID(vpy_code_value(code));
         PyFrameObject *back = PyFrame_GetBack(frame);
         if (id)
-            append(list, id);
+            threads_append(list, id);
         else if (vpy_code_is_launcher(code))
             Py_CLEAR(back);
         Py_DECREF(frame);

@@ -34,7 +34,7 @@ static _Thread_local struct {
 static _Thread_local PyObject *last_raised;
 
 /* With the state lock: sets vpy_triggers_wanted. */
-static void want(void)
+static void triggers_want(void)
 {
     const vpy_triggers *triggers = state->active;
     vpy_triggers_wish wanted = VPY_WANTS_NOTHING;
@@ -64,7 +64,7 @@ void vpy_triggers_begin(vpy_triggers *triggers)
             strpbrk(triggers->slow[i].name, " *") != NULL;
     state->active = triggers;
     state->watch_count = 0;
-    want();
+    triggers_want();
     __atomic_add_fetch(&state->recording, 1, __ATOMIC_RELAXED);
     vpy_state_give();
 }
@@ -76,15 +76,15 @@ void vpy_triggers_end(void)
     free(state->watches);
     state->watches = NULL;
     state->watch_count = state->watch_capacity = 0;
-    want();
+    triggers_want();
     vpy_state_give();
 }
 
 /* ---- names --------------------------------------------------------------- */
 
 /* "C.f" and "f" end "m.C.f". A slash in the text counts as a dot. */
-static bool ends_with(const char *text, size_t length, const char *name,
-                      size_t name_length)
+static bool triggers_ends_with(const char *text, size_t length,
+                               const char *name, size_t name_length)
 {
     const char *end;
 
@@ -113,23 +113,23 @@ static size_t module_length(const char *file, size_t length)
 
 /* "f", "C.f" name a function by the end of its qualified name, "module.C.f" by
  * the module's too. */
-static bool is_named(const char *name, const char *qualname, const char *file,
-                     size_t file_length)
+static bool triggers_is_named(const char *name, const char *qualname,
+                              const char *file, size_t file_length)
 {
     size_t length = strlen(name), qualname_length = strlen(qualname);
 
-    if (ends_with(qualname, qualname_length, name, length))
+    if (triggers_ends_with(qualname, qualname_length, name, length))
         return true;
     if (length < qualname_length + 2 ||
-        !ends_with(name, length, qualname, qualname_length))
+        !triggers_ends_with(name, length, qualname, qualname_length))
         return false;
-    return ends_with(file, module_length(file, file_length), name,
-                     length - qualname_length - 1);
+    return triggers_ends_with(file, module_length(file, file_length), name,
+                              length - qualname_length - 1);
 }
 
 /* ---- functions ----------------------------------------------------------- */
 
-static bool watch(vst_id id, size_t slow)
+static bool triggers_watch(vst_id id, size_t slow)
 {
     if (state->watch_count == state->watch_capacity) {
         size_t capacity =
@@ -141,7 +141,7 @@ static bool watch(vst_id id, size_t slow)
         state->watch_capacity = capacity;
     }
     state->watches[state->watch_count++] = (watched){id, slow};
-    want();
+    triggers_want();
     return true;
 }
 
@@ -164,8 +164,8 @@ bool vpy_triggers_watch(PyObject *qualname, const char *file,
         if (state->watches[i].id == id)
             return true; /* another code object of the same function */
     for (size_t i = 0; i < triggers->slow_count; i++)
-        if (is_named(triggers->slow[i].name, full, file, file_length))
-            found |= watch(id, i);
+        if (triggers_is_named(triggers->slow[i].name, full, file, file_length))
+            found |= triggers_watch(id, i);
     return found;
 }
 
@@ -227,7 +227,7 @@ void vpy_triggers_left(vst_id id)
 /* ---- annotations --------------------------------------------------------- */
 
 /* A star in the name of a trigger stands for anything: `GET *`. */
-static bool means(const char *name, const char *text)
+static bool triggers_means(const char *name, const char *text)
 {
     return strcmp(name, text) == 0 ||
            (strchr(name, '*') != NULL && fnmatch(name, text, 0) == 0);
@@ -244,11 +244,11 @@ static void look_at_annotation(const vpy_triggers *triggers, vpy_slow *slow,
     text = PyUnicode_AsUTF8(name);
     if (text == NULL)
         PyErr_Clear();
-    if (text == NULL || !means(slow->name, text))
+    if (text == NULL || !triggers_means(slow->name, text))
         return;
     if (!slow->is_annotation) {
         slow->is_annotation = true;
-        want();
+        triggers_want();
     }
     if (took > slow->limit)
         vst__flight_request(triggers->flight, slow->reason);
@@ -310,12 +310,12 @@ static bool is_class_named(PyTypeObject *type, const char *name)
         return false;
     }
     qualname_length = strlen(qualname);
-    if (ends_with(qualname, qualname_length, name, length))
+    if (triggers_ends_with(qualname, qualname_length, name, length))
         return true;
     return module != NULL && length > qualname_length + 1 &&
-           ends_with(name, length, qualname, qualname_length) &&
-           ends_with(module, strlen(module), name,
-                     length - qualname_length - 1);
+           triggers_ends_with(name, length, qualname, qualname_length) &&
+           triggers_ends_with(module, strlen(module), name,
+                              length - qualname_length - 1);
 }
 
 /* Exceptions that end loops, generators and tasks are no failures. A trigger
@@ -358,8 +358,8 @@ static bool is_on_its_way(PyObject *error, PyObject *traceback)
     return same;
 }
 
-static void look_at(const vpy_triggers *triggers, PyObject *error,
-                    PyObject *traceback)
+static void triggers_look_at(const vpy_triggers *triggers, PyObject *error,
+                             PyObject *traceback)
 {
     bool told = false;
 
@@ -379,6 +379,6 @@ void vpy_triggers_raised(PyObject *error, PyObject *traceback)
     if (!vpy_triggers_want_exceptions() || !PyExceptionInstance_Check(error))
         return;
     vpy_state_take();
-    look_at(state->active, error, traceback);
+    triggers_look_at(state->active, error, traceback);
     vpy_state_give();
 }

@@ -37,8 +37,8 @@ typedef struct vpy_displaced_hook {
 static _Thread_local bool
     in_gap; /* the program has its own hook on this thread */
 
-static int hook(PyObject *object, PyFrameObject *frame, int what,
-                PyObject *argument);
+static int profile_hook(PyObject *object, PyFrameObject *frame, int what,
+                        PyObject *argument);
 
 /* ---- hooks of a thread -------------------------------------------------- */
 
@@ -71,9 +71,9 @@ static void set_trace(PyThreadState *tstate, Py_tracefunc function)
 
 /* The object beside the hook stays the program's, so that sys.getprofile()
  * returns what it would without us. */
-static void take(PyThreadState *tstate)
+static void profile_take(PyThreadState *tstate)
 {
-    if (tstate->c_profilefunc == hook)
+    if (tstate->c_profilefunc == profile_hook)
         return;
     if (tstate->c_profilefunc != NULL) {
         displaced *entry = malloc(sizeof *entry);
@@ -83,7 +83,7 @@ static void take(PyThreadState *tstate)
             (displaced){tstate->id, tstate->c_profilefunc, state->displaced};
         state->displaced = entry;
     }
-    set_profile(tstate, hook, tstate->c_profileobj);
+    set_profile(tstate, profile_hook, tstate->c_profileobj);
 }
 
 static Py_tracefunc forget_displaced(PyThreadState *tstate)
@@ -130,13 +130,13 @@ static void watch_exceptions(PyThreadState *tstate)
         set_trace(tstate, on_trace);
 }
 
-static void give_back(PyThreadState *tstate)
+static void profile_give_back(PyThreadState *tstate)
 {
     Py_tracefunc function;
 
     if (tstate->c_tracefunc == on_trace)
         set_trace(tstate, NULL);
-    if (tstate->c_profilefunc != hook)
+    if (tstate->c_profilefunc != profile_hook)
         return;
     function = forget_displaced(tstate);
     set_profile(tstate, function,
@@ -154,7 +154,7 @@ VST_COLD static void adopt_new_threads(void)
 
     for (; t != NULL && t->id > state->threads_seen; t = PyThreadState_Next(t))
         if (t->c_profilefunc == NULL) {
-            take(t);
+            profile_take(t);
             watch_exceptions(t);
         }
     if (found_newest || ++state->looks > 1000) {
@@ -172,7 +172,7 @@ static inline void look_for_new_threads(void)
 
 /* ---- the hook ---------------------------------------------------------- */
 
-static void enter(PyObject *code, PyFrameObject *frame)
+static void profile_enter(PyObject *code, PyFrameObject *frame)
 {
     uint32_t value = vpy_code_value(code);
 
@@ -184,7 +184,8 @@ static void enter(PyObject *code, PyFrameObject *frame)
         vpy_code_entered(value, code, vpy_iframe_of(frame));
 }
 
-static void leave(PyObject *code, PyFrameObject *frame, PyObject *result)
+static void profile_leave(PyObject *code, PyFrameObject *frame,
+                          PyObject *result)
 {
     uint32_t value = vpy_code_value(code);
     vst_kind kind = result != NULL ? VST_EXIT : VST_RAISE;
@@ -201,7 +202,7 @@ static void leave(PyObject *code, PyFrameObject *frame, PyObject *result)
 }
 
 /* what is PyTrace_C_CALL or one of the two that follow it. */
-static inline void native(int what, PyObject *code, PyObject *function)
+static inline void profile_native(int what, PyObject *code, PyObject *function)
 {
     vst_id id = state->record_native ? vpy_native_id(function) : 0;
 
@@ -223,14 +224,14 @@ static VST_NOINLINE int hook_slowly(PyObject *object, PyFrameObject *frame,
 
     (void)object;
     if (what >= PyTrace_C_CALL && what <= PyTrace_C_RETURN) {
-        native(what, code, argument);
+        profile_native(what, code, argument);
         if (what == PyTrace_C_RETURN)
             look_for_new_threads();
     } else if (what == PyTrace_CALL) {
-        enter(code, frame);
+        profile_enter(code, frame);
         look_for_new_threads();
     } else if (what == PyTrace_RETURN) {
-        leave(code, frame, argument);
+        profile_leave(code, frame, argument);
     }
     return 0;
 }
@@ -267,8 +268,8 @@ VST_INLINE bool end_at_once(bool raised, vst_id id)
 /* Does the common case itself and calls nothing for it: so it has no registers
  * to save. To what is left it jumps. New threads are looked for after each
  * event that is recorded. */
-static VST_HOT int hook(PyObject *object, PyFrameObject *frame, int what,
-                        PyObject *argument)
+static VST_HOT int profile_hook(PyObject *object, PyFrameObject *frame,
+                                int what, PyObject *argument)
 {
     PyObject *code = vpy_frame_code(frame);
     bool is_native = what >= PyTrace_C_CALL, is_done = false;
@@ -301,7 +302,8 @@ static void after_change(void)
 {
     PyThreadState *tstate = PyThreadState_Get();
 
-    if (vpy_calls.tracer.active == NULL || tstate->c_profilefunc == hook)
+    if (vpy_calls.tracer.active == NULL ||
+        tstate->c_profilefunc == profile_hook)
         return;
     if (tstate->c_profilefunc != NULL) {
         if (!in_gap)
@@ -313,7 +315,7 @@ static void after_change(void)
     /* The program has removed its own hook, and does not want back what it had
      * before. */
     forget_displaced(tstate);
-    set_profile(tstate, hook, NULL);
+    set_profile(tstate, profile_hook, NULL);
     if (in_gap) {
         in_gap = false;
         vst__record_gap(true);
@@ -325,7 +327,7 @@ static PyObject *through_setprofile(PyObject *self, PyObject *argument)
 {
     PyThreadState *tstate = PyThreadState_Get();
     bool had_none =
-        tstate->c_profilefunc == hook && tstate->c_profileobj == NULL;
+        tstate->c_profilefunc == profile_hook && tstate->c_profileobj == NULL;
     PyObject *result = state->setprofile.original(self, argument);
 
     after_change();
@@ -383,13 +385,13 @@ static void native_defined(PyTypeObject *owner)
 /* Somebody may have removed the hook in a way that is not watched. */
 static void check_thread(void)
 {
-    if (state->placed && PyThreadState_Get()->c_profilefunc != hook)
+    if (state->placed && PyThreadState_Get()->c_profilefunc != profile_hook)
         after_change();
 }
 
 /* ---- start and stop ---------------------------------------------------- */
 
-static bool start(vpy_tracer *tracer)
+static bool profile_start(vpy_tracer *tracer)
 {
     state->record_native = tracer->options.c_functions;
     state->interpreter = PyThreadState_Get()->interp;
@@ -398,14 +400,14 @@ static bool start(vpy_tracer *tracer)
     state->threads_seen = vpy_threads_made(state->interpreter);
     for (PyThreadState *t = PyInterpreterState_ThreadHead(state->interpreter);
          t != NULL; t = PyThreadState_Next(t)) {
-        take(t);
+        profile_take(t);
         watch_exceptions(t);
     }
     watch_setprofile();
     return true;
 }
 
-static void stop(vpy_tracer *tracer)
+static void profile_stop(vpy_tracer *tracer)
 {
     PyThreadState *t;
 
@@ -417,7 +419,7 @@ static void stop(vpy_tracer *tracer)
     vpy_unwatch(&state->disable);
     for (t = PyInterpreterState_ThreadHead(state->interpreter); t != NULL;
          t = PyThreadState_Next(t))
-        give_back(t);
+        profile_give_back(t);
     while (state->displaced != NULL) {
         displaced *entry = state->displaced;
         state->displaced = entry->next;
@@ -426,7 +428,7 @@ static void stop(vpy_tracer *tracer)
     state->placed = false;
 }
 
-static size_t hooks_in_place(void)
+static size_t profile_hooks_in_place(void)
 {
     size_t count = (size_t)((state->setprofile.method != NULL) +
                             (state->enable.method != NULL) +
@@ -437,16 +439,16 @@ static size_t hooks_in_place(void)
                  ? PyInterpreterState_ThreadHead(state->interpreter)
                  : NULL;
          t != NULL; t = PyThreadState_Next(t))
-        count += (size_t)(t->c_profilefunc == hook) +
+        count += (size_t)(t->c_profilefunc == profile_hook) +
                  (size_t)(t->c_tracefunc == on_trace);
     return count;
 }
 
 const vpy_engine vpy_engine_profile = {
     .name = "profile",
-    .start = start,
-    .stop = stop,
+    .start = profile_start,
+    .stop = profile_stop,
     .native_defined = native_defined,
     .check_thread = check_thread,
-    .hooks_in_place = hooks_in_place,
+    .hooks_in_place = profile_hooks_in_place,
 };

@@ -22,7 +22,7 @@ static struct vpy_getitems_state *const state = &vpy_py311.getitems;
 enum { VERSIONS_MAX = UINT16_MAX };
 static const uint32_t first_version = (uint32_t)1 << 31; /* of ours */
 
-static bool make_room(void)
+static bool inlined_make_room(void)
 {
     size_t capacity =
         state->hidden_capacity != 0 ? state->hidden_capacity * 2 : 64;
@@ -38,12 +38,12 @@ static bool make_room(void)
     return true;
 }
 
-static void hide(PyObject *object)
+static void inlined_hide(PyObject *object)
 {
     PyFunctionObject *function = (PyFunctionObject *)object;
     PyObject *type, *value, *traceback, *weakref;
 
-    if (function->func_version > VERSIONS_MAX || !make_room())
+    if (function->func_version > VERSIONS_MAX || !inlined_make_room())
         return;
     PyErr_Fetch(&type, &value, &traceback);
     weakref = vpy_weakref_new(object);
@@ -62,7 +62,7 @@ static void hide_of(PyTypeObject *type)
                           : NULL;
 
     if (found != NULL && PyFunction_Check(found))
-        hide(found);
+        inlined_hide(found);
     Py_XDECREF(dict);
 }
 
@@ -103,7 +103,7 @@ bool vpy_getitem_is_code(const PyCodeObject *code)
            PyUnicode_CompareWithASCIIString(code->co_name, "__getitem__") == 0;
 }
 
-static void look_at(const vpy_iframe *frame)
+static void inlined_look_at(const vpy_iframe *frame)
 {
     PyCodeObject *code = vpy_iframe_code(frame);
     PyObject *self = code->co_argcount == 2 ? vpy_iframe_local(frame, 0) : NULL;
@@ -117,7 +117,7 @@ static void look_at(const vpy_iframe *frame)
     }
     if (self != NULL && function != NULL && PyFunction_Check(function) &&
         _PyType_Lookup(Py_TYPE(self), state->name) == function)
-        hide(function);
+        inlined_hide(function);
 }
 
 /* What made us look at every call is not for others to see. */
@@ -128,7 +128,7 @@ uint32_t vpy_frame_value(const vpy_iframe *frame)
 
     if (!state->are_hidden)
         return value;
-    look_at(frame);
+    inlined_look_at(frame);
     return vpy_getitem_is_code(code) && !vpy_code_wants_arguments(code)
                ? value & ~VPY_SPECIAL
                : value;

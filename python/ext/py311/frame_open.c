@@ -25,7 +25,7 @@ static size_t count_frames(PyThreadState *tstate)
 
 /* The same calls as vpy_threads_announce records: what called the program is
  * left out. */
-static void fill(vpy_open_calls *open, PyThreadState *tstate)
+static void open_frames_fill(vpy_open_calls *open, PyThreadState *tstate)
 {
     size_t i = open->count;
     bool outside = false;
@@ -39,7 +39,7 @@ static void fill(vpy_open_calls *open, PyThreadState *tstate)
     }
 }
 
-static bool note(PyThreadState *tstate, bool after_gap)
+static bool open_frames_note(PyThreadState *tstate, bool after_gap)
 {
     size_t count = count_frames(tstate);
     vpy_open_calls *open;
@@ -53,7 +53,7 @@ static bool note(PyThreadState *tstate, bool after_gap)
                              .thread = tstate->id,
                              .after_gap = after_gap,
                              .count = count};
-    fill(open, tstate);
+    open_frames_fill(open, tstate);
     state->all = open;
     return true;
 }
@@ -64,7 +64,7 @@ bool vpy_open_calls_note_all(const PyThreadState *except, bool after_gap)
 
     for (PyThreadState *t = PyInterpreterState_ThreadHead(interpreter);
          t != NULL; t = PyThreadState_Next(t))
-        if (t != except && !note(t, after_gap))
+        if (t != except && !open_frames_note(t, after_gap))
             return false;
     return true;
 }
@@ -88,7 +88,7 @@ void vpy_open_calls_forget(const vpy_open_calls *except)
 
 /* ---- of the calling thread ---------------------------------------------- */
 
-static vpy_open_calls *find(const PyThreadState *tstate)
+static vpy_open_calls *open_frames_find(const PyThreadState *tstate)
 {
     for (vpy_open_calls *open = state->all; open != NULL; open = open->next)
         if (open->thread == tstate->id)
@@ -145,7 +145,7 @@ static void tell_of_gap(vpy_open_calls *open)
 
 void vpy_open_calls_take(vpy_frames_thread *t, const PyThreadState *tstate)
 {
-    t->open = find(tstate);
+    t->open = open_frames_find(tstate);
     note_open_depth(t);
     if (t->open != NULL && t->open->after_gap)
         tell_of_gap(t->open);

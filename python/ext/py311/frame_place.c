@@ -23,7 +23,7 @@ static _PyFrameEvalFunction in_place(void)
     return _PyInterpreterState_GetEvalFrameFunc(state->interpreter);
 }
 
-static void place(_PyFrameEvalFunction function)
+static void frame_place(_PyFrameEvalFunction function)
 {
     _PyInterpreterState_SetEvalFrameFunc(state->interpreter, function);
 }
@@ -34,7 +34,7 @@ static void put_in_place(void)
     if (in_place() == vpy_evaluate)
         return;
     state->next_evaluate = in_place();
-    place(vpy_evaluate);
+    frame_place(vpy_evaluate);
 }
 
 /* ---- a thread's stack ---------------------------------------------------- */
@@ -102,7 +102,7 @@ PyObject *vpy_evaluate_without(PyThreadState *tstate, vpy_iframe *frame,
     state->paused.thread = t;
     state->paused.ends_above = t->limit + STACK_BACK(t->stack_size);
     state->era = 0;
-    place(state->next_evaluate);
+    frame_place(state->next_evaluate);
     return state->next_evaluate(tstate, frame, throwing);
 }
 
@@ -143,7 +143,7 @@ bool vpy_frames_are_recorded(void)
 void vpy_frames_give_way(void)
 {
     if (in_place() == vpy_evaluate)
-        place(state->next_evaluate);
+        frame_place(state->next_evaluate);
 }
 
 /* ---- start and stop ------------------------------------------------------ */
@@ -163,10 +163,10 @@ size_t vpy_frames_pauses(void)
     return state->pauses;
 }
 
-static void take_out(void)
+static void frame_take_out(void)
 {
     if (in_place() == vpy_evaluate)
-        place(state->next_evaluate);
+        frame_place(state->next_evaluate);
     state->buried = in_place() != state->next_evaluate &&
                     in_place() != _PyEval_EvalFrameDefault;
 }
@@ -201,7 +201,7 @@ void vpy_frames_hook(void)
 
 void vpy_frames_unhook(void)
 {
-    take_out();
+    frame_take_out();
 }
 
 bool vpy_frames_rest(bool rests)
@@ -211,7 +211,7 @@ bool vpy_frames_rest(bool rests)
     state->returns += state->is_resting && !rests;
     state->is_resting = rests;
     if (in_place() == (rests ? vpy_evaluate : state->next_evaluate))
-        place(rests ? state->next_evaluate : vpy_evaluate);
+        frame_place(rests ? state->next_evaluate : vpy_evaluate);
     return true;
 }
 
@@ -238,7 +238,7 @@ bool vpy_frames_start(vpy_tracer *tracer)
     vpy_frames_hook();
     if (!vpy_open_calls_note_all(NULL, false)) {
         vpy_open_calls_forget(NULL);
-        take_out();
+        frame_take_out();
         return false;
     }
     vpy_getitems_hide();
@@ -252,7 +252,7 @@ void vpy_frames_stop(vpy_tracer *tracer)
     state->era = 0;
     state->paused.era = 0;
     state->is_resting = false;
-    take_out();
+    frame_take_out();
     if (!vpy_thunks_are_passed_on())
         vpy_getitems_show();
     vpy_open_calls_forget(NULL);

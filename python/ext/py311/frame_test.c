@@ -6,7 +6,7 @@
 
 static struct vpy_frame_test_state *const state = &vpy_py311.test;
 
-static void see(char what)
+static void frame_test_see(char what)
 {
     if (state->length + 1 < sizeof state->seen)
         state->seen[state->length++] = what;
@@ -17,10 +17,10 @@ PyObject *vpy_frames_test(PyThreadState *tstate, vpy_iframe *frame,
 {
     PyObject *name = vpy_iframe_code(frame)->co_name, *result;
 
-    see(*(const char *)PyUnicode_DATA(name));
-    see('(');
+    frame_test_see(*(const char *)PyUnicode_DATA(name));
+    frame_test_see('(');
     result = evaluate(tstate, frame, throwing);
-    see(result != NULL ? ')' : '!');
+    frame_test_see(result != NULL ? ')' : '!');
     return result;
 }
 

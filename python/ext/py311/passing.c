@@ -27,7 +27,7 @@ bool vpy_passing_rests(void)
 
 /* Passing by costs so much that the hook itself has to go; then what is called
  * in C costs less without its thunk. */
-static void rest(void)
+static void passing_rest(void)
 {
     const vpy_counts *all = &vpy_calls.budget.counts;
 
@@ -44,7 +44,7 @@ static void rest(void)
 void vpy_passing_chosen(bool is_enough, double share)
 {
     if (!is_enough && !vpy_triggers_want_calls())
-        rest();
+        passing_rest();
     else
         state->share += share;
 }

@@ -29,7 +29,7 @@ typedef struct flow {
     bool has_changed, is_wrong;
 } flow;
 
-static void reach(flow *f, int at, int height)
+static void depths_reach(flow *f, int at, int height)
 {
     if (at < 0 || at >= f->count || height < 0 || height >= UNKNOWN)
         f->is_wrong = true;
@@ -41,7 +41,7 @@ static void reach(flow *f, int at, int height)
     }
 }
 
-static bool jumps(int number)
+static bool depths_jumps(int number)
 {
     return _PyOpcode_Jump[number / 32] >> number % 32 & 1;
 }
@@ -60,7 +60,7 @@ static bool never_goes_on(int number)
            number == JUMP_BACKWARD || number == JUMP_BACKWARD_NO_INTERRUPT;
 }
 
-static void pass(flow *f)
+static void depths_pass(flow *f)
 {
     int argument = 0, next;
 
@@ -70,14 +70,15 @@ static void pass(flow *f)
 
         argument = argument << 8 | _Py_OPARG(f->units[i]);
         next = i + 1 + _PyOpcode_Caches[number];
-        if (height != UNKNOWN && jumps(number))
-            reach(f, jumps_back(number) ? next - argument : next + argument,
-                  height + PyCompile_OpcodeStackEffectWithJump(number, argument,
-                                                               true));
+        if (height != UNKNOWN && depths_jumps(number))
+            depths_reach(f,
+                         jumps_back(number) ? next - argument : next + argument,
+                         height + PyCompile_OpcodeStackEffectWithJump(
+                                      number, argument, true));
         if (height != UNKNOWN && !never_goes_on(number))
-            reach(f, next,
-                  height + PyCompile_OpcodeStackEffectWithJump(number, argument,
-                                                               false));
+            depths_reach(f, next,
+                         height + PyCompile_OpcodeStackEffectWithJump(
+                                      number, argument, false));
         if (number != EXTENDED_ARG)
             argument = 0;
     }
@@ -105,7 +106,7 @@ static void reach_handlers(flow *f, PyObject *table)
         read_number(&at);
         target = read_number(&at);
         height = read_number(&at); /* bit 0: the instruction is pushed, too */
-        reach(f, target, (height >> 1) + (height & 1) + 1);
+        depths_reach(f, target, (height >> 1) + (height & 1) + 1);
     }
 }
 
@@ -117,11 +118,11 @@ static uint8_t *make_heights(const PyCodeObject *code)
     if (f.heights == NULL)
         return NULL;
     memset(f.heights, UNKNOWN, (size_t)f.count);
-    reach(&f, 0, vpy_code_generates(code));
+    depths_reach(&f, 0, vpy_code_generates(code));
     reach_handlers(&f, code->co_exceptiontable);
     for (int i = 0; i < PASSES && f.has_changed && !f.is_wrong; i++) {
         f.has_changed = false;
-        pass(&f);
+        depths_pass(&f);
     }
     if (f.is_wrong)
         memset(f.heights, UNKNOWN, (size_t)f.count);

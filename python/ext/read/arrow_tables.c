@@ -144,7 +144,7 @@ static const char *get_last_error(vst_arrow_stream *arrow)
     return inner->get_last_error(inner);
 }
 
-static void release(vst_arrow_stream *arrow)
+static void arrow_release(vst_arrow_stream *arrow)
 {
     vst_arrow_stream *inner = arrow->private_data;
 
@@ -189,7 +189,7 @@ static PyObject *table_stream(PyObject *object, PyObject *args, PyObject *kw)
     *arrow = (vst_arrow_stream){.get_schema = get_schema,
                                 .get_next = get_next,
                                 .get_last_error = get_last_error,
-                                .release = release,
+                                .release = arrow_release,
                                 .private_data = inner};
     capsule = PyCapsule_New(arrow, "arrow_array_stream", free_stream_capsule);
     if (capsule == NULL) {

@@ -19,9 +19,9 @@ bool vpy_lanes_is_usable(const vpy_lanes *self)
     return is_made;
 }
 
-static vst_status create(vpy_trace *trace, const char *kind,
-                         const vst__lanes_options *options, vst__lanes **made,
-                         vst_error *error)
+static vst_status lanes_create(vpy_trace *trace, const char *kind,
+                               const vst__lanes_options *options,
+                               vst__lanes **made, vst_error *error)
 {
     vst_status status;
 
@@ -60,7 +60,7 @@ static int lanes_init(PyObject *object, PyObject *args, PyObject *kw)
         free(ids);
         return -1;
     }
-    status = create(trace, kind, &options, &made, &error);
+    status = lanes_create(trace, kind, &options, &made, &error);
     free(ids);
     if (status == VST_OK && vpy_handle_set(&self->handle, made))
         return 0;
@@ -166,7 +166,7 @@ static PyObject *lanes_facts(PyObject *object, PyObject *unused)
 
 PyDoc_STRVAR(text_doc, "text(number)\n--\n\nA text of items, or None.");
 
-static PyObject *text_of(const vpy_lanes *self, uint64_t number)
+static PyObject *lanes_text_of(const vpy_lanes *self, uint64_t number)
 {
     size_t length;
     const char *text = vst__lanes_text(self->handle, number, &length);
@@ -180,7 +180,7 @@ static PyObject *lanes_text(PyObject *object, PyObject *number)
     unsigned long value = PyLong_AsUnsignedLong(number);
 
     return PyErr_Occurred() == NULL && vpy_lanes_is_usable(self)
-               ? text_of(self, value)
+               ? lanes_text_of(self, value)
                : NULL;
 }
 
@@ -196,7 +196,7 @@ static bool add_facts(const vpy_lanes *self, uint32_t number, PyObject *dict)
     vst__lanes_facts_of(self->handle, number, values);
     for (size_t i = 0; is_added && i < count; i++) {
         PyObject *value = facts[i].unit == VST_LANE_TEXT
-                              ? text_of(self, values[i])
+                              ? lanes_text_of(self, values[i])
                               : PyLong_FromUnsignedLongLong(values[i]);
         is_added = value != NULL &&
                    PyDict_SetItemString(dict, facts[i].name, value) == 0;

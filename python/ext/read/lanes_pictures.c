@@ -7,7 +7,7 @@
 
 #include "read/numbers.h"
 
-static PyObject *refuse(vst_status status)
+static PyObject *pictures_refuse(vst_status status)
 {
     if (status == VST_E_NOMEM)
         return PyErr_NoMemory();
@@ -23,7 +23,7 @@ static bool is_range(long long from_ns, long long to_ns, unsigned pixels)
     if (from_ns < to_ns && from_ns > -most && to_ns < most && pixels != 0 &&
         pixels <= VST_VIEW_PIXELS_MAX)
         return true;
-    refuse(VST_E_ARGUMENT);
+    pictures_refuse(VST_E_ARGUMENT);
     return false;
 }
 
@@ -81,7 +81,7 @@ PyObject *vpy_lanes_draw(PyObject *object, PyObject *args)
     free(numbers);
     result = status == VST_OK
                  ? PyBytes_FromStringAndSize(bytes, (Py_ssize_t)size)
-                 : refuse(status);
+                 : pictures_refuse(status);
     free(bytes);
     return result;
 }
@@ -112,7 +112,7 @@ PyObject *vpy_lanes_pack(PyObject *object, PyObject *args)
                              width_ns, &bytes, &size, &first, &count);
     Py_END_ALLOW_THREADS;
     if (status != VST_OK)
-        return refuse(status);
+        return pictures_refuse(status);
     result = Py_BuildValue("(Iny#)", first, (Py_ssize_t)count,
                            bytes != NULL ? (const char *)bytes : "",
                            (Py_ssize_t)size);
@@ -151,7 +151,7 @@ PyObject *vpy_lanes_find(PyObject *object, PyObject *args)
             vst__lanes_find(self->handle, &ids, from_ns, to_ns, parts, counts);
         Py_END_ALLOW_THREADS;
         if (status != VST_OK)
-            Py_SETREF(result, refuse(status));
+            Py_SETREF(result, pictures_refuse(status));
     }
     free(numbers);
     return result;

@@ -1,5 +1,5 @@
-/* pack() and unpack(): compress a finished trace, and decompress it. They run
- * without the GIL, and take it for each report of progress. */
+/* file_pack() and file_unpack(): compress a finished trace, and decompress it.
+ * They run without the GIL, and take it for each report of progress. */
 #include "read/read.h"
 
 typedef vst_status (*convert_fn)(const char *from, const char *to,
@@ -26,8 +26,8 @@ static void raise_for(vst_status status, const vst_error *error,
         vpy_raise(status, error, a->source);
 }
 
-static PyObject *convert(const arguments *a, convert_fn function,
-                         const char *state)
+static PyObject *file_convert(const arguments *a, convert_fn function,
+                              const char *state)
 {
     vst_pack_options options = {.level = a->level, .overwrite = a->overwrite};
     vst_error error = {VST_OK, 0, 0};
@@ -54,7 +54,7 @@ PyDoc_STRVAR(pack_doc,
              "pack(source, target, *, overwrite=False, progress=None, "
              "level=3)\n--\n\nWrite a compressed copy of a trace.");
 
-static PyObject *pack(PyObject *module, PyObject *args, PyObject *kw)
+static PyObject *file_pack(PyObject *module, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"source",   "target", "overwrite",
                             "progress", "level",  NULL};
@@ -73,14 +73,14 @@ static PyObject *pack(PyObject *module, PyObject *args, PyObject *kw)
         Py_DECREF(a.target);
         return NULL;
     }
-    return convert(&a, vst_trace_pack, "packed already");
+    return file_convert(&a, vst_trace_pack, "packed already");
 }
 
 PyDoc_STRVAR(unpack_doc,
              "unpack(source, target, *, overwrite=False, progress=None)\n"
              "--\n\nWrite what a packed trace was packed from.");
 
-static PyObject *unpack(PyObject *module, PyObject *args, PyObject *kw)
+static PyObject *file_unpack(PyObject *module, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"source", "target", "overwrite", "progress", NULL};
     arguments a = {0};
@@ -91,13 +91,13 @@ static PyObject *unpack(PyObject *module, PyObject *args, PyObject *kw)
                                      PyUnicode_FSConverter, &a.target,
                                      &a.overwrite, &a.progress))
         return NULL;
-    return convert(&a, vst_trace_unpack, "not packed");
+    return file_convert(&a, vst_trace_unpack, "not packed");
 }
 
 static PyMethodDef functions[] = {
-    {"pack", (PyCFunction)(void (*)(void))pack, METH_VARARGS | METH_KEYWORDS,
-     pack_doc},
-    {"unpack", (PyCFunction)(void (*)(void))unpack,
+    {"pack", (PyCFunction)(void (*)(void))file_pack,
+     METH_VARARGS | METH_KEYWORDS, pack_doc},
+    {"unpack", (PyCFunction)(void (*)(void))file_unpack,
      METH_VARARGS | METH_KEYWORDS, unpack_doc},
     {NULL, NULL, 0, NULL},
 };

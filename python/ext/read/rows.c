@@ -236,7 +236,7 @@ static PyObject *column_item(PyObject *object, Py_ssize_t at)
     return value_at(self->of, self->index, (size_t)at);
 }
 
-static PyObject *make_column(rows *self, size_t index)
+static PyObject *rows_make_column(rows *self, size_t index)
 {
     column *made = (column *)column_type->tp_alloc(column_type, 0);
     PyObject *view;
@@ -258,7 +258,7 @@ static PyObject *column_of(rows *self, PyObject *name)
     for (size_t i = 0; i < self->batch.column_count; i++)
         if (PyUnicode_CompareWithASCIIString(name, self->batch.specs[i].name) ==
             0)
-            return make_column(self, i);
+            return rows_make_column(self, i);
     PyErr_SetObject(PyExc_KeyError, name);
     return NULL;
 }

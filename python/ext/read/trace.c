@@ -384,7 +384,7 @@ PyDoc_STRVAR(recover_doc,
              "Write a finished copy of a trace whose process died.");
 
 /* An error of the system may be about either file, so both are named. */
-static PyObject *recover(PyObject *module, PyObject *args, PyObject *kw)
+static PyObject *trace_recover(PyObject *module, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"source", "target", "overwrite", NULL};
     PyObject *source = NULL, *target = NULL;
@@ -413,7 +413,7 @@ static PyObject *recover(PyObject *module, PyObject *args, PyObject *kw)
 }
 
 static PyMethodDef functions[] = {
-    {"recover", (PyCFunction)(void (*)(void))recover,
+    {"recover", (PyCFunction)(void (*)(void))trace_recover,
      METH_VARARGS | METH_KEYWORDS, recover_doc},
     {"export_traces", (PyCFunction)(void (*)(void))vpy_export_traces,
      METH_VARARGS | METH_KEYWORDS, NULL},

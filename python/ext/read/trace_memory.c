@@ -70,7 +70,7 @@ int vpy_trace_memory_init(PyObject *module)
 }
 
 /* Puts a new reference into a dict or list; false with an exception set. */
-static bool put(PyObject *dict, const char *key, PyObject *value)
+static bool memory_put(PyObject *dict, const char *key, PyObject *value)
 {
     bool is_put = value != NULL && PyDict_SetItemString(dict, key, value) == 0;
 
@@ -79,7 +79,7 @@ static bool put(PyObject *dict, const char *key, PyObject *value)
 }
 
 /* All rounded; the error is that of the bytes. */
-static PyObject *amount(const vst_memory_amount *a)
+static PyObject *memory_amount(const vst_memory_amount *a)
 {
     return vpy_record_new(&records[AMOUNT],
                           Py_BuildValue("(LLL)", llround(a->count),
@@ -87,18 +87,18 @@ static PyObject *amount(const vst_memory_amount *a)
                                         llround(sqrt(a->variance))));
 }
 
-static PyObject *amounts(const vst_memory_amount *views)
+static PyObject *memory_amounts(const vst_memory_amount *views)
 {
     PyObject *dict = PyDict_New();
 
     for (int i = 0; dict != NULL && i < VST_MEMORY_VIEWS; i++)
-        if (!put(dict, vst_memory_view_name((vst_memory_view)i),
-                 amount(&views[i])))
+        if (!memory_put(dict, vst_memory_view_name((vst_memory_view)i),
+                        memory_amount(&views[i])))
             Py_CLEAR(dict);
     return dict;
 }
 
-static PyObject *frame(const vst_memory_frame *f)
+static PyObject *memory_frame(const vst_memory_frame *f)
 {
     return vpy_record_new(
         &records[FRAME],
@@ -121,7 +121,7 @@ typedef struct made {
  * the lists of a recursion would grow with the square of its depth. */
 enum { INNER_MAX = 192, OUTER_MAX = 64 };
 
-static bool make_room(made *m, const vst_memory_summary *s)
+static bool memory_make_room(made *m, const vst_memory_summary *s)
 {
     m->summary = s;
     m->frames = calloc(s->frame_count + 1, sizeof *m->frames);
@@ -150,7 +150,7 @@ static void free_made(made *m)
 static PyObject *frame_at(made *m, uint32_t index)
 {
     if (m->frames[index] == NULL)
-        m->frames[index] = frame(&m->summary->frames[index]);
+        m->frames[index] = memory_frame(&m->summary->frames[index]);
     return Py_XNewRef(m->frames[index]);
 }
 
@@ -183,7 +183,7 @@ static PyObject *make_stack(made *m, uint32_t node)
 }
 
 /* Innermost first. */
-static PyObject *frames(made *m, uint32_t node)
+static PyObject *memory_frames(made *m, uint32_t node)
 {
     if (m->stacks[node] == NULL)
         m->stacks[node] = make_stack(m, node);
@@ -222,8 +222,8 @@ static const vst_memory_amount *of_line(const vst_memory_summary *s, size_t i)
     return s->lines[i].own;
 }
 
-static size_t rank(const vst_memory_summary *s, amounts_fn of, size_t count,
-                   int view, ranked *into)
+static size_t memory_rank(const vst_memory_summary *s, amounts_fn of,
+                          size_t count, int view, ranked *into)
 {
     size_t found = 0;
 
@@ -237,22 +237,24 @@ static size_t rank(const vst_memory_summary *s, amounts_fn of, size_t count,
     return found;
 }
 
-static PyObject *one(made *m, bool is_line, uint32_t index)
+static PyObject *memory_one(made *m, bool is_line, uint32_t index)
 {
     const vst_memory_summary *s = m->summary;
     PyObject *dict = PyDict_New();
 
     if (dict == NULL ||
-        !put(dict, "amounts",
-             amounts(is_line ? s->lines[index].own : s->nodes[index].own)) ||
-        !(is_line ? put(dict, "frame", frame_at(m, s->lines[index].frame))
-                  : put(dict, "frames", frames(m, index))))
+        !memory_put(dict, "amounts",
+                    memory_amounts(is_line ? s->lines[index].own
+                                           : s->nodes[index].own)) ||
+        !(is_line
+              ? memory_put(dict, "frame", frame_at(m, s->lines[index].frame))
+              : memory_put(dict, "frames", memory_frames(m, index))))
         Py_CLEAR(dict);
     return dict;
 }
 
 /* By view: how many there are, and the first rows. */
-static PyObject *firsts(made *m, bool is_line, size_t rows)
+static PyObject *memory_firsts(made *m, bool is_line, size_t rows)
 {
     const vst_memory_summary *s = m->summary;
     size_t count = is_line ? s->line_count : s->node_count;
@@ -260,14 +262,15 @@ static PyObject *firsts(made *m, bool is_line, size_t rows)
     PyObject *dict = order != NULL ? PyDict_New() : PyErr_NoMemory();
 
     for (int view = 0; dict != NULL && view < VST_MEMORY_VIEWS; view++) {
-        size_t found = rank(s, is_line ? of_line : of_node, count, view, order);
+        size_t found =
+            memory_rank(s, is_line ? of_line : of_node, count, view, order);
         PyObject *list = PyList_New(0);
 
         for (size_t i = 0; list != NULL && i < found && i < rows; i++)
-            if (!vpy_append(list, one(m, is_line, order[i].index)))
+            if (!vpy_append(list, memory_one(m, is_line, order[i].index)))
                 Py_CLEAR(list);
         if (list == NULL ||
-            !put(
+            !memory_put(
                 dict, vst_memory_view_name((vst_memory_view)view),
                 vpy_record_new(&records[FIRSTS],
                                Py_BuildValue("(nN)", (Py_ssize_t)found, list))))
@@ -279,19 +282,19 @@ static PyObject *firsts(made *m, bool is_line, size_t rows)
 
 /* ---- the summary -------------------------------------------------------- */
 
-static PyObject *kinds(const vst_memory_summary *s)
+static PyObject *memory_kinds(const vst_memory_summary *s)
 {
     PyObject *dict = PyDict_New();
 
     for (int i = 0; dict != NULL && i < VST_MEMORY_KINDS; i++)
         if (s->kinds[i].count > 0 &&
-            !put(dict, vst_memory_kind_name((vst_memory_kind)i),
-                 amount(&s->kinds[i])))
+            !memory_put(dict, vst_memory_kind_name((vst_memory_kind)i),
+                        memory_amount(&s->kinds[i])))
             Py_CLEAR(dict);
     return dict;
 }
 
-static PyObject *sizes(const vst_memory_summary *s)
+static PyObject *memory_sizes(const vst_memory_summary *s)
 {
     PyObject *list = PyList_New(0);
 
@@ -307,7 +310,7 @@ static PyObject *sizes(const vst_memory_summary *s)
     return list;
 }
 
-static PyObject *points(const vst_memory_point *first, size_t count)
+static PyObject *memory_points(const vst_memory_point *first, size_t count)
 {
     PyObject *list = PyList_New(0);
 
@@ -325,21 +328,23 @@ static PyObject *points(const vst_memory_point *first, size_t count)
 }
 
 /* None: it was not recorded. */
-static PyObject *resident(const vst_memory_summary *s)
+static PyObject *memory_resident(const vst_memory_summary *s)
 {
     if (!s->resident.peak)
         Py_RETURN_NONE;
-    return Py_BuildValue("{s:K,s:K,s:K,s:L,s:K,s:L,s:N}", "peak",
-                         (unsigned long long)s->resident.peak, "before",
-                         (unsigned long long)s->resident.before, "sampled",
-                         (unsigned long long)s->resident.sampled, "sampled_ns",
-                         (long long)s->resident.sampled_ns, "files",
-                         (unsigned long long)s->resident.sampled_files, "live",
-                         llround(s->resident.sampled_live), "timeline",
-                         points(s->resident.points, s->resident.point_count));
+    return Py_BuildValue(
+        "{s:K,s:K,s:K,s:L,s:K,s:L,s:N}", "peak",
+        (unsigned long long)s->resident.peak, "before",
+        (unsigned long long)s->resident.before, "sampled",
+        (unsigned long long)s->resident.sampled, "sampled_ns",
+        (long long)s->resident.sampled_ns, "files",
+        (unsigned long long)s->resident.sampled_files, "live",
+        llround(s->resident.sampled_live), "timeline",
+        memory_points(s->resident.points, s->resident.point_count));
 }
 
-static PyObject *threads(const vpy_trace *self, const vst_memory_summary *s)
+static PyObject *memory_threads(const vpy_trace *self,
+                                const vst_memory_summary *s)
 {
     PyObject *list = PyList_New(0);
 
@@ -351,29 +356,31 @@ static PyObject *threads(const vpy_trace *self, const vst_memory_summary *s)
         PyObject *name = vpy_trace_text(known != NULL ? known->name : "",
                                         known != NULL ? known->name_len : 0);
 
-        if (!vpy_append(
-                list, vpy_record_new(&records[THREAD],
-                                     Py_BuildValue("(IKNNN)", t->thread, tid,
-                                                   name, amount(&t->allocated),
-                                                   amount(&t->freed)))))
+        if (!vpy_append(list, vpy_record_new(
+                                  &records[THREAD],
+                                  Py_BuildValue("(IKNNN)", t->thread, tid, name,
+                                                memory_amount(&t->allocated),
+                                                memory_amount(&t->freed)))))
             Py_CLEAR(list);
     }
     return list;
 }
 
-static PyObject *errors(const vst_memory_summary *s)
+static PyObject *memory_errors(const vst_memory_summary *s)
 {
     PyObject *dict = PyDict_New();
 
     for (int i = 0; dict != NULL && i < VST_MEMORY_VIEWS; i++)
-        if (!put(dict, vst_memory_view_name((vst_memory_view)i),
-                 PyLong_FromLongLong(llround(sqrt(s->count_variance[i])))))
+        if (!memory_put(
+                dict, vst_memory_view_name((vst_memory_view)i),
+                PyLong_FromLongLong(llround(sqrt(s->count_variance[i])))))
             Py_CLEAR(dict);
     return dict;
 }
 
-static PyObject *build(const vpy_trace *self, const vst_memory_summary *s,
-                       size_t rows, bool stacks)
+static PyObject *memory_build(const vpy_trace *self,
+                              const vst_memory_summary *s, size_t rows,
+                              bool stacks)
 {
     made m = {.summary = s};
     PyObject *dict = Py_BuildValue(
@@ -389,15 +396,18 @@ static PyObject *build(const vpy_trace *self, const vst_memory_summary *s,
         "last_ns", (long long)s->last_ns, "peak_ns", (long long)s->peak_ns,
         "stack_count", (Py_ssize_t)s->node_count - 1);
 
-    if (dict == NULL || !make_room(&m, s) ||
-        !put(dict, "views", amounts(s->views)) ||
-        !put(dict, "count_errors", errors(s)) ||
-        !put(dict, "allocators", kinds(s)) || !put(dict, "sizes", sizes(s)) ||
-        !put(dict, "timeline", points(s->points, s->point_count)) ||
-        !put(dict, "resident", resident(s)) ||
-        !put(dict, "threads", threads(self, s)) ||
-        (stacks && !put(dict, "stacks", firsts(&m, false, rows))) ||
-        !put(dict, "lines", firsts(&m, true, rows)))
+    if (dict == NULL || !memory_make_room(&m, s) ||
+        !memory_put(dict, "views", memory_amounts(s->views)) ||
+        !memory_put(dict, "count_errors", memory_errors(s)) ||
+        !memory_put(dict, "allocators", memory_kinds(s)) ||
+        !memory_put(dict, "sizes", memory_sizes(s)) ||
+        !memory_put(dict, "timeline",
+                    memory_points(s->points, s->point_count)) ||
+        !memory_put(dict, "resident", memory_resident(s)) ||
+        !memory_put(dict, "threads", memory_threads(self, s)) ||
+        (stacks &&
+         !memory_put(dict, "stacks", memory_firsts(&m, false, rows))) ||
+        !memory_put(dict, "lines", memory_firsts(&m, true, rows)))
         Py_CLEAR(dict);
     free_made(&m);
     return dict;
@@ -438,7 +448,8 @@ PyObject *vpy_trace_memory(PyObject *object, PyObject *args, PyObject *kw)
     vpy_trace_end(self);
     if (status != VST_OK)
         return vpy_memory_fail(status, &error, self->path);
-    result = build(self, summary, rows < 0 ? SIZE_MAX : (size_t)rows, stacks);
+    result =
+        memory_build(self, summary, rows < 0 ? SIZE_MAX : (size_t)rows, stacks);
     vst__memory_summary_free(summary);
     return result;
 }

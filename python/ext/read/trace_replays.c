@@ -56,7 +56,7 @@ typedef struct totals {
 
 /* In the total of a function that calls itself, inner calls do not count again.
  */
-static vst_status add_span(void *ctx, const vst_span *span)
+static vst_status replay_add_span(void *ctx, const vst_span *span)
 {
     totals *t = ctx;
     total *sum;
@@ -165,8 +165,10 @@ PyObject *vpy_trace_totals(PyObject *object, PyObject *args, PyObject *kw)
     t.of = calloc((size_t)t.max + 1, sizeof *t.of);
     if (t.of == NULL)
         return PyErr_NoMemory();
-    sink = (vst_sink){
-        .ctx = &t, .recursion = true, .no_imports = true, .span = add_span};
+    sink = (vst_sink){.ctx = &t,
+                      .recursion = true,
+                      .no_imports = true,
+                      .span = replay_add_span};
     status = vpy_trace_replay(self, vpy_trace_window(all, -1), progress, &sink,
                               &error);
     if (status == VST_OK)
@@ -224,8 +226,8 @@ static vst_status find_span(void *ctx, const vst_span *span)
     return VST_OK;
 }
 
-static bool is_text(const char *bytes, size_t length, const char *name,
-                    size_t name_len)
+static bool replay_is_text(const char *bytes, size_t length, const char *name,
+                           size_t name_len)
 {
     return length == name_len && memcmp(bytes, name, name_len) == 0;
 }
@@ -258,7 +260,8 @@ static void plain_name(const vst_definition *d, const char **bytes,
 /* How well a name matches a definition: 3 the name that is shown, 2 the
  * qualified name, 1 the last part of that, 0 not at all. -1 with an exception
  * set. */
-static int fit(const vst_definition *d, const char *name, size_t name_len)
+static int replay_fit(const vst_definition *d, const char *name,
+                      size_t name_len)
 {
     const char *plain;
     size_t length;
@@ -267,20 +270,20 @@ static int fit(const vst_definition *d, const char *name, size_t name_len)
     if (d->kind == VST_DEF_INSTANT || d->kind == VST_DEF_COUNTER)
         return 0;
     plain_name(d, &plain, &length);
-    if (is_text(plain, length, name, name_len))
+    if (replay_is_text(plain, length, name, name_len))
         level = 1;
-    if (is_text(d->name, d->name_len, name, name_len))
+    if (replay_is_text(d->name, d->name_len, name, name_len))
         level = d->kind == VST_DEF_PYTHON ? 2 : 3;
     if (level == 0 && d->kind == VST_DEF_PYTHON && name_len > d->name_len &&
-        is_text(d->name, d->name_len, name + name_len - d->name_len,
-                d->name_len)) {
+        replay_is_text(d->name, d->name_len, name + name_len - d->name_len,
+                       d->name_len)) {
         PyObject *shown = vpy_trace_name(d);
         Py_ssize_t size;
         const char *text =
             shown != NULL ? PyUnicode_AsUTF8AndSize(shown, &size) : NULL;
         if (text == NULL) /* surrogates do not come out of "replace" */
             level = -1;
-        else if (is_text(text, (size_t)size, name, name_len))
+        else if (replay_is_text(text, (size_t)size, name, name_len))
             level = 3;
         Py_XDECREF(shown);
     }
@@ -288,13 +291,14 @@ static int fit(const vst_definition *d, const char *name, size_t name_len)
 }
 
 /* Marks the definitions that match the name best. */
-static bool mark(vpy_trace *self, search *s, const char *name, size_t name_len)
+static bool replay_mark(vpy_trace *self, search *s, const char *name,
+                        size_t name_len)
 {
     int best = 1;
 
     for (vst_id id = 1; id <= s->max; id++) {
         const vst_definition *d = vst_trace_definition(self->handle, id);
-        int level = d != NULL ? fit(d, name, name_len) : 0;
+        int level = d != NULL ? replay_fit(d, name, name_len) : 0;
         if (level < 0)
             return false;
         s->wanted[id] = (unsigned char)level;
@@ -347,7 +351,7 @@ PyObject *vpy_trace_spans(PyObject *object, PyObject *args, PyObject *kw)
     s.found = malloc(2 * s.limit * sizeof *s.found);
     if (s.wanted == NULL || s.found == NULL) {
         PyErr_NoMemory();
-    } else if (mark(self, &s, name, (size_t)name_len)) {
+    } else if (replay_mark(self, &s, name, (size_t)name_len)) {
         vst_sink sink = {.ctx = &s, .span = find_span};
         status =
             vpy_trace_replay(self, VST_WINDOW_ALL, progress, &sink, &error);

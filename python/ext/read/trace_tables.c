@@ -104,7 +104,7 @@ static PyObject *rows_of(vst__filling *filling, PyObject *lists[VST_NAMES_OWN],
     return made;
 }
 
-static PyObject *give(vst__table_pass *pass)
+static PyObject *tables_give(vst__table_pass *pass)
 {
     PyObject *lists[VST_NAMES_OWN] = {NULL};
     PyObject *dict = list_names(pass, lists) ? PyDict_New() : NULL;
@@ -143,8 +143,8 @@ static PyObject *read_tables(vpy_trace *self, PyObject *names,
         Py_END_ALLOW_THREADS
         vpy_trace_end(self);
     }
-    result =
-        status == VST_OK ? give(&pass) : vpy_raise(status, &error, self->path);
+    result = status == VST_OK ? tables_give(&pass)
+                              : vpy_raise(status, &error, self->path);
     vst__table_pass_free(&pass);
     free(tables);
     return result;
@@ -168,9 +168,9 @@ static bool take_timeout(PyObject *seconds, vst__table_options *options)
 }
 
 /* What the keywords say, and the names; false with an exception set. */
-static bool parse(PyObject *args, PyObject *kw, vpy_trace *self,
-                  vst__table_options *options, PyObject **names,
-                  PyObject **progress)
+static bool tables_parse(PyObject *args, PyObject *kw, vpy_trace *self,
+                         vst__table_options *options, PyObject **names,
+                         PyObject **progress)
 {
     static char *keywords[] = {
         "names",        "marks",  "threads",    "min_ns",    "spread",
@@ -210,7 +210,7 @@ PyObject *vpy_trace_tables(PyObject *object, PyObject *args, PyObject *kw)
     PyObject *wanted = NULL, *progress = NULL, *list, *result = NULL;
     vst__table_options options = {.threads = NULL};
 
-    if (parse(args, kw, self, &options, &wanted, &progress)) {
+    if (tables_parse(args, kw, self, &options, &wanted, &progress)) {
         list = PySequence_Fast(wanted, "names of tables are a sequence");
         if (list != NULL)
             result = read_tables(self, list, &options, progress);

@@ -59,7 +59,7 @@ static int to_progress(PyObject *progress, void *to)
 }
 
 /* Whether it can be asked; else with an exception set. */
-static bool check(const vpy_view *self, const question *q, bool pixels)
+static bool view_check(const vpy_view *self, const question *q, bool pixels)
 {
     if (!vpy_view_is_usable(self))
         return false;
@@ -112,7 +112,7 @@ PyObject *vpy_view_window(PyObject *object, PyObject *args, PyObject *kw)
                                     to_time, &q.range.from_ns, to_time,
                                     &q.range.to_ns, &q.range.pixels, to_threads,
                                     &q, &q.range.max_depth) &&
-        check(self, &q, true)) {
+        view_check(self, &q, true)) {
         void *bytes = NULL;
         size_t count = 0;
         PyThreadState *saved = answer_begin(self);
@@ -201,7 +201,7 @@ PyObject *vpy_view_flame(PyObject *object, PyObject *args, PyObject *kw)
     if (PyArg_ParseTupleAndKeywords(
             args, kw, "O&O&|$O&IO&:flame", names, to_time, &q.range.from_ns,
             to_time, &q.range.to_ns, to_threads, &q, &limit, to_progress, &q) &&
-        check(self, &q, false)) {
+        view_check(self, &q, false)) {
         vst_view_flame_row *rows = NULL;
         size_t count = 0;
         PyThreadState *saved = answer_begin(self);
@@ -230,7 +230,7 @@ PyObject *vpy_view_find(PyObject *object, PyObject *args, PyObject *kw)
                                     to_ids, &q, to_time, &q.range.from_ns,
                                     to_time, &q.range.to_ns, &q.range.pixels,
                                     to_threads, &q, to_progress, &q) &&
-        check(self, &q, true))
+        view_check(self, &q, true))
         result = PyBytes_FromStringAndSize(
             NULL, (Py_ssize_t)(q.range.pixels * sizeof(uint32_t)));
     if (result != NULL) {
@@ -329,7 +329,7 @@ PyObject *vpy_view_counters(PyObject *object, PyObject *args, PyObject *kw)
     if (!PyArg_ParseTupleAndKeywords(
             args, kw, "O&O&I|$O&:counters", names, to_time, &q.range.from_ns,
             to_time, &q.range.to_ns, &q.range.pixels, to_progress, &q) ||
-        !check(self, &q, true))
+        !view_check(self, &q, true))
         return NULL;
     saved = answer_begin(self);
     status =
@@ -358,7 +358,7 @@ PyObject *vpy_view_losses(PyObject *object, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "O&O&:losses", to_time, &q.range.from_ns,
                           to_time, &q.range.to_ns) ||
-        !check(self, &q, false))
+        !view_check(self, &q, false))
         return NULL;
     saved = answer_begin(self);
     status = vst__view_losses(self->handle, &q.range, &losses, &count, &error);

@@ -53,7 +53,7 @@ static void close_bell(void)
 }
 
 /* Returns what to give up once no lock is held: its end may run anything. */
-static PyObject *forget(void)
+static PyObject *descriptors_forget(void)
 {
     PyObject *old = state->function;
 
@@ -64,7 +64,7 @@ static PyObject *forget(void)
 }
 
 /* Calls the function. False: the watch is over. */
-static bool call(void)
+static bool descriptors_call(void)
 {
     PyObject *callable, *result = NULL;
     bool goes_on;
@@ -86,7 +86,7 @@ static bool call(void)
 }
 
 /* The thread ends by itself, and nobody will join it. */
-static void retire(void)
+static void descriptors_retire(void)
 {
     PyObject *old;
 
@@ -94,12 +94,12 @@ static void retire(void)
     if (state->is_there)
         pthread_detach(pthread_self());
     state->is_there = false;
-    old = forget();
+    old = descriptors_forget();
     vpy_state_give();
     Py_XDECREF(old);
 }
 
-static void *watch(void *unused)
+static void *descriptors_watch(void *unused)
 {
     bool goes_on = true;
 
@@ -115,9 +115,9 @@ static void *watch(void *unused)
         if (both[1].revents)
             break;
         gil = PyGILState_Ensure();
-        goes_on = call();
+        goes_on = descriptors_call();
         if (!goes_on)
-            retire();
+            descriptors_retire();
         PyGILState_Release(gil);
     }
     return NULL;
@@ -125,7 +125,7 @@ static void *watch(void *unused)
 
 /* Signals that the kernel sends to the thread that caused them stay as they
  * are; no other handler of the program's runs in our thread. */
-static bool start(void)
+static bool descriptors_start(void)
 {
     static const int own[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL};
     sigset_t most, before;
@@ -134,7 +134,8 @@ static bool start(void)
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         sigdelset(&most, own[i]);
     pthread_sigmask(SIG_SETMASK, &most, &before);
-    state->is_there = pthread_create(&state->thread, NULL, watch, NULL) == 0;
+    state->is_there =
+        pthread_create(&state->thread, NULL, descriptors_watch, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (state->is_there)
         pthread_setname_np(state->thread, "vestige");
@@ -143,7 +144,7 @@ static bool start(void)
 
 /* Ends the thread and waits for its end, if it is there and not the one that
  * calls. for_fork: it comes back. */
-static void end_thread(bool for_fork)
+static void descriptors_end_thread(bool for_fork)
 {
     const uint64_t one = 1;
     pthread_t ending;
@@ -176,10 +177,10 @@ static void end_thread(bool for_fork)
  * must not cause that: it is stopped for the fork. */
 void vpy_watch_before_fork(void)
 {
-    end_thread(true);
+    descriptors_end_thread(true);
 }
 
-static int resume(void *unused)
+static int descriptors_resume(void *unused)
 {
     uint64_t rung;
     ssize_t got;
@@ -189,7 +190,7 @@ static int resume(void *unused)
     if (state->paused && state->function != NULL) {
         got = read(state->bell, &rung, sizeof rung);
         (void)got;
-        start();
+        descriptors_start();
     }
     state->paused = false;
     vpy_state_give();
@@ -205,9 +206,9 @@ void vpy_watch_after_fork_in_parent(void)
     vpy_state_take();
     was_paused = state->paused;
     vpy_state_give();
-    if (was_paused &&
-        (vpy_thread_id() != getpid() || Py_AddPendingCall(resume, NULL) < 0))
-        resume(NULL);
+    if (was_paused && (vpy_thread_id() != getpid() ||
+                       Py_AddPendingCall(descriptors_resume, NULL) < 0))
+        descriptors_resume(NULL);
 }
 
 /* The child has no such thread, and does not answer for its parent. */
@@ -217,7 +218,7 @@ void vpy_watch_after_fork(void)
 
     vpy_state_take();
     state->is_there = state->is_joined = false;
-    old = forget();
+    old = descriptors_forget();
     vpy_state_give();
     Py_XDECREF(old);
 }
@@ -225,7 +226,7 @@ void vpy_watch_after_fork(void)
 /* ---- functions of the module --------------------------------------------- */
 
 /* With the lock. False, with errno set where the system refused. */
-static bool begin(int watched, PyObject *callable)
+static bool descriptors_begin(int watched, PyObject *callable)
 {
     state->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (state->bell < 0)
@@ -234,7 +235,7 @@ static bool begin(int watched, PyObject *callable)
     state->descriptor = watched;
     state->deadline_s = -1;
     state->function = Py_NewRef(callable);
-    return start();
+    return descriptors_start();
 }
 
 static PyObject *watch_descriptor(PyObject *module, PyObject *args)
@@ -249,10 +250,10 @@ static PyObject *watch_descriptor(PyObject *module, PyObject *args)
     vpy_state_take();
     is_free = state->function == NULL && !state->is_joined;
     if (is_free)
-        begun = begin(watched, callable);
+        begun = descriptors_begin(watched, callable);
     error = errno;
     if (is_free && !begun)
-        old = forget();
+        old = descriptors_forget();
     vpy_state_give();
     Py_XDECREF(old);
     if (begun || !is_free)
@@ -269,9 +270,9 @@ static PyObject *unwatch_descriptor(PyObject *module, PyObject *unused)
     PyObject *old;
 
     (void)module, (void)unused;
-    end_thread(false);
+    descriptors_end_thread(false);
     vpy_state_take();
-    old = forget();
+    old = descriptors_forget();
     vpy_state_give();
     Py_XDECREF(old);
     Py_RETURN_NONE;

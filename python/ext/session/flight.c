@@ -156,7 +156,7 @@ void vpy_flight_before_fork(void)
     vpy_control_give();
 }
 
-static int resume(void *unused)
+static int flight_resume(void *unused)
 {
     (void)unused;
     vpy_control_take();
@@ -177,9 +177,9 @@ void vpy_flight_after_fork_in_parent(void)
     vpy_control_take();
     is_paused = state->paused;
     vpy_control_give();
-    if (is_paused &&
-        (vpy_thread_id() != getpid() || Py_AddPendingCall(resume, NULL) < 0))
-        resume(NULL);
+    if (is_paused && (vpy_thread_id() != getpid() ||
+                      Py_AddPendingCall(flight_resume, NULL) < 0))
+        flight_resume(NULL);
 }
 
 /* ---- arming it ----------------------------------------------------------- */
@@ -211,7 +211,7 @@ int vpy_flight_begin(vpy_flight *self, const vst_session *session)
     return -1;
 }
 
-static void release(vpy_flight *self)
+static void flight_release(vpy_flight *self)
 {
     self->armed = false;
     if (state->armed == self)
@@ -226,7 +226,7 @@ void vpy_flight_end(vpy_flight *self)
 {
     if (self == NULL || !self->armed)
         return;
-    release(self);
+    flight_release(self);
     self->ending = true;
     Py_BEGIN_ALLOW_THREADS
     vst__flight_disarm(self->core);

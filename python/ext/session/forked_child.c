@@ -20,7 +20,7 @@ enum { NAMES_MAX = 10000 }; /* as in base/child_files.py */
 
 static const char PARENT[] = "VESTIGE_PARENT";
 
-static bool add(PyObject *list, PyObject *str)
+static bool child_add(PyObject *list, PyObject *str)
 {
     const char *bytes;
     uint32_t length;
@@ -34,7 +34,7 @@ static PyObject *read_facts(PyObject *texts)
     Py_ssize_t at = 0;
 
     while (list != NULL && PyDict_Next(texts, &at, &key, &value))
-        if (!add(list, key) || !add(list, value))
+        if (!child_add(list, key) || !child_add(list, value))
             Py_CLEAR(list);
     return list;
 }

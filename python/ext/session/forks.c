@@ -55,7 +55,7 @@ static bool executes_a_program(void)
     return does;
 }
 
-static PyObject *before_fork(PyObject *module, PyObject *unused)
+static PyObject *forks_before_fork(PyObject *module, PyObject *unused)
 {
     struct timespec now;
 
@@ -88,7 +88,7 @@ static PyObject *after_fork_in_parent(PyObject *module, PyObject *unused)
 /* Calls a function with signals blocked: a handler of the program's would run
  * inside the call, and an exception from it would be lost. Takes over the
  * arguments. */
-static void call(PyObject *function, PyObject *arguments)
+static void forks_call(PyObject *function, PyObject *arguments)
 {
     PyObject *result = NULL;
     sigset_t before;
@@ -128,9 +128,9 @@ static void let_go(void)
 
 static void call_follower(PyObject *path)
 {
-    call(state->follower,
-         Py_BuildValue("(llLO)", state->forked_by.pid, state->forked_by.tid,
-                       state->forked_by.time_ns, path));
+    forks_call(state->follower, Py_BuildValue("(llLO)", state->forked_by.pid,
+                                              state->forked_by.tid,
+                                              state->forked_by.time_ns, path));
 }
 
 /* What it calls is not the program's. */
@@ -152,8 +152,8 @@ static void tell_python(void)
         return;
     vpy_hook_enter(tstate);
     if (state->first != NULL)
-        call(state->first,
-             Py_BuildValue("(O)", goes_on ? state->kept : Py_None));
+        forks_call(state->first,
+                   Py_BuildValue("(O)", goes_on ? state->kept : Py_None));
     if (goes_on && state->follower != NULL)
         call_follower(path);
     vpy_hook_leave(tstate);
@@ -183,7 +183,7 @@ static void count_fork(void)
 }
 
 /* os._exit was called. */
-static bool ends(int code)
+static bool forks_ends(int code)
 {
     if (!state->untold || state->file == NULL || state->kept == NULL)
         return false;
@@ -210,20 +210,20 @@ static void begin_recording(PyObject *session)
         return;
     }
     if (vpy_child_expects() != NULL)
-        call(vpy_child_expects(), PyTuple_New(0));
+        forks_call(vpy_child_expects(), PyTuple_New(0));
     vpy_signals_block(&before);
     state->untold = false; /* starting would tell it */
     state->kept = session;
     state->file = vpy_child_go_on(session, &origin);
     state->untold = true;
     if (state->file != NULL)
-        vpy_exits_watch_child(ends);
+        vpy_exits_watch_child(forks_ends);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /* A collection would copy every page that has objects, and come when none comes
  * without us: it is put off, and our objects are not counted. */
-static PyObject *after_fork_in_child(PyObject *module, PyObject *unused)
+static PyObject *forks_after_fork_in_child(PyObject *module, PyObject *unused)
 {
     bool follows =
         state->follower != NULL && vpy_is_recording() && !is_for_exec;
@@ -247,12 +247,12 @@ static PyObject *after_fork_in_child(PyObject *module, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-static PyMethodDef before_method = {"vestige_before_fork", before_fork,
+static PyMethodDef before_method = {"vestige_before_fork", forks_before_fork,
                                     METH_NOARGS, NULL};
 static PyMethodDef parent_method = {"vestige_after_fork_in_parent",
                                     after_fork_in_parent, METH_NOARGS, NULL};
-static PyMethodDef child_method = {"vestige_after_fork", after_fork_in_child,
-                                   METH_NOARGS, NULL};
+static PyMethodDef child_method = {
+    "vestige_after_fork", forks_after_fork_in_child, METH_NOARGS, NULL};
 
 static PyObject *follow_forks(PyObject *module, PyObject *args)
 {

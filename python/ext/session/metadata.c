@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-static vst_status set(PyObject *session, const char *key, const char *json)
+static vst_status metadata_set(PyObject *session, const char *key,
+                               const char *json)
 {
     return vst_recording_set_metadata(
         vst_session_recording(vpy_session_handle(session)), key, json);
@@ -28,8 +29,8 @@ PyObject *vpy_session_set_metadata(PyObject *session, PyObject *args)
     key_text = vpy_text(key, &bytes, &length);
     json_text = vpy_text(json, &bytes, &length);
     if (key_text != NULL && json_text != NULL)
-        status = set(session, PyBytes_AS_STRING(key_text),
-                     PyBytes_AS_STRING(json_text));
+        status = metadata_set(session, PyBytes_AS_STRING(key_text),
+                              PyBytes_AS_STRING(json_text));
     Py_XDECREF(key_text);
     Py_XDECREF(json_text);
     if (status != VST_OK && !vst_session_was_cut(vpy_session_handle(session)))
@@ -79,7 +80,7 @@ PyObject *vpy_session_name_process(PyObject *session, PyObject *unused)
         json.bytes[json.length++] = '"';
         json.bytes[json.length] = 0;
         if (!json.full)
-            set(session, "vestige.process_name", json.bytes);
+            metadata_set(session, "vestige.process_name", json.bytes);
     }
     Py_XDECREF(text);
     Py_XDECREF(name);

@@ -108,7 +108,8 @@ static void session_dealloc(PyObject *object)
 
 /* ---- using it ---------------------------------------------------------- */
 
-static PyObject *fail(session *self, vst_status status, const vst_error *error)
+static PyObject *session_fail(session *self, vst_status status,
+                              const vst_error *error)
 {
     if (status == VST_E_BUSY) {
         PyErr_SetString(PyExc_RuntimeError,
@@ -141,7 +142,7 @@ static PyObject *take_engine_note(PyObject *object, PyObject *unused)
     return vpy_engine_take_note();
 }
 
-static vst_status make(session *self, vst_error *error)
+static vst_status session_make(session *self, vst_error *error)
 {
     vst_session_options options = self->wishes.core;
     vst_status status;
@@ -166,13 +167,13 @@ static PyObject *create(PyObject *object, PyObject *unused)
     (void)unused;
     vpy_forks_notice();
     if (self->handle == NULL)
-        status = make(self, &error);
+        status = session_make(self, &error);
     if (status != VST_OK)
-        return fail(self, status, &error);
+        return session_fail(self, status, &error);
     Py_RETURN_NONE;
 }
 
-static PyObject *start(PyObject *object, PyObject *unused)
+static PyObject *session_start(PyObject *object, PyObject *unused)
 {
     session *self = (session *)object;
     vst_error error = {VST_OK, 0, 0};
@@ -194,12 +195,12 @@ static PyObject *start(PyObject *object, PyObject *unused)
         return NULL;
     Py_DECREF(created);
     if (vpy_sessions.session.recording != NULL)
-        return fail(self,
-                    vpy_sessions.session.recording == object ? VST_E_STATE
-                                                             : VST_E_BUSY,
-                    NULL);
+        return session_fail(
+            self,
+            vpy_sessions.session.recording == object ? VST_E_STATE : VST_E_BUSY,
+            NULL);
     if (vst_session_was_cut(self->handle))
-        Py_RETURN_NONE; /* it is over; finish() says so */
+        Py_RETURN_NONE; /* it is over; session_finish() says so */
     if (vpy_flight_begin(self->flight, self->handle) < 0)
         return NULL;
     self->wishes.calls.raises = vpy_flight_waits_for_exceptions(self->flight);
@@ -213,7 +214,7 @@ static PyObject *start(PyObject *object, PyObject *unused)
     vpy_engine_give_up(); /* another tracer may have taken our place */
     if (status != VST_OK) {
         vpy_flight_end(self->flight);
-        return fail(self, status, &error);
+        return session_fail(self, status, &error);
     }
     if (vpy_engine_running() != NULL)
         self->engine = vpy_engine_running();
@@ -239,7 +240,7 @@ static PyObject *stop(PyObject *object, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-static PyObject *finish(PyObject *object, PyObject *unused)
+static PyObject *session_finish(PyObject *object, PyObject *unused)
 {
     session *self = (session *)object;
     vst_error error = {VST_OK, 0, 0};
@@ -382,7 +383,7 @@ static PyObject *session_engine(PyObject *object, void *unused)
 
 /* ---- one thread at a time ---------------------------------------------- */
 
-static PyObject *controlled(PyCFunction function, PyObject *object)
+static PyObject *session_controlled(PyCFunction function, PyObject *object)
 {
     PyObject *result;
 
@@ -395,7 +396,7 @@ static PyObject *controlled(PyCFunction function, PyObject *object)
 static PyObject *session_create(PyObject *object, PyObject *unused)
 {
     (void)unused;
-    return controlled(create, object);
+    return session_controlled(create, object);
 }
 
 vst_status vpy_session_renew(PyObject *object, PyObject *path)
@@ -408,7 +409,7 @@ vst_status vpy_session_renew(PyObject *object, PyObject *path)
     drop_handle(self);
     self->wishes.core.overwrite = false; /* that was for the first file */
     Py_XSETREF(self->wishes.path, Py_NewRef(path));
-    status = make(self, &error);
+    status = session_make(self, &error);
     vpy_control_give();
     return status;
 }
@@ -416,25 +417,25 @@ vst_status vpy_session_renew(PyObject *object, PyObject *path)
 PyObject *vpy_session_start(PyObject *object, PyObject *unused)
 {
     (void)unused;
-    return controlled(start, object);
+    return session_controlled(session_start, object);
 }
 
 static PyObject *session_stop(PyObject *object, PyObject *unused)
 {
     (void)unused;
-    return controlled(stop, object);
+    return session_controlled(stop, object);
 }
 
 PyObject *vpy_session_finish(PyObject *object, PyObject *unused)
 {
     (void)unused;
-    return controlled(finish, object);
+    return session_controlled(session_finish, object);
 }
 
 static PyObject *session_engine_note(PyObject *object, PyObject *unused)
 {
     (void)unused;
-    return controlled(take_engine_note, object);
+    return session_controlled(take_engine_note, object);
 }
 
 static PyObject *session_arm(PyObject *object, PyObject *args, PyObject *kw)

@@ -126,7 +126,7 @@ static PyObject *snapshot(PyObject *module, PyObject *args, PyObject *kw)
 }
 
 /* Prints an error: the caller has gone on and gets no exception. */
-static void tell(const copy *self)
+static void snapshot_tell(const copy *self)
 {
     const vst_error *error = &self->error;
 
@@ -159,7 +159,7 @@ void vpy_snapshots_wait(const PyObject *session)
         Py_BEGIN_ALLOW_THREADS
         pthread_join(one->thread, NULL);
         Py_END_ALLOW_THREADS
-        tell(one);
+        snapshot_tell(one);
         free(one);
     }
 }

@@ -78,7 +78,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
         next.sa_handler(number);
 }
 
-static bool is_ours(const struct sigaction *action)
+static bool signal_is_ours(const struct sigaction *action)
 {
     return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_signal;
 }
@@ -91,14 +91,14 @@ static void wait_for_handlers(void)
 
 /* Takes over the flags of the program's handler. If there is none, system calls
  * of the program's are restarted. */
-static int install(int number, bool is_chosen)
+static int signal_install(int number, bool is_chosen)
 {
     struct sigaction action = {.sa_flags = SA_RESTART}, before;
 
     if (sigaction(number, NULL, &before) != 0)
         return -1;
     /* The program may have put ours back after we removed it. */
-    if (!is_ours(&before)) {
+    if (!signal_is_ours(&before)) {
         wait_for_handlers();
         state->behind.action = before;
         state->behind.is_chosen = is_chosen;
@@ -117,12 +117,12 @@ static int install(int number, bool is_chosen)
 }
 
 /* A handler that the program installed meanwhile stays. */
-static void uninstall(void)
+static void signal_uninstall(void)
 {
     struct sigaction current;
 
     if (state->installed && sigaction(state->installed, NULL, &current) == 0 &&
-        is_ours(&current))
+        signal_is_ours(&current))
         sigaction(state->installed, &state->behind.action, NULL);
     state->installed = 0;
 }
@@ -157,7 +157,7 @@ static PyObject *through_signal(PyObject *module, PyObject *const *args,
     pthread_sigmask(SIG_BLOCK, &only, &before);
     result = original(module, args, count);
     if (state->installed)
-        install(state->installed, true);
+        signal_install(state->installed, true);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return result;
 }
@@ -183,16 +183,16 @@ int vpy_snapshot_signal_begin(int number, vst_flight *flight, uint32_t why)
 {
     state->reason = why;
     __atomic_store_n(&state->target, flight, __ATOMIC_SEQ_CST);
-    if (install(number, false) != 0)
+    if (signal_install(number, false) != 0)
         return -1;
     watch_signal();
     return 0;
 }
 
-static void end(void)
+static void signal_end(void)
 {
     vpy_unwatch(&state->signal_method);
-    uninstall();
+    signal_uninstall();
     __atomic_store_n(&state->target, NULL, __ATOMIC_SEQ_CST);
     wait_for_handlers();
 }
@@ -200,12 +200,12 @@ static void end(void)
 void vpy_snapshot_signal_end(const vst_flight *flight)
 {
     if (state->target == flight)
-        end();
+        signal_end();
 }
 
 /* In a forked child: handlers that were inside are in the parent. */
 void vpy_snapshot_signal_after_fork(void)
 {
     __atomic_store_n(&state->handlers_inside, 0, __ATOMIC_SEQ_CST);
-    end();
+    signal_end();
 }

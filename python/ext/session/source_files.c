@@ -24,7 +24,8 @@ typedef struct gathering {
 } gathering;
 
 /* With the recorder's lock held, under which nothing is allocated. */
-static void gather(void *ctx, vst_id id, const char *file, uint32_t length)
+static void sources_gather(void *ctx, vst_id id, const char *file,
+                           uint32_t length)
 {
     gathering *self = ctx;
     size_t size = sizeof id + sizeof length + length;
@@ -42,7 +43,8 @@ static void gather(void *ctx, vst_id id, const char *file, uint32_t length)
 
 /* ---- each file once ------------------------------------------------------ */
 
-static bool add(PyObject *files, const char *file, uint32_t length, vst_id id)
+static bool sources_add(PyObject *files, const char *file, uint32_t length,
+                        vst_id id)
 {
     PyObject *name = PyBytes_FromStringAndSize(file, length);
     PyObject *number = PyLong_FromUnsignedLong(id);
@@ -63,7 +65,7 @@ static bool add_all(PyObject *files, const gathering *found)
         memcpy(&id, found->bytes + at, sizeof id);
         memcpy(&length, found->bytes + at + sizeof id, sizeof length);
         at += sizeof id + sizeof length;
-        if (!add(files, found->bytes + at, length, id))
+        if (!sources_add(files, found->bytes + at, length, id))
             return false;
         at += length;
     }
@@ -76,12 +78,12 @@ static PyObject *find_files(vst_recording *recording)
     gathering found = {.bytes = NULL};
     PyObject *files = PyDict_New();
 
-    vst__recording_each_file(recording, gather, &found);
+    vst__recording_each_file(recording, sources_gather, &found);
     found.room = found.used;
     found.used = 0;
     found.bytes = malloc(found.room + 1);
     if (files != NULL && found.bytes != NULL) {
-        vst__recording_each_file(recording, gather, &found);
+        vst__recording_each_file(recording, sources_gather, &found);
         if (!add_all(files, &found))
             Py_CLEAR(files);
     } else {

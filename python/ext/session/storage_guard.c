@@ -42,7 +42,7 @@ static bool is_fault(const siginfo_t *info)
 
 /* Without a handler the signal ends the process: a fault happens again as soon
  * as we return, one that was sent is sent again. */
-static void die(int number, const siginfo_t *info)
+static void guard_die(int number, const siginfo_t *info)
 {
     struct sigaction action = {.sa_handler = SIG_DFL};
 
@@ -51,8 +51,8 @@ static void die(int number, const siginfo_t *info)
         raise(number);
 }
 
-static void pass_on(struct sigaction *next, int number, siginfo_t *info,
-                    void *context)
+static void guard_pass_on(struct sigaction *next, int number, siginfo_t *info,
+                          void *context)
 {
     struct sigaction action = *next;
 
@@ -60,7 +60,7 @@ static void pass_on(struct sigaction *next, int number, siginfo_t *info,
         return;
     if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN ||
         nested > 2 * LAYERS) {
-        die(number, info);
+        guard_die(number, info);
         return;
     }
     if ((unsigned)action.sa_flags & SA_RESETHAND)
@@ -73,19 +73,19 @@ static void pass_on(struct sigaction *next, int number, siginfo_t *info,
     nested--;
 }
 
-static void handle(int layer, int number, siginfo_t *info, void *context)
+static void guard_handle(int layer, int number, siginfo_t *info, void *context)
 {
     int error = errno;
 
     if (!is_fault(info) || !vst_storage_rescue(info->si_addr))
-        pass_on(&state->before[layer], number, info, context);
+        guard_pass_on(&state->before[layer], number, info, context);
     errno = error;
 }
 
 #define LAYER(n)                                                               \
     static void layer_##n(int number, siginfo_t *info, void *context)          \
     {                                                                          \
-        handle(n, number, info, context);                                      \
+        guard_handle(n, number, info, context);                                \
     }
 LAYER(0)
 LAYER(1)
@@ -148,7 +148,7 @@ void vpy_storage_guard_after_fork(void)
 
 /* ---- what the recorder tells -------------------------------------------- */
 
-static void begin(void)
+static void guard_begin(void)
 {
     pthread_mutex_lock(&state->lock);
     if (state->wanted++ == 0)
@@ -156,7 +156,7 @@ static void begin(void)
     pthread_mutex_unlock(&state->lock);
 }
 
-static void end(void)
+static void guard_end(void)
 {
     pthread_mutex_lock(&state->lock);
     if (state->wanted != 0 && --state->wanted == 0)
@@ -164,7 +164,7 @@ static void end(void)
     pthread_mutex_unlock(&state->lock);
 }
 
-static void mapped(void)
+static void guard_mapped(void)
 {
     pthread_mutex_lock(&state->lock);
     if (state->wanted != 0)
@@ -182,14 +182,15 @@ static int end_recording(void *unused)
 /* May run inside the signal handler, so a pending call does the work. The
  * interpreter's list of those has a lock, which no thread holds while it
  * records. */
-static void cut(void)
+static void guard_cut(void)
 {
     Py_AddPendingCall(end_recording, NULL);
 }
 
 void vpy_storage_guard_init(void)
 {
-    static const vst_storage_watcher watcher = {begin, end, mapped, cut};
+    static const vst_storage_watcher watcher = {guard_begin, guard_end,
+                                                guard_mapped, guard_cut};
 
     vst__storage_watch(&watcher);
 }

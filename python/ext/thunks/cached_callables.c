@@ -31,7 +31,7 @@ typedef struct vpy_cached_place {
 
 /* ---- from where they are called ---------------------------------------- */
 
-static place *place_of(place *table, size_t mask, uintptr_t address)
+static place *cached_place_of(place *table, size_t mask, uintptr_t address)
 {
     size_t i = (address >> 1 ^ address >> 9) & mask;
 
@@ -40,7 +40,7 @@ static place *place_of(place *table, size_t mask, uintptr_t address)
     return &table[i];
 }
 
-static bool make_room(void)
+static bool cached_make_room(void)
 {
     size_t mask = state->places != NULL ? state->places_mask * 2 + 1 : 255;
     place *table;
@@ -53,7 +53,8 @@ static bool make_room(void)
         return false;
     for (size_t i = 0; state->places != NULL && i <= state->places_mask; i++)
         if (state->places[i].address)
-            *place_of(table, mask, state->places[i].address) = state->places[i];
+            *cached_place_of(table, mask, state->places[i].address) =
+                state->places[i];
     free(state->places);
     state->places = table;
     state->places_mask = mask;
@@ -63,20 +64,21 @@ static bool make_room(void)
 void vpy_cached_call_note(const vpy_iframe *frame, uintptr_t address)
 {
     PyObject *type, *value, *traceback, *code;
-    place *at = state->places != NULL
-                    ? place_of(state->places, state->places_mask, address)
-                    : NULL;
+    place *at =
+        state->places != NULL
+            ? cached_place_of(state->places, state->places_mask, address)
+            : NULL;
 
     *vpy_cached_call(address) = address;
     /* The code object at this address may be another one by now. */
     if ((at != NULL && at->address && !vpy_weakref_is_dead(at->code)) ||
-        !make_room())
+        !cached_make_room())
         return;
     PyErr_Fetch(&type, &value, &traceback);
     vst_memory_enter(); /* it is not the program's */
     code = vpy_weakref_new((PyObject *)vpy_iframe_code(frame));
     vst_memory_leave();
-    at = place_of(state->places, state->places_mask, address);
+    at = cached_place_of(state->places, state->places_mask, address);
     if (code != NULL) {
         state->places_used += !at->address;
         Py_XDECREF(at->code);

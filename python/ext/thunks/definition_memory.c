@@ -12,7 +12,8 @@
 
 static struct vpy_definition_memory_state *const state = &vpy_thunks.memory;
 
-static void add(vpy_ranges *list, uintptr_t start, uintptr_t end, bool flag)
+static void definitions_add(vpy_ranges *list, uintptr_t start, uintptr_t end,
+                            bool flag)
 {
     if (list->count == list->capacity) {
         size_t capacity = list->capacity ? list->capacity * 2 : 256;
@@ -33,7 +34,7 @@ static int by_address(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static const vpy_range *find(vpy_ranges *list, uintptr_t address)
+static const vpy_range *definitions_find(vpy_ranges *list, uintptr_t address)
 {
     size_t low = 0, high = list->count;
 
@@ -65,7 +66,7 @@ static void read_mapped(void)
         char access[5];
         size_t length = 0;
         if (at_start && sscanf(line, "%lx-%lx %4s", &start, &end, access) == 3)
-            add(&state->mapped, start, end, access[1] == 'w');
+            definitions_add(&state->mapped, start, end, access[1] == 'w');
         while (line[length])
             length++;
         at_start = length && line[length - 1] == '\n';
@@ -90,7 +91,8 @@ static int add_image(struct dl_phdr_info *info, size_t size, void *ctx)
         const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
         uintptr_t start = info->dlpi_addr + segment->p_vaddr;
         if (segment->p_type == PT_LOAD)
-            add(&state->images, start, start + segment->p_memsz, true);
+            definitions_add(&state->images, start, start + segment->p_memsz,
+                            true);
     }
     return 0;
 }
@@ -107,15 +109,15 @@ static void read_images(void)
 vpy_table_memory vpy_table_memory_of(const void *table)
 {
     uintptr_t address = (uintptr_t)table;
-    const vpy_range *place = find(&state->mapped, address);
+    const vpy_range *place = definitions_find(&state->mapped, address);
 
     if (place == NULL) {
         read_mapped();
         read_images();
-        place = find(&state->mapped, address);
+        place = definitions_find(&state->mapped, address);
     }
     return (vpy_table_memory){
-        .in_image = find(&state->images, address) != NULL,
+        .in_image = definitions_find(&state->images, address) != NULL,
         .writable = place != NULL && place->flag,
     };
 }

@@ -146,7 +146,8 @@ static void fetch_type(const types *seen, size_t at)
         __builtin_prefetch(((PyDictObject *)type->tp_dict)->ma_keys);
 }
 
-static PyTypeObject **place_of(const types *seen, const PyTypeObject *type)
+static PyTypeObject **definitions_place_of(const types *seen,
+                                           const PyTypeObject *type)
 {
     size_t i = ((uintptr_t)type >> 4 ^ (uintptr_t)type >> 13) & seen->mask;
 
@@ -155,7 +156,7 @@ static PyTypeObject **place_of(const types *seen, const PyTypeObject *type)
     return &seen->table[i];
 }
 
-static bool make_room(types *seen)
+static bool definitions_make_room(types *seen)
 {
     size_t capacity = seen->capacity ? seen->capacity * 2 : 1024;
     PyTypeObject **items = realloc(seen->items, capacity * sizeof *items);
@@ -171,17 +172,17 @@ static bool make_room(types *seen)
     seen->table = table;
     seen->mask = capacity * 2 - 1;
     for (size_t i = 0; i < seen->count; i++)
-        *place_of(seen, items[i]) = items[i];
+        *definitions_place_of(seen, items[i]) = items[i];
     return true;
 }
 
-static bool note(types *seen, PyObject *type)
+static bool definitions_note(types *seen, PyObject *type)
 {
     PyTypeObject **place;
 
-    if (seen->count == seen->capacity && !make_room(seen))
+    if (seen->count == seen->capacity && !definitions_make_room(seen))
         return false;
-    place = place_of(seen, (PyTypeObject *)type);
+    place = definitions_place_of(seen, (PyTypeObject *)type);
     if (*place != NULL)
         return true;
     Py_INCREF(type);
@@ -209,7 +210,7 @@ static PyCFunction subclasses_function(void)
 static bool find_types(types *seen)
 {
     PyCFunction subclasses = subclasses_function();
-    bool complete = note(seen, (PyObject *)&PyBaseObject_Type);
+    bool complete = definitions_note(seen, (PyObject *)&PyBaseObject_Type);
 
     for (size_t i = 0; complete && subclasses != NULL && i < seen->count; i++) {
         PyObject *list = subclasses((PyObject *)seen->items[i], NULL);
@@ -217,7 +218,7 @@ static bool find_types(types *seen)
             list != NULL && PyList_Check(list) ? PyList_GET_SIZE(list) : 0;
         complete = list != NULL;
         for (Py_ssize_t k = 0; complete && k < count; k++)
-            complete = note(seen, PyList_GET_ITEM(list, k));
+            complete = definitions_note(seen, PyList_GET_ITEM(list, k));
         Py_XDECREF(list);
     }
     PyErr_Clear();

@@ -18,13 +18,13 @@ static PyCFunction function_of(PyObject *object)
     return vpy_watched_original(vpy_thunk_original(function));
 }
 
-static Py_hash_t hash(PyObject *self)
+static Py_hash_t function_hash(PyObject *self)
 {
     return vpy_function_hash(((PyCFunctionObject *)self)->m_self,
                              function_of(self));
 }
 
-static PyObject *compare(PyObject *self, PyObject *other, int op)
+static PyObject *function_compare(PyObject *self, PyObject *other, int op)
 {
     bool equal;
 
@@ -51,8 +51,8 @@ static void replace_in_wrapper(const char *name, void *from, void *to)
     Py_XDECREF(dict);
 }
 
-static void replace(hashfunc from_hash, hashfunc to_hash,
-                    richcmpfunc from_compare, richcmpfunc to_compare)
+static void function_replace(hashfunc from_hash, hashfunc to_hash,
+                             richcmpfunc from_compare, richcmpfunc to_compare)
 {
     PyTypeObject *types[] = {&PyCFunction_Type, &PyCMethod_Type};
 
@@ -74,16 +74,18 @@ static void replace(hashfunc from_hash, hashfunc to_hash,
 void vpy_function_identity_keep(vpy_identity_keeper keeper)
 {
     state->keepers |= keeper;
-    if (PyCFunction_Type.tp_hash == hash)
+    if (PyCFunction_Type.tp_hash == function_hash)
         return;
     state->old_hash = PyCFunction_Type.tp_hash;
     state->old_compare = PyCFunction_Type.tp_richcompare;
-    replace(state->old_hash, hash, state->old_compare, compare);
+    function_replace(state->old_hash, function_hash, state->old_compare,
+                     function_compare);
 }
 
 void vpy_function_identity_release(vpy_identity_keeper keeper)
 {
     state->keepers &= ~(unsigned)keeper;
     if (state->old_hash != NULL && !state->keepers)
-        replace(hash, state->old_hash, compare, state->old_compare);
+        function_replace(function_hash, state->old_hash, function_compare,
+                         state->old_compare);
 }

@@ -34,7 +34,7 @@ typedef struct vpy_thunk_entry {
     uint32_t counted;    /* the recording that counted it */
 } entry;
 
-static entry *entry_of(entry *table, size_t mask, PyMethodDef *method)
+static entry *slots_entry_of(entry *table, size_t mask, PyMethodDef *method)
 {
     size_t i = ((uintptr_t)method >> 5 ^ (uintptr_t)method >> 14) & mask;
 
@@ -43,7 +43,7 @@ static entry *entry_of(entry *table, size_t mask, PyMethodDef *method)
     return &table[i];
 }
 
-static bool make_room(void)
+static bool slots_make_room(void)
 {
     size_t mask = state->entries != NULL ? state->entries_mask * 2 + 1 : 8191;
     entry *table;
@@ -56,7 +56,7 @@ static bool make_room(void)
         return false;
     for (size_t i = 0; state->entries != NULL && i <= state->entries_mask; i++)
         if (state->entries[i].method != NULL)
-            *entry_of(table, mask, state->entries[i].method) =
+            *slots_entry_of(table, mask, state->entries[i].method) =
                 state->entries[i];
     free(state->entries);
     state->entries = table;
@@ -65,7 +65,8 @@ static bool make_room(void)
 }
 
 #if VPY_COMPARES_WITH_SLOTS
-static bool holds(const void *structure, size_t size, PyCFunction function)
+static bool slots_holds(const void *structure, size_t size,
+                        PyCFunction function)
 {
     for (size_t i = 0; structure != NULL && i < size; i += sizeof function)
         if (memcmp((const char *)structure + i, &function, sizeof function) ==
@@ -76,12 +77,15 @@ static bool holds(const void *structure, size_t size, PyCFunction function)
 
 static bool is_slot_of(const PyTypeObject *type, PyCFunction function)
 {
-    return holds(type, sizeof *type, function) ||
-           holds(type->tp_as_async, sizeof *type->tp_as_async, function) ||
-           holds(type->tp_as_number, sizeof *type->tp_as_number, function) ||
-           holds(type->tp_as_sequence, sizeof *type->tp_as_sequence,
-                 function) ||
-           holds(type->tp_as_mapping, sizeof *type->tp_as_mapping, function);
+    return slots_holds(type, sizeof *type, function) ||
+           slots_holds(type->tp_as_async, sizeof *type->tp_as_async,
+                       function) ||
+           slots_holds(type->tp_as_number, sizeof *type->tp_as_number,
+                       function) ||
+           slots_holds(type->tp_as_sequence, sizeof *type->tp_as_sequence,
+                       function) ||
+           slots_holds(type->tp_as_mapping, sizeof *type->tp_as_mapping,
+                       function);
 }
 #endif
 
@@ -158,7 +162,7 @@ static char *copy_of_where(const vpy_found *f, bool in_image)
     return strdup(text);
 }
 
-static uint32_t new_slot(const vpy_found *f, bool in_image)
+static uint32_t slots_new_slot(const vpy_found *f, bool in_image)
 {
     vpy_thunk_about *k = &state->abouts[state->used];
     char *where;
@@ -185,12 +189,12 @@ static uint32_t number_for(const vpy_found *f)
     if (is_excluded(f))
         return EXCLUDED;
     memory = vpy_table_memory_of(f->method);
-    return memory.writable ? new_slot(f, memory.in_image) : READ_ONLY;
+    return memory.writable ? slots_new_slot(f, memory.in_image) : READ_ONLY;
 }
 
 /* ---- putting thunks in place ------------------------------------------- */
 
-static void count(uint32_t number)
+static void slots_count(uint32_t number)
 {
     if (number == READ_ONLY)
         state->counts.read_only++;
@@ -225,7 +229,7 @@ static uint32_t slot_again(entry *at, const vpy_found *f)
     char *where;
 
     if (state->slots[at->number].original != f->method->ml_meth)
-        return new_slot(f, false);
+        return slots_new_slot(f, false);
     where = strdup(f->owner == VPY_OF_SELF || f->where == NULL ? "" : f->where);
     if (where == NULL)
         return OVERFLOW;
@@ -244,9 +248,10 @@ void vpy_thunks_put(const vpy_found *f)
     bool is_new;
     entry *at;
 
-    if (method->ml_meth == NULL || method->ml_name == NULL || !make_room())
+    if (method->ml_meth == NULL || method->ml_name == NULL ||
+        !slots_make_room())
         return;
-    at = entry_of(state->entries, state->entries_mask, method);
+    at = slots_entry_of(state->entries, state->entries_mask, method);
     is_new = at->method == NULL;
     if (!is_new && at->number < VPY_THUNKS &&
         method->ml_meth == vpy_thunk(at->number)) {
@@ -265,7 +270,7 @@ void vpy_thunks_put(const vpy_found *f)
         at->number = slot_again(at, f);
     }
     if (at->counted != state->counted_for)
-        count(at->number);
+        slots_count(at->number);
     if (at->number < VPY_THUNKS) {
         vpy_thunk_about *k = &state->abouts[at->number];
         if (state->slots[at->number].original != method->ml_meth) {
@@ -286,7 +291,7 @@ void vpy_thunks_replace(PyMethodDef *method, PyCFunction from, PyCFunction to)
 {
     const entry *at =
         state->entries != NULL
-            ? entry_of(state->entries, state->entries_mask, method)
+            ? slots_entry_of(state->entries, state->entries_mask, method)
             : NULL;
 
     if (at != NULL && at->method != NULL && at->number < VPY_THUNKS &&
@@ -307,7 +312,7 @@ bool vpy_thunk_is_alive(const vpy_thunk_about *k)
            (k->keeper != NULL && !vpy_weakref_is_dead(k->keeper));
 }
 
-static void restore(uint32_t number)
+static void slots_restore(uint32_t number)
 {
     vpy_thunk_about *k = &state->abouts[number];
 
@@ -362,7 +367,7 @@ void vpy_thunks_restore(void)
     int young = vpy_young_objects();
 
     for (uint32_t i = 0; i < state->used; i++)
-        restore(i);
+        slots_restore(i);
     vpy_young_objects_set(young);
 }
 
@@ -385,7 +390,7 @@ bool vpy_thunks_count_for(uint32_t number, bool goes_on)
         state->counted_for = number;
         state->counts = (vpy_thunk_counts){0};
     }
-    return make_room();
+    return slots_make_room();
 }
 
 const vpy_thunk_counts *vpy_thunks_counts(void)

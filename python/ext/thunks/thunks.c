@@ -65,7 +65,7 @@ typedef struct span {
 
 /* Runs when a C++ exception leaves the call, or when the thread is ended, which
  * then may not have the GIL. */
-static inline void leave(span *s)
+static inline void thunks_leave(span *s)
 {
     if (!VST_LIKELY(s->recording == 0) && vpy_holds_gil() &&
         state->recording == s->recording)
@@ -80,7 +80,7 @@ static VST_COLD void record_raise(vst_id id)
 VST_INLINE PyObject *record(const vpy_thunk_slot *s, words w, uint64_t in,
                             vst_id id)
 {
-    __attribute__((cleanup(leave))) span open = {in, id};
+    __attribute__((cleanup(thunks_leave))) span open = {in, id};
     PyObject *result;
 
     vst_record(VST_ENTER, id);
@@ -113,7 +113,7 @@ static VST_COLD vst_id id_by_class(uint32_t number, PyObject *self,
     return id;
 }
 
-static VST_COLD uint64_t define(uint32_t number, PyObject *self)
+static VST_COLD uint64_t thunks_define(uint32_t number, PyObject *self)
 {
     const vpy_thunk_about *k = &vpy_thunks.slots.abouts[number];
     uint32_t is = k->is;
@@ -168,7 +168,7 @@ static vst_id id_anew(uint32_t number, PyThreadState *tstate, PyObject *self)
     vpy_thunk_slot *s = &vpy_thunks.slots.slots[number];
     uint64_t value = s->value >> 32 == state->recording >> 32
                          ? s->value
-                         : define(number, self);
+                         : thunks_define(number, self);
     vst_id id = (vst_id)value & VST_ID_MAX;
     bool by_class;
 
@@ -265,7 +265,7 @@ __attribute__((used)) VST_HOT PyObject *vpy_thunk_call(PyObject *a, PyObject *b,
 
 /* Puts thunks everywhere. vst_memory_enter: what this allocates is not the
  * program's. */
-static void walk(void)
+static void thunks_walk(void)
 {
     vst_ticks before = vst_clock_ticks();
     size_t covered = vpy_thunks_counts()->covered;
@@ -291,7 +291,7 @@ void vpy_thunks_look(void)
     if (!state->pending || !state->recording ||
         vst_clock_ticks() - state->walk_ended < 16 * state->walk_cost)
         return;
-    walk();
+    thunks_walk();
     state->pending = vpy_thunks_counts()->covered != before;
 }
 
@@ -358,7 +358,7 @@ bool vpy_thunks_prepare(void)
     }
     state->interpreter = PyThreadState_Get()->interp;
     vpy_function_identity_keep(VPY_FOR_THUNKS);
-    walk();
+    thunks_walk();
     state->is_ready = true;
     return true;
 }

@@ -81,8 +81,8 @@ static uintptr_t jump_target(uintptr_t at)
 enum { LONGEST = 4, STEP = 4 };
 
 /* A distance in instructions, which is `bits` bits from bit `from` on. */
-static uintptr_t ahead(uintptr_t at, uint32_t code, unsigned from,
-                       unsigned bits)
+static uintptr_t evaluation_ahead(uintptr_t at, uint32_t code, unsigned from,
+                                  unsigned bits)
 {
     uint32_t top = code << (32 - from - bits);
 
@@ -94,13 +94,13 @@ static uintptr_t jump_target(uintptr_t at)
     uint32_t code = (uint32_t)read_i32((const void *)at);
 
     if ((code & 0xfc000000) == 0x14000000) /* b */
-        return ahead(at, code, 0, 26);
+        return evaluation_ahead(at, code, 0, 26);
     if ((code & 0xff000010) == 0x54000000) /* b.cond */
-        return ahead(at, code, 5, 19);
+        return evaluation_ahead(at, code, 5, 19);
     if ((code & 0x7e000000) == 0x34000000) /* cbz, cbnz */
-        return ahead(at, code, 5, 19);
+        return evaluation_ahead(at, code, 5, 19);
     if ((code & 0x7e000000) == 0x36000000) /* tbz, tbnz */
-        return ahead(at, code, 5, 14);
+        return evaluation_ahead(at, code, 5, 14);
     return 0;
 }
 #else

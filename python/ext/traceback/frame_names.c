@@ -105,8 +105,8 @@ static vst_status add_extra_frame(PyObject *frame, const vst_named_sink *sink)
 }
 
 /* Adds what the callable answers. If it fails, the frame stays as it is. */
-static vst_status ask(PyObject *callable, PyObject *file, uint32_t line,
-                      const vst_named_sink *sink)
+static vst_status frame_names_ask(PyObject *callable, PyObject *file,
+                                  uint32_t line, const vst_named_sink *sink)
 {
     PyObject *answer =
         PyObject_CallFunction(callable, "OI", file, (unsigned int)line);
@@ -167,11 +167,11 @@ static vst_status add_extra_frames(void *ctx, const char *file, size_t file_len,
              i++) {
             PyObject *callable = PyList_GET_ITEM(state->extra_frames, i);
             Py_INCREF(callable);
-            status = ask(callable, name, line, sink);
+            status = frame_names_ask(callable, name, line, sink);
             Py_DECREF(callable);
         }
         if (torch != NULL && status == VST_OK)
-            status = ask(torch, name, line, sink);
+            status = frame_names_ask(torch, name, line, sink);
         Py_DECREF(name);
     }
     PyErr_Clear();
@@ -210,7 +210,7 @@ static PyObject *unregister_extra_frames(PyObject *module, PyObject *callable)
 /* ---- the answer --------------------------------------------------------- */
 
 /* Steals the value; NULL is an error. */
-static bool put(PyObject *dict, PyObject *key, PyObject *value)
+static bool frame_names_put(PyObject *dict, PyObject *key, PyObject *value)
 {
     bool done = value != NULL && PyDict_SetItem(dict, key, value) == 0;
 
@@ -218,7 +218,7 @@ static bool put(PyObject *dict, PyObject *key, PyObject *value)
     return done;
 }
 
-static PyObject *make_text(const char *bytes, size_t length)
+static PyObject *frame_names_make_text(const char *bytes, size_t length)
 {
     PyObject *made =
         PyUnicode_DecodeUTF8(bytes, (Py_ssize_t)length, "surrogateescape");
@@ -240,18 +240,21 @@ static PyObject *make_frame(const vst_named_frame *frame, bool positions)
     PyObject *dict = PyDict_New();
     bool done =
         dict != NULL &&
-        put(dict, state->key_name, make_text(frame->name, frame->name_len)) &&
-        put(dict, state->key_filename,
-            make_text(frame->file, frame->file_len)) &&
-        put(dict, state->key_line, PyLong_FromUnsignedLong(frame->line));
+        frame_names_put(dict, state->key_name,
+                        frame_names_make_text(frame->name, frame->name_len)) &&
+        frame_names_put(dict, state->key_filename,
+                        frame_names_make_text(frame->file, frame->file_len)) &&
+        frame_names_put(dict, state->key_line,
+                        PyLong_FromUnsignedLong(frame->line));
 
     if (done && positions)
-        done = put(dict, state->key_end_line,
-                   none_or(frame->end_line, frame->end_line)) &&
-               put(dict, state->key_column,
-                   none_or(frame->column, frame->column - 1)) &&
-               put(dict, state->key_end_column,
-                   none_or(frame->end_column, frame->end_column - 1));
+        done =
+            frame_names_put(dict, state->key_end_line,
+                            none_or(frame->end_line, frame->end_line)) &&
+            frame_names_put(dict, state->key_column,
+                            none_or(frame->column, frame->column - 1)) &&
+            frame_names_put(dict, state->key_end_column,
+                            none_or(frame->end_column, frame->end_column - 1));
     if (!done)
         Py_CLEAR(dict);
     return dict;
@@ -379,7 +382,8 @@ static vst_status find_names(vst_traceback *const *handles, size_t count,
     return status;
 }
 
-static PyObject *symbolize(PyObject *module, PyObject *args, PyObject *kw)
+static PyObject *frame_names_symbolize(PyObject *module, PyObject *args,
+                                       PyObject *kw)
 {
     static char *names[] = {"tracebacks", "positions", NULL};
     PyObject *given, *items, *result = NULL;
@@ -414,7 +418,7 @@ static PyObject *symbolize(PyObject *module, PyObject *args, PyObject *kw)
 }
 
 static PyMethodDef functions[] = {
-    {"symbolize_tracebacks", (PyCFunction)(void (*)(void))symbolize,
+    {"symbolize_tracebacks", (PyCFunction)(void (*)(void))frame_names_symbolize,
      METH_VARARGS | METH_KEYWORDS,
      PyDoc_STR("symbolize_tracebacks(tracebacks, positions=False)\n--\n\n"
                "The frames of each as dicts, innermost first.")},

@@ -35,7 +35,7 @@ static PyThreadState *take_gil(void **entered)
     return tstate;
 }
 
-static PyThreadState *enter(void **entered)
+static PyThreadState *frames_enter(void **entered)
 {
     PyThreadState *tstate;
 
@@ -53,7 +53,7 @@ static PyThreadState *enter(void **entered)
 
 bool vpy_frames_enter(void **entered)
 {
-    return enter(entered) != NULL;
+    return frames_enter(entered) != NULL;
 }
 
 void vpy_frames_leave(void *entered)
@@ -147,8 +147,8 @@ static inline const vpy_iframe *find_next(const vpy_iframe *frame,
 }
 
 /* Writes as many frames as there is room for and returns the next one. */
-static const vpy_iframe *fill(vst_gathered *gathered, const vpy_iframe *frame,
-                              uint32_t *word)
+static const vpy_iframe *frames_fill(vst_gathered *gathered,
+                                     const vpy_iframe *frame, uint32_t *word)
 {
     void **codes = gathered->codes;
     uint32_t *instructions = gathered->instructions;
@@ -165,7 +165,7 @@ static const vpy_iframe *fill(vst_gathered *gathered, const vpy_iframe *frame,
 
 bool vpy_frames_gather(size_t skip, vst_gathered *gathered, void **entered)
 {
-    PyThreadState *tstate = enter(entered);
+    PyThreadState *tstate = frames_enter(entered);
     const vpy_iframe *frame;
     uint32_t word = 0;
 
@@ -181,7 +181,7 @@ bool vpy_frames_gather(size_t skip, vst_gathered *gathered, void **entered)
         frame = find_next(vpy_iframe_back(frame), &word);
     }
     do
-        frame = fill(gathered, frame, &word);
+        frame = frames_fill(gathered, frame, &word);
     while (frame != NULL && vst_gathered_grow(gathered));
     return true;
 }

@@ -177,7 +177,7 @@ PyObject *vpy_traceback_object(vst_traceback *handle)
 }
 
 /* The native frames from Python to here are left out: they are our own. */
-static PyObject *capture(bool python, bool native, size_t skip)
+static PyObject *traceback_capture(bool python, bool native, size_t skip)
 {
     unsigned parts = (python ? VST_TRACEBACK_LANGUAGE : 0u) |
                      (native ? VST_TRACEBACK_NATIVE : 0u) |
@@ -311,7 +311,7 @@ static PyObject *captured_extract(PyObject *type, PyObject *const *args,
         PyErr_SetString(PyExc_ValueError, "skip must not be negative");
         return NULL;
     }
-    traceback = capture(true, native, (size_t)skip);
+    traceback = traceback_capture(true, native, (size_t)skip);
     if (traceback == NULL)
         return NULL;
     self = made->tp_alloc(made, 0);
@@ -372,7 +372,8 @@ static PyObject *gather_traceback(PyObject *module, PyObject *const *args,
         return NULL;
     python = read_truth(values[0], 1);
     native = read_truth(values[2], 1);
-    return python < 0 || native < 0 ? NULL : capture(python, native, 0);
+    return python < 0 || native < 0 ? NULL
+                                    : traceback_capture(python, native, 0);
 }
 
 static PyObject *free_dead(PyObject *module, PyObject *unused)

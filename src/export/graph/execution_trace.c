@@ -53,7 +53,7 @@ static void put_definition(vst__output *output, const vst_trace *trace,
     }
 }
 
-static void put_name(vst__output *output, const vst__graph_node *node)
+static void node_put_name(vst__output *output, const vst__graph_node *node)
 {
     if (node->kind == VST_GRAPH_NODE)
         put_definition(output, node->trace, node->definition);
@@ -133,7 +133,7 @@ static vst_status write_node(void *ctx, vst__graph_node *node,
     self->has_nodes = true;
     vst__json_put_u64(output, node->id);
     vst__output_text(output, ", \"name\": \"");
-    put_name(output, node);
+    node_put_name(output, node);
     vst__output_text(output, "\", \"ctrl_deps\": ");
     vst__json_put_u64(output, node->parent);
     vst__output_text(output, ",\n        \"inputs\": ");
@@ -159,8 +159,8 @@ typedef struct stretch {
     int64_t wall_ns;          /* of the start */
 } stretch;
 
-static vst_status measure(vst_trace *const *traces, size_t count, int window,
-                          stretch *all)
+static vst_status node_measure(vst_trace *const *traces, size_t count,
+                               int window, stretch *all)
 {
     *all = (stretch){INT64_MAX, INT64_MIN, 0};
     for (size_t i = 0; i < count; i++) {
@@ -189,8 +189,8 @@ static vst_status measure(vst_trace *const *traces, size_t count, int window,
     return VST_OK;
 }
 
-static void put_head(vst__output *output, const vst_trace *trace,
-                     const stretch *all)
+static void node_put_head(vst__output *output, const vst_trace *trace,
+                          const stretch *all)
 {
     char when[64] = "";
     struct tm local;
@@ -248,10 +248,10 @@ static vst_status write_execution_trace(vst_trace *const *traces, size_t count,
 
     (void)path;
     if (status == VST_OK)
-        status = measure(traces, count, options->window, &all);
+        status = node_measure(traces, count, options->window, &all);
     if (status != VST_OK)
         return vst_error_set(error, status, 0, 0);
-    put_head(output, traces[0], &all);
+    node_put_head(output, traces[0], &all);
     status = write_nodes(&self, traces, count, options, error);
     free(self.outputs.bytes);
     if (status == VST_OK)

@@ -27,7 +27,7 @@ enum { ROOM = 256 }; /* what a value without text takes at most */
 /* ---- text --------------------------------------------------------------- */
 
 /* Where to go on, with room for so many bytes; NULL without memory. */
-static char *make_room(vst__text *text, size_t count)
+static char *values_make_room(vst__text *text, size_t count)
 {
     char *grown = text->bytes;
 
@@ -41,14 +41,14 @@ static char *make_room(vst__text *text, size_t count)
     return grown + text->count;
 }
 
-static void commit(vst__text *text, const char *end)
+static void values_commit(vst__text *text, const char *end)
 {
     text->count = (size_t)(end - text->bytes);
 }
 
 bool vst__execution_trace_text(vst__text *text, const char *bytes, size_t count)
 {
-    char *at = make_room(text, count + 1);
+    char *at = values_make_room(text, count + 1);
 
     if (at == NULL)
         return false;
@@ -62,29 +62,29 @@ bool vst__execution_trace_escaped(vst__text *text, const char *bytes,
                                   size_t count)
 {
     size_t room = (count + 1) * VST_JSON_ESCAPE_MAX;
-    char *at = make_room(text, room);
+    char *at = values_make_room(text, room);
 
     if (at == NULL)
         return false;
-    commit(text, vst__json_escape(at, at + room, &bytes, bytes + count));
+    values_commit(text, vst__json_escape(at, at + room, &bytes, bytes + count));
     return true;
 }
 
-static void put(vst__text *text, const char *literal)
+static void values_put(vst__text *text, const char *literal)
 {
     vst__execution_trace_text(text, literal, strlen(literal));
 }
 
-static void put_escaped(vst__text *text, vst__graph_text from)
+static void values_put_escaped(vst__text *text, vst__graph_text from)
 {
     vst__execution_trace_escaped(text, from.at, from.count);
 }
 
 static void put_quoted(vst__text *text, vst__graph_text from)
 {
-    put(text, "\"");
-    put_escaped(text, from);
-    put(text, "\"");
+    values_put(text, "\"");
+    values_put_escaped(text, from);
+    values_put(text, "\"");
 }
 
 /* ---- numbers ------------------------------------------------------------ */
@@ -136,7 +136,7 @@ static char *put_double(char *at, double value)
 static void put_integers(vst__text *text, const int64_t *numbers)
 {
     size_t count = (size_t)numbers[0];
-    char *at = make_room(text, (count + 1) * VST_JSON_NUMBER_MAX);
+    char *at = values_make_room(text, (count + 1) * VST_JSON_NUMBER_MAX);
 
     if (at == NULL)
         return;
@@ -147,7 +147,7 @@ static void put_integers(vst__text *text, const int64_t *numbers)
         at = vst__json_i64(at, numbers[i]);
     }
     *at++ = ']';
-    commit(text, at);
+    values_commit(text, at);
 }
 
 /* ---- values ------------------------------------------------------------- */
@@ -155,7 +155,7 @@ static void put_integers(vst__text *text, const int64_t *numbers)
 /* The number is not known where a tensor has no storage, and is 0. */
 static void put_tensor(vst__text *text, const vst__graph_tensor *tensor)
 {
-    char *at = make_room(text, ROOM);
+    char *at = values_make_room(text, ROOM);
 
     if (at == NULL)
         return;
@@ -170,12 +170,12 @@ static void put_tensor(vst__text *text, const vst__graph_tensor *tensor)
     *at++ = ',';
     at = vst__json_u64(at, tensor->element_size);
     *at++ = ',';
-    commit(text, at);
+    values_commit(text, at);
     put_quoted(text, tensor->device);
-    put(text, "]");
+    values_put(text, "]");
 }
 
-static void put_value(vst__text *text, const vst__graph_value *value)
+static void values_put_value(vst__text *text, const vst__graph_value *value)
 {
     char *at;
 
@@ -190,23 +190,23 @@ static void put_value(vst__text *text, const vst__graph_value *value)
         put_quoted(text, value->text);
         return;
     case VST_VALUE_OTHER:
-        put(text, "\"<");
-        put_escaped(text, value->text);
-        put(text, ">\"");
+        values_put(text, "\"<");
+        values_put_escaped(text, value->text);
+        values_put(text, ">\"");
         return;
     case VST_VALUE_BOOL:
-        put(text, value->truth ? "true" : "false");
+        values_put(text, value->truth ? "true" : "false");
         return;
     case VST_VALUE_INTEGER:
     case VST_VALUE_DOUBLE:
-        at = make_room(text, ROOM);
+        at = values_make_room(text, ROOM);
         if (at != NULL)
-            commit(text, value->tag == VST_VALUE_INTEGER
-                             ? vst__json_i64(at, value->integer)
-                             : put_double(at, value->number));
+            values_commit(text, value->tag == VST_VALUE_INTEGER
+                                    ? vst__json_i64(at, value->integer)
+                                    : put_double(at, value->number));
         return;
     default:
-        put(text, "\"<None>\"");
+        values_put(text, "\"<None>\"");
     }
 }
 
@@ -218,14 +218,14 @@ static void put_dimensions(vst__text *text, const vst__graph_values *values,
     bool nested = value->tag == VST_VALUE_TENSOR_NESTED;
 
     if (value->tag != VST_VALUE_TENSOR && !nested) {
-        put(text, "[]");
+        values_put(text, "[]");
         return;
     }
     if (nested)
-        put(text, "[");
+        values_put(text, "[");
     for (uint32_t i = 0; i < value->items; i++) {
         if (i != 0)
-            put(text, ",");
+            values_put(text, ",");
         if (!strides)
             put_integers(text, numbers);
         numbers += 1 + numbers[0];
@@ -234,7 +234,7 @@ static void put_dimensions(vst__text *text, const vst__graph_values *values,
         numbers += 1 + numbers[0];
     }
     if (nested)
-        put(text, "]");
+        values_put(text, "]");
 }
 
 static void put_type(vst__text *text, const vst__graph_value *value)
@@ -242,33 +242,33 @@ static void put_type(vst__text *text, const vst__graph_value *value)
     switch (value->tag) {
     case VST_VALUE_TENSOR:
     case VST_VALUE_TENSOR_NESTED:
-        put(text, "Tensor(");
-        put_escaped(text, value->tensor.type);
-        put(text, ")");
+        values_put(text, "Tensor(");
+        values_put_escaped(text, value->tensor.type);
+        values_put(text, ")");
         return;
     case VST_VALUE_TENSOR_UNDEFINED:
-        put(text, "Tensor(nullptr (uninitialized))");
+        values_put(text, "Tensor(nullptr (uninitialized))");
         return;
     case VST_VALUE_INTEGER:
-        put(text, "Int");
+        values_put(text, "Int");
         return;
     case VST_VALUE_DOUBLE:
-        put(text, "Double");
+        values_put(text, "Double");
         return;
     case VST_VALUE_BOOL:
-        put(text, "Bool");
+        values_put(text, "Bool");
         return;
     case VST_VALUE_STRING:
-        put(text, "String");
+        values_put(text, "String");
         return;
     case VST_VALUE_DEVICE:
-        put(text, "Device");
+        values_put(text, "Device");
         return;
     case VST_VALUE_OTHER:
-        put_escaped(text, value->text);
+        values_put_escaped(text, value->text);
         return;
     default:
-        put(text, "None");
+        values_put(text, "None");
     }
 }
 
@@ -276,7 +276,7 @@ static void put_plain(vst__text *text, const vst__graph_values *values,
                       const vst__graph_value *value, part wanted)
 {
     if (wanted == VALUES)
-        put_value(text, value);
+        values_put_value(text, value);
     else if (wanted == TYPES)
         put_type(text, value);
     else
@@ -296,13 +296,13 @@ static const vst__graph_value *put_part(vst__text *text,
         put_plain(text, values, value, wanted);
         return next;
     }
-    put(text, wanted != TYPES ? "[" : list ? "GenericList[" : "Tuple[");
+    values_put(text, wanted != TYPES ? "[" : list ? "GenericList[" : "Tuple[");
     for (uint32_t i = 0; i < value->items; i++) {
         if (i != 0)
-            put(text, ",");
+            values_put(text, ",");
         next = put_part(text, values, next, wanted);
     }
-    put(text, "]");
+    values_put(text, "]");
     return next;
 }
 
@@ -311,30 +311,30 @@ static void put_parts(vst__text *text, const vst__graph_values *values,
 {
     const vst__graph_value *value = values->items;
 
-    put(text, "[");
+    values_put(text, "[");
     for (size_t i = 0; i < values->top; i++) {
         if (i != 0)
-            put(text, ",");
+            values_put(text, ",");
         if (wanted == TYPES)
-            put(text, "\"");
+            values_put(text, "\"");
         value = put_part(text, values, value, wanted);
         if (wanted == TYPES)
-            put(text, "\"");
+            values_put(text, "\"");
     }
-    put(text, "]");
+    values_put(text, "]");
 }
 
 bool vst__execution_trace_values(vst__text *text,
                                  const vst__graph_values *values)
 {
-    put(text, "{\"values\": ");
+    values_put(text, "{\"values\": ");
     put_parts(text, values, VALUES);
-    put(text, ", \"shapes\": ");
+    values_put(text, ", \"shapes\": ");
     put_parts(text, values, SHAPES);
-    put(text, ", \"types\": ");
+    values_put(text, ", \"types\": ");
     put_parts(text, values, TYPES);
-    put(text, ", \"strides\": ");
+    values_put(text, ", \"strides\": ");
     put_parts(text, values, STRIDES);
-    put(text, "}");
+    values_put(text, "}");
     return !text->failed;
 }

@@ -16,7 +16,7 @@ typedef struct rows {
 
 enum { NUMBERS_MAX = 12 * VST_JSON_NUMBER_MAX + 64 };
 
-static char *word(char *at, const char *text)
+static char *csv_word(char *at, const char *text)
 {
     size_t count = strlen(text);
 
@@ -24,7 +24,7 @@ static char *word(char *at, const char *text)
     return at + count;
 }
 
-static char *put_numbers(char *at, const rows *r, const vst_memory_event *e)
+static char *csv_put_numbers(char *at, const rows *r, const vst_memory_event *e)
 {
     bool frees = (e->flags & VST_MEMORY_FREES) != 0;
 
@@ -33,8 +33,8 @@ static char *put_numbers(char *at, const rows *r, const vst_memory_event *e)
     at = vst__json_i64(at, e->time_ns);
     *at++ = ',';
     at = vst__json_u64(at, e->thread);
-    at = word(at, frees ? ",free," : ",alloc,");
-    at = word(at, vst_memory_kind_name(e->kind));
+    at = csv_word(at, frees ? ",free," : ",alloc,");
+    at = csv_word(at, vst_memory_kind_name(e->kind));
     *at++ = ',';
     at = vst__json_u64(at, e->address);
     *at++ = ',';
@@ -47,13 +47,13 @@ static char *put_numbers(char *at, const rows *r, const vst_memory_event *e)
     return vst__json_u64(at, e->live_bytes);
 }
 
-static void put_text(rows *r, uint32_t frame)
+static void csv_put_text(rows *r, uint32_t frame)
 {
     vst__output_write(r->output, r->texts.texts[frame],
                       r->texts.lengths[frame]);
 }
 
-static vst_status on_event(void *ctx, const vst_memory_event *e)
+static vst_status csv_on_event(void *ctx, const vst_memory_event *e)
 {
     rows *r = ctx;
     vst__output *output = r->output;
@@ -62,11 +62,11 @@ static vst_status on_event(void *ctx, const vst_memory_event *e)
     bool is_known = (e->flags & VST_MEMORY_UNKNOWN) == 0;
     char *at = vst__output_reserve(output, NUMBERS_MAX);
 
-    at = put_numbers(at, r, e);
+    at = csv_put_numbers(at, r, e);
     vst__output_commit(output, at);
     vst__output_text(output, ",\"");
     if (is_known)
-        put_text(r, vst__memory_line_frame(r->summary, node));
+        csv_put_text(r, vst__memory_line_frame(r->summary, node));
     vst__output_text(output, "\",\"");
     if (!frees)
         vst__memory_stack_text(output, &r->paths, &r->texts, node);
@@ -77,7 +77,7 @@ static vst_status on_event(void *ctx, const vst_memory_event *e)
 static vst_status write_rows(vst__memory_job *job, size_t i)
 {
     rows r = {.output = job->output};
-    const vst_memory_sink sink = {.ctx = &r, .event = on_event};
+    const vst_memory_sink sink = {.ctx = &r, .event = csv_on_event};
     vst_memory_summary *summary;
     vst_trace_info info;
     vst_status status = vst__memory_job_summarize(job, i, 0, NULL, &summary);
@@ -99,7 +99,7 @@ static vst_status write_rows(vst__memory_job *job, size_t i)
     return status;
 }
 
-static vst_status write(vst__memory_job *job)
+static vst_status csv_write(vst__memory_job *job)
 {
     vst_status status = VST_OK;
 
@@ -111,4 +111,4 @@ static vst_status write(vst__memory_job *job)
     return status;
 }
 
-const vst__memory_format vst__memory_csv = {".csv", 2, write};
+const vst__memory_format vst__memory_csv = {".csv", 2, csv_write};

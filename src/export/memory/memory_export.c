@@ -12,29 +12,30 @@ static const vst__memory_format *const formats[] = {
     &vst__memory_folded, &vst__memory_html,
 };
 
-static bool ends_with(const char *text, size_t length, const char *suffix)
+static bool export_ends_with(const char *text, size_t length,
+                             const char *suffix)
 {
     size_t count = strlen(suffix);
 
     return length > count && memcmp(text + length - count, suffix, count) == 0;
 }
 
-static const vst__memory_format *choose(const char *path, bool *gzip)
+static const vst__memory_format *export_choose(const char *path, bool *gzip)
 {
     size_t length = strlen(path);
 
-    *gzip = ends_with(path, length, ".gz");
+    *gzip = export_ends_with(path, length, ".gz");
     if (*gzip)
         length -= strlen(".gz");
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
-        if (ends_with(path, length, formats[i]->suffix))
+        if (export_ends_with(path, length, formats[i]->suffix))
             return formats[i];
     return NULL;
 }
 
 /* ---- passes ------------------------------------------------------------- */
 
-static int tell(void *ctx, double done)
+static int export_tell(void *ctx, double done)
 {
     const vst__memory_job *job = ctx;
 
@@ -61,8 +62,8 @@ static void begin_pass(vst__memory_job *job, size_t i, unsigned number)
     }
     job->part = words_of(job->traces[i]) / total / job->passes;
     job->before = before / total + job->part * number;
-    vst_trace_set_progress(job->traces[i], job->progress != NULL ? tell : NULL,
-                           job);
+    vst_trace_set_progress(job->traces[i],
+                           job->progress != NULL ? export_tell : NULL, job);
 }
 
 vst_status vst__memory_job_summarize(vst__memory_job *job, size_t i,
@@ -102,7 +103,7 @@ vst_status vst_traces_export_memory(vst_trace *const *traces, size_t count,
     vst__output output;
     vst_status status;
     bool gzip;
-    const vst__memory_format *format = choose(path, &gzip);
+    const vst__memory_format *format = export_choose(path, &gzip);
     told *before;
 
     vst_error_set(error, VST_OK, 0, 0);

@@ -74,7 +74,7 @@ static vst_status write_stacks(const vst__memory_job *job, const char *process,
     return status;
 }
 
-static vst_status write(vst__memory_job *job)
+static vst_status folded_write(vst__memory_job *job)
 {
     vst_status status = VST_OK;
 
@@ -96,4 +96,4 @@ static vst_status write(vst__memory_job *job)
     return status;
 }
 
-const vst__memory_format vst__memory_folded = {".folded", 1, write};
+const vst__memory_format vst__memory_folded = {".folded", 1, folded_write};

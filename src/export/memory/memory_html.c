@@ -115,7 +115,7 @@ static uint32_t frame_place(page *p, uint32_t frame)
 
 /* ---- writing ------------------------------------------------------------ */
 
-static void comma(page *p, size_t i)
+static void html_comma(page *p, size_t i)
 {
     if (i != 0)
         vst__output_write(p->output, ",", 1);
@@ -135,19 +135,19 @@ static void put_tree(page *p)
 
     put_list(p, "parents");
     for (uint32_t i = 0; i < p->count; i++) {
-        comma(p, next++);
+        html_comma(p, next++);
         vst__json_put_u64(p->output, p->place[s->nodes[p->order[i]].parent]);
     }
     for (uint32_t i = 0; i < p->count; i++)
         if (p->has_others[i]) {
-            comma(p, next++);
+            html_comma(p, next++);
             vst__json_put_u64(p->output, i);
         }
     vst__output_text(p->output, "]");
     put_list(p, "nodeFrames");
     next = 0;
     for (uint32_t i = 0; i < p->count; i++) {
-        comma(p, next++);
+        html_comma(p, next++);
         vst__json_put_u64(p->output,
                           frame_place(p, s->nodes[p->order[i]].frame));
     }
@@ -165,13 +165,13 @@ static void put_values(page *p, const char *name, int view, bool bytes)
     put_list(p, name);
     for (uint32_t i = 0; i < p->count; i++) {
         const vst_memory_amount *own = &s->nodes[p->order[i]].own[view];
-        comma(p, next++);
+        html_comma(p, next++);
         vst__memory_put_round(p->output, bytes ? own->bytes : own->count);
     }
     for (uint32_t i = 0; i < p->count; i++)
         if (p->has_others[i]) {
             const vst_memory_amount *more = &p->others[i][view];
-            comma(p, next++);
+            html_comma(p, next++);
             vst__memory_put_round(p->output, bytes ? more->bytes : more->count);
         }
     vst__output_text(p->output, "]");
@@ -206,7 +206,7 @@ static vst_status put_lines(page *p)
     for (size_t i = 0; i < s->line_count && i < LINES_MAX; i++) {
         const vst_memory_line *line = &s->lines[lines[i].index];
 
-        comma(p, i);
+        html_comma(p, i);
         vst__output_text(p->output, "[");
         vst__json_put_u64(p->output, frame_place(p, line->frame));
         for (int view = 0; view < VST_MEMORY_VIEWS; view++) {
@@ -231,7 +231,7 @@ static void put_curve(page *p, const char *name, const vst_memory_point *points,
     for (size_t i = 0; i < count; i++) {
         const vst_memory_point *point = &points[i];
 
-        comma(p, i);
+        html_comma(p, i);
         vst__output_text(p->output, "[");
         vst__json_put_i64(p->output, point->max_ns - s->first_ns);
         vst__output_text(p->output, ",");
@@ -256,7 +256,7 @@ static void put_points(page *p)
 }
 
 /* [function, file, line, native], those that were named above. */
-static vst_status put_frames(page *p)
+static vst_status html_put_frames(page *p)
 {
     const vst_memory_summary *s = p->summary;
     uint32_t *used = malloc((s->frame_count + 1) * sizeof *used);
@@ -289,7 +289,7 @@ static void put_sizes(page *p)
 {
     put_list(p, "sizes");
     for (size_t i = 0; i < VST_MEMORY_SIZES; i++) {
-        comma(p, i);
+        html_comma(p, i);
         vst__memory_put_round(p->output, p->summary->sizes[i].count);
     }
     vst__output_text(p->output, "]");
@@ -319,7 +319,7 @@ static vst_status write_process(page *p, const vst_trace *trace)
     put_views(p);
     status = put_lines(p);
     if (status == VST_OK)
-        status = put_frames(p);
+        status = html_put_frames(p);
     vst__output_text(p->output, "}");
     return status != VST_OK ? status : p->output->status;
 }
@@ -348,7 +348,7 @@ static vst_status write_processes(vst__memory_job *job)
     return status;
 }
 
-static vst_status write(vst__memory_job *job)
+static vst_status html_write(vst__memory_job *job)
 {
     const char *at = strstr(memory_page, marker);
     vst_status status;
@@ -361,4 +361,4 @@ static vst_status write(vst__memory_job *job)
     return status;
 }
 
-const vst__memory_format vst__memory_html = {".html", 1, write};
+const vst__memory_format vst__memory_html = {".html", 1, html_write};

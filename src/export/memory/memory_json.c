@@ -13,7 +13,7 @@ typedef struct events {
 
 enum { NUMBERS_MAX = 12 * VST_JSON_NUMBER_MAX + 64 };
 
-static vst_status on_event(void *ctx, const vst_memory_event *e)
+static vst_status json_on_event(void *ctx, const vst_memory_event *e)
 {
     events *self = ctx;
     vst__output *output = self->output;
@@ -49,7 +49,7 @@ static vst_status on_event(void *ctx, const vst_memory_event *e)
     return output->status;
 }
 
-static void put_frames(vst__output *output, const vst_memory_summary *s)
+static void json_put_frames(vst__output *output, const vst_memory_summary *s)
 {
     vst__output_text(output, ",\n\"frames\": [");
     for (size_t i = 0; i < s->frame_count; i++) {
@@ -74,7 +74,7 @@ static void put_frames(vst__output *output, const vst_memory_summary *s)
     vst__output_text(output, "]");
 }
 
-static void put_threads(vst__output *output, const vst_trace *trace)
+static void json_put_threads(vst__output *output, const vst_trace *trace)
 {
     vst__output_text(output, ",\n\"threads\": [");
     for (size_t i = 0; i < vst_trace_thread_count(trace); i++) {
@@ -95,7 +95,7 @@ static vst_status write_process(vst__memory_job *job, size_t i)
 {
     vst__output *output = job->output;
     events self = {.output = output, .is_first = true};
-    const vst_memory_sink sink = {.ctx = &self, .event = on_event};
+    const vst_memory_sink sink = {.ctx = &self, .event = json_on_event};
     vst_memory_summary *summary;
     vst_status status = vst__memory_job_summarize(job, i, 0, NULL, &summary);
 
@@ -104,8 +104,8 @@ static vst_status write_process(vst__memory_job *job, size_t i)
     self.summary = summary;
     vst__output_text(output, i == 0 ? "\n{" : ",\n{");
     vst__memory_put_facts(output, job->traces[i], summary);
-    put_threads(output, job->traces[i]);
-    put_frames(output, summary);
+    json_put_threads(output, job->traces[i]);
+    json_put_frames(output, summary);
     vst__output_text(output,
                      ",\n\"columns\": [\"action\", \"allocator\", \"time_ns\", "
                      "\"thread\", \"address\", \"size\", \"serial\", "
@@ -116,7 +116,7 @@ static vst_status write_process(vst__memory_job *job, size_t i)
     return status;
 }
 
-static vst_status write(vst__memory_job *job)
+static vst_status json_write(vst__memory_job *job)
 {
     vst_status status = VST_OK;
 
@@ -129,4 +129,4 @@ static vst_status write(vst__memory_job *job)
     return status;
 }
 
-const vst__memory_format vst__memory_json = {".json", 2, write};
+const vst__memory_format vst__memory_json = {".json", 2, json_write};

@@ -39,8 +39,8 @@ void vst__memory_paths_end(vst__memory_paths *paths, const vst__memory_job *job)
 }
 
 /* The `count` innermost frames of a stack, so that they end before `end`. */
-static void put(vst__memory_paths *paths, uint32_t node, size_t end,
-                size_t count)
+static void paths_put(vst__memory_paths *paths, uint32_t node, size_t end,
+                      size_t count)
 {
     while (count-- != 0) {
         paths->nodes[--end] = node;
@@ -55,14 +55,14 @@ void vst__memory_paths_find(vst__memory_paths *paths, uint32_t node)
 
     if (depth <= outer + inner) {
         paths->count = depth;
-        put(paths, node, depth, depth);
+        paths_put(paths, node, depth, depth);
         return;
     }
     paths->is_cut = true;
     paths->count = outer + 1 + inner;
-    put(paths, node, paths->count, inner);
+    paths_put(paths, node, paths->count, inner);
     paths->nodes[outer] = 0;
-    put(paths, paths->outer[node], outer, outer);
+    paths_put(paths, paths->outer[node], outer, outer);
 }
 
 void vst__memory_stack_text(vst__output *output, vst__memory_paths *paths,

@@ -161,7 +161,7 @@ typedef struct snapshot {
 
 /* A frame, on the reader's stack. Node 0, which is the frame of no stack,
  * stands for those that are left out. */
-static void put_frame(snapshot *s, uint32_t node)
+static void pickle_put_frame(snapshot *s, uint32_t node)
 {
     uint32_t index = s->summary->nodes[node].frame;
     const vst_memory_frame *frame = &s->summary->frames[index];
@@ -186,7 +186,7 @@ static void put_frame(snapshot *s, uint32_t node)
 }
 
 /* The list of a stack's frames, innermost first, on the reader's stack. */
-static void put_frames(snapshot *s, uint32_t node)
+static void pickle_put_frames(snapshot *s, uint32_t node)
 {
     vst__pickle *pickle = &s->pickle;
 
@@ -200,7 +200,7 @@ static void put_frames(snapshot *s, uint32_t node)
     vst__pickle_op(pickle, '(');
     vst__memory_paths_find(&s->paths, node);
     for (size_t i = s->paths.count; i-- > 0;)
-        put_frame(s, s->paths.nodes[i]);
+        pickle_put_frame(s, s->paths.nodes[i]);
     vst__pickle_op(pickle, 'e');
 }
 
@@ -239,7 +239,7 @@ static void put_event(snapshot *s, const vst_memory_event *e, uint32_t action)
         vst__pickle_float(pickle, e->weight);
     }
     vst__pickle_word(pickle, VST_PICKLE_FRAMES);
-    put_frames(s, vst__memory_node_of(s->summary, e));
+    pickle_put_frames(s, vst__memory_node_of(s->summary, e));
     vst__pickle_op(pickle, 'u');
     if (++s->batch == BATCH) {
         vst__pickle_op(pickle, 'e');
@@ -248,7 +248,7 @@ static void put_event(snapshot *s, const vst_memory_event *e, uint32_t action)
     }
 }
 
-static vst_status on_event(void *ctx, const vst_memory_event *e)
+static vst_status pickle_on_event(void *ctx, const vst_memory_event *e)
 {
     snapshot *s = ctx;
     vst__pickle_block *moved;
@@ -283,7 +283,7 @@ static vst_status on_event(void *ctx, const vst_memory_event *e)
 /* The list of one process's events. */
 static vst_status write_events(vst__memory_job *job, size_t i, snapshot *s)
 {
-    const vst_memory_sink sink = {.ctx = s, .event = on_event};
+    const vst_memory_sink sink = {.ctx = s, .event = pickle_on_event};
     vst__serials freed = {0};
     vst_memory_summary *summary;
     vst_status status = vst__memory_job_summarize(job, i, 0, &freed, &summary);
@@ -313,7 +313,7 @@ static vst_status write_events(vst__memory_job *job, size_t i, snapshot *s)
     return status;
 }
 
-static vst_status write(vst__memory_job *job)
+static vst_status pickle_write(vst__memory_job *job)
 {
     snapshot s = {
         .pickle = {.output = job->output, .memo = VST_PICKLE_STRINGS}};
@@ -344,4 +344,4 @@ static vst_status write(vst__memory_job *job)
     return status;
 }
 
-const vst__memory_format vst__memory_pickle = {".pickle", 2, write};
+const vst__memory_format vst__memory_pickle = {".pickle", 2, pickle_write};

@@ -35,7 +35,7 @@ static void put_block(vst__pickle *pickle, uint64_t address, uint64_t size,
     vst__pickle_op(pickle, 'u');
 }
 
-static uint64_t add(uint64_t a, uint64_t b)
+static uint64_t blocks_add(uint64_t a, uint64_t b)
 {
     return a + b < a ? UINT64_MAX : a + b;
 }
@@ -44,7 +44,7 @@ static uint64_t add(uint64_t a, uint64_t b)
  * or behind. Blocks may lie over each other where a free was not seen. */
 static uint64_t rest_of(const vst__pickle_block *block, uint64_t end)
 {
-    uint64_t stop = add(block->address, block->size);
+    uint64_t stop = blocks_add(block->address, block->size);
 
     if (stop <= end)
         return 0;
@@ -67,7 +67,7 @@ static void put_blocks(vst__pickle *pickle, const vst__pickle_block *blocks,
             put_block(pickle, end, blocks[i].address - end, 0, 0);
         end = blocks[i].address > end ? blocks[i].address : end;
         put_block(pickle, end, rest, rest, blocks[i].frames);
-        end = add(end, rest);
+        end = blocks_add(end, rest);
         if (i % 1000 == 999) {
             vst__pickle_op(pickle, 'e');
             vst__pickle_op(pickle, '(');
@@ -93,7 +93,7 @@ void vst__pickle_segments(vst__pickle *pickle, vst__pickle_block *blocks,
                 break;
             active += rest;
             if (rest != 0)
-                end = add(blocks[next].address, blocks[next].size);
+                end = blocks_add(blocks[next].address, blocks[next].size);
         }
         if (active == 0)
             continue;

@@ -143,7 +143,7 @@ typedef struct text {
     bool failed;
 } text;
 
-static void append(text *t, const char *bytes, size_t count)
+static void text_append(text *t, const char *bytes, size_t count)
 {
     char *moved = vst__grow(t->bytes, &t->capacity, t->count + count, 1);
 
@@ -167,13 +167,13 @@ static void append_name(text *t, const char *bytes, size_t count,
         size_t size = vst__json_utf8(at, end);
 
         if (size == 0)
-            append(t, "\xef\xbf\xbd", 3);
+            text_append(t, "\xef\xbf\xbd", 3);
         else if (*at < 0x20 || *at == ';' || *at == 0x7f)
-            append(t, "_", 1);
+            text_append(t, "_", 1);
         else if (*at == '"' && (style & VST_TEXT_QUOTED) != 0)
-            append(t, "\"\"", 2);
+            text_append(t, "\"\"", 2);
         else
-            append(t, (const char *)at, size);
+            text_append(t, (const char *)at, size);
         at += size != 0 ? size : 1;
     }
 }
@@ -189,7 +189,7 @@ static void append_place(text *t, const vst_memory_frame *frame, unsigned style)
     append_name(t, file, length, style);
     if (frame->line != 0) {
         snprintf(number, sizeof number, ":%u", (unsigned)frame->line);
-        append(t, number, strlen(number));
+        text_append(t, number, strlen(number));
     }
 }
 
@@ -201,12 +201,12 @@ static void append_frame(text *t, const vst_memory_frame *frame, unsigned style)
         append_name(t, frame->name, frame->name_len, style);
     } else if (folded) {
         append_name(t, frame->name, frame->name_len, style);
-        append(t, " (", 2);
+        text_append(t, " (", 2);
         append_place(t, frame, style);
-        append(t, ")", 1);
+        text_append(t, ")", 1);
     } else {
         append_place(t, frame, style);
-        append(t, " ", 1);
+        text_append(t, " ", 1);
         append_name(t, frame->name, frame->name_len, style);
     }
 }

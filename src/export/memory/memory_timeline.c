@@ -10,7 +10,7 @@
 #include "export/exporter.h"
 #include "export/output/json.h"
 
-static int64_t microseconds(const vst__memory_row *row)
+static int64_t timeline_microseconds(const vst__memory_row *row)
 {
     return row->time_ns < 0 ? VST_TIME_BEFORE : row->time_ns / 1000;
 }
@@ -20,7 +20,7 @@ void vst__memory_timeline_add(vst__memory_timeline_point *point,
 {
     int64_t *bytes = &point->bytes[row->category];
 
-    point->time_us = microseconds(row);
+    point->time_us = timeline_microseconds(row);
     /* A damaged file may say anything: sums wrap around. */
     *bytes = (int64_t)((uint64_t)*bytes + (uint64_t)row->bytes);
 }
@@ -35,7 +35,7 @@ static bool next_point(const vst__memory_rows *rows, size_t *at,
     do
         vst__memory_timeline_add(point, &rows->rows[(*at)++]);
     while (*at < rows->count &&
-           microseconds(&rows->rows[*at]) == point->time_us);
+           timeline_microseconds(&rows->rows[*at]) == point->time_us);
     return true;
 }
 
@@ -52,7 +52,8 @@ static int64_t find_first_us(const vst__memory_rows *rows,
     return info.start_ns / 1000;
 }
 
-static void put_number(vst__output *output, const char *before, int64_t value)
+static void timeline_put_number(vst__output *output, const char *before,
+                                int64_t value)
 {
     size_t count = strlen(before);
     char *at = vst__output_reserve(output, count + VST_JSON_NUMBER_MAX);
@@ -68,15 +69,16 @@ static void put_points(vst__output *output, const vst__memory_rows *rows,
     const char *before = "[[";
 
     for (size_t at = 0; next_point(rows, &at, &point); before = ", ")
-        put_number(output, before,
-                   point.time_us == VST_TIME_BEFORE ? first_us : point.time_us);
+        timeline_put_number(output, before,
+                            point.time_us == VST_TIME_BEFORE ? first_us
+                                                             : point.time_us);
     vst__output_text(output, rows->count != 0 ? "], [" : "[[], [");
     memset(&point, 0, sizeof point);
     before = "[0";
     for (size_t at = 0; next_point(rows, &at, &point); before = ", [0") {
         vst__output_text(output, before);
         for (size_t i = 0; i < VST_CATEGORIES; i++)
-            put_number(output, ", ", point.bytes[i]);
+            timeline_put_number(output, ", ", point.bytes[i]);
         vst__output_text(output, "]");
     }
     vst__output_text(output, "]]");
@@ -87,16 +89,16 @@ static void put_raw(vst__output *output, const vst__memory_rows *rows)
     vst__output_text(output, "[");
     for (size_t i = 0; i < rows->count; i++) {
         const vst__memory_row *row = &rows->rows[i];
-        put_number(output, i != 0 ? ", [" : "[", row->time_ns);
-        put_number(output, ", ", row->action);
-        put_number(output, ", ", row->bytes);
-        put_number(output, ", ", row->category);
+        timeline_put_number(output, i != 0 ? ", [" : "[", row->time_ns);
+        timeline_put_number(output, ", ", row->action);
+        timeline_put_number(output, ", ", row->bytes);
+        timeline_put_number(output, ", ", row->category);
         vst__output_text(output, "]");
     }
     vst__output_text(output, "]");
 }
 
-static bool ends_with(const char *path, const char *suffix)
+static bool timeline_ends_with(const char *path, const char *suffix)
 {
     size_t length = strlen(path), count = strlen(suffix);
 
@@ -116,9 +118,11 @@ static vst_status write_timeline(vst_trace *const *traces, size_t count,
     status = vst__memory_rows_read(&rows, traces[0], options->window, error);
     if (status == VST_OK) {
         int64_t first_us = find_first_us(&rows, traces[0]);
-        if (ends_with(path, ".html") || ends_with(path, ".html.gz"))
+        if (timeline_ends_with(path, ".html") ||
+            timeline_ends_with(path, ".html.gz"))
             status = vst__memory_timeline_page(&rows, first_us, output);
-        else if (ends_with(path, "raw.json.gz") || ends_with(path, "raw.json"))
+        else if (timeline_ends_with(path, "raw.json.gz") ||
+                 timeline_ends_with(path, "raw.json"))
             put_raw(output, &rows);
         else
             put_points(output, &rows, first_us);

@@ -37,10 +37,10 @@ typedef struct plot {
     int64_t first_us, length_us;
 } plot;
 
-static void put(vst__output *output, const char *format, ...)
+static void html_put(vst__output *output, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static void put(vst__output *output, const char *format, ...)
+static void html_put(vst__output *output, const char *format, ...)
 {
     char text[512];
     va_list values;
@@ -74,7 +74,7 @@ static const char *size_text(char *text, size_t room, int64_t bytes)
 
 /* ---- what is shown ------------------------------------------------------- */
 
-static column sum(const vst__memory_timeline_point *point)
+static column html_sum(const vst__memory_timeline_point *point)
 {
     column all = {0};
 
@@ -85,7 +85,7 @@ static column sum(const vst__memory_timeline_point *point)
     return all;
 }
 
-static void take(plot *self, const vst__memory_rows *rows)
+static void html_take(plot *self, const vst__memory_rows *rows)
 {
     vst__memory_timeline_point point = {0};
     column now = {0};
@@ -102,7 +102,7 @@ static void take(plot *self, const vst__memory_rows *rows)
                          (double)self->length_us);
         while (reached < place)
             self->columns[++reached] = now;
-        now = sum(&point);
+        now = html_sum(&point);
         if (now.total >= self->columns[place].total)
             self->columns[place] = now;
         if (now.total > self->most.total) {
@@ -120,7 +120,7 @@ static void take(plot *self, const vst__memory_rows *rows)
 /* ---- the page ------------------------------------------------------------ */
 
 /* Where the upper edge of so many categories is. */
-static int height(const plot *self, int column_at, size_t categories)
+static int html_height(const plot *self, int column_at, size_t categories)
 {
     double bytes = 0,
            most = self->most.total > 0 ? (double)self->most.total : 1;
@@ -134,33 +134,34 @@ static int height(const plot *self, int column_at, size_t categories)
 /* The upper edge from left to right, the lower one back. */
 static void put_area(vst__output *output, const plot *self, size_t category)
 {
-    int at = height(self, 0, category + 1);
+    int at = html_height(self, 0, category + 1);
 
-    put(output, "<path fill=\"%s\" fill-opacity=\".7\" d=\"M0 %d",
-        colours[category], at);
+    html_put(output, "<path fill=\"%s\" fill-opacity=\".7\" d=\"M0 %d",
+             colours[category], at);
     for (int i = 1; i < COLUMNS; i++) {
-        int next = height(self, i, category + 1);
+        int next = html_height(self, i, category + 1);
         if (next != at)
-            put(output, "H%dV%d", i * SCALE, next);
+            html_put(output, "H%dV%d", i * SCALE, next);
         at = next;
     }
-    at = height(self, COLUMNS - 1, category);
-    put(output, "H%dV%d", WIDTH, at);
+    at = html_height(self, COLUMNS - 1, category);
+    html_put(output, "H%dV%d", WIDTH, at);
     for (int i = COLUMNS - 1; i-- != 0;) {
-        int next = height(self, i, category);
+        int next = html_height(self, i, category);
         if (next != at)
-            put(output, "H%dV%d", (i + 1) * SCALE, next);
+            html_put(output, "H%dV%d", (i + 1) * SCALE, next);
         at = next;
     }
-    put(output, "H0Z\"><title>%s</title></path>\n",
-        vst__category_names[category]);
+    html_put(output, "H0Z\"><title>%s</title></path>\n",
+             vst__category_names[category]);
 }
 
 static void put_plot(vst__output *output, const plot *self)
 {
     char text[32];
 
-    put(output,
+    html_put(
+        output,
         "<figure><svg viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" "
         "role=\"img\" aria-label=\"bytes in use by category over time\">\n",
         WIDTH, HEIGHT);
@@ -169,13 +170,13 @@ static void put_plot(vst__output *output, const plot *self)
             put_area(output, self, i);
     vst__output_text(output, "</svg>\n");
     for (int i = 0; i <= GRID; i++)
-        put(output, "<span class=\"y y%d\">%s</span>\n", i,
-            size_text(text, sizeof text,
-                      (int64_t)((double)self->most.total * i / GRID)));
+        html_put(output, "<span class=\"y y%d\">%s</span>\n", i,
+                 size_text(text, sizeof text,
+                           (int64_t)((double)self->most.total * i / GRID)));
     for (int i = 0; i <= GRID; i++) {
         long long us = (long long)(self->length_us * i / GRID);
-        put(output, "<span class=\"x x%d\">%lld.%03lld ms</span>\n", i,
-            us / 1000, us % 1000);
+        html_put(output, "<span class=\"x x%d\">%lld.%03lld ms</span>\n", i,
+                 us / 1000, us % 1000);
     }
     vst__output_text(output, "</figure>\n");
 }
@@ -187,7 +188,8 @@ static void put_legend(vst__output *output, const plot *self)
     vst__output_text(output, "<table><tr><th>category</th><th>at most</th>"
                              "<th>at the maximum</th></tr>\n");
     for (size_t i = 0; i < VST_CATEGORIES; i++)
-        put(output,
+        html_put(
+            output,
             "<tr><td><svg class=\"c\" viewBox=\"0 0 1 1\"><rect width=\"1\" "
             "height=\"1\" fill=\"%s\"/></svg>%s</td>"
             "<td>%s</td><td>%s</td></tr>\n",
@@ -211,13 +213,13 @@ vst_status vst__memory_timeline_page(const vst__memory_rows *rows,
         self->length_us = rows->rows[rows->count - 1].time_ns / 1000 - first_us;
     if (self->length_us < 1)
         self->length_us = 1;
-    take(self, rows);
+    html_take(self, rows);
     after_us = (long long)(self->most_us - first_us);
     vst__output_text(output, memory_timeline_head);
-    put(output,
-        "<p>Maximum: <b>%s</b> (%lld bytes) after %lld.%03lld ms.</p>\n",
-        size_text(text, sizeof text, self->most.total),
-        (long long)self->most.total, after_us / 1000, after_us % 1000);
+    html_put(output,
+             "<p>Maximum: <b>%s</b> (%lld bytes) after %lld.%03lld ms.</p>\n",
+             size_text(text, sizeof text, self->most.total),
+             (long long)self->most.total, after_us / 1000, after_us % 1000);
     put_plot(output, self);
     put_legend(output, self);
     free(self);

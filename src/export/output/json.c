@@ -18,7 +18,7 @@ char *vst__json_u64_long(char *at, uint64_t value)
     return at + 8;
 }
 
-static char *text(char *at, const char *bytes)
+static char *json_text(char *at, const char *bytes)
 {
     size_t count = strlen(bytes);
 
@@ -31,9 +31,9 @@ char *vst__json_double(char *at, double value)
     char number[VST_JSON_NUMBER_MAX];
 
     if (isnan(value))
-        return text(at, "\"NaN\"");
+        return json_text(at, "\"NaN\"");
     if (isinf(value))
-        return text(at, value > 0 ? "\"Infinity\"" : "\"-Infinity\"");
+        return json_text(at, value > 0 ? "\"Infinity\"" : "\"-Infinity\"");
     if (value > -9007199254740992.0 && value < 9007199254740992.0 &&
         value == (double)(int64_t)value)
         return vst__json_i64(at, (int64_t)value);
@@ -44,7 +44,7 @@ char *vst__json_double(char *at, double value)
     for (char *c = number; *c != '\0'; c++)
         if (strchr("0123456789+-e", *c) == NULL)
             *c = '.';
-    return text(at, number);
+    return json_text(at, number);
 }
 
 void vst__json_put_u64(vst__output *output, uint64_t value)

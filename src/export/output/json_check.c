@@ -19,7 +19,7 @@ static void skip_space(text *t)
         t->at++;
 }
 
-static bool take(text *t, char c)
+static bool json_check_take(text *t, char c)
 {
     if (t->at == t->end || *t->at != (unsigned char)c)
         return false;
@@ -53,14 +53,14 @@ static bool take_digits(text *t)
 
 static bool take_number(text *t)
 {
-    take(t, '-');
-    if (!take(t, '0') && !take_digits(t))
+    json_check_take(t, '-');
+    if (!json_check_take(t, '0') && !take_digits(t))
         return false;
-    if (take(t, '.') && !take_digits(t))
+    if (json_check_take(t, '.') && !take_digits(t))
         return false;
-    if (take(t, 'e') || take(t, 'E')) {
-        if (!take(t, '+'))
-            take(t, '-');
+    if (json_check_take(t, 'e') || json_check_take(t, 'E')) {
+        if (!json_check_take(t, '+'))
+            json_check_take(t, '-');
         return take_digits(t);
     }
     return true;
@@ -82,14 +82,14 @@ static bool take_escape(text *t)
 
 static bool take_string(text *t)
 {
-    if (!take(t, '"'))
+    if (!json_check_take(t, '"'))
         return false;
     while (t->at != t->end) {
         size_t count;
 
-        if (take(t, '"'))
+        if (json_check_take(t, '"'))
             return true;
-        if (take(t, '\\')) {
+        if (json_check_take(t, '\\')) {
             if (!take_escape(t))
                 return false;
             continue;
@@ -108,7 +108,7 @@ static bool take_key(text *t)
     if (!take_string(t))
         return false;
     skip_space(t);
-    return take(t, ':');
+    return json_check_take(t, ':');
 }
 
 static bool take_scalar(text *t)
@@ -147,7 +147,7 @@ static bool take_item(text *t, nesting *open)
             return take_scalar(t);
         object = *t->at++ == '{';
         skip_space(t);
-        if (take(t, object ? '}' : ']'))
+        if (json_check_take(t, object ? '}' : ']'))
             return true;
         if (open->depth == DEPTH_MAX)
             return false;
@@ -164,13 +164,14 @@ static bool take_value(text *t, nesting *open, size_t floor)
         if (!take_item(t, open))
             return false;
         skip_space(t);
-        while (open->depth > floor && take(t, open->closing[open->depth - 1])) {
+        while (open->depth > floor &&
+               json_check_take(t, open->closing[open->depth - 1])) {
             open->depth--;
             skip_space(t);
         }
         if (open->depth == floor)
             return true;
-        if (!take(t, ','))
+        if (!json_check_take(t, ','))
             return false;
         if (open->closing[open->depth - 1] == '}' && !take_key(t))
             return false;
@@ -197,6 +198,6 @@ bool vst__json_is_members(const char *bytes, size_t count)
     do {
         if (!take_key(&t) || !take_value(&t, &open, 0))
             return false;
-    } while (take(&t, ','));
+    } while (json_check_take(&t, ','));
     return t.at == t.end;
 }

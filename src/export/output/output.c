@@ -120,7 +120,7 @@ static void write_buffer(struct vst__output_file *file, const char *bytes,
 
 /* ---- the helper --------------------------------------------------------- */
 
-static void *help(void *ctx)
+static void *output_help(void *ctx)
 {
     struct vst__output_file *file = ctx;
 
@@ -156,7 +156,8 @@ static void start_helper(struct vst__output_file *file)
     pthread_cond_init(&file->changed, NULL);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    file->has_helper = pthread_create(&file->helper, NULL, help, file) == 0;
+    file->has_helper =
+        pthread_create(&file->helper, NULL, output_help, file) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
@@ -224,7 +225,7 @@ void vst__output_expect(vst__output *output, vst_trace *const *traces,
     output->file->limit = limit;
 }
 
-static void drain(vst__output *output, bool last)
+static void output_drain(vst__output *output, bool last)
 {
     struct vst__output_file *file = output->file;
     char *bytes = file->buffers[file->filling];
@@ -250,7 +251,7 @@ static void drain(vst__output *output, bool last)
 
 void vst__output_flush(vst__output *output)
 {
-    drain(output, false);
+    output_drain(output, false);
 }
 
 void vst__output_write(vst__output *output, const char *bytes, size_t count)
@@ -264,7 +265,7 @@ void vst__output_write(vst__output *output, const char *bytes, size_t count)
         bytes += part;
         count -= part;
         if (count != 0)
-            drain(output, false);
+            output_drain(output, false);
     }
 }
 
@@ -297,7 +298,7 @@ vst_status vst__output_finish(vst__output *output, vst_status status,
     struct vst__output_file *file = output->file;
 
     if (status == VST_OK)
-        drain(output, true);
+        output_drain(output, true);
     stop_helper(file);
     output->status = file->status;
     if (file->reserved > file->written)

@@ -6,7 +6,7 @@
 #include "base/escape.h"
 #include "base/grow.h"
 
-static char *make_room(vst__proto *proto, size_t count)
+static char *proto_make_room(vst__proto *proto, size_t count)
 {
     char *bytes = vst__grow(proto->bytes, &proto->capacity,
                             proto->count + count, sizeof *bytes);
@@ -32,7 +32,7 @@ void vst__proto_clear(vst__proto *proto)
 
 static void put_key(vst__proto *proto, uint32_t field, uint32_t type)
 {
-    char *at = make_room(proto, VST_PROTO_VARINT_MAX);
+    char *at = proto_make_room(proto, VST_PROTO_VARINT_MAX);
 
     if (at != NULL)
         proto->count =
@@ -41,7 +41,7 @@ static void put_key(vst__proto *proto, uint32_t field, uint32_t type)
 
 static void put_varint(vst__proto *proto, uint64_t value)
 {
-    char *at = make_room(proto, VST_PROTO_VARINT_MAX);
+    char *at = proto_make_room(proto, VST_PROTO_VARINT_MAX);
 
     if (at != NULL)
         proto->count = (size_t)(vst__proto_varint(at, value) - proto->bytes);
@@ -92,7 +92,7 @@ void vst__proto_close(vst__proto *proto, size_t opened)
     size_t content = proto->count - opened;
     size_t count = (size_t)(vst__proto_varint(length, content) - length);
 
-    if (make_room(proto, count) == NULL || proto->failed)
+    if (proto_make_room(proto, count) == NULL || proto->failed)
         return;
     memmove(proto->bytes + opened + count, proto->bytes + opened, content);
     memcpy(proto->bytes + opened, length, count);
@@ -101,7 +101,7 @@ void vst__proto_close(vst__proto *proto, size_t opened)
 
 void vst__proto_raw(vst__proto *proto, const void *bytes, size_t count)
 {
-    char *at = make_room(proto, count);
+    char *at = proto_make_room(proto, count);
 
     if (at == NULL || count == 0)
         return;

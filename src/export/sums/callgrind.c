@@ -9,19 +9,21 @@
 #include "export/sums/tree.h"
 
 /* Names end where their line does. */
-static const char *instead_of(unsigned char c)
+static const char *callgrind_instead_of(unsigned char c)
 {
     return c < 0x20 ? "_" : NULL;
 }
 
-static void put_text(vst__output *output, const char *bytes, size_t count)
+static void callgrind_put_text(vst__output *output, const char *bytes,
+                               size_t count)
 {
-    vst__output_utf8(output, bytes, count, instead_of);
+    vst__output_utf8(output, bytes, count, callgrind_instead_of);
 }
 
 /* `fn=(3) name`; the name is written the first time that it is used. */
-static void put_name(vst__output *output, const char *key, uint32_t number,
-                     bool *known, const char *bytes, size_t count)
+static void callgrind_put_name(vst__output *output, const char *key,
+                               uint32_t number, bool *known, const char *bytes,
+                               size_t count)
 {
     vst__output_text(output, key);
     vst__output_text(output, "=(");
@@ -29,7 +31,7 @@ static void put_name(vst__output *output, const char *key, uint32_t number,
     vst__output_text(output, ")");
     if (!*known) {
         vst__output_text(output, " ");
-        put_text(output, bytes, count);
+        callgrind_put_text(output, bytes, count);
     }
     *known = true;
     vst__output_text(output, "\n");
@@ -40,19 +42,20 @@ typedef struct known {
 } known;
 
 /* A function's file and name have its number: a file may have several. */
-static void put_function(const vst__tree *tree, uint32_t index, known *seen,
-                         bool called, vst__output *output)
+static void callgrind_put_function(const vst__tree *tree, uint32_t index,
+                                   known *seen, bool called,
+                                   vst__output *output)
 {
     const vst__tree_function *f = &tree->functions[index];
     bool has_file = f->file_len != 0;
 
-    put_name(output, called ? "cfi" : "fl", index, &seen[index].file,
-             has_file ? f->file : "~", has_file ? f->file_len : 1);
-    put_name(output, called ? "cfn" : "fn", index, &seen[index].name, f->name,
-             f->name_len);
+    callgrind_put_name(output, called ? "cfi" : "fl", index, &seen[index].file,
+                       has_file ? f->file : "~", has_file ? f->file_len : 1);
+    callgrind_put_name(output, called ? "cfn" : "fn", index, &seen[index].name,
+                       f->name, f->name_len);
 }
 
-static int64_t line_of(const vst__tree *tree, uint32_t index)
+static int64_t callgrind_line_of(const vst__tree *tree, uint32_t index)
 {
     return tree->functions[index].line > 0 ? tree->functions[index].line : 0;
 }
@@ -88,18 +91,18 @@ static vst_status put_functions(const vst__tree *tree,
         qsort(edges, edge_count, sizeof *edges, by_caller);
     for (uint32_t i = 0; i < tree->function_count; i++) {
         vst__output_text(output, "\n");
-        put_function(tree, i, seen, false, output);
-        put_cost(output, line_of(tree, i), sums[i].self_ns);
+        callgrind_put_function(tree, i, seen, false, output);
+        put_cost(output, callgrind_line_of(tree, i), sums[i].self_ns);
         for (; next < edge_count && edges[next].caller == i; next++) {
             const vst__tree_edge *edge = &edges[next];
 
-            put_function(tree, edge->callee, seen, true, output);
+            callgrind_put_function(tree, edge->callee, seen, true, output);
             vst__output_text(output, "calls=");
             vst__tree_put_i64(output, (int64_t)edge->sums.calls);
             vst__output_text(output, " ");
-            vst__tree_put_i64(output, line_of(tree, edge->callee));
+            vst__tree_put_i64(output, callgrind_line_of(tree, edge->callee));
             vst__output_text(output, "\n");
-            put_cost(output, line_of(tree, i), edge->sums.total_ns);
+            put_cost(output, callgrind_line_of(tree, i), edge->sums.total_ns);
         }
     }
     free(seen);

@@ -36,7 +36,7 @@ typedef struct flame {
 } flame;
 
 /* What XML cannot hold is replaced. */
-static const char *instead_of(unsigned char c)
+static const char *flame_instead_of(unsigned char c)
 {
     switch (c) {
     case '<':
@@ -50,16 +50,16 @@ static const char *instead_of(unsigned char c)
     }
 }
 
-static void put_text(vst__output *output, const char *bytes, size_t count)
+static void flame_put_text(vst__output *output, const char *bytes, size_t count)
 {
-    vst__output_utf8(output, bytes, count, instead_of);
+    vst__output_utf8(output, bytes, count, flame_instead_of);
 }
 
 /* ---- where frames are --------------------------------------------------- */
 
 /* Parents come before their children, so one pass back adds up and one forward
  * places. */
-static void place(flame *self)
+static void flame_place(flame *self)
 {
     const vst__tree *tree = self->tree;
     size_t count = tree->node_count;
@@ -92,7 +92,8 @@ static bool is_shown(const flame *self, size_t index)
 
 /* ---- what is drawn ------------------------------------------------------ */
 
-static void put_number(vst__output *output, const char *format, double value)
+static void flame_put_number(vst__output *output, const char *format,
+                             double value)
 {
     char text[64];
     int count = snprintf(text, sizeof text, format, value);
@@ -129,7 +130,7 @@ static void put_colour(const flame *self, const vst__tree_node *node)
 }
 
 /* A picture inside of the picture: what of the name has no room is cut off. */
-static void put_frame(const flame *self, size_t index, uint32_t process)
+static void flame_put_frame(const flame *self, size_t index, uint32_t process)
 {
     vst__output *output = self->output;
     const vst__tree_node *node = &self->tree->nodes[index];
@@ -137,38 +138,38 @@ static void put_frame(const flame *self, size_t index, uint32_t process)
     double w = (double)self->total_ns[index] / (double)self->all_ns;
 
     vst__output_text(output, "<svg data-x=\"");
-    put_number(output, "%.12g", x);
+    flame_put_number(output, "%.12g", x);
     vst__output_text(output, "\" data-w=\"");
-    put_number(output, "%.12g", w);
+    flame_put_number(output, "%.12g", w);
     vst__output_text(output, "\" data-d=\"");
     vst__tree_put_i64(output, self->depth[index]);
     vst__output_text(output, "\" x=\"");
-    put_number(output, "%.2f", LEFT + x * WIDTH);
+    flame_put_number(output, "%.2f", LEFT + x * WIDTH);
     vst__output_text(output, "\" y=\"");
     vst__tree_put_i64(output, TOP + (int64_t)self->depth[index] * ROW);
     vst__output_text(output, "\" width=\"");
-    put_number(output, "%.2f", w * WIDTH);
+    flame_put_number(output, "%.2f", w * WIDTH);
     vst__output_text(output, "\" height=\"15\" fill=\"");
     put_colour(self, node);
     vst__output_text(output, "\"><title>");
-    vst__tree_put_name(self->tree, node, process, output, put_text);
+    vst__tree_put_name(self->tree, node, process, output, flame_put_text);
     vst__output_text(output, " (");
-    put_number(output, "%.3f ms", (double)self->total_ns[index] / 1e6);
+    flame_put_number(output, "%.3f ms", (double)self->total_ns[index] / 1e6);
     vst__output_text(output, ", ");
-    put_number(output, "%.2f%%", w * 100);
+    flame_put_number(output, "%.2f%%", w * 100);
     vst__output_text(output, ", ");
     vst__tree_put_i64(output, (int64_t)node->count);
     vst__output_text(output, " calls)</title><rect width=\"100%\" "
                              "height=\"15\"/>");
     if (w * WIDTH >= LEAST_LABEL) {
         vst__output_text(output, "<text x=\"3\" y=\"11\">");
-        vst__tree_put_name(self->tree, node, process, output, put_text);
+        vst__tree_put_name(self->tree, node, process, output, flame_put_text);
         vst__output_text(output, "</text>");
     }
     vst__output_text(output, "</svg>\n");
 }
 
-static void put_head(const flame *self)
+static void flame_put_head(const flame *self)
 {
     vst__output *output = self->output;
     char text[256];
@@ -184,29 +185,29 @@ static void put_head(const flame *self)
                      "<style>text{font:11px monospace;fill:#000}</style>\n"
                      "<rect width=\"100%\" height=\"100%\" "
                      "fill=\"#fff\"/>\n<text x=\"10\" y=\"20\">");
-    put_number(output, "%.3f s", (double)self->all_ns / 1e9);
+    flame_put_number(output, "%.3f s", (double)self->all_ns / 1e9);
     vst__output_text(output, " in calls, of all threads</text>\n");
 }
 
-static void put_all(flame *self)
+static void flame_put_all(flame *self)
 {
     uint32_t process = UINT32_MAX;
 
     for (size_t i = 0; i < self->tree->node_count; i++)
         if (is_shown(self, i) && self->depth[i] > self->deepest)
             self->deepest = self->depth[i];
-    put_head(self);
+    flame_put_head(self);
     for (size_t i = 0; i < self->tree->node_count; i++) {
         process += self->tree->nodes[i].function == VST_TREE_PROCESS;
         if (is_shown(self, i))
-            put_frame(self, i, process);
+            flame_put_frame(self, i, process);
     }
     vst__output_text(self->output, "<script><![CDATA[\n");
     vst__output_text(self->output, flame_script);
     vst__output_text(self->output, "]]></script>\n</svg>\n");
 }
 
-static vst_status draw(const vst__tree *tree, vst__output *output)
+static vst_status flame_draw(const vst__tree *tree, vst__output *output)
 {
     size_t count = tree->node_count + 1;
     flame self = {
@@ -221,8 +222,8 @@ static vst_status draw(const vst__tree *tree, vst__output *output)
                   self.next_ns == NULL || self.depth == NULL;
 
     if (!failed) {
-        place(&self);
-        put_all(&self);
+        flame_place(&self);
+        flame_put_all(&self);
     }
     free(self.total_ns);
     free(self.begin_ns);
@@ -242,7 +243,7 @@ static vst_status write_flame(vst_trace *const *traces, size_t count,
 
     (void)path;
     if (status == VST_OK) {
-        status = draw(&tree, output);
+        status = flame_draw(&tree, output);
         if (status != VST_OK)
             vst_error_set(error, status, 0, 0);
     }

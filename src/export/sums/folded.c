@@ -10,14 +10,15 @@
 #include "export/sums/tree.h"
 
 /* What separates frames, and lines, cannot be part of a name. */
-static const char *instead_of(unsigned char c)
+static const char *folded_instead_of(unsigned char c)
 {
     return c == ';' || c < 0x20 ? "_" : NULL;
 }
 
-static void put_text(vst__output *output, const char *bytes, size_t count)
+static void folded_put_text(vst__output *output, const char *bytes,
+                            size_t count)
 {
-    vst__output_utf8(output, bytes, count, instead_of);
+    vst__output_utf8(output, bytes, count, folded_instead_of);
 }
 
 /* The nodes from a root to this one. */
@@ -55,7 +56,7 @@ static vst_status write_stacks(const vst__tree *tree, int64_t unit_ns,
         status = find_path(tree, i, &path, &capacity, &depth);
         for (size_t k = depth; k-- > 0 && status == VST_OK;) {
             vst__tree_put_name(tree, &tree->nodes[path[k]], process, output,
-                               put_text);
+                               folded_put_text);
             vst__output_write(output, k != 0 ? ";" : " ", 1);
         }
         vst__tree_put_i64(output, sum / unit_ns);

@@ -104,8 +104,8 @@ static vst_status put_sample(const vst__tree *tree, uint32_t index,
     return vst__proto_write(message, PROFILE_SAMPLE, output);
 }
 
-static vst_status put_function(const vst__tree *tree, uint32_t index,
-                               vst__proto *message, vst__output *output)
+static vst_status pprof_put_function(const vst__tree *tree, uint32_t index,
+                                     vst__proto *message, vst__output *output)
 {
     const vst__tree_function *f = &tree->functions[index];
     uint64_t name = STRING_COUNT_OF_ALL + 2 * (uint64_t)index;
@@ -132,8 +132,8 @@ static vst_status put_function(const vst__tree *tree, uint32_t index,
     return vst__proto_write(message, PROFILE_LOCATION, output);
 }
 
-static vst_status put_string(vst__proto *message, const char *bytes,
-                             size_t count, vst__output *output)
+static vst_status pprof_put_string(vst__proto *message, const char *bytes,
+                                   size_t count, vst__output *output)
 {
     vst__proto_raw_utf8(message, bytes, count);
     return vst__proto_write(message, PROFILE_STRING, output);
@@ -145,13 +145,14 @@ static vst_status put_strings(const vst__tree *tree, vst__proto *message,
     vst_status status = VST_OK;
 
     for (size_t i = 0; i < STRING_COUNT_OF_ALL && status == VST_OK; i++)
-        status = put_string(message, strings[i], strlen(strings[i]), output);
+        status =
+            pprof_put_string(message, strings[i], strlen(strings[i]), output);
     for (size_t i = 0; i < tree->function_count && status == VST_OK; i++) {
         const vst__tree_function *f = &tree->functions[i];
 
-        status = put_string(message, f->name, f->name_len, output);
+        status = pprof_put_string(message, f->name, f->name_len, output);
         if (status == VST_OK)
-            status = put_string(message, f->file, f->file_len, output);
+            status = pprof_put_string(message, f->file, f->file_len, output);
     }
     return status;
 }
@@ -192,7 +193,7 @@ static vst_status write_document(const vst__tree *tree, vst__proto *message,
     if (status == VST_OK)
         status = put_mapping(message, output);
     for (uint32_t i = 0; i < tree->function_count && status == VST_OK; i++)
-        status = put_function(tree, i, message, output);
+        status = pprof_put_function(tree, i, message, output);
     if (status == VST_OK)
         status = put_strings(tree, message, output);
     return status == VST_OK ? put_times(tree, message, output) : status;

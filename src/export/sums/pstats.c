@@ -63,8 +63,8 @@ static void put_tuple(vst__output *output, unsigned count)
     put_u32(output, count);
 }
 
-static vst_status put_string(vst__output *output, vst__proto *text,
-                             const char *bytes, size_t count)
+static vst_status pstats_put_string(vst__output *output, vst__proto *text,
+                                    const char *bytes, size_t count)
 {
     vst__proto_clear(text);
     vst__proto_raw_utf8(text, bytes, count);
@@ -78,19 +78,20 @@ static vst_status put_string(vst__output *output, vst__proto *text,
 
 /* ---- the dictionary ----------------------------------------------------- */
 
-static vst_status put_function(const vst__tree *tree, uint32_t function,
-                               vst__proto *text, vst__output *output)
+static vst_status pstats_put_function(const vst__tree *tree, uint32_t function,
+                                      vst__proto *text, vst__output *output)
 {
     const vst__tree_function *f = &tree->functions[function];
     bool has_file = f->file_len != 0;
     vst_status status;
 
     put_tuple(output, 3);
-    status = put_string(output, text, has_file ? f->file : "~",
-                        has_file ? f->file_len : 1);
+    status = pstats_put_string(output, text, has_file ? f->file : "~",
+                               has_file ? f->file_len : 1);
     put_integer(output, has_file && f->line > 0 ? (uint64_t)f->line : 0);
-    return status == VST_OK ? put_string(output, text, f->name, f->name_len)
-                            : status;
+    return status == VST_OK
+               ? pstats_put_string(output, text, f->name, f->name_len)
+               : status;
 }
 
 static vst_status put_callers(const vst__tree *tree,
@@ -103,7 +104,7 @@ static vst_status put_callers(const vst__tree *tree,
     for (size_t i = 0; i < count && status == VST_OK; i++) {
         if (edges[i].caller == VST_TREE_ROOT)
             continue;
-        status = put_function(tree, edges[i].caller, text, output);
+        status = pstats_put_function(tree, edges[i].caller, text, output);
         put_tuple(output, 4);
         put_integer(output, edges[i].sums.calls);
         put_integer(output, edges[i].sums.primitive_calls);
@@ -114,9 +115,10 @@ static vst_status put_callers(const vst__tree *tree,
     return status;
 }
 
-static vst_status put_all(const vst__tree *tree, const vst__tree_sums *sums,
-                          const vst__tree_edge *edges, size_t edge_count,
-                          vst__output *output)
+static vst_status pstats_put_all(const vst__tree *tree,
+                                 const vst__tree_sums *sums,
+                                 const vst__tree_edge *edges, size_t edge_count,
+                                 vst__output *output)
 {
     vst__proto text = {.bytes = NULL};
     vst_status status = VST_OK;
@@ -128,7 +130,7 @@ static vst_status put_all(const vst__tree *tree, const vst__tree_sums *sums,
 
         while (next < edge_count && edges[next].callee == i)
             next++;
-        status = put_function(tree, i, &text, output);
+        status = pstats_put_function(tree, i, &text, output);
         put_tuple(output, 5);
         put_integer(output, sums[i].primitive_calls);
         put_integer(output, sums[i].calls);
@@ -161,7 +163,7 @@ static vst_status write_pstats(vst_trace *const *traces, size_t count,
     if (status == VST_OK) {
         status = vst__tree_sum(&tree, &sums, &edges, &edge_count);
         if (status == VST_OK)
-            status = put_all(&tree, sums, edges, edge_count, output);
+            status = pstats_put_all(&tree, sums, edges, edge_count, output);
         if (status != VST_OK)
             vst_error_set(error, status, 0, 0);
     }

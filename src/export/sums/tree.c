@@ -146,7 +146,7 @@ static vst_status find_sum(placing *p, uint32_t parent)
     return find_function(p->tree, &deeper, &node->function);
 }
 
-static vst_status add_row(placing *p, size_t i, const vst_context_row *row)
+static vst_status tree_add_row(placing *p, size_t i, const vst_context_row *row)
 {
     const vst_definition *d = vst_trace_definition(p->trace, row->node.id);
     uint32_t parent = p->places[row->parent].node;
@@ -188,7 +188,7 @@ static vst_status add_rows(vst__tree *tree, const vst_trace *trace,
     p.places[0].node = outside;
     p.places[0].depth = 0;
     for (size_t i = 0; i < count && status == VST_OK; i++)
-        status = add_row(&p, i, &rows[i]);
+        status = tree_add_row(&p, i, &rows[i]);
     free(p.places);
     return status;
 }
@@ -206,12 +206,12 @@ static vst_status add_process(vst__tree *tree, const vst_trace *trace,
     return VST_OK;
 }
 
-static vst_status add_span(void *ctx, const vst_span *span)
+static vst_status tree_add_span(void *ctx, const vst_span *span)
 {
     return vst__contexts_add(ctx, span, 0);
 }
 
-static vst_status leave(void *ctx, uint32_t depth)
+static vst_status tree_leave(void *ctx, uint32_t depth)
 {
     return vst__contexts_leave(ctx, depth);
 }
@@ -225,7 +225,8 @@ static vst_status add_trace(vst__tree *tree, vst_trace *trace,
     size_t count, first = tree->node_count;
     vst_contexts *contexts;
     vst_status status = vst__contexts_create(&contexts);
-    vst_sink sink = {.ctx = contexts, .span = add_span, .leave = leave};
+    vst_sink sink = {
+        .ctx = contexts, .span = tree_add_span, .leave = tree_leave};
     bool is_told; /* of what went wrong */
 
     vst_error_set(error, status, 0, 0);
@@ -299,9 +300,10 @@ static vst_status find_inner(vst__tree *tree)
 
 /* ---- the whole ---------------------------------------------------------- */
 
-static vst_status make(vst__tree *tree, vst_trace *const *traces, size_t count,
-                       const vst_export_options *options, bool processes,
-                       uint32_t depth_max, vst_error *error)
+static vst_status tree_make(vst__tree *tree, vst_trace *const *traces,
+                            size_t count, const vst_export_options *options,
+                            bool processes, uint32_t depth_max,
+                            vst_error *error)
 {
     vst_status status = VST_OK;
 
@@ -333,7 +335,7 @@ vst_status vst__tree_make(vst__tree *tree, vst_trace *const *traces,
                           size_t count, const vst_export_options *options,
                           bool processes, vst_error *error)
 {
-    return make(tree, traces, count, options, processes, 0, error);
+    return tree_make(tree, traces, count, options, processes, 0, error);
 }
 
 vst_status vst__tree_make_shallow(vst__tree *tree, vst_trace *const *traces,
@@ -341,8 +343,8 @@ vst_status vst__tree_make_shallow(vst__tree *tree, vst_trace *const *traces,
                                   const vst_export_options *options,
                                   bool processes, vst_error *error)
 {
-    vst_status status = make(tree, traces, count, options, processes,
-                             VST_TREE_DEPTH_MAX, error);
+    vst_status status = tree_make(tree, traces, count, options, processes,
+                                  VST_TREE_DEPTH_MAX, error);
 
     if (status == VST_OK && tree->is_cut && options->cut_depth != NULL)
         *options->cut_depth = VST_TREE_DEPTH_MAX;
@@ -388,7 +390,8 @@ void vst__tree_put_name(const vst__tree *tree, const vst__tree_node *node,
 
 /* ---- sums --------------------------------------------------------------- */
 
-static void add(vst__tree_sums *sums, const vst__tree_node *node, bool inner)
+static void tree_add(vst__tree_sums *sums, const vst__tree_node *node,
+                     bool inner)
 {
     sums->calls += node->count;
     sums->self_ns += node->self_ns;
@@ -431,7 +434,7 @@ vst_status vst__tree_sum(const vst__tree *tree, vst__tree_sums **functions,
 
         if (node->function == VST_TREE_PROCESS)
             continue;
-        add(&(*functions)[node->function], node, node->is_inner);
+        tree_add(&(*functions)[node->function], node, node->is_inner);
         number =
             vst__map64_put(&known, (uint64_t)node->function << 32 | caller);
         if (number != NULL && *number == 0) {
@@ -447,7 +450,7 @@ vst_status vst__tree_sum(const vst__tree *tree, vst__tree_sums **functions,
         if (number == NULL || grown == NULL)
             status = VST_E_NOMEM;
         else
-            add(&(*edges)[*number - 1].sums, node, node->is_repeated);
+            tree_add(&(*edges)[*number - 1].sums, node, node->is_repeated);
     }
     vst__map64_free(&known);
     if (*edge_count != 0)

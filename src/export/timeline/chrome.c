@@ -13,7 +13,7 @@
 /* ---- around the events -------------------------------------------------- */
 
 /* A value that the program gave: as it is if it is JSON, else as text. */
-static void put_value(vst__output *output, const char *json)
+static void chrome_put_value(vst__output *output, const char *json)
 {
     size_t count = strlen(json);
 
@@ -47,7 +47,7 @@ static void put_trace_id(vst__output *output, const vst_trace *trace)
     char text[34];
 
     if (given != NULL) {
-        put_value(output, given);
+        chrome_put_value(output, given);
         return;
     }
     text[0] = text[33] = '"';
@@ -78,7 +78,7 @@ static void put_metadata(const vst__drawing *drawing)
             continue;
         vst__json_string(output, key, strlen(key));
         vst__output_text(output, ": ");
-        put_value(output, json);
+        chrome_put_value(output, json);
         vst__output_text(output, ",\n");
     }
     if (has_memory(drawing) &&
@@ -87,7 +87,7 @@ static void put_metadata(const vst__drawing *drawing)
     json = vst_trace_metadata(trace, "host_name");
     if (json != NULL) {
         vst__output_text(output, "\"host_name\": ");
-        put_value(output, json);
+        chrome_put_value(output, json);
         vst__output_text(output, ",\n");
     }
 }
@@ -121,7 +121,7 @@ static void put_properties(const vst__drawing *drawing)
     }
 }
 
-static void begin(vst__drawing *drawing)
+static void chrome_begin(vst__drawing *drawing)
 {
     vst__output *output = drawing->output;
 
@@ -138,7 +138,7 @@ static void begin(vst__drawing *drawing)
     vst__output_text(output, ",\n\"traceEvents\": [\n");
 }
 
-static void end(vst__drawing *drawing, const char *path)
+static void chrome_end(vst__drawing *drawing, const char *path)
 {
     vst__output_text(drawing->output, "\n],\n\"traceName\": ");
     vst__json_string(drawing->output, path, strlen(path));
@@ -221,7 +221,7 @@ static void put_process(vst__drawing *drawing, int64_t pid, const char *label,
     put_place(drawing, "process_sort_index", pid, 0, place);
 }
 
-static void draw_process(vst__drawing *drawing)
+static void chrome_draw_process(vst__drawing *drawing)
 {
     const vst__drawn_process *process = drawing->process;
     vst__chrome *self = vst__chrome_of(drawing);
@@ -240,7 +240,7 @@ static void draw_group(vst__drawing *drawing, const vst__drawn_group *group)
     put_process(drawing, group->pid, group->label, PLACE + group->place);
 }
 
-static void draw_lane(vst__drawing *drawing, const vst__drawn_lane *lane)
+static void chrome_draw_lane(vst__drawing *drawing, const vst__drawn_lane *lane)
 {
     begin_about(drawing, "thread_name", lane->pid, lane->tid, "name");
     vst__json_string(drawing->output, lane->name, lane->name_len);
@@ -297,7 +297,8 @@ static void put_mark(const vst__drawing *drawing, const char *name,
 
 /* In the form that torch gives it. Between a window and its marks torch writes
  * the place of their lane once more, and clients count on the order. */
-static void draw_window(vst__drawing *drawing, const vst__drawn_window *window)
+static void chrome_draw_window(vst__drawing *drawing,
+                               const vst__drawn_window *window)
 {
     vst__output *output = drawing->output;
     const vst__drawn_process *process = drawing->process;
@@ -331,16 +332,16 @@ static vst_status write_chrome(vst_trace *const *traces, size_t count,
 {
     static const vst__drawing_ops ops = {
         .numbers_as_torch = true,
-        .begin = begin,
-        .end = end,
-        .process = draw_process,
+        .begin = chrome_begin,
+        .end = chrome_end,
+        .process = chrome_draw_process,
         .group = draw_group,
-        .lane = draw_lane,
+        .lane = chrome_draw_lane,
         .span = vst__chrome_span,
         .instant = vst__chrome_instant,
         .counter = vst__chrome_counter,
         .arrow = vst__chrome_arrow,
-        .window = draw_window,
+        .window = chrome_draw_window,
     };
     vst__chrome chrome = {.drawing = {.ops = &ops, .output = output}};
 

@@ -22,7 +22,7 @@ enum {
 
 /* ---- the beginning of an event ------------------------------------------ */
 
-static char *put_text(char *at, const char *text)
+static char *event_put_text(char *at, const char *text)
 {
     size_t count = strlen(text);
 
@@ -30,7 +30,7 @@ static char *put_text(char *at, const char *text)
     return at + count;
 }
 
-static char *put_escaped(char *at, const char *bytes, size_t count)
+static char *event_put_escaped(char *at, const char *bytes, size_t count)
 {
     return vst__json_escape(at, at + (count + 1) * VST_JSON_ESCAPE_MAX, &bytes,
                             bytes + count);
@@ -55,11 +55,11 @@ static char *make_head(vst__chrome *self, const vst__label *label,
         return NULL;
     }
     at = PUT(at, ",\n{\"ph\": \"X\", \"cat\": \"");
-    at = put_text(at, vst__category_name(category));
+    at = event_put_text(at, vst__category_name(category));
     if (category == VST_CATEGORY_MEMORY)
         at = PUT(at, "\", \"s\": \"t");
     at = PUT(at, "\", \"name\": \"");
-    at = put_escaped(at, label->text, label->count);
+    at = event_put_escaped(at, label->text, label->count);
     at = PUT(at, "\", \"pid\": ");
     at = vst__json_i64(at, pid);
     at = PUT(at, ", \"tid\": ");
@@ -180,7 +180,7 @@ static char *put_text_arg(vst__output *output, char *at, const vst__arg *arg)
     at = vst__output_reserve(output,
                              EVENT_MAX + (count + 1) * VST_JSON_ESCAPE_MAX);
     *at++ = '"';
-    at = put_escaped(at, arg->text.at, count);
+    at = event_put_escaped(at, arg->text.at, count);
     *at++ = '"';
     return at;
 }
@@ -258,7 +258,7 @@ static char *put_args(vst__chrome *self, char *at, const vst__arg_list *args,
 }
 
 /* A call names its place in the tree. */
-static inline char *put_call(char *at, const vst__drawn_span *span)
+static inline char *event_put_call(char *at, const vst__drawn_span *span)
 {
     at = PUT(at, "\"Python parent id\": ");
     at = span->caller != 0 ? vst__json_u64(at, span->caller) : PUT(at, "null");
@@ -277,7 +277,7 @@ static inline void finish_span(vst__chrome *self, char *at,
     if (is_call || span->args != NULL) {
         at = PUT(at, ", \"args\": {");
         if (is_call)
-            at = put_call(at, span);
+            at = event_put_call(at, span);
         if (span->args != NULL)
             at = put_args(self, at, span->args, is_call);
         *at++ = '}';

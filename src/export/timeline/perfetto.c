@@ -68,7 +68,8 @@ void vst__pf_put_track(vst__perfetto *self, uint64_t uuid, uint64_t parent,
     close_track(self, track);
 }
 
-static void put_thread(vst__perfetto *self, const vst__drawn_lane *lane)
+static void perfetto_put_thread(vst__perfetto *self,
+                                const vst__drawn_lane *lane)
 {
     vst__proto *packet = &self->pf.packet;
     uint32_t tid = (uint32_t)lane->tid;
@@ -86,12 +87,13 @@ static void put_thread(vst__perfetto *self, const vst__drawn_lane *lane)
 }
 
 /* Lanes of groups are drawn with what is on them. */
-static void draw_lane(vst__drawing *drawing, const vst__drawn_lane *lane)
+static void perfetto_draw_lane(vst__drawing *drawing,
+                               const vst__drawn_lane *lane)
 {
     if (lane->group != NULL)
         return;
     if (lane->under == 0)
-        put_thread(vst__perfetto_of(drawing), lane);
+        perfetto_put_thread(vst__perfetto_of(drawing), lane);
     else
         vst__pf_put_track(
             vst__perfetto_of(drawing),
@@ -211,7 +213,7 @@ static void put_json_text(vst__proto *packet, uint32_t field,
     vst__proto_close(packet, opened);
 }
 
-static void draw_process(vst__drawing *drawing)
+static void perfetto_draw_process(vst__drawing *drawing)
 {
     vst__perfetto *self = vst__perfetto_of(drawing);
     vst__proto *packet = &self->pf.packet;
@@ -236,7 +238,8 @@ static void draw_process(vst__drawing *drawing)
 }
 
 /* What was said of the recording as a whole goes with its stretches. */
-static void draw_window(vst__drawing *drawing, const vst__drawn_window *window)
+static void perfetto_draw_window(vst__drawing *drawing,
+                                 const vst__drawn_window *window)
 {
     const vst__drawn_process *process = drawing->process;
     uint64_t track = vst__pf_lane_uuid(process, process->windows_tid);
@@ -260,7 +263,7 @@ static void draw_window(vst__drawing *drawing, const vst__drawn_window *window)
 
 /* ---- the document ------------------------------------------------------- */
 
-static void begin(vst__drawing *drawing)
+static void perfetto_begin(vst__drawing *drawing)
 {
     const uint8_t *id = drawing->processes[0].trace->header.trace_id;
     vst__pf *pf = &vst__perfetto_of(drawing)->pf;
@@ -277,7 +280,7 @@ static void begin(vst__drawing *drawing)
     vst__pf_write_packet(pf);
 }
 
-static void end(vst__drawing *drawing, const char *path)
+static void perfetto_end(vst__drawing *drawing, const char *path)
 {
     (void)drawing;
     (void)path;
@@ -289,16 +292,16 @@ static vst_status write_perfetto(vst_trace *const *traces, size_t count,
                                  vst_error *error)
 {
     static const vst__drawing_ops ops = {
-        .begin = begin,
-        .end = end,
-        .process = draw_process,
-        .lane = draw_lane,
+        .begin = perfetto_begin,
+        .end = perfetto_end,
+        .process = perfetto_draw_process,
+        .lane = perfetto_draw_lane,
         .span = vst__perfetto_span,
         .instant = vst__perfetto_instant,
         .counter = vst__perfetto_counter,
         .arrow = vst__perfetto_arrow,
         .state = vst__perfetto_state,
-        .window = draw_window,
+        .window = perfetto_draw_window,
     };
     vst__perfetto *self = calloc(1, sizeof *self);
     vst_status status;

@@ -31,7 +31,7 @@ static void put_key(vst__pf *self, uint32_t number, const char *key,
 }
 
 /* A number as it is written: whole, or a fraction. */
-static void put_number(vst__proto *event, vst__json_part part)
+static void args_put_number(vst__proto *event, vst__json_part part)
 {
     int64_t whole;
     char digits[64];
@@ -63,7 +63,7 @@ static void put_scalar(vst__proto *event, vst__json_part part)
     } else if (*part.at == 'n') {
         vst__proto_text(event, ANNOTATION_STRING, "null");
     } else {
-        put_number(event, part);
+        args_put_number(event, part);
     }
 }
 
@@ -86,7 +86,7 @@ static void put_json_key(vst__pf *self, uint32_t number, vst__json_part key)
 }
 
 /* The value of an annotation that is open: a scalar, or all that is in it. */
-static void put_value(vst__pf *self, uint32_t number, vst__json_part value)
+static void args_put_value(vst__pf *self, uint32_t number, vst__json_part value)
 {
     vst__proto *event = &self->event;
     nested levels[DEPTH_MAX];
@@ -135,8 +135,8 @@ static size_t open_arg(vst__pf *self, uint32_t number, const char *key,
     return opened;
 }
 
-static void put_text(vst__pf *self, uint32_t number, const char *key,
-                     const char *text, size_t count)
+static void args_put_text(vst__pf *self, uint32_t number, const char *key,
+                          const char *text, size_t count)
 {
     size_t opened = open_arg(self, number, key, strlen(key));
 
@@ -151,7 +151,7 @@ static void put_members(vst__pf *self, uint32_t number, const char *json,
     const char *at = json;
 
     if (!vst__json_is_members(json, count)) {
-        put_text(self, number, "args", json, count);
+        args_put_text(self, number, "args", json, count);
         return;
     }
     while (vst__json_next_member(members, &at, &key, &value)) {
@@ -159,7 +159,7 @@ static void put_members(vst__pf *self, uint32_t number, const char *json,
             vst__proto_open(&self->event, VST_PF_EVENT_DEBUG_ANNOTATIONS);
 
         put_json_key(self, number, key);
-        put_value(self, number, value);
+        args_put_value(self, number, value);
         vst__proto_close(&self->event, opened);
     }
 }
@@ -218,10 +218,10 @@ void vst__pf_put_json(vst__pf *self, uint32_t number, const char *key,
     size_t opened;
 
     if (value.count == 0) {
-        put_text(self, number, key, json, strlen(json));
+        args_put_text(self, number, key, json, strlen(json));
         return;
     }
     opened = open_arg(self, number, key, strlen(key));
-    put_value(self, number, value);
+    args_put_value(self, number, value);
     vst__proto_close(&self->event, opened);
 }

@@ -80,7 +80,7 @@ static void make_ready(vst__perfetto *self, vst__label *label)
 
 /* A packet's head, up to its event. The length is put in when it is known: it
  * is less than 128. */
-static inline char *put_head(char *at, uint32_t number, uint64_t delta)
+static inline char *event_put_head(char *at, uint32_t number, uint64_t delta)
 {
     at[0] = VST_PF_PACKET << 3 | VST_PROTO_BYTES;
     at[2] = VST_PF_PACKET_TIMESTAMP << 3;
@@ -98,15 +98,16 @@ static void write_ready(vst__perfetto *self, uint32_t number,
     vst__pf_sequence *sequence = &self->pf.sequences[number];
     char *begin = vst__output_reserve(output, PACKETS_MAX), *at;
 
-    at = put_head(begin, number,
-                  (uint64_t)span->start_ns - (uint64_t)sequence->last_ns);
+    at = event_put_head(begin, number,
+                        (uint64_t)span->start_ns - (uint64_t)sequence->last_ns);
     *at++ = (char)span->label->ready_count;
     /* A constant size is a few moves; the rest is overwritten. */
     memcpy(at, span->label->ready, LABEL_MAX);
     at += span->label->ready_count;
     begin[1] = (char)(at - begin - 2);
     begin = at;
-    at = put_head(begin, number, (uint64_t)(span->end_ns - span->start_ns));
+    at = event_put_head(begin, number,
+                        (uint64_t)(span->end_ns - span->start_ns));
     at[0] = 2;
     at[1] = VST_PF_EVENT_TYPE << 3;
     at[2] = VST_PF_END;

@@ -66,7 +66,7 @@ void vst__pf_write_packet(vst__pf *self)
 
 /* ---- sequences ---------------------------------------------------------- */
 
-static void empty(vst__pf_set *set)
+static void packet_empty(vst__pf_set *set)
 {
     if (set->words != NULL)
         memset(set->words, 0, set->capacity * sizeof *set->words);
@@ -81,8 +81,8 @@ void vst__pf_forget_sequences(vst__pf *self, size_t count)
             continue;
         sequence->begun = false;
         sequence->categories = 0;
-        empty(&sequence->names);
-        empty(&sequence->keys);
+        packet_empty(&sequence->names);
+        packet_empty(&sequence->keys);
     }
 }
 

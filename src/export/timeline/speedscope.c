@@ -119,7 +119,7 @@ static vst_status write_profile(speedscope *self)
 
 /* ---- spans -------------------------------------------------------------- */
 
-static bool find_frame(speedscope *self, vst_id id, uint32_t *index)
+static bool speedscope_find_frame(speedscope *self, vst_id id, uint32_t *index)
 {
     size_t at = vst__trace_definition_index(self->trace, id);
     bool known = at != VST_NO_DEFINITION;
@@ -159,14 +159,14 @@ static vst_status keep_span(void *ctx, const vst_span *span)
         self->start_ns = span->start_ns;
     if (self->kept.count == 0 || span->end_ns > self->end_ns)
         self->end_ns = span->end_ns;
-    if (!find_frame(self, span->id, &index))
+    if (!speedscope_find_frame(self, span->id, &index))
         return VST_E_NOMEM;
     return vst__kept_add(&self->kept, span, index);
 }
 
 /* ---- the document ------------------------------------------------------- */
 
-static void put_frames(speedscope *self)
+static void speedscope_put_frames(speedscope *self)
 {
     static const char unknown[] = "unknown function";
     vst__output *output = self->output;
@@ -242,7 +242,7 @@ static vst_status write_speedscope(vst_trace *const *traces, size_t count,
     for (size_t i = 0; i < count && status == VST_OK; i++)
         status = write_trace(&self, traces[i], options, error);
     vst__output_text(output, "],\n\"shared\":{\"frames\":[");
-    put_frames(&self);
+    speedscope_put_frames(&self);
     vst__output_text(output, "]}}\n");
     free(self.frames);
     vst__kept_free(&self.kept);

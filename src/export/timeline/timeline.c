@@ -61,7 +61,8 @@ static vst_status select_windows(vst__timeline *timeline)
     return VST_OK;
 }
 
-static vst_status begin(vst__timeline *timeline, vst_trace *const *traces)
+static vst_status timeline_begin(vst__timeline *timeline,
+                                 vst_trace *const *traces)
 {
     vst__drawing *drawing = timeline->drawing;
     size_t count = drawing->process_count;
@@ -82,7 +83,7 @@ static vst_status begin(vst__timeline *timeline, vst_trace *const *traces)
     return status == VST_OK ? vst__timeline_find_parents(timeline) : status;
 }
 
-static void end(vst__timeline *timeline)
+static void timeline_end(vst__timeline *timeline)
 {
     vst__drawing *drawing = timeline->drawing;
 
@@ -113,7 +114,7 @@ static int tell_half(void *ctx, double done)
     return self->fn(self->ctx, self->before + done / 2);
 }
 
-static vst_status replay(vst__timeline *timeline, vst_error *error)
+static vst_status timeline_replay(vst__timeline *timeline, vst_error *error)
 {
     vst_trace *trace = timeline->trace;
     half told = {trace->progress, trace->progress_ctx, 0};
@@ -158,7 +159,7 @@ static vst_status draw_all(vst__timeline *timeline, vst_error *error)
     vst__timeline_draw_process(timeline);
     status = vst__timeline_status(timeline);
     if (status == VST_OK)
-        status = replay(timeline, error);
+        status = timeline_replay(timeline, error);
     else
         vst_error_set(error, status, 0, 0);
     if (status != VST_OK)
@@ -174,8 +175,9 @@ static vst_status draw_all(vst__timeline *timeline, vst_error *error)
     return status == VST_OK ? VST_OK : vst_error_set(error, status, 0, 0);
 }
 
-static vst_status draw_process(vst__timeline *timeline,
-                               vst__timeline_process *process, vst_error *error)
+static vst_status timeline_draw_process(vst__timeline *timeline,
+                                        vst__timeline_process *process,
+                                        vst_error *error)
 {
     vst_trace *trace = process->trace;
     uint64_t nodes = 0;
@@ -214,13 +216,14 @@ vst_status vst__timeline_draw(vst__drawing *drawing, vst_trace *const *traces,
     vst_status status;
 
     drawing->process_count = count;
-    status = begin(&timeline, traces);
+    status = timeline_begin(&timeline, traces);
     if (status == VST_OK)
         drawing->ops->begin(drawing);
     else
         vst_error_set(error, status, 0, 0);
     for (size_t i = 0; i < count && status == VST_OK; i++)
-        status = draw_process(&timeline, &timeline.processes[i], error);
+        status =
+            timeline_draw_process(&timeline, &timeline.processes[i], error);
     if (status == VST_OK) {
         status = vst__timeline_draw_starts(&timeline);
         if (status == VST_OK)
@@ -229,6 +232,6 @@ vst_status vst__timeline_draw(vst__drawing *drawing, vst_trace *const *traces,
             status = vst__drawing_status(drawing);
         vst_error_set(error, status, 0, 0);
     }
-    end(&timeline);
+    timeline_end(&timeline);
     return status;
 }

@@ -414,18 +414,18 @@ static vst_status draw_activity(void *ctx, const vst_device_span *span)
     return status == VST_OK ? note_annotation(timeline->stream, span) : status;
 }
 
-static void watch(vst__timeline *timeline, vst_sink *sink)
+static void devices_watch(vst__timeline *timeline, vst_sink *sink)
 {
     (void)timeline;
     sink->device = draw_activity;
 }
 
-static vst_status finish(vst__timeline *timeline)
+static vst_status devices_finish(vst__timeline *timeline)
 {
     return timeline->stream != NULL ? draw_annotations(timeline) : VST_OK;
 }
 
-static void forget(vst__timeline *timeline)
+static void devices_forget(vst__timeline *timeline)
 {
     if (timeline->stream == NULL)
         return;
@@ -435,4 +435,5 @@ static void forget(vst__timeline *timeline)
     timeline->stream = NULL;
 }
 
-const vst__timeline_part vst__timeline_devices = {watch, finish, forget};
+const vst__timeline_part vst__timeline_devices = {devices_watch, devices_finish,
+                                                  devices_forget};

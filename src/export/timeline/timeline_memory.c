@@ -113,7 +113,8 @@ static void add_point(vst__timeline *timeline, curve *live, int64_t time_ns,
 /* ---- instants ----------------------------------------------------------- */
 
 /* The innermost frame of the language; NULL: none. */
-static const vst_stack *find_frame(const vst_trace *trace, vst_stack_id id)
+static const vst_stack *memory_find_frame(const vst_trace *trace,
+                                          vst_stack_id id)
 {
     const vst_stack *stack = vst_trace_stack(trace, id);
 
@@ -125,7 +126,7 @@ static const vst_stack *find_frame(const vst_trace *trace, vst_stack_id id)
 /* `file:line function`, of a long file name its end. */
 static size_t make_place(const vst_trace *trace, vst_stack_id id, char *text)
 {
-    const vst_stack *stack = find_frame(trace, id);
+    const vst_stack *stack = memory_find_frame(trace, id);
     const vst_definition *d =
         stack != NULL ? vst_trace_definition(trace, stack->function) : NULL;
     size_t skip, count;
@@ -220,7 +221,7 @@ static void draw_instant(memory *self, const vst_memory_event *event,
 
 /* What a sampled event stands for, in place of what it is. An allocation and
  * its free stand for the same, so nothing adds up to less than nothing. */
-static void estimate(memory *self, curve *live, vst_memory_event *event)
+static void memory_estimate(memory *self, curve *live, vst_memory_event *event)
 {
     uint64_t bytes =
         event->weight == 1
@@ -243,7 +244,7 @@ static void estimate(memory *self, curve *live, vst_memory_event *event)
     event->live_bytes = live->estimate;
 }
 
-static bool is_framework(const vst_memory_event *event)
+static bool memory_is_framework(const vst_memory_event *event)
 {
     return event->kind == VST_MEMORY_FRAMEWORK ||
            event->kind == VST_MEMORY_FRAMEWORK_FREE;
@@ -253,12 +254,12 @@ static vst_status add_event(void *ctx, const vst_memory_event *event)
 {
     memory *self = ctx;
     vst_memory_event told = *event;
-    bool framework = is_framework(event);
+    bool framework = memory_is_framework(event);
     curve *live = framework ? &self->framework : &self->live;
 
     if (event->size == 0 || event->flags & VST_MEMORY_UNKNOWN)
         return VST_OK;
-    estimate(self, live, &told);
+    memory_estimate(self, live, &told);
     add_point(self->timeline, live, told.time_ns, told.live_bytes);
     if (self->instants)
         draw_instant(self, &told, event->size,
@@ -271,7 +272,7 @@ static vst_status stop_at_framework(void *ctx, const vst_memory_event *event)
 {
     bool *found = ctx;
 
-    *found = is_framework(event);
+    *found = memory_is_framework(event);
     return *found ? VST_E_CANCELLED : VST_OK;
 }
 
@@ -292,7 +293,7 @@ static bool find_framework(vst_trace *trace)
 
 /* ---- a process ---------------------------------------------------------- */
 
-static vst__label lasting(const char *text, vst__category category)
+static vst__label memory_lasting(const char *text, vst__category category)
 {
     vst__label label = vst__label_of(text, strlen(text), category);
 
@@ -309,11 +310,11 @@ vst_status vst__timeline_draw_memory(vst__timeline *timeline, vst_error *error)
         .timeline = timeline,
         .instants = !options->no_memory_events,
         .has_framework = find_framework(timeline->trace),
-        .live.label = lasting("live memory", VST_CATEGORY_COUNTER),
+        .live.label = memory_lasting("live memory", VST_CATEGORY_COUNTER),
         .framework.label =
-            lasting("live framework memory", VST_CATEGORY_COUNTER),
-        .usual = lasting("[memory]", VST_CATEGORY_MEMORY),
-        .system = lasting("[system memory]", VST_CATEGORY_MEMORY),
+            memory_lasting("live framework memory", VST_CATEGORY_COUNTER),
+        .usual = memory_lasting("[memory]", VST_CATEGORY_MEMORY),
+        .system = memory_lasting("[system memory]", VST_CATEGORY_MEMORY),
     };
     vst_memory_sink sink = {.ctx = &self, .event = add_event};
     vst_status status;

@@ -70,7 +70,7 @@ void vst__label_free(vst__label *label)
 }
 
 /* `file(line): name` of Python code; NULL: out of memory. */
-static char *make_text(const vst_definition *d, size_t *count)
+static char *names_make_text(const vst_definition *d, size_t *count)
 {
     size_t file = d->file_len - d->file_skip;
     char *text = malloc(file + d->name_len + VST_JSON_NUMBER_MAX + 4);
@@ -108,7 +108,7 @@ static vst_status make_name(vst__timeline *timeline, const vst_definition *d,
         label->text = gc;
         label->count = sizeof gc - 1;
     } else if (d->kind == VST_DEF_PYTHON) {
-        label->text = make_text(d, &label->count);
+        label->text = names_make_text(d, &label->count);
         if (label->text == NULL)
             return VST_E_NOMEM;
     }

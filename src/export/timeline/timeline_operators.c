@@ -30,7 +30,7 @@ struct vst__timeline_gradients {
     vst__map64 of; /* thread and sequence number -> 1 + index */
 };
 
-static uint64_t key_of(uint32_t thread, int64_t sequence)
+static uint64_t operators_key_of(uint32_t thread, int64_t sequence)
 {
     return (uint64_t)thread << 40 ^ (uint64_t)sequence;
 }
@@ -73,8 +73,8 @@ vst_status vst__timeline_note_operator(vst__timeline *timeline,
     if (timeline->gradients == NULL)
         return VST_E_NOMEM;
     found = find_gradient(
-        timeline,
-        key_of(backward ? op->forward_thread : op->thread, op->sequence));
+        timeline, operators_key_of(backward ? op->forward_thread : op->thread,
+                                   op->sequence));
     if (found == NULL)
         return VST_E_NOMEM;
     if (!backward &&
@@ -99,7 +99,7 @@ static int by_gradient(const void *a, const void *b)
     return x->forward_ns < y->forward_ns ? -1 : x->forward_ns > y->forward_ns;
 }
 
-static vst_status finish(vst__timeline *timeline)
+static vst_status operators_finish(vst__timeline *timeline)
 {
     static const char name[] = "fwdbwd";
     const vst_trace *trace = timeline->trace;
@@ -129,7 +129,7 @@ static vst_status finish(vst__timeline *timeline)
     return VST_OK;
 }
 
-static void forget(vst__timeline *timeline)
+static void operators_forget(vst__timeline *timeline)
 {
     if (timeline->gradients == NULL)
         return;
@@ -139,4 +139,5 @@ static void forget(vst__timeline *timeline)
     timeline->gradients = NULL;
 }
 
-const vst__timeline_part vst__timeline_operators = {NULL, finish, forget};
+const vst__timeline_part vst__timeline_operators = {NULL, operators_finish,
+                                                    operators_forget};

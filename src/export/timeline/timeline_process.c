@@ -142,7 +142,7 @@ uint32_t vst__timeline_tid(const vst__timeline_process *process,
 
 /* ---- names -------------------------------------------------------------- */
 
-static vst__json_part metadata(const vst_trace *trace, const char *key)
+static vst__json_part process_metadata(const vst_trace *trace, const char *key)
 {
     return vst__json_whole(vst_trace_metadata(trace, key));
 }
@@ -150,7 +150,8 @@ static vst__json_part metadata(const vst_trace *trace, const char *key)
 static bool find_rank(const vst_trace *trace, int64_t *rank)
 {
     return vst__json_integer(
-               vst__json_member(metadata(trace, "distributedInfo"), "rank"),
+               vst__json_member(process_metadata(trace, "distributedInfo"),
+                                "rank"),
                rank) &&
            *rank >= 0;
 }
@@ -181,7 +182,7 @@ static size_t put_cut(vst__output *output, vst__json_part text, size_t room)
     return room;
 }
 
-static bool contains(vst__json_part text, vst__json_part part)
+static bool process_contains(vst__json_part text, vst__json_part part)
 {
     for (size_t i = 0; i + part.count <= text.count; i++)
         if (memcmp(text.at + i, part.at, part.count) == 0)
@@ -207,7 +208,7 @@ static bool is_telling(vst__json_part name, vst__json_part command)
         if (command.count != 0 && name.count == strlen(generic[i]) &&
             memcmp(name.at, generic[i], name.count) == 0)
             return false;
-    return name.count != 0 && !contains(command, name);
+    return name.count != 0 && !process_contains(command, name);
 }
 
 /* `rank 3: ForkPoolWorker-1: python train.py --steps 10`: what is known of it,
@@ -215,9 +216,9 @@ static bool is_telling(vst__json_part name, vst__json_part command)
 static void put_long_name(const vst__timeline *timeline, vst__output *output)
 {
     vst__json_part name = vst__json_inside(
-        metadata(timeline->trace, VST_DRAWING_INTERNAL "process_name"));
+        process_metadata(timeline->trace, VST_DRAWING_INTERNAL "process_name"));
     vst__json_part command =
-        metadata(timeline->trace, VST_DRAWING_INTERNAL "command");
+        process_metadata(timeline->trace, VST_DRAWING_INTERNAL "command");
     vst__json_part word;
     const char *at = NULL, *between = "";
     size_t room = NAME_MAX_CHARACTERS;
@@ -247,8 +248,9 @@ static void put_long_name(const vst__timeline *timeline, vst__output *output)
 
 static void put_labels(const vst__timeline *timeline, vst__output *output)
 {
-    vst__json_part host = metadata(timeline->trace, "host_name");
-    vst__json_part first = metadata(timeline->processes[0].trace, "host_name");
+    vst__json_part host = process_metadata(timeline->trace, "host_name");
+    vst__json_part first =
+        process_metadata(timeline->processes[0].trace, "host_name");
     int64_t rank;
 
     if (find_rank(timeline->trace, &rank)) {
@@ -272,8 +274,9 @@ static void put_labels(const vst__timeline *timeline, vst__output *output)
 
 enum { LONG_NAME_MAX = 4096 };
 
-static vst__json_part made(const vst__timeline *timeline, char *bytes,
-                           void (*put)(const vst__timeline *, vst__output *))
+static vst__json_part process_made(const vst__timeline *timeline, char *bytes,
+                                   void (*put)(const vst__timeline *,
+                                               vst__output *))
 {
     vst__output output = {.at = bytes, .end = bytes + LONG_NAME_MAX};
 
@@ -325,12 +328,12 @@ void vst__timeline_draw_process(vst__timeline *timeline)
                             .name = windows,
                             .name_len = sizeof windows - 1};
 
-    process->labels = made(timeline, labels, put_labels);
+    process->labels = process_made(timeline, labels, put_labels);
     if (drawing->process_count > 1)
-        process->name = made(timeline, name, put_long_name);
+        process->name = process_made(timeline, name, put_long_name);
     else
-        process->name = vst__json_inside(
-            metadata(timeline->trace, VST_DRAWING_INTERNAL "process_name"));
+        process->name = vst__json_inside(process_metadata(
+            timeline->trace, VST_DRAWING_INTERNAL "process_name"));
     if (process->name.count == 0)
         process->name = (vst__json_part){"python", strlen("python")};
     drawing->ops->process(drawing);

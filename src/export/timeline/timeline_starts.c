@@ -225,7 +225,7 @@ static vst_status watch_span(void *ctx, const vst_span *span)
     return status == VST_OK ? vst__timeline_draw_span(timeline, span) : status;
 }
 
-static void watch(vst__timeline *timeline, vst_sink *sink)
+static void starts_watch(vst__timeline *timeline, vst_sink *sink)
 {
     birth *self;
 
@@ -238,11 +238,11 @@ static void watch(vst__timeline *timeline, vst_sink *sink)
         sink->span = watch_span;
 }
 
-const vst__timeline_part vst__timeline_starts = {watch, NULL, NULL};
+const vst__timeline_part vst__timeline_starts = {starts_watch, NULL, NULL};
 
 /* ---- after the replays -------------------------------------------------- */
 
-static int by_start(const void *a, const void *b)
+static int starts_by_start(const void *a, const void *b)
 {
     const start *x = a, *y = b;
 
@@ -331,7 +331,7 @@ static void draw_arrow(vst__timeline *timeline, birth *child, uint64_t id)
 
 /* Where a child stands among those of its parent: pids count up, and begin anew
  * some time. */
-static uint64_t order_of(const birth *child)
+static uint64_t starts_order_of(const birth *child)
 {
     uint32_t pid = child->process->trace->header.pid;
 
@@ -344,8 +344,8 @@ static int last_born_first(const void *a, const void *b)
 {
     const birth *x = *(birth *const *)a, *y = *(birth *const *)b;
 
-    if (order_of(x) != order_of(y))
-        return order_of(x) > order_of(y) ? -1 : 1;
+    if (starts_order_of(x) != starts_order_of(y))
+        return starts_order_of(x) > starts_order_of(y) ? -1 : 1;
     return (x < y) - (x > y);
 }
 
@@ -362,7 +362,8 @@ vst_status vst__timeline_draw_starts(vst__timeline *timeline)
         birth *one = &timeline->births[i];
 
         if (one->start_count != 0)
-            qsort(one->starts, one->start_count, sizeof *one->starts, by_start);
+            qsort(one->starts, one->start_count, sizeof *one->starts,
+                  starts_by_start);
         if (one->parent != NULL)
             children[count++] = one;
     }

@@ -58,8 +58,9 @@ static void draw_state(void *ctx, const vst__thread_stretch *stretch)
         draw_span(self, &state);
 }
 
-static vst_status draw_window(vst__timeline *timeline, vst_running *running,
-                              const vst__window *window)
+static vst_status states_draw_window(vst__timeline *timeline,
+                                     vst_running *running,
+                                     const vst__window *window)
 {
     vst_trace *trace = timeline->trace;
     states self = {
@@ -79,7 +80,7 @@ static vst_status draw_window(vst__timeline *timeline, vst_running *running,
     return status;
 }
 
-static vst_status finish(vst__timeline *timeline)
+static vst_status states_finish(vst__timeline *timeline)
 {
     const vst__timeline_process *process = timeline->process;
     vst_running running = {.count = 0};
@@ -93,10 +94,10 @@ static vst_status finish(vst__timeline *timeline)
 
         if (!vst__window_is_gone(timeline->trace, window) &&
             window->segment_count != 0)
-            status = draw_window(timeline, &running, window);
+            status = states_draw_window(timeline, &running, window);
     }
     vst__running_free(&running);
     return status;
 }
 
-const vst__timeline_part vst__timeline_states = {NULL, finish, NULL};
+const vst__timeline_part vst__timeline_states = {NULL, states_finish, NULL};

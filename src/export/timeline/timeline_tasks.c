@@ -80,7 +80,7 @@ static struct vst__timeline_task_lanes *tasks_of(vst__timeline *timeline)
     return tasks;
 }
 
-static void forget(vst__timeline *timeline)
+static void tasks_forget(vst__timeline *timeline)
 {
     struct vst__timeline_task_lanes *tasks = timeline->task_lanes;
 
@@ -98,8 +98,8 @@ static void forget(vst__timeline *timeline)
     timeline->task_lanes = NULL;
 }
 
-static shown *find(const struct vst__timeline_task_lanes *tasks,
-                   uint32_t number)
+static shown *tasks_find(const struct vst__timeline_task_lanes *tasks,
+                         uint32_t number)
 {
     const uint64_t *place = vst__map64_find(&tasks->of, number);
 
@@ -108,7 +108,8 @@ static shown *find(const struct vst__timeline_task_lanes *tasks,
 
 /* ---- texts --------------------------------------------------------------- */
 
-static size_t append(char *text, size_t count, const char *bytes, size_t more)
+static size_t tasks_append(char *text, size_t count, const char *bytes,
+                           size_t more)
 {
     if (more > TEXT_MAX - count)
         more = TEXT_MAX - count;
@@ -121,8 +122,8 @@ static size_t append_name(const vst__timeline *timeline, char *text,
 {
     const vst_definition *d = vst_trace_definition(timeline->trace, id);
 
-    return d != NULL ? append(text, count, d->name, d->name_len)
-                     : append(text, count, "?", 1);
+    return d != NULL ? tasks_append(text, count, d->name, d->name_len)
+                     : tasks_append(text, count, "?", 1);
 }
 
 /* `await Queue.get`, `await task w1`; of a greenlet `switched out: sleep` */
@@ -137,19 +138,20 @@ static size_t say_await(const vst__timeline *timeline, const shown *s,
     size_t count;
 
     if (s->awaits == VST_AWAITS_SWITCH) {
-        count = append(text, 0, "switched out", 12);
+        count = tasks_append(text, 0, "switched out", 12);
         if (s->awaiting == 0 || s->awaiting == own)
             return count;
-        count = append(text, count, ": ", 2);
+        count = tasks_append(text, count, ": ", 2);
         return append_name(timeline, text, count, s->awaiting);
     }
-    count = append(text, 0, "await ", 6);
+    count = tasks_append(text, 0, "await ", 6);
     if (s->awaiting != 0 && s->awaiting != own)
         return append_name(timeline, text, count, s->awaiting);
-    count = append(text, count, kinds[s->awaits], strlen(kinds[s->awaits]));
+    count =
+        tasks_append(text, count, kinds[s->awaits], strlen(kinds[s->awaits]));
     if (awaited != NULL && awaited->name_len != 0) {
-        count = append(text, count, " ", 1);
-        count = append(text, count, awaited->name, awaited->name_len);
+        count = tasks_append(text, count, " ", 1);
+        count = tasks_append(text, count, awaited->name, awaited->name_len);
     }
     return count;
 }
@@ -178,8 +180,8 @@ static family *family_for(struct vst__timeline_task_lanes *tasks,
 }
 
 /* A new lane is named by its task as long as there are few. */
-static void draw_lane(vst__timeline *timeline, const family *f, uint32_t tid,
-                      const vst__task *task)
+static void tasks_draw_lane(vst__timeline *timeline, const family *f,
+                            uint32_t tid, const vst__task *task)
 {
     const vst_trace *trace = timeline->trace;
     const vst_trace_thread *found;
@@ -189,10 +191,10 @@ static void draw_lane(vst__timeline *timeline, const family *f, uint32_t tid,
     if (tid == f->shared) {
         const char *more = task->kind == VST_TASK_OF_LOOP ? "more tasks: "
                                                           : "more greenlets: ";
-        count = append(text, count, more, strlen(more));
+        count = tasks_append(text, count, more, strlen(more));
     } else if (f->lanes <= LANES_EACH && task->name_len != 0) {
-        count = append(text, count, task->name, task->name_len);
-        count = append(text, count, ": ", 2);
+        count = tasks_append(text, count, task->name, task->name_len);
+        count = tasks_append(text, count, ": ", 2);
     }
     count = append_name(timeline, text, count, task->id);
     found = vst_trace_thread_find(trace, task->thread);
@@ -228,7 +230,7 @@ static uint32_t take_lane(vst__timeline *timeline, family *f,
     tid = new_tid(timeline->task_lanes);
     if (f->lanes++ >= LANES_MAX)
         f->shared = tid;
-    draw_lane(timeline, f, tid, task);
+    tasks_draw_lane(timeline, f, tid, task);
     return tid;
 }
 
@@ -246,7 +248,7 @@ static vst_status give_lane_back(struct vst__timeline_task_lanes *tasks,
     return VST_OK;
 }
 
-static shown *add(vst__timeline *timeline, const vst_task_event *event)
+static shown *tasks_add(vst__timeline *timeline, const vst_task_event *event)
 {
     struct vst__timeline_task_lanes *tasks = timeline->task_lanes;
     family *f = family_for(tasks, event);
@@ -305,18 +307,18 @@ static void draw_on_lane(vst__timeline *timeline, uint32_t tid, uint32_t task,
                                                     .args = &args});
 }
 
-static vst_status begin_step(vst__timeline *timeline,
-                             const vst_task_event *event)
+static vst_status tasks_begin_step(vst__timeline *timeline,
+                                   const vst_task_event *event)
 {
     vst_task_waker waker = vst__tasks_waker(timeline->task_lanes->all);
-    shown *s = find(timeline->task_lanes, event->task);
+    shown *s = tasks_find(timeline->task_lanes, event->task);
     char text[TEXT_MAX];
     vst__label label;
 
     if (event->goes_on)
         return VST_OK;
     if (s == NULL)
-        s = add(timeline, event);
+        s = tasks_add(timeline, event);
     if (s == NULL)
         return VST_E_NOMEM;
     if (s->waits && !s->is_shared && event->time_ns > s->end_ns) {
@@ -362,7 +364,7 @@ static int by_object_and_time(const void *a, const void *b)
 
 /* An object's memory may serve for another piece of work later: a run belongs
  * to what was handed over last before it. */
-static vst_status finish(vst__timeline *timeline)
+static vst_status tasks_finish(vst__timeline *timeline)
 {
     struct vst__timeline_task_lanes *tasks = timeline->task_lanes;
     size_t count = tasks != NULL ? tasks->work_count : 0;
@@ -378,7 +380,7 @@ static vst_status finish(vst__timeline *timeline)
     return VST_OK;
 }
 
-static vst_status on_task(void *ctx, const vst_task_event *event)
+static vst_status tasks_on_task(void *ctx, const vst_task_event *event)
 {
     vst__timeline *timeline = ctx;
     struct vst__timeline_task_lanes *tasks = tasks_of(timeline);
@@ -392,8 +394,8 @@ static vst_status on_task(void *ctx, const vst_task_event *event)
     if (status != VST_OK || event->task == 0)
         return status;
     if (event->what == VST_TASK_STEP)
-        return begin_step(timeline, event);
-    s = find(tasks, event->task);
+        return tasks_begin_step(timeline, event);
+    s = tasks_find(tasks, event->task);
     if (s == NULL)
         return VST_OK;
     if (event->what == VST_TASK_AWAITS) {
@@ -405,8 +407,8 @@ static vst_status on_task(void *ctx, const vst_task_event *event)
     } else if (event->what == VST_TASK_ENDS) {
         s->ends = true;
     } else if (event->what == VST_TASK_NAMED && !s->is_shared) {
-        draw_lane(timeline, &tasks->families[s->family], s->tid,
-                  vst__tasks_find(tasks->all, event->task));
+        tasks_draw_lane(timeline, &tasks->families[s->family], s->tid,
+                        vst__tasks_find(tasks->all, event->task));
     }
     return vst__timeline_status(timeline);
 }
@@ -415,7 +417,7 @@ vst_status vst__timeline_note_step(vst__timeline *timeline,
                                    const vst_span *span)
 {
     struct vst__timeline_task_lanes *tasks = timeline->task_lanes;
-    shown *s = tasks != NULL ? find(tasks, span->task) : NULL;
+    shown *s = tasks != NULL ? tasks_find(tasks, span->task) : NULL;
     const vst__task *task;
     char text[TEXT_MAX];
     vst__label label;
@@ -424,8 +426,9 @@ vst_status vst__timeline_note_step(vst__timeline *timeline,
     if (s == NULL)
         return VST_OK;
     task = vst__tasks_find(tasks->all, span->task);
-    length = task->name_len == 0 ? append_name(timeline, text, 0, task->id)
-                                 : append(text, 0, task->name, task->name_len);
+    length = task->name_len == 0
+                 ? append_name(timeline, text, 0, task->id)
+                 : tasks_append(text, 0, task->name, task->name_len);
     label = vst__label_of(text, length, VST_CATEGORY_TASK);
     draw_on_lane(timeline, s->tid, span->task, &label, span->start_ns,
                  span->end_ns);
@@ -444,10 +447,11 @@ vst_status vst__timeline_note_step(vst__timeline *timeline,
     return give_lane_back(tasks, s);
 }
 
-static void watch(vst__timeline *timeline, vst_sink *sink)
+static void tasks_watch(vst__timeline *timeline, vst_sink *sink)
 {
     (void)timeline;
-    sink->task = on_task;
+    sink->task = tasks_on_task;
 }
 
-const vst__timeline_part vst__timeline_tasks = {watch, finish, forget};
+const vst__timeline_part vst__timeline_tasks = {tasks_watch, tasks_finish,
+                                                tasks_forget};

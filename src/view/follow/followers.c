@@ -8,8 +8,8 @@
 
 /* ---- followers ---------------------------------------------------------- */
 
-static int order(const vst__follower *follower, uint32_t window,
-                 uint32_t thread)
+static int followers_order(const vst__follower *follower, uint32_t window,
+                           uint32_t thread)
 {
     if (follower->window != window)
         return follower->window < window ? -1 : 1;
@@ -23,8 +23,8 @@ static void free_follower(vst__follower *follower)
     free(follower);
 }
 
-static vst_status insert(vst__following *following, size_t at,
-                         const vst__stretch *stretch)
+static vst_status followers_insert(vst__following *following, size_t at,
+                                   const vst__stretch *stretch)
 {
     vst__follower **followers =
         vst__grow(following->followers, &following->capacity,
@@ -56,7 +56,7 @@ static vst_status insert(vst__following *following, size_t at,
 }
 
 /* Gives each stretch its follower: both are in the same order. */
-static vst_status match(vst__following *following)
+static vst_status followers_match(vst__following *following)
 {
     size_t at = 0;
 
@@ -67,11 +67,13 @@ static vst_status match(vst__following *following)
         uint32_t window = stretch->window->number;
 
         while (at < following->count &&
-               order(following->followers[at], window, stretch->thread) < 0)
+               followers_order(following->followers[at], window,
+                               stretch->thread) < 0)
             at++;
         if (at == following->count ||
-            order(following->followers[at], window, stretch->thread) != 0) {
-            vst_status status = insert(following, at, stretch);
+            followers_order(following->followers[at], window,
+                            stretch->thread) != 0) {
+            vst_status status = followers_insert(following, at, stretch);
             if (status != VST_OK)
                 return status;
         }
@@ -80,7 +82,7 @@ static vst_status match(vst__following *following)
     return VST_OK;
 }
 
-static vst_status look(vst__following *following)
+static vst_status followers_look(vst__following *following)
 {
     vst_status status;
 
@@ -88,7 +90,7 @@ static vst_status look(vst__following *following)
     status = vst__stretches_find(following->trace, &following->stretches,
                                  &following->stretch_count);
     vst__reading_init(&following->reading, following->trace);
-    return status == VST_OK ? match(following) : status;
+    return status == VST_OK ? followers_match(following) : status;
 }
 
 /* ---- all of them -------------------------------------------------------- */
@@ -103,7 +105,7 @@ vst_status vst__following_open(vst__following *following, const char *path,
     following->decoder = vst__decoder_create();
     if (following->decoder == NULL)
         return vst_error_set(error, VST_E_NOMEM, 0, 0);
-    return vst_error_set(error, look(following), 0, 0);
+    return vst_error_set(error, followers_look(following), 0, 0);
 }
 
 void vst__following_close(vst__following *following)
@@ -121,8 +123,9 @@ vst_status vst__following_grow(vst__following *following, vst_error *error)
 {
     vst_status status = vst__trace_grow(following->trace, error);
 
-    return status == VST_OK ? vst_error_set(error, look(following), 0, 0)
-                            : status;
+    return status == VST_OK
+               ? vst_error_set(error, followers_look(following), 0, 0)
+               : status;
 }
 
 /* ---- one ---------------------------------------------------------------- */

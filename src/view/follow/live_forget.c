@@ -37,7 +37,7 @@ static bool mark_old(vst__pyramid *pyramid, int64_t from_ns, uint64_t *bytes)
     return marked;
 }
 
-static void unmark(vst__pyramid *pyramid)
+static void live_unmark(vst__pyramid *pyramid)
 {
     for (size_t i = 0; i < pyramid->block_count; i++)
         pyramid->blocks[i].level &= ~VST_LIVE_OLD;
@@ -79,7 +79,7 @@ static bool forget_blocks(vst__live *live, int64_t from_ns)
         if (rest != NULL)
             keep_rest(&live->threads[i]->pyramid, bytes->bytes, rest, &count);
         else
-            unmark(&live->threads[i]->pyramid);
+            live_unmark(&live->threads[i]->pyramid);
     if (rest == NULL)
         return false;
     free(bytes->bytes);

@@ -13,7 +13,8 @@ typedef struct table {
     size_t count, capacity;
 } table;
 
-static vst_status add(table *to, const void *items, size_t count, size_t size)
+static vst_status live_add(table *to, const void *items, size_t count,
+                           size_t size)
 {
     char *grown = vst__grow(to->items, &to->capacity, to->count + count, size);
 
@@ -32,7 +33,7 @@ typedef struct tables {
 #undef TABLE
 } tables;
 
-#define ADD(to, items, count) add(&(to), (items), (count), sizeof *(items))
+#define ADD(to, items, count) live_add(&(to), (items), (count), sizeof *(items))
 
 void vst__live_unpublish(vst__live *live)
 {
@@ -139,8 +140,8 @@ static vst_status add_moves(tables *to, const vst__thread_part *part,
     return status;
 }
 
-static vst_status add_thread(vst__live *live, tables *to,
-                             const vst__live_thread *of, uint32_t number)
+static vst_status live_add_thread(vst__live *live, tables *to,
+                                  const vst__live_thread *of, uint32_t number)
 {
     vst__index_thread thread = {.number = number};
     vst__pyramid ended;
@@ -182,7 +183,7 @@ static vst_status add_threads(vst__live *live, tables *to)
         if (at < live->thread_count &&
             live->threads[at]->part.thread.number == number)
             thread = live->threads[at];
-        status = add_thread(live, to, thread, number);
+        status = live_add_thread(live, to, thread, number);
     }
     return status;
 }
