@@ -7,12 +7,12 @@
             work()
     prof.export_chrome_trace("t.json.gz")     # open it at ui.perfetto.dev
 
-This module holds names only. What annotations need is loaded at once; the rest
-when it is first asked for, so that importing vestige costs next to nothing.
+This module only holds names. The code for annotations is loaded on import; every
+other name is loaded when it is first used, so importing vestige costs next to nothing.
 
-PYTEST_DONT_REWRITE: pytest rewrites the asserts of packages that have a plugin,
-and warns if one is imported already, as we are in a program that is recorded.
-There is no assert here.
+PYTEST_DONT_REWRITE: pytest rewrites the asserts of packages that have a plugin, and
+warns if such a package is imported already, as vestige is in a recorded program.
+This module has no asserts, so nothing needs rewriting.
 """
 
 from os import environ as _environ
@@ -47,7 +47,7 @@ __all__ = [
 
 VestigeError = TraceError
 
-TYPE_CHECKING = False  # as typing has it, without loading typing
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING, without importing typing
 if TYPE_CHECKING:
     from . import itt, memory
     from . import tables as tables
@@ -82,7 +82,7 @@ else:
     }
 
     def __getattr__(name):
-        if name in ("itt", "memory", "tables"):  # modules, which their import puts here
+        if name in ("itt", "memory", "tables"):  # modules; importing a module sets its name here
             return __import__(f"{__name__}.{name}", fromlist=[name])
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -94,7 +94,7 @@ else:
 
 
 if "VESTIGE_LISTEN" in _environ:
-    from .recording.control import listen_as_told
+    from .recording.control import listen_from_environment
 
-    listen_as_told()
-    del listen_as_told
+    listen_from_environment()
+    del listen_from_environment

@@ -1,6 +1,6 @@
-"""What the program says about itself: named spans, moments and numbers.
+"""Annotations, which the program makes itself: named spans, instants and counters.
 
-All of it may stay in a program for good: when nothing is being recorded, a call costs a comparison.
+They may stay in a program for good: while nothing is recorded, a call costs one comparison.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     F = TypeVar("F", bound=Callable[..., Any])
 
-CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR = 0x20, 0x80, 0x200  # as inspect has them
+CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR = 0x20, 0x80, 0x200  # the values of inspect's constants
 
 
 def instant(name: str, /, **args: object) -> None:
-    """Marks this moment in the thread that calls. The arguments are shown with it."""
+    """Marks this moment in the calling thread. Reports show the arguments with the mark."""
     if not isinstance(name, str):
         raise TypeError(f"instant: name must be a str, not {type(name).__name__}")
     if _core.recording():
@@ -28,7 +28,7 @@ def instant(name: str, /, **args: object) -> None:
 
 
 def counter(name: str, value: float, /) -> None:
-    """Records the value that a number has from now on: a queue's length, a loss, bytes in use."""
+    """Records the value of a number from now on, such as a queue's length, a loss, or bytes in use."""
     if not isinstance(name, str):
         raise TypeError(f"counter: name must be a str, not {type(name).__name__}")
     if _core.recording():
@@ -47,18 +47,20 @@ def _decorate(span: record_function, function: F) -> F:
 
 
 def _on_future(span: record_function, future: Any) -> Any:
-    """The span lasts until the future is done: one of asyncio, concurrent.futures or torch."""
+    """Makes the span last until the future is done. The future is asyncio's, concurrent.futures' or torch's."""
     if span._theirs is not None:
         return span._theirs._call_end_callbacks_on_future(future)
     if not hasattr(future, "add_done_callback"):
-        raise TypeError(f"a future is needed, not {type(future).__name__}")
+        raise TypeError(f"expected a future with add_done_callback(), not {type(future).__name__}")
     span._leave_open()
     future.add_done_callback(lambda _: span._end())
     return future
 
 
 def _flags(function: Callable[..., Any]) -> int:
-    """co_flags of the function that a call reaches, through partial() and methods; 0 for what is not in Python."""
+    """Returns co_flags of the function that a call reaches through partial() and methods; 0 if it is not written in
+    Python.
+    """
     inner: Any = function
     while not hasattr(inner, "__code__"):
         inner = getattr(inner, "__func__", None) or getattr(inner, "func", None)

@@ -1,4 +1,6 @@
-"""torch.profiler.itt's names, for programs that call them: vestige has no such collector, so they do nothing."""
+"""The functions of torch.profiler.itt, for programs that call them. They do nothing, because vestige has no collector
+for ITT.
+"""
 
 from __future__ import annotations
 
@@ -12,27 +14,27 @@ __all__ = ["is_available", "mark", "range", "range_pop", "range_push"]
 
 
 def is_available() -> bool:
-    """Whether ranges are collected: they are not."""
+    """Returns False: vestige collects no ranges of ITT."""
     return False
 
 
 def range_push(msg: str) -> int:
-    """Would begin a range; returns its depth, which is always 0."""
+    """Does nothing. Returns 0, the depth of the range."""
     return 0
 
 
 def range_pop() -> int:
-    """Would end the newest range; returns its depth, which is always 0."""
+    """Does nothing. Returns 0, the depth of the range."""
     return 0
 
 
 def mark(msg: str) -> None:
-    """Would mark this moment."""
+    """Does nothing."""
 
 
 @contextmanager
 def range(msg: str, *args: object, **kwargs: object) -> Iterator[None]:
-    """Would be a range around a block or a function; further arguments are put into the message."""
+    """Does nothing around a block or a function."""
     range_push(msg.format(*args, **kwargs))
     try:
         yield

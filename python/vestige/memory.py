@@ -5,8 +5,8 @@
     with memory.track("out.vst"):
         work()
 
-or memory.start() and memory.stop(), and memory.export_memory_history("m.html"). `vestige memory script.py` does it for
-a whole program, `vestige memory-report out.vst` tells what was found. profile(profile_memory=True) records calls and
+or memory.start() and memory.stop(), and memory.export_memory_history("m.html"). `vestige memory script.py` records a
+whole program, `vestige memory-report out.vst` shows the result. profile(profile_memory=True) records calls and
 allocations together.
 
 Every allocation of Python's allocators and of malloc and its kin is recorded, with the Python stack it was made with.
@@ -35,7 +35,7 @@ __all__ = ["export_memory_history", "is_tracing", "start", "stop", "track"]
 
 
 _recording: profile | None = None  # between start() and stop()
-_last: profile | None = None  # the one that export_memory_history() writes
+_last: profile | None = None  # the last recording, which export_memory_history() writes
 
 
 def start(
@@ -51,14 +51,14 @@ def start(
 ) -> None:
     """Records every allocation and free from now on.
 
-    path              a .vst file to record to, readable even if the process is killed; None: a temporary file that
-                      vanishes by itself
+    path              a .vst file to record to, readable even if the process is killed; None: a temporary file that is
+                      removed by itself
     native            record native frames too, of functions written in C and C++
     sample            bytes, or "512K": record about one allocation per so many bytes, and estimate the whole
     native_allocators False: only Python's own allocators, not malloc and its kin
     overwrite         replace an existing file
-    children          record child processes too, each into a file of its own beside `path`
-    max_size          bytes, or "256M": the recording takes no more than that; the oldest records are dropped
+    children          record child processes too, each into a file of its own next to `path`
+    max_size          bytes, or "256M": the largest size of the recording; the oldest records are dropped
     last              seconds, a timedelta, or "30s": keep only what was recorded within this time
     """
     global _recording, _last
@@ -84,7 +84,7 @@ def start(
 
 
 def stop() -> None:
-    """Stops recording, and completes the file if start() was given one. Every allocator is what it was before."""
+    """Stops recording, completes the file if start() was given one, and restores every allocator."""
     global _recording
     prof, _recording = _recording, None
     if prof is None:
@@ -101,7 +101,7 @@ def is_tracing() -> bool:
 
 
 def export_memory_history(path: Path) -> None:
-    """Writes what was recorded so far, or by the last recording if it is over, in the format that the suffix names.
+    """Writes the recording in progress, or else the last one, in the format that the suffix names.
 
     .html     a page on its own: usage over time, flame graphs of the peak, of leaks and of temporary allocations
     .json .csv .folded    every allocation; by stack
@@ -140,7 +140,7 @@ class track:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if _is_on():  # the block may have stopped it
+        if _is_on():  # the block may have called stop()
             stop()
 
     def __call__(self, function: Function) -> Function:
@@ -155,5 +155,5 @@ class track:
 
 
 def _is_on() -> bool:
-    """Whether start() records in this process; a forked child does not inherit that."""
+    """Returns whether start() records in this process. A forked child does not inherit the recording."""
     return _recording is not None and _recording._running and _recording._session.recording

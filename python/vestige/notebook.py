@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 LONG = ("rows=", "memory", "output=", "force", "no-c", "quiet")
 USAGE = "see %vestige?"
 VARIABLE = "_vestige"
-CO_COROUTINE = 0x80  # as inspect has it
+CO_COROUTINE = 0x80  # the value of inspect's constant
 
 
 class Result:
-    """What a cell did; in a notebook it is shown as a table."""
+    """The result of a cell; a notebook shows it as a table."""
 
     def __init__(self, overview: Overview, rows: int) -> None:
         self._overview = overview
@@ -41,7 +41,7 @@ class Result:
 
 
 class CellSyntaxError(Exception):
-    """A cell that does not compile; IPython shows it as it shows its SyntaxError."""
+    """Raised if a cell does not compile. IPython shows it like its own SyntaxError."""
 
 
 def load_ipython_extension(shell: Any) -> None:
@@ -60,7 +60,7 @@ def load_ipython_extension(shell: Any) -> None:
             --memory       record allocations too
             --no-c         leave out functions written in C
             -o, --output   keep the trace in a file; --force overwrites it
-            -q, --quiet    show nothing; the profile is in `_vestige`, as it always is afterwards
+            -q, --quiet    show nothing; the variable `_vestige` has the profile, as always
             """
             options, rest = self.parse_options(line, "n:o:q", *LONG, posix=True, strict=False, preserve_non_opts=True)
             if cell is not None and rest.strip():
@@ -122,7 +122,9 @@ def _rows(options: dict[str, Any]) -> int:
 
 
 def _compile(shell: Any, source: str) -> tuple[str, list[Any]]:
-    """The code's file name, and its compiled parts. The last expression is one: its value is shown after recording."""
+    """Returns the code's file name and its compiled parts. The last expression is a part of its own: its value is shown
+    after the recording.
+    """
     try:
         text = shell.transform_cell(source)
         name = shell.compile.cache(text, shell.execution_count, raw_code=source)
@@ -177,7 +179,7 @@ def _show(prof: profile, name: str, rows: int, error: BaseException | None, outp
 
 
 def _show_as_without(shell: Any, error: BaseException, name: str) -> None:
-    """Makes IPython show the traceback from the cell's own frame on, as without vestige."""
+    """Makes IPython show the traceback from the cell's own frame on, so that it looks as it does without vestige."""
     traceback: TracebackType | None = error.__traceback__
     while traceback is not None and os.path.basename(traceback.tb_frame.f_code.co_filename) != name:
         traceback = traceback.tb_next

@@ -1,7 +1,7 @@
 """profile: a recording as the program sees it, with torch.profiler's names and behaviour.
 
-It is a thin layer over _core.Session: it checks its arguments, keeps metadata until there is a recording to hold it,
-and has what was started finished when the program ends. scripts/write_options.py writes its keywords from `output` on,
+profile is a thin layer over _core.Session: it checks its arguments, keeps metadata until a recording can hold them,
+and finishes started recordings when the program ends. scripts/write_options.py writes its keywords from `output` on,
 and their docstring, from the table of options.
 """
 
@@ -56,55 +56,55 @@ class profile(TorchProfile):
                   temporary file, where VESTIGE_EXECUTION_TRACE or ENABLE_PYTORCH_EXECUTION_TRACE is 1
     experimental_config         an _ExperimentalConfig, vestige's or torch's
     output        a .vst file to record to, which must not exist unless overwrite is True. It can be read up to the last
-                  record even if the process is killed. Default: a temporary file that vanishes by itself. `{rank}` in
+                  record even if the process is killed. Default: a temporary file that is removed by itself. `{rank}` in
                   it is the rank
     overwrite     replace an existing file
     with_stack    record calls; False leaves annotations, instants and counters. Default True, after install() False
     c_functions   record calls of functions written in C
     include       glob patterns of source files; only functions in these are recorded. A pattern without a slash is
                   compared with the file's name alone
-    exclude       patterns of files whose functions are not recorded
-    only          names or patterns, as record_args: calls of these functions are recorded, and what they call, and no
-                  other calls
-    max_depth     record calls only so deep, counted from the calls that are open at the start, or with `only` from
-                  those functions
+    exclude       patterns of source files whose functions are left out
+    only          names or patterns, as for record_args: only calls of these functions, and the calls inside them, are
+                  recorded
+    max_depth     record only so many levels of calls, counted from the calls that are open at the start, or with `only`
+                  from its functions
     min_duration  "10us", seconds or a timedelta: calls that took less, and made none that took as long, are left out
-                  and counted; their time becomes their caller's own. Annotations and the like all stay
-    qualified_names  name Python functions as `Class.f`, else as `f`. Default True, after install() False, as torch has
-                  it
+                  and counted; their time becomes their caller's own. Annotations and operators are always kept
+    qualified_names  name Python functions `Class.f` instead of `f`. Default True; after install() False, like torch
     record_args   names or patterns (`f`, `Class.f`, `load_*`) of functions whose arguments and return values are
                   recorded
-    sched         record when each thread had a processor, so that every call has a running time beside its duration,
-                  and waits for the GIL (Linux; not known where the system refuses to tell)
-    exceptions    record where exceptions are raised, by type, so that it is known who caught each; not what they say,
-                  and not those by which iterators and generators end
+    sched         record when each thread had a processor, so that every call has a running time and a duration, and
+                  waits for the GIL (Linux; unknown if the system denies this information)
+    exceptions    record where exceptions are raised and who catches them, by type. Messages are not recorded, nor the
+                  exceptions by which iterators and generators end
     gc            record garbage collections. Default True, after install() False
-    annotation_stacks  record the call stack that each record_function() begins in
-    profile_memory  record allocations and frees too, of Python's allocators and of malloc and its kin, each with the
-                  Python stack it was made with
-    memory_native_stacks  with profile_memory: record native frames too, of functions written in C and C++
-    memory_sample  bytes, or "512K": record about one allocation per so many bytes, and estimate the whole
+    annotation_stacks  record the call stack at the beginning of each record_function()
+    profile_memory  also record allocations and frees, of Python's allocators and of malloc and its kin, each allocation
+                  with its Python stack
+    memory_native_stacks  with profile_memory: also record native frames, of functions written in C and C++
+    memory_sample  bytes, or "512K": record about one allocation per so many bytes, and estimate the totals
     memory_native_allocators  False: only Python's own allocators, not malloc and its kin
-    devices       True records what GPUs do, through CUPTI, where CUDA is; this has not yet run on a GPU. Paths of
-                  libraries: the collectors in them record what other devices do
-    max_size      bytes, or "256M": the recording takes no more than that; the oldest records are dropped. At least 1M
-    last          seconds, a timedelta, or "30s": keep only what was recorded within this time. What this or max_size
-                  drops is counted; names are never dropped
-    budget        0.05 or "5%": recording takes at most this share of the CPU time. Where every call would take more,
-                  functions that are called most are left out for a time, and reports estimate their calls and times
-    compensate    learn first, for a third of a second, what recording costs: see compensated_time_total of events
+    devices       True records activities of GPUs by CUPTI, if CUDA is there; this has not yet run on a GPU. A list of
+                  libraries records activities of other devices, by the collectors in these libraries
+    max_size      bytes, or "256M": the largest size of the recording; the oldest records are dropped. At least 1M
+    last          seconds, a timedelta, or "30s": keep only the records of this last stretch of time. Records that
+                  `last` or max_size drops are counted; names are never dropped
+    budget        0.05 or "5%": recording takes at most this share of the CPU time. If recording every call would take
+                  more, the functions that are called most are left out for a time; reports estimate their calls and
+                  times
+    compensate    measure first, for a third of a second, what recording costs: see compensated_time_total of events
     engine        how to hook in: "turbo", "safe" (slower, by hooks of the interpreter, which show C functions that
                   Python calls but not those that C calls), or "auto", which is turbo where it is proven and usable
     triggers      write a snapshot when one of these happens: `step>200ms` (a record_function or a function of that name
                   took longer), `raise:ValueError` (an exception of that type), `rss>2G` (memory of the process)
-    snapshot_signal  name of a signal that makes it write a snapshot
-    max_snapshots  how many are written at most, beside `output` as `<output>-snapshot<n>.vst`
-    children      record child processes too, those forked and those started anew, each into a file of its own beside
-                  `output`: t.<pid>.vst for t.vst
+    snapshot_signal  name of the signal on which vestige writes a snapshot
+    max_snapshots  the largest number of snapshots. They are written next to `output`, as `<output>-snapshot<n>.vst`
+    children      also record child processes, forked or started anew, each into a file of its own next to `output`:
+                  t.<pid>.vst for t.vst
     rank          which process of a distributed program this is. Default: RANK, LOCAL_RANK and WORLD_SIZE of the
                   environment
-    local_rank    as rank
-    world_size    as rank
+    local_rank    the number of this process on its host. Default: as for rank
+    world_size    how many processes the program has. Default: as for rank
     """
 
     _is_torchs = False  # whether torch's own profile is on top, see torch/recorder.py
@@ -221,12 +221,13 @@ class profile(TorchProfile):
         self._options = {name: value for name, value in given.items() if name not in ONCE}  # for children as well
         self._overwrite: bool = given["overwrite"]
         self._children: bool = given["children"]
-        self._family: tuple[str, str] | None = None  # file and id of the first process's; with children
+        # file and id of the first process's recording; set only if children are recorded
+        self._family: tuple[str, str] | None = None
         self._is_child = False
         self._is_parents = False  # in a forked child, see forked.py
         self._stopped_ns: int | None = None  # when recording stopped last
-        self._metadata: dict[str, str] = {}  # waits for the first start
-        self._running = False  # between start() and stop()
+        self._metadata: dict[str, str] = {}  # kept here until the first start
+        self._running = False  # true between start() and stop()
         self._started = False
         self._finished = False
 
@@ -288,10 +289,10 @@ class profile(TorchProfile):
 
     def _start_trace(self) -> None:
         """Begins a window of the file."""
-        # Gathered before recording: the calls it takes are not the program's.
+        # Gathered before the recording starts, because these calls are not the program's.
         facts = self._torch_facts()
         if not self._started:
-            if not self._is_child:  # a child has done it before
+            if not self._is_child:  # a child has called note() already
                 standard_error.note()
             facts = {**facts_of(self), **facts, **self._metadata}
         self._results = None
@@ -347,7 +348,7 @@ class profile(TorchProfile):
         self._let_go()
 
     def finish(self) -> None:
-        """Stops if need be and completes the file given as `output`. Leaving a with block does it too."""
+        """Stops the recording if it runs, and completes the file given as `output`. A with block does so at its end."""
         forked.notice()
         if self._tracing:
             adapter.stop()
@@ -377,21 +378,21 @@ class profile(TorchProfile):
         self._let_go()
 
     def _settle(self) -> None:
-        """Waits for what devices do, if that is recorded."""
+        """Waits until devices have finished, if their activities are recorded."""
         if self._options["devices"]:
             from .recording.devices import settle
 
             settle()
 
     def _tell_devices(self, lines: list[str]) -> None:
-        """Tells what devices' collectors have to say."""
+        """Shows the notes of the devices' collectors."""
         if lines and not self._is_child:
             from .recording.devices import tell_once
 
             tell_once(lines)
 
     def _let_go(self) -> None:
-        """Children that start from now on are not recorded."""
+        """Stops recording children that start from now on."""
         if self._children:
             from .recording.children import unfollow
 
@@ -446,7 +447,7 @@ class profile(TorchProfile):
 
     @property
     def snapshots(self) -> list[tuple[str, str, str | None]]:
-        """Snapshots that a signal or trigger asked for, so far: path, reason, and what went wrong or None."""
+        """Returns the snapshots that a signal or trigger has asked for so far: path, reason, and the error or None."""
         forked.notice()
         return self._session.snapshots()[0]
 
@@ -473,7 +474,7 @@ class profile(TorchProfile):
             self._metadata[key] = text
 
     def _tell_loss(self) -> None:
-        """Reports lost records in one line: the program went on, so nobody would notice."""
+        """Reports lost records in one line, because nothing else would show the loss."""
         if self._session.was_cut:
             lost = "somebody else truncated the file, and recording ended there; "
             standard_error.say(f"{self._place()}: {lost}at least {self._session.lost:,} records are lost")

@@ -1,12 +1,12 @@
-"""A pytest plugin: tests that say how much memory they may take, and leak.
+"""A pytest plugin: a marker limits how much memory a test may take, and how much it may leak.
 
     @pytest.mark.vestige_memory(limit="24 MB", leaks="1 MB")
     def test_load(): ...
 
-`limit` is for the high-water mark of what the test allocates, `leaks` for what a single line leaves behind, cycles not
-counted. Memory is recorded only around the call of a test that has such a marker, or of all with --vestige-memory; the
-modules for it are loaded then. pytest-memray's names, limit_memory and limit_leaks, mean the same here, unless that
-plugin is installed: then they are its own.
+`limit` is for the high-water mark of what the test allocates, `leaks` for the memory that a single line leaves behind
+(cycles are not counted). Memory is recorded only around the call of a test that has such a marker, or of every test
+with --vestige-memory; only then are the modules for recording loaded. The markers of pytest-memray, limit_memory and
+limit_leaks, work here too, unless pytest-memray is installed: then pytest-memray handles them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MARKERS = {
 }
 LINES_SHOWN = 5
 TESTS_SHOWN = 10
-ROWS = 1000  # lines that are read from a trace, those with the most bytes
+ROWS = 1000  # lines read from a trace: the ones with the most bytes
 PROPERTY = "vestige memory peak"
 
 
@@ -53,7 +53,7 @@ def _has_aliases(config: pytest.Config) -> bool:
 
 
 def _limits(item: pytest.Item) -> dict[str, int]:
-    """What the test's markers allow; the closest marker wins."""
+    """Returns the limits from the test's markers; the closest marker wins."""
     found: dict[str, int] = {}
     mark = item.get_closest_marker("vestige_memory")
     if mark is not None:
@@ -77,7 +77,7 @@ def _size(value: str | int) -> int:
     from .base.quantities import parse_size
 
     try:
-        # Zero is a limit too.
+        # Zero is a valid limit, but parse_size() refuses it.
         return parse_size("the limit", value) if str(value).strip(" 0.Bb") else 0
     except (TypeError, ValueError) as error:
         _refuse(str(error))
@@ -87,7 +87,8 @@ def _refuse(what: str) -> NoReturn:
     raise pytest.fail.Exception(what, pytrace=False)
 
 
-@pytest.hookimpl(hookwrapper=True, trylast=True)  # innermost: memory of other plugins is not the test's
+# the innermost wrapper, so that memory of other plugins is not counted
+@pytest.hookimpl(hookwrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
     limits = _limits(item)
     if not limits and not item.config.getoption("vestige_memory"):
@@ -96,7 +97,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
     recording = _Recording()
     try:
         recording.begin()
-    except RuntimeError as error:  # such as: the whole run is recorded already
+    except RuntimeError as error:  # for example, vestige already records the whole run
         item.warn(pytest.PytestWarning(f"the memory of this test is not checked: {error}"))
         yield
         return
@@ -128,7 +129,7 @@ class _Recording:
     def end(self) -> None:
         import gc
 
-        gc.collect()  # cycles are no leaks
+        gc.collect()  # objects in cycles do not count as leaks
         self._track.__exit__(None, None, None)
         with self._folder:
             self._read()
@@ -152,7 +153,7 @@ def _place(frame: Any) -> str:
 
 
 def _judge(limits: dict[str, int], recording: _Recording) -> str:
-    """What is wrong, with the lines that did it; "" if nothing is."""
+    """Returns the problem and the lines that cause it; "" if the limits hold."""
     from .base.quantities import size
 
     parts = []

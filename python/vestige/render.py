@@ -1,7 +1,6 @@
-"""Values of the program as JSON text, for the arguments of annotations and for metadata.
-
-What JSON has no form for becomes its repr(); everything is cut to a bounded length; nothing raises. The json package
-is not used: it would be loaded, and recorded, in the middle of the traced program.
+"""Values of the program as JSON text, for the arguments of annotations and for metadata. A value without a JSON form
+becomes its repr(). Text is cut to a bounded length, and nothing here raises. The json package is not used, because its
+import would be recorded in the middle of the traced program.
 """
 
 from __future__ import annotations
@@ -15,17 +14,19 @@ INT_MAX = 1 << 63
 
 
 def quote(text: str) -> str:
-    """A JSON string. Only what must be is escaped: Perfetto shows other escapes as they stand."""
+    """Returns a JSON string. Only mandatory escapes are used, because Perfetto shows other escapes literally."""
     return encode_basestring(text)
 
 
 def members(values: dict[str, object]) -> str:
-    """The inside of a JSON object: `"a": 1, "b": "x"`."""
+    """Returns the members of a JSON object without the braces: `"a": 1, "b": "x"`."""
     return ", ".join([f"{quote(cut(name))}: {_render_safely(value)}" for name, value in values.items()])
 
 
 def render(value: object, depth: int = 0) -> str:
-    """One value; a container whose text would be too long becomes a string of its beginning."""
+    """Returns the JSON text of a value. If a container's text would be too long, returns the beginning of that text as
+    a string.
+    """
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -43,7 +44,7 @@ def render(value: object, depth: int = 0) -> str:
 
 
 def _render_safely(value: object) -> str:
-    """Another thread may change a container while it is rendered."""
+    """Renders a value; another thread may change a container meanwhile."""
     try:
         return render(value)
     except Exception:
@@ -77,7 +78,7 @@ def _container(value: object, depth: int) -> str:
 
 
 def _repr(value: object) -> str:
-    """repr() is the program's code and may do anything."""
+    """Returns repr(value). That runs the program's code, which may raise or return anything."""
     try:
         return repr(value)
     except Exception:

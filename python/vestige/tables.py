@@ -1,4 +1,4 @@
-"""Traces as tables, for programs that think in tables: polars, pandas, DuckDB, pyarrow.
+"""Traces as tables for polars, pandas, DuckDB and pyarrow.
 
     import vestige
 
@@ -6,8 +6,8 @@
         polars.DataFrame(traces.span)
         duckdb.sql("select name, sum(self_ns) from span group by name", ...)
 
-A table is read anew whenever somebody asks for it, as a stream that holds a batch at a time: nothing is copied, and
-no pyarrow is needed. docs/reference/tables.md tells what the columns mean.
+Each use of a table reads the trace again, as a stream that holds one batch at a time. Nothing is copied, and
+no pyarrow is needed. docs/reference/tables.md explains the columns.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ class Table(_Table):
         return f"<vestige table {self.name}: {columns}>"
 
     def to_arrow(self) -> Any:
-        """A pyarrow.Table."""
+        """Returns a pyarrow.Table."""
         return _import("pyarrow").table(self)
 
     def to_polars(self) -> Any:
-        """A polars.DataFrame."""
+        """Returns a polars.DataFrame."""
         return _import("polars").DataFrame(self)
 
     def to_pandas(self) -> Any:
-        """A pandas.DataFrame; names are categories."""
+        """Returns a pandas.DataFrame; names are categories."""
         return self.to_arrow().to_pandas()
 
 
 class Traces:
-    """Traces that are read together, each of one process: an attribute for each table."""
+    """Traces that are read together, one per process. Has an attribute for each table."""
 
     process: Table
     thread: Table
@@ -77,7 +77,9 @@ class Traces:
     def __init__(
         self, sources: Sequence[Source], *, offsets: Sequence[int] = (), from_ns: int = 0, to_ns: int = 0
     ) -> None:
-        """`offsets`: by how many ns each is moved in time. What was before from_ns or after to_ns is left out."""
+        """`offsets` has the ns by which each trace is moved in time. Records before from_ns or after to_ns are left
+        out.
+        """
         if not sources:
             raise ValueError("there are no traces to read")
         self.sources = list(sources)
@@ -94,25 +96,25 @@ class Traces:
         self.__dict__.update(self.tables)
 
     def some(self, places: Iterable[int]) -> Traces:
-        """Only these sources, whose processes keep the numbers that they have here."""
+        """Returns only these sources; their processes keep the numbers that they have here."""
         places = list(places)
         part = Traces([self.sources[place] for place in places])
         part._set_tables([self._facts[place] for place in places])
         return part
 
     def _repr_html_(self) -> str:
-        """What a notebook shows of it."""
+        """Returns the HTML that a notebook shows."""
         from .reading.overview import of_sources
 
         return of_sources(self.sources).html()
 
     @property
     def files(self) -> list[str]:
-        """Their files; a process's number is its place here."""
+        """The files of the traces; a process's number is its index here."""
         return [source.path for source in self.sources]
 
     def close(self) -> None:
-        """No new stream can be opened. Open ones go on."""
+        """Closes the traces: no new stream can be opened. Open streams continue."""
         self.closed = True
 
     def __enter__(self) -> Traces:
@@ -135,7 +137,7 @@ class Traces:
 
 def open(files: Files, *, children: bool = True, from_ns: int = 0, to_ns: int = 0) -> Traces:
     """Opens the traces that files, folders and patterns name, as tables. The traces of child processes are opened with
-    that of their parent, unless `children` is false. What was before from_ns or after to_ns (ns since 1970, 0: no
+    that of their parent, unless `children` is false. Records before from_ns or after to_ns (ns since 1970, 0: no
     limit) is left out. A warning names traces that cannot be read; TraceError is raised if none can be read."""
     from vestige.base.failure import Failure
 
@@ -176,7 +178,7 @@ def write(
 
 
 def _facts(source: Source, numbers: tuple[int, int, int, int]) -> tuple[Any, ...]:
-    """As _core.Table wants them."""
+    """Returns a trace's facts in the form that _core.Table takes."""
     world_size = source.metadata.get("distributedInfo", {}).get("world_size")
     host = source.metadata.get("host_name")
     return (

@@ -1,16 +1,16 @@
-"""Tracebacks: where a thread is, taken in nanoseconds and named when somebody looks.
+"""Tracebacks that are cheap to take: capturing takes nanoseconds, and frames get names when the traceback is read.
 
     from vestige.traceback import CapturedTraceback
 
     tb = CapturedTraceback.extract()           # keep as many as wanted: equal stacks share their frames
-    print("".join(tb.format()))                # as traceback.format_stack() has it
+    print("".join(tb.format()))                # like traceback.format_stack()
     CapturedTraceback.format_all(many)         # cheaper than one by one
 
 The names are those of torch.utils._traceback and torch._C._profiler. With cpp=True native frames are taken too, and
 Python frames stand among them, each just inside of the C function that evaluates it. `script` is accepted and has no
 effect: it means TorchScript, whose frames only torch knows.
 
-A traceback may be dropped on any thread and under any lock. What it referred to is released when the next one is
+A traceback may be dropped on any thread and under any lock. Its frames are released when the next traceback is
 taken, or by free_dead_captured_tracebacks().
 """
 
@@ -45,22 +45,22 @@ __all__ = [
     "unregister_extra_frames",
 ]
 
-SHOWN_REPEATS = 3  # as traceback has it
+SHOWN_REPEATS = 3  # the same limit as in traceback
 
 
 class CapturedTraceback(_CapturedTraceback):
     """A traceback that can be released: extract() takes it, the other methods name it.
 
-    Taking it costs a fraction of a microsecond, so it may stay in a program for good. It cannot tell what the lines of
+    Taking it costs a fraction of a microsecond, so it may stay in a program for good. It does not keep the lines of
     the source were: like traceback, summary() and format() read them from the files when they are called.
     """
 
     __slots__ = ()
 
     def summary(self, positions: bool = False) -> traceback.StackSummary:
-        """As traceback.extract_stack() gives it, outermost first; empty after cleanup().
+        """Returns what traceback.extract_stack() would: outermost frame first; empty after cleanup().
 
-        positions  columns too, so that a formatted line has carets
+        positions  include columns, so that formatted lines have carets
         """
         taken = self.tb
         if taken is None:
@@ -69,19 +69,19 @@ class CapturedTraceback(_CapturedTraceback):
         return traceback.StackSummary(map(_summarize, frames[: self.skip - 1 if self.skip else None : -1]))
 
     def format(self, positions: bool = False) -> list[str]:
-        """As traceback.format_list() gives it. For many, format_all() is cheaper."""
+        """Returns the lines that traceback.format_list() would. For many tracebacks, format_all() is cheaper."""
         return traceback.format_list(self.summary(positions))
 
     @staticmethod
     def format_all(tbs: Iterable[CapturedTraceback], positions: bool = False) -> list[list[str]]:
-        """What format() gives for each, made together: what is equal is named and formatted once."""
-        taken = [(tb.tb, tb.skip) for tb in tbs]  # at once: other threads may clean up meanwhile
+        """Returns the result of format() for each traceback. Names and formats equal frames only once."""
+        taken = [(tb.tb, tb.skip) for tb in tbs]  # in one step, because other threads may call cleanup() meanwhile
         named = iter(symbolize_tracebacks([tb for tb, _ in taken if tb is not None], positions))
         formatter = _Formatter()
         return [[] if tb is None else formatter.format(next(named), skip) for tb, skip in taken]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Frames stay in the process they are of: a copy that was pickled is empty."""
+        """Pickles an empty copy, because frames stay in their process."""
         return type(self), (None, self.skip)
 
     def __repr__(self) -> str:

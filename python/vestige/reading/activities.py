@@ -1,4 +1,4 @@
-"""What devices did, row by row, and the names of its kinds."""
+"""Activities of devices as rows, and the names of their kinds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-DEFINITION = 10  # the kind of what names an activity
+DEFINITION = 10  # the kind of a definition, which names an activity
 KERNEL, COPY, SET, SYNC, OVERHEAD, RUNTIME, DRIVER = range(1, 8)  # see <vestige/device.h>
 NO_STREAM = (1 << 32) - 1
 WORK = (KERNEL, COPY, SET)
@@ -55,7 +55,7 @@ class Activities(Columns):
 
 
 def read_attributes(text: str) -> dict[str, Any]:
-    """Attributes are members of a JSON object."""
+    """Parses attributes, which are the members of a JSON object."""
     from .metadata import load_json
 
     members = load_json("{" + text + "}") if text else {}
@@ -63,10 +63,10 @@ def read_attributes(text: str) -> dict[str, Any]:
 
 
 def stream_number(stream: int) -> int:
-    """As Kineto writes it: -1 of what is on no stream."""
+    """Returns the number that Kineto writes: -1 for an activity that is on no stream."""
     return -1 if stream == NO_STREAM else stream
 
 
 def bandwidth(size: int, ns: int) -> float:
-    """GB a second, as Kineto writes it: what was copied a nanosecond."""
+    """Returns GB per second, as Kineto writes it: bytes copied per nanosecond."""
     return size / ns if ns > 0 else 0.0

@@ -1,4 +1,6 @@
-"""The columns of a table's rows as attributes, which a copy keeps: rows themselves belong to the extension."""
+"""The columns of a table's rows as attributes. A copy keeps the columns, while the rows themselves belong to the
+extension.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Columns:
-    """Numbers lie in memory; texts, and what may be null, are made when they are asked for."""
+    """Columns of numbers are buffers; columns of texts, and columns with nulls, are made on first use."""
 
     def __init__(self, columns: dict[str, Any]) -> None:
         self.__dict__.update(columns)

@@ -1,4 +1,4 @@
-"""How devices are called, and how well their clocks are known, in texts for people."""
+"""Names of devices and the accuracy of their clocks, as text for people."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def label(device: dict[str, Any]) -> str:
-    """`cuda 0: NVIDIA H100`, in one line."""
+    """Returns `cuda 0: NVIDIA H100`, in one line."""
     return one_line(f"{device['platform']} {device['ordinal']}: {device['name']}")
 
 
 def clock(device: dict[str, Any]) -> str:
-    """By how much its times may be wrong; nothing where they are the recorder's own."""
+    """Returns how far off the device's times may be; "" if the device uses the recorder's clock."""
     if not device["has_clock"]:
         return ""
     if device["error_ns"] < 0:

@@ -1,6 +1,6 @@
-"""The formats that traces are exported to: one list for the help, for choosing by suffix, for errors and completion.
-
-The core writes them (src/export/export.c has the same names and suffixes), except for tables, which pyarrow writes.
+"""The formats that traces are exported to: one list for the help, for the choice by suffix, for errors and for
+completion. The core writes these formats (src/export/export.c has equal names and suffixes), except tables, which
+pyarrow writes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Format:
-    """A format, the names of files that stand for it, and which programs read it."""
+    """A format, the patterns of its file names, and the programs that read it."""
 
     def __init__(
         self,
@@ -34,20 +34,20 @@ class Format:
         self.readers = readers
         self.default = default or self.patterns[0]  # the suffix of a file that has no name yet
         self.writer = writer
-        self.also = also.split()  # patterns of others that a file of this format may have
+        self.also = also.split()  # patterns of other formats that a file of this format may have
         self.opens = opens or readers.partition(",")[0].partition(":")[0].partition(";")[0]  # a program that opens it
-        self.sums = sums  # it adds up, so its measure can be another than time that passed
+        self.sums = sums  # the format holds sums, so it can count CPU time instead of wall time
 
     def fits(self, path: str) -> bool:
-        """Whether the file's name says that it is of this format."""
+        """Returns whether a pattern of this format fits the file's name."""
         return self._length(path, self.patterns) > 0
 
     def may_be(self, path: str) -> bool:
-        """Whether the file's name may be that of a file of this format."""
+        """Returns whether a file of this format may have this name."""
         return self._length(path, [*self.patterns, *self.also]) > 0
 
     def _length(self, path: str, patterns: list[str]) -> int:
-        """Of the longest pattern that fits."""
+        """Returns the length of the longest pattern that fits."""
         name = os.path.basename(path)
         if self.writer == "core":
             name = name.removesuffix(".gz")
@@ -82,7 +82,7 @@ FORMATS = {
             opens="any browser",
         ),
         Format("parquet", ".parquet", "DuckDB, Spark; into OUT/: tables", writer="tables"),
-        Format("arrow", ".arrow .feather", "the same, to be memory-mapped", writer="tables", opens="pyarrow"),
+        Format("arrow", ".arrow .feather", "tables to be memory-mapped", writer="tables", opens="pyarrow"),
     )
 }
 CHROME, EXECUTION_TRACE, MEMORY_TIMELINE = FORMATS["chrome"], FORMATS["execution-trace"], FORMATS["memory-timeline"]
@@ -91,14 +91,14 @@ MEMORY_SUFFIXES = (".html", ".pickle", ".json", ".csv", ".folded")  # of the his
 
 
 def tables_format(path: str, name: str | None = None) -> Format | None:
-    """The format of tables that is named, or that the path's suffix stands for; None for a format of the core."""
+    """Returns the format of tables with this name, or else with the path's suffix; None for a format of the core."""
     if name is not None:
         return FORMATS[name] if FORMATS[name] in TABLES else None
     return next((each for each in TABLES if each.fits(path)), None)
 
 
 def adds_up(path: str, name: str | None = None) -> bool:
-    """Whether the format that is named, or that the path's suffix stands for, holds sums."""
+    """Returns whether the format with this name, or else with the path's suffix, holds sums."""
     if name is not None:
         return FORMATS[name].sums
     named = named_by(path)
@@ -106,20 +106,20 @@ def adds_up(path: str, name: str | None = None) -> bool:
 
 
 def named_by(path: str) -> Format | None:
-    """The format that the name's suffix stands for: the one with the longest suffix that fits."""
+    """Returns the format with the longest suffix that fits the name."""
     found = max(FORMATS.values(), key=lambda each: each._length(path, each.patterns))
     return found if found.fits(path) else None
 
 
 def suffixes() -> str:
-    """All suffixes, for errors."""
+    """Returns all suffixes, for errors."""
     core = [pattern for each in FORMATS.values() if each.writer == "core" for pattern in each.patterns]
     tables = [pattern for each in TABLES for pattern in each.patterns]
     return f"{', '.join(core)}, each also with .gz, and {', '.join(tables)}"
 
 
 def help_table() -> str:
-    """The formats, their suffixes and the programs that read them."""
+    """Returns the lines of the help: each format, its suffixes and the programs that read it."""
     rows = [(each.name, " ".join(each.patterns), each.readers) for each in FORMATS.values() if each.readers]
     width = max(len(files) for _, files, _ in rows)
     return "\n".join(f"  {name:<15} {files:<{width}}  {readers}" for name, files, readers in rows)

@@ -1,6 +1,5 @@
-"""Which traces a command is to read: the files it was given, the children of those, and what lies in folders.
-
-A trace that cannot be read is reported on stderr and left out. It is an error only if no trace is left.
+"""The traces that a command reads: the given files, their child processes' files, and the traces in given folders. A
+trace that cannot be read is reported on stderr and left out; this is an error only if no trace is left.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ if TYPE_CHECKING:
 SUFFIX = ".vst"
 SNAPSHOT = re.compile(r"-snapshot\d+\.vst$")
 NO_RANK = 1 << 40
-GENERIC = ("python", "command")  # names of processes that have none
+GENERIC = ("python", "command")  # names of processes that say nothing
 C_FUNCTION = 2
 EXEC = ("execv", "execve")  # every os.exec* calls one of these
 
 
 class Source:
-    """A trace file that can be read, and what is known of it without reading its records."""
+    """A readable trace file, with the facts that are known without reading its records."""
 
     def __init__(self, path: str) -> None:
         trace = Trace(path)
@@ -45,14 +44,14 @@ class Source:
         self.threads: list[dict[str, Any]] = trace.threads()
         self.pid: int = self.facts["pid"]
         self.duration_ns: int = self.facts["end_ns"] - self.facts["start_ns"]
-        self.calls = 0  # that a report has read
+        self.calls = 0  # calls that a report has read
 
     def open(self) -> Trace:
         return Trace(self.path)
 
     @property
     def family(self) -> str:
-        """The trace id of the process that this one and its relatives come from."""
+        """The trace id of the first process, from which this process and its relatives come."""
         return str(self.metadata.get("vestige.root", self.facts["trace_id"]))
 
     @property
@@ -81,7 +80,7 @@ class Source:
 
     @property
     def command(self) -> str:
-        """Its command line."""
+        """The command line of the process."""
         command = self.metadata.get("vestige.command", "")
         if isinstance(command, str):
             return command
@@ -91,7 +90,7 @@ class Source:
 
     @property
     def name(self) -> str:
-        """Its command line. A process name that the command line does not contain comes first, as in an export."""
+        """The command line. If it does not contain the process's name, the name comes first, as in exports."""
         name = self.metadata.get("vestige.process_name")
         program, *words = self.command.split(" ")
         command = " ".join([os.path.basename(program), *words])
@@ -101,7 +100,7 @@ class Source:
 
     @property
     def ended(self) -> str:
-        """How: clean, torn, recording or damaged."""
+        """How the recording ended: clean, torn, recording or damaged."""
         if self.facts["clean"]:
             return "clean"
         if self.facts["damaged_at"]:
@@ -109,8 +108,9 @@ class Source:
         return "recording" if is_open_in(self.facts["pid"], self.path) else "torn"
 
     def was_replaced(self) -> bool:
-        """Whether the process became another program (os.exec*): a call of such a function did not return. Reads all
-        records, but only of a torn trace in which there are such calls."""
+        """Returns whether the process became another program by os.exec*, which means that a call of such a function
+        did not return. Reads all records, but only if the trace is torn and has such calls.
+        """
         trace = self.open() if self.ended == "torn" else None
         if trace is None or not trace.names().intersection(EXEC):
             return False
@@ -125,12 +125,12 @@ class Source:
 
     @property
     def order(self) -> tuple[bool, int, int]:
-        """Roots first, then by rank, then by start."""
+        """The key to sort by: first processes first, then by rank, then by start."""
         return (not self.is_root, NO_RANK if self.rank is None else self.rank, self.facts["start_ns"])
 
 
 class Inputs:
-    """The traces found. `failed` is whether something that was asked for could not be read."""
+    """The traces found. `failed` is true if a requested trace could not be read."""
 
     def __init__(self) -> None:
         self.sources: list[Source] = []
@@ -144,11 +144,13 @@ class Inputs:
         print(printable(f"vestige: {line}"), file=sys.stderr)
 
     def fail(self, source: Source, error: Exception) -> None:
-        """A trace turned out to be unreadable after all."""
+        """Reports a trace that could not be read although it could be opened."""
         self.tell(explain(source.path, error))
 
     def read_each(self, read: Callable[[Source, Progress], object]) -> None:
-        """Reads all of them and shows how far that is. One that cannot be read is reported; the others follow."""
+        """Calls `read` for each trace and shows the progress. Reports a trace that cannot be read, and continues with
+        the next.
+        """
         from vestige.base.terminal import Progress
 
         records = sum(source.facts["records"] for source in self.sources) or 1
@@ -164,7 +166,7 @@ class Inputs:
                 progress.clear()
 
     def add(self, path: str, *, children: bool) -> None:
-        """A file, and if it is a root, its children."""
+        """Adds a file and, if it is the file of a first process, its children's files."""
         source = self._take(path)
         if source is not None and children and source.is_root:
             for child in named_as_children(path):
@@ -185,7 +187,7 @@ class Inputs:
             self._errors.append(f"{folder}: there is no trace ({SUFFIX}) in it")
 
     def finish(self) -> None:
-        """Reports what could not be read; raises Failure if there is nothing else."""
+        """Reports traces that could not be read; raises Failure if no trace is left."""
         if not self.sources:
             for line in self._errors[:-1]:
                 self.tell(line)
@@ -197,8 +199,9 @@ class Inputs:
     def _take(
         self, path: str, *, root: Source | None = None, skip: bool = False, roots_only: bool = False
     ) -> Source | None:
-        """Opens a file unless that was done before. With `root` it must be a child of that; with `skip`, and for a
-        child, one that is no trace is no error."""
+        """Opens a file unless it was opened before. With `root`, the file must be a child of that trace. If `root` or
+        `skip` is given, a file that is not a trace is no error.
+        """
         try:
             status = os.stat(path)
             if not stat.S_ISREG(status.st_mode):
@@ -224,7 +227,7 @@ class Inputs:
 
 
 def find_traces(paths: Iterable[str], *, children: bool = True, inputs: Inputs | None = None) -> Inputs:
-    """What the paths stand for, in the order in which to show it: at least one trace."""
+    """Returns the traces that the paths stand for, in the order to show them. Raises Failure if there is none."""
     inputs = inputs or Inputs()
     for path in _expand(paths):
         if os.path.isdir(path):
@@ -236,7 +239,9 @@ def find_traces(paths: Iterable[str], *, children: bool = True, inputs: Inputs |
 
 
 def _expand(paths: Iterable[str]) -> Iterable[str]:
-    """Expands patterns that the shell left alone. One that matches nothing stays, and is reported as a missing file."""
+    """Expands patterns that the shell left alone. A pattern that matches nothing is kept, and is then reported as a
+    missing file.
+    """
     for path in paths:
         matches: list[str] = []
         if any(sign in path for sign in "*?[") and not os.path.lexists(path):
@@ -247,7 +252,7 @@ def _expand(paths: Iterable[str]) -> Iterable[str]:
 
 
 def is_open_in(pid: int, path: str) -> bool:
-    """Whether process `pid` has the file open. A later process with the same number has not."""
+    """Returns whether process `pid` has the file open. A later process with an equal number has not."""
     folder = f"/proc/{pid}/fd"
     try:
         numbers = os.listdir(folder)

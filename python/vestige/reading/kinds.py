@@ -1,7 +1,7 @@
-"""What kinds of things a trace names. The list is the core's (vst_definition_kind_name); Python has no other.
+"""The kinds of things that a trace names. The list comes from the core (vst_definition_kind_name).
 
-Tables, queries and the viewer have the core's names. JSON and CSV of `vestige report` say "c" where those say "native":
-both were written into files that others read before there was one list, so both stay.
+Tables, queries and the viewer use the core's names. JSON and CSV of `vestige report` write "c" instead of "native",
+because files with either word already exist.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Names of functions where there is no room for their file and line: those that many functions share get what tells
-them apart. Reports use this inside programs that are ending, so it imports little.
+"""Short names of functions, for places without room for file and line. Names that many functions share get an addition
+that distinguishes them. Reports use this inside programs that are ending, so it imports little.
 """
 
 from __future__ import annotations
@@ -13,32 +13,34 @@ if TYPE_CHECKING:
     from vestige._core import Function
 
     class Imports(Protocol):
-        """A trace, as far as it knows what modules were imported."""
+        """A trace, as far as it knows which modules were imported."""
 
         def import_name(self, imported: int, module: int = ..., /) -> str: ...
 
 
 MODULE_CODE = "<module>"
-SHARED = ("<lambda>", "<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")  # by as many as there are lines
-BARE = "forward"  # of every module of a framework, where the trace has no class with it
-IMPORTS_CODE = 1  # an import of a module whose code ran, for Trace.import_name()
+SHARED = ("<lambda>", "<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")  # names that many functions share
+BARE = "forward"  # the name shared by every module of a framework, if the trace does not know the class
+IMPORTS_CODE = 1  # for Trace.import_name(): an import that ran the module's code
 
 
 def plain_name(name: str) -> str:
-    """`acquire` of `<built-in method acquire of _thread.lock object>`"""
+    """Returns `acquire` for `<built-in method acquire of _thread.lock object>`."""
     words = name.split(" ", 3)
     return words[2].rstrip(">") if name.startswith("<built-in ") and len(words) > 2 else name
 
 
 def is_module(function: Function) -> bool:
-    """Whether it is a module's code, or stands for a module without code (VST_MODULE_NAMED in <vestige/wire.h>)."""
+    """Returns whether the function is a module's code, or stands for a module without code (VST_MODULE_NAMED in
+    <vestige/wire.h>).
+    """
     if function.kind == PYTHON:
         return function.name == MODULE_CODE
     return function.kind == NATIVE and function.name.startswith(f"{MODULE_CODE} ")
 
 
-def telling_name(trace: Imports, number: int, function: Function) -> str:
-    """`<module> pandas.core.frame`, `<lambda> app.py:12`, `forward net.py:7`; else the function's name."""
+def distinct_name(trace: Imports, number: int, function: Function) -> str:
+    """Returns `<module> pandas.core.frame`, `<lambda> app.py:12`, `forward net.py:7`; else the function's name."""
     name, file = function.name, function.shown_file
     if function.kind != PYTHON:
         return name
@@ -51,5 +53,5 @@ def telling_name(trace: Imports, number: int, function: Function) -> str:
 
 
 def short_name(trace: Imports, number: int, function: Function) -> str:
-    """The same, and only `acquire` of functions in C."""
-    return plain_name(function.name) if function.kind == NATIVE else telling_name(trace, number, function)
+    """Returns distinct_name(), but only `acquire` for functions in C."""
+    return plain_name(function.name) if function.kind == NATIVE else distinct_name(trace, number, function)

@@ -1,4 +1,6 @@
-"""Tables of columns as text: as wide as the terminal, or as long as names are where nobody looks at a screen."""
+"""Tables of columns as text. Lines are as wide as the terminal, or as wide as the names if the output is not a
+terminal.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +15,15 @@ if TYPE_CHECKING:
 
     from .report_columns import Column
 
-HOT = 0.25  # of the time, in a strong colour
-LEAST = 8  # places that the last column gets, however many there are before it
+HOT = 0.25  # rows with at least this share of the time have a strong colour
+LEAST = 8  # the least width of the last column
 NOTHING: Mapping[str, str] = {}
 
 
 class Layout:
-    """The lines of rows. A text that is not the last in its line has a fixed width; the last takes the room there is.
-    `whole_ns` is what shares are of, and moments are counted from `start_ns`. `headings` replaces some, by key; `style`
-    says how a cell is painted.
+    """Formats rows as lines. A text column has a fixed width unless it is the last, which takes the rest of the line.
+    Shares are relative to `whole_ns`, and moments are counted from `start_ns`. `headings` replaces headings by key;
+    `style` returns the style of a cell.
     """
 
     def __init__(
@@ -66,21 +68,21 @@ class Layout:
         return self._join(texts)
 
     def _usual_style(self, row: Any, column: Column) -> str | None:
-        """What takes a quarter of the time is in a strong colour, and what is of a library in a weak one."""
+        """Returns "hot" for rows with a quarter of the time or more, "dim" for functions of a library."""
         ns = self._share.look(row) if self._share is not None else None
         if ns is not None and ns >= HOT * self._whole_ns:
             return "hot" if column.unit.is_text or (self._share and column.shown == self._share.shown) else None
         return "dim" if column.unit.is_text and getattr(row, "library", None) else None
 
     def before(self, row: Any) -> str:
-        """The line without its last column."""
+        """Returns the line without its last column."""
         return self._join(self._texts(row)[:-1])
 
     def _texts(self, row: Any) -> list[str]:
         return [self._placed(at, self.text(column, row)) for at, column in enumerate(self._columns)]
 
     def _placed(self, at: int, text: str) -> str:
-        """In its place in the line."""
+        """Returns the text of a cell, padded or cut to the width of its column."""
         room, is_last = self._widths[at], at == len(self._columns) - 1
         if not self._columns[at].unit.is_text:
             return f"{text:>{room}}"
@@ -104,7 +106,7 @@ def show(
     below: Callable[[Any], Sequence[str]] | None = None,
     **layout: Any,
 ) -> None:
-    """A table of at most so many rows, with the lines `below` each."""
+    """Writes a table of at most `most` rows, each followed by its lines from `below`."""
     if not rows:
         return
     paint = Paint(out)

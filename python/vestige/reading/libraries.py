@@ -1,10 +1,8 @@
-"""Which functions are the user's own, and which are of libraries.
-
-A library is what lies in site-packages or dist-packages, wherever those are, or in the standard library of the Python
-that recorded, which the trace names. So what is installed in a venv inside of the project is a library, and a project
-that is installed with `pip install -e`, or lies below the prefix of Python, is not. An archive counts as
-the folder it lies in. C functions and generated code belong to their callers. If only library code ran, the package
-that the program was started with is the user's.
+"""Tells the user's own functions from those of libraries. A library is code in site-packages or dist-packages,
+anywhere, or in the standard library of the recording Python, which the trace names. So a package that is installed in a
+venv inside the project is a library. The project itself is not, even if it was installed with `pip install -e` or lies
+below Python's prefix. An archive counts as its folder. C functions and generated code count as their callers' code. If
+only library code ran, the package that the program was started with counts as the user's own.
 """
 
 from __future__ import annotations
@@ -16,17 +14,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    # kind, name, file, what is shown of the file, line
+    # kind, name, file, file to show, line
     from vestige._core import Function
 
 OWN, LIBRARY, FOLLOWS = "own", "library", "follows"
 PACKAGES = ("site-packages", "dist-packages")
 TYPED_IN = ("<stdin>", "<ipython-input-", "<doctest ", "<python-input-", "<console>")
-STDLIB = "vestige.stdlib"  # key of the metadata
+STDLIB = "vestige.stdlib"  # a key of the metadata
 
 
 def classify(functions: Sequence[Function | None], metadata: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """By id: whose it is, and the library's name."""
+    """Returns, by id of function, whose code the function is, and the library's name."""
     stdlib = metadata.get(STDLIB, "")
     command = metadata.get("vestige.command")
     words = [str(word) for word in command] if isinstance(command, list) else []
@@ -40,7 +38,7 @@ def classify(functions: Sequence[Function | None], metadata: dict[str, Any]) -> 
 
 
 def library_of(file: str, stdlib: str = "") -> str:
-    """The name of the library that a file belongs to; "" if it belongs to none."""
+    """Returns the name of the library that a file belongs to; "" if it belongs to none."""
     if file.startswith("<frozen "):
         return file[8:].rstrip(">").partition(".")[0]
     parts = file.split("/")
@@ -60,7 +58,7 @@ def library_of(file: str, stdlib: str = "") -> str:
 
 
 def _is_python(folder: str) -> bool:
-    """python3.12, python3.13t, python312.zip"""
+    """Returns whether the folder is named like python3.12, python3.13t or python312.zip."""
     version = folder.removeprefix("python").removesuffix(".zip").rstrip("td")
     return folder.startswith("python3") and version.replace(".", "").isdigit() and ("." in version or len(version) > 1)
 
@@ -82,7 +80,9 @@ def _classify(function: Function, stdlib: str, words: list[str]) -> tuple[str, s
 
 
 def _find_own(functions: Sequence[Function | None], kinds: list[str], names: list[str], words: list[str]) -> None:
-    """Where only library code ran, the package that the program began with is the user's: that of -m, or the first."""
+    """If only library code ran, marks the package that the program was started with as the user's own: the package
+    given to -m, or else the first package that ran.
+    """
     python = [i for i, f in enumerate(functions) if f and f.kind == PYTHON]
     own = [i for i in python if kinds[i] == OWN and not _is_launcher(functions[i])]
     if own or not python:
@@ -97,7 +97,7 @@ def _find_own(functions: Sequence[Function | None], kinds: list[str], names: lis
 
 
 def _is_launcher(function: Function | None) -> bool:
-    """A script that pip writes, such as .venv/bin/tool."""
+    """Returns whether the function is in a script that pip wrote, such as .venv/bin/tool."""
     assert function is not None
     parts = function.file.split("/")
     return len(parts) > 2 and parts[-2] == "bin" and not parts[-1].endswith(".py")

@@ -1,7 +1,5 @@
-"""What to believe of the metadata of a trace.
-
-A trace may come from anywhere, and may be damaged. Its metadata is checked here once, when it is read. After that, code
-finds each key that vestige knows in the shape that vestige writes, or not at all.
+"""Checks the metadata of a trace once, when it is read, because a trace may come from anywhere and may be damaged.
+After the check, each key that vestige knows has the shape that vestige writes, or is missing.
 """
 
 from __future__ import annotations
@@ -11,12 +9,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-DEPTH_MAX = 64  # of JSON that others wrote; no recursion over it fails
+DEPTH_MAX = 64  # the deepest nesting of foreign JSON that is accepted; deeper recursion could fail
 INTEGER = 1 << 63
 
 
 def load_json(text: str) -> Any:
-    """JSON that somebody else wrote: its value, or the text itself where it is not JSON, or nested beyond reason."""
+    """Parses JSON that somebody else wrote. Returns the text itself if it is not JSON, or is nested too deeply."""
     import json
 
     try:
@@ -40,7 +38,7 @@ def _members(value: list[Any] | dict[str, Any]) -> list[Any]:
 
 
 def check_shapes(loaded: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata without values that vestige would not have written. Keys that are not ours are left alone."""
+    """Returns the metadata without values that vestige would not have written. Foreign keys are kept as they are."""
     checked = {}
     for key, value in loaded.items():
         shape = SHAPES.get(key)
@@ -59,12 +57,12 @@ def _integer(value: Any) -> int | None:
 
 
 def _command(value: Any) -> list[str] | str | None:
-    """A list of words, or one text, as some programs write it."""
+    """Accepts a list of words, or one text, because some programs write the command as text."""
     return [str(word) for word in value] if isinstance(value, list) else _text(value)
 
 
 def _members_of(**shapes: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """An object whose members of these names have these shapes; the others may be anything."""
+    """Returns a check for objects: the named members must have these shapes; other members may be anything."""
 
     def check(value: Any) -> Any:
         if not isinstance(value, dict):
@@ -82,7 +80,7 @@ def _counts(value: Any) -> dict[str, int] | None:
 
 
 def _sources(value: Any) -> dict[int, tuple[int, int]] | None:
-    """By the id of a function: when its file was written, and the size."""
+    """Returns, by id of function, the time when its file was written, and the file's size."""
     if not isinstance(value, list):
         return None
     rows = [row for row in value if isinstance(row, list) and len(row) == 3 and None not in map(_integer, row)]

@@ -1,6 +1,5 @@
-"""What was recorded, on part of a screen: for notebooks, as HTML and as text. Names by the time that they took.
-
-What is shown is read by functions of the core that sum up while they read; no event is made.
+"""A short summary of a recording, for notebooks, as HTML and as text: the functions that took the most time. Functions
+of the core sum up while they read; no event objects are made.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from vestige._core import Trace
 
 ROWS = 12
-# Colours of the page show through, so that it reads on light and on dark.
+# The page's own colours stay visible, so the summary is readable on light and on dark pages.
 STYLE = (
     "<style>.vestige{font-size:12px;line-height:1.4;color:inherit}.vestige table{border-collapse:collapse;"
     "color:inherit;background:none;margin:.4em 0}.vestige th,.vestige td{text-align:right;padding:1px 10px 1px 0;"
@@ -30,13 +29,14 @@ STYLE = (
     ".vestige i{display:inline-block;height:.7em;background:#d9822b;vertical-align:middle;margin-left:6px;"
     "border-radius:1px}.vestige b{font-weight:600}.vestige small{opacity:.7}</style>"
 )
-RECORDS_MAX = 20_000_000  # that a quick look reads at most
-BAR = 60  # pixels for the whole
-NOTEBOOK = ("IPython/", "ipykernel/", "zmq/", "tornado/", "jupyter_client/")  # files that its own threads run
+RECORDS_MAX = 20_000_000  # the most records that are read for a summary
+BAR = 60  # width in pixels of the bar for 100 %
+# files whose functions the notebook's own threads run
+NOTEBOOK = ("IPython/", "ipykernel/", "zmq/", "tornado/", "jupyter_client/")
 
 
 class Name(Sums):
-    """What report_columns.FUNCTIONS shows of a name."""
+    """The sums of a function's name, in the columns of report_columns.FUNCTIONS."""
 
     __slots__ = ("shown",)
 
@@ -62,8 +62,8 @@ class Overview:
         self.processes = 1
         self.lost = 0
         self.dropped = 0
-        self.title = ""  # in place of how long it was
-        self.note = ""  # a sentence of the caller's
+        self.title = ""  # shown instead of the duration
+        self.note = ""  # a sentence from the caller, shown below the table
 
     @property
     def whole_ns(self) -> int:
@@ -88,7 +88,7 @@ class Overview:
         return ", ".join(parts)
 
     def html(self, count: int = ROWS) -> str:
-        """A piece of a page, which needs nothing else."""
+        """Returns an HTML fragment that needs no other files."""
         from html import escape
 
         whole = self.whole_ns or 1
@@ -107,7 +107,7 @@ class Overview:
         return "".join(lines) + "</div>"
 
     def text(self, count: int = ROWS) -> str:
-        """As `vestige report` has it."""
+        """Returns the table as text, like `vestige report`."""
         layout = Layout(self.columns, self.rows[:count], WIDTH, whole_ns=self.whole_ns)
         lines = [self.head]
         if self.rows:
@@ -122,7 +122,9 @@ class Overview:
 
 
 def of_trace(trace: Trace, selection: dict[str, Any], *, memory: bool = False, cell: str | None = None) -> Overview:
-    """Of what is selected; with `cell`, a file's name, what code of that file did, and other threads since it began."""
+    """Sums up the selected part of a trace. With `cell`, a file's name, sums up the code of that file and the calls of
+    other threads after it began.
+    """
     tree = list(trace.tables(["contexts"], **{"all_windows": False, **selection})["contexts"])
     definitions = trace.definitions()
     kept = _since(tree, definitions, cell) if cell is not None else [True] * len(tree)
@@ -157,10 +159,12 @@ def _is_below_itself(tree: Sequence[Any], place: int | None, number: int) -> boo
 
 
 def _since(tree: Sequence[Any], definitions: Sequence[Any], cell: str) -> list[bool]:
-    """Which places of the tree are below code of the cell, or began after it on another thread: parents come first."""
+    """Returns which places of the tree are below code of the cell, or began after the cell on another thread. A parent
+    comes before its children in `tree`.
+    """
     roots: list[int] = []
     below: list[bool] = []
-    others: list[bool] = []  # of the notebook itself
+    others: list[bool] = []  # whether the place belongs to the notebook itself
     begun = mine = None
     for place, each in enumerate(tree):
         above = each.parent
@@ -180,7 +184,7 @@ def _since(tree: Sequence[Any], definitions: Sequence[Any], cell: str) -> list[b
 
 
 def of_traces(traces: Iterable[Trace], *, memory: bool = False) -> Overview:
-    """Of all of several, together."""
+    """Sums up several traces as one."""
     sums: dict[str, Name] = {}
     facts = []
     gc_ns = 0
@@ -203,7 +207,7 @@ def of_traces(traces: Iterable[Trace], *, memory: bool = False) -> Overview:
 
 
 def of_sources(sources: Sequence[Any]) -> Overview:
-    """Of traces that are read together. Where they hold too many records, of the first traces only."""
+    """Sums up traces as one. If they hold too many records, takes only the first traces."""
     taken: list[Any] = []
     records = 0
     for source in sources:
@@ -218,13 +222,13 @@ def of_sources(sources: Sequence[Any]) -> Overview:
 
 
 def of_profile(prof: Any) -> Overview:
-    """Of a profile that recorded and was stopped: of what it would export."""
+    """Sums up the part of a stopped profile that it would export."""
     results = prof._read()
     return of_trace(results.trace, results.selection, memory=prof.profile_memory)
 
 
 def of_events(events: Any) -> Overview:
-    """Of an EventList: of events their averages, of averages themselves."""
+    """Sums up an EventList: the averages of its events, or its rows if it already holds averages."""
     if events and not hasattr(events[0], "key_averages") and hasattr(events[0], "time_range"):
         events = events.key_averages(include_python_functions=True)
     rows = [Name(str(event.key)) for event in events]

@@ -1,4 +1,4 @@
-"""Sums of calls: those of a place in a tree, or of a name in a notebook."""
+"""Sums of calls, for a place in the call tree or for a name in a notebook."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class Sums:
         self.running_ns: int | None = 0
 
     def add(self, row: Any) -> None:
-        """A row of the table `calls`, or other sums."""
+        """Adds a row of the table `calls`, or other sums."""
         self.calls += row.calls
         self.self_ns += row.self_ns
         self.total_ns += row.total_ns
         self.self_bytes += row.self_bytes
         self.total_bytes += row.total_bytes
         self.allocations += row.allocations
-        if self.running_ns is not None:  # of every call until here
+        if self.running_ns is not None:  # running time is kept only if every call so far has one
             self.running_ns = None if row.running_ns is None else self.running_ns + row.running_ns

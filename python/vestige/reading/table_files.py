@@ -1,8 +1,8 @@
 """Tables as files: Parquet and Arrow IPC, written by pyarrow batch by batch.
 
-Only those features of Parquet are used that every reader knows. 64-bit numbers are stored as differences, since the
-rows of a thread follow each other in time. Names and texts use dictionaries, the rest is plain. All of it is compressed
-by zstd at its fastest level.
+The files use only features of Parquet that every reader supports. 64-bit numbers are stored as differences, since the
+rows of a thread follow each other in time. Names and texts use dictionaries, other columns are plain. Everything is
+compressed by zstd at its fastest level.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from vestige._core import Progress
     from vestige.tables import Table, Traces
 
-ROWS = 1 << 17  # of a group of rows: what DuckDB gives a thread at a time
-DICTIONARY_BYTES = 64 << 20  # of a larger dictionary, names would be written out
-# Columns by which readers skip groups of rows. Nobody needs the least and the most of the others.
+ROWS = 1 << 17  # rows in a row group: DuckDB hands a thread this many rows
+DICTIONARY_BYTES = 64 << 20  # a dictionary that grows larger is abandoned, and names are then written out
+# Columns with statistics, by which readers skip row groups. The minimum and maximum of other columns help nobody.
 STATISTICS = ("process", "thread", "start_ns", "time_ns")
-SHARE_OF_SPANS = 0.7  # of the time, where all tables are written
+SHARE_OF_SPANS = 0.7  # the part of the work that spans take, for the progress line, if all tables are written
 
 
 def write_tables(
@@ -52,7 +52,7 @@ def write_tables(
 
 
 def is_folder(path: str) -> bool:
-    """Whether a path stands for a folder of tables and not for one of them."""
+    """Returns whether a path stands for a folder of tables, not for a single table."""
     return path.endswith(os.sep) or os.path.isdir(path) or tables_format(path) is None
 
 
@@ -80,7 +80,7 @@ def _write_folder(traces: Traces, folder: str, format: str, names: list[str], pr
 
 
 def _rows(traces: Traces) -> int:
-    """How many rows a table of spans will have, about."""
+    """Returns roughly how many rows a table of spans will have."""
     records: int = sum(source.facts["records"] for source in traces.sources)
     return records // 2 + 1
 
@@ -90,7 +90,7 @@ def _scaled(progress: Progress | None, before: float, part: float) -> Progress |
 
 
 def _write_file(table: Table, path: str, format: str, rows: int, progress: Progress | None) -> None:
-    """The file has a temporary name until it is complete."""
+    """Writes a table. The file has a temporary name until it is complete."""
     with replacing(path) as temporary:
         (_write_parquet if format == "parquet" else _write_arrow)(table, temporary, rows, progress)
 
@@ -123,7 +123,7 @@ def _write_parquet(table: Table, path: str, rows: int, progress: Progress | None
 
 
 def parquet_options(table: Table) -> dict[str, Any]:
-    """The options of a pyarrow.parquet.ParquetWriter."""
+    """Returns the options for a pyarrow.parquet.ParquetWriter."""
     texts = [name for name, kind, _ in table.columns if kind in ("name", "text")]
     numbers = {name: kind for name, kind, _ in table.columns if name not in texts}
     return {
@@ -139,7 +139,7 @@ def parquet_options(table: Table) -> dict[str, Any]:
 
 
 def _write_arrow(table: Table, path: str, rows: int, progress: Progress | None) -> None:
-    """Not compressed: a reader maps the file and has the columns."""
+    """Writes a table without compression, so that a reader can use the columns of the mapped file directly."""
     import pyarrow
 
     reader = pyarrow.RecordBatchReader.from_stream(table)

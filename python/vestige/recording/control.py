@@ -119,7 +119,7 @@ def listen(path: str | os.PathLike[str] | None = None) -> str:
     return wanted
 
 
-def listen_as_told() -> None:
+def listen_from_environment() -> None:
     """Listens where VESTIGE_LISTEN says, unless another process listens there already, such as the parent."""
     from .children import _program
     from .sockets import InUse

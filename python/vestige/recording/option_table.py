@@ -139,7 +139,7 @@ GROUPS = {  # in the order of the help
     Option("output", PATH, None, "-o --output", "trace to write; {rank} in it is the rank (default: <name>.<pid>.vst)",
         metavar="FILE", commands=ALL, traits="often once",
         python="a .vst file to record to, which must not exist unless overwrite is True. It can be read up to the last "
-            "record even if the process is killed. Default: a temporary file that vanishes by itself. `{rank}` in it "
+            "record even if the process is killed. Default: a temporary file that is removed by itself. `{rank}` in it "
             "is the rank"),
     Option("overwrite", FLAG, False, "--force --overwrite", "overwrite FILE", commands=ALL, traits="often once session",
         python="replace an existing file"),
@@ -152,25 +152,26 @@ GROUPS = {  # in the order of the help
         python="record calls; False leaves annotations, instants and counters. Default True, after install() False"),
     Option("c_functions", FLAG, True, "--no-c", "leave out functions written in C", traits="often session",
         python="record calls of functions written in C"),
-    Option("include", NAMES, None, "--include", "only functions of these files", metavar="PAT", traits="session",
+    Option("include", NAMES, None, "--include", "record only functions in these files", metavar="PAT", traits="session",
         python="glob patterns of source files; only functions in these are recorded. A pattern without a slash is "
             "compared with the file's name alone"),
-    Option("exclude", NAMES, None, "--exclude", "no functions of these files", metavar="PAT", traits="often session",
-        python="patterns of files whose functions are not recorded"),
-    Option("only", NAMES, None, "--only", "only functions of this name, and what they call", metavar="FUNC",
+    Option("exclude", NAMES, None, "--exclude", "leave out functions in these files", metavar="PAT",
         traits="often session",
-        python="names or patterns, as record_args: calls of these functions are recorded, and what they call, and no "
-            "other calls"),
+        python="patterns of source files whose functions are left out"),
+    Option("only", NAMES, None, "--only", "record only functions of this name, and what they call", metavar="FUNC",
+        traits="often session",
+        python="names or patterns, as for record_args: only calls of these functions, and the calls inside them, are "
+            "recorded"),
     Option("max_depth", DEPTH, None, "--max-depth", "leave out calls that are deeper than N", metavar="N",
         traits="session",
-        python="record calls only so deep, counted from the calls that are open at the start, or with `only` from "
-            "those functions"),
+        python="record only so many levels of calls, counted from the calls that are open at the start, or with `only` "
+            "from its functions"),
     Option("min_duration", TIME, None, "--min-duration", "leave out calls that took less than TIME (10us)",
         metavar="TIME", traits="session",
         python='"10us", seconds or a timedelta: calls that took less, and made none that took as long, are left out '
-            "and counted; their time becomes their caller's own. Annotations and the like all stay"),
+            "and counted; their time becomes their caller's own. Annotations and operators are always kept"),
     Option("qualified_names", FLAG, None, "", "", traits="session",
-        python="name Python functions as `Class.f`, else as `f`. Default True, after install() False, as torch has it"),
+        python="name Python functions `Class.f` instead of `f`. Default True; after install() False, like torch"),
     ),
     "what else is recorded": (
     Option("record_args", NAMES, None, "--record-args",
@@ -179,49 +180,49 @@ GROUPS = {  # in the order of the help
             "recorded"),
     Option("sched", FLAG, False, "--sched", "record when each thread had a processor, and waits for the GIL",
         off="--no-sched", traits="often session",
-        python="record when each thread had a processor, so that every call has a running time beside its duration, "
-            "and waits for the GIL (Linux; not known where the system refuses to tell)"),
-    Option("exceptions", FLAG, False, "--exceptions", "record where exceptions are raised, and caught",
+        python="record when each thread had a processor, so that every call has a running time and a duration, "
+            "and waits for the GIL (Linux; unknown if the system denies this information)"),
+    Option("exceptions", FLAG, False, "--exceptions", "record where exceptions are raised and caught",
         traits="session", needs={"with_stack": "without it, exceptions are not seen"},
-        python="record where exceptions are raised, by type, so that it is known who caught each; not what they say, "
-            "and not those by which iterators and generators end"),
+        python="record where exceptions are raised and who catches them, by type. Messages are not recorded, nor the "
+            "exceptions by which iterators and generators end"),
     Option("gc", FLAG, None, "--no-gc", "leave out garbage collections", traits="session",
         python="record garbage collections. Default True, after install() False"),
     Option("annotation_stacks", FLAG, False, "", "",
-        python="record the call stack that each record_function() begins in"),
+        python="record the call stack at the beginning of each record_function()"),
     Option("profile_memory", FLAG, False, "--memory", "record allocations", commands="attach", traits="torch",
-        python="record allocations and frees too, of Python's allocators and of malloc and its kin, each with the "
-            "Python stack it was made with"),
-    Option("memory_native_stacks", FLAG, False, "--native", "record native frames too, of C and C++", commands="memory",
-        traits="session", python="with profile_memory: record native frames too, of functions written in C and C++"),
+        python="also record allocations and frees, of Python's allocators and of malloc and its kin, each allocation "
+            "with its Python stack"),
+    Option("memory_native_stacks", FLAG, False, "--native", "also record native frames (C and C++)", commands="memory",
+        traits="session", python="with profile_memory: also record native frames, of functions written in C and C++"),
     Option("memory_sample", SIZE, None, "--sample", "record about one allocation in SIZE bytes (512K)", metavar="SIZE",
         commands="memory", traits="session",
-        python='bytes, or "512K": record about one allocation per so many bytes, and estimate the whole'),
+        python='bytes, or "512K": record about one allocation per so many bytes, and estimate the totals'),
     Option("memory_native_allocators", FLAG, True, "--python-only",
         "only Python's own allocators, not malloc and its kin", commands="memory", traits="session",
         python="False: only Python's own allocators, not malloc and its kin"),
-    Option("devices", DEVICES, False, "--devices", "record what GPUs do (CUPTI); not yet run on a GPU", commands="run",
-        traits="code",
-        python="True records what GPUs do, through CUPTI, where CUDA is; this has not yet run on a GPU. Paths of "
-            "libraries: the collectors in them record what other devices do"),
-    Option("collector", NAMES, None, "--collector", "record what other devices do, by the collector in LIB",
+    Option("devices", DEVICES, False, "--devices", "record activities of GPUs (CUPTI); not yet run on a GPU",
+        commands="run", traits="code",
+        python="True records activities of GPUs by CUPTI, if CUDA is there; this has not yet run on a GPU. A list of "
+            "libraries records activities of other devices, by the collectors in these libraries"),
+    Option("collector", NAMES, None, "--collector", "record activities of other devices, by the collector in LIB",
         metavar="LIB", commands="run", traits="code", python=None),
     ),
     "size and cost": (
     Option("max_size", BOUND, None, "--max-size", "keep the newest records, in a file of at most SIZE (256M)",
         metavar="SIZE", commands=ALL, traits="session",
-        python='bytes, or "256M": the recording takes no more than that; the oldest records are dropped. At least 1M'),
-    Option("last", TIME, None, "--last", "keep only what was recorded in the last TIME (30s, 5m)", metavar="TIME",
+        python='bytes, or "256M": the largest size of the recording; the oldest records are dropped. At least 1M'),
+    Option("last", TIME, None, "--last", "keep only the records of the last TIME (30s, 5m)", metavar="TIME",
         commands=ALL, traits="often session",
-        python='seconds, a timedelta, or "30s": keep only what was recorded within this time. What this or max_size '
-            "drops is counted; names are never dropped"),
-    Option("budget", SHARE, None, "--budget", "recording takes at most this share of the CPU time (5%)",
+        python='seconds, a timedelta, or "30s": keep only the records of this last stretch of time. Records that '
+            "`last` or max_size drops are counted; names are never dropped"),
+    Option("budget", SHARE, None, "--budget", "limit recording to this share of the CPU time (5%)",
         metavar="SHARE", traits="often", needs={"with_stack": "without it, no calls are recorded"},
         against=("profile_memory", "min_duration", "only", "max_depth"), pythons=WITH_GIL,
-        python='0.05 or "5%": recording takes at most this share of the CPU time. Where every call would take more, '
-            "functions that are called most are left out for a time, and reports estimate their calls and times"),
-    Option("compensate", FLAG, False, "--compensate", "learn what recording costs, for report --compensated",
-        python="learn first, for a third of a second, what recording costs: see compensated_time_total of events"),
+        python='0.05 or "5%": recording takes at most this share of the CPU time. If recording every call would take '
+            "more, the functions that are called most are left out for a time; reports estimate their calls and times"),
+    Option("compensate", FLAG, False, "--compensate", "measure what recording costs, for report --compensated",
+        python="measure first, for a third of a second, what recording costs: see compensated_time_total of events"),
     Option("engine", ENGINE, "auto", "--engine",
         "how to hook in: turbo, safe (slower, by the interpreter's own hooks), or auto (default), which chooses",
         metavar="E", traits="session",
@@ -234,15 +235,15 @@ GROUPS = {  # in the order of the help
         python="write a snapshot when one of these happens: `step>200ms` (a record_function or a function of that name "
             "took longer), `raise:ValueError` (an exception of that type), `rss>2G` (memory of the process)"),
     Option("snapshot_signal", SIGNAL, None, "--snapshot-signal", "write a snapshot on this signal (USR2, …)",
-        metavar="SIG", python="name of a signal that makes it write a snapshot"),
-    Option("max_snapshots", SNAPSHOTS, 10, "--max-snapshots", "at most N (default: 10)", metavar="N",
-        python="how many are written at most, beside `output` as `<output>-snapshot<n>.vst`"),
+        metavar="SIG", python="name of the signal on which vestige writes a snapshot"),
+    Option("max_snapshots", SNAPSHOTS, 10, "--max-snapshots", "write at most N snapshots (default: 10)", metavar="N",
+        python="the largest number of snapshots. They are written next to `output`, as `<output>-snapshot<n>.vst`"),
     ),
     "the program": (
     Option("children", FLAG, False, "--no-children", "leave out child processes", commands=ALL,
         needs={"output": "their files are named after it"},
-        python="record child processes too, those forked and those started anew, each into a file of its own beside "
-            "`output`: t.<pid>.vst for t.vst"),
+        python="also record child processes, forked or started anew, each into a file of its own next to `output`: "
+            "t.<pid>.vst for t.vst"),
     Option("torch_profiler", FLAG, False, "--torch-profiler", "record only where the program uses torch.profiler",
         commands="run", traits="once", python=None),
     Option("paused", FLAG, False, "--paused", "start paused; `vestige attach` starts and stops recording",
@@ -250,8 +251,8 @@ GROUPS = {  # in the order of the help
     Option("rank", RANK, None, "", "",
         python="which process of a distributed program this is. Default: RANK, LOCAL_RANK and WORLD_SIZE of the "
             "environment"),
-    Option("local_rank", RANK, None, "", "", python="as rank"),
-    Option("world_size", RANK, None, "", "", python="as rank"),
+    Option("local_rank", RANK, None, "", "", python="the number of this process on its host. Default: as for rank"),
+    Option("world_size", RANK, None, "", "", python="how many processes the program has. Default: as for rank"),
     ),
 }
 # fmt: on

@@ -11,7 +11,7 @@ from threading import Condition, Lock, Thread
 from vestige._core import Lanes, Trace, View
 from vestige.reading.awaits import WRAPPERS
 from vestige.reading.kinds import INSTANT, PYTHON
-from vestige.reading.labels import IMPORTS_CODE, is_module, telling_name
+from vestige.reading.labels import IMPORTS_CODE, is_module, distinct_name
 
 from .answers import Problem
 
@@ -43,7 +43,7 @@ _NO_IMPORTS = _NoImports()
 
 def to_place(trace: Trace | _NoImports, number: int, function: Function) -> Place:
     file = function.file or None if function.kind in (PYTHON, INSTANT) else None
-    return function.kind, telling_name(trace, number, function), file, function.line
+    return function.kind, distinct_name(trace, number, function), file, function.line
 
 
 def find_places(trace: Trace) -> list[Place | None]:
