@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import CodeType
-from typing import Any, NamedTuple, Self, TypeAlias, TypeVar, final, overload
+from typing import Any, Self, TypeAlias, TypeVar, final, overload
+
+from _typeshed import structseq
 
 from ._core_views import Growing as Growing
 from ._core_views import Lanes as Lanes
@@ -116,10 +118,9 @@ class Rows:
     def __getitem__(self, number: int, /) -> Any: ...
 
 @final
-class Function(tuple[int, str, str, str, int]):
+class Function(structseq[Any], tuple[int, str, str, str, int]):
     """What a trace knows of a function, or of something else that has a name."""
 
-    def __new__(cls, values: tuple[int, str, str, str, int], /) -> Self: ...
     @property
     def kind(self) -> int: ...
     @property
@@ -132,40 +133,58 @@ class Function(tuple[int, str, str, str, int]):
     @property
     def line(self) -> int: ...
 
-class Definition(NamedTuple):
+@final
+class Definition(structseq[Any], tuple[int, str]):
     """What spans are called: `work.py(3): f`."""
 
-    kind: int
-    name: str
-
-class Total(NamedTuple):
-    """The sums of a function; times in ns."""
-
-    name: str
-    calls: int
-    self_ns: int
-    total_ns: int
-
-class MemoryTotal(NamedTuple):
-    name: str
-    calls: int
-    self_ns: int
-    total_ns: int
-    self_bytes: int
-    total_bytes: int
-    allocations: int
-
-class Moment(NamedTuple):
-    """When something began and ended."""
-
-    start_ns: int
-    end_ns: int
+    @property
+    def kind(self) -> int: ...
+    @property
+    def name(self) -> str: ...
 
 @final
-class Amount(tuple[int, int, int]):
+class Total(structseq[Any], tuple[str, int, int, int]):
+    """The sums of a function; times in ns."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def calls(self) -> int: ...
+    @property
+    def self_ns(self) -> int: ...
+    @property
+    def total_ns(self) -> int: ...
+
+@final
+class MemoryTotal(structseq[Any], tuple[str, int, int, int, int, int, int]):
+    @property
+    def name(self) -> str: ...
+    @property
+    def calls(self) -> int: ...
+    @property
+    def self_ns(self) -> int: ...
+    @property
+    def total_ns(self) -> int: ...
+    @property
+    def self_bytes(self) -> int: ...
+    @property
+    def total_bytes(self) -> int: ...
+    @property
+    def allocations(self) -> int: ...
+
+@final
+class Moment(structseq[Any], tuple[int, int]):
+    """When something began and ended."""
+
+    @property
+    def start_ns(self) -> int: ...
+    @property
+    def end_ns(self) -> int: ...
+
+@final
+class Amount(structseq[Any], tuple[int, int, int]):
     """Of allocations: how many, their bytes, and the standard error of the bytes where they were sampled."""
 
-    def __new__(cls, values: tuple[int, int, int], /) -> Self: ...
     @property
     def count(self) -> int: ...  # type: ignore[override]
     @property
@@ -173,42 +192,66 @@ class Amount(tuple[int, int, int]):
     @property
     def error(self) -> int: ...
 
-class Frame(NamedTuple):
+@final
+class Frame(structseq[Any], tuple[str, str, str, int, bool]):
     """A frame of the stack of an allocation."""
 
-    function: str
-    file: str
-    shown_file: str
-    line: int
-    native: bool
+    @property
+    def function(self) -> str: ...
+    @property
+    def file(self) -> str: ...
+    @property
+    def shown_file(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+    @property
+    def native(self) -> bool: ...
 
-class BlockSize(NamedTuple):
+@final
+class BlockSize(structseq[Any], tuple[int, int, int]):
     """Blocks of a size from `least` to twice that."""
 
-    least: int
-    count: int  # type: ignore[assignment]
-    bytes: int
+    @property
+    def least(self) -> int: ...
+    @property
+    def count(self) -> int: ...  # type: ignore[override]
+    @property
+    def bytes(self) -> int: ...
 
-class MemoryPoint(NamedTuple):
+@final
+class MemoryPoint(structseq[Any], tuple[int, int, int, int]):
     """Memory in use in a stretch of time: the most, and what was left at its end."""
 
-    max_ns: int
-    max_bytes: int
-    last_ns: int
-    last_bytes: int
+    @property
+    def max_ns(self) -> int: ...
+    @property
+    def max_bytes(self) -> int: ...
+    @property
+    def last_ns(self) -> int: ...
+    @property
+    def last_bytes(self) -> int: ...
 
-class MemoryThread(NamedTuple):
-    number: int
-    tid: int
-    name: str
-    allocated: Amount
-    freed: Amount
+@final
+class MemoryThread(structseq[Any], tuple[int, int, str, Amount, Amount]):
+    @property
+    def number(self) -> int: ...
+    @property
+    def tid(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def allocated(self) -> Amount: ...
+    @property
+    def freed(self) -> Amount: ...
 
-class Firsts(NamedTuple):
+@final
+class Firsts(structseq[Any], tuple[int, list[dict[str, Any]]]):
     """The first rows of many: dicts of `amounts` by view, and `frames` or a `frame`."""
 
-    total: int
-    rows: list[dict[str, Any]]
+    @property
+    def total(self) -> int: ...
+    @property
+    def rows(self) -> list[dict[str, Any]]: ...
 
 class Trace:
     """A recorded trace: a file, or what a session recorded so far."""
