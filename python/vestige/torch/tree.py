@@ -176,7 +176,7 @@ class Tree:
     def _frame(self, number: int) -> PyFrameState:
         if number not in self._frames:
             known = self._functions[number] if number < len(self._functions) else None
-            name, file, line = (known.name, known.file, known.line) if known else ("", "", 0)
+            name, file, line = (known.name, known.shown_file, known.line) if known else ("", "", 0)
             self._frames[number] = PyFrameState.make(line_number=line, file_name=file, function_name=name)
         return self._frames[number]
 
