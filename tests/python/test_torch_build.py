@@ -210,6 +210,20 @@ def test_torch_that_is_loaded_while_recording_is_recorded_and_nothing_is_built_m
     assert (names, lines) == ([], [])
 
 
+def test_the_command_that_builds_ahead_builds_into_the_package_once_and_for_all(new_place):
+    import torch
+
+    package = new_place / "site" / "vestige" / "_torch"
+    for line in (f"building the recorder of operators for torch {torch.__version__}\n", ""):
+        process = launch(new_place, "-W", "error::RuntimeWarning", "-m", "vestige.torch.build")
+        assert (*process.communicate(timeout=120), process.returncode) == (line, "", 0)
+        assert len(list(package.glob("operators-*.so"))) == 1
+    assert (new_place / "runs").read_text() == "run\n"
+    _, lines = finish(run(new_place, "print([])"))
+    assert not [line for line in lines if "recorder" in line]
+    assert libraries(new_place) == []
+
+
 def test_vestige_run_builds_before_the_program_starts(new_place):
     import torch
 

@@ -384,3 +384,7 @@ def main() -> int:
         except BuildError as error:
             print(f"no recorder of torch's operators: {error}", file=sys.stderr)
     return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
