@@ -223,7 +223,8 @@ def followed(engine, share, bursts):
             calls(1_000_000, 0)
     trace = vestige.Trace(path)
     leaf_id = next(number for number, entry in enumerate(trace.functions()) if entry and entry[1] == "leaf")
-    out = [row[:2] for row in trace.left_out(1 << 62) if row[2] or leaf_id in row[3]]
+    rows = trace.tables(["left_out"])["left_out"]
+    out = [(row.start_ns, row.end_ns) for row in rows if row.func in (None, leaf_id)]
     os.unlink(path)
     os.rmdir(folder)
     return [

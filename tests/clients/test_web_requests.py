@@ -87,12 +87,12 @@ def test_flask(flask_app, tmp_path):
     assert answers[5:] == [b"0\n1\n2\n", b"hatsa/b"]
     # The calls of a request are in it.
     trace = Trace(str(tmp_path / "t.vst"))
-    names, rows = trace.definitions(), trace.contexts(all_windows=True)
-    [at] = [parent for parent, number, *_ in rows if names[number][1].endswith("wares")]
+    names, rows = trace.definitions(), trace.tables(("contexts",))["contexts"]
+    [at] = [row.parent for row in rows if names[row.func].name.endswith("wares")]
     above = []
-    while at >= 0:
-        above.append(names[rows[at][1]][1])
-        at = rows[at][0]
+    while at is not None:
+        above.append(names[rows[at].func].name)
+        at = rows[at].parent
     assert "GET /shop/{kind}/{rest}" in above
 
 
