@@ -273,7 +273,7 @@ except OSError as error:
     print(error)
 """,
     )
-    assert "File too large" in done.stdout and "what was recorded is in t.json.vst: vestige export" in done.stdout
+    assert "File too large" in done.stdout and "the recording is in t.json.vst: vestige export" in done.stdout
     assert os.listdir(workplace.path) == ["t.json.vst"]
     trace = Trace(str(workplace.path / "t.json.vst"))
     trace.export(str(workplace.path / "et.json"), all_windows=True, format="execution-trace")

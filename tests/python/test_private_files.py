@@ -132,7 +132,7 @@ def test_resources_go_only_into_a_folder_that_is_ours(tmp_path, umask):
     folder = folder_for(str(tmp_path / "a.json"), create=True)
     assert mode(folder) == 0o700 and folder_for(str(tmp_path / "a.json"), create=False) == folder
     os.symlink(tmp_path, tmp_path / "b_resources")
-    with pytest.warns(UserWarning, match="no resources are collected: .*b_resources"):
+    with pytest.warns(UserWarning, match="resources are not collected: .*b_resources"):
         assert folder_for(str(tmp_path / "b.json"), create=True) is None
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)

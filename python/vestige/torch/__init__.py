@@ -1,7 +1,7 @@
 """torch.profiler's API on recordings of vestige, and the adapter that records torch's operators.
 
-Here is what both need before torch is there: whether install() has put vestige in torch.profiler's place, and a way to
-wait until the program imports torch. An Arrival is a finder on sys.meta_path that lets the other finders find and load
+This module is loaded before torch: it knows whether install() has put vestige in torch.profiler's place, and can wait
+until the program imports torch. An Arrival is a finder on sys.meta_path that lets the other finders find and load
 a module and then calls a function. It never loads anything by itself.
 """
 
@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-installed = False  # whether vestige stands in torch.profiler's place; dropin.py sets it
+installed = False  # true while vestige stands in torch.profiler's place; dropin.py sets it
 
 
 class Arrival:
-    """Calls `before` when a module was found, and `then` with it once it was loaded; then leaves sys.meta_path."""
+    """Calls `before` when a module was found, and `then` with the module once it is loaded; then leaves
+    sys.meta_path.
+    """
 
     def __init__(self, name: str, then: Callable[[ModuleType], None], before: Callable[[], None] | None = None) -> None:
         self._name = name
@@ -52,7 +54,9 @@ class Arrival:
 
 
 class _Loader:
-    """Loads with the module's own loader, puts that back into the module, and calls every Arrival for it."""
+    """Loads with the module's own loader, restores that loader in the module, and calls every Arrival for the
+    module.
+    """
 
     def __init__(self, loader: Any, arrival: Arrival) -> None:
         self._loader = loader

@@ -1,4 +1,4 @@
-"""ProfilerActivity, as torch has it, and what becomes of the activities that a program asks for."""
+"""ProfilerActivity with torch's members, and the activities that a program asks for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class ProfilerActivity(enum.Enum):
-    """Where work is done. vestige records the CPU's, and that of CUDA's devices."""
+    """Kinds of work that a profile can collect. vestige records the CPU's work and that of CUDA devices."""
 
     CPU = 0
     XPU = 1
@@ -21,7 +21,7 @@ class ProfilerActivity(enum.Enum):
     PrivateUse1 = 5
 
 
-CPU_TYPES = frozenset(  # torch's names of what the CPU does
+CPU_TYPES = frozenset(  # torch's names for activities of the CPU
     (
         "CPU_INSTANT_EVENT",
         "CPU_OP",
@@ -39,14 +39,14 @@ CPU_TYPES = frozenset(  # torch's names of what the CPU does
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """The activities that can be collected: the CPU's, and CUDA's where its driver and libcupti are."""
+    """Returns the activities that can be collected: CPU, and CUDA if its driver and libcupti are available."""
     from vestige.recording.devices import cuda_trouble
 
     return {ProfilerActivity.CPU} if cuda_trouble() else {ProfilerActivity.CPU, ProfilerActivity.CUDA}
 
 
 def listed(activities: Iterable[Any]) -> list[Any]:
-    """As a list, since it is read twice."""
+    """Returns the activities as a list, because they are read twice."""
     try:
         return list(activities)
     except TypeError:
@@ -55,9 +55,9 @@ def listed(activities: Iterable[Any]) -> list[Any]:
 
 
 def check_activities(activities: Iterable[object] | None) -> frozenset[ProfilerActivity]:
-    """The activities to collect; None stands for all that there are. torch's own members count as ours.
+    """Returns the activities to collect; None stands for all. torch's own members are converted to ours.
 
-    An item is an activity, or a dict of activities and the names of what to collect of each, as torch has it.
+    As in torch, an item is an activity, or a dict from activities to the names of the types to collect.
     """
     if activities is None:
         return frozenset({ProfilerActivity.CPU})
@@ -80,8 +80,9 @@ def check_activities(activities: Iterable[object] | None) -> frozenset[ProfilerA
 
 
 def check_filters(activities: Iterable[object]) -> dict[ProfilerActivity, set[str]]:
-    """By activity: the names of what to collect, where the program gives some. vestige collects all anyway; a name that
-    torch does not know raises, as when torch starts."""
+    """Returns, by activity, the names of the types to collect, if the program gives some. vestige collects every type
+    anyway; a name that torch does not know raises the error that torch would raise.
+    """
     filters: dict[ProfilerActivity, set[str]] = {}
     for item in activities:
         for member, names in item.items() if isinstance(item, dict) else ():
@@ -98,5 +99,5 @@ def _member(activity: object) -> ProfilerActivity | None:
         return activity
     name = str(getattr(activity, "name", ""))
     if type(activity).__name__ == "ProfilerActivity" and name in ProfilerActivity.__members__:
-        return ProfilerActivity[name]  # torch's
+        return ProfilerActivity[name]  # an activity of torch's own enum
     return None

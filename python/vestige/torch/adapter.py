@@ -1,4 +1,4 @@
-"""Operators of torch: makes its observer record while vestige does.
+"""Operators of torch: makes our observer in torch record while vestige does.
 
 The observer is a library in C++ (_torch/operators.cpp) that belongs to one version of torch: build.py makes it,
 once. It is loaded only where torch is: at the start of a recording, or when the program imports torch while one is
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 SHAPES, FLOPS, MEMORY, OVERLOADS, IDS, MODULES, STORAGES, TENSORS = (
     1 << bit for bit in range(8)
-)  # as observer.h has them
-FLAG = "_is_profiler_enabled"  # of torch.autograd.profiler
-STARTS = (  # what torch's own profilers call when they start
+)  # the values in observer.h
+FLAG = "_is_profiler_enabled"  # in torch.autograd.profiler
+STARTS = (  # functions that torch's own profilers call when they start
     ("torch.autograd.profiler", "_run_on_profiler_start"),
     ("torch.autograd.profiler_legacy", "_enable_profiler_legacy"),
 )
@@ -34,23 +34,25 @@ STARTS = (  # what torch's own profilers call when they start
 WATCHING = ("vst_torch_attend", "vst_torch_without", "vst_torch_is_watched")
 HANDED_ON = ("vst_torch_thread", "vst_torch_hush", "vst_torch_note", "vst_torch_describe", *WATCHING)
 
-_library: Any = None  # ctypes' handle, once it is loaded
+_library: Any = None  # the handle of ctypes, once the library is loaded
 _pid = 0  # the process that tried to load it
-_flags: int | None = None  # of the recording under way
-_notes: list[Any] | None = None  # what modules and optimizers hold, of that recording
-_off = False  # by the environment
+_flags: int | None = None  # flags of the recording in progress; None: nothing is recorded
+_notes: list[Any] | None = None  # receives what modules and optimizers hold during that recording
+_off = False  # the environment switches the adapter off
 _table: Any = None  # the address of vst_api
-_addresses: dict[str, int] = {}  # of those functions
-_thread = 0  # the address of the function that numbers threads as torch does
-_announced: ModuleType | None = None  # torch.autograd.profiler, once it was told
-_starts: list[tuple[ModuleType, str, Any, Any]] = []  # module, name, what it had and what it has
-_graph: tuple[int, int, bytes | None, bytes | None] = (0, 0, None, None)  # what vst_torch_graph is given
-_set_flag = False  # it had no profiler before
-_step_hook: Any = None  # that torch calls after an optimizer's step, while it is placed
+_addresses: dict[str, int] = {}  # addresses of the functions in HANDED_ON
+_thread = 0  # the address of the function that numbers threads like torch
+_announced: ModuleType | None = None  # torch.autograd.profiler, while its flag says that a profiler runs
+_starts: list[tuple[ModuleType, str, Any, Any]] = []  # module, name, original and replacement
+_graph: tuple[int, int, bytes | None, bytes | None] = (0, 0, None, None)  # arguments for vst_torch_graph
+_set_flag = False  # we set the flag, because torch had no profiler running
+_step_hook: Any = None  # torch calls this after each step of an optimizer; None: not registered
 
 
 def prepare() -> None:
-    """Called before a recording: makes the calls that must not be in it, and loads the observer where torch is."""
+    """Called before a recording: makes the calls that must not be in the recording, and loads the observer if torch is
+    loaded.
+    """
     global _off
     _off = os.environ.get("VESTIGE_TORCH", "") == "0"
     if _is_loaded():
@@ -70,9 +72,10 @@ def start(
     tensors: bool = False,
     notes: list[Any] | None = None,
 ) -> None:
-    """Called in a recording that has just begun. Where torch is not imported yet, the observer starts when it is: the
-    recorder sees the import if all calls are recorded, else a finder waits for it. notes is a list for what modules and
-    optimizers hold."""
+    """Called when a recording has just begun. If torch is not imported yet, the observer starts after the import: the
+    recorder sees the import if all calls are recorded, else a finder waits for it. `notes` receives what modules and
+    optimizers hold.
+    """
     global _flags, _notes
     _flags = SHAPES * record_shapes | FLOPS * with_flops | MEMORY * memory | OVERLOADS * overload_names | IDS * ids
     _flags |= MODULES * with_modules
@@ -88,7 +91,7 @@ def start(
 
 
 def stop() -> None:
-    """Called before the recording ends. Leaves nothing in torch."""
+    """Called before the recording ends. Removes everything that was placed in torch."""
     global _flags
     _flags = None
     _core.await_framework(None)
@@ -102,7 +105,9 @@ def stop() -> None:
 
 
 def after_fork() -> None:
-    """In a child, whose parent records: it takes no lock, for another thread of the parent's may have held it."""
+    """Called in a forked child whose parent records. Takes no lock, because another thread of the parent may have held
+    it.
+    """
     global _flags
     if _flags is None:
         return
@@ -117,8 +122,9 @@ def after_fork() -> None:
 
 
 def set_graph(observer: int, ranges: bool = False, names: Sequence[str] = (), folder: str = "") -> None:
-    """From now on, operators are also nodes of the execution trace of this observer; 0: of none. `names` are operators
-    whose integral tensors are kept as files in the folder."""
+    """From now on, operators are also nodes of this observer's execution trace; 0: of no trace. The tensors of integers
+    of the operators `names` are kept as files in the folder.
+    """
     global _graph
     listed = f",{','.join(names)},".encode() if names and folder else None
     _graph = (observer, int(ranges), listed, os.fsencode(folder) if listed else None)
@@ -128,12 +134,14 @@ def set_graph(observer: int, ranges: bool = False, names: Sequence[str] = (), fo
 
 
 def allocated_before() -> int:
-    """How many bytes torch's allocator had given out before the first block of the last recording; -1: not known."""
+    """Returns how many bytes torch's allocator had given out before the first block of the last recording; -1 if
+    unknown.
+    """
     return -1 if _library is None else int(_library.vst_torch_allocated_before())
 
 
 def _is_loaded() -> bool:
-    """Whether torch is there and ready."""
+    """Returns whether torch is completely imported and the adapter is not switched off."""
     torch = sys.modules.get("torch")
     return (
         torch is not None
@@ -144,11 +152,11 @@ def _is_loaded() -> bool:
 
 
 def _arrive() -> None:
-    """torch was imported while recording."""
+    """Called when torch was imported during a recording."""
     _core.notice_fork()
     try:
         _begin()
-    except Exception as error:  # never into the program
+    except Exception as error:  # never raise into the program
         tell(f"torch's operators are not recorded: {type(error).__name__}: {error}")
 
 
@@ -167,7 +175,7 @@ def _begin() -> None:
     try:
         _core.set_framework_code(*codes)
     except RuntimeError as error:
-        tell(f"torch's modules are shown as the functions that they are: {error}")
+        tell(f"calls of torch's modules are shown as calls of functions: {error}")
     _load(builds=False)
     _core.set_graph(_graph[0], _thread)
     _announce(sys.modules.get("torch.autograd.profiler"))
@@ -180,14 +188,14 @@ def _begin() -> None:
 
 
 def _watch_fast_contexts() -> None:
-    """Watches _RecordFunctionFast for as long as a thread may have the observer in a profiler's place."""
+    """Watches _RecordFunctionFast while threads may have the observer in place of a profiler."""
     kind = getattr(sys.modules.get("torch._C._profiler"), "_RecordFunctionFast", None)
     if isinstance(kind, type):
         _core.watch_fast_contexts(kind, *[_addresses[name] for name in WATCHING])
 
 
 def _watch_tensors(torch: Any) -> None:
-    """Notes which tensors modules and optimizers hold, so that memory can be classified; None: no more."""
+    """Notes which tensors modules and optimizers hold, so that memory can be classified. None ends this."""
     global _step_hook
     if torch is None:
         if _step_hook is not None:
@@ -208,13 +216,14 @@ def _watch_tensors(torch: Any) -> None:
 
 
 def _code(module: str, owner: str, name: str) -> CodeType | None:
-    """The code of a class's function, where the module is loaded and has it."""
+    """Returns the code of a class's function; None if the module is not loaded or lacks the function."""
     return getattr(getattr(getattr(sys.modules.get(module), owner, None), name, None), "__code__", None)
 
 
 def _announce(module: ModuleType | None) -> None:
-    """Tells torch that a profiler runs; None: that it has ended. torch then annotates compiled code, and its own
-    profilers find the place where allocations are reported free when they start."""
+    """Makes torch behave as if one of its profilers ran; None undoes that. torch then annotates compiled code. Its own
+    profilers, when they start, first make our observer release the place where allocations are reported.
+    """
     global _announced, _set_flag
     if module is not None and _announced is None:
         _announced = module
@@ -239,7 +248,7 @@ def _announce(module: ModuleType | None) -> None:
 
 
 def _after_making_way(original: Any) -> Any:
-    """Replaces what torch's profilers call when they start."""
+    """Wraps a function that torch's profilers call when they start."""
 
     def start(*args: Any, **kwargs: Any) -> Any:
         if _library is not None:
@@ -250,7 +259,7 @@ def _after_making_way(original: Any) -> Any:
 
 
 def _load(builds: bool) -> None:
-    """Tries to build once per process, and reports a failure then."""
+    """Loads the observer's library. Tries to build it at most once per process, and then reports a failure."""
     global _library, _pid, _table, _thread
     if _library is not None or _pid == os.getpid():
         return
@@ -272,7 +281,7 @@ def _load(builds: bool) -> None:
             _thread = _addresses["vst_torch_thread"]
         except BuildError as error:
             tell(f"torch's operators are not recorded: {error}")
-    except Exception as error:  # never into the program
+    except Exception as error:  # never raise into the program
         tell(f"torch's operators are not recorded: {type(error).__name__}: {error}")
 
 

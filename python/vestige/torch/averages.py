@@ -1,5 +1,6 @@
-"""FunctionEventAvg: what the events of one name took together, with torch.profiler's fields, and how lists of them
-are made, from the extension's sums or from events."""
+"""FunctionEventAvg: sums over the events of one name, with torch.profiler's fields. The lists are made from the
+extension's sums or from events.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from .results import Results
 
-FIRST = (  # fields that are those of the first event
+FIRST = (  # fields copied from the first event
     "node_id",
     "is_async",
     "is_remote",
@@ -47,10 +48,10 @@ SUMS = (
 
 
 class FunctionEventAvg(FormattedTimes):
-    """Sums over events, in µs and bytes. cpu_time is the average of a call."""
+    """Sums over events, in µs and bytes. cpu_time is the average per call."""
 
     _results: Results | None = None
-    _serial = 0  # of the first event
+    _serial = 0  # the number of the first event
 
     def __init__(self) -> None:
         self.key: str | None = None
@@ -62,7 +63,7 @@ class FunctionEventAvg(FormattedTimes):
         self.cpu_time_total: float = 0
         self.device_time_total: float = 0
         self.self_cpu_time_total: float = 0
-        self.compensated_time_total: float | None = 0.0  # None: not known of all
+        self.compensated_time_total: float | None = 0.0  # None if it is unknown for some event
         self.self_device_time_total: float = 0
         self.input_shapes: Any = None
         self.overload_name: str | None = None
@@ -84,7 +85,7 @@ class FunctionEventAvg(FormattedTimes):
 
     @property
     def scope(self) -> int | None:
-        """That of the first event."""
+        """The scope of the first event."""
         if self._scope is None and (first := self._first_event()) is not None:
             self._scope = first.scope
         return self._scope
@@ -99,7 +100,7 @@ class FunctionEventAvg(FormattedTimes):
 
     @property
     def cpu_parent(self) -> Any:
-        """That of the first event; calls that the list leaves out are skipped."""
+        """The parent of the first event; calls that the list leaves out are skipped."""
         first = self._first_event()
         parent = None if first is None else first.cpu_parent
         if self._results is not None and not self._with_calls:
@@ -109,7 +110,7 @@ class FunctionEventAvg(FormattedTimes):
 
     @property
     def cpu_children(self) -> Any:
-        """Those of the first event."""
+        """The children of the first event."""
         first = self._first_event()
         return None if first is None else first.cpu_children
 
@@ -122,12 +123,12 @@ class FunctionEventAvg(FormattedTimes):
         return self._first
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy has its first event instead of the trace to look it up in."""
+        """A copy contains its first event, because it has no trace to look it up in."""
         self._first_event()
         return {**self.__dict__, "_results": None}
 
     def add(self, other: Any) -> FunctionEventAvg:
-        """Adds an event, or the sum of others, of the same key."""
+        """Adds an event, or another sum, of an equal key."""
         if self.key is None:
             self.key = other.key
             for field in FIRST:
@@ -144,7 +145,7 @@ class FunctionEventAvg(FormattedTimes):
     __iadd__ = add
 
     def _add_sums(self, found: Any, own_ns: int) -> None:
-        """found: a row of the table `averages` or `contexts`."""
+        """`found` is a row of the table `averages` or `contexts`."""
         self.count += found.calls
         self.self_cpu_time_total += own_ns / 1000
         self.cpu_time_total += found.total_ns / 1000
@@ -198,7 +199,7 @@ def _known(results: Results, number: int) -> tuple[int, str]:
 
 
 def average_names(results: Results, with_calls: bool, by_shapes: bool, by_overload: bool) -> list[FunctionEventAvg]:
-    """By name, and by shapes and overload if wanted. The sums come from the extension."""
+    """Returns averages by name, and if wanted by shapes and overload. The extension computes the sums."""
     rows: dict[tuple[Any, ...], FunctionEventAvg] = {}
     sums = results.trace.tables(
         ["averages"],
@@ -226,7 +227,7 @@ def average_names(results: Results, with_calls: bool, by_shapes: bool, by_overlo
 
 
 def average_stacks(results: Results, with_calls: bool, by_shapes: bool, depth: int) -> list[FunctionEventAvg]:
-    """By name and the innermost calls around it, from the tree of contexts."""
+    """Returns averages by name and innermost callers, from the tree of contexts."""
     nodes = list(results.contexts(shapes=by_shapes))
     known = [_known(results, node.func) for node in nodes]
     stacks: list[tuple[str, ...]] = []
@@ -234,7 +235,7 @@ def average_stacks(results: Results, with_calls: bool, by_shapes: bool, depth: i
         outer = stacks[node.parent] if node.parent is not None else ()
         stacks.append((name, *outer[: depth - 1]) if kind in CALLS else outer)
     own = [node.self_ns for node in nodes]
-    if not with_calls:  # the time of a call left out goes to what it ran in
+    if not with_calls:  # the time of a call that is left out counts for its caller
         for at in range(len(nodes) - 1, -1, -1):
             if known[at][0] in CALLS and nodes[at].parent is not None:
                 own[nodes[at].parent] += own[at]
@@ -257,7 +258,7 @@ def average_stacks(results: Results, with_calls: bool, by_shapes: bool, depth: i
 
 
 def average_events(events: Iterable[Any], by_shapes: bool, depth: int, by_overload: bool) -> list[FunctionEventAvg]:
-    """The averages of any list of events."""
+    """Returns the averages of any list of events."""
     rows: dict[tuple[Any, ...], FunctionEventAvg] = {}
     for event in events:
         key: tuple[Any, ...] = (event.key, event.node_id, event.is_user_annotation, int(event.device_type))

@@ -1,6 +1,6 @@
-"""Finds or builds the observer of torch's operators: a library for one version of torch and one of vestige.
+"""Finds or builds the observer of torch's operators, a library for one version of torch and one version of vestige.
 
-Wheels have it for some versions of torch, built ahead of time (scripts/wheels/adapters.py). For others, `python -m
+Wheels contain the library for some versions of torch (scripts/wheels/adapters.py). For others, `python -m
 vestige.torch.build` builds it into the package itself, for all its users; else it is built on first use into the user's
 cache. The file gets its name when it is complete, so processes that build it at the same time do not
 disturb each other. A hash follows the library's own bytes: loading half a library would crash the process. Nothing is
@@ -22,20 +22,22 @@ if TYPE_CHECKING:
     from typing import Any
 
 HOME = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "_torch")
-PREBUILT = os.path.join(HOME, "prebuilt")  # what a wheel brings along
+PREBUILT = os.path.join(HOME, "prebuilt")  # libraries from the wheel
 SOURCE = os.path.join(HOME, "operators.cpp")
-SEAL = b"vestige, whole: "  # and a SHA-256
+SEAL = b"vestige, whole: "  # followed by a SHA-256
 SEAL_SIZE = len(SEAL) + 32
-LOCK_SECONDS = 600  # a build takes less; one that is stopped keeps its lock
+LOCK_SECONDS = 600  # longer than any build takes; a stopped build still holds its lock
 COMPILERS = ("c++", "g++", "clang++")
 
 
 class BuildError(Exception):
-    """Says what is missing."""
+    """The message says what is missing."""
 
 
 class Installed:
-    """What the files of a torch say that this process has not loaded. Its library can be found and built, not used."""
+    """The facts about an installed torch that this process has not loaded, read from its files. The library for this
+    torch can be found and built, but not used here.
+    """
 
     def __init__(self, home: str) -> None:
         import re
@@ -46,11 +48,11 @@ class Installed:
         self.__file__ = os.path.join(home, "__init__.py")
         self.version = self
         self.git_version = facts["git_version"]
-        self._C = None  # its ABI is that of torch's wheels
+        self._C = None  # Installed torches use the C++ ABI of torch's wheels.
 
 
 def unbuilt() -> str | None:
-    """Where a torch is that this process has not loaded and could, if there is no library for it."""
+    """Returns the folder of a torch that this process has not loaded but could load, if no library for it exists."""
     from importlib.machinery import PathFinder
 
     spec = PathFinder.find_spec("torch") if "torch" not in sys.modules else None
@@ -61,18 +63,19 @@ def unbuilt() -> str | None:
         find(Installed(home), lambda line: None, builds=False)  # type: ignore[arg-type]
     except BuildError:
         return home
-    except (OSError, KeyError, ValueError):  # it is no torch
+    except (OSError, KeyError, ValueError):  # the folder holds no torch
         pass
     finally:
-        for name in set(sys.modules) - loaded:  # a program may have modules of these names
+        for name in set(sys.modules) - loaded:  # the program may have modules with these names
             if not name.startswith("vestige"):
                 del sys.modules[name]
     return None
 
 
 def find(torch: ModuleType, tell: Callable[[str], None], builds: bool = True) -> Any:
-    """The library for this torch, loaded: the package's, the wheel's, the cache's, or a new one. BuildError if there
-    can be none, or builds is False."""
+    """Returns the loaded library for this torch, from the package, the wheel, the cache, or a new build. Raises
+    BuildError if there can be no library, or if there is none and `builds` is false.
+    """
     name = library_name(torch)
     library = _load(os.path.join(HOME, name), torch) or _load_prebuilt(torch)
     if library is not None:
@@ -87,12 +90,12 @@ def find(torch: ModuleType, tell: Callable[[str], None], builds: bool = True) ->
         except private_folder.Refused as error:
             refused.append(str(error))
         except OSError:
-            pass  # it is not there and cannot be made
+            pass  # the folder does not exist and cannot be made
         if library is not None:
             _tell_refused(refused, f"{folder} is used instead", tell)
             return library
     if not builds or isinstance(torch, Installed):
-        _compiler()  # or it says what is missing
+        _compiler()  # raises BuildError if there is no compiler
         raise BuildError(
             f"there is no recorder for torch {torch.__version__} yet, and none is built while a program is recorded; "
             "`python -m vestige.torch.build` builds it"
@@ -101,7 +104,7 @@ def find(torch: ModuleType, tell: Callable[[str], None], builds: bool = True) ->
 
 
 def _build_for_now(name: str, torch: ModuleType, tell: Callable[[str], None], refused: list[str]) -> Any:
-    """For this process alone, where there is no cache."""
+    """Builds the library for this process alone, if there is no cache."""
     import tempfile
 
     home = tempfile.gettempdir()
@@ -123,9 +126,9 @@ def _tell_refused(refused: list[str], instead: str, tell: Callable[[str], None])
 def _build_in(folder: str, name: str, torch: ModuleType, tell: Callable[[str], None]) -> Any:
     path = os.path.join(folder, name)
     with _Lock(path):
-        library = _load_own(path, torch)  # another process was faster
+        library = _load_own(path, torch)  # another process may have built it meanwhile
         if library is None:
-            _compiler()  # or it says what is missing
+            _compiler()  # raises BuildError if there is no compiler
             tell(f"building the recorder of operators for torch {torch.__version__} once, in {folder}")
             build(torch, path)
             library = _load_own(path, torch)
@@ -135,13 +138,14 @@ def _build_in(folder: str, name: str, torch: ModuleType, tell: Callable[[str], N
 
 
 def library_name(torch: ModuleType) -> str:
-    """The name of the file for this torch, this vestige and this machine."""
+    """Returns the name of the file for this torch, this vestige and this machine."""
     return f"operators-{torch.__version__}-{_version()}-{_digest()}-{os.uname().machine}.so"
 
 
 def prebuilt_name(torch: ModuleType) -> str:
-    """The name of a wheel's file for this torch. The builds of one commit of torch for processors and for various GPUs
-    have the same headers, as far as the observer includes them; so it is the commit that counts, and the C++ ABI."""
+    """Returns the name of a wheel's file for this torch. Builds of one torch commit for processors and for various GPUs
+    have equal headers where the observer includes them, so the name contains only the commit and the C++ ABI.
+    """
     version = str(torch.__version__).partition("+")[0]
     commit = str(getattr(getattr(torch, "version", None), "git_version", None))[:12]
     return f"operators-{version}-{commit}-cxx{'11' if _abi(torch) else '98'}-{_digest()}-{os.uname().machine}.so"
@@ -152,7 +156,7 @@ def _abi(torch: ModuleType) -> int:
 
 
 def _digest() -> str:
-    """Of what the library is built from."""
+    """Returns a hash of the files that the library is built from."""
     from hashlib import sha256
 
     state = sha256()
@@ -163,7 +167,7 @@ def _digest() -> str:
 
 
 def cache_folders() -> list[str]:
-    """Where libraries of this user may be, the first choice first. Relative paths count as not given."""
+    """Returns the folders that may hold this user's libraries, the preferred folder first. Ignores relative paths."""
     caches = [os.environ.get("XDG_CACHE_HOME", "")]
     for home in (os.environ.get("HOME", ""), _home_of_user()):
         if home.startswith("/"):
@@ -177,12 +181,12 @@ def _home_of_user() -> str:
 
     try:
         return pwd.getpwuid(os.geteuid()).pw_dir
-    except KeyError:  # a user that the system does not know
+    except KeyError:  # the system does not know this user
         return ""
 
 
 def build(torch: ModuleType, path: str) -> None:
-    """Compiles the library to `path`, where it is complete or not at all."""
+    """Compiles the library. `path` is complete or does not exist."""
     import subprocess
     import tempfile
 
@@ -256,8 +260,9 @@ def _is_whole(path: str) -> bool:
 
 
 def _load_own(path: str, torch: ModuleType) -> Any:
-    """Loads from a safe folder. A file there that is not this user's, or that others can write to, was there before the
-    folder was safe, and is removed."""
+    """Loads a library from a safe folder. A file there that is not this user's, or that others can write to, is older
+    than the folder's protection, and is removed.
+    """
     try:
         if private_folder.is_own_file(path):
             return _load(path, torch)
@@ -268,12 +273,12 @@ def _load_own(path: str, torch: ModuleType) -> Any:
 
 
 def _load_prebuilt(torch: ModuleType) -> Any:
-    """From the wheel, whose files are the installer's: a broken one stays."""
+    """Loads a library of the wheel. A broken file stays, because it belongs to the installer."""
     return _open(os.path.join(PREBUILT, prebuilt_name(torch)), torch)
 
 
 def _load(path: str, torch: ModuleType) -> Any:
-    """None for a file that is not there, or broken, which is removed where it can be."""
+    """Loads a library. Returns None if the file is missing or broken; removes a broken file if possible."""
     if not os.path.isfile(path):
         return None
     library = _open(path, torch)
@@ -286,7 +291,7 @@ def _load(path: str, torch: ModuleType) -> Any:
 
 
 def _open(path: str, torch: ModuleType) -> Any:
-    """None for a file that is not there, broken or built for another torch."""
+    """Returns None if the file is missing, broken or built for another torch."""
     if not os.path.isfile(path):
         return None
     try:
@@ -312,8 +317,9 @@ def _open(path: str, torch: ModuleType) -> Any:
 
 
 class _Lock:
-    """Keeps others from building the same. Where the file cannot be locked, is not this user's, or is locked for longer
-    than a build takes, it is built twice, and nothing is lost."""
+    """Keeps other processes from building the same library. If the lock file cannot be locked, belongs to another user,
+    or stays locked for longer than a build takes, the library is built twice, which is harmless.
+    """
 
     def __init__(self, path: str) -> None:
         self._path = path + ".lock"
@@ -358,8 +364,9 @@ def _version() -> str:
 
 
 def main() -> int:
-    """Builds into the package, where torch is installed and the wheel has nothing for it; else says nothing. With the
-    folder of a torch, before a program runs that may load it: into the user's cache. What fails is told where it does.
+    """Builds into the package if torch is installed and the wheel has no library for it; else prints nothing. With the
+    folder of a torch, before a program runs that may load it, builds into the user's cache. Failures are reported by
+    the recording.
     """
     if sys.argv[1:]:
         try:
@@ -377,7 +384,7 @@ def main() -> int:
     if (_load(path, torch) or _load_prebuilt(torch)) is None:
         try:
             print(f"building the recorder of operators for torch {torch.__version__}")
-            for name in os.listdir(HOME):  # those of other versions
+            for name in os.listdir(HOME):  # libraries of other versions
                 if name.endswith(".so"):
                     os.unlink(os.path.join(HOME, name))
             build(torch, path)

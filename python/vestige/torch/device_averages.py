@@ -1,6 +1,6 @@
-"""What averages of names have of devices: the time of operators, and rows of kernels, copies and calls of runtimes.
+"""Averages with times of devices: the device time of operators, and rows for kernels, copies and calls of runtimes.
 
-The sums of threads come from the extension, which does not know which row launched what; the rows that did are few.
+The sums of threads come from the extension, which does not know which row launched which activity; few rows launch any.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Rows:
-    """The averages of threads, by what events they are of."""
+    """Rows of averages, keyed by the event they summarise."""
 
     def __init__(self, rows: list[FunctionEventAvg], with_calls: bool, by_shapes: bool, depth: int, by_overload: bool):
         self._with_calls = with_calls
@@ -35,7 +35,7 @@ class _Rows:
         return (*key, *stack[: self._depth]) if self._depth else (*key, bool(one.is_async))
 
     def find(self, store: Store, row: int) -> FunctionEventAvg | None:
-        """The average that a row of a thread is in; None: calls are left out, and it is one."""
+        """Returns the average that a row of a thread counts for; None if the row is a call and calls are left out."""
         event = store.events[row]
         if event.is_python_function and not self._with_calls:
             return None
@@ -45,7 +45,7 @@ class _Rows:
 def add_devices(
     store: Store, rows: list[FunctionEventAvg], with_calls: bool, by_shapes: bool, depth: int, by_overload: bool
 ) -> list[FunctionEventAvg]:
-    """All averages, in the order of their first events."""
+    """Returns all averages, in the order of their first events."""
     devices = store.devices
     assert devices is not None
     for row in rows:
@@ -59,7 +59,7 @@ def add_devices(
 
 
 def _average(devices: Devices, by_shapes: bool) -> list[FunctionEventAvg]:
-    """By name and device. What devices did has neither shapes nor stacks."""
+    """Returns averages by name and device. Activities of devices have neither shapes nor stacks."""
     groups: dict[tuple[Any, ...], list[int]] = {}  # first row, its start and end, count, ns, ns of calls inside
     for key, row, start, end, inner in devices.timed():
         found = groups.get(key)
@@ -87,7 +87,7 @@ def _average(devices: Devices, by_shapes: bool) -> list[FunctionEventAvg]:
 
 
 def _order(start: int, end: int) -> tuple[int, int]:
-    """Of events: what is around others comes before them."""
+    """A key to sort events by: an event comes before the events inside it."""
     return start, -end
 
 
@@ -100,7 +100,7 @@ def _add_times(store: Store, devices: Devices, rows: _Rows) -> None:
         if found is not None and not store.events[number].is_async:
             found.device_time_total += total / 1000
             found.self_device_time_total += devices.own_ns(number) / 1000
-        while found is None and number >= 0:  # the time of a call that is left out is that of what it runs in
+        while found is None and number >= 0:  # the time of a call that is left out counts for its caller
             number = store.rows.parent[number]
             found = rows.find(store, number) if number >= 0 else None
         if found is not None:

@@ -1,8 +1,8 @@
-"""What devices did as torch.profiler's events: kernels, copies and sets are events of the device, calls of its runtime
-events of threads, and operators have the device time of what was launched inside of them.
+"""Activities of devices as torch.profiler's events. Kernels, copies and sets are events of the device; calls of its
+runtime are events of threads; operators have the device time of the activities launched inside them.
 
 The extension gives rows (reading/activities.py). An event holds the number of its row; a field is made when a program
-asks for it.
+reads it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from .events import Store
 
 Kernel = namedtuple("Kernel", "name device duration")
-Span = namedtuple("Span", "name serial device stream start end")  # of an annotation, as a device has it
+Span = namedtuple("Span", "name serial device stream start end")  # an annotation, as shown on a device
 
 
 class Devices:
-    """What the devices of a recording did, beside the rows of its threads."""
+    """Activities of the devices of a recording, in addition to the rows of its threads."""
 
     def __init__(self, store: Store, rows: Activities, known: list[dict[str, Any]], syncs: bool):
-        """known: as Trace.info() tells of devices. syncs: synchronisations are events, too."""
+        """`known` are the devices from Trace.info(). With `syncs`, synchronisations are events too."""
         self.store = store
         self.rows = rows
         self.known = {device["number"]: device for device in known}
@@ -47,12 +47,12 @@ class Devices:
         self._own: dict[int, int] | None = None
         self._totals: list[int] = []
         self._kernels: dict[int, list[int]] = {}
-        self._calls: dict[int, list[int]] = {}  # in rows of threads
-        self._inner: dict[int, list[int]] = {}  # in calls
+        self._calls: dict[int, list[int]] = {}  # by the row of a thread that made them
+        self._inner: dict[int, list[int]] = {}  # by the call that made them
 
     @property
     def given(self) -> tuple[Any, ...]:
-        """What a copy is made of."""
+        """The constructor arguments of a copy."""
         known, syncs = self._given
         return self.rows, known, syncs
 
@@ -60,7 +60,7 @@ class Devices:
 
     @property
     def events(self) -> list[DeviceEvent]:
-        """Rows that are shown, then annotations: behind the last row, by their numbers."""
+        """Events of the shown rows, then of annotations, which are numbered after the last row."""
         if self._events is None:
             make = torchs(DeviceEvent)._of
             spans = range(self.rows.count, self.rows.count + len(self.annotations))
@@ -73,11 +73,13 @@ class Devices:
         return events[self._places[row]]
 
     def annotation(self, row: int) -> Span | None:
-        """What an event is, if it is no row."""
+        """Returns the annotation of an event; None if the event is a row."""
         return self.annotations[row - self.rows.count] if row >= self.rows.count else None
 
     def _annotate(self, work: list[int]) -> list[Span]:
-        """A span for each device, stream and annotation, from the first to the last of what it launched."""
+        """Makes a span for each device, stream and annotation, from the first to the last activity that the annotation
+        launched.
+        """
         rows = self.rows
         found: dict[tuple[int, int, int], tuple[int, int, int]] = {}
         for row in work:
@@ -96,7 +98,9 @@ class Devices:
         ]
 
     def timed(self) -> Iterator[tuple[tuple[Any, ...], int, int, int, int]]:
-        """Of each event: what average it is in, its number, start and end, and what calls inside of it took."""
+        """Yields for each event: the key of its average, its number, start and end, and the time of the calls inside
+        it.
+        """
         rows = self.rows
         columns = rows.start_ns, rows.end_ns, rows.kind, rows.func, rows.device
         starts, ends, kinds, ids, devices = (column.tolist() for column in columns)
@@ -124,22 +128,24 @@ class Devices:
     # ---- operators
 
     def kernels(self, row: int) -> list[Any]:
-        """What was launched in a row of a thread, and in nothing inside of it."""
-        self._settle()
+        """Returns the kernels launched in a row of a thread but not in a row inside it."""
+        self._add_up_launches()
         events = map(self.event, self._kernels.get(row, ()))
         return [Kernel(each.name, each.device_index, each.time_range.elapsed_us()) for each in events]
 
     def own_ns(self, row: int) -> int:
-        self._settle()
+        self._add_up_launches()
         assert self._own is not None
         return self._own.get(row, 0)
 
     def total_ns(self, row: int) -> int:
-        self._settle()
+        self._add_up_launches()
         return self._totals[row]
 
-    def _settle(self) -> None:
-        """Finds what each row launched, and adds it up from the innermost outwards: parents come before children."""
+    def _add_up_launches(self) -> None:
+        """Finds the activities that each row launched, and adds up their times from the innermost row outwards: parents
+        come before children.
+        """
         if self._own is not None:
             return
         store, rows = self.store, self.rows
@@ -162,7 +168,7 @@ class Devices:
     # ---- calls
 
     def calls_in(self, row: int) -> list[int]:
-        """The calls of runtimes that a row of a thread made itself."""
+        """Returns the calls of runtimes that a row of a thread made directly."""
         self._place_calls()
         return self._calls.get(row, [])
 
@@ -174,11 +180,11 @@ class Devices:
         return self._inner
 
     def call_ns(self, row: int) -> int:
-        """What they took."""
+        """Returns the time of the calls that a row of a thread made directly."""
         return sum(self.rows.end_ns[call] - self.rows.start_ns[call] for call in self.calls_in(row))
 
     def parent_of(self, call: int) -> tuple[int, int]:
-        """The row of a thread that a call was made in, and the call that it was made in; -1: none."""
+        """Returns the row of a thread that made a call, and the call around it; -1 where there is none."""
         return self._place_calls().get(call, (-1, -1))
 
     def _place_calls(self) -> dict[int, tuple[int, int]]:
@@ -193,7 +199,9 @@ class Devices:
         return self._parents
 
     def _place_on_thread(self, thread: int, calls: list[int]) -> None:
-        """A call lies in the innermost row that is open all the while, or in another call there."""
+        """Finds the parent of each call: the innermost row that is open during the whole call, or another call in that
+        row.
+        """
         assert self._parents is not None
         store, rows = self.store, self.rows
         spans = store.rows
@@ -212,7 +220,7 @@ class Devices:
                 row = spans.parent[row]
             around = open_calls[-1] if open_calls and rows.end_ns[open_calls[-1]] >= end else -1
             if around >= 0 and row >= 0 and spans.start_ns[row] > rows.start_ns[around]:
-                around = -1  # the call around it is further out
+                around = -1  # the call around it is outside the row
             self._parents[call] = row, around
             if around >= 0:
                 self._inner.setdefault(around, []).append(call)
@@ -222,7 +230,7 @@ class Devices:
 
 
 class DeviceEvent(FunctionEvent):
-    """What a device did, or a call of its runtime, with the fields of any event."""
+    """An activity of a device, or a call of its runtime, with the fields of any event."""
 
     __slots__ = ()
 

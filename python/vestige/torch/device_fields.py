@@ -1,4 +1,4 @@
-"""The fields of events of devices, and of calls of their runtimes, as torch.profiler fills them."""
+"""The fields of device events, and of calls of device runtimes, filled like torch.profiler's."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from .device_events import Devices
 
-NO_THREAD = (1 << 64) - 1  # as torch has it, of what runs on a device
-CPU_TO_DEVICE = 2  # torch's number of arrows from calls to what they launched
+NO_THREAD = (1 << 64) - 1  # torch's value for activities that run on a device
+CPU_TO_DEVICE = 2  # torch's number for arrows from calls to the activities that they launched
 ANNOTATION = "gpu_user_annotation"
-TYPES = {  # by Kineto's names
+TYPES = {  # kinds by Kineto's names
     of.KERNEL: "kernel",
     of.COPY: "gpu_memcpy",
     of.SET: "gpu_memset",
@@ -59,7 +59,7 @@ def is_call(devices: Devices, row: int) -> bool:
 
 
 def kineto_args(devices: Devices, row: int) -> dict[str, Any]:
-    """As Kineto names them in files."""
+    """Returns arguments by the names that Kineto writes to files."""
     rows = devices.rows
     if row >= rows.count:
         return {}
@@ -94,7 +94,9 @@ def _thread(devices: Devices, row: int) -> int:
 
 
 def _place(call: Callable[[Devices, int], Any], field: str) -> Any:
-    """Of a call from its thread; of what a device did, a column of the row or a field of the annotation's span."""
+    """Makes a reader of a field: a call takes the field from its thread; an activity takes it from a column of its row,
+    or from the span of its annotation.
+    """
 
     def get(devices: Devices, row: int) -> Any:
         if is_call(devices, row):
@@ -137,7 +139,7 @@ def _parent(devices: Devices, row: int) -> Any:
 
 
 def _children(devices: Devices, row: int) -> list[Any]:
-    """Calls that a call made: of the driver, mostly."""
+    """Returns the calls that a call made, mostly calls of the driver."""
     if not is_call(devices, row):
         return []
     return [devices.event(call) for call in devices.calls_in_call(row)]

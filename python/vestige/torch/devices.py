@@ -1,4 +1,4 @@
-"""The devices of events, by torch's names of them."""
+"""The devices of events, by torch's names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CUDA = "cuda"
 
 
 class DeviceType:
-    """torch's names of devices, for where torch is not loaded."""
+    """torch's names of devices, for processes without torch."""
 
     CPU = 0
     CUDA = 1
@@ -20,18 +20,20 @@ class DeviceType:
 
 
 def device_type(name: str = "CPU") -> Any:
-    """By default the CPU, where all that threads do ran: torch's own member if torch is loaded."""
+    """Returns the type of device; by default CPU, for events of threads. Returns torch's own member if torch is
+    loaded.
+    """
     torch = sys.modules.get("torch.autograd")
     return getattr(torch.DeviceType if torch is not None and hasattr(torch, "DeviceType") else DeviceType, name)
 
 
 def type_of(platform: str) -> Any:
-    """torch knows CUDA's devices. Those of other platforms are what it calls PrivateUse1."""
+    """Returns CUDA for CUDA's devices, and PrivateUse1 for other platforms, because torch has no names for those."""
     return device_type("CUDA" if platform == CUDA else "PrivateUse1")
 
 
 def name_of(platform: str) -> str:
-    """What columns of tables are called after."""
+    """Returns the device name in titles of table columns."""
     if platform == CUDA:
         return platform
     torch = sys.modules.get("torch")

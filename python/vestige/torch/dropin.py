@@ -1,10 +1,8 @@
-"""install(): vestige in torch.profiler's place.
-
-torch's own classes stay; what records beneath them becomes ours. torch.profiler.profile is a class of ours that
-inherits from torch's (profiles.py), and record_function and ExecutionTraceObserver are ours: at once where torch is
-loaded, else when the program loads it. With autograd=True so is torch.autograd.profiler.profile. Modules that imported
-torch's classes before have names of their own for them: objects that they make become objects of ours. install() itself
-does not load torch.
+"""install(): vestige in torch.profiler's place. torch's own classes stay; the recording beneath them becomes ours.
+torch.profiler.profile is a class of ours that inherits from torch's (profiles.py), and record_function and
+ExecutionTraceObserver are ours: immediately if torch is loaded, else when the program loads it. With autograd=True so
+is torch.autograd.profiler.profile. Modules that imported torch's classes before have names of their own for them:
+objects that they make become objects of ours. install() itself does not load torch.
 
 Where there is no torch, stand-ins for torch.profiler and torch.profiler.profiler let `from torch.profiler import
 profile` work, with vestige.profile. There is no stand-in for torch itself: a program that checks for torch gets the
@@ -43,14 +41,15 @@ STAND_IN_NAMES = (
     "tensorboard_trace_handler",
 )
 
-_originals: list[tuple[Any, str, Any]] = []  # what the patched modules and classes had
+_originals: list[tuple[Any, str, Any]] = []  # module or class, name and original
 _with_autograd = False
-_stand_ins: dict[str, ModuleType] = {}  # by the names that they have in sys.modules
+_stand_ins: dict[str, ModuleType] = {}  # by their names in sys.modules
 
 
 def install(autograd: bool = False) -> None:
-    """Makes torch.profiler ours, with autograd=True torch.autograd.profiler.profile as well. Also: with_stack is False
-    unless given, as torch has it."""
+    """Makes torch.profiler record with vestige; with autograd=True also torch.autograd.profiler.profile. As in torch,
+    with_stack is then False unless given.
+    """
     global _with_autograd
     _with_autograd = _with_autograd or autograd
     if api.installed:
@@ -89,7 +88,7 @@ def uninstall() -> None:
 
 
 def _patch(module: ModuleType) -> None:
-    """torch.profiler is there."""
+    """Called when torch.profiler is loaded."""
     import vestige
 
     try:
@@ -98,7 +97,7 @@ def _patch(module: ModuleType) -> None:
         is_known = getattr(module, "profile", None) is profiles.torchs_profile
     except (AttributeError, ImportError):
         is_known = False
-    if not is_known:  # vestige.profile takes its place
+    if not is_known:  # vestige.profile takes the place of torch.profiler
         for name in STAND_IN_NAMES:
             if hasattr(module, name):
                 _put(module, name, getattr(vestige, name))
@@ -130,8 +129,9 @@ def _put(place: Any, name: str, ours: Any) -> None:
 
 
 def _adopt(theirs: Any, ours: Any) -> None:
-    """Objects that are made of `theirs`, by whatever name, become objects of its subclass `ours`. It is __init__ that
-    does so: a class whose __new__ was exchanged could not get the one that it had back."""
+    """Makes objects of `theirs`, created by whatever name, objects of its subclass `ours`. Replaces __init__ for that,
+    because a replaced __new__ could not be restored.
+    """
     from functools import wraps
 
     original = theirs.__init__
@@ -147,7 +147,9 @@ def _adopt(theirs: Any, ours: Any) -> None:
             if kind not in kinds:
                 kinds[kind] = _below(kind, ours)
             self.__class__ = kinds[kind]
-        except Exception as error:  # for what the program's metaclass or __init_subclass__ does: never into the program
+        except (
+            Exception
+        ) as error:  # the program's metaclass or __init_subclass__ may raise; never raise into the program
             from .adapter import tell
 
             tell(f"torch records for {kind.__qualname__}, not vestige: {type(error).__name__}: {error}")
@@ -159,13 +161,13 @@ def _adopt(theirs: Any, ours: Any) -> None:
 
 
 def _below(kind: Any, ours: Any) -> Any:
-    """A class of the program's that inherits from torch's, with ours between the two."""
+    """Makes a class between the program's class, which inherits from torch's, and torch's own."""
     names = {name: getattr(kind, name) for name in ("__module__", "__qualname__", "__doc__")}
     return type(kind)(kind.__name__, (kind, ours), names)
 
 
 def _warn_of_others() -> None:
-    """Names the modules that go on with what vestige has replaced in torch.profiler."""
+    """Names the modules that still use the torch.profiler classes which vestige has replaced."""
     from types import ModuleType
 
     replaced = {id(original) for _, name, original in _originals if name in ("profile", "ExecutionTraceObserver")}
@@ -187,7 +189,7 @@ def _has_torch() -> bool:
 
     try:
         return find_spec("torch") is not None
-    except (ImportError, ValueError):  # something else has the name
+    except (ImportError, ValueError):  # something else uses this name
         return True
 
 
@@ -223,4 +225,4 @@ def _remove_stand_ins() -> None:
 
 
 _arrival = Arrival(MODULE, _patch)
-_torch_arrival = Arrival("torch", lambda _: None, before=_remove_stand_ins)  # torch was installed, or found, after all
+_torch_arrival = Arrival("torch", lambda _: None, before=_remove_stand_ins)  # torch was installed or found after all

@@ -1,4 +1,4 @@
-"""The fields of an event where nothing is known of it."""
+"""Default values of an event's fields."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-PLAIN: dict[str, Any] = {  # what a field is where nothing is known; functions make a new one for each event
+PLAIN: dict[str, Any] = {  # default values; functions make a new value for each event
     "node_id": -1,
     "overload_name": None,
     "trace_name": None,
@@ -44,7 +44,7 @@ PLAIN: dict[str, Any] = {  # what a field is where nothing is known; functions m
     "external_id": 0,
     "linked_correlation_id": 0,
     "event_metadata": None,
-    "_event_metadata": None,  # from 2.15 on torch has the other as a property
+    "_event_metadata": None,  # torch 2.15 and later have the other name as a property
     "metadata": None,
     "structured_input_shapes": None,
     "structured_input_strides": None,

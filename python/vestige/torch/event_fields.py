@@ -1,4 +1,6 @@
-"""The fields of events that were read: each is made of a row of the recording when a program asks for it."""
+"""The fields of events that were read. Each value is made from a row of the recording when a program reads the
+field.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ def _arg(name: str, missing: Any) -> Any:
 
 
 def _input(name: str, text: Any) -> Any:
-    """A list with one item for each input. A span's text is an input, too, where torch counts it."""
+    """Returns a list with one item per input. A span's text counts as an input if torch counts it so."""
 
     def read(store: Store, row: int) -> list[Any]:
         args = store.args(row)
@@ -73,8 +75,8 @@ def _scope(store: Store, row: int) -> int:
     return store.rows.flags[row] >> SCOPE_SHIFT
 
 
-OTHER_KEYWORDS = "Keyword inputs"  # those that JSON cannot hold, as Python writes a dict
-OWN_ARGS = frozenset(  # of operators; others are keyword inputs
+OTHER_KEYWORDS = "Keyword inputs"  # keyword inputs that JSON cannot hold, in the form in which Python prints a dict
+OWN_ARGS = frozenset(  # arguments of operators; all others are keyword inputs
     (
         "Call stack",
         "Concrete Inputs",
@@ -115,7 +117,7 @@ def _flow(part: int) -> Any:
 
 
 def _value(text: str) -> Any:
-    """What the text of an input stands for; None for a tensor."""
+    """Returns the value of an input's text; None for a tensor."""
     from ast import literal_eval
 
     try:

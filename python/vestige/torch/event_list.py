@@ -33,7 +33,7 @@ class EventList(list):  # type: ignore[type-arg]
         self._results = results
 
     def __reduce_ex__(self, protocol: object) -> Any:
-        """A copy holds its events, without the trace that they were read from."""
+        """A copy has the events, but not their trace."""
         options = {
             "use_device": self._use_device,
             "profile_memory": self._profile_memory,
@@ -45,14 +45,14 @@ class EventList(list):  # type: ignore[type-arg]
         return self.table()
 
     def _repr_html_(self) -> str:
-        """What a notebook shows of it: names by their own time."""
+        """Returns the HTML that a notebook shows: names by their own time."""
         from vestige.reading.overview import of_events
 
         return of_events(self).html(20)
 
     @property
     def self_cpu_time_total(self) -> float:
-        """The own times of all, in µs."""
+        """The sum of all own times, in µs."""
         total: float = sum(event.self_cpu_time_total for event in self)
         return total
 
@@ -94,7 +94,7 @@ class EventList(list):  # type: ignore[type-arg]
         group_by_overload_name: bool = False,
         include_python_functions: bool | None = None,
     ) -> EventList:
-        """What the events of each name took together; see profile.key_averages()."""
+        """Returns averages over the events of each name; see profile.key_averages()."""
         from .averages import average_events
 
         if self._results is not None and self._is_whole():
@@ -107,11 +107,11 @@ class EventList(list):  # type: ignore[type-arg]
         return averages
 
     def _is_whole(self) -> bool:
-        """Whether it still holds all the events that it was made with."""
+        """Returns whether the list still holds all the events that it was made with."""
         return self._results is not None and len(self) == self._results.store.size
 
     def total_average(self) -> FunctionEventAvg:
-        """The sum of all, under the name Total."""
+        """Returns the sum of all events, named Total."""
         from .averages import FunctionEventAvg
 
         total: FunctionEventAvg = torchs(FunctionEventAvg)()
@@ -148,7 +148,7 @@ def _restored_list(options: dict[str, Any]) -> EventList:
 
 
 class LazyEvents(EventList):
-    """What events() returns: the list of all events, made when one of them is looked at."""
+    """The list that events() returns. The events are made when the program first looks at the list."""
 
     _made = False
 

@@ -1,4 +1,4 @@
-"""What the rows of the table `events` mean, and what their names and arguments become."""
+"""The rows of the table `events`: their meaning, and how their names and arguments are written."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-LOOSE = 0, "[memory]"  # of the id 0: what a framework allocated outside of all spans, as torch names it
+LOOSE = 0, "[memory]"  # the id 0: memory that a framework allocated outside all spans, by torch's name
 CALLS = (PYTHON, NATIVE, GC, MODULE)
 ASYNC, RESUMED = 64, 16  # flags of spans
 STEP = "ProfilerStep#"
 USER_SCOPE = 7
-SCOPE_SHIFT = 24  # in the flags of an operator
+SCOPE_SHIFT = 24  # position of the scope in the flags of an operator
 
 
 class Events(Columns):
-    """The columns of the table `events`, and of `tree_events`, which has addresses."""
+    """The columns of the table `events`. The table `tree_events` also has addresses."""
 
     start_ns: memoryview[int]
     end_ns: memoryview[int]
@@ -46,11 +46,11 @@ def read_members(text: str) -> dict[str, Any]:
 
 
 def flat_shapes(dims: Sequence[Any]) -> list[Any]:
-    """Shapes as input_shapes has them: a list of tensors is []."""
+    """Returns shapes as input_shapes has them: a list of tensors becomes []."""
     shapes = [shape if isinstance(shape, list) else [] for shape in dims]
     return [[] if any(isinstance(part, list) for part in shape) else shape for shape in shapes]
 
 
 def rewrite(name: str) -> str:
-    """All steps have one name in tables."""
+    """Returns the name for tables, where all steps have one name."""
     return "ProfilerStep*" if name.startswith(STEP) else name

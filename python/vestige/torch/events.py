@@ -1,7 +1,7 @@
-"""What was recorded, event by event: FunctionEvent with torch.profiler's fields.
+"""The events of a recording: FunctionEvent with torch.profiler's fields.
 
 The extension gives every span as a row of one block of memory (see python/ext/read/trace_events.c). An event holds the
-number of its row; a field is read, or made, when a program asks for it. Events have the ids of the exported file.
+number of its row; a field is made when a program reads it. Events have the ids of the exported file.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from .device_events import Devices
     from .event_rows import Events
 
-REPR_MAX = 20  # children
+REPR_MAX = 20  # the most children that a repr shows
 
 
 def torchs(cls: type[Any]) -> type[Any]:
-    """The class of the same name that inherits from torch's, if torch is loaded."""
+    """Returns our class that inherits from torch's class of equal name, if torch is loaded; else `cls`."""
     found = _inherited.get(cls)
     if found is None:
         if "torch.autograd.profiler_util" not in sys.modules:
@@ -47,7 +47,7 @@ _inherited: dict[type[Any], type[Any]] = {}  # torch stays loaded; an import cos
 
 
 class Store:
-    """The rows of a recording, what they refer to, and the events that were made of them."""
+    """The rows of a recording, the tables that rows refer to, and the events made from rows."""
 
     def __init__(
         self,
@@ -60,9 +60,11 @@ class Store:
         as_torch: Collection[str] = (),
         devices: tuple[Any, ...] | None = None,
     ) -> None:
-        """as_torch names what events have only in torch's place: "shapes" counts a span's text as an input, as torch
-        does with record_shapes; "metadata" gives them metadata_json; "gradients" numbers arrows in the order of
-        gradients, "unlinked" leaves them out. devices: what device_events.Devices takes, if the trace has any."""
+        """`as_torch` names properties that events have only in torch's place: "shapes" counts a span's text as an
+        input, as torch does with record_shapes; "metadata" gives events metadata_json; "gradients" numbers arrows in
+        the order of gradients; "unlinked" leaves arrows out. `devices` are the arguments of device_events.Devices, if
+        the trace has devices.
+        """
         self.rows = rows
         self.timed_out = timed_out
         self.pid = pid
@@ -72,7 +74,7 @@ class Store:
         self.definitions = definitions
         self.threads = threads
         self.as_torch = as_torch
-        self._rows: dict[int, int] = {}  # by serial
+        self._rows: dict[int, int] = {}  # by number of the span
         self._events: list[FunctionEvent] | None = None
         self._stacks: dict[int, list[str]] = {}
         self._flows: dict[int, tuple[int, int, bool]] | None = None
@@ -83,7 +85,7 @@ class Store:
             self.devices = Devices(self, *devices)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy needs neither the trace nor its file."""
+        """Pickles the rows, so that a copy needs neither the trace nor its file."""
         devices = None if self.devices is None else self.devices.given
         known = self.definitions, self.threads, self.pid, self.base_ns, tuple(self.as_torch), devices
         return Store, (self.rows, self.timed_out, *known)
@@ -97,12 +99,12 @@ class Store:
 
     @property
     def size(self) -> int:
-        """How many events there are."""
+        """The number of events."""
         return self.count + (0 if self.devices is None else len(self.devices.events))
 
     @property
     def all_events(self) -> list[FunctionEvent]:
-        """Those of threads and of devices, in order of time."""
+        """The events of threads and of devices, in order of time."""
         if self.devices is None:
             return self.events
         both = [*self.events, *self.devices.events]
@@ -113,7 +115,7 @@ class Store:
         return None if self.devices is None else self.devices.use_device
 
     def children_of(self, row: int) -> list[FunctionEvent]:
-        """What was called in a row, calls of devices' runtimes among it."""
+        """Returns the events that were called in a row, including calls of devices' runtimes."""
         own = [self.events[child] for child in self.children(row)]
         calls = () if self.devices is None else self.devices.calls_in(row)
         if self.devices is None or not calls:
@@ -142,7 +144,7 @@ class Store:
         return found
 
     def args_text(self, row: int) -> str:
-        """The members of a JSON object."""
+        """Returns the members of a JSON object, without braces."""
         text: str = self.rows.args[row]
         return text
 
@@ -152,8 +154,10 @@ class Store:
 
     @property
     def flows(self) -> dict[int, tuple[int, int, bool]]:
-        """Id, type and side of the arrows from operators to those that compute their gradients, by row. As in the
-        exported file: from the last forward operator of a sequence number to the first of the backward pass."""
+        """Id, type and side of the arrows from operators to the operators that compute their gradients, by row. As in
+        the exported file, an arrow goes from the last forward operator of a sequence number to the first operator of
+        the backward pass.
+        """
         if "unlinked" in self.as_torch:
             return {}
         if self._flows is None:
@@ -182,7 +186,7 @@ class Store:
         return self._flows
 
     def stack(self, row: int) -> list[str]:
-        """The calls that an event runs in, innermost first. The stack of a call begins with the call itself."""
+        """Returns the calls around an event, innermost first. The stack of a call begins with the call itself."""
         above: list[int] = []
         while row >= 0 and row not in self._stacks:
             above.append(row)
@@ -222,8 +226,9 @@ class FunctionEvent(FormattedTimes):
         return event
 
     def __reduce_ex__(self, protocol: object) -> Any:
-        """A copy of one that was read has its own row alone; its fields are made again. Without the relatives that were
-        made so far, since each has its own row, too."""
+        """Pickles an event of a recording as its row, from which a copy makes its fields again. Relatives are left
+        out, because they have rows of their own.
+        """
         kept = {name: value for name, value in self.__dict__.items() if name not in ("cpu_parent", "cpu_children")}
         if self._store is None:
             return _restored_event, (None, -1), self.__dict__
@@ -233,7 +238,7 @@ class FunctionEvent(FormattedTimes):
         self.__dict__.update(fields)
 
     def __getattr__(self, field: str) -> Any:
-        """Called for fields that were not asked for before."""
+        """Makes a field when it is first read."""
         make = FIELDS.get(field)
         if make is None or self._store is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {field!r}")
@@ -256,14 +261,14 @@ class FunctionEvent(FormattedTimes):
 
     @property
     def compensated_time_total(self) -> float | None:
-        """What cpu_time_total would have been without the recording (profile(compensate=True)); None: not known."""
+        """The value that cpu_time_total would have without recording (profile(compensate=True)); None if unknown."""
         ns = None if self._store is None else self._store.rows.compensated_ns[self._row]
         return None if ns is None else ns / 1000
 
     @property
     def self_cpu_time_total(self) -> float:
         if self._store is not None:
-            own_ns = self._store.rows.self_ns[self._row]  # 0 for what is async
+            own_ns = self._store.rows.self_ns[self._row]  # 0 for an asynchronous span
             devices = self._store.devices
             return (own_ns if devices is None or not own_ns else own_ns - devices.call_ns(self._row)) / 1000
         if self.is_async or not is_on_cpu(self):
@@ -282,7 +287,7 @@ class FunctionEvent(FormattedTimes):
 
     @property
     def device_time_total(self) -> float:
-        """What devices did for it, and for what it called."""
+        """The device time of the event and of everything that it called."""
         if self._store is not None:
             devices = self._store.devices
             return 0 if devices is None or self.is_async else devices.total_ns(self._row) / 1000

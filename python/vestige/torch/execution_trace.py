@@ -1,7 +1,7 @@
-"""ExecutionTraceObserver: the program's operators as a graph, in the file that torch's observer of this name writes.
+"""ExecutionTraceObserver: the program's operators as a graph, in the file format of torch's ExecutionTraceObserver.
 
-Nodes are recorded as everything else is: into the profile's recording while there is one, else into a trace file beside
-the output, so that a program which is killed leaves its graph (`vestige export out.json.vst -o out.json`). JSON is
+Nodes are records like all others: they go into the profile's recording while there is one, else into a trace file next
+to the output, so that a program which is killed leaves its graph (`vestige export out.json.vst -o out.json`). JSON is
 written when the observer is unregistered.
 """
 
@@ -28,8 +28,8 @@ FORMAT = "execution-trace"
 _registered: ref[ExecutionTraceObserver] | None = None
 
 
-class ExecutionTraceObserver(ABC):  # noqa: B024 - as torch has it, so that its objects can become ours (dropin.py)
-    """Records what every operator is given and gives, as a graph whose ids match the timeline's.
+class ExecutionTraceObserver(ABC):  # noqa: B024 - an ABC like torch's, so that torch's objects can become ours (dropin.py)
+    """Records the inputs and outputs of every operator, as a graph whose ids match the timeline's.
 
         observer = ExecutionTraceObserver().register_callback("et.json.gz")
         with profile(execution_trace_observer=observer) as prof:
@@ -45,9 +45,9 @@ class ExecutionTraceObserver(ABC):  # noqa: B024 - as torch has it, so that its 
         self.extra_resources_collection = False
         self.resources_dir = ""
         self.output_file_path = ""
-        self._number = 0  # marks its nodes
-        self._pieces: list[_core.Session] = []  # recordings with nodes in them
-        self._own: _core.Session | None = None  # the one that is made here, for when there is no profile
+        self._number = 0  # the number of this observer in its nodes
+        self._pieces: list[_core.Session] = []  # recordings that have nodes of this observer
+        self._own: _core.Session | None = None  # our own recording, used while no profile records
         self._integral: tuple[bool, list[str]] = (False, [])
 
     def __del__(self) -> None:
@@ -58,8 +58,9 @@ class ExecutionTraceObserver(ABC):  # noqa: B024 - as torch has it, so that its 
 
     @staticmethod
     def build_execution_trace_obs_from_env() -> ExecutionTraceObserver | None:
-        """A registered observer that writes to a temporary file, if ENABLE_PYTORCH_EXECUTION_TRACE or
-        VESTIGE_EXECUTION_TRACE is 1, else None. …_EXTRAS=1 makes it collect resources too."""
+        """Returns a registered observer that writes to a temporary file if ENABLE_PYTORCH_EXECUTION_TRACE or
+        VESTIGE_EXECUTION_TRACE is 1, else None. With …_EXTRAS=1, the observer collects resources too.
+        """
         if not _is_set(""):
             return None
         import tempfile
@@ -76,16 +77,17 @@ class ExecutionTraceObserver(ABC):  # noqa: B024 - as torch has it, so that its 
         return observer
 
     def set_extra_resource_collection(self, val: bool) -> None:
-        """Whether to keep what a replay of the graph needs, in a folder beside the file: generated kernels, and the
-        contents of integral tensors of the operators that …_SAVE_INTEGRAL_TENSOR_DATA names. After
-        register_callback()."""
+        """Sets whether to keep the files that a replay of the graph needs, in a folder next to the trace: generated
+        kernels, and the contents of integral tensors of the operators that …_SAVE_INTEGRAL_TENSOR_DATA names. Call
+        after register_callback().
+        """
         self.extra_resources_collection = val
         if val:
             self.get_resources_dir(can_create=True)
 
     def register_callback(self, output_file_path: str | os.PathLike[str]) -> Self:
-        """The graph will be written to this file, gzipped if its name ends in .gz. RuntimeError: another observer is
-        registered; OSError: the file cannot be written."""
+        """Sets the file for the graph, gzipped if its name ends in .gz. Raises RuntimeError if another observer is
+        registered, OSError if the file cannot be written."""
         global _registered
         if self._registered:
             return self
@@ -107,7 +109,7 @@ class ExecutionTraceObserver(ABC):  # noqa: B024 - as torch has it, so that its 
         return self
 
     def get_resources_dir(self, can_create: bool = False) -> str | None:
-        """The folder for resources; None where none are collected, or there is no such folder."""
+        """Returns the folder for resources; None if no resources are collected or the folder does not exist."""
         if not self.extra_resources_collection:
             return None
         if not self.resources_dir:
@@ -116,11 +118,11 @@ class ExecutionTraceObserver(ABC):  # noqa: B024 - as torch has it, so that its 
 
     @staticmethod
     def get_resources_dir_for_et_path(trace_path: str, create_dir: bool = False) -> str | None:
-        """The folder that belongs to a file: `<its stem>_resources`. None: it is not there."""
+        """Returns the folder that belongs to a file, `<its stem>_resources`; None if it does not exist."""
         return folder_for(trace_path, create_dir)
 
     def unregister_callback(self) -> None:
-        """Stops and writes the file. What was recorded stays in <file>.vst if that fails."""
+        """Stops and writes the file. If that fails, the recording stays in <file>.vst."""
         global _registered
         if not self._registered:
             return
@@ -134,15 +136,15 @@ class ExecutionTraceObserver(ABC):  # noqa: B024 - as torch has it, so that its 
 
     @property
     def is_registered(self) -> bool:
-        """Between register_callback() and unregister_callback()."""
+        """True between register_callback() and unregister_callback()."""
         return self._registered
 
     def is_running(self) -> bool:
-        """Between start() and stop()."""
+        """True between start() and stop()."""
         return self._execution_trace_running
 
     def start(self) -> None:
-        """Records from now on, if it is registered."""
+        """Starts recording, if the observer is registered."""
         if not self._registered or self._execution_trace_running:
             return
         self._join()
@@ -152,7 +154,7 @@ class ExecutionTraceObserver(ABC):  # noqa: B024 - as torch has it, so that its 
             self._record_pg_config()
 
     def stop(self) -> None:
-        """Records no more, until the next start()."""
+        """Stops recording until the next start()."""
         if not self._execution_trace_running:
             return
         self._execution_trace_running = False
@@ -160,17 +162,17 @@ class ExecutionTraceObserver(ABC):  # noqa: B024 - as torch has it, so that its 
         self._leave()
 
     def cleanup(self) -> None:
-        """What unregister_callback() does."""
+        """Calls unregister_callback()."""
         self.unregister_callback()
 
     def get_output_file_path(self) -> str | None:
-        """The file that was given to register_callback(); None before it."""
+        """Returns the file given to register_callback(); None before that call."""
         return self.output_file_path or None
 
     # ---- where nodes go ------------------------------------------------------
 
     def _join(self) -> None:
-        """Nodes go to the profile's recording, or to one of our own."""
+        """Directs nodes to the profile's recording, or else to our own."""
         self._number = self._number or hosting.new_number()
         session = hosting.session()
         if session is None:
@@ -182,7 +184,7 @@ class ExecutionTraceObserver(ABC):  # noqa: B024 - as torch has it, so that its 
         self._set_graph()
 
     def _leave(self) -> None:
-        """Nodes go nowhere any more."""
+        """Stops directing nodes to a recording."""
         adapter.set_graph(0)
         if self._own is not None and self._own.recording:
             adapter.stop()
@@ -209,7 +211,7 @@ class ExecutionTraceObserver(ABC):  # noqa: B024 - as torch has it, so that its 
         adapter.set_graph(self._number, ranges, names, folder or "")
 
     def _record_pg_config(self) -> None:
-        """A node with the process groups there are."""
+        """Records a node with the existing process groups."""
         distributed = sys.modules.get("torch.distributed")
         torch: Any = sys.modules.get("torch")
         if distributed is None or not distributed.is_available() or not distributed.is_initialized():
@@ -225,7 +227,7 @@ class ExecutionTraceObserver(ABC):  # noqa: B024 - as torch has it, so that its 
     def _write(self, folder: str | None) -> None:
         pieces, own = self._pieces, self._own
         self._pieces, self._own = [], None
-        copy = f"{self.output_file_path}.{os.getpid()}.vst"  # of a recording that goes on
+        copy = f"{self.output_file_path}.{os.getpid()}.vst"  # a copy of a recording that continues
         try:
             if own is not None:
                 own.finish()
@@ -254,7 +256,7 @@ class ExecutionTraceObserver(ABC):  # noqa: B024 - as torch has it, so that its 
 
 
 def _empty(copy: str) -> _core.Trace:
-    """A trace without nodes, for an observer that recorded nothing: its graph is empty."""
+    """Writes a trace without nodes, for an observer that recorded nothing: its graph is empty."""
     if _core.recording():
         _core.snapshot(copy, overwrite=True)
         return _core.Trace(copy)
@@ -264,16 +266,16 @@ def _empty(copy: str) -> _core.Trace:
 
 
 def _explained(error: BaseException, file: str) -> tuple[Any, ...]:
-    hint = f"what was recorded is in {file}: vestige export {file} --to {FORMAT} -o FILE"
+    hint = f"the recording is in {file}: vestige export {file} --to {FORMAT} -o FILE"
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno, f"{error.strerror}; {hint}", error.filename
     return (f"{error}; {hint}",)
 
 
 def _check_writable(path: str) -> None:
-    """Fails now rather than at the end of the program."""
+    """Raises OSError now if the file cannot be written, rather than at the end of the program."""
     if not os.path.basename(path) or os.path.isdir(path):
-        raise IsADirectoryError(21, "the execution trace needs a file, and this is a folder", path)
+        raise IsADirectoryError(21, "the execution trace needs the name of a file, but this is a folder", path)
     if os.path.exists(path):
         os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))
     elif not os.path.lexists(path):
@@ -299,7 +301,7 @@ def _write_at_exit() -> None:
 
 
 def _after_fork() -> None:
-    """In a child: what is registered is its parent's, and so are the files."""
+    """Called in a forked child: the registered observer and its files belong to the parent."""
     global _registered
     observer = None if _registered is None else _registered()
     if observer is not None:
@@ -311,6 +313,6 @@ def _after_fork() -> None:
     adapter.set_graph(0)
 
 
-_inherited: list[Any] = []  # the parent's recordings, kept alive: a child must not end them
+_inherited: list[Any] = []  # the parent's recordings, kept alive because a child must not end them
 atexit.register(_write_at_exit)
 os.register_at_fork(after_in_child=_after_fork)

@@ -1,4 +1,4 @@
-"""_ExperimentalConfig: torch.profiler's options that are not promised to stay, and which of them do something here."""
+"""_ExperimentalConfig: torch.profiler's unstable options, and which of them have an effect here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-FIELDS: dict[str, object] = {  # in the order that torch pickles them in
+FIELDS: dict[str, object] = {  # in the order in which torch pickles them
     "profiler_metrics": (),
     "profiler_measure_per_kernel": False,
     "verbose": False,
@@ -27,7 +27,7 @@ FIELDS: dict[str, object] = {  # in the order that torch pickles them in
     "adjust_timestamps": False,
     "trace_only": False,
 }
-MEANT = (  # the others are about devices
+MEANT = (  # options with an effect; the others concern devices
     "verbose",
     "adjust_profiler_step",
     "profile_all_threads",
@@ -44,13 +44,13 @@ _warned = False
 class _ExperimentalConfig:
     """torch.profiler's experimental options.
 
-    verbose                 tables show Python functions beside operators
-    adjust_profiler_step    a step that began before the call in which it ends is shown to begin with that call
+    verbose                 tables show Python functions as well as operators
+    adjust_profiler_step    a step that began before the call in which it ends is drawn from the start of that call
     profile_all_threads     accepted: all threads are recorded anyway
     capture_overload_names  operators have their overload's name
     record_python_gc_info   garbage collections are recorded, also where install() has set torch's defaults
     expose_kineto_event_metadata  after install(), events have metadata_json
-    adjust_timestamps       accepted: what is called lies inside what calls it anyway
+    adjust_timestamps       accepted: a call always lies inside its caller anyway
     trace_only              for export_chrome_trace() only; events() and key_averages() are refused
     """
 
@@ -77,8 +77,9 @@ class _ExperimentalConfig:
 
 
 def _names(kind: type[Any], count: int) -> list[str]:
-    """The fields of torch's config, in the order that it pickles them in. It has few attributes, but the text about its
-    constructor names them; versions of torch differ."""
+    """Returns the names of the fields of torch's config, in the order in which torch pickles them. The class has few
+    attributes, but its constructor's docstring names the fields; versions of torch differ.
+    """
     import re
 
     named = re.findall(r"(\w+): [^=,]+ = ", str(kind.__init__.__doc__).partition("->")[0])
@@ -86,8 +87,9 @@ def _names(kind: type[Any], count: int) -> list[str]:
 
 
 def check_config(config: Any, with_stack: bool) -> dict[str, Any]:
-    """The fields of a config, ours or torch's. One warning names those that mean nothing here, unless vestige stands in
-    torch's place: torch does not warn."""
+    """Returns the fields of a config, ours or torch's. One warning names the fields without effect here, unless vestige
+    stands in torch's place, because torch does not warn.
+    """
     global _warned
     if config is None:
         return {**FIELDS}
@@ -100,7 +102,7 @@ def check_config(config: Any, with_stack: bool) -> dict[str, Any]:
     idle = [name for name, value in fields.items() if value and name not in MEANT]
     if idle and not _warned and not torch_api.installed:
         _warned = True
-        warnings.warn(f"of experimental_config, {', '.join(idle)} mean nothing without a device", stacklevel=4)
+        warnings.warn(f"experimental_config: {', '.join(idle)} have no effect in vestige", stacklevel=4)
     if fields["trace_only"] and with_stack:
         warnings.warn(
             "trace_only=True is incompatible with with_stack=True "

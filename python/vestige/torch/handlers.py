@@ -1,4 +1,4 @@
-"""What on_trace_ready can be: handlers that write each cycle of a profile to a file."""
+"""Functions for on_trace_ready, which write each cycle of a profile to a file."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Where nodes of the execution trace go: into the recording of a profile while there is one, else into one that the
-observer makes itself. A profile calls begin() and end(), which move the running observer from one to the other.
+"""Directs nodes of the execution trace into the recording of a profile while there is one, else into a recording that
+the observer makes itself. A profile calls begin() and end(), which move the running observer from one to the other.
 
 profile imports this module, so loading it must cost next to nothing.
 """
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
     from .execution_trace import ExecutionTraceObserver
 
-NUMBERS = 255  # of observers in one recording, at most
+NUMBERS = 255  # the most observers in one recording
 
-_host: ref[profile] | None = None  # the profile that records or is about to; one that is dropped stops
-_pid = 0  # the process it records in: a forked child has only a copy
-running: ref[ExecutionTraceObserver] | None = None  # the observer that runs; the program may drop it
-_number = 0  # given last
-_joined = 0  # observers with nodes in the session
+_host: ref[profile] | None = None  # the profile that records or is about to; None after the program dropped it
+_pid = 0  # the process in which it records: a forked child has only a copy
+running: ref[ExecutionTraceObserver] | None = None  # the running observer, which the program may drop
+_number = 0  # the last number given to an observer
+_joined = 0  # observers that have nodes in the session
 
 
 def _observer() -> ExecutionTraceObserver | None:
@@ -31,14 +31,16 @@ def _observer() -> ExecutionTraceObserver | None:
 
 
 def session() -> _core.Session | None:
-    """The session of the profile that records, or is about to."""
+    """Returns the session of the profile that records or is about to."""
     _core.notice_fork()
     host = None if _host is None or _pid != os.getpid() else _host()
     return None if host is None else host._session
 
 
 def begin(prof: profile) -> bool:
-    """Called before a profile records. Returns False if another one does: this one will be refused."""
+    """Call before a profile records. Returns False if another profile already records, because then this profile will
+    be refused.
+    """
     global _host, _pid, _joined
     if session() is not None:
         return False
@@ -52,14 +54,14 @@ def begin(prof: profile) -> bool:
 
 
 def begun() -> None:
-    """Called once the profile records."""
+    """Call once the profile records."""
     observer = _observer()
     if observer is not None:
         observer._record_pg_config()
 
 
 def end(prof: profile) -> None:
-    """Called after the profile stopped: an observer that still runs goes on alone."""
+    """Call after the profile stopped. An observer that still runs continues in a recording of its own."""
     global _host
     if session() is not prof._session:
         return
@@ -71,7 +73,7 @@ def end(prof: profile) -> None:
         return
     try:
         observer._join()
-    except (OSError, RuntimeError) as error:  # the profile itself is complete
+    except (OSError, RuntimeError) as error:  # the profile itself is complete; only the execution trace ends
         from .adapter import tell
 
         observer.stop()
@@ -79,14 +81,14 @@ def end(prof: profile) -> None:
 
 
 def new_number() -> int:
-    """A number for an observer, the same in all recordings that get its nodes."""
+    """Returns a number for an observer, which is valid in all recordings that get its nodes."""
     global _number
     _number = _number % NUMBERS + 1
     return _number
 
 
 def join() -> None:
-    """Counts an observer whose nodes go to the profile's recording for the first time."""
+    """Counts an observer when its nodes first go to the profile's recording."""
     global _joined
     if _joined == NUMBERS:
         raise RuntimeError(f"a recording holds at most {NUMBERS} execution traces: start a new profile()")
@@ -94,12 +96,12 @@ def join() -> None:
 
 
 def after_fork_of_host() -> None:
-    """In a child: the profile that records is its parent's."""
+    """Call in a forked child: forgets the profile, which records only in the parent."""
     global _host
     _host = None
 
 
 def after_fork() -> None:
-    """In a child: the recording and the observer are its parent's."""
+    """Call in a forked child: forgets the recording and the observer, which belong to the parent."""
     global _host, running
     _host = running = None

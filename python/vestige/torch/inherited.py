@@ -1,5 +1,5 @@
-"""Events, averages and lists of them that are torch's own classes, too: isinstance() says so, and what torch gives them
-beyond ours they have. Loaded only where torch is.
+"""Subclasses of our events, averages and lists that also inherit from torch's classes, for isinstance() and for torch's
+further methods. Loaded only if torch is.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class EventList(event_list.EventList, profiler_util.EventList):  # type: ignore[
     _tree_built = True
 
     def _build_tree(self) -> None:
-        """The tree of calls is there already."""
+        """Does nothing, because the tree of calls exists already."""
 
 
 class LazyEvents(event_list.LazyEvents, EventList):

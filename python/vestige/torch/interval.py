@@ -1,10 +1,10 @@
-"""Stretches of time, as events have them."""
+"""The time interval of an event."""
 
 from __future__ import annotations
 
 
 class Interval:
-    """A stretch of time in µs."""
+    """A time interval in µs."""
 
     __slots__ = ("end", "start")
 

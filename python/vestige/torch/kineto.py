@@ -1,4 +1,4 @@
-"""kineto_results: what a profile of torch's holds when it has stopped, read from the recording.
+"""kineto_results, the results that a stopped torch profile holds, read from the recording.
 
 torch has these classes in C++. Programs call their methods; torch's own Python modules (_memory_profiler,
 _pattern_matcher, _utils, _chrome_trace_export) build on them.
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from .results import Results
     from .tree import Tree
 
-_numbers = 0  # given to events of this process so far, so that no two results have a correlation id in common
+_numbers = 0  # how many events of this process have a number, so that no two results share a correlation id
 
 
 class KinetoResults:
-    """One cycle of a recording. Nothing is read before it is asked for."""
+    """One cycle of a recording. Everything is read on first use."""
 
     def __init__(self, recorder: Recorder, first_window: int, started_ns: int) -> None:
         self._recorder = recorder
         self._session = recorder._session
         self._notes = recorder.notes
         self._allocated_before = allocated_before()
-        self._before = -1  # correlation ids that earlier results have
+        self._before = -1  # correlation ids up to this number belong to earlier results; -1: not known yet
         self._tree: Tree | None = None
         self._first_window = first_window
         self._started_ns = started_ns
@@ -46,11 +46,11 @@ class KinetoResults:
         return self._results
 
     def read(self, first_window: int) -> Results:
-        """The cycles from this window on, up to the end of this one."""
+        """Reads the cycles from this window to the end of this cycle."""
         return self._recorder.results(self._session, first_window, self._started_ns, self._stopped_ns)
 
     def events(self) -> list[KinetoEvent]:
-        """All that was recorded, in order of time."""
+        """Returns all recorded events, in order of time."""
         if self._events is None:
             store = self.results.store
             before = self._ids_before(store)
@@ -68,7 +68,7 @@ class KinetoResults:
         return self._before
 
     def experimental_event_tree(self) -> list[Any]:
-        """The outermost events, each with those inside of it."""
+        """Returns the outermost events, each with the events inside it."""
         if self._tree is None:
             from .tree import Tree
 
@@ -88,12 +88,13 @@ class KinetoResults:
     trace_activities = events
 
     def trace_start_ns(self) -> int:
-        """When the recording began, by the clock of the system."""
+        """Returns when the recording began, by the system's clock."""
         return self.results.store.base_ns
 
     def save(self, path: str) -> None:
-        """Writes Chrome JSON, gzipped if the name ends in .gz. As in torch, a plain file that cannot be written does
-        not end the program."""
+        """Writes Chrome JSON, gzipped if the name ends in .gz. As in torch, an unwritable plain file does not end the
+        program.
+        """
         try:
             self.results.export(path)
         except OSError as error:
@@ -110,7 +111,7 @@ class KinetoEvent:
     def __init__(self, event: FunctionEvent, store: Store, before: int) -> None:
         self._event = event
         self._store = store
-        self._before = before  # correlation ids that earlier results have
+        self._before = before  # correlation ids up to this number belong to earlier results
 
     def name(self) -> str:
         name: str = self._store.definition(self._event._row)[1]
@@ -164,7 +165,7 @@ class KinetoEvent:
 
 
 class DeviceKinetoEvent(KinetoEvent):
-    """The same of what a device did, or of a call of its runtime."""
+    """An activity of a device, or a call of its runtime, with the methods of KinetoEvent."""
 
     __slots__ = ()
 
@@ -186,7 +187,7 @@ class DeviceKinetoEvent(KinetoEvent):
         return self._event.id  # type: ignore[no-any-return]
 
     def linked_correlation_id(self) -> int:
-        """The operator that it was launched in."""
+        """Returns the correlation id of the operator that launched the activity."""
         serial: int = self._event.linked_correlation_id
         return serial + self._before if serial else 0
 

@@ -1,5 +1,6 @@
-"""Memory in use over time, in the forms that torch.profiler's export_memory_timeline writes: numbers by category as
-JSON, single events, and a page with a plot. The exporter "memory-timeline" does the work."""
+"""Memory in use over time, in the forms of torch.profiler's export_memory_timeline: numbers by category as JSON, single
+events, and a page with a plot. The exporter "memory-timeline" does the work.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 
     from vestige import _core
 
-SUFFIXES = (".html", ".json", ".json.gz")  # a name that ends in raw.json.gz is one of events
+SUFFIXES = (".html", ".json", ".json.gz")  # a file named *.raw.json.gz has single events
 
 
 def write_timeline(path: str, trace: _core.Trace, selection: dict[str, Any], device: str | None) -> None:

@@ -1,6 +1,6 @@
-"""The rest of torch.profiler's profile: steps and schedules, what was recorded as events, averages and stacks.
+"""The base class of profile with the rest of torch.profiler's API: steps, schedules, events, averages and stacks.
 
-profile, in profiler.py, records; this is what it inherits. The modules that do the work are loaded on first use.
+profile, in profiler.py, does the recording. The modules that do the work here are loaded on first use.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .results import Results
     from .steps import ProfilerAction
 
-DEFAULTS: dict[str, Any] = {  # torch.profiler's options that say nothing about what is recorded into the file
+DEFAULTS: dict[str, Any] = {  # torch.profiler's options that do not change what is recorded into the file
     "schedule": None,
     "on_trace_ready": None,
     "record_shapes": False,
@@ -46,14 +46,14 @@ _told_of_cycles = False
 
 
 def _always(_: int) -> ProfilerAction:
-    """The schedule of a profile that has none."""
+    """The schedule of a profile without a schedule."""
     from .steps import ProfilerAction
 
     return ProfilerAction.RECORD
 
 
 class TorchProfile:
-    """What a profile has in common with torch.profiler's, beyond recording."""
+    """torch.profiler's API, except for the recording itself."""
 
     _session: _core.Session
     _started: bool
@@ -100,15 +100,17 @@ class TorchProfile:
             from .experimental import check_config
 
             self._experiment = check_config(self.experimental_config, self.with_stack)
-        self._tracing = False  # between _start_trace() and _stop_trace()
+        self._tracing = False  # true between _start_trace() and _stop_trace()
         self._cycles = 0
-        self._windows = 0  # of the recording, so far
-        self._first_window = 0  # of the cycle
+        self._windows = 0  # number of windows in the recording so far
+        self._first_window = 0  # the first window of the cycle
         self._trace_id: str | None = None
         self._results: Results | None = None
 
     def _observer(self, given: Any) -> Any:
-        """The observer that starts and stops with cycles: the one given, or one that the environment asks for."""
+        """Returns the observer that starts and stops with each cycle: the given observer, or one that the environment
+        asks for.
+        """
         if given is None:
             if "1" not in (os.environ.get(name) for name in OBSERVER_VARIABLES):
                 return None
@@ -124,7 +126,7 @@ class TorchProfile:
 
     @property
     def current_action(self) -> ProfilerAction:
-        """What the schedule has it do in this step."""
+        """The action of the schedule in this step."""
         return _always(0) if self._action is None else self._action
 
     @current_action.setter
@@ -132,7 +134,9 @@ class TorchProfile:
         self._action = action
 
     def step(self) -> None:
-        """Call it when the program's next step begins: the schedule says what is done with that step."""
+        """Call this when the program's next step begins: the schedule decides what the profile does during that
+        step.
+        """
         from .steps import advance
 
         forked.notice()
@@ -156,7 +160,7 @@ class TorchProfile:
             self.on_trace_ready(self)
 
     def _prepare_trace(self) -> None:
-        """A cycle is about to begin."""
+        """Called when a cycle is about to begin."""
         global _told_of_cycles
         if self._cycles and not self._keeps_cycles and not _told_of_cycles:
             _told_of_cycles = True
@@ -171,7 +175,7 @@ class TorchProfile:
         self._cycles += 1
 
     def _torch_facts(self) -> dict[str, str]:
-        """The metadata of a cycle."""
+        """Returns the metadata of a cycle."""
         flags = {name: "1" for name in ("record_shapes", "with_modules", "with_flops") if getattr(self, name)}
         if self._trace_id is not None:
             flags["vestige.trace_id"] = quote(self._trace_id)
@@ -180,7 +184,7 @@ class TorchProfile:
     # ---- trace ids and metadata --------------------------------------------
 
     def get_trace_id(self) -> str | None:
-        """The id of the cycle that is, or was, recorded last; None before the first."""
+        """Returns the id of the current or last recorded cycle; None before the first."""
         forked.notice()
         if not self._cycles:
             return None
@@ -189,7 +193,7 @@ class TorchProfile:
         return self._trace_id
 
     def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None:
-        """Sets the function that gives the ids of cycles, from the next one on."""
+        """Sets the function that returns the ids of cycles, from the next cycle on."""
         self.custom_trace_id_callback = callback
 
     def preset_metadata_json(self, key: str, value: str) -> None:
@@ -202,11 +206,11 @@ class TorchProfile:
     # ---- what was recorded ---------------------------------------------------
 
     def _selection(self) -> dict[str, Any]:
-        """The last cycle, or all there is."""
+        """Returns the selection of the last cycle, or of all cycles."""
         return {"all_windows": True} if self._keeps_cycles else {"since": self._first_window}
 
     def _trace(self) -> _core.Trace:
-        """The trace of what was recorded, even if that is nothing."""
+        """Returns the trace of the recording, which may be empty."""
         self._session.create()
         trace = self._session.trace()
         if self._is_parents and self._stopped_ns is not None:
@@ -230,7 +234,7 @@ class TorchProfile:
         return self._results
 
     def _results_of(self, trace: _core.Trace, selection: dict[str, Any], **how: Any) -> Results:
-        """Windows of a trace, read as this profile was told to."""
+        """Returns windows of a trace, read with the options of this profile."""
         from .results import Results
 
         return Results(
@@ -247,12 +251,13 @@ class TorchProfile:
         )
 
     def _reads_framework(self) -> bool:
-        """Whether a framework reports its allocations. Then only those are shown."""
+        """Returns whether a framework reports its allocations. If so, only these allocations are shown."""
         return self._torch["memory"] and "torch" in sys.modules
 
     def events(self) -> EventList:
-        """All that was recorded, as a list of FunctionEvent in order of time: calls too, also where there are
-        operators. They are made when the first is looked at."""
+        """Returns all recorded events as a list of FunctionEvent in order of time, with calls as well as operators. The
+        events are made when the program first looks at the list.
+        """
         return self._read().events
 
     def key_averages(
@@ -262,20 +267,21 @@ class TorchProfile:
         group_by_overload_name: bool = False,
         include_python_functions: bool | None = None,
     ) -> EventList:
-        """What the events of each name took together, as a list of FunctionEventAvg; print(….table()) shows it.
+        """Returns averages over the events of each name, as a list of FunctionEventAvg; print(….table()) shows the
+        list.
 
-        group_by_input_shape, group_by_overload_name   one row for each shape, or overload
-        group_by_stack_n    one row for each stack, of which the n innermost callers count
-        include_python_functions   whether calls are among them. Default: True with profile(with_stack=True), as in
-                            torch, without operators, or with _ExperimentalConfig(verbose=True). The time of calls
-                            that are left out goes to what they run in
+        group_by_input_shape, group_by_overload_name   one row for each shape, or overload group_by_stack_n    one row
+        for each stack; only the n innermost callers are compared include_python_functions   whether the list has calls
+        of functions. Default: True with profile(with_stack=True), as in
+                            torch, without operators, or with _ExperimentalConfig(verbose=True). The time of calls that
+                            are left out counts for their callers
         """
         return self._read().key_averages(
             group_by_input_shape, group_by_stack_n, group_by_overload_name, include_python_functions
         )
 
     def _repr_html_(self) -> str | None:
-        """What a notebook shows of it; None before there is anything."""
+        """Returns the HTML that a notebook shows; None before anything was recorded."""
         forked.notice()
         if self._tracing or not self._started or self._experiment.get("trace_only"):
             return None
@@ -285,7 +291,7 @@ class TorchProfile:
 
     @property
     def profiler(self) -> Any:
-        """What torch has below its profile: here the same object, with the names that programs ask for there."""
+        """This object itself: torch has another object here, whose names profile has too."""
         return self if self._cycles else None
 
     @property
@@ -297,11 +303,11 @@ class TorchProfile:
         return self.events().self_cpu_time_total
 
     def table(self, *args: Any, **kwargs: Any) -> str:
-        """The table of all events; see EventList.table()."""
+        """Returns the table of all events; see EventList.table()."""
         return self.events().table(*args, **kwargs)
 
     def total_average(self) -> FunctionEventAvg:
-        """The sum of all events."""
+        """Returns the sum of all events."""
         return self.key_averages(include_python_functions=True).total_average()
 
     def export_stacks(self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total") -> None:
@@ -315,7 +321,7 @@ class TorchProfile:
         .json and .json.gz are times in µs and bytes by category, .raw.json.gz single events.
 
         Categories need torch and record_shapes=True; with_stack=True adds the parameters of modules that no optimizer
-        has. Without them, what was freed while recording went on is TEMPORARY, and the rest is unknown.
+        has. Without torch and shapes, memory that was freed during the recording is TEMPORARY, and the rest is unknown.
         """
         if not self.profile_memory:
             raise ValueError("profile_memory=True required for memory profiling.")

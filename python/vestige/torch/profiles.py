@@ -1,8 +1,7 @@
 """torch's own profiles with vestige beneath: after install() torch.profiler.profile and, on request,
-torch.autograd.profiler.profile are these classes.
-
-What programs see of them is torch's code: steps and schedules, warnings, errors, metadata, cycles. Exchanged is what
-records, and how events are read. Loaded only where torch is.
+torch.autograd.profiler.profile are these classes. The visible behaviour is still torch's code:
+steps and schedules, warnings, errors, metadata, cycles. Only recording and the reading of events are replaced. Loaded
+only if torch is.
 """
 
 from __future__ import annotations
@@ -51,10 +50,10 @@ OURS = {name: each for name, each in _options(vestige_profile).items() if name n
 class AutogradProfile(autograd.profile):  # type: ignore[misc]
     """torch.autograd.profiler.profile, recorded by vestige."""
 
-    _recorder: Any = None  # the Recorder of the torch.profiler.profile that made it, or its own
-    _window = _first_window = -1  # of this cycle, and of those that function_events shows
+    _recorder: Any = None  # the Recorder of the torch.profiler.profile that made this object, or its own
+    _window = _first_window = -1  # the window of this cycle, and the first window that function_events shows
     _started_ns = 0
-    _counted: Any = None  # the events that _stats is about
+    _counted: Any = None  # the events that _stats describes
 
     def _prepare_trace(self) -> None:
         self.entered = True
@@ -99,10 +98,10 @@ class AutogradProfile(autograd.profile):  # type: ignore[misc]
             events: Any = self._read().events
             self._function_events = events
             if self.post_processing_timeout_s is not None:
-                len(events)  # the time runs from now on
+                len(events)  # the timeout counts from here
 
     def _read(self) -> Results:
-        """What function_events shows: this cycle, or all so far with acc_events."""
+        """Returns the results that function_events shows: of this cycle, or with acc_events of all cycles so far."""
         if self._first_window == self._window:
             return self.kineto_results.results
         return self.kineto_results.read(self._first_window)
@@ -113,7 +112,7 @@ class AutogradProfile(autograd.profile):  # type: ignore[misc]
         return super().key_averages(*groups, **named)
 
     def _sums_suffice(self) -> bool:
-        """Whether averages can be read without any event."""
+        """Returns whether averages can be read without making events."""
         recorded = isinstance(self.kineto_results, KinetoResults)
         return recorded and not self.experimental_config.trace_only and self.post_processing_timeout_s is None
 
@@ -123,7 +122,7 @@ class AutogradProfile(autograd.profile):  # type: ignore[misc]
         if isinstance(self.kineto_results, KinetoResults) and events is not self._counted:
             self._counted = events
             stats, began = self._stats, perf_counter_ns()
-            stats.number_of_events = len(events)  # reads them, and the tree that they are
+            stats.number_of_events = len(events)  # this makes the events and their tree
             stats.parse_kineto_call_duration_us = _since(began)
             stats.function_events_build_tree_call_duration_us = stats.parse_kineto_call_duration_us
         return events
@@ -134,10 +133,10 @@ class AutogradProfile(autograd.profile):  # type: ignore[misc]
 
 
 class _Step:
-    """The span of a step, in the place of torch's record_function."""
+    """The span of a step, in place of torch's record_function."""
 
     def __init__(self, name: str, inside: bool) -> None:
-        """inside: see adjust_profiler_step of _ExperimentalConfig."""
+        """`inside`: see adjust_profiler_step of _ExperimentalConfig."""
         self.name = name
         self._inside = inside
         self._is_entered = False
@@ -170,7 +169,7 @@ class profile(frontend.profile):  # type: ignore[misc]
 
     execution_trace_observer: Any
     _step_span: Any = None
-    _between = 0  # calls of torch's that are under way
+    _between = 0  # calls of torch's methods in progress
 
     def __init__(self, *, use_cuda: bool | None = None, **options: Any) -> None:
         ours = {name: options.pop(name) for name in OURS if name in options}
@@ -198,7 +197,7 @@ class profile(frontend.profile):  # type: ignore[misc]
 
     @profiler.setter
     def profiler(self, made: Any) -> None:
-        """torch's own code makes one for each cycle."""
+        """torch's own code sets a new profile for each cycle."""
         if type(made) is autograd_profile:
             adopted = AutogradProfile.__new__(AutogradProfile)
             adopted.__dict__.update(made.__dict__)
@@ -209,19 +208,19 @@ class profile(frontend.profile):  # type: ignore[misc]
 
     @property
     def step_rec_fn(self) -> Any:
-        """The span of the step that runs."""
+        """The span of the current step."""
         return self._step_span
 
     @step_rec_fn.setter
     def step_rec_fn(self, made: Any) -> None:
-        """torch's own code makes one for each step."""
+        """torch's own code sets a new span for each step."""
         if isinstance(made, autograd.record_function):
             made = _Step(made.name, ADJUSTS_STEPS and bool(self._recorder._experiment.get("adjust_profiler_step")))
         self._step_span = made
 
     def start_trace(self) -> None:
-        """torch starts the observer before the profile. One of ours is started by the recorder: it writes into the
-        same recording, and what it notes at its start is to be on the timeline."""
+        """torch starts the observer before the profile. If the observer is ours, the recorder starts it: it writes into
+        the same recording, and what it notes at its start is to be on the timeline."""
         observer: Any = self.execution_trace_observer
         if isinstance(observer, ExecutionTraceObserver):
             self.execution_trace_observer, self._recorder.execution_trace_observer = None, observer
@@ -243,7 +242,9 @@ class profile(frontend.profile):  # type: ignore[misc]
         return self._between_steps(super().__enter__)
 
     def _between_steps(self, call: Any, *arguments: Any) -> Any:
-        """torch enters and leaves a step's span in the midst of its functions. Recorded is what lies between them."""
+        """torch enters and leaves a step's span inside its own methods. We record the span between these method
+        calls.
+        """
         if self._between == 0 and isinstance(self._step_span, _Step):
             self._step_span.end()
         self._between += 1
@@ -271,7 +272,7 @@ class profile(frontend.profile):  # type: ignore[misc]
             self.profiler.export_chrome_trace(os.fspath(path), self._trace_metadata, use_python_export, **how)
 
     def export_memory_timeline(self, path: Any, device: str | None = None) -> None:
-        """Writes the memory in use over time, as torch does; the exporter of vestige.profile makes it."""
+        """Writes the memory in use over time, like torch, by the exporter of vestige.profile."""
         torchs: Any = torchs_profile.export_memory_timeline
         if hasattr(torchs, "__deprecated__"):
             warnings.warn(torchs.__deprecated__, FutureWarning, stacklevel=2)
@@ -283,12 +284,12 @@ class profile(frontend.profile):  # type: ignore[misc]
         write_timeline(os.fspath(path), results.trace, selection, device)
 
     def finish(self) -> None:
-        """Stops if need be and completes the file given as `output`. Leaving a with block does it too."""
+        """Stops the recording if it runs, and completes the file given as `output`. A with block does so at its end."""
         self._recorder.finish()
 
     @property
     def snapshots(self) -> list[tuple[str, str, str | None]]:
-        """Snapshots that a signal or trigger asked for, so far: path, reason, and what went wrong or None."""
+        """Returns the snapshots that a signal or trigger has asked for so far: path, reason, and the error or None."""
         return self._recorder.snapshots
 
     def __exit__(
@@ -300,7 +301,9 @@ class profile(frontend.profile):  # type: ignore[misc]
 
 
 class Observer(ExecutionTraceObserver, frontend.ExecutionTraceObserver):  # type: ignore[misc]
-    """Ours, for a module that imported torch's ExecutionTraceObserver before install() and may ask for its type."""
+    """Our observer, for modules that imported torch's ExecutionTraceObserver before install() and may check its
+    type.
+    """
 
 
 autograd_profile, torchs_profile = AutogradProfile.__base__, profile.__base__
@@ -309,13 +312,14 @@ _torchs_profiler_type = torch._C._autograd._profiler_type
 
 
 def profiler_type() -> Any:
-    """What torch._C._autograd._profiler_type() says: which profiler is active in this thread."""
+    """Returns what torch._C._autograd._profiler_type() would: which profiler is active in this thread."""
     return torch._C._profiler.ActiveProfilerType.KINETO if is_recording() else _torchs_profiler_type()
 
 
 def make_recorder(prof: Any, **ours: Any) -> Recorder:
-    """What records for one of torch's profiles."""
-    flags = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")  # torch takes anything
+    """Makes the Recorder for one of torch's profiles."""
+    # torch accepts values of any type
+    flags = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
     devices = [each for each in getattr(prof, "activities", ()) if each in frontend.supported_activities()]
     return Recorder(
         activities=devices or None,
@@ -326,5 +330,5 @@ def make_recorder(prof: Any, **ours: Any) -> Recorder:
 
 
 def _since(began_ns: int) -> int:
-    """µs, at least one."""
+    """Returns the time since then in µs, at least 1."""
     return max(1, (perf_counter_ns() - began_ns) // US)

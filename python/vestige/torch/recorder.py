@@ -1,7 +1,6 @@
-"""What records beneath torch's own profiles: torch's classes say when, a Recorder does it.
-
-One Recorder serves all cycles of a torch.profiler.profile, each as a window of one file. As in torch, the newest start
-wins: it ends the recording that the same thread has under way.
+"""The recording beneath torch's own profiles: torch's classes decide when to record, and a Recorder records. One
+Recorder serves all cycles of a torch.profiler.profile, each as a window of one file. As in torch, the newest start
+wins: it ends a recording that the same thread has in progress.
 """
 
 from __future__ import annotations
@@ -22,24 +21,24 @@ if TYPE_CHECKING:
 
     from .results import Results
 
-_newest: tuple[ref[Recorder], int] | None = None  # that was started last, and the thread that did it
+_newest: tuple[ref[Recorder], int] | None = None  # the recorder that was started last, and the thread that started it
 
 
 def is_recording() -> bool:
-    """Whether this thread started a recorder that is recording."""
+    """Returns whether this thread started a recorder that is recording."""
     recorder = None if _newest is None or _newest[1] != get_ident() else _newest[0]()
     return recorder is not None and recorder._tracing
 
 
 class Recorder(profile):
-    """A profile without steps and schedules: those are torch's."""
+    """A profile without steps and schedules, because torch's code handles those."""
 
     _is_torchs = True
-    _links = True  # operators to those that compute their gradients
-    notes: list[Any]  # what modules and optimizers hold, of the newest window
+    _links = True  # draw arrows from operators to the operators that compute their gradients
+    notes: list[Any]  # what modules and optimizers hold during the newest window
 
     def _observer(self, given: Any) -> None:
-        """torch's classes start and stop observers."""
+        """Returns no observer, because torch's classes start and stop observers."""
 
     def begin(self, trace_id: str) -> int:
         """Starts a window, and returns its number."""
@@ -74,13 +73,13 @@ class Recorder(profile):
         self._cycles += 1
 
     def note(self, key: str, json: str) -> None:
-        """Puts metadata into the trace. What is no JSON becomes a string."""
+        """Puts metadata into the trace. Invalid JSON becomes a string."""
         from vestige.recording.metadata import check_json
 
         if self._finished or not key or "\0" in key:
             return
         try:
-            if json != "1":  # as most are; what reads JSON is Python code, which would be recorded
+            if json != "1":  # most values are "1"; the check would run Python code, which would be recorded
                 check_json(json)
         except ValueError:
             json = quote(json)
@@ -96,7 +95,7 @@ class Recorder(profile):
         return [name for name, wanted in asked.items() if wanted]
 
     def results(self, session: _core.Session, first_window: int, started_ns: int, stopped_ns: int | None) -> Results:
-        """What was recorded from one window on, up to a time."""
+        """Returns the results from one window on, up to a time."""
         trace = session.trace()
         if stopped_ns is not None and stopped_ns != self._stopped_ns:
             trace.set_range(None, stopped_ns)

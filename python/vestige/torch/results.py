@@ -1,4 +1,4 @@
-"""What a profile recorded, read again: events, averages and stacks of its last cycle, or of all."""
+"""The results of a profile: events, averages and stacks of its last cycle, or of all cycles."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Results:
-    """One selection of windows of a trace. Nothing is read before it is asked for."""
+    """A selection of a trace's windows. Everything is read on first use."""
 
     def __init__(
         self,
@@ -40,13 +40,13 @@ class Results:
         syncs: bool = False,
     ) -> None:
         self.trace = trace
-        # Which windows; and whether bytes are those that a framework's allocator reported.
+        # the selected windows, and whether bytes are those that a framework's allocator reported
         self.selection: dict[str, Any] = {"all_windows": False, **selection, "framework": framework}
         self._with_calls = with_calls
-        self._log = log  # the name of the logger that is told of a timeout
-        self._base_ns = base_ns  # when times of events begin; None: with the first
+        self._log = log  # the name of the logger that reports a timeout
+        self._base_ns = base_ns  # the start of events' time; None: the first event
         self._as_torch = as_torch  # see Store
-        self._syncs = syncs  # synchronisations of devices are events, too
+        self._syncs = syncs  # synchronisations of devices are events too
         self.export = export
         self.timeout = timeout
         self.definitions = trace.definitions()
@@ -76,11 +76,11 @@ class Results:
         return self._store
 
     def contexts(self, **options: Any) -> Rows:
-        """The table `contexts` of what is selected."""
+        """The table `contexts` of the selection."""
         return self.trace.tables(["contexts"], timeout=self.timeout, **options, **self.selection)["contexts"]
 
     def tree_store(self) -> Store:
-        """All events again, as torch's tree has them: with each allocation, and where tensors lie."""
+        """The events in the form of torch's tree: with each allocation, and with addresses of tensors."""
         return self._store_of("tree_events")
 
     def _store_of(self, table: str, timeout: float | None = None) -> Store:
@@ -89,7 +89,7 @@ class Results:
         return Store(Events.of(rows), rows.is_cut, *known, self._read_devices())
 
     def _read_devices(self) -> tuple[Any, ...] | None:
-        """What a Store takes of devices."""
+        """Returns the devices for a Store."""
         if not self._devices:
             return None
         rows = self.trace.tables(["activities"], **self.selection)["activities"]
@@ -111,7 +111,7 @@ class Results:
         if with_calls is None:
             with_calls = self._verbose or not self.has_operators
         rows: list[Any]
-        if by_stack > 0 and by_overload:  # contexts do not separate overloads
+        if by_stack > 0 and by_overload:  # contexts do not distinguish overloads
             events = [event for event in self.events if with_calls or not event.is_python_function]
             rows = average_events(events, by_shapes, by_stack, by_overload)
         else:

@@ -1,10 +1,10 @@
-"""torch.profiler.record_function once install() made it ours: what else of torch must know it.
+"""Makes the rest of torch accept our record_function as torch.profiler.record_function, after install().
 
-- Its profilers, and modes that take part in every operator, see its own spans. The extension enters one of those where
-  they listen (framework_spans.c), and asks torch's library whether they do.
-- TorchScript compiles torch's class in the place of ours.
-- torch.compile has a table of the context managers that it sees through. Ours are entered when dynamo is loaded, which
-  we never load by ourselves.
+- torch's profilers, and modes that take part in every operator, see its own spans. If any of them
+  listens, the extension also enters torch's own span (framework_spans.c); it asks torch's library whether they do.
+- TorchScript compiles torch's class instead of ours.
+- torch.compile has a table of the context managers that it sees through. Our classes are added to the table once the
+  program has loaded dynamo.
 """
 
 from __future__ import annotations
@@ -24,26 +24,27 @@ if TYPE_CHECKING:
 LIBRARY = "libtorch_cpu.so"
 LISTENERS = ("_ZN2at12hasCallbacksEv", "_ZN3c104impl20TorchDispatchModeTLS13any_modes_setEb")
 LINKS = "_ZN5torch8profiler4impl19get_fwd_bwd_enabledEv"
-QUALNAME = "_jit_override_qualname"  # what TorchScript calls a class
+QUALNAME = "_jit_override_qualname"  # the name of a class for TorchScript
 DYNAMO = "torch._dynamo"
 
-CONTEXTS = ("profile", "record_function")  # that dynamo sees through
+CONTEXTS = ("profile", "record_function")  # context managers that dynamo sees through
 
 _theirs: Any = None  # torch's own class, while ours has its place
-_links: Any = None  # torch's function that says it, if there is one; called while recording, so it is made before
-_originals: Sequence[tuple[ModuleType, str, Any]] = ()  # modules, names in them that are ours now, what those had
-_entered: list[tuple[dict[Any, Any], Any]] = []  # tables of dynamo's and our keys in them
+# torch's function that returns this setting, if it exists; looked up early, because it is called while recording
+_links: Any = None
+_originals: Sequence[tuple[ModuleType, str, Any]] = ()  # modules, names in them that are ours now, and originals
+_entered: list[tuple[dict[Any, Any], Any]] = []  # tables of dynamo, and our keys in them
 
 
 def take_place(originals: Sequence[tuple[ModuleType, str, Any]]) -> None:
-    """Called when record_function has taken the place of torch's."""
+    """Called when our record_function has taken the place of torch's."""
     global _theirs, _originals, _links
     import ctypes
 
     _originals = originals
     _theirs = next(original for _, name, original in originals if name == "record_function")
     *listeners, links = _addresses(*LISTENERS, LINKS)
-    _core.set_framework_span(_theirs, *listeners)  # which say whether somebody sees torch's spans
+    _core.set_framework_span(_theirs, *listeners)  # `listeners` return whether somebody sees torch's spans
     _links = ctypes.CFUNCTYPE(ctypes.c_bool)(links) if links else None
     setattr(_core.record_function, QUALNAME, _ScriptName())
     dynamo = sys.modules.get(DYNAMO)
@@ -68,12 +69,14 @@ def leave_place() -> None:
 
 
 def links_gradients() -> bool:
-    """Whether torch would draw arrows from operators to those that compute their gradients, as programs may choose."""
+    """Returns whether torch would draw arrows from operators to the operators that compute their gradients, a setting
+    of the program.
+    """
     return _links is None or bool(_links())
 
 
 def _addresses(*names: str) -> list[int]:
-    """Where torch's library has functions; 0 for one that it does not have."""
+    """Returns the addresses of functions in torch's library; 0 for missing functions."""
     import ctypes
     import os
 
@@ -86,7 +89,7 @@ def _addresses(*names: str) -> list[int]:
 
 
 class _ScriptName:
-    """The name by which TorchScript knows torch's class, which is compiled when that is first asked for."""
+    """The name by which TorchScript knows torch's class. The class is compiled when the name is first read."""
 
     def __get__(self, _: object, owner: object) -> str:
         if owner is not _core.record_function or _theirs is None:
@@ -101,25 +104,28 @@ class _ScriptName:
 
 
 def _enter_tables(_: ModuleType) -> None:
-    """Tells dynamo of ours. Where this torch has other tables, ours break graphs as any context manager does."""
+    """Registers our classes with dynamo. If this torch has other tables, our spans break graphs as any context manager
+    does.
+    """
     try:
         from torch._dynamo.variables import torch as classes
 
         table = classes.supported_ctx_manager_classes
         for module, name, original in _originals:
-            if name in CONTEXTS:  # the table may have been made when ours were there already
+            if name in CONTEXTS:  # the table may have been made when our classes were in place already
                 table.setdefault(original)
                 _enter(table, getattr(module, name), None)
         _enter_spans_of_torch()
-    except Exception as error:  # never into the program
+    except Exception as error:  # never raise into the program
         from .adapter import tell
 
         tell(f"torch.compile does not see through record_function: {type(error).__name__}: {error}")
 
 
 def _enter_spans_of_torch() -> None:
-    """dynamo knows a span that was made before by `isinstance(span, torch.profiler.record_function)`. That is ours now,
-    so torch's own are entered where it looks up exact types."""
+    """dynamo recognizes existing spans by `isinstance(span, torch.profiler.record_function)`, which is our class now.
+    So torch's own class is entered into the table of exact types.
+    """
     from torch._dynamo.guards import GuardBuilder
     from torch._dynamo.variables.builder import VariableBuilder
     from torch._dynamo.variables.ctx_manager import RecordFunctionVariable

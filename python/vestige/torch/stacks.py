@@ -1,4 +1,4 @@
-"""Folded stacks: a line for each, with its frames from the outside in and a number. Flame graphs are made of them."""
+"""Folded stacks for flame graphs: one line per stack, with its frames from the outside in and a number."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_metric(metric: str) -> None:
 
 
 def stacks_of(results: Results) -> Iterable[tuple[Sequence[str], int]]:
-    """Stacks of calls with own times in ns. What is no call adds its time to the call that it ran in."""
+    """Returns stacks of calls with own times in ns. Rows that are not calls add their time to the call around them."""
     nodes = results.contexts()
     paths: list[tuple[str, ...]] = []
     for node in nodes:
@@ -33,7 +33,7 @@ def stacks_of(results: Results) -> Iterable[tuple[Sequence[str], int]]:
 
 
 def device_stacks_of(store: Store) -> Iterable[tuple[Sequence[str], int]]:
-    """The same with the times of what devices did for them."""
+    """Returns stacks with the times of the device activities that they launched."""
     devices = store.devices
     if devices is None:
         return ()
@@ -42,7 +42,9 @@ def device_stacks_of(store: Store) -> Iterable[tuple[Sequence[str], int]]:
 
 
 def write_stacks(path: Any, stacks: Iterable[tuple[Sequence[str], int]]) -> None:
-    """Equal stacks are one line. Whole µs are written; what has less than one is left out, unless all have."""
+    """Writes one line for each different stack, in whole µs. Stacks with less than 1 µs are left out, unless all have
+    less.
+    """
     sums: dict[tuple[str, ...], int] = {}
     for frames, ns in stacks:
         key = tuple(frames)

@@ -1,4 +1,4 @@
-"""When a profile records: what each step of the program does to it, in torch.profiler's terms."""
+"""Schedules in torch.profiler's terms: what a profile does in each step of the program."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ STEP_NAME = "ProfilerStep"
 
 
 class ProfilerAction(enum.Enum):
-    """What a profile does during a step."""
+    """The action of a profile during a step."""
 
     NONE = 0
     WARMUP = 1
     RECORD = 2
-    RECORD_AND_SAVE = 3  # the last step of a cycle: what it recorded is ready when the step ends
-    DEVICE_STOPPED = 4  # for devices that stop by themselves; no schedule returns it
+    RECORD_AND_SAVE = 3  # the last step of a cycle, after which the cycle's results are ready
+    DEVICE_STOPPED = 4  # for devices that stop by themselves; no schedule returns this action
 
 
 RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
@@ -34,8 +34,8 @@ def schedule(
 ) -> Callable[[int], ProfilerAction]:
     """Cycles of `wait` idle steps, `warmup` steps to get ready and `active` steps that are recorded.
 
-    skip_first steps pass before the first cycle; with skip_first_wait the first cycle has no wait. There are `repeat`
-    cycles, 0: as many as the program has steps for.
+    skip_first steps pass before the first cycle; with skip_first_wait the first cycle has no wait. There are
+    `repeat` cycles; 0 means as many as fit into the program's steps.
     """
     if wait < 0 or warmup < 0 or active <= 0 or repeat < 0 or skip_first < 0:
         raise AssertionError(
@@ -66,7 +66,7 @@ def _default_schedule_fn(_: int) -> ProfilerAction:
 
 
 def ask(plan: Callable[[int], object], step: int) -> ProfilerAction:
-    """What a schedule wants; torch's own actions count as ours."""
+    """Returns the action of a schedule; torch's own actions are converted to ours."""
     answer = plan(step)
     if not isinstance(answer, ProfilerAction):
         name = str(getattr(answer, "name", ""))
@@ -82,7 +82,7 @@ def ask(plan: Callable[[int], object], step: int) -> ProfilerAction:
 
 
 def transit(prof: profile, before: ProfilerAction, now: ProfilerAction | None) -> None:
-    """Does what lies between two steps; now is None at the end."""
+    """Starts or stops recording as needed between two steps; `now` is None at the end."""
     goes_on = before is ProfilerAction.RECORD and now in RECORDING
     if before in RECORDING and not goes_on:
         if before is ProfilerAction.RECORD and now is not None:
@@ -104,24 +104,26 @@ def transit(prof: profile, before: ProfilerAction, now: ProfilerAction | None) -
 
 
 def advance(prof: profile) -> None:
-    """The program's next step begins."""
+    """Called when the program's next step begins."""
     prof._end_step()
     before = prof.current_action
     now = ask(prof.schedule, prof.step_num + 1)
     prof.step_num += 1
     prof.current_action = now
     transit(prof, before, now)
-    if os.environ.get("KINETO_USE_DAEMON"):  # as torch has it
+    if os.environ.get("KINETO_USE_DAEMON"):  # torch counts steps under this condition too
         KinetoStepTracker.increment_step(STEP_NAME)
     prof._begin_step()
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, stacklevel=5)  # of step() in the program
+    warnings.warn(message, stacklevel=5)  # the line of the program that calls step()
 
 
 class KinetoStepTracker:
-    """Counts the steps of each requester: the profiler, optimizers. The overall count is the highest of them."""
+    """Counts the steps of each requester, such as the profiler and optimizers. The overall count is the highest of
+    these counts.
+    """
 
     _current_step = 0
     _step_dict: ClassVar[dict[str, int]] = {}
@@ -154,5 +156,5 @@ class KinetoStepTracker:
 
     @classmethod
     def current_step(cls) -> int:
-        """The overall count."""
+        """Returns the overall count."""
         return cls._current_step

@@ -1,4 +1,4 @@
-"""Tables of events and averages, in the form that torch.profiler prints them."""
+"""Tables of events and averages, printed like torch.profiler's."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ GAP = "  "
 UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}
 SIZES = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
 FLOPS = ("FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs")
-SAME_HERE = ("cuda", "xpu", "privateuse1")  # in the names of fields: the same as `device`
+SAME_HERE = ("cuda", "xpu", "privateuse1")  # names of fields that mean the same as `device`
 
 
 def format_time(us: float, unit: str | None = None) -> str:
-    """`1.234ms`, in the largest unit of which there is one, or in the one given."""
+    """Returns `1.234ms`, in the given unit, or else in the largest unit that gives at least 1."""
     if unit not in UNITS:
         unit = "s" if us >= 1e6 else "ms" if us >= 1e3 else "us"
     return f"{us / UNITS[unit]:.3f}{unit}"
@@ -38,7 +38,7 @@ def format_memory(count: int) -> str:
 
 
 class FormattedTimes:
-    """Times as text, and averages over calls, for what has cpu_time_total and count."""
+    """Times as text, and averages per call, for classes with cpu_time_total and count."""
 
     __slots__ = ()
 
@@ -78,7 +78,7 @@ class FormattedTimes:
 
 
 class Columns:
-    """Titles, widths and sides of the columns; rows are lines of them."""
+    """Titles, widths and alignments of the columns; rows are formatted lines."""
 
     def __init__(self) -> None:
         self.titles: list[str] = []
@@ -129,7 +129,7 @@ def sort_field(name: str) -> str:
 
 
 def flops_scale(events: Sequence[Any]) -> tuple[float, str] | None:
-    """The factor for numbers of operations, and the unit that fits; None if no event has such a number."""
+    """Returns the factor and the unit for numbers of operations; None if no event has such a number."""
     counts = [event.flops for event in events if event.flops and event.flops > 0]
     if not counts:
         return None
@@ -141,7 +141,7 @@ def flops_scale(events: Sequence[Any]) -> tuple[float, str] | None:
 
 
 def _device_shown(events: Sequence[Any]) -> str:
-    """What its columns are called after; empty where no event has device time."""
+    """Returns the device name for column titles; "" if no event has device time."""
     if not any(event.self_device_time_total > 0 for event in events):
         return ""
     if not events[0].use_device:
@@ -150,14 +150,16 @@ def _device_shown(events: Sequence[Any]) -> str:
 
 
 def _is_work(event: Any) -> bool:
-    """Whether a table's sum of device times has it: operators have the time of kernels that are events themselves."""
+    """Returns whether a table's sum of device times includes the event. An operator's device time is that of kernels,
+    which are events themselves.
+    """
     if is_on_cpu(event):
         return bool(event.is_legacy)
     return not event.is_user_annotation
 
 
 class Layout:
-    """Which columns a table of these events has, and the lines of each event in it."""
+    """The columns for a table of these events, and the lines of each event."""
 
     def __init__(
         self,
@@ -211,7 +213,9 @@ class Layout:
         return columns
 
     def lines(self, event: Any) -> list[str]:
-        """The line of an event; where sources are shown, one for each frame of its stack and an empty one."""
+        """Returns the line of an event. If sources are shown, adds a line for each further frame of its stack, and an
+        empty line.
+        """
         event.self_cpu_percent = format_share(event.self_cpu_time_total, self.total)
         event.total_cpu_percent = 0 if event.is_async else format_share(event.cpu_time_total, self.total)
         before, after = self._cells(event), self._last_cells(event)
@@ -224,7 +228,7 @@ class Layout:
         return [*lines, self.columns.row([*empty, "", *end])]
 
     def _cells(self, event: Any) -> list[object]:
-        """Those before the source."""
+        """Returns the cells before the source."""
         cells: list[object] = [_cut_name(event.key, self._name_most)]
         if self._overloads:
             cells.append(_cut_name(event.overload_name or "", self._name_most))
@@ -253,7 +257,7 @@ class Layout:
         return cells
 
     def _last_cells(self, event: Any) -> list[object]:
-        """Those after the source."""
+        """Returns the cells after the source."""
         if self._scale is None:
             return []
         return ["--" if not event.flops or event.flops <= 0 else f"{event.flops * self._scale[0]:8.3f}"]

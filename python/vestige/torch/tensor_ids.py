@@ -1,7 +1,7 @@
-"""Which tensors of a recording are the same: torch's numbers for tensors and their memory, found anew.
+"""Finds out which tensors of a recording share memory, and numbers tensors and memory as torch does.
 
 An allocation has an address until it is freed. A tensor has an impl, which may get other memory (resize_, set_). All
-memory that one impl had belongs to one id.
+memory that one impl ever had gets one id.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
 
 def number(seen: Iterable[tuple[Any, int, int, object, bool]]) -> None:
-    """Sets id and allocation_id of tensors and allocations. Each is given, in order of time, as itself, the address of
-    its impl (0: an allocation), of its memory, its device, and whether its memory is freed."""
+    """Sets id and allocation_id of tensors and allocations. `seen` gives each in order of time: the object, the address
+    of its impl (0 for an allocation), the address of its memory, its device, and whether its memory is freed.
+    """
     kept = list(seen)
     blocks: dict[tuple[int, object], int] = {}
     count = 0
@@ -34,8 +35,8 @@ def number(seen: Iterable[tuple[Any, int, int, object, bool]]) -> None:
 
 
 def _groups(kept: list[tuple[Any, int, int, object, bool]]) -> dict[int, int]:
-    """The id of each allocation."""
-    first: dict[int, int] = {}  # allocation of an impl
+    """Returns the id of each allocation."""
+    first: dict[int, int] = {}  # the first allocation of each impl
     pairs = set()
     for each, impl, *_ in kept:
         if impl:

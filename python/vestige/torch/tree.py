@@ -1,4 +1,4 @@
-"""kineto_results.experimental_event_tree(): what was recorded as torch's tree of events, made when it is asked for.
+"""kineto_results.experimental_event_tree(): the recording as torch's tree of events, made on first use.
 
 Operators, allocations and calls come from the trace. What modules and optimizers hold was noted while recording
 (noted_tensors.c). Loaded only where torch is.
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
     from .events import Store
 
-CPU = 0  # among torch's kinds of devices
-OPEN_AT_END = 2  # flag of spans
+CPU = 0  # torch's number for the device type CPU
+OPEN_AT_END = 2  # a flag of spans
 STEP_CODE = "_optimizer_step_code"
 OF_OBJECT = re.compile(r"^<built-in method .* of .* object>$")
 BY_SYNTAX = re.compile(r"^<built-in (function|method) __\w+__( of |>)")  # mostly called by operators and statements
@@ -51,7 +51,7 @@ SCOPES = {int(scope): scope for scope in theirs.RecordScope.__members__.values()
 
 
 class Tree:
-    """The events of some windows of a recording."""
+    """The tree of events in some windows of a recording."""
 
     def __init__(
         self,
@@ -64,10 +64,11 @@ class Tree:
         all_natives: bool = True,
         numbered: bool = True,
     ) -> None:
-        """functions: as Trace.functions() gives them. notes: what modules and optimizers held. before: bytes that were
-        allocated before. earlier_ids: correlation ids that other results have. all_natives: whether every C function
-        is shown, or only those that Python code calls by name: the interpreter tells torch of no others. numbered:
-        whether tensors have ids, for which memory must have been recorded."""
+        """`functions` are those of Trace.functions(). `notes` say what modules and optimizers held. `before` is how
+        many bytes were allocated before. `earlier_ids` are the correlation ids of other results. `all_natives` shows
+        every C function; otherwise only those that Python code calls by name, because the interpreter reports no others
+        to torch. `numbered` gives tensors ids, which needs a recording of memory.
+        """
         self._store = store
         self._functions = functions
         self._earlier_ids = earlier_ids
@@ -79,7 +80,7 @@ class Tree:
         self._steps = _Steps([note for note in notes if note[0] == "optimizer"], self._optimizer)
         self._autograd = Autograd()
         by_row = [self._node(row) for row in range(store.count)]
-        self._autograd.settle()
+        self._autograd.finish()
         self.roots, self.nodes = self._link(by_row)
         if store.devices is not None:
             add_device_nodes(store.devices, by_row, self.roots, self.nodes)
@@ -204,8 +205,9 @@ class Tree:
     # ---- the tree --------------------------------------------------------------
 
     def _link(self, by_row: list[Node]) -> tuple[list[Node], list[Node]]:
-        """The roots and all nodes in order of time. What is in a call that is not shown belongs to what that call is
-        in."""
+        """Returns the roots, and all nodes in order of time. Nodes inside a call that is not shown move to that call's
+        parent.
+        """
         roots: list[Node] = []
         nodes: list[Node] = []
         parents = parent_rows(self._store)
@@ -231,8 +233,9 @@ class Tree:
         return roots, nodes
 
     def _is_shown(self, node: Node, is_late: bool) -> bool:
-        """torch does not see calls of threads that start while it records, and its tree is what programs count on
-        here. events() and exported files have them."""
+        """Returns whether a call is in the tree. torch does not see calls of threads that start while it records, and
+        programs expect its tree here. events() and exported files have these calls.
+        """
         if is_late:
             return False
         if self._all_natives or node.tag == TAGS.PyCall:
@@ -247,7 +250,9 @@ class Tree:
             tensor_ids.number(self._seen())
 
     def _seen(self) -> Iterator[tuple[Any, int, int, object, bool]]:
-        """Tensors and allocations in order of time. What modules and optimizers held was noted when they came first."""
+        """Yields tensors and allocations in order of time. The tensors of a module or optimizer come when its first
+        call comes, because they were noted then.
+        """
         holders: set[int] = set()
         for node in self.nodes:
             fields = node.extra_fields
@@ -265,8 +270,9 @@ class Tree:
 
 
 class _Steps:
-    """Which optimizer each call of the function that they all call belongs to: of each thread, they were noted in
-    order."""
+    """The optimizer of each call of the function that all optimizers share. The notes of a thread are in the order of
+    its calls.
+    """
 
     def __init__(self, notes: list[Any], make: Any) -> None:
         self._made: dict[int, OptimizerInfo] = {}
@@ -282,7 +288,7 @@ class _Steps:
 
 
 def _caller(node: Node) -> Any:
-    """The innermost Python function that a call runs in."""
+    """Returns the innermost Python function around a call."""
     above = node.parent
     while above is not None and above.tag != TAGS.PyCall:
         above = above.parent
@@ -314,14 +320,16 @@ def _held(holder: Any) -> Iterator[TensorMetadata]:
 
 
 def _shown(name: str) -> str:
-    """torch names the object that a built-in method was first called with. One function has many: we write none."""
+    """Returns the name that torch shows, with a zero address: torch writes the address of the object with which a
+    built-in method was first called, but one function stands for many objects.
+    """
     if not OF_OBJECT.match(name):
         return name
     return f"{name[:-1]} at 0x0>".replace(" of torch._C.TensorBase object", " of Tensor object")
 
 
 def _number(text: str) -> Any:
-    """What the text of a number stands for."""
+    """Returns the number that a text stands for."""
     if text in ("True", "False"):
         return text == "True"
     for kind in (int, float, complex):

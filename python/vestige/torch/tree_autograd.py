@@ -1,8 +1,8 @@
-"""The event tree where autograd is concerned: numbers of what its engine evaluates, and gradients that are computed on
-another thread than the operators that they belong to.
+"""Autograd in the event tree: numbers of the functions that its engine evaluates, and gradients that are computed on
+another thread than their forward operators.
 
-An operator of the backward pass that nothing on its own thread encloses is in what runs on the thread of its forward
-operator at that time. torch counts threads itself.
+If nothing on its own thread encloses an operator of the backward pass, its parent is the event that runs at that time
+on the thread of its forward operator. torch has its own numbers of threads.
 """
 
 from __future__ import annotations
@@ -21,20 +21,23 @@ FUNCTION, BACKWARD = theirs.RecordScope.FUNCTION, theirs.RecordScope.BACKWARD_FU
 
 class Autograd:
     def __init__(self) -> None:
-        self._operators: dict[int, list[tuple[TorchOp, int]]] = {}  # by thread: each with its forward thread
-        self._forward: dict[int, int] = {}  # by the id() of an operator's fields
-        self._threads: dict[int, int] = {}  # by torch's number
-        self._newest: dict[int, Node] = {}  # by thread: what began last and has a length
-        self._above: dict[int, Node] = {}  # by thread: what another thread runs that its operators are in
+        # by thread: operators, each with the thread of its forward operator
+        self._operators: dict[int, list[tuple[TorchOp, int]]] = {}
+        self._forward: dict[int, int] = {}  # forward threads, by the id() of an operator's fields
+        self._threads: dict[int, int] = {}  # by torch's number of the thread
+        self._newest: dict[int, Node] = {}  # by thread: the newest node with a duration
+        self._above: dict[int, Node] = {}  # by thread: the node of another thread that encloses its operators
 
     def add(self, thread: int, fields: TorchOp, args: dict[str, Any]) -> None:
-        """Takes an operator. They come in order of time."""
+        """Adds an operator. Operators come in order of time."""
         self._operators.setdefault(thread, []).append((fields, args.get("Fwd thread id", 0)))
         if args.get("Thread id"):
             self._threads[args["Thread id"]] = thread
 
-    def settle(self) -> None:
-        """Called after the last operator: what the engine evaluates has the numbers of the function in it."""
+    def finish(self) -> None:
+        """Call after the last operator. Gives each evaluation of the engine the sequence number of the function inside
+        it.
+        """
         for operators in self._operators.values():
             for (fields, forward), (inner, inner_forward) in zip(
                 operators, operators[1:] + operators[-1:], strict=True
@@ -48,7 +51,7 @@ class Autograd:
         self._operators.clear()
 
     def parent_of(self, node: Node) -> Node | None:
-        """What a node is in that nothing on its own thread encloses."""
+        """Returns the parent of a node that nothing on its own thread encloses."""
         thread: int = node.start_tid
         forward = self._forward.get(id(node.extra_fields), thread)
         above = _open_at(self._newest.get(forward), node.start_time_ns) if forward != thread else None
@@ -61,13 +64,13 @@ class Autograd:
         return above
 
     def note(self, node: Node) -> None:
-        """Takes a node of the tree. They come in order of time."""
+        """Notes a node of the tree. Nodes come in order of time."""
         if node.end_time_ns > node.start_time_ns:
             self._newest[node.start_tid] = node
 
 
 def _open_at(node: Node | None, time_ns: int) -> Node | None:
-    """The innermost, of a node and what it is in on its thread, that has not ended."""
+    """Returns the innermost unfinished node among a node and its ancestors on its thread."""
     while node is not None and node.end_time_ns < time_ns:
         parent = node.parent
         node = parent if parent is not None and parent.start_tid == node.start_tid else None

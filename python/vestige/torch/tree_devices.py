@@ -1,5 +1,5 @@
-"""What devices did in torch's tree of events. As in torch, a call of a runtime is in the operator that made it, and
-what it launched is in the call. Loaded only where torch is.
+"""Activities of devices in torch's tree of events. As in torch, a call of a runtime is inside the operator that made
+it, and an activity is inside the call that launched it. Loaded only if torch is.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def add_device_nodes(devices: Devices, by_row: list[Node], roots: list[Node], nodes: list[Node]) -> None:
-    """by_row: of the rows of threads."""
+    """Adds nodes for devices. `by_row` has the nodes of the threads' rows."""
     made = {event._row: _node(devices, event._row) for event in devices.events if event._row < devices.rows.count}
     for row, node in made.items():
         node.parent = above = _above(devices, row, made, by_row)

@@ -1,7 +1,6 @@
-"""What nodes of the event tree are made of: torch's classes, with values that we have read.
-
-torch's own are made in C++ alone. Ours inherit from them, so that isinstance() and torch's modules know them, and hold
-their values themselves. Loaded only where torch is.
+"""The objects of the event tree: subclasses of torch's classes, with values that we have read. Only C++ code can make
+objects of torch's classes. Ours inherit from them, so that isinstance() and torch's modules recognize them, and hold
+their values themselves. Loaded only if torch is.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _devices: dict[tuple[int, int], Any] = {}
 
 
 class Made:
-    """Objects are made without torch's constructor: there is none."""
+    """Makes objects without torch's constructors, because there are none."""
 
     __slots__ = ()
 
@@ -47,7 +46,7 @@ class Made:
 
 
 def dtype_of(number: int) -> Any:
-    """None for a type that this torch does not have."""
+    """Returns None for a type that this torch does not have."""
     return getattr(torch, DTYPES[number], None) if number < len(DTYPES) else None
 
 
@@ -59,7 +58,7 @@ def device_of(kind: int, index: int) -> Any:
 
 
 class TensorMetadata(Made, theirs._TensorMetadata):  # type: ignore[misc]
-    """A tensor as it was when somebody got it."""
+    """A tensor at the moment when an operator or a call received it."""
 
     __slots__ = (
         *("_allocation_id", "_id", "_numbers", "device", "dtype", "impl_ptr", "layout", "requires_grad", "sizes"),
@@ -93,7 +92,7 @@ class TensorMetadata(Made, theirs._TensorMetadata):  # type: ignore[misc]
 
     @property
     def id(self) -> int | None:
-        """The same for all tensors that share memory, or shared it once."""
+        """An id that all tensors have which share memory, or once shared it."""
         self._numbers()
         return self._id
 
@@ -103,7 +102,7 @@ class TensorMetadata(Made, theirs._TensorMetadata):  # type: ignore[misc]
 
     @property
     def allocation_id(self) -> int | None:
-        """The number of its memory."""
+        """The number of the tensor's memory."""
         if self._allocation_id is None:
             self._numbers()
         return self._allocation_id
@@ -119,7 +118,7 @@ class TorchOp(Made, theirs._ExtraFields_TorchOp):  # type: ignore[misc]
 
     @property
     def inputs(self) -> list[Any]:
-        """Tensors, lists of them, numbers; None for anything else. They are read when somebody asks."""
+        """Tensors, lists of tensors, and numbers; None for anything else. Read on first use."""
         if callable(self._inputs):
             self._inputs = self._inputs()
         return list(self._inputs)

@@ -1,7 +1,7 @@
-"""Which event another one is in, by torch's rule: what runs on the thread when it begins.
+"""The parent of each event, by torch's rule: the event that is open on the thread when this one begins.
 
-The extension knows the parent of each row, but for annotations that end later than what they began in: those are
-beside the stack and have none. A thread that has one is gone through by time.
+The extension knows the parent of each row, except for annotations that end later than the event in which they began:
+these are not on the stack and have no parent. Threads with such annotations are searched by time.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 
     from .events import Store
 
-OPEN_AT_START = 1  # flag of spans
+OPEN_AT_START = 1  # a flag of spans
 
 
 def late_threads(store: Store) -> set[int]:
-    """Threads that began to run Python code while it was recorded: none of their calls was open at the start."""
+    """Returns the threads that began to run Python code during the recording: none of their calls was open at its
+    start.
+    """
     rows = store.rows
     calls: set[int] = set()
     early: set[int] = set()
@@ -32,7 +34,7 @@ def late_threads(store: Store) -> set[int]:
 
 
 def parent_rows(store: Store) -> list[int]:
-    """The row that each row is in; -1: none."""
+    """Returns the parent row of each row; -1 if it has none."""
     parents = store.rows.parent.tolist()
     flags = store.rows.flags.tolist()
     threads = {store.rows.thread[row] for row in range(store.count) if flags[row] & ASYNC}
@@ -46,7 +48,7 @@ def parent_rows(store: Store) -> list[int]:
 def _by_time(store: Store, rows: Iterable[int]) -> dict[int, int]:
     parents: dict[int, int] = {}
     ended: set[int] = set()
-    ends: list[tuple[int, int]] = []  # of what is open: when, and which
+    ends: list[tuple[int, int]] = []  # end and number of open rows
     top = -1
     for row in rows:
         start, end = store.rows.start_ns[row], store.rows.end_ns[row]
@@ -60,7 +62,7 @@ def _by_time(store: Store, rows: Iterable[int]) -> dict[int, int]:
 
 
 def _end(row: int, top: int, parents: dict[int, int], ended: set[int]) -> int:
-    """What is on top after this row has ended, and all that is on it with it."""
+    """Ends a row and the rows above it. Returns the row that is on top then."""
     if row in ended:
         return top
     while top != row:

@@ -11,7 +11,7 @@ from threading import Condition, Lock, Thread
 from vestige._core import Lanes, Trace, View
 from vestige.reading.awaits import WRAPPERS
 from vestige.reading.kinds import INSTANT, PYTHON
-from vestige.reading.labels import IMPORTS_CODE, is_module, distinct_name
+from vestige.reading.labels import IMPORTS_CODE, distinct_name, is_module
 
 from .answers import Problem
 
