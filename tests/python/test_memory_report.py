@@ -90,6 +90,14 @@ def test_a_known_leak_has_its_exact_count_and_bytes(recorded):
     assert rows[0]["amounts"]["leaks"][:2] == (40, 40 * EACH)
 
 
+def test_a_stack_or_line_that_several_views_show_is_one_row(recorded):
+    summary = summary_of(recorded.path / "m.vst")
+    for table, key in (("stacks", "frames"), ("lines", "frame")):
+        rows = [row for view in summary[table].values() for row in view.rows]
+        shown = {id(row): (row[key], row["amounts"]) for row in rows}
+        assert len({str(content) for content in shown.values()}) == len(shown) < len(rows)
+
+
 def test_the_peak_is_held_by_the_lines_that_held_it(recorded):
     summary = summary_of(recorded.path / "m.vst")
     size = sys.getsizeof(bytes(3_000_000))

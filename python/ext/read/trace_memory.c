@@ -109,11 +109,12 @@ static PyObject *memory_frame(const vst_memory_frame *f)
             f->line, f->is_native ? Py_True : Py_False));
 }
 
-/* Frames and stacks as Python objects: each is made once and shared by all
- * rows. */
+/* Frames, and the rows of stacks and lines, as Python objects: each is made
+ * once. Rows share frames, and views share rows. */
 typedef struct made {
     const vst_memory_summary *summary;
-    PyObject **frames, **stacks; /* by number of the frame, of the node */
+    PyObject **frames;          /* by number of the frame */
+    PyObject **stacks, **lines; /* rows, by number of the node, of the line */
     PyObject *left_out;
 } made;
 
@@ -126,25 +127,31 @@ static bool memory_make_room(made *m, const vst_memory_summary *s)
     m->summary = s;
     m->frames = calloc(s->frame_count + 1, sizeof *m->frames);
     m->stacks = calloc(s->node_count + 1, sizeof *m->stacks);
+    m->lines = calloc(s->line_count + 1, sizeof *m->lines);
     m->left_out = vpy_record_new(
         &records[FRAME],
         Py_BuildValue("(sssIO)", "[frames left out]", "", "", 0u, Py_False));
-    if (m->frames != NULL && m->stacks != NULL && m->left_out != NULL)
+    if (m->frames != NULL && m->stacks != NULL && m->lines != NULL &&
+        m->left_out != NULL)
         return true;
     if (PyErr_Occurred() == NULL)
         PyErr_NoMemory();
     return false;
 }
 
+static void free_objects(PyObject **first, size_t count)
+{
+    for (size_t i = 0; first != NULL && i < count; i++)
+        Py_XDECREF(first[i]);
+    free(first);
+}
+
 static void free_made(made *m)
 {
-    for (size_t i = 0; m->frames != NULL && i < m->summary->frame_count; i++)
-        Py_XDECREF(m->frames[i]);
-    for (size_t i = 0; m->stacks != NULL && i < m->summary->node_count; i++)
-        Py_XDECREF(m->stacks[i]);
+    free_objects(m->frames, m->summary->frame_count);
+    free_objects(m->stacks, m->summary->node_count);
+    free_objects(m->lines, m->summary->line_count);
     Py_XDECREF(m->left_out);
-    free(m->frames);
-    free(m->stacks);
 }
 
 static PyObject *frame_at(made *m, uint32_t index)
@@ -163,7 +170,8 @@ static size_t depth_of(const vst_memory_summary *s, uint32_t node)
     return depth;
 }
 
-static PyObject *make_stack(made *m, uint32_t node)
+/* Innermost first. */
+static PyObject *memory_frames(made *m, uint32_t node)
 {
     const vst_memory_summary *s = m->summary;
     PyObject *list = PyList_New(0);
@@ -182,12 +190,36 @@ static PyObject *make_stack(made *m, uint32_t node)
     return list;
 }
 
-/* Innermost first. */
-static PyObject *memory_frames(made *m, uint32_t node)
+/* Takes the reference to what lies under the key. */
+static PyObject *memory_row(const vst_memory_amount *own, const char *key,
+                            PyObject *value)
+{
+    PyObject *dict = value != NULL ? PyDict_New() : NULL;
+
+    if (dict != NULL && !memory_put(dict, "amounts", memory_amounts(own)))
+        Py_CLEAR(dict);
+    if (dict != NULL && PyDict_SetItemString(dict, key, value) < 0)
+        Py_CLEAR(dict);
+    Py_XDECREF(value);
+    return dict;
+}
+
+static PyObject *stack_at(made *m, uint32_t node)
 {
     if (m->stacks[node] == NULL)
-        m->stacks[node] = make_stack(m, node);
+        m->stacks[node] = memory_row(m->summary->nodes[node].own, "frames",
+                                     memory_frames(m, node));
     return Py_XNewRef(m->stacks[node]);
+}
+
+static PyObject *line_at(made *m, uint32_t index)
+{
+    const vst_memory_line *line = &m->summary->lines[index];
+
+    if (m->lines[index] == NULL)
+        m->lines[index] =
+            memory_row(line->own, "frame", frame_at(m, line->frame));
+    return Py_XNewRef(m->lines[index]);
 }
 
 /* ---- the first of many -------------------------------------------------- */
@@ -237,22 +269,6 @@ static size_t memory_rank(const vst_memory_summary *s, amounts_fn of,
     return found;
 }
 
-static PyObject *memory_one(made *m, bool is_line, uint32_t index)
-{
-    const vst_memory_summary *s = m->summary;
-    PyObject *dict = PyDict_New();
-
-    if (dict == NULL ||
-        !memory_put(dict, "amounts",
-                    memory_amounts(is_line ? s->lines[index].own
-                                           : s->nodes[index].own)) ||
-        !(is_line
-              ? memory_put(dict, "frame", frame_at(m, s->lines[index].frame))
-              : memory_put(dict, "frames", memory_frames(m, index))))
-        Py_CLEAR(dict);
-    return dict;
-}
-
 /* By view: how many there are, and the first rows. */
 static PyObject *memory_firsts(made *m, bool is_line, size_t rows)
 {
@@ -267,7 +283,8 @@ static PyObject *memory_firsts(made *m, bool is_line, size_t rows)
         PyObject *list = PyList_New(0);
 
         for (size_t i = 0; list != NULL && i < found && i < rows; i++)
-            if (!vpy_append(list, memory_one(m, is_line, order[i].index)))
+            if (!vpy_append(list,
+                            (is_line ? line_at : stack_at)(m, order[i].index)))
                 Py_CLEAR(list);
         if (list == NULL ||
             !memory_put(
