@@ -48,17 +48,24 @@ static const vst__column_spec columns[] = {
 
 enum { SCOPE_SHIFT = 24 /* of an operator, above the flags of its span */ };
 
-/* Rows whose parent is still open, linked by `next`. */
+/* Rows whose parent is still open, linked by `next`. The rows below them follow
+ * theirs in the chain of all rows, up to the tail. */
 typedef struct waiting {
-    int32_t first, last;
+    int32_t first, last, tail;
 } waiting;
 
+static const waiting nobody = {-1, -1, -1};
+
+/* Rows come in the order of their ends. So that hardly anything is left to be
+ * sorted, `first` links them in the order of their starts until it has its own
+ * values: each row, then the rows below it. */
 typedef struct events {
     const vst__table_options *options;
     bool is_tree;
     vst__batch *batch;
     waiting *waiting; /* by depth; none from `top` on */
     size_t top, depths;
+    int32_t head, tail;     /* of the chain of all rows that do not wait */
     uint32_t thread;        /* that they are of */
     unsigned char *is_call; /* by definition id */
     vst_id max;
@@ -90,19 +97,26 @@ static bool reserve_depth(events *e, size_t depth)
     return true;
 }
 
-/* Rows that wait deeper than `depth` become children of this row. */
-static void events_adopt(events *e, size_t depth, int32_t parent)
+/* Rows that wait deeper than `depth` become children of this row, whose chain
+ * they follow. Returns the tail of that. */
+static int32_t events_adopt(events *e, size_t depth, int32_t parent)
 {
     int32_t *parents = events_links(e, EVENT_PARENT),
-            *nexts = events_links(e, EVENT_NEXT);
+            *nexts = events_links(e, EVENT_NEXT),
+            *chain = events_links(e, EVENT_FIRST), tail = parent;
 
     while (e->top > depth + 1) {
         waiting *deeper = &e->waiting[--e->top];
 
+        if (deeper->first < 0)
+            continue;
         for (int32_t i = deeper->first; i >= 0; i = nexts[i])
             parents[i] = parent;
-        *deeper = (waiting){-1, -1};
+        chain[tail] = deeper->first;
+        tail = deeper->tail;
+        *deeper = nobody;
     }
+    return tail;
 }
 
 static void events_append(events *e, size_t depth, waiting more)
@@ -111,11 +125,37 @@ static void events_append(events *e, size_t depth, waiting more)
 
     if (depth >= e->top)
         e->top = depth + 1;
-    if (list->first < 0)
-        list->first = more.first;
-    else
-        events_links(e, EVENT_NEXT)[list->last] = more.first;
+    if (list->first < 0) {
+        *list = more;
+        return;
+    }
+    events_links(e, EVENT_NEXT)[list->last] = more.first;
+    events_links(e, EVENT_FIRST)[list->tail] = more.first;
     list->last = more.last;
+    list->tail = more.tail;
+}
+
+/* Rows that wait for nothing follow all that did before. */
+static void events_chain(events *e, int32_t first, int32_t tail)
+{
+    if (e->head < 0)
+        e->head = first;
+    else
+        events_links(e, EVENT_FIRST)[e->tail] = first;
+    e->tail = tail;
+}
+
+/* No parent comes any more for rows that wait. */
+static void events_release(events *e)
+{
+    for (size_t depth = 0; depth < e->top; depth++) {
+        waiting *list = &e->waiting[depth];
+
+        if (list->first >= 0)
+            events_chain(e, list->first, list->tail);
+        *list = nobody;
+    }
+    e->top = 0;
 }
 
 static vst_status events_on_leave(void *ctx, uint32_t depth)
@@ -126,7 +166,7 @@ static vst_status events_on_leave(void *ctx, uint32_t depth)
     while (e->top > (size_t)depth + 1) {
         waiting list = e->waiting[--e->top];
 
-        e->waiting[e->top] = (waiting){-1, -1};
+        e->waiting[e->top] = nobody;
         if (list.first >= 0)
             events_append(e, depth, list);
     }
@@ -140,8 +180,7 @@ static bool events_reach(events *e, uint32_t thread, uint32_t depth)
         return false;
     if (e->thread != thread) {
         e->thread = thread;
-        memset(e->waiting, 0xff, e->depths * sizeof *e->waiting);
-        e->top = 0;
+        events_release(e);
     }
     return true;
 }
@@ -187,7 +226,7 @@ static vst_status events_on_span(void *ctx, const vst_span *span)
     events *e = ((vst__filling *)ctx)->own;
     bool shown =
         !e->options->no_calls || span->id > e->max || !e->is_call[span->id];
-    int32_t at = (int32_t)e->batch->rows;
+    int32_t at = (int32_t)e->batch->rows, tail;
     vst_status status = vst__batch_reserve(e->batch);
     int64_t self_ns;
 
@@ -197,12 +236,16 @@ static vst_status events_on_span(void *ctx, const vst_span *span)
     put_span(e, span, self_ns);
     status = vst__batch_piece(e->batch, EVENT_ARGS, span->args, span->args_len);
     vst__batch_add(e->batch);
-    if (status != VST_OK || span->flags & VST_SPAN_ASYNC)
-        return status; /* beside the stack there are no parents */
+    if (status != VST_OK)
+        return status;
+    if (span->flags & VST_SPAN_ASYNC) { /* beside the stack: no parents */
+        events_chain(e, at, at);
+        return VST_OK;
+    }
     if (!events_reach(e, span->thread, span->depth))
         return VST_E_NOMEM;
-    events_adopt(e, span->depth, at);
-    events_append(e, span->depth, (waiting){at, at});
+    tail = events_adopt(e, span->depth, at);
+    events_append(e, span->depth, (waiting){at, at, tail});
     return VST_OK;
 }
 
@@ -229,11 +272,13 @@ static vst_status on_loose(void *ctx, const vst_loose_bytes *loose)
     if (e->is_tree)
         vst__batch_i64(batch, EVENT_ADDRESS, (int64_t)loose->address);
     vst__batch_add(batch);
-    if (loose->depth == 0)
+    if (loose->depth == 0) {
+        events_chain(e, at, at);
         return VST_OK;
+    }
     if (!events_reach(e, loose->thread, loose->depth))
         return VST_E_NOMEM;
-    events_append(e, loose->depth, (waiting){at, at});
+    events_append(e, loose->depth, (waiting){at, at, at});
     return VST_OK;
 }
 
@@ -273,20 +318,33 @@ static void events_merge(const keys *k, const uint32_t *rows, size_t from,
                      : rows[high++];
 }
 
-/* The numbers of rows in order of time, in one of two arrays. */
-static uint32_t *events_sort(const keys *k, uint32_t *rows, uint32_t *spare,
-                             size_t count)
+/* Where runs of rows begin that are in order: one a thread, and few others. */
+static size_t events_find_runs(const keys *k, const uint32_t *rows,
+                               size_t count, uint32_t *runs)
 {
+    size_t found = 0;
+
     for (size_t i = 0; i < count; i++)
-        rows[i] = (uint32_t)i;
-    for (size_t width = 1; width < count; width *= 2) {
+        if (i == 0 || !is_before(k, rows[i - 1], rows[i]))
+            runs[found++] = (uint32_t)i;
+    return found;
+}
+
+/* The numbers of rows in order of time, in one of the first two arrays. */
+static uint32_t *events_sort(const keys *k, uint32_t *rows, uint32_t *spare,
+                             uint32_t *runs, size_t count)
+{
+    size_t left = events_find_runs(k, rows, count, runs);
+
+    for (; left > 1; left = (left + 1) / 2) {
         uint32_t *sorted = spare;
 
-        for (size_t from = 0; from < count; from += 2 * width) {
-            size_t middle = from + width < count ? from + width : count;
-            size_t end = count - middle < width ? count : middle + width;
+        for (size_t i = 0; i < left; i += 2) {
+            size_t middle = i + 1 < left ? runs[i + 1] : count;
+            size_t end = i + 2 < left ? runs[i + 2] : count;
 
-            events_merge(k, rows, from, middle, end, sorted);
+            events_merge(k, rows, runs[i], middle, end, sorted);
+            runs[i / 2] = runs[i];
         }
         spare = rows;
         rows = sorted;
@@ -303,7 +361,7 @@ static void link_rows(const events *e, const uint32_t *moved)
     int32_t *nexts = events_links(e, EVENT_NEXT);
 
     for (size_t i = 0; i < e->batch->rows; i++)
-        nexts[i] = -1;
+        nexts[i] = firsts[i] = -1;
     for (size_t i = e->batch->rows; i-- > 0;) {
         if (parents[i] < 0)
             continue;
@@ -313,25 +371,31 @@ static void link_rows(const events *e, const uint32_t *moved)
     }
 }
 
-static vst_status events_put_in_order(const events *e)
+static vst_status events_put_in_order(events *e)
 {
     const keys k = {e->batch->columns[EVENT_START].values,
                     e->batch->columns[EVENT_END].values,
                     e->batch->columns[EVENT_SPAN].values};
+    const int32_t *chain = e->batch->columns[EVENT_FIRST].values;
     size_t count = e->batch->rows;
-    uint32_t *both = calloc(2 * count + 1, sizeof *both), *order, *moved;
+    uint32_t *room = malloc((3 * count + 1) * sizeof *room), *order, *moved;
     vst_status status;
 
-    if (both == NULL)
+    if (room == NULL)
         return VST_E_NOMEM;
-    order = events_sort(&k, both, both + count, count);
-    moved = order == both ? both + count : both;
+    events_release(e);
+    for (size_t i = 0, at = (size_t)e->head; i < count; i++) {
+        room[i] = (uint32_t)at;
+        at = (size_t)chain[at];
+    }
+    order = events_sort(&k, room, room + count, room + 2 * count, count);
+    moved = order == room ? room + count : room;
     status = vst__batch_permute(e->batch, order);
     for (size_t i = 0; i < count; i++)
         moved[order[i]] = (uint32_t)i;
     if (status == VST_OK)
         link_rows(e, moved);
-    free(both);
+    free(room);
     return status;
 }
 
@@ -359,6 +423,7 @@ static vst_status begin_any(vst__filling *filling, bool is_tree)
     e->options = filling->pass->options;
     e->is_tree = is_tree;
     e->batch = &filling->batch;
+    e->head = -1;
     filling->sink = (vst_sink){.ctx = filling,
                                .no_imports = true,
                                .span = events_on_span,

@@ -1,5 +1,6 @@
 """Tables of sums as Python gets them: columns by name, rows with attributes, all from one reading."""
 
+import asyncio
 import gc
 import threading
 
@@ -173,3 +174,41 @@ def test_tables_are_the_same_as_in_a_stream_of_their_own(trace, tmp_path):
             wanted = [{**row, "file": ""} for row in wanted]
         assert rows == wanted, name
     assert {"mine", "python"} <= {*together["span"]["name"], *together["span"]["kind"]}
+
+
+def test_events_are_in_order_of_time_and_each_names_its_parent_children_and_siblings(tmp_path):
+    def work(depth):
+        for _ in range(depth and 3):
+            work(depth - 1)
+
+    async def step(turns):
+        for _ in range(turns):
+            await asyncio.sleep(0)
+            work(2)
+
+    async def steps():
+        await asyncio.gather(*map(step, range(5)))
+
+    path = str(tmp_path / "t.vst")
+    with profile(output=path):
+        threads = [threading.Thread(target=work, args=(4,)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        asyncio.run(steps())
+        for thread in threads:
+            thread.join()
+    for name, rows in Trace(path).tables(["events", "tree_events"]).items():
+        times = [(row.start_ns, -row.end_ns, row.span) for row in rows]
+        assert times == sorted(times) and len({row.span for row in rows}) == len(rows) > 500, name
+        assert len({row.thread for row in rows}) == 4
+        children = {-1: []}
+        for number, row in enumerate(rows):
+            children.setdefault(row.parent, []).append(number)
+            if row.parent >= 0:
+                above = rows[row.parent]
+                assert (above.thread, above.start_ns <= row.start_ns, row.end_ns <= above.end_ns) == (row.thread, 1, 1)
+        for parent, below in children.items():
+            assert parent < 0 or rows[parent].first == below[0]
+            following = [*below[1:], -1] if parent >= 0 else [-1] * len(below)
+            assert [rows[number].next for number in below] == following
+        assert all(row.first == -1 for number, row in enumerate(rows) if number not in children)
