@@ -1,7 +1,7 @@
-/* The interface as a table, for code that cannot link against the copy of
- * vestige that runs in its process: a framework's adapter gets it from the
- * capsule "vestige._core.api" of the Python extension. Only grows; `size` tells
- * how much of it there is. */
+/* The interface as a table of functions, for code that cannot link against the
+ * copy of vestige in its process: a framework's adapter gets the table from the
+ * capsule "vestige._core.api" of the Python extension. Later versions only add
+ * members at the end; `size` says how many bytes this version has. */
 #ifndef VESTIGE_API_H
 #define VESTIGE_API_H
 
@@ -22,10 +22,10 @@ extern "C" {
 
 typedef struct vst_api {
     size_t size;
-    /* As tracer.h has them. */
+    /* See tracer.h. */
     void (*tracer_register_with_context)(vst_tracer_make_with_context_fn make);
     vst_tracer_make_with_context_fn (*tracer_registered)(void);
-    /* As record.h has it. */
+    /* See record.h. */
     vst_status (*recording_define_id)(vst_recording *recording,
                                       const vst_definition *definition,
                                       vst_id *id);
@@ -37,7 +37,7 @@ typedef struct vst_api {
                                const vst_time_converter *converter,
                                const vst_compressed_event *events, size_t count,
                                int64_t end_time_ns, const vst_sink *sink);
-    /* As traceback.h has them. */
+    /* See traceback.h. */
     vst_traceback *(*traceback_capture)(unsigned parts, size_t skip);
     size_t (*traceback_addresses)(uintptr_t *addresses, size_t max,
                                   size_t skip);
@@ -45,36 +45,38 @@ typedef struct vst_api {
     vst_traceback *(*traceback_retain)(vst_traceback *traceback);
     void (*traceback_release)(vst_traceback *traceback);
     size_t (*traceback_free_dead)(void);
-    /* The object of a traceback, for Python: a new reference, with the GIL. It
-     * takes over the caller's reference. NULL with an exception set. */
+    /* Makes the Python object of a traceback and takes over the caller's
+     * reference to the traceback. Call with the GIL held. Returns a new
+     * reference, or NULL with an exception set. */
     void *(*traceback_object)(vst_traceback *traceback);
-    /* As operator.h has them. */
+    /* See operator.h. */
     vst_id (*recording_define)(const vst_definition *definition);
     bool (*record_operator)(vst_id id, uint32_t instance,
                             const uint64_t *payload, uint32_t words);
     void (*record_operator_exit)(vst_kind kind, vst_id id, uint32_t instance);
-    /* Of a framework's allocator, by any thread: VST_MEMORY_FRAMEWORK. */
+    /* A framework's allocator reports its blocks here (VST_MEMORY_FRAMEWORK).
+     * Any thread. */
     void (*framework_allocated)(uintptr_t address, size_t size);
     void (*framework_freed)(uintptr_t address);
-    /* As graph.h has it. */
+    /* See graph.h. */
     void (*record_node)(const uint64_t *payload, uint32_t words);
-    /* As operator.h has it. */
+    /* See operator.h. */
     void (*record_far_end)(vst_id id, uint32_t instance);
-    /* As framework_freed, with the size of the block, which is counted for the
-     * span that is open. */
+    /* Like framework_freed, but with the block's size, which is subtracted from
+     * the bytes of the span that is open. */
     void (*framework_freed_size)(uintptr_t address, size_t size);
-    /* For adapters that store records of operators themselves: where the
-     * calling thread keeps its buffer, as long as the thread lives; the number
-     * of the recording in progress; the clock. */
+    /* For adapters that store records of operators themselves: the calling
+     * thread's pointer to its buffer (valid as long as the thread lives), the
+     * number of the recording in progress, and the clock. */
     vst_buffer **(*thread_buffer)(void);
     const uint64_t *recording_epoch;
     const vst_clock_kind *clock_in_use;
     vst_ticks (*clock_ticks)(void);
-    /* As storage.h has it. */
+    /* See storage.h. */
     void (*record_storages)(const uint64_t *payload, uint32_t words);
-    /* As operator.h has it. */
+    /* See operator.h. */
     bool (*call_instead)(const char *name, void *original, void *instead);
-    /* As device.h has them; names become ids by recording_define_id. */
+    /* See device.h; names get their ids from recording_define_id. */
     vst_status (*collector_register)(const char *name,
                                      vst_collector_make_fn make);
     void (*collector_unregister)(const char *name);
@@ -93,10 +95,11 @@ typedef struct vst_api {
     double (*clock_ticks_per_second)(void);
 } vst_api;
 
-/* What a library with a collector exports by this name: it registers the
- * collector through the table, which stays. Any other status than VST_OK: the
- * library is not used. vestige calls it where the user names the library
- * (`vestige run --collector`, profile(devices=[…])). */
+/* The name under which a library with a collector exports its load function.
+ * The function registers the collector through the table, which stays valid. If
+ * the function returns anything but VST_OK, the library is not used. vestige
+ * calls the function when the user names the library (`vestige run
+ * --collector`, profile(devices=[…])). */
 #define VST_COLLECTOR_LOAD "vestige_collector_load"
 typedef vst_status (*vst_collector_load_fn)(const vst_api *api);
 

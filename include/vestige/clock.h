@@ -1,7 +1,8 @@
-/* The clock of the record path: a counter of the processor that one instruction
- * reads, where it can be trusted (x86-64's TSC, aarch64's CNTVCT_EL0), else
- * clock_gettime(CLOCK_MONOTONIC) in nanoseconds. Ticks mean nothing alone; the
- * clock samples kept with a trace turn them into nanoseconds. */
+/* The clock of the record path. Where the processor has a reliable counter that
+ * one instruction reads (x86-64's TSC, aarch64's CNTVCT_EL0), the clock is this
+ * counter; elsewhere it is clock_gettime(CLOCK_MONOTONIC) in nanoseconds. Ticks
+ * mean nothing alone; the clock samples kept with a trace turn ticks into
+ * nanoseconds. */
 #ifndef VESTIGE_CLOCK_H
 #define VESTIGE_CLOCK_H
 
@@ -27,22 +28,25 @@ typedef struct vst_clock_sample {
     int64_t realtime_ns;
 } vst_clock_sample;
 
-/* Set once when the library is loaded, constant after that. */
+/* Set once when the library is loaded; constant after that. */
 VST_API extern vst_clock_kind vst_clock_in_use;
 
-/* Reads the clock by a call: vst_clock_ticks() does so where no instruction
- * reads it. Any thread, also inside of a signal handler. */
+/* Reads the clock through a function call; vst_clock_ticks() calls this
+ * function on machines without a counter instruction. Any thread, also inside a
+ * signal handler. */
 VST_API vst_ticks vst_clock_ticks_portable(void);
-/* Reads the three clocks at one moment, as nearly as possible. Any thread. */
+/* Reads the three clocks as nearly at the same moment as possible. Any thread.
+ */
 VST_API void vst_clock_sample_now(vst_clock_sample *sample);
 
-/* Ticks per second: as the machine says where that agrees with what was
- * measured since the library was loaded, else as measured. */
+/* Returns ticks per second: the frequency that the machine reports if it agrees
+ * with measurements since the library was loaded, else the measured one. */
 VST_API double vst_clock_ticks_per_second(void);
 
-/* The counter that one instruction reads on machines of this kind. Nothing
- * waits for instructions before or after it to be done: that would cost more
- * than the record, and no two moments are that near. */
+/* The counter that one instruction reads on machines of this kind. The read
+ * does not wait for earlier or later instructions to finish: such a barrier
+ * would cost more than the record, and no two recorded moments are that close.
+ */
 #if defined(__x86_64__) && defined(__GNUC__)
 #define VST_CLOCK_AT_HAND VST_CLOCK_TSC
 static inline vst_ticks vst_clock_read_counter(void)
@@ -69,8 +73,8 @@ static inline vst_ticks vst_clock_ticks(void)
     return vst_clock_ticks_portable();
 }
 
-/* False: reading the clock is a call on this machine, and on others of its kind
- * it is not. */
+/* Returns false if reading the clock needs a function call on this machine
+ * although the processor's kind has a counter instruction. */
 static inline bool vst_clock_is_at_hand(void)
 {
 #ifdef VST_CLOCK_AT_HAND

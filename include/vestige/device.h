@@ -1,15 +1,16 @@
-/* Devices: accelerators, and whatever else works beside the program's threads.
- * The core knows none of them. A collector registers itself here, declares its
- * devices when a recording starts, and delivers what they did: from any thread,
- * late and in any order. Without a collector nothing of this costs anything.
+/* Devices: accelerators and other hardware that works while the program's
+ * threads run. The core contains no code for any particular device. A collector
+ * registers itself here, declares its devices when a recording starts, and
+ * delivers what the devices did: from any thread, late and in any order.
+ * Without a collector, devices cost nothing.
  *
  * This header is also the specification of what is recorded
  * (VST_ESCAPE_DEVICE).
  *
- * A kernel is linked to the call that launched it by a correlation id which
- * both have. Which operator and which annotation that call was made in follows
- * from where its record stands among those of its thread, or if another thread
- * told it, from its time. The reader finds it; nothing is recorded for it. */
+ * A kernel and the call that launched it have the same correlation id. The
+ * reader finds which operator and annotation the launching call was made in:
+ * from the position of the call's record in its thread, or, if another thread
+ * delivered the record, from its time. No extra record is needed. */
 #ifndef VESTIGE_DEVICE_H
 #define VESTIGE_DEVICE_H
 
@@ -27,17 +28,20 @@ extern "C" {
 typedef struct vst_collector vst_collector;
 
 /* The contract of a collector. The thread that controls the recording calls
- * these, flush from any thread. No lock of vestige is held meanwhile. */
+ * these functions; any thread may call flush. vestige holds no lock during the
+ * calls. */
 typedef struct vst_collector_ops {
-    /* Activities may be delivered from here on. Again after each stop. */
+    /* From this call on the collector may deliver activities. Called again
+     * after each stop. */
     vst_status (*start)(vst_collector *collector);
-    /* Delivers what the devices have done so far; NULL: there is nothing that
-     * waits. */
+    /* Delivers what the devices have done so far. NULL if the collector never
+     * keeps activities back. */
     void (*flush)(vst_collector *collector);
-    /* Nothing more is collected, and what was collected is delivered before
-     * this returns. What comes later is lost, and counted. */
+    /* Ends collecting, and delivers what was collected before returning. Later
+     * activities are lost and counted. */
     void (*stop)(vst_collector *collector);
-    /* Nothing is delivered after this. It is not called in a forked child. */
+    /* The collector delivers nothing after this call. Not called in a forked
+     * child. */
     void (*destroy)(vst_collector *collector);
 } vst_collector_ops;
 
@@ -46,60 +50,64 @@ struct vst_collector {
     const vst_collector_ops *ops;
 };
 
-/* Makes a collector for a recording, when it first starts. Any other status
- * than VST_OK: the program is recorded without it, and the trace says so. */
+/* Makes a collector for a recording when the recording first starts. If it
+ * returns anything but VST_OK, the program is recorded without this collector,
+ * and the trace says so. */
 typedef vst_status (*vst_collector_make_fn)(vst_recording *recording,
                                             vst_collector **collector);
 
 enum { VST_COLLECTORS_MAX = 8 };
 
-/* Recordings that begin from now on make one, if their options ask for devices.
- * The name ("cuda") must stay; one that is there already is replaced. VST_E_
- * NOMEM: there are VST_COLLECTORS_MAX others. */
+/* Registers a collector: recordings that begin later use it if their options
+ * ask for devices. The text of `name` ("cuda") must stay valid. Replaces a
+ * collector of this name. Returns VST_E_NOMEM if VST_COLLECTORS_MAX others are
+ * registered. */
 VST_API vst_status vst_collector_register(const char *name,
                                           vst_collector_make_fn make);
-/* Recordings that begin from now on make none of this name; those that have one
- * keep it. Any thread. */
+/* Unregisters a collector: recordings that begin later do not use it;
+ * recordings in progress keep theirs. Any thread. */
 VST_API void vst_collector_unregister(const char *name);
 
-/* One line for the user: what a collector cannot do, or lost. The trace keeps
- * it as the metadata vestige.collector.<name>; vst_session_next_note() hands it
- * to the program that records. Any thread. A collector that fails to start says
- * why here, else its status is told. */
+/* Adds one line for the user about what a collector cannot do or has lost. The
+ * trace keeps the line as the metadata vestige.collector.<name>;
+ * vst_session_next_note() hands it to the recording program. Any thread. A
+ * collector that fails to start gives its reason with this function; otherwise
+ * the user sees the status. */
 VST_API void vst_collector_tell(vst_recording *recording, const char *name,
                                 const char *line);
 
 /* ---- devices and their clocks -------------------------------------------- */
 
-/* A device's own clock. It is compared with ours after the collector's start,
- * after each flush, after its stop, and whenever vst_device_sync() is called.
- */
+/* A device's own clock. vestige compares it with the host's clock after the
+ * collector's start, after each flush, after its stop, and at each
+ * vst_device_sync(). */
 typedef struct vst_device_clock {
-    /* Ticks now; any thread, until the collector's destroy() is called. NULL:
-     * the device's times are vst_clock_ticks(). */
+    /* Reads the device's clock in ticks; any thread, until the collector's
+     * destroy() is called. NULL: the device's times are vst_clock_ticks(). */
     uint64_t (*read)(void *ctx);
     void *ctx;
-    double ticks_per_second; /* about; the comparisons tell it exactly */
+    /* approximate; the comparisons give the exact rate */
+    double ticks_per_second;
 } vst_device_clock;
 
 typedef struct vst_device {
     const char *platform; /* "cuda", "hip" …; up to 8 bytes */
-    uint32_t ordinal;     /* the platform counts its devices: 0, 1 … */
+    uint32_t ordinal;     /* the platform's own number of the device: 0, 1 … */
     const char *name;
-    const char *attributes; /* JSON members, NULL: none */
+    const char *attributes; /* JSON members, or NULL */
     vst_device_clock clock;
 } vst_device;
 
 typedef struct vst_device_stream {
-    uint32_t number; /* of the device's streams */
+    uint32_t number; /* the stream's number on the device */
     int32_t priority;
-    const char *name; /* NULL: none, it is called by its number */
+    const char *name; /* NULL if the stream is shown by its number */
 } vst_device_stream;
 
 enum { VST_DEVICES_MAX = 1024 };
 
-/* Gives the device's number in the trace, from 1; the same one for the same
- * platform and ordinal. */
+/* Sets *number to the device's number in the trace, from 1. Equal platform and
+ * ordinal give the same number again. */
 VST_API vst_status vst_device_declare(vst_recording *recording,
                                       const vst_device *device,
                                       uint32_t *number);
@@ -116,62 +124,66 @@ typedef enum vst_activity_kind {
     VST_ACTIVITY_KERNEL = 1,
     VST_ACTIVITY_COPY = 2,
     VST_ACTIVITY_SET = 3,
-    VST_ACTIVITY_SYNC = 4,     /* the device, or the program, waited */
-    VST_ACTIVITY_OVERHEAD = 5, /* of the collecting itself */
-    VST_ACTIVITY_RUNTIME = 6,  /* a call of the device's runtime, on a thread */
-    VST_ACTIVITY_DRIVER = 7,   /* the same, of its driver */
-    /* Not an activity: the collector lost `correlation` of them. */
+    VST_ACTIVITY_SYNC =
+        4, /* the device, or the program, waited for the other */
+    VST_ACTIVITY_OVERHEAD = 5, /* overhead of the collecting itself */
+    VST_ACTIVITY_RUNTIME = 6,  /* a thread called the device's runtime */
+    VST_ACTIVITY_DRIVER = 7,   /* a thread called the device's driver */
+    /* Not an activity: `correlation` activities were lost. */
     VST_ACTIVITY_LOST = 8
 } vst_activity_kind;
 
-/* "kernel", "copy" …; "unknown" for what is no kind. */
+/* Returns "kernel", "copy" …; "unknown" for any other number. */
 VST_API const char *vst_activity_kind_name(uint32_t kind);
 
-/* Calls, and the overhead of the collecting, happen on threads. */
+/* Returns whether activities of this kind happen on threads: calls, and the
+ * overhead of collecting. */
 static inline bool vst_activity_is_on_thread(uint32_t kind)
 {
     return kind >= VST_ACTIVITY_OVERHEAD && kind <= VST_ACTIVITY_DRIVER;
 }
 
-/* What it was launched for: a kernel, a copy or a set. */
+/* Returns whether the device did work that a call launched: a kernel, a copy or
+ * a set. */
 static inline bool vst_activity_is_work(uint32_t kind)
 {
     return kind >= VST_ACTIVITY_KERNEL && kind <= VST_ACTIVITY_SET;
 }
 
-/* What a device did. Times are ticks of its clock, those of calls and overhead
- * vst_clock_ticks(). */
+/* One activity of a device. Times are ticks of the device's clock; times of
+ * calls and of overhead are vst_clock_ticks(). */
 typedef struct vst_activity {
     uint32_t kind;    /* vst_activity_kind */
-    uint32_t device;  /* number; of a call: any one of the collector's */
-    uint32_t stream;  /* of a call: 0 */
+    uint32_t device;  /* the device's number; for a call any device of the
+                         collector */
+    uint32_t stream;  /* 0 for a call */
     uint32_t context; /* 0: none */
-    vst_id id;        /* its name: a definition of VST_DEF_ACTIVITY */
-    bool host_time;   /* times are vst_clock_ticks() whatever its kind */
-    /* Of a call: the thread that made it, as the system knows it; 0: the one
-     * that delivers it. */
+    vst_id id;      /* the activity's name: a definition of VST_DEF_ACTIVITY */
+    bool host_time; /* times are vst_clock_ticks() for every kind */
+    /* For a call: the system's number of the thread that made it; 0 means the
+     * delivering thread. */
     uint64_t system_tid;
     uint64_t correlation; /* 0: none */
-    uint64_t external;    /* an id that somebody else gave it, 0: none */
+    uint64_t external;    /* an id that another tool assigned, 0: none */
     uint64_t bytes;       /* copied or set, 0: none */
     uint64_t start, end;
-    const char *attributes; /* JSON members, NULL: none */
+    const char *attributes; /* JSON members, or NULL */
     size_t attributes_len;
 } vst_activity;
 
-/* Records an activity, as the thread's own records are: any thread, no lock, in
- * the file when it returns. False: the recording is over; it is counted as
- * lost. */
+/* Records an activity. Any thread, no lock; the activity is in the file when
+ * this returns. Returns false and counts the activity as lost if the recording
+ * is over. */
 VST_API bool vst_device_deliver(vst_recording *recording,
                                 const vst_activity *activity);
-/* The collector lost so many activities of a device. */
+/* Records that the collector lost `count` activities of a device. */
 VST_API void vst_device_lost(vst_recording *recording, uint32_t device,
                              uint64_t count);
 
 /* ---- what is recorded ---------------------------------------------------- */
 
-/* The payload of a VST_ESCAPE_DEVICE, which the thread that delivered it has
- * among its records:
+/* The payload of a VST_ESCAPE_DEVICE, which is among the records of the
+ * delivering thread:
  *
  *   word 0      bits  0-7   kind
  *               bits  8-15  flags (VST_ACTIVITY_HAS_)
@@ -188,20 +200,24 @@ VST_API void vst_device_lost(vst_recording *recording, uint32_t device,
  *     BYTES       bytes
  *     ATTRIBUTES  byte length, bytes padded with zeros to whole words
  *
- * An entry VST_ENTRY_DEVICE has the device as its id. Its line says what it is:
+ * An entry VST_ENTRY_DEVICE has the device as its id. The entry's line says
+ * which of these it is:
  *
  *   VST_DEVICE_ENTRY_DEVICE  a = name, b = attributes, x = ordinal |
  *                            collector << 32 (correlation ids are unique among
  *                            the devices of one collector), y = bits of the
- *                            double ticks_per_second, 0: its times are ours;
+ *                            double ticks_per_second, 0: times are
+ *                            vst_clock_ticks();
  *                            z = bytes of platform, the first is the lowest
  *   VST_DEVICE_ENTRY_STREAM  x = number, y = priority, a = name
- *   VST_DEVICE_ENTRY_PAIR    x = its clock, y = ours at that moment, z = by how
- *                            many of our ticks that may be wrong
+ *   VST_DEVICE_ENTRY_PAIR    x = ticks of the device's clock, y =
+ *                            vst_clock_ticks() at that moment, z = the
+ *                            largest error of y in ticks
  *
- * Sorted by x, pairs make its clock -> ours piecewise linear; a pair that goes
- * back is left out. Before the first and behind the last the slope is that from
- * the first to the last, with one pair that of ticks_per_second. */
+ * Sorted by x, the pairs are a piecewise linear map from the device's clock to
+ * vst_clock_ticks(); a pair whose y goes back is ignored. Outside the pairs the
+ * slope is that from the first pair to the last; with a single pair,
+ * ticks_per_second gives the slope. */
 enum {
     VST_ACTIVITY_HOST_TIME = 1,
     VST_ACTIVITY_HAS_THREAD = 2,
@@ -224,14 +240,14 @@ typedef struct vst_trace_device {
     uint32_t number;
     uint32_t ordinal;
     uint32_t collector;
-    bool has_clock;   /* of its own */
+    bool has_clock;   /* the device has a clock of its own */
     char platform[9]; /* NUL-terminated */
     const char *name;
     size_t name_len;
-    const char *attributes; /* JSON members, "": none */
+    const char *attributes; /* JSON members, or "" */
     size_t attributes_len;
-    /* Of its own clock: comparisons with ours, and by how much times may be
-     * wrong between them; -1: there was none. */
+    /* Comparisons of the device's own clock with the host's, and the largest
+     * error between them; -1 if there was no comparison. */
     size_t pairs;
     int64_t error_ns;
 } vst_trace_device;
@@ -240,18 +256,18 @@ typedef struct vst_trace_stream {
     uint32_t device;
     uint32_t number;
     int32_t priority;
-    const char *name; /* "": none */
+    const char *name; /* "" if it has none */
     size_t name_len;
 } vst_trace_stream;
 
-/* The devices of a trace, sorted by number; below, the streams that were
- * declared, by device and number. What is returned is valid until the trace is
- * closed. One thread at a time uses a trace. */
+/* The devices of a trace sorted by number, and below them the declared streams
+ * sorted by device and number. What these functions return is valid until the
+ * trace is closed. One thread at a time uses a trace. */
 VST_API size_t vst_trace_device_count(const struct vst_trace *trace);
 /* index: less than vst_trace_device_count(). */
 VST_API const vst_trace_device *
 vst_trace_device_at(const struct vst_trace *trace, size_t index);
-/* Returns the device of a number; NULL: there is none. */
+/* Returns the device with this number, or NULL. */
 VST_API const vst_trace_device *
 vst_trace_device_find(const struct vst_trace *trace, uint32_t number);
 /* Returns how many streams were declared. */
@@ -259,7 +275,7 @@ VST_API size_t vst_trace_stream_count(const struct vst_trace *trace);
 /* index: less than vst_trace_stream_count(). */
 VST_API const vst_trace_stream *
 vst_trace_stream_at(const struct vst_trace *trace, size_t index);
-/* Returns a stream of a device; NULL: it was not declared. */
+/* Returns a stream of a device, or NULL if it was not declared. */
 VST_API const vst_trace_stream *
 vst_trace_stream_find(const struct vst_trace *trace, uint32_t device,
                       uint32_t number);
@@ -270,34 +286,38 @@ typedef struct vst_device_cause {
     vst_id id;
 } vst_device_cause;
 
-/* The call that a device's activity came from. */
+/* The call that launched a device's activity. */
 typedef struct vst_device_launch {
     vst_id id;
     uint32_t kind;
-    uint32_t thread; /* number */
+    uint32_t thread; /* the calling thread's number */
     int64_t start_ns, end_ns;
-    uint32_t number; /* which of what it launched this is, from 0 */
+    uint32_t number; /* number of this activity among those that the call
+                        launched, from 0 */
 } vst_device_launch;
 
-/* What a sink gets of an activity (vst_sink.device): after the threads of the
- * window, first calls and overhead by thread and time, then the others by
- * device, stream and time. Whole, even if it began before the range. */
+/* An activity as a sink gets it (vst_sink.device). Activities come after the
+ * threads of the window: first calls and overhead by thread and time, then the
+ * others by device, stream and time. An activity that began before the range is
+ * delivered whole. */
 typedef struct vst_device_span {
     uint32_t kind; /* vst_activity_kind */
     uint32_t device;
     uint32_t stream;
     uint32_t context;
     vst_id id;
-    uint32_t thread; /* of a call: number, 0: the trace does not have it */
+    uint32_t thread; /* for a call: the thread's number, 0: not in the trace */
     int64_t start_ns, end_ns;
     uint64_t correlation, external, bytes;
-    uint32_t launched; /* of a call: kernels, copies and sets from it */
+    uint32_t launched; /* for a call: how many kernels, copies and sets it
+                          launched */
     const char *args;  /* JSON members, NULL if none; valid during the call */
     size_t args_len;
-    /* Of a call itself, or of the one that it came from: the innermost operator
-     * and annotation around it, if the sink takes spans. */
+    /* The innermost operator and annotation around the call (this one, or the
+     * one that launched this activity), if the sink takes spans. */
     vst_device_cause op, annotation;
-    const vst_device_launch *launch; /* NULL: it is not in the trace */
+    /* NULL if the trace does not have the launching call */
+    const vst_device_launch *launch;
 } vst_device_span;
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* The execution trace: what operators were given and what they made of it, as
- * nodes of a graph whose ids match the timeline's. This header is the
+/* The execution trace: the inputs and outputs of operators, as nodes of a graph
+ * whose ids match the timeline's. This header is the
  * specification of what is recorded of one (VST_ESCAPE_NODE), beside its enter,
  * its exit and its numbers (operator.h). The reader gives out the ids of nodes,
  * tensors and storages. */
@@ -14,25 +14,26 @@ extern "C" {
 #endif
 
 /* An operator that is a node has one or more of these escapes behind its
- * VST_ESCAPE_OPERATOR, with what it was given, and one or more before its exit,
- * with what it gave, if it gave anything; an operator that was open already
- * when an observer began has none and is no node. An annotation has these
+ * VST_ESCAPE_OPERATOR, with its inputs, and one or more before its exit, with
+ * its outputs, if it has any. An operator that was open already when an
+ * observer began has no such escapes and is no node. An annotation has these
  * escapes too, without a VST_ESCAPE_OPERATOR before them.
  *
- *   word 0      bits  0-47  number of the record function: "rf_id" there,
- *                           "Record function id" on the timeline; never 0
+ *   word 0      bits  0-47  the framework's number of the call: "rf_id" in
+ *                           the execution trace, "Record function id" on the
+ *                           timeline; never 0
  *               bits 48-55  flags, below
  *               bits 56-63  number of the observer in the recording, 1 ...
- *   words 1...  bytes: values, one after the other, each a tag and what the tag
- *               says; padded with VST_VALUE_END
+ *   words 1...  bytes: values, one after the other, each a tag and the data
+ *               that the tag announces; padded with VST_VALUE_END
  *
- * Values that need more than VST_ESCAPE_WORDS_MAX words go on in the next of
- * these escapes, wherever the bytes were cut. Counts, integers, text and
- * doubles are as operator.h has them. */
+ * Values that need more than VST_ESCAPE_WORDS_MAX words continue in the next
+ * such escape, wherever the bytes were cut. operator.h specifies counts,
+ * integers, text and doubles. */
 enum {
-    VST_NODE_OUTPUTS = 1, /* values it gave, not those it was given */
+    VST_NODE_OUTPUTS = 1, /* values that the node returned, not its inputs */
     VST_NODE_MORE = 2,    /* the bytes go on in the next escape of this span */
-    VST_NODE_CUT = 4      /* there was more, which could not be told */
+    VST_NODE_CUT = 4 /* values were left out because they could not be stored */
 };
 
 typedef enum vst_value {
@@ -55,12 +56,13 @@ typedef enum vst_value {
     VST_VALUE_LIST = 10,  /* count, then so many values */
     VST_VALUE_TUPLE = 11, /* count, then so many values */
     VST_VALUE_OTHER = 12, /* text: what its type is called */
-    /* Of the node itself, before or after its values. */
+    /* Facts about the node itself; they may stand before or after its values.
+     */
     VST_VALUE_SCHEMA = 32,  /* count: id of a definition, whose name it is */
     VST_VALUE_BACKEND = 33, /* text: kernel_backend */
     VST_VALUE_FILE = 34,    /* text: kernel_file */
     VST_VALUE_RANGE = 35,   /* text: tensor_range */
-    /* count: the thread, as the framework counts; of a node that has no
+    /* count: the framework's number of the thread, for a node without
      * VST_ESCAPE_OPERATOR: a scope of the user's (VST_SCOPE_USER) */
     VST_VALUE_THREAD = 36
 } vst_value;
@@ -88,9 +90,9 @@ static inline unsigned vst_node_observer(uint64_t word)
     return (unsigned)(word >> 56);
 }
 
-/* Records a payload as above for the span that the calling thread has just
- * entered or is about to leave. Does nothing without a recording. Any thread.
- */
+/* Records a payload (specified above) for the span that the calling thread has
+ * just entered or is about to leave. Does nothing without a recording. Any
+ * thread. */
 VST_API void vst_record_node(const uint64_t *payload, uint32_t words);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* What replay produces and exporters consume: spans, instants, counters and
- * losses, thread by thread, in nanoseconds of the wall clock. */
+/* Spans, instants, counters and losses: replay produces them and exporters
+ * consume them, thread by thread, in nanoseconds of the wall clock. */
 #ifndef VESTIGE_SPAN_H
 #define VESTIGE_SPAN_H
 
@@ -14,47 +14,50 @@ extern "C" {
 #endif
 
 enum {
-    VST_SPAN_OPEN_AT_START = 1, /* was running when recording began, or when
-                                 * what is kept of it begins */
-    VST_SPAN_OPEN_AT_END = 2,   /* was running when recording ended */
-    VST_SPAN_RAISED = 4,        /* left by an exception */
-    VST_SPAN_CUT = 8,           /* its exit was never seen */
-    VST_SPAN_RESUMED = 16,      /* goes on after its stack was switched away */
-    VST_SPAN_SUSPENDED = 32,    /* ends because its stack is switched away */
-    VST_SPAN_ASYNC = 64,        /* overlaps its neighbours: not on the stack */
+    VST_SPAN_OPEN_AT_START =
+        1, /* was running when recording began, or when the kept part begins */
+    VST_SPAN_OPEN_AT_END = 2, /* was running when recording ended */
+    VST_SPAN_RAISED = 4,      /* left by an exception */
+    VST_SPAN_CUT = 8,         /* no exit was recorded */
+    VST_SPAN_RESUMED = 16,    /* continues after its stack was switched away */
+    VST_SPAN_SUSPENDED = 32,  /* ends because its stack is switched away */
+    VST_SPAN_ASYNC = 64, /* overlaps its neighbours; is not on the call stack */
     VST_SPAN_RECURSIVE =
-        128,               /* is open further out, if the sink asked for it */
-    VST_SPAN_IMPORT = 256, /* of a module, see vst_import */
-    VST_SPAN_MACHINERY = 512, /* another frame of the import system, what that
-                               * calls in C, or the code of the module */
-    VST_SPAN_STEP = 1024      /* is a step of a task, or a part of one */
+        128, /* an outer call of this function is open; only if the sink asks */
+    VST_SPAN_IMPORT = 256, /* is the import of a module, see vst_import */
+    VST_SPAN_MACHINERY =
+        512, /* is another frame of the import system, a C function that such a
+                frame calls, or the code of the module */
+    VST_SPAN_STEP = 1024 /* is a step of a task, or a part of a step */
 };
 
 enum { VST_RUNNING_UNKNOWN = -1 };
 
-/* What a span of VST_SPAN_IMPORT imported. A module is named by the file of its
- * code. If no code of it ran (it is written in C, or a namespace package, or
- * its parent has imported it before, or it was not found), a VST_ESCAPE_IMPORT
- * names it. Where there is neither, it is not named. */
+/* The kind of module that a span of VST_SPAN_IMPORT imported. The file of a
+ * module's code names the module. If no code of the module ran (it is written
+ * in C, is a namespace package, was imported earlier by its parent, or was not
+ * found), a VST_ESCAPE_IMPORT names it. Without such an escape the module has
+ * no name. */
 typedef enum vst_import {
     VST_IMPORT_NONE = 0,
     VST_IMPORT_MODULE,    /* vst_span.module is the definition of its name */
     VST_IMPORT_EXTENSION, /* written in C, in a shared library */
     VST_IMPORT_BUILTIN,   /* written in C, a part of the interpreter */
-    VST_IMPORT_NAMESPACE, /* a package that has no code */
-    /* An exception, before any code of the module ran. vst_span.module may be
-     * the definition of its name, else it is 0 */
+    VST_IMPORT_NAMESPACE, /* a namespace package, which has no code */
+    /* an exception ended the import before any code of the module ran;
+     * vst_span.module may be the definition of the module's name, else it is 0
+     */
     VST_IMPORT_FAILED,
-    VST_IMPORT_UNKNOWN /* the trace does not tell */
+    VST_IMPORT_UNKNOWN /* the trace does not say which */
 } vst_import;
 
-/* What is known of an operator beyond its arguments, see operator.h. */
+/* Facts about an operator in addition to its arguments, see operator.h. */
 typedef struct vst_operator {
     int64_t sequence; /* -1: none */
-    uint32_t thread;  /* as the framework counts, 0: not known */
+    uint32_t thread;  /* the framework's number, 0: not known */
     uint32_t forward_thread;
     uint32_t scope;
-    uint64_t record; /* of a node of the execution trace: its number; 0: none */
+    uint64_t record; /* number of the node in the execution trace; 0: none */
 } vst_operator;
 
 typedef struct vst_span {
@@ -62,51 +65,54 @@ typedef struct vst_span {
     uint32_t thread; /* number in the trace, see trace.h */
     int64_t start_ns;
     int64_t end_ns;
-    /* When it was left; end_ns is earlier where spans last as long as they ran,
-     * or would have without the recorder. 0 beside the stack. */
+    /* When the call was left. end_ns is earlier if spans last as long as they
+     * ran, or as they would have lasted without the recorder. 0 for a span that
+     * is not on the call stack. */
     int64_t left_ns;
     uint64_t serial; /* 1, 2, 3 … in order of entering, over all threads */
-    /* Serial of the enclosing span, 0 at a root. That one may leave the stack
-     * (see vst_sink) and be VST_SPAN_ASYNC in the end. */
+    /* Serial of the enclosing span, 0 at a root. The enclosing span may leave
+     * the stack (see vst_sink.leave) and become VST_SPAN_ASYNC. */
     uint64_t parent;
-    uint64_t caller;     /* the same, but of the nearest one that is a call */
+    uint64_t caller;     /* serial of the nearest enclosing call */
     int64_t children_ns; /* time spent in direct children */
-    /* Of its duration, how long its thread had a processor; VST_RUNNING_UNKNOWN
-     * where the trace does not tell. */
+    /* How much of its duration its thread was running on a processor;
+     * VST_RUNNING_UNKNOWN if the trace does not say. */
     int64_t running_ns;
-    /* Of the rest, how long it could have run but the system let others run; as
-     * running_ns. */
+    /* How long its thread could have run but the system let other threads run;
+     * VST_RUNNING_UNKNOWN if the trace does not say. */
     int64_t preempted_ns;
-    /* Of its duration, how long its thread waited for the language's own lock;
-     * VST_RUNNING_UNKNOWN where the trace does not tell. */
+    /* How much of its duration its thread waited for the language's own lock;
+     * VST_RUNNING_UNKNOWN if the trace does not say. */
     int64_t gil_ns;
-    /* The same where there is no such lock: for locks of objects, and while the
-     * world stood still. */
+    /* For builds without such a lock: how long its thread waited for locks of
+     * objects, and while the world was stopped. */
     int64_t paused_ns;
-    /* What it would have taken without the recorder, more or less by
-     * compensated_error_ns; VST_RUNNING_UNKNOWN where the trace does not tell
-     * what records cost, or where some are missing. */
+    /* Its duration without the recorder's cost, with the error of this
+     * estimate. VST_RUNNING_UNKNOWN if the trace does not say what records
+     * cost, or if some are missing. */
     int64_t compensated_ns, compensated_error_ns;
-    /* What it allocated by itself, and with all that it called. */
+    /* Bytes that it allocated itself, and including the calls inside. */
     uint64_t self_bytes, total_bytes;
     uint64_t self_allocations, total_allocations;
-    /* The same of a framework's allocator, whose blocks may lie in those; what
-     * was freed is taken off. */
+    /* Bytes of a framework's allocator (their blocks may lie inside the bytes
+     * above), minus the freed bytes. */
     int64_t self_framework_bytes, total_framework_bytes;
     uint32_t depth; /* 0 at a root */
     uint32_t flags;
-    uint32_t place;    /* in the tree of calls, if the sink has one; else 0 */
-    vst_import import; /* of VST_SPAN_IMPORT: what, and the module's code */
+    /* place in the tree of calls, or 0 if the sink has no tree */
+    uint32_t place;
+    /* for VST_SPAN_IMPORT: the kind and code of the module */
+    vst_import import;
     vst_id module;
-    uint32_t task;    /* number of the task that runs it, 0: none */
+    uint32_t task;    /* number of the task that runs it, or 0 */
     const char *args; /* JSON members, NULL if none; valid during the call */
     size_t args_len;
-    const vst_operator *op; /* NULL: no operator; valid during the call */
+    /* NULL if it is no operator; valid during the call */
+    const vst_operator *op;
 } vst_span;
 
-/* How long the thread waited in a call of a function that only waits for what
- * that waits for; VST_RUNNING_UNKNOWN where the trace does not tell.
- */
+/* Returns how long the thread waited, if the span is a call of a function that
+ * only waits; VST_RUNNING_UNKNOWN if the trace does not say. */
 static inline int64_t vst_span_waiting(const vst_span *span)
 {
     int64_t ns = span->end_ns - span->start_ns;
@@ -121,19 +127,20 @@ static inline int64_t vst_span_waiting(const vst_span *span)
     return ns > 0 ? ns : 0;
 }
 
-/* What became of an exception. */
+/* How an exception ended. */
 typedef enum vst_exception_end {
     VST_NO_EXCEPTION = 0,
     VST_EXCEPTION_CAUGHT,
-    VST_EXCEPTION_NOT_CAUGHT, /* it left the outermost call */
-    VST_EXCEPTION_UNKNOWN     /* the records that would tell are missing */
+    VST_EXCEPTION_NOT_CAUGHT, /* the exception left the outermost call */
+    VST_EXCEPTION_UNKNOWN     /* the records that would say so are missing */
 } vst_exception_end;
 
-/* A point in time. One of an exception (VST_ESCAPE_EXCEPTION) comes when it is
- * known who caught it: the call that it did not leave. A call that handled it
- * and raised it again did not catch it, nor did one whose `finally` or `with`
- * it passed. Its args are "raised at", "raised in" and, where that is known,
- * "caught in", which is null if nobody did. */
+/* A point in time. The instant of an exception (VST_ESCAPE_EXCEPTION) comes
+ * when it is known who caught it: the first call that the exception did not
+ * leave. A call that handled the exception and raised it again did not catch
+ * it, nor did a call whose `finally` or `with` it passed. The args are "raised
+ * at", "raised in" and, if known, "caught in", which is null if nobody caught
+ * it. */
 typedef struct vst_instant {
     vst_id id;
     uint32_t thread;
@@ -152,10 +159,11 @@ typedef struct vst_counter {
 } vst_counter;
 
 typedef enum vst_loss_kind {
-    VST_LOSS_RECORDS = 1, /* so many could not be kept */
-    VST_LOSS_GAP = 2,     /* the hooks were away; records is 0 */
-    VST_LOSS_DROPPED = 3  /* so many words were dropped to stay within the limit
-                           * of size or time, or lie before what was asked for */
+    VST_LOSS_RECORDS = 1, /* `records` records could not be kept */
+    VST_LOSS_GAP = 2,     /* the hooks were removed; records is 0 */
+    VST_LOSS_DROPPED =
+        3 /* `records` words were dropped to stay within the limit of size or
+             time, or lie before the range that was asked for */
 } vst_loss_kind;
 
 /* A stretch of a thread about which the trace knows nothing. */
@@ -167,29 +175,30 @@ typedef struct vst_loss {
     uint64_t records;
 } vst_loss;
 
-/* A block of a framework's that was allocated, or freed (less than 0), while no
- * span was open on its thread; with vst_sink's every_block any block. */
+/* A framework's block that was allocated, or freed (bytes < 0), while no span
+ * was open on its thread; with vst_sink.every_block, any block. */
 typedef struct vst_loose_bytes {
     uint32_t thread;
     int64_t time_ns;
     int64_t bytes;
     uint64_t address;
-    uint32_t depth; /* how many spans are open on the stack */
+    uint32_t depth; /* number of open spans on the stack */
 } vst_loose_bytes;
 
-/* A wait that was recorded as such (VST_ESCAPE_WAIT). */
+/* A recorded wait (VST_ESCAPE_WAIT). */
 typedef struct vst_wait {
     uint32_t reason; /* vst_wait_reason */
     uint32_t thread;
-    uint32_t holder; /* the thread that had what it waited for, 0: not known */
-    vst_id id;       /* of the span that it is in, as serial is; 0: in none */
+    /* thread that held what this thread waited for, 0: not known */
+    uint32_t holder;
+    vst_id id; /* definition and serial of the enclosing span; 0: none */
     uint64_t serial;
     int64_t start_ns;
     int64_t end_ns;
 } vst_wait;
 
-/* "gil", "lock", "io", "sleep", "child", "world", "object"; "" for none and for
- * other numbers. */
+/* Returns "gil", "lock", "io", "sleep", "child", "world" or "object"; "" for
+ * VST_WAIT_NONE and other numbers. */
 VST_API const char *vst_wait_reason_name(uint32_t reason);
 
 struct vst_device_span;
@@ -197,75 +206,76 @@ struct vst_sink_inside;
 
 /* ---- tasks --------------------------------------------------------------- */
 
-/* What takes turns. */
+/* The kinds of tasks. */
 typedef enum vst_task_kind {
     VST_TASK_OF_LOOP = 0, /* a task of asyncio */
     VST_TASK_GREENLET = 1,
-    VST_TASK_HUB = 2 /* the greenlet that runs the loop of the others */
+    VST_TASK_HUB = 2 /* the greenlet that runs the event loop */
 } vst_task_kind;
 
-/* What made a task go on. */
+/* The cause that made a task continue. */
 typedef struct vst_task_waker {
     bool is_known;
-    uint32_t task; /* whose step did, 0: a callback of the event loop, or calls
-                    * that are in no step */
+    uint32_t task; /* the task in whose step the cause lies; 0: a callback of
+                      the event loop, or calls outside steps */
     uint32_t thread;
-    vst_id id; /* of the function that did, or of the task that ended */
+    vst_id id; /* the function that woke the task, or the task's own function if
+                  the end of a task did */
     int64_t time_ns;
 } vst_task_waker;
 
-/* What sink->task gets, when it is met. Texts are valid during the call. */
+/* An event of a task as sink->task gets it, in the order of the records. Texts
+ * are valid during the call. */
 typedef struct vst_task_event {
     vst_task_what what;
-    uint32_t task; /* of a WAKES, SUBMITS or RUNS: the one whose step this is
-                    * inside of, 0: none */
+    uint32_t task; /* for WAKES, SUBMITS and RUNS: the task whose step this lies
+                      in, 0: none */
     uint32_t thread;
-    int64_t time_ns; /* of a STEP: when the call began */
-    vst_id id;       /* of the span on top, 0: none */
-    bool
-        goes_on; /* of a STEP: it lies inside a step of the same task already */
-    const char *name; /* NULL: it is not told here */
+    int64_t time_ns;  /* for a STEP: when the call began */
+    vst_id id;        /* the innermost open span, 0: none */
+    bool goes_on;     /* for a STEP: it lies inside a step of this task */
+    const char *name; /* NULL if this event does not name the task */
     size_t name_len;
     vst_task_awaits awaits;
     vst_id awaiting;
     uint64_t address;
     uint32_t awaited; /* number of a task */
     bool raised;
-    vst_task_kind kind;   /* of a STEP */
-    vst_task_waker waker; /* of a STEP of a greenlet: what switched to it */
+    vst_task_kind kind;   /* for a STEP */
+    vst_task_waker waker; /* for a STEP of a greenlet: what switched to it */
 } vst_task_event;
 
-/* What is recorded of a node of the execution trace (VST_ESCAPE_NODE, see
- * graph.h), when it is met: the span is open. Valid during the call. */
+/* The record of a node of the execution trace (VST_ESCAPE_NODE, see graph.h),
+ * delivered while the span is open. Valid during the call. */
 typedef struct vst_node {
-    vst_id id; /* of the span, as serial and thread are */
+    vst_id id; /* definition and serial of the span, and its thread */
     uint32_t thread;
     uint64_t serial;
     int64_t time_ns;
-    const vst_operator *op; /* of what it was given, else NULL */
+    const vst_operator *op; /* for the node's inputs, else NULL */
     const uint64_t *payload;
-    uint32_t words; /* 1 at least */
+    uint32_t words; /* at least 1 */
 } vst_node;
 
-/* Where they go. A function left NULL drops its events. The spans of one thread
- * arrive in the order in which they end, those that another thread ends when
- * they begin. A status other than VST_OK ends the replay and is returned by it.
- */
+/* The receiver of a replay. Events whose function is NULL are dropped. The
+ * spans of a thread arrive in the order in which they end; spans that another
+ * thread ends arrive when they begin. A status other than VST_OK ends the
+ * replay, which returns it. */
 typedef struct vst_sink {
     void *ctx;
-    /* Mark spans of functions that are open further out already, which costs a
-     * look-up a span. */
+    /* Mark spans whose function is open further out already; costs a look-up
+     * per span. */
     bool recursion;
-    /* Deliver spans without args: making their text takes time. */
+    /* Deliver spans without args; making the text takes time. */
     bool no_args;
-    /* Do not tell imports apart (VST_SPAN_IMPORT, VST_SPAN_MACHINERY): that
-     * takes a look at each call. */
+    /* Do not recognise imports (VST_SPAN_IMPORT, VST_SPAN_MACHINERY), which
+     * takes a check at each call. */
     bool no_imports;
     vst_status (*span)(void *ctx, const vst_span *span);
-    /* The frame at this depth left the stack without becoming a span there: it
-     * goes on beside the stack, or ended beside it. Spans that ended inside it
-     * belong to the frame below. A sink that keeps, for each depth, the spans
-     * that wait for the span around them needs this to know the whole tree. */
+    /* The frame at this depth left the stack without a span: it continues off
+     * the stack, or ended there. Spans that ended inside it now belong to the
+     * frame below. A sink that collects the finished children of each open
+     * frame needs this function to know the whole tree. */
     vst_status (*leave)(void *ctx, uint32_t depth);
     vst_status (*instant)(void *ctx, const vst_instant *instant);
     vst_status (*counter)(void *ctx, const vst_counter *counter);
@@ -273,23 +283,24 @@ typedef struct vst_sink {
     vst_status (*loose)(void *ctx, const vst_loose_bytes *loose);
     vst_status (*node)(void *ctx, const vst_node *node);
     vst_status (*wait)(void *ctx, const vst_wait *wait);
-    /* What happens to tasks. */
+    /* Events of tasks. */
     vst_status (*task)(void *ctx, const vst_task_event *event);
-    /* Deliver each block of a framework to `loose`, those inside of spans,
-     * too. */
+    /* Deliver every block of a framework to `loose`, including blocks inside
+     * spans. */
     bool every_block;
-    /* Args of operators tell which tensors they were given, if that is
-     * recorded (VST_FACT_TENSORS_AT, see operator.h). */
+    /* Let args of operators name the tensors that they were given, if recorded
+     * (VST_FACT_TENSORS_AT, see operator.h). */
     bool tensors;
-    /* Args tell what spans would have taken without the recorder, where that is
+    /* Let args say how long spans would have taken without the recorder, if
      * known: "compensated_us" and "compensated_error_us". */
     bool tells_compensated;
-    /* Of operators: named inputs that files do not show (VST_FACT_KEYWORDS). */
+    /* Let args of operators include the named inputs that files do not show
+     * (VST_FACT_KEYWORDS). */
     bool keywords;
-    /* What devices did, see device.h. */
+    /* Activities of devices, see device.h. */
     vst_status (*device)(void *ctx, const struct vst_device_span *span);
-    /* NULL: only the core sets this, in copies of its own. A tracer whose
-     * get_events hands another sink to the matcher passes the pointer on. */
+    /* NULL except in copies that the core makes. A tracer whose get_events
+     * gives the matcher another sink passes this pointer on. */
     const struct vst_sink_inside *inside;
 } vst_sink;
 

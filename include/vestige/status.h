@@ -1,13 +1,13 @@
-/* What can go wrong, said once: every fallible function of vestige returns a
- * vst_status, 0 or negative. Functions that touch files also fill an optional
- * vst_error with the errno and the byte offset where it happened. */
+/* The errors of vestige: every function that can fail returns a vst_status, 0
+ * or negative. Functions that touch files also fill an optional vst_error with
+ * the errno and the byte offset of the failure. */
 #ifndef VESTIGE_STATUS_H
 #define VESTIGE_STATUS_H
 
 #include <stdint.h>
 
-/* VST_STATIC: the library is part of the program or module being built, and its
- * names are not visible outside. */
+/* VST_STATIC: the library becomes part of the program or module being built,
+ * and its names are hidden from others. */
 #if !defined(__GNUC__)
 #define VST_API
 #elif defined(VST_STATIC)
@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-/* name, value, what a user reads */
+/* name, value, text for users */
 #define VST_STATUS_TABLE(X)                                                    \
     X(VST_OK, 0, "no error")                                                   \
     X(VST_E_NOMEM, -1, "out of memory")                                        \
@@ -48,12 +48,12 @@ typedef enum vst_status { VST_STATUS_TABLE(VST_STATUS_ENUM) } vst_status;
 
 typedef struct vst_error {
     vst_status status;
-    int sys_errno;   /* 0 where no system call failed */
-    uint64_t offset; /* byte offset in the file, 0 where it does not apply */
+    int sys_errno;   /* 0 if no system call failed */
+    uint64_t offset; /* byte offset in the file, 0 if there is none */
 } vst_error;
 
-/* Returns what a user reads of a status, from the table above; "unknown error"
- * for other numbers. The text is constant. Any thread. */
+/* Returns the text of a status from the table above; "unknown error" for other
+ * numbers. The text is constant. Any thread. */
 VST_API const char *vst_status_string(vst_status status);
 
 /* Fills error (if not NULL) and returns status, so that a caller can write

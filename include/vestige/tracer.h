@@ -1,11 +1,11 @@
-/* The registry. The core depends on no language runtime; a runtime registers
- * its tracer and its memory tracer here, and the core makes one when a
- * recording starts. If none is registered, the core makes one that does
- * nothing.
+/* The registry. The core does not depend on a language runtime: a runtime
+ * registers its tracer and its memory tracer here, and the core makes one of
+ * each when a recording starts. If none is registered, the core makes one that
+ * does nothing.
  *
  * Registering is for start-up and for tests; it takes effect at the next make.
- * What a tracer needs to know of the session it is made for comes with the
- * make, as a context; nothing is left for it in variables. */
+ * The make function gets what a tracer needs to know of its session as a
+ * context; no global variable holds it. */
 #ifndef VESTIGE_TRACER_H
 #define VESTIGE_TRACER_H
 
@@ -20,9 +20,9 @@
 extern "C" {
 #endif
 
-/* What a compressed event stands for: its kind (a vst_kind, or for escapes
- * VST_ESCAPE + 1 + type) and the id of its definition; of an escape whose type
- * is VST_ESCAPE_FIXED or more, its head. */
+/* Identifies what a compressed event stands for: its kind (a vst_kind, or
+ * VST_ESCAPE + 1 + type for escapes) and the id of its definition; for an
+ * escape whose type is VST_ESCAPE_FIXED or more, the head. */
 typedef struct vst_trace_key {
     uint64_t value;
 } vst_trace_key;
@@ -48,7 +48,7 @@ static inline uint32_t vst_trace_key_kind_of_escape(uint32_t escape_type)
     return (uint32_t)VST_ESCAPE + 1u + escape_type;
 }
 
-/* The type of an escape; of any other key a number that no type has. */
+/* Returns the type of an escape; for any other key a number that is no type. */
 static inline uint32_t vst_trace_key_escape_type(vst_trace_key key)
 {
     return vst_trace_key_kind(key) - ((uint32_t)VST_ESCAPE + 1u);
@@ -59,36 +59,36 @@ typedef struct vst_device_resource {
     uint32_t resource; /* the thread's number in the trace */
 } vst_device_resource;
 
-/* One record as a tracer recorded it, its time still in ticks. Batches hold
- * enters and exits in the order of one thread. */
+/* One record, its time still in ticks. A batch holds records of one thread in
+ * order. */
 typedef struct vst_compressed_event {
     vst_trace_key key;
     uint64_t system_tid;
     vst_device_resource where;
     vst_ticks ticks;
-    const uint64_t *payload; /* the words of an escape, else NULL */
+    const uint64_t *payload; /* the words of an escape, or NULL */
     uint32_t payload_words;
 } vst_compressed_event;
 
-/* end_time_ns while more batches of the same thread follow. */
+/* The value of end_time_ns while more batches of a thread follow. */
 #define VST_TIME_OPEN INT64_MIN
 
 typedef struct vst_tracer vst_tracer;
 
-/* The contract of a tracer. All but get_events are called by the thread that
- * controls the recording. */
+/* The contract of a tracer. The thread that controls the recording calls all
+ * functions but get_events. */
 typedef struct vst_tracer_ops {
     /* No hook records after this returns. */
     void (*stop)(vst_tracer *tracer);
     vst_status (*restart)(vst_tracer *tracer);
-    /* From now on garbage collections are recorded as spans. */
+    /* Records garbage collections as spans from now on. */
     void (*register_gc_callback)(vst_tracer *tracer);
     /* Turns the events of a trace into spans, thread after thread, batch by
-     * batch. The last batch of a thread has an end time; what is still open is
-     * closed there. A reading begins with events NULL and no end time: what is
-     * kept of an earlier one is forgotten. Called by vst_trace_replay() with
-     * this tracer; exports and tables take the spans of replay's matcher, from
-     * a recording that goes on as from a file. */
+     * batch. The last batch of a thread has an end time, which closes what is
+     * still open. A reading begins with events NULL and no end time: the tracer
+     * forgets any earlier reading. Called by vst_trace_replay() with this
+     * tracer; exports and tables take the spans of replay's matcher for live
+     * recordings and for files. */
     vst_status (*get_events)(vst_tracer *tracer,
                              const vst_time_converter *converter,
                              const vst_compressed_event *enters, size_t count,
@@ -101,11 +101,11 @@ struct vst_tracer {
     const vst_tracer_ops *ops;
 };
 
-/* What a tracer is made for. */
+/* The session that a tracer is made for. */
 typedef struct vst_tracer_context {
-    struct vst_session *session; /* NULL: of none */
-    /* What the session's options have for this tracer, NULL: nothing. It is
-     * there while the tracer is made. */
+    struct vst_session *session; /* NULL if there is none */
+    /* The session's options for this tracer, or NULL. Valid while the tracer is
+     * made. */
     const void *options;
 } vst_tracer_context;
 
@@ -114,19 +114,20 @@ typedef vst_status (*vst_tracer_make_with_context_fn)(
     vst_recording *recording, const vst_tracer_context *context,
     vst_tracer **tracer);
 
-/* The function registered last makes the tracers; NULL: tracers do nothing. */
+/* Registers the function that makes tracers, in place of the previous one.
+ * NULL: tracers do nothing. */
 VST_API void
 vst_tracer_register_with_context(vst_tracer_make_with_context_fn make);
 /* Returns the registered function, for a tracer that wraps the tracer of that
  * function; NULL: none is registered. */
 VST_API vst_tracer_make_with_context_fn vst_tracer_registered(void);
-/* Makes a tracer by the registered function, whose status is returned, or one
- * that does nothing. A start of a session does that; the caller calls destroy.
- */
+/* Makes a tracer with the registered function and returns its status, or makes
+ * a tracer that does nothing. A session's start calls this function; the caller
+ * calls destroy. */
 VST_API vst_status vst_tracer_make(vst_recording *recording,
                                    vst_tracer **tracer);
 
-/* ---- the memory tracer -------------------------------------------------- */
+/* ---- the memory tracer --------------------------------------------------- */
 
 typedef struct vst_memory_tracer vst_memory_tracer;
 
@@ -147,7 +148,7 @@ typedef vst_status (*vst_memory_tracer_make_with_context_fn)(
     vst_recording *recording, const vst_tracer_context *context,
     vst_memory_tracer **tracer);
 
-/* The same for memory tracers. */
+/* Registers the function that makes memory tracers. */
 VST_API void vst_memory_tracer_register_with_context(
     vst_memory_tracer_make_with_context_fn make);
 VST_API vst_status vst_memory_tracer_make(vst_recording *recording,
@@ -155,24 +156,24 @@ VST_API vst_status vst_memory_tracer_make(vst_recording *recording,
 
 /* ---- replay's matcher ---------------------------------------------------- */
 
-/* Replay's matcher: pairs one thread's enters and exits into spans. A tracer's
- * get_events may be built on it, as the Python tracer's is; a file read back is
- * replayed with it directly.
+/* Replay's matcher pairs a thread's enters and exits into spans. A tracer's
+ * get_events may use it, as the Python tracer's does; files are replayed with
+ * it directly.
  *
- * An exit names what it leaves. If that is not the innermost open span but one
- * further out, those above it are closed with it and marked VST_SPAN_CUT; if it
- * is not open at all, the exit is ignored and counted. */
+ * An exit names the function that it leaves. If that is not the innermost open
+ * span but one further out, the spans inside are closed with it and marked
+ * VST_SPAN_CUT; if no such span is open, the exit is ignored and counted. */
 typedef struct vst_matcher vst_matcher;
 
 /* Makes a matcher, which one thread at a time uses and the caller destroys.
- * VST_E_NOMEM: *matcher is NULL. */
+ * Returns VST_E_NOMEM with *matcher NULL. */
 VST_API vst_status vst_matcher_create(vst_matcher **matcher);
-/* NULL is nothing. */
+/* Ignores NULL. */
 VST_API void vst_matcher_destroy(vst_matcher *matcher);
 
-/* Feeds one batch of one thread. With an end time other than VST_TIME_OPEN
- * everything still open is closed there, and the matcher is ready for another
- * thread; serials go on counting until a reading begins anew (events NULL, no
+/* Feeds one batch of one thread. With an end time other than VST_TIME_OPEN,
+ * everything still open is closed there, and the matcher is ready for the next
+ * thread; serials go on counting until a new reading begins (events NULL, no
  * end time). */
 VST_API vst_status vst_matcher_feed(vst_matcher *matcher,
                                     const vst_time_converter *converter,

@@ -1,5 +1,5 @@
-/* All of vestige's public interface. Separate from it is the contract of
- * adapters of frameworks, which api.h begins. */
+/* Includes all of vestige's public interface. The contract of frameworks'
+ * adapters is separate and begins with api.h. */
 #ifndef VESTIGE_VESTIGE_H
 #define VESTIGE_VESTIGE_H
 
