@@ -10,7 +10,7 @@
 #include "target.h"
 #include "trace_input.h"
 #include "view/lanes.h"
-#include "view/view_inside.h"
+#include "view/view_state.h"
 #include "view_oracle.h"
 
 enum {
@@ -211,7 +211,7 @@ static void compare_threads(const vst_view *view, const oracle *truth)
 
         vst__view_get_thread(view, i, &thread);
         MUST(thread.number == of->number && thread.levels == of->levels);
-        MUST(thread.beside == of->beside && thread.spans == of->count);
+        MUST(thread.off_stack == of->off_stack && thread.spans == of->count);
         MUST(thread.start_ns == of->start_ns && thread.end_ns == of->end_ns);
     }
 }

@@ -15,7 +15,7 @@
 #include "tables/sums.h"
 #include "view/follow/followers.h"
 
-/* A thread of a window: follower->of points to this. */
+/* A thread of a window: follower->user_data points to this. */
 typedef struct of_thread {
     vst__own_times own, ran;
     vst__running_kept kept;
@@ -72,7 +72,7 @@ static vst_status growing_put_thread(vst__growing *self,
     const vst_trace_thread *thread =
         vst_trace_thread_find(self->following.trace, follower->thread);
     const vst_matcher *matcher = follower->walk.matcher;
-    const of_thread *of = follower->of;
+    const of_thread *of = follower->user_data;
     const vst__frame *top = matcher != NULL && matcher->count != 0
                                 ? &matcher->frames[matcher->count - 1]
                                 : NULL;
@@ -111,14 +111,14 @@ static vst_status growing_take_loss(void *ctx, const vst_loss *loss)
 
 static void forget_thread(vst__follower *follower)
 {
-    of_thread *of = follower->of;
+    of_thread *of = follower->user_data;
 
     if (of != NULL) {
         free(of->own.levels);
         free(of->ran.levels);
     }
     free(of);
-    follower->of = NULL;
+    follower->user_data = NULL;
     follower->begun = false;
 }
 
@@ -215,7 +215,7 @@ static vst_status growing_collect(vst__growing *self, const vst__window *window,
 static vst_status resume_clock(vst__growing *self,
                                const vst__follower *follower)
 {
-    const of_thread *of = follower->of;
+    const of_thread *of = follower->user_data;
 
     self->inside.running = NULL;
     if (!self->knows_running || follower->stretch == NULL)
@@ -244,7 +244,7 @@ static vst_status growing_end(const vst__growing *self, vst_matcher *matcher,
  * stays as it is. */
 static vst_status read_thread(vst__growing *self, vst__follower *follower)
 {
-    of_thread *of = follower->of;
+    of_thread *of = follower->user_data;
     uint64_t words = follower->words;
     vst_status status = resume_clock(self, follower);
     bool more = false, is_new;
@@ -287,7 +287,7 @@ static bool copy_times(const vst__own_times *from, vst__own_times *to)
 /* Adds what is open in a thread to a copy of the sums. */
 static vst_status close_thread(vst__growing *self, vst__follower *follower)
 {
-    const of_thread *of = follower->of;
+    const of_thread *of = follower->user_data;
     const vst_matcher *matcher = follower->walk.matcher;
     vst_status status = VST_OK;
     vst_matcher *copy = NULL;
@@ -323,9 +323,9 @@ static vst_status each_thread(vst__growing *self, visit *fn, bool last,
         vst__follower *follower = self->following.followers[i];
         vst_status status = VST_OK;
 
-        if (follower->of == NULL)
-            follower->of = calloc(1, sizeof(of_thread));
-        if (follower->of == NULL)
+        if (follower->user_data == NULL)
+            follower->user_data = calloc(1, sizeof(of_thread));
+        if (follower->user_data == NULL)
             return vst_error_set(error, VST_E_NOMEM, 0, 0);
         if (follower->stretch == NULL)
             continue;
@@ -451,7 +451,7 @@ static uint64_t count_words(const vst__growing *self)
     uint64_t words = 0;
 
     for (size_t i = 0; i < self->following.count; i++)
-        words += ((const of_thread *)self->following.followers[i]->of)->words;
+        words += ((const of_thread *)self->following.followers[i]->user_data)->words;
     return words;
 }
 

@@ -70,7 +70,7 @@ static vst_status find_child(vst__flame *tree, uint32_t parent, vst_id id,
     return VST_OK;
 }
 
-/* ---- imports ------------------------------------------------------------ */
+/* ---- imports ------------------------------------------------------------- */
 
 static bool flame_is_hidden(const vst__flame_frame *frame)
 {
@@ -82,13 +82,14 @@ static void flame_classify(const vst__flame *tree, vst__flame_frame *frame)
 {
     bool outermost = tree->frame_count == 0;
 
-    frame->of = vst__imports_class(tree->imports, frame->id);
+    frame->import_class = vst__imports_class(tree->imports, frame->id);
     frame->import_part = (unsigned char)vst__imports_part(
-        frame->of, outermost ? (unsigned char)VST_CLASS_OTHER : frame[-1].of,
+        frame->import_class,
+        outermost ? (unsigned char)VST_CLASS_OTHER : frame[-1].import_class,
         outermost ? VST_PART_NONE : (vst__import_part)frame[-1].import_part);
     if (frame->import_part == VST_PART_IMPORT)
-        frame->import =
-            (unsigned char)vst__imports_say(VST_IMPORT_NONE, frame->of);
+        frame->import = (unsigned char)vst__imports_say(VST_IMPORT_NONE,
+                                                        frame->import_class);
 }
 
 static bool is_own_row(const vst__flame *tree, const vst__flame_frame *frame)
@@ -97,36 +98,39 @@ static bool is_own_row(const vst__flame *tree, const vst__flame_frame *frame)
            tree->count < VST_FLAME_ROWS_MAX;
 }
 
-/* The innermost import among the first frames, or -1. */
-static ptrdiff_t import_around(const vst__flame *tree, size_t count)
+/* Returns the index of the innermost import among the first `count` frames, or
+ * -1. */
+static ptrdiff_t flame_find_import(const vst__flame *tree, size_t count)
 {
     size_t left = VST_IMPORT_FRAMES;
 
     for (size_t i = count; i-- != 0 && left != 0;) {
         if (tree->frames[i].import_part == VST_PART_IMPORT)
             return (ptrdiff_t)i;
-        if (tree->frames[i].of == VST_CLASS_MODULE_CODE)
+        if (tree->frames[i].import_class == VST_CLASS_MODULE_CODE)
             return -1;
         left -= !flame_is_hidden(&tree->frames[i]);
     }
     return -1;
 }
 
-/* The top frame may tell what is imported. */
-static void tell_import(const vst__flame *tree)
+/* Gives the import around the top frame what this frame says about the imported
+ * module. */
+static void flame_note_import(const vst__flame *tree)
 {
     const vst__flame_frame *top = &tree->frames[tree->frame_count - 1];
     vst__flame_frame *import;
     ptrdiff_t at;
 
-    if (top->import_part != VST_PART_INSIDE && top->of != VST_CLASS_MODULE_CODE)
+    if (top->import_part != VST_PART_INSIDE &&
+        top->import_class != VST_CLASS_MODULE_CODE)
         return;
-    at = import_around(tree, tree->frame_count - 1);
+    at = flame_find_import(tree, tree->frame_count - 1);
     if (at < 0 || tree->frames[at].import == VST_IMPORT_MODULE)
         return;
     import = &tree->frames[at];
-    import->import =
-        (unsigned char)vst__imports_say((vst_import)import->import, top->of);
+    import->import = (unsigned char)vst__imports_say((vst_import)import->import,
+                                                     top->import_class);
     if (import->import == VST_IMPORT_MODULE)
         import->module = top->id;
 }
@@ -134,7 +138,7 @@ static void tell_import(const vst__flame *tree)
 void vst__flame_name(const vst__flame *tree, vst_id id)
 {
     ptrdiff_t at =
-        tree->imports != NULL ? import_around(tree, tree->frame_count) : -1;
+        tree->imports != NULL ? flame_find_import(tree, tree->frame_count) : -1;
     vst__flame_frame *import = at >= 0 ? &tree->frames[at] : NULL;
 
     if (import == NULL || import->import == VST_IMPORT_MODULE)
@@ -144,10 +148,12 @@ void vst__flame_name(const vst__flame *tree, vst_id id)
     import->module = id;
 }
 
-/* An import has a row of its own while it is open: what it imports is known
- * when it ends. Then the row gets its id, or goes into the one that has it. */
-static uint32_t name_row(vst__flame *tree, const vst__flame_frame *frame,
-                         bool raised)
+/* Gives the row of a finished import its final id. While it is open, an import
+ * has a row of its own, because only its end shows what it imported. Afterwards
+ * the row gets the import's id, or is added to a sibling that has this id.
+ * Returns the row. */
+static uint32_t flame_name_row(vst__flame *tree, const vst__flame_frame *frame,
+                               bool raised)
 {
     uint32_t row = frame->node;
     int64_t parent = tree->rows[row].parent;
@@ -159,7 +165,7 @@ static uint32_t name_row(vst__flame *tree, const vst__flame_frame *frame,
         vst__map64_put(&tree->children, (uint64_t)(parent + 1) << 32 | id);
 
     tree->rows[row].id = id;
-    if (place == NULL) /* without memory there are two of them */
+    if (place == NULL) /* without memory there are two rows of this id */
         return row;
     if (*place == 0)
         *place = (uint64_t)row + 1;
@@ -203,7 +209,7 @@ vst_status vst__flame_push(vst__flame *tree, vst_id id, int64_t start_ns)
     frames->part = row == parent;
     tree->frame_count++;
     if (tree->imports != NULL)
-        tell_import(tree);
+        flame_note_import(tree);
     return VST_OK;
 }
 
@@ -216,7 +222,7 @@ void vst__flame_pop(vst__flame *tree, int64_t end_ns, bool raised)
     vst_view_flame_row *row;
 
     row = &tree->rows[top->import_part == VST_PART_IMPORT && !top->part
-                          ? name_row(tree, top, raised)
+                          ? flame_name_row(tree, top, raised)
                           : top->node];
     if (top->part || end_ns < tree->from_ns || top->start_ns >= tree->to_ns)
         return;
@@ -243,11 +249,12 @@ void vst__flame_end(vst__flame *tree)
         vst__flame_pop(tree, tree->to_ns, false);
 }
 
-/* Rows of which nothing lies in the range go; a child always comes behind its
+/* Removes rows with nothing in the range. A child always comes behind its
  * parent. */
-static void leave_out_empty(vst__flame *tree)
+static void flame_remove_empty(vst__flame *tree)
 {
-    uint32_t *moved = tree->last_child; /* nobody looks up any more */
+    /* no more look-ups follow, so reuse the array */
+    uint32_t *moved = tree->last_child;
     size_t to = 0;
 
     for (size_t i = 0; i < tree->count; i++) {
@@ -268,15 +275,15 @@ static void leave_out_empty(vst__flame *tree)
 
 void vst__flame_finish(vst__flame *tree)
 {
-    /* Meanwhile self_ns is what the children took. */
+    /* Up to here, self_ns is the time of the children. */
     for (size_t i = tree->count; i-- != 0;) {
         vst_view_flame_row *row = &tree->rows[i];
 
-        if (row->total_ns < row->self_ns) /* went on beside the stack */
+        if (row->total_ns < row->self_ns) /* a child continued off the stack */
             row->total_ns = row->self_ns;
         if (row->parent >= 0)
             tree->rows[row->parent].self_ns += row->total_ns;
         row->self_ns = row->total_ns - row->self_ns;
     }
-    leave_out_empty(tree);
+    flame_remove_empty(tree);
 }

@@ -7,7 +7,7 @@
 #include "base/grow.h"
 #include "view/walk_match.h"
 
-#define DROPPED UINT32_MAX /* the depth of a span that is left out */
+#define DROPPED UINT32_MAX /* depth of a span that is left out */
 
 void vst__import_fold_free(vst__import_fold *fold)
 {
@@ -38,45 +38,47 @@ static vst_status imports_make_room(vst__import_fold *fold, size_t depth,
     return levels != NULL && made != NULL ? VST_OK : VST_E_NOMEM;
 }
 
-/* What was known of an import when the batch before ended. */
+/* Returns what was known of an import when the previous batch ended. */
 static vst__folded_import imports_look_up(const vst__import_fold *fold,
                                           size_t depth, int64_t start_ns,
-                                          unsigned char of)
+                                          unsigned char import_class)
 {
-    vst__folded_import import = {.start_ns = start_ns,
-                                 .what = vst__imports_say(VST_IMPORT_NONE, of)};
+    vst__folded_import import = {
+        .start_ns = start_ns,
+        .what = vst__imports_say(VST_IMPORT_NONE, import_class)};
 
     if (depth < fold->known_count && fold->known[depth].start_ns == start_ns &&
         fold->known[depth].what != VST_IMPORT_NONE) {
         import = fold->known[depth];
-        import.is_settled = import.what == VST_IMPORT_MODULE;
+        import.is_final = import.what == VST_IMPORT_MODULE;
     }
     return import;
 }
 
-/* A frame of the import tells what it is of. Frames come backwards: the first
- * code of a module is met last. */
-static void imports_tell(vst__folded_import *import, unsigned char of,
-                         vst_id id)
+/* Notes what a frame says about the import around it. Frames are read
+ * backwards, so the first code of a module is read last, and wins. */
+static void imports_note_frame(vst__folded_import *import,
+                               unsigned char import_class, vst_id id)
 {
-    if (import->is_settled)
+    if (import->is_final)
         return;
-    if (of == VST_CLASS_MODULE_CODE) {
+    if (import_class == VST_CLASS_MODULE_CODE) {
         import->what = VST_IMPORT_MODULE;
         import->module = id;
     } else if (import->what == VST_IMPORT_NONE ||
                import->what == VST_IMPORT_UNKNOWN) {
-        import->what = vst__imports_say(import->what, of);
+        import->what = vst__imports_say(import->what, import_class);
     }
 }
 
-/* Puts a frame on its level; `record` is for what it may import. The frame
- * around it is the one on the level below, if that was open then. */
+/* Puts a frame on its level; if the frame is an import, `record` is the index
+ * of its record. The frame around it is on the level below, if that frame was
+ * open at the time. */
 static vst__folded_level *imports_enter(vst__import_fold *fold, size_t depth,
                                         vst_id id, int64_t start_ns,
                                         size_t record)
 {
-    const vst__folded_level none = {.of = VST_CLASS_OTHER};
+    const vst__folded_level none = {.import_class = VST_CLASS_OTHER};
     const vst__folded_level *around = &none;
     vst__folded_level *level = &fold->levels[depth];
     bool inner;
@@ -85,32 +87,38 @@ static vst__folded_level *imports_enter(vst__import_fold *fold, size_t depth,
         around = level - 1;
     *level = (vst__folded_level){.start_ns = start_ns,
                                  .hidden = around->hidden,
-                                 .of = vst__imports_class(fold->imports, id)};
+                                 .import_class =
+                                     vst__imports_class(fold->imports, id)};
     fold->level_count = depth + 1;
-    if (around->start_ns > start_ns) /* what was around it left no span */
+    if (around->start_ns > start_ns) /* the frame around it left no span */
         around = &none;
     level->part = (unsigned char)vst__imports_part(
-        level->of, around->of, (vst__import_part)around->part);
-    inner = around->of != VST_CLASS_MODULE_CODE &&
+        level->import_class, around->import_class,
+        (vst__import_part)around->part);
+    inner = around->import_class != VST_CLASS_MODULE_CODE &&
             around->between < VST_IMPORT_FRAMES;
     level->import = inner ? around->import : 0;
     level->between = around->between + (level->part == VST_PART_NONE);
     level->hidden += imports_is_hidden(level);
     if (level->part == VST_PART_IMPORT) {
         fold->records[record] =
-            imports_look_up(fold, depth, start_ns, level->of);
+            imports_look_up(fold, depth, start_ns, level->import_class);
         level->import = record + 1;
         level->between = 0;
-    } else if (level->import != 0 && (level->part == VST_PART_INSIDE ||
-                                      level->of == VST_CLASS_MODULE_CODE)) {
-        imports_tell(&fold->records[level->import - 1], level->of, id);
+    } else if (level->import != 0 &&
+               (level->part == VST_PART_INSIDE ||
+                level->import_class == VST_CLASS_MODULE_CODE)) {
+        imports_note_frame(&fold->records[level->import - 1],
+                           level->import_class, id);
     }
     return level;
 }
 
-/* A name of the import that the level at this depth is part of. Names come
- * backwards, too: code of the module that ran later was met before. */
-static void tell_name(vst__import_fold *fold, const vst__walk_span *name)
+/* Gives a module's name to the import around the level at this depth. Names are
+ * read backwards, too: code of the module, which ran later, has been read
+ * before and wins. */
+static void imports_note_name(vst__import_fold *fold,
+                              const vst__walk_span *name)
 {
     const vst__folded_level *level = &fold->levels[name->depth - 1];
     vst__folded_import *import;
@@ -125,7 +133,7 @@ static void tell_name(vst__import_fold *fold, const vst__walk_span *name)
     import->module = name->id;
 }
 
-/* The id of an import, of which all that it ran was met. */
+/* Returns the shown id of an import whose whole content has been read. */
 static vst_id imports_id_of(const vst__import_fold *fold,
                             const vst__folded_import *import, vst_id own,
                             bool raised)
@@ -136,7 +144,8 @@ static vst_id imports_id_of(const vst__import_fold *fold,
         import->module, own);
 }
 
-/* What is known of an import, for a checkpoint: a call has no pair. */
+/* Packs what is known of an import into the `pair` of a checkpoint's frame,
+ * which is unused for calls. */
 static uint64_t imports_pack(const vst__folded_import *import)
 {
     return (uint64_t)import->module << 8 | (uint64_t)import->what;
@@ -166,9 +175,10 @@ vst_status vst__import_fold_begin(vst__import_fold *fold, const vst__open *open,
     return VST_OK;
 }
 
-/* Keeps what is known of the imports that go on, and folds what is open. */
-static vst_status keep_open(vst__import_fold *fold, vst__open *open,
-                            size_t count)
+/* Keeps what is known of the imports that are still open, and folds the open
+ * frames. */
+static vst_status imports_keep_open(vst__import_fold *fold, vst__open *open,
+                                    size_t count)
 {
     vst__folded_import *known =
         vst__grow(fold->known, &fold->known_capacity, count + 1, sizeof *known);
@@ -188,7 +198,8 @@ static vst_status keep_open(vst__import_fold *fold, vst__open *open,
         const vst__folded_level *level;
 
         level = imports_enter(fold, i, open[i].id, open[i].start_ns, i);
-        fold->records[i] = import; /* and not what was known before */
+        /* discard what was known before this batch */
+        fold->records[i] = import;
         known[i] = (vst__folded_import){.what = VST_IMPORT_NONE};
         if (imports_is_hidden(level))
             continue;
@@ -205,9 +216,9 @@ static vst_status keep_open(vst__import_fold *fold, vst__open *open,
     return VST_OK;
 }
 
-/* Enters what is open. Whether none of it is of an import. */
-static bool enter_open(vst__import_fold *fold, const vst__open *open,
-                       size_t count)
+/* Enters the open frames. Returns whether none of them belongs to an import. */
+static bool imports_enter_open(vst__import_fold *fold, const vst__open *open,
+                               size_t count)
 {
     bool is_plain = true;
 
@@ -219,13 +230,14 @@ static bool enter_open(vst__import_fold *fold, const vst__open *open,
     return is_plain;
 }
 
-/* Outside of an import these are as any other call. */
-static bool is_harmless(const vst__import_fold *fold, vst_id id)
+/* Returns whether a function is an ordinary call outside of imports. */
+static bool imports_is_ordinary(const vst__import_fold *fold, vst_id id)
 {
-    unsigned of = vst__imports_class(fold->imports, id);
+    unsigned import_class = vst__imports_class(fold->imports, id);
 
-    return of == VST_CLASS_OTHER || of == VST_CLASS_NATIVE ||
-           of == VST_CLASS_MODULE_CODE;
+    return import_class == VST_CLASS_OTHER ||
+           import_class == VST_CLASS_NATIVE ||
+           import_class == VST_CLASS_MODULE_CODE;
 }
 
 static void fold_spans(vst__import_fold *fold, vst__walk *walk, size_t count)
@@ -240,7 +252,7 @@ static void fold_spans(vst__import_fold *fold, vst__walk *walk, size_t count)
             continue;
         if (span->is_import == VST_WALK_NAMES) {
             if (span->depth != 0)
-                tell_name(fold, span);
+                imports_note_name(fold, span);
             span->depth = DROPPED;
             continue;
         }
@@ -277,7 +289,7 @@ vst_status vst__import_fold_batch(vst__walk *walk)
     for (size_t i = 0; i < walk->span_count; i++) {
         if (walk->spans[i].depth > deepest)
             deepest = walk->spans[i].depth;
-        is_plain &= is_harmless(fold, walk->spans[i].id) &&
+        is_plain &= imports_is_ordinary(fold, walk->spans[i].id) &&
                     walk->spans[i].is_import != VST_WALK_NAMES;
     }
     status = imports_make_room(fold, (deepest > count ? deepest : count) + 1,
@@ -285,8 +297,8 @@ vst_status vst__import_fold_batch(vst__walk *walk)
     if (status != VST_OK)
         return status;
     /* Most batches have nothing to fold. */
-    is_plain &= enter_open(fold, open, count);
+    is_plain &= imports_enter_open(fold, open, count);
     if (!is_plain)
         fold_spans(fold, walk, count);
-    return keep_open(fold, open, count);
+    return imports_keep_open(fold, open, count);
 }

@@ -1,6 +1,6 @@
-/* Builds the index of a trace: each thread of it by itself, several at a time.
- * The caller waits, tells how far it is, and may be told to stop; workers share
- * nothing but the writer, the list of threads and two counters. */
+/* Builds the index of a trace: each thread by itself, several in parallel. The
+ * caller waits, reports progress, and may cancel; workers share only the
+ * writer, the list of threads and two counters. */
 #include "view/index_build.h"
 
 #include <errno.h>
@@ -16,14 +16,14 @@ typedef struct build {
     const vst__index_job *job;
     vst__index_writer writer;
     vst__index_parts parts;
-    size_t *order;  /* threads, those of most records first */
-    size_t next;    /* atomic: into order */
-    uint64_t words; /* atomic: that were read */
+    size_t *order;  /* threads, those with most records first */
+    size_t next;    /* atomic: next index in order */
+    uint64_t words; /* atomic: words read so far */
     int stop;       /* atomic */
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    unsigned running;  /* under the lock */
-    vst_status status; /* under the lock: the first trouble */
+    unsigned running;  /* guarded by the lock */
+    vst_status status; /* guarded by the lock: the first error */
     int sys_errno;
 } build;
 
@@ -65,7 +65,7 @@ static vst_status index_stretch(build *self, vst__walk *walk, size_t number,
 static vst_status index_thread(build *self, vst__walk *walk, size_t index)
 {
     vst__thread_part *part = &self->parts.threads[index];
-    vst_sink also = vst__index_sink(part);
+    vst_sink event_sink = vst__index_sink(part);
     vst__pyramid pyramid;
     vst__last_open last = {NULL, 0, 0};
     vst_status status = VST_OK;
@@ -74,15 +74,15 @@ static vst_status index_thread(build *self, vst__walk *walk, size_t index)
     vst__pyramid_init(&pyramid, part->thread.threshold_ns,
                       part->thread.level_count, vst__index_append,
                       &self->writer);
-    walk->also = &also;
+    walk->event_sink = &event_sink;
     walk->has_tasks = false;
     for (size_t i = 0; status == VST_OK && i < self->job->stretch_count; i++)
         if (self->job->stretches[i].thread == part->thread.number)
             status = index_stretch(self, walk, i, part, &pyramid, &last);
-    walk->also = NULL;
+    walk->event_sink = NULL;
     if (status == VST_OK)
         status = vst__pyramid_finish(&pyramid);
-    part->thread.beside = pyramid.lane_count;
+    part->thread.off_stack = pyramid.lane_count;
     part->thread.has_tasks = walk->has_tasks;
     part->blocks = pyramid.blocks;
     part->block_count = pyramid.block_count;
@@ -92,10 +92,9 @@ static vst_status index_thread(build *self, vst__walk *walk, size_t index)
     return status;
 }
 
-/* ---- workers
- * ------------------------------------------------------------------ */
+/* ---- workers ------------------------------------------------------------- */
 
-static void index_note(build *self, vst_status status, int sys_errno)
+static void index_note_error(build *self, vst_status status, int sys_errno)
 {
     if (status == VST_OK)
         return;
@@ -121,7 +120,8 @@ static void *index_work(void *arg)
             break;
         status = index_thread(self, &walk, self->order[next]);
     }
-    index_note(self, status, status == VST_E_IO ? walk.block.sys_errno : 0);
+    index_note_error(self, status,
+                     status == VST_E_IO ? walk.block.sys_errno : 0);
     vst__walk_free(&walk);
     pthread_mutex_lock(&self->lock);
     self->running--;
@@ -130,17 +130,17 @@ static void *index_work(void *arg)
     return NULL;
 }
 
-static void index_tell(build *self, uint64_t total)
+static void index_report_progress(build *self, uint64_t total)
 {
     uint64_t words = __atomic_load_n(&self->words, __ATOMIC_RELAXED);
 
     if (self->job->progress != NULL && total != 0 &&
         self->job->progress(self->job->progress_ctx,
                             (double)words / (double)total) != 0)
-        index_note(self, VST_E_CANCELLED, 0);
+        index_note_error(self, VST_E_CANCELLED, 0);
 }
 
-static void wait_for(build *self)
+static void index_wait(build *self)
 {
     uint64_t total = 0;
 
@@ -159,14 +159,14 @@ static void wait_for(build *self)
         if (pthread_cond_timedwait(&self->changed, &self->lock, &until) ==
             ETIMEDOUT) {
             pthread_mutex_unlock(&self->lock);
-            index_tell(self, total);
+            index_report_progress(self, total);
             pthread_mutex_lock(&self->lock);
         }
     }
     pthread_mutex_unlock(&self->lock);
 }
 
-/* If a thread cannot be started, the others do its work; if none can, the
+/* If a worker cannot be started, the others do its work; if none can, the
  * caller does. */
 static void run_workers(build *self)
 {
@@ -196,13 +196,12 @@ static void run_workers(build *self)
         self->running = 1;
         index_work(self);
     }
-    wait_for(self);
+    index_wait(self);
     while (started != 0)
         pthread_join(threads[--started], NULL);
 }
 
-/* ---- all of it
- * ------------------------------------------------------------------ */
+/* ---- the whole index ----------------------------------------------------- */
 
 static vst_status index_prepare(build *self)
 {

@@ -1,13 +1,13 @@
-/* An index as a file: what it is of, and whether it is whole. Once loaded,
- * nothing in it points outside of it, even if the file is hostile. Any thread.
- */
+/* An index as a file: which trace it belongs to, and whether it is complete.
+ * After loading, nothing in it points outside, even if the file is hostile. Any
+ * thread. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "os/os.h"
 #include "view/index.h"
 
-/* No honest time is further from 1970 (clockmap.c), and differences fit. */
+/* Valid times are closer to 1970 (clockmap.c), so that differences fit. */
 #define TIME_LIMIT ((int64_t)1 << 62)
 
 /* ---- sums ------------------------------------------------------------------
@@ -15,8 +15,8 @@
 
 #define MULTIPLIER 0x9e3779b97f4a7c15u
 
-/* Not for locks: for bytes that changed by accident. Each step can be undone,
- * so two texts that differ in one word never have the same sum. */
+/* The checksum protects against accidents, not against attackers. Each step can
+ * be undone, so two texts that differ in one word never have equal sums. */
 void vst__index_sum_begin(vst__index_sum_state *state, uint64_t sum)
 {
     *state = (vst__index_sum_state){{sum, 1, 2, 3}, 0};
@@ -102,8 +102,7 @@ vst_status vst__index_identify(vst_trace *trace, const vst__stretch *stretches,
     return failed == 0 ? VST_OK : VST_E_IO;
 }
 
-/* ---- what is in it ---------------------------------------------------------
- */
+/* ---- checks of the content ----------------------------------------------- */
 
 uint64_t vst__index_header_sum(const vst__index_header *header)
 {
@@ -122,7 +121,7 @@ uint64_t vst__index_sum(const unsigned char *bytes, size_t size)
                                vst__index_header_sum(&header));
 }
 
-/* Whether a file of that size may be what it says it is. */
+/* Returns whether a file of that size may have this header. */
 static bool is_header(const vst__index_header *header, uint64_t size)
 {
     return memcmp(header->magic, VST_INDEX_MAGIC, sizeof header->magic) == 0 &&
@@ -173,7 +172,7 @@ static bool are_threads(const vst__index *index, const vst_trace *trace)
 
         if (thread->number != trace->threads[i].number ||
             thread->level_count >= VST_LEVELS_MAX ||
-            thread->beside > VST_LANES_MAX ||
+            thread->off_stack > VST_LANES_MAX ||
             thread->levels > trace->block.file_size / 8 ||
             thread->threshold_ns < 0 ||
             thread->threshold_ns > TIME_LIMIT >> 2 * thread->level_count ||
@@ -265,14 +264,15 @@ static bool are_tracks(const vst__index *index)
     return true;
 }
 
-/* No honest index comes near it. */
+/* Returns a size that no valid index reaches. */
 static uint64_t size_limit(const vst_trace *trace)
 {
     return 20 * trace->block.file_size + ((uint64_t)64 << 20);
 }
 
-/* Copies the file into memory of our own. It is looked at before there is
- * memory for all of it; what is cut off meanwhile is missing from the sum. */
+/* Copies the file into our own memory. The header is checked before all of the
+ * memory is allocated; bytes that are cut off meanwhile make the checksum
+ * wrong. */
 static vst_status read_whole(vst__index *index, int fd, const vst_trace *trace,
                              const vst__index_identity *identity)
 {

@@ -1,16 +1,16 @@
-/* How fine the levels of a thread are: what is right for one that records every
- * 50 ns is not for one that does every millisecond. */
+/* Chooses how fine the levels of a thread are: a thread that records every 50
+ * ns needs other levels than one that records every millisecond. */
 #include <stdlib.h>
 
 #include "view/index_build.h"
 
 enum {
-    /* The first threshold, in median times between two records, and its most
-     * samples. */
+    /* The first threshold, in median times between two records, and the limits
+     * of the sample. */
     THRESHOLD_DELTAS = 512,
     SAMPLES_MAX = 8192,
     SAMPLE_WORDS = 256,
-    /* The last threshold fits so often into the thread's time. */
+    /* The last threshold fits this many times into the thread's time. */
     COARSEST = 256
 };
 
@@ -24,7 +24,8 @@ static int by_value(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Deltas at the heads of segments, which are words of records for sure. */
+/* Samples deltas at the heads of segments, where the words are certainly
+ * records. */
 static size_t sample_segment(vst__walk *walk, const vst__segment *segment,
                              uint32_t *samples)
 {
@@ -69,7 +70,7 @@ int64_t vst__index_find_threshold(vst__walk *walk, const vst__stretch *stretch)
     return threshold > 1000 ? (int64_t)threshold : 1000;
 }
 
-/* The stretch of most records stands for the thread. */
+/* Uses the stretch with most records for the whole thread. */
 void vst__index_choose_levels(const vst__index_job *job, vst__walk *walk,
                               vst__index_thread *thread)
 {

@@ -1,6 +1,6 @@
-/* What an index keeps of one thread while its records are walked: sums,
- * checkpoints, losses and counters. Whoever builds an index, at once or as the
- * trace grows, uses these. One thread at a time. */
+/* The index data of one thread while its records are walked: sums, checkpoints,
+ * losses and counters. Used by builders of an index, whether of a finished
+ * trace or of one that grows. One thread at a time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,8 +62,8 @@ static bool is_same(const vst__open *a, const vst__open *b)
            a->flags == b->flags;
 }
 
-/* How many frames two checkpoints share. A frame that is open in both has the
- * same frames below it. */
+/* Returns how many frames two checkpoints share. A frame that is open in both
+ * has the same frames below it. */
 static size_t find_kept(const vst__open *before, size_t before_count,
                         const vst__open *now, size_t count)
 {
@@ -80,8 +80,9 @@ static size_t find_kept(const vst__open *before, size_t before_count,
     return low;
 }
 
-/* No more frames than there are words are kept: a call is fresh once, but that
- * stacks which take turns are fresh each time. Then a walk begins further
+/* Returns whether to keep a checkpoint: no more frames are kept than there are
+ * words. A call is new in one checkpoint only, but if two stacks alternate, all
+ * of their frames are new in each. Without a checkpoint, a walk begins further
  * back. */
 static bool is_worth_it(const vst__stretch_part *part, size_t fresh,
                         uint64_t words)

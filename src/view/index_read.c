@@ -1,5 +1,5 @@
-/* Looks things up in an index that was loaded: threads, rows at a level,
- * checkpoints. Any thread, several at once. */
+/* Looks things up in a loaded index: threads, rows at a level, checkpoints. Any
+ * thread, several concurrently. */
 #include <string.h>
 
 #include "base/grow.h"
@@ -89,7 +89,7 @@ bool vst__runs_open(vst__runs *runs, const vst__index *index,
     return true;
 }
 
-/* False where the number does not end in the block. */
+/* Returns false if the number does not end within the block. */
 static bool index_get(vst__runs *runs, uint64_t *value)
 {
     const unsigned char *at = runs->at;
@@ -159,16 +159,15 @@ bool vst__index_is_moved(const vst__index *index,
         else
             high = middle;
     }
-    /* A frame with the same start that was moved earlier is another one: it was
-     * gone when this one began. */
+    /* A frame with an equal start that was moved earlier is another frame: it
+     * was gone when this one began. */
     for (; low < thread->moves && moves[low].start_ns == start_ns; low++)
         if (moves[low].moved_ns >= time_ns)
             return true;
     return false;
 }
 
-/* ---- checkpoints
- * ------------------------------------------------------------- */
+/* ---- checkpoints --------------------------------------------------------- */
 
 int64_t vst__checkpoint_before(const vst__index *index, size_t stretch,
                                int64_t from_ns)
@@ -214,7 +213,7 @@ vst_status vst__checkpoint_place(const vst__index *index, size_t stretch,
         .open_count = wanted,
         .open = grown,
     };
-    /* Back to where the frames were new. */
+    /* Go back to the checkpoints in which the frames were new. */
     for (; wanted != 0; at--) {
         if (at->kept < wanted) {
             memcpy(grown + at->kept, index->frames + at->first_frame,

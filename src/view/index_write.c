@@ -1,5 +1,5 @@
-/* Writes an index (index.h): blocks as they come, the tables when all is known,
- * the checksum last. */
+/* Writes an index (index.h): blocks as they come, then the tables, the checksum
+ * last. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 
 enum { BUFFER = 1 << 20 };
 
-/* An index is usually a tenth of its trace. Two stacks that switch to and fro
- * can make many spans of few words. */
+/* Returns the largest size of an index. Usually it is a tenth of its trace, but
+ * two alternating stacks can make many spans of few words. */
 static uint64_t limit_of(const vst_trace *trace)
 {
     return 4 * trace->valid_end + (8 << 20);
@@ -49,7 +49,7 @@ static void write_at(vst__index_writer *writer, const void *bytes, size_t count,
     }
 }
 
-/* What is appended lies at offset - count on. */
+/* The buffer holds the bytes from offset - count on. */
 static void index_flush(vst__index_writer *writer)
 {
     write_at(writer, writer->buffer, writer->count,
@@ -126,7 +126,7 @@ static void write_moves(vst__index_writer *writer, vst__index_header *header,
     }
 }
 
-/* Blocks of one row and level are a stream. */
+/* Makes a stream of the blocks of each row and level. */
 static void write_streams(vst__index_writer *writer, vst__index_header *header,
                           const vst__index_parts *parts)
 {
@@ -238,8 +238,8 @@ static void write_far_ends(vst__index_writer *writer, vst__index_header *header,
     }
 }
 
-/* The checksum is of what is in the file, so it is read back, through the
- * buffer, which is empty by now. */
+/* The checksum covers the file's content, which is read back through the
+ * buffer, now empty. */
 static vst_status sum_of_file(vst__index_writer *writer,
                               const vst__index_header *header, uint64_t *sum)
 {

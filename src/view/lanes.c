@@ -1,4 +1,4 @@
-/* See lanes.h: what is common to all kinds. One thread makes lanes. */
+/* See lanes.h: the code that all kinds share. One thread makes lanes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,9 +98,9 @@ vst_status vst__lanes_add(vst__lanes *lanes, const uint32_t *items,
     return VST_OK;
 }
 
-/* ---- what there is ------------------------------------------------------- */
+/* ---- totals -------------------------------------------------------------- */
 
-/* Items of a row that lie in it from its first to its last. */
+/* Adds the times and counts of a row to its lane. */
 static void lanes_add_row(const vst__lanes *lanes, const vst__lane_row *row,
                           vst__lane *to)
 {
@@ -152,7 +152,7 @@ void vst__lanes_facts_of(const vst__lanes *lanes, uint32_t number,
 
 /* ---- items --------------------------------------------------------------- */
 
-/* NULL: there is no such row. */
+/* Returns a row of a lane, or NULL if there is none. */
 static const vst__lane_row *row_of(const vst__lanes *lanes, uint32_t lane,
                                    uint32_t row)
 {
@@ -169,7 +169,8 @@ bool vst__lanes_item(const vst__lanes *lanes, uint32_t number,
 
     if (number >= lanes->count)
         return false;
-    while (high - low > 1) { /* the last row that begins at it or before */
+    /* find the last row that begins at this item or before */
+    while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
 
         if (lanes->rows[middle].first <= number)
@@ -202,7 +203,7 @@ uint32_t vst__lane_first_after(const vst__lanes *lanes,
     return low;
 }
 
-/* The first that begins at a time or later. */
+/* Returns the row's first item that begins at time_ns or later. */
 static uint32_t first_from(const vst__lanes *lanes, const vst__lane_row *row,
                            int64_t time_ns)
 {
@@ -211,8 +212,8 @@ static uint32_t first_from(const vst__lanes *lanes, const vst__lane_row *row,
                : vst__lane_first_after(lanes, row, time_ns - 1);
 }
 
-/* The last that begins at a time or before, where something is; else the row's
- * first. */
+/* Returns the last item with a count that begins at time_ns or before, else the
+ * row's first item. */
 static uint32_t last_up_to(const vst__lanes *lanes, const vst__lane_row *row,
                            int64_t time_ns, vst__lane_item *item)
 {
@@ -329,7 +330,8 @@ static vst_status draw_level(const vst__lane_level *level,
     size_t low = 0, high = level->count;
     vst_status status = VST_OK;
 
-    while (low < high) { /* the first that ends in the window or behind it */
+    /* find the first run that ends in the window or behind it */
+    while (low < high) {
         size_t middle = low + (high - low) / 2;
 
         if (level->runs[middle].end_ns < picture->from_ns)

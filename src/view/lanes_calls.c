@@ -1,25 +1,26 @@
-/* The calls of a trace as lanes, for a page without a server: one lane of each
- * thread, whose rows are depths of its stack and, below these, rows of spans
- * that overlap their neighbours. One thread makes them. */
+/* The calls of a trace as lanes, for a page without a server: one lane per
+ * thread, whose rows are the depths of its stack and, below these, rows of
+ * spans that overlap their neighbours. One thread makes them. */
 #include <stdlib.h>
 
 #include "base/grow.h"
 #include "view/lanes_kind.h"
 #include "view/view.h"
 
-enum { TEXT_MAX = 8 << 20 }; /* bytes of all arguments; others have none */
+/* bytes of all arguments; further calls get none */
+enum { TEXT_MAX = 8 << 20 };
 
 typedef struct call {
     int64_t start_ns, end_ns;
     uint64_t serial, self_bytes, total_bytes;
     vst_id id;
-    uint32_t thread; /* UINT32_MAX: it is hidden */
+    uint32_t thread; /* UINT32_MAX: hidden */
     uint32_t depth, row, flags;
     uint32_t args; /* number of a text */
 } call;
 
-/* A call that is open where the next one begins, or the visible one around it;
- * what it calls begins in the row below. */
+/* A call that is open where the next one begins, or the visible call around it;
+ * calls inside it begin in the row below. */
 typedef struct open_call {
     call *visible;
     uint32_t depth, below;
@@ -30,10 +31,10 @@ typedef struct calls {
     vst__lanes *lanes;
     vst_id max;
     bool folds;
-    call *all; /* by thread, row and time; behind these, what is hidden */
+    call *all; /* by thread, row and time; hidden calls come last */
     size_t count, capacity;
     /* While a thread is placed: when the last call of each row ends, and how
-     * many calls are there; the stack. */
+     * many calls each row has; the stack of open calls. */
     int64_t *ends_ns;
     uint32_t *items, rows;
     size_t ends_capacity, items_capacity;
@@ -47,7 +48,7 @@ static const vst__lane_fact facts[] = {{"args", VST_LANE_TEXT},
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* In a damaged trace, numbers may be anything. */
+/* In a damaged trace, numbers may have any value. */
 static uint64_t at_least_0(uint64_t bytes)
 {
     return bytes <= INT64_MAX ? bytes : 0;
@@ -81,7 +82,7 @@ static vst_status calls_add(void *ctx, const vst_span *span)
                                 TEXT_MAX, &grown->args);
 }
 
-/* In a row, and before there are rows, callers before what they call. */
+/* Sorts by row, and puts callers before the calls inside them. */
 static int calls_compare(const void *a, const void *b)
 {
     const call *x = a, *y = b;
@@ -95,7 +96,7 @@ static int calls_compare(const void *a, const void *b)
     return (x->serial > y->serial) - (x->serial < y->serial);
 }
 
-/* Into this row, or the next below where there is room. */
+/* Puts a call into this row, or into the next row below that has room. */
 static vst_status calls_put(calls *self, call *one, uint32_t row)
 {
     while (row < self->rows && self->ends_ns[row] > one->start_ns)
@@ -121,8 +122,9 @@ static vst_status calls_put(calls *self, call *one, uint32_t row)
     return VST_OK;
 }
 
-/* A frame of the import system is hidden where imports are folded: what it
- * calls moves up, and what it allocated by itself is its caller's. */
+/* Places a call on the stack. If imports are folded, a frame of the import
+ * system is hidden: calls inside it move up, and its own allocations are added
+ * to its caller's. */
 static vst_status put_on_stack(calls *self, call *one)
 {
     bool hidden = self->folds && one->flags & VST_SPAN_MACHINERY;
@@ -154,8 +156,8 @@ static vst_status put_on_stack(calls *self, call *one)
     return status;
 }
 
-/* Gives the calls of a thread their rows, and makes its lane. Those beside the
- * stack lie below it. */
+/* Gives the calls of a thread their rows, and makes its lane. Rows of spans off
+ * the stack lie below it. */
 static vst_status place_thread(calls *self, size_t first, size_t end)
 {
     vst_status status = VST_OK;
@@ -225,7 +227,7 @@ static void free_calls(vst__lanes *lanes)
     free(self);
 }
 
-/* ---- what there is ------------------------------------------------------- */
+/* ---- lanes and items ----------------------------------------------------- */
 
 static void calls_lane_of(const vst__lanes *lanes, uint32_t lane,
                           vst__lane *got)

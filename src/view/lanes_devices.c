@@ -1,9 +1,9 @@
-/* What devices did, as lanes. First come those of threads: the calls that a
- * thread made of runtimes and drivers, and the overhead of the collecting.
- * Behind them each stream of a device has one, by device and stream. Activities
- * that overlap lie in different rows. Items are linked to the call that they
- * came from. Some 110 bytes are kept of each activity, and each distinct text
- * of attributes. One thread makes them. */
+/* Activities of devices as lanes. The lanes of threads come first: the calls
+ * that a thread made of runtimes and drivers, and the overhead of the
+ * collecting. Behind them each stream of a device has a lane, by device and
+ * stream. Overlapping activities lie in different rows. A call is linked to the
+ * activities that it launched. Some 110 bytes are kept per activity, and each
+ * distinct text of attributes. One thread makes them. */
 #include "view/lanes_devices.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "view/lanes_kind.h"
 
 enum {
-    ACTIVITIES_MAX = 8000000, /* no more are kept */
+    ACTIVITIES_MAX = 8000000, /* further ones are not kept */
     TEXTS_MAX = 256 << 20     /* bytes */
 };
 
@@ -24,9 +24,9 @@ typedef struct activity {
     vst_device_cause op, annotation;
     vst_id id;
     uint32_t context;
-    uint32_t launch; /* 1 + number of the call; 0: none */
-    /* Of a call 1 + the number of the first that came from it, of these the
-     * next; 0: there is no other. */
+    uint32_t launch; /* 1 + number of the launching call; 0: none */
+    /* For a call: 1 + the number of the first activity that it launched; for an
+     * activity: 1 + the number of the call's next one. 0: there is no other. */
     uint32_t next;
     uint32_t text; /* number; 0: none */
     uint16_t device;
@@ -45,9 +45,9 @@ typedef struct devices {
     size_t lane_capacity;
 } devices;
 
-/* An activity as it comes. */
+/* An activity as the reader delivers it. */
 typedef struct arrived {
-    activity own; /* launch: 1 + index of the call */
+    activity own; /* own.launch: 1 + index of the call */
     uint32_t stream, thread;
     uint32_t index;
 } arrived;
@@ -57,7 +57,7 @@ typedef struct reading {
     const vst_trace *trace;
     arrived *all;
     size_t count, capacity;
-    size_t calls_first, calls_end; /* of the window that is read */
+    size_t calls_first, calls_end; /* of the window that is being read */
 } reading;
 
 static const vst__lane_fact facts[] = {
@@ -77,10 +77,10 @@ static bool is_on_thread(const arrived *one)
     return vst_activity_is_on_thread(one->own.kind);
 }
 
-/* ---- activities as they come --------------------------------------------- */
+/* ---- reading activities -------------------------------------------------- */
 
-/* 1 + the index of the call; 0: it was not kept. Those of a window come first,
- * by thread and time. */
+/* Returns 1 + the index of the launching call; 0: it was not kept. The calls of
+ * a window come first, sorted by thread and time. */
 static uint32_t devices_find_call(const reading *r,
                                   const vst_device_launch *launch)
 {
@@ -152,7 +152,8 @@ static vst_status devices_on_device(void *ctx, const vst_device_span *span)
                                 &r->all[r->count - 1].own.text);
 }
 
-/* Replay finds what calls were made in only for those who take spans. */
+/* Ignores spans. Replay looks for the operators around calls only if the sink
+ * takes spans. */
 static vst_status devices_on_span(void *ctx, const vst_span *span)
 {
     (void)ctx, (void)span;
@@ -166,7 +167,7 @@ static int devices_order_of(uint64_t a, uint64_t b)
     return (a > b) - (a < b);
 }
 
-/* 0: of the same lane. */
+/* Returns 0 if both belong to one lane. */
 static int lane_order(const arrived *x, const arrived *y)
 {
     bool on_thread = is_on_thread(x);
@@ -194,7 +195,7 @@ static int devices_in_order(const void *a, const void *b)
     return devices_order_of(x->index, y->index);
 }
 
-/* Those of one window come in order. */
+/* Sorts by lane; the activities of one window come in order. */
 static void devices_sort(reading *r)
 {
     for (size_t i = 1; i < r->count; i++)
@@ -204,8 +205,8 @@ static void devices_sort(reading *r)
         }
 }
 
-/* Into the first row whose last activity has ended. Returns how many rows there
- * are then. */
+/* Gives an activity the first row whose last activity has ended. Returns how
+ * many rows there are now. */
 static uint32_t give_row(arrived *one, int64_t *ends, uint32_t rows)
 {
     uint32_t row = 0;
@@ -222,8 +223,8 @@ static uint32_t give_row(arrived *one, int64_t *ends, uint32_t rows)
     return rows;
 }
 
-/* Sums up `count` activities, and gives them rows: how many of them are in
- * each. Returns how many rows there are. */
+/* Sums up `count` activities of a lane, gives them rows, and counts the items
+ * of each row. Returns how many rows there are. */
 static uint32_t sum_up(arrived *first, size_t count, device_lane *lane,
                        uint32_t *items)
 {
@@ -300,8 +301,8 @@ static vst_status devices_make_lanes(const reading *r)
 
 /* ---- rows ---------------------------------------------------------------- */
 
-/* From numbers of arrival to those of activities; and the way from a call to
- * what came from it, in order of their numbers. */
+/* Turns the numbers of arrival into numbers of activities, and links each call
+ * to its activities, in order of their numbers. */
 static void link_launches(activity *all, uint32_t count,
                           const uint32_t *number_of)
 {
@@ -317,7 +318,7 @@ static void link_launches(activity *all, uint32_t count,
     }
 }
 
-/* Those of a lane are in order of time; they go into its rows. */
+/* Puts a lane's activities, which are in order of time, into its rows. */
 static vst_status fill_rows(const reading *r)
 {
     vst__lanes *lanes = r->lanes;
@@ -352,9 +353,9 @@ static vst_status fill_rows(const reading *r)
     return VST_OK;
 }
 
-/* ---- all of it ----------------------------------------------------------- */
+/* ---- making the lanes ---------------------------------------------------- */
 
-static vst_status devices_put_in_order(reading *r)
+static vst_status devices_arrange(reading *r)
 {
     vst_status status;
 
@@ -378,7 +379,7 @@ static vst_status read_devices(vst__lanes *lanes, vst_trace *trace,
     if (lanes->own != NULL)
         status = vst_trace_replay(trace, options->window, NULL, &sink, error);
     if (status == VST_OK)
-        status = vst_error_set(error, devices_put_in_order(&r), 0, 0);
+        status = vst_error_set(error, devices_arrange(&r), 0, 0);
     free(r.all);
     return status;
 }
@@ -392,7 +393,7 @@ static void free_devices(vst__lanes *lanes)
     free(own);
 }
 
-/* ---- what there is ------------------------------------------------------- */
+/* ---- lanes and items ----------------------------------------------------- */
 
 static void devices_lane_of(const vst__lanes *lanes, uint32_t lane,
                             vst__lane *got)
@@ -445,7 +446,7 @@ static void devices_facts_of(const vst__lanes *lanes, uint32_t number,
     values[VST_DEVICE_ANNOTATION_SERIAL] = one->annotation.serial;
 }
 
-/* What came from a call. */
+/* Returns the activities that a call launched. */
 static size_t devices_linked(const vst__lanes *lanes, uint32_t number,
                              uint32_t *numbers, size_t most)
 {

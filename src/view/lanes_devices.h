@@ -6,16 +6,16 @@
 
 enum {
     VST_DEVICE_KIND,   /* vst_activity_kind */
-    VST_DEVICE_DEVICE, /* of a call: one of its collector's */
+    VST_DEVICE_DEVICE, /* for a call: any device of its collector */
     VST_DEVICE_CONTEXT,
     VST_DEVICE_CORRELATION,
     VST_DEVICE_EXTERNAL,
     VST_DEVICE_BYTES,
-    VST_DEVICE_OP, /* id of the operator that the call was made in; 0: none */
+    VST_DEVICE_OP, /* id of the operator around the call; 0: none */
     VST_DEVICE_ANNOTATION,
-    VST_DEVICE_LAUNCH, /* the call that it came from */
+    VST_DEVICE_LAUNCH, /* the call that launched it */
     VST_DEVICE_ARGS,   /* JSON members */
-    /* These have no name, so pages do not get them; 0: none. */
+    /* These facts have no name, so pages do not get them; 0: none. */
     VST_DEVICE_OP_SERIAL,
     VST_DEVICE_ANNOTATION_SERIAL
 };

@@ -1,5 +1,5 @@
-/* See lanes.h: search in lanes, and lanes for a page without a server. Any
- * thread may ask. */
+/* See lanes.h: search in lanes, and packed lanes for a page without a server.
+ * Any thread may ask. */
 #include <stdlib.h>
 
 #include "base/grow.h"
@@ -68,8 +68,8 @@ vst_status vst__lanes_find(const vst__lanes *lanes, const vst_view_ids *ids,
     return VST_OK;
 }
 
-/* The nearest of a row: its number, and when it begins. False: there is none.
- */
+/* Finds the matching item of a row that is nearest to time_ns, before or after.
+ * Returns false if there is none. */
 static bool lane_nearest(const vst__lanes *lanes, const vst__lane_row *row,
                          int64_t time_ns, bool back, const vst_id *sorted,
                          size_t count, uint32_t *number, int64_t *start_ns)
@@ -117,7 +117,7 @@ vst_status vst__lanes_next(const vst__lanes *lanes, const vst_view_ids *ids,
 typedef struct packing {
     uint8_t *bytes;
     size_t size, capacity;
-    int64_t before_ns; /* where the item before began */
+    int64_t before_ns; /* start of the previous item */
     size_t count;
 } packing;
 
@@ -134,7 +134,7 @@ static bool lane_put(packing *to, uint64_t value)
     return true;
 }
 
-/* In a damaged trace, times may be anything. */
+/* In a damaged trace, times may have any value. */
 static uint64_t at_least_0(int64_t from_ns, int64_t to_ns)
 {
     return to_ns > from_ns ? (uint64_t)to_ns - (uint64_t)from_ns : 0;
@@ -161,7 +161,7 @@ static vst_status put_run(packing *to, const vst__run *run,
     return has_room ? VST_OK : VST_E_NOMEM;
 }
 
-/* What is narrow is merged while it fits into what was there before. */
+/* Packs narrow items, merged as long as they fit into the width. */
 static vst_status pack_merged(const vst__lanes *lanes, uint32_t at,
                               uint32_t end, int64_t width_ns, packing *to)
 {

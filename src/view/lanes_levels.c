@@ -6,7 +6,7 @@
 
 enum {
     FEW = 4096, /* runs that may be looked at one by one */
-    WIDER = 8   /* a level than the one below it */
+    WIDER = 8   /* factor between a level and the one below it */
 };
 
 vst__run vst__lane_run(const vst__lane_item *item)
@@ -24,7 +24,7 @@ bool vst__lane_is_drawn(const vst__run *run, int64_t width_ns)
                                run->end_ns - run->start_ns > width_ns);
 }
 
-/* Runs of the level below, or items. */
+/* The input of a level: runs of the level below, or items. */
 typedef struct source {
     const vst__lanes *lanes;
     const vst__lane_level *below; /* NULL: items */
@@ -64,7 +64,8 @@ static vst_status make_level(const source *from, vst__lane_level *level)
     return VST_OK;
 }
 
-/* About so many neighbours of the first level are one run of it. */
+/* Returns a width that merges a few neighbouring items into one run of the
+ * first level. */
 static int64_t first_width(const source *from)
 {
     vst__run first = run_at(from, 0), last = run_at(from, from->count - 1);

@@ -1,6 +1,6 @@
-/* The instants of a trace as lanes: of each thread that has any one, with three
- * rows: instants that the program marks, exceptions that were caught or of
- * which that is not known, and exceptions that nobody caught. One thread makes
+/* The instants of a trace as lanes: one lane for each thread that has any, with
+ * three rows: instants that the program marked, exceptions that were caught or
+ * whose end is unknown, and exceptions that nobody caught. One thread makes
  * them. */
 #include <stdlib.h>
 
@@ -8,8 +8,8 @@
 #include "view/lanes_kind.h"
 
 enum {
-    MARKS_MAX = 4000000, /* no more are kept */
-    TEXT_MAX = 16 << 20, /* bytes of all arguments; others have none */
+    MARKS_MAX = 4000000, /* further marks are not kept */
+    TEXT_MAX = 16 << 20, /* bytes of all arguments; further marks get none */
     INSTANTS = 0,
     EXCEPTIONS = 1,
     NOT_CAUGHT = 2,
@@ -59,7 +59,7 @@ static vst_status marks_add(void *ctx, const vst_instant *instant)
                     .end = (uint8_t)instant->end,
                     .raised_in = instant->raised_in,
                     .caught_in = instant->caught_in};
-    /* What exceptions have to say is in the mark itself. */
+    /* The mark itself already holds the facts of an exception. */
     return instant->end == VST_NO_EXCEPTION
                ? vst__lanes_keep_text(self->lanes, instant->args,
                                       instant->args_len, TEXT_MAX, &grown->args)
@@ -126,7 +126,7 @@ static void free_marks(vst__lanes *lanes)
     free(self);
 }
 
-/* ---- what there is ------------------------------------------------------- */
+/* ---- lanes and items ----------------------------------------------------- */
 
 static void marks_lane_of(const vst__lanes *lanes, uint32_t lane,
                           vst__lane *got)

@@ -1,6 +1,6 @@
-/* When threads did not run, as lanes: of each thread that has any such stretch
- * one, with three rows: it waited off the processor, it was preempted, it
- * waited for the language's lock or those that a language has instead of it
+/* Times when threads did not run, as lanes: one lane for each thread that has
+ * any, with three rows: it waited off the processor; it was preempted; it
+ * waited for the language's lock, or for the locks that a language has instead
  * (vst__wait_is_of_language). Read from the switches of all threads, and from
  * the waits among their records. One thread makes them. */
 #include <stdlib.h>
@@ -18,7 +18,7 @@ typedef struct stretch {
 } stretch;
 
 typedef struct states {
-    stretch *all; /* by thread, row and time; those of a row do not overlap */
+    stretch *all; /* by thread, row and time; no overlaps within a row */
     size_t count, capacity;
 } states;
 
@@ -136,8 +136,8 @@ static int by_row(const void *a, const void *b)
     return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-/* A damaged file may say anything; stretches follow each other after this. */
-static void states_put_in_order(states *self)
+/* Sorts the stretches, and cuts overlaps, which a damaged file may have. */
+static void states_sort(states *self)
 {
     size_t count = 0;
 
@@ -182,7 +182,7 @@ static vst_status read_states(vst__lanes *lanes, vst_trace *trace,
     for (size_t i = 0; status == VST_OK && i < trace->window_count; i++)
         status = read_window(&self, &trace->windows[i]);
     if (status == VST_OK) {
-        states_put_in_order(made);
+        states_sort(made);
         status = states_make_lanes(lanes, made);
     }
     return vst_error_set(error, status,
@@ -197,7 +197,7 @@ static void free_states(vst__lanes *lanes)
     free(self);
 }
 
-/* ---- what there is ------------------------------------------------------- */
+/* ---- lanes and items ----------------------------------------------------- */
 
 static void states_lane_of(const vst__lanes *lanes, uint32_t lane,
                            vst__lane *got)

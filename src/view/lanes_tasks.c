@@ -1,4 +1,4 @@
-/* Tasks as lanes, see lanes_tasks.h: what their lanes, items and facts are. Any
+/* Tasks as lanes, see lanes_tasks.h: defines their lanes, items and facts. Any
  * thread may ask. */
 #include "view/lanes_tasks.h"
 
@@ -7,23 +7,23 @@
 /* Bits of the fact "state". */
 enum {
     IS_WAIT = 1,
-    IS_FIRST = 2, /* step of its task */
-    HAD_TURN = 4, /* nobody woke it: it had let others have their turn */
-    IS_OPEN = 8,  /* goes on when the recording ends */
+    IS_FIRST = 2, /* first step of its task */
+    HAD_TURN = 4, /* nobody woke it: it had only let other tasks run */
+    IS_OPEN = 8,  /* still open when the recording ends */
     IS_WOKEN = 16 /* a step before which its task waited for something */
 };
 
 enum {
     STATE,
-    AWAITS,   /* 1 + what it waits for, or the step ends with; 0: not known */
+    AWAITS,   /* 1 + vst_task_awaits, or how the step ends; 0: not known */
     AWAITING, /* the innermost function that waits */
-    AWAITED,  /* lane of the task; 0: none, or not known */
-    /* What ended the wait, or the one before the step: */
-    WAKER_LANE,   /* 0: no task did */
-    WAKER_THREAD, /* 0: not known, or there was nobody */
+    AWAITED,  /* lane of the awaited task; 0: none, or not known */
+    /* The waker that ended the wait, or the wait before the step: */
+    WAKER_LANE,   /* 0: not a task */
+    WAKER_THREAD, /* 0: not known, or no waker */
     WAKER_ID,
-    WOKEN_NS, /* how long before the wait's end, or the step's start */
-    STEP      /* of an item of a group's lane: that of the task */
+    WOKEN_NS, /* from the waking to the wait's end, or to the step's start */
+    STEP      /* for an item of a group's lane: the item of the task */
 };
 
 static const vst__lane_fact facts[] = {
@@ -91,7 +91,7 @@ static void tasks_lane_of(const vst__lanes *lanes, uint32_t lane,
     got->what = vst__task_kind_name(task->kind);
 }
 
-/* 0: there is no such task; the first lane is a group's. */
+/* Returns 0 if there is no such task; the first lane is a group's. */
 static uint32_t lane_of_number(const vst__lane_tasks *own, uint32_t number)
 {
     const uint64_t *place =
@@ -119,8 +119,8 @@ static bool is_last(const vst__lane_tasks *own, size_t step)
     return step + 1 == task->first + task->steps;
 }
 
-static void own_item(const vst__lane_tasks *own, size_t at, bool is_wait,
-                     vst__lane_item *item)
+static void tasks_own_item(const vst__lane_tasks *own, size_t at, bool is_wait,
+                           vst__lane_item *item)
 {
     const vst__lane_step *step = &own->steps[at];
 
@@ -166,7 +166,8 @@ static void group_step(const vst__lane_tasks *own, size_t i, size_t group,
         item->end_ns = item->start_ns;
 }
 
-/* For all tasks that wait until another step of the group begins. */
+/* Makes the item for all tasks that wait until another step of the group
+ * begins. */
 static void group_wait(const vst__lane_tasks *own, size_t i, size_t group,
                        vst__lane_item *item)
 {
@@ -187,7 +188,8 @@ static void group_wait(const vst__lane_tasks *own, size_t i, size_t group,
     }
 }
 
-/* Groups have the items before those of tasks: two of each step. */
+/* Returns whether an item belongs to a group. Items of groups come first: two
+ * for each step. */
 static bool is_of_group(const vst__lane_tasks *own, uint32_t number)
 {
     return number < 2 * own->step_count;
@@ -201,7 +203,7 @@ static void tasks_item_of(const vst__lanes *lanes, uint32_t number,
     size_t i = number / 2, group;
 
     if (!is_of_group(own, number)) {
-        own_item(own, i - own->step_count, is_wait, item);
+        tasks_own_item(own, i - own->step_count, is_wait, item);
         return;
     }
     group = task_of(own, own->in_time[i])->group;
@@ -213,8 +215,8 @@ static void tasks_item_of(const vst__lanes *lanes, uint32_t number,
 
 /* ---- facts --------------------------------------------------------------- */
 
-static uint64_t state_of(const vst__lane_tasks *own, size_t at, bool is_wait,
-                         const vst__lane_step *woken)
+static uint64_t tasks_state_of(const vst__lane_tasks *own, size_t at,
+                               bool is_wait, const vst__lane_step *woken)
 {
     const vst__lane_step *first = &own->steps[task_of(own, at)->first];
     uint64_t state = is_wait ? IS_WAIT : 0;
@@ -248,7 +250,7 @@ static void tasks_facts_of(const vst__lanes *lanes, uint32_t number,
     at -= own->step_count;
     step = &own->steps[at];
     woken = is_wait && !is_last(own, at) ? step + 1 : step;
-    values[STATE] = state_of(own, at, is_wait, woken);
+    values[STATE] = tasks_state_of(own, at, is_wait, woken);
     values[AWAITS] = waits_behind(step) ? 1u + step->awaits : 0;
     values[AWAITING] = step->awaiting;
     values[AWAITED] = lane_of_number(own, step->awaited);

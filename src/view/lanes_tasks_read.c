@@ -1,15 +1,15 @@
-/* Reads the tasks of a trace into lanes: their steps as replay gives them, then
- * put in order by group and task. One thread at a time. */
+/* Reads the tasks of a trace into lanes: takes their steps from replay, then
+ * sorts them by group and task. One thread at a time. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/grow.h"
 #include "view/lanes_tasks.h"
 
-/* A step as it comes. */
+/* A step as replay delivers it. */
 typedef struct arrived {
     vst__lane_step step;
-    uint32_t task; /* its place in lanes->all */
+    uint32_t task; /* place in lanes->all */
 } arrived;
 
 typedef struct reading {
@@ -18,14 +18,14 @@ typedef struct reading {
     const vst_view_ids *wrappers;
     arrived *steps;
     size_t count, capacity;
-    size_t *last; /* step of each task, 1 + index; by its place */
+    size_t *last; /* by task's place: 1 + index of its last step */
     size_t last_capacity, task_count;
 } reading;
 
-/* ---- steps as they come -------------------------------------------------- */
+/* ---- reading steps ------------------------------------------------------- */
 
-/* 1 + the task's place; 0 without memory. Places are given out in the order of
- * first steps, as vst__tasks does. */
+/* Returns 1 + the task's place; 0 if memory ran out. Places are numbered in the
+ * order of first steps, as vst__tasks does. */
 static size_t tasks_place_of(reading *r, uint32_t number)
 {
     uint64_t *place = vst__map64_put(&r->lanes->places, number);
@@ -66,7 +66,7 @@ static vst_status tasks_begin_step(reading *r, const vst_task_event *event)
         .task = (uint32_t)(place - 1),
         .step = {.start_ns = event->time_ns,
                  .end_ns = event->time_ns,
-                 .awaits = VST_STEP_UNTOLD,
+                 .awaits = VST_STEP_UNKNOWN,
                  .has_waker = waker.is_known,
                  .waker_ns = waker.time_ns,
                  .waker_id = waker.id,
@@ -128,7 +128,7 @@ static bool is_wrapped(const vst_view_ids *wrappers, const vst__task *task)
     return false;
 }
 
-/* Which tasks are one group. */
+/* Returns a key that is equal for tasks of one group. */
 static uint64_t tasks_key_of(const vst_view_ids *wrappers,
                              const vst__task *task)
 {
@@ -176,7 +176,7 @@ static vst_status count_group(vst__lane_tasks *lanes, const vst__task *task,
     return VST_OK;
 }
 
-/* Gives lanes to groups and tasks. */
+/* Gives groups and tasks their lanes. */
 static vst_status make_groups(const reading *r, uint32_t *group_of)
 {
     vst__lane_tasks *lanes = r->lanes;
@@ -217,10 +217,10 @@ static vst_status make_groups(const reading *r, uint32_t *group_of)
     return VST_OK;
 }
 
-/* ---- steps in order ------------------------------------------------------ */
+/* ---- sorting steps ------------------------------------------------------- */
 
-/* By task; those of a task come in order of time. */
-static void put_by_task(const reading *r)
+/* Sorts the steps by task; a task's steps arrive in order of time. */
+static void tasks_sort_by_task(const reading *r)
 {
     vst__lane_tasks *lanes = r->lanes;
     size_t first = 0;
@@ -247,9 +247,9 @@ static void put_by_task(const reading *r)
     lanes->step_count = r->count;
 }
 
-/* Those of a group as they came, which is in order of time: a group is of one
- * thread. */
-static void put_in_time(const reading *r, size_t *next)
+/* Lists the steps of each group as they arrived, which is in order of time,
+ * because a group belongs to one thread. */
+static void tasks_sort_by_time(const reading *r, size_t *next)
 {
     vst__lane_tasks *lanes = r->lanes;
     size_t first = 0;
@@ -270,7 +270,7 @@ static void put_in_time(const reading *r, size_t *next)
     }
 }
 
-static void look_along(vst__lane_tasks *lanes)
+static void tasks_sum_in_time(vst__lane_tasks *lanes)
 {
     for (size_t group = 0; group < lanes->group_count; group++) {
         int64_t reached_ns = INT64_MIN;
@@ -291,7 +291,7 @@ static void look_along(vst__lane_tasks *lanes)
     }
 }
 
-/* A lane of a group or a task with two items a step. */
+/* Adds the lane of a group or a task, with two items per step. */
 static vst_status add_lane(vst__lanes *to, uint64_t steps)
 {
     const uint32_t items = (uint32_t)steps * 2;
@@ -310,7 +310,7 @@ static vst_status add_lanes(vst__lanes *to, const vst__lane_tasks *lanes)
     return status;
 }
 
-static vst_status tasks_put_in_order(const reading *r)
+static vst_status tasks_arrange(const reading *r)
 {
     vst__lane_tasks *lanes = r->lanes;
     uint32_t *group_of = calloc(r->task_count + 1, sizeof *group_of);
@@ -336,9 +336,9 @@ static vst_status tasks_put_in_order(const reading *r)
         calloc(lanes->group_count + 1, sizeof *lanes->group_first);
     next = calloc(lanes->group_count + 1, sizeof *next);
     if (lanes->group_first != NULL && next != NULL) {
-        put_by_task(r);
-        put_in_time(r, next);
-        look_along(lanes);
+        tasks_sort_by_task(r);
+        tasks_sort_by_time(r, next);
+        tasks_sum_in_time(lanes);
         status = add_lanes(r->to, lanes);
     } else {
         status = VST_E_NOMEM;
@@ -347,7 +347,7 @@ static vst_status tasks_put_in_order(const reading *r)
     return status;
 }
 
-/* ---- all of it ----------------------------------------------------------- */
+/* ---- making the lanes ---------------------------------------------------- */
 
 vst_status vst__lane_tasks_read(vst__lanes *to, vst_trace *trace,
                                 const vst__lanes_options *options,
@@ -374,7 +374,7 @@ vst_status vst__lane_tasks_read(vst__lanes *to, vst_trace *trace,
     vst_trace_get_info(trace, &info);
     lanes->end_ns = info.end_ns;
     if (status == VST_OK)
-        status = vst_error_set(error, tasks_put_in_order(&r), 0, 0);
+        status = vst_error_set(error, tasks_arrange(&r), 0, 0);
     free(r.steps);
     free(r.last);
     return status;

@@ -1,5 +1,5 @@
-/* Texts of lanes, see lanes_kind.h: equal ones are kept once, as most items of
- * a name have the same. One thread adds, any may ask. */
+/* Texts of lanes, see lanes_kind.h: equal texts are kept once, because most
+ * items of a name have equal texts. One thread adds, any thread may ask. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,10 +1,10 @@
-/* A walk through a part of a trace, from the checkpoint before it: what all
- * questions begin with that are answered from the records. */
+/* A walk through a part of a trace, from the checkpoint before it. Every
+ * question that is answered from records begins here. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "os/progress.h"
-#include "view/view_inside.h"
+#include "view/pass.h"
 
 void vst__view_enter(vst_view *view)
 {
@@ -18,8 +18,8 @@ void vst__view_leave(vst_view *view)
         pthread_mutex_unlock(&view->lock);
 }
 
-/* No further than any honest time, so that differences fit. */
-static int64_t clean_time(int64_t time_ns, int64_t offset_ns)
+/* Limits a time to the range of valid times, so that differences fit. */
+static int64_t pass_clean_time(int64_t time_ns, int64_t offset_ns)
 {
     const int64_t limit = (int64_t)1 << 61;
 
@@ -35,8 +35,8 @@ vst_status vst__view_clean_range(const vst_view *view,
                                  vst_view_range *clean)
 {
     *clean = *range;
-    clean->from_ns = clean_time(range->from_ns, view->offset_ns);
-    clean->to_ns = clean_time(range->to_ns, view->offset_ns);
+    clean->from_ns = pass_clean_time(range->from_ns, view->offset_ns);
+    clean->to_ns = pass_clean_time(range->to_ns, view->offset_ns);
     return clean->to_ns > clean->from_ns && range->pixels != 0 &&
                    range->pixels <= VST_VIEW_PIXELS_MAX
                ? VST_OK
@@ -65,7 +65,8 @@ bool vst__view_touches(vst_view *view, size_t stretch, int64_t from_ns,
                to_ns;
 }
 
-/* The first checkpoint behind to_ns, or as many as there are. */
+/* Returns the index of the first checkpoint behind to_ns, or the number of
+ * checkpoints if there is none. */
 static uint64_t checkpoint_behind(const vst_view *view, size_t stretch,
                                   int64_t to_ns)
 {
@@ -110,9 +111,10 @@ vst_status vst__pass_open(vst__pass *pass, size_t stretch, int64_t from_ns,
     vst__place place;
     vst_status status;
 
-    /* Some more, for callers that go on until something ends. And a segment
-     * more: a batch that goes past to_ns may be the last one of its segment,
-     * but is the walk's last one only where the stretch ends. */
+    /* Read further than to_ns, for callers that continue until something ends.
+     * Read one more segment, too: a batch that goes past to_ns may be the last
+     * of its segment, but may be the walk's last only where the stretch ends.
+     */
     behind += of->first_checkpoint;
     if (behind < of->first_checkpoint + of->checkpoints)
         last = (size_t)index->checkpoints[behind].segment + 1;
@@ -127,7 +129,7 @@ vst_status vst__pass_open(vst__pass *pass, size_t stretch, int64_t from_ns,
                           last);
 }
 
-static vst_status pass_tell(vst__pass *pass)
+static vst_status pass_report_progress(vst__pass *pass)
 {
     double done;
 
@@ -138,21 +140,21 @@ static vst_status pass_tell(vst__pass *pass)
                               &pass->next_progress_ns, done < 1 ? done : 1);
 }
 
-/* Up to when the records were read. */
-static int64_t time_of(const vst__walk *walk)
+/* Returns up to when the records have been read. */
+static int64_t pass_time_read(const vst__walk *walk)
 {
     return walk->plain ? walk->last_ns : walk->matcher->last_ns;
 }
 
-/* Spans that come next end at this time or later: what was open before a gap
- * may turn out to have ended there. */
-static int64_t complete_until(const vst__walk *walk)
+/* Returns a time before which no further span ends: calls that were open before
+ * a gap may turn out to have ended in it. */
+static int64_t pass_complete_ns(const vst__walk *walk)
 {
     const vst_matcher *matcher = walk->plain ? NULL : walk->matcher;
 
     return matcher != NULL && (matcher->in_gap || matcher->after_gap)
                ? matcher->gap_ns
-               : time_of(walk);
+               : pass_time_read(walk);
 }
 
 vst_status vst__pass_next(vst__pass *pass, int64_t to_ns, bool *ends)
@@ -161,9 +163,9 @@ vst_status vst__pass_next(vst__pass *pass, int64_t to_ns, bool *ends)
     vst_status status = vst__walk_next(&pass->walk, ends);
 
     pass->words += vst__walk_words(&pass->walk) - before;
-    if (complete_until(&pass->walk) > to_ns)
+    if (pass_complete_ns(&pass->walk) > to_ns)
         *ends = true;
-    return status == VST_OK ? pass_tell(pass) : status;
+    return status == VST_OK ? pass_report_progress(pass) : status;
 }
 
 bool vst__pass_is_on_stack(const vst__pass *pass,
@@ -174,7 +176,7 @@ bool vst__pass_is_on_stack(const vst__pass *pass,
         return false;
     return !(open->flags & VST_FRAME_BEGIN) ||
            !vst__index_is_moved(&pass->view->index, thread, open->start_ns,
-                                time_of(&pass->walk));
+                                pass_time_read(&pass->walk));
 }
 
 int64_t vst__pass_time(const vst__pass *pass, uint32_t depth, int64_t from_ns,

@@ -1,4 +1,5 @@
-/* See picture.h. It knows runs and rectangles, not where they come from. */
+/* See picture.h. This file knows runs and rectangles, but not where they come
+ * from. */
 #include "view/picture.h"
 
 #include <stdlib.h>
@@ -27,11 +28,11 @@ void vst__picture_free(vst__picture *picture)
 }
 
 vst_status vst__picture_row_begin(vst__picture *picture, uint32_t thread,
-                                  uint32_t depth, bool beside)
+                                  uint32_t depth, bool off_stack)
 {
     vst__picture_row *rows = picture->rows;
 
-    /* One in which nothing was seen is none. */
+    /* Reuse the last row if it is empty. */
     if (picture->row_count == 0 || rows[picture->row_count - 1].count != 0) {
         rows = vst__grow(rows, &picture->row_capacity, picture->row_count + 1,
                          sizeof *rows);
@@ -41,12 +42,12 @@ vst_status vst__picture_row_begin(vst__picture *picture, uint32_t thread,
         picture->row_count++;
     }
     rows[picture->row_count - 1] =
-        (vst__picture_row){thread, depth, beside, picture->count, 0};
+        (vst__picture_row){thread, depth, off_stack, picture->count, 0};
     return VST_OK;
 }
 
-/* Into the last run of a row, if that has one. What is wider than a pixel is
- * drawn by itself. */
+/* Merges a run into the last run of a row, if there is one. Spans wider than a
+ * pixel stay alone. */
 static bool merge_into_row(vst__run *runs, size_t first, size_t count,
                            const vst__run *run, int64_t pixel_ns)
 {
@@ -73,7 +74,7 @@ vst_status vst__picture_add(vst__picture *picture, const vst__run *run)
     return VST_OK;
 }
 
-/* Merges each row again, for pixels that are wider. */
+/* Merges each row again, for wider pixels. */
 static void merge_further(vst__picture *picture)
 {
     size_t to = 0;
@@ -103,13 +104,13 @@ static void picture_fit(vst__picture *picture)
         picture->pixel_ns = picture->pixel_ns * 2 + 1;
         merge_further(picture);
     }
-    /* There are more rows than fit, and none is empty: the last ones are left
-     * out. */
+    /* If there are more rows than fit, although none is empty, leave out the
+     * last rows. */
     while (picture->count > VST_VIEW_RECTS_MAX)
         picture->count -= picture->rows[--picture->row_count].count;
 }
 
-/* Where in the window, as a share of 2^32 - 1. */
+/* Returns the place in the window as a share of 2^32 - 1. */
 static uint32_t picture_place(const vst__picture *picture, int64_t time_ns)
 {
     u128 width = (u128)(picture->to_ns - picture->from_ns);
@@ -121,12 +122,12 @@ static uint32_t picture_place(const vst__picture *picture, int64_t time_ns)
     return (uint32_t)((u128)(time_ns - picture->from_ns) * UINT32_MAX / width);
 }
 
-static uint32_t rect_id(const vst__run *run, bool beside)
+static uint32_t rect_id(const vst__run *run, bool off_stack)
 {
     uint32_t id = run->id <= VST_VIEW_ID_MASK ? run->id : 0;
 
-    if (beside)
-        id |= VST_VIEW_BESIDE;
+    if (off_stack)
+        id |= VST_VIEW_OFF_STACK;
     if (run->flags & VST_SPAN_RAISED)
         id |= VST_VIEW_RAISED;
     if (run->flags & VST_SPAN_OPEN_AT_START)
@@ -140,7 +141,7 @@ static uint32_t rect_id(const vst__run *run, bool beside)
 }
 
 vst_view_rect vst__picture_rect(const vst__picture *picture,
-                                const vst__run *run, bool beside)
+                                const vst__run *run, bool off_stack)
 {
     int64_t width_ns = run->end_ns - run->start_ns;
     u128 busy = FULL;
@@ -150,7 +151,7 @@ vst_view_rect vst__picture_rect(const vst__picture *picture,
     return (vst_view_rect){
         .start = picture_place(picture, run->start_ns),
         .end = picture_place(picture, run->end_ns),
-        .id = rect_id(run, beside),
+        .id = rect_id(run, off_stack),
         .busy = (uint16_t)busy,
         .count = (uint16_t)(run->count < FULL ? run->count : FULL),
     };
@@ -188,7 +189,7 @@ vst_status vst__picture_encode(vst__picture *picture, uint32_t level,
                                  (uint32_t)row->count};
         for (size_t j = row->first; j < row->first + row->count; j++)
             rects[j] =
-                vst__picture_rect(picture, &picture->runs[j], row->beside);
+                vst__picture_rect(picture, &picture->runs[j], row->off_stack);
     }
     return VST_OK;
 }

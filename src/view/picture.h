@@ -1,5 +1,5 @@
-/* The picture of a window: rows of runs, merged as they come to what a pixel
- * can show, and further where there are too many. One thread at a time. */
+/* The picture of a window: rows of runs, merged while they are added to the
+ * width of a pixel, and further if there are too many. One thread at a time. */
 #ifndef VST_VIEW_PICTURE_H
 #define VST_VIEW_PICTURE_H
 
@@ -10,7 +10,7 @@
 
 typedef struct vst__picture_row {
     uint32_t thread, depth;
-    bool beside;
+    bool off_stack;
     size_t first, count;
 } vst__picture_row;
 
@@ -26,13 +26,13 @@ typedef struct vst__picture {
 void vst__picture_init(vst__picture *picture, int64_t from_ns, int64_t to_ns,
                        uint32_t pixels);
 void vst__picture_free(vst__picture *picture);
-/* The runs that follow are this row's, in order of time. */
+/* Begins a row; the runs that follow belong to it, in order of time. */
 vst_status vst__picture_row_begin(vst__picture *picture, uint32_t thread,
-                                  uint32_t depth, bool beside);
+                                  uint32_t depth, bool off_stack);
 vst_status vst__picture_add(vst__picture *picture, const vst__run *run);
 vst_view_rect vst__picture_rect(const vst__picture *picture,
-                                const vst__run *run, bool beside);
-/* The answer of vst__view_window, moved by the offset. */
+                                const vst__run *run, bool off_stack);
+/* Encodes the answer of vst__view_window, moved by the offset. */
 vst_status vst__picture_encode(vst__picture *picture, uint32_t level,
                                int64_t offset_ns, void **bytes, size_t *count);
 

@@ -1,5 +1,7 @@
-/* See pyramid.h. Each level is made of what leaves the one before it, so every
- * span is looked at once, and nothing is sorted but the blocks at the end. */
+/* See pyramid.h. Each level is made from the finished runs of the level before,
+ * so every span is looked at only one time, and only the blocks are sorted at
+ * the end.
+ */
 #include "view/pyramid.h"
 
 #include <stdlib.h>
@@ -10,8 +12,8 @@
 enum {
     RUN_BYTES_MAX = 50,
     FIRST_BYTES = 64,
-    /* Beyond this, blocks end where their memory does: thousands of rows, each
-     * with two dozen levels, would take 400 MB. */
+    /* With more bytes in unfinished blocks than this, blocks end early:
+     * thousands of rows with two dozen levels each would take 400 MB. */
     HELD_MAX = 8 << 20
 };
 
@@ -22,7 +24,7 @@ void vst__pyramid_init(vst__pyramid *pyramid, int64_t threshold_ns,
     pyramid->append = append;
     pyramid->append_ctx = ctx;
     pyramid->level_count = level_count;
-    pyramid->lanes[0].threshold_ns = -1; /* nothing is merged */
+    pyramid->lanes[0].threshold_ns = -1; /* level 0 merges nothing */
     for (uint32_t i = 0; i < level_count; i++) {
         pyramid->stack[i].threshold_ns = threshold_ns;
         pyramid->lanes[i + 1].threshold_ns = threshold_ns;
@@ -135,7 +137,7 @@ static vst_status end_block(vst__pyramid *pyramid, vst__level_row *row,
     return VST_OK;
 }
 
-/* Room for a run in the block that fills, or in the next one. */
+/* Makes room for a run in the unfinished block, or in a new one. */
 static vst_status pyramid_make_room(vst__pyramid *pyramid, vst__level_row *row,
                                     uint32_t number, uint32_t level)
 {
@@ -198,8 +200,8 @@ static vst__level_row *find_row(vst__level *level, size_t number)
     return &rows[number];
 }
 
-/* A run reaches levels[at]: it grows the one that is there, or takes its place;
- * that one is put down and goes on to the next level. */
+/* Extends the open run of levels[at], or replaces it and passes the finished
+ * run to the next level. */
 static vst_status pyramid_feed(vst__pyramid *pyramid, vst__level *levels,
                                uint32_t at, uint32_t end, uint32_t row,
                                const vst__run *run)
@@ -221,7 +223,7 @@ static vst_status pyramid_feed(vst__pyramid *pyramid, vst__level *levels,
         place->run = here;
         if (there.count == 0)
             return VST_OK;
-        status = put_run(pyramid, place, lane ? row | VST_ROW_BESIDE : row,
+        status = put_run(pyramid, place, lane ? row | VST_ROW_OFF_STACK : row,
                          lane ? at : at + 1, &there);
         if (status != VST_OK)
             return status;
@@ -230,8 +232,8 @@ static vst_status pyramid_feed(vst__pyramid *pyramid, vst__level *levels,
     return VST_OK;
 }
 
-/* The first lane that is free then; in the last one, if none is, it begins
- * where that ends. */
+/* Returns the first lane that is free at the run's start. If none is free,
+ * returns the last lane and moves the run's start to the end of that lane. */
 static uint32_t find_lane(vst__pyramid *pyramid, vst__run *run)
 {
     uint32_t lane = 0;
@@ -266,7 +268,7 @@ vst_status vst__pyramid_add(vst__pyramid *pyramid, const vst__walk_span *span)
                             &run);
     if (span->depth >= VST_ROWS_MAX || pyramid->level_count == 0)
         return VST_OK;
-    /* Nearly always it goes into the run that is there. */
+    /* Nearly always the span extends the open run. */
     if (VST_LIKELY(span->depth < level->count &&
                    level->rows[span->depth].run.count != 0 &&
                    vst__run_merge(&level->rows[span->depth].run, &run,
@@ -285,7 +287,7 @@ static vst_status finish_levels(vst__pyramid *pyramid, vst__level *levels,
     for (uint32_t at = 0; at < end; at++)
         for (uint32_t i = 0; i < levels[at].count && status == VST_OK; i++) {
             vst__level_row *row = &levels[at].rows[i];
-            uint32_t number = lane ? i | VST_ROW_BESIDE : i;
+            uint32_t number = lane ? i | VST_ROW_OFF_STACK : i;
             uint32_t level = lane ? at : at + 1;
 
             if (row->run.count != 0) {

@@ -6,11 +6,11 @@
 #include "view/index.h"
 #include "view/run.h"
 
-/* Where blocks go: the place in the file of what is appended. */
+/* Appends the bytes of a block, and sets *offset to their place in the file. */
 typedef vst_status (*vst__append_fn)(void *ctx, const void *bytes, size_t count,
                                      uint64_t *offset);
 
-/* A row of a level: the run that grows, and the block that fills. */
+/* A row of a level: the open run, and the unfinished block. */
 typedef struct vst__level_row {
     vst__run run;
     unsigned char *bytes;
@@ -41,18 +41,19 @@ typedef struct vst__pyramid {
     uint32_t lane_count;
     vst__block_of *blocks;
     size_t block_count, block_capacity;
-    size_t held; /* bytes of blocks that fill */
+    size_t held; /* bytes of unfinished blocks */
 } vst__pyramid;
 
 void vst__pyramid_init(vst__pyramid *pyramid, int64_t threshold_ns,
                        uint32_t level_count, vst__append_fn append, void *ctx);
 void vst__pyramid_free(vst__pyramid *pyramid);
-/* A copy to be finished, while the original goes on. False without memory; to
- * be freed all the same. Its blocks go to another place. */
+/* Makes a copy that can be finished while the original goes on; its blocks go
+ * to another place. Returns false if memory ran out; the copy must be freed in
+ * any case. */
 bool vst__pyramid_copy(vst__pyramid *copy, const vst__pyramid *pyramid,
                        vst__append_fn append, void *ctx);
 vst_status vst__pyramid_add(vst__pyramid *pyramid, const vst__walk_span *span);
-/* Writes what is left; then the blocks are sorted. */
+/* Writes what is left, and sorts the blocks. */
 vst_status vst__pyramid_finish(vst__pyramid *pyramid);
 
 #endif

@@ -1,6 +1,7 @@
-/* A run: a span, or neighbours of one row merged into what is drawn as one
- * rectangle. Its count and its busy time are exact sums, its id the winner of a
- * vote weighted by time: an id with more than half of the time always wins. */
+/* A run: a span, or neighbouring spans of one row that are drawn as one
+ * rectangle. The count and the busy time are exact sums. The id is the winner
+ * of a vote weighted by time: an id with more than half of the time always
+ * wins. */
 #ifndef VST_VIEW_RUN_H
 #define VST_VIEW_RUN_H
 
@@ -9,13 +10,13 @@
 
 #include <vestige/wire.h>
 
-/* Flags of runs besides VST_SPAN_…: a wait of tasks, and of what kind. */
+/* Flags of runs in addition to VST_SPAN_…: a wait of tasks, and its kind. */
 enum { VST__RUN_AWAITS = 1 << 16, VST__RUN_AWAITS_SHIFT = 17 };
 
 typedef struct vst__run {
     int64_t start_ns, end_ns;
     int64_t busy_ns;
-    uint64_t count; /* 0: there is none */
+    uint64_t count; /* 0: empty */
     int64_t votes;
     vst_id id;
     uint32_t flags; /* VST_SPAN_… of a single span */
@@ -29,7 +30,8 @@ static inline vst__run vst__run_of_span(int64_t start_ns, int64_t end_ns,
         id,       flags};
 }
 
-/* `next` lies behind `run`, and together they are not too wide: it goes in. */
+/* Merges `next`, which lies behind `run`, into `run` if the result is no wider
+ * than width_ns. Returns whether it did. */
 static inline bool vst__run_merge(vst__run *run, const vst__run *next,
                                   int64_t width_ns)
 {
@@ -42,7 +44,7 @@ static inline bool vst__run_merge(vst__run *run, const vst__run *next,
     run->busy_ns += next->busy_ns;
     run->count += next->count;
     run->flags = 0;
-    /* The outcome cannot be predicted, so there are no branches. */
+    /* The outcome is unpredictable, so compute without branches. */
     left = run->votes - next->votes;
     same = run->id == next->id;
     run->id = same || left >= 0 ? run->id : next->id;

@@ -1,4 +1,4 @@
-/* The stretches of a trace: what a walk goes through. One thread at a time. */
+/* The stretches of a trace, through which walks go. One thread at a time. */
 #include "base/grow.h"
 #include "view/walk.h"
 

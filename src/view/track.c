@@ -40,7 +40,8 @@ static vst__track *track_find(vst__tracks *tracks, vst_view_track kind,
     return track;
 }
 
-static void take_in(vst__track_point *point, const vst__track_point *next)
+static void track_merge_point(vst__track_point *point,
+                              const vst__track_point *next)
 {
     point->last_ns = next->last_ns;
     point->last = next->last;
@@ -50,14 +51,14 @@ static void take_in(vst__track_point *point, const vst__track_point *next)
         point->max = next->max;
 }
 
-/* Half as many points, of twice as many values. */
+/* Halves the number of points: each then stands for twice as many values. */
 static void track_halve(vst__track *track)
 {
     size_t half = track->count / 2;
 
     for (size_t i = 0; i < half; i++) {
         track->points[i] = track->points[2 * i];
-        take_in(&track->points[i], &track->points[2 * i + 1]);
+        track_merge_point(&track->points[i], &track->points[2 * i + 1]);
     }
     track->count = half;
     track->every *= 2;
@@ -74,7 +75,7 @@ vst_status vst__tracks_add(vst__tracks *tracks, vst_view_track kind, vst_id id,
     if (track == NULL)
         return VST_E_NOMEM;
     if (track->count != 0 && track->in_last < track->every) {
-        take_in(&track->points[track->count - 1], &point);
+        track_merge_point(&track->points[track->count - 1], &point);
         track->in_last++;
         return VST_OK;
     }
@@ -112,9 +113,9 @@ vst_status vst__tracks_read_memory(vst__tracks *tracks, vst_trace *trace,
     return vst_trace_replay_memory(trace, VST_WINDOW_ALL, &sink, error);
 }
 
-/* ---- showing ------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------- */
 
-/* The first point that does not end before. */
+/* Returns the first point that does not end before from_ns. */
 static size_t first_at(const vst__track *track, int64_t from_ns)
 {
     size_t low = 0, high = track->count;

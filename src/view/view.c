@@ -1,4 +1,4 @@
-/* Opens a view: finds its index, or has it built, and tells what it is. */
+/* Opens a view: finds its index, or builds it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,14 +8,13 @@
 #include "os/os.h"
 #include "store/whole.h"
 #include "view/follow/live.h"
-#include "view/view_inside.h"
+#include "view/view_state.h"
 
 enum { WINDOW_WORDS_MAX = 500000, SPAN_WORDS_MAX = 8000000 };
-/* In the identity of an index: imports are folded in it. */
+/* Flag in the identity of an index: imports are folded in it. */
 #define FOLDED 0x80000000u
 
-/* ---- ends on other threads
- * ------------------------------------------------------- */
+/* ---- ends on other threads ----------------------------------------------- */
 
 static vst_status make_far_ends(vst_view *view)
 {
@@ -73,8 +72,7 @@ static vst_status load_far_ends(vst_view *view)
     return VST_OK;
 }
 
-/* ---- the index
- * -------------------------------------------------------------------- */
+/* ---- the index ----------------------------------------------------------- */
 
 typedef struct making {
     vst_view *view;
@@ -109,8 +107,8 @@ static vst_status load_from(making *self, int fd)
                            view->stretches, view->stretch_count);
 }
 
-/* An index that is there already. *replace: what is there may be replaced,
- * because it was an index. */
+/* Loads an existing index. Sets *replace if the file at its place may be
+ * replaced, because it was an index. */
 static vst_status find_index(making *self, bool *replace)
 {
     int trace = self->view->trace->source.fd;
@@ -126,7 +124,7 @@ static vst_status find_index(making *self, bool *replace)
     *replace = false;
     if (vst__os_file_open(path, &fd) != 0)
         return VST_E_DAMAGED;
-    /* In a shared folder, any user can put an index beside a trace. */
+    /* In a shared folder, any user can put an index next to a trace. */
     status = vst__os_file_is_as_safe(fd, trace) ? load_from(self, fd)
                                                 : VST_E_DAMAGED;
     if (vst__os_file_read(fd, magic, sizeof magic, 0, &got) == 0)
@@ -189,18 +187,18 @@ static vst_status get_index(making *self, vst_error *error)
     if (status != VST_OK)
         return vst_error_set(error, status, view->trace->block.sys_errno, 0);
     status = replace ? build_file(self, error) : VST_E_IO;
-    /* The index cannot be kept: no room, or no permission. If it was the trace
-     * that could not be read, the next reading reports it. */
+    /* The index could not be kept for lack of room or permission. If the trace
+     * could not be read instead, the second build reports that. */
     if (status == VST_E_IO || status == VST_E_EXISTS || status == VST_E_DAMAGED)
         status = build_in_memory(self, error);
     return status;
 }
 
-/* ---- the view
- * ----------------------------------------------------------------------- */
+/* ---- the view ------------------------------------------------------------ */
 
-/* Whether imports are folded: where there are any, and the ids of a picture's
- * rectangles suffice. False without memory. */
+/* Decides whether imports are folded: the trace must have imports, and a
+ * rectangle's id must have room for their ids. Returns false if memory ran out.
+ */
 static bool choose_folding(vst_view *view, bool wanted)
 {
     if (!vst__imports_make(&view->imports, view->trace) ||
@@ -258,7 +256,7 @@ static vst_status set_up(vst_view *view, const char *path,
 /* ---- a trace that grows ---------------------------------------------------
  */
 
-/* Everything that a growing trace moves. */
+/* Updates everything that moves when a trace grows. */
 static void take_live(vst_view *view)
 {
     view->trace = vst__live_trace(view->live);
@@ -285,7 +283,7 @@ vst_status vst__view_refresh(vst_view *view, vst_error *error)
     if (view->live == NULL)
         return vst_error_set(error, VST_E_STATE, 0, 0);
     status = vst__live_grow(view->live, error);
-    take_live(view); /* also after trouble: what was there has moved */
+    take_live(view); /* even after an error, because the data has moved */
     return status;
 }
 
@@ -383,7 +381,7 @@ void vst__view_get_thread(const vst_view *view, size_t number,
         .name = known->name,
         .name_len = known->name_len,
         .levels = of->levels,
-        .beside = of->beside,
+        .off_stack = of->off_stack,
         .spans = of->spans,
         .records = known->words,
     };

@@ -1,13 +1,13 @@
-/* What a span holds, by replaying the records around it. */
+/* Fills the content of a span by replaying the records around it. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "view/view_inside.h"
+#include "view/view_span.h"
 
 typedef struct capture {
     const vst__view_wanted *wanted;
     bool done;
-    bool folded; /* ids and depths are not those of the records */
+    bool folded; /* ids and depths differ from those of the records */
     vst_view_span *span;
 } capture;
 
@@ -35,9 +35,10 @@ static vst_status take_whole(void *ctx, const vst_span *span)
 
     if (self->done || span->start_ns != wanted->start_ns ||
         span->end_ns != wanted->end_ns ||
-        ((span->flags & VST_SPAN_ASYNC) != 0) != wanted->beside ||
-        (!self->folded && (span->id != wanted->id ||
-                           (!wanted->beside && span->depth != wanted->depth))))
+        ((span->flags & VST_SPAN_ASYNC) != 0) != wanted->off_stack ||
+        (!self->folded &&
+         (span->id != wanted->id ||
+          (!wanted->off_stack && span->depth != wanted->depth))))
         return VST_OK;
     self->done = true;
     into->flags = span->flags;
@@ -53,7 +54,7 @@ vst_status vst__view_replay(vst__pass *pass, size_t stretch,
                             int64_t to_ns, vst_view_span *span)
 {
     vst_view *view = pass->view;
-    bool folded = view->reading.imports != NULL && !wanted->beside;
+    bool folded = view->reading.imports != NULL && !wanted->off_stack;
     capture ctx = {wanted, false, folded, span};
     const vst_sink_inside inside = {.costs = vst__costs_known(&view->costs)};
     vst_sink sink = {.ctx = &ctx, .span = take_whole, .inside = &inside};

@@ -1,13 +1,13 @@
-/* Questions that look at every span of a range: how often, where next, and the
- * tree of calls. */
+/* Questions that look at every span of a range: how many spans per pixel, the
+ * next span, and the tree of calls. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "view/view_inside.h"
+#include "view/view_span.h"
 
 __extension__ typedef unsigned __int128 u128;
 
-/* Ids of functions are small numbers; those above are looked up one by one. */
+/* Larger ids are ignored; ids of functions are small numbers. */
 enum { SET_MAX = 1 << 24 };
 
 typedef struct id_set {
@@ -36,8 +36,7 @@ static bool scan_has(const id_set *set, vst_id id)
     return id <= set->max && set->bits[id / 8] >> (id & 7) & 1;
 }
 
-/* ---- all spans of a range
- * --------------------------------------------------------- */
+/* ---- all spans of a range ------------------------------------------------ */
 
 /* Called for each span that begins in the range; end_ns is INT64_MAX if it ends
  * behind it. */
@@ -51,15 +50,15 @@ typedef struct scan {
     void *ctx;
 } scan;
 
-static void scan_meet(scan *self, const vst__index_thread *thread,
-                      const vst__walk_span *span)
+static void scan_check_span(scan *self, const vst__index_thread *thread,
+                            const vst__walk_span *span)
 {
     if (span->start_ns >= self->range.from_ns &&
         span->start_ns < self->range.to_ns && scan_has(&self->set, span->id))
         self->span(self->ctx, thread, span);
 }
 
-static vst_status meet_open(scan *self, const vst__index_thread *thread)
+static vst_status scan_check_open(scan *self, const vst__index_thread *thread)
 {
     size_t count;
     const vst__open *open = vst__walk_open_spans(&self->pass.walk, &count);
@@ -68,11 +67,11 @@ static vst_status meet_open(scan *self, const vst__index_thread *thread)
         return VST_E_NOMEM;
     for (size_t i = 0; i < count; i++)
         if (vst__pass_is_on_stack(&self->pass, thread, &open[i]))
-            scan_meet(self, thread,
-                      &(vst__walk_span){.start_ns = open[i].start_ns,
-                                        .end_ns = INT64_MAX,
-                                        .id = open[i].id,
-                                        .depth = (uint32_t)i});
+            scan_check_span(self, thread,
+                            &(vst__walk_span){.start_ns = open[i].start_ns,
+                                              .end_ns = INT64_MAX,
+                                              .id = open[i].id,
+                                              .depth = (uint32_t)i});
     return VST_OK;
 }
 
@@ -89,30 +88,30 @@ static vst_status scan_stretch(scan *self, const vst__index_thread *thread,
         status = vst__pass_next(&self->pass, self->range.to_ns, &ends);
         for (size_t i = 0; status == VST_OK && i < walk->span_count; i++)
             if (!(walk->spans[i].flags & VST_SPAN_ASYNC))
-                scan_meet(self, thread, &walk->spans[i]);
+                scan_check_span(self, thread, &walk->spans[i]);
     }
     if (status == VST_OK && !self->pass.walk.finished)
-        status = meet_open(self, thread);
+        status = scan_check_open(self, thread);
     return status;
 }
 
-/* Those beside the stack, as the index has them. */
+/* Looks at the spans off the stack, which the index has. */
 static void scan_lanes(scan *self, const vst__index_thread *thread)
 {
-    for (uint32_t i = 0; i < thread->beside; i++) {
+    for (uint32_t i = 0; i < thread->off_stack; i++) {
         vst__runs runs;
         vst__run run;
 
         if (!vst__runs_open(&runs, &self->view->index, thread,
-                            VST_ROW_BESIDE | i, 0, self->range.from_ns))
+                            VST_ROW_OFF_STACK | i, 0, self->range.from_ns))
             continue;
         while (vst__runs_next(&runs, &run) && run.start_ns < self->range.to_ns)
-            scan_meet(self, thread,
-                      &(vst__walk_span){.start_ns = run.start_ns,
-                                        .end_ns = run.end_ns,
-                                        .id = run.id,
-                                        .flags = run.flags,
-                                        .depth = thread->levels + i});
+            scan_check_span(self, thread,
+                            &(vst__walk_span){.start_ns = run.start_ns,
+                                              .end_ns = run.end_ns,
+                                              .id = run.id,
+                                              .flags = run.flags,
+                                              .depth = thread->levels + i});
     }
 }
 
@@ -149,8 +148,7 @@ static void expect_words(vst__pass *pass, const vst_view_range *range)
                 vst__view_words(view, i, range->from_ns, range->to_ns);
 }
 
-/* ---- how often
- * --------------------------------------------------------------------- */
+/* ---- counts per pixel ---------------------------------------------------- */
 
 typedef struct counting {
     const vst_view_range *range;
@@ -195,8 +193,7 @@ vst_status vst__view_find(vst_view *view, const vst_view_range *range,
     return status;
 }
 
-/* ---- where next
- * --------------------------------------------------------------------- */
+/* ---- the next span ------------------------------------------------------- */
 
 typedef struct searching {
     bool back, found;
@@ -217,7 +214,7 @@ static void compare_span(void *ctx, const vst__index_thread *thread,
     self->best = *span;
 }
 
-/* Looks at stretches of time that grow until one has a match. */
+/* Looks at growing stretches of time until one has a match. */
 static vst_status scan_search(scan *self, int64_t at_ns)
 {
     const searching *found = self->ctx;
@@ -293,8 +290,7 @@ vst_status vst__view_next(vst_view *view, const vst_view_range *range,
     return vst__view_find_end(view, span, error);
 }
 
-/* ---- the tree of calls
- * ----------------------------------------------------------------- */
+/* ---- the tree of calls --------------------------------------------------- */
 
 static vst_status flame_stretch(vst__pass *pass, size_t number,
                                 const vst_view_range *range)

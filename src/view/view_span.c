@@ -1,17 +1,16 @@
-/* The span at a place: where it lies is found by a walk from the checkpoint
- * before it, its far end in a level of the index if it is long, and what it
- * holds by replaying it. Of a span of very many records only its edges are
- * read. */
+/* The span at a place. A walk from the checkpoint before finds the span; a long
+ * span's other end is found in a level of the index; a replay finds its
+ * content. If the span has very many records, only its edges are read. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/grow.h"
-#include "view/view_inside.h"
+#include "view/view_span.h"
 
-enum { HEAD_NS = 1 }; /* of a span that is not replayed: until it began */
+enum { HEAD_NS = 1 }; /* for a span that is not replayed: read until it began */
 
 typedef struct found {
-    int64_t start_ns, end_ns; /* end_ns INT64_MAX: not known yet */
+    int64_t start_ns, end_ns; /* end_ns is INT64_MAX while unknown */
     vst_id id;
     uint32_t flags;
     bool is;
@@ -24,13 +23,12 @@ typedef struct looking {
     size_t stretch;
     uint32_t depth;
     int64_t time_ns;
-    found *at; /* by depth, up to and with the one looked for */
+    found *at; /* by depth, up to and including the wanted one */
 } looking;
 
-/* ---- where it is
- * ----------------------------------------------------------------- */
+/* ---- finding the span ---------------------------------------------------- */
 
-/* A span of no width is at its start. */
+/* A span of no width covers its start. */
 static bool span_covers(int64_t start_ns, int64_t end_ns, int64_t time_ns)
 {
     return start_ns <= time_ns &&
@@ -69,7 +67,8 @@ static vst_status take_open(looking *self)
     return VST_OK;
 }
 
-/* A long span is in the levels as it was. */
+/* Looks for the end of a long span in the levels, which keep long spans
+ * unmerged. */
 static bool find_in_levels(const looking *self, uint32_t depth, found *at)
 {
     vst__runs runs;
@@ -103,8 +102,8 @@ static size_t unknown_ends(looking *self)
     return unknown;
 }
 
-/* Short spans end soon, so the walk goes on until all have ended. What never
- * ends in its row, say because records were dropped, is no span of it. */
+/* Walks on until all short spans have ended. A frame that never ends in its
+ * row, for example because records were dropped, is no span of the row. */
 static vst_status find_ends(looking *self)
 {
     vst_status status = VST_OK;
@@ -113,7 +112,7 @@ static vst_status find_ends(looking *self)
 
     if (unknown == 0 || ends)
         return VST_OK;
-    /* The walk may have been bounded by its segments. */
+    /* The previous walk may have stopped at its last segment. */
     status = vst__pass_open(&self->pass, self->stretch, self->time_ns,
                             INT64_MAX / 4);
     while (status == VST_OK && unknown != 0 && !ends) {
@@ -127,7 +126,7 @@ static vst_status find_ends(looking *self)
             if (span->flags & VST_SPAN_ASYNC || span->depth > self->depth ||
                 !at->is || at->end_ns != INT64_MAX ||
                 at->start_ns != span->start_ns ||
-                span->end_ns <= self->time_ns || /* one of no width */
+                span->end_ns <= self->time_ns || /* a span of no width */
                 !vst__import_fold_is_same(self->view->reading.imports, at->id,
                                           span->id))
                 continue;
@@ -161,7 +160,7 @@ static vst_status find_in_stretch(looking *self)
     return status;
 }
 
-/* In any of the thread's stretches. */
+/* Looks in all of the thread's stretches. */
 static vst_status find_on_stack(looking *self)
 {
     vst_view *view = self->view;
@@ -179,11 +178,10 @@ static vst_status find_on_stack(looking *self)
     return status == VST_OK ? VST_E_ARGUMENT : status;
 }
 
-/* ---- of very many records
- * ------------------------------------------------------------- */
+/* ---- spans of very many records ------------------------------------------ */
 
-/* How long spans of a depth that begin in a range took; what was allocated
- * before its end. */
+/* Sums up the time of the spans of a depth that begin in a range, and what was
+ * allocated before the range ends. */
 static vst_status sum_children(looking *self, uint32_t depth, int64_t from_ns,
                                int64_t to_ns, int64_t *sum_ns)
 {
@@ -199,8 +197,8 @@ static vst_status sum_children(looking *self, uint32_t depth, int64_t from_ns,
     return status;
 }
 
-/* Runs of the row below it: those that lie inside of it, and of those at its
- * edges the part that does. */
+/* Sums up the runs of the row below: runs inside the span, and the inner part
+ * of runs at its edges. */
 static vst_status children_of(looking *self, const found *at, int64_t *sum_ns)
 {
     vst__runs runs;
@@ -240,7 +238,7 @@ static vst_status allocated_until(looking *self, int64_t time_ns,
     return status;
 }
 
-/* Arguments are recorded when a span begins. */
+/* Reads the arguments, which are recorded when a span begins. */
 static vst_status args_of(looking *self, const found *at, vst_view_span *span)
 {
     vst__walk *walk = &self->pass.walk;
@@ -254,7 +252,7 @@ static vst_status args_of(looking *self, const found *at, vst_view_span *span)
         status = vst__pass_next(&self->pass, at->start_ns + HEAD_NS, &ends);
     for (size_t i = self->depth;
          status == VST_OK && walk->matcher != NULL && i < walk->matcher->count;
-         i++) { /* where imports are folded it is further in */
+         i++) { /* the frame is deeper if imports are folded */
         const vst__frame *frame = &walk->matcher->frames[i];
         if (frame->args != 0 && frame->start_ns == at->start_ns)
             status = vst__view_keep_args(
@@ -284,8 +282,7 @@ static vst_status read_edges(looking *self, const found *at,
     return status == VST_OK ? args_of(self, at, span) : status;
 }
 
-/* ---- the answer
- * ------------------------------------------------------------------------ */
+/* ---- the answer ---------------------------------------------------------- */
 
 static void span_fill(const vst_view *view, const found *at,
                       vst_view_span *span)
@@ -312,7 +309,7 @@ static vst_status fill_parents(looking *self, vst_view_span *span)
     return VST_OK;
 }
 
-static vst_status answer_stack(looking *self, vst_view_span *span)
+static vst_status span_answer_stack(looking *self, vst_view_span *span)
 {
     vst_status status;
     const found *at;
@@ -339,7 +336,7 @@ static vst_status answer_stack(looking *self, vst_view_span *span)
     return read_edges(self, at, span);
 }
 
-/* What a span beside the stack holds, if a stretch has its record. */
+/* Fills the content of a span off the stack, if a stretch has its record. */
 static vst_status read_lane_span(looking *self, const found *at, size_t number,
                                  vst_view_span *span)
 {
@@ -355,7 +352,8 @@ static vst_status read_lane_span(looking *self, const found *at, size_t number,
                             at->end_ns, span);
 }
 
-static vst_status answer_lane(looking *self, uint32_t lane, vst_view_span *span)
+static vst_status span_answer_lane(looking *self, uint32_t lane,
+                                   vst_view_span *span)
 {
     vst_view *view = self->view;
     found at = {.is = false};
@@ -364,7 +362,7 @@ static vst_status answer_lane(looking *self, uint32_t lane, vst_view_span *span)
     vst__run run;
 
     if (!vst__runs_open(&runs, &view->index, self->thread,
-                        VST_ROW_BESIDE | lane, 0, self->time_ns))
+                        VST_ROW_OFF_STACK | lane, 0, self->time_ns))
         return VST_E_ARGUMENT;
     while (vst__runs_next(&runs, &run) && run.start_ns <= self->time_ns)
         if (span_covers(run.start_ns, run.end_ns, self->time_ns))
@@ -377,7 +375,7 @@ static vst_status answer_lane(looking *self, uint32_t lane, vst_view_span *span)
     return status;
 }
 
-/* The row's part of a question, with the view entered. */
+/* Answers a question about a row; the caller has entered the view. */
 static vst_status span_look(vst_view *view, uint32_t number, uint32_t depth,
                             int64_t time_ns, vst_view_span *span, bool only_end,
                             vst_error *error)
@@ -391,7 +389,7 @@ static vst_status span_look(vst_view *view, uint32_t number, uint32_t depth,
     self.thread = vst__index_thread_find(&view->index, number);
     if (self.thread == NULL ||
         vst__view_clean_range(view, &range, &clean) != VST_OK ||
-        depth >= self.thread->levels + self.thread->beside)
+        depth >= self.thread->levels + self.thread->off_stack)
         return vst_error_set(error, VST_E_ARGUMENT, 0, 0);
     self.time_ns = clean.from_ns;
     vst__view_enter(view);
@@ -399,14 +397,14 @@ static vst_status span_look(vst_view *view, uint32_t number, uint32_t depth,
     span->thread = number;
     span->depth = depth;
     if (status == VST_OK && depth >= self.thread->levels) {
-        status = answer_lane(&self, depth - self.thread->levels, span);
+        status = span_answer_lane(&self, depth - self.thread->levels, span);
     } else if (status == VST_OK && only_end) {
         self.at = calloc((size_t)depth + 1, sizeof *self.at);
         status = self.at != NULL ? find_on_stack(&self) : VST_E_NOMEM;
         if (status == VST_OK)
             span_fill(view, &self.at[depth], span);
     } else if (status == VST_OK) {
-        status = answer_stack(&self, span);
+        status = span_answer_stack(&self, span);
     }
     status = vst__pass_error(&self.pass, status, error);
     vst__pass_free(&self.pass);

@@ -1,8 +1,8 @@
-/* What lies beneath the rows: curves and losses. Those of counters are in the
- * index, those of memory are read when they are first asked for. */
+/* Curves and losses, which are shown below the rows. Curves of counters are in
+ * the index; curves of memory are read when they are first asked for. */
 #include <stdlib.h>
 
-#include "view/view_inside.h"
+#include "view/pass.h"
 
 static vst_status read_memory(vst_view *view, const vst_view_range *range,
                               vst_error *error)
@@ -39,7 +39,7 @@ static vst_status tracks_show(const vst_view *view, const vst_view_range *range,
             .id = track->id,
             .thread = track->thread,
             .count = (size_t)track->points,
-            /* Nothing is added to it. */
+            /* const is cast away; nothing is added to this track. */
             .points = (vst__track_point *)(uintptr_t)(index->points +
                                                       track->first_point),
         };

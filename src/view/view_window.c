@@ -1,11 +1,11 @@
-/* A window: rows from the records where they are few, from a level of the index
- * where they are many. */
+/* Draws a window: rows from the records if there are few, from a level of the
+ * index if there are many. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/grow.h"
+#include "view/pass.h"
 #include "view/picture.h"
-#include "view/view_inside.h"
 
 /* The rows of a thread while its records are read. */
 typedef struct row {
@@ -20,13 +20,12 @@ typedef struct drawing {
     vst__pass pass;
     row *rows;
     size_t row_count, row_capacity;
-    uint32_t level;   /* the coarsest that was used */
-    uint64_t share;   /* words of a thread that are read */
-    int64_t pixel_ns; /* what is narrower need not be told apart */
+    uint32_t level;   /* the coarsest level that was used */
+    uint64_t share;   /* how many words may be read per thread */
+    int64_t pixel_ns; /* narrower things may be merged */
 } drawing;
 
-/* ---- from the records
- * ----------------------------------------------------------- */
+/* ---- from the records ---------------------------------------------------- */
 
 static vst_status add_to_row(drawing *self, size_t depth, const vst__run *run)
 {
@@ -71,13 +70,13 @@ static vst_status add_batch(drawing *self)
         vst__run run = vst__run_of_span(span->start_ns, span->end_ns, span->id,
                                         span->flags);
 
-        if (!(span->flags & VST_SPAN_ASYNC)) /* lanes have those */
+        if (!(span->flags & VST_SPAN_ASYNC)) /* lanes have the others */
             status = add_to_row(self, span->depth, &run);
     }
     return status;
 }
 
-/* What goes on behind the window. */
+/* Adds spans that continue behind the window. */
 static vst_status add_open(drawing *self, const vst__index_thread *thread)
 {
     size_t count;
@@ -138,8 +137,7 @@ static vst_status draw_records(drawing *self, const vst__index_thread *thread)
     return status;
 }
 
-/* ---- from a level
- * ------------------------------------------------------------------ */
+/* ---- from a level -------------------------------------------------------- */
 
 static uint32_t choose_level(const drawing *self,
                              const vst__index_thread *thread, uint32_t least)
@@ -155,7 +153,7 @@ static uint32_t choose_level(const drawing *self,
 static vst_status draw_row(drawing *self, const vst__index_thread *thread,
                            uint32_t kept_as, uint32_t depth, uint32_t level)
 {
-    bool beside = (kept_as & VST_ROW_BESIDE) != 0;
+    bool off_stack = (kept_as & VST_ROW_OFF_STACK) != 0;
     vst__runs runs;
     vst__run run;
     vst_status status;
@@ -165,8 +163,8 @@ static vst_status draw_row(drawing *self, const vst__index_thread *thread,
         return VST_OK;
     if (level > self->level)
         self->level = level;
-    status =
-        vst__picture_row_begin(&self->picture, thread->number, depth, beside);
+    status = vst__picture_row_begin(&self->picture, thread->number, depth,
+                                    off_stack);
     while (status == VST_OK && vst__runs_next(&runs, &run) &&
            run.start_ns <= self->range.to_ns)
         status = vst__picture_add(&self->picture, &run);
@@ -192,14 +190,13 @@ static vst_status draw_lanes(drawing *self, const vst__index_thread *thread,
 {
     vst_status status = VST_OK;
 
-    for (uint32_t i = 0; status == VST_OK && i < thread->beside; i++)
-        status = draw_row(self, thread, VST_ROW_BESIDE | i, thread->levels + i,
-                          level);
+    for (uint32_t i = 0; status == VST_OK && i < thread->off_stack; i++)
+        status = draw_row(self, thread, VST_ROW_OFF_STACK | i,
+                          thread->levels + i, level);
     return status;
 }
 
-/* ---- threads
- * ----------------------------------------------------------------------- */
+/* ---- threads ------------------------------------------------------------- */
 
 static uint64_t words_of(drawing *self, const vst__index_thread *thread)
 {
@@ -230,8 +227,8 @@ static vst_status draw_thread(drawing *self, const vst__index_thread *thread)
     return status == VST_OK ? draw_lanes(self, thread, level) : status;
 }
 
-/* How much may be read of each, and how fine it is drawn: a row needs no more
- * than its part of what an answer has room for. */
+/* Decides how much may be read of each thread, and how finely its rows are
+ * drawn: each row gets its part of the room in an answer. */
 static void window_plan(drawing *self)
 {
     const vst__index *index = &self->view->index;
@@ -250,7 +247,7 @@ static void window_plan(drawing *self)
         if (self->range.max_depth != 0 && levels > self->range.max_depth)
             levels = self->range.max_depth;
         all += words;
-        rows += levels + thread->beside;
+        rows += levels + thread->off_stack;
         threads++;
     }
     self->share = all <= self->view->window_words_max

@@ -1,5 +1,5 @@
-/* See walk.h: where a walk begins and goes on. What events mean is told in
- * walk_match.c. */
+/* See walk.h: beginning and continuing a walk. walk_match.c interprets the
+ * events. */
 #include "view/walk.h"
 
 #include <stdlib.h>
@@ -19,8 +19,8 @@ vst_status vst__walk_init(vst__walk *walk, const vst__reading *reading)
 
     memset(walk, 0, sizeof *walk);
     walk->trace = trace;
-    /* A packed trace is unpacked in one place; others are read by each walk
-     * itself. */
+    /* A packed trace is unpacked in one place; other files are read by each
+     * walk itself. */
     walk->source = reading->source;
     vst__block_init(&walk->block, reading->source.packed != NULL
                                       ? &trace->source
@@ -46,7 +46,7 @@ void vst__walk_free(vst__walk *walk)
     memset(walk, 0, sizeof *walk);
 }
 
-/* The segments from a place on, the first as if it began there. */
+/* Copies the segments from `place` on; the first one is cut to begin there. */
 static vst_status take_segments(vst__walk *walk, const vst__place *place,
                                 size_t last)
 {
@@ -124,7 +124,7 @@ vst_status vst__walk_fill_tree(vst__walk *walk)
     return status;
 }
 
-/* Has the decoder begin at a place, or at the head. */
+/* Makes the decoder begin at a place, or at the head. */
 static vst_status open_decoder(vst__walk *walk, const vst__place *place,
                                size_t last)
 {
@@ -137,7 +137,7 @@ static vst_status open_decoder(vst__walk *walk, const vst__place *place,
     walk->span_count = 0;
     walk->event_count = walk->matched = 0;
     walk->window = *walk->stretch->window;
-    if (place != NULL) /* the clip lies before it */
+    if (place != NULL) /* the bound in time lies before it */
         walk->window.began = UINT64_MAX;
     decoder->block = &walk->block;
     vst__decoder_open(decoder, walk->trace, &walk->window, walk->segments,
@@ -174,7 +174,7 @@ vst_status vst__walk_open(vst__walk *walk, const vst__stretch *stretch,
     return walk->always_matcher ? vst__walk_to_matcher(walk) : VST_OK;
 }
 
-/* Words of the segment being read that were not decoded. */
+/* Returns how many words of the current segment were not decoded. */
 static uint64_t walk_words_left(const vst__decoder *decoder)
 {
     const vst__stream *stream = &decoder->stream;
@@ -208,7 +208,7 @@ bool vst__walk_place(const vst__walk *walk, vst__place *place)
     };
     if (decoder->at_head)
         return true;
-    /* In the whole segment, of which this may be the rest. */
+    /* Count in the whole segment, because this one may be its rest. */
     place->word = walk->stretch->segments[place->segment].words - left;
     place->ticks = decoder->stream.now;
     place->records += decoder->run_left - left;
@@ -251,7 +251,7 @@ vst_status vst__walk_next(vst__walk *walk, bool *ends)
     return status;
 }
 
-/* ---- going on ------------------------------------------------------------ */
+/* ---- continuing after a stop --------------------------------------------- */
 
 void vst__walk_stop(const vst__walk *walk, vst__stop *stop)
 {
@@ -269,7 +269,8 @@ void vst__walk_stop(const vst__walk *walk, vst__stop *stop)
     };
 }
 
-/* Where a stretch goes on behind a stop; false: it has nothing more. */
+/* Finds where a stretch continues behind a stop. Returns false if it has
+ * nothing more. */
 static bool find_rest(const vst__stretch *stretch, const vst__stop *stop,
                       vst__place *place)
 {
@@ -277,7 +278,7 @@ static bool find_rest(const vst__stretch *stretch, const vst__stop *stop,
     size_t i = stretch->segment_count;
 
     *place = (vst__place){.ticks = stop->ticks, .records = stop->records};
-    /* Those that were read are older; most of the time there is one more. */
+    /* Skip the older segments; most of the time there is one newer segment. */
     while (i != 0 && segments[i - 1].start > stop->start)
         i--;
     for (size_t at = i; at-- != 0 && segments[at].start == stop->start;)
@@ -303,7 +304,7 @@ vst_status vst__walk_resume(vst__walk *walk, const vst__stretch *stretch,
     walk->source = reading->source;
     walk->clock = reading->clock;
     walk->block.file_size = reading->trace->block.file_size;
-    walk->block.count = 0; /* what it shows was read earlier */
+    walk->block.count = 0; /* the block's bytes are from an earlier reading */
     *more = find_rest(stretch, stop, &place);
     return *more ? open_decoder(walk, &place, SIZE_MAX) : VST_OK;
 }

@@ -1,8 +1,7 @@
-/* The fast side of a walk: enters and exits that nest. It follows the rules of
- * replay's matcher (matcher.c), on frames of 24 bytes, and gives up before the
- * first event that is anything else: walk_odd.c goes on with the matcher
- * itself.
- */
+/* The fast side of a walk: enters and exits that nest. Follows the rules of
+ * replay's matcher (matcher.c), on frames of 24 bytes, and stops before the
+ * first event of any other kind; then walk_matcher.c continues with the matcher
+ * itself. */
 #include "view/walk_match.h"
 
 #include <string.h>
@@ -15,17 +14,17 @@
 __extension__ typedef unsigned __int128 u128;
 
 enum {
-    PORTION = 4,           /* events that the matcher gets at once */
-    SPANS_ENOUGH = 1 << 16 /* of a batch */
+    PORTION = 4,           /* events that the matcher gets per call */
+    SPANS_ENOUGH = 1 << 16 /* spans that end a batch */
 };
 
 #define FRAME_OWN ((uint32_t)VST_FRAME_OWN)
 
-/* The current piece of the clock's map, made ready for one multiplication: the
- * same number comes out as from the map itself. */
+/* The current piece of the clock's map, prepared for one multiplication; gives
+ * the same numbers as the map. */
 typedef struct ruler {
     vst_ticks start;
-    uint64_t limit; /* ticks that it is good for */
+    uint64_t limit; /* ticks that it is valid for */
     uint64_t mult;
     int64_t base_ns;
     uint32_t left;
@@ -34,7 +33,7 @@ typedef struct ruler {
 static ruler make_ruler(const vst__clockmap *clock)
 {
     const vst__clock_piece *piece = &clock->current;
-    /* Less than 2^56 ns: more is for the map to bound. */
+    /* Stay below 2^56 ns; the map handles larger times. */
     u128 limit = ((u128)1 << (56 + piece->shift)) / (piece->mult | 1);
     ruler made = {piece->start, piece->span, piece->mult, piece->base_ns,
                   64 - piece->shift};
@@ -48,8 +47,8 @@ static ruler make_ruler(const vst__clockmap *clock)
     return made;
 }
 
-static VST_COLD int64_t measure_anew(vst__clockmap *clock, vst_ticks ticks,
-                                     ruler *made)
+static VST_COLD int64_t match_measure_next_piece(vst__clockmap *clock,
+                                                 vst_ticks ticks, ruler *made)
 {
     int64_t time_ns = vst__clockmap_to_ns(clock, ticks);
 
@@ -60,12 +59,12 @@ static VST_COLD int64_t measure_anew(vst__clockmap *clock, vst_ticks ticks,
 static inline int64_t match_measure(vst__clockmap *clock, ruler *now,
                                     vst_ticks ticks)
 {
-    uint64_t delta = ticks - now->start; /* huge, if it lies before */
+    uint64_t delta = ticks - now->start; /* huge if ticks lie before start */
 
     if (VST_LIKELY(delta < now->limit))
         return now->base_ns +
                (int64_t)((u128)(delta << now->left) * now->mult >> 64);
-    return measure_anew(clock, ticks, now);
+    return match_measure_next_piece(clock, ticks, now);
 }
 
 static int64_t to_ns(vst__clockmap *clock, vst_ticks ticks)
@@ -87,12 +86,12 @@ static vst_status match_lose(const vst__walk *walk,
         .records = event->payload[0] != 0 ? event->payload[0] : 1,
     };
 
-    return walk->also != NULL && walk->also->loss != NULL
-               ? walk->also->loss(walk->also->ctx, &loss)
+    return walk->event_sink != NULL && walk->event_sink->loss != NULL
+               ? walk->event_sink->loss(walk->event_sink->ctx, &loss)
                : VST_OK;
 }
 
-static vst_status count_counter(const vst__walk *walk,
+static vst_status match_counter(const vst__walk *walk,
                                 const vst_compressed_event *event)
 {
     vst_counter sample = {
@@ -101,13 +100,13 @@ static vst_status count_counter(const vst__walk *walk,
         .time_ns = walk->last_ns,
     };
 
-    if (walk->also == NULL || walk->also->counter == NULL)
+    if (walk->event_sink == NULL || walk->event_sink->counter == NULL)
         return VST_OK;
     memcpy(&sample.value, &event->payload[1], sizeof sample.value);
-    return walk->also->counter(walk->also->ctx, &sample);
+    return walk->event_sink->counter(walk->event_sink->ctx, &sample);
 }
 
-/* What the matcher counts as allocated by the span on top. */
+/* Counts an allocation as the matcher does for the innermost span. */
 static void match_allocated(vst__walk *walk, const vst_compressed_event *event,
                             uint32_t type)
 {
@@ -162,8 +161,8 @@ static void match_pop(vst__walk *walk, bool raised)
         vst__flame_pop(walk->tree, walk->last_ns, raised);
 }
 
-static bool is_odd_begin(const vst__walk *walk,
-                         const vst_compressed_event *event)
+static bool match_is_complex_begin(const vst__walk *walk,
+                                   const vst_compressed_event *event)
 {
     int64_t end_ns;
 
@@ -174,35 +173,37 @@ static bool is_odd_begin(const vst__walk *walk,
 }
 
 static vst_status match_begin(vst__walk *walk,
-                              const vst_compressed_event *event, bool *odd)
+                              const vst_compressed_event *event, bool *complex)
 {
     vst_id id = (vst_id)(event->payload[0] & VST_ID_MAX);
 
     if (id == 0)
         return VST_OK;
-    *odd = is_odd_begin(walk, event);
-    if (*odd)
+    *complex = match_is_complex_begin(walk, event);
+    if (*complex)
         return VST_OK;
     walk->begun++;
     return match_push(walk, id, event->payload[0], VST_FRAME_BEGIN);
 }
 
-static void match_end(vst__walk *walk, uint64_t pair, bool *odd)
+static void match_end(vst__walk *walk, uint64_t pair, bool *complex)
 {
     const vst__open *top = walk->open + walk->open_count - 1;
 
     if (walk->begun == 0)
         return;
-    *odd = !(top->flags & VST_FRAME_BEGIN) || top->pair != pair;
-    if (*odd)
+    *complex = !(top->flags & VST_FRAME_BEGIN) || top->pair != pair;
+    if (*complex)
         return;
     walk->begun--;
     match_pop(walk, false);
 }
 
-/* One that leaves the stack alone, or says something of the span on top. */
-static vst_status take_quiet(vst__walk *walk, const vst_compressed_event *event,
-                             uint32_t type, int64_t previous_ns)
+/* Handles an event that does not change the stack, or describes the innermost
+ * span. */
+static vst_status match_quiet(vst__walk *walk,
+                              const vst_compressed_event *event, uint32_t type,
+                              int64_t previous_ns)
 {
     switch (type) {
     case VST_ESCAPE_ALLOC:
@@ -212,7 +213,7 @@ static vst_status take_quiet(vst__walk *walk, const vst_compressed_event *event,
     case VST_ESCAPE_LOST:
         return match_lose(walk, event, previous_ns);
     case VST_ESCAPE_COUNTER:
-        return event->payload_words > 1 ? count_counter(walk, event) : VST_OK;
+        return event->payload_words > 1 ? match_counter(walk, event) : VST_OK;
     case VST_ESCAPE_OPERATOR:
         if (walk->open_count != 0)
             walk->open[walk->open_count - 1].flags |= VST_FRAME_OPERATOR;
@@ -228,11 +229,11 @@ static vst_status take_quiet(vst__walk *walk, const vst_compressed_event *event,
     }
 }
 
-/* An escape, by what effects.h says of its type; *odd: it is the matcher's
- * business, nothing was done. */
+/* Handles an escape by the rule of its type in effects.h. Sets *complex, and
+ * does nothing, if only the matcher can handle it. */
 static vst_status match_escape(vst__walk *walk,
                                const vst_compressed_event *event,
-                               int64_t previous_ns, bool *odd)
+                               int64_t previous_ns, bool *complex)
 {
     uint32_t type = vst_trace_key_escape_type(event->key);
     const vst__escape_rule *rule = vst__escape_rule_of(type);
@@ -242,14 +243,14 @@ static vst_status match_escape(vst__walk *walk,
     switch ((vst__effect)rule->effect) {
     case VST_EFFECT_NONE:
     case VST_EFFECT_DESCRIBES:
-        return take_quiet(walk, event, type, previous_ns);
+        return match_quiet(walk, event, type, previous_ns);
     case VST_EFFECT_BEGINS:
-        return match_begin(walk, event, odd);
+        return match_begin(walk, event, complex);
     case VST_EFFECT_ENDS:
-        match_end(walk, event->payload[0], odd);
+        match_end(walk, event->payload[0], complex);
         return VST_OK;
-    case VST_EFFECT_SETTLES: /* nothing is beside the stack */
-        *odd = event->payload_words != 0;
+    case VST_EFFECT_SETTLES: /* there are no spans off the stack here */
+        *complex = event->payload_words != 0;
         return VST_OK;
     case VST_EFFECT_LISTS:
     case VST_EFFECT_LISTS_MORE:
@@ -258,15 +259,15 @@ static vst_status match_escape(vst__walk *walk,
     case VST_EFFECT_FORGETS:
         break;
     }
-    *odd = true;
+    *complex = true;
     return VST_OK;
 }
 
 /* ---- enters and exits -----------------------------------------------------
  */
 
-/* Makes room for all that a batch can open and close, so that the loops need no
- * checks. */
+/* Makes room for all spans that a batch can open and close, so that the loops
+ * need no checks. */
 static vst_status match_make_room(vst__walk *walk, size_t count)
 {
     vst__open *open = vst__grow(walk->open, &walk->open_capacity,
@@ -299,9 +300,9 @@ static vst__walk_span match_ended(const vst__open *top, vst_id id,
                             .depth = (uint32_t)depth};
 }
 
-/* Matches up to the first event that is odd, and tells how many. Whether a call
- * begins or ends is a coin's toss to the processor, so both are prepared and
- * one of them counts. */
+/* Matches events up to the first that only the matcher can handle; sets
+ * *matched to their number. The processor cannot predict whether a call begins
+ * or ends, so both cases are computed and one is used. */
 static vst_status match_plain(vst__walk *walk,
                               const vst_compressed_event *events, size_t count,
                               size_t *matched)
@@ -312,7 +313,7 @@ static vst_status match_plain(vst__walk *walk,
     int64_t last_ns = walk->last_ns;
     ruler clock = make_ruler(&walk->clock);
     vst_status status = VST_OK;
-    bool odd = false;
+    bool complex = false;
     size_t i;
 
     for (i = 0; i < count; i++) {
@@ -345,13 +346,13 @@ static vst_status match_plain(vst__walk *walk,
         walk->open_count = depth;
         walk->last_ns = last_ns;
         walk->span_count = (size_t)(span - walk->spans);
-        status = match_escape(walk, event, previous_ns, &odd);
+        status = match_escape(walk, event, previous_ns, &complex);
         depth = walk->open_count;
         last_ns = walk->last_ns;
         span = walk->spans + walk->span_count;
         open = walk->open;
-        if (odd || status != VST_OK) {
-            last_ns = previous_ns; /* it did not happen yet */
+        if (complex || status != VST_OK) {
+            last_ns = previous_ns; /* that event is not handled yet */
             break;
         }
     }
@@ -363,7 +364,7 @@ static vst_status match_plain(vst__walk *walk,
     return status;
 }
 
-/* The same, slower, where a tree of calls is wanted. */
+/* Does what match_plain does, and also fills a tree of calls. */
 static vst_status match_tree(vst__walk *walk,
                              const vst_compressed_event *events, size_t count,
                              size_t *matched)
@@ -377,7 +378,7 @@ static vst_status match_tree(vst__walk *walk,
         int64_t previous_ns = walk->last_ns;
         uint32_t kind = vst_trace_key_kind(event->key);
         vst_id id = vst_trace_key_id(event->key);
-        bool odd = false;
+        bool complex = false;
 
         if (now_ns > walk->last_ns)
             walk->last_ns = now_ns;
@@ -385,14 +386,14 @@ static vst_status match_tree(vst__walk *walk,
             status = match_push(walk, id, 0, 0);
         } else if (kind <= VST_RAISE) {
             const vst__open *top = walk->open + walk->open_count - 1;
-            odd = walk->open_count == 0 || top->id != id ||
-                  top->flags & VST_FRAME_BEGIN;
-            if (!odd)
+            complex = walk->open_count == 0 || top->id != id ||
+                      top->flags & VST_FRAME_BEGIN;
+            if (!complex)
                 match_pop(walk, kind == VST_RAISE);
         } else {
-            status = match_escape(walk, event, previous_ns, &odd);
+            status = match_escape(walk, event, previous_ns, &complex);
         }
-        if (odd) {
+        if (complex) {
             walk->last_ns = previous_ns;
             break;
         }
@@ -401,9 +402,10 @@ static vst_status match_tree(vst__walk *walk,
     return status;
 }
 
-/* Sums that the matcher keeps to itself. */
-static void count_allocated(vst__walk *walk, const vst_compressed_event *events,
-                            size_t count)
+/* Counts allocations, because the matcher's own sums are not accessible. */
+static void match_count_allocated(vst__walk *walk,
+                                  const vst_compressed_event *events,
+                                  size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         uint32_t type = vst_trace_key_escape_type(events[i].key);
@@ -415,11 +417,12 @@ static void count_allocated(vst__walk *walk, const vst_compressed_event *events,
     }
 }
 
-/* By the matcher, some at a time: each of two stacks that switch to and fro
- * gives all of its calls each time, and a batch may hold thousands of switches.
- */
-static vst_status match_odd(vst__walk *walk, const vst_compressed_event *events,
-                            size_t count, size_t *matched)
+/* Lets the matcher match, a few events at a time: two alternating stacks
+ * deliver all of their open calls at each switch, and a batch may hold
+ * thousands of switches. */
+static vst_status match_by_matcher(vst__walk *walk,
+                                   const vst_compressed_event *events,
+                                   size_t count, size_t *matched)
 {
     size_t most = walk->tree != NULL ? 1 : PORTION;
     vst_status status = VST_OK;
@@ -430,10 +433,10 @@ static vst_status match_odd(vst__walk *walk, const vst_compressed_event *events,
         size_t portion = count - *matched < most ? count - *matched : most;
 
         if (walk->tree == NULL)
-            count_allocated(walk, next, portion);
+            match_count_allocated(walk, next, portion);
         status = vst__walk_feed(walk, next, portion, VST_TIME_OPEN);
         if (walk->tree != NULL)
-            count_allocated(walk, next, portion);
+            match_count_allocated(walk, next, portion);
         *matched += portion;
     }
     return status;
@@ -460,7 +463,8 @@ vst_status vst__walk_match(vst__walk *walk, const vst_compressed_event *events,
         return status;
     if (walk->plain)
         status = vst__walk_to_matcher(walk);
-    return status == VST_OK ? match_odd(walk, events, count, matched) : status;
+    return status == VST_OK ? match_by_matcher(walk, events, count, matched)
+                            : status;
 }
 
 vst_status vst__walk_finish(vst__walk *walk)

@@ -1,12 +1,12 @@
-/* The side of a walk that is not plain: what is open goes over to replay's
- * matcher, and comes back when a plain stack can hold it again. */
+/* The matcher's side of a walk: the open frames go to replay's matcher, and
+ * come back when a plain stack can hold them again. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/grow.h"
 #include "view/walk_match.h"
 
-/* ---- there --------------------------------------------------------------- */
+/* ---- from the walk to the matcher ---------------------------------------- */
 
 static vst_status walk_push(vst_matcher *matcher, const vst__open *open)
 {
@@ -49,9 +49,9 @@ vst_status vst__walk_to_matcher(vst__walk *walk)
     return status;
 }
 
-/* ---- and back ------------------------------------------------------------ */
+/* ---- from the matcher to the walk ---------------------------------------- */
 
-static bool is_plain(const vst_matcher *matcher)
+static bool walk_is_plain(const vst_matcher *matcher)
 {
     if (matcher->reconciling || matcher->in_gap || matcher->after_gap ||
         matcher->begun_far || matcher->stack != 0 || matcher->stacks.count != 0)
@@ -66,8 +66,8 @@ static bool is_plain(const vst_matcher *matcher)
     return true;
 }
 
-/* Frames do not know their pairs; the table of pairs knows its frames. */
-static void find_pairs(vst__walk *walk)
+/* Frames do not know their pairs, but the table of pairs knows its frames. */
+static void walk_find_pairs(vst__walk *walk)
 {
     const vst_matcher *matcher = walk->matcher;
 
@@ -84,7 +84,7 @@ static void find_pairs(vst__walk *walk)
     }
 }
 
-static vst_status copy_frames(vst__walk *walk)
+static vst_status walk_copy_frames(vst__walk *walk)
 {
     const vst_matcher *matcher = walk->matcher;
     vst__open *open = vst__grow(walk->open, &walk->open_capacity,
@@ -102,7 +102,7 @@ static vst_status copy_frames(vst__walk *walk)
         walk->begun += (frame->flags & VST_FRAME_BEGIN) != 0;
     }
     if (walk->begun != 0)
-        find_pairs(walk);
+        walk_find_pairs(walk);
     return VST_OK;
 }
 
@@ -111,9 +111,9 @@ vst_status vst__walk_from_matcher(vst__walk *walk)
     const vst_matcher *matcher = walk->matcher;
     vst_status status;
 
-    if (!is_plain(matcher))
+    if (!walk_is_plain(matcher))
         return VST_OK;
-    status = copy_frames(walk);
+    status = walk_copy_frames(walk);
     if (status != VST_OK)
         return status;
     walk->plain = true;
@@ -132,16 +132,15 @@ const vst__open *vst__walk_open_spans(vst__walk *walk, size_t *count)
 
 vst__open *vst__walk_all_open(vst__walk *walk, size_t *count)
 {
-    if (!walk->plain && copy_frames(walk) != VST_OK)
+    if (!walk->plain && walk_copy_frames(walk) != VST_OK)
         return NULL;
     *count = walk->open_count;
     return walk->open;
 }
 
-/* ---- meanwhile ------------------------------------------------------------
- */
+/* ---- while the matcher matches ------------------------------------------- */
 
-static vst_status take_span(void *ctx, const vst_span *span)
+static vst_status walk_take_span(void *ctx, const vst_span *span)
 {
     vst__walk *walk = ctx;
     vst__walk_span *spans = vst__grow(walk->spans, &walk->span_capacity,
@@ -180,7 +179,7 @@ vst_status vst__walk_named(vst__walk *walk, uint64_t id, uint32_t depth,
     return VST_OK;
 }
 
-static vst_status take_named(void *ctx, uint64_t id, uint32_t depth)
+static vst_status walk_take_named(void *ctx, uint64_t id, uint32_t depth)
 {
     vst__walk *walk = ctx;
 
@@ -189,38 +188,39 @@ static vst_status take_named(void *ctx, uint64_t id, uint32_t depth)
 
 static vst_status walk_take_loss(void *ctx, const vst_loss *loss)
 {
-    const vst_sink *also = ((vst__walk *)ctx)->also;
+    const vst_sink *event_sink = ((vst__walk *)ctx)->event_sink;
 
-    return also != NULL && also->loss != NULL ? also->loss(also->ctx, loss)
-                                              : VST_OK;
-}
-
-static vst_status take_counter(void *ctx, const vst_counter *counter)
-{
-    const vst_sink *also = ((vst__walk *)ctx)->also;
-
-    return also != NULL && also->counter != NULL
-               ? also->counter(also->ctx, counter)
+    return event_sink != NULL && event_sink->loss != NULL
+               ? event_sink->loss(event_sink->ctx, loss)
                : VST_OK;
 }
 
-static vst_status take_moved(void *ctx, int64_t start_ns, int64_t time_ns)
+static vst_status walk_take_counter(void *ctx, const vst_counter *counter)
 {
-    const vst_sink *also = ((vst__walk *)ctx)->also;
+    const vst_sink *event_sink = ((vst__walk *)ctx)->event_sink;
 
-    return also != NULL && vst__sink_inside(also)->moved != NULL
-               ? also->inside->moved(also->ctx, start_ns, time_ns)
+    return event_sink != NULL && event_sink->counter != NULL
+               ? event_sink->counter(event_sink->ctx, counter)
                : VST_OK;
 }
 
-static vst_status take_task(void *ctx, const struct vst_task_event *event)
+static vst_status walk_take_moved(void *ctx, int64_t start_ns, int64_t time_ns)
+{
+    const vst_sink *event_sink = ((vst__walk *)ctx)->event_sink;
+
+    return event_sink != NULL && vst__sink_inside(event_sink)->moved != NULL
+               ? event_sink->inside->moved(event_sink->ctx, start_ns, time_ns)
+               : VST_OK;
+}
+
+static vst_status walk_take_task(void *ctx, const struct vst_task_event *event)
 {
     (void)event;
     ((vst__walk *)ctx)->has_tasks = true;
     return VST_OK;
 }
 
-/* After an event, makes the tree match the matcher: frames that are gone end,
+/* Makes the tree match the matcher after an event: frames that are gone end,
  * new frames begin. */
 static vst_status walk_follow(vst__walk *walk, size_t spans_before)
 {
@@ -266,16 +266,16 @@ vst_status vst__walk_feed(vst__walk *walk, const vst_compressed_event *events,
         .far_ends = walk->stretch->far_ends,
         .costs =
             walk->whole_sink != NULL ? walk->whole_sink->inside->costs : NULL,
-        .moved = take_moved,
-        .named = take_named,
+        .moved = walk_take_moved,
+        .named = walk_take_named,
     };
     const vst_sink sink = {
         .ctx = walk,
         .no_args = walk->whole_sink == NULL && !walk->keep_args,
-        .span = take_span,
+        .span = walk_take_span,
         .loss = walk_take_loss,
-        .counter = take_counter,
-        .task = take_task,
+        .counter = walk_take_counter,
+        .task = walk_take_task,
         .tells_compensated = true,
         .inside = &inside,
     };

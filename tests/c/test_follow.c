@@ -107,7 +107,7 @@ static void read_more(vst__following *following, read_spans *read, bool ends)
         vst__follower *follower = following->followers[i];
         bool more;
 
-        follower->walk.also = &also;
+        follower->walk.event_sink = &also;
         CHECK_INT(vst__follower_begin(following, follower, &more), VST_OK);
         while (more) {
             if (!CHECK_INT(vst__follower_next(follower, &more), VST_OK))

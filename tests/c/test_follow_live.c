@@ -52,7 +52,7 @@ static void follow(followed *self)
         vst__follower *follower = self->following.followers[i];
         bool more;
 
-        follower->walk.also = &also;
+        follower->walk.event_sink = &also;
         CHECK_INT(vst__follower_begin(&self->following, follower, &more),
                   VST_OK);
         while (more && checks_bad == 0) {

@@ -3,7 +3,7 @@
 
 #include "check.h"
 #include "view/lanes.h"
-#include "view/view_inside.h"
+#include "view/view_state.h"
 #include "view_oracle.h"
 #include "view_random.h"
 
@@ -60,7 +60,7 @@ static void check_threads(pair *p)
         vst__view_get_thread(p->view, i, &thread);
         CHECK_INT(thread.number, truth->number);
         CHECK_INT(thread.levels, truth->levels);
-        CHECK_INT(thread.beside, truth->beside);
+        CHECK_INT(thread.off_stack, truth->off_stack);
         CHECK_INT(thread.spans, truth->count);
         CHECK_INT(thread.start_ns, truth->start_ns);
         CHECK_INT(thread.end_ns, truth->end_ns);
@@ -114,8 +114,9 @@ static void check_majority(const vst__run *run, const oracle_span *spans,
 static void check_row(pair *p, const vst__index_thread *thread, uint32_t row,
                       const oracle_span *spans, size_t count, uint32_t level)
 {
-    bool beside = spans->span.flags & VST_SPAN_ASYNC;
-    uint32_t kept_as = beside ? VST_ROW_BESIDE | (row - thread->levels) : row;
+    bool off_stack = spans->span.flags & VST_SPAN_ASYNC;
+    uint32_t kept_as =
+        off_stack ? VST_ROW_OFF_STACK | (row - thread->levels) : row;
     int64_t threshold_ns = vst__index_threshold(thread, level);
     size_t at = 0;
     vst__runs runs;
@@ -144,14 +145,14 @@ static void check_levels(pair *p)
 
         for (size_t j = 0, next; j < truth->count; j = next) {
             const oracle_span *spans = &truth->spans[j];
-            bool beside = spans->span.flags & VST_SPAN_ASYNC;
+            bool off_stack = spans->span.flags & VST_SPAN_ASYNC;
 
             for (next = j;
                  next < truth->count && truth->spans[next].row == spans->row;
                  next++)
                 continue;
-            for (uint32_t level = beside ? 0 : 1; level <= thread->level_count;
-                 level++)
+            for (uint32_t level = off_stack ? 0 : 1;
+                 level <= thread->level_count; level++)
                 check_row(p, thread, spans->row, spans, next - j, level);
             if (checks_bad > 10)
                 return;
@@ -396,8 +397,8 @@ static void check_calls(pair *p)
         while (vst__lanes_get(lanes, at, &lane) && lane.thread != truth->number)
             at++;
         CHECK_INT(lane.items, truth->count);
-        /* A view has so many rows beside the stack, and moves what has none. */
-        for (size_t j = 0; truth->beside < 64 && j < truth->count;
+        /* A view has so many rows off the stack, and moves what has none. */
+        for (size_t j = 0; truth->off_stack < 64 && j < truth->count;
              j += 1 + truth->count / 100)
             CHECK(find_call(lanes, at, &truth->spans[j].span));
     }
@@ -607,7 +608,7 @@ static void traces_that_once_differed_look_as_replay_says(void)
     static const struct {
         unsigned seed, pages;
     } traces[] = {
-        {3340, 9},   /* on the stack and beside it: one name, one start */
+        {3340, 9},   /* on the stack and off it: one name, one start */
         {150074, 9}, /* a span of no width, and one with its name and start */
         {17940, 2},  /* a call entered in the last nanosecond */
         {38532, 2},  /* an operator went back to the stack */

@@ -29,7 +29,7 @@ static void check_threads(const views *v)
         vst__view_get_thread(v->fresh, i, &y);
         CHECK_INT(x.number, y.number);
         CHECK_INT(x.levels, y.levels);
-        CHECK_INT(x.beside, y.beside);
+        CHECK_INT(x.off_stack, y.off_stack);
         CHECK_INT(x.spans, y.spans);
         CHECK_INT(x.start_ns, y.start_ns);
         CHECK_INT(x.end_ns, y.end_ns);

@@ -3,7 +3,7 @@
  * dropped much of what the view has read. */
 #include "bounded.h"
 #include "fake_clock.h"
-#include "view/view_inside.h"
+#include "view/view_state.h"
 
 enum { LEAF_NS = 1000, SLOWEST = 8, LEAVES = 200000, PARTS = 20 };
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "view/view_inside.h"
+#include "view/view_state.h"
 #include "view_random.h"
 
 static char path[64], other[64], index_path[80];

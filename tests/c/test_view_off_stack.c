@@ -1,9 +1,9 @@
-/* A span that BEGIN opened and that ends beside the stack is shown there alone,
+/* A span that BEGIN opened and that ends off the stack is shown there alone,
  * also by questions about a time at which it was still open. */
 #include <unistd.h>
 
 #include "check.h"
-#include "view/view_inside.h"
+#include "view/view_state.h"
 #include "view_random.h"
 
 enum { SPAN = 1, OUTER, INNER, LEAF };

@@ -37,7 +37,7 @@ static vst_status take_span(void *ctx, const vst_span *span)
     spans->row = span->depth;
     if (span->flags & VST_SPAN_ASYNC) {
         uint32_t lane = 0;
-        while (lane < thread->beside && thread->lanes[lane] > span->start_ns)
+        while (lane < thread->off_stack && thread->lanes[lane] > span->start_ns)
             lane++;
         if (lane == 64) { /* it is drawn behind what is in the last one */
             lane = 63;
@@ -45,8 +45,8 @@ static vst_status take_span(void *ctx, const vst_span *span)
             if (span->end_ns < thread->lanes[lane])
                 spans->span.end_ns = thread->lanes[lane];
         }
-        if (lane == thread->beside)
-            thread->beside++;
+        if (lane == thread->off_stack)
+            thread->off_stack++;
         thread->lanes[lane] = spans->span.end_ns;
         spans->row = lane;
     } else if (span->depth >= thread->levels) {

@@ -11,11 +11,11 @@ typedef struct oracle_span {
     vst_span span;    /* without args */
     uint64_t args_at; /* in the oracle's text */
     uint64_t order;   /* in which replay gave it */
-    uint32_t row; /* depth, or of one beside the stack behind all of those */
+    uint32_t row;     /* depth; spans off the stack come behind all depths */
 } oracle_span;
 
 typedef struct oracle_thread {
-    uint32_t number, levels, beside;
+    uint32_t number, levels, off_stack;
     int64_t lanes[64];
     oracle_span *spans; /* by row, then start */
     size_t count, capacity;

@@ -6,7 +6,7 @@
 
 #include "base/grow.h"
 
-/* ---- followers ---------------------------------------------------------- */
+/* ---- followers ----------------------------------------------------------- */
 
 static int followers_order(const vst__follower *follower, uint32_t window,
                            uint32_t thread)
@@ -18,7 +18,7 @@ static int followers_order(const vst__follower *follower, uint32_t window,
 
 static void free_follower(vst__follower *follower)
 {
-    follower->walk.decoder = NULL; /* all of them share it */
+    follower->walk.decoder = NULL; /* all followers share the decoder */
     vst__walk_free(&follower->walk);
     free(follower);
 }
@@ -55,7 +55,7 @@ static vst_status followers_insert(vst__following *following, size_t at,
     return VST_OK;
 }
 
-/* Gives each stretch its follower: both are in the same order. */
+/* Gives each stretch its follower; both lists have the same order. */
 static vst_status followers_match(vst__following *following)
 {
     size_t at = 0;
@@ -93,7 +93,7 @@ static vst_status followers_look(vst__following *following)
     return status == VST_OK ? followers_match(following) : status;
 }
 
-/* ---- all of them -------------------------------------------------------- */
+/* ---- all followers ------------------------------------------------------- */
 
 vst_status vst__following_open(vst__following *following, const char *path,
                                vst_error *error)
@@ -128,7 +128,7 @@ vst_status vst__following_grow(vst__following *following, vst_error *error)
                : status;
 }
 
-/* ---- one ---------------------------------------------------------------- */
+/* ---- one follower -------------------------------------------------------- */
 
 vst_status vst__follower_begin(const vst__following *following,
                                vst__follower *follower, bool *more)

@@ -1,4 +1,4 @@
-/* See live.h: reads what is new, each thread by its follower. */
+/* See live.h: reads the new records, each thread's by its follower. */
 #include "view/follow/live.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "base/grow.h"
 
-enum { NS_BITS = 60 }; /* of the longest threshold */
+enum { NS_BITS = 60 }; /* threshold of the coarsest level: 2^60 ns */
 
 vst_status vst__live_append(void *ctx, const void *bytes, size_t count,
                             uint64_t *offset)
@@ -24,7 +24,7 @@ vst_status vst__live_append(void *ctx, const void *bytes, size_t count,
     return VST_OK;
 }
 
-/* ---- threads ------------------------------------------------------------ */
+/* ---- threads ------------------------------------------------------------- */
 
 static void free_thread(vst__live_thread *thread)
 {
@@ -67,10 +67,10 @@ static vst__live_thread *find_thread(vst__live *live, uint32_t number)
     return made;
 }
 
-/* ---- levels ------------------------------------------------------------- */
+/* ---- levels -------------------------------------------------------------- */
 
-/* A thread of few records has no levels. Once it has more it is read anew, from
- * its beginning, with levels for any time that it may still run. */
+/* A thread of few records has no levels. When it has more records, it is read
+ * again from its beginning, with levels for any time that it may still run. */
 static void begin_levels(vst__live *live, vst__live_thread *thread,
                          vst__follower *first)
 {
@@ -95,8 +95,8 @@ static void begin_levels(vst__live *live, vst__live_thread *thread,
         if (follower->thread != kept.number)
             continue;
         follower->begun = false;
-        free_stretch(follower->of);
-        follower->of = NULL;
+        free_stretch(follower->user_data);
+        follower->user_data = NULL;
     }
 }
 
@@ -121,9 +121,9 @@ static void choose_levels(vst__live *live, vst__live_thread *thread)
         begin_levels(live, thread, most);
 }
 
-/* ---- stretches ---------------------------------------------------------- */
+/* ---- stretches ----------------------------------------------------------- */
 
-/* Segments that a bounded file dropped were the oldest. */
+/* Counts segments that a bounded file has dropped; they were the oldest. */
 static void note_segments(vst__live_stretch *stretch, const vst__stretch *now)
 {
     size_t known = 0;
@@ -153,24 +153,25 @@ static vst_status note_place(vst__live_stretch *stretch, const vst__walk *walk)
 static vst_status read_stretch(vst__live *live, vst__live_thread *thread,
                                vst__follower *follower)
 {
-    vst_sink also = vst__index_sink(&thread->part);
-    vst__live_stretch *stretch = follower->of;
+    vst_sink event_sink = vst__index_sink(&thread->part);
+    vst__live_stretch *stretch = follower->user_data;
     vst_status status;
     bool more;
 
     if (stretch == NULL) {
-        stretch = follower->of = calloc(1, sizeof *stretch);
+        stretch = follower->user_data = calloc(1, sizeof *stretch);
         if (stretch == NULL)
             return VST_E_NOMEM;
         stretch->next = VST_CHECKPOINT_RECORDS;
     }
     note_segments(stretch, follower->stretch);
-    follower->walk.also = &also;
+    follower->walk.event_sink = &event_sink;
     status = vst__follower_begin(&live->following, follower, &more);
     while (status == VST_OK && more) {
         uint64_t before = vst__walk_words(&follower->walk);
 
-        /* Before each batch: where the trace ends no walk may begin. */
+        /* Note the place before each batch: no walk may begin at the trace's
+         * end. */
         status = note_place(stretch, &follower->walk);
         if (status == VST_OK)
             status = vst__follower_next(follower, &more);
@@ -179,13 +180,13 @@ static vst_status read_stretch(vst__live *live, vst__live_thread *thread,
             status = vst__index_add_spans(&thread->part, &thread->pyramid,
                                           &follower->walk);
     }
-    follower->walk.also = NULL;
+    follower->walk.event_sink = NULL;
     thread->part.thread.has_tasks |= follower->walk.has_tasks;
     vst__follower_end(follower);
     return status;
 }
 
-/* ---- all of it ---------------------------------------------------------- */
+/* ---- the whole trace ----------------------------------------------------- */
 
 static vst_status read_all(vst__live *live, vst_error *error)
 {
@@ -216,7 +217,7 @@ static vst_status read_all(vst__live *live, vst_error *error)
     return vst_error_set(error, status, 0, 0);
 }
 
-/* What could be read is shown, also where there was trouble. */
+/* Publishes what could be read, even after an error. */
 static vst_status read_and_publish(vst__live *live, vst_error *error)
 {
     vst_status status, published;
@@ -246,7 +247,8 @@ vst_status vst__live_grow(vst__live *live, vst_error *error)
 
     if (status == VST_OK)
         return read_and_publish(live, error);
-    /* The file was cut or replaced: that is found before anything moves. */
+    /* VST_E_DAMAGED (the file was cut or replaced) is found before anything
+     * moves. */
     if (status != VST_E_DAMAGED)
         vst__live_break(live);
     return status;
@@ -258,7 +260,7 @@ void vst__live_close(vst__live *live)
         return;
     vst__live_unpublish(live);
     for (size_t i = 0; i < live->following.count; i++)
-        free_stretch(live->following.followers[i]->of);
+        free_stretch(live->following.followers[i]->user_data);
     for (size_t i = 0; i < live->thread_count; i++)
         free_thread(live->threads[i]);
     free(live->threads);

@@ -1,22 +1,25 @@
-/* Forgets what a bounded file has dropped, so that the index of a file that
- * stays small does, too, however long it is followed. This is done where at
- * least half of the blocks are of no use any more: each byte is moved once on
- * average. One thread at a time. */
+/* Forgets what a bounded file has dropped, so that the index stays as small as
+ * the file, however long it is followed. Runs when at least half of the block
+ * bytes are useless, so each byte is moved once on average. One thread at a
+ * time. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/map64.h"
 #include "view/follow/live.h"
 
-enum { WORTH_IT = 1 << 16 }; /* bytes of blocks that are of no use */
+/* bytes of useless blocks below which nothing is moved */
+enum { WORTH_IT = 1 << 16 };
 
 /* ---- blocks -------------------------------------------------------------- */
 
-/* A block ends where the next one of its row and level begins. Marks those that
- * end before from_ns by a level that there is not; adds up their bytes. */
+/* A block ends where the next one of its row and level begins. Marks blocks
+ * that end before from_ns by setting VST_LIVE_OLD in their level, and sums up
+ * their bytes. */
 static bool mark_old(vst__pyramid *pyramid, int64_t from_ns, uint64_t *bytes)
 {
-    vst__map64 next = {NULL, 0, 0}; /* row and level -> a later one begins */
+    /* (row, level) -> start of the next later block */
+    vst__map64 next = {NULL, 0, 0};
     bool marked = true;
 
     for (size_t i = pyramid->block_count; marked && i-- != 0;) {
@@ -43,7 +46,7 @@ static void live_unmark(vst__pyramid *pyramid)
         pyramid->blocks[i].level &= ~VST_LIVE_OLD;
 }
 
-/* Drops what is marked, and moves the bytes of the others. */
+/* Drops the marked blocks, and moves the bytes of the others. */
 static void keep_rest(vst__pyramid *pyramid, const unsigned char *from,
                       unsigned char *to, size_t *count)
 {
@@ -87,10 +90,10 @@ static bool forget_blocks(vst__live *live, int64_t from_ns)
     return true;
 }
 
-/* ---- the rest ------------------------------------------------------------ */
+/* ---- checkpoints, moves and losses --------------------------------------- */
 
-/* Checkpoints in segments that are gone, and their frames. The first one that
- * is left has all of its frames. */
+/* Forgets checkpoints in segments that are gone, and their frames. The first
+ * one that is left gets all of its frames. */
 static void forget_checkpoints(vst__live_stretch *stretch)
 {
     vst__stretch_part *part = &stretch->part;
@@ -105,7 +108,8 @@ static void forget_checkpoints(vst__live_stretch *stretch)
     whole = vst__live_frames(part, first);
     if (whole == NULL)
         return;
-    /* Frames from the next one's on follow those of the first. */
+    /* Moves the frames of checkpoint first + 1 and later behind the frames of
+     * `first`. */
     gone = first + 1 < part->count ? part->checkpoints[first + 1].first_frame
                                    : part->frame_count;
     if (part->checkpoints[first].open_count <= gone) {
@@ -158,6 +162,6 @@ void vst__live_forget(vst__live *live)
         forget_moves(&live->threads[i]->part, info.start_ns);
     }
     for (size_t i = 0; i < live->following.count; i++)
-        if (live->following.followers[i]->of != NULL)
-            forget_checkpoints(live->following.followers[i]->of);
+        if (live->following.followers[i]->user_data != NULL)
+            forget_checkpoints(live->following.followers[i]->user_data);
 }

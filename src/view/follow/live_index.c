@@ -1,13 +1,13 @@
-/* The tables of an index (index.h) in memory, made anew each time that the
- * trace has grown. They are a hundredth of the blocks, which stay. What still
- * grows, a run or a call that is open, ends in them where the trace ends. */
+/* The tables of an index (index.h) in memory, made again each time the trace
+ * has grown. They are a hundredth of the size of the blocks, which stay. In
+ * these tables, runs and calls that are still open end at the trace's end. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/grow.h"
 #include "view/follow/live.h"
 
-/* A table while it is filled. */
+/* A growing table. */
 typedef struct table {
     char *items;
     size_t count, capacity;
@@ -52,9 +52,9 @@ void vst__live_break(vst__live *live)
     live->broken = true;
 }
 
-/* ---- threads ------------------------------------------------------------ */
+/* ---- threads ------------------------------------------------------------- */
 
-/* Calls that are open, innermost first, as if they ended now. */
+/* Adds the open calls, innermost first, as if they ended now. */
 static vst_status add_open(vst__live *live, vst__index_thread *thread,
                            vst__pyramid *pyramid)
 {
@@ -97,7 +97,7 @@ static vst_status add_open(vst__live *live, vst__index_thread *thread,
     return status;
 }
 
-/* Blocks of one row and level are a stream. */
+/* Makes a stream of the blocks of each row and level. */
 static vst_status add_streams(tables *to, const vst__pyramid *pyramid,
                               vst__index_thread *thread)
 {
@@ -156,7 +156,7 @@ static vst_status live_add_thread(vst__live *live, tables *to,
             status = add_open(live, &thread, &ended);
         if (status == VST_OK)
             status = vst__pyramid_finish(&ended);
-        thread.beside = ended.lane_count;
+        thread.off_stack = ended.lane_count;
         if (status == VST_OK)
             status = add_streams(to, &ended, &thread);
         if (status == VST_OK)
@@ -188,7 +188,7 @@ static vst_status add_threads(vst__live *live, tables *to)
     return status;
 }
 
-/* ---- the rest ----------------------------------------------------------- */
+/* ---- the other tables ---------------------------------------------------- */
 
 vst__open *vst__live_frames(const vst__stretch_part *part, size_t number)
 {
@@ -225,16 +225,16 @@ static vst_status add_whole(tables *to, const vst__stretch_part *part,
     return status;
 }
 
-/* Places in segments that a bounded file dropped are none any more; the first
- * one that is left has all of its frames. Words are counted anew, from where
- * the stretch begins now. */
+/* Adds the checkpoints of a stretch. Leaves out those in segments that a
+ * bounded file dropped; the first one that is left gets all of its frames.
+ * Counts words again from the stretch's present beginning. */
 static vst_status add_checkpoints(tables *to, const vst__follower *follower,
                                   vst__index_stretch *of)
 {
-    const vst__live_stretch *stretch = follower->of;
+    const vst__live_stretch *stretch = follower->user_data;
     const vst__stretch_part *part = &stretch->part;
     size_t first = 0, frames = to->frames.count, segment = 0;
-    uint64_t words = 0; /* before that segment */
+    uint64_t words = 0; /* words before the checkpoint's segment */
     vst_status status = ADD(to->frames, part->frames, part->frame_count);
 
     while (first < part->count &&
