@@ -1,7 +1,6 @@
 /* The table of activities: what devices did and the calls of their runtimes, in
- * the order of `activity`, with the numbers that tell which is which. Lists of
- * events are made of it, so no column is null: 0 is none. One thread at a time.
- */
+ * the order of `activity`, with their numbers. Frameworks' lists of events are
+ * made of it, so no column is null: 0 means none. One thread at a time. */
 #include <stdlib.h>
 
 #include <vestige/device.h>
@@ -43,13 +42,14 @@ static const vst__column_spec columns[] = {
     [ACT_FUNC] = {"func", VST_COLUMN_I32, false, 0},
     [ACT_DEVICE] = {"device", VST_COLUMN_I32, false, 0},
     [ACT_THREAD] = {"thread", VST_COLUMN_I32, false, 0},
-    [ACT_LAUNCH] = {"launch", VST_COLUMN_I32, false, 0}, /* 1 + a row */
+    /* 1 + the row of the launching call; 0: none */
+    [ACT_LAUNCH] = {"launch", VST_COLUMN_I32, false, 0},
     [ACT_OP] = {"op", VST_COLUMN_I32, false, 0},
     [ACT_ANNOTATION] = {"annotation", VST_COLUMN_I32, false, 0},
 };
 
-/* Rows of calls of the window that is read: they come before those of devices,
- * by thread and time. */
+/* `first` to `end` are the calls of the window that is being read: they come
+ * before the activities of devices, by thread and time. */
 typedef struct activities {
     size_t first, end;
 } activities;
@@ -73,7 +73,7 @@ static bool is_call(const vst__batch *batch, size_t row,
            activities_wide(batch, ACT_END)[row] == launch->end_ns;
 }
 
-/* 1 + the row of the call; 0: there is none. */
+/* Returns 1 + the row of the launching call; 0: none. */
 static int32_t activities_find_call(const activities *own,
                                     const vst__batch *batch,
                                     const vst_device_launch *launch)
@@ -147,7 +147,8 @@ static vst_status activities_on_device(void *ctx, const vst_device_span *span)
     return status;
 }
 
-/* Operators and annotations are found only by a sink that takes spans. */
+/* Ignores spans. Replay looks for operators and annotations only if the sink
+ * takes spans. */
 static vst_status activities_on_span(void *ctx, const vst_span *span)
 {
     (void)ctx, (void)span;

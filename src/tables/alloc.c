@@ -1,6 +1,6 @@
 /* The table of allocations: each with its free, in the order of the frees, then
- * those that were never freed. What is live waits here for its end. A mapping
- * that is given back in parts is a row for each. One thread at a time. */
+ * those that were never freed. Live blocks are kept until their end. A mapping
+ * that is given back in parts has a row for each part. One thread at a time. */
 #include <stdlib.h>
 
 #include "base/grow.h"
@@ -46,16 +46,16 @@ static const vst__column_spec alloc_columns[] = {
     [ALLOC_LINE] = {"line", VST_COLUMN_I32, true, 0},
 };
 
-/* What is live. */
+/* A live block. */
 typedef struct block {
-    uint64_t serial; /* 0: not in use */
+    uint64_t serial; /* 0: unused */
     uint64_t address, size;
     double weight;
     int64_t time_ns;
     vst_stack_id stack;
     uint32_t thread;
     uint32_t kind;
-    uint32_t next_free; /* 1 + index */
+    uint32_t next_free; /* 1 + index of the next unused block */
 } block;
 
 typedef struct blocks {
@@ -63,14 +63,14 @@ typedef struct blocks {
     block *items;
     size_t count, capacity;
     uint32_t free;
-    vst__map64 by_serial; /* -> index */
-    bool read;            /* what remains was never freed … */
-    size_t told;          /* … of which rows were made up to here */
+    vst__map64 by_serial; /* serial -> index */
+    bool read;     /* all is read: the remaining blocks were never freed … */
+    size_t row_at; /* … and have rows up to this index */
 } blocks;
 
-/* ---- rows --------------------------------------------------------------- */
+/* ---- rows ---------------------------------------------------------------- */
 
-/* The innermost frame of the language, NULL: none is known. */
+/* Returns the innermost frame of the language, or NULL if it is unknown. */
 static const vst_stack *language_of(const vst_trace *trace, vst_stack_id id)
 {
     const vst_stack *stack = id != 0 ? vst_trace_stack(trace, id) : NULL;
@@ -96,7 +96,7 @@ static void put_stack(vst__filling *filling, vst_stack_id id)
                            known ? stack->line : 0);
 }
 
-/* freed: NULL if it never was. */
+/* Adds a row. freed is NULL if the block was never freed. */
 static vst_status alloc_add_row(vst__filling *filling, const block *b,
                                 uint64_t size, const vst_memory_event *freed)
 {
@@ -124,7 +124,7 @@ static vst_status alloc_add_row(vst__filling *filling, const block *b,
     return VST_OK;
 }
 
-/* ---- what is live ------------------------------------------------------- */
+/* ---- live blocks --------------------------------------------------------- */
 
 static vst_status alloc_keep(blocks *self, const vst_memory_event *event)
 {
@@ -190,7 +190,7 @@ static vst_status take_event(void *ctx, const vst_memory_event *event)
     return status;
 }
 
-/* ---- the table ---------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------- */
 
 static vst_status begin_alloc(vst__filling *filling)
 {
@@ -223,14 +223,14 @@ static vst_status step_alloc(vst__filling *filling, bool *done)
         return VST_OK;
     if (!self->read)
         return vst__history_step(self->history, &self->read);
-    for (; rows < ROWS_A_STEP && self->told < self->count && status == VST_OK;
-         self->told++)
-        if (self->items[self->told].serial != 0) {
-            const block *b = &self->items[self->told];
+    for (; rows < ROWS_A_STEP && self->row_at < self->count && status == VST_OK;
+         self->row_at++)
+        if (self->items[self->row_at].serial != 0) {
+            const block *b = &self->items[self->row_at];
             status = alloc_add_row(filling, b, b->size, NULL);
             rows++;
         }
-    *done = self->told == self->count;
+    *done = self->row_at == self->count;
     return status;
 }
 

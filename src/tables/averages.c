@@ -1,8 +1,8 @@
-/* The table of averages: the spans of each function added up, by shapes and
- * overload if asked for. The sums are computed as frameworks do: every call of
- * a recursive function counts, but an operator that only calls another of its
- * own name counts as one with it. One row is kept for each of them. One thread
- * at a time. */
+/* The table of averages: the spans of each function added up, separately for
+ * each combination of shapes and overload if asked for. The sums follow the
+ * rules of frameworks: every call of a recursive function counts, but an
+ * operator that only calls another of its own name counts as one with it. One
+ * thread at a time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,18 +14,19 @@
 typedef struct average {
     struct average_key {
         vst_id id;
-        uint32_t shapes, overload; /* 1 + number of a name, 0: none */
+        uint32_t shapes, overload; /* 1 + number of a name; 0: none */
         uint32_t is_async;
     } key;
     uint64_t count;
     int64_t self_ns, total_ns;
-    int64_t compensated_ns; /* of total_ns */
-    uint64_t uncompensated; /* spans of which that is not known */
+    int64_t compensated_ns; /* compensated part of total_ns */
+    /* number of spans whose compensated time is unknown */
+    uint64_t uncompensated;
     int64_t self_bytes, total_bytes;
     int64_t flops;
-    int64_t first_ns; /* the first to begin, and its serial */
+    int64_t first_ns; /* start of the earliest span, and its serial */
     uint64_t serial;
-    /* The span that was added last. */
+    /* the span that was added last */
     int64_t last_ns, last_compensated_ns;
     int64_t last_bytes;
     int64_t last_flops;
@@ -35,8 +36,8 @@ typedef struct averages {
     const vst__table_options *options;
     average *of;
     size_t count, capacity;
-    vst__intern *known;   /* 1 + index by key */
-    uint32_t *last;       /* by definition id: 1 + index of the last one */
+    vst__intern *known;   /* key -> 1 + index */
+    uint32_t *last;       /* by definition id: 1 + index of the row used last */
     unsigned char *kinds; /* by definition id */
     vst_id max;
     vst__own_times pending;
@@ -57,7 +58,7 @@ static average *averages_add(averages *a, const struct average_key *key)
     return &grown[a->count++];
 }
 
-/* NULL: no memory. */
+/* Returns NULL if memory ran out. */
 static average *averages_find(averages *a, const struct average_key *key)
 {
     uint32_t *last = &a->last[key->id <= a->max ? key->id : 0];
@@ -87,7 +88,8 @@ static int64_t flops_of(const vst_span *span)
     return value;
 }
 
-/* Only annotations and operators have such members. */
+/* Reads shapes, overload and operations, which only annotations and operators
+ * have. */
 static vst_status read_args(vst__filling *filling, const vst_span *span,
                             struct average_key *key, int64_t *flops)
 {
@@ -103,8 +105,8 @@ static vst_status read_args(vst__filling *filling, const vst_span *span,
     return status;
 }
 
-/* Takes the last span of a row out again: the span that encloses it counts for
- * both. Its own time stays, as a part of the other's. */
+/* Takes the last span of a row out again, because the span that encloses it
+ * counts for both. The last span's own time stays, as a part of the other's. */
 static void averages_lift(average *sum)
 {
     sum->count--;
@@ -177,7 +179,7 @@ static vst_status averages_on_leave(void *ctx, uint32_t depth)
     return VST_OK;
 }
 
-/* Allocations of a framework outside of all spans get a row without an id. */
+/* Framework's allocations outside of all spans get a row without an id. */
 static vst_status on_loose(void *ctx, const vst_loose_bytes *loose)
 {
     const struct average_key key = {0};
@@ -198,7 +200,7 @@ static vst_status on_loose(void *ctx, const vst_loose_bytes *loose)
     return VST_OK;
 }
 
-/* ---- the table ---------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------- */
 
 enum {
     AVERAGE_FUNC,
@@ -217,7 +219,8 @@ enum {
 
 static const vst__column_spec columns[] = {
     [AVERAGE_FUNC] = {"func", VST_COLUMN_I32, false, 0},
-    [AVERAGE_SPAN] = {"span", VST_COLUMN_I64, false, 0}, /* the first */
+    /* serial of the first span */
+    [AVERAGE_SPAN] = {"span", VST_COLUMN_I64, false, 0},
     [AVERAGE_CALLS] = {"calls", VST_COLUMN_I64, false, 0},
     [AVERAGE_SELF] = {"self_ns", VST_COLUMN_I64, false, 0},
     [AVERAGE_TOTAL] = {"total_ns", VST_COLUMN_I64, false, 0},

@@ -1,13 +1,15 @@
 /* The waits of tasks as leaves of the tree of calls: see sums.h. A wait is
- * counted when it is over, in the step that follows: that calls again the
- * coroutines that waited, the innermost of them too. */
+ * counted when it is over, in the step that follows: this step calls all
+ * waiting coroutines again, down to the innermost. */
 #include "tables/sums.h"
 
 #include <stdlib.h>
 
 struct vst__open_step {
     uint32_t task;
-    vst__task_wait wait; /* before it, until the call is met that waited */
+    /* the wait before the step, until the innermost call that waited is reached
+     */
+    vst__task_wait wait;
 };
 
 void vst__awaits_free(vst__awaits *awaits)
@@ -20,8 +22,8 @@ vst_status vst__awaits_event(vst__awaits *awaits, const vst_task_event *event)
 {
     vst_status status = VST_OK;
 
-    /* A greenlet's calls do not end where it is switched out: no leaf is
-     * needed to tell where it was. */
+    /* A greenlet's calls do not end when it is switched out, so the tree shows
+     * where it waited even without a leaf. */
     if (event->kind != VST_TASK_OF_LOOP || event->what == VST_TASK_STACK)
         return VST_OK;
     if (awaits->tasks == NULL)
@@ -62,7 +64,8 @@ vst_status vst__awaits_span(vst__awaits *awaits, const vst_span *span,
             *wait = step->wait;
             step->wait.ns = 0;
         }
-        /* One that goes on after its stack was switched away has not ended. */
+        /* A step that continues after its stack was switched away has not
+         * ended. */
         if (is_step && !(span->flags & VST_SPAN_SUSPENDED))
             awaits->count = at - 1;
     }

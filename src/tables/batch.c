@@ -1,6 +1,6 @@
-/* batch.h: columns that grow, and the arrays that they become. An array owns
- * its buffers by itself, since the receiver of a batch may take single columns
- * out of it; names share what their dictionary holds. */
+/* See batch.h: columns that grow, and the arrays that they become. Each
+ * column's array owns its buffers, because the receiver of a batch may take
+ * single columns out of it; arrays of names share the dictionary's snapshot. */
 #include "tables/batch.h"
 
 #include <stdlib.h>
@@ -12,14 +12,14 @@
 
 enum { ROWS_MIN = 1024 };
 
-/* ---- room --------------------------------------------------------------- */
+/* ---- room ---------------------------------------------------------------- */
 
 static size_t batch_bits(size_t rows)
 {
     return (rows + 7) / 8;
 }
 
-/* Bytes of a column's values. */
+/* Returns the bytes of a column's values. */
 static size_t batch_size_of(vst__column_type type, size_t rows)
 {
     switch (type) {
@@ -86,7 +86,8 @@ static bool batch_widen(vst__column *column, const vst__column_spec *spec,
     return !spec->nullable || widen_bits(&column->valid, before, after);
 }
 
-/* A batch of the usual size, of buffers that may have been used before. */
+/* Begins a column of the usual size, in buffers that may have been used before.
+ */
 static bool batch_begin(vst__batch *self, vst__column *column,
                         const vst__column_spec *spec)
 {
@@ -123,7 +124,7 @@ vst_status vst__batch_make_room(vst__batch *self)
     return VST_OK;
 }
 
-/* ---- texts -------------------------------------------------------------- */
+/* ---- texts --------------------------------------------------------------- */
 
 static bool batch_put(vst__batch *self, vst__column *column, const char *bytes,
                       size_t count)
@@ -186,7 +187,7 @@ vst_status vst__batch_text(vst__batch *self, unsigned column, const char *bytes,
     return VST_OK;
 }
 
-/* As the Chrome export has it. */
+/* Writes a JSON string, escaped as the Chrome export does. */
 static bool batch_put_string(vst__batch *self, vst__column *c,
                              const char *bytes, size_t count)
 {
@@ -238,7 +239,7 @@ vst_status vst__batch_piece(vst__batch *self, unsigned column,
     return VST_OK;
 }
 
-/* ---- order -------------------------------------------------------------- */
+/* ---- order --------------------------------------------------------------- */
 
 static void move_wide(int64_t *values, int64_t *spare, const uint32_t *order,
                       size_t count)
@@ -286,13 +287,14 @@ vst_status vst__batch_permute(vst__batch *self, const uint32_t *order)
     return VST_OK;
 }
 
-/* ---- arrays ------------------------------------------------------------- */
+/* ---- arrays -------------------------------------------------------------- */
 
-/* What a column's array owns. */
+/* The memory that a column's array owns. */
 typedef struct owned {
     const void *buffers[3];
     vst_arrow_array dictionary;
-    vst__buffers *from; /* where the first two go; NULL: they are freed */
+    /* takes the first two buffers back; NULL: they are freed */
+    vst__buffers *from;
     vst__buffer_kind kind;
 } owned;
 
@@ -340,8 +342,8 @@ static void release_root(vst_arrow_array *array)
     array->release = NULL;
 }
 
-/* The array of a column, without buffers: those are given when nothing can fail
- * any more. */
+/* Makes the array of a column, still without buffers: these are moved when
+ * nothing can fail any more. */
 static vst_status batch_make_column(const vst__column_spec *spec,
                                     vst__dictionary *const dictionaries[],
                                     vst_arrow_array *array)

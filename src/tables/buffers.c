@@ -1,4 +1,5 @@
-/* buffers.h: a list of free ones for each kind, linked through themselves. */
+/* See buffers.h: for each kind a list of unused buffers, linked through the
+ * buffers. */
 #include "tables/buffers.h"
 
 #include <pthread.h>
@@ -8,14 +9,14 @@
 
 #include "tables/batch.h"
 
-enum { KEPT_MAX = 64 }; /* of a kind: those of a few batches */
+enum { KEPT_MAX = 64 }; /* of a kind: enough for a few batches */
 
 typedef struct unused {
     struct unused *next;
 } unused;
 
 struct vst__buffers {
-    pthread_mutex_t lock; /* of all that follows */
+    pthread_mutex_t lock; /* guards all fields below */
     size_t holders;
     bool closed;
     unused *free[VST_BUFFER_KINDS];

@@ -1,7 +1,7 @@
-/* Memory of columns, used again: fresh pages cost more than what is written to
- * them. A stream and the arrays it gave away hold it together, and the last
- * holder frees it. Buffers are those of a batch of the usual size; any thread
- * may give one back. */
+/* Memory of columns is used again, because the first write to fresh pages costs
+ * more than filling a column. A stream and the arrays that it gave away hold a
+ * vst__buffers together, and the last holder frees it. Buffers have the size
+ * for a usual batch; any thread may give one back. */
 #ifndef VST_TABLES_BUFFERS_H
 #define VST_TABLES_BUFFERS_H
 
@@ -16,15 +16,15 @@ typedef enum vst__buffer_kind {
 
 typedef struct vst__buffers vst__buffers;
 
-vst__buffers *vst__buffers_create(void); /* NULL: no memory */
+vst__buffers *vst__buffers_create(void); /* returns NULL if memory ran out */
 vst__buffers *vst__buffers_hold(vst__buffers *buffers);
-void vst__buffers_let_go(vst__buffers *buffers); /* NULL is nothing */
-/* The stream ends: what comes back from now on is freed. */
+void vst__buffers_let_go(vst__buffers *buffers); /* ignores NULL */
+/* Ends the stream: buffers that come back from now on are freed. */
 void vst__buffers_close(vst__buffers *buffers);
 
-/* Holds anything; NULL: no memory. */
+/* Returns a buffer with arbitrary content, or NULL if memory ran out. */
 void *vst__buffers_take(vst__buffers *buffers, vst__buffer_kind kind);
 void vst__buffers_give(vst__buffers *buffers, vst__buffer_kind kind,
-                       void *memory); /* NULL is nothing */
+                       void *memory); /* ignores NULL */
 
 #endif

@@ -1,13 +1,14 @@
 /* The table of calls: the tree, in which a row is a function called from one
- * place. Below the rows of calls there may be rows for waits of tasks. And the
- * table of the functions in which garbage collections began, which the tree
- * tells. One thread at a time. */
+ * place; rows for waits of tasks may lie below it. Also the table of the
+ * functions in which garbage collections began, which the tree knows. One
+ * thread at a time. */
 #include <stdlib.h>
 
 #include "tables/sums.h"
 
-/* The key of a context: what was imported, or KEY_AWAITS; above that the id of
- * the module's code, if it is known, or the kind of object that is awaited. */
+/* The key of a context: what kind of module was imported, or KEY_AWAITS; in the
+ * higher bits the id of the module's code, if known, or the kind of the awaited
+ * object. */
 enum { KEY_BITS = 3, KEY_MASK = (1 << KEY_BITS) - 1, KEY_AWAITS = 7 };
 
 static bool is_wait(const vst_context *node)
@@ -15,9 +16,9 @@ static bool is_wait(const vst_context *node)
     return (node->key & KEY_MASK) == KEY_AWAITS;
 }
 
-/* ---- adding up ---------------------------------------------------------- */
+/* ---- adding up ----------------------------------------------------------- */
 
-/* Imports are told apart by module. */
+/* Imports of different modules get different contexts. */
 vst_status vst__call_sums_add(vst__sums *sums, vst_span *span, int64_t self_ns)
 {
     uint32_t key = span->flags & VST_SPAN_IMPORT
@@ -30,7 +31,7 @@ vst_status vst__call_sums_add(vst__sums *sums, vst_span *span, int64_t self_ns)
     return vst__contexts_add(sums->calls.tree, span, key);
 }
 
-/* Its time is nobody's: the thread did something else. */
+/* The wait's time is no call's: the thread did something else meanwhile. */
 vst_status vst__call_sums_add_wait(vst__sums *sums, const vst_span *span,
                                    uint32_t depth, const vst__task_wait *wait)
 {
@@ -54,7 +55,7 @@ void vst__call_sums_free(vst__sums *sums)
     free(sums->calls.folded.levels);
 }
 
-/* ---- calls -------------------------------------------------------------- */
+/* ---- calls --------------------------------------------------------------- */
 
 enum {
     CALLS_PARENT,
@@ -72,7 +73,8 @@ enum {
 };
 
 static const vst__column_spec calls_columns[] = {
-    [CALLS_PARENT] = {"parent", VST_COLUMN_I32, true, 0}, /* number of a row */
+    /* row of the caller */
+    [CALLS_PARENT] = {"parent", VST_COLUMN_I32, true, 0},
     [CALLS_FUNC] = {"func", VST_COLUMN_I32, false, 0},
     [CALLS_CALLS] = {"calls", VST_COLUMN_I64, false, 0},
     [CALLS_SELF] = {"self_ns", VST_COLUMN_I64, false, 0},
@@ -82,12 +84,13 @@ static const vst__column_spec calls_columns[] = {
     [CALLS_ALLOCATIONS] = {"allocations", VST_COLUMN_I64, false, 0},
     [CALLS_RUNNING] = {"running_ns", VST_COLUMN_I64, true, 0},
     [CALLS_IMPORTED] = {"imported", VST_COLUMN_I32, true, 0}, /* vst_import */
-    [CALLS_MODULE] = {"module", VST_COLUMN_I32, true, 0}, /* its code's id */
+    /* id of the module's code */
+    [CALLS_MODULE] = {"module", VST_COLUMN_I32, true, 0},
     [CALLS_AWAITS] = {"awaits", VST_COLUMN_I32, true, 0}, /* vst_task_awaits */
 };
 
-/* Which rows are long enough. Those around a wait are, too, though it is not
- * among their time. */
+/* Marks the rows whose calls took long enough, and the rows around a long wait,
+ * whose time does not include the wait. */
 static void keep_long(const vst__call_sums *own, int64_t min_ns, bool *kept)
 {
     const vst_context_row *rows = own->rows;
@@ -129,8 +132,8 @@ static vst_status call_sums_put_call(vst__batch *batch, const vst_context *node,
     return VST_OK;
 }
 
-/* Parents come first. A call that is too short is left out with all that it
- * called, so that every parent has a row. */
+/* Puts the rows of calls, parents first. A call that is too short is left out
+ * with everything inside, so every parent has a row. */
 static vst_status put_calls(const vst__sums *sums, vst__batch *batch)
 {
     const vst__call_sums *own = &sums->calls;
@@ -160,7 +163,7 @@ const vst__table vst__table_calls = {
     .put = put_calls,
 };
 
-/* ---- where collections began -------------------------------------------- */
+/* ---- functions in which collections began -------------------------------- */
 
 enum { CALLERS_FUNC, CALLERS_COLLECTIONS, CALLERS_TOTAL };
 
@@ -170,7 +173,7 @@ static const vst__column_spec callers_columns[] = {
     [CALLERS_TOTAL] = {"total_ns", VST_COLUMN_I64, false, 0},
 };
 
-/* The function of a row; of an import, the code of the module. */
+/* Returns the function of a row; for an import, the code of the module. */
 static vst_id function_of(const vst_context *node)
 {
     vst_id module = is_wait(node) ? 0 : node->key >> KEY_BITS;

@@ -7,7 +7,7 @@
 
 enum { UNKNOWN = VST_GENERATIONS - 1 };
 
-/* ---- adding up ---------------------------------------------------------- */
+/* ---- adding up ----------------------------------------------------------- */
 
 static void read_arguments(const vst_span *span, int64_t *generation,
                            int64_t *collected, int64_t *uncollectable)
@@ -29,8 +29,8 @@ static void read_arguments(const vst_span *span, int64_t *generation,
     }
 }
 
-static void note_long_one(vst__collection_sums *sums,
-                          const vst__collection *one)
+static void collections_note_long(vst__collection_sums *sums,
+                                  const vst__collection *one)
 {
     size_t last = VST_LONG_COLLECTIONS - 1;
     size_t at = sums->count <= last ? sums->count++ : last;
@@ -59,10 +59,10 @@ void vst__collection_sums_add(vst__collection_sums *sums, const vst_span *span)
     sums->of[generation].uncollectable += uncollectable > 0 ? uncollectable : 0;
     one = (vst__collection){span->start_ns, ns, span->thread,
                             (unsigned)generation, collected};
-    note_long_one(sums, &one);
+    collections_note_long(sums, &one);
 }
 
-/* ---- by generation ------------------------------------------------------ */
+/* ---- by generation ------------------------------------------------------- */
 
 enum {
     COLLECTIONS_GENERATION,
@@ -121,7 +121,7 @@ const vst__table vst__table_collections = {
     .put = put_collections,
 };
 
-/* ---- the longest -------------------------------------------------------- */
+/* ---- the longest --------------------------------------------------------- */
 
 enum {
     LONG_START,

@@ -1,7 +1,7 @@
-/* The table of contexts: the spans added up by where they were called from,
- * and by the shapes of their inputs if these are asked for. Unlike `calls` it
- * knows no marks, and tells which span was the first of each row. One thread at
- * a time. */
+/* The table of contexts: the spans summed by the place from which they were
+ * called, and by the shapes of their inputs if asked for. Unlike `calls` it
+ * ignores marks, and says which span was the first of each row. One thread at a
+ * time. */
 #include "replay/contexts.h"
 
 #include "tables/framework.h"
@@ -23,7 +23,7 @@ enum {
 
 static const vst__column_spec columns[] = {
     [CONTEXT_PARENT] = {"parent", VST_COLUMN_I32, true,
-                        0}, /* number of a row */
+                        0}, /* row of the caller */
     [CONTEXT_FUNC] = {"func", VST_COLUMN_I32, false, 0},
     [CONTEXT_SHAPES] = {"shapes", VST_COLUMN_NAME, true, VST_NAMES_OWN},
     [CONTEXT_SPAN] = {"span", VST_COLUMN_I64, false, 0},
@@ -98,7 +98,7 @@ static vst_status contexts_put(vst__batch *batch, const vst_context_row *row)
     return VST_OK;
 }
 
-/* Parents before their children. */
+/* Puts parents before their children. */
 static vst_status contexts_step(vst__filling *filling, bool *done)
 {
     const vst_context_row *rows = NULL;

@@ -1,6 +1,6 @@
-/* The tables of devices and of what they did: activities, first the calls of
- * runtimes by thread and time, then the others by device, stream and time. One
- * thread at a time. */
+/* The tables of devices and of their activities: first the calls of runtimes by
+ * thread and time, then the others by device, stream and time. One thread at a
+ * time. */
 #include <string.h>
 
 #include <vestige/device.h>
@@ -187,7 +187,8 @@ static vst_status add_activity(void *ctx, const vst_device_span *span)
     return status;
 }
 
-/* Operators and annotations are found only by a sink that takes spans. */
+/* Ignores spans. Replay looks for operators and annotations only if the sink
+ * takes spans. */
 static vst_status device_ignore(void *ctx, const vst_span *span)
 {
     (void)ctx, (void)span;

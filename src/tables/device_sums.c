@@ -1,6 +1,6 @@
-/* See device_sums.h. The works of a window are kept until it ends: they come
- * stream by stream, and what a device did is what all its streams did beside
- * each other. One thread at a time. */
+/* See device_sums.h. The works of a window are kept until it ends, because they
+ * arrive stream by stream, while a device is busy when any of its streams is.
+ * One thread at a time. */
 #include "tables/device_sums.h"
 
 #include <stdlib.h>
@@ -10,8 +10,7 @@
 
 #define NO_CALL INT64_MIN
 
-/* A damaged file may say of any number of activities that they took centuries.
- */
+/* Adds without overflow: in a damaged file, activities may last centuries. */
 static void add_ns(int64_t *sum, int64_t ns)
 {
     *sum = *sum > INT64_MAX - ns ? INT64_MAX : *sum + ns;
@@ -111,7 +110,7 @@ static int64_t device_sums_unlaunched(const vst__device_work *next,
     return until > idle_from_ns ? until - idle_from_ns : 0;
 }
 
-/* The longest of each device are kept; they come device by device. */
+/* Keeps the longest gaps of each device; gaps arrive device by device. */
 static vst_status note_gap(vst__device_sums *self, const vst__device_work *next,
                            int64_t from_ns)
 {
@@ -169,7 +168,7 @@ static int64_t device_sums_clip(const vst__device_sums *self, int64_t ns)
                                 : ns;
 }
 
-/* Works that are sorted by their starts. */
+/* Adds up works that are sorted by their starts. */
 static vst_status add_use(vst__device_sums *self, const vst__device_work *works,
                           size_t count, bool is_stream)
 {
@@ -217,7 +216,7 @@ static int device_sums_by_time(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The queue of a stream's works, which are sorted by their starts. */
+/* Computes the length of a stream's queue; works are sorted by their starts. */
 static vst_status add_queue(vst__device_sums *self,
                             const vst__device_work *works, size_t count)
 {
@@ -257,7 +256,8 @@ static int device_sums_by_start(const void *a, const void *b)
     return (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns);
 }
 
-/* How many from `at` on are of the same device, or also of the same stream. */
+/* Returns how many works from `at` on belong to one device, or to one stream.
+ */
 static size_t run_of(const vst__device_sums *self, size_t at, bool is_stream)
 {
     const vst__device_work *works = self->works;
@@ -294,7 +294,7 @@ static vst_status device_sums_end_window(vst__device_sums *self)
 
 /* ---- windows ------------------------------------------------------------- */
 
-/* Ends the window whose works were kept, if another one is read. */
+/* Ends the window whose works were kept, if another window begins. */
 static vst_status reach_window(vst__device_sums *self,
                                const vst__window *window)
 {
@@ -324,14 +324,15 @@ static vst_status device_sums_on_device(void *ctx, const vst_device_span *span)
     return status;
 }
 
-/* Operators and annotations are found only by a sink that takes spans. */
+/* Ignores spans. Replay looks for operators and annotations only if the sink
+ * takes spans. */
 static vst_status device_sums_on_span(void *ctx, const vst_span *span)
 {
     (void)ctx, (void)span;
     return VST_OK;
 }
 
-/* ---- the whole ----------------------------------------------------------- */
+/* ---- the life of the sums ------------------------------------------------ */
 
 static int device_sums_order(uint64_t a, uint64_t b)
 {

@@ -1,6 +1,5 @@
-/* The tables of what devices did, added up: by name, by device and stream, and
- * the longest times in which a device had nothing to do. One thread at a time.
- */
+/* The tables of what devices did in sum: by name, by device and stream, and the
+ * longest idle times. One thread at a time. */
 #include "tables/device_sums.h"
 
 static vst_status device_uses_begin(vst__filling *filling)
@@ -8,7 +7,8 @@ static vst_status device_uses_begin(vst__filling *filling)
     return vst__device_sums_join(filling);
 }
 
-/* The sums when all is read; before that, and if they cannot be made, NULL. */
+/* Returns the sums when all is read; NULL before that, and if they cannot be
+ * made (*status). */
 static const vst__device_sums *sums_of(vst__filling *filling, bool *done,
                                        vst_status *status)
 {

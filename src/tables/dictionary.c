@@ -1,4 +1,4 @@
-/* dictionary.h. */
+/* See dictionary.h. */
 #include "tables/dictionary.h"
 
 #include <stdatomic.h>
@@ -8,10 +8,10 @@
 #include "base/escape.h"
 #include "base/grow.h"
 
-/* More would not fit the offsets that Arrow has. */
+/* Arrow's offsets cannot be larger. */
 #define BYTES_MAX INT32_MAX
 
-/* ---- texts -------------------------------------------------------------- */
+/* ---- texts --------------------------------------------------------------- */
 
 static vst_status dictionary_append(vst__dictionary *self, const char *bytes,
                                     size_t count)
@@ -85,7 +85,7 @@ static vst_status add_new(vst__dictionary *self)
 vst_status vst__dictionary_finish(vst__dictionary *self, int32_t *number)
 {
     vst_status status =
-        dictionary_append(self, "", 0); /* it may have no parts */
+        dictionary_append(self, "", 0); /* there may be no parts */
     uint32_t found;
 
     if (self->known == NULL)
@@ -111,19 +111,19 @@ vst_status vst__dictionary_add(vst__dictionary *self, const char *bytes,
     return status == VST_OK ? vst__dictionary_finish(self, number) : status;
 }
 
-/* ---- snapshots ---------------------------------------------------------- */
+/* ---- snapshots ----------------------------------------------------------- */
 
-/* One allocation: this, the offsets, the bytes. */
+/* One allocation holds this struct, the offsets and the bytes. */
 typedef struct vst__snapshot {
     atomic_uint holders; /* the dictionary, and arrays */
     size_t count;
     const void *buffers[3];
 } vst__snapshot;
 
-static void let_go(vst__snapshot *snapshot)
+static void dictionary_release_snapshot(vst__snapshot *snapshot)
 {
-    /* Pairs with those of other holders: the one that frees sees all they did.
-     */
+    /* Pairs with the decrements of other holders: the thread that frees sees
+     * everything that they did. */
     if (snapshot != NULL && atomic_fetch_sub(&snapshot->holders, 1) == 1)
         free(snapshot);
 }
@@ -153,7 +153,7 @@ static vst__snapshot *take_snapshot(const vst__dictionary *self)
 
 static void dictionary_release(vst_arrow_array *array)
 {
-    let_go(array->private_data);
+    dictionary_release_snapshot(array->private_data);
     array->release = NULL;
 }
 
@@ -164,7 +164,7 @@ vst_status vst__dictionary_array(vst__dictionary *self, vst_arrow_array *array)
 
         if (snapshot == NULL)
             return VST_E_NOMEM;
-        let_go(self->snapshot);
+        dictionary_release_snapshot(self->snapshot);
         self->snapshot = snapshot;
     }
     atomic_fetch_add(&self->snapshot->holders, 1);
@@ -180,7 +180,7 @@ vst_status vst__dictionary_array(vst__dictionary *self, vst_arrow_array *array)
 
 void vst__dictionary_free(vst__dictionary *self)
 {
-    let_go(self->snapshot);
+    dictionary_release_snapshot(self->snapshot);
     vst__intern_destroy(self->known);
     free(self->ends);
     free(self->bytes);

@@ -1,13 +1,13 @@
-/* Functions that a budget left out for a time (replay/budget.h): a call that
- * was recorded stands for several. Their time is added to the function's.
+/* Functions that a budget left out for a time (replay/budget.h): a recorded
+ * call stands for several calls, whose time is added to the function's.
  *
- * That time is taken from elsewhere. While a function is left out, its time
+ * That time must come from somewhere. While a function is left out, its time
  * counts for the calls around it, or for no call if there are none. So each
- * thread has accounts: the own time of the calls that a call stands for is a
- * gain of their function and a loss of the functions around them. At the end of
- * the thread, losses are bounded by what there is to lose, and gains are scaled
- * to the losses. So a function's own time is at most its total, which is at
- * most the time of the threads in which it ran, and own times add up to the
+ * thread has accounts: the own time of the calls that a recorded call stands
+ * for is a gain of their function and a loss of the functions around them. At
+ * the end of the thread, losses are limited by what can be lost, and gains are
+ * scaled to the losses. So a function's own time is at most its total, which is
+ * at most the time of the threads in which it ran, and own times add up to the
  * time of the threads. */
 #include "replay/budget.h"
 #include "tables/sums.h"
@@ -16,32 +16,35 @@
 #include <stdlib.h>
 
 struct vst__estimate {
-    /* Of the threads that were read to their end. */
-    double calls; /* beyond those that were recorded */
+    /* Sums over the threads that were read to their end. */
+    double calls; /* in addition to the recorded calls */
     double self_ns, total_ns;
-    double threads_ns; /* time of those in which it ran */
-    double reduced_ns; /* the total would be so much more without bounds */
+    double threads_ns; /* total time of the threads in which it ran */
+    double reduced_ns; /* how much larger the total would be without limits */
     int64_t recorded_ns;
-    double sum, squares; /* of what was added to the total in a stretch */
+    /* sums over stretches of the time added to the total */
+    double sum, squares;
     uint64_t threads;
-    /* Of the thread that is being read. */
+    /* Sums of the thread that is being read. */
     struct of_thread {
         bool is_touched;
         double gain_ns, loss_ns;
         int64_t self_ns, total_ns; /* as recorded */
-        /* For the total: gains in calls that others stand for, the time of
-         * recorded calls there, what fits of both, and both without bounds. */
-        double gains_ns, beside_ns, fitting_ns, wanted_ns;
-        int64_t ended_ns; /* its last call */
-        /* Of the stretch in which that began. */
+        /* For the total: gains in the calls that others stand for, the time of
+         * recorded calls there, the part of both that fits, and both without
+         * limits. */
+        double gains_ns, recorded_inside_ns, fitting_ns, wanted_ns;
+        int64_t ended_ns; /* end of its last call */
+        /* The stretch in which that call began. */
         size_t stretch;
-        double in_stretch, taken_ns[2]; /* taken: of the gaps beside it */
-        int64_t before_ns;              /* when the last call before it ended */
+        /* taken: time already used of the gaps before and after the stretch */
+        double in_stretch, taken_ns[2];
+        int64_t before_ns; /* end of the last call before the stretch */
     } here;
 };
 
-/* Differences of this part of a total are not told. */
-static const double told_share = 0.01;
+/* Totals that are reduced by less than this part are not reported. */
+static const double reported_share = 0.01;
 
 vst_status vst__estimates_begin(vst__sums *sums)
 {
@@ -66,7 +69,7 @@ void vst__estimates_free(vst__estimates *e)
 /* ---- a call --------------------------------------------------------------
  */
 
-static void end_stretch(struct vst__estimate *of)
+static void estimates_end_stretch(struct vst__estimate *of)
 {
     struct of_thread *here = &of->here;
 
@@ -104,14 +107,17 @@ void vst__estimates_see(vst__estimates *e, const vst_span *span,
         e->last_ns = span->left_ns;
     e->has_thread = true;
     e->spent_ns += spent_ns;
-    if (span->parent == 0) /* time that does not count here is not free */
+    /* time that does not count for a function is not free either */
+    if (span->parent == 0)
         e->spent_ns += span->left_ns - span->end_ns;
 }
 
-/* A call that no other of its function is around: what it stands for must fit
- * into the gaps, beside what earlier calls stand for. Gives the time. */
-static double add_outer(struct vst__estimate *of, const vst_span *span,
-                        int64_t ns, const vst_budget_gap gaps[2])
+/* Adds the time of the calls that an outermost call stands for; it must fit
+ * into the gaps, together with what earlier calls stand for. Returns the added
+ * time. */
+static double estimates_add_outer(struct vst__estimate *of,
+                                  const vst_span *span, int64_t ns,
+                                  const vst_budget_gap gaps[2])
 {
     struct of_thread *here = &of->here;
     double added = 0;
@@ -143,7 +149,7 @@ double vst__estimates_add(vst__estimates *e, const vst_span *span, int64_t ns,
     double calls = 0, gain, kept, fitting;
 
     if (is_outer && here->stretch != stretch) {
-        end_stretch(of);
+        estimates_end_stretch(of);
         here->stretch = stretch;
         here->before_ns = here->ended_ns;
     }
@@ -157,14 +163,15 @@ double vst__estimates_add(vst__estimates *e, const vst_span *span, int64_t ns,
     of->calls += span->flags & VST_SPAN_RESUMED ? 0 : calls;
     gain = calls * (double)self_ns;
     if (is_outer) {
-        fitting = add_outer(of, span, ns, gaps);
+        fitting = estimates_add_outer(of, span, ns, gaps);
         gain = self_ns == ns ? fitting : gain;
     }
-    /* Those it stands for have gains inside, too, so these lose less. */
+    /* The calls that this call stands for have gains inside, too, so the
+     * functions around lose less. */
     kept = estimates_least(inside_ns, calls * (double)(ns - self_ns));
     if (is_outer) {
         here->gains_ns += gain + kept;
-        here->beside_ns += calls * (double)(ns - self_ns) - kept;
+        here->recorded_inside_ns += calls * (double)(ns - self_ns) - kept;
     }
     here->gain_ns += gain;
     here->loss_ns += inside_ns - kept;
@@ -176,9 +183,9 @@ double vst__estimates_add(vst__estimates *e, const vst_span *span, int64_t ns,
 /* ---- a thread ------------------------------------------------------------
  */
 
-/* The part of all gains that was somebody's to lose. lost_ns: gets the part of
- * that which was no call's. */
-static double part_of_gains(const vst__estimates *e, double *lost_ns)
+/* Returns the share of all gains that is covered by losses. Sets *lost_ns to
+ * the covered time that was outside of all calls. */
+static double estimates_share_of_gains(const vst__estimates *e, double *lost_ns)
 {
     double gains = 0, losses = 0, net = 0;
     double free_ns = (double)((uint64_t)e->last_ns - (uint64_t)e->first_ns);
@@ -198,14 +205,15 @@ static double part_of_gains(const vst__estimates *e, double *lost_ns)
     return losses < gains ? losses / gains : 1;
 }
 
-static void end_one(struct vst__estimate *of, double part, double thread_ns)
+static void estimates_end_function(struct vst__estimate *of, double part,
+                                   double thread_ns)
 {
     struct of_thread *here = &of->here;
     double self_ns = here->gain_ns - here->loss_ns, total_ns;
 
     self_ns = (double)here->self_ns + (self_ns > 0 ? part : 1) * self_ns;
     self_ns = self_ns > 0 ? self_ns : 0;
-    total_ns = estimates_least(part * here->gains_ns + here->beside_ns,
+    total_ns = estimates_least(part * here->gains_ns + here->recorded_inside_ns,
                                here->fitting_ns);
     total_ns = estimates_least((double)here->total_ns + total_ns, thread_ns);
     total_ns = total_ns > self_ns ? total_ns : self_ns;
@@ -215,31 +223,32 @@ static void end_one(struct vst__estimate *of, double part, double thread_ns)
     of->reduced_ns += (double)here->total_ns + here->wanted_ns - total_ns;
     of->threads_ns += thread_ns;
     of->threads++;
-    end_stretch(of);
+    estimates_end_stretch(of);
     here->is_touched = false;
 }
 
 int64_t vst__estimates_end_thread(vst__estimates *e)
 {
-    double lost_ns, part = part_of_gains(e, &lost_ns), thread_ns = lost_ns;
+    double lost_ns, part = estimates_share_of_gains(e, &lost_ns),
+                    thread_ns = lost_ns;
 
     for (size_t i = 0; i < e->touched_count; i++)
         thread_ns += (double)e->of[e->touched[i]].here.self_ns;
     for (size_t i = 0; i < e->touched_count; i++)
-        end_one(&e->of[e->touched[i]], part, thread_ns);
+        estimates_end_function(&e->of[e->touched[i]], part, thread_ns);
     e->touched_count = 0;
     e->spent_ns = 0;
     e->has_thread = false;
     return (int64_t)ceil(lost_ns);
 }
 
-/* ---- all of it -----------------------------------------------------------
- */
+/* ---- sums over all threads ----------------------------------------------- */
 
-/* Twice the standard error, by how much the windows differ; with fewer than two
- * of them nothing is known of it. No more than it can be off: the calls that
- * were recorded are known, and it ran in no other threads. */
-static double error_of(const struct vst__estimate *of, double windows)
+/* Returns twice the standard error, computed from the differences between
+ * windows; with fewer than two windows the error is unknown. The result is
+ * limited by what is certain: the recorded calls, and the threads in which the
+ * function did not run. */
+static double estimates_error_of(const struct vst__estimate *of, double windows)
 {
     double samples = windows * (double)of->threads, variance;
     double added = of->total_ns - (double)of->recorded_ns, error = of->sum;
@@ -254,10 +263,10 @@ static double error_of(const struct vst__estimate *of, double windows)
 
 static bool is_reduced(const struct vst__estimate *of)
 {
-    return of->reduced_ns > told_share * (of->total_ns + of->reduced_ns);
+    return of->reduced_ns > reported_share * (of->total_ns + of->reduced_ns);
 }
 
-/* Rounded down: then sums stay within their bounds. */
+/* Rounds down, so that sums stay within their limits. */
 void vst__estimates_end(vst__sums *sums)
 {
     const vst__estimates *e = &sums->estimates;
@@ -272,13 +281,14 @@ void vst__estimates_end(vst__sums *sums)
 
         if (of->threads == 0)
             continue;
-        /* Calls that stand for others are off as those are. */
+        /* The compensated error of estimated calls is proportional to that of
+         * the recorded ones. */
         if (is_compensated && of->recorded_ns > 0)
             compensated =
                 (double)sum->error_ns * of->total_ns / (double)of->recorded_ns;
         if (!is_compensated)
             sum->uncompensated = 0;
-        error = error_of(of, (double)info.windows) + compensated;
+        error = estimates_error_of(of, (double)info.windows) + compensated;
         sum->calls += (uint64_t)(of->calls + 0.5);
         sum->self_ns = (int64_t)of->self_ns;
         sum->total_ns += (int64_t)of->total_ns - of->recorded_ns;

@@ -1,8 +1,8 @@
-/* The tables of events: every span in order of time, each with its parent and
- * children by numbers of rows. Frameworks' lists of events are made of them, so
- * calls may be left out of the own times of what they ran in, and blocks of a
- * framework's allocator outside of all spans have rows. In the table
- * `tree_events` every block has one. One thread at a time. */
+/* The tables of events: every span in order of time, with the row numbers of
+ * its parent and children. Frameworks' lists of events are made of them. So
+ * calls may be left out, with their own time added to the events around them,
+ * and a framework's blocks outside of all spans have rows. In the table
+ * `tree_events` every block has a row. One thread at a time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +24,8 @@ enum {
     EVENT_NEXT,
     EVENT_THREAD,
     EVENT_FLAGS,
-    EVENT_COLUMNS, /* of `events`; of `tree_events` there is one more */
+    /* number of columns of `events`; `tree_events` has one more */
+    EVENT_COLUMNS,
     EVENT_ADDRESS = EVENT_COLUMNS
 };
 
@@ -39,34 +40,38 @@ static const vst__column_spec columns[] = {
     [EVENT_SPAN] = {"span", VST_COLUMN_I32, false, 0},
     [EVENT_FUNC] = {"func", VST_COLUMN_I32, false, 0},
     [EVENT_PARENT] = {"parent", VST_COLUMN_I32, false, 0}, /* -1: none */
-    [EVENT_FIRST] = {"first", VST_COLUMN_I32, false, 0},   /* child, or -1 */
-    [EVENT_NEXT] = {"next", VST_COLUMN_I32, false, 0},     /* sibling, or -1 */
+    /* first child; -1: none */
+    [EVENT_FIRST] = {"first", VST_COLUMN_I32, false, 0},
+    /* next sibling; -1: none */
+    [EVENT_NEXT] = {"next", VST_COLUMN_I32, false, 0},
     [EVENT_THREAD] = {"thread", VST_COLUMN_I32, false, 0},
     [EVENT_FLAGS] = {"flags", VST_COLUMN_I32, false, 0},
-    [EVENT_ADDRESS] = {"address", VST_COLUMN_I64, false, 0}, /* of a block */
+    [EVENT_ADDRESS] = {"address", VST_COLUMN_I64, false, 0}, /* for a block */
 };
 
-enum { SCOPE_SHIFT = 24 /* of an operator, above the flags of its span */ };
+/* for an operator: its scope lies above the flags of its span */
+enum { SCOPE_SHIFT = 24 };
 
-/* Rows whose parent is still open, linked by `next`. The rows below them follow
- * theirs in the chain of all rows, up to the tail. */
+/* Rows whose parent is still open, linked by `next`. In the chain of all rows,
+ * each waiting row is followed by the rows below it; `tail` ends the chain of
+ * the last one. */
 typedef struct waiting {
     int32_t first, last, tail;
 } waiting;
 
 static const waiting nobody = {-1, -1, -1};
 
-/* Rows come in the order of their ends. So that hardly anything is left to be
- * sorted, `first` links them in the order of their starts until it has its own
- * values: each row, then the rows below it. */
+/* Rows arrive in the order of their ends. So that hardly any sorting is left,
+ * `first` chains them in the order of their starts (each row, then the rows
+ * below it) until it gets its own values. */
 typedef struct events {
     const vst__table_options *options;
     bool is_tree;
     vst__batch *batch;
-    waiting *waiting; /* by depth; none from `top` on */
+    waiting *waiting; /* by depth, up to `top` */
     size_t top, depths;
-    int32_t head, tail;     /* of the chain of all rows that do not wait */
-    uint32_t thread;        /* that they are of */
+    int32_t head, tail;     /* the chain of all rows that do not wait */
+    uint32_t thread;        /* the thread of the waiting rows */
     unsigned char *is_call; /* by definition id */
     vst_id max;
     vst__own_times pending;
@@ -97,8 +102,8 @@ static bool reserve_depth(events *e, size_t depth)
     return true;
 }
 
-/* Rows that wait deeper than `depth` become children of this row, whose chain
- * they follow. Returns the tail of that. */
+/* Makes the rows that wait deeper than `depth` children of this row, whose
+ * chain they follow. Returns the new tail of this chain. */
 static int32_t events_adopt(events *e, size_t depth, int32_t parent)
 {
     int32_t *parents = events_links(e, EVENT_PARENT),
@@ -135,7 +140,7 @@ static void events_append(events *e, size_t depth, waiting more)
     list->tail = more.tail;
 }
 
-/* Rows that wait for nothing follow all that did before. */
+/* Appends a chain to the chain of rows that do not wait. */
 static void events_chain(events *e, int32_t first, int32_t tail)
 {
     if (e->head < 0)
@@ -145,7 +150,7 @@ static void events_chain(events *e, int32_t first, int32_t tail)
     e->tail = tail;
 }
 
-/* No parent comes any more for rows that wait. */
+/* Ends the waiting of all rows, because no parent will come. */
 static void events_release(events *e)
 {
     for (size_t depth = 0; depth < e->top; depth++) {
@@ -173,7 +178,7 @@ static vst_status events_on_leave(void *ctx, uint32_t depth)
     return VST_OK;
 }
 
-/* Makes room for rows at this depth of the thread's stack. */
+/* Makes room for waiting rows at this depth of the thread's stack. */
 static bool events_reach(events *e, uint32_t thread, uint32_t depth)
 {
     if (!reserve_depth(e, depth))
@@ -187,7 +192,7 @@ static bool events_reach(events *e, uint32_t thread, uint32_t depth)
 
 /* ---- rows ---------------------------------------------------------------- */
 
-/* The row that comes next is linked to none. */
+/* Begins the next row, not linked to any row yet. */
 static void begin_row(const events *e, int64_t start_ns, int64_t end_ns,
                       uint32_t thread)
 {
@@ -238,7 +243,7 @@ static vst_status events_on_span(void *ctx, const vst_span *span)
     vst__batch_add(e->batch);
     if (status != VST_OK)
         return status;
-    if (span->flags & VST_SPAN_ASYNC) { /* beside the stack: no parents */
+    if (span->flags & VST_SPAN_ASYNC) { /* off the stack: no parent */
         events_chain(e, at, at);
         return VST_OK;
     }
@@ -249,7 +254,7 @@ static vst_status events_on_span(void *ctx, const vst_span *span)
     return VST_OK;
 }
 
-/* A block is an event of no length and no function. */
+/* A block is an event without length and function. */
 static vst_status on_loose(void *ctx, const vst_loose_bytes *loose)
 {
     events *e = ((vst__filling *)ctx)->own;
@@ -289,7 +294,8 @@ typedef struct keys {
     const int32_t *serials;
 } keys;
 
-/* Whether a row comes before another one, or is equal and came before it. */
+/* Returns whether row a comes before row b in time; equal rows stay in their
+ * order. */
 static bool is_before(const keys *k, uint32_t a, uint32_t b)
 {
     if (k->starts[a] != k->starts[b])
@@ -301,7 +307,7 @@ static bool is_before(const keys *k, uint32_t a, uint32_t b)
     return a < b;
 }
 
-/* Two runs, from `from` and from `middle` on. */
+/* Merges two sorted runs, which begin at `from` and at `middle`. */
 static void events_merge(const keys *k, const uint32_t *rows, size_t from,
                          size_t middle, size_t end, uint32_t *to)
 {
@@ -318,7 +324,7 @@ static void events_merge(const keys *k, const uint32_t *rows, size_t from,
                      : rows[high++];
 }
 
-/* Where runs of rows begin that are in order: one a thread, and few others. */
+/* Finds where sorted runs of rows begin: one per thread, and few others. */
 static size_t events_find_runs(const keys *k, const uint32_t *rows,
                                size_t count, uint32_t *runs)
 {
@@ -330,7 +336,8 @@ static size_t events_find_runs(const keys *k, const uint32_t *rows,
     return found;
 }
 
-/* The numbers of rows in order of time, in one of the first two arrays. */
+/* Sorts the row numbers by time. Returns the array, of the first two, that has
+ * the result. */
 static uint32_t *events_sort(const keys *k, uint32_t *rows, uint32_t *spare,
                              uint32_t *runs, size_t count)
 {
@@ -352,8 +359,8 @@ static uint32_t *events_sort(const keys *k, uint32_t *rows, uint32_t *spare,
     return rows;
 }
 
-/* Parents are numbers of rows before these were sorted; moved says of each
- * where it is now. Children are linked in order of time. */
+/* Renumbers parents after sorting (moved[i] is the new number of row i), and
+ * links children in order of time. */
 static void link_rows(const events *e, const uint32_t *moved)
 {
     int32_t *parents = events_links(e, EVENT_PARENT),
@@ -371,7 +378,7 @@ static void link_rows(const events *e, const uint32_t *moved)
     }
 }
 
-static vst_status events_put_in_order(events *e)
+static vst_status events_sort_rows(events *e)
 {
     const keys k = {e->batch->columns[EVENT_START].values,
                     e->batch->columns[EVENT_END].values,
@@ -449,7 +456,7 @@ static vst_status begin_tree(vst__filling *filling)
 static vst_status events_step(vst__filling *filling, bool *done)
 {
     *done = filling->pass->is_replayed;
-    return *done ? events_put_in_order(filling->own) : VST_OK;
+    return *done ? events_sort_rows(filling->own) : VST_OK;
 }
 
 static void events_end(vst__filling *filling)

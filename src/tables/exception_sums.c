@@ -1,11 +1,11 @@
-/* The table of exceptions: how often one was raised in a thread and a place,
- * and what became of it. One thread at a time. */
+/* The table of exceptions: how often each was raised in a thread at a place,
+ * and how it ended. One thread at a time. */
 #include <stdlib.h>
 
 #include "base/grow.h"
 #include "tables/sums.h"
 
-/* ---- adding up ---------------------------------------------------------- */
+/* ---- adding up ----------------------------------------------------------- */
 
 vst_status vst__exception_sums_add(vst__exception_sums *sums,
                                    const vst_instant *mark)
@@ -45,7 +45,7 @@ void vst__exception_sums_free(vst__exception_sums *sums)
     free(sums->of);
 }
 
-/* ---- the table ---------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------- */
 
 enum {
     EXCEPTIONS_THREAD,
@@ -58,7 +58,8 @@ enum {
 
 static const vst__column_spec columns[] = {
     [EXCEPTIONS_THREAD] = {"thread", VST_COLUMN_I32, false, 0},
-    [EXCEPTIONS_FUNC] = {"func", VST_COLUMN_I32, false, 0}, /* type, place */
+    /* the exception's definition: type and place */
+    [EXCEPTIONS_FUNC] = {"func", VST_COLUMN_I32, false, 0},
     [EXCEPTIONS_RAISED_IN] = {"raised_in", VST_COLUMN_I32, true, 0},
     [EXCEPTIONS_CAUGHT_IN] = {"caught_in", VST_COLUMN_I32, true, 0},
     [EXCEPTIONS_END] = {"end", VST_COLUMN_NAME, false, VST_NAMES_OWN},

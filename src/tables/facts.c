@@ -13,7 +13,7 @@ static vst_status facts_put_text(vst__batch *batch, unsigned column,
                            text != NULL ? strlen(text) : 0);
 }
 
-/* ---- process ------------------------------------------------------------ */
+/* ---- process ------------------------------------------------------------- */
 
 enum {
     PROCESS_PROCESS,
@@ -113,7 +113,7 @@ const vst__table vst__table_process = {
     .step = step_process,
 };
 
-/* ---- thread ------------------------------------------------------------- */
+/* ---- thread -------------------------------------------------------------- */
 
 enum { THREAD_PROCESS, THREAD_THREAD, THREAD_TID, THREAD_NAME, THREAD_RECORDS };
 
@@ -164,7 +164,7 @@ const vst__table vst__table_thread = {
     .step = step_thread,
 };
 
-/* ---- func --------------------------------------------------------------- */
+/* ---- func ---------------------------------------------------------------- */
 
 enum {
     FUNC_PROCESS,

@@ -1,5 +1,6 @@
-/* Spans as profilers of frameworks tell of them: bytes of the framework's own
- * allocator, and members of a span's arguments. For tables that do. */
+/* Facts about spans as frameworks' profilers show them: bytes of the
+ * framework's own allocator, and members of a span's arguments. For tables that
+ * show these. */
 #ifndef VST_TABLES_FRAMEWORK_H
 #define VST_TABLES_FRAMEWORK_H
 
@@ -21,15 +22,16 @@ static inline int64_t vst__total_bytes(const vst_span *span,
                               : (int64_t)span->total_bytes;
 }
 
-/* Calls of the language, and what has a place among them. */
+/* Returns whether a span is a call of the language, or has a place among calls.
+ */
 static inline bool vst__is_call(vst_definition_kind kind)
 {
     return kind == VST_DEF_PYTHON || kind == VST_DEF_NATIVE ||
            kind == VST_DEF_GC || kind == VST_DEF_MODULE;
 }
 
-/* The value of a member as it is written: 1 + its number among the table's own
- * names; 0: the span has no such member. */
+/* Sets *number to 1 + the number of a member's value, as written, among the
+ * table's own names; 0: the span has no such member. */
 vst_status vst__member_number(vst__filling *filling, const vst_span *span,
                               const char *key, uint32_t *number);
 

@@ -1,7 +1,7 @@
 /* The table of threads that held the GIL while others waited for it, and of the
- * function that each was in for longest meanwhile. Who waited must be known
- * before the calls of the holder come, so the records are read once more for
- * the waits when it begins. One thread at a time. */
+ * function that each holder was in for longest meanwhile. The waits must be
+ * known before the calls of the holder are read, so reading begins with an
+ * extra pass for the waits. One thread at a time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,11 +9,11 @@
 #include "tables/pass.h"
 #include "tables/table.h"
 
-/* A stretch in which somebody waited for a thread. */
+/* A period in which at least one thread waited for the holder. */
 typedef struct stretch {
     uint32_t holder;
     int64_t start_ns, end_ns;
-    int64_t before_ns; /* in the stretches of the same holder before it */
+    int64_t before_ns; /* sum of the holder's earlier stretches */
 } stretch;
 
 typedef struct holding {
@@ -25,13 +25,13 @@ typedef struct holding {
 typedef struct holders {
     stretch *stretches;
     size_t count, capacity;
-    /* Those of the thread that is being read. */
+    /* For the thread that is being read. */
     uint32_t thread;
     const stretch *first, *end;
     vst__own_times pending;
     int64_t *held; /* by definition id, of that thread */
     vst_id max;
-    holding *found; /* one a thread: the function that held most */
+    holding *found; /* one per thread: the function that held longest */
     size_t found_count;
 } holders;
 
@@ -64,7 +64,7 @@ static int by_holder(const void *a, const void *b)
     return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-/* Joins stretches that overlap: several threads may wait for one. */
+/* Joins overlapping stretches: several threads may wait for one holder. */
 static void holders_join(holders *self)
 {
     stretch *last = NULL;
@@ -91,7 +91,7 @@ static void holders_join(holders *self)
     self->count = count;
 }
 
-/* Until then, for how long others waited for the thread. */
+/* Returns how long others waited for the thread up to a time. */
 static int64_t waited_by(const holders *self, int64_t ns)
 {
     const stretch *low = self->first, *high = self->end;
@@ -166,7 +166,7 @@ static vst_status holders_leave(void *ctx, uint32_t depth)
     return VST_OK;
 }
 
-/* ---- the table ---------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------- */
 
 enum { HELD_THREAD, HELD_FUNC, HELD_TIME };
 

@@ -1,7 +1,7 @@
-/* See growing.h. Each thread has a follower, which goes on where the records
- * ended, and a matcher with what is open. The sums have the spans that ended;
- * for the rows, copies of the matchers end what is open in a copy of the sums.
- */
+/* See growing.h. Each thread has a follower, which continues where the records
+ * ended, and a matcher with the open calls. The sums contain the spans that
+ * ended; for the rows of a moment, copies of the matchers end the open calls in
+ * a copy of the sums. */
 #include "tables/growing.h"
 
 #include <stdlib.h>
@@ -15,30 +15,31 @@
 #include "tables/sums.h"
 #include "view/follow/followers.h"
 
-/* A thread of a window: follower->user_data points to this. */
+/* One thread in one window: the follower's user_data. */
 typedef struct of_thread {
     vst__own_times own, ran;
     vst__running_kept kept;
-    uint64_t words; /* that were new */
-    bool ended;     /* nothing is open */
+    uint64_t words; /* new words in this reading */
+    bool ended;     /* nothing is open any more */
 } of_thread;
 
-/* How much of a window's switches was read. Those that the last reading found
- * are read again, because some may be later than all that it asked for. */
+/* How much of a window's switches was read. Switches found by the last reading
+ * are read again, because some of them may be later than everything that it
+ * asked for. */
 typedef struct of_window {
     vst__running_mark read, found;
 } of_window;
 
 struct vst__growing {
-    vst__sums sums; /* the first: sinks have its address */
+    vst__sums sums; /* must be the first field: sinks have its address */
     vst_sink sink;
-    vst_sink_inside inside; /* the sink's */
+    vst_sink_inside inside; /* of the sink */
     vst__table_options options;
     vst__following following;
     int64_t before_ns, from_ns, to_ns;
     bool begun, knows_running;
     uint64_t lost;
-    vst_running running; /* of one thread at a time */
+    vst_running running; /* of the thread that is being read */
     of_window *windows;  /* by number */
     size_t window_capacity;
     vst__batch functions, threads;
@@ -162,7 +163,7 @@ const vst_trace *vst__growing_trace(const vst__growing *self)
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* Begins, or begins anew: nothing was read. */
+/* Begins, or begins again, with nothing read. */
 static vst_status growing_begin(vst__growing *self)
 {
     vst_status status;
@@ -185,8 +186,9 @@ static vst_status growing_begin(vst__growing *self)
     return status;
 }
 
-/* Finds what is new of when threads ran in a window. The last time in a
- * reading, the next one will go on behind what the one before had found. */
+/* Reads the new switches of a window. At the last call in a reading, notes
+ * where the next reading continues: behind the switches that the previous
+ * reading had found. */
 static vst_status growing_collect(vst__growing *self, const vst__window *window,
                                   bool last)
 {
@@ -211,7 +213,8 @@ static vst_status growing_collect(vst__growing *self, const vst__window *window,
     return status;
 }
 
-/* Gives the sink the clock by which a thread ran, from where it was kept. */
+/* Gives the sink the clock of a thread's running time, as it was left by the
+ * previous reading. */
 static vst_status resume_clock(vst__growing *self,
                                const vst__follower *follower)
 {
@@ -224,7 +227,7 @@ static vst_status resume_clock(vst__growing *self,
     return vst__running_resume(&self->running, follower->thread, &of->kept);
 }
 
-/* Ends all that is open in a thread. */
+/* Ends everything that is open in a thread. */
 static vst_status growing_end(const vst__growing *self, vst_matcher *matcher,
                               vst__follower *follower, const vst_sink *sink)
 {
@@ -240,8 +243,8 @@ static vst_status growing_end(const vst__growing *self, vst_matcher *matcher,
                             sink);
 }
 
-/* Adds what ended in a thread. A window that is closed, and had nothing new,
- * stays as it is. */
+/* Adds the spans that ended in a thread. Skips a closed window without new
+ * words. */
 static vst_status read_thread(vst__growing *self, vst__follower *follower)
 {
     of_thread *of = follower->user_data;
@@ -284,7 +287,7 @@ static bool copy_times(const vst__own_times *from, vst__own_times *to)
     return to->levels != NULL || size == 0;
 }
 
-/* Adds what is open in a thread to a copy of the sums. */
+/* Adds the open spans of a thread to a copy of the sums. */
 static vst_status close_thread(vst__growing *self, vst__follower *follower)
 {
     const of_thread *of = follower->user_data;
@@ -344,7 +347,7 @@ static vst_status each_thread(vst__growing *self, visit *fn, bool last,
 
 /* ---- the rows ------------------------------------------------------------ */
 
-/* The sums while all that is open ends now. */
+/* Makes the rows of functions as if everything that is open ended now. */
 static vst_status put_functions(vst__growing *self, vst_error *error)
 {
     vst__function_sum *kept = self->sums.functions.of;
@@ -367,7 +370,7 @@ static vst_status put_functions(vst__growing *self, vst_error *error)
     return status;
 }
 
-/* Who read before may have taken the rows. */
+/* Begins new batches, because the reader may have taken the previous rows. */
 static void begin_batches(vst__growing *self)
 {
     vst__batch_free(&self->functions);
@@ -392,9 +395,9 @@ static vst_status growing_put_threads(vst__growing *self)
     return status;
 }
 
-/* ---- all of it ----------------------------------------------------------- */
+/* ---- a reading ----------------------------------------------------------- */
 
-/* By the clock that the trace's own times follow. */
+/* Returns the present time by the clock that the trace's times follow. */
 static int64_t growing_now(const vst_trace *trace)
 {
     struct timespec time;
@@ -405,7 +408,7 @@ static int64_t growing_now(const vst_trace *trace)
                                              (uint64_t)time.tv_nsec);
 }
 
-/* Where the first reading begins: not before the recording. */
+/* Returns where the first reading begins: not before the recording. */
 static int64_t find_beginning(const vst__growing *self,
                               const vst_trace_info *info)
 {
@@ -414,9 +417,9 @@ static int64_t find_beginning(const vst__growing *self,
     return from_ns > info->start_ns ? from_ns : info->start_ns;
 }
 
-/* Looks what the file has. The end is asked for before: what was recorded by
- * then is there. Where it turns out that it is recorded when threads ran, all
- * is read anew, which is little, for it is told soon. */
+/* Finds out what the file has. The time is read first: records up to that time
+ * are there. If the trace turns out to have switches, everything is read again;
+ * this happens early, so there is little to read. */
 static vst_status growing_grow(vst__growing *self, bool alive, vst_error *error)
 {
     vst_trace *trace = self->following.trace;
@@ -451,7 +454,8 @@ static uint64_t count_words(const vst__growing *self)
     uint64_t words = 0;
 
     for (size_t i = 0; i < self->following.count; i++)
-        words += ((const of_thread *)self->following.followers[i]->user_data)->words;
+        words +=
+            ((const of_thread *)self->following.followers[i]->user_data)->words;
     return words;
 }
 

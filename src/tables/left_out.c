@@ -1,5 +1,5 @@
-/* The table of what a budget left out, and when: one row for each function of a
- * stretch, in order of time. One thread at a time. */
+/* The table of the functions that a budget left out, and when: one row for each
+ * function of a stretch, in order of time. One thread at a time. */
 #include "replay/budget.h"
 #include "tables/table.h"
 
@@ -8,7 +8,7 @@ enum { LEFT_START, LEFT_END, LEFT_FUNC };
 static const vst__column_spec columns[] = {
     [LEFT_START] = {"start_ns", VST_COLUMN_I64, false, 0},
     [LEFT_END] = {"end_ns", VST_COLUMN_I64, false, 0},
-    [LEFT_FUNC] = {"func", VST_COLUMN_I32, true, 0}, /* null: every one */
+    [LEFT_FUNC] = {"func", VST_COLUMN_I32, true, 0}, /* null: all functions */
 };
 
 static vst_status left_out_begin(vst__filling *filling)

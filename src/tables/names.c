@@ -1,6 +1,6 @@
-/* What definitions are called in tables. A name has one number in all traces of
- * a pass, so a row needs no more than a look-up by its definition's id. One
- * thread at a time. */
+/* The names of definitions in tables. A name has one number in all traces of a
+ * pass, so a row only needs a look-up by its definition's id. One thread at a
+ * time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,9 +39,9 @@ vst_status vst__member_number(vst__filling *filling, const vst_span *span,
     return status;
 }
 
-/* ---- kinds -------------------------------------------------------------- */
+/* ---- kinds --------------------------------------------------------------- */
 
-/* Kinds of spans, and behind them that of what devices did. */
+/* Kinds of spans, and behind them the kind of devices' activities. */
 enum { KIND_ACTIVITY = VST_DEF_KINDS, KINDS };
 
 static vst_status add_kinds(vst__table_pass *pass)
@@ -62,7 +62,7 @@ static int32_t names_number_of(size_t kind)
                                       : 0;
 }
 
-/* ---- definitions -------------------------------------------------------- */
+/* ---- definitions --------------------------------------------------------- */
 
 static vst_status add_shown(vst__dictionary *to, const vst_definition *d,
                             int32_t *number)
@@ -84,7 +84,7 @@ static vst_status add_shown(vst__dictionary *to, const vst_definition *d,
     return status == VST_OK ? vst__dictionary_finish(to, number) : status;
 }
 
-/* Ids that a torn file has lost the definition of. */
+/* Names ids whose definition a torn file has lost. */
 static vst_status add_unknown(vst__table_pass *pass)
 {
     static const char name[] = "unknown function";

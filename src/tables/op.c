@@ -1,5 +1,5 @@
-/* The table of a framework's operators: spans of theirs, with what was recorded
- * of each in columns of its own. One thread at a time. */
+/* The table of a framework's operators: their spans, with the facts that were
+ * recorded of each in separate columns. One thread at a time. */
 #include <string.h>
 
 #include "export/output/json.h"
@@ -57,7 +57,8 @@ static const vst__column_spec op_columns[] = {
     [OP_TOTAL_BYTES] = {"total_bytes", VST_COLUMN_I64, false, 0},
 };
 
-/* Facts of an operator that replay makes JSON of, by what it calls them. */
+/* Facts of an operator, which replay writes as JSON, by the names that replay
+ * uses. */
 static const struct {
     const char *key;
     unsigned column;

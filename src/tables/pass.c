@@ -1,5 +1,5 @@
-/* A pass over a trace: the records are read once, and each table takes what it
- * wants of the replay. One thread at a time. */
+/* A pass over a trace: the records are read once, and each table takes the
+ * parts of the replay that it needs. One thread at a time. */
 #include "tables/pass.h"
 
 #include <stdlib.h>
@@ -8,9 +8,9 @@
 #include "tables/schema.h"
 #include "tables/sums.h"
 
-/* ---- several sinks ------------------------------------------------------ */
+/* ---- several sinks ------------------------------------------------------- */
 
-/* Hands on what comes of a replay to each sink that wants it. */
+/* Distributes a replay to every sink that wants it. */
 typedef struct vst__fan {
     size_t count;
     vst_sink sinks[];
@@ -37,8 +37,9 @@ HAND_ON(task, const vst_task_event *)
 HAND_ON(device, const vst_device_span *)
 HAND_ON(loose, const vst_loose_bytes *)
 
-/* A table has the same rows, whoever else looks for recursion. Places tell it,
- * too. */
+/* A table gets the mark of recursion only if it asked for it: its rows must not
+ * depend on the other tables of the pass. The tree of places also computes this
+ * mark. */
 static vst_status pass_on_span(void *ctx, const vst_span *span)
 {
     const fan *self = ctx;
@@ -57,7 +58,7 @@ static vst_status pass_on_span(void *ctx, const vst_span *span)
     return status;
 }
 
-/* A sink that takes what any of the others does. */
+/* Makes a sink that takes everything that any of the sinks takes. */
 static vst_sink pass_join(fan *self)
 {
     vst_sink all = {.ctx = self, .no_args = true, .no_imports = true};
@@ -95,14 +96,14 @@ static vst_sink pass_join(fan *self)
     return all;
 }
 
-/* ---- a trace ------------------------------------------------------------ */
+/* ---- a trace ------------------------------------------------------------- */
 
 int vst__pass_window(const vst__table_pass *self)
 {
     return self->options->window != 0 ? self->options->window : VST_WINDOW_ALL;
 }
 
-/* Begins the replay, if a table takes anything of it. */
+/* Begins the replay, if a table needs it. */
 static vst_status begin_replay(vst__table_pass *self)
 {
     fan *made = malloc(sizeof *made + (self->count + 1) * sizeof *made->sinks);
@@ -216,9 +217,9 @@ void vst__table_pass_end(vst__table_pass *self)
     vst__places_clear(&self->places);
 }
 
-/* ---- a pass ------------------------------------------------------------- */
+/* ---- a pass -------------------------------------------------------------- */
 
-/* Those that no stream gives. */
+/* Tables that no stream gives. */
 static const vst__table *const others[] = {
     &vst__table_functions,
     &vst__table_calls,

@@ -1,5 +1,5 @@
-/* The table of repeats: functions that were called with the same arguments
- * again and again, where arguments were recorded. One thread at a time. */
+/* The table of repeats: functions that were called with equal arguments again
+ * and again, if arguments were recorded. One thread at a time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,12 +8,12 @@
 #include "tables/sums.h"
 
 enum {
-    ARGUMENTS_MAX = 512,    /* bytes; longer ones are not compared */
-    DIFFERENT_MAX = 100000, /* what comes after so many is not counted */
-    LISTED = 20             /* those that were called most often */
+    ARGUMENTS_MAX = 512,    /* bytes; longer arguments are not compared */
+    DIFFERENT_MAX = 100000, /* further distinct arguments are not counted */
+    LISTED = 20             /* rows: the arguments used most often */
 };
 
-/* ---- adding up ---------------------------------------------------------- */
+/* ---- adding up ----------------------------------------------------------- */
 
 static vst__json_part arguments_of(const vst_span *span)
 {
@@ -28,8 +28,9 @@ static vst__json_part arguments_of(const vst_span *span)
     return (vst__json_part){NULL, 0};
 }
 
-/* The function and its arguments as one key; 0: they are not compared. Where a
- * text was cut, arguments may differ though they look the same. */
+/* Makes one key of the function and its arguments. Returns its length; 0 if
+ * they are not compared. Where a text was cut, arguments may differ although
+ * they look equal. */
 static size_t repeats_describe(const vst_span *span, char *key)
 {
     static const char dots[] = "\xe2\x80\xa6";
@@ -44,7 +45,7 @@ static size_t repeats_describe(const vst_span *span, char *key)
     return sizeof span->id + arguments.count;
 }
 
-/* The number of a key, which may be new; 0: no memory. */
+/* Returns the number of a key, which may be new; 0 if memory ran out. */
 static uint32_t repeats_number_of(vst__repeat_sums *sums, const char *key,
                                   size_t size)
 {
@@ -94,7 +95,7 @@ void vst__repeat_sums_free(vst__repeat_sums *sums)
     free(sums->of);
 }
 
-/* ---- the table ---------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------- */
 
 enum { REPEATS_FUNC, REPEATS_ARGUMENTS, REPEATS_CALLS, REPEATS_TOTAL };
 
@@ -105,7 +106,7 @@ static const vst__column_spec columns[] = {
     [REPEATS_TOTAL] = {"total_ns", VST_COLUMN_I64, false, 0},
 };
 
-/* The numbers of those that were called most often, and their keys. */
+/* The numbers and keys of the most frequent calls. */
 typedef struct most {
     size_t count;
     uint32_t numbers[LISTED];
@@ -129,7 +130,8 @@ static void repeats_insert(const vst__repeat_sums *sums, most *found,
     found->numbers[at] = number;
 }
 
-static void find_key(void *ctx, const void *key, size_t size, uint32_t number)
+static void repeats_find_key(void *ctx, const void *key, size_t size,
+                             uint32_t number)
 {
     most *found = ctx;
 
@@ -138,8 +140,9 @@ static void find_key(void *ctx, const void *key, size_t size, uint32_t number)
             found->keys[i] = (vst__json_part){key, size};
 }
 
-static vst_status put_one(vst__batch *batch, const struct vst__repeat *repeat,
-                          vst__json_part key)
+static vst_status repeats_put_row(vst__batch *batch,
+                                  const struct vst__repeat *repeat,
+                                  vst__json_part key)
 {
     vst_status status = vst__batch_reserve(batch);
     vst_id id;
@@ -167,9 +170,10 @@ static vst_status repeats_put(const vst__sums *sums, vst__batch *batch)
         if (own->of[number - 1].calls > 1)
             repeats_insert(own, &found, number);
     if (found.count != 0)
-        vst__intern_each(own->known, find_key, &found);
+        vst__intern_each(own->known, repeats_find_key, &found);
     for (size_t i = 0; i < found.count && status == VST_OK; i++)
-        status = put_one(batch, &own->of[found.numbers[i] - 1], found.keys[i]);
+        status = repeats_put_row(batch, &own->of[found.numbers[i] - 1],
+                                 found.keys[i]);
     return status;
 }
 

@@ -1,6 +1,6 @@
 /* The tables by name, and their schemas. Texts in a schema are constants; each
- * part frees itself, since the receiver of one may take parts out of it. Any
- * thread. */
+ * part of a schema frees itself, because its receiver may take parts out of it.
+ * Any thread. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ const vst__table *vst__table_find(const char *name)
     return NULL;
 }
 
-/* ---- schemas ------------------------------------------------------------ */
+/* ---- schemas ------------------------------------------------------------- */
 
 static const char *format_of(vst__column_type type)
 {

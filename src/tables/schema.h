@@ -4,7 +4,7 @@
 
 #include "tables/table.h"
 
-/* NULL: there is none of that name. */
+/* Returns NULL if there is no table of that name. */
 const vst__table *vst__table_find(const char *name);
 vst_status vst__table_make_schema(const vst__table *table,
                                   vst_arrow_schema *schema);

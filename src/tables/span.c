@@ -1,5 +1,5 @@
-/* The table of spans, in the order in which they end, and what it shares with
- * the others that replay a trace. One thread at a time. */
+/* The table of spans, in the order in which they end, and functions for all
+ * tables that replay a trace. One thread at a time. */
 #include "replay/imports.h"
 #include "tables/table.h"
 
@@ -19,7 +19,7 @@ vst_status vst__replayed_begin(vst__filling *filling, const vst_sink *sink,
     return VST_OK;
 }
 
-/* ---- span --------------------------------------------------------------- */
+/* ---- span ---------------------------------------------------------------- */
 
 enum {
     SPAN_PROCESS,

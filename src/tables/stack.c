@@ -1,6 +1,6 @@
-/* The table of stacks: those that allocations were made with, which the trace
- * has, under numbers below 0; and the places in the tree of calls, which a
- * replay finds, under numbers above. One thread at a time. */
+/* The table of stacks: recorded stacks of allocations, under numbers below 0,
+ * and the places in the tree of calls that a replay finds, under numbers above
+ * 0. One thread at a time. */
 #include "tables/table.h"
 
 enum { ROWS_A_STEP = 4096 };
@@ -55,9 +55,8 @@ static vst_status stack_add_place(vst__filling *filling, uint32_t number)
     return VST_OK;
 }
 
-/* Of an allocation. Its depth, and whether a function is in it twice, would
- * cost a walk.
- * */
+/* Adds a frame of a recorded stack. Its depth, and whether a function is in it
+ * twice, would need a walk. */
 static vst_status add_recorded(vst__filling *filling, vst_stack_id id)
 {
     const vst_stack *stack = vst_trace_stack(filling->pass->trace, id);
@@ -108,8 +107,8 @@ static vst_status begin_stack(vst__filling *filling)
     return vst__replayed_begin(filling, &sink, 0);
 }
 
-/* Recorded stacks come first, then the places that were met so far. filling->at
- * counts the rows. */
+/* Recorded stacks come first, then the places found so far. filling->at counts
+ * the rows. */
 static vst_status step_stack(vst__filling *filling, bool *done)
 {
     size_t recorded = vst_trace_stack_max(filling->pass->trace);

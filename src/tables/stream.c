@@ -1,7 +1,7 @@
 /* A stream of a table's rows: opens one trace after the other, lets a pass with
- * that table add rows until a batch is full, and gives that away. Small traces
- * share a batch. After an error it returns the same error for ever. One thread
- * at a time. */
+ * that table add rows until a batch is full, and gives the batch away. Small
+ * traces share a batch. After an error the stream always returns this error.
+ * One thread at a time. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,13 +10,13 @@
 #include "tables/pass.h"
 #include "tables/schema.h"
 
-/* Rows that a step may add, as a rule. */
+/* Rows that a step may add, usually. */
 enum { ROWS_OF_STEP = 4096 };
 
 typedef struct stream {
     vst__table_pass pass;      /* with one table */
-    vst_table_source *sources; /* their texts are ours */
-    size_t source_count, next; /* the one to be opened next */
+    vst_table_source *sources; /* with copies of their texts */
+    size_t source_count, next; /* next: the source to open next */
     bool named;                /* the names of all traces are known */
     vst_status status;
     char error[512];
@@ -27,7 +27,7 @@ static vst__batch *batch_of(stream *self)
     return &self->pass.fillings[0].batch;
 }
 
-/* ---- sources ------------------------------------------------------------ */
+/* ---- sources ------------------------------------------------------------- */
 
 static bool copy_text(const char **text)
 {
@@ -59,7 +59,7 @@ static void free_source(vst_table_source *source)
         free((char *)(uintptr_t)texts[i]);
 }
 
-/* ---- traces ------------------------------------------------------------- */
+/* ---- traces -------------------------------------------------------------- */
 
 static vst_status stream_fail(stream *self, vst_status status, int sys_errno)
 {
@@ -115,9 +115,9 @@ static vst_status begin_trace(stream *self)
     return status;
 }
 
-/* So that all batches have the same dictionary, also those of several traces:
- * files of Arrow's have one, and a group of rows of Parquet. */
-static vst_status find_names(stream *self)
+/* Reads the names of all traces first, so that all batches have one dictionary:
+ * Arrow files have one dictionary, and so has a row group of Parquet. */
+static vst_status stream_find_names(stream *self)
 {
     vst_status status = VST_OK;
 
@@ -144,7 +144,7 @@ static vst_status stream_fill(stream *self)
 {
     if (!self->named && self->pass.fillings[0].table->has_names &&
         self->source_count > 1) {
-        vst_status status = find_names(self);
+        vst_status status = stream_find_names(self);
 
         if (status != VST_OK)
             return status;
@@ -172,9 +172,9 @@ static vst_status stream_fill(stream *self)
     return VST_OK;
 }
 
-/* ---- Arrow's interface -------------------------------------------------- */
+/* ---- Arrow's interface --------------------------------------------------- */
 
-static int as_errno(vst_status status)
+static int stream_as_errno(vst_status status)
 {
     return status == VST_OK ? 0 : status == VST_E_NOMEM ? ENOMEM : EIO;
 }
@@ -187,7 +187,7 @@ static int get_schema(vst_arrow_stream *arrow, vst_arrow_schema *out)
 
     if (status != VST_OK)
         stream_fail(self, status, 0);
-    return as_errno(status);
+    return stream_as_errno(status);
 }
 
 static int get_next(vst_arrow_stream *arrow, vst_arrow_array *out)
@@ -205,11 +205,11 @@ static int get_next(vst_arrow_stream *arrow, vst_arrow_array *out)
     if (status == VST_OK)
         status = stream_fill(self);
     if (status != VST_OK || batch_of(self)->rows == 0)
-        return as_errno(status);
+        return stream_as_errno(status);
     status = vst__batch_take(batch_of(self), names, out);
     if (status != VST_OK)
         stream_fail(self, status, 0);
-    return as_errno(status);
+    return stream_as_errno(status);
 }
 
 static const char *get_last_error(vst_arrow_stream *arrow)

@@ -1,6 +1,6 @@
-/* The inside of the tables of sums. sums.c reads spans once for all of them and
- * finds out which time is whose; the other files each add up some tables and
- * put their rows. They share struct vst__sums. One thread at a time. */
+/* The parts of the tables of sums. sums.c reads spans once for all parts and
+ * finds out which function gets which time; each other file adds up some tables
+ * and puts their rows. All share struct vst__sums. One thread at a time. */
 #ifndef VST_TABLES_SUMS_H
 #define VST_TABLES_SUMS_H
 
@@ -24,19 +24,20 @@ enum {
     VST_SUMS_EXCEPTIONS = 128
 };
 
-/* ---- functions ---------------------------------------------------------- */
+/* ---- functions ----------------------------------------------------------- */
 
 typedef struct vst__function_sum {
     uint64_t calls;
-    uint64_t outer; /* calls that were not inside another of the function */
+    /* calls that were not inside another call of the function */
+    uint64_t outer;
     int64_t self_ns, total_ns;
-    int64_t max_ns;          /* of total_ns, in one call */
-    int64_t running_ns;      /* of total_ns */
-    uint64_t unknown;        /* spans whose running time is not known */
-    int64_t self_running_ns; /* of self_ns */
-    uint64_t self_unknown;   /* as above, also of calls inside of others */
-    int64_t error_ns;        /* of total_ns, where that is compensated */
-    uint64_t uncompensated;  /* spans of which that is not known */
+    int64_t max_ns;          /* the part of total_ns in one call */
+    int64_t running_ns;      /* the part of total_ns that the calls ran */
+    uint64_t unknown;        /* spans whose running time is unknown */
+    int64_t self_running_ns; /* the part of self_ns that the calls ran */
+    uint64_t self_unknown;   /* like unknown, including calls inside others */
+    int64_t error_ns;        /* error of total_ns, if that is compensated */
+    uint64_t uncompensated;  /* spans whose compensated time is unknown */
     uint64_t self_bytes, total_bytes, allocations;
 } vst__function_sum;
 
@@ -45,38 +46,40 @@ typedef struct vst__function_sums {
     vst__spread *self, *total;
 } vst__function_sums;
 
-/* ---- estimates ---------------------------------------------------------- */
+/* ---- estimates ----------------------------------------------------------- */
 
 /* Functions that a budget left out for a time: see estimates.c. */
 typedef struct vst__estimates {
-    struct vst_budget *budget; /* NULL: nothing was left out, or nobody asks */
-    struct vst__estimate *of;  /* by definition id */
-    /* Of the thread that is being read: which functions it called, from when to
-     * when, and how much of that time is somebody's. */
+    /* NULL: nothing was left out, or no table asks */
+    struct vst_budget *budget;
+    struct vst__estimate *of; /* by definition id */
+    /* For the thread that is being read: the functions that it called, the
+     * times of its first and last call, and how much of the time in between
+     * counts for a call. */
     vst_id *touched;
     size_t touched_count;
     bool has_thread;
     int64_t first_ns, last_ns, spent_ns;
 } vst__estimates;
 
-/* ---- the tree of calls -------------------------------------------------- */
+/* ---- the tree of calls --------------------------------------------------- */
 
 /* Waits of tasks, which are leaves of the tree: see awaits.c. */
 typedef struct vst__awaits {
     vst__tasks *tasks;
-    struct vst__open_step *open; /* steps, one inside of the other */
+    struct vst__open_step *open; /* open steps, nested */
     size_t count, capacity;
 } vst__awaits;
 
 typedef struct vst__call_sums {
     vst_contexts *tree;
-    const vst_context_row *rows; /* when all is read */
+    const vst_context_row *rows; /* set when all is read */
     size_t count;
-    vst__own_times folded; /* of a tree without frames of the import system */
+    vst__own_times folded; /* for a tree without frames of the import system */
     vst__awaits awaits;
 } vst__call_sums;
 
-/* ---- threads ------------------------------------------------------------ */
+/* ---- threads ------------------------------------------------------------- */
 
 typedef struct vst__thread_sum {
     uint32_t number;
@@ -84,14 +87,14 @@ typedef struct vst__thread_sum {
     int64_t self_ns, waiting_ns, gc_ns;
     int64_t first_ns, last_ns;
     int64_t running_ns; /* of its outermost calls */
-    uint64_t unknown;   /* of those, whose running time is not known */
-    int64_t preempted_ns, gil_ns; /* of its outermost calls, too */
+    uint64_t unknown;   /* its outermost calls with unknown running time */
+    int64_t preempted_ns, gil_ns; /* of its outermost calls */
     uint64_t unknown_gil;
-    /* In calls that only wait, by what they wait for: without the time that
-     * they ran, were preempted or waited for the GIL. Of the interpreter's own
-     * waits, for objects and a stopped world, in all calls. */
+    /* Time in calls that only wait, by the reason, without the time that they
+     * ran, were preempted or waited for the GIL. For the interpreter's own
+     * waits (for objects and a stopped world): in all calls. */
     int64_t waited_ns[VST_WAIT_REASONS];
-    int64_t top_ns; /* of the function that took most by itself */
+    int64_t top_ns; /* of the function with the most own time */
     vst_id top;
 } vst__thread_sum;
 
@@ -99,8 +102,8 @@ typedef struct vst__thread_sums {
     vst__thread_sum *of;
     size_t count, capacity;
     bool has_pauses; /* waits for objects and for a stopped world are known */
-    /* Of the thread that is being read: its functions' own times, by definition
-     * id, and which those are. */
+    /* For the thread that is being read: the own times of its functions, by
+     * definition id, and the list of these functions. */
     struct vst__own_time *own;
     vst_id *spent;
     size_t spent_count;
@@ -111,9 +114,10 @@ typedef struct vst__thread_sums {
     } *waited; /* by definition id */
 } vst__thread_sums;
 
-/* ---- garbage collections ------------------------------------------------ */
+/* ---- garbage collections ------------------------------------------------- */
 
-enum { VST_GENERATIONS = 4, VST_LONG_COLLECTIONS = 20 }; /* last: not known */
+/* the last one: generation unknown */
+enum { VST_GENERATIONS = 4, VST_LONG_COLLECTIONS = 20 };
 
 typedef struct vst__collection {
     int64_t start_ns, ns;
@@ -131,18 +135,18 @@ typedef struct vst__collection_sums {
     size_t count;
 } vst__collection_sums;
 
-/* ---- single calls ------------------------------------------------------- */
+/* ---- single calls -------------------------------------------------------- */
 
 enum { VST_LONG_STEPS = 8 };
 
-/* Steps of event loops; those that took 50 ms or more block it. */
+/* Steps of event loops; a step of 50 ms or more blocks the loop. */
 typedef struct vst__step_sums {
     uint64_t count, blocking;
     int64_t blocking_ns;
     struct vst__long_step {
         int64_t start_ns, ns;
         uint32_t thread;
-    } longest[VST_LONG_STEPS]; /* that block, the longest first */
+    } longest[VST_LONG_STEPS]; /* steps that block a loop, the longest first */
 } vst__step_sums;
 
 /* Calls whose arguments were recorded, by function and arguments. */
@@ -156,11 +160,11 @@ typedef struct vst__repeat_sums {
     size_t capacity;
 } vst__repeat_sums;
 
-/* ---- exceptions --------------------------------------------------------- */
+/* ---- exceptions ---------------------------------------------------------- */
 
 typedef struct vst__exception_sums {
-    vst__intern
-        *known; /* of struct vst__exception_key; NULL before the first */
+    /* of struct vst__exception_key; NULL before the first */
+    vst__intern *known;
     struct vst__exception_sum {
         struct vst__exception_key {
             vst_id id, raised_in, caught_in;
@@ -172,23 +176,23 @@ typedef struct vst__exception_sums {
     size_t capacity;
 } vst__exception_sums;
 
-/* ---- all of it ---------------------------------------------------------- */
+/* ---- the whole ----------------------------------------------------------- */
 
 typedef struct vst__sums {
     const vst__table_options *options;
     vst_trace *trace;
     vst_id max;      /* the last definition */
-    unsigned wanted; /* VST_SUMS_ */
-    uint32_t asked;  /* thread that was looked up last, and the answer */
+    unsigned wanted; /* VST_SUMS_ bits */
+    uint32_t asked;  /* the thread that was looked up last, and the answer */
     bool has_asked, is_read;
-    bool has_untimed; /* a function has the mark for no time */
-    bool grows; /* no trace was read to its end: no call stands for others */
-    bool has_running; /* functions know how long they ran */
+    bool has_untimed; /* a function has VST_MARK_NO_TIME */
+    bool grows; /* the trace is still growing: no call stands for others */
+    bool has_running; /* functions have running times */
     vst__own_times own;
-    vst__own_times ran;     /* the same of the time that calls ran */
-    vst__own_times untimed; /* what has the mark for no time, below what is
-                             * open */
-    uint32_t reading;       /* the thread whose spans come */
+    vst__own_times ran; /* own running times of calls */
+    /* time that counts for nobody, inside the open calls */
+    vst__own_times untimed;
+    uint32_t reading; /* the thread whose spans are arriving */
     vst__estimates estimates;
     vst__function_sums functions;
     vst__call_sums calls;
@@ -199,9 +203,9 @@ typedef struct vst__sums {
     vst__exception_sums exceptions;
 } vst__sums;
 
-/* sums.c. With options, trace and wanted set: gives what it takes of the
- * replay. When that has come, every part is made ready for its rows. Free it
- * whether any of that fails or not. */
+/* sums.c. With options, trace and wanted set, vst__sums_begin sets up the sink
+ * for the replay. When the replay is over, vst__sums_end makes every part ready
+ * for its rows. Free the sums even if something fails. */
 vst_status vst__sums_begin(vst__sums *sums, vst_sink *sink);
 vst_status vst__sums_finish(vst__sums *sums);
 void vst__sums_free(vst__sums *sums);
@@ -211,39 +215,41 @@ static inline unsigned char vst__sums_mark(const vst__sums *sums, vst_id id)
     return sums->options->marks != NULL ? sums->options->marks[id] : 0;
 }
 
-/* Each part: begins, if it is wanted; adds a span with its own time; ends when
- * all is read; frees what it has, in any state. */
+/* Each part has functions that begin it, if it is wanted, add a span with its
+ * own time, end it when all is read, and free it in any state. */
 vst_status vst__function_sums_begin(vst__sums *sums);
 void vst__function_sums_add(vst__sums *sums, const vst_span *span,
                             int64_t self_ns, int64_t self_running_ns);
-/* There are more definitions by now, without marks. */
+/* Makes room for new definitions, which have no marks. */
 vst_status vst__function_sums_grow(vst__sums *sums);
 void vst__function_sums_free(vst__sums *sums);
 
 vst_status vst__estimates_begin(vst__sums *sums);
-/* A call that counts for nobody, with its own time. */
+/* Adds a call that counts for nobody, with its own time. */
 void vst__estimates_see(vst__estimates *e, const vst_span *span,
                         int64_t spent_ns);
-/* A call that counts for ns, self_ns of that by itself. inside_ns and what is
- * returned: own time of calls that recorded ones inside of it stand for, or
- * these and it, and that calls around it must lose. */
+/* Adds a call that counts for ns, self_ns of that as own time. inside_ns is the
+ * own time of the calls that recorded calls inside this one stand for. Returns
+ * that time for this call and the calls inside: the calls around it must lose
+ * it. */
 double vst__estimates_add(vst__estimates *e, const vst_span *span, int64_t ns,
                           int64_t self_ns, double inside_ns);
-/* The spans that follow are another thread's. Gives how much longer this one
- * was in calls than is recorded. */
+/* Ends the thread that was read. Returns how much longer the thread was in
+ * calls than is recorded. */
 int64_t vst__estimates_end_thread(vst__estimates *e);
-/* The sums of functions become estimates; error_ns is that of the total. */
+/* Turns the sums of functions into estimates; error_ns is the error of the
+ * total. */
 void vst__estimates_end(vst__sums *sums);
 void vst__estimates_free(vst__estimates *e);
 
 vst_status vst__call_sums_add(vst__sums *sums, vst_span *span, int64_t self_ns);
-/* A wait of a task, below or beside the span that it ended in. */
+/* Adds a wait of a task, below or next to the span in which it ended. */
 vst_status vst__call_sums_add_wait(vst__sums *sums, const vst_span *span,
                                    uint32_t depth, const vst__task_wait *wait);
 void vst__call_sums_free(vst__sums *sums);
 
 vst_status vst__awaits_event(vst__awaits *awaits, const vst_task_event *event);
-/* The wait that ended where this call goes on; 0 ns: none did. */
+/* Finds the wait that ended when this call continued; 0 ns if there is none. */
 vst_status vst__awaits_span(vst__awaits *awaits, const vst_span *span,
                             vst__task_wait *wait);
 void vst__awaits_free(vst__awaits *awaits);
@@ -252,8 +258,8 @@ vst_status vst__thread_sums_begin(vst__sums *sums);
 vst_status vst__thread_sums_add(vst__sums *sums, const vst_span *span,
                                 unsigned char mark, int64_t self_ns);
 vst_status vst__thread_sums_add_pause(vst__sums *sums, const vst_wait *wait);
-/* The thread that was read ends. missing_ns: how much longer it was in calls
- * than is recorded. */
+/* Ends the thread that was read. missing_ns: how much longer the thread was in
+ * calls than is recorded. */
 void vst__thread_sums_end_thread(vst__sums *sums, int64_t missing_ns);
 void vst__thread_sums_free(vst__sums *sums);
 
@@ -265,7 +271,7 @@ vst_status vst__exception_sums_add(vst__exception_sums *sums,
                                    const vst_instant *mark);
 void vst__exception_sums_free(vst__exception_sums *sums);
 
-/* ---- tables ------------------------------------------------------------- */
+/* ---- tables -------------------------------------------------------------- */
 
 extern const vst__table vst__table_functions, vst__table_budget,
     vst__table_reduced_estimates, vst__table_calls, vst__table_threads,

@@ -1,5 +1,5 @@
-/* The inside of a pass, shared by pass.c (which reads a trace once for all
- * tables) and the files that each make the rows of some tables. One thread at a
+/* The parts of a pass, shared by pass.c, which reads a trace once for all
+ * tables, and the files that each make the rows of some tables. One thread at a
  * time. */
 #ifndef VST_TABLES_TABLE_H
 #define VST_TABLES_TABLE_H
@@ -13,9 +13,9 @@
 #include "tables/batch.h"
 #include "tables/tables.h"
 
-/* What a table's names of definitions are, by id. */
+/* The names of a definition, by their numbers in dictionaries. */
 typedef struct vst__defined {
-    int32_t shown; /* in VST_NAMES_SHOWN; -1: the trace does not say */
+    int32_t shown; /* in VST_NAMES_SHOWN; -1: the trace does not name it */
     int32_t kind;  /* in VST_NAMES_KINDS */
     int32_t file;  /* in VST_NAMES_FILES, for tables that show files */
 } vst__defined;
@@ -26,56 +26,56 @@ typedef struct vst__filling {
     struct vst__table_pass *pass;
     vst__batch batch;
     vst__dictionary own_names; /* VST_NAMES_OWN */
-    /* Of the trace that is being read. */
-    vst_sink sink; /* what it takes of the replay, if it is read */
+    /* For the trace that is being read: */
+    vst_sink sink; /* the parts of the replay that the table takes */
     bool is_read, is_done;
-    size_t at; /* the next row, of a table that counts them */
-    void *own; /* of the table */
+    size_t at; /* the next row, for tables that count rows */
+    void *own; /* the table's own data */
 } vst__filling;
 
-/* All zero but for the tables before the first trace. */
+/* Before the first trace, everything is zero except the tables. */
 typedef struct vst__table_pass {
     vst__filling *fillings;
     size_t count;
     const struct vst__table_options *options;
-    vst__dictionary dictionaries[VST_NAMES_OWN]; /* those of all tables */
+    vst__dictionary dictionaries[VST_NAMES_OWN]; /* shared by all tables */
 
-    /* The trace being read, NULL between two. */
+    /* The trace being read; NULL between two traces. */
     vst_trace *trace;
     const vst_table_source *source;
-    vst__replay *replay; /* NULL: no table needs it */
-    bool is_replayed;    /* no more comes of it */
-    bool is_cut;         /* the time was over before all was read */
+    vst__replay *replay; /* NULL: no table needs a replay */
+    bool is_replayed;    /* the replay is over */
+    bool is_cut;         /* the deadline passed before all was read */
     struct vst__fan *fan;
-    struct vst__sums *sums;           /* NULL: no table is made of them */
-    struct vst__task_facts *tasks;    /* NULL: no table is of tasks */
-    struct vst__device_sums *devices; /* NULL: no table is of those */
+    struct vst__sums *sums;           /* NULL: no table of sums */
+    struct vst__task_facts *tasks;    /* NULL: no table of tasks */
+    struct vst__device_sums *devices; /* NULL: no table of sums of devices */
     vst_places places;
-    vst_sink_inside inside; /* of sinks whose spans are to have places */
-    bool shows_files;       /* a table shows those of definitions */
-    vst__defined *defined;  /* by id, up to max */
+    vst_sink_inside inside; /* for sinks whose spans have places */
+    bool shows_files;       /* a table shows the files of definitions */
+    vst__defined *defined;  /* by id, up to defined_max */
     vst_id defined_max;
-    vst__defined unknown; /* of ids that no definition has */
+    vst__defined unknown; /* for ids without a definition */
 } vst__table_pass;
 
 struct vst__sums;
 
-/* One table: its columns, and how the rows of a trace come about. */
+/* A table: its columns, and the functions that make the rows of a trace. */
 typedef struct vst__table {
     const char *name;
     const vst__column_spec *columns;
     size_t column_count;
-    bool has_names; /* of definitions */
-    /* The trace was opened; NULL: nothing to do. */
+    bool has_names; /* it shows names of definitions */
+    /* Called when the trace is open; NULL: nothing to do. */
     vst_status (*begin)(vst__filling *filling);
-    /* Adds rows that the replay's sink does not, some thousand as a rule; it is
-     * called after each step of the replay, and on. *done: there are no more.
-     * NULL: there are none. */
+    /* Adds rows that do not come from the replay's sink, usually some thousand;
+     * called after each step of the replay and afterwards, until it sets *done.
+     * NULL: there are no such rows. */
     vst_status (*step)(vst__filling *filling, bool *done);
-    /* Frees filling->own, also after begin failed; may be NULL. */
+    /* Frees filling->own, even if begin failed; may be NULL. */
     void (*end)(vst__filling *filling);
-    /* Of a table of sums: the parts that it is made of, a VST_SUMS_ bit each,
-     * and its rows when all is read. */
+    /* For a table of sums: the parts that it is made of, a VST_SUMS_ bit each,
+     * and the function that puts its rows when all is read. */
     unsigned sums;
     vst_status (*put)(const struct vst__sums *sums, vst__batch *batch);
 } vst__table;
@@ -93,7 +93,7 @@ extern const vst__table vst__table_process, vst__table_thread, vst__table_func,
 #define VST_COLUMNS(list)                                                      \
     .columns = list, .column_count = sizeof list / sizeof *list
 
-/* ---- names.c ------------------------------------------------------------ */
+/* ---- names.c ------------------------------------------------------------- */
 
 /* Finds the names of every definition of the trace. */
 vst_status vst__names_define(vst__table_pass *pass);
@@ -104,16 +104,17 @@ static inline const vst__defined *vst__names_of(const vst__filling *filling,
 
     return id <= pass->defined_max ? &pass->defined[id] : &pass->unknown;
 }
-/* Names of the table's own; their numbers are their places. */
+/* Adds the table's own names; their numbers are their indexes. */
 vst_status vst__names_add(vst__filling *filling, const char *const *names,
                           size_t count);
 
-/* ---- span.c ------------------------------------------------------------- */
+/* ---- span.c -------------------------------------------------------------- */
 
-/* What ran while a span was open beside the stack is counted where it ran. */
+/* Returns the own time of a span. Time inside a span off the stack counts where
+ * it ran. */
 int64_t vst__span_self(const vst_span *span);
-/* The table takes this of the replay, whose ctx is the filling. Nothing is read
- * for it if the trace has no definition of `kind`; 0: always is. */
+/* Sets the table's sink, whose ctx is the filling. Reads nothing for this table
+ * if the trace has no definition of `kind`; 0: always reads. */
 vst_status vst__replayed_begin(vst__filling *filling, const vst_sink *sink,
                                int kind);
 

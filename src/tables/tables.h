@@ -1,12 +1,12 @@
-/* Tables: what traces hold as rows and columns, for programs that think in
- * tables. Each is given out as a stream of record batches by Apache Arrow's C
+/* Tables: the content of traces as rows and columns, for programs that work
+ * with tables. Each table is a stream of record batches in Apache Arrow's C
  * interface, which data frames and databases take without copying.
  * docs/reference/tables.md says what the columns mean.
  *
- * A stream reads the files itself, one after the other, and holds no more than
- * a batch, what is open at one moment and names. Any number of streams may be
- * read at the same time; each by one thread at a time, whichever. Batches may
- * be kept, and released on any thread, after their stream was released. */
+ * A stream reads the files itself, one after the other, and holds only a batch,
+ * the state of one moment and names. Any number of streams may be read
+ * concurrently, each by one thread at a time. Batches may be kept, and released
+ * on any thread, after their stream was released. */
 #ifndef VST_TABLES_TABLES_H
 #define VST_TABLES_TABLES_H
 
@@ -15,14 +15,14 @@
 
 #include <vestige/status.h>
 
-/* ---- Arrow's C interface ------------------------------------------------ */
+/* ---- Arrow's C interface ------------------------------------------------- */
 
-/* The three structs by which Arrow passes data between libraries: what they are
- * called does not matter, where their fields lie does. The receiver of one
- * calls `release` when it is done with it. If release is NULL, it was released
- * or moved elsewhere. */
+/* The three structs by which Arrow passes data between libraries: the order of
+ * their fields matters, their names do not. The receiver of a struct calls
+ * `release` when it no longer needs it. If release is NULL, the struct was
+ * released or moved elsewhere. */
 typedef struct vst_arrow_schema {
-    const char *format; /* a letter for the type: "i" int32, "+s" struct … */
+    const char *format; /* the type as a letter: "i" int32, "+s" struct … */
     const char *name;
     const char *metadata;
     int64_t flags;
@@ -46,31 +46,31 @@ typedef struct vst_arrow_array {
     void *private_data;
 } vst_arrow_array;
 
-/* Its functions return 0 or an errno; then get_last_error says what it was, and
- * the text is good until the next call. */
+/* Its functions return 0 or an errno; get_last_error then describes the error,
+ * in a text that is valid until the next call. */
 typedef struct vst_arrow_stream {
     int (*get_schema)(struct vst_arrow_stream *stream, vst_arrow_schema *out);
-    /* At the end, out->release is NULL. */
+    /* At the end, sets out->release to NULL. */
     int (*get_next)(struct vst_arrow_stream *stream, vst_arrow_array *out);
     const char *(*get_last_error)(struct vst_arrow_stream *stream);
     void (*release)(struct vst_arrow_stream *stream);
     void *private_data;
 } vst_arrow_stream;
 
-enum { VST_ARROW_NULLABLE = 2 }; /* of a schema's flags */
+enum { VST_ARROW_NULLABLE = 2 }; /* in a schema's flags */
 
-/* ---- tables ------------------------------------------------------------- */
+/* ---- tables -------------------------------------------------------------- */
 
-/* "process", "span" …; NULL behind the last one. */
+/* Returns "process", "span" …; NULL behind the last table. */
 const char *vst__table_name(size_t index);
 
-/* A trace, and what its reader knows of the process that the core does not. A
- * text that is NULL is not known, and so is a number that is -1. */
+/* A trace, and facts about its process that the core does not know. NULL texts
+ * and numbers of -1 are unknown. */
 typedef struct vst_table_source {
     const char *path;
-    int32_t process;   /* its number among those read together */
-    int64_t offset_ns; /* as vst_trace_set_offset has it */
-    /* As vst_trace_set_range has them; 0: no bound. */
+    int32_t process;   /* number of the process among all sources */
+    int64_t offset_ns; /* as in vst_trace_set_offset */
+    /* as in vst_trace_set_range; 0: no bound */
     int64_t from_ns, to_ns;
     int64_t parent_pid;
     int32_t rank, world_size;
@@ -78,8 +78,9 @@ typedef struct vst_table_source {
     const char *ended; /* "clean", "torn" … */
 } vst_table_source;
 
-/* The rows of all sources, in their order. The sources are copied; their files
- * are opened when their turn comes. VST_E_ARGUMENT: there is no such table. */
+/* Gives the rows of all sources, in order. The sources are copied; each file is
+ * opened when its rows are due. Returns VST_E_ARGUMENT if there is no such
+ * table. */
 vst_status vst__table_stream(const char *table, const vst_table_source *sources,
                              size_t count, vst_arrow_stream *stream);
 vst_status vst__table_schema(const char *table, vst_arrow_schema *schema);

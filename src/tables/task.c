@@ -1,6 +1,6 @@
 /* The table of asyncio's tasks and of greenlets, in the order of their first
- * steps. The rows come when the whole trace was replayed. One thread at a time.
- */
+ * steps. The rows are made when the whole trace is replayed. One thread at a
+ * time. */
 #include "tables/task_facts.h"
 
 enum {
@@ -39,7 +39,8 @@ static const vst__column_spec task_columns[] = {
     [TASK_KIND] = {"kind", VST_COLUMN_NAME, false, VST_NAMES_OWN},
 };
 
-enum { ROWS_AT_ONCE = 1024, FIRST_KIND = 3 /* among the table's names */ };
+/* index among the table's own names */
+enum { ROWS_AT_ONCE = 1024, FIRST_KIND = 3 };
 
 static vst_status add_task(vst__filling *filling, const vst__task *task)
 {
@@ -108,12 +109,12 @@ const vst__table vst__table_task = {
     .end = vst__task_facts_leave,
 };
 
-/* ---- what tasks awaited -------------------------------------------------- */
+/* ---- awaited objects ----------------------------------------------------- */
 
 enum { AWAIT_FUNC, AWAIT_AWAITS, AWAIT_AWAITING, AWAIT_WAITS, AWAIT_TIME };
 
 static const vst__column_spec await_columns[] = {
-    [AWAIT_FUNC] = {"func", VST_COLUMN_I32, false, 0},     /* of the tasks */
+    [AWAIT_FUNC] = {"func", VST_COLUMN_I32, false, 0}, /* the task's function */
     [AWAIT_AWAITS] = {"awaits", VST_COLUMN_I32, false, 0}, /* vst_task_awaits */
     [AWAIT_AWAITING] = {"awaiting", VST_COLUMN_I32, true, 0}, /* a function */
     [AWAIT_WAITS] = {"waits", VST_COLUMN_I64, false, 0},

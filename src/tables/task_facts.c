@@ -5,7 +5,7 @@
 
 #include "tables/pass.h"
 
-/* A new item at the end; NULL without memory. */
+/* Appends an item. Returns NULL if memory ran out. */
 static void *tasks_add(vst__task_list *l, size_t size)
 {
     if (l->count == l->capacity) {
@@ -19,9 +19,9 @@ static void *tasks_add(vst__task_list *l, size_t size)
     return (char *)l->items + l->count++ * size;
 }
 
-/* ---- calls that take long ----------------------------------------------- */
+/* ---- long calls ---------------------------------------------------------- */
 
-static size_t *longest_at(vst__task_facts *r, size_t depth)
+static size_t *tasks_longest_at(vst__task_facts *r, size_t depth)
 {
     while (r->longest.count <= depth) {
         size_t *item = tasks_add(&r->longest, sizeof *item);
@@ -32,13 +32,13 @@ static size_t *longest_at(vst__task_facts *r, size_t depth)
     return (size_t *)r->longest.items + depth;
 }
 
-/* A call of at least half the time that a step must take to be of interest: one
- * that is shorter did not block the loop. Those that it made and that took as
- * long have ended before. */
-static vst_status add_long_call(vst__task_facts *r, const vst_span *span)
+/* Adds a call that took at least half as long as a step that blocks its loop;
+ * shorter calls are not the cause. Equally long calls inside this call have
+ * ended before. */
+static vst_status tasks_add_long_call(vst__task_facts *r, const vst_span *span)
 {
     int64_t ns = span->end_ns - span->start_ns;
-    size_t *inner = longest_at(r, (size_t)span->depth + 1), *outer;
+    size_t *inner = tasks_longest_at(r, (size_t)span->depth + 1), *outer;
     vst__long_call *made =
         inner != NULL ? tasks_add(&r->calls, sizeof *made) : NULL;
     const vst__task *task;
@@ -56,7 +56,7 @@ static vst_status add_long_call(vst__task_facts *r, const vst_span *span)
         made->module = span->module;
     }
     *inner = 0;
-    outer = longest_at(r, span->depth);
+    outer = tasks_longest_at(r, span->depth);
     if (*outer == 0 || ((vst__long_call *)r->calls.items)[*outer - 1].ns < ns)
         *outer = r->calls.count;
     if (!(span->flags & VST_SPAN_STEP) || ns < r->blocked_ns)
@@ -99,8 +99,9 @@ static vst_status tasks_on_task(void *ctx, const vst_task_event *event)
     return VST_OK;
 }
 
-/* Eager tasks begin inside steps of others: it is not always the last one. */
-static void end_step(vst__task_facts *r, const vst_span *span)
+/* Ends a step. It is not always the last one, because eager tasks begin inside
+ * steps of others. */
+static void tasks_end_step(vst__task_facts *r, const vst_span *span)
 {
     vst__task_step *steps = r->steps.items;
 
@@ -129,17 +130,17 @@ static vst_status tasks_on_span(void *ctx, const vst_span *span)
         r->longest.count = 0;
     r->thread = span->thread;
     if (r->wanted & VST_TASKS_STEPS && span->flags & VST_SPAN_STEP)
-        end_step(r, span);
+        tasks_end_step(r, span);
     if (r->wanted & VST_TASKS_BLOCKED && !(span->flags & VST_SPAN_ASYNC) &&
         span->end_ns - span->start_ns >= r->blocked_ns / 2) {
-        vst_status status = add_long_call(r, span);
+        vst_status status = tasks_add_long_call(r, span);
         if (status != VST_OK)
             return status;
     }
     return vst__tasks_span(r->tasks, span);
 }
 
-/* ---- tables ------------------------------------------------------------- */
+/* ---- tables -------------------------------------------------------------- */
 
 static vst_status tasks_create(vst__filling *filling)
 {

@@ -1,8 +1,8 @@
-/* The tables of the steps of tasks, of those that blocked their loop, and of
- * the calls that took most of those. One thread at a time. */
+/* The tables of the steps of tasks, of the steps that blocked their loop, and
+ * of the calls that took most of the time of these. One thread at a time. */
 #include "tables/task_facts.h"
 
-/* ---- steps -------------------------------------------------------------- */
+/* ---- steps --------------------------------------------------------------- */
 
 enum {
     STEP_TASK,
@@ -16,8 +16,8 @@ enum {
     STEP_WAKER
 };
 
-/* Without awaits the task ends, unless the step goes on with another call. The
- * waker's task is 0 where a callback woke it. */
+/* `awaits` is null if the task ends, or if the step continues with another
+ * call. The waker's task is 0 if a callback woke the task. */
 static const vst__column_spec step_columns[] = {
     [STEP_TASK] = {"task", VST_COLUMN_I64, false, 0},
     [STEP_FUNC] = {"func", VST_COLUMN_I32, false, 0},
@@ -141,7 +141,8 @@ static const vst__column_spec call_columns[] = {
     [CALL_FUNC] = {"func", VST_COLUMN_I32, false, 0},
     [CALL_DURATION] = {"duration_ns", VST_COLUMN_I64, false, 0},
     [CALL_IMPORTED] = {"imported", VST_COLUMN_I32, true, 0}, /* vst_import */
-    [CALL_MODULE] = {"module", VST_COLUMN_I32, true, 0},     /* its code's id */
+    /* id of the module's code */
+    [CALL_MODULE] = {"module", VST_COLUMN_I32, true, 0},
     [CALL_MACHINERY] = {"machinery", VST_COLUMN_BOOL, false, 0},
 };
 

@@ -1,5 +1,5 @@
-/* The table of threads with what each did, and the table of the functions that
- * waited. One thread at a time. */
+/* The table of threads with the time of each, and the table of the functions
+ * that waited. One thread at a time. */
 #include <stdlib.h>
 
 #include "base/grow.h"
@@ -8,10 +8,10 @@
 
 typedef struct vst__own_time {
     int64_t ns;
-    bool is_spent; /* it is in the list */
+    bool is_spent; /* the function is in the list of spent */
 } own_time;
 
-/* ---- adding up ---------------------------------------------------------- */
+/* ---- adding up ----------------------------------------------------------- */
 
 static unsigned char *reasons_of(const vst_trace *trace, vst_id max)
 {
@@ -54,7 +54,7 @@ void vst__thread_sums_free(vst__sums *sums)
     free(sums->threads.waited);
 }
 
-/* The sums of a thread; NULL: no memory. */
+/* Returns the sums of a thread, or NULL if memory ran out. */
 static vst__thread_sum *threads_find(vst__thread_sums *own, uint32_t number)
 {
     vst__thread_sum *grown;
@@ -73,8 +73,8 @@ static vst__thread_sum *threads_find(vst__thread_sums *own, uint32_t number)
     return &grown[own->count++];
 }
 
-/* Finds the function that the thread spent most time in. Among equals, the one
- * that was defined first. */
+/* Finds the function with the most own time in the thread; among equals, the
+ * one that was defined first. */
 void vst__thread_sums_end_thread(vst__sums *sums, int64_t missing_ns)
 {
     vst__thread_sums *own = &sums->threads;
@@ -115,7 +115,7 @@ static void threads_spend(vst__thread_sums *own, vst_id id, int64_t ns)
     spent->ns += ns;
 }
 
-/* How long an outermost call ran and waited. */
+/* Adds how long an outermost call ran and waited. */
 static void add_outermost(vst__thread_sum *sum, const vst_span *span)
 {
     if (span->running_ns == VST_RUNNING_UNKNOWN) {
@@ -163,7 +163,8 @@ vst_status vst__thread_sums_add(vst__sums *sums, const vst_span *span,
     return VST_OK;
 }
 
-/* Waits for locks of objects, and for a stopped world, where they are known. */
+/* Adds waits for locks of objects and for a stopped world, if they are known.
+ */
 vst_status vst__thread_sums_add_pause(vst__sums *sums, const vst_wait *wait)
 {
     vst__thread_sum *sum;
@@ -178,7 +179,7 @@ vst_status vst__thread_sums_add_pause(vst__sums *sums, const vst_wait *wait)
     return VST_OK;
 }
 
-/* ---- threads ------------------------------------------------------------ */
+/* ---- threads ------------------------------------------------------------- */
 
 enum {
     THREADS_THREAD,
@@ -217,7 +218,8 @@ static const vst__column_spec threads_columns[] = {
     [THREADS_CHILD] = {"child_ns", VST_COLUMN_I64, false, 0},
     [THREADS_OBJECT] = {"object_ns", VST_COLUMN_I64, true, 0},
     [THREADS_WORLD] = {"world_ns", VST_COLUMN_I64, true, 0},
-    [THREADS_TOP] = {"top", VST_COLUMN_I32, true, 0}, /* it took most time */
+    /* the function with the most own time */
+    [THREADS_TOP] = {"top", VST_COLUMN_I32, true, 0},
 };
 
 static void threads_put_thread(vst__batch *batch, const vst__thread_sum *sum,
@@ -269,7 +271,7 @@ const vst__table vst__table_threads = {
     .put = threads_put_threads,
 };
 
-/* ---- waits -------------------------------------------------------------- */
+/* ---- waits --------------------------------------------------------------- */
 
 enum { WAITS_FUNC, WAITS_CALLS, WAITS_SELF };
 

@@ -1,6 +1,6 @@
-/* The table of waits: those that were recorded as such, and calls of functions
- * that only wait (base/wait_reasons.h), in the order in which they end. One
- * thread at a time. */
+/* The table of waits: recorded waits, and calls of functions that only wait
+ * (base/wait_reasons.h), in the order in which they end. One thread at a time.
+ */
 #include <stdlib.h>
 
 #include "base/wait_reasons.h"
@@ -32,7 +32,8 @@ static const vst__column_spec columns[] = {
     [WAIT_HOLDER] = {"holder", VST_COLUMN_I32, true, 0},
 };
 
-/* By definition id, up to filling->pass->defined_max: a vst_wait_reason. */
+/* Finds the reasons by definition id, up to filling->pass->defined_max: a
+ * vst_wait_reason each. */
 static vst_status find_reasons(vst__filling *filling)
 {
     const vst_trace *trace = filling->pass->trace;
