@@ -72,7 +72,7 @@ static inline bool vst__escape_is_void(const vst__escape_rule *rule,
     return words == 0 && !rule->may_be_empty;
 }
 
-/* ---- the second word of a BEGIN ----------------------------------------- */
+/* ---- the second word of a BEGIN ------------------------------------------ */
 
 /* Flags in a checkpoint: the span was open before, */
 enum {

@@ -21,7 +21,7 @@ enum {
 /* lies below the outermost frame; matches no id */
 #define NO_FRAME (VST_FOLD_DEAD - 1)
 
-/* ---- memory ------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------- */
 
 void vst__fold_free_stack(vst__fold_stack *stack)
 {
@@ -69,7 +69,7 @@ bool vst__fold_is_empty(const vst__fold *fold)
            fold->pairs.count == 0 && !fold->in_gap;
 }
 
-/* ---- how often an id is open -------------------------------------------- */
+/* ---- how often an id is open --------------------------------------------- */
 
 static void count_open(vst__fold *fold, uint32_t id)
 {
@@ -98,7 +98,7 @@ static void build_index(vst__fold *fold)
             count_open(fold, fold->stack.frames[i]);
 }
 
-/* ---- the stack ---------------------------------------------------------- */
+/* ---- the stack ----------------------------------------------------------- */
 
 static bool fold_push(vst__fold *fold, uint32_t frame)
 {
@@ -177,7 +177,7 @@ static void fold_leave(vst__fold *fold, uint32_t id)
         build_index(fold);
 }
 
-/* ---- spans that need not nest ------------------------------------------- */
+/* ---- spans that need not nest -------------------------------------------- */
 
 /* Returns 1 + the index of a new slot, 0 if memory runs out. */
 static uint32_t fold_new_slot(vst__fold *fold)
@@ -252,7 +252,7 @@ static void fold_end(vst__fold *fold, uint64_t pair)
     vst__fold_free_slot(fold, number);
 }
 
-/* ---- STACK -------------------------------------------------------------- */
+/* ---- STACK --------------------------------------------------------------- */
 
 static void skip_begun(vst__fold *fold)
 {
@@ -294,7 +294,7 @@ static void fold_reconcile(vst__fold *fold, const uint64_t *ids, size_t count)
         fold->reconciled = fold->stack.count;
 }
 
-/* ---- words -------------------------------------------------------------- */
+/* ---- words --------------------------------------------------------------- */
 
 /* A BEGIN of a checkpoint, which stands between the calls of one STACK. */
 static void begin_in_checkpoint(vst__fold *fold, const uint64_t *payload)

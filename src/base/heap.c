@@ -72,7 +72,7 @@ static void *heap_map(size_t size)
     return memory != MAP_FAILED ? memory : NULL;
 }
 
-/* ---- blocks ------------------------------------------------------------- */
+/* ---- blocks -------------------------------------------------------------- */
 
 static size_t class_size(size_t class_of)
 {
@@ -148,7 +148,7 @@ static void heap_give_back(head *block)
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- heap.h ------------------------------------------------------------- */
+/* ---- heap.h -------------------------------------------------------------- */
 
 void *vst__alloc(size_t size)
 {

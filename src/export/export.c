@@ -1,7 +1,7 @@
 /* vst_trace_export and vst_traces_export: choose the exporter by name or by the
- * path's suffix, give it an output, and turn the progress of each trace into
- * that of all. Knows the formats by name only. One thread at a time uses a
- * trace. */
+ * path's suffix, give it an output, and combine the progress of all traces.
+ * This file knows the formats only by name. One thread at a time uses a trace.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,21 +32,22 @@ static bool export_begins_with(const char *path, const char *prefix,
     return strncmp(name, prefix, count) == 0;
 }
 
-/* How many characters of the path match this format: .speedscope.json is a
- * longer match than .json. */
-static size_t count_said(const vst__exporter *one, const char *path,
-                         size_t length)
+/* Returns how many characters of the path match this format; .speedscope.json
+ * is a longer match than .json. */
+static size_t export_count_matched(const vst__exporter *one, const char *path,
+                                   size_t length)
 {
     size_t most = 0;
 
     for (const char *at = one->suffix; at != NULL && *at != '\0';) {
         size_t count = strcspn(at, " ");
         bool prefix = at[count - 1] == '*';
-        size_t said = count - prefix;
+        size_t matched = count - prefix;
 
-        if (said > most && (prefix ? export_begins_with(path, at, said)
-                                   : export_ends_with(path, length, at, said)))
-            most = said;
+        if (matched > most &&
+            (prefix ? export_begins_with(path, at, matched)
+                    : export_ends_with(path, length, at, matched)))
+            most = matched;
         at += count + (at[count] == ' ');
     }
     return most;
@@ -63,39 +64,40 @@ static const vst__exporter *export_choose(const char *path, const char *format,
         length -= strlen(".gz");
     for (size_t i = 0; i < sizeof exporters / sizeof exporters[0]; i++) {
         const vst__exporter *one = exporters[i];
-        size_t said = format == NULL ? count_said(one, path, length)
-                                     : strcmp(format, one->name) == 0;
+        size_t matched = format == NULL
+                             ? export_count_matched(one, path, length)
+                             : strcmp(format, one->name) == 0;
 
-        if (said > most) {
-            most = said;
+        if (matched > most) {
+            most = matched;
             chosen = one;
         }
     }
     return chosen;
 }
 
-/* ---- progress ----------------------------------------------------------- */
+/* ---- progress ------------------------------------------------------------ */
 
-/* One trace's part in the whole. */
+/* One trace's part of the total progress. */
 typedef struct share {
-    vst_progress_fn fn; /* what was set for the first trace */
+    vst_progress_fn fn; /* the function that was set for the first trace */
     void *ctx;
     double before, part;
-    vst_progress_fn own_fn; /* what was set for this one */
+    vst_progress_fn own_fn; /* the function that was set for this trace */
     void *own_ctx;
 } share;
 
-static int tell_share(void *ctx, double done)
+static int export_report_share(void *ctx, double done)
 {
     const share *self = ctx;
 
     return self->fn(self->ctx, self->before + self->part * done);
 }
 
-static uint64_t count_words(const vst_trace *trace, int window)
+static uint64_t export_count_words(const vst_trace *trace, int window)
 {
     size_t first, count;
-    uint64_t words = 1; /* a trace without records takes a moment too */
+    uint64_t words = 1; /* even a trace without records takes a moment */
 
     if (vst__trace_select_windows(trace, window, &first, &count) == VST_OK)
         for (size_t i = first; i < first + count; i++)
@@ -103,15 +105,15 @@ static uint64_t count_words(const vst_trace *trace, int window)
     return words;
 }
 
-static void share_progress(vst_trace *const *traces, size_t count, int window,
-                           share *shares)
+static void export_share_progress(vst_trace *const *traces, size_t count,
+                                  int window, share *shares)
 {
     double total = 0, before = 0;
 
     for (size_t i = 0; i < count; i++)
-        total += (double)count_words(traces[i], window);
+        total += (double)export_count_words(traces[i], window);
     for (size_t i = 0; i < count; i++) {
-        double part = (double)count_words(traces[i], window) / total;
+        double part = (double)export_count_words(traces[i], window) / total;
 
         shares[i] = (share){
             .fn = i == 0 ? traces[0]->progress : shares[0].fn,
@@ -123,7 +125,7 @@ static void share_progress(vst_trace *const *traces, size_t count, int window,
         };
         before += part;
         if (shares[0].fn != NULL)
-            vst_trace_set_progress(traces[i], tell_share, &shares[i]);
+            vst_trace_set_progress(traces[i], export_report_share, &shares[i]);
         else
             vst_trace_set_progress(traces[i], NULL, NULL);
     }
@@ -136,7 +138,7 @@ static void restore_progress(vst_trace *const *traces, size_t count,
         vst_trace_set_progress(traces[i], shares[i].own_fn, shares[i].own_ctx);
 }
 
-/* ---- the two functions -------------------------------------------------- */
+/* ---- vst_trace_export and vst_traces_export ------------------------------ */
 
 vst_status vst_traces_export(vst_trace *const *traces, size_t count,
                              const char *path,
@@ -164,7 +166,7 @@ vst_status vst_traces_export(vst_trace *const *traces, size_t count,
         *options->cut_depth = 0;
     if (status == VST_OK) {
         vst__output_expect(&output, traces, count);
-        share_progress(traces, count, options->window, shares);
+        export_share_progress(traces, count, options->window, shares);
         status = exporter->write(traces, count, options, path, &output, error);
         restore_progress(traces, count, shares);
         status = vst__output_finish(&output, status, error);

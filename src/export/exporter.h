@@ -1,5 +1,5 @@
-/* The table that every exporter fills in: a format is one file with one of
- * these. Any thread. */
+/* The interface of an exporter: each format is one file that defines one
+ * vst__exporter. Any thread. */
 #ifndef VST_EXPORT_EXPORTER_H
 #define VST_EXPORT_EXPORTER_H
 
@@ -8,14 +8,14 @@
 #include "export/output/output.h"
 
 typedef struct vst__exporter {
-    const char *name; /* what options call it */
-    /* The suffix of paths in this format, without ".gz"; NULL: chosen by name
-     * only. Several are separated by blanks; one that ends in * is a prefix of
-     * the file's name. */
+    const char *name; /* the name in options */
+    /* The suffix of paths in this format, without ".gz"; NULL if only the name
+     * chooses the format. Several suffixes are separated by blanks; a word that
+     * ends in * is a prefix of the file's name. */
     const char *suffix;
-    /* Writes the whole document. Replays each trace, once or more often: spans
-     * and memory are separate readings. path is only mentioned in the document.
-     */
+    /* Writes the whole document. Replays each trace once or more often: spans
+     * and memory are separate readings. path only appears as text in the
+     * document. */
     vst_status (*write)(vst_trace *const *traces, size_t count,
                         const vst_export_options *options, const char *path,
                         vst__output *output, vst_error *error);

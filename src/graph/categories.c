@@ -96,7 +96,7 @@ static void set_temporaries(const work *self)
     }
 }
 
-/* ---- inputs ------------------------------------------------------------- */
+/* ---- inputs -------------------------------------------------------------- */
 
 static bool is_of_gradients(uint8_t category)
 {
@@ -198,7 +198,7 @@ static void set_inputs(const work *self)
                                VST_CATEGORY_INPUT);
 }
 
-/* ---- parameters that were not reported --------------------------------- */
+/* ---- parameters that were not reported ----------------------------------- */
 
 /* Returns whether a node may belong to the forward pass. */
 static bool is_forward(const work *self, size_t node)

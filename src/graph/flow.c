@@ -18,7 +18,7 @@ void vst__flow_free(vst__flow *flow)
     memset(flow, 0, sizeof *flow);
 }
 
-/* ---- keys --------------------------------------------------------------- */
+/* ---- keys ---------------------------------------------------------------- */
 
 static uint32_t role_of(const vst__flow_touch *touch)
 {
@@ -211,7 +211,7 @@ static vst_status sort_nodes(vst__flow *flow)
     return VST_OK;
 }
 
-/* ---- edges -------------------------------------------------------------- */
+/* ---- edges --------------------------------------------------------------- */
 
 static int by_node(const void *a, const void *b)
 {

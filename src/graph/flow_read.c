@@ -72,7 +72,7 @@ static vst_status add_node(vst__flow *flow, int64_t start_ns, uint32_t thread,
     return VST_OK;
 }
 
-/* ---- operators ---------------------------------------------------------- */
+/* ---- operators ----------------------------------------------------------- */
 
 static bool flow_is_named(const vst_definition *definition, const char *name)
 {
@@ -274,7 +274,7 @@ static vst_status read_operators(vst__flow *flow, vst_trace *trace, int window,
     return status;
 }
 
-/* ---- memory ------------------------------------------------------------- */
+/* ---- memory -------------------------------------------------------------- */
 
 typedef struct memory_reader {
     vst__flow *flow;

@@ -24,7 +24,7 @@ enum {
 /* Limit for the values of one node; the others are cut. */
 #define BYTES_MAX ((size_t)16 << 20)
 
-/* ---- ids ---------------------------------------------------------------- */
+/* ---- ids ----------------------------------------------------------------- */
 
 static vst_status graph_identify(vst__graph *graph, uint64_t key, uint64_t *id)
 {
@@ -71,7 +71,7 @@ static vst_status read_values(vst__graph *graph, const void *bytes,
     return status == VST_OK ? identify_all(graph, &graph->values) : status;
 }
 
-/* ---- nodes -------------------------------------------------------------- */
+/* ---- nodes --------------------------------------------------------------- */
 
 static vst__graph_node *make_node(vst__graph *graph)
 {
@@ -125,7 +125,7 @@ static vst_status end_node(vst__graph *graph, vst__graph_node *node,
     return status;
 }
 
-/* ---- threads ---------------------------------------------------------- */
+/* ---- threads ------------------------------------------------------------- */
 
 /* Returns the id of the innermost open node of the lane, 0 if there is none. If
  * none is open, the innermost node of the thread that this lane works for, as

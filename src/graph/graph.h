@@ -107,7 +107,7 @@ typedef struct vst__graph_lane {
     bool outputs;
 } vst__graph_lane;
 
-/* ---- graph.c ------------------------------------------------------------ */
+/* ---- graph.c ------------------------------------------------------------- */
 
 void vst__graph_open(vst__graph *graph, const vst__graph_sink *sink,
                      unsigned observer);
@@ -121,7 +121,7 @@ extern const vst_sink vst__graph_lane_sink;
 vst_status vst__graph_lane_finish(vst__graph_lane *lane);
 void vst__graph_lane_free(vst__graph_lane *lane);
 
-/* ---- threads.c ---------------------------------------------------------- */
+/* ---- threads.c ----------------------------------------------------------- */
 
 /* Delivers a root. */
 vst_status vst__graph_tell_root(vst__graph *graph, vst__graph_kind kind,
@@ -134,14 +134,14 @@ vst__graph_thread *vst__graph_find_thread(const vst__graph *graph,
 vst_status vst__graph_choose_thread(vst__graph_lane *lane,
                                     const vst_node *seen);
 
-/* ---- nodes.c ------------------------------------------------------------ */
+/* ---- nodes.c ------------------------------------------------------------- */
 
 /* Returns VST_E_PROCESSES if the traces are not all from one process. */
 vst_status vst__graph_check(vst_trace *const *traces, size_t count);
 /* Converts to the clock that all traces of a process share, in nanoseconds. */
 int64_t vst__graph_monotonic(vst_trace *trace, vst_ticks ticks);
 
-/* ---- lanes.c ------------------------------------------------------------ */
+/* ---- lanes.c ------------------------------------------------------------- */
 
 /* Reads the windows of all traces, in order of time. */
 vst_status vst__graph_read(vst__graph *graph, vst_trace *const *traces,

@@ -54,7 +54,7 @@ typedef struct reading {
     int64_t next_progress_ns;
 } reading;
 
-/* ---- the heap ----------------------------------------------------------- */
+/* ---- the heap ------------------------------------------------------------ */
 
 static bool lanes_comes_before(const stream *a, const stream *b)
 {
@@ -89,7 +89,7 @@ static void lanes_push(reading *self, stream *added)
     self->heap[at] = added;
 }
 
-/* ---- lanes -------------------------------------------------------------- */
+/* ---- lanes --------------------------------------------------------------- */
 
 static void close_lane(stream *closed)
 {
@@ -216,7 +216,7 @@ static vst_status lanes_advance(reading *self, stream *moved, bool alone,
     return status;
 }
 
-/* ---- a window ----------------------------------------------------------- */
+/* ---- a window ------------------------------------------------------------ */
 
 static int lanes_by_time(const void *a, const void *b)
 {
@@ -320,7 +320,7 @@ static vst_status lanes_failed(const vst_trace *trace, vst_status status,
                          status == VST_E_IO ? trace->block.sys_errno : 0, 0);
 }
 
-/* ---- all windows -------------------------------------------------------- */
+/* ---- all windows --------------------------------------------------------- */
 
 /* A window of one of the traces. */
 typedef struct piece {
@@ -402,7 +402,7 @@ vst_status vst__graph_read(vst__graph *graph, vst_trace *const *traces,
     return status;
 }
 
-/* ---- counting ----------------------------------------------------------- */
+/* ---- counting ------------------------------------------------------------ */
 
 static vst_status count_segment(vst_trace *trace, const vst__segment *segment,
                                 bool any, uint64_t *count)

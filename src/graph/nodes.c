@@ -29,7 +29,7 @@ vst_status vst__trace_count_nodes(vst_trace *trace, int window, uint64_t *count,
     return vst__graph_count(trace, window, false, count, error);
 }
 
-/* ---- ids ---------------------------------------------------------------- */
+/* ---- ids ----------------------------------------------------------------- */
 
 typedef struct listing {
     vst_node_id_fn fn;

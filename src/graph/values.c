@@ -14,7 +14,7 @@ typedef struct source {
     bool no_memory;
 } source;
 
-/* ---- parts -------------------------------------------------------------- */
+/* ---- parts --------------------------------------------------------------- */
 
 static uint64_t take_count(source *from)
 {
@@ -100,7 +100,7 @@ static void take_integers(source *from)
     values->number_count += count + 1;
 }
 
-/* ---- values ------------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------- */
 
 static vst__graph_value *values_add(source *from)
 {

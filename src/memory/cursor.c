@@ -47,7 +47,7 @@ uint64_t vst__memory_cursor_words(const vst__memory_cursor *cursor)
            vst__stream_remaining(&cursor->stream);
 }
 
-/* ---- losses ------------------------------------------------------------- */
+/* ---- losses -------------------------------------------------------------- */
 
 static bool cursor_lose(vst__memory_cursor *cursor, vst_loss_kind kind,
                         vst_ticks since, vst_ticks until, uint64_t records)
@@ -104,7 +104,7 @@ static bool is_checkpoint(const uint64_t *word)
            vst_word_escape_words(*word) >= 3;
 }
 
-/* ---- records ------------------------------------------------------------ */
+/* ---- records ------------------------------------------------------------- */
 
 /* Sets the flags of a mapping; blocks have none. */
 static void decode_range(vst__memory_record *record, uint32_t head)

@@ -63,7 +63,7 @@ static struct {
     vst_memory_options options;
 } traced; /* constant while memory is traced or a thread is inside */
 
-/* ---- threads ------------------------------------------------------------ */
+/* ---- threads ------------------------------------------------------------- */
 
 static void link_state(thread_state *t)
 {
@@ -115,7 +115,7 @@ static void funnel_thread_ends(void *state)
     pthread_mutex_unlock(&threads_lock);
 }
 
-/* ---- fork --------------------------------------------------------------- */
+/* ---- fork ---------------------------------------------------------------- */
 
 /* The child has only the thread that forked. The hooks stay in place and call
  * the originals until memory is traced again or stopped. */
@@ -140,7 +140,7 @@ __attribute__((constructor)) static void watch(void)
     vst__os_fork_hooks(NULL, NULL, funnel_after_fork_in_child);
 }
 
-/* ---- the funnel --------------------------------------------------------- */
+/* ---- the funnel ---------------------------------------------------------- */
 
 static inline bool go_in(thread_state *t)
 {
@@ -361,7 +361,7 @@ void vst_memory_moved(vst_memory_kind kind, uintptr_t from, uintptr_t to,
                       __builtin_return_address(0));
 }
 
-/* ---- start and stop ----------------------------------------------------- */
+/* ---- start and stop ------------------------------------------------------ */
 
 static void tell_options(vst_recording *recording,
                          const vst_memory_options *options)

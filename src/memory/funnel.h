@@ -51,7 +51,7 @@ void vst__memory_look(uintptr_t address, size_t size);
 bool vst__memory_go_in(void);
 void vst__memory_come_out(void);
 
-/* ---- sample.c ----------------------------------------------------------- */
+/* ---- sample.c ------------------------------------------------------------ */
 
 /* A thread's distance to its next sample. */
 typedef struct vst__sampler {
@@ -89,7 +89,7 @@ static inline bool vst__sample_takes(vst__sampler *sampler, size_t size)
 bool vst__sample_add(uintptr_t address);
 bool vst__sample_remove(uintptr_t address);
 
-/* ---- native_stacks.c ---------------------------------------------------- */
+/* ---- native_stacks.c ----------------------------------------------------- */
 
 /* Returns false if memory ran out. */
 bool vst__native_stacks_begin(void);
@@ -100,7 +100,7 @@ enum { VST__WALK_MAX = 256 }; /* frames further out than this are cut off */
 vst_stack_id vst__native_stack(vst_recording *recording, vst_stack_id language,
                                const uintptr_t *addresses, size_t count);
 
-/* ---- hooks.c ------------------------------------------------------------ */
+/* ---- hooks.c ------------------------------------------------------------- */
 
 /* Puts hooks into every loaded library, and into libraries that are loaded
  * later. */

@@ -24,7 +24,7 @@
 
 enum { RECORDS_A_STEP = 4096 };
 
-/* ---- one record --------------------------------------------------------- */
+/* ---- one record ---------------------------------------------------------- */
 
 /* An allocation's address is still live: waits for its free, or makes one. */
 static vst_status make_way(vst__history *self, vst__merge_stream *from,

@@ -95,7 +95,7 @@ vst_status vst__history_unmap(vst__history *self, const vst__merge_stream *from)
                : status;
 }
 
-/* ---- changes of mappings ------------------------------------------------ */
+/* ---- changes of mappings ------------------------------------------------- */
 
 /* A usable part is given back; its address space stays reserved. */
 static vst_status reserve_part(vst__history *self,

@@ -63,7 +63,7 @@ static inline uint64_t vst__history_size(const vst__memory_record *record)
     return record->size < most ? record->size : most;
 }
 
-/* ---- history_tell.c ----------------------------------------------------- */
+/* ---- history_tell.c ------------------------------------------------------ */
 
 /* Reads from the trace's metadata how it was sampled, and which counters are
  * about memory. */

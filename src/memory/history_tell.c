@@ -6,7 +6,7 @@
 
 #include "memory/history_parts.h"
 
-/* ---- events ------------------------------------------------------------- */
+/* ---- events -------------------------------------------------------------- */
 
 /* Returns how many allocations a sampled one stands for. */
 static double weight_of(const vst__history *self, uint64_t size,

@@ -36,7 +36,7 @@ static struct {
     __typeof__(&valloc) pvalloc;
 } real;
 
-/* ---- blocks ------------------------------------------------------------- */
+/* ---- blocks -------------------------------------------------------------- */
 
 #define TOLD(kind, call, size)                                                 \
     bool outermost;                                                            \

@@ -26,7 +26,7 @@ void vst__live_free(vst__live *live)
     memset(live, 0, sizeof *live);
 }
 
-/* ---- blocks ------------------------------------------------------------- */
+/* ---- blocks -------------------------------------------------------------- */
 
 /* Uses the upper bits of a product, so that neighbouring addresses lie
  * apart. */
@@ -139,7 +139,7 @@ bool vst__live_remove(vst__live *live, uint64_t address,
     return true;
 }
 
-/* ---- mappings ----------------------------------------------------------- */
+/* ---- mappings ------------------------------------------------------------ */
 
 /* Returns the index of the first mapping that ends behind the address. */
 static size_t find_map(const vst__live *live, uint64_t address)

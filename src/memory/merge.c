@@ -15,7 +15,7 @@ enum {
     LOOK_AHEAD_MAX = 50000000,
 };
 
-/* ---- the heap ----------------------------------------------------------- */
+/* ---- the heap ------------------------------------------------------------ */
 
 static bool merge_comes_before(const vst__merge_stream *a,
                                const vst__merge_stream *b)
@@ -55,7 +55,7 @@ static void merge_push(vst__merge *merge, vst__merge_stream *added)
     merge->heap[at] = added;
 }
 
-/* ---- threads ------------------------------------------------------------ */
+/* ---- threads ------------------------------------------------------------- */
 
 static void close_stream(vst__merge *merge, vst__merge_stream *closed)
 {

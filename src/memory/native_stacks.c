@@ -42,7 +42,7 @@ void vst__native_stacks_end(void)
         vst__os_pages_forget(table, sizeof(place) << TABLE_BITS);
 }
 
-/* ---- the table ---------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------- */
 
 static uint64_t native_stacks_finish(uint64_t hash)
 {
@@ -133,7 +133,7 @@ static void native_stacks_keep(uint64_t key, vst_stack_id id)
     atomic_store_explicit(&at->key, key, memory_order_relaxed);
 }
 
-/* ---- stacks ------------------------------------------------------------- */
+/* ---- stacks -------------------------------------------------------------- */
 
 static vst_stack_id native_stacks_define(vst_recording *recording,
                                          const vst_stack *stack)

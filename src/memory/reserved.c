@@ -40,7 +40,7 @@ uintptr_t vst__reserved_end(uintptr_t start, size_t size)
     return (end + page - 1) / page * page;
 }
 
-/* ---- with the lock held ------------------------------------------------- */
+/* ---- with the lock held -------------------------------------------------- */
 
 /* Returns the index of the first range that ends behind an address. */
 static size_t reserved_find(uintptr_t address)

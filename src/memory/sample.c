@@ -35,7 +35,7 @@ static double mean_gap;      /* constant while memory is traced */
 static uint64_t first_seed;  /* constant while memory is traced */
 static atomic_uint samplers; /* how many threads drew a seed */
 
-/* ---- gaps --------------------------------------------------------------- */
+/* ---- gaps ---------------------------------------------------------------- */
 
 /* Returns the natural logarithm of x, 0 < x <= 1, exact to the last digits:
  * from its exponent and the series of atanh. */
@@ -96,7 +96,7 @@ void vst__sample_draw(vst__sampler *sampler)
     sampler->until = gap < 0x1p62 ? (uint64_t)gap + 1 : (uint64_t)1 << 62;
 }
 
-/* ---- the set ------------------------------------------------------------ */
+/* ---- the set ------------------------------------------------------------- */
 
 static uint64_t sample_hash_of(uintptr_t address)
 {

@@ -105,7 +105,7 @@ static void make_known(uintptr_t key)
     state.count++;
 }
 
-/* ---- modules ------------------------------------------------------------ */
+/* ---- modules ------------------------------------------------------------- */
 
 static bool scan_has_room(scanning *s, size_t more)
 {
@@ -190,7 +190,7 @@ static void tell_modules(scanning *s)
         vst__os_unmap(s->found, s->found_capacity);
 }
 
-/* ---- scans -------------------------------------------------------------- */
+/* ---- scans --------------------------------------------------------------- */
 
 /* Call for the first object of a scan. Returns false if nothing was loaded
  * since the last scan. */

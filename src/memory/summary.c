@@ -60,7 +60,7 @@ const char *vst_memory_view_name(vst_memory_view view)
     return view < VST_MEMORY_VIEWS ? names[view] : "?";
 }
 
-/* ---- threads ------------------------------------------------------------ */
+/* ---- threads ------------------------------------------------------------- */
 
 static thread_state *thread_of(pass *p, uint32_t number)
 {
@@ -86,7 +86,7 @@ static thread_state *thread_of(pass *p, uint32_t number)
     return &p->threads[p->last_thread - 1];
 }
 
-/* ---- events ------------------------------------------------------------- */
+/* ---- events -------------------------------------------------------------- */
 
 static vst_memory_amount amount_of(const vst_memory_event *e, double count)
 {
@@ -278,7 +278,7 @@ static vst_status on_loss(void *ctx, const vst_loss *loss)
     return VST_OK;
 }
 
-/* ---- from sums to the summary ------------------------------------------- */
+/* ---- from sums to the summary -------------------------------------------- */
 
 /* Removes rounding errors of estimates that were added and subtracted. */
 static void summary_tidy(vst_memory_amount *amount)

@@ -11,7 +11,7 @@
 #include "traceback/arena.h"
 #include "traceback/names.h"
 
-/* ---- summary_frames.c --------------------------------------------------- */
+/* ---- summary_frames.c ---------------------------------------------------- */
 
 enum {
     VST_FRAME_NONE = UINT32_MAX /* the frame is not shown */
@@ -60,7 +60,7 @@ bool vst__memory_frame_is_evaluation(const vst__memory_frames *frames,
  * outer end. */
 bool vst__memory_frame_is_launcher(const vst_memory_frame *frame);
 
-/* ---- summary_stacks.c --------------------------------------------------- */
+/* ---- summary_stacks.c ---------------------------------------------------- */
 
 typedef struct vst__memory_stacks {
     vst__memory_frames frames;
@@ -92,7 +92,7 @@ void vst__memory_stacks_free(vst__memory_stacks *stacks);
 vst_status vst__memory_stacks_node(vst__memory_stacks *stacks, vst_stack_id id,
                                    uint32_t *node);
 
-/* ---- summary_tree.c ----------------------------------------------------- */
+/* ---- summary_tree.c ------------------------------------------------------ */
 
 void vst__memory_amount_add(vst_memory_amount *sum,
                             const vst_memory_amount *more);
@@ -103,7 +103,7 @@ vst_status vst__memory_tree_lines(const vst_memory_node *nodes, size_t count,
                                   size_t frame_count, vst_memory_line **lines,
                                   size_t *line_count);
 
-/* ---- summary.c ---------------------------------------------------------- */
+/* ---- summary.c ----------------------------------------------------------- */
 
 /* One bit for each allocation, by its serial number. */
 typedef struct vst__serials {

@@ -279,7 +279,7 @@ bool vst__memory_frame_is_evaluation(const vst__memory_frames *f,
     return false;
 }
 
-/* ---- begin and end ------------------------------------------------------ */
+/* ---- begin and end ------------------------------------------------------- */
 
 static int frames_by_start(const void *a, const void *b)
 {

@@ -47,7 +47,7 @@ void vst__curve_widen(vst__curve *t)
     t->place = kept != 0 ? parts_place_of(t, t->points[kept - 1].last_ns) : 0;
 }
 
-/* ---- the last allocations of a thread ----------------------------------- */
+/* ---- the last allocations of a thread ------------------------------------ */
 
 bool vst__recent_add(vst__recent *r, uint64_t serial, uint32_t k)
 {
@@ -85,7 +85,7 @@ bool vst__recent_has(const vst__recent *r, uint64_t serial)
     return false;
 }
 
-/* ---- sets of serials ---------------------------------------------------- */
+/* ---- sets of serials ----------------------------------------------------- */
 
 bool vst__serials_add(vst__serials *set, uint64_t serial)
 {

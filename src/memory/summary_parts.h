@@ -17,7 +17,7 @@ typedef struct vst__summary_owner {
     vst__arena strings;
 } vst__summary_owner;
 
-/* ---- the last allocations of a thread ----------------------------------- */
+/* ---- the last allocations of a thread ------------------------------------ */
 
 /* A ring of the serials of a thread's last allocations; serials grow. */
 typedef struct vst__recent {
@@ -31,7 +31,7 @@ typedef struct vst__recent {
 bool vst__recent_add(vst__recent *recent, uint64_t serial, uint32_t k);
 bool vst__recent_has(const vst__recent *recent, uint64_t serial);
 
-/* ---- sets of serials ---------------------------------------------------- */
+/* ---- sets of serials ----------------------------------------------------- */
 
 bool vst__serials_add(vst__serials *set, uint64_t serial);
 
@@ -69,7 +69,7 @@ void vst__resident_add(vst_memory_summary *summary,
 void vst__resident_read_peak(vst_memory_summary *summary,
                              const vst_trace *trace);
 
-/* ---- usage over time ---------------------------------------------------- */
+/* ---- usage over time ----------------------------------------------------- */
 
 /* Periods of equal width; when there are too many, pairs are joined. Periods
  * without events are not stored. */

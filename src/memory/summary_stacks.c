@@ -70,7 +70,7 @@ static vst_status stacks_cut(vst__memory_stacks *s, uint32_t *node)
                             : status;
 }
 
-/* ---- the chain of a stack ----------------------------------------------- */
+/* ---- the chain of a stack ------------------------------------------------ */
 
 /* Returns a stack of one kind. Its parent must be older than itself, so that
  * every walk ends, whatever the file says. */
@@ -270,7 +270,7 @@ static vst_status both_node(vst__memory_stacks *s, const vst_stack *both,
     return status;
 }
 
-/* ---- any stack ---------------------------------------------------------- */
+/* ---- any stack ----------------------------------------------------------- */
 
 /* Returns the node of stacks without frames. */
 static vst_status stacks_nowhere(vst__memory_stacks *s, uint32_t *node)

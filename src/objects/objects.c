@@ -149,7 +149,7 @@ bool vst__object_is_exempt(const vst__object *object, const void *malloc_in_use)
     return false;
 }
 
-/* ---- by an address ------------------------------------------------------ */
+/* ---- by an address ------------------------------------------------------- */
 
 typedef struct search {
     const void *address;
@@ -183,7 +183,7 @@ void vst__objects_own(uintptr_t *start, uintptr_t *end)
     }
 }
 
-/* ---- definitions -------------------------------------------------------- */
+/* ---- definitions --------------------------------------------------------- */
 
 /* Returns whether the address is only a stand-in of the function. A program
  * that is not position-independent and takes a function's address has a

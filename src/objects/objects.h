@@ -43,7 +43,7 @@ bool vst__objects_at(const void *address, vst__object *object);
  * if there is none. */
 void *vst__objects_find(const char *name);
 
-/* ---- protection.c ------------------------------------------------------- */
+/* ---- protection.c -------------------------------------------------------- */
 
 /* The protection of the process's memory, as read a moment ago. */
 typedef struct vst__protection {
@@ -59,7 +59,7 @@ void vst__protection_free(vst__protection *protection);
 /* Returns PROT_... flags, or -1 if nothing is mapped there. */
 int vst__protection_at(const vst__protection *protection, uintptr_t address);
 
-/* ---- patch.c ------------------------------------------------------------ */
+/* ---- patch.c ------------------------------------------------------------- */
 
 typedef struct vst__hook {
     const char *name;

@@ -72,7 +72,7 @@ void vst__os_random(void *bytes, size_t count)
 }
 
 /* The second number of statm, in pages. */
-/* ---- threads ----------------------------------------------------------- */
+/* ---- threads ------------------------------------------------------------- */
 
 /* Makes a thread get a quarter of the time that a thread of ordinary priority
  * gets. */
@@ -136,7 +136,7 @@ int vst__os_fork_hooks(void (*before)(void), void (*parent)(void),
     return pthread_atfork(before, parent, child);
 }
 
-/* ---- files ------------------------------------------------------------- */
+/* ---- files --------------------------------------------------------------- */
 
 /* Moves a recording's descriptor away from the number of a closed standard
  * stream; otherwise the program would print into the recording. */

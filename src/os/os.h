@@ -51,7 +51,7 @@ int vst__os_fork_hooks(void (*before)(void), void (*parent)(void),
 void vst__os_wait(const uint32_t *word, uint32_t value, uint64_t ns);
 void vst__os_wake(const uint32_t *word);
 
-/* ---- switches of threads ------------------------------------------------ */
+/* ---- switches of threads ------------------------------------------------- */
 
 /* The system's reports about the switches of one thread. memory is NULL if the
  * thread is not watched. */
@@ -76,7 +76,7 @@ bool vst__os_thread_is_here(uint64_t tid);
 /* Returns how long a thread of this process has run. */
 uint64_t vst__os_thread_cpu_ns(uint64_t tid);
 
-/* ---- memory ------------------------------------------------------------ */
+/* ---- memory -------------------------------------------------------------- */
 
 /* Returns zeroed memory from the system itself, not from an allocator; NULL if
  * there is none. Release it with vst__os_unmap. Leaves errno as it was. */
@@ -122,7 +122,7 @@ bool vst__os_pages_resident(uintptr_t start, size_t size, unsigned char *pages);
 bool vst__os_barrier_prepare(void);
 void vst__os_barrier(void);
 
-/* ---- files ------------------------------------------------------------- */
+/* ---- files --------------------------------------------------------------- */
 
 /* Creates a file that only its owner may read, because a recording may contain
  * anything that the program handled. Never follows a link. */
@@ -184,7 +184,7 @@ void vst__os_file_reserve(int fd, uint64_t end, uint64_t need,
                           uint64_t *reserved);
 void vst__os_unmap(const void *address, size_t size);
 
-/* ---- storage: a file that is written through mappings ------------------- */
+/* ---- storage: a file that is written through mappings -------------------- */
 
 typedef struct vst__os_storage vst__os_storage;
 

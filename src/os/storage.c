@@ -43,7 +43,7 @@ static part first_part;
 static const vst_storage_watcher nobody;
 static const vst_storage_watcher *watcher = &nobody; /* set once */
 
-/* ---- the table ---------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------- */
 
 static part *next_part(part *at)
 {

@@ -30,7 +30,7 @@ static uint64_t epoch_first(void)
     return __atomic_load_n(&vst_recording_epoch, __ATOMIC_ACQUIRE);
 }
 
-/* ---- the calling thread's writer --------------------------------------- */
+/* ---- the calling thread's writer ----------------------------------------- */
 
 static vst__os_exit exit_hook;
 
@@ -203,7 +203,7 @@ bool vst_thread_enter_free(void)
     return writer != NULL && get_ready(writer, true);
 }
 
-/* ---- records ----------------------------------------------------------- */
+/* ---- records ------------------------------------------------------------- */
 
 /* Counts a record lost by a thread that could not join the recording because
  * memory ran out. */

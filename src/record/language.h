@@ -7,7 +7,7 @@
 
 #include <vestige/record.h>
 
-/* ---- records ------------------------------------------------------------ */
+/* ---- records ------------------------------------------------------------- */
 
 /* See VST_ESCAPE_EXCEPTION. */
 void vst__record_exception(vst_id id);

@@ -304,7 +304,7 @@ static int hook_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
     return result;
 }
 
-/* ---- waits on semaphores: parked_waits.c -------------------------------- */
+/* ---- waits on semaphores: parked_waits.c --------------------------------- */
 
 const void **vst__waits_learn(void)
 {
@@ -400,7 +400,7 @@ void vst__lock_watch(const vst_lock *lock)
     __atomic_store_n(&watched, lock, __ATOMIC_SEQ_CST);
 }
 
-/* ---- the end of a recording --------------------------------------------- */
+/* ---- the end of a recording ---------------------------------------------- */
 
 /* Writes the wait in progress: up to now, or up to its end if it ended after
  * the watch did. */

@@ -26,7 +26,7 @@ void vst__lock_waits_end(vst__writer *writer, vst_ticks now);
 
 void vst__lock_waits_after_fork(void); /* call in the child */
 
-/* ---- for parked_waits.c ------------------------------------------------- */
+/* ---- for parked_waits.c -------------------------------------------------- */
 
 /* Call before and after a wait on a semaphore. Returns NULL if the wait is not
  * recorded; do not call vst__parked_end then. */
@@ -34,7 +34,7 @@ const vst_lock *vst__parked_begin(const void *semaphore);
 void vst__parked_end(const vst_lock *lock);
 const void **vst__waits_learn(void); /* see vst__lock_learn */
 
-/* ---- thread_numbers.c --------------------------------------------------- */
+/* ---- thread_numbers.c ---------------------------------------------------- */
 
 /* The numbers of threads by their keys, for readers that cannot take the
  * recorder's lock. Call the next three with the lock held. */

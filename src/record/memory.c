@@ -39,7 +39,7 @@ static inline void store_two(vst__writer *writer, uint64_t word,
     writer->hot.cursor = writer->hot.floor = at + 2;
 }
 
-/* ---- allocations -------------------------------------------------------- */
+/* ---- allocations --------------------------------------------------------- */
 
 VST_COLD static void alloc_slow(uint32_t head, uintptr_t address, size_t size,
                                 vst_stack_id stack, bool small, vst_ticks now)
@@ -84,7 +84,7 @@ void vst_record_alloc(vst_memory_kind kind, uintptr_t address, size_t size,
     alloc_slow(head, address, size, stack, small, now);
 }
 
-/* ---- frees -------------------------------------------------------------- */
+/* ---- frees --------------------------------------------------------------- */
 
 VST_COLD static void free_slow(uint32_t kind, uintptr_t address, size_t size,
                                vst_ticks now)

@@ -7,7 +7,7 @@
 #include "record/recording.h"
 #include "record/switches.h"
 
-/* ---- scopes ------------------------------------------------------------- */
+/* ---- scopes -------------------------------------------------------------- */
 
 /* Defines an id in the scope. key_of() in recording.c makes the keys. */
 static void define_again(void *ctx, const void *key, size_t size, uint32_t id)
@@ -53,7 +53,7 @@ void vst_recording_record_inside(vst_recording *recording, vst_id id)
     vst__recorder_give();
 }
 
-/* ---- open calls --------------------------------------------------------- */
+/* ---- open calls ---------------------------------------------------------- */
 
 /* Records those of the calls that the scope accepts; none if there is no memory
  * for the list. With the lock held. */

@@ -75,7 +75,7 @@ void vst__recording_destroy(vst_recording *recording)
     vst__free(recording);
 }
 
-/* ---- fork -------------------------------------------------------------- */
+/* ---- fork ---------------------------------------------------------------- */
 
 VST_THREAD_LOCAL bool vst__is_forking VST_TLS_MODEL;
 
@@ -133,7 +133,7 @@ bool vst__recording_is_ours(const vst_recording *recording)
     return recording->forks == forks;
 }
 
-/* ---- start and stop ---------------------------------------------------- */
+/* ---- start and stop ------------------------------------------------------ */
 
 vst_status vst__recording_start(vst_recording *recording)
 {
@@ -231,7 +231,7 @@ uint64_t vst__recording_lost(vst_recording *recording)
     return lost;
 }
 
-/* ---- attention --------------------------------------------------------- */
+/* ---- attention ----------------------------------------------------------- */
 
 void vst__recording_set_attention(vst_recording *recording,
                                   void (*fn)(void *ctx), void *ctx)
@@ -273,7 +273,7 @@ void vst__recording_chunks_are_gone(void)
         ;
 }
 
-/* ---- definitions ------------------------------------------------------- */
+/* ---- definitions --------------------------------------------------------- */
 
 /* Writes the bytes that two equal definitions have in common. */
 static size_t recording_key_of(vst_recording *recording,
@@ -414,7 +414,7 @@ vst_status vst_recording_set_metadata(vst_recording *recording, const char *key,
     return status;
 }
 
-/* ---- threads ----------------------------------------------------------- */
+/* ---- threads ------------------------------------------------------------- */
 
 /* Returns whether the thread has ended. A thread that ended while nothing was
  * recorded is still in the list, and a later thread may have its handle. Only

@@ -225,7 +225,7 @@ bool vst__recording_is_any(void); /* whether a recording is in progress */
  * gone. Any thread, with or without the lock, even inside a signal handler. */
 void vst__recording_chunks_are_gone(void);
 
-/* ---- with the lock held ------------------------------------------------ */
+/* ---- with the lock held -------------------------------------------------- */
 
 /* Returns the thread with this handle; makes it if there is none or if it
  * ended. Returns NULL if memory runs out. system_tid may be 0 if unknown. */
@@ -261,7 +261,7 @@ void vst__record_behind(vst_escape type, const uint64_t *payload,
 /* Stores an enter or exit that the thread's scope has accepted. */
 void vst__record_taken(vst_kind kind, vst_id id, vst_ticks now);
 
-/* ---- writer.c; with the lock held --------------------------------------- */
+/* ---- writer.c; with the lock held ---------------------------------------- */
 
 /* Links a writer into the recording and gives it a chunk. Returns false if
  * there is no chunk. */
@@ -301,7 +301,7 @@ void vst__writer_give_back(vst__writer *writer);
  * of the recording is sealed. */
 void vst__recording_forget_leavers(vst_recording *recording);
 
-/* ---- words.c; by the owner ---------------------------------------------- */
+/* ---- words.c; by the owner ----------------------------------------------- */
 
 /* Make room before calling these. */
 void vst__writer_word(vst__writer *writer, vst_kind kind, vst_id id,
@@ -340,7 +340,7 @@ bool vst__writer_tell_pace(vst__writer *writer, vst_kind kind, vst_id id,
  * belong to a recording. */
 void vst__writer_tell_left_out(vst__writer *writer);
 
-/* ---- buffer.c; by the owner --------------------------------------------- */
+/* ---- buffer.c; by the owner ---------------------------------------------- */
 
 /* Returns the calling thread's writer, with room for an escape of memory with
  * `words` payload words. Returns NULL if nothing is recorded, or if the record

@@ -152,7 +152,7 @@ static void scope_reset(vst__scope_stack *stack)
     stack->depth = 0;
 }
 
-/* ---- switched stacks ---------------------------------------------------- */
+/* ---- switched stacks ----------------------------------------------------- */
 
 static void free_stack(vst__scope_stack *stack)
 {

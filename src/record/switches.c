@@ -45,7 +45,7 @@ typedef struct words {
 
 static words scratch; /* guarded by the recorder's lock */
 
-/* ---- the stream --------------------------------------------------------- */
+/* ---- the stream ---------------------------------------------------------- */
 
 static void switches_tell_again(vst_recording *recording)
 {
@@ -108,7 +108,7 @@ static void tell_time(vst_recording *recording, uint32_t what, uint64_t ns)
     }
 }
 
-/* ---- one thread --------------------------------------------------------- */
+/* ---- one thread ---------------------------------------------------------- */
 
 static void switches_flush(words *self)
 {

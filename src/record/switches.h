@@ -54,7 +54,7 @@ void vst__switches_forget(vst_recording *recording);
  * again, or 0 if no thread is watched. */
 uint64_t vst__switches_tell(vst_recording *recording);
 
-/* ---- switches_helper.c; without the lock -------------------------------- */
+/* ---- switches_helper.c; without the lock --------------------------------- */
 
 /* Starts the helper if there is work and no helper. Not from inside an
  * allocator. */

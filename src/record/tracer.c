@@ -10,7 +10,7 @@
 static _Atomic(vst_tracer_make_with_context_fn) make_tracer;
 static _Atomic(vst_memory_tracer_make_with_context_fn) make_memory_tracer;
 
-/* ---- tracers ------------------------------------------------------------ */
+/* ---- tracers ------------------------------------------------------------- */
 
 void vst_tracer_register_with_context(vst_tracer_make_with_context_fn make)
 {
@@ -32,7 +32,7 @@ vst_status vst_tracer_make(vst_recording *recording, vst_tracer **tracer)
     return VST_OK;
 }
 
-/* ---- memory tracers ----------------------------------------------------- */
+/* ---- memory tracers ------------------------------------------------------ */
 
 void vst_memory_tracer_register_with_context(
     vst_memory_tracer_make_with_context_fn make)

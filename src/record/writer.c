@@ -35,7 +35,7 @@ enum {
     ASK_AFTER = 1024,
 };
 
-/* ---- runs -------------------------------------------------------------- */
+/* ---- runs ---------------------------------------------------------------- */
 
 /* Begins a run. The escape's own word is stored last, so a checkpoint is in the
  * file completely or not at all. Its time is that of the word before, or of the
@@ -104,7 +104,7 @@ static void lose_track(vst__thread *thread)
     thread->words += 2;
 }
 
-/* ---- chunks ------------------------------------------------------------ */
+/* ---- chunks -------------------------------------------------------------- */
 
 /* With a scope, every record takes the slow path, which asks the scope. */
 void vst__writer_set_limit(vst__writer *writer)

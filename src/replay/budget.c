@@ -32,7 +32,7 @@ struct vst_budget {
     vst_id max;
 };
 
-/* ---- collecting --------------------------------------------------------- */
+/* ---- collecting ---------------------------------------------------------- */
 
 static bool add_ids(vst_budget *self, const uint64_t *ids, size_t count)
 {
@@ -236,7 +236,7 @@ void vst__budget_free(vst_budget *budget)
     free(budget);
 }
 
-/* ---- answers ------------------------------------------------------------ */
+/* ---- answers ------------------------------------------------------------- */
 
 void vst__budget_get_info(const vst_budget *budget, vst_budget_info *info)
 {

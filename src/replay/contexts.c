@@ -49,7 +49,7 @@ void vst__contexts_destroy(vst_contexts *contexts)
     free(contexts);
 }
 
-/* ---- lists of nodes ----------------------------------------------------- */
+/* ---- lists of nodes ------------------------------------------------------ */
 
 static uint32_t make_node(vst_contexts *c)
 {
@@ -160,7 +160,7 @@ static bool contexts_merge(vst_contexts *c, uint32_t *into, uint32_t from)
     return true;
 }
 
-/* ---- spans -------------------------------------------------------------- */
+/* ---- spans --------------------------------------------------------------- */
 
 static bool reserve_depth(vst_contexts *c, size_t depth)
 {
@@ -265,7 +265,7 @@ vst_status vst__contexts_leave(vst_contexts *c, uint32_t depth)
     return contexts_gather(c, depth, &c->waiting[depth]) ? VST_OK : VST_E_NOMEM;
 }
 
-/* ---- rows --------------------------------------------------------------- */
+/* ---- rows ---------------------------------------------------------------- */
 
 /* Returns whether sibling a began before sibling b. */
 static bool is_before(const vst_contexts *c, uint32_t a, uint32_t b)

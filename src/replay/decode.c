@@ -9,7 +9,7 @@
 
 enum { DROPPED_WORDS = 3 }; /* words of a DROPPED, with its payload */
 
-/* ---- segments ----------------------------------------------------------- */
+/* ---- segments ------------------------------------------------------------ */
 
 static void open_segment(vst__decoder *decoder)
 {
@@ -95,7 +95,7 @@ static bool next_segment(vst__decoder *decoder)
     return true;
 }
 
-/* ---- events ------------------------------------------------------------- */
+/* ---- events -------------------------------------------------------------- */
 
 /* Leaves out all further words of the thread. */
 static void decode_end_thread(vst__decoder *decoder)
@@ -177,7 +177,7 @@ static bool is_checkpoint(const uint64_t *word)
            vst_word_escape_words(*word) >= 3;
 }
 
-/* ---- before the clip ---------------------------------------------------- */
+/* ---- before the clip ----------------------------------------------------- */
 
 /* Starts to give out events: first a DROPPED for the hidden words, then the
  * open calls. */
@@ -264,7 +264,7 @@ static bool fold_view(vst__decoder *decoder, vst_status *status)
     return vst__stream_remaining(stream) == 0;
 }
 
-/* ---- batches ------------------------------------------------------------ */
+/* ---- batches ------------------------------------------------------------- */
 
 /* Takes the first words of a run: a checkpoint, or words that are skipped. */
 static size_t decode_head(vst__decoder *decoder, const uint64_t *word,

@@ -7,7 +7,7 @@
 
 #include "replay/matcher_stack.h"
 
-/* ---- names -------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------- */
 
 /* Writes the name of a module from the definition of its code:
  * "pandas.core.frame" for pandas/core/frame.py, or the path itself if the
@@ -120,7 +120,7 @@ void vst__imports_free(vst_imports *imports)
     imports->class_of = NULL;
 }
 
-/* ---- frames ------------------------------------------------------------- */
+/* ---- frames -------------------------------------------------------------- */
 
 /* Returns the innermost import among the frames; NULL if there is none, or if
  * code of a module is further in. */
@@ -229,7 +229,7 @@ void vst__imports_leave(vst__frame *top, bool raised)
     top->import = vst__imports_settle(top->import, top->module, raised);
 }
 
-/* ---- texts -------------------------------------------------------------- */
+/* ---- texts --------------------------------------------------------------- */
 
 static const char *imports_text_of(vst_import import)
 {

@@ -74,7 +74,7 @@ void vst__matcher_count(const vst_matcher *matcher, vst_matcher_counts *counts)
     *counts = matcher->counts;
 }
 
-/* ---- calls -------------------------------------------------------------- */
+/* ---- calls --------------------------------------------------------------- */
 
 /* Handles an exit that does not name the top span. */
 static vst_status matcher_resynchronise(vst_matcher *matcher, vst_id id,
@@ -112,7 +112,7 @@ static vst_status matcher_leave(vst_matcher *matcher, vst_id id, uint32_t flags,
     return matcher_resynchronise(matcher, id, flags, sink);
 }
 
-/* ---- STACK -------------------------------------------------------------- */
+/* ---- STACK --------------------------------------------------------------- */
 
 /* Returns when the spans end that a STACK does not list. */
 static int64_t cut_time(const vst_matcher *matcher)
@@ -189,7 +189,7 @@ static vst_status start_reconcile(vst_matcher *matcher, const uint64_t *ids,
     return matcher_reconcile(matcher, ids, count, previous_ns, sink);
 }
 
-/* ---- other escapes ------------------------------------------------------ */
+/* ---- other escapes ------------------------------------------------------- */
 
 /* Opens a span that was open before; a checkpoint lists it between the calls of
  * a STACK. */
@@ -364,7 +364,7 @@ VST_NOINLINE static vst_status escape(vst_matcher *matcher,
     }
 }
 
-/* ---- feeding ------------------------------------------------------------ */
+/* ---- feeding ------------------------------------------------------------- */
 
 static vst_status matcher_feed(vst_matcher *matcher,
                                const vst_time_converter *converter,

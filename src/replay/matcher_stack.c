@@ -17,7 +17,7 @@ enum {
     ARGS_KEPT = 64 * 1024
 };
 
-/* ---- arguments ---------------------------------------------------------- */
+/* ---- arguments ----------------------------------------------------------- */
 
 static vst__args *new_args(vst_matcher *matcher, uint32_t *number)
 {
@@ -197,7 +197,7 @@ vst_status vst__matcher_add_operator(vst_matcher *matcher,
     return status;
 }
 
-/* ---- how often an id is open -------------------------------------------- */
+/* ---- how often an id is open --------------------------------------------- */
 
 /* Counts one more; returns true if the id was open already. */
 static bool count_open(vst_matcher *matcher, vst_id id)
@@ -247,7 +247,7 @@ size_t vst__matcher_find(vst_matcher *matcher, vst_id id)
     return matcher->count;
 }
 
-/* ---- the stack ---------------------------------------------------------- */
+/* ---- the stack ----------------------------------------------------------- */
 
 VST_NOINLINE static bool make_room(vst_matcher *matcher)
 {

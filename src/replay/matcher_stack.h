@@ -180,7 +180,7 @@ static inline int64_t vst__matcher_make_room(int64_t now_ns,
     return start_ns > previous_ns ? start_ns : previous_ns;
 }
 
-/* ---- matcher_stack.c ---------------------------------------------------- */
+/* ---- matcher_stack.c ----------------------------------------------------- */
 
 /* Opens a span inside the top one, now. */
 vst_status vst__matcher_push(vst_matcher *matcher, vst_id id, uint32_t flags);
@@ -227,7 +227,7 @@ void vst__matcher_reset(vst_matcher *matcher);
 /* matcher_copy.c: another matcher in the same state; to be destroyed. */
 vst_status vst__matcher_copy(const vst_matcher *matcher, vst_matcher **copy);
 
-/* ---- matcher_measure.c -------------------------------------------------- */
+/* ---- matcher_measure.c --------------------------------------------------- */
 
 /* Call when a frame begins: notes how long its thread has run and waited by
  * then, and the costs. */
@@ -240,7 +240,7 @@ vst_status vst__matcher_measure(vst_matcher *matcher, vst__frame *frame,
  * top. */
 void vst__matcher_pass_time(vst_matcher *matcher, int64_t previous_ns);
 
-/* ---- matcher_begin.c ---------------------------------------------------- */
+/* ---- matcher_begin.c ----------------------------------------------------- */
 
 /* matcher_wait.c: handles an escape WAIT; the previous event was at
  * previous_ns. */
@@ -289,14 +289,14 @@ vst_status vst__matcher_settle(vst_matcher *matcher, bool ends,
 vst_status vst__matcher_close_all(vst_matcher *matcher, int64_t end_ns,
                                   uint32_t flags, const vst_sink *sink);
 
-/* ---- matcher_switch.c --------------------------------------------------- */
+/* ---- matcher_switch.c ---------------------------------------------------- */
 
 /* `before`: the current stack was put away earlier, so nothing is delivered. */
 vst_status vst__matcher_switch(vst_matcher *matcher, uint64_t stack,
                                bool before, int64_t previous_ns,
                                const vst_sink *sink);
 
-/* ---- matcher_tasks.c ---------------------------------------------------- */
+/* ---- matcher_tasks.c ----------------------------------------------------- */
 
 /* Call when a call was entered on a stack that belongs to a task. */
 vst_status vst__matcher_enter_on_stack(vst_matcher *matcher,
@@ -313,7 +313,7 @@ vst_status vst__matcher_switch_in(vst_matcher *matcher, uint64_t stack,
 vst_status vst__matcher_task(vst_matcher *matcher, const uint64_t *payload,
                              uint32_t words, const vst_sink *sink);
 
-/* ---- matcher_exceptions.c ----------------------------------------------- */
+/* ---- matcher_exceptions.c ------------------------------------------------ */
 
 /* Handles VST_ESCAPE_EXCEPTION; word: its payload. */
 vst_status vst__matcher_raise(vst_matcher *matcher, uint64_t word,
@@ -325,7 +325,7 @@ VST_COLD vst_status vst__matcher_pass_exception(vst_matcher *matcher,
                                                 uint32_t flags,
                                                 const vst_sink *sink);
 
-/* ---- matcher_memory.c --------------------------------------------------- */
+/* ---- matcher_memory.c ---------------------------------------------------- */
 
 /* type is the escape's type, VST_ESCAPE_FIXED or more. */
 vst_status vst__matcher_memory(vst_matcher *matcher,

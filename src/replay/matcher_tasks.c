@@ -254,7 +254,7 @@ static vst_status know_stack(vst_matcher *matcher, const vst_task_event *event,
     return step_on_stack(matcher, outermost, sink);
 }
 
-/* ---- the escape --------------------------------------------------------- */
+/* ---- the escape ---------------------------------------------------------- */
 
 vst_status vst__matcher_task(vst_matcher *matcher, const uint64_t *payload,
                              uint32_t words, const vst_sink *sink)

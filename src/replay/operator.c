@@ -16,7 +16,7 @@
 
 typedef enum input_part { VALUES, TYPES, STRIDES, SIZES, PARTS } input_part;
 
-/* ---- writing ------------------------------------------------------------ */
+/* ---- writing ------------------------------------------------------------- */
 
 /* Writes a number as torch does: 1. and 0.10000000000000001 */
 static void put_double(vst__text *text, double value)
@@ -29,7 +29,7 @@ static void put_double(vst__text *text, double value)
         vst__text_format(text, "%.17g", value);
 }
 
-/* ---- reading ------------------------------------------------------------ */
+/* ---- reading ------------------------------------------------------------- */
 
 typedef struct fact_bytes {
     const unsigned char *at, *end;
@@ -100,7 +100,7 @@ static unsigned take_byte(fact_bytes *facts)
     return *facts->at++;
 }
 
-/* ---- inputs ------------------------------------------------------------- */
+/* ---- inputs -------------------------------------------------------------- */
 
 /* `text` is NULL if this part of the input is not wanted. */
 static void operator_integers(fact_bytes *facts, vst__text *text)
@@ -251,7 +251,7 @@ static fact_bytes operator_inputs(fact_bytes facts, input_part part,
     return facts;
 }
 
-/* ---- other facts -------------------------------------------------------- */
+/* ---- other facts --------------------------------------------------------- */
 
 static void operator_texts(fact_bytes *facts, vst__text *text)
 {

@@ -68,7 +68,7 @@ static vst_status replay_feed(replay *self, const vst_compressed_event *events,
                              end_ns);
 }
 
-/* ---- spans -------------------------------------------------------------- */
+/* ---- spans --------------------------------------------------------------- */
 
 static vst_status feed_tracer(void *ctx, const vst_time_converter *converter,
                               const vst_compressed_event *events, size_t count,
@@ -90,7 +90,7 @@ static vst_status feed_matcher(void *ctx, const vst_time_converter *converter,
                             &self->sink);
 }
 
-/* ---- steps -------------------------------------------------------------- */
+/* ---- steps --------------------------------------------------------------- */
 
 static vst_status open_window(replay *self)
 {
@@ -217,7 +217,7 @@ const vst__window *vst__replay_window(const replay *self)
     return self->window;
 }
 
-/* ---- the whole ---------------------------------------------------------- */
+/* ---- the whole ----------------------------------------------------------- */
 
 static vst_status replay_create(vst_trace *trace, int window, replay **result)
 {

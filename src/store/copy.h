@@ -15,7 +15,7 @@
 
 #include "store/source.h"
 
-/* ---- copy.c ------------------------------------------------------------- */
+/* ---- copy.c -------------------------------------------------------------- */
 
 /* Writes, unless the process's limit on file sizes forbids it: writing past the
  * limit would raise a signal in the program. */
@@ -29,7 +29,7 @@ vst_status vst__copy_write(int fd, const void *bytes, size_t count,
 vst_status vst__copy_chunks(vst__source *from, int to, uint64_t window_ns,
                             vst_error *error);
 
-/* ---- complete.c --------------------------------------------------------- */
+/* ---- complete.c ---------------------------------------------------------- */
 
 typedef struct vst__ending {
     /* The end of a window that is open, unless a record is later. If ticks is
@@ -42,7 +42,7 @@ typedef struct vst__ending {
 vst_status vst__copy_complete(int fd, const vst__ending *ending,
                               vst_error *error);
 
-/* ---- snapshot.c --------------------------------------------------------- */
+/* ---- snapshot.c ---------------------------------------------------------- */
 
 /* Writes a finished copy of the file behind fd. The copy appears at `path` when
  * it is complete. */

@@ -58,7 +58,7 @@ void vst__entries_free(vst_trace *trace)
     vst__trace_devices_free(trace);
 }
 
-/* ---- one entry ---------------------------------------------------------- */
+/* ---- one entry ----------------------------------------------------------- */
 
 static vst_status add_definition(vst_trace *trace, const vst_file_entry *entry,
                                  const char *a, const char *b)

@@ -13,7 +13,7 @@
 #include "os/os.h"
 #include "store/live.h"
 
-/* ---- the file ----------------------------------------------------------- */
+/* ---- the file ------------------------------------------------------------ */
 
 /* Takes the fields of a header that may change. */
 static vst_status read_header_again(vst_trace *trace, vst_error *error)
@@ -47,7 +47,7 @@ static vst_status read_size_again(vst_trace *trace, vst_error *error)
     return VST_OK;
 }
 
-/* ---- chunks ------------------------------------------------------------- */
+/* ---- chunks -------------------------------------------------------------- */
 
 static vst__known_chunk *
 add_known(vst_trace *trace, const vst_chunk_header *chunk, uint64_t offset)
@@ -84,7 +84,7 @@ static vst_status take_new(vst_trace *trace, const vst_chunk_header *chunk,
     return status == VST_OK ? take_records(trace, chunk, room, known) : status;
 }
 
-/* ---- an unbounded file -------------------------------------------------- */
+/* ---- an unbounded file --------------------------------------------------- */
 
 static vst_status grow_known(vst_trace *trace)
 {
@@ -131,7 +131,7 @@ static void forget_sealed(vst_trace *trace)
     trace->known_count = kept;
 }
 
-/* ---- a bounded file ----------------------------------------------------- */
+/* ---- a bounded file ------------------------------------------------------ */
 
 static int by_offset(const void *a, const void *b)
 {
@@ -244,7 +244,7 @@ static vst_status grow_bounded(vst_trace *trace)
     return status;
 }
 
-/* ---- definitions -------------------------------------------------------- */
+/* ---- definitions --------------------------------------------------------- */
 
 static int in_time(const void *a, const void *b)
 {

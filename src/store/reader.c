@@ -79,7 +79,7 @@ uint64_t vst__chunk_extent(const vst_chunk_header *chunk)
     return chunk->used != 0 && used < chunk->size ? used : chunk->size;
 }
 
-/* ---- walking ------------------------------------------------------------ */
+/* ---- walking ------------------------------------------------------------- */
 
 uint32_t vst__sane_slot_size(uint32_t size)
 {

@@ -169,7 +169,7 @@ bool vst__chunk_is_valid(const vst_chunk_header *chunk);
 /* Returns how much of a chunk the file must have so that nothing is missing. */
 uint64_t vst__chunk_extent(const vst_chunk_header *chunk);
 
-/* ---- grow.c ------------------------------------------------------------- */
+/* ---- grow.c -------------------------------------------------------------- */
 
 /* Opens a trace like vst_trace_open, to read it while it grows. Words that may
  * still change are not shown yet. */
@@ -181,7 +181,7 @@ vst_status vst__trace_open_growing(const char *path, vst_trace **trace,
  * VST_E_DAMAGED if the file was cut or replaced. */
 vst_status vst__trace_grow(vst_trace *trace, vst_error *error);
 
-/* ---- segments.c --------------------------------------------------------- */
+/* ---- segments.c ---------------------------------------------------------- */
 
 /* Adds the segments of a RECORDS chunk at `offset`, of which the file has
  * `room` bytes. */
@@ -203,7 +203,7 @@ void vst__segment_open(const vst__segment *segment, vst__block *block,
 /* Finds the time of the last record. */
 vst_status vst__segments_last(vst_trace *trace, vst_ticks *last);
 
-/* ---- entries.c ---------------------------------------------------------- */
+/* ---- entries.c ----------------------------------------------------------- */
 
 /* Reads the entry at `offset`; its two strings are valid until something else
  * is read. The entry's size is 0 if there is none. */
@@ -218,7 +218,7 @@ vst_status vst__entries_note_window(vst_trace *trace,
                                     const vst__window *window);
 vst_status vst__entries_note_thread(vst_trace *trace, uint32_t number);
 
-/* ---- stacks.c ----------------------------------------------------------- */
+/* ---- stacks.c ------------------------------------------------------------ */
 
 vst_status vst__stacks_add(vst_trace *trace, const vst_file_entry *entry);
 /* The strings must live as long as the trace; NULL if memory ran out for

@@ -207,7 +207,7 @@ static void slot_shorten(vst__slots *slots, uint32_t number, uint8_t order)
     }
 }
 
-/* ---- draining ----------------------------------------------------------- */
+/* ---- draining ------------------------------------------------------------ */
 
 /* Many threads leave short parts behind, whose order in time is not the order
  * of their places. When one is dropped, its place is still short, and the next
@@ -273,7 +273,7 @@ bool vst__slots_stop_draining(vst__slots *slots)
     return any;
 }
 
-/* ---- what slots.h says -------------------------------------------------- */
+/* ---- what slots.h says --------------------------------------------------- */
 
 void vst__slots_free(vst__slots *slots)
 {

@@ -47,7 +47,7 @@ void vst__slots_init(vst__slots *slots, uint64_t max_size, uint64_t keep_ns,
     slots->slow_after = (max_size != 0 ? max_size : slots->keep) / 4;
 }
 
-/* ---- how large ---------------------------------------------------------- */
+/* ---- how large ----------------------------------------------------------- */
 
 uint32_t vst__slots_size_of_fixed(const vst__slots *slots, uint64_t size)
 {
@@ -90,7 +90,7 @@ bool vst__slots_may_grow(const vst__slots *slots, uint64_t end)
            (end <= slots->max_size && slots->max_size - end >= slots->size);
 }
 
-/* ---- where -------------------------------------------------------------- */
+/* ---- where --------------------------------------------------------------- */
 
 static vst__slot_room room_of(const vst__slots *slots, uint32_t number)
 {

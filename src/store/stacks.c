@@ -110,7 +110,7 @@ void vst__stacks_free_all(vst_trace *trace)
     free(trace->modules);
 }
 
-/* ---- questions ---------------------------------------------------------- */
+/* ---- questions ----------------------------------------------------------- */
 
 const vst_stack *vst_trace_stack(const vst_trace *trace, vst_stack_id id)
 {

@@ -15,7 +15,7 @@ enum {
     DEFINITIONS_LAST = 1024 * 1024,
 };
 
-/* ---- chunks ------------------------------------------------------------ */
+/* ---- chunks -------------------------------------------------------------- */
 
 /* Also called between windows, by a thread whose window has ended. */
 static size_t seal_chunk(void *ctx, vst_chunk *chunk, size_t used,
@@ -64,7 +64,7 @@ static void add_left_out(void *ctx, uint64_t more)
     __atomic_fetch_add(&file->header->left_out, more, __ATOMIC_RELAXED);
 }
 
-/* ---- definitions ------------------------------------------------------- */
+/* ---- definitions --------------------------------------------------------- */
 
 static vst_status new_definitions(vst__file *file, size_t entry_size)
 {
@@ -181,7 +181,7 @@ static vst_status writer_define(void *ctx, const vst_entry *entry)
     return status;
 }
 
-/* ---- the file ---------------------------------------------------------- */
+/* ---- the file ------------------------------------------------------------ */
 
 static vst_status write_header(vst__file *file)
 {
@@ -300,7 +300,7 @@ int vst__file_descriptor(const vst__file *file)
     return file->fd;
 }
 
-/* ---- windows, and the end ----------------------------------------------- */
+/* ---- windows, and the end ------------------------------------------------ */
 
 static vst_status define_window(vst__file *file, vst_ticks last)
 {

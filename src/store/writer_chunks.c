@@ -118,7 +118,7 @@ static void write_chunk_header(vst_chunk_header *at, vst_chunk_header header)
     __atomic_store_n(&at->magic, VST_CHUNK_MAGIC, __ATOMIC_RELEASE);
 }
 
-/* ---- room --------------------------------------------------------------- */
+/* ---- room ---------------------------------------------------------------- */
 
 /* Removes the magic, with a full barrier: no later store is seen before the
  * magic is gone, not even stores of a memset that bypass the caches. Pairs with

@@ -37,7 +37,7 @@ const vst_unwinder *vst__unwinder_installed(void)
     return atomic_load_explicit(&unwinder, memory_order_acquire);
 }
 
-/* ---- the thread's memory ------------------------------------------------ */
+/* ---- the thread's memory ------------------------------------------------- */
 
 static void scratch_free(scratch *s)
 {
@@ -113,7 +113,7 @@ bool vst_gathered_grow(vst_gathered *gathered)
     return true;
 }
 
-/* ---- capture ------------------------------------------------------------ */
+/* ---- capture ------------------------------------------------------------- */
 
 /* Gathers as many frames as there is room for, innermost first. */
 static size_t gather_native(scratch *s, const void *from)

@@ -18,7 +18,7 @@ int vst__debug_file_find(Dwfl_Module *module, void **user, const char *name,
                          const char *link, GElf_Word link_crc,
                          char **debug_name);
 
-/* ---- resolve_dwfl.c ----------------------------------------------------- */
+/* ---- resolve_dwfl.c ------------------------------------------------------ */
 
 /* Like vst__resolver_find, for a set of libraries other than the process's
  * own. */

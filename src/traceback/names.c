@@ -28,7 +28,7 @@ static size_t frames_count, frames_capacity;
 static vst__arena strings;
 static unsigned long long libraries_added, libraries_removed;
 
-/* ---- fork --------------------------------------------------------------- */
+/* ---- fork ---------------------------------------------------------------- */
 
 static void names_before_fork(void)
 {
@@ -45,7 +45,7 @@ __attribute__((constructor)) static void watch_forks(void)
     vst__os_fork_hooks(names_before_fork, names_after_fork, names_after_fork);
 }
 
-/* ---- the libraries ------------------------------------------------------ */
+/* ---- the libraries ------------------------------------------------------- */
 
 static void names_forget(void)
 {
@@ -82,7 +82,7 @@ void vst__names_end(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- names -------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------- */
 
 static vst_status names_remember(void *ctx, const vst_named_frame *frame)
 {

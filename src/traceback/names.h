@@ -9,7 +9,7 @@
 #include <vestige/memory.h>
 #include <vestige/traceback.h>
 
-/* ---- names.c: any thread ------------------------------------------------ */
+/* ---- names.c: any thread ------------------------------------------------- */
 
 /* Only one thread at a time is between begin and end. begin checks whether
  * libraries were loaded or unloaded since the last time. */
@@ -19,7 +19,7 @@ void vst__names_end(void);
  * one. Strings end in NUL. */
 vst_status vst__names_of(uintptr_t address, const vst_named_sink *sink);
 
-/* ---- resolve_dwfl.c: or resolve_none.c; one thread at a time ------------ */
+/* ---- resolve_dwfl.c: or resolve_none.c; one thread at a time ------------- */
 
 /* Call when libraries were loaded or unloaded. */
 void vst__resolver_refresh(bool is_any_unloaded);
@@ -43,7 +43,7 @@ void vst__files_added(vst__files *files);
 vst_status vst__files_find(vst__files *files, uint64_t address,
                            const vst_named_sink *sink);
 
-/* ---- demangle.c --------------------------------------------------------- */
+/* ---- demangle.c ---------------------------------------------------------- */
 
 /* Returns a symbol's name in its language, malloc()ed; NULL if the symbol is
  * already that name. */

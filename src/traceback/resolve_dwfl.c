@@ -28,7 +28,7 @@ bool vst_traceback_has_symbols(void)
     return vst__elfutils_load();
 }
 
-/* ---- the libraries ------------------------------------------------------ */
+/* ---- the libraries ------------------------------------------------------- */
 
 static const Dwfl_Callbacks callbacks = {
     .find_elf = vst__debug_file_open,
@@ -112,7 +112,7 @@ void vst__resolver_refresh(bool is_any_unloaded)
     vst__dw.dwfl_report_end(dwfl, NULL, NULL);
 }
 
-/* ---- debug information -------------------------------------------------- */
+/* ---- debug information --------------------------------------------------- */
 
 /* The place of a frame in the source. */
 typedef struct source {

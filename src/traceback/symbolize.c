@@ -71,7 +71,7 @@ static bool symbolize_room(void **array, size_t *capacity, size_t wanted,
     return moved != NULL;
 }
 
-/* ---- frames and runs ---------------------------------------------------- */
+/* ---- frames and runs ----------------------------------------------------- */
 
 static const char *same_or_copy(vst_symbols *s, const char *last,
                                 size_t last_len, const char *bytes, size_t len)
@@ -116,7 +116,7 @@ static vst_status add_run(builder *b, size_t first)
     return VST_OK;
 }
 
-/* ---- frames of the language --------------------------------------------- */
+/* ---- frames of the language ---------------------------------------------- */
 
 /* Adds the frames that generated code stands for, behind its own frame. Each
  * line is asked for once. */
@@ -221,7 +221,7 @@ static inline vst_status language_run(builder *b, void *code,
     return status;
 }
 
-/* ---- native frames ------------------------------------------------------ */
+/* ---- native frames ------------------------------------------------------- */
 
 static vst_status native_run(builder *b, uintptr_t address, vst__span_of *run)
 {
@@ -246,7 +246,7 @@ static vst_status native_run(builder *b, uintptr_t address, vst__span_of *run)
     return VST_OK;
 }
 
-/* ---- one traceback ------------------------------------------------------ */
+/* ---- one traceback ------------------------------------------------------- */
 
 /* State of the walk over a traceback's frames. */
 typedef struct walk {

@@ -40,7 +40,7 @@ const uint32_t *vst_symbols_of(const vst_symbols *symbols, size_t i,
     return symbols->indexes + span->first;
 }
 
-/* ---- JSON --------------------------------------------------------------- */
+/* ---- JSON ---------------------------------------------------------------- */
 
 /* A growing text; `failed` if memory ran out. */
 typedef struct text {

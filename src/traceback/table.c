@@ -30,7 +30,7 @@ static vst_traceback no_more;
 static _Atomic(vst_traceback *) dead_language = &no_more;
 static _Atomic(vst_traceback *) dead_native = &no_more;
 
-/* ---- fork --------------------------------------------------------------- */
+/* ---- fork ---------------------------------------------------------------- */
 
 static void table_before_fork(void)
 {
@@ -47,7 +47,7 @@ __attribute__((constructor)) static void watch_forks(void)
     vst__os_fork_hooks(table_before_fork, table_after_fork, table_after_fork);
 }
 
-/* ---- the hash ----------------------------------------------------------- */
+/* ---- the hash ------------------------------------------------------------ */
 
 static inline uint64_t table_mix(uint64_t a, uint64_t b)
 {
@@ -344,7 +344,7 @@ size_t vst__table_count(void)
     return count;
 }
 
-/* ---- references --------------------------------------------------------- */
+/* ---- references ---------------------------------------------------------- */
 
 vst_traceback *vst_traceback_retain(vst_traceback *traceback)
 {

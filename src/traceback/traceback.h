@@ -51,7 +51,7 @@ static inline uint32_t *vst__traceback_instructions(const vst_traceback *t)
     return (uint32_t *)(vst__traceback_codes(t) + t->language);
 }
 
-/* ---- table.c ------------------------------------------------------------ */
+/* ---- table.c ------------------------------------------------------------- */
 
 /* Returns the traceback with these frames, with a reference for the caller;
  * NULL if memory ran out. `entered`: the caller holds the interpreter's lock,
@@ -65,7 +65,7 @@ bool vst__table_remove(vst_traceback *traceback);
  * not freed yet. */
 size_t vst__table_count(void);
 
-/* ---- native.c: or native_none.c ----------------------------------------- */
+/* ---- native.c: or native_none.c ------------------------------------------ */
 
 /* at most this many frames of ours are below the caller's */
 enum { VST_NATIVE_OWN_MAX = 8 };

@@ -1,8 +1,9 @@
-/* The execution trace, as torch's observer writes it (schema
+/* The execution trace, in the format of torch's observer (schema
  * 1.1.1-chakra.0.0.4): one JSON object with a list of nodes, in the order in
  * which they ended, each thread's root before its first node and the process's
- * root last. src/graph/ makes the nodes; here they become text, each as it
- * ends. Several traces are pieces of one process's. One thread at a time. */
+ * root last. src/graph/ makes the nodes; this file writes each node when it
+ * ends. If there are several traces, they must be pieces of one process. One
+ * thread at a time. */
 #include "export/graph/execution_trace.h"
 
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 #include "export/output/json.h"
 #include "store/reader.h"
 
-/* How an attribute of a node is written. */
+/* The beginning and the end of a node's attribute. */
 #define ATTRIBUTE(name, type)                                                  \
     "{\"name\": \"" name "\", \"type\": \"" type "\", \"value\": "
 #define NOTHING                                                                \
@@ -25,9 +26,9 @@ typedef struct document {
     bool has_nodes;
 } document;
 
-/* ---- a node ------------------------------------------------------------- */
+/* ---- a node -------------------------------------------------------------- */
 
-/* The inside of a string. */
+/* Writes the content of a string, without quotes. */
 static void put_inside(vst__output *output, const char *bytes, size_t count)
 {
     const char *end = bytes + count;
@@ -44,7 +45,7 @@ static void put_definition(vst__output *output, const vst_trace *trace,
 {
     const vst_definition *definition = vst_trace_definition(trace, id);
 
-    /* A torn file may have lost it. */
+    /* A torn file may have lost the definition. */
     if (definition != NULL) {
         put_inside(output, definition->name, definition->name_len);
     } else {
@@ -65,8 +66,8 @@ static void node_put_name(vst__output *output, const vst__graph_node *node)
                                        "thread]");
 }
 
-/* Kept until the node ends: the three texts among the attributes, then the
- * inputs; text.head is where these begin. */
+/* Keeps three texts among the attributes, followed by the inputs, until the
+ * node ends; text.head is the length of the three texts. */
 static vst_status keep_inputs(void *ctx, vst__graph_node *node,
                               const vst__graph_values *inputs)
 {
@@ -151,12 +152,12 @@ static vst_status write_node(void *ctx, vst__graph_node *node,
     return output->status;
 }
 
-/* ---- the document ------------------------------------------------------- */
+/* ---- the document -------------------------------------------------------- */
 
-/* When what is written began and ended, of all traces. */
+/* Begin and end of everything that is written, over all traces. */
 typedef struct stretch {
-    int64_t start_ns, end_ns; /* MONOTONIC */
-    int64_t wall_ns;          /* of the start */
+    int64_t start_ns, end_ns; /* CLOCK_MONOTONIC */
+    int64_t wall_ns;          /* wall clock at the start */
 } stretch;
 
 static vst_status node_measure(vst_trace *const *traces, size_t count,

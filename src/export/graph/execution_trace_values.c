@@ -1,11 +1,10 @@
-/* Values as torch's observer writes them: four lists of the same shape, one of
- * values, one of dimensions, one of types, one of strides. What is no tensor
- * has no dimensions; types of lists are one string, "GenericList[Int,Int]".
+/* Writes values in the format of torch's observer: four parallel lists of
+ * values, dimensions, types and strides. Values other than tensors have no
+ * dimensions; the type of a list is one string, "GenericList[Int,Int]".
  *
- * Doubles have six decimals, as torch's have, where that is all there is to
- * them, and else as many digits as it takes to read the same number back.
- * Deeper lists than VST_GRAPH_DEPTH_MAX are not read, so recursion is bounded.
- * One thread at a time. */
+ * Doubles have six decimals, like torch's, if these are exact, and otherwise as
+ * many digits as needed to read the number back. Lists are read only to the
+ * depth VST_GRAPH_DEPTH_MAX, so recursion is bounded. One thread at a time. */
 #include "export/graph/execution_trace.h"
 
 #include <math.h>
@@ -22,11 +21,12 @@ typedef enum part { VALUES, SHAPES, TYPES, STRIDES } part;
 #define PUT(at, literal)                                                       \
     (memcpy((at), (literal), sizeof(literal) - 1), (at) + sizeof(literal) - 1)
 
-enum { ROOM = 256 }; /* what a value without text takes at most */
+enum { ROOM = 256 }; /* the longest value without text */
 
-/* ---- text --------------------------------------------------------------- */
+/* ---- text ---------------------------------------------------------------- */
 
-/* Where to go on, with room for so many bytes; NULL without memory. */
+/* Returns the place to continue, with room for `count` bytes; NULL if memory
+ * ran out. */
 static char *values_make_room(vst__text *text, size_t count)
 {
     char *grown = text->bytes;
@@ -87,9 +87,9 @@ static void put_quoted(vst__text *text, vst__graph_text from)
     values_put(text, "\"");
 }
 
-/* ---- numbers ------------------------------------------------------------ */
+/* ---- numbers ------------------------------------------------------------- */
 
-/* Six decimals; false if that is not all. */
+/* Writes six decimals. Returns false if they are not exact. */
 static bool put_decimals(char **at, double value)
 {
     double scaled = fabs(value) * 1e6;
@@ -125,14 +125,14 @@ static char *put_double(char *at, double value)
     count = snprintf(at, VST_JSON_NUMBER_MAX, "%.15g", value);
     if (strtod(at, NULL) != value)
         count = snprintf(at, VST_JSON_NUMBER_MAX, "%.17g", value);
-    /* The point is the locale's, JSON's is not. */
+    /* The locale may use another decimal point than JSON. */
     for (int i = 0; i < count; i++)
         if (strchr("0123456789+-e", at[i]) == NULL)
             at[i] = '.';
     return at + count;
 }
 
-/* [1,2]; `numbers` begin with their count. */
+/* Writes [1,2]; `numbers` begins with the count. */
 static void put_integers(vst__text *text, const int64_t *numbers)
 {
     size_t count = (size_t)numbers[0];
@@ -150,9 +150,9 @@ static void put_integers(vst__text *text, const int64_t *numbers)
     values_commit(text, at);
 }
 
-/* ---- values ------------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------- */
 
-/* The number is not known where a tensor has no storage, and is 0. */
+/* A tensor without a storage has the storage number 0. */
 static void put_tensor(vst__text *text, const vst__graph_tensor *tensor)
 {
     char *at = values_make_room(text, ROOM);
@@ -283,7 +283,7 @@ static void put_plain(vst__text *text, const vst__graph_values *values,
         put_dimensions(text, values, value, wanted == STRIDES);
 }
 
-/* A value and all that is in it; gives the one that follows. */
+/* Writes a part of a value with everything inside. Returns the next value. */
 static const vst__graph_value *put_part(vst__text *text,
                                         const vst__graph_values *values,
                                         const vst__graph_value *value,

@@ -1,6 +1,6 @@
-/* CSV: a row an allocation or free, in order of time. The stack stands in the
- * row of an allocation only, which has the same serial as its free. One thread
- * at a time. */
+/* CSV: a row for each allocation or free, in order of time. Only the row of an
+ * allocation has the stack; its free has the same serial. One thread at a time.
+ */
 #include <stdlib.h>
 
 #include "export/memory/memory_export.h"

@@ -1,6 +1,6 @@
 /* vst_traces_export_memory: chooses the format by the path's suffix, gives it
- * an output, and tells the progress of all passes as one. Knows the formats by
- * name only. One thread at a time uses a trace. */
+ * an output, and combines the progress of all passes. This file knows the
+ * formats only by name. One thread at a time uses a trace. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,9 +33,9 @@ static const vst__memory_format *export_choose(const char *path, bool *gzip)
     return NULL;
 }
 
-/* ---- passes ------------------------------------------------------------- */
+/* ---- passes -------------------------------------------------------------- */
 
-static int export_tell(void *ctx, double done)
+static int export_report_progress(void *ctx, double done)
 {
     const vst__memory_job *job = ctx;
 
@@ -50,7 +50,7 @@ static double words_of(const vst_trace *trace)
     return (double)info.words + 1;
 }
 
-/* From now on the i-th trace tells the job's progress. */
+/* Makes the i-th trace report the job's progress from now on. */
 static void begin_pass(vst__memory_job *job, size_t i, unsigned number)
 {
     double total = 0, before = 0;
@@ -62,8 +62,9 @@ static void begin_pass(vst__memory_job *job, size_t i, unsigned number)
     }
     job->part = words_of(job->traces[i]) / total / job->passes;
     job->before = before / total + job->part * number;
-    vst_trace_set_progress(job->traces[i],
-                           job->progress != NULL ? export_tell : NULL, job);
+    vst_trace_set_progress(
+        job->traces[i], job->progress != NULL ? export_report_progress : NULL,
+        job);
 }
 
 vst_status vst__memory_job_summarize(vst__memory_job *job, size_t i,
@@ -83,7 +84,7 @@ vst_status vst__memory_job_replay(vst__memory_job *job, size_t i,
                                    job->error);
 }
 
-/* ---- the function ------------------------------------------------------- */
+/* ---- the function -------------------------------------------------------- */
 
 typedef struct told {
     vst_progress_fn fn;

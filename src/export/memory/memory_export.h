@@ -1,4 +1,4 @@
-/* What the formats of a memory history share: the job of writing one file, and
+/* Shared by the formats of a memory history: the job of writing one file, and
  * texts of frames. One thread at a time. */
 #ifndef VST_EXPORT_MEMORY_EXPORT_H
 #define VST_EXPORT_MEMORY_EXPORT_H
@@ -14,10 +14,10 @@ typedef struct vst__memory_job {
     vst_memory_report_options options;
     vst__output *output;
     vst_error *error;
-    /* Progress of one pass over one trace, in the whole. */
+    /* Progress of one pass over one trace, as a part of the total. */
     vst_progress_fn progress;
     void *progress_ctx;
-    unsigned passes; /* over each trace */
+    unsigned passes; /* number of passes over each trace */
     double before, part;
 } vst__memory_job;
 
@@ -33,14 +33,15 @@ extern const vst__memory_format vst__memory_csv;
 extern const vst__memory_format vst__memory_folded;
 extern const vst__memory_format vst__memory_html;
 
-/* Passes over the i-th trace; freed as in vst__memory_summarize. */
+/* Summarizes the i-th trace in one pass; `freed` is as in
+ * vst__memory_summarize. */
 vst_status vst__memory_job_summarize(vst__memory_job *job, size_t i,
                                      unsigned pass, vst__serials *freed,
                                      vst_memory_summary **summary);
 vst_status vst__memory_job_replay(vst__memory_job *job, size_t i, unsigned pass,
                                   const vst_memory_sink *sink);
 
-/* ---- memory_text.c ------------------------------------------------------ */
+/* ---- memory_text.c ------------------------------------------------------- */
 
 static inline const char *vst__memory_file(const vst_memory_frame *frame,
                                            size_t *length)
@@ -49,7 +50,7 @@ static inline const char *vst__memory_file(const vst_memory_frame *frame,
     return frame->file + frame->file_skip;
 }
 
-/* The node of an event's stack. */
+/* Returns the node of an event's stack. */
 static inline uint32_t vst__memory_node_of(const vst_memory_summary *s,
                                            const vst_memory_event *event)
 {
@@ -59,13 +60,13 @@ static inline uint32_t vst__memory_node_of(const vst_memory_summary *s,
     return node < s->node_count ? node : 0;
 }
 
-/* The innermost frame of the language, or the innermost; 0, which is no
- * function, if there is none. */
+/* Returns the innermost frame of the language; if there is none, the innermost
+ * frame; if there is none, 0, which is no function. */
 uint32_t vst__memory_line_frame(const vst_memory_summary *summary,
                                 uint32_t node);
 
-/* Each frame as a text that needs nothing more to be written: "file:line
- * function", fit for a folded stack inside the quotes of CSV. */
+/* Each frame as a finished text: "file:line function", without characters that
+ * would need escaping in a folded stack inside the quotes of CSV. */
 typedef struct vst__memory_texts {
     const char **texts;
     size_t *lengths;
@@ -73,30 +74,32 @@ typedef struct vst__memory_texts {
 } vst__memory_texts;
 
 enum {
-    VST_TEXT_FOLDED = 1, /* "function (file:line)", the file shortened */
-    VST_TEXT_QUOTED = 2  /* quotes are doubled */
+    VST_TEXT_FOLDED = 1, /* "function (file:line)", with a shortened file */
+    VST_TEXT_QUOTED = 2  /* double the quotes */
 };
 
 vst_status vst__memory_texts_make(vst__memory_texts *texts,
                                   const vst_memory_summary *summary,
                                   unsigned style);
 void vst__memory_texts_free(vst__memory_texts *texts);
-/* A number of JSON, rounded to a whole one. */
+/* Writes a JSON number, rounded to an integer. */
 void vst__memory_put_round(vst__output *output, double value);
-/* A JSON string that stands inside a page: no < in it. */
+/* Writes a JSON string that is safe inside a page: without <. */
 void vst__memory_put_string(vst__output *output, const char *bytes,
                             size_t count);
 
-/* "pid": …, … of a trace and the totals of its summary, without braces. */
+/* Writes "pid": … and other facts of a trace and the totals of its summary,
+ * without braces. */
 void vst__memory_put_facts(vst__output *output, const vst_trace *trace,
                            const vst_memory_summary *summary);
 
-/* ---- memory_paths.c ----------------------------------------------------- */
+/* ---- memory_paths.c ------------------------------------------------------ */
 
-/* Formats that write whole stacks write no more of one than so many frames:
- * recursion would make them as long as its square. A stack that is written for
- * each allocation keeps its outermost frames and its innermost. One that is
- * written once is followed by "[deeper frames]", the sum of what is deeper. */
+/* Formats that write whole stacks limit the number of frames of each, because
+ * recursion would make a file grow with the square of the depth. A stack that
+ * is written for each allocation keeps its outermost and its innermost frames.
+ * A stack that is written once is followed by "[deeper frames]", the sum of
+ * everything deeper. */
 enum {
     VST_MEMORY_OUTER_MAX = 64,
     VST_MEMORY_INNER_MAX = 192,
@@ -108,11 +111,11 @@ enum {
 typedef struct vst__memory_paths {
     const vst_memory_summary *summary;
     uint32_t outer_max, inner_max;
-    uint32_t *depths; /* by node: frames of its stack */
+    uint32_t *depths; /* by node: the length of its stack */
     uint32_t *outer;  /* by node: the stack of its outermost frames */
-    bool is_cut;      /* a stack was longer */
-    /* The stack that was asked for last, outermost first; 0 stands for frames
-     * that are left out. */
+    bool is_cut;      /* at least one stack was cut */
+    /* The stack that was found last, outermost first; 0 stands for frames that
+     * are left out. */
     uint32_t *nodes;
     size_t count;
 } vst__memory_paths;
@@ -121,10 +124,11 @@ vst_status vst__memory_paths_make(vst__memory_paths *paths,
                                   const vst_memory_summary *summary,
                                   uint32_t outer_max, uint32_t inner_max);
 void vst__memory_paths_find(vst__memory_paths *paths, uint32_t node);
-/* The stack, outermost first, with ; between. */
+/* Writes the stack, outermost first, separated by semicolons. */
 void vst__memory_stack_text(vst__output *output, vst__memory_paths *paths,
                             const vst__memory_texts *texts, uint32_t node);
-/* Frees it. If a stack was cut, sets the cut depth in the job's options. */
+/* Frees the paths. If a stack was cut, sets the cut depth in the job's options.
+ */
 void vst__memory_paths_end(vst__memory_paths *paths,
                            const vst__memory_job *job);
 

@@ -1,6 +1,6 @@
-/* Folded stacks: "outer;inner N" with N bytes, of one view, for flame graphs.
- * With several processes each has a frame of its own outside of all. One thread
- * at a time. */
+/* Folded stacks of one view: "outer;inner N" with N bytes, for flame graphs. If
+ * there are several processes, each has an outermost frame of its own. One
+ * thread at a time. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ typedef struct folded {
     const char *process;
     vst__memory_texts texts;
     vst__memory_paths paths;
-    double *deeper; /* bytes of the stacks that are too deep, by node */
+    double *deeper; /* by node: bytes of the stacks below that are too deep */
 } folded;
 
 static double bytes_of(const folded *f, size_t node)

@@ -1,5 +1,5 @@
-/* A page that shows a memory history by itself: memory_page/page.html with the
- * data in the place of its marker, as JSON. If there are very many stacks, the
+/* A self-contained page that shows a memory history: memory_page/page.html with
+ * the data as JSON in place of its marker. If there are very many stacks, the
  * smallest are merged, so that the page stays small. One thread at a time. */
 #include <math.h>
 #include <stdlib.h>
@@ -12,14 +12,15 @@ enum { NODES_MAX = 50000, LINES_MAX = 500 };
 
 static const char marker[] = "/*DATA*/";
 
-/* ---- what is kept ------------------------------------------------------- */
+/* ---- choosing nodes ------------------------------------------------------ */
 
 typedef struct ranked {
-    double share; /* of the view where it matters most */
+    double share; /* the largest of the shares in each view */
     uint32_t index;
 } ranked;
 
-/* Of equal shares a parent is the first, since it has the lower index. */
+/* Sorts by share. With equal shares the parent comes first, because its index
+ * is lower. */
 static int by_share(const void *a, const void *b)
 {
     const ranked *x = a, *y = b;
@@ -45,13 +46,14 @@ static double share_of(const vst_memory_summary *s,
 typedef struct page {
     vst__output *output;
     const vst_memory_summary *summary;
-    uint32_t *place; /* of a node on the page; UINT32_MAX: it is left out */
-    uint32_t *order; /* the nodes there */
+    uint32_t *place; /* by node: place on the page; UINT32_MAX: left out */
+    uint32_t *order; /* the nodes on the page, by place */
     uint32_t count;
-    uint32_t *frame_place; /* the same for frames */
+    uint32_t *frame_place; /* by frame: place on the page */
     uint32_t frame_count;
     uint32_t left_out;
-    vst_memory_amount (*others)[VST_MEMORY_VIEWS]; /* by place of the parent */
+    /* by place of the parent: sums of merged nodes */
+    vst_memory_amount (*others)[VST_MEMORY_VIEWS];
     bool *has_others;
 } page;
 
@@ -74,7 +76,7 @@ static vst_status choose_nodes(page *p)
     for (size_t i = 0; i < s->node_count; i++)
         p->place[nodes[i].index] = i < NODES_MAX ? 0 : UINT32_MAX;
     free(nodes);
-    /* In the order of before: parents first. */
+    /* Keep the original order: parents first. */
     for (uint32_t i = 0; i < s->node_count; i++)
         if (p->place[i] == 0) {
             p->place[i] = p->count;
@@ -84,7 +86,8 @@ static vst_status choose_nodes(page *p)
     return VST_OK;
 }
 
-/* Whole branches go to the node that they grow on. */
+/* Adds whole branches that are left out to the node from which they branch off.
+ */
 static vst_status gather_others(page *p)
 {
     const vst_memory_summary *s = p->summary;
@@ -113,7 +116,7 @@ static uint32_t frame_place(page *p, uint32_t frame)
     return p->frame_place[frame];
 }
 
-/* ---- writing ------------------------------------------------------------ */
+/* ---- writing ------------------------------------------------------------- */
 
 static void html_comma(page *p, size_t i)
 {
@@ -255,7 +258,7 @@ static void put_points(page *p)
     vst__json_put_i64(p->output, s->first_ns);
 }
 
-/* [function, file, line, native], those that were named above. */
+/* Writes [function, file, line, native] for the frames on the page. */
 static vst_status html_put_frames(page *p)
 {
     const vst_memory_summary *s = p->summary;

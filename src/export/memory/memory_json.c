@@ -1,6 +1,6 @@
 /* JSON: {"format", "version", "processes": [{facts, "threads", "frames",
  * "stacks", "columns", "events"}]}. A frame is [function, file, line, native];
- * a stack [parent, frame], the first being the empty one; an event a row of
+ * a stack is [parent, frame], and the first is empty; an event is a row of
  * `columns`, in order of time. One thread at a time. */
 #include "export/memory/memory_export.h"
 #include "export/output/json.h"

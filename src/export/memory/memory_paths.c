@@ -1,6 +1,6 @@
-/* Stacks of a memory summary as lists of nodes, no longer than a format can
- * bear: see memory_export.h. Finding one takes as long as the list is, however
- * deep the stack. One thread at a time. */
+/* Stacks of a memory summary as lists of nodes, limited to the length that a
+ * format can hold: see memory_export.h. Finding a stack takes time in
+ * proportion to the list, however deep the stack is. One thread at a time. */
 #include <stdlib.h>
 
 #include "export/memory/memory_export.h"
@@ -38,7 +38,7 @@ void vst__memory_paths_end(vst__memory_paths *paths, const vst__memory_job *job)
     free(paths->nodes);
 }
 
-/* The `count` innermost frames of a stack, so that they end before `end`. */
+/* Stores the `count` innermost frames of a stack before index `end`. */
 static void paths_put(vst__memory_paths *paths, uint32_t node, size_t end,
                       size_t count)
 {

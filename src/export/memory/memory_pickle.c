@@ -1,7 +1,8 @@
 /* The snapshot that torch's memory visualiser reads: {device_traces, segments}.
- * A process is a device. The first pass finds what stays alive, the second
- * writes the events, and the segments follow. Memory: a bit an allocation, and
- * what is live at the end. One thread at a time. */
+ * A process is shown as a device. The first pass finds what stays alive, the
+ * second writes the events; the segments follow. Needs memory for a bit per
+ * allocation, and for everything that is live at the end. One thread at a time.
+ */
 #include "export/memory/memory_pickle.h"
 
 #include <stdlib.h>
@@ -10,9 +11,10 @@
 #include "base/grow.h"
 #include "export/memory/memory_export.h"
 
-enum { PROTOCOL = 2, BATCH = 1000 /* items that a reader holds at once */ };
+/* items that a reader collects before it appends them */
+enum { PROTOCOL = 2, BATCH = 1000 };
 
-/* ---- opcodes ------------------------------------------------------------ */
+/* ---- opcodes ------------------------------------------------------------- */
 
 static void put_u32(char *at, uint32_t value)
 {
@@ -31,7 +33,7 @@ void vst__pickle_int(vst__pickle *pickle, uint64_t value)
         *at++ = 'J';
         put_u32(at, (uint32_t)value);
         at += 4;
-    } else { /* LONG1, signed: a leading byte of zeros if need be */
+    } else { /* LONG1 is signed: add a zero byte if the top bit is set */
         char *length = at + 1;
         *at = (char)0x8a;
         at += 2;
@@ -135,32 +137,33 @@ static const char *const strings[VST_PICKLE_STRINGS] = {
 
 void vst__pickle_word(vst__pickle *pickle, uint32_t word)
 {
-    if ((pickle->said >> word & 1u) != 0) {
+    if ((pickle->written >> word & 1u) != 0) {
         vst__pickle_get(pickle, word);
         return;
     }
-    pickle->said |= (uint64_t)1 << word;
+    pickle->written |= (uint64_t)1 << word;
     vst__pickle_string(pickle, strings[word], strlen(strings[word]));
     vst__pickle_put(pickle, word);
 }
 
-/* ---- the snapshot ------------------------------------------------------- */
+/* ---- the snapshot -------------------------------------------------------- */
 
 typedef struct snapshot {
     vst__pickle pickle;
-    uint32_t kinds[VST_MEMORY_KINDS]; /* memos of their names; 0: not yet */
-    /* Of one process. */
+    /* by kind: memo of its name; 0: not written yet */
+    uint32_t kinds[VST_MEMORY_KINDS];
+    /* For one process: */
     const vst_memory_summary *summary;
     const vst__serials *freed;
-    uint32_t *frames, *nodes; /* memos; 0: not yet */
+    uint32_t *frames, *nodes; /* memos; 0: not written yet */
     vst__memory_paths paths;
     vst__pickle_block *blocks;
     size_t block_count, block_capacity;
     size_t batch;
 } snapshot;
 
-/* A frame, on the reader's stack. Node 0, which is the frame of no stack,
- * stands for those that are left out. */
+/* Puts a frame on the reader's stack. Node 0, the empty stack, stands for
+ * frames that are left out. */
 static void pickle_put_frame(snapshot *s, uint32_t node)
 {
     uint32_t index = s->summary->nodes[node].frame;
@@ -185,7 +188,7 @@ static void pickle_put_frame(snapshot *s, uint32_t node)
     vst__pickle_op(pickle, 'u');
 }
 
-/* The list of a stack's frames, innermost first, on the reader's stack. */
+/* Puts the list of a stack's frames, innermost first, on the reader's stack. */
 static void pickle_put_frames(snapshot *s, uint32_t node)
 {
     vst__pickle *pickle = &s->pickle;
@@ -256,7 +259,7 @@ static vst_status pickle_on_event(void *ctx, const vst_memory_event *e)
     bool is_framework =
         e->kind == VST_MEMORY_FRAMEWORK || e->kind == VST_MEMORY_FRAMEWORK_FREE;
 
-    /* A size that is not known; blocks inside of others. */
+    /* Skip events of unknown size, and blocks that lie inside others. */
     if ((e->flags & VST_MEMORY_UNKNOWN) != 0 ||
         is_framework != s->summary->of_framework)
         return VST_OK;
@@ -280,7 +283,7 @@ static vst_status pickle_on_event(void *ctx, const vst_memory_event *e)
     return s->pickle.output->status;
 }
 
-/* The list of one process's events. */
+/* Writes the list of one process's events. */
 static vst_status write_events(vst__memory_job *job, size_t i, snapshot *s)
 {
     const vst_memory_sink sink = {.ctx = s, .event = pickle_on_event};
@@ -334,7 +337,8 @@ static vst_status pickle_write(vst__memory_job *job)
     vst__pickle_string(pickle, "segments", 8);
     vst__pickle_op(pickle, ']');
     for (size_t i = 0; i < job->count && status == VST_OK; i++)
-        if (counts[i + 1] != counts[i]) /* else there may be no blocks */
+        /* an empty array of blocks may be NULL */
+        if (counts[i + 1] != counts[i])
             vst__pickle_segments(pickle, s.blocks + counts[i],
                                  counts[i + 1] - counts[i], (uint32_t)i);
     vst__pickle_op(pickle, 's');

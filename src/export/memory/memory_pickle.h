@@ -1,6 +1,6 @@
-/* Pickles, written as they come: opcodes of protocol 2, and what of a memory
- * snapshot is said again and again (keys, frames, lists of frames) kept in the
- * reader's memo. One thread at a time. */
+/* Pickles, written sequentially: opcodes of protocol 2, with everything that a
+ * memory snapshot repeats (keys, frames, lists of frames) kept in the reader's
+ * memo. One thread at a time. */
 #ifndef VST_EXPORT_MEMORY_PICKLE_H
 #define VST_EXPORT_MEMORY_PICKLE_H
 
@@ -8,7 +8,7 @@
 
 #include "export/output/output.h"
 
-/* Strings that are in the memo once they were said, by number. */
+/* Strings that are written once and then taken from the memo, by number. */
 enum {
     VST_PICKLE_ACTION,
     VST_PICKLE_ADDR,
@@ -42,8 +42,8 @@ enum {
 
 typedef struct vst__pickle {
     vst__output *output;
-    uint32_t memo; /* the next free number */
-    uint64_t said; /* a bit for each string above */
+    uint32_t memo;    /* the next free number */
+    uint64_t written; /* a bit for each string above that was written */
 } vst__pickle;
 
 static inline void vst__pickle_op(vst__pickle *pickle, char op)
@@ -54,11 +54,12 @@ static inline void vst__pickle_op(vst__pickle *pickle, char op)
 
 void vst__pickle_int(vst__pickle *pickle, uint64_t value);
 void vst__pickle_float(vst__pickle *pickle, double value);
-/* What is not UTF-8 is replaced. */
+/* Writes a string; replaces invalid UTF-8. */
 void vst__pickle_string(vst__pickle *pickle, const char *bytes, size_t count);
-void vst__pickle_put(vst__pickle *pickle, uint32_t memo); /* the top */
+/* stores the top of the reader's stack */
+void vst__pickle_put(vst__pickle *pickle, uint32_t memo);
 void vst__pickle_get(vst__pickle *pickle, uint32_t memo);
-/* One of the strings above. */
+/* Writes one of the strings above. */
 void vst__pickle_word(vst__pickle *pickle, uint32_t word);
 
 static inline void vst__pickle_member(vst__pickle *pickle, uint32_t key,
@@ -74,8 +75,8 @@ typedef struct vst__pickle_block {
     uint32_t frames;
 } vst__pickle_block;
 
-/* memory_pickle_blocks.c: segments of blocks that lie close together, as items
- * of a list; sorts them. */
+/* memory_pickle_blocks.c: sorts the blocks, and writes segments of blocks that
+ * lie close together, as items of a list. */
 void vst__pickle_segments(vst__pickle *pickle, vst__pickle_block *blocks,
                           size_t count, uint32_t device);
 

@@ -1,12 +1,13 @@
-/* The segments of a memory snapshot: what is live at the end, sorted by
- * address. Blocks that lie close together are one segment; what is between them
- * is an inactive block, for a segment is as long as its blocks together. One
- * thread at a time. */
+/* The segments of a memory snapshot: the blocks that are live at the end,
+ * sorted by address. Blocks that lie close together form one segment, and the
+ * gaps between them are inactive blocks, because a segment must be as long as
+ * the sum of its blocks. One thread at a time. */
 #include <stdlib.h>
 
 #include "export/memory/memory_pickle.h"
 
-/* A heap of many small blocks is a few segments; far parts are not joined. */
+/* The largest gap inside a segment: a heap of many small blocks becomes a few
+ * segments, without joining distant parts. */
 #define GAP_MAX ((uint64_t)1 << 20)
 
 static int by_address(const void *a, const void *b)
@@ -40,8 +41,8 @@ static uint64_t blocks_add(uint64_t a, uint64_t b)
     return a + b < a ? UINT64_MAX : a + b;
 }
 
-/* What of a block is not already told by those before it: what begins at `end`
- * or behind. Blocks may lie over each other where a free was not seen. */
+/* Returns the size of a block's part at `end` or behind, which earlier blocks
+ * do not cover. Blocks may overlap if a free was not seen. */
 static uint64_t rest_of(const vst__pickle_block *block, uint64_t end)
 {
     uint64_t stop = blocks_add(block->address, block->size);

@@ -8,7 +8,7 @@
 #include "export/memory/memory_export.h"
 #include "export/output/json.h"
 
-/* ---- numbers and strings ------------------------------------------------ */
+/* ---- numbers and strings ------------------------------------------------- */
 
 void vst__memory_put_round(vst__output *output, double value)
 {
@@ -63,7 +63,7 @@ static void put_member(vst__output *output, const char *key, uint64_t value)
     vst__json_put_u64(output, value);
 }
 
-/* Where it is known. */
+/* Writes the resident set, if it is known. */
 static void put_resident(vst__output *output, const vst_memory_summary *s)
 {
     if (s->resident.peak == 0)
@@ -93,7 +93,7 @@ void vst__memory_put_facts(vst__output *output, const vst_trace *trace,
     vst__output_text(output, ", \"trace_id\": \"");
     vst__output_text(output, id);
     vst__output_text(output, "\", \"command\": ");
-    /* JSON, but as text: whatever it is, it is a string here. */
+    /* The command is written as a string, even if it is JSON. */
     vst__memory_put_string(output, command != NULL ? command : "",
                            command != NULL ? strlen(command) : 0);
     vst__output_text(output, ", \"start_ns\": ");
@@ -126,7 +126,7 @@ void vst__memory_put_facts(vst__output *output, const vst_trace *trace,
     }
 }
 
-/* ---- frames ------------------------------------------------------------- */
+/* ---- frames -------------------------------------------------------------- */
 
 uint32_t vst__memory_line_frame(const vst_memory_summary *s, uint32_t node)
 {
@@ -136,7 +136,7 @@ uint32_t vst__memory_line_frame(const vst_memory_summary *s, uint32_t node)
     return s->nodes[node].frame;
 }
 
-/* A text that grows. */
+/* A growing text. */
 typedef struct text {
     char *bytes;
     size_t count, capacity;
@@ -156,8 +156,8 @@ static void text_append(text *t, const char *bytes, size_t count)
     t->count += count;
 }
 
-/* Nothing that would end the frame, the field or the line; no byte that is not
- * UTF-8. */
+/* Appends a name without characters that would end the frame, the field or the
+ * line, and without invalid UTF-8. */
 static void append_name(text *t, const char *bytes, size_t count,
                         unsigned style)
 {

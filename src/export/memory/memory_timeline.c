@@ -1,8 +1,8 @@
-/* The exporter "memory-timeline", as torch.profiler's export_memory_timeline
- * writes it: single events if the name ends in raw.json.gz, a page if in .html,
- * else [times in µs, [0 and the bytes of each category]]. All rows are held, 24
- * bytes each; what is written of them is not. One thread at a time uses a
- * trace. */
+/* The exporter "memory-timeline", in the formats of torch.profiler's
+ * export_memory_timeline: single events if the name ends in raw.json.gz, a page
+ * if it ends in .html, else [times in µs, [0 and the bytes of each category]].
+ * All rows are kept in memory, 24 bytes each; the output is not. One thread at
+ * a time uses a trace. */
 #include "export/memory/memory_timeline.h"
 
 #include <string.h>
@@ -21,12 +21,12 @@ void vst__memory_timeline_add(vst__memory_timeline_point *point,
     int64_t *bytes = &point->bytes[row->category];
 
     point->time_us = timeline_microseconds(row);
-    /* A damaged file may say anything: sums wrap around. */
+    /* Sums may wrap around, because a damaged file may hold any values. */
     *bytes = (int64_t)((uint64_t)*bytes + (uint64_t)row->bytes);
 }
 
-/* The point that follows, of all rows in one microsecond; `point` is the one
- * before, all zero at first. False after the last. */
+/* Makes the next point, from all rows of one microsecond; `point` holds the
+ * previous point, all zero at first. Returns false after the last. */
 static bool next_point(const vst__memory_rows *rows, size_t *at,
                        vst__memory_timeline_point *point)
 {
@@ -39,7 +39,7 @@ static bool next_point(const vst__memory_rows *rows, size_t *at,
     return true;
 }
 
-/* When the first thing happened. */
+/* Returns the time of the first row. */
 static int64_t find_first_us(const vst__memory_rows *rows,
                              const vst_trace *trace)
 {
@@ -113,7 +113,7 @@ static vst_status write_timeline(vst_trace *const *traces, size_t count,
     vst__memory_rows rows = {0};
     vst_status status;
 
-    if (count != 1) /* addresses of several processes are not one's */
+    if (count != 1) /* addresses of several processes must not be mixed */
         return vst_error_set(error, VST_E_ARGUMENT, 0, 0);
     status = vst__memory_rows_read(&rows, traces[0], options->window, error);
     if (status == VST_OK) {

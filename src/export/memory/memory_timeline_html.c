@@ -1,7 +1,6 @@
-/* The page of a memory timeline: one file that needs nothing else, an area for
- * each category on top of the others, a legend and the most that was in use. A
- * column of the plot shows the moment in it at which most was. One thread at a
- * time. */
+/* The page of a memory timeline: one self-contained file with a stacked area
+ * for each category, a legend and the peak. A column of the plot shows its
+ * moment of highest use. One thread at a time. */
 #include "export/memory/memory_timeline.h"
 
 #include <stdarg.h>
@@ -12,13 +11,13 @@
 
 enum {
     COLUMNS = 1200,
-    SCALE = 10, /* units a column */
+    SCALE = 10, /* units per column */
     WIDTH = COLUMNS * SCALE,
     HEIGHT = 5000,
-    GRID = 5 /* lines; where they are is in the head's style */
+    GRID = 5 /* grid lines; the head's style says where they are */
 };
 
-/* As torch.profiler draws them. */
+/* torch.profiler's colours. */
 static const char *const colours[VST_CATEGORIES] = {
     "darkgreen", "goldenrod",  "black",     "mediumpurple",
     "red",       "mediumblue", "royalblue", "grey",
@@ -31,7 +30,7 @@ typedef struct column {
 
 typedef struct plot {
     column columns[COLUMNS];
-    column most; /* the moment at which most is in use */
+    column most; /* the moment of highest use */
     int64_t most_us;
     int64_t peaks[VST_CATEGORIES];
     int64_t first_us, length_us;
@@ -51,7 +50,7 @@ static void html_put(vst__output *output, const char *format, ...)
     vst__output_text(output, text);
 }
 
-/* Bytes for people to read, with one decimal. */
+/* Formats bytes for people, with one decimal. */
 static const char *size_text(char *text, size_t room, int64_t bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -72,7 +71,7 @@ static const char *size_text(char *text, size_t room, int64_t bytes)
     return text;
 }
 
-/* ---- what is shown ------------------------------------------------------- */
+/* ---- the content of the plot --------------------------------------------- */
 
 static column html_sum(const vst__memory_timeline_point *point)
 {
@@ -89,7 +88,7 @@ static void html_take(plot *self, const vst__memory_rows *rows)
 {
     vst__memory_timeline_point point = {0};
     column now = {0};
-    size_t reached = 0; /* columns before it are done */
+    size_t reached = 0; /* all columns before this one are finished */
 
     for (size_t at = 0; at < rows->count; at++) {
         int64_t time_us;
@@ -119,7 +118,7 @@ static void html_take(plot *self, const vst__memory_rows *rows)
 
 /* ---- the page ------------------------------------------------------------ */
 
-/* Where the upper edge of so many categories is. */
+/* Returns the height of the upper edge of the first `categories` categories. */
 static int html_height(const plot *self, int column_at, size_t categories)
 {
     double bytes = 0,
@@ -131,7 +130,7 @@ static int html_height(const plot *self, int column_at, size_t categories)
     return HEIGHT - (int)(bytes / most * (HEIGHT * 0.95));
 }
 
-/* The upper edge from left to right, the lower one back. */
+/* Writes the upper edge from left to right, then the lower edge back. */
 static void put_area(vst__output *output, const plot *self, size_t category)
 {
     int at = html_height(self, 0, category + 1);

@@ -1,4 +1,5 @@
-/* The slower half of json.h: long numbers, strings and doubles. Any thread. */
+/* The slower functions of json.h: long numbers, strings and doubles. Any
+ * thread. */
 #include "export/output/json.h"
 
 #include <math.h>
@@ -40,7 +41,7 @@ char *vst__json_double(char *at, double value)
     snprintf(number, sizeof number, "%.15g", value);
     if (strtod(number, NULL) != value)
         snprintf(number, sizeof number, "%.17g", value);
-    /* The point is the locale's, JSON's is not. */
+    /* The locale may use another decimal point than JSON. */
     for (char *c = number; *c != '\0'; c++)
         if (strchr("0123456789+-e", *c) == NULL)
             *c = '.';

@@ -1,6 +1,7 @@
-/* JSON text by hand, because an export is mostly this: numbers and strings
- * written straight into memory. Functions take where to write and return where
- * they stopped; the caller has made sure of the room. Any thread. */
+/* Writing JSON text by hand, because most of an export's time goes into numbers
+ * and strings: they are written straight into memory. Functions take the place
+ * to write and return the place behind; the caller has made sure of the room.
+ * Any thread. */
 #ifndef VST_EXPORT_JSON_H
 #define VST_EXPORT_JSON_H
 
@@ -12,17 +13,19 @@
 #include "base/escape.h"
 #include "export/output/output.h"
 
-enum { VST_JSON_NUMBER_MAX = 32 }; /* bytes that writing any number may touch */
+/* most bytes that writing a number may touch */
+enum { VST_JSON_NUMBER_MAX = 32 };
 
 /* "00" "01" … "99" */
 extern const char vst__json_pairs[201];
 
-#define VST_JSON_EIGHT 100000000u /* the least number of nine digits */
+#define VST_JSON_EIGHT 100000000u /* the smallest number of nine digits */
 #define VST_JSON_RARELY(x) __builtin_expect(!!(x), 0)
 
-/* The eight digits of a number below VST_JSON_EIGHT, a byte each and the first
- * in the lowest: halves of four digits, then of two, then of one, all parts of
- * a size at once by multiplying with a fraction's inverse. */
+/* Returns the eight digits of a number below VST_JSON_EIGHT, one per byte, the
+ * first in the lowest byte. Splits the number into halves of four digits, then
+ * of two, then of one; all parts of a size are split together, by multiplying
+ * with the inverse of the divisor. */
 static inline uint64_t vst__json_eight(uint32_t value)
 {
     uint64_t parts = value / 10000 | (uint64_t)(value % 10000) << 32;
@@ -33,7 +36,7 @@ static inline uint64_t vst__json_eight(uint32_t value)
     return high | (parts - high * 10) << 8;
 }
 
-/* Digits as text, from the lowest byte on. */
+/* Stores digits as text, beginning with the lowest byte. */
 static inline void vst__json_store(char *at, uint64_t digits)
 {
     digits |= UINT64_C(0x3030303030303030);
@@ -43,10 +46,11 @@ static inline void vst__json_store(char *at, uint64_t digits)
     memcpy(at, &digits, sizeof digits);
 }
 
-char *vst__json_u64_long(char *at, uint64_t value); /* of nine digits or more */
+/* for nine digits or more */
+char *vst__json_u64_long(char *at, uint64_t value);
 
-/* May write up to 20 bytes, those of the longest integer, whatever it returns:
- * what is behind the number is overwritten by whatever comes next. */
+/* Writes a number. May touch up to 20 bytes, the length of the longest integer,
+ * even if the number is shorter: the next output overwrites the rest. */
 static inline char *vst__json_u64(char *at, uint64_t value)
 {
     uint64_t digits;
@@ -68,8 +72,8 @@ static inline char *vst__json_i64(char *at, int64_t value)
     return vst__json_u64(at, 0 - (uint64_t)value);
 }
 
-/* Microseconds with three decimals, of eight digits of nanoseconds of which
- * `zeros` are left out in front: not more than four. */
+/* Writes microseconds with three decimals from eight digits of nanoseconds,
+ * without the first `zeros` digits (at most four). */
 static inline char *vst__json_point(char *at, uint64_t digits, unsigned zeros)
 {
     vst__json_store(at, digits >> 8 * zeros);
@@ -79,7 +83,7 @@ static inline char *vst__json_point(char *at, uint64_t digits, unsigned zeros)
     return at + 4;
 }
 
-/* Nanoseconds as microseconds with exactly three decimals. */
+/* Writes nanoseconds as microseconds with exactly three decimals. */
 static inline char *vst__json_us(char *at, int64_t ns)
 {
     uint64_t value = ns >= 0 ? (uint64_t)ns : 0 - (uint64_t)ns;
@@ -95,46 +99,47 @@ static inline char *vst__json_us(char *at, int64_t ns)
     return vst__json_point(at, digits, zeros);
 }
 
-/* A number, or the string "NaN", "Infinity", "-Infinity". */
+/* Writes a number, or the string "NaN", "Infinity" or "-Infinity". */
 char *vst__json_double(char *at, double value);
 
-/* The same, into an output that makes the room. */
+/* Functions like those above for an output, which makes the room itself. */
 void vst__json_put_u64(vst__output *output, uint64_t value);
 void vst__json_put_i64(vst__output *output, int64_t value);
 void vst__json_put_us(vst__output *output, int64_t ns);
 void vst__json_put_double(vst__output *output, double value);
 
-/* A whole string with its quotes, of any length. */
+/* Writes a whole string of any length, with its quotes. */
 void vst__json_string(vst__output *output, const char *bytes, size_t count);
 
-/* ---- json_check.c: is text that others made JSON? ------------------------ */
+/* ---- json_check.c: checks whether text is JSON --------------------------- */
 
 bool vst__json_is_value(const char *text, size_t count);
-/* "key": value, "key": value, … without the braces, at least one. */
+/* Returns whether the text is at least one member, "key": value, "key": value,
+ * … without braces. */
 bool vst__json_is_members(const char *text, size_t count);
 
-/* ---- json_read.c: parts of what is JSON ---------------------------------- */
+/* ---- json_read.c: parts of valid JSON ------------------------------------ */
 
-/* A value as it is written; {NULL, 0} is none, and has no parts. */
+/* A value as text; {NULL, 0} means no value, which has no parts. */
 typedef struct vst__json_part {
     const char *at;
     size_t count;
 } vst__json_part;
 
-/* json may be NULL; what is no JSON is none. */
+/* Returns the whole value, or no value if json is NULL or invalid. */
 vst__json_part vst__json_whole(const char *json);
 vst__json_part vst__json_member(vst__json_part object, const char *key);
-/* One item of a list after the other; *at is NULL before the first. Of an
- * object, keys and values in turn. */
+/* Sets *item to the next item of a list; *at is NULL before the first. In an
+ * object, keys and values alternate. */
 bool vst__json_next(vst__json_part list, const char **at, vst__json_part *item);
-/* One of the members that vst__json_is_members knows after the other; *at is
- * where they begin before the first. */
+/* Sets *key and *value to the next of the members that vst__json_is_members
+ * accepts; before the first, *at is their beginning. */
 bool vst__json_next_member(vst__json_part members, const char **at,
                            vst__json_part *key, vst__json_part *value);
-/* The value of one of them; none if there is no such member. */
+/* Returns the value of a member, or no value if there is no such member. */
 vst__json_part vst__json_find_member(vst__json_part members, const char *key);
 bool vst__json_integer(vst__json_part part, int64_t *value);
-/* A string without its quotes; none if it is no string. */
+/* Returns a string without its quotes, or no value if the part is no string. */
 vst__json_part vst__json_inside(vst__json_part part);
 
 #endif

@@ -1,6 +1,6 @@
 /* Checks JSON that others made (metadata, arguments of spans) before it goes
- * into an export: one bad value would make the whole file unreadable. A checker
- * only: it builds nothing, and does not recurse. Any thread. */
+ * into an export: one invalid value would make the whole file unreadable.
+ * Builds nothing and does not recurse. Any thread. */
 #include <stdlib.h>
 
 #include "export/output/json.h"
@@ -129,14 +129,14 @@ static bool take_scalar(text *t)
     }
 }
 
-/* Brackets that wait for their end. */
+/* Open brackets. */
 typedef struct nesting {
     char closing[DEPTH_MAX];
     size_t depth;
 } nesting;
 
-/* Opens as many brackets as there are before the next scalar; an empty pair
- * counts as one. False: not JSON. */
+/* Opens all brackets before the next scalar; an empty pair counts as a scalar.
+ * Returns false if the text is not JSON. */
 static bool take_item(text *t, nesting *open)
 {
     for (;;) {
@@ -157,7 +157,7 @@ static bool take_item(text *t, nesting *open)
     }
 }
 
-/* A value, and all the brackets down to `floor` of those that are open. */
+/* Checks a value, and closes brackets until `floor` are open. */
 static bool take_value(text *t, nesting *open, size_t floor)
 {
     for (;;) {

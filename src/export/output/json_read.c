@@ -1,7 +1,6 @@
-/* Reads single facts out of JSON that json_check.c has found to be JSON: a
- * member of an object, the items of a list, a whole number. Strings stay as
- * they are written, escapes and all. It builds nothing, and does not recurse.
- * Any thread. */
+/* Reads single facts from JSON that json_check.c has accepted: a member of an
+ * object, the items of a list, an integer. Strings keep their escapes. Builds
+ * nothing and does not recurse. Any thread. */
 #include "export/output/json.h"
 
 static const char *skip_space(const char *at, const char *end)
@@ -12,7 +11,7 @@ static const char *skip_space(const char *at, const char *end)
     return at;
 }
 
-/* Behind the string that begins at `at`. */
+/* Returns the place behind the string that begins at `at`. */
 static const char *skip_string(const char *at, const char *end)
 {
     for (at++; at < end && *at != '"'; at++)
@@ -21,7 +20,7 @@ static const char *skip_string(const char *at, const char *end)
     return at < end ? at + 1 : end;
 }
 
-/* Behind the value that begins at `at`. */
+/* Returns the place behind the value that begins at `at`. */
 static const char *skip_value(const char *at, const char *end)
 {
     size_t depth = 0;

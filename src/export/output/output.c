@@ -1,10 +1,10 @@
-/* The buffered file of output.h, on C's own streams. There are two buffers:
- * while the exporter fills one, a helper thread compresses and writes the
- * other, so that an export takes the longer of the two times and not their sum.
- * Where no thread can be had the exporter's own does both.
+/* The buffered file of output.h, on C's streams. There are two buffers: while
+ * the exporter fills one, a helper thread compresses and writes the other, so
+ * an export takes the longer of the two times and not their sum. If no thread
+ * can be started, the exporter's thread does both.
  *
- * One thread at a time uses an output; the helper touches only what is handed
- * to it. */
+ * One thread at a time uses an output; the helper touches only the buffer that
+ * it was handed. */
 #include "export/output/output.h"
 
 #include <errno.h>
@@ -21,35 +21,35 @@
 enum {
     BUFFER_SIZE = 512 * 1024,
     NAME_TRIES = 100,
-    /* For ".<pid>.<try>.tmp" and its NUL. */
+    /* Room for ".<pid>.<try>.tmp" and its NUL. */
     NAME_MORE = 40,
-    TIMES_MAX = 2048 /* as large as the traces */
+    TIMES_MAX = 2048 /* limit of the output, in sizes of the traces */
 };
 
 #define LIMIT_MIN ((uint64_t)64 << 20)
 
 struct vst__output_file {
     FILE *stream;
-    const char *path; /* the caller's */
-    char *temporary;  /* NULL: written in place, since it is a device */
-    int filling;      /* which buffer the exporter has */
+    const char *path; /* belongs to the caller */
+    char *temporary;  /* NULL: written in place, because it is a device */
+    int filling;      /* index of the exporter's buffer */
     bool has_helper;
     pthread_t helper;
 
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool busy;    /* guarded by lock: the helper has a buffer */
-    bool ended;   /* guarded by lock: there will be no more */
-    bool last;    /* guarded by lock: of the buffer handed over */
-    size_t count; /* guarded by lock: its bytes */
+    bool ended;   /* guarded by lock: no more buffers will come */
+    bool last;    /* guarded by lock: the helper's buffer is the last one */
+    size_t count; /* guarded by lock: bytes in the helper's buffer */
 
     /* Belongs to the thread that writes: the helper while busy, else the
      * exporter. */
-    vst__gzip *gzip; /* NULL: plain */
-    uint64_t limit;  /* of bytes before they are compressed */
-    uint64_t taken;  /* so many of them there were */
+    vst__gzip *gzip; /* NULL: not compressed */
+    uint64_t limit;  /* most bytes, before compression */
+    uint64_t taken;  /* bytes so far, before compression */
     uint64_t written;
-    uint64_t reserved; /* storage up to here was asked for */
+    uint64_t reserved; /* storage was reserved up to here */
     vst_status status;
     int sys_errno;
     char buffers[2][BUFFER_SIZE];
@@ -118,7 +118,7 @@ static void write_buffer(struct vst__output_file *file, const char *bytes,
                        : write_file(file, bytes, count);
 }
 
-/* ---- the helper --------------------------------------------------------- */
+/* ---- the helper ---------------------------------------------------------- */
 
 static void *output_help(void *ctx)
 {
@@ -147,7 +147,7 @@ static void *output_help(void *ctx)
     return NULL;
 }
 
-/* The helper must not take the program's signals. */
+/* Blocks all signals in the helper, which must not take the program's. */
 static void start_helper(struct vst__output_file *file)
 {
     sigset_t all, before;
@@ -161,7 +161,7 @@ static void start_helper(struct vst__output_file *file)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* With the lock held: until the helper has nothing in hand. */
+/* Waits until the helper has no buffer. Call with the lock held. */
 static void wait_idle(struct vst__output_file *file)
 {
     while (file->busy)
@@ -182,7 +182,7 @@ static void stop_helper(struct vst__output_file *file)
     pthread_mutex_destroy(&file->lock);
 }
 
-/* ---- the exporter's side ------------------------------------------------ */
+/* ---- the exporter's side ------------------------------------------------- */
 
 vst_status vst__output_create(const char *path, bool gzip, vst__output *output,
                               vst_error *error)
@@ -205,7 +205,7 @@ vst_status vst__output_create(const char *path, bool gzip, vst__output *output,
         return vst_error_set(error, failed == ENOMEM ? VST_E_NOMEM : VST_E_IO,
                              failed, 0);
     }
-    /* The buffer is ours. */
+    /* This file has its own buffer. */
     setvbuf(file->stream, NULL, _IONBF, 0);
     start_helper(file);
     output->file = file;
@@ -270,7 +270,7 @@ void vst__output_write(vst__output *output, const char *bytes, size_t count)
 }
 
 void vst__output_utf8(vst__output *output, const char *bytes, size_t count,
-                      const char *(*instead_of)(unsigned char c))
+                      const char *(*replacement)(unsigned char c))
 {
     const unsigned char *at = (const unsigned char *)bytes, *from = at;
     const unsigned char *end = at + count;
@@ -278,7 +278,7 @@ void vst__output_utf8(vst__output *output, const char *bytes, size_t count,
     while (at != end) {
         size_t length = vst__json_utf8(at, end);
         const char *text = length == 0   ? "\xef\xbf\xbd"
-                           : length == 1 ? instead_of(*at)
+                           : length == 1 ? replacement(*at)
                                          : NULL;
 
         if (text == NULL) {
@@ -312,7 +312,7 @@ vst_status vst__output_finish(vst__output *output, vst_status status,
         file->sys_errno = errno;
         output->status = VST_E_IO;
     }
-    /* Other errors are in *error already. */
+    /* Any other error is in *error already. */
     if (output->status != VST_OK) {
         status = output->status;
         vst_error_set(error, status, file->sys_errno, 0);

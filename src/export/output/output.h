@@ -1,6 +1,6 @@
-/* Where an exporter writes: a buffer in front of a file, plain or gzip. The
- * file has a temporary name beside its own until it is finished. An error is
- * remembered and returned at the end, so that exporters need not check every
+/* The output of an exporter: a buffer in front of a file, plain or gzip. Until
+ * the file is finished it has a temporary name next to its own. The first error
+ * is remembered and returned at the end, so that exporters need not check every
  * write. One thread at a time. */
 #ifndef VST_EXPORT_OUTPUT_H
 #define VST_EXPORT_OUTPUT_H
@@ -14,37 +14,37 @@
 
 typedef struct vst__output vst__output;
 
-/* The most that vst__output_reserve gives. */
+/* The most that vst__output_reserve can reserve. */
 #define VST_OUTPUT_RESERVE_MAX ((size_t)64 * 1024)
 
 struct vst__output {
-    char *at;  /* where the next byte goes */
-    char *end; /* of the buffer */
+    char *at;  /* place of the next byte */
+    char *end; /* end of the buffer */
     vst_status status;
     struct vst__output_file *file;
 };
 
 vst_status vst__output_create(const char *path, bool gzip, vst__output *output,
                               vst_error *error);
-/* Gives the file its name if all went well, and removes it if not. `status` is
- * what the exporter returned. */
+/* Renames the file to its name if all went well, and removes it if not.
+ * `status` is the exporter's. */
 vst_status vst__output_finish(vst__output *output, vst_status status,
                               vst_error *error);
-/* More bytes than a file explains are an error, VST_E_OUTPUT: the bytes of all
- * traces that are written. A damaged one could else fill the disk. No honest
- * trace comes near: the most that one was seen to become is 300 times as large,
+/* Sets a limit in proportion to the bytes of all traces: more output is an
+ * error, VST_E_OUTPUT, because a damaged trace could otherwise fill the disk.
+ * No valid trace comes near: the largest known output is 300 times the trace,
  * as CSV with a stack of 150 frames in each row. */
 void vst__output_expect(vst__output *output, vst_trace *const *traces,
                         size_t count);
 void vst__output_flush(vst__output *output);
 void vst__output_write(vst__output *output, const char *bytes, size_t count);
-/* Text in UTF-8. What is not is replaced, and so are the characters of one byte
- * for which `instead_of` does not return NULL. */
+/* Writes text as UTF-8. Replaces invalid bytes, and those characters of one
+ * byte for which `replacement` does not return NULL. */
 void vst__output_utf8(vst__output *output, const char *bytes, size_t count,
-                      const char *(*instead_of)(unsigned char c));
+                      const char *(*replacement)(unsigned char c));
 
-/* Room for count bytes, at most VST_OUTPUT_RESERVE_MAX; what was written there
- * counts once it is committed. */
+/* Returns room for count bytes, at most VST_OUTPUT_RESERVE_MAX;
+ * vst__output_commit says how far the room was used. */
 static inline char *vst__output_reserve(vst__output *output, size_t count)
 {
     if ((size_t)(output->end - output->at) < count)

@@ -1,5 +1,5 @@
-/* gzip by isa-l's igzip, some three times as fast as zlib at its fastest. One
- * thread at a time. */
+/* gzip with isa-l's igzip, about three times as fast as zlib's fastest level.
+ * One thread at a time. */
 #include <stdlib.h>
 
 #include <isa-l/igzip_lib.h>

@@ -1,4 +1,4 @@
-/* gzip by zlib, where isa-l is not there. One thread at a time. */
+/* gzip with zlib, for builds without isa-l. One thread at a time. */
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -39,7 +39,7 @@ vst_status vst__gzip_compress(vst__gzip *gzip, const void *bytes, size_t count,
 {
     z_stream *stream = &gzip->stream;
 
-    /* zlib does not write to its input either. */
+    /* zlib does not write to its input; its declaration lacks the const. */
     stream->next_in = (Bytef *)(uintptr_t)bytes;
     stream->avail_in = (uInt)count;
     do {

@@ -1,4 +1,4 @@
-/* proto.h: messages in memory. Any thread. */
+/* See proto.h: messages in memory. Any thread. */
 #include "export/output/proto.h"
 
 #include <stdlib.h>
@@ -79,7 +79,7 @@ void vst__proto_bytes(vst__proto *proto, uint32_t field, const void *bytes,
     vst__proto_raw(proto, bytes, count);
 }
 
-/* The length is put before the content when it is known: most are short. */
+/* Leaves one byte for the length, which is enough for most messages. */
 size_t vst__proto_open(vst__proto *proto, uint32_t field)
 {
     put_key(proto, field, VST_PROTO_BYTES);
@@ -128,7 +128,7 @@ void vst__proto_raw_utf8(vst__proto *proto, const char *bytes, size_t count)
     }
 }
 
-/* ---- JSON strings ------------------------------------------------------- */
+/* ---- JSON strings -------------------------------------------------------- */
 
 static uint32_t hex_of(const char *at)
 {
@@ -147,7 +147,7 @@ static void put_character(vst__proto *proto, uint32_t c)
     size_t count;
 
     if (c >= 0xd800 && c <= 0xdfff)
-        c = 0xfffd; /* half of a pair */
+        c = 0xfffd; /* half of a surrogate pair */
     if (c < 0x80) {
         bytes[0] = (unsigned char)c;
         count = 1;
@@ -166,7 +166,7 @@ static void put_character(vst__proto *proto, uint32_t c)
     vst__proto_raw(proto, bytes, count);
 }
 
-/* Puts what the escape at `at` stands for, and returns what is behind it. */
+/* Puts the character of the escape at `at`, and returns the place behind. */
 static const char *put_escape(vst__proto *proto, const char *at,
                               const char *end)
 {

@@ -1,7 +1,6 @@
-/* Protocol buffers by hand: messages of any length in memory, and the few
- * numbers that an event is made of straight into an output. Knows the wire
- * format, no message. Running out of memory is remembered in `failed`. Any
- * thread. */
+/* Writing protocol buffers by hand: messages of any length in memory, and the
+ * few numbers of an event straight into an output. This file knows the wire
+ * format, but no message. If memory runs out, `failed` says so. Any thread. */
 #ifndef VST_EXPORT_PROTO_H
 #define VST_EXPORT_PROTO_H
 
@@ -29,7 +28,7 @@ static inline char *vst__proto_varint(char *at, uint64_t value)
     return at;
 }
 
-/* A message that is being made. All zero is an empty one. */
+/* A message under construction, empty when all zero. */
 typedef struct vst__proto {
     char *bytes;
     size_t count, capacity;
@@ -55,22 +54,22 @@ static inline void vst__proto_text(vst__proto *proto, uint32_t field,
     vst__proto_bytes(proto, field, text, strlen(text));
 }
 
-/* A message within: what is put between the two is its content. They nest. */
+/* Open and close a nested message: everything put between the calls is its
+ * content. Nested messages may be nested again. */
 size_t vst__proto_open(vst__proto *proto, uint32_t field);
 void vst__proto_close(vst__proto *proto, size_t opened);
 
-/* Plain bytes within a message, of which the caller knows what they mean: part
- * of a string, say. */
+/* Puts plain bytes, which are part of a field that the caller has begun. */
 void vst__proto_raw(vst__proto *proto, const void *bytes, size_t count);
-/* The same for text that others made: what is not UTF-8 becomes U+FFFD. */
+/* Puts text that others made; replaces invalid UTF-8 by U+FFFD. */
 void vst__proto_raw_utf8(vst__proto *proto, const char *bytes, size_t count);
-/* A whole field of such text. */
+/* Puts a whole field of text that others made. */
 void vst__proto_utf8(vst__proto *proto, uint32_t field, const char *bytes,
                      size_t count);
-/* Plain bytes once more: the inside of a JSON string, without its escapes. */
+/* Puts the content of a JSON string, without its escapes. */
 void vst__proto_raw_json(vst__proto *proto, const char *bytes, size_t count);
 
-/* Writes the message as a field of the document, and clears it. */
+/* Writes the message as a field of the document, and empties it. */
 vst_status vst__proto_write(vst__proto *proto, uint32_t field,
                             vst__output *output);
 

@@ -1,15 +1,15 @@
 /* Callgrind's format, for KCachegrind and callgrind_annotate: each function
- * with its self time, then what it called, how often and how long that took,
- * in nanoseconds. Which line of a function made a call is not known: all stand
- * at its first. One thread at a time. */
+ * with its self time, then the functions that it called, how often and how
+ * long, in nanoseconds. The line of a call is not known: all calls are placed
+ * at the function's first line. One thread at a time. */
 #include <stdlib.h>
 
 #include "export/exporter.h"
 #include "export/output/json.h"
 #include "export/sums/tree.h"
 
-/* Names end where their line does. */
-static const char *callgrind_instead_of(unsigned char c)
+/* Names must not contain line breaks. */
+static const char *callgrind_replacement(unsigned char c)
 {
     return c < 0x20 ? "_" : NULL;
 }
@@ -17,10 +17,10 @@ static const char *callgrind_instead_of(unsigned char c)
 static void callgrind_put_text(vst__output *output, const char *bytes,
                                size_t count)
 {
-    vst__output_utf8(output, bytes, count, callgrind_instead_of);
+    vst__output_utf8(output, bytes, count, callgrind_replacement);
 }
 
-/* `fn=(3) name`; the name is written the first time that it is used. */
+/* Writes `fn=(3) name`, with the name only at its first use. */
 static void callgrind_put_name(vst__output *output, const char *key,
                                uint32_t number, bool *known, const char *bytes,
                                size_t count)
@@ -41,7 +41,8 @@ typedef struct known {
     bool file, name;
 } known;
 
-/* A function's file and name have its number: a file may have several. */
+/* Writes a function's file and name under the function's number, because a file
+ * may appear under several numbers. */
 static void callgrind_put_function(const vst__tree *tree, uint32_t index,
                                    known *seen, bool called,
                                    vst__output *output)

@@ -1,11 +1,11 @@
-/* A flame graph: an SVG of its own drawing, which needs nothing else. A frame
- * is as wide as the time spent in it and all that it called, and stands under
- * what called it. In a browser, flame_file.js of the viewer's page puts the one
- * flame graph of ours in its place, which can be zoomed and searched. Where
- * scripts are not run, as in a page that shows it as an image, it is a picture.
+/* A flame graph: a self-contained SVG. A frame is as wide as the time of its
+ * calls, including the calls inside, and lies below its caller. In a browser,
+ * flame_file.js replaces the picture with the viewer's flame graph, which can
+ * be zoomed and searched. Without scripts, for example as an image in a page,
+ * the file is a picture.
  *
- * Frames of less than a 50,000th of all time are left out; what they took is
- * part of those that called them. One thread at a time. */
+ * Frames of less than a 50,000th of all time are left out; their time is part
+ * of their callers'. One thread at a time. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -21,22 +21,22 @@ enum {
     TOP = 40,
     ROW = 16,
     LEAST_SHARE = 50000,
-    LEAST_LABEL = 24 /* wide enough for some of a name */
+    LEAST_LABEL = 24 /* least width for a part of the name */
 };
 
 typedef struct flame {
     const vst__tree *tree;
     vst__output *output;
-    int64_t *total_ns; /* by node: its own time and that of all under it */
-    int64_t *begin_ns; /* by node: where it begins, from the left */
-    int64_t *next_ns;  /* by node: where its next child begins */
+    int64_t *total_ns; /* by node: its time including the nodes below */
+    int64_t *begin_ns; /* by node: its left edge */
+    int64_t *next_ns;  /* by node: the left edge of its next child */
     uint32_t *depth;
     int64_t all_ns;
     uint32_t deepest;
 } flame;
 
-/* What XML cannot hold is replaced. */
-static const char *flame_instead_of(unsigned char c)
+/* Replaces characters that XML cannot hold. */
+static const char *flame_replacement(unsigned char c)
 {
     switch (c) {
     case '<':
@@ -52,13 +52,13 @@ static const char *flame_instead_of(unsigned char c)
 
 static void flame_put_text(vst__output *output, const char *bytes, size_t count)
 {
-    vst__output_utf8(output, bytes, count, flame_instead_of);
+    vst__output_utf8(output, bytes, count, flame_replacement);
 }
 
-/* ---- where frames are --------------------------------------------------- */
+/* ---- positions of frames ------------------------------------------------- */
 
-/* Parents come before their children, so one pass back adds up and one forward
- * places. */
+/* Parents come before their children, so one backward pass adds up the times,
+ * and one forward pass places the frames. */
 static void flame_place(flame *self)
 {
     const vst__tree *tree = self->tree;
@@ -90,7 +90,7 @@ static bool is_shown(const flame *self, size_t index)
            self->total_ns[index] >= self->all_ns / LEAST_SHARE;
 }
 
-/* ---- what is drawn ------------------------------------------------------ */
+/* ---- drawing ------------------------------------------------------------- */
 
 static void flame_put_number(vst__output *output, const char *format,
                              double value)
@@ -99,13 +99,13 @@ static void flame_put_number(vst__output *output, const char *format,
     int count = snprintf(text, sizeof text, format, value);
 
     for (int i = 0; i < count; i++)
-        if (text[i] == ',') /* the locale's point */
+        if (text[i] == ',') /* the locale's decimal point */
             text[i] = '.';
     vst__output_write(output, text, (size_t)count);
 }
 
-/* Warm for Python, green for C, blue for what was annotated; functions differ a
- * little, by their name. */
+/* Chooses warm colours for Python, green for C, blue for annotations, slightly
+ * different for each function's name. */
 static void put_colour(const flame *self, const vst__tree_node *node)
 {
     static const int hues[] = {
@@ -129,7 +129,8 @@ static void put_colour(const flame *self, const vst__tree_node *node)
     vst__output_text(self->output, text);
 }
 
-/* A picture inside of the picture: what of the name has no room is cut off. */
+/* Draws a frame as a nested SVG, which cuts off the part of the name that has
+ * no room. */
 static void flame_put_frame(const flame *self, size_t index, uint32_t process)
 {
     vst__output *output = self->output;

@@ -1,7 +1,7 @@
 /* Folded stacks: "outer;inner N" with N microseconds or nanoseconds of self
- * time, for flamegraph.pl, speedscope and others. What a line loses by being
- * rounded is added to the next, so that all of them add up to the whole. One
- * thread at a time. */
+ * time, for flamegraph.pl, speedscope and others. The remainder of rounding a
+ * line is added to the next line, so that the sum is right. One thread at a
+ * time. */
 #include <stdlib.h>
 
 #include "base/grow.h"
@@ -9,8 +9,8 @@
 #include "export/output/json.h"
 #include "export/sums/tree.h"
 
-/* What separates frames, and lines, cannot be part of a name. */
-static const char *folded_instead_of(unsigned char c)
+/* Names must not contain separators of frames or lines. */
+static const char *folded_replacement(unsigned char c)
 {
     return c == ';' || c < 0x20 ? "_" : NULL;
 }
@@ -18,10 +18,10 @@ static const char *folded_instead_of(unsigned char c)
 static void folded_put_text(vst__output *output, const char *bytes,
                             size_t count)
 {
-    vst__output_utf8(output, bytes, count, folded_instead_of);
+    vst__output_utf8(output, bytes, count, folded_replacement);
 }
 
-/* The nodes from a root to this one. */
+/* Finds the nodes from a root to this node. */
 static vst_status find_path(const vst__tree *tree, uint32_t index,
                             uint32_t **path, size_t *capacity, size_t *count)
 {
@@ -43,7 +43,7 @@ static vst_status write_stacks(const vst__tree *tree, int64_t unit_ns,
     uint32_t *path = NULL;
     size_t capacity = 0, depth = 0;
     int64_t rest = 0;
-    uint32_t process = UINT32_MAX; /* which one it is */
+    uint32_t process = UINT32_MAX; /* index of the process */
     vst_status status = VST_OK;
 
     for (uint32_t i = 0; i < tree->node_count && status == VST_OK; i++) {
@@ -68,10 +68,10 @@ static vst_status write_stacks(const vst__tree *tree, int64_t unit_ns,
     return status;
 }
 
-static vst_status write_with(vst_trace *const *traces, size_t count,
-                             const vst_export_options *options,
-                             vst__output *output, int64_t unit_ns,
-                             vst_error *error)
+static vst_status folded_write_in_unit(vst_trace *const *traces, size_t count,
+                                       const vst_export_options *options,
+                                       vst__output *output, int64_t unit_ns,
+                                       vst_error *error)
 {
     vst__tree tree;
     vst_status status =
@@ -91,7 +91,7 @@ static vst_status write_us(vst_trace *const *traces, size_t count,
                            vst__output *output, vst_error *error)
 {
     (void)path;
-    return write_with(traces, count, options, output, 1000, error);
+    return folded_write_in_unit(traces, count, options, output, 1000, error);
 }
 
 static vst_status write_ns(vst_trace *const *traces, size_t count,
@@ -99,7 +99,7 @@ static vst_status write_ns(vst_trace *const *traces, size_t count,
                            vst__output *output, vst_error *error)
 {
     (void)path;
-    return write_with(traces, count, options, output, 1, error);
+    return folded_write_in_unit(traces, count, options, output, 1, error);
 }
 
 const vst__exporter vst__exporter_folded = {"folded", ".folded", write_us};

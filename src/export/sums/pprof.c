@@ -1,7 +1,6 @@
-/* The format of pprof (profile.proto): a sample for each stack that something
- * was called with, with the calls, the time of its own and, where memory was
- * recorded, what it allocated. pprof reads it gzipped or not. One thread at a
- * time. */
+/* The format of pprof (profile.proto): a sample for each stack, with the number
+ * of calls, the own time and, if memory was recorded, the allocated bytes.
+ * pprof reads the file with or without gzip. One thread at a time. */
 #include <stdlib.h>
 
 #include "export/exporter.h"
@@ -22,8 +21,8 @@ enum {
     PROFILE_DEFAULT_TYPE = 14
 };
 
-/* Strings are numbered as they stand in the file: these, then a name and a file
- * for each function. */
+/* Strings are numbered by their order in the file: first these, then a name and
+ * a file for each function. */
 static const char *const strings[] = {
     "",
     "calls",
@@ -83,7 +82,8 @@ static void put_varint(vst__proto *message, uint64_t value)
                    (size_t)(vst__proto_varint(bytes, value) - bytes));
 }
 
-/* A location is a function: it has its number. */
+/* Writes a sample. Each function is one location, with the function's number.
+ */
 static vst_status put_sample(const vst__tree *tree, uint32_t index,
                              vst__proto *message, vst__output *output)
 {
@@ -115,8 +115,8 @@ static vst_status pprof_put_function(const vst__tree *tree, uint32_t index,
 
     vst__proto_u64(message, 1, (uint64_t)index + 1);
     vst__proto_u64(message, 2, name);
-    /* No other name in the system: pprof would take ours for C++ and leave out
-     * what is between < and >. */
+    /* No system name: pprof would take it for C++ and leave out everything
+     * between < and >. */
     vst__proto_u64(message, 3, 0);
     vst__proto_u64(message, 4, name + 1);
     vst__proto_i64(message, 5, line);
@@ -157,7 +157,7 @@ static vst_status put_strings(const vst__tree *tree, vst__proto *message,
     return status;
 }
 
-/* Says that functions have names: without it pprof would look for them. */
+/* Says that functions have names; otherwise pprof would look for symbols. */
 static vst_status put_mapping(vst__proto *message, vst__output *output)
 {
     vst__proto_u64(message, 1, 1);
@@ -167,8 +167,8 @@ static vst_status put_mapping(vst__proto *message, vst__output *output)
     return vst__proto_write(message, PROFILE_MAPPING, output);
 }
 
-/* Numbers that belong to the whole: a message's fields need not be in one
- * piece. */
+/* Writes numbers about the whole profile; the fields of a message need not be
+ * contiguous. */
 static vst_status put_times(const vst__tree *tree, vst__proto *message,
                             vst__output *output)
 {

@@ -1,19 +1,19 @@
-/* What Python's pstats reads: a dictionary, as the marshal module writes one,
+/* The format of Python's pstats: a dictionary, in the marshal module's format,
  * of functions and their callers:
  *
  *   (file, line, name): (primitive calls, calls, self s, total s,
  *                        {(file, line, name): (calls, primitive calls,
  *                                              self s, total s)})
  *
- * A call of a function that is open already further out is not primitive, and
- * its time is in that one's total. One thread at a time. */
+ * A call is not primitive if an outer call of its function is open; its time is
+ * in the outer call's total. One thread at a time. */
 #include <stdlib.h>
 
 #include "export/exporter.h"
 #include "export/output/proto.h"
 #include "export/sums/tree.h"
 
-/* ---- marshal ------------------------------------------------------------ */
+/* ---- marshal ------------------------------------------------------------- */
 
 static void put_u32(vst__output *output, uint32_t value)
 {
@@ -24,7 +24,7 @@ static void put_u32(vst__output *output, uint32_t value)
     vst__output_write(output, bytes, sizeof bytes);
 }
 
-/* In 32 bits, or in digits of 15. */
+/* Writes 32 bits, or digits of 15 bits. */
 static void put_integer(vst__output *output, uint64_t value)
 {
     uint32_t digits = 0;
@@ -76,7 +76,7 @@ static vst_status pstats_put_string(vst__output *output, vst__proto *text,
     return VST_OK;
 }
 
-/* ---- the dictionary ----------------------------------------------------- */
+/* ---- the dictionary ------------------------------------------------------ */
 
 static vst_status pstats_put_function(const vst__tree *tree, uint32_t function,
                                       vst__proto *text, vst__output *output)

@@ -1,6 +1,6 @@
-/* tree.h: the calls of all traces, by function and by caller. Contexts come
- * from replay (replay/contexts.h); here they get names that hold for every
- * process, and sums. One thread at a time. */
+/* See tree.h: the calls of all traces, by function and by caller. Replay makes
+ * the contexts (replay/contexts.h); this file gives them names that are valid
+ * for every process, and sums. One thread at a time. */
 #include "export/sums/tree.h"
 
 #include <stdlib.h>
@@ -10,9 +10,9 @@
 #include "export/output/json.h"
 #include "store/reader.h"
 
-/* ---- functions ---------------------------------------------------------- */
+/* ---- functions ----------------------------------------------------------- */
 
-/* A key that is the same for the same function of another process. */
+/* Makes a key that is equal for a function in all processes. */
 static vst_status make_key(const vst__tree_function *f, char **key,
                            size_t *count)
 {
@@ -56,7 +56,7 @@ static vst_status find_function(vst__tree *tree, const vst__tree_function *f,
     return status;
 }
 
-/* What a torn file has lost the name of. */
+/* Finds the function that stands for definitions which a torn file has lost. */
 static vst_status find_unknown(vst__tree *tree, uint32_t *index)
 {
     static const char name[] = "unknown function";
@@ -91,9 +91,9 @@ vst_status vst__tree_find_function(vst__tree *tree, const vst_definition *d,
     return d != NULL ? find_defined(tree, d, index) : find_unknown(tree, index);
 }
 
-/* ---- nodes -------------------------------------------------------------- */
+/* ---- nodes --------------------------------------------------------------- */
 
-static vst__tree_node *add_node(vst__tree *tree)
+static vst__tree_node *tree_add_node(vst__tree *tree)
 {
     vst__tree_node *nodes = vst__grow(tree->nodes, &tree->node_capacity,
                                       tree->node_count + 1, sizeof *nodes);
@@ -105,18 +105,20 @@ static vst__tree_node *add_node(vst__tree *tree)
     return &nodes[tree->node_count++];
 }
 
-/* Where the rows of a trace went. They come parents first, each with all that
- * it called before the next, so one sum of deeper calls is open at a time. */
+/* The nodes that the rows of a trace became. Each row is followed by the rows
+ * of everything that it called, so only one sum of deeper calls is open at a
+ * time. */
 typedef struct placing {
     vst__tree *tree;
     const vst_trace *trace;
     struct {
         uint32_t node, depth;
-    } *places;            /* by row, with 0 before the first: where a root is */
+    } *places;            /* by 1 + row; [0] is the parent of roots */
     uint32_t sum, sum_of; /* a node of deeper calls, and its parent */
 } placing;
 
-static void add_sums(vst__tree_node *node, const vst_context *row, bool outer)
+static void tree_add_sums(vst__tree_node *node, const vst_context *row,
+                          bool outer)
 {
     node->count += row->count;
     node->self_ns += row->self_ns;
@@ -125,8 +127,8 @@ static void add_sums(vst__tree_node *node, const vst_context *row, bool outer)
     node->self_allocations += row->self_allocations;
 }
 
-/* The node that stands for all that is called from a parent and deeper. */
-static vst_status find_sum(placing *p, uint32_t parent)
+/* Finds the node that stands for all deeper calls below a parent. */
+static vst_status tree_find_sum(placing *p, uint32_t parent)
 {
     static const char name[] = "[deeper calls]";
     const vst__tree_function deeper = {.name = name,
@@ -137,7 +139,7 @@ static vst_status find_sum(placing *p, uint32_t parent)
 
     if (p->sum != VST_TREE_ROOT && p->sum_of == parent)
         return VST_OK;
-    node = add_node(p->tree);
+    node = tree_add_node(p->tree);
     if (node == NULL)
         return VST_E_NOMEM;
     node->parent = p->sum_of = parent;
@@ -157,17 +159,17 @@ static vst_status tree_add_row(placing *p, size_t i, const vst_context_row *row)
 
     if (deepest != 0 && depth >= deepest) {
         if (depth == deepest)
-            status = find_sum(p, parent);
+            status = tree_find_sum(p, parent);
         if (status != VST_OK)
             return status;
-        add_sums(&p->tree->nodes[p->sum], &row->node, depth == deepest);
+        tree_add_sums(&p->tree->nodes[p->sum], &row->node, depth == deepest);
         p->places[i + 1].node = p->sum;
     } else {
-        node = add_node(p->tree);
+        node = tree_add_node(p->tree);
         if (node == NULL)
             return VST_E_NOMEM;
         node->parent = parent;
-        add_sums(node, &row->node, true);
+        tree_add_sums(node, &row->node, true);
         p->places[i + 1].node = (uint32_t)p->tree->node_count - 1;
         status = vst__tree_find_function(p->tree, d, &node->function);
     }
@@ -175,9 +177,9 @@ static vst_status tree_add_row(placing *p, size_t i, const vst_context_row *row)
     return status;
 }
 
-static vst_status add_rows(vst__tree *tree, const vst_trace *trace,
-                           const vst_context_row *rows, size_t count,
-                           uint32_t outside)
+static vst_status tree_add_rows(vst__tree *tree, const vst_trace *trace,
+                                const vst_context_row *rows, size_t count,
+                                uint32_t outside)
 {
     placing p = {.tree = tree, .trace = trace, .sum = VST_TREE_ROOT};
     vst_status status = VST_OK;
@@ -196,7 +198,7 @@ static vst_status add_rows(vst__tree *tree, const vst_trace *trace,
 static vst_status add_process(vst__tree *tree, const vst_trace *trace,
                               uint32_t *outside)
 {
-    vst__tree_node *node = add_node(tree);
+    vst__tree_node *node = tree_add_node(tree);
 
     if (node == NULL)
         return VST_E_NOMEM;
@@ -227,36 +229,36 @@ static vst_status add_trace(vst__tree *tree, vst_trace *trace,
     vst_status status = vst__contexts_create(&contexts);
     vst_sink sink = {
         .ctx = contexts, .span = tree_add_span, .leave = tree_leave};
-    bool is_told; /* of what went wrong */
+    bool has_error; /* *error has been filled */
 
     vst_error_set(error, status, 0, 0);
     if (status == VST_OK)
         status = vst_trace_replay(trace, options->window, NULL, &sink, error);
-    is_told = status != VST_OK;
+    has_error = status != VST_OK;
     if (status == VST_OK)
         status = vst__contexts_finish(contexts, &rows, &count);
     if (status == VST_OK && process)
         status = add_process(tree, trace, &outside);
     if (status == VST_OK)
-        status = add_rows(tree, trace, rows, count, outside);
+        status = tree_add_rows(tree, trace, rows, count, outside);
     if (status == VST_OK && process)
         for (size_t i = first + 1; i < tree->node_count; i++)
             if (tree->nodes[i].parent == outside)
                 tree->nodes[first].total_ns += tree->nodes[i].total_ns;
     vst__contexts_destroy(contexts);
-    return status == VST_OK || is_told ? status
-                                       : vst_error_set(error, status, 0, 0);
+    return status == VST_OK || has_error ? status
+                                         : vst_error_set(error, status, 0, 0);
 }
 
-/* ---- what is called by itself ------------------------------------------- */
+/* ---- functions that call themselves -------------------------------------- */
 
-/* Walks the tree in order: the functions that are open at a node are those of
- * the nodes from it to a root. */
-static vst_status find_inner(vst__tree *tree)
+/* Walks the tree in order: the functions that are open at a node are those on
+ * the path to its root. */
+static vst_status tree_mark_inner(vst__tree *tree)
 {
     uint32_t *open = calloc(tree->function_count + 1, sizeof *open);
     vst__map64 pairs = {.entries = NULL};
-    uint32_t last = VST_TREE_ROOT; /* what is open ends with this one */
+    uint32_t last = VST_TREE_ROOT; /* the innermost open node */
     vst_status status = VST_OK;
 
     if (open == NULL)
@@ -298,7 +300,7 @@ static vst_status find_inner(vst__tree *tree)
     return status;
 }
 
-/* ---- the whole ---------------------------------------------------------- */
+/* ---- the whole ----------------------------------------------------------- */
 
 static vst_status tree_make(vst__tree *tree, vst_trace *const *traces,
                             size_t count, const vst_export_options *options,
@@ -327,7 +329,7 @@ static vst_status tree_make(vst__tree *tree, vst_trace *const *traces,
     }
     if (status != VST_OK)
         return status;
-    status = find_inner(tree);
+    status = tree_mark_inner(tree);
     return status == VST_OK ? VST_OK : vst_error_set(error, status, 0, 0);
 }
 
@@ -388,7 +390,7 @@ void vst__tree_put_name(const vst__tree *tree, const vst__tree_node *node,
     put(output, f->name, f->name_len);
 }
 
-/* ---- sums --------------------------------------------------------------- */
+/* ---- sums by function ---------------------------------------------------- */
 
 static void tree_add(vst__tree_sums *sums, const vst__tree_node *node,
                      bool inner)

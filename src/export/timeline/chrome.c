@@ -1,18 +1,19 @@
-/* The Chrome trace format, as torch.profiler writes it: one JSON object, its
- * keys in torch's order. This file writes what is around the events, and the
+/* The Chrome trace format, in the form of torch.profiler: one JSON object, its
+ * keys in torch's order. This file writes everything around the events, and the
  * windows; chrome_events.c writes the events.
  *
- * White space follows every colon (HTA finds the rank by a regular expression
- * that wants it). One thread at a time. */
+ * White space follows every colon (HTA finds the rank with a regular expression
+ * that needs it). One thread at a time. */
 #include <vestige/memory.h>
 
 #include "export/exporter.h"
 #include "export/timeline/chrome_events.h"
 #include "store/reader.h"
 
-/* ---- around the events -------------------------------------------------- */
+/* ---- around the events --------------------------------------------------- */
 
-/* A value that the program gave: as it is if it is JSON, else as text. */
+/* Writes a value that the program gave: unchanged if it is JSON, else as text.
+ */
 static void chrome_put_value(vst__output *output, const char *json)
 {
     size_t count = strlen(json);
@@ -37,7 +38,7 @@ static bool is_own_key(const char *key)
            0;
 }
 
-/* The recording's own, unless the program gave one. */
+/* Writes the recording's id, unless the program gave one. */
 static void put_trace_id(vst__output *output, const vst_trace *trace)
 {
     static const char hex[] = "0123456789ABCDEF";
@@ -92,7 +93,7 @@ static void put_metadata(const vst__drawing *drawing)
     }
 }
 
-/* Groups of the first process are what torch calls its devices. */
+/* Writes the groups of the first process as torch's device properties. */
 static void put_properties(const vst__drawing *drawing)
 {
     const vst__drawn_process *process = &drawing->processes[0];
@@ -145,10 +146,10 @@ static void chrome_end(vst__drawing *drawing, const char *path)
     vst__output_text(drawing->output, "\n}\n");
 }
 
-/* ---- processes and lanes ------------------------------------------------ */
+/* ---- processes and lanes ------------------------------------------------- */
 
-/* The name that windows go by: that of the profiler in whose place the program
- * had us record, in quotes; NULL: our own. */
+/* Returns the name of the profiler that the program had us replace, in quotes,
+ * for the names of windows; NULL: none. */
 static const char *find_profiler(const vst_trace *trace)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ "
@@ -161,9 +162,9 @@ static const char *find_profiler(const vst_trace *trace)
     return count != 0 && strcmp(json + 1 + count, "\"") == 0 ? json : NULL;
 }
 
-/* An event about a process or a lane, up to the value it tells. In another
- * profiler's place it has the time that that one gives it: when the first
- * window began. */
+/* Begins an event about a process or a lane, up to its value. If we replace
+ * another profiler, its time is the start of the first window, as that profiler
+ * writes it. */
 static void begin_about(vst__drawing *drawing, const char *name, int64_t pid,
                         int64_t tid, const char *key)
 {
@@ -197,7 +198,8 @@ static void put_place(vst__drawing *drawing, const char *name, int64_t pid,
     vst__output_text(drawing->output, "}}");
 }
 
-/* label is text; a process's name and labels are the insides of JSON. */
+/* label is plain text; a process's name and labels are already escaped for
+ * JSON. */
 static void put_process(vst__drawing *drawing, int64_t pid, const char *label,
                         uint64_t place)
 {
@@ -232,7 +234,7 @@ static void chrome_draw_process(vst__drawing *drawing)
                 drawing->process_count > 1 ? process->index : process->pid);
 }
 
-/* torch puts devices behind all processes. */
+/* torch lists devices after all processes. */
 static void draw_group(vst__drawing *drawing, const vst__drawn_group *group)
 {
     enum { PLACE = 5000000 };
@@ -248,12 +250,13 @@ static void chrome_draw_lane(vst__drawing *drawing, const vst__drawn_lane *lane)
     put_place(drawing, "thread_sort_index", lane->pid, lane->tid, lane->place);
 }
 
-/* ---- windows ------------------------------------------------------------ */
+/* ---- windows ------------------------------------------------------------- */
 
 /* Programs add ts and dur as doubles and expect the sum before the end. */
 enum { ROUNDING_NS = 2 };
 
-static const char iteration_start[] = "Iteration Start: "; /* of a profiler */
+/* names of a profiler's events */
+static const char iteration_start[] = "Iteration Start: ";
 
 static void put_profiler(const vst__drawing *drawing)
 {
@@ -265,7 +268,8 @@ static void put_profiler(const vst__drawing *drawing)
         vst__output_text(drawing->output, "vestige");
 }
 
-/* Of an event on the lane of the windows: the end of its name, where it is. */
+/* Ends the name of an event on the lane of the windows, and writes the event's
+ * place. */
 static void put_where(const vst__drawing *drawing, int64_t time_ns)
 {
     vst__output *output = drawing->output;
@@ -278,7 +282,8 @@ static void put_where(const vst__drawing *drawing, int64_t time_ns)
     vst__json_put_us(output, vst__drawing_time(drawing, time_ns));
 }
 
-/* A mark across the whole document; of several processes, across its own. */
+/* Draws a mark across the whole document, or across its process if there are
+ * several. */
 static void put_mark(const vst__drawing *drawing, const char *name,
                      int64_t time_ns)
 {
@@ -295,8 +300,8 @@ static void put_mark(const vst__drawing *drawing, const char *name,
     vst__output_text(output, "}");
 }
 
-/* In the form that torch gives it. Between a window and its marks torch writes
- * the place of their lane once more, and clients count on the order. */
+/* Draws a window in torch's form. Between a window and its marks torch writes
+ * the sort index of their lane again, and clients depend on this order. */
 static void chrome_draw_window(vst__drawing *drawing,
                                const vst__drawn_window *window)
 {
@@ -323,7 +328,7 @@ static void chrome_draw_window(vst__drawing *drawing,
     put_mark(drawing, "Record Window End", end_ns);
 }
 
-/* ---- the format --------------------------------------------------------- */
+/* ---- the format ---------------------------------------------------------- */
 
 static vst_status write_chrome(vst_trace *const *traces, size_t count,
                                const vst_export_options *options,

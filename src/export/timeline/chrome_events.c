@@ -1,10 +1,10 @@
-/* The events of a Chrome trace, each on a line of its own. What is the same in
- * all events of a label (category, name, process) is made into text once and
- * copied; the rest is numbers.
+/* The events of a Chrome trace, each on a line of its own. The text that all
+ * events of a label share (category, name, process) is made once and copied;
+ * the rest is numbers.
  *
- * Times are whole nanoseconds written as microseconds with three decimals, and
- * a duration is the difference of two such times, so what nests in nanoseconds
- * nests in the text. One thread at a time. */
+ * Times are whole nanoseconds, written as microseconds with three decimals; a
+ * duration is the difference of two such times. So spans that nest in
+ * nanoseconds nest in the text. One thread at a time. */
 #include "export/timeline/chrome_events.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include <vestige/record.h>
 
 enum {
-    EVENT_MAX = 2048,     /* of an event without its head and its texts */
+    EVENT_MAX = 2048,     /* an event without its head and its texts */
     SHORT_TEXT_MAX = 4096 /* bytes of a text that is escaped in place */
 };
 
@@ -20,7 +20,7 @@ enum {
 #define PUT(at, literal)                                                       \
     (memcpy((at), (literal), sizeof(literal) - 1), (at) + sizeof(literal) - 1)
 
-/* ---- the beginning of an event ------------------------------------------ */
+/* ---- the beginning of an event ------------------------------------------- */
 
 static char *event_put_text(char *at, const char *text)
 {
@@ -41,9 +41,9 @@ static void set_phase(char *event, char phase)
     event[sizeof ",\n{\"ph\": \"" - 1] = phase;
 }
 
-/* An event up to its tid's value; the caller frees. The phase stands where
- * set_phase() finds it, the scope of instants of memory in torch's place.
- * Returns NULL if there is no memory. */
+/* Returns the text of an event up to its tid's value, which the caller frees;
+ * NULL if memory ran out. set_phase() finds the phase at its fixed place; the
+ * scope of instants of memory is at the place where torch has it. */
 static char *make_head(vst__chrome *self, const vst__label *label,
                        vst__category category, int64_t pid, size_t *count)
 {
@@ -64,7 +64,7 @@ static char *make_head(vst__chrome *self, const vst__label *label,
     at = vst__json_i64(at, pid);
     at = PUT(at, ", \"tid\": ");
     *count = (size_t)(at - text);
-    less = realloc(text, *count); /* most of the room was not needed */
+    less = realloc(text, *count); /* give back the unused room */
     if (less == NULL) {
         vst__drawing_fail(&self->drawing, VST_E_NOMEM);
         free(text);
@@ -82,8 +82,8 @@ static void set_tid(vst__chrome *self, int64_t tid)
     self->time_from = 0;
 }
 
-/* A time at the end of the tid's text, which is at `at`. One after the other
- * they begin with the same digits. */
+/* Writes a time at `at`, the end of the tid's text. Consecutive times mostly
+ * begin with equal digits, which are kept there. */
 static inline char *put_time(vst__chrome *self, char *at, int64_t time_ns)
 {
     int64_t shown_ns = vst__drawing_time(&self->drawing, time_ns);
@@ -104,9 +104,9 @@ static inline char *put_time(vst__chrome *self, char *at, int64_t time_ns)
                            vst__json_eight((uint32_t)behind), 0);
 }
 
-/* The beginning of an event that no label has ready. */
-static void put_once(vst__chrome *self, const vst__label *label, char phase,
-                     vst__category category, int64_t pid)
+/* Writes the beginning of an event whose label has no prepared text. */
+static void event_put_head_once(vst__chrome *self, const vst__label *label,
+                                char phase, vst__category category, int64_t pid)
 {
     size_t count;
     char *head = make_head(self, label, category, pid, &count);
@@ -118,16 +118,18 @@ static void put_once(vst__chrome *self, const vst__label *label, char phase,
     free(head);
 }
 
-/* Goes on behind a head: there is room for EVENT_MAX bytes more. */
+/* Writes the tid and the time behind a head; there is room for EVENT_MAX more
+ * bytes. */
 static inline char *put_tid_and_time(vst__chrome *self, char *at,
                                      int64_t time_ns)
 {
-    /* A constant size is a few moves; the rest is overwritten. */
+    /* Copying a constant size takes a few moves; later output overwrites the
+     * rest. */
     memcpy(at, self->tid_text, sizeof self->tid_text);
     return put_time(self, at, time_ns);
 }
 
-/* Writes an event up to its time, and returns where to go on. */
+/* Writes an event up to its time, and returns the place to continue. */
 static inline char *begin_event(vst__chrome *self, vst__label *label,
                                 char phase, uint32_t tid, int64_t time_ns)
 {
@@ -148,26 +150,29 @@ static inline char *begin_event(vst__chrome *self, vst__label *label,
         set_phase(at, phase);
         at += label->ready_count;
     } else {
-        put_once(self, label, phase, label->category, pid);
+        event_put_head_once(self, label, phase, label->category, pid);
         at = vst__output_reserve(output, 2 * EVENT_MAX);
     }
     return put_tid_and_time(self, at, time_ns);
 }
 
-/* The same on a lane that is another process's, or of another category. */
-static char *begin_loose(vst__chrome *self, const vst__drawn_span *span)
+/* Writes the beginning of an event of another category than its label's, or on
+ * a lane of another process. */
+static char *event_begin_loose(vst__chrome *self, const vst__drawn_span *span)
 {
     if (!self->has_tid || self->tid != span->lane->tid)
         set_tid(self, span->lane->tid);
-    put_once(self, span->label, 'X', span->category, span->lane->pid);
+    event_put_head_once(self, span->label, 'X', span->category,
+                        span->lane->pid);
     return put_tid_and_time(
         self, vst__output_reserve(self->drawing.output, 2 * EVENT_MAX),
         span->start_ns);
 }
 
-/* ---- arguments ---------------------------------------------------------- */
+/* ---- arguments ----------------------------------------------------------- */
 
-/* What a text takes is committed up to there; returns where to go on. */
+/* Commits the output as far as needed for the text; returns the place to
+ * continue. */
 static char *put_text_arg(vst__output *output, char *at, const vst__arg *arg)
 {
     size_t count = arg->text.count;
@@ -238,7 +243,7 @@ static char *put_json(vst__output *output, char *at, const char *json,
     return vst__output_reserve(output, EVENT_MAX);
 }
 
-/* The inside of the braces; `more`: there is something in them. */
+/* Writes the members between the braces; `more`: there are members already. */
 static char *put_args(vst__chrome *self, char *at, const vst__arg_list *args,
                       bool more)
 {
@@ -257,7 +262,7 @@ static char *put_args(vst__chrome *self, char *at, const vst__arg_list *args,
     return put_json(self->drawing.output, at, args->json, args->json_len);
 }
 
-/* A call names its place in the tree. */
+/* Writes a call's place in the tree. */
 static inline char *event_put_call(char *at, const vst__drawn_span *span)
 {
     at = PUT(at, "\"Python parent id\": ");
@@ -268,7 +273,7 @@ static inline char *event_put_call(char *at, const vst__drawn_span *span)
     return vst__json_u64(at, span->number);
 }
 
-/* The arguments of a span, if there may be any, and its end. */
+/* Writes the arguments of a span, if it has any, and its end. */
 static inline void finish_span(vst__chrome *self, char *at,
                                const vst__drawn_span *span)
 {
@@ -286,7 +291,7 @@ static inline void finish_span(vst__chrome *self, char *at,
     vst__output_commit(self->drawing.output, at);
 }
 
-/* ---- events ------------------------------------------------------------- */
+/* ---- events -------------------------------------------------------------- */
 
 static void put_arrow_end(vst__chrome *self, bool is_head, const char *category,
                           const char *name, uint64_t id, int64_t pid,
@@ -323,8 +328,8 @@ void vst__chrome_arrow(vst__drawing *drawing, const vst__arrow *arrow)
     }
 }
 
-/* A span that overlaps its neighbours is a pair of events, which viewers put on
- * a track of its own. */
+/* Draws a span that overlaps its neighbours as a pair of events, which viewers
+ * put on a track of its own. */
 static void draw_pair(vst__chrome *self, const vst__drawn_span *span)
 {
     vst__output *output = self->drawing.output;
@@ -351,7 +356,7 @@ void vst__chrome_span(vst__drawing *drawing, const vst__drawn_span *span)
     }
     at = span->lane == NULL
              ? begin_event(self, span->label, 'X', span->tid, span->start_ns)
-             : begin_loose(self, span);
+             : event_begin_loose(self, span);
     at = PUT(at, ", \"dur\": ");
     at = vst__json_us(at, span->end_ns - span->start_ns);
     finish_span(self, at, span);

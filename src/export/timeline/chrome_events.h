@@ -1,24 +1,25 @@
-/* The events of the Chrome trace format: what chrome.c, which writes what is
- * around them, shares with chrome_events.c. One thread at a time. */
+/* Shared by chrome.c, which writes everything around the events of a Chrome
+ * trace, and chrome_events.c, which writes the events. One thread at a time. */
 #ifndef VST_EXPORT_CHROME_EVENTS_H
 #define VST_EXPORT_CHROME_EVENTS_H
 
 #include "export/timeline/drawing.h"
 
 typedef struct vst__chrome {
-    vst__drawing drawing; /* first: a format is given only this */
-    bool any;             /* there was an event already */
-    const char *profiler; /* whose place we took, in quotes; NULL: nobody's */
+    vst__drawing drawing; /* must be first: a format gets a pointer to it */
+    bool any;             /* an event was written */
+    /* the profiler that we replace, in quotes; NULL: none */
+    const char *profiler;
 
-    /* The lane of the last event: the text between an event's head and its
-     * time. Behind it the digits that times have in common while they differ by
-     * less than VST_JSON_EIGHT nanoseconds. */
+    /* The lane of the last event, and the text between an event's head and its
+     * time. This text ends with the digits that times have in common while they
+     * differ by less than VST_JSON_EIGHT nanoseconds. */
     bool has_tid;
     int64_t tid;
     char tid_text[48];
     size_t tid_count;
-    uint64_t time_from; /* 0: there are no such digits */
-    size_t time_count;  /* of the text with these digits */
+    uint64_t time_from; /* the time of these digits; 0: there are none */
+    size_t time_count;  /* length of the text including these digits */
 } vst__chrome;
 
 static inline vst__chrome *vst__chrome_of(vst__drawing *drawing)

@@ -1,8 +1,8 @@
 /* The interface between a timeline and the formats that draw one. A timeline
  * (timeline.h) turns replayed traces into processes, lanes, spans, instants,
- * counters and arrows; a format writes those. No format knows what a span or a
- * lane stands for, and nothing that is drawn knows how a format writes it.
- * Every pointer handed to a format is valid during the call only, unless said
+ * counters and arrows; a format writes these. No format knows what a span or a
+ * lane stands for, and no part of a timeline knows how a format writes it. A
+ * pointer handed to a format is valid only during the call, unless said
  * otherwise. Times are nanoseconds of the wall clock. One thread at a time. */
 #ifndef VST_EXPORT_DRAWING_H
 #define VST_EXPORT_DRAWING_H
@@ -13,11 +13,11 @@
 #include "export/output/output.h"
 #include "replay/running.h"
 
-/* How keys of our own metadata begin. */
+/* Prefix of the keys of vestige's own metadata. */
 #define VST_DRAWING_INTERNAL "vestige."
 
-/* Categories by which clients know events. Formats may number them: new ones go
- * to the end. */
+/* Categories by which clients know events. Formats may number them, so add new
+ * categories at the end. */
 typedef enum vst__category {
     VST_CATEGORY_CALL = 1,
     VST_CATEGORY_OPERATOR,
@@ -47,9 +47,9 @@ typedef enum vst__category {
 
 const char *vst__category_name(vst__category category);
 
-/* ---- arguments ---------------------------------------------------------- */
+/* ---- arguments ----------------------------------------------------------- */
 
-/* All of a key may be copied at a constant size. */
+/* A key is padded, so that it can be copied with a constant size. */
 typedef struct vst__key {
     char text[31];
     uint8_t count;
@@ -58,13 +58,13 @@ typedef struct vst__key {
 #define VST_KEY(text) {(text), sizeof(text) - 1}
 
 typedef enum vst__arg_type {
-    VST_ARG_NONE, /* the value is not known */
+    VST_ARG_NONE, /* the value is unknown */
     VST_ARG_U64,
     VST_ARG_I64,
     VST_ARG_DOUBLE,
     VST_ARG_TEXT,
     VST_ARG_WORD, /* a short text of letters, digits and underscores */
-    VST_ARG_TIME, /* nanoseconds, in i64; in the document's own unit */
+    VST_ARG_TIME, /* nanoseconds, in i64; written in the document's own unit */
     VST_ARG_DURATION
 } vst__arg_type;
 
@@ -87,8 +87,9 @@ enum { VST_ARGS_MAX = 16 };
 typedef struct vst__arg_list {
     size_t count;
     vst__arg items[VST_ARGS_MAX];
-    const char *json; /* what the program gave, behind the others */
-    size_t json_len;  /* 0: nothing */
+    /* members that the program gave; they follow the others */
+    const char *json;
+    size_t json_len; /* 0: none */
 } vst__arg_list;
 
 static inline vst__arg *vst__args_add(vst__arg_list *args, const vst__key *key,
@@ -122,82 +123,84 @@ static inline void vst__args_text(vst__arg_list *args, const vst__key *key,
     arg->text.count = count;
 }
 
-/* ---- what is drawn ------------------------------------------------------ */
+/* ---- things to draw ------------------------------------------------------ */
 
-/* What spans, instants or values of one kind are shown by. */
+/* The name by which spans, instants or values of one kind are shown. */
 typedef struct vst__label {
     const char *text; /* UTF-8 by intent */
     size_t count;
     vst__category category;
-    /* 1, 2, 3 … in a process, in the order of their first use; 0: a text that
-     * is not worth a number. */
+    /* 1, 2, 3 … within a process, in the order of first use; 0: the text is
+     * used too rarely for a number. */
     uint32_t number;
-    bool is_call;  /* its spans have no numbers but those of the tree */
+    /* its spans are calls, which have no numbers but their place in the tree */
+    bool is_call;
     bool in_bytes; /* its values are bytes */
-    bool lasts;    /* used again in this process: `ready` is worth the making */
-    const vst_definition *definition; /* NULL: none */
+    /* will be used again in this process, so preparing `ready` pays */
+    bool lasts;
+    const vst_definition *definition; /* NULL if it has none */
 
-    /* The format's own, NULL and 0 at first; `ready` is freed with the label.
-     */
+    /* For the format, NULL and 0 at first; `ready` is freed with the label. */
     char *ready;
     size_t ready_count;
     uint64_t track;
 } vst__label;
 
-/* Lanes that belong together and to no thread, such as those of a device. */
+/* Lanes that belong together and not to a thread, such as the streams of a
+ * device. */
 typedef struct vst__drawn_group {
-    uint32_t number; /* the trace's */
-    uint32_t pid; /* in documents where it is a process; no other one has it */
-    uint32_t place; /* among its process's groups */
+    uint32_t number; /* number in the trace */
+    uint32_t pid;    /* unique pid, in documents where the group is a process */
+    uint32_t place;  /* index among its process's groups */
     uint32_t ordinal;
     char label[48];
     const char *name;
     size_t name_len;
     const char *attributes; /* JSON members */
     size_t attributes_len;
-    uint64_t track; /* the format's own, 0 at first */
+    uint64_t track; /* for the format, 0 at first */
 } vst__drawn_group;
 
 typedef struct vst__drawn_process {
-    const vst_trace *trace; /* for what its recording says of itself */
+    const vst_trace *trace; /* for metadata about its recording */
     size_t index;
-    uint32_t pid;         /* no other process has it */
-    uint32_t windows_tid; /* the lane of the windows */
+    uint32_t pid;         /* unique in the document */
+    uint32_t windows_tid; /* tid of the lane of the windows */
     int64_t start_ns, first_window_ns;
-    vst__drawn_group *groups; /* those that were declared */
+    vst__drawn_group *groups; /* the declared groups */
     size_t group_count;
-    /* The insides of JSON strings; only while its beginning is drawn. */
+    /* Contents of JSON strings; valid only in ops->process. */
     vst__json_part name, labels;
 } vst__drawn_process;
 
-/* Where things are drawn. A thread's lane (no group, nothing it lies under); a
- * lane under a thread's; or one of a group. */
+/* A lane: a thread's (no group, `under` 0), a lane below a thread's, or a
+ * group's. */
 typedef struct vst__drawn_lane {
-    int64_t pid, tid; /* where a document knows lanes by such numbers */
-    uint32_t under;   /* tid of a thread; 0: under none */
+    int64_t pid, tid; /* for documents that identify lanes by numbers */
+    uint32_t under;   /* tid of the thread above; 0: none */
     vst__drawn_group *group;
     const char *name;
     size_t name_len;
     uint64_t place;
 } vst__drawn_lane;
 
-/* How a span lies among the others of its lane. */
+/* How a span lies among the other spans of its lane. */
 typedef enum vst__fit {
-    VST_FIT_NESTS,    /* in those of the thread, at its depth; comes when it
-                       * ends */
-    VST_FIT_OVERLAPS, /* those of the thread */
-    VST_FIT_ALONE,    /* none of the lane overlaps another */
-    VST_FIT_LOOSE     /* it may overlap others of `lane` */
+    /* nests in the thread's spans at its depth; arrives when it ends */
+    VST_FIT_NESTS,
+    VST_FIT_OVERLAPS, /* may overlap the thread's spans */
+    VST_FIT_ALONE,    /* on a lane whose spans do not overlap */
+    VST_FIT_LOOSE     /* may overlap others of `lane` */
 } vst__fit;
 
-/* Arrows from one span to many, which know each other by a number. */
+/* Arrows from one span to many; the id connects them. */
 typedef struct vst__drawn_flow {
-    vst__category category; /* of the arrows, and their name */
+    vst__category category; /* category and name of the arrows */
     uint64_t id;
-    uint32_t starts; /* so many start at this span */
-    bool ends;       /* one ends here */
-    uint32_t index;  /* which one of those of its start */
-    int64_t from_ns; /* when its start began */
+    uint32_t starts; /* number of arrows that start at this span */
+    bool ends;       /* an arrow ends here */
+    uint32_t index;  /* index among the arrows of its start */
+    int64_t from_ns; /* when the span at its start began */
 } vst__drawn_flow;
 
 typedef struct vst__drawn_span {
@@ -205,10 +208,10 @@ typedef struct vst__drawn_span {
     vst__category category;
     vst__fit fit;
     uint32_t depth;
-    uint32_t tid;                /* of the process's; LOOSE: the lane says it */
-    const vst__drawn_lane *lane; /* LOOSE: NULL otherwise */
+    uint32_t tid;                /* in the process; unused for LOOSE */
+    const vst__drawn_lane *lane; /* for LOOSE, else NULL */
     int64_t start_ns, end_ns;
-    uint64_t number, caller;     /* among all spans, 0: none */
+    uint64_t number, caller;     /* numbers among all spans; 0: none */
     const vst__arg_list *args;   /* NULL: none */
     const vst__drawn_flow *flow; /* NULL: none */
 } vst__drawn_span;
@@ -220,16 +223,16 @@ typedef struct vst__drawn_instant {
     const vst__arg_list *args; /* never NULL */
 } vst__drawn_instant;
 
-/* What a thread did for a while. */
+/* The state of a thread for a period. */
 typedef struct vst__drawn_state {
     uint32_t tid;
-    const char *name; /* of the thread */
+    const char *name; /* the thread's name */
     size_t name_len;
     vst__thread_state what, next;
     int64_t start_ns, end_ns;
 } vst__drawn_state;
 
-/* A stretch of recording. */
+/* A window: a period between a start and a stop. */
 typedef struct vst__drawn_window {
     uint32_t number;
     int64_t start_ns, end_ns;
@@ -244,53 +247,54 @@ typedef struct vst__arrow_end {
 typedef struct vst__arrow {
     vst__category category;
     const char *name;
-    uint64_t id;   /* no other arrow of the category has it */
-    bool on_lanes; /* an end may lie on a lane that is no thread's */
+    uint64_t id;   /* unique among the arrows of the category */
+    bool on_lanes; /* an end may lie on a lane that is not a thread's */
     vst__arrow_end from, to;
 } vst__arrow;
 
-/* ---- a format ----------------------------------------------------------- */
+/* ---- a format ------------------------------------------------------------ */
 
 typedef struct vst__drawing vst__drawing;
 
-/* A format reports trouble by vst__drawing_fail(). */
+/* The functions of a format. They report errors by vst__drawing_fail(). */
 typedef struct vst__drawing_ops {
-    /* Spans are numbered as torch.profiler numbers them: calls name their
-     * caller, as the document does not hold the tree, and where there are nodes
-     * of an execution trace only those have a function's id. */
+    /* Number spans like torch.profiler: a call names its caller, because the
+     * document does not hold the tree; if there are nodes of an execution
+     * trace, only these have a function's id. */
     bool numbers_as_torch;
     void (*begin)(vst__drawing *drawing);
     void (*end)(vst__drawing *drawing, const char *path);
-    /* drawing->process is another one; its threads and groups follow. */
+    /* Begins the process drawing->process; its threads and groups follow. */
     void (*process)(vst__drawing *drawing);
     /* NULL: groups are drawn with their first lanes. */
     void (*group)(vst__drawing *drawing, const vst__drawn_group *group);
-    /* Before anything is on it; again if its name has changed. */
+    /* Called before anything is drawn on a lane; called again if its name has
+     * changed. */
     void (*lane)(vst__drawing *drawing, const vst__drawn_lane *lane);
     void (*span)(vst__drawing *drawing, const vst__drawn_span *span);
     void (*instant)(vst__drawing *drawing, const vst__drawn_instant *instant);
     void (*counter)(vst__drawing *drawing, vst__label *label, uint32_t tid,
                     int64_t time_ns, const vst__arg *value);
-    /* Behind the spans of both ends. */
+    /* Called after the spans of both ends. */
     void (*arrow)(vst__drawing *drawing, const vst__arrow *arrow);
-    /* NULL: states are spans, on lanes of their own. */
+    /* NULL: states are drawn as spans, on lanes of their own. */
     void (*state)(vst__drawing *drawing, const vst__drawn_state *state);
     void (*window)(vst__drawing *drawing, const vst__drawn_window *window);
 } vst__drawing_ops;
 
-/* The first member of every format's own. */
+/* The first member of every format's struct. */
 struct vst__drawing {
     const vst__drawing_ops *ops;
     vst__output *output;
-    int64_t base_ns; /* what a document's times may count from */
+    int64_t base_ns; /* a time from which the document's times may count */
     vst__drawn_process *processes;
     size_t process_count;
-    const vst__drawn_process *process; /* the one that is being drawn */
-    vst_status status; /* the first trouble that is not the output's */
+    const vst__drawn_process *process; /* the process that is being drawn */
+    vst_status status; /* the first error other than the output's */
 };
 
-/* A time as the document has it. Two traces of which one is damaged may be
- * further apart than 64 bits tell. */
+/* Returns a time in the document. The difference wraps around, because a
+ * damaged trace may be too far from another for 64 bits. */
 static inline int64_t vst__drawing_time(const vst__drawing *drawing, int64_t ns)
 {
     return (int64_t)((uint64_t)ns - (uint64_t)drawing->base_ns);
@@ -308,7 +312,7 @@ static inline vst_status vst__drawing_status(const vst__drawing *drawing)
                                      : drawing->output->status;
 }
 
-/* Draws traces, a process each; timeline.c. */
+/* timeline.c: draws traces, each as a process. */
 vst_status vst__timeline_draw(vst__drawing *drawing, vst_trace *const *traces,
                               size_t count, const vst_export_options *options,
                               const char *path, vst_error *error);

@@ -37,10 +37,10 @@ static int by_serial(const void *a, const void *b)
     return (x->serial > y->serial) - (x->serial < y->serial);
 }
 
-/* Closes what is open at a depth and deeper. A depth that is missing is that of
- * a span which was left out. */
-static vst_status close_from(vst__kept *kept, size_t *open, uint32_t depth,
-                             const vst__kept_walk *walk)
+/* Closes the open spans at a depth and deeper. A missing depth belongs to a
+ * span that was left out. */
+static vst_status kept_close_from(vst__kept *kept, size_t *open, uint32_t depth,
+                                  const vst__kept_walk *walk)
 {
     vst_status status = VST_OK;
 
@@ -50,7 +50,7 @@ static vst_status close_from(vst__kept *kept, size_t *open, uint32_t depth,
     return status;
 }
 
-vst_status vst__kept_tell(vst__kept *kept, const vst__kept_walk *walk)
+vst_status vst__kept_visit(vst__kept *kept, const vst__kept_walk *walk)
 {
     size_t open = 0;
     vst_status status = VST_OK;
@@ -65,12 +65,12 @@ vst_status vst__kept_tell(vst__kept *kept, const vst__kept_walk *walk)
         if (grown == NULL)
             return VST_E_NOMEM;
         kept->open = grown;
-        status = close_from(kept, &open, span->depth, walk);
+        status = kept_close_from(kept, &open, span->depth, walk);
         if (status == VST_OK)
             status = walk->open(walk->ctx, span);
         kept->open[open++] = span;
     }
-    return status == VST_OK ? close_from(kept, &open, 0, walk) : status;
+    return status == VST_OK ? kept_close_from(kept, &open, 0, walk) : status;
 }
 
 void vst__kept_clear(vst__kept *kept)

@@ -1,12 +1,12 @@
-/* Perfetto's own format: a list of packets (protobuf); perfetto_packets.h says
- * how they are made small. This file draws processes, their tracks and the
- * windows, perfetto_events.c draws what is on them. Times are those of the wall
- * clock.
+/* Perfetto's own format: a list of packets (protobuf); perfetto_packets.h
+ * explains how they are made small. This file draws processes, their tracks and
+ * the windows; perfetto_events.c draws everything on the tracks. Times are of
+ * the wall clock.
  *
- * Chrome's format numbers calls, so that each can name its caller. Here calls
- * have no such numbers, because the file itself holds the tree. A slice must
- * not overlap another one of its track, so what may overlap goes to tracks of
- * one name, which viewers draw as one. One thread at a time. */
+ * Chrome's format numbers calls, so that each can name its caller. Here the
+ * file itself holds the tree, so calls need no numbers. A slice must not
+ * overlap another slice of its track, so overlapping spans go to several tracks
+ * of one name, which viewers draw as one. One thread at a time. */
 #include <stdlib.h>
 
 #include "base/grow.h"
@@ -15,7 +15,7 @@
 #include "store/reader.h"
 
 enum {
-    /* Of the descriptors of processes and threads. */
+    /* Fields of the descriptors of processes and threads. */
     PID = 1,
     PROCESS_NAME = 6,
     PROCESS_LABELS = 8,
@@ -23,15 +23,15 @@ enum {
     SORT_INDEX = 3,
     THREAD_NAME = 5,
 
-    UNIT = 3, /* of a counter's descriptor */
+    UNIT = 3, /* a field of a counter's descriptor */
     UNIT_BYTES = 3,
 
     TRACKS_TRIED = 64
 };
 
-/* ---- tracks ------------------------------------------------------------- */
+/* ---- tracks -------------------------------------------------------------- */
 
-/* A packet that describes one, up to what it is. */
+/* Begins a packet that describes a track, up to the track's kind. */
 static size_t open_track(vst__perfetto *self, uint64_t uuid, uint64_t parent)
 {
     vst__proto *packet = &self->pf.packet;
@@ -86,7 +86,7 @@ static void perfetto_put_thread(vst__perfetto *self,
     close_track(self, track);
 }
 
-/* Lanes of groups are drawn with what is on them. */
+/* Draws a lane. Lanes of groups are drawn with their first event instead. */
 static void perfetto_draw_lane(vst__drawing *drawing,
                                const vst__drawn_lane *lane)
 {
@@ -102,9 +102,9 @@ static void perfetto_draw_lane(vst__drawing *drawing,
             lane->name, lane->name_len);
 }
 
-/* ---- tracks on which nothing overlaps ----------------------------------- */
+/* ---- tracks on which nothing overlaps ------------------------------------ */
 
-/* From here on, they are tracks of this name under another. */
+/* From here on, find_track uses tracks of this name under `parent`. */
 static void begin_tracks(vst__perfetto *self, uint64_t parent, int64_t tid,
                          const char *name, size_t name_len)
 {
@@ -122,9 +122,9 @@ static void begin_tracks(vst__perfetto *self, uint64_t parent, int64_t tid,
     loose->count = 0;
 }
 
-/* One where nothing overlaps what is from then to then. Spans come in the order
- * of their ends, or of their starts: a track is free if its last one ended
- * before. */
+/* Returns a track on which nothing overlaps this range. Spans arrive in the
+ * order of their ends, or of their starts: a track is free if its last span
+ * ended before. */
 static uint64_t find_track(vst__perfetto *self, int64_t start_ns,
                            int64_t end_ns)
 {
@@ -158,7 +158,8 @@ static uint64_t find_track(vst__perfetto *self, int64_t start_ns,
     return uuids[loose->count++];
 }
 
-/* Of the lanes of a group, when the first of them has something on it. */
+/* Returns the track of a group's lanes, which is made when the first lane has
+ * something to draw. */
 static uint64_t find_group(vst__perfetto *self, vst__drawn_group *group)
 {
     vst__proto *text = &self->pf.text;
@@ -180,7 +181,7 @@ static uint64_t find_group(vst__perfetto *self, vst__drawn_group *group)
     return group->track;
 }
 
-/* The track of a span that is on no sequence of a depth. */
+/* Returns the track of a span that is on no depth's sequence. */
 uint64_t vst__pf_track_of(vst__perfetto *self, const vst__drawn_span *span)
 {
     static const char overlapping[] = "overlapping spans";
@@ -202,7 +203,7 @@ uint64_t vst__pf_track_of(vst__perfetto *self, const vst__drawn_span *span)
     return find_track(self, span->start_ns, span->end_ns);
 }
 
-/* ---- processes and windows ---------------------------------------------- */
+/* ---- processes and windows ----------------------------------------------- */
 
 static void put_json_text(vst__proto *packet, uint32_t field,
                           vst__json_part text)
@@ -224,7 +225,7 @@ static void perfetto_draw_process(vst__drawing *drawing)
     self->next_uuid = self->process_uuid + (UINT64_C(1) << 33);
     self->has_tid = self->has_state_tid = false;
     self->loose.parent = 0;
-    /* Numbers of names are this process's own. */
+    /* Numbers of names are valid for one process. */
     vst__pf_forget_sequences(&self->pf, VST_PF_SEQUENCES);
     vst__pf_begin_sequence(&self->pf, VST_PF_OTHERS, 0);
     track = open_track(self, self->process_uuid, 0);
@@ -237,7 +238,7 @@ static void perfetto_draw_process(vst__drawing *drawing)
     close_track(self, track);
 }
 
-/* What was said of the recording as a whole goes with its stretches. */
+/* Draws a window, with metadata about the recording as its arguments. */
 static void perfetto_draw_window(vst__drawing *drawing,
                                  const vst__drawn_window *window)
 {
@@ -261,7 +262,7 @@ static void perfetto_draw_window(vst__drawing *drawing,
     vst__pf_write_event(pf, VST_PF_OTHERS, window->end_ns);
 }
 
-/* ---- the document ------------------------------------------------------- */
+/* ---- the document -------------------------------------------------------- */
 
 static void perfetto_begin(vst__drawing *drawing)
 {

@@ -1,28 +1,27 @@
-/* Perfetto's own format: what perfetto.c, which draws processes and their
- * tracks, shares with perfetto_events.c, which draws what is on them. One
- * thread at a time. */
+/* Shared by perfetto.c, which draws processes and their tracks, and
+ * perfetto_events.c, which draws the events on them. One thread at a time. */
 #ifndef VST_EXPORT_PERFETTO_H
 #define VST_EXPORT_PERFETTO_H
 
 #include "export/timeline/perfetto_packets.h"
 
-/* Tracks of one name under another, on which what would overlap lies beside
- * each other. */
+/* Tracks of one name under one parent, which share spans that would overlap on
+ * a single track. */
 typedef struct vst__pf_tracks {
     uint64_t parent;
-    int64_t tid; /* two lanes may have the same name */
+    int64_t tid; /* distinguishes lanes of equal names */
     char name[128];
     size_t name_len;
-    int64_t *ends; /* when the last span of each ends */
+    int64_t *ends; /* when the last span of each track ends */
     uint64_t *uuids;
     size_t count, capacity, uuid_capacity;
 } vst__pf_tracks;
 
 typedef struct vst__perfetto {
-    vst__drawing drawing; /* first: a format is given only this */
+    vst__drawing drawing; /* must be first: a format gets a pointer to it */
     vst__pf pf;
 
-    /* Of the process that is being drawn. */
+    /* For the process that is being drawn. */
     uint64_t process_uuid, next_uuid;
     vst__pf_tracks loose;
 
@@ -30,8 +29,8 @@ typedef struct vst__perfetto {
     bool has_tid;
     uint32_t tid;
 
-    /* A trace does not tell on which processor a thread ran, so each thread has
-     * one of its own. */
+    /* A trace does not say on which processor a thread ran, so each thread gets
+     * a processor of its own. */
     bool has_state_tid;
     uint32_t state_tid, state_cpu, next_cpu;
 } vst__perfetto;
@@ -41,10 +40,10 @@ static inline vst__perfetto *vst__perfetto_of(vst__drawing *drawing)
     return (vst__perfetto *)drawing;
 }
 
-/* ---- perfetto.c: tracks ------------------------------------------------- */
+/* ---- perfetto.c: tracks -------------------------------------------------- */
 
-/* The track of a lane that has a tid. A process has room for 2^32 of them and
- * as many tracks beside them. */
+/* Returns the track of a lane that has a tid. A process has room for 2^32 such
+ * tracks, and for as many other tracks. */
 static inline uint64_t vst__pf_process_uuid(const vst__drawn_process *process)
 {
     return (uint64_t)(process->index + 1) << 34;
@@ -65,10 +64,10 @@ typedef enum vst__pf_track_kind {
 void vst__pf_put_track(vst__perfetto *self, uint64_t uuid, uint64_t parent,
                        vst__pf_track_kind kind, const char *name,
                        size_t name_len);
-/* The track of a span that is on no sequence of a depth. */
+/* Returns the track of a span that is on no depth's sequence. */
 uint64_t vst__pf_track_of(vst__perfetto *self, const vst__drawn_span *span);
 
-/* ---- perfetto_events.c -------------------------------------------------- */
+/* ---- perfetto_events.c --------------------------------------------------- */
 
 void vst__perfetto_span(vst__drawing *drawing, const vst__drawn_span *span);
 void vst__perfetto_instant(vst__drawing *drawing,

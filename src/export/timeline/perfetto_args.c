@@ -1,4 +1,4 @@
-/* Arguments of events in Perfetto's own format. Those in JSON become typed
+/* Arguments of events in Perfetto's own format. JSON arguments become typed
  * values. One thread at a time. */
 #include <locale.h>
 #include <stdlib.h>
@@ -6,7 +6,8 @@
 #include "export/timeline/perfetto_packets.h"
 
 enum {
-    DEPTH_MAX = 32, /* of arguments within arguments; the rest is text */
+    /* nesting of arguments; deeper values are written as text */
+    DEPTH_MAX = 32,
 
     ANNOTATION_NAME_IID = 1,
     ANNOTATION_BOOL = 2,
@@ -30,7 +31,7 @@ static void put_key(vst__pf *self, uint32_t number, const char *key,
         vst__proto_bytes(&self->event, ANNOTATION_NAME, key, count);
 }
 
-/* A number as it is written: whole, or a fraction. */
+/* Writes a number as an integer if possible, else as a double. */
 static void args_put_number(vst__proto *event, vst__json_part part)
 {
     int64_t whole;
@@ -41,7 +42,7 @@ static void args_put_number(vst__proto *event, vst__json_part part)
     } else if (part.count < sizeof digits) {
         memcpy(digits, part.at, part.count);
         digits[part.count] = '\0';
-        /* JSON's point is not the locale's. */
+        /* JSON's decimal point may differ from the locale's. */
         if (strchr(digits, '.') != NULL)
             *strchr(digits, '.') = *localeconv()->decimal_point;
         vst__proto_double(event, ANNOTATION_DOUBLE, strtod(digits, NULL));
@@ -71,10 +72,10 @@ static void put_scalar(vst__proto *event, vst__json_part part)
 typedef struct nested {
     vst__json_part part;
     const char *at;
-    size_t opened; /* its own message */
+    size_t opened; /* its open message */
 } nested;
 
-/* A key of an object, without its escapes. */
+/* Writes a key of an object, without its escapes. */
 static void put_json_key(vst__pf *self, uint32_t number, vst__json_part key)
 {
     vst__json_part inside = vst__json_inside(key);
@@ -85,7 +86,8 @@ static void put_json_key(vst__pf *self, uint32_t number, vst__json_part key)
             self->text.count);
 }
 
-/* The value of an annotation that is open: a scalar, or all that is in it. */
+/* Writes the value of an open annotation: a scalar, or a list or object with
+ * everything inside. */
 static void args_put_value(vst__pf *self, uint32_t number, vst__json_part value)
 {
     vst__proto *event = &self->event;
@@ -103,7 +105,7 @@ static void args_put_value(vst__pf *self, uint32_t number, vst__json_part value)
             vst__proto_bytes(event, ANNOTATION_STRING, value.at, value.count);
         else if (value.count != 0)
             put_scalar(event, value);
-        for (;;) { /* to the next value, if there is one */
+        for (;;) { /* go to the next value, if there is one */
             if (depth == 0)
                 return;
             top = &levels[depth - 1];
@@ -164,7 +166,7 @@ static void put_members(vst__pf *self, uint32_t number, const char *json,
     }
 }
 
-/* Times are nanoseconds, and their keys say so. */
+/* Writes an argument. Times are nanoseconds, and their keys say so. */
 static void put_arg(vst__pf *self, uint32_t number, const vst__arg *arg)
 {
     vst__proto *event = &self->event;

@@ -1,6 +1,6 @@
 /* Spans, instants, values, arrows and states in Perfetto's own format. A span
- * is two packets; of a call whose name its sequence knows, they are put
- * together from a few bytes that are ready. One thread at a time. */
+ * is two packets. If the span is a call whose name its sequence knows, the
+ * packets are copied from a few prepared bytes. One thread at a time. */
 #include <stdlib.h>
 
 #include <vestige/record.h>
@@ -9,26 +9,28 @@
 
 enum {
     PACKETS_MAX = 128, /* bytes of a plain span */
-    LABEL_MAX = 16,    /* bytes that a label has ready */
-    CPUS_MAX = 100     /* readers know no more */
+    LABEL_MAX = 16,    /* prepared bytes of a label */
+    CPUS_MAX = 100     /* readers support no more */
 };
 
-/* ---- spans -------------------------------------------------------------- */
+/* ---- spans --------------------------------------------------------------- */
 
-/* A number that all 64 bits make: those of a call's arrows follow it. */
-static uint64_t first_flow(uint64_t x)
+/* Scrambles a number into 64 bits; the flow ids of a call's arrows count up
+ * from the result. */
+static uint64_t event_first_flow(uint64_t x)
 {
     x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
     return x ^ x >> 31;
 }
 
-/* An arrow goes from the earlier end to the later one, and has a number of its
- * own. Where the clock of one end is off, its end may be the earlier one. */
+/* Each arrow goes from the earlier end to the later end, and has a number of
+ * its own. If one end's clock is wrong, the arrow's end may be the earlier one.
+ */
 static void put_flows(vst__proto *event, const vst__drawn_span *span)
 {
     const vst__drawn_flow *flow = span->flow;
-    uint64_t first = first_flow(flow->id);
+    uint64_t first = event_first_flow(flow->id);
 
     for (uint32_t i = 0; i < flow->starts; i++)
         vst__proto_fixed64(event, VST_PF_EVENT_FLOW_IDS, first + i);
@@ -40,10 +42,10 @@ static void put_flows(vst__proto *event, const vst__drawn_span *span)
                            first + flow->index);
 }
 
-/* Both packets, with all that there is to say; track is 0 where the sequence's
- * own is meant. */
-static void write_whole(vst__perfetto *self, uint32_t number, uint64_t track,
-                        const vst__drawn_span *span)
+/* Writes both packets with all facts; track 0 means the sequence's own track.
+ */
+static void event_write_span(vst__perfetto *self, uint32_t number,
+                             uint64_t track, const vst__drawn_span *span)
 {
     vst__pf *pf = &self->pf;
 
@@ -58,10 +60,10 @@ static void write_whole(vst__perfetto *self, uint32_t number, uint64_t track,
     vst__pf_write_event(pf, number, span->end_ns);
 }
 
-/* The event that begins a span of a label, without arguments. */
-static void make_ready(vst__perfetto *self, vst__label *label)
+/* Prepares the event that begins a span of a label, without arguments. */
+static void event_prepare_label(vst__perfetto *self, vst__label *label)
 {
-    char *at = malloc(LABEL_MAX); /* all of it is copied */
+    char *at = malloc(LABEL_MAX); /* all LABEL_MAX bytes are copied later */
 
     label->ready = at;
     if (at == NULL) {
@@ -78,8 +80,8 @@ static void make_ready(vst__perfetto *self, vst__label *label)
     label->ready_count = (size_t)(at - label->ready);
 }
 
-/* A packet's head, up to its event. The length is put in when it is known: it
- * is less than 128. */
+/* Writes a packet's head, up to its event. The length, less than 128, is filled
+ * in when it is known. */
 static inline char *event_put_head(char *at, uint32_t number, uint64_t delta)
 {
     at[0] = VST_PF_PACKET << 3 | VST_PROTO_BYTES;
@@ -101,7 +103,8 @@ static void write_ready(vst__perfetto *self, uint32_t number,
     at = event_put_head(begin, number,
                         (uint64_t)span->start_ns - (uint64_t)sequence->last_ns);
     *at++ = (char)span->label->ready_count;
-    /* A constant size is a few moves; the rest is overwritten. */
+    /* Copying a constant size takes a few moves; later output overwrites the
+     * rest. */
     memcpy(at, span->label->ready, LABEL_MAX);
     at += span->label->ready_count;
     begin[1] = (char)(at - begin - 2);
@@ -133,7 +136,8 @@ void vst__perfetto_span(vst__drawing *drawing, const vst__drawn_span *span)
     vst__label *label = span->label;
 
     if (span->fit != VST_FIT_NESTS) {
-        write_whole(self, VST_PF_OTHERS, vst__pf_track_of(self, span), span);
+        event_write_span(self, VST_PF_OTHERS, vst__pf_track_of(self, span),
+                         span);
         return;
     }
     if (!self->has_tid || self->tid != span->tid)
@@ -142,15 +146,15 @@ void vst__perfetto_span(vst__drawing *drawing, const vst__drawn_span *span)
         vst__pf_begin_sequence(&self->pf, number,
                                vst__pf_lane_uuid(drawing->process, span->tid));
     if (label->ready == NULL && label->number != 0)
-        make_ready(self, label);
+        event_prepare_label(self, label);
     if (VST_LIKELY(label->ready != NULL && span->args == NULL &&
                    vst__pf_set_has(&sequence->names, label->number)))
         write_ready(self, number, span);
     else
-        write_whole(self, number, 0, span);
+        event_write_span(self, number, 0, span);
 }
 
-/* ---- instants, values and arrows ---------------------------------------- */
+/* ---- instants, values and arrows ----------------------------------------- */
 
 void vst__perfetto_instant(vst__drawing *drawing,
                            const vst__drawn_instant *instant)
@@ -164,7 +168,7 @@ void vst__perfetto_instant(vst__drawing *drawing,
     vst__pf_write_event(pf, VST_PF_OTHERS, instant->time_ns);
 }
 
-/* A value is whole if it can be, which is shorter. */
+/* Draws a counter's value, as an integer if possible, which is shorter. */
 void vst__perfetto_counter(vst__drawing *drawing, vst__label *label,
                            uint32_t tid, int64_t time_ns, const vst__arg *value)
 {
@@ -190,8 +194,8 @@ void vst__perfetto_counter(vst__drawing *drawing, vst__label *label,
     vst__pf_write_event(&self->pf, VST_PF_OTHERS, time_ns);
 }
 
-/* On a track that is no thread's the old form has no effect: there an arrow
- * goes from one mark to another. */
+/* Draws a mark for the end of an arrow on a track that is not a thread's, where
+ * the old form of arrows has no effect. */
 static void put_mark(vst__perfetto *self, const vst__arrow *arrow,
                      const vst__arrow_end *end)
 {
@@ -206,8 +210,8 @@ static void put_mark(vst__perfetto *self, const vst__arrow *arrow,
                        arrow->id);
 }
 
-/* An end of an arrow is an event in the old form, which binds to the span that
- * is open at its time: the spans are in the file already. */
+/* Draws the end of an arrow as an event in the old form, which binds to the
+ * span that is open at its time: the spans are in the file already. */
 static void put_end(vst__perfetto *self, const vst__arrow *arrow,
                     const vst__arrow_end *end)
 {
@@ -244,9 +248,9 @@ void vst__perfetto_arrow(vst__drawing *drawing, const vst__arrow *arrow)
     }
 }
 
-/* ---- states ------------------------------------------------------------- */
+/* ---- states -------------------------------------------------------------- */
 
-/* As Linux numbers them. */
+/* Returns Linux's number of a thread state. */
 static uint64_t number_of_state(vst__thread_state state)
 {
     switch (state) {
@@ -255,11 +259,11 @@ static uint64_t number_of_state(vst__thread_state state)
     case VST_THREAD_WAITS:
         return 1; /* sleeps */
     default:
-        return 16; /* dead: where switches were lost, and at the end */
+        return 16; /* dead: after lost switches, and at the end */
     }
 }
 
-/* As the switches of a kernel, from which readers make the table
+/* Draws states as the switches of a kernel, from which readers make the table
  * thread_state. */
 void vst__perfetto_state(vst__drawing *drawing, const vst__drawn_state *state)
 {

@@ -5,20 +5,21 @@
 #include "export/timeline/perfetto_packets.h"
 
 enum {
-    CLOCK = 64, /* the first that sequences may define for themselves */
+    /* the first clock number that sequences may define themselves */
+    CLOCK = 64,
     WALL_CLOCK = 1,
     STATE_CLEARED = 1,
 
     INTERNED_CATEGORIES = 1,
     INTERNED_EVENT_NAMES = 2,
     INTERNED_ANNOTATION_NAMES = 3,
-    INTERNED_IID = 1, /* of each */
+    INTERNED_IID = 1, /* field of each interned entry */
     INTERNED_NAME = 2,
 
-    KEY_MAX = 256 /* longer ones are not worth a number */
+    KEY_MAX = 256 /* longer keys get no number */
 };
 
-/* True if the number was not in it. */
+/* Adds a number. Returns whether it was new. */
 static bool set_add(vst__pf *self, vst__pf_set *set, uint32_t number)
 {
     size_t before = set->capacity;
@@ -64,7 +65,7 @@ void vst__pf_write_packet(vst__pf *self)
         vst__drawing_fail(self->drawing, status);
 }
 
-/* ---- sequences ---------------------------------------------------------- */
+/* ---- sequences ----------------------------------------------------------- */
 
 static void packet_empty(vst__pf_set *set)
 {
@@ -110,9 +111,9 @@ static void put_categories(vst__proto *packet, vst__category first,
     }
 }
 
-/* Every sequence has a clock of its own, which counts from packet to packet and
- * shows the time of day. All are set at the same moment, so that no snapshot
- * contradicts another. */
+/* Begins a sequence. Every sequence has a clock of its own, which counts from
+ * packet to packet and is tied to the time of day. All clocks are tied at one
+ * moment, so that no snapshot contradicts another. */
 void vst__pf_begin_sequence(vst__pf *self, uint32_t number, uint64_t track)
 {
     vst__proto *packet = &self->packet;
@@ -124,7 +125,7 @@ void vst__pf_begin_sequence(vst__pf *self, uint32_t number, uint64_t track)
     message = vst__proto_open(packet, VST_PF_PACKET_CLOCK_SNAPSHOT);
     put_clock(packet, WALL_CLOCK, base_ns, false);
     put_clock(packet, CLOCK, base_ns, true);
-    vst__proto_u64(packet, 2, WALL_CLOCK); /* of the whole trace */
+    vst__proto_u64(packet, 2, WALL_CLOCK); /* the clock of the whole trace */
     vst__proto_close(packet, message);
     message = vst__proto_open(packet, VST_PF_PACKET_DEFAULTS);
     vst__proto_u64(packet, VST_PF_PACKET_CLOCK_ID, CLOCK);
@@ -135,7 +136,7 @@ void vst__pf_begin_sequence(vst__pf *self, uint32_t number, uint64_t track)
     }
     vst__proto_close(packet, message);
     message = vst__proto_open(packet, VST_PF_PACKET_INTERNED_DATA);
-    /* Only spans are on the sequences of a depth. */
+    /* Only spans are on the sequences of depths. */
     put_categories(packet, VST_CATEGORY_CALL,
                    number == VST_PF_OTHERS ? VST_CATEGORY_START
                                            : VST_CATEGORY_ANNOTATION);
@@ -145,14 +146,14 @@ void vst__pf_begin_sequence(vst__pf *self, uint32_t number, uint64_t track)
     vst__pf_write_packet(self);
 }
 
-/* ---- events ------------------------------------------------------------- */
+/* ---- events -------------------------------------------------------------- */
 
 void vst__pf_open_event(vst__pf *self, vst__pf_type type,
                         vst__category category, uint64_t track)
 {
     uint64_t *sent = &self->sequences[VST_PF_OTHERS].categories;
 
-    /* Those behind the starts of processes are sent when there are such. */
+    /* Categories after START are sent at first use. */
     if (category > VST_CATEGORY_START && type != VST_PF_END &&
         !(*sent >> category & 1)) {
         put_categories(&self->interned, category, category);
@@ -232,7 +233,7 @@ void vst__pf_write_event(vst__pf *self, uint32_t number, int64_t time_ns)
     vst__pf_write_packet(self);
 }
 
-/* ---- switches ----------------------------------------------------------- */
+/* ---- switches ------------------------------------------------------------ */
 
 void vst__pf_write_clocks(vst__pf *self)
 {
@@ -259,7 +260,7 @@ void vst__pf_write_switch(vst__pf *self, uint32_t cpu, int64_t time_ns,
                           const vst__pf_side *to)
 {
     enum {
-        BUNDLE = 1, /* of a packet: ftrace's events of a processor */
+        BUNDLE = 1, /* fields of a packet with a processor's ftrace events */
         BUNDLE_CPU = 1,
         BUNDLE_EVENT = 2,
         EVENT_TIME = 1,
@@ -272,7 +273,7 @@ void vst__pf_write_switch(vst__pf *self, uint32_t cpu, int64_t time_ns,
         NEXT_NAME = 5,
         NEXT_PID = 6,
         NEXT_PRIORITY = 7,
-        PRIORITY = 120 /* the usual one */
+        PRIORITY = 120 /* the usual priority */
     };
     vst__proto *packet = &self->packet;
     size_t bundle, event, body;

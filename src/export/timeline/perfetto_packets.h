@@ -1,16 +1,15 @@
-/* Packets of Perfetto's own format: the sequences that they belong to, events
- * and their arguments. What the packets tell is perfetto.c's. One thread at a
- * time.
+/* Packets of Perfetto's own format: their sequences, events and arguments.
+ * perfetto.c decides what the packets say. One thread at a time.
  *
  * A file is a list of packets. Each belongs to a sequence, and a sequence has
- * memory: names are sent once and then called by number, a time is what has
- * passed since the packet before. Spans come in the order in which they end, so
- * time would go back at every caller; but at one depth of one thread it never
- * does. Each depth therefore has a sequence, and no time takes more bytes than
- * it must. The sequences of a thread are taken up by the next one, which says
- * that it begins anew. Readers sort by time; two events of the same time keep
- * their order, and that is right: a span starts later than its parent (see
- * matcher.c), and ends before it in the file if it ends in the same moment. */
+ * memory: a name is sent once and then identified by a number, and a time is
+ * the difference to the previous packet. Spans come in the order in which they
+ * end, so time would go back at every caller; but at one depth of one thread it
+ * never does. Each depth therefore has a sequence, and times take few bytes.
+ * The next thread uses the sequences again, and says that they begin anew.
+ * Readers sort by time and keep the order of events of equal time. This order
+ * is right: a span starts later than its parent (see matcher.c), and comes
+ * before its parent in the file if both end in one moment. */
 #ifndef VST_EXPORT_PERFETTO_PACKETS_H
 #define VST_EXPORT_PERFETTO_PACKETS_H
 
@@ -19,14 +18,14 @@
 #include "export/timeline/drawing.h"
 
 enum {
-    /* A sequence's number is a byte. Deeper spans share the last of them, where
-     * time goes back. */
+    /* A sequence's number is a byte. Deeper spans share the last sequence, in
+     * which time goes back. */
     VST_PF_DEPTHS = 120,
-    VST_PF_OTHERS, /* the one of everything that does not nest */
+    VST_PF_OTHERS, /* the sequence of everything that does not nest */
     VST_PF_SEQUENCES
 };
 
-/* Fields of messages, by the names that Perfetto has for them. */
+/* Fields of messages, by Perfetto's names. */
 enum {
     VST_PF_PACKET = 1,
     VST_PF_PACKET_CLOCK_SNAPSHOT = 6,
@@ -76,16 +75,17 @@ typedef struct vst__pf_set {
 typedef struct vst__pf_sequence {
     bool begun;
     int64_t last_ns;
-    vst__pf_set names, keys; /* numbers of those that were sent */
-    uint64_t categories;     /* a bit each: those sent when first used */
+    vst__pf_set names, keys; /* numbers that were sent on this sequence */
+    /* a bit each: categories that were sent at first use */
+    uint64_t categories;
 } vst__pf_sequence;
 
-/* What writes packets. All zero but drawing and keys is a new one. */
+/* Writes packets. New when all zero except drawing and keys. */
 typedef struct vst__pf {
     vst__drawing *drawing;
     vst__pf_sequence sequences[VST_PF_SEQUENCES];
     vst__proto packet, event, interned, text;
-    vst__intern *keys; /* of arguments */
+    vst__intern *keys; /* keys of arguments */
     uint32_t key_count;
 } vst__pf;
 
@@ -101,42 +101,44 @@ static inline bool vst__pf_set_has(const vst__pf_set *set, uint32_t number)
 void vst__pf_begin_packet(vst__pf *self);
 void vst__pf_write_packet(vst__pf *self);
 
-/* Sequences begin anew, where tracks say no other, on this one. */
+/* forget makes the first `count` sequences begin again before their next
+ * packet. begin begins a sequence, whose events are on `track` unless they name
+ * another. */
 void vst__pf_forget_sequences(vst__pf *self, size_t count);
 void vst__pf_begin_sequence(vst__pf *self, uint32_t number, uint64_t track);
 
-/* An event of a sequence: begun, given what it has to say in self->event, and
- * written with the names that it is the first to use. track is 0 where the
- * sequence's own is meant. */
+/* Open an event of a sequence, put its arguments into self->event, and write it
+ * with the names that it uses first. track 0 means the sequence's own track. */
 void vst__pf_open_event(vst__pf *self, vst__pf_type type,
                         vst__category category, uint64_t track);
 void vst__pf_put_name(vst__pf *self, uint32_t number, const vst__label *label);
-/* The number of an argument's key, which is sent if the sequence does not know
- * it yet. Long keys have none: 0. */
+/* Returns the number of an argument's key, which is sent if the sequence does
+ * not know it yet; 0 for a long key, which has no number. */
 uint32_t vst__pf_number_key(vst__pf *self, uint32_t number, const char *key,
                             size_t count);
 void vst__pf_write_event(vst__pf *self, uint32_t number, int64_t time_ns);
 
-/* A thread in a switch of a kernel's. */
+/* One thread in a kernel's switch. */
 typedef struct vst__pf_side {
     const char *name;
     size_t name_len;
     uint32_t tid;
 } vst__pf_side;
 
-/* Says that the clock of switches is that of all others; before the first. */
+/* Says that switches use the clock of everything else; call before the first
+ * switch. */
 void vst__pf_write_clocks(vst__pf *self);
-/* A processor goes from one thread, which is then in a state as Linux numbers
- * them, to another. */
+/* Writes that a processor switches from one thread, which gets a state in
+ * Linux's numbering, to another. */
 void vst__pf_write_switch(vst__pf *self, uint32_t cpu, int64_t time_ns,
                           const vst__pf_side *from, uint64_t state,
                           const vst__pf_side *to);
 
-/* ---- perfetto_args.c ---------------------------------------------------- */
+/* ---- perfetto_args.c ----------------------------------------------------- */
 
 void vst__pf_put_args(vst__pf *self, uint32_t number,
                       const vst__arg_list *args);
-/* One value of which the key is known; what is no JSON is text. */
+/* Puts a value under a known key; invalid JSON is written as text. */
 void vst__pf_put_json(vst__pf *self, uint32_t number, const char *key,
                       const char *json);
 

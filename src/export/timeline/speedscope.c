@@ -17,22 +17,23 @@ typedef struct speedscope {
     size_t trace_count;
     bool any; /* a profile was written */
 
-    const vst_definition **frames; /* that were used; NULL: unknown */
+    const vst_definition **frames; /* the used ones; NULL: unknown */
     size_t frame_count, frame_capacity;
 
-    /* Of the trace that is being replayed. */
+    /* For the trace that is being replayed: */
     const vst_trace *trace;
-    uint32_t *frame_of; /* 1 + index, by definition; the last: of none */
+    /* 1 + index, by definition; the last is for unknown ones */
+    uint32_t *frame_of;
 
-    /* Of the thread that is being replayed. */
+    /* For the thread that is being replayed: */
     uint32_t thread;
     vst__kept kept;
-    size_t room; /* of it */
+    size_t room; /* how many spans may still be kept */
     int64_t start_ns, end_ns;
     bool any_event;
 } speedscope;
 
-/* ---- a profile ---------------------------------------------------------- */
+/* ---- a profile ----------------------------------------------------------- */
 
 static vst_status put_event(speedscope *self, char type, uint32_t index,
                             int64_t time_ns)
@@ -40,7 +41,7 @@ static vst_status put_event(speedscope *self, char type, uint32_t index,
     enum { EVENT_MAX = 128 };
     static const char head[] = ",\n{\"type\":\"O\",\"frame\":";
     char *at = vst__output_reserve(self->output, EVENT_MAX);
-    size_t skip = self->any_event ? 0 : 1; /* the comma */
+    size_t skip = self->any_event ? 0 : 1; /* skip the comma */
 
     memcpy(at, head + skip, sizeof head - 1 - skip);
     at[sizeof ",\n{\"type\":\"" - 1 - skip] = type;
@@ -92,7 +93,7 @@ static void put_profile_name(speedscope *self)
     free(text);
 }
 
-/* All that was kept of a thread. */
+/* Writes everything that was kept of a thread. */
 static vst_status write_profile(speedscope *self)
 {
     vst__output *output = self->output;
@@ -111,13 +112,13 @@ static vst_status write_profile(speedscope *self)
     vst__json_put_i64(output, self->end_ns - self->base_ns);
     vst__output_text(output, ",\"events\":[");
     self->any_event = false;
-    status = vst__kept_tell(&self->kept, &walk);
+    status = vst__kept_visit(&self->kept, &walk);
     vst__output_text(output, "]}");
     vst__kept_clear(&self->kept);
     return status;
 }
 
-/* ---- spans -------------------------------------------------------------- */
+/* ---- spans --------------------------------------------------------------- */
 
 static bool speedscope_find_frame(speedscope *self, vst_id id, uint32_t *index)
 {
@@ -164,7 +165,7 @@ static vst_status keep_span(void *ctx, const vst_span *span)
     return vst__kept_add(&self->kept, span, index);
 }
 
-/* ---- the document ------------------------------------------------------- */
+/* ---- the document -------------------------------------------------------- */
 
 static void speedscope_put_frames(speedscope *self)
 {

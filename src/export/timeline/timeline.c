@@ -1,5 +1,5 @@
-/* A timeline from its first trace to its last: which windows it shows, what its
- * times count from, and the order in which the things of a process are drawn.
+/* A timeline from its first trace to its last: chooses the windows to show, the
+ * base of all times, and the order in which the things of a process are drawn.
  * One thread at a time. */
 #include "export/timeline/timeline.h"
 
@@ -14,7 +14,7 @@
  * traces of several ranks share a base. */
 #define BASE_NS ((int64_t)7889238 * 1000000000)
 
-/* In the order in which they draw what is left behind the spans. */
+/* In the order in which the parts draw after the spans. */
 static const vst__timeline_part *const parts[] = {
     &vst__timeline_devices, &vst__timeline_operators, &vst__timeline_tasks,
     &vst__timeline_states,  &vst__timeline_starts,
@@ -22,7 +22,7 @@ static const vst__timeline_part *const parts[] = {
 
 enum { PARTS = sizeof parts / sizeof parts[0] };
 
-/* ---- beginning and end -------------------------------------------------- */
+/* ---- beginning and end --------------------------------------------------- */
 
 static int64_t floor_to(int64_t value, int64_t step)
 {
@@ -31,7 +31,7 @@ static int64_t floor_to(int64_t value, int64_t step)
     return value - rest - (rest < 0 ? step : 0);
 }
 
-/* The windows of each process, and what all times count from. */
+/* Selects the windows of each process, and the base of all times. */
 static vst_status select_windows(vst__timeline *timeline)
 {
     int64_t first_ns = INT64_MAX;
@@ -98,16 +98,16 @@ static void timeline_end(vst__timeline *timeline)
     free(drawing->processes);
 }
 
-/* ---- a process ---------------------------------------------------------- */
+/* ---- a process ----------------------------------------------------------- */
 
-/* A trace with memory is read twice. */
+/* Half of the progress: a trace with memory is read twice. */
 typedef struct half {
     vst_progress_fn fn;
     void *ctx;
     double before;
 } half;
 
-static int tell_half(void *ctx, double done)
+static int timeline_report_half(void *ctx, double done)
 {
     const half *self = ctx;
 
@@ -126,7 +126,7 @@ static vst_status timeline_replay(vst__timeline *timeline, vst_error *error)
         if (parts[i]->watch != NULL)
             parts[i]->watch(timeline, &sink);
     if (told.fn != NULL && vst_trace_has_memory(trace))
-        vst_trace_set_progress(trace, tell_half, &told);
+        vst_trace_set_progress(trace, timeline_report_half, &told);
     status =
         vst_trace_replay(trace, timeline->options->window, NULL, &sink, error);
     told.before = 0.5;
@@ -206,7 +206,7 @@ static vst_status timeline_draw_process(vst__timeline *timeline,
     return status;
 }
 
-/* ---- the document ------------------------------------------------------- */
+/* ---- the document -------------------------------------------------------- */
 
 vst_status vst__timeline_draw(vst__drawing *drawing, vst_trace *const *traces,
                               size_t count, const vst_export_options *options,

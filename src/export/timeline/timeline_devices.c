@@ -1,12 +1,12 @@
-/* What devices did on a timeline: a device is a group of lanes, a stream a lane
- * of it, calls of a runtime lie on the threads that made them, and an arrow
+/* Devices on a timeline: a device is a group of lanes, a stream is a lane of
+ * the group, and calls of a runtime lie on the threads that made them. An arrow
  * leads from a call to each kernel that it launched. Categories and arguments
- * have the names that torch.profiler gives them.
+ * have torch.profiler's names.
  *
- * Replay delivers activities stream by stream. So what an annotation took on a
- * stream is known when the stream ends. Two kernels of one stream may overlap,
- * and so may a call with the spans of its thread, because a device's library
- * measures it with a clock of its own. One thread at a time. */
+ * Replay delivers activities stream by stream, so the extent of an annotation
+ * on a stream is known when the stream ends. Two kernels of one stream may
+ * overlap, and a call may overlap the spans of its thread, because a device's
+ * library measures calls with its own clock. One thread at a time. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,10 +16,10 @@
 #include "base/map64.h"
 #include "export/timeline/timeline.h"
 
-/* Viewers keep no larger pids. */
+/* Viewers support no larger pids. */
 #define PID_MAX UINT32_C(0x7fffffff)
 
-/* What a device did for an annotation on one of its streams. */
+/* The extent of an annotation on one of a device's streams. */
 typedef struct annotated {
     uint64_t serial;
     vst_id id;
@@ -28,16 +28,16 @@ typedef struct annotated {
 
 /* The stream that is being drawn. */
 struct vst__timeline_stream {
-    uint32_t device, number; /* device 0: none */
+    uint32_t device, number; /* device 0: no stream */
     vst__drawn_lane lane;
     char name[48], of_annotations[64];
-    vst__drawn_group unknown; /* a device that was not declared */
+    vst__drawn_group unknown; /* stands for a device that was not declared */
     annotated *items;
     size_t count, capacity;
     vst__map64 of; /* serial -> 1 + index */
 };
 
-/* ---- groups ------------------------------------------------------------- */
+/* ---- groups -------------------------------------------------------------- */
 
 static bool is_pid(const vst__timeline *timeline, uint32_t pid)
 {
@@ -53,7 +53,7 @@ static bool is_pid(const vst__timeline *timeline, uint32_t pid)
     return false;
 }
 
-/* `GPU 0` */
+/* Writes `GPU 0`. */
 static void put_label(vst__drawn_group *group, const char *platform)
 {
     static const char *const gpus[] = {"cuda", "hip", "xpu"};
@@ -65,8 +65,8 @@ static void put_label(vst__drawn_group *group, const char *platform)
              group->ordinal);
 }
 
-/* The pid of a device is its ordinal, as torch has it; where that is taken, it
- * gets one of the largest that there are. */
+/* Uses a device's ordinal as its pid, like torch; if that is taken, one of the
+ * largest pids. */
 vst_status vst__timeline_make_groups(vst__timeline *timeline,
                                      vst__timeline_process *process)
 {
@@ -146,8 +146,8 @@ static vst__category category_of(const vst__timeline *timeline,
     }
 }
 
-/* The number that the operator goes by, else that of the annotation, else what
- * the collector said; 0: none. */
+/* Returns the number of the operator, else of the annotation, else the id that
+ * the collector gave; 0: none. */
 static uint64_t external_id(const vst__timeline *timeline,
                             const vst_device_span *span)
 {
@@ -157,7 +157,8 @@ static uint64_t external_id(const vst__timeline *timeline,
     return serial != 0 ? timeline->serials_before + serial : span->external;
 }
 
-/* What is on no stream, as a wait for a context, is on torch's -1. */
+/* Returns -1, as torch does, for activities without a stream, such as waits for
+ * a context. */
 static int64_t stream_number(uint32_t stream)
 {
     return stream == UINT32_MAX ? -1 : (int64_t)stream;
@@ -171,7 +172,8 @@ static void add_number(vst__arg_list *args, const vst__key *key, int64_t value)
         vst__args_u64(args, key, (uint64_t)value);
 }
 
-/* What was copied a nanosecond is also GB a second. */
+/* Adds the bytes and the bandwidth: bytes per nanosecond equal GB per second.
+ */
 static void add_bytes(const vst_device_span *span, vst__arg_list *args)
 {
     static const vst__key bytes = VST_KEY("bytes"),
@@ -185,7 +187,8 @@ static void add_bytes(const vst_device_span *span, vst__arg_list *args)
         ns > 0 ? (double)span->bytes / (double)ns : 0;
 }
 
-/* Those that clients look for, then what the collector gave. */
+/* Adds the arguments that clients look for, then those that the collector gave.
+ */
 static void add_args(const vst__timeline *timeline, const vst_device_span *span,
                      vst__arg_list *args)
 {
@@ -223,9 +226,9 @@ static void add_args(const vst__timeline *timeline, const vst_device_span *span,
     args->json_len = span->args_len;
 }
 
-/* The arrows from a call to what it launched. Those of several processes, or
- * collectors, are told apart by what no correlation id reaches: numbers stay
- * exact up to 2 ** 53. */
+/* Returns the arrows from a call to its activities. Bits above the largest
+ * correlation id hold the process and the collector; viewers keep ids up to
+ * 2 ** 53 exact. */
 static vst__drawn_flow flow_of(const vst__timeline *timeline,
                                const vst_device_span *span)
 {
@@ -293,7 +296,8 @@ static vst_status draw_annotations(vst__timeline *timeline)
     return status;
 }
 
-/* Kernels, copies and sets; from the first to the last of them. */
+/* Extends the annotation around a kernel, copy or set: it reaches from the
+ * first to the last of these. */
 static vst_status note_annotation(struct vst__timeline_stream *self,
                                   const vst_device_span *span)
 {
@@ -323,7 +327,7 @@ static vst_status note_annotation(struct vst__timeline_stream *self,
 
 /* ---- activities ---------------------------------------------------------- */
 
-/* A stream goes by the name that was declared, or its number. */
+/* Begins a stream, shown by its declared name or its number. */
 static void begin_stream(vst__timeline *timeline)
 {
     struct vst__timeline_stream *self = timeline->stream;
@@ -366,7 +370,8 @@ static vst_status change_stream(vst__timeline *timeline,
     return status;
 }
 
-/* Of the calls of a thread; torch shows overhead in a process of its own. */
+/* Returns the lane for calls of a thread; torch shows overhead in a process of
+ * its own. */
 static vst__drawn_lane lane_of_calls(const vst__timeline *timeline,
                                      const vst_device_span *span)
 {

@@ -1,16 +1,15 @@
 /* Memory on a timeline: an instant for each allocation and free, and a counter
- * of the bytes that are live. Clients show a free without its allocation as a
- * block that began before everything else. So a free of a block that was not
- * seen to be allocated has no instant, nor has an allocation of no bytes.
- * Neither changes what is live.
+ * of the live bytes. Clients show a free without its allocation as a block that
+ * began before everything else. So a free of an unknown block gets no instant,
+ * nor does an allocation of no bytes. Neither changes the live bytes.
  *
- * Where the recording sampled, sizes and totals are what the samples stand for.
+ * In a sampled recording, sizes and totals are estimates from the samples.
  *
- * A framework's blocks lie in blocks of the system's, so they have a counter of
- * their own, and where there are any, only they are `[memory]`: clients would
- * count both, and pair them wrongly where their addresses are the same. The
- * others are then `[system memory]`. The counters are thinned as they are read;
- * see add_point(). One thread at a time. */
+ * A framework's blocks lie inside the system's, so they have a counter of their
+ * own. If there are any, only they are called `[memory]`, and the others
+ * `[system memory]`: clients would otherwise count both, and pair them wrongly
+ * at equal addresses. The counters are thinned while they are read; see
+ * add_point(). One thread at a time. */
 #include <math.h>
 
 #include <vestige/memory.h>
@@ -18,10 +17,12 @@
 #include "export/timeline/timeline.h"
 
 enum {
-    GAP_NS = 10000,     /* points are at least so far apart */
-    POINTS_MAX = 50000, /* or so that there are not more such gaps */
-    STEP_SHARE = 1000,  /* of the peak so far: less is no change */
-    TEXT_MAX = 1024, /* bytes of a file's or function's name that are shown */
+    GAP_NS = 10000, /* least time between points */
+    /* or longer, so that there are at most this many points */
+    POINTS_MAX = 50000,
+    /* smaller changes than this part of the peak are ignored */
+    STEP_SHARE = 1000,
+    TEXT_MAX = 1024, /* most bytes of a file's or function's name */
     PLACE_MAX = 2 * TEXT_MAX + VST_JSON_NUMBER_MAX + 2
 };
 
@@ -30,10 +31,10 @@ typedef struct point {
     uint64_t bytes, number;
 } point;
 
-/* A counter: what was written last, and what came since. */
+/* A counter: the last written point, and the points since. */
 typedef struct curve {
     vst__label label;
-    uint64_t estimate; /* of the bytes that are live */
+    uint64_t estimate; /* estimated live bytes */
     int64_t gap_ns;
     uint64_t peak, count;
     bool begun, pending;
@@ -43,19 +44,19 @@ typedef struct curve {
 typedef struct memory {
     vst__timeline *timeline;
     bool instants;
-    bool sampled; /* an event so far stood for more than itself */
+    bool sampled; /* some event so far stood for several */
     bool has_framework;
     curve live, framework;
-    vst__label usual, system; /* of instants */
-    vst__arg_list args;       /* of the same */
-    /* What the last of them had; 0: none. */
+    vst__label usual, system; /* labels of instants */
+    vst__arg_list args;       /* arguments of instants */
+    /* The values of the last instant; 0: none. */
     uint32_t kind;
     vst_stack_id place_of;
     size_t place_len;
     char place[PLACE_MAX];
 } memory;
 
-/* ---- the counters ------------------------------------------------------- */
+/* ---- the counters -------------------------------------------------------- */
 
 static void write_point(vst__timeline *timeline, curve *live, const point *p)
 {
@@ -82,9 +83,10 @@ static void write_pending(vst__timeline *timeline, curve *live)
             write_point(timeline, live, &points[i]);
 }
 
-/* What lies between two points is within a thousandth of the peak so far of
- * one of them, or less than a gap away; the highest and the lowest value since
- * the last point are always points, so no peak is lost. */
+/* Adds a point to a counter, thinned: any value between two written points is
+ * within a thousandth of the peak so far of one of them, or less than a gap
+ * away from it in time. The highest and the lowest value since the last point
+ * are always written, so no peak is lost. */
 static void add_point(vst__timeline *timeline, curve *live, int64_t time_ns,
                       uint64_t bytes)
 {
@@ -110,9 +112,9 @@ static void add_point(vst__timeline *timeline, curve *live, int64_t time_ns,
         write_pending(timeline, live);
 }
 
-/* ---- instants ----------------------------------------------------------- */
+/* ---- instants ------------------------------------------------------------ */
 
-/* The innermost frame of the language; NULL: none. */
+/* Returns the innermost frame of the language, or NULL. */
 static const vst_stack *memory_find_frame(const vst_trace *trace,
                                           vst_stack_id id)
 {
@@ -123,7 +125,7 @@ static const vst_stack *memory_find_frame(const vst_trace *trace,
     return stack != NULL && stack->kind == VST_STACK_LANGUAGE ? stack : NULL;
 }
 
-/* `file:line function`, of a long file name its end. */
+/* Writes `file:line function`; of a long file name only the end. */
 static size_t make_place(const vst_trace *trace, vst_stack_id id, char *text)
 {
     const vst_stack *stack = memory_find_frame(trace, id);
@@ -150,7 +152,7 @@ static size_t make_place(const vst_trace *trace, vst_stack_id id, char *text)
     return (size_t)(at + count - text);
 }
 
-/* The arguments that every instant has, in this order. */
+/* The arguments of every instant, in this order. */
 enum { RESERVED, ALLOCATED, BYTES, DEVICE, TYPE, ADDRESS, KIND, FIXED };
 
 static void make_args(vst__arg_list *args)
@@ -172,8 +174,8 @@ static void make_args(vst__arg_list *args)
     args->items[KIND].type = VST_ARG_WORD;
 }
 
-/* size is that of the block; the event's own may be an estimate, like its
- * live_bytes. */
+/* Draws an instant. size is the block's; the event's own may be an estimate,
+ * like its live_bytes. */
 static void draw_instant(memory *self, const vst_memory_event *event,
                          uint64_t size, vst__label *label)
 {
@@ -219,8 +221,9 @@ static void draw_instant(memory *self, const vst_memory_event *event,
                               event->time_ns, args});
 }
 
-/* What a sampled event stands for, in place of what it is. An allocation and
- * its free stand for the same, so nothing adds up to less than nothing. */
+/* Replaces the event's sizes by estimates, if the recording is sampled. An
+ * allocation and its free get equal estimates, so sums do not become negative.
+ */
 static void memory_estimate(memory *self, curve *live, vst_memory_event *event)
 {
     uint64_t bytes =
@@ -232,7 +235,7 @@ static void memory_estimate(memory *self, curve *live, vst_memory_event *event)
     self->sampled |= event->weight != 1;
     if (frees)
         live->estimate -= bytes < live->estimate ? bytes : live->estimate;
-    else if (event->live_count == 1) /* of this window */
+    else if (event->live_count == 1) /* the first of this window */
         live->estimate = bytes;
     else
         live->estimate += bytes;
@@ -276,8 +279,8 @@ static vst_status stop_at_framework(void *ctx, const vst_memory_event *event)
     return *found ? VST_E_CANCELLED : VST_OK;
 }
 
-/* Looks for the first of a framework's blocks. Only recordings of operators
- * have any, so no other trace is read for it. */
+/* Returns whether the trace has a framework's block. Only recordings of
+ * operators can have any, so other traces are not read for this. */
 static bool find_framework(vst_trace *trace)
 {
     bool found = false;
@@ -291,7 +294,7 @@ static bool find_framework(vst_trace *trace)
     return found;
 }
 
-/* ---- a process ---------------------------------------------------------- */
+/* ---- drawing a process --------------------------------------------------- */
 
 static vst__label memory_lasting(const char *text, vst__category category)
 {

@@ -1,12 +1,12 @@
-/* What the definitions of a trace are shown by on a timeline: each gets a label
- * when it is first used. And the names of categories. One thread at a time. */
+/* The names of definitions on a timeline: each definition gets a label when it
+ * is first used. Also the names of categories. One thread at a time. */
 #include <stdlib.h>
 
 #include "export/timeline/timeline.h"
 
 const char *vst__category_name(vst__category category)
 {
-    /* Those of operators and devices are torch.profiler's. */
+    /* Operators and devices have torch.profiler's categories. */
     static const char *const names[VST_CATEGORIES] = {
         [VST_CATEGORY_CALL] = "python_function",
         [VST_CATEGORY_OPERATOR] = "cpu_op",
@@ -56,7 +56,7 @@ static vst__category category_of(vst_definition_kind kind)
     return VST_CATEGORY_ANNOTATION;
 }
 
-/* ---- labels ------------------------------------------------------------- */
+/* ---- labels -------------------------------------------------------------- */
 
 vst__label vst__label_of(const char *text, size_t count, vst__category category)
 {
@@ -69,7 +69,7 @@ void vst__label_free(vst__label *label)
     label->ready = NULL;
 }
 
-/* `file(line): name` of Python code; NULL: out of memory. */
+/* Returns `file(line): name` for Python code; NULL if memory ran out. */
 static char *names_make_text(const vst_definition *d, size_t *count)
 {
     size_t file = d->file_len - d->file_skip;
@@ -130,7 +130,7 @@ static void free_name(vst__timeline_name *name)
     vst__label_free(&name->label);
 }
 
-/* A torn file may have lost a definition. */
+/* Returns the name for an id whose definition a torn file has lost. */
 static vst__timeline_name *find_unknown(vst__timeline *timeline, vst_id id)
 {
     static const char what[] = "unknown function ";
@@ -167,7 +167,7 @@ vst__timeline_name *vst__timeline_make_name(vst__timeline *timeline, vst_id id)
     return name;
 }
 
-/* ---- of a process ------------------------------------------------------- */
+/* ---- the names of a process ---------------------------------------------- */
 
 vst_status vst__timeline_make_names(vst__timeline *timeline)
 {

@@ -1,12 +1,13 @@
-/* Operators on a timeline: arrows, "fwdbwd", to those that compute their
- * gradients, between exactly the times at which the two spans begin.
+/* Operators on a timeline: arrows ("fwdbwd") from operators to those that
+ * compute their gradients, between exactly the start times of the two spans.
  *
- * The two have a sequence number in common, which counts on each thread of
- * forward operators. Operators that call others have the number of the one
- * within: the last to begin is meant. Both are noted while a process is
- * replayed, and written when it is done. Those of a recording in
- * torch.profiler's place are numbered as torch numbers them, in the order in
- * which gradients were computed, and it may want none. One thread at a time. */
+ * Both operators have one sequence number, which counts on each thread of
+ * forward operators. An operator that calls others has the number of the inner
+ * one; the arrow belongs to the last to begin. Both ends are noted while a
+ * process is replayed, and written when it is done. If the recording replaces
+ * torch.profiler, arrows are numbered like torch's, in the order in which
+ * gradients were computed; such a recording may also want no arrows. One thread
+ * at a time. */
 #include <stdlib.h>
 
 #include <vestige/operator.h>
@@ -15,19 +16,19 @@
 #include "base/map64.h"
 #include "export/timeline/timeline.h"
 
-/* More are not noted: 400 MB. */
+/* Further pairs are ignored; this many take 400 MB. */
 #define GRADIENTS_MAX ((size_t)1 << 23)
 
-/* A forward operator and the backward one with its sequence number. */
+/* A forward operator and the backward operator with its sequence number. */
 typedef struct gradient {
     int64_t forward_ns, backward_ns;
-    uint32_t forward_tid, backward_tid; /* shown; 0: not seen yet */
+    uint32_t forward_tid, backward_tid; /* in the document; 0: not seen yet */
 } gradient;
 
 struct vst__timeline_gradients {
     gradient *items;
     size_t count, capacity;
-    vst__map64 of; /* thread and sequence number -> 1 + index */
+    vst__map64 of; /* (thread, sequence number) -> 1 + index */
 };
 
 static uint64_t operators_key_of(uint32_t thread, int64_t sequence)
@@ -35,7 +36,7 @@ static uint64_t operators_key_of(uint32_t thread, int64_t sequence)
     return (uint64_t)thread << 40 ^ (uint64_t)sequence;
 }
 
-/* NULL: out of memory. */
+/* Returns NULL if memory ran out. */
 static gradient *find_gradient(vst__timeline *timeline, uint64_t key)
 {
     struct vst__timeline_gradients *all = timeline->gradients;

@@ -1,9 +1,9 @@
 /* The processes and threads of a timeline: their numbers, names and places.
- * Numbers are the system's where they are unique, and every pid and tid is a
+ * Numbers are the system's if they are unique, and every pid and tid is a
  * number (viewers fail on strings).
  *
  * In a document of several processes each is named by its rank and command
- * line; what else tells them apart is in their labels. One thread at a time. */
+ * line; labels hold further differences. One thread at a time. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,11 +14,11 @@
 
 enum { NAME_MAX_CHARACTERS = 160 };
 
-/* ---- numbers ------------------------------------------------------------ */
+/* ---- numbers ------------------------------------------------------------- */
 
 typedef struct claim {
     uint64_t number;
-    size_t owner; /* index */
+    size_t owner; /* index of the owner */
 } claim;
 
 static int by_number(const void *a, const void *b)
@@ -30,9 +30,9 @@ static int by_number(const void *a, const void *b)
     return (x->owner > y->owner) - (x->owner < y->owner);
 }
 
-/* Every thread gets a tid that no other of its process has: events of two
- * threads on one track would not nest. The first to have had a system tid keeps
- * it; the others, and those without, get numbers above all of them. */
+/* Gives every thread a tid that is unique in its process, because events of two
+ * threads on one track would not nest. The first thread with a system tid keeps
+ * it; the others, and threads without one, get numbers above all of these. */
 static vst_status assign_tids(const vst__timeline *timeline,
                               vst__timeline_process *process)
 {
@@ -70,8 +70,8 @@ static vst_status assign_tids(const vst__timeline *timeline,
     return VST_OK;
 }
 
-/* The first process to have had a pid keeps it. Others of the same pid (of
- * another machine, or the same process after an exec) get numbers above all. */
+/* The first process with a pid keeps it. Others with this pid (on another
+ * machine, or after an exec) get numbers above all pids. */
 static vst_status assign_pids(vst__timeline *timeline)
 {
     size_t count = timeline->drawing->process_count;
@@ -140,7 +140,7 @@ uint32_t vst__timeline_tid(const vst__timeline_process *process,
                : process->drawn->windows_tid;
 }
 
-/* ---- names -------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------- */
 
 static vst__json_part process_metadata(const vst_trace *trace, const char *key)
 {
@@ -156,8 +156,8 @@ static bool find_rank(const vst_trace *trace, int64_t *rank)
            *rank >= 0;
 }
 
-/* The inside of a JSON string, cut behind so many characters; how many there is
- * room for after it. */
+/* Writes the content of a JSON string, cut after `room` characters. Returns the
+ * remaining room. */
 static size_t put_cut(vst__output *output, vst__json_part text, size_t room)
 {
     const char *at = text.at, *end;
@@ -178,7 +178,7 @@ static size_t put_cut(vst__output *output, vst__json_part text, size_t room)
     }
     vst__output_write(output, text.at, (size_t)(at - text.at));
     if (at != end)
-        vst__output_text(output, "\xe2\x80\xa6"); /* … */
+        vst__output_text(output, "\xe2\x80\xa6"); /* an ellipsis */
     return room;
 }
 
@@ -190,7 +190,7 @@ static bool process_contains(vst__json_part text, vst__json_part part)
     return false;
 }
 
-/* The inside of a word, without the folders of the program it names. */
+/* Returns the content of a word without the folders of a program's path. */
 static vst__json_part without_folder(vst__json_part text)
 {
     for (size_t i = text.count; i-- > 0;)
@@ -199,8 +199,8 @@ static vst__json_part without_folder(vst__json_part text)
     return text;
 }
 
-/* Whether a process's name says more than its command line does. */
-static bool is_telling(vst__json_part name, vst__json_part command)
+/* Returns whether a process's name adds something to its command line. */
+static bool process_name_adds(vst__json_part name, vst__json_part command)
 {
     static const char *const generic[] = {"python", "command"};
 
@@ -211,8 +211,9 @@ static bool is_telling(vst__json_part name, vst__json_part command)
     return name.count != 0 && !process_contains(command, name);
 }
 
-/* `rank 3: ForkPoolWorker-1: python train.py --steps 10`: what is known of it,
- * and a name of its own only where the command line does not have it. */
+/* Writes `rank 3: ForkPoolWorker-1: python train.py --steps 10`: the known
+ * parts, and the process's own name only if the command line does not contain
+ * it. */
 static void put_long_name(const vst__timeline *timeline, vst__output *output)
 {
     vst__json_part name = vst__json_inside(
@@ -230,7 +231,7 @@ static void put_long_name(const vst__timeline *timeline, vst__output *output)
         vst__json_put_u64(output, (uint64_t)rank);
         between = ": ";
     }
-    if (is_telling(name, command)) {
+    if (process_name_adds(name, command)) {
         vst__output_text(output, between);
         room = put_cut(output, name, room);
         between = ": ";
@@ -270,11 +271,11 @@ static void put_labels(const vst__timeline *timeline, vst__output *output)
     }
 }
 
-/* ---- drawing ------------------------------------------------------------ */
+/* ---- drawing ------------------------------------------------------------- */
 
 enum { LONG_NAME_MAX = 4096 };
 
-static vst__json_part process_made(const vst__timeline *timeline, char *bytes,
+static vst__json_part process_text(const vst__timeline *timeline, char *bytes,
                                    void (*put)(const vst__timeline *,
                                                vst__output *))
 {
@@ -306,8 +307,8 @@ static void draw_thread(vst__timeline *timeline, size_t index)
     drawing->ops->lane(drawing, &lane);
     if (track->states_tid == 0)
         return;
-    /* Its states lie below it: viewers put lanes of the same place in the order
-     * of their numbers. */
+    /* States lie below the thread's lane: viewers sort lanes of one place by
+     * their numbers. */
     lane.name_len = (size_t)snprintf(
         states, sizeof states, "states of %.*s",
         (int)(lane.name_len < 100 ? lane.name_len : 100), lane.name);
@@ -328,9 +329,9 @@ void vst__timeline_draw_process(vst__timeline *timeline)
                             .name = windows,
                             .name_len = sizeof windows - 1};
 
-    process->labels = process_made(timeline, labels, put_labels);
+    process->labels = process_text(timeline, labels, put_labels);
     if (drawing->process_count > 1)
-        process->name = process_made(timeline, name, put_long_name);
+        process->name = process_text(timeline, name, put_long_name);
     else
         process->name = vst__json_inside(process_metadata(
             timeline->trace, VST_DRAWING_INTERNAL "process_name"));

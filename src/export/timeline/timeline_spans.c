@@ -1,16 +1,16 @@
-/* What threads did, as replay delivers it: spans with their arguments,
- * instants, counters and losses. A call without arguments, which most spans
- * are, is drawn at once. One thread at a time. */
+/* Draws what threads did, as replay delivers it: spans with their arguments,
+ * instants, counters and losses. A call without arguments, the most common
+ * span, is drawn immediately. One thread at a time. */
 #include <stdlib.h>
 
 #include "export/timeline/timeline.h"
 #include "replay/imports.h"
 
-/* ---- arguments ---------------------------------------------------------- */
+/* ---- arguments ----------------------------------------------------------- */
 
-/* The numbers that link a span to other files; those of calls are the span's
- * own (vst__drawn_span). Where there are nodes of an execution trace these have
- * a function id, and only these; else it is never 0, which clients take for
+/* Adds the numbers that link a span to other files; a call's number is the
+ * span's own (vst__drawn_span). If there are nodes of an execution trace, only
+ * these have a function id; otherwise it is never 0, which clients take for
  * none. */
 static void add_ids(const vst__timeline *timeline, const vst_span *span,
                     vst__arg_list *args)
@@ -28,7 +28,7 @@ static void add_ids(const vst__timeline *timeline, const vst_span *span,
     vst__args_u64(args, &index, serial);
 }
 
-/* A module's spans are calls that have a number of the module, too. */
+/* Adds a module's number; a module's spans are calls with this number. */
 static void add_module(const vst__timeline *timeline, const vst_span *span,
                        int32_t number, vst__arg_list *args)
 {
@@ -68,7 +68,7 @@ static void add_flags(uint32_t flags, vst__arg_list *args)
             vst__args_u64(args, &known[i].key, 1);
 }
 
-/* module is room for the name of an import. */
+/* `module` is room for the name of an import. */
 static void add_args(const vst__timeline *timeline, const vst_span *span,
                      const vst__timeline_name *name,
                      char module[VST_IMPORT_NAME_MAX], vst__arg_list *args)
@@ -95,10 +95,10 @@ static void add_args(const vst__timeline *timeline, const vst_span *span,
     args->json_len = span->args_len;
 }
 
-/* ---- spans -------------------------------------------------------------- */
+/* ---- spans --------------------------------------------------------------- */
 
-/* A label with the overload's name behind the operator's, where the span has
- * one. The caller frees its text; NULL: there is none. */
+/* Makes a label with the overload's name behind the operator's, if the span has
+ * one. The caller frees the returned text; NULL: none. */
 static char *add_overload(vst__timeline *timeline, const vst_span *span,
                           vst__label *label)
 {
@@ -128,10 +128,10 @@ static char *add_overload(vst__timeline *timeline, const vst_span *span,
     return text;
 }
 
-/* A step that a callback begins and another one ends overlaps these calls, but
- * clients look for steps among the spans that are whole. They follow each
- * other, so there is room for them where the windows are; false: not for this
- * one. */
+/* A step that one callback begins and another ends overlaps the calls around
+ * it, but clients look for steps among spans that do not overlap. Steps follow
+ * each other, so they fit on the windows' lane. Returns false if this step does
+ * not. */
 static bool make_room_for_step(vst__timeline_process *process,
                                const vst_span *span)
 {
@@ -202,7 +202,7 @@ vst_status vst__timeline_draw_span(vst__timeline *timeline,
     return vst__drawing_status(drawing);
 }
 
-/* ---- what else a thread has --------------------------------------------- */
+/* ---- instants, counters and losses --------------------------------------- */
 
 static vst_status draw_span(void *ctx, const vst_span *span)
 {
@@ -244,7 +244,7 @@ static vst_status draw_counter(void *ctx, const vst_counter *counter)
     return vst__timeline_status(timeline);
 }
 
-/* A mark, not a span: a span of its own could overlap those around it. */
+/* Draws a loss as a mark, because a span could overlap the spans around it. */
 static vst_status draw_loss(void *ctx, const vst_loss *loss)
 {
     static const vst__key start = VST_KEY("start"),
@@ -263,7 +263,7 @@ static vst_status draw_loss(void *ctx, const vst_loss *loss)
     vst__args_add(&args, &duration, VST_ARG_DURATION)->i64 =
         loss->end_ns - loss->start_ns;
     vst__args_u64(&args, &records, loss->records);
-    /* What was dropped lies before all that is shown: marked where it ends. */
+    /* Dropped records lie before everything shown: mark the end of the loss. */
     timeline->drawing->ops->instant(
         timeline->drawing,
         &(vst__drawn_instant){&label,

@@ -1,13 +1,12 @@
-/* Starts of processes on a timeline: arrows from those that started others,
- * from the call in the parent to the child's first span.
+/* Starts of processes on a timeline: an arrow from the parent's call that
+ * started a process to the first span of the child.
  *
  * A child says (metadata "vestige.parent") which process it comes from, when
- * and how; it cannot say which call of the parent's it was. Those calls are
- * noted while the parent is replayed, and given out once all processes are
- * written: a child gets the latest one that began before it did and that no
- * other child has. The kernel numbers processes in the order in which they are
- * made, so children choose from the last to the first, and those of a pool get
- * each its own.
+ * and how, but not from which call. These calls are noted while the parent is
+ * replayed, and assigned when all processes are written: a child gets the
+ * latest unassigned call that began before the child did. The kernel numbers
+ * processes in the order in which they are made, so children choose from the
+ * last to the first, and each process of a pool gets its own call.
  *
  * One thread at a time. */
 #include <stdlib.h>
@@ -15,41 +14,44 @@
 #include "base/grow.h"
 #include "export/timeline/timeline.h"
 
-/* How a process is started, and by which C functions. */
+/* How a process is started; starters[] has the C functions. */
 enum { HOW_NONE, HOW_FORK, HOW_SPAWN, HOW_EXEC };
 
-/* So many definitions of functions that start processes are looked for. */
+/* Most definitions of functions that start processes. */
 enum { STARTERS_MAX = 16 };
 
-/* No more calls than this are noted. An arrow without its call starts at the
- * time when the child was started. */
+/* Most calls that are noted. An arrow without its call starts at the time when
+ * the child was started. */
 #define STARTS_MAX ((size_t)1 << 20)
 
-/* No clock says more; sums with what clockmap.h allows fit 64 bits. */
+/* Times are limited to this, so that sums with the times that clockmap.h allows
+ * fit 64 bits. */
 #define TIME_MAX_NS ((int64_t)1 << 62)
 
 /* A call that starts a process. */
 typedef struct start {
     int64_t start_ns, end_ns;
-    uint32_t tid; /* shown */
+    uint32_t tid; /* in the document */
     uint32_t how;
-    bool taken; /* one of the processes came of it */
+    bool taken; /* assigned to a child */
 } start;
 
 typedef struct vst__timeline_birth birth;
 
-/* Where a process comes from, and the calls of it that start others. */
+/* The origin of a process, and its calls that start others. */
 struct vst__timeline_birth {
     const vst__timeline_process *process;
     birth *parent; /* NULL: not in the document */
     uint32_t how;
-    int64_t parent_ns;   /* when the parent started it */
-    uint64_t parent_tid; /* the system's, 0: not known */
-    bool has_children;   /* its calls that start processes are noted: */
-    vst_id starters[STARTERS_MAX]; /* ids of what they call, or 0 */
+    int64_t parent_ns;   /* when the parent started this process */
+    uint64_t parent_tid; /* the system's number; 0: not known */
+    /* it has children, so calls that start processes are noted: */
+    bool has_children;
+    /* ids of the functions that start processes, or 0 */
+    vst_id starters[STARTERS_MAX];
     uint32_t starter_how[STARTERS_MAX];
-    int64_t first_ns;   /* of the first span, once there was one */
-    uint32_t first_tid; /* shown; 0: none yet */
+    int64_t first_ns;   /* start of the first span, if there was one */
+    uint32_t first_tid; /* in the document; 0: none yet */
     start *starts;
     size_t start_count, start_capacity;
 };
@@ -74,7 +76,7 @@ static int64_t start_of(vst_trace *trace)
            trace->clock.offset_ns;
 }
 
-/* ---- before the replays ------------------------------------------------- */
+/* ---- before the replays -------------------------------------------------- */
 
 static bool on_same_host(const vst_trace *a, const vst_trace *b)
 {
@@ -85,8 +87,9 @@ static bool on_same_host(const vst_trace *a, const vst_trace *b)
            (x != NULL && y != NULL && strcmp(x, y) == 0);
 }
 
-/* The last to have had the pid when the child began: a pid may be used again,
- * and a process that called exec has a trace for each program it was. */
+/* Returns the last process that had the pid when the child began: a pid may be
+ * used again, and a process that called exec has a trace for each of its
+ * programs. */
 static birth *find_parent(const vst__timeline *timeline, const birth *child,
                           int64_t pid)
 {
@@ -110,12 +113,12 @@ static birth *find_parent(const vst__timeline *timeline, const birth *child,
 static void read_parent(const vst__timeline *timeline, birth *child)
 {
     vst_trace *trace = child->process->trace;
-    vst__json_part said = vst__json_whole(
+    vst__json_part origin = vst__json_whole(
         vst_trace_metadata(trace, VST_DRAWING_INTERNAL "parent"));
-    vst__json_part how = vst__json_inside(vst__json_member(said, "how"));
+    vst__json_part how = vst__json_inside(vst__json_member(origin, "how"));
     int64_t pid, tid;
 
-    if (!vst__json_integer(vst__json_member(said, "pid"), &pid))
+    if (!vst__json_integer(vst__json_member(origin, "pid"), &pid))
         return;
     child->parent = find_parent(timeline, child, pid);
     if (child->parent == NULL)
@@ -123,11 +126,11 @@ static void read_parent(const vst__timeline *timeline, birth *child)
     child->how = pid == trace->header.pid                           ? HOW_EXEC
                  : how.count == 4 && memcmp(how.at, "fork", 4) == 0 ? HOW_FORK
                                                                     : HOW_SPAWN;
-    if (!vst__json_integer(vst__json_member(said, "time_ns"),
+    if (!vst__json_integer(vst__json_member(origin, "time_ns"),
                            &child->parent_ns) ||
         child->parent_ns < 0 || child->parent_ns > TIME_MAX_NS)
         child->parent_ns = start_of(trace);
-    if (vst__json_integer(vst__json_member(said, "tid"), &tid) && tid > 0)
+    if (vst__json_integer(vst__json_member(origin, "tid"), &tid) && tid > 0)
         child->parent_tid = (uint64_t)tid;
     child->parent->has_children = true;
 }
@@ -156,9 +159,9 @@ void vst__timeline_forget_starts(vst__timeline *timeline)
     free(timeline->births);
 }
 
-/* ---- while a process is replayed ---------------------------------------- */
+/* ---- while a process is replayed ----------------------------------------- */
 
-static uint32_t how_it_starts(const vst_definition *definition)
+static uint32_t starts_kind_of(const vst_definition *definition)
 {
     if (definition->kind != VST_DEF_NATIVE)
         return HOW_NONE;
@@ -170,7 +173,8 @@ static uint32_t how_it_starts(const vst_definition *definition)
     return HOW_NONE;
 }
 
-/* Once for a process: a span is then known by its id alone. */
+/* Finds the starters of a process once, so that a span is recognised by its id
+ * alone. */
 static void find_starters(birth *self)
 {
     const vst_trace *trace = self->process->trace;
@@ -178,7 +182,7 @@ static void find_starters(birth *self)
 
     for (size_t i = 0; i < trace->definition_count && count < STARTERS_MAX;
          i++) {
-        uint32_t how = how_it_starts(&trace->definitions[i]);
+        uint32_t how = starts_kind_of(&trace->definitions[i]);
 
         if (how == HOW_NONE)
             continue;
@@ -240,7 +244,7 @@ static void starts_watch(vst__timeline *timeline, vst_sink *sink)
 
 const vst__timeline_part vst__timeline_starts = {starts_watch, NULL, NULL};
 
-/* ---- after the replays -------------------------------------------------- */
+/* ---- after the replays --------------------------------------------------- */
 
 static int starts_by_start(const void *a, const void *b)
 {
@@ -249,7 +253,8 @@ static int starts_by_start(const void *a, const void *b)
     return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-/* The thread with a system tid; by default the main one, else the first. */
+/* Returns the thread with a system tid; by default the main thread, else the
+ * first. */
 static uint32_t find_tid(const vst__timeline_process *process, uint64_t tid)
 {
     const vst_trace *trace = process->trace;
@@ -270,8 +275,8 @@ static uint32_t find_tid(const vst__timeline_process *process, uint64_t tid)
     return found;
 }
 
-static start *take_start(birth *parent, uint32_t how, uint32_t tid,
-                         int64_t time_ns)
+static start *starts_take_call(birth *parent, uint32_t how, uint32_t tid,
+                               int64_t time_ns)
 {
     size_t low = 0, high = parent->start_count;
 
@@ -300,7 +305,7 @@ static void draw_arrow(vst__timeline *timeline, birth *child, uint64_t id)
     const vst__timeline_process *from = parent->process, *to = child->process;
     int64_t from_ns = child->parent_ns + from->trace->clock.offset_ns;
     uint32_t from_tid = find_tid(from, child->parent_tid);
-    start *call = take_start(
+    start *call = starts_take_call(
         parent, child->how,
         child->how == HOW_FORK && child->parent_tid != 0 ? from_tid : 0,
         from_ns);
@@ -310,10 +315,11 @@ static void draw_arrow(vst__timeline *timeline, birth *child, uint64_t id)
         /* The child's clock notes a fork a little late. */
         if (child->how != HOW_FORK)
             from_ns = call->start_ns;
-        else if (from_ns >= call->end_ns) /* where it is still open */
+        /* keep the time before the end of the call */
+        else if (from_ns >= call->end_ns)
             from_ns = call->end_ns - (call->end_ns > call->start_ns);
     }
-    if (child->first_tid == 0) { /* no spans: its window is all there is */
+    if (child->first_tid == 0) { /* no spans: use the start of its window */
         child->first_tid = to->drawn->windows_tid;
         child->first_ns = to->drawn->first_window_ns;
     }
@@ -329,8 +335,8 @@ static void draw_arrow(vst__timeline *timeline, birth *child, uint64_t id)
                       .to = {to->drawn, child->first_tid, child->first_ns}});
 }
 
-/* Where a child stands among those of its parent: pids count up, and begin anew
- * some time. */
+/* Returns a child's rank among those of its parent: pids count up, and begin
+ * again at some point. */
 static uint64_t starts_order_of(const birth *child)
 {
     uint32_t pid = child->process->trace->header.pid;
@@ -340,7 +346,7 @@ static uint64_t starts_order_of(const birth *child)
                       : 0);
 }
 
-static int last_born_first(const void *a, const void *b)
+static int starts_by_age(const void *a, const void *b)
 {
     const birth *x = *(birth *const *)a, *y = *(birth *const *)b;
 
@@ -367,7 +373,7 @@ vst_status vst__timeline_draw_starts(vst__timeline *timeline)
         if (one->parent != NULL)
             children[count++] = one;
     }
-    qsort(children, count, sizeof *children, last_born_first);
+    qsort(children, count, sizeof *children, starts_by_age);
     for (size_t i = 0; i < count; i++)
         draw_arrow(timeline, children[i], i + 1);
     free(children);

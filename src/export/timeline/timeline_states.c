@@ -1,5 +1,5 @@
-/* When threads of a timeline ran, were preempted and waited: what the trace
- * tells of their switches, thread after thread. One thread at a time. */
+/* When threads of a timeline ran, were preempted and waited: the switches of
+ * the trace, thread after thread. One thread at a time. */
 #include "export/timeline/timeline.h"
 
 typedef struct states {

@@ -1,15 +1,15 @@
 /* Tasks and greenlets on a timeline: each has a lane under its thread, with its
- * steps, the waits between them, and an arrow from what ended a wait to the
- * step that follows.
+ * steps, the waits between them, and an arrow from the cause that ended a wait
+ * to the next step.
  *
  * Lanes are given out as tasks begin. The first LANES_EACH tasks of a coroutine
- * function get one each. After that a task takes over the lane of one that has
- * ended. Where LANES_MAX tasks of a function are under way, all further ones
- * share a lane, which has their steps and not their waits: steps of one thread
- * do not overlap.
+ * function get one each. After that a task uses the lane of one that has ended.
+ * If LANES_MAX tasks of a function are running, all further ones share a lane,
+ * which shows their steps without their waits: steps of one thread do not
+ * overlap.
  *
- * And work that is handed to a thread pool: an arrow from there to where it
- * runs. One thread at a time. */
+ * Also work that is handed to a thread pool: an arrow from there to the place
+ * where the work runs. One thread at a time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,24 +26,24 @@ enum { LANES_EACH = 16, LANES_MAX = 64, TEXT_MAX = 400 };
 typedef struct family {
     uint32_t *free; /* tids of lanes whose task has ended */
     size_t free_count, free_capacity, lanes;
-    uint32_t shared; /* tid of the lane of all others; 0: none yet */
+    uint32_t shared; /* tid of the lane that all others share; 0: none yet */
 } family;
 
 typedef struct shown {
     uint32_t tid;
     bool is_shared;
     size_t family;
-    int64_t end_ns;       /* of its last step */
-    bool waits;           /* since then */
-    bool in_step;         /* one runs */
-    bool will_wait, ends; /* said of the step that runs */
+    int64_t end_ns;       /* end of its last step */
+    bool waits;           /* waits since then */
+    bool in_step;         /* a step is running */
+    bool will_wait, ends; /* known about the running step */
     vst_task_awaits awaits;
     vst_id awaiting;
     uint32_t awaited;
-    vst_task_waker waker; /* of the step that runs */
+    vst_task_waker waker; /* what woke the running step */
 } shown;
 
-/* Work is handed to a thread pool, or runs. */
+/* Work that is handed to a thread pool, or begins to run. */
 typedef struct work {
     uint64_t object;
     int64_t time_ns;
@@ -60,7 +60,7 @@ struct vst__timeline_task_lanes {
     vst__map64 of; /* a task's number -> 1 + index */
     family *families;
     size_t family_count, family_capacity;
-    vst__map64 family_of; /* thread and function -> 1 + index */
+    vst__map64 family_of; /* (thread, function) -> 1 + index */
     uint32_t last_tid;
 };
 
@@ -126,9 +126,10 @@ static size_t append_name(const vst__timeline *timeline, char *text,
                      : tasks_append(text, count, "?", 1);
 }
 
-/* `await Queue.get`, `await task w1`; of a greenlet `switched out: sleep` */
-static size_t say_await(const vst__timeline *timeline, const shown *s,
-                        vst_id own, char *text)
+/* Writes `await Queue.get` or `await task w1`; for a greenlet `switched out:
+ * sleep`. */
+static size_t tasks_put_await(const vst__timeline *timeline, const shown *s,
+                              vst_id own, char *text)
 {
     static const char *const kinds[] = {"turn", "future", "task", "gather",
                                         "other"};
@@ -179,7 +180,7 @@ static family *family_for(struct vst__timeline_task_lanes *tasks,
     return &tasks->families[*place - 1];
 }
 
-/* A new lane is named by its task as long as there are few. */
+/* Draws a lane, named by its task as long as there are few. */
 static void tasks_draw_lane(vst__timeline *timeline, const family *f,
                             uint32_t tid, const vst__task *task)
 {
@@ -206,7 +207,7 @@ static void tasks_draw_lane(vst__timeline *timeline, const family *f,
             .under = vst__timeline_tid(timeline->process, task->thread),
             .name = text,
             .name_len = count,
-            /* That of its thread: clients put those behind each other. */
+            /* The place of its thread: clients sort these behind each other. */
             .place = found != NULL ? (size_t)(found - trace->threads) + 1 : 0,
         });
 }
@@ -270,7 +271,7 @@ static shown *tasks_add(vst__timeline *timeline, const vst_task_event *event)
     return grown;
 }
 
-/* ---- what happens -------------------------------------------------------- */
+/* ---- events of tasks ----------------------------------------------------- */
 
 static void draw_arrow(vst__timeline *timeline, const char *name,
                        uint32_t from_tid, int64_t from_ns, uint32_t tid,
@@ -288,7 +289,7 @@ static void draw_arrow(vst__timeline *timeline, const char *name,
                                          .to = {process, tid, time_ns}});
 }
 
-/* A step of a task, or the wait before one. */
+/* Draws a step of a task, or the wait before one. */
 static void draw_on_lane(vst__timeline *timeline, uint32_t tid, uint32_t task,
                          vst__label *label, int64_t start_ns, int64_t end_ns)
 {
@@ -325,8 +326,9 @@ static vst_status tasks_begin_step(vst__timeline *timeline,
         const vst__task *task =
             vst__tasks_find(timeline->task_lanes->all, event->task);
 
-        label = vst__label_of(text, say_await(timeline, s, task->id, text),
-                              VST_CATEGORY_AWAIT);
+        label =
+            vst__label_of(text, tasks_put_await(timeline, s, task->id, text),
+                          VST_CATEGORY_AWAIT);
         draw_on_lane(timeline, s->tid, event->task, &label, s->end_ns,
                      event->time_ns);
     }
@@ -362,8 +364,8 @@ static int by_object_and_time(const void *a, const void *b)
     return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
 }
 
-/* An object's memory may serve for another piece of work later: a run belongs
- * to what was handed over last before it. */
+/* Draws the arrows of work. An object's address may be reused by later work: a
+ * run belongs to the last work that was handed over before it. */
 static vst_status tasks_finish(vst__timeline *timeline)
 {
     struct vst__timeline_task_lanes *tasks = timeline->task_lanes;
@@ -400,7 +402,7 @@ static vst_status tasks_on_task(void *ctx, const vst_task_event *event)
         return VST_OK;
     if (event->what == VST_TASK_AWAITS) {
         s->will_wait = s->in_step;
-        s->waits = !s->in_step; /* of a greenlet, whose last call has ended */
+        s->waits = !s->in_step; /* for a greenlet whose last call has ended */
         s->awaits = event->awaits;
         s->awaiting = event->awaiting;
         s->awaited = event->awaited;
@@ -432,7 +434,8 @@ vst_status vst__timeline_note_step(vst__timeline *timeline,
     label = vst__label_of(text, length, VST_CATEGORY_TASK);
     draw_on_lane(timeline, s->tid, span->task, &label, span->start_ns,
                  span->end_ns);
-    /* Behind the step: clients look for the span that an arrow points to. */
+    /* Draw the arrow after the step: clients look for the span that an arrow
+     * points to. */
     if (s->waker.is_known)
         draw_arrow(timeline, "wakes",
                    vst__timeline_tid(timeline->process, s->waker.thread),

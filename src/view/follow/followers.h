@@ -2,9 +2,12 @@
  * stops where its records end, keeps its open calls, and continues there when
  * there are more records. The walks share one decoder. One thread at a time.
  *
- * vst__following_grow(&following, error); for each follower:
- * vst__follower_begin(&following, follower, &more); while (more)
- * vst__follower_next(follower, &more); vst__follower_end(follower); */
+ *     vst__following_grow(&following, error);
+ *     for each follower:
+ *         vst__follower_begin(&following, follower, &more);
+ *         while (more)
+ *             vst__follower_next(follower, &more);
+ *         vst__follower_end(follower); */
 #ifndef VST_VIEW_FOLLOW_FOLLOWERS_H
 #define VST_VIEW_FOLLOW_FOLLOWERS_H
 
