@@ -178,7 +178,7 @@ static PyObject *view_threads(PyObject *object, PyObject *unused)
                     "tid", (unsigned long long)t.system_tid, "name",
                     PyUnicode_DecodeUTF8(t.name, (Py_ssize_t)t.name_len,
                                          "replace"),
-                    "depth", t.levels + t.beside, "levels", t.levels,
+                    "depth", t.levels + t.off_stack, "levels", t.levels,
                     "start_ns", (long long)t.start_ns, "end_ns",
                     (long long)t.end_ns, "spans", (unsigned long long)t.spans,
                     "records", (unsigned long long)t.records)))
