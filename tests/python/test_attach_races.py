@@ -17,6 +17,7 @@ import attach_races
 def test_programs_end_as_alone_whatever_they_are_about(way):
     if way == "gdb" and shutil.which("gdb") is None:
         pytest.skip("gdb is not installed")
-    found = attach_races.prove(len(attach_races.KINDS), way, seed=1)
+    kinds = attach_races.KINDS[sys.version_info.minor % 3 :: 3]  # Pythons share them
+    found = attach_races.prove(len(kinds), way, seed=1, kinds=kinds)
     assert found.trouble == []
     assert found.counts["recorded"] > 0

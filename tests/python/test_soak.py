@@ -8,7 +8,7 @@ import compiled
 from usable import usable_engines
 
 SOAK = Path(__file__).parent.parent.parent / "proofs" / "soak.py"
-SECONDS = 6
+SECONDS = 3
 
 
 def test_starting_and_stopping_over_and_over_leaves_nothing_behind():
