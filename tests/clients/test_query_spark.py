@@ -74,7 +74,7 @@ def test_traces_are_written_as_parquet_for_it_and_go_again(spark, ranks, tmp_pat
     )
     count = "select count(*) as n from span"
     assert rows(count, tmp_path / "kept") == rows(count, ranks)
-    with pytest.raises(Failure, match="it already holds tables"):
+    with pytest.raises(Failure, match="already holds tables"):
         command.main([count, str(ranks), *SPARK, "--tables", str(tmp_path / "kept")])
 
 

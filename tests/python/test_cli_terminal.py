@@ -121,9 +121,9 @@ from vestige.base import terminal
 clock = [0.0]
 terminal.time.monotonic = lambda: clock[0]
 progress = terminal.Progress("asking")
-progress.tell("5 rows read")
+progress.count("5 rows read")
 clock[0] = 1.1
-progress.tell("1,000 rows read")
+progress.count("1,000 rows read")
 progress.clear()
 """
 

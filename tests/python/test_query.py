@@ -201,7 +201,7 @@ def test_what_is_not_there_or_does_not_go_together_is_told(tmp_path):
         find_tables([str(tmp_path / "*.vst")], children=True)
     with pytest.raises(Failure, match="No such file"):
         find_tables([str(tmp_path / "t.vst")], children=True)
-    with pytest.raises(Failure, match="holds tables, others are traces"):
+    with pytest.raises(Failure, match="holds tables, but other paths are traces"):
         find_tables([str(tmp_path / "tables"), str(tmp_path)], children=True)
     (part,) = find_tables([str(tmp_path / "tab*")], children=True).parts
     assert part.files == {"span": [str(tmp_path / "tables" / "span.parquet")]}

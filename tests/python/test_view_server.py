@@ -776,7 +776,7 @@ def test_the_bodies_of_all_connections_together_are_bounded(own_server, monkeypa
     with socket.create_connection(("127.0.0.1", own_server.port)) as connection:
         connection.sendall(half)  # and no body, for now
         wait_until(lambda: own_server._bodies)
-        assert client.error("/api/find", "POST", small) == (503, "too much is being asked at once")
+        assert client.error("/api/find", "POST", small) == (503, "too many bytes of requests at the moment: try again")
         assert client.get("info")["ready"]
     wait_until(lambda: not own_server._bodies)
     assert client.post("find", **{f"{name}_": value for name, value in small.items()})["total"] >= 0

@@ -251,8 +251,8 @@ class Progress:
             return
         self._print(f" … {share:4.0%}")
 
-    def tell(self, text: str) -> None:
-        """Shows how much was done so far, if the share is not known."""
+    def count(self, text: str) -> None:
+        """Shows how much is done, for jobs whose whole is unknown."""
         if self._terminal and self._bar is None and time.monotonic() - self._begun >= 1:
             self._shown = True
             self._print(f" … {text}")

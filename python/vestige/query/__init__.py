@@ -1,5 +1,5 @@
-"""SQL over traces: which tables there are to ask, the engines that answer, ready questions, and how answers are shown.
+"""SQL over traces: the tables to query, the engines that run queries, ready questions, and the printing of answers.
 
-`vestige query` is all of it; in a program, vestige.open() gives the same tables to DuckDB, polars and pandas. Nothing
+`vestige query` uses all of this; in a program, vestige.open() gives the tables to DuckDB, polars and pandas. Nothing
 here runs in a traced program. The engines are optional packages: DuckDB, and PySpark.
 """

@@ -1,4 +1,4 @@
-"""What an engine answers: columns, and rows as they come."""
+"""The answer of an engine: columns and rows."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ BATCH = 10_000
 
 
 class Answer:
-    """Rows can be read once. The engine stays alive until close()."""
+    """An answer whose rows can be read once. The engine stays alive until close()."""
 
     columns: list[str]
 
     def batches(self) -> Iterator[list[tuple[Any, ...]]]:
-        """Rows, many at a time."""
+        """Yields lists of rows."""
         raise NotImplementedError
 
     def write_parquet(self, path: str) -> None:
-        """Writes the rows to a file, instead of batches()."""
+        """Writes the rows to a file; use this instead of batches()."""
         raise NotImplementedError
 
     def close(self) -> None:

@@ -30,18 +30,18 @@ if TYPE_CHECKING:
     from .questions import Value
     from .tables import Part, Tables
 
-WAIT_S, AGAIN_S = 0.2, 0.05  # seconds between looks at a query, and between attempts to interrupt it
+WAIT_S, AGAIN_S = 0.2, 0.05  # seconds between checks of a running query, and between attempts to interrupt it
 ENDING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 WORD = re.compile(rb"[A-Za-z_]\w*")
-OPERAND = re.compile(rb"[\w\"'\])}]")  # the last byte of one
+OPERAND = re.compile(rb"[\w\"'\])}]")  # the last byte of an operand
 OLDEST = [1, 5]
-LONGEST = 400  # of a message, in characters
+LONGEST = 400  # the longest error message, in characters
 FILE_ERRORS = ("IOException", "OutOfMemoryException", "InternalException")
 STREAM = re.compile("reading the stream registered as '[^']*' failed: ")
 
 
 class DuckAnswer(Answer):
-    """Opens its own connection, with the tables in it. The query runs when rows are asked for."""
+    """Runs a query on its own connection, in which the tables are registered. The query runs when rows are read."""
 
     def __init__(
         self,
@@ -53,15 +53,17 @@ class DuckAnswer(Answer):
         progress: Progress | None,
         confined: int = 0,
     ) -> None:
-        """`confined`: for SQL of a stranger, with so many threads. Only SELECT is run, and it sees neither files nor
-        Python's variables."""
+        """`confined` is for SQL of a stranger, and gives the number of threads: only SELECT runs, and has access
+        neither to files nor to Python's variables.
+        """
         self._duckdb = load()
         self._values = values
         self._progress = progress
         self._tables = tables
         self.columns: list[str] = []
         self._connection: Any = None
-        self._folder = "" if confined else tempfile.mkdtemp(prefix="vestige-")  # for what DuckDB moves out of memory
+        # for data that DuckDB moves out of memory
+        self._folder = "" if confined else tempfile.mkdtemp(prefix="vestige-")
         try:
             self._connection = self._connect(memory, confined)
             self._register()
@@ -107,7 +109,9 @@ class DuckAnswer(Answer):
             self._connection.execute(f"insert into run values {rows}")
 
     def _register_parts(self, parts: list[Part]) -> None:
-        """Each table of all parts together; processes of later ones get numbers after those of the earlier."""
+        """Registers each table of all parts together. The processes of a later part are numbered after those of earlier
+        parts.
+        """
         first = 0
         selects: dict[str, list[str]] = {}
         for part in parts:
@@ -126,10 +130,13 @@ class DuckAnswer(Answer):
             self._connection.execute(f"create view {name} as {' union all by name '.join(several)}")
 
     def _processes_of(self, part: Part) -> str:
-        """The SQL source of the part's process numbers."""
+        """Returns the SQL source of a part's process numbers."""
         files = part.files.get("process") or part.files.get("span")
         if not files:
-            raise Failure(f"{part.path}: there is neither process.parquet nor span.parquet in it")
+            raise Failure(
+                f"{part.path}: has neither process.parquet nor span.parquet; "
+                "export the traces with `vestige export --to parquet`"
+            )
         source = f"read_parquet([{', '.join(map(_text, files))}])"
         kind = self._connection.execute(f"describe select process from {source}").fetchone()[1]
         if "INT" not in kind:
@@ -174,7 +181,7 @@ class DuckAnswer(Answer):
         self._without_broken(lambda: self._execute(statements))
 
     def _without_broken(self, do: Callable[[], T]) -> T:
-        """Calls `do`. If a trace cannot be read, leaves it out and calls again."""
+        """Calls `do`. If a trace cannot be read, leaves the trace out and calls again."""
         while True:
             watch = Watch(self._connection, self._progress)
             try:
@@ -196,18 +203,20 @@ class DuckAnswer(Answer):
 
 
 class Watch:
-    """A thread beside a query that runs. It tells how far the query is: DuckDB knows of Parquet, but not of streams, of
-    which only the rows are counted. And it interrupts the query when a signal comes that ends the command: Python
-    handles a signal once DuckDB returns, and DuckDB does not look for signals while it computes."""
+    """A thread that watches a running query. It shows the progress: DuckDB knows how far it has read Parquet files, but
+    not streams, for which only rows are counted. It also interrupts the query when a signal arrives that ends the
+    command: Python handles a signal only after DuckDB returns, and DuckDB does not look for signals while it computes.
+    """
 
     def __init__(self, connection: Any, progress: Progress | None) -> None:
         self._connection = connection
         self._progress = progress
         self._is_main = threading.current_thread() is threading.main_thread()
-        self._signal = 0  # that ends the command
+        self._signal = 0  # the signal that ends the command
 
     def __enter__(self) -> None:
-        self._news, self._end = socket.socketpair()  # of signals; its other end closes when the query has ended
+        # signals arrive here; the other end is closed when the query has ended
+        self._news, self._end = socket.socketpair()
         self._news.settimeout(WAIT_S)
         self._end.setblocking(False)
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -225,8 +234,9 @@ class Watch:
             self._progress.clear()
 
     def handle_signal(self) -> None:
-        """Called after the query has failed. If a signal came, calls its handler as Python would: where DuckDB did look
-        for signals, it swallowed what the handler raised."""
+        """Call after the query has failed. If a signal arrived, calls its handler as Python would, because DuckDB
+        swallows an exception that the handler raises.
+        """
         handler = signal.getsignal(self._signal) if self._signal else None
         if callable(handler):
             handler(self._signal, None)
@@ -237,7 +247,9 @@ class Watch:
         try:
             self._look()
         except ConnectionException:
-            pass  # closed: a signal's exception may come before __exit__ begins, which then does not end us
+            # the connection is closed: a signal's exception can come before __exit__, which then does not stop this
+            # thread
+            pass
 
     def _look(self) -> None:
         before = Table.rows_read()
@@ -250,22 +262,23 @@ class Watch:
             except TimeoutError:
                 pass
             if self._signal:
-                self._news.settimeout(AGAIN_S)  # the query may not have begun yet
+                self._news.settimeout(AGAIN_S)  # the query may not have begun yet, so try again soon
                 self._connection.interrupt()
             elif self._progress is not None:
-                self._tell(self._progress, Table.rows_read() - before)
+                self._show_progress(self._progress, Table.rows_read() - before)
 
-    def _tell(self, progress: Progress, rows: int) -> None:
+    def _show_progress(self, progress: Progress, rows: int) -> None:
         share = self._connection.query_progress() / 100
         if share >= 0:
             progress(share)
         else:
-            progress.tell(f"{rows:,} rows read")
+            progress.count(f"{rows:,} rows read")
 
 
 def parameters_in(sql: str) -> dict[int, str]:
-    """The names of `:name` in a query, by the byte at which their colon stands. DuckDB's tokenizer says what is a
-    string, a comment or a quoted name; in `{'a':b}` and `a[b:c]` there are no parameters."""
+    """Returns the names of `:name` parameters in a query, by the position of their colon in bytes. DuckDB's tokenizer
+    recognizes strings, comments and quoted names; `{'a':b}` and `a[b:c]` contain no parameters.
+    """
     import duckdb
 
     data = sql.encode("utf-8", "replace")
@@ -279,7 +292,7 @@ def parameters_in(sql: str) -> dict[int, str]:
 
 
 def mark_parameters(sql: str, values: Mapping[str, Value]) -> str:
-    """Turns `:name` into DuckDB's `$name`, for names that have a value."""
+    """Replaces `:name` by DuckDB's `$name`, for names that have a value."""
     data = bytearray(sql.encode("utf-8", "replace"))
     for at, name in parameters_in(sql).items():
         if name in values:
@@ -288,7 +301,9 @@ def mark_parameters(sql: str, values: Mapping[str, Value]) -> str:
 
 
 def name_missing(sql: str, values: Mapping[str, Value], failure: Failure) -> Failure:
-    """DuckDB takes a `:name` without a value for a mistake in the syntax: says which value is missing."""
+    """Returns an error that names the missing value, because DuckDB reports a `:name` without a value as a syntax
+    error.
+    """
     missing = [name for name in dict.fromkeys(parameters_in(sql).values()) if name not in values]
     if not missing or 'at or near ":"' not in str(failure):
         return failure
@@ -297,7 +312,7 @@ def name_missing(sql: str, values: Mapping[str, Value], failure: Failure) -> Fai
 
 
 def load() -> Any:
-    """The duckdb package. Versions before OLDEST can read a stream only once."""
+    """Returns the duckdb package. Versions before OLDEST can read a stream only once."""
     try:
         import duckdb
     except ImportError:
@@ -310,12 +325,12 @@ def load() -> Any:
 
 
 def _text(value: str) -> str:
-    """A string literal."""
+    """Returns a string literal of SQL."""
     return "'" + value.replace("'", "''") + "'"
 
 
 def explain(error: Exception) -> Failure:
-    """One line of what DuckDB says in several."""
+    """Returns an error of DuckDB, which has several lines, as one line."""
     lines = [line.strip() for line in str(error).splitlines()]
     kept = [line for line in lines if line and not line.startswith(("LINE ", "^"))]
     text = " ".join(kept)

@@ -22,14 +22,16 @@ WORD = re.compile(r"\w+")
 
 
 def make_parquet(sql: str, tables: Tables, folder: str | None, progress: Progress) -> None:
-    """Does nothing where there is Parquet already. Without a `folder`, the files go when `tables` is closed."""
+    """Writes the tables that the SQL names. Does nothing if `tables` are Parquet files already. Without a `folder`, the
+    files are removed when `tables` is closed.
+    """
     if tables.parts:
         return
     assert tables.traces is not None
     if folder is None:
         folder = tables.folder = tempfile.mkdtemp(prefix="vestige-")
     elif exported_tables(folder):
-        raise Failure(f"{folder}: it already holds tables; query it instead of the traces, or remove it", code=2)
+        raise Failure(f"{folder} already holds tables; query this folder instead of the traces, or remove it", code=2)
     words = set(WORD.findall(sql.lower()))
     names = [name for name in table_names if name in words] or ["process"]
     while True:

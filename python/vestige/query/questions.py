@@ -1,8 +1,8 @@
-"""Questions that are ready: the .sql files in `ready`, what they are about and their parameters.
+"""The ready questions: the .sql files in `ready`, their descriptions and parameters.
 
-A file begins with comments: what it answers, then a line for each parameter, `-- rows = 20: how many`. One without
-a value must be given. `-- runs: 2` is how many runs it compares. In the SQL `:rows` stands for the value, which never
-becomes text of the SQL: engines get it beside the query.
+A file begins with comments: a sentence about the question, then a line for each parameter, `-- rows = 20: how many`. A
+parameter without a default must be given. `-- runs: 2` is the number of runs that the question compares. In the SQL,
+`:rows` stands for the value. The value never becomes text of the SQL: engines get it separately.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 class Parameter:
-    """`default` is None where a value must be given."""
+    """A parameter of a question. `default` is None if a value must be given."""
 
     def __init__(self, name: str, default: str | None, about: str) -> None:
         self.name = name
@@ -32,7 +32,7 @@ class Parameter:
         self.about = about
 
     def value(self, text: str) -> Value:
-        """A number where the default is one."""
+        """Returns the value of a text: a number if the default is a number."""
         if self.default is None or not NUMBER.fullmatch(self.default):
             return text
         if not NUMBER.fullmatch(text):
@@ -65,7 +65,7 @@ class Question:
         self.text = text
 
     def values(self, given: Mapping[str, str]) -> dict[str, Value]:
-        """Of all parameters: those that are given, else the defaults."""
+        """Returns the values of all parameters: the given values, else the defaults."""
         for name in given:
             if name not in self.parameters:
                 there = ", ".join(self.parameters) or "none"
@@ -80,7 +80,7 @@ class Question:
 
 
 def load() -> dict[str, Question]:
-    """All ready questions, by name."""
+    """Returns all ready questions, by name."""
     found = {}
     for file in sorted(os.listdir(FOLDER)):
         name, suffix = os.path.splitext(file)
@@ -91,7 +91,7 @@ def load() -> dict[str, Question]:
 
 
 def own_values(given: Mapping[str, str]) -> dict[str, Value]:
-    """For the user's own SQL: what looks like a number is one."""
+    """Returns values for the user's own SQL. A text that looks like a number becomes a number."""
     return {name: to_number(text) if NUMBER.fullmatch(text) else text for name, text in given.items()}
 
 
@@ -100,7 +100,7 @@ def to_number(text: str) -> int | float:
 
 
 def check_used(values: Mapping[str, Value], used: set[str]) -> None:
-    """Refuses a value that the query does not use: most likely its name is misspelt."""
+    """Raises Failure for a value that the query does not use, because its name is probably misspelt."""
     for name in values:
         if name not in used:
             raise Failure(f"-p {name}=…: there is no :{name} in the query", code=2)

@@ -1,4 +1,6 @@
-"""Answers as text: an aligned table, CSV, JSON. Rows are written as they come; a table looks at its first ones only."""
+"""Answers as text: an aligned table, CSV, JSON. Rows are written as they arrive; a table chooses its widths from the
+first rows.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +20,19 @@ if TYPE_CHECKING:
 
     from .answer import Answer
 
-    Style = Callable[[str], str]  # of the line of titles
+    Style = Callable[[str], str]  # paints the line of titles
 
-CLOCK_MIN = 10**17  # ns: three years; what is longer is a time of day
+CLOCK_MIN = 10**17  # nanoseconds (about three years); larger values are times of day
 DATE = len("2026-01-31 ")
-LEAST_WIDTH = 12  # to which a column of text may be cut
+LEAST_WIDTH = 12  # a column of text is cut to this width at least
 GAP = "  "
 IDS = frozenset("process pid parent_pid tid thread span parent func stack line rank run step address".split())
 
 
 def write_table(answer: Answer, out: TextIO, *, limit: int, width: int | None, style: Style = str) -> None:
-    """`limit` rows (0: all) and how many more there are, lines no longer than `width`. Columns called …_ns are shown as
-    times."""
+    """Writes at most `limit` rows (0: all), then how many more there are, in lines no longer than `width`. Columns
+    named …_ns are shown as times.
+    """
     rows: list[tuple[Any, ...]] = []
     more = 0
     for batch in answer.batches():
@@ -64,7 +67,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, width: int |
 
 
 def _drop_date(cells: list[list[str]], rows: Sequence[Sequence[Any]], at: int) -> None:
-    """Drops the date from a column whose times are all of one day."""
+    """Removes the date from a column whose times are all on one day."""
     dates = {row[at][:DATE] for row, values in zip(cells, rows) if values[at] is not None}
     if len(dates) == 1 and all(values[at] is None or _is_clock(values[at]) for values in rows):
         for row in cells:
@@ -94,7 +97,7 @@ def _cell(value: Any, is_time: bool, is_id: bool) -> str:
 
 
 def number(value: float) -> str:
-    """Enough digits to compare."""
+    """Returns a number with enough digits to compare numbers."""
     if math.isnan(value) or math.isinf(value):
         return str(value)
     if value == 0 or 1e-3 <= abs(value) < 1e15:
@@ -103,13 +106,13 @@ def number(value: float) -> str:
 
 
 def clock(ns: int) -> str:
-    """The local date and time, to the microsecond."""
+    """Returns the local date and time, to the microsecond."""
     seconds, rest = divmod(ns, 10**9)
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds)) + f".{rest // 1000:06}"
 
 
 def _narrow(widths: list[int], titles: Sequence[str], numeric: Sequence[bool], width: int) -> None:
-    """Cuts the widest column of text until lines fit, or all are as narrow as they may be."""
+    """Narrows the widest column of text until lines fit, or all columns are as narrow as allowed."""
     while sum(widths) + len(GAP) * (len(widths) - 1) > width:
         text = [at for at in range(len(widths)) if not numeric[at] and widths[at] > max(LEAST_WIDTH, len(titles[at]))]
         if not text:
@@ -159,7 +162,7 @@ def _plain(value: Any) -> Any:
 
 
 class _Limited:
-    """Lets `limit` rows pass (0: all) and counts the others."""
+    """Passes on `limit` rows (0: all) and counts the others."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

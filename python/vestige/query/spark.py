@@ -1,6 +1,6 @@
 """Answers queries with an existing Spark: the same SQL over the same Parquet tables.
 
-PySpark is optional, and needs Java. What Java prints while Spark starts is shown only if the start fails.
+PySpark is optional, and needs Java. Java's output during the start of Spark is shown only if the start fails.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .tables import Tables
 
 LONGEST = 400
-# Spark's strings, quoted names and comments, in which there are no parameters; `a::int` is a cast, `:name` a parameter.
+# Spark's strings, quoted names and comments, which contain no parameters; `a::int` is a cast, `:name` a parameter.
 TOKEN = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/|::|:([A-Za-z_]\w*)""", re.DOTALL)
 QUIET = {
     "spark.ui.enabled": "false",
@@ -36,7 +36,7 @@ QUIET = {
 
 
 class SparkAnswer(Answer):
-    """Uses the program's active session, or begins one and stops it at the end."""
+    """Runs a query in the program's active session. If there is none, begins a session and stops it at the end."""
 
     def __init__(
         self, sql: str, values: Mapping[str, Value], tables: Tables, *, master: str, conf: Mapping[str, str]
@@ -62,7 +62,7 @@ class SparkAnswer(Answer):
         self.columns = list(self._frame.columns)
 
     def _register(self, tables: Tables) -> None:
-        """Makes the same views as duck.py."""
+        """Makes the views that duck.py makes."""
         first = 0
         frames: dict[str, Any] = {}
         for part in tables.parts:
@@ -95,7 +95,7 @@ class SparkAnswer(Answer):
             yield batch
 
     def write_parquet(self, path: str) -> None:
-        """A folder, as Spark has it."""
+        """Writes a folder, as Spark does."""
         try:
             self._frame.write.mode("overwrite").parquet(path)
         except self._errors as error:
@@ -114,7 +114,7 @@ def _constant(text: str) -> Any:
 
 
 def _connect(master: str, conf: Mapping[str, str]) -> tuple[Any, bool]:
-    """The session, and whether it was begun here."""
+    """Returns the session, and whether it was begun here."""
     try:
         from pyspark.sql import SparkSession
     except ImportError:
@@ -136,7 +136,7 @@ def _connect(master: str, conf: Mapping[str, str]) -> tuple[Any, bool]:
 
 @contextmanager
 def _hushed() -> Iterator[Any]:
-    """Sends all of stderr, Java's too, to a temporary file. Yields a function that reads it."""
+    """Sends everything written to stderr, by Java too, to a temporary file. Yields a function that reads the file."""
     sys.stderr.flush()
     with tempfile.TemporaryFile() as file:
         kept = os.dup(2)
@@ -174,14 +174,14 @@ def _first(error: Exception) -> str:
 
 
 def explain(error: Exception) -> Failure:
-    """What Spark says, without the plan and the Java stack that follow it."""
+    """Returns Spark's message, without the plan and the Java stack that follow it."""
     name = type(error).__name__
     usage = name in ("AnalysisException", "ParseException", "IllegalArgumentException")
     return Failure(_first(error).split("; line ")[0], code=2 if usage else 1)
 
 
 def statements(sql: str) -> list[str]:
-    """The statements one by one, as Spark takes them."""
+    """Splits SQL into single statements, because Spark runs one at a time."""
     parts, at = [], 0
     quoted = [match.span() for match in TOKEN.finditer(sql)]
     for place, sign in enumerate(sql):

@@ -1,8 +1,8 @@
-"""What a query is about: traces, or folders of tables that were exported from them.
+"""The tables that a query reads: traces, or folders of tables exported from traces.
 
-Traces are read in place, as streams that hold one batch each and give ten million spans a second. A copy in Parquet
-pays from about the fifth question on: export the traces, and query that folder. The processes of all paths are numbered
-together; `run` tells which path a process came from.
+Traces are read in place, as streams that hold one batch at a time, at ten million spans a second. If you ask more than
+about five questions, export the traces to Parquet and query that folder. The processes of all paths are numbered
+together; the table `run` says from which path a process came.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from vestige.tables import Table
 
 SUFFIX = ".parquet"
-RUN = "run"  # the table that queries add to those of traces
+RUN = "run"  # the table that queries add to the tables of traces
 WILD = "*?["
 
 
 class Part:
-    """Parquet files whose processes are numbered together. `run` is the number of the path they stand for. A part
-    that is queried alone may have its own table of runs."""
+    """Parquet files whose processes are numbered together. `run` is the number of their path. A part that is queried
+    alone may have its own table of runs.
+    """
 
     def __init__(self, path: str, files: dict[str, list[str]], run: int) -> None:
         self.path = path
@@ -38,29 +39,29 @@ class Part:
 
 
 class Tables:
-    """`traces`, or Parquet in `parts`."""
+    """The tables of a query: of `traces`, or Parquet files in `parts`."""
 
     def __init__(self) -> None:
         self.traces: Traces | None = None
         self.parts: list[Part] = []
-        self.runs: list[tuple[int, int, str]] = []  # process, number of the path, path; of traces
-        self.folder: str | None = None  # goes when this is closed
+        self.runs: list[tuple[int, int, str]] = []  # for `traces`: process, number of the path, path
+        self.folder: str | None = None  # removed by close()
         self._inputs: Inputs | None = None
-        self._places: list[int] = []  # numbers of the processes of `traces`
+        self._places: list[int] = []  # the process numbers of `traces`
 
     @property
     def failed(self) -> bool:
         return self._inputs is not None and self._inputs.failed
 
     def set_traces(self, inputs: Inputs, runs: list[tuple[int, str]]) -> None:
-        """`runs` are the number and the path of each source."""
+        """Sets the traces. `runs` has the number and the path of each source."""
         self._inputs = inputs
         self._all = self.traces = Traces(inputs.sources)
         self._places = list(range(len(inputs.sources)))
         self.runs = [(process, number, path) for process, (number, path) in enumerate(runs)]
 
     def streams(self, count: int) -> dict[str, list[Table]]:
-        """Each table of the traces in so many streams, which can be read at the same time."""
+        """Returns each table of the traces as `count` streams, which can be read in parallel."""
         if self.traces is None:
             return {}
         count = min(count, len(self._places))
@@ -86,7 +87,7 @@ class Tables:
 
 
 def find_tables(paths: Sequence[str], *, children: bool) -> Tables:
-    """What the paths stand for. Patterns that the shell left alone are expanded."""
+    """Returns the tables of the paths. Expands patterns that the shell left alone."""
     tables = Tables()
     found = [(number, one) for number, path in enumerate(paths) for one in _expand(path)]
     for number, one in found:
@@ -96,7 +97,9 @@ def find_tables(paths: Sequence[str], *, children: bool) -> Tables:
     if not tables.parts:
         _find_traces(tables, paths, found, children=children)
     elif len(tables.parts) < len(found):
-        raise Failure(f"{tables.parts[0].path} holds tables, others are traces: query one or the other", code=2)
+        raise Failure(
+            f"{tables.parts[0].path} holds tables, but other paths are traces: query either tables or traces", code=2
+        )
     elif len(tables.parts) > 1:
         for part in tables.parts:
             part.files.pop(RUN, None)
@@ -105,7 +108,7 @@ def find_tables(paths: Sequence[str], *, children: bool) -> Tables:
 
 def _find_traces(tables: Tables, paths: Sequence[str], found: list[tuple[int, str]], *, children: bool) -> None:
     inputs = Inputs()
-    of: dict[str, int] = {}  # number of the path that a source came with first
+    of: dict[str, int] = {}  # the number of the path with which a source came first
     for number, one in found:
         if os.path.isdir(one):
             inputs.add_folder(one, children=children)
@@ -127,8 +130,9 @@ def _expand(path: str) -> list[str]:
 
 
 def exported_tables(path: str) -> dict[str, list[str]]:
-    """The Parquet files of each table: `span.parquet` or all of `span/`. One file by itself is the table it is named
-    after, or spans."""
+    """Returns the Parquet files of each table: `span.parquet`, or all files of `span/`. A single file is the table that
+    it is named after, or else the table of spans.
+    """
     if path.endswith(SUFFIX) and not os.path.isdir(path):
         name = os.path.basename(path).removesuffix(SUFFIX)
         return {name if name in table_names else "span": [path]}

@@ -1,4 +1,4 @@
-"""What the server sends: an answer, or one line about a problem."""
+"""Answers of the server, and one-line problems."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BINARY = "application/octet-stream"
 
 
 class Answer:
-    """Bytes, or a file that is read as it is sent."""
+    """The bytes of an answer, or a file that is read while it is sent."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Answer:
             yield piece
 
     def close(self) -> None:
-        """Called when it was sent, or nobody wants it."""
+        """Called when the answer was sent, or nobody waits for it."""
         if self._file is not None:
             self._file.close()
         if self._close is not None:
@@ -58,7 +58,7 @@ class Answer:
 
 
 class Problem(Exception):
-    """Why there is no answer, in one line for the user."""
+    """The reason why there is no answer, in one line for the user."""
 
     def __init__(self, status: int, message: str, *, headers: Iterable[tuple[str, str]] = ()) -> None:
         super().__init__(message)
@@ -74,7 +74,7 @@ def as_json(value: Any, *, status: int = 200, headers: Iterable[tuple[str, str]]
 
 
 def to_json(value: Any) -> str:
-    """JSON as JavaScript reads it: NaN and infinities become null."""
+    """Returns JSON that JavaScript can parse: NaN and infinities become null."""
     try:
         return json.dumps(value, separators=(",", ":"), allow_nan=False)
     except ValueError:

@@ -1,7 +1,6 @@
-"""What the page can ask, and the answers: names and numbers turned into calls of views, and back.
-
-Times are nanoseconds from where the timeline begins (the earliest trace), so that JavaScript's numbers hold them
-exactly. Several threads of the server call this at once; they share the traces, which have locks.
+"""The requests of the page, and their answers: turns names and numbers into calls of views, and results into JSON.
+Times are nanoseconds from the beginning of the timeline (the earliest trace), so that JavaScript's numbers are exact.
+Several threads of the server call this in parallel; they share the traces, which have locks.
 """
 
 from __future__ import annotations
@@ -40,19 +39,19 @@ FLAGS = {
     64: "beside the stack",
 }
 ASYNC = 64
-WAIT = 1.0  # seconds, for news of an index
-ROWS, ROWS_MAX = 20_000, 200_000  # of a flame graph
-POINT = struct.Struct("<I4xddd")  # of a counter: pixel, least, most, last
+WAIT = 1.0  # seconds to wait for progress of an index
+ROWS, ROWS_MAX = 20_000, 200_000  # rows of a flame graph: default and limit
+POINT = struct.Struct("<I4xddd")  # a point of a counter's curve: pixel, least, greatest, last
 TRACKS = {"memory": "memory", "framework": "memory of the framework"}
 
 
 class Api:
-    """Answers for a set of traces."""
+    """Answers requests about a set of traces."""
 
     def __init__(self, traces: Traces, follower: Follower | None = None) -> None:
         self.traces = traces
         self._follower = follower
-        self.base = ""  # our own address, without the token
+        self.base = ""  # the server's own address, without the token
         self._sources = Sources()
         self._tickets = Tickets()
         self._lanes = LaneAnswers(traces)
@@ -86,7 +85,7 @@ class Api:
         return call(request, Fields(request.fields if request.method == "GET" else request.body))
 
     def hand_over(self, method: str, path: str, origin: str | None) -> Callable[[Callable[[float], None]], Answer]:
-        """Checks a request of another viewer for a file. Returns a function that makes the answer."""
+        """Checks another viewer's request for a file. Returns a function that makes the answer."""
         return self._tickets.redeem(method, path, origin)
 
     # ---- about the traces
@@ -95,9 +94,9 @@ class Api:
         return as_json(describe(self.traces))
 
     def _follow(self, request: Request, fields: Fields) -> Answer:
-        """The same, after what was recorded meanwhile was read."""
+        """Reads newly recorded data, then answers like _info()."""
         if self._follower is None:
-            raise Problem(404, "nothing is followed here: vestige view --follow does that")
+            raise Problem(404, "this server does not follow recordings: start it with `vestige view --follow`")
         self._follower.refresh()
         return as_json(describe(self.traces))
 
@@ -122,11 +121,11 @@ class Api:
         return as_json(name_table(self._shown(fields)))
 
     def _imports(self, request: Request, fields: Fields) -> Answer:
-        """Shows imports folded, or with all of their frames: the indexes are built anew."""
+        """Folds imports, or shows them with all of their frames. Builds the indexes anew."""
         self.traces.show_imports(folded=not fields.flag("all"))
         return as_json({"folded": self.traces.fold_imports})
 
-    # ---- what is drawn
+    # ---- pictures
 
     def _window(self, request: Request, fields: Fields) -> Answer:
         shown = self._shown(fields)
@@ -186,7 +185,9 @@ class Api:
         }
 
     def _times(self, shown: Shown, span: dict[str, Any]) -> dict[str, int]:
-        """What is known of how long a span ran and waited. One that lies beside the stack is of no single thread."""
+        """Returns how long a span ran and waited, as far as the trace knows. A span that is not on the stack may run on
+        several threads, so its times are unknown.
+        """
         facts, times = shown.source.facts, {}
         if not shown.has_states or span["flags"] & ASYNC:
             return {}
@@ -270,7 +271,7 @@ class Api:
             None if end is None else self._absolute(end),
         )
 
-    # ---- what they share
+    # ---- helpers
 
     def _shown(self, fields: Fields) -> Shown:
         return self.traces[fields.number("trace", 0, 1 << 20, default=0)]
@@ -280,7 +281,7 @@ class Api:
 
 
 def describe(traces: Traces) -> dict[str, Any]:
-    """The traces and their threads: what the page asks for first."""
+    """Describes the traces and their threads, for the page's first request."""
     from vestige import __version__
 
     return {
@@ -319,7 +320,7 @@ def _describe_trace(shown: Shown, base: int) -> dict[str, Any]:
         "budget": source.metadata.get("vestige.budget"),
         "damaged_at": facts["damaged_at"],
         "windows": facts["windows"],
-        # What reads all records once would be old at once.
+        # These need a reading of all records, which would be out of date immediately.
         "states": shown.has_states and not shown.live,
         "tasks": bool(shown.facts.get("has_tasks")) and not shown.live,
         "marks": shown.has_marks and not shown.live,
@@ -334,7 +335,7 @@ def _describe_trace(shown: Shown, base: int) -> dict[str, Any]:
 
 
 def _describe_thread(thread: dict[str, Any], shown: Shown, base: int) -> dict[str, Any]:
-    """One without spans, or whose spans are not counted yet, is as long as its trace."""
+    """Describes a thread. If it has no spans, or its spans are not counted yet, it is as long as its trace."""
     spans = thread.get("spans", 0)
     return {
         "number": thread["number"],
@@ -349,7 +350,7 @@ def _describe_thread(thread: dict[str, Any], shown: Shown, base: int) -> dict[st
 
 
 def describe_track(shown: Shown, track: dict[str, Any]) -> dict[str, Any]:
-    """A counter has the name that the program gave it."""
+    """Describes a track. A counter has the name that the program gave it."""
     kind = track["kind"]
     name = TRACKS.get(kind) or place_of(shown, track["id"])[1]
     return {"name": name, "kind": kind, "thread": track["thread"], "unit": track["unit"], "before": track["before"]}
@@ -364,7 +365,7 @@ def describe_loss(row: dict[str, Any], base: int) -> dict[str, Any]:
 
 
 def name_table(shown: Shown) -> dict[str, Any]:
-    """What ids stand for."""
+    """Returns the kind and the place of each id."""
     kinds = {**NAMES, activities.DEFINITION: "activity"}
     return {"kinds": {str(number): kind for number, kind in kinds.items()}, "names": shown.places}
 
@@ -385,7 +386,7 @@ def flag_names(flags: int) -> list[str]:
 
 
 def read_args(text: str | None) -> dict[str, Any] | None:
-    """A span's arguments are members of a JSON object."""
+    """Parses a span's arguments, which are the members of a JSON object."""
     if not text:
         return None
     members = load_json("{" + text + "}")

@@ -1,4 +1,4 @@
-"""Which calls were open in a thread at a time: what marks and activities of devices lie in."""
+"""Finds the call in a thread that encloses a mark or an activity of a device."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 
 def call_around(shown: Shown, thread: int, time: int, wanted: int, base: int) -> dict[str, Any] | None:
-    """The call of a function at an absolute time, else the innermost there; wanted 0: the innermost."""
+    """Returns the call of function `wanted` that is open at an absolute time, or else the innermost open call; wanted
+    0: the innermost.
+    """
     levels = next((each["levels"] for each in shown.threads if each["number"] == thread), 0)
     depth = _deepest(lambda depth: shown.view.span_at(thread, depth, time) is not None, levels)
     calls = (shown.view.span_at(thread, each, time) for each in range(depth, -1, -1))
@@ -34,7 +36,9 @@ def call_around(shown: Shown, thread: int, time: int, wanted: int, base: int) ->
 
 
 def _deepest(is_there: Callable[[int], bool], levels: int) -> int:
-    """A stack has no holes: the last depth that is there, by halving; -1: none."""
+    """Returns the greatest depth that exists; -1 if none does. Searches by halving, because all depths above it exist
+    too.
+    """
     low, high = -1, levels - 1
     while low < high:
         middle = (low + high + 1) // 2

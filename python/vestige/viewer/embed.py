@@ -1,8 +1,9 @@
-"""Traces as data inside of one page, for `vestige view --html`: every call exactly, and all that the server would tell.
+"""Traces as data inside one page, for `vestige view --html`: every call exactly, and everything that the server would
+answer.
 
 A container is a length (u32), that many bytes of JSON, zeros up to a multiple of 8, and a blob to which the JSON refers
-by [offset, length]. What is drawn lies there as lanes (embed_lanes.py): calls, too, of which a row is a depth of a
-thread. Calls of a row never overlap: one that would lies further down.
+by [offset, length]. Everything drawn is stored as lanes (embed_lanes.py), calls too:
+a row of their lane is a depth of a thread. Calls of a row never overlap; a call that would overlap is in a deeper row.
 """
 
 from __future__ import annotations
@@ -23,16 +24,18 @@ if TYPE_CHECKING:
     from .traces import Shown, Traces
 
 SPANS_MAX = 2_000_000
-BYTES_MAX = 50 << 20  # of the page
-PIXELS = 1 << 14  # points of a counter's curve, at most, as source_embedded.js knows
+BYTES_MAX = 50 << 20  # the largest page
+PIXELS = 1 << 14  # the most points of a counter's curve; source_embedded.js has this number too
 
 
 class TooLarge(Exception):
-    """More than a page should hold."""
+    """Raised if the data is too large for a page."""
 
 
 def pack(traces: Traces, sources: Sources | None = None) -> bytes:
-    """All of it, compressed. The indexes must have been built. By default, only noted files give source lines."""
+    """Returns the container with all traces, compressed. The indexes must have been built. By default, only files that
+    the recording noted give source lines.
+    """
     sources = sources or Sources(only_noted=True)
     blob = Blob()
     if sum(shown.facts.get("spans", 0) for shown in traces) > SPANS_MAX:
@@ -45,7 +48,7 @@ def pack(traces: Traces, sources: Sources | None = None) -> bytes:
 
 
 class Blob:
-    """Bytes, in pieces that begin at multiples of 8."""
+    """Collects pieces of bytes; each piece begins at a multiple of 8."""
 
     def __init__(self) -> None:
         self.bytes = bytearray()
@@ -58,7 +61,7 @@ class Blob:
 
 
 def _pack_trace(shown: Shown, traces: Traces, facts: dict[str, Any], blob: Blob, sources: Sources) -> dict[str, Any]:
-    """Also sets in `facts` how many rows each thread needs."""
+    """Packs a trace, and sets in `facts` how many rows each thread needs."""
     if not shown.ready:
         nothing: dict[str, Any] = {"counters": [], "losses": [], "sources": {}, "left_out": None, "lanes": {}}
         return {"names": name_table(shown), **nothing}

@@ -1,8 +1,8 @@
 """Lanes in a page made by `vestige view --html`: the items of each row as columns of varints, which the core packs.
-Calls are lanes there, too: a lane of each thread has the thread's number, and its rows are the depths of the stack.
+Calls are lanes too: each thread has a lane with the thread's number, whose rows are the depths of the stack.
 
-Each kind but calls has a most, so that the page stays small. Items above it are left out, the last ones of all lanes,
-and the page says so. When threads ran is drawn coarser instead.
+Except for calls, the number of items per kind is limited, so that the page stays small. The latest items of all lanes
+are left out, and the page says so. States of threads are drawn coarser instead.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 ITEMS_MAX = {"devices": 300_000, "marks": 300_000, "states": 400_000, "tasks": 2_000_000}
 COARSER = {"states"}
-PARTS_MAX = 1 << 14  # of the time of a row that is drawn coarser
-TEXTS_MAX = 8 << 20  # bytes
+PARTS_MAX = 1 << 14  # the time of a coarser row is divided into at most this many parts
+TEXTS_MAX = 8 << 20  # bytes of all texts
 EVER = (1 << 62) - 1
 
 
@@ -64,7 +64,7 @@ def _pack_kind(kind: str, lanes: Lanes, shown: Shown, traces: Traces, blob: Blob
 
 
 def _time_of(lanes: Lanes, places: list[tuple[int, int]], most: int, start: int, end: int) -> int:
-    """Up to when there are no more than so many items, in all rows."""
+    """Returns the latest time up to which all rows together have at most `most` items."""
     while end - start > 1:
         middle = (start + end) // 2
         if sum(lanes.between(lane, row, -EVER, middle + 1, 0)[0] for lane, row in places) <= most:
@@ -75,7 +75,7 @@ def _time_of(lanes: Lanes, places: list[tuple[int, int]], most: int, start: int,
 
 
 def _texts(lanes: Lanes) -> tuple[list[dict[str, Any] | None], int]:
-    """By number, what they say; None where there are too many, and how many those are."""
+    """Returns the texts by number, with None for texts that do not fit, and how many do not fit."""
     texts: list[dict[str, Any] | None] = []
     left, left_out = TEXTS_MAX, 0
     while (text := lanes.text(len(texts))) is not None:

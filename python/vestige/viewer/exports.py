@@ -1,8 +1,8 @@
-"""Files for other viewers: the whole of the traces or a range, written when they are asked for and deleted once sent.
+"""Files for other viewers: the whole traces or a range. A file is written on request and deleted after it was sent.
 
-Perfetto is handed its file by the page, as https://perfetto.dev/docs/visualization/deep-linking-to-perfetto-ui has it.
-speedscope fetches its own from an address (`#profileURL=`): for that there are tickets, each good for one file and for
-a while, which nobody but https://www.speedscope.app may read from another origin.
+The page hands Perfetto its file, as https://perfetto.dev/docs/visualization/deep-linking-to-perfetto-ui describes.
+speedscope fetches its file from an address (`#profileURL=`). A ticket opens such an address for one file and a limited
+time; the only other origin that may read the file is https://www.speedscope.app.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from .traces import Shown
 
-# The formats that can be asked for, and the types of their files.
+# The formats that can be requested, and the media types of their files.
 TYPES = {
     "perfetto": BINARY,
     "speedscope": JSON,
@@ -42,10 +42,10 @@ TICKETS_MAX = 16
 
 
 class Wanted:
-    """A file that was asked for."""
+    """A requested file."""
 
     def __init__(self, format: str, traces: Sequence[Shown], start_ns: int | None, end_ns: int | None) -> None:
-        """Times are absolute; None: the beginning, the end."""
+        """Times are absolute; None stands for the beginning or the end."""
         if format not in TYPES:
             raise Problem(400, f"no format {format!r}; there are {', '.join(TYPES)}")
         self.format = format
@@ -61,7 +61,7 @@ class Wanted:
         return f"{stem}{part}{FORMATS[self.format].default}"
 
     def write(self, check: Callable[[float], None]) -> Answer:
-        """Writes the file into a folder that is removed with the answer."""
+        """Writes the file into a folder that is removed together with the answer."""
         folder = tempfile.mkdtemp(prefix="vestige-")
         try:
             path = os.path.join(folder, self.name)
@@ -85,13 +85,13 @@ class Wanted:
 
 
 class Tickets:
-    """Files that wait to be fetched from another origin."""
+    """Files that another origin may fetch."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, tuple[float, Wanted]] = {}
 
     def give(self, wanted: Wanted, base: str) -> dict[str, str]:
-        """The address of the file, and the one to open so that it is fetched."""
+        """Returns the address of the file, and the address to open so that speedscope fetches it."""
         now = time.monotonic()
         alive = [(key, value) for key, value in self._waiting.items() if value[0] > now]
         key = secrets.token_urlsafe(24)
@@ -103,16 +103,17 @@ class Tickets:
         }
 
     def redeem(self, method: str, path: str, origin: str | None) -> Callable[[Callable[[float], None]], Answer]:
-        """Checks a request for /handover/KEY/NAME. Returns a function that makes the answer. Browsers ask first
-        (OPTIONS) whether a public page may ask a local one."""
+        """Checks a request for /handover/KEY/NAME. Returns a function that makes the answer. Browsers first ask by
+        OPTIONS whether a public page may ask a local server.
+        """
         if origin is not None and origin != SPEEDSCOPE:
-            raise Problem(403, "pages of other sites cannot ask here")
+            raise Problem(403, "requests from pages of other sites are refused")
         key, _, name = path.removeprefix("/handover/").partition("/")
         until, wanted = self._waiting.get(key, (0.0, None))
         if wanted is None or until < time.monotonic() or name != wanted.name:
-            raise Problem(404, "there is no such file to hand over any more: open it from the viewer again")
+            raise Problem(404, "this address has expired or is wrong: open the file from the viewer again")
         if method not in ("GET", "OPTIONS"):
-            raise Problem(405, f"{method} is not answered here")
+            raise Problem(405, f"{method} is not supported at this address")
         headers = [("Vary", "Origin"), ("Cross-Origin-Resource-Policy", "cross-origin")]
         if origin is not None:
             headers.append(("Access-Control-Allow-Origin", origin))

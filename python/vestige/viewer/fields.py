@@ -1,4 +1,4 @@
-"""The fields of a request, checked: each value has its type and range, or one line says what is wrong with it."""
+"""The fields of a request. Checks the type and range of each value, or reports in one line what is wrong."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-LIMIT = 1 << 53  # what JavaScript counts exactly
+LIMIT = 1 << 53  # JavaScript's numbers are exact below this
 PIXELS_MAX = 1 << 14
-NUMBERS_MAX = 1 << 20  # in a list
+NUMBERS_MAX = 1 << 20  # the most numbers in a list
 INTEGER = re.compile(r"-?[0-9]{1,16}", re.ASCII)
 
 
 class Fields:
-    """Those of a query, or the members of a JSON body."""
+    """The fields of a query, or the members of a JSON body."""
 
     def __init__(self, values: Any) -> None:
         if not isinstance(values, dict):
@@ -34,7 +34,7 @@ class Fields:
         return self._values.get(name) in (True, 1, "1", "true")
 
     def optional(self, name: str, least: int = -LIMIT, most: int = LIMIT) -> int | None:
-        """A number, None if it is not given."""
+        """Returns a number, or None if it is not given."""
         value = self._values.get(name)
         return None if value is None or value == "" else number(name, value, least, most)
 
@@ -47,7 +47,7 @@ class Fields:
         return value
 
     def numbers(self, name: str, most: int = (1 << 32) - 1) -> list[int] | None:
-        """A list, in a query with commas; None if it is not given."""
+        """Returns a list, which a query separates by commas; None if it is not given."""
         value = self._values.get(name)
         if value is None or value == "":
             return None
@@ -57,7 +57,7 @@ class Fields:
         return [number(name, part, 0, most) for part in parts]
 
     def range(self) -> tuple[int, int]:
-        """From and to, in nanoseconds from where the timeline begins."""
+        """Returns from and to, in nanoseconds from the beginning of the timeline."""
         start, end = self.number("from"), self.number("to")
         if start >= end:
             raise Problem(400, "from must be less than to")
@@ -68,7 +68,7 @@ class Fields:
 
 
 def number(name: str, value: Any, least: int, most: int) -> int:
-    """An integer, or the text of one."""
+    """Accepts an integer, or the text of an integer."""
     if isinstance(value, str) and INTEGER.fullmatch(value):
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):

@@ -1,5 +1,5 @@
-"""Traces that are followed while they are recorded. They are read on when the page asks, so nothing is done for a page
-that nobody looks at. Several threads of the server may ask at once.
+"""Follows traces that are still being recorded. New records are read when the page asks, so nothing is done for a page
+that nobody looks at. Several threads of the server may ask in parallel.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
     from .traces import Traces
 
-LEAST = 0.1  # seconds between two readings
-PROCESSES = 1.0  # seconds between two looks for new processes
+LEAST = 0.1  # the least seconds between two readings
+PROCESSES = 1.0  # seconds between two searches for new processes
 
 
 class Follower:
-    """Reads on what a set of traces has got, and adds the traces of processes that began meanwhile."""
+    """Reads new records of a set of traces, and adds the traces of processes that began meanwhile."""
 
     def __init__(self, traces: Traces, paths: Sequence[str], *, children: bool = True) -> None:
-        """`paths` are what the user named: files, and folders of them."""
+        """`paths` are the files and folders that the user named."""
         self._traces = traces
         self._paths = paths
         self._children = children
@@ -37,7 +37,7 @@ class Follower:
 
     @property
     def goes_on(self) -> bool:
-        """Whether something may still be recorded."""
+        """Whether a process may still be recording."""
         return any(shown.follows for shown in self._traces)
 
     def refresh(self) -> None:
@@ -53,7 +53,7 @@ class Follower:
                     try:
                         shown.refresh()
                     except (OSError, TraceError, ValueError) as error:
-                        shown.follows = False  # what was read stays
+                        shown.follows = False  # the records read so far stay
                         self.troubles.append(f"{shown.source.path}: {error}")
             self._read_at = time.monotonic()
 
@@ -67,11 +67,11 @@ class Follower:
                 source = Source(path)
                 if any_family or (source.family in families and self._children):
                     self._traces.add(source)
-            except (OSError, TraceError, ValueError):  # it is being made, perhaps: the next time tells
+            except (OSError, TraceError, ValueError):  # the file may be incomplete; the next search tries again
                 continue
 
     def _candidates(self) -> Iterable[tuple[str, bool]]:
-        """Files that may be new traces, and whether those of any program are wanted."""
+        """Yields files that may be new traces, and whether a trace of any program is wanted."""
         for path in self._paths:
             if os.path.isdir(path):
                 with contextlib.suppress(OSError):

@@ -1,6 +1,5 @@
-"""What the page asks about lanes: which there are of a kind, pictures of them, and what is in them.
-
-Kinds are "devices", "marks", "states" and "tasks". A lane has rows, a row has items (src/view/lanes.h).
+"""Answers to the page's requests about lanes: the lanes of a kind, their pictures, and their items. Kinds are
+"devices", "marks", "states" and "tasks". A lane has rows, a row has items (src/view/lanes.h).
 """
 
 from __future__ import annotations
@@ -29,15 +28,16 @@ if TYPE_CHECKING:
     from .traces import Shown, Traces
 
 KINDS = ("devices", "marks", "states", "tasks")
-SEARCHED = {"devices": activities.DEFINITION, "marks": INSTANT}  # and what its items are named by
-LISTED, LISTED_MAX = 50, 1000  # items in one answer; a picture merges what is close
-LANES_MAX = 1_000_000  # in one answer
-LINKED = 200  # arrows in one picture; more would hide it
+# kinds that a search covers, and the kind of definition that names their items
+SEARCHED = {"devices": activities.DEFINITION, "marks": INSTANT}
+LISTED, LISTED_MAX = 50, 1000  # items in one answer; a picture merges items that are close
+LANES_MAX = 1_000_000  # the most lanes in one answer
+LINKED = 200  # the most arrows in one picture; more would hide it
 NUMBER_MAX = (1 << 32) - 1
 
 
 class LaneAnswers:
-    """Answers about the lanes of a set of traces."""
+    """Answers requests about the lanes of a set of traces."""
 
     def __init__(self, traces: Traces) -> None:
         self._traces = traces
@@ -55,11 +55,14 @@ class LaneAnswers:
             return as_json({"lanes": [], "left_out": [0, 0]})
         lanes = shown.lanes(kind, request.check)
         first, count = fields.number("first", 0, NUMBER_MAX, default=0), fields.optional("count", 1, LANES_MAX)
-        if first > 0 or count is not None:  # those that are shown as one in another
+        if first > 0 or count is not None:  # the lanes that another lane shows as one
             return as_json({"lanes": list_lanes(lanes, self._traces.start_ns, first, count or 1)})
         (top,) = [each["first"] for each in lanes.lanes(0, 1)] or [0]
-        told = {"lanes": list_lanes(lanes, self._traces.start_ns, 0, top or LANES_MAX), "left_out": lanes.left_out()}
-        return as_json({**told, **describe_kind(shown, kind)})
+        described = {
+            "lanes": list_lanes(lanes, self._traces.start_ns, 0, top or LANES_MAX),
+            "left_out": lanes.left_out(),
+        }
+        return as_json({**described, **describe_kind(shown, kind)})
 
     def _window(self, request: Request, fields: Fields) -> Answer:
         return draw_lanes(self._lanes(request, fields), fields, self._traces.start_ns)
@@ -71,7 +74,7 @@ class LaneAnswers:
         return as_json(found and _describe_links(lanes, found, self._traces.start_ns))
 
     def _between(self, request: Request, fields: Fields) -> Answer:
-        """The items of some lanes that begin in a range: how many there are, and the first of them."""
+        """Lists the items of some lanes that begin in a range: their number, and the first items."""
         lanes, base = self._lanes(request, fields), self._traces.start_ns
         start, end = fields.range()
         most = fields.number("most", 0, LISTED_MAX, default=LISTED)
@@ -83,7 +86,7 @@ class LaneAnswers:
         return as_json({"count": count, "items": [describe_item(each, base) for each in items]})
 
     def _call(self, request: Request, fields: Fields) -> Answer:
-        """The call of a function around a time, else the innermost there."""
+        """Finds the call of a function that is open at a time, or else the innermost open call."""
         shown, base = self._shown(fields), self._traces.start_ns
         thread, number = fields.number("thread", 0, NUMBER_MAX), fields.number("id", 0, NUMBER_MAX, default=0)
         return as_json(call_around(shown, thread, self._absolute(fields.number("time")), number, base))
@@ -93,7 +96,7 @@ class LaneAnswers:
     def add_found(
         self, request: Request, fields: Fields, ids: Sequence[int], counts: list[int], start: int, end: int
     ) -> list[int]:
-        """Adds to the spans that a search found in each pixel the items there."""
+        """Adds the number of items in each pixel to the counts of spans that a search found."""
         for lanes, wanted, _ in self._searched(request, fields, ids):
             found = lanes.find(wanted, self._absolute(start), self._absolute(end), len(counts))
             counts = [count + more for count, (more,) in zip(counts, struct.iter_unpack("<I", found))]
@@ -102,7 +105,7 @@ class LaneAnswers:
     def nearest(
         self, request: Request, fields: Fields, ids: Sequence[int], after: int, back: bool
     ) -> list[dict[str, Any] | None]:
-        """Of each kind the next item with one of these ids; `after` is absolute."""
+        """Returns, for each kind, the next item with one of these ids; `after` is absolute."""
         base = self._traces.start_ns
         searched = [
             (lanes.next(wanted, after, back), kind) for lanes, wanted, kind in self._searched(request, fields, ids)
@@ -110,7 +113,7 @@ class LaneAnswers:
         return [found and {**describe_item(found, base), "lanes": kind} for found, kind in searched]
 
     def _searched(self, request: Request, fields: Fields, ids: Sequence[int]) -> list[tuple[Lanes, list[int], str]]:
-        """The kinds that may have items with these ids, and those of the ids that name items of the kind."""
+        """Returns the kinds that may have items with these ids, each with the ids that name its items."""
         shown, searched = self._shown(fields), []
         for kind, what in SEARCHED.items():
             wanted = [
@@ -120,7 +123,7 @@ class LaneAnswers:
                 searched.append((shown.lanes(kind, request.check), wanted, kind))
         return searched
 
-    # ---- what they share
+    # ---- helpers
 
     def _shown(self, fields: Fields) -> Shown:
         return self._traces[fields.number("trace", 0, 1 << 20, default=0)]
@@ -148,26 +151,28 @@ def list_lanes(lanes: Lanes, base: int, first: int = 0, count: int = NUMBER_MAX)
 
 
 def describe_item(found: dict[str, Any], base: int) -> dict[str, Any]:
-    """Texts are members of a JSON object. JavaScript does not hold every number exactly."""
-    told: dict[str, Any] = {}
+    """Describes an item. Texts are members of a JSON object. Large numbers become text, because JavaScript's numbers
+    are not exact.
+    """
+    described: dict[str, Any] = {}
     for name, value in found.items():
-        told[name] = read_members(value) if isinstance(value, str) else value if value < LIMIT else str(value)
-    return {**told, "start_ns": found["start_ns"] - base, "end_ns": found["end_ns"] - base}
+        described[name] = read_members(value) if isinstance(value, str) else value if value < LIMIT else str(value)
+    return {**described, "start_ns": found["start_ns"] - base, "end_ns": found["end_ns"] - base}
 
 
 def _describe_links(lanes: Lanes, found: dict[str, Any], base: int) -> dict[str, Any]:
-    """The item, those that its facts name, and those that came from it."""
-    told = describe_item(found, base)
+    """Describes an item, the items that its facts name, and the items that came from it."""
+    described = describe_item(found, base)
     for name, unit in lanes.facts():
         if unit in ("item", "origin"):
             item = lanes.item(found[name] - 1) if found[name] else None
-            told[name] = item and describe_item(item, base)
+            described[name] = item and describe_item(item, base)
     linked, count = lanes.linked(found["number"], LINKED)
-    return {**told, "linked": [describe_item(each, base) for each in linked], "linked_count": count}
+    return {**described, "linked": [describe_item(each, base) for each in linked], "linked_count": count}
 
 
 def describe_kind(shown: Shown, kind: str) -> dict[str, Any]:
-    """What is known of a kind beside its lanes."""
+    """Returns facts about a kind in addition to its lanes."""
     if kind == "tasks":
         return {"awaits": describe_awaits(shown.functions)}
     if kind != "devices":
@@ -182,7 +187,7 @@ def read_members(text: str) -> dict[str, Any]:
 
 
 def state_sums(shown: Shown, thread: int, start: int, end: int) -> list[int]:
-    """For how long a thread waited off the processor, was preempted, and waited for the GIL."""
+    """Returns how long a thread waited off the processor, was preempted, and waited for the GIL."""
     states = shown.lanes("states")
     return next(
         (states.busy(each["lane"], start, end) for each in states.lanes() if each["thread"] == thread), [0, 0, 0]

@@ -1,4 +1,4 @@
-"""When a budget left functions out, for the page: stretches of time, each with the number of a set of functions."""
+"""The stretches in which a budget left functions out, for the page. Each has the number of a set of functions."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from .traces import Shown
 
 STRETCHES_MAX = 20_000
-NAMES_MAX = 50  # of a set
+NAMES_MAX = 50  # the most names of a set
 
 
 def describe_left_out(shown: Shown, base: int) -> dict[str, Any]:
-    """`sets` have the ids of functions, or null where every function was left out."""
+    """Describes the stretches. `sets` have the ids of functions, or null if every function was left out."""
     numbers: dict[tuple[int | None, ...] | None, int] = {}
     stretches: list[list[int]] = []
     found: dict[tuple[int, int], list[int | None]] = {}

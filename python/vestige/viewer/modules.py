@@ -1,6 +1,6 @@
-"""A page's modules as one script. A page from a file may not import modules, so they become functions of one script,
-each run once, in the order in which they need each other. They keep to two forms for that: `export` before a function,
-class or const, and `import { a } from "./x.js";`. The build of the core runs this file by itself.
+"""A page's modules as one script. A page from a file may not import modules, so each module becomes a function in one
+script. Each function runs once, after the modules that it needs. Modules use only two forms: `export` before a
+function, class or const, and `import { a } from "./x.js";`. The build of the core runs this file by itself.
 """
 
 import os
@@ -8,22 +8,22 @@ import re
 
 IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w.]+)";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
-ENDS = re.compile(r"</script|<!--|]]>", re.IGNORECASE)  # what would end a script, in a page or in an SVG
+ENDS = re.compile(r"</script|<!--|]]>", re.IGNORECASE)  # text that would end a script, in a page or in an SVG
 
 
 def join_modules(folders: "list[str]", first: str) -> str:
-    """A module and all that it needs. Each is looked for in the folders, in their order."""
+    """Returns a script of a module and all modules that it needs. Looks for each in the folders, in their order."""
     done: list[str] = []
     parts: list[str] = []
     _add_module(folders, first, done, parts)
     script = '"use strict";\n' + "".join(parts)
     if ENDS.search(script):
-        raise ValueError("the page's modules hold what would end their script")
+        raise ValueError("a module contains text that would end the script, such as `</script>`")
     return script
 
 
 def _add_module(folders: "list[str]", name: str, done: "list[str]", parts: "list[str]") -> None:
-    """A module after those it needs."""
+    """Adds a module after the modules that it needs."""
     if name in done:
         return
     done.append(name)

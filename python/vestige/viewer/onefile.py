@@ -1,6 +1,5 @@
-"""The page and a trace in one file, for `vestige view --html`: it needs no server, no network and no other file.
-
-The page may run one script, of all modules, and that one style, by their hashes, and reach nothing else.
+"""Writes the page and a trace into one file, for `vestige view --html`. The file needs no server, no network and no
+other file. Its policy allows only the page's script and style, by their hashes, and no connections.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from .pages import FOLDER
 
 
 def one_file(data: bytes, title: str) -> str:
-    """The page around a container as embed.pack makes it."""
+    """Returns the page with a container that embed.pack() made."""
     style, script = _read("theme.css") + _read("app.css"), join_modules([FOLDER], "app.js")
     policy = (
         f"default-src 'none'; script-src '{content_hash(script)}'; style-src '{content_hash(style)}'; "

@@ -1,4 +1,4 @@
-"""The page's own files, read once. The server sends no others."""
+"""The page's own files, read once. The server sends no other files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIRST = "index.html"
 
 
 def read_pages() -> dict[str, Answer]:
-    """By the path of their address."""
+    """Returns the files by the path of their address."""
     pages = {}
     for name in sorted(os.listdir(FOLDER)):
         type = TYPES.get(os.path.splitext(name)[1])

@@ -1,11 +1,9 @@
-"""HTTP on 127.0.0.1: connections, limits, and who may ask.
+"""HTTP on 127.0.0.1: connections, limits, and who may ask. `api.py` answers the requests. Each connection has a thread,
+at most CONNECTIONS of them. Each phase of a request has a deadline, and a client that misses it is cut off, so a client
+that stops sending or reading does no harm. Nothing that a client does ends the server. If there are too many
+connections, those that have not shown the token are ended first.
 
-`api.py` answers what is asked. Each connection has a thread, at most CONNECTIONS of them. Each phase of a request has
-a deadline, and a client that misses it is cut off: one that stops sending or reading costs nothing for long. Nothing
-that a client does ends the server. When there are too many connections, one that has not shown the token ends before
-one that has.
-
-Who may ask: a client that knows the token (every page that was told the address; compared in constant time), that calls
+Who may ask: a client that knows the token (it is part of the address, and compared in constant time), that calls
 us by our own name (a foreign name that points here is another site's), and is not a page of another origin. The
 page's own files hold no data and need no token. Only a POST to the API has a body: nothing of it is read before these
 checks, and the bodies of all connections together have at most BODIES_MAX bytes.
@@ -41,12 +39,13 @@ HOST = "127.0.0.1"
 CONNECTIONS = 64
 HEAD_MAX = 64 << 10  # bytes of a request's line and headers
 BODY_MAX = 8 << 20
-BODIES_MAX = 8 << 20  # of all requests that are being read or answered
+BODIES_MAX = 8 << 20  # all requests together, while they are read or answered
 LINGER_MAX = 16 << 20
-FIELDS_MAX = 64  # of a query
-IDLE, RECEIVE, SEND = 60.0, 10.0, 20.0  # seconds: between requests; for a request to arrive; for a piece to leave
-STOP, ROOM, LINGER = 2.0, 0.5, 1.0  # for threads to end; for a connection to end; for a client to read why
-YOUNG = 0.1  # in which a client that has connected can show the token
+FIELDS_MAX = 64  # fields of a query
+IDLE, RECEIVE, SEND = 60.0, 10.0, 20.0  # seconds: between requests; for a request to arrive; for a piece to be sent
+# seconds: for threads to end; for a connection to end; for a client to read the reason
+STOP, ROOM, LINGER = 2.0, 0.5, 1.0
+YOUNG = 0.1  # seconds after connecting in which a client can show the token
 PIECE = 256 << 10
 TOO_MANY = "too many connections"
 TOKEN_HEADER = "X-Vestige-Token"  # noqa: S105 (a name)
@@ -70,7 +69,7 @@ class ClientGone(Exception):
 
 
 class Request:
-    """What was asked, after the checks."""
+    """A request that passed the checks."""
 
     def __init__(
         self, method: str, path: str, fields: dict[str, str], body: Any, check: Callable[[float], None]
@@ -80,11 +79,11 @@ class Request:
         self.fields = fields
         self.body = body
         self.check = check
-        """To be called now and then while something is computed: raises once the client is gone."""
+        """Call now and then during a computation; raises once the client is gone."""
 
 
 class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
-    """Listens from the moment it is made; serve_forever() answers."""
+    """Listens from the moment when it is made; serve_forever() answers."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -98,7 +97,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         self._lock = Lock()
         self._left = Condition(self._lock)  # notified when a connection has ended
         self._handlers: set[Handler] = set()
-        self._count = 0  # guarded by _lock: connections, also those that have no handler yet
+        self._count = 0  # guarded by _lock: connections, including those without a handler
         self._bodies = 0  # guarded by _lock: bytes of bodies
         self.stopping = False
         self.faults: deque[BaseException | None] = deque(maxlen=10)
@@ -110,14 +109,14 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
 
     @property
     def address(self) -> str:
-        """What the user opens."""
+        """The address for the user to open."""
         return f"{self.base}/?token={self.token}"
 
     def knows(self, token: str) -> bool:
         return hmac.compare_digest(token.encode("utf-8", "replace"), self.token.encode())
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """In the thread that accepts."""
+        """Runs in the thread that accepts connections."""
         if self._make_room():
             super().process_request(request, client_address)
         else:
@@ -141,9 +140,9 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             handler.cut_off()
 
     def _make_room(self) -> bool:
-        """Whether there is room. If need be, ends one connection: the oldest of those that have not shown the token
-        within YOUNG seconds, whatever they do; where all have shown it, that which has waited longest for its next
-        request."""
+        """Returns whether there is room for a connection. If needed, ends one connection: the oldest that has not shown
+        the token within YOUNG seconds, or else the trusted connection that has waited longest for its next request.
+        """
         until = time.monotonic() + ROOM
         with self._left:
             while self._count >= CONNECTIONS:
@@ -158,8 +157,9 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             return True
 
     def end(self) -> None:
-        """Called after serve_forever(): no request is answered any more. Threads that compute notice it and clean up;
-        they have a moment for that."""
+        """Call after serve_forever(): answers no more requests. Threads that compute notice the end, and have a moment
+        to clean up.
+        """
         self.stopping = True
         self.server_close()
         until = time.monotonic() + STOP
@@ -173,10 +173,12 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             time.sleep(0.01)
 
     def take_body(self, length: int) -> None:
-        """Before a body is read. give_body_back() follows when its request is answered."""
+        """Call before reading a body, and give_body_back() after its request is answered."""
         with self._lock:
             if self._bodies + length > BODIES_MAX:
-                raise Problem(503, "too much is being asked at once", headers=[("Retry-After", "1")])
+                raise Problem(
+                    503, "too many bytes of requests at the moment: try again", headers=[("Retry-After", "1")]
+                )
             self._bodies += length
 
     def give_body_back(self, length: int) -> None:
@@ -192,7 +194,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             self._handlers.discard(handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A broken connection is nothing special; anything else is a fault of ours."""
+        """Ignores broken connections; reports every other error, which is a fault of ours."""
         error = sys.exc_info()[1]
         if not isinstance(error, (OSError, ClientGone)):
             self.faults.append(error)
@@ -200,18 +202,18 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """A connection, in a thread of its own."""
+    """Handles a connection, in a thread of its own."""
 
     protocol_version = "HTTP/1.1"
-    default_request_version = "HTTP/1.0"  # of a request that names none; HTTP/0.9 has answers without a head
+    default_request_version = "HTTP/1.0"  # for a request without a version; HTTP/0.9 would have answers without a head
     disable_nagle_algorithm = True
-    wbufsize = -1  # head and body leave together
-    timeout = IDLE + RECEIVE  # of a single call; deadlines are shorter
+    wbufsize = -1  # head and body are sent together
+    timeout = IDLE + RECEIVE  # for a single call; deadlines are shorter
     server: Server
 
     def setup(self) -> None:
-        self.trusted = False  # no request has had the token
-        self.since = time.monotonic()  # it is connected; once trusted, it waits for its next request
+        self.trusted = False  # true once a request had the token
+        self.since = time.monotonic()  # when it connected; once trusted, since when it waits for its next request
         self._expect()
         self._refused = False
         super().setup()
@@ -231,7 +233,7 @@ class Handler(BaseHTTPRequestHandler):
             self.server.leave(self)
 
     def _linger(self) -> None:
-        """Reads what the client still sends: closing before would reset the connection, and hide the answer."""
+        """Reads the rest of the client's data: closing earlier would reset the connection and hide the answer."""
         self.deadline = time.monotonic() + LINGER
         self.connection.shutdown(socket.SHUT_WR)
         left = LINGER_MAX
@@ -265,7 +267,7 @@ class Handler(BaseHTTPRequestHandler):
         self.idle = self.receiving = True
 
     def cut_off(self, status: int = 408, why: str = "the request did not arrive in time") -> None:
-        """By another thread: ends what this one waits for."""
+        """Called by another thread: ends the wait of this one."""
         try:
             if self.receiving and not self.idle:
                 refuse(self.connection, status, why)
@@ -289,7 +291,7 @@ class Handler(BaseHTTPRequestHandler):
         except ClientGone:
             self.close_connection = True
             return
-        except Exception as error:  # whatever it is, the next request must not suffer
+        except Exception as error:  # a failed request must not harm the next one
             answer = Problem(500, f"{type(error).__name__}: {error}").answer()
         self._send(answer)
 
@@ -304,7 +306,7 @@ class Handler(BaseHTTPRequestHandler):
             return answer(self._check_client)
         self._check_origin(path)
         if self.command not in ("GET", "HEAD", "POST"):
-            raise Problem(405, f"{self.command} is not answered here")
+            raise Problem(405, f"{self.command} is not supported at this address")
         fields = self._fields(query)
         token = fields.pop("token", "")
         is_known = self.server.knows(self.headers.get(TOKEN_HEADER, token))
@@ -312,7 +314,7 @@ class Handler(BaseHTTPRequestHandler):
         if not path.startswith("/api/"):
             return self._page(path)
         if self.command == "HEAD":
-            raise Problem(405, "HEAD is not answered here")
+            raise Problem(405, "HEAD is not supported at this address")
         if not is_known:
             raise Problem(403, "the token is missing or wrong: open the address that vestige view printed")
         if self.command == "POST":
@@ -335,7 +337,7 @@ class Handler(BaseHTTPRequestHandler):
         if page is None:
             raise Problem(404, "there is nothing at this address")
         if self.command == "POST":
-            raise Problem(405, "POST is not answered here")
+            raise Problem(405, "POST is not supported at this address")
         return page
 
     # ---- checks
@@ -351,13 +353,13 @@ class Handler(BaseHTTPRequestHandler):
             )
 
     def _check_origin(self, path: str) -> None:
-        """Refuses pages of other origins. A link on one may lead to /, which holds no data."""
+        """Refuses pages of other origins. A link on another page may lead to /, which holds no data."""
         origins = self.headers.get_all("Origin", [])
         foreign = any(origin not in self.server.origins for origin in origins)
         site = self.headers.get("Sec-Fetch-Site", "none")
         is_link = path == "/" and self.headers.get("Sec-Fetch-Mode") == "navigate" and not origins
         if foreign or (site not in ("none", "same-origin") and not is_link):
-            raise Problem(403, "pages of other sites cannot ask here")
+            raise Problem(403, "requests from pages of other sites are refused")
 
     def _check_client(self, share: float = 0) -> None:
         if self.server.stopping:
@@ -367,7 +369,7 @@ class Handler(BaseHTTPRequestHandler):
         if poll.poll(0) and self.connection.recv(1, socket.MSG_PEEK) == b"":
             raise ClientGone
 
-    # ---- what was sent
+    # ---- receiving
 
     def _body_length(self) -> int:
         lengths = self.headers.get_all("Content-Length", [])
@@ -380,7 +382,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _expect_no_body(self) -> None:
         if self._body_length() > 0:
-            raise Problem(413, "no body is read at this address")
+            raise Problem(413, "this address accepts no body")
         self._received()
 
     def _read_json(self, length: int) -> Any:
@@ -394,7 +396,7 @@ class Handler(BaseHTTPRequestHandler):
             raise Problem(400, "the body is not JSON") from None
 
     def _received(self) -> None:
-        """The request has arrived whole: answering it may take its time."""
+        """Call when the request has arrived completely; the answer may take longer."""
         self._unread = self.receiving = False
         self.deadline = float("inf")
 
@@ -407,7 +409,7 @@ class Handler(BaseHTTPRequestHandler):
             raise Problem(400, "a field is given twice")
         return dict(pairs)
 
-    # ---- what is sent
+    # ---- sending
 
     def _send(self, answer: Answer) -> None:
         try:
@@ -424,7 +426,7 @@ class Handler(BaseHTTPRequestHandler):
         self.receiving = False
         self.deadline = time.monotonic() + SEND
         if self._unread or (answer.status >= 400 and answer.status not in (404, 503)):
-            self.close_connection = self._refused = True  # what follows may not be a request
+            self.close_connection = self._refused = True  # the next bytes may not be a request
         self.send_response(answer.status)
         policy = PAGE_POLICY if answer.is_page else DATA_POLICY
         headers = [*HEADERS, ("Content-Security-Policy", policy), *answer.headers]
@@ -444,7 +446,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(piece)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Called by the base class for requests that it cannot read."""
+        """Called by the base class for requests that cannot be parsed."""
         self.close_connection = True
         text = message or http.client.responses.get(code, "the request cannot be read")
         self._send(Problem(code, text).answer())
@@ -453,11 +455,11 @@ class Handler(BaseHTTPRequestHandler):
         return "vestige"
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Logs nothing: the terminal is the user's."""
+        """Logs nothing, because the terminal belongs to the user."""
 
 
 class Head:
-    """Reads the lines of a request's head, and no more than HEAD_MAX bytes of them."""
+    """Reads the lines of a request's head, at most HEAD_MAX bytes."""
 
     def __init__(self, file: BufferedIOBase) -> None:
         self._file = file
@@ -476,7 +478,7 @@ def is_number(text: str) -> bool:
 
 
 def refuse(connection: socket.socket, status: int, message: str) -> None:
-    """Sends a short answer to a client that gets no other; gives up if that would take time."""
+    """Sends a short answer to a client that gets no other answer; gives up if sending would block."""
     body = json.dumps({"error": message}).encode()
     head = (
         f"HTTP/1.1 {status} {http.client.responses[status]}\r\nContent-Type: application/json\r\n"

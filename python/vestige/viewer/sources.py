@@ -1,9 +1,9 @@
-"""Lines of source: those of a function that a trace names.
+"""Lines of source code of the functions that a trace names.
 
-A request names a definition of the trace, never a path. Only files of Python source are read: what a trace claims to be
-the file of a function may be anything. What the server shows stays on this machine, with the user who may read the file
-anyway. A page in a file is made to be sent: it gets lines only of files that the recording noted (see
-recording/metadata.py) and that are still as they were, since a trace made by somebody else may name any file here.
+A request names a definition of the trace, never a path. Only files of Python source are read, because a trace may name
+any file. The server shows lines only on this machine, to the user, who may read the file anyway. A page in a file may
+be sent to others: it gets lines only of files that the recording noted (see recording/metadata.py) and that have not
+changed since.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    State = tuple[int, int]  # of a file: when it was written, in ns, and its size
+    State = tuple[int, int]  # state of a file: time of its last change in ns, and its size
 
-LINES_MAX = 200  # of a function
-AROUND = 6  # lines before and behind one
+LINES_MAX = 200  # the most lines of a function
+AROUND = 6  # lines shown before and after a mark's line
 FILE_MAX = 4 << 20
 FILES_KEPT = 64
 SUFFIXES = (".py", ".pyw")
@@ -31,12 +31,12 @@ LONGER = f"only the first {LINES_MAX} lines of the function are shown"
 
 
 class Sources:
-    """Reads each file once, as long as it does not change."""
+    """Reads each file once, unless it changes."""
 
     def __init__(self, *, only_noted: bool = False) -> None:
         self._only_noted = only_noted
         self._files: dict[str, tuple[State, list[str]]] = {}
-        self.left_out: set[str] = set()  # files that could be read, and are not as was noted
+        self.left_out: set[str] = set()  # readable files that differ from the recording's note
 
     def lines(
         self,
@@ -48,14 +48,15 @@ class Sources:
         *,
         around: bool = False,
     ) -> dict[str, Any] | None:
-        """The function that begins on that line, or the lines `around` it; None where the source is not at hand. A file
-        that is not named in full is looked for in `folder`."""
+        """Returns the function that begins on a line, or the lines around it; None if the source is not available. A
+        relative path is looked up in `folder`.
+        """
         if file is None or line < 1:
             return None
         path = file if os.path.isabs(file) else os.path.join(folder, file)
         try:
             state, text = self._read(path, noted)
-        except (OSError, SyntaxError, ValueError, LookupError):  # LookupError: no such encoding of text
+        except (OSError, SyntaxError, ValueError, LookupError):  # LookupError: unknown encoding
             return None
         if line > len(text):
             return None
@@ -71,8 +72,8 @@ class Sources:
         }
 
     def _read(self, path: str, noted: State | None) -> tuple[State, list[str]]:
-        """Checks and reads the file that was opened, whatever its name leads to by then."""
-        with open(path, "rb", opener=_open_at_once) as file:
+        """Opens the file, then checks and reads the opened file, because its name may lead to another file later."""
+        with open(path, "rb", opener=_open_without_waiting) as file:
             status = os.fstat(file.fileno())
             state = status.st_mtime_ns, status.st_size
             if not stat.S_ISREG(status.st_mode) or status.st_size > FILE_MAX:
@@ -81,7 +82,7 @@ class Sources:
                 raise ValueError("not a file of Python source")
             if self._only_noted and state != noted:
                 self.left_out.add(path)
-                raise ValueError("not as the recording noted it")
+                raise ValueError("changed since the recording, or not noted by it")
             known = self._files.get(path)
             if known is not None and known[0] == state:
                 return known
@@ -95,19 +96,19 @@ class Sources:
         return state, lines
 
 
-def _open_at_once(path: str, flags: int) -> int:
-    """Does not wait where the path is a pipe."""
+def _open_without_waiting(path: str, flags: int) -> int:
+    """Opens a file without waiting if the path is a pipe."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
 def is_script(data: bytes) -> bool:
-    """Whether its first line says that Python runs it."""
+    """Returns whether the first line says that Python runs the script."""
     line = data[:200].partition(b"\n")[0]
     return line.startswith(b"#!") and b"python" in line
 
 
 def block(lines: Sequence[str]) -> list[str]:
-    """The first lines, up to the end of the function or class that they begin with."""
+    """Returns the lines up to the end of the function or class with which they begin."""
     some = [line + "\n" for line in lines[: LINES_MAX + 1]]
     try:
         found = inspect.getblock(some)

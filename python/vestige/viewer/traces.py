@@ -1,6 +1,5 @@
-"""The traces that are shown: each with its index, which is built in the background, one after the other.
-
-Once it is there, any number of the server's threads ask a view at once.
+"""The shown traces and their indexes. Indexes are built in the background, one after the other. After that, any number
+of the server's threads use a view in parallel.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ IMPORT_SYSTEM = "<frozen importlib."
 
 
 class _NoImports:
-    """In the place of a trace: nothing is known of what was imported."""
+    """Stand-in for a trace without import records."""
 
     def import_name(self, imported: int, module: int = 0) -> str:
         return ""
@@ -47,7 +46,7 @@ def to_place(trace: Trace | _NoImports, number: int, function: Function) -> Plac
 
 
 def find_places(trace: Trace) -> list[Place | None]:
-    """By id; behind those that the trace defines, imports as src/view/view.h numbers them."""
+    """Returns the places by id. After the trace's own ids come imports, numbered as in src/view/view.h."""
     functions = trace.functions()
     places: list[Place | None] = [entry and to_place(trace, number, entry) for number, entry in enumerate(functions)]
     if not any(entry and entry.file.startswith(IMPORT_SYSTEM) for entry in functions):
@@ -65,11 +64,11 @@ def find_places(trace: Trace) -> list[Place | None]:
 
 
 class Stopped(Exception):
-    """The server ends while an index is being built."""
+    """Raised in the building of an index when the server ends."""
 
 
 class Shown:
-    """A trace, and its view once there is one."""
+    """A trace, and its view once the index exists."""
 
     def __init__(self, number: int, source: Source, offset_ns: int = 0) -> None:
         self.number = number
@@ -78,19 +77,19 @@ class Shown:
         self.functions = trace.functions()
         self.places = find_places(trace)
         self.noted = self._find_noted()
-        self._offset_ns = offset_ns  # how far it is moved from what its own clock says
+        self._offset_ns = offset_ns  # how far the trace is moved from its own clock
         self.share = 0.0
         self.error: str | None = None
         self.facts: dict[str, Any] = {}
         self.threads: list[dict[str, Any]] = []
-        self.live = False  # it was being recorded when it was opened
-        self.follows = False  # and still is
+        self.live = False  # the trace was being recorded when it was opened
+        self.follows = False  # the trace is still being recorded
         self._view: View | None = None
         self._lanes: dict[str, Lanes] = {}
-        self._reading = Lock()  # guards these
+        self._reading = Lock()  # guards _lanes
 
     def _find_noted(self) -> dict[str, tuple[int, int]]:
-        """By file: when it was written and its size, as the recording noted them."""
+        """Returns the time and size of each file that the recording noted."""
         noted = {}
         for number, state in self.source.metadata.get("vestige.sources", {}).items():
             place = self.places[number] if 0 <= number < len(self.places) else None
@@ -111,29 +110,29 @@ class Shown:
         return max(int(self.source.facts["end_ns"]) + self._offset_ns, int(self.facts.get("end_ns", 0)))
 
     def open(self) -> Trace:
-        """The trace itself, for a pass of its own."""
+        """Opens the trace again, for a separate reading."""
         trace = self.source.open()
         trace.set_offset(self._offset_ns)
         return trace
 
     @property
     def has_states(self) -> bool:
-        """Whether it tells when its threads ran, or waited for the GIL, or for what is there instead of it."""
+        """Whether the trace knows when its threads ran, or waited for the GIL or for locks of objects."""
         return any(self.source.facts.get(kind) for kind in ("switches", "gil_waits", "object_waits"))
 
     @property
     def has_marks(self) -> bool:
-        """Whether there may be any: an instant has a definition."""
+        """Whether the trace may have marks, whose names are definitions of the kind INSTANT."""
         return any(entry is not None and entry.kind == INSTANT for entry in self.functions)
 
     def has_lanes(self, kind: str) -> bool:
-        """The index tells whether there are tasks: it must be there."""
+        """Whether the trace has lanes of a kind. Only the index knows whether it has tasks, so the index must exist."""
         if kind == "tasks":
             return self.view is not None and bool(self.facts.get("has_tasks"))
         return {"devices": self.has_devices, "marks": self.has_marks, "states": self.has_states}[kind]
 
     def lanes(self, kind: str, progress: Callable[[float], None] | None = None) -> Lanes:
-        """The lanes of a kind, read when somebody asks first."""
+        """The lanes of a kind, read on first use."""
         with self._reading:
             if kind not in self._lanes:
                 self._lanes[kind] = Lanes(self.open(), kind, wrappers=self.wrappers, progress=progress)
@@ -141,7 +140,7 @@ class Shown:
 
     @property
     def wrappers(self) -> list[int]:
-        """Functions whose tasks are told apart by their names."""
+        """Functions whose tasks are distinguished by the tasks' names."""
         return [number for number, entry in enumerate(self.functions) if entry and entry.name in WRAPPERS]
 
     @property
@@ -149,7 +148,7 @@ class Shown:
         return bool(self.source.facts.get("devices"))
 
     def take(self, view: View) -> None:
-        """Takes the view, once its index is built."""
+        """Sets the view, once its index is built."""
         view.set_offset(self._offset_ns)
         self.facts = view.info()
         self.threads = view.threads()
@@ -157,13 +156,15 @@ class Shown:
         self.share = 1.0
 
     def take_live(self, view: View) -> None:
-        """The same, of a trace that is still recorded. Its imports are not folded: no ids stand for them."""
+        """Sets the view of a trace that is still being recorded. Its imports are not folded, because no ids stand for
+        them.
+        """
         self.live = self.follows = True
         del self.places[len(self.functions) :]
         self.take(view)
 
     def refresh(self) -> None:
-        """Reads what was recorded since. The last time is after the process has ended its recording."""
+        """Reads new records, a last time after the process has ended its recording."""
         assert self._view is not None
         ended = self.source.ended != "recording"
         self._view.refresh()
@@ -176,7 +177,7 @@ class Shown:
         self.follows = not ended and self.source.ended == "recording"
 
     def forget(self) -> None:
-        """The view is to be made anew."""
+        """Drops the view, which is then made anew."""
         self._view, self.error, self.share = None, None, 0.0
 
     @property
@@ -190,7 +191,7 @@ class Shown:
 
 
 class Traces:
-    """All that are shown, on one timeline that begins with the earliest."""
+    """The shown traces, on one timeline that begins with the earliest."""
 
     def __init__(
         self,
@@ -225,17 +226,17 @@ class Traces:
 
     @property
     def end_ns(self) -> int:
-        """The end of the latest. A trace that is still being recorded counts up to when its index was built."""
+        """The end of the latest trace. A trace that is still being recorded ends where its index ends."""
         return max(shown.end_ns for shown in self.all)
 
     @property
     def finished(self) -> bool:
-        """Whether each has its index, or cannot have one."""
+        """Whether each trace has its index, or cannot have one."""
         return all(shown.ready or shown.error is not None for shown in self.all)
 
     @property
     def share(self) -> float:
-        """Of the work, by the size of the files."""
+        """The finished share of the work, by the size of the files."""
         sizes: list[int] = [max(shown.source.facts["bytes"], 1) for shown in self.all]
         done = [1.0 if shown.error is not None else shown.share for shown in self.all]
         return sum(size * share for size, share in zip(sizes, done)) / sum(sizes)
@@ -245,7 +246,7 @@ class Traces:
         return next((shown for shown in self.all if not shown.ready and shown.error is None), None)
 
     def wait(self, seconds: float) -> None:
-        """Until an index has grown, at most so long."""
+        """Waits until an index has grown, but at most this long."""
         with self._changed:
             if not self.finished and not self.stopping:
                 self._changed.wait(seconds)
@@ -253,7 +254,7 @@ class Traces:
     # ---- building
 
     def build(self) -> None:
-        """All indexes, here and now."""
+        """Builds all indexes in this thread."""
         for shown in self.all:
             if self.stopping:
                 return
@@ -261,11 +262,11 @@ class Traces:
                 self._take(shown)
             except Stopped:
                 return
-            except Exception as error:  # or those who wait for this thread would wait for ever
+            except Exception as error:  # otherwise, those who wait for this thread would wait for ever
                 from vestige.base.failure import explain
 
                 shown.error = explain(shown.source.path, error)
-            self._tell()
+            self._notify()
 
     def _take(self, shown: Shown) -> None:
         if self.follow and shown.source.ended == "recording":
@@ -274,7 +275,7 @@ class Traces:
             shown.take(self._open(shown))
 
     def add(self, source: Source) -> None:
-        """The trace of a process that began meanwhile."""
+        """Adds the trace of a process that began meanwhile."""
         shown = Shown(len(self.all), source)
         self._take(shown)
         self.all.append(shown)
@@ -284,7 +285,7 @@ class Traces:
         self._thread.start()
 
     def show_imports(self, *, folded: bool) -> None:
-        """Builds the indexes anew if imports are to be shown otherwise."""
+        """Builds the indexes anew if the folding of imports changes."""
         with self._switching:
             if folded == self.fold_imports or self.stopping or self.follow:
                 return
@@ -296,9 +297,9 @@ class Traces:
             self.build_in_background()
 
     def stop(self) -> None:
-        """Ends the building, and waits for that: nothing half-written stays behind."""
+        """Stops the building and waits for its end, so that no half-written file remains."""
         self.stopping = True
-        self._tell()
+        self._notify()
         if self._thread is not None:
             self._thread.join()
 
@@ -307,7 +308,7 @@ class Traces:
             if self.stopping:
                 raise Stopped
             shown.share = min(share, 0.999)
-            self._tell()
+            self._notify()
 
         return View(
             shown.source.path,
@@ -316,6 +317,6 @@ class Traces:
             fold_imports=self.fold_imports,
         )
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         with self._changed:
             self._changed.notify_all()

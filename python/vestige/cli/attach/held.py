@@ -109,7 +109,7 @@ class Held:
                 if self._interrupts.count > 1:
                     raise Failure(f"{self.who} has not stopped yet; it does as soon as it runs Python code", code=130)
                 self._look(TELL_EVERY_S)
-                progress.tell(f"{duration((time.monotonic() - begun) * 1e9)}, {self._size()}")
+                progress.count(f"{duration((time.monotonic() - begun) * 1e9)}, {self._size()}")
         finally:
             progress.clear()
             self._interrupts.are_counted = False
