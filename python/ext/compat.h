@@ -1,4 +1,4 @@
-/* What differs between the supported Pythons, in one place. */
+/* All differences between the supported Pythons. */
 #ifndef VPY_COMPAT_H
 #define VPY_COMPAT_H
 
@@ -13,17 +13,18 @@
 #error "vestige needs Python 3.11 or later"
 #endif
 
-/* Hooks were proven up to this version. */
+/* The newest version on which the hooks were tested. */
 #define VPY_NEWEST_PROVEN 0x030F0000
 #define VPY_IS_PROVEN ((PY_VERSION_HEX & 0xffff0000) <= VPY_NEWEST_PROVEN)
 
-/* Whether we read the interpreter's own structures: not those of a version that
- * nobody has seen. What we do read is checked by base/inside.c at the start. */
+/* Whether we read the interpreter's internal structures: not those of a version
+ * that we have never tried. base/inside.c checks the structures at the
+ * start. */
 #define VPY_KNOWS_INSIDE VPY_IS_PROVEN
 
 /* Tracebacks walk the interpreter's own frames. The profile hook, which exists
- * up to 3.11, reads at every event what the public interface gives only through
- * a call: a frame's code, and whether a thread was made. */
+ * up to 3.11, reads at every event a frame's code and whether a thread has a
+ * state; the public interface has these only through a call. */
 #if VPY_KNOWS_INSIDE
 #define Py_BUILD_CORE 1
 #if PY_VERSION_HEX < 0x030C0000
@@ -41,15 +42,16 @@
 #include "compat_threads.h"
 
 #if PY_VERSION_HEX < 0x030C0000
-/* Says whether the interpreter calls a thread's functions, outside of them. */
+/* Sets whether the interpreter calls a thread's profile and trace functions.
+ * Call outside of such a function. */
 static inline void vpy_use_tracing(PyThreadState *tstate, bool active)
 {
     tstate->cframe->use_tracing = active && tstate->tracing == 0 ? 255 : 0;
 }
 #endif
 
-/* Between these two the interpreter reports no calls, as within a trace
- * function: what a hook of ours does is not the program's. */
+/* Between vpy_hook_enter and vpy_hook_leave the interpreter reports no calls,
+ * as within a trace function: what our hooks do is not part of the program. */
 static inline void vpy_hook_enter(PyThreadState *tstate)
 {
 #if PY_VERSION_HEX >= 0x030C0000
@@ -71,11 +73,11 @@ static inline void vpy_hook_leave(PyThreadState *tstate)
 #endif
 }
 
-/* Whether "auto" means the turbo engine: on the versions where proofs/ found no
- * difference but those that it lists. */
+/* Whether "auto" means the turbo engine: on the versions where the proofs in
+ * proofs/ found no differences except those that they list. */
 #define VPY_TURBO_IS_PROVEN (PY_MINOR_VERSION >= 11 && PY_MINOR_VERSION <= 15)
 
-/* Before 3.14.5 the collector of 3.14 had other generations. */
+/* 3.14.0 to 3.14.4 had a collector with other generations. */
 #define VPY_COUNTS_YOUNG_OBJECTS                                               \
     (VPY_KNOWS_INSIDE && !VPY_FREE_THREADED &&                                 \
      (PY_VERSION_HEX < 0x030E0000 || PY_VERSION_HEX >= 0x030E0500))
@@ -91,8 +93,8 @@ static inline void vpy_hook_leave(PyThreadState *tstate)
     _PyCode_SetExtra((PyObject *)(code), index, value)
 #endif
 
-/* The interpreter allocates the slots; tracemalloc would count them among what
- * the program has allocated. */
+/* tracemalloc would count the slots, which the interpreter allocates, as memory
+ * of the program. */
 static inline int vpy_code_set_extra(PyObject *code, Py_ssize_t index,
                                      void *value)
 {
@@ -104,11 +106,11 @@ static inline int vpy_code_set_extra(PyObject *code, Py_ssize_t index,
     return failed;
 }
 
-/* The layout behind co_extra, the same in all versions that we know; reading it
- * here saves a call for every event. Without the GIL another thread may put a
- * larger one in its place: the interpreter frees the old one only after every
- * thread has come to a place where it may be stopped. Acquire pairs with the
- * release stores of PyUnstable_Code_SetExtra. */
+/* The layout behind co_extra, equal in all versions that we know; reading it
+ * here saves a call for every event. Without the GIL another thread may replace
+ * it by a larger one: the interpreter frees the old one only after every thread
+ * has come to a place where it may be stopped. Acquire pairs with the release
+ * stores of PyUnstable_Code_SetExtra. */
 typedef struct vpy_code_extras {
     Py_ssize_t size;
     void *values[1];
@@ -134,7 +136,7 @@ vpy_code_get_extra(PyObject *code, Py_ssize_t index)
 
 /* ---- frames and threads ------------------------------------------------ */
 
-/* Of the code a frame runs: borrowed, the frame keeps it. */
+/* Returns the frame's code object (borrowed). */
 static inline PyObject *vpy_frame_code(PyFrameObject *frame)
 {
 #if PY_VERSION_HEX >= 0x030C0000
@@ -146,7 +148,7 @@ static inline PyObject *vpy_frame_code(PyFrameObject *frame)
 #endif
 }
 
-/* The number of the instruction a frame is at; -1 if it is not known. */
+/* The index of the instruction that a frame has reached; -1 if not known. */
 static inline int vpy_frame_instruction(PyFrameObject *frame)
 {
     int bytes = PyFrame_GetLasti(frame);
@@ -158,24 +160,27 @@ static inline int vpy_frame_instruction(PyFrameObject *frame)
 
 /* ---- who has the GIL ---------------------------------------------------- */
 
-/* The state of the calling thread if it has the GIL, else NULL. Up to 3.11 it
- * is NULL too for a thread that runs in a sub-interpreter. */
+/* Returns the state of the calling thread if it has the GIL, else NULL. Up to
+ * 3.11 also returns NULL for a thread that runs in a sub-interpreter. */
 static inline PyThreadState *vpy_thread_with_gil(void)
 {
 #if PY_VERSION_HEX >= 0x030D0000
-    return PyThreadState_GetUnchecked(); /* from 3.12 a variable per thread */
+    return PyThreadState_GetUnchecked(); /* since 3.12 a variable of the thread
+                                          */
 #elif PY_VERSION_HEX >= 0x030C0000
     return _PyThreadState_UncheckedGet();
 #else
-    PyThreadState *holder = _PyThreadState_UncheckedGet(); /* any thread's */
+    PyThreadState *holder =
+        _PyThreadState_UncheckedGet(); /* the state of any thread */
 
     return holder != NULL && holder == PyGILState_GetThisThreadState() ? holder
                                                                        : NULL;
 #endif
 }
 
-/* Whether a thread without a state as above may wait for the GIL: not if it may
- * have it. Where there are sub-interpreters, PyGILState_Check says yes. */
+/* Whether a thread for which vpy_thread_with_gil returns NULL may wait for the
+ * GIL: not if the thread may have it already. Where there are sub-interpreters,
+ * PyGILState_Check always returns 1. */
 static inline bool vpy_may_take_gil(void)
 {
 #if PY_VERSION_HEX >= 0x030C0000
@@ -191,21 +196,22 @@ static inline bool vpy_may_take_gil(void)
 #define vpy_is_finalizing() _Py_IsFinalizing()
 #endif
 
-/* Whether a weak reference is one to this object, which is alive. */
+/* Whether a weak reference refers to this object, which is alive. */
 static inline bool vpy_weakref_is_to(PyObject *weakref, PyObject *object)
 {
 #if PY_VERSION_HEX >= 0x030D0000
     PyObject *found = NULL;
-    bool is_it = PyWeakref_GetRef(weakref, &found) == 1 && found == object;
+    bool is_same = PyWeakref_GetRef(weakref, &found) == 1 && found == object;
 
     Py_XDECREF(found);
-    return is_it;
+    return is_same;
 #else
     return PyWeakref_GET_OBJECT(weakref) == object;
 #endif
 }
 
-/* The object of a weak reference: a new reference, or NULL. */
+/* Returns the object of a weak reference: a new reference, or NULL if the
+ * object is gone. */
 static inline PyObject *vpy_weakref_get(PyObject *weakref)
 {
     PyObject *found = NULL;
@@ -222,9 +228,9 @@ static inline PyObject *vpy_weakref_get(PyObject *weakref)
     return found;
 }
 
-/* A new weak reference that the collector does not track: gc.get_objects()
- * would show it to the program. One without a callback is shared, so it may
- * exist already. */
+/* Makes a weak reference that the collector does not track, so that
+ * gc.get_objects() does not show it to the program. Weak references without a
+ * callback are shared, so the result may have existed already. */
 static inline PyObject *vpy_weakref_new(PyObject *object)
 {
     int were_on = vpy_collections_put_off();
@@ -244,8 +250,8 @@ static inline bool vpy_weakref_is_dead(PyObject *weakref)
     return found == NULL;
 }
 
-/* The state of the calling thread, which has the GIL. Up to 3.11 it is read
- * from a structure of the interpreter's, without a call. */
+/* Returns the state of the calling thread, which must have the GIL. On 3.11 it
+ * is read from a structure of the interpreter, without a call. */
 static inline PyThreadState *vpy_thread_state(void)
 {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -257,8 +263,9 @@ static inline PyThreadState *vpy_thread_state(void)
 #endif
 }
 
-/* Whether the calling thread, known to Python or not, holds the GIL. The public
- * function returns 1 for every thread once there are sub-interpreters. */
+/* Whether the calling thread holds the GIL; works for threads that Python does
+ * not know, too. PyGILState_Check returns 1 for every thread once there are
+ * sub-interpreters. */
 static inline bool vpy_holds_gil(void)
 {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -271,8 +278,8 @@ static inline bool vpy_holds_gil(void)
 
 #include "compat_objects.h"
 
-/* What a staticmethod or classmethod wraps; borrowed, NULL if nothing. Their
- * layout begins like this in all versions. */
+/* Returns the callable that a staticmethod or classmethod wraps (borrowed), or
+ * NULL. Both layouts begin like this in all versions. */
 static inline PyObject *vpy_wrapped_function(PyObject *wrapper)
 {
     typedef struct wrapping {
@@ -291,8 +298,8 @@ static inline PyObject *vpy_wrapped_function(PyObject *wrapper)
 #define vpy_hash_pointer _Py_HashPointer
 #endif
 
-/* The hash of a built-in function, from what it is bound to and its C function.
- */
+/* Returns the hash of a built-in function, from the object that it is bound to
+ * and its C function. */
 static inline Py_hash_t vpy_function_hash(const void *self,
                                           PyCFunction function)
 {
@@ -302,9 +309,10 @@ static inline Py_hash_t vpy_function_hash(const void *self,
     return hash == -1 ? -2 : hash;
 }
 
-/* Instructions (opcode.h) that call len, isinstance or list.append as they call
- * any C function, the one that has still to choose among them, and the one that
- * all of them were specialized from. base/inside_code.c checks the numbers. */
+/* Numbers of instructions (opcode.h). PLAIN_CALLS call len, isinstance and
+ * list.append like any C function; UNDECIDED_CALL has not been specialized yet;
+ * CALL is the instruction from which all of them are specialized.
+ * base/inside_code.c checks the numbers. */
 #if PY_VERSION_HEX >= 0x030D0000
 #define VPY_PLAIN_CALLS                                                        \
     CALL_BUILTIN_O, CALL_BUILTIN_FAST, CALL_METHOD_DESCRIPTOR_O
@@ -324,8 +332,8 @@ static inline Py_hash_t vpy_function_hash(const void *self,
 #define VPY_CALL PRECALL
 #endif
 
-/* Whether a new class inherits a slot only if the method that it inherits has
- * the same C function. */
+/* Whether a new class inherits a slot only if the method that it inherits calls
+ * the slot's C function. */
 #define VPY_COMPARES_WITH_SLOTS (PY_VERSION_HEX >= 0x030E0000)
 
 /* Whether the JIT's machine code may hold the address of a C function. */
@@ -335,18 +343,19 @@ static inline Py_hash_t vpy_function_hash(const void *self,
 
 #define VPY_HAS_MONITORING (PY_VERSION_HEX >= 0x030C0000)
 
-/* Whether events of code that is left out are disabled. It may be done
- * from 3.12 on, but was not tried before 3.14. */
+/* Whether events of code that is left out are disabled. 3.12 and 3.13 allow
+ * this as well, but it was not tried there. */
 #define VPY_DISABLES_EVENTS (PY_VERSION_HEX >= 0x030E0000)
 
-/* Whether the event of an exception that leaves a function may be set for one
- * code object. */
+/* Whether the event of an exception that leaves a function can be requested for
+ * a single code object. */
 #define VPY_UNWINDS_LOCALLY (PY_VERSION_HEX >= 0x030F0000)
 
-/* Whether a tool id that is freed has its callbacks taken out. */
+/* Whether freeing a tool id removes its callbacks. */
 #define VPY_FREED_TOOL_IS_CLEARED (PY_VERSION_HEX >= 0x030E0000)
 
-/* torch takes tool id 2 on 3.12 before 3.12.5 and none after. */
+/* torch uses tool id 2 on 3.12.0 to 3.12.4, and no tool id on later
+ * versions. */
 #define VPY_TORCH_TAKES_TOOL_ID_2                                              \
     (PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030C0500)
 

@@ -1,15 +1,14 @@
 /* The part of compat.h about the interpreter's own frames. compat.h includes
- * it. Nothing here is used before base/inside.c has found everything where it
- * must be. */
+ * it. Use nothing in it before base/inside.c has checked the structures. */
 #ifndef VPY_COMPAT_FRAMES_H
 #define VPY_COMPAT_FRAMES_H
 
 #if VPY_KNOWS_INSIDE
-/* The interpreter's own frame, for which no frame object is made. */
+/* The interpreter's own frame, which exists without a Python frame object. */
 typedef _PyInterpreterFrame vpy_iframe;
 
-/* From 3.14 on a frame holds tagged references: what a bit says about the count
- * is not part of the address. */
+/* Since 3.14 frames hold tagged references: a bit that says whether the
+ * reference is counted is not part of the address. */
 #if PY_VERSION_HEX >= 0x030E0000
 static inline PyObject *vpy_iframe_object(_PyStackRef reference)
 {
@@ -36,8 +35,9 @@ static inline const vpy_iframe *vpy_iframe_back(const vpy_iframe *frame)
     return frame->previous;
 }
 
-/* From 3.12 the C function that evaluates has a frame of its own, in which no
- * Python runs. From 3.15 on a thread has one more, below all others. */
+/* Since 3.12 the C function that evaluates has a frame of its own (a "shim"),
+ * which runs no Python code. Since 3.15 each thread has one more shim below all
+ * frames. */
 static inline bool vpy_iframe_is_shim(const vpy_iframe *frame)
 {
 #if PY_VERSION_HEX >= 0x030E0000
@@ -50,7 +50,7 @@ static inline bool vpy_iframe_is_shim(const vpy_iframe *frame)
 #endif
 }
 
-/* The frame, or the nearest below it that is the program's. */
+/* Returns the frame, or the nearest frame below it that is not a shim. */
 static inline const vpy_iframe *
 vpy_iframe_without_shims(const vpy_iframe *frame)
 {
@@ -59,13 +59,13 @@ vpy_iframe_without_shims(const vpy_iframe *frame)
     return frame;
 }
 
-/* The innermost frame of a thread that is the program's. */
+/* Returns the innermost frame of a thread that is not a shim. */
 static inline const vpy_iframe *vpy_iframe_running(PyThreadState *tstate)
 {
     return vpy_iframe_without_shims(vpy_iframe_innermost(tstate));
 }
 
-/* Whether a C function began to evaluate with this frame. */
+/* Whether a C function started an evaluation with this frame. */
 static inline bool vpy_iframe_is_entry(const vpy_iframe *frame)
 {
 #if PY_VERSION_HEX >= 0x030C0000
@@ -75,7 +75,8 @@ static inline bool vpy_iframe_is_entry(const vpy_iframe *frame)
 #endif
 }
 
-/* A local variable of a frame that runs; borrowed, NULL if it has no value. */
+/* Returns a local variable of a running frame (borrowed), or NULL if it has no
+ * value. */
 static inline PyObject *vpy_iframe_local(const vpy_iframe *frame, int index)
 {
     return vpy_iframe_object(frame->localsplus[index]);
@@ -96,8 +97,8 @@ static inline PyCodeObject *vpy_iframe_code(const vpy_iframe *frame)
 #endif
 }
 
-/* The number of the instruction it is at; -1 before the first. Without the GIL
- * each thread has a copy of the instructions. */
+/* The index of the instruction that the frame has reached; -1 before the first.
+ * Without the GIL each thread has its own copy of the instructions. */
 static inline int vpy_iframe_instruction(const vpy_iframe *frame)
 {
 #if VPY_FREE_THREADED
@@ -110,9 +111,9 @@ static inline int vpy_iframe_instruction(const vpy_iframe *frame)
 #endif
 }
 
-/* The same as a number for comparisons, which tells code objects apart: the
- * instruction's address where it lies in the code object. Bit 0 is free, but on
- * 3.11 it says whether the frame is an entry. */
+/* A number that identifies the code object and the instruction that the frame
+ * has reached: the instruction's address. Bit 0 is always clear, but on 3.11 it
+ * says whether the frame is an entry. */
 static inline uintptr_t vpy_iframe_place(const vpy_iframe *frame)
 {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -135,27 +136,28 @@ static inline bool vpy_iframe_is_incomplete(const vpy_iframe *frame,
 
 /* ---- coroutines --------------------------------------------------------- */
 
-/* Whether what a coroutine awaits is resumed without a C function between. */
+/* Whether an awaited coroutine is resumed without a C function in between. */
 #define VPY_AWAITS_INLINE (PY_VERSION_HEX >= 0x030C0000)
 
-/* The frame of a coroutine or generator, as long as it has not ended. */
+/* Returns the frame of a coroutine or generator, which must not have ended. */
 static inline const vpy_iframe *vpy_iframe_of_coroutine(PyObject *coroutine)
 {
     return (const vpy_iframe *)(const void *)&((PyGenObject *)coroutine)
         ->gi_iframe;
 }
 
-/* Of a frame of a coroutine that runs, or is about to: whether it begins, and
- * does not go on behind an await. Its first instruction is RESUME; the first
- * await takes several more. */
+/* Whether a coroutine's frame, which runs or is about to, is at its beginning
+ * rather than after an await. Its first instruction is RESUME; the first await
+ * takes several more. */
 static inline bool vpy_iframe_is_new(const vpy_iframe *frame)
 {
     return vpy_iframe_instruction(frame) <=
            vpy_iframe_code(frame)->_co_firsttraceable + 2;
 }
 
-/* An argument's current value; borrowed, NULL if it has none. If inner
- * functions use it, it lies in a cell once the first instructions have run. */
+/* Returns an argument's current value (borrowed), or NULL if it has none. An
+ * argument that inner functions use lies in a cell once the first instructions
+ * have run. */
 static inline PyObject *vpy_iframe_argument(const vpy_iframe *frame, int index)
 {
     PyObject *value = vpy_iframe_local(frame, index);
@@ -170,12 +172,13 @@ static inline PyObject *vpy_iframe_argument(const vpy_iframe *frame, int index)
 
 /* ---- the bottom of the stack -------------------------------------------- */
 
-/* How much of the recursion limit a thread's frames have used. While it is put
- * aside, what runs next has the whole limit. On 3.12 and 3.13 C functions have
- * a limit of their own: every evaluation below us has taken two of it, and the
- * C function that it called one. From 3.14 on the C stack's own end is their
- * limit. Differences are kept, since the program may change the limit
- * meanwhile. */
+/* How much of the recursion limit a thread's frames have used.
+ * vpy_recursion_put_aside gives the whole limit to the code that runs next;
+ * vpy_recursion_take_back undoes that. On 3.12 and 3.13 C functions have a
+ * limit of their own: every evaluation below us has used two of it, and the C
+ * function that called the evaluation one. Since 3.14 the C stack's size is the
+ * limit of C functions. We keep differences, since the program may change the
+ * limit meanwhile. */
 #define VPY_C_RECURSION_OF_EVALUATION 3
 #define VPY_COUNTS_C_RECURSION                                                 \
     (PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000)
@@ -235,7 +238,7 @@ static inline void vpy_recursion_take_back(PyThreadState *tstate,
 #endif
 }
 
-/* What a thread has for its innermost frame when no frame runs. */
+/* Returns the innermost frame of a thread that runs no Python code. */
 static inline vpy_iframe *vpy_iframe_none(PyThreadState *tstate)
 {
 #if PY_VERSION_HEX >= 0x030F0000
@@ -246,7 +249,7 @@ static inline vpy_iframe *vpy_iframe_none(PyThreadState *tstate)
 #endif
 }
 
-/* Replaces the frame that runs, and with it those below. Returns the old one,
+/* Replaces the running frame and all frames below it. Returns the old frame,
  * which must be put back before its evaluation goes on. */
 static inline vpy_iframe *vpy_iframes_replace(PyThreadState *tstate,
                                               vpy_iframe *frame)
@@ -261,10 +264,10 @@ static inline vpy_iframe *vpy_iframes_replace(PyThreadState *tstate,
     return before;
 }
 
-/* ---- what only base/inside.c needs --------------------------------------- */
+/* ---- needed only by base/inside.c --------------------------------------- */
 
-/* Up to 3.12 the frame that runs is found through a structure on the C stack;
- * NULL where there is none. */
+/* Returns the structure on the C stack through which the running frame is found
+ * up to 3.12, or NULL on later versions. */
 static inline const void *vpy_thread_cframe(const PyThreadState *tstate)
 {
 #if PY_VERSION_HEX < 0x030D0000
@@ -275,7 +278,8 @@ static inline const void *vpy_thread_cframe(const PyThreadState *tstate)
 #endif
 }
 
-/* The same structure of a thread that runs no Python. */
+/* Returns the structure that vpy_thread_cframe returns for a thread that runs
+ * no Python code, or NULL on later versions. */
 static inline const void *vpy_thread_root_cframe(const PyThreadState *tstate)
 {
 #if PY_VERSION_HEX < 0x030D0000
@@ -299,7 +303,7 @@ static inline bool vpy_iframe_is_of(const vpy_iframe *frame,
     return frame->owner == expected;
 }
 
-/* How many Python calls a thread may still make. */
+/* How many Python calls the recursion limit still allows a thread. */
 static inline int vpy_recursion_left(const PyThreadState *tstate)
 {
 #if PY_VERSION_HEX >= 0x030C0000
@@ -309,7 +313,7 @@ static inline int vpy_recursion_left(const PyThreadState *tstate)
 #endif
 }
 
-/* The same of what Py_EnterRecursiveCall counts. */
+/* The counter that Py_EnterRecursiveCall decrements. */
 static inline int *vpy_c_recursion_left(PyThreadState *tstate)
 {
 #if VPY_COUNTS_C_RECURSION
@@ -322,13 +326,13 @@ static inline int *vpy_c_recursion_left(PyThreadState *tstate)
 }
 #define VPY_ENTERING_IS_COUNTED (PY_VERSION_HEX < 0x030E0000)
 
-/* Whether a recursion through calls of C comes to their limit soon. */
+/* Whether a recursion through C calls soon reaches their own limit. */
 #define VPY_CALLS_OF_C_ARE_FEW (PY_VERSION_HEX < 0x030D0000)
 
-/* From 3.12 on a call by C code has a shim. */
+/* Since 3.12 a call by C code has a shim. */
 #define VPY_C_CALLS_HAVE_SHIMS (PY_VERSION_HEX >= 0x030C0000)
 
-/* How large code and frame objects are, by the structures that we know. */
+/* The sizes of code and frame objects by the structures that we know. */
 #define VPY_CODE_SIZE offsetof(PyCodeObject, co_code_adaptive)
 #define VPY_FRAME_SIZE                                                         \
     (offsetof(PyFrameObject, _f_frame_data) + offsetof(vpy_iframe, localsplus))
@@ -339,14 +343,14 @@ static inline int *vpy_c_recursion_left(PyThreadState *tstate)
 
 /* ---- lines --------------------------------------------------------------- */
 
-/* Up to 3.11 a str may not be "ready": it has no characters to read yet. */
+/* Up to 3.11 a str may not be "ready": its characters cannot be read yet. */
 #if PY_VERSION_HEX < 0x030C0000
 #define vpy_text_is_ready(str) PyUnicode_IS_READY(str)
 #else
 #define vpy_text_is_ready(str) true
 #endif
 
-/* Where in the source an instruction comes from; what is unknown is -1. */
+/* The place in the source from which an instruction comes; -1: unknown. */
 typedef struct vpy_location {
     int line, end_line;
     int column, end_column; /* in bytes, from 0 */

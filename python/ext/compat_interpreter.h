@@ -1,6 +1,6 @@
-/* How versions differ in the interpreter's own state: where it keeps len and
- * its like, and where the collector counts. For the few files that need it;
- * base/inside.c checks it all before anybody else uses it. */
+/* How Python versions differ in the interpreter's own state: where it keeps
+ * len, isinstance and list.append, and where the collector counts. Only for the
+ * few files that need it; base/inside.c checks all of it first. */
 #ifndef VPY_COMPAT_INTERPRETER_H
 #define VPY_COMPAT_INTERPRETER_H
 
@@ -16,14 +16,14 @@
 
 /* ---- the GIL ------------------------------------------------------------ */
 
-/* Whether there is one, and what it looks like is known. */
+/* Whether this build has a GIL whose structure we know. */
 #define VPY_KNOWS_GIL (VPY_KNOWS_INSIDE && !VPY_FREE_THREADED)
 
 #if VPY_KNOWS_GIL
 typedef struct _gil_runtime_state vpy_gil;
 
-/* last_holder and locked have other types in each version, and the same size.
- */
+/* The types of last_holder and locked differ between versions, but not their
+ * sizes. */
 static inline PyThreadState *vpy_gil_last_holder(const vpy_gil *gil)
 {
     PyThreadState *holder;
@@ -54,8 +54,8 @@ static inline const void *vpy_gil_switch_condition(const vpy_gil *gil)
 /* ---- locks of objects ---------------------------------------------------- */
 
 #if VPY_FREE_THREADED
-/* The innermost critical section of a thread that is entering it, or coming
- * back to it, has no lock yet. */
+/* Whether a thread is entering a critical section, or coming back to one: the
+ * innermost section has no lock yet. */
 static inline bool vpy_thread_enters_section(const PyThreadState *tstate)
 {
     const PyCriticalSection *section =
@@ -64,9 +64,9 @@ static inline bool vpy_thread_enters_section(const PyThreadState *tstate)
     return section != NULL && section->_cs_mutex == NULL;
 }
 
-/* What a thread waits for that is about to sleep because of this address. The
- * program's own locks are let go of the thread's state first, and are nothing
- * here. */
+/* Why a thread waits that is about to sleep at this address. Returns
+ * VST_WAIT_NONE for the program's own locks: before waiting for one, a thread
+ * detaches its state. */
 static inline vst_wait_reason vpy_thread_parks_for(const PyThreadState *tstate,
                                                    uintptr_t address)
 {

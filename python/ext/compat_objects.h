@@ -1,11 +1,11 @@
 /* The part of compat.h about dictionaries, modules and types. compat.h includes
- * it. References that are returned are new ones: without the GIL another thread
- * may remove what a borrowed one is borrowed from. */
+ * it. All returned references are new: without the GIL another thread could
+ * free an object to which we hold a borrowed reference. */
 #ifndef VPY_COMPAT_OBJECTS_H
 #define VPY_COMPAT_OBJECTS_H
 
-/* What a dictionary has under a key: a new reference, or NULL. No error is set.
- */
+/* Returns a dictionary's value for a key: a new reference, or NULL. Sets no
+ * error. */
 static inline PyObject *vpy_dict_get(PyObject *dict, PyObject *key)
 {
     PyObject *found = NULL;
@@ -33,8 +33,9 @@ static inline PyObject *vpy_dict_get_named(PyObject *dict, const char *name)
     return found;
 }
 
-/* sys.modules: a new reference, or NULL where an interpreter that ends has none
- * any more. PyImport_GetModuleDict() aborts the process there. */
+/* Returns sys.modules: a new reference, or NULL if the interpreter is ending
+ * and has none any more. PyImport_GetModuleDict() would abort the process
+ * then. */
 static inline PyObject *vpy_modules(void)
 {
     PyObject *modules = PySys_GetObject("modules"); /* borrowed */
@@ -42,7 +43,7 @@ static inline PyObject *vpy_modules(void)
     return modules != NULL && PyDict_Check(modules) ? Py_NewRef(modules) : NULL;
 }
 
-/* A module, if somebody has imported it: a new reference, or NULL. */
+/* Returns a module if it is already imported: a new reference, or NULL. */
 static inline PyObject *vpy_loaded_module(const char *name)
 {
     PyObject *modules = vpy_modules();
@@ -53,7 +54,7 @@ static inline PyObject *vpy_loaded_module(const char *name)
     return module;
 }
 
-/* Changes whenever the type does; 0: not known. */
+/* A number that changes whenever the type changes; 0: not known. */
 static inline uint32_t vpy_type_version(PyTypeObject *type)
 {
     return (uint32_t)__atomic_load_n(&type->tp_version_tag, __ATOMIC_RELAXED);

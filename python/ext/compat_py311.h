@@ -1,5 +1,5 @@
-/* The part of compat.h about what only Python 3.11 needs: the folder py311/, or
- * nothing in its place. */
+/* Includes what only Python 3.11 needs, the header of py311/, or on later
+ * versions definitions that do nothing. */
 #ifndef VPY_COMPAT_PY311_H
 #define VPY_COMPAT_PY311_H
 

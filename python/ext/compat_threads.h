@@ -1,19 +1,21 @@
-/* Builds with the GIL and without it, in one place. compat.h includes it.
+/* How builds with the GIL and free-threaded builds differ. compat.h includes
+ * it.
  *
- * With the GIL everything here is nothing: the GIL is the one lock. Without it
- * all threads run at once, and three things take its place:
+ * With the GIL everything here does nothing: the GIL is the one lock. Without
+ * it all threads run at the same time, and three things replace it:
  *
- *  - A lock (vpy_lock). The thread that has it keeps it while it waits for
- *    something else; one that waits for it may be stopped meanwhile. A thread
+ *  - A lock (vpy_lock). A thread keeps it even while waiting for something
+ *    else. A thread that waits for the lock may be stopped meanwhile. A thread
  *    may take a lock again that it has.
  *  - A stopped world (vpy_world_stop). No other thread that Python knows is
  *    between two instructions of a hook: each waits at a place where it would
- *    have given up the GIL, or runs without Python. So what a hook does without
- *    such a place is not divided, as under the GIL. While the world is stopped
- *    nobody may take a lock of this file, run Python code or make an object.
+ *    have given up the GIL, or runs without Python. So the code of a hook
+ *    between two such places is not interrupted, as under the GIL. While the
+ *    world is stopped nobody may take a lock of this file, run Python code or
+ *    make an object.
  *  - A critical section of an object (VPY_BEGIN_CRITICAL_SECTION), which the
- *    interpreter ends for the time that the thread waits, as it would the GIL.
- *    For methods of objects of ours that threads may share. */
+ *    interpreter suspends while the thread waits, as it would release the GIL.
+ *    For methods of our objects that threads may share. */
 #ifndef VPY_COMPAT_THREADS_H
 #define VPY_COMPAT_THREADS_H
 
@@ -23,14 +25,14 @@
 #define VPY_FREE_THREADED 0
 #endif
 
-/* Where we could not be loaded, we are not installed: pytest loads our plugin
- * in every run. */
+/* The build fails here instead of importing: pytest loads our plugin in every
+ * run, so an installed vestige must be importable. */
 #if VPY_FREE_THREADED && (PY_VERSION_HEX < 0x030E0000 || !VPY_KNOWS_INSIDE)
 #error "without the GIL, vestige needs a Python from 3.14 on that it knows"
 #endif
 
-/* Whether extra values of code objects are read and written by several threads
- * at once without harm, by the version that runs: from 3.14.4 on. */
+/* Whether several threads may read and write extra values of code objects at
+ * the same time. Depends on the patch version that runs: since 3.14.4. */
 static inline bool vpy_code_extras_are_shared(void)
 {
 #if VPY_FREE_THREADED
@@ -48,20 +50,20 @@ static inline bool vpy_code_extras_are_shared(void)
 
 #include <vestige/record.h>
 
-/* In a cache line of its own: others write there while somebody waits. */
+/* In a cache line of its own, because waiting threads write to it. */
 typedef struct VST_OWN_LINE vpy_lock {
     PyMutex mutex;
-    uintptr_t owner; /* atomic: the thread that has it, 0: none */
-    unsigned depth;  /* its owner's */
+    uintptr_t owner; /* atomic: the thread that has the lock; 0: none */
+    unsigned depth;  /* guarded by the lock */
 } vpy_lock;
 
-/* Tells threads apart while they live, without a call. */
+/* Identifies a thread while it lives, without a call. */
 static inline uintptr_t vpy_thread_mark(void)
 {
     return (uintptr_t)__builtin_thread_pointer();
 }
 
-/* A thread that finds itself there stored it. So relaxed is enough. */
+/* Relaxed is enough: only the thread itself stores its own mark. */
 static inline void vpy_lock_take(vpy_lock *lock)
 {
     uintptr_t own = vpy_thread_mark();
@@ -81,7 +83,8 @@ static inline void vpy_lock_give(vpy_lock *lock)
     }
 }
 
-/* In a forked child, where the thread that had it may not be any more. */
+/* Call in a forked child, where the thread that had the lock may no longer
+ * exist. */
 static inline void vpy_lock_after_fork(vpy_lock *lock)
 {
     if (lock->owner != vpy_thread_mark())
@@ -101,8 +104,8 @@ static inline void vpy_world_start(void)
 #define VPY_BEGIN_CRITICAL_SECTION(object) Py_BEGIN_CRITICAL_SECTION(object)
 #define VPY_END_CRITICAL_SECTION() Py_END_CRITICAL_SECTION()
 
-/* Methods that run in the critical section of their object: VPY_LOCKED(method)
- * is such a one, once VPY_DEFINE_LOCKED(method) stands above it. */
+/* VPY_LOCKED(method) runs a method in the critical section of its object. It
+ * needs VPY_DEFINE_LOCKED(method) above it. */
 #define VPY_LOCKED(method) method##_locked
 #define VPY_DEFINE_LOCKED(method)                                              \
     static PyObject *method##_locked(PyObject *self, PyObject *args)           \
@@ -124,8 +127,8 @@ static inline void vpy_world_start(void)
         return result;                                                         \
     }
 
-/* Of an object that somebody else may be freeing: a new reference, or false.
- * It holds for objects that were made with vpy_may_be_tried. */
+/* Takes a reference to an object that another thread may be freeing; false if
+ * it is being freed. The object must have been made with vpy_may_be_tried. */
 static inline bool vpy_try_incref(PyObject *object)
 {
     return PyUnstable_TryIncRef(object) != 0;
@@ -136,8 +139,8 @@ static inline void vpy_may_be_tried(PyObject *object)
     PyUnstable_EnableTryIncRef(object);
 }
 
-/* No collection runs inside of C code here, and other threads' are not ours to
- * put off: a gc.disable() of theirs would be undone. */
+/* Free-threaded builds run no collection inside C code, so there is nothing to
+ * put off. A gc.disable() by another thread must not be undone. */
 static inline int vpy_collections_put_off(void)
 {
     return 0;
@@ -190,7 +193,7 @@ static inline void vpy_may_be_tried(PyObject *object)
     (void)object;
 }
 
-/* Up to 3.11 making an object may collect garbage, which runs any code. */
+/* Up to 3.11 making an object may start a collection, which runs any code. */
 static inline int vpy_collections_put_off(void)
 {
     return PyGC_Disable();
@@ -198,7 +201,7 @@ static inline int vpy_collections_put_off(void)
 
 #endif
 
-/* With what vpy_collections_put_off has returned. */
+/* Call with the value that vpy_collections_put_off returned. */
 static inline void vpy_collections_go_on(int were_on)
 {
     if (were_on)

@@ -1,11 +1,11 @@
-/* What takes the place of compat_frames.h on a Python that is newer than all
- * that we know: its frames are never looked at, and nothing of its inside is
- * changed. base/inside.c says that all parts fall back, so that most of these
- * functions are compiled and not called. */
+/* Replaces compat_frames.h on a Python that is newer than all that we know:
+ * frames are never read, and no internals are changed. base/inside.c says that
+ * all parts fall back, so most of these functions are compiled but never
+ * called. */
 #ifndef VPY_COMPAT_UNKNOWN_H
 #define VPY_COMPAT_UNKNOWN_H
 
-typedef struct vpy_iframe vpy_iframe; /* nobody knows what is in it */
+typedef struct vpy_iframe vpy_iframe; /* its fields are not known */
 
 typedef struct vpy_recursion {
     int python, c;

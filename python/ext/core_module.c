@@ -1,6 +1,6 @@
-/* vestige._core: what the extension is made of, put together. Loading it
- * registers the Python tracer with the core, which from then on makes one for
- * every recording. It belongs to the main interpreter. */
+/* vestige._core: puts the extension together. Loading it registers the Python
+ * tracer with the core, which from then on makes a tracer for every recording.
+ * The module belongs to the main interpreter. */
 #include "annotate/annotate.h"
 #include "base/inside.h"
 #include "base/own_code.h"
@@ -27,8 +27,8 @@ static void *traceback_object(vst_traceback *traceback)
     return vpy_traceback_object(traceback);
 }
 
-/* Without stacks: they are the native allocators' business, which see the same
- * bytes when memory is traced as a whole. */
+/* Frameworks' allocations have no stacks: the hooks of native allocators see
+ * the same bytes and record stacks when memory is traced as a whole. */
 static void framework_allocated(uintptr_t address, size_t size)
 {
     vst_record_alloc(VST_MEMORY_FRAMEWORK, address, size, 0, 0,
@@ -114,7 +114,7 @@ static PyObject *waits_for(PyObject *module, PyObject *name)
     if (bytes != NULL)
         reason = vst__wait_reason_of(bytes, (size_t)length);
     else if (PyErr_ExceptionMatches(PyExc_UnicodeEncodeError))
-        PyErr_Clear(); /* no name of ours */
+        PyErr_Clear(); /* not a name from a trace */
     else
         return NULL;
     return PyUnicode_FromString(vst_wait_reason_name(reason));
@@ -173,26 +173,30 @@ static PyObject *can_see_switches(PyObject *module, PyObject *unused)
 
 static PyMethodDef functions[] = {
     {"waits_for", waits_for, METH_O,
-     PyDoc_STR("waits_for(name)\n--\n\nWhat a function in C waits for, by its "
-               "name in a trace; \"\" if it does not.")},
+     PyDoc_STR(
+         "waits_for(name)\n--\n\nThe reason why a C function waits, by its "
+         "name in a trace; \"\" if it does not wait.")},
     {"gil_waits_trouble", gil_waits_trouble, METH_NOARGS,
-     PyDoc_STR("gil_waits_trouble()\n--\n\nWhat keeps waits for the GIL from "
-               "being recorded, \"\" if nothing does.")},
+     PyDoc_STR("gil_waits_trouble()\n--\n\nWhy waits for the GIL cannot be "
+               "recorded; \"\" if they can.")},
     {"object_waits_trouble", object_waits_trouble, METH_NOARGS,
-     PyDoc_STR("object_waits_trouble()\n--\n\nThe same of waits for locks of "
-               "objects and for a stopped world, where there is no GIL.")},
+     PyDoc_STR(
+         "object_waits_trouble()\n--\n\nWhy waits for locks of "
+         "objects and for a stopped world cannot be recorded without the GIL; "
+         "\"\" if they can.")},
     {"can_see_switches", can_see_switches, METH_NOARGS,
-     PyDoc_STR("can_see_switches()\n--\n\n0, or the errno with which the "
-               "system refuses to tell when threads run.")},
+     PyDoc_STR("can_see_switches()\n--\n\n0 if the system shows when threads "
+               "run, else the errno of its refusal.")},
     {"set_torch_mode", set_torch_mode, METH_O,
-     PyDoc_STR("set_torch_mode(on)\n--\n\nTake the monitoring tool id that "
-               "torch.profiler takes.")},
+     PyDoc_STR("set_torch_mode(on)\n--\n\nUse the monitoring tool id that "
+               "torch.profiler would use.")},
     {"hooks_in_place", module_hooks_in_place, METH_NOARGS,
-     PyDoc_STR("hooks_in_place()\n--\n\nHow many hooks of ours the "
-               "interpreter has right now; 0 while nothing is recorded.")},
+     PyDoc_STR("hooks_in_place()\n--\n\nHow many hooks of vestige's are "
+               "installed now; 0 while nothing is recorded.")},
     {"engine_choices", engine_choices, METH_NOARGS,
-     PyDoc_STR("engine_choices()\n--\n\nThe engine that auto means, and of "
-               "each engine why it cannot be used here, or None.")},
+     PyDoc_STR(
+         "engine_choices()\n--\n\nThe engine that \"auto\" stands for, and "
+         "for each engine why it cannot be used here, or None.")},
     {NULL, NULL, 0, NULL},
 };
 

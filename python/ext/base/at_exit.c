@@ -1,4 +1,4 @@
-/* What is done before the interpreter ends. */
+/* Registers functions that run before the interpreter ends. */
 #include "vpy.h"
 
 int vpy_at_exit(PyMethodDef *method)

@@ -1,12 +1,12 @@
-/* The end of threads of ours. */
+/* Waits until a thread that vestige started has ended. */
 #include "vpy.h"
 
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
-/* A thread that was joined may still be there for a moment as the kernel counts
- * threads, and so does the interpreter. */
+/* pthread_join may return before the kernel removes the thread from
+ * /proc/self/task. Programs that count their threads there would see it. */
 static void wait_until_gone(long thread_id)
 {
     const struct timespec moment = {0, 100000};

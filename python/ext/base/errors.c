@@ -1,4 +1,5 @@
-/* What the core reports, as Python exceptions and calls. */
+/* Turns errors of the core into Python exceptions, and its progress reports
+ * into calls of a Python function. */
 #include "vpy.h"
 
 int vpy_errors_init(PyObject *module)
@@ -58,7 +59,8 @@ int vpy_report_progress(void *function, double done)
     PyObject *result = PyObject_CallFunction(function, "d", done);
     int failed = result == NULL;
 
-    /* A failure stays set for the caller that started the replay. */
+    /* If the function failed, its exception stays set for the caller that
+     * started the replay. */
     Py_XDECREF(result);
     PyGILState_Release(gil);
     return failed;

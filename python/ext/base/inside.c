@@ -1,6 +1,7 @@
-/* What we know of the interpreter, checked: frames in inside_frames.c, numbers
- * of instructions in inside_code.c, and here the rest, the table of all facts,
- * and which part of ours needs which. With the GIL held. */
+/* Checks what we know of the interpreter's internals. Frames are checked in
+ * inside_frames.c, the numbers of instructions in inside_code.c, and the rest
+ * here. This file also has the table of all facts, and of the facts that each
+ * part of vestige needs. Called with the GIL held. */
 #include "base/inside.h"
 
 #include "compat_interpreter.h"
@@ -13,7 +14,8 @@ struct vpy_base_state vpy_base;
 
 static struct vpy_inside_state *const state = &vpy_base.inside;
 
-/* A fact, and what a Python does where it does not hold. */
+/* Each fact's name, and what to say of a Python for which the fact does not
+ * hold. */
 static const struct {
     const char *name, *otherwise;
 } facts[VPY_FACTS] = {
@@ -41,8 +43,8 @@ static const struct {
     (FACT(VERSION) | FACT(SIZES) | FACT(THREAD) | FACT(FRAME_OBJECT) |         \
      FACT(RUNNING) | FACT(FRAME))
 
-/* The safe engine of a Python without sys.monitoring changes thread states, and
- * reads the frames that it is told of. */
+/* Without sys.monitoring the safe engine changes thread states and reads the
+ * frames that the profile hook receives. */
 static const struct {
     const char *name;
     unsigned needs; /* a bit for each fact */
@@ -66,7 +68,7 @@ static const struct {
     [VPY_PART_COLLECTOR] = {"collector", FACT(VERSION) | FACT(COLLECTOR)},
 };
 
-/* ---- facts about what Python's headers show to all ----------------------- */
+/* ---- facts that need only Python's public headers ----------------------- */
 
 static bool inside_wraps(PyObject *wrapper, PyObject *wrapped)
 {
@@ -143,7 +145,8 @@ bool vpy_cframe_is_known(const PyThreadState *shifted,
     return root == NULL || cframe == root || vpy_is_on_stack(cframe);
 }
 
-/* ---- facts about its inside ---------------------------------------------- */
+/* ---- facts about internal structures
+ * ---------------------------------------------- */
 
 static bool sizes_hold(void)
 {
@@ -199,7 +202,7 @@ static bool tracing_is_counted(PyThreadState *tstate,
     return is_counted && shifted->tracing == before;
 }
 
-/* What lies between two fields that are where they must be is there, too. */
+/* If two fields are where we expect them, so are the fields between them. */
 static bool thread_holds(void)
 {
     PyThreadState *tstate = PyThreadState_Get();
@@ -245,7 +248,8 @@ static bool switch_is_known(const vpy_collector *collector)
     return is_known;
 }
 
-/* The three numbers of the generations, `first` being the first one's. */
+/* Whether the numbers of the three generations, the first of which is at
+ * `first`, are what a function of the module gc returns. */
 static bool are_numbers(PyObject *gc, const char *function, const char *first)
 {
     int numbers[3];
@@ -257,8 +261,9 @@ static bool are_numbers(PyObject *gc, const char *function, const char *first)
 }
 #endif
 
-/* Between 3.13.0 and 3.13.18 the generations have moved by half a word. They
- * are looked for in three places: the numbers leave no doubt. */
+/* Between 3.13.0 and 3.13.18 the generations have moved by half a word. We try
+ * three places, and take the one whose numbers agree with those that the module
+ * gc returns. */
 static bool collector_holds(void)
 {
 #if VPY_COUNTS_YOUNG_OBJECTS
@@ -293,8 +298,9 @@ static bool is_same_version(void)
            !state->shifts[VPY_FACT_VERSION];
 }
 
-/* Nobody who traces this thread sees our calls. */
-static int look_quietly(void)
+/* Checks frames by calling functions, which a program that traces this thread
+ * does not see. */
+static int inside_check_frames(void)
 {
     PyThreadState *tstate = PyThreadState_Get();
     bool is_quiet = VPY_HAS_MONITORING || state->holds[VPY_FACT_THREAD];
@@ -324,13 +330,14 @@ static int check_the_inside(void)
     for (int i = VPY_FACT_FRAME_OBJECT; i <= VPY_FACT_CALLS; i++)
         state->holds[i] =
             state->holds[VPY_FACT_SIZES] && state->holds[VPY_FACT_THREAD];
-    return state->holds[VPY_FACT_FRAME] ? look_quietly() : 0;
+    return state->holds[VPY_FACT_FRAME] ? inside_check_frames() : 0;
 }
 
 #else
 static int check_the_inside(void)
 {
-    holds[VPY_FACT_EXTRAS] = true; /* we ask Python for them */
+    state->holds[VPY_FACT_EXTRAS] =
+        true; /* read through Python's public interface */
     return 0;
 }
 
@@ -345,9 +352,10 @@ static int check_all(void)
     return check_the_inside();
 }
 
-/* ---- what follows from them ---------------------------------------------- */
+/* ---- what the facts decide ---------------------------------------------- */
 
-/* A part's first fact that does not hold says why it falls back. */
+/* Decides which parts work. The first fact that does not hold is the reason
+ * that `vestige info` shows. */
 static void inside_decide(void)
 {
     const char *version = Py_GetVersion();
@@ -385,7 +393,7 @@ const char *vpy_part_trouble(vpy_part part)
 
 /* ---- for Python ---------------------------------------------------------- */
 
-static PyObject *tell_inside(PyObject *module, PyObject *unused)
+static PyObject *inside_report(PyObject *module, PyObject *unused)
 {
     PyObject *about_facts = PyDict_New(), *about_parts = PyDict_New();
     bool failed = about_facts == NULL || about_parts == NULL;
@@ -408,7 +416,8 @@ static PyObject *tell_inside(PyObject *module, PyObject *unused)
     return NULL;
 }
 
-/* Tests show with this what happens where a structure has moved. */
+/* Tests call check_inside with a shift, to see how vestige falls back when a
+ * structure has moved. */
 static PyObject *check_inside(PyObject *module, PyObject *args)
 {
     const char *fact = NULL;
@@ -417,22 +426,24 @@ static PyObject *check_inside(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "|zn:check_inside", &fact, &shift))
         return NULL;
     for (size_t i = 0; i < VPY_FACTS; i++) {
-        bool is_it = fact != NULL && strcmp(facts[i].name, fact) == 0;
-        state->shifts[i] = is_it ? shift : 0;
+        bool is_named = fact != NULL && strcmp(facts[i].name, fact) == 0;
+        state->shifts[i] = is_named ? shift : 0;
     }
     if (check_all() < 0)
         return NULL;
     inside_decide();
-    return tell_inside(module, NULL);
+    return inside_report(module, NULL);
 }
 
 static PyMethodDef functions[] = {
-    {"inside", tell_inside, METH_NOARGS,
-     PyDoc_STR("inside()\n--\n\nWhat was found of the interpreter's inside, "
-               "and why parts of vestige fall back.")},
+    {"inside", inside_report, METH_NOARGS,
+     PyDoc_STR("inside()\n--\n\nWhich facts about the interpreter's "
+               "internals hold, and why parts of vestige fall back.")},
     {"check_inside", check_inside, METH_VARARGS,
-     PyDoc_STR("check_inside(fact=None, shift=0)\n--\n\nCheck it again, with "
-               "one fact so many bytes beside its place. The result stays.")},
+     PyDoc_STR(
+         "check_inside(fact=None, shift=0)\n--\n\nCheck the interpreter's "
+         "internals again, and look for one fact `shift` bytes off its place. "
+         "The result stays in force.")},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,11 +1,12 @@
-/* What we know of the interpreter's inside, and whether it is so here.
+/* Checks what we know of the interpreter's internals against the process.
  *
- * Structures that are no part of Python's interface may move from one patch
- * release to the next, and a build of ours may run on another one than it was
- * compiled on. So none of them is touched before a check has found it where it
- * must be. The checks run once, when the module is loaded, and take some
- * tenths of a millisecond, more if the process has many mappings. A part of
- * ours that needs what was not found falls back, and `vestige info` says so. */
+ * Structures that are no part of Python's interface may change from one patch
+ * release to the next, and a build of ours may run on another release than it
+ * was compiled on. So no such structure is used before a check has found it
+ * where we expect it. The checks run once, when the module is loaded, and take
+ * some tenths of a millisecond, more if the process has many mappings. A part
+ * of vestige falls back if a fact that it needs does not hold, and `vestige
+ * info` says so. */
 #ifndef VPY_BASE_INSIDE_H
 #define VPY_BASE_INSIDE_H
 
@@ -13,35 +14,38 @@
 
 #pragma GCC visibility push(hidden)
 
-/* extra_index: of a slot of code objects that is ours. */
+/* extra_index: vestige's slot for extra values of code objects. */
 int vpy_inside_init(PyObject *module, Py_ssize_t extra_index);
-/* Whether fields of a thread's state may be read. Of a Python that we do not
+/* Whether fields of a thread's state may be read. On a Python that we do not
  * know, they are where the headers say that we were compiled with. */
 bool vpy_thread_states_are_known(void);
 const char *vpy_part_name(vpy_part part);
-/* Why a part falls back, in plain words; NULL: it does not. */
+/* Why a part falls back, in plain words; NULL if the part works. */
 const char *vpy_part_trouble(vpy_part part);
 
 /* ---- between inside.c, inside_frames.c and inside_code.c ----------------- */
 
-/* A structure, where a fact looks for it. */
+/* A structure's address as a fact sees it; tests shift it. */
 #define VPY_SHIFTED(fact, pointer)                                             \
     ((void *)((char *)(uintptr_t)(pointer) + vpy_base.inside.shifts[fact]))
 
-/* Whether calls have the numbers that we know. It needs SIZES. */
+/* Whether the instructions for calls have the numbers that we know. Needs
+ * SIZES. */
 bool vpy_instructions_hold(void);
-/* Whether the interpreter keeps functions where we look for them. */
+/* Whether the interpreter keeps len, isinstance and list.append where we look
+ * for them. */
 bool vpy_callables_hold(void);
 #if VPY_KNOWS_INSIDE
-/* Makes a few known calls, and clears what does not hold of FRAME_OBJECT,
- * RUNNING, FRAME, COROUTINE, RECURSION and CALLS. An exception is somebody
- * else's: a signal's, or there is no memory. */
+/* Makes a few known calls, and clears those of FRAME_OBJECT, RUNNING, FRAME,
+ * COROUTINE, RECURSION and CALLS that do not hold. Returns -1 with an exception
+ * set if memory ran out or a signal handler raised. */
 int vpy_inside_look_at_frames(bool holds[VPY_FACTS]);
 /* Whether an address lies in the part of this thread's C stack that is in use.
  */
 bool vpy_is_on_stack(const void *pointer);
-/* Whether the structure through which a thread's frame is found, where there is
- * one, lies on the C stack or in the state itself. */
+/* Whether the structure through which a thread's frame is found lies on the C
+ * stack or in the thread's state. True on Pythons that have no such
+ * structure. */
 bool vpy_cframe_is_known(const PyThreadState *shifted,
                          const PyThreadState *tstate);
 #endif

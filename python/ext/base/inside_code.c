@@ -1,11 +1,12 @@
-/* The numbers of instructions that we know, checked: those of calls, which
- * cached_callables.c reads in code and writes into it; and the functions that
- * the interpreter compares calls with.
+/* Checks the numbers of the instructions for calls, which cached_callables.c
+ * reads in code and writes into it, and the functions with which the
+ * interpreter compares callables.
  *
- * The interpreter is asked without running anything. Python's interface shows
- * code with every specialized instruction as what it was specialized from. So
- * we write the numbers over calls in code of our own, which nobody runs, and
- * these must be shown as the calls that they were. With the GIL held. */
+ * Nothing is run for this. Python's interface shows each specialized
+ * instruction as the general instruction that it was specialized from. So we
+ * write the numbers over the calls in a code object of our own, which nobody
+ * runs: Python must show them as the calls that they were. Called with the GIL
+ * held. */
 #include "base/inside.h"
 
 #if VPY_KNOWS_INSIDE
@@ -15,8 +16,8 @@
 #include <opcode.h>
 #include <string.h>
 
-/* A call for each number. What follows is longer than what any instruction has
- * behind it, so that nothing is read beyond the end if a number is wrong. */
+/* One call for each number. The second line is longer than the data behind any
+ * instruction, so that nothing is read beyond the end if a number is wrong. */
 static const char calls[] = "f(0); f(0); f(0); f(0)\n"
                             "a; a; a; a; a; a\n";
 
@@ -38,8 +39,8 @@ static unsigned char inside_code_pretended(unsigned char number)
                            vpy_base.inside.shifts[VPY_FACT_INSTRUCTIONS]);
 }
 
-/* Writes a number over each of the calls that `shown` has; whether there are as
- * many as numbers. */
+/* Writes one of the numbers over each call in `shown`. Returns whether there
+ * are as many calls as numbers. */
 static bool write_numbers(PyObject *code, PyObject *shown)
 {
     char *written = ((PyCodeObject *)code)->co_code_adaptive;
@@ -73,10 +74,12 @@ bool vpy_instructions_hold(void)
     return hold;
 }
 
-/* ---- what calls are compared with --------------------------------------- */
+/* ---- functions with which calls are compared
+ * --------------------------------------- */
 
-/* list.append cannot be replaced. If the program has replaced one of the
- * others, list.append speaks for it, which lies beside them. */
+/* The program cannot replace list.append. If the program has replaced len or
+ * isinstance, checking list.append suffices, as the three fields are
+ * neighbours. */
 bool vpy_callables_hold(void)
 {
     PyObject *builtins = PyEval_GetBuiltins();

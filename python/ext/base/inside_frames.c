@@ -1,10 +1,11 @@
 /* Checks what we know of frames, by a few known calls: outer() calls inner(),
- * and each calls a function of ours, which compares the frame that we see with
- * the one that Python's own functions show. maker() does so in a generator.
+ * and each of them calls a C function of ours. The C function compares the
+ * frame that we find with the frame that Python's public functions show.
+ * maker() calls it in a generator.
  *
- * Addresses are compared before anything is read through them. What lies beside
- * a field that moved may be anything, so that the order of the comparisons
- * matters: an address that two structures agree on is one. With the GIL. */
+ * Addresses are compared before anything is read through them. A field that has
+ * moved may contain anything, so the order of comparisons matters: an address
+ * on which two structures agree is valid. Called with the GIL held. */
 #include "base/inside.h"
 
 #include "compat_py311.h"
@@ -18,8 +19,8 @@ static const char program[] =
     "def outer(look, mark): return inner(look, mark) and look(mark)\n"
     "def maker(look, mark): yield look(mark)\n";
 
-/* The frame that runs, as the thread's state has it; NULL: it has none where we
- * look. */
+/* Returns the running frame according to the thread's state, or NULL if there
+ * is none where we look. */
 static const vpy_iframe *find_running(PyThreadState *tstate)
 {
     PyThreadState *shifted = VPY_SHIFTED(VPY_FACT_RUNNING, tstate);
@@ -42,8 +43,8 @@ static int shown_instruction(PyFrameObject *shown)
     return (int)(bytes / 2);
 }
 
-/* The caller of a frame: what the interpreter shows, with a shim between the
- * two where C code has called. */
+/* Whether the frame's caller is the one that Python shows. If C code called the
+ * frame, a shim lies between the two. */
 static bool has_caller(const vpy_iframe *frame, const vpy_iframe *caller,
                        bool is_called_from_c)
 {
@@ -51,7 +52,7 @@ static bool has_caller(const vpy_iframe *frame, const vpy_iframe *caller,
 
     if (back == caller)
         return !is_called_from_c || !VPY_C_CALLS_HAVE_SHIMS;
-    /* Another evaluation function makes shims everywhere. */
+    /* With another evaluation function, all calls have shims. */
     return VPY_C_CALLS_HAVE_SHIMS && vpy_is_on_stack(back) &&
            vpy_iframe_is_shim(back) && vpy_iframe_back(back) == caller;
 }
@@ -91,7 +92,7 @@ static bool frame_is_known(const vpy_iframe *at, PyFrameObject *shown)
            (state->seen != 1 || vpy_iframe_is_entry(frame));
 }
 
-/* The frame is known by now. */
+/* The caller has checked the frame itself. */
 static bool coroutine_is_known(const vpy_iframe *frame)
 {
     PyObject *generator = VPY_SHIFTED(VPY_FACT_COROUTINE, state->generator);
@@ -127,7 +128,7 @@ static PyObject *inside_frames_look(PyObject *self, PyObject *const *args,
     bool *holds = state->holds;
 
     (void)self, (void)count;
-    /* Two structures say the same, or one of them is not what we think. */
+    /* If the two structures disagree, we do not understand one of them. */
     if (frame == NULL || frame != running) {
         holds[VPY_FACT_FRAME_OBJECT] = holds[VPY_FACT_RUNNING] = false;
         holds[VPY_FACT_FRAME] = false;
@@ -170,7 +171,7 @@ static bool call_known(PyObject *functions, PyObject *looks)
         result = PyObject_CallFunctionObjArgs(outer, looks, state->mark, NULL);
         if (!vpy_swapped_is_released(state->mark))
             state->holds[VPY_FACT_CALLS] = false;
-        if (result != NULL) /* else with the exception of somebody else's */
+        if (result != NULL) /* else an exception is set */
             generator =
                 PyObject_CallFunctionObjArgs(maker, looks, state->mark, NULL);
     }

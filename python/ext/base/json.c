@@ -1,12 +1,12 @@
-/* JSON members for the arguments of a span, put together in a bounded buffer
- * without running any Python. What does not fit is left out whole, so the text
- * is always valid. */
+/* Writes JSON members for the arguments of a span into a bounded buffer,
+ * without running Python code. A member that does not fit is left out whole, so
+ * the text is always valid. */
 #include "base/json.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { ESCAPED_MAX = 6 }; /* bytes that one byte can become */
+enum { ESCAPED_MAX = 6 }; /* the most bytes that one escaped byte takes */
 
 static void json_put(vpy_json *json, const char *bytes, size_t length)
 {
@@ -27,7 +27,7 @@ static void json_put_escaped(vpy_json *json, const char *s, size_t length)
     }
 }
 
-/* One byte is kept back for the brace that vpy_json_end puts. */
+/* Keeps one byte free for the brace that vpy_json_end puts. */
 static bool json_fits(const vpy_json *json, size_t escaped, size_t more)
 {
     return json->length + escaped * ESCAPED_MAX + more < sizeof json->bytes;
@@ -65,7 +65,7 @@ void vpy_json_end(vpy_json *json)
     json_put(json, "}", 1);
 }
 
-/* Cut between characters, with an ellipsis. */
+/* Cuts a long string between two characters and adds an ellipsis. */
 void vpy_json_string(vpy_json *json, const char *s, size_t length, size_t max)
 {
     bool cut = length > max;

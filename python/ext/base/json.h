@@ -18,12 +18,12 @@ void vpy_json_key(vpy_json *json, const char *key, size_t length);
 /* Opens an object: the members that follow belong to it. */
 void vpy_json_begin(vpy_json *json, const char *key);
 void vpy_json_end(vpy_json *json);
-/* The value of the last key: a string, cut to max bytes. */
+/* Writes a string as the value of the last key, cut to max bytes. */
 void vpy_json_string(vpy_json *json, const char *s, size_t length, size_t max);
-/* The same for a string that is escaped already; left out if it does not fit.
- */
+/* Writes an escaped string as the value of the last key, or removes the key if
+ * the string does not fit. */
 void vpy_json_ready(vpy_json *json, const char *escaped, size_t length);
-/* Escaped text without a key. Sets `full` if it does not fit. */
+/* Escapes text and writes it without a key. Sets `full` if it does not fit. */
 void vpy_json_text(vpy_json *json, const char *s, size_t length);
 
 #pragma GCC visibility pop

@@ -1,4 +1,4 @@
-/* Lists of Python that are filled item by item. */
+/* Fills Python lists item by item. */
 #include "vpy.h"
 
 bool vpy_append(PyObject *list, PyObject *item)

@@ -72,7 +72,7 @@ bool vpy_own_code_begin(void)
         state->own_folder = find_own_folder();
     old = state->search_path;
     __atomic_store_n(&state->search_path, made, __ATOMIC_RELEASE);
-    vpy_world_stop(); /* nobody looks into the old one then */
+    vpy_world_stop(); /* hooks no longer read the old list */
     vpy_world_start();
     Py_XDECREF(old);
     PyErr_Clear();
@@ -97,7 +97,8 @@ uint32_t vpy_search_path_prefix(const char *file, uint32_t length)
 
 /* ---- files -------------------------------------------------------------- */
 
-/* The part of file within our package, NULL if it is not there. */
+/* Returns the part of `file` below our package's folder, or NULL if the file is
+ * not in that folder. */
 static const char *within_own_folder(const char *file, uint32_t length)
 {
     size_t size = state->own_folder != NULL
@@ -171,7 +172,7 @@ static PyObject *leave_out(PyObject *module, PyObject *code)
     (void)module;
     if (!PyCode_Check(code) || state->runners_count == VPY_RUNNERS_MAX) {
         PyErr_SetString(PyExc_ValueError, "leave_out: not a code object, or "
-                                          "too many of them");
+                                          "too many code objects");
         return NULL;
     }
     state->runners[state->runners_count] = Py_NewRef(code);
@@ -182,8 +183,8 @@ static PyObject *leave_out(PyObject *module, PyObject *code)
 
 static PyMethodDef functions[] = {
     {"leave_out", leave_out, METH_O,
-     PyDoc_STR("leave_out(code)\n--\n\nDo not record calls of it: it only runs "
-               "the program.")},
+     PyDoc_STR("leave_out(code)\n--\n\nDo not record calls of this code: it "
+               "only runs the program.")},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,4 +1,4 @@
-/* Where the C stack of a thread is. */
+/* Finds the C stack of the calling thread. */
 #include "base/state.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
-/* The state of base/: all of its variables that outlive a call, but for the two
- * in vpy.h. vpy_base has a member for each file, which only that file changes;
- * the file calls it `state`. A comment at a struct or a field names the guard.
- */
+/* The state of base/: all variables that outlive a call, except the two in
+ * vpy.h. vpy_base has a member for each file, which only that file changes; the
+ * file calls its member `state`. A comment at a struct or a field names the
+ * guard. */
 #ifndef VPY_BASE_STATE_H
 #define VPY_BASE_STATE_H
 
@@ -11,23 +11,25 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The parts of ours that look inside the interpreter. */
+/* The parts of vestige that use internals of the interpreter, and what happens
+ * without a part. */
 typedef enum vpy_part {
     VPY_PART_RECORDING,  /* any engine */
-    VPY_PART_TURBO,      /* else: the safe engine */
+    VPY_PART_TURBO,      /* else: "auto" is the safe engine */
     VPY_PART_ENTRIES,    /* else: turbo leaves calls to the interpreter */
-    VPY_PART_TRACEBACKS, /* else: by Python's own functions */
+    VPY_PART_TRACEBACKS, /* else: frames are read by Python's public functions
+                          */
     VPY_PART_MEMORY,     /* else: allocations have no Python stack */
-    VPY_PART_ARGUMENTS,  /* else: of calls none are recorded */
-    VPY_PART_TASKS,      /* else: nothing is known of asyncio's tasks */
-    VPY_PART_BOTTOM,     /* else: programs run above the command's frames, and
-                          * calls of len count as calls of C */
-    VPY_PART_EXITS,      /* else: os._exit ends a recording as a crash does */
-    VPY_PART_COLLECTOR,  /* else: our objects count for the collector */
+    VPY_PART_ARGUMENTS,  /* else: arguments of calls are not recorded */
+    VPY_PART_TASKS,      /* else: asyncio's tasks are not followed */
+    VPY_PART_BOTTOM, /* else: programs run above the command's frames, and calls
+                        of len count as calls by C code */
+    VPY_PART_EXITS,  /* else: os._exit ends a recording as a crash does */
+    VPY_PART_COLLECTOR, /* else: the collector counts our objects */
     VPY_PARTS
 } vpy_part;
 
-/* What base/inside.c checks of the interpreter. */
+/* The facts about the interpreter that base/inside.c checks. */
 typedef enum vpy_fact {
     VPY_FACT_VERSION,
     VPY_FACT_SIZES,
@@ -49,32 +51,32 @@ typedef enum vpy_fact {
 
 /* inside.c. Written when the module is loaded, and by tests. */
 struct vpy_inside_state {
-    /* Whether everything is in place that a part needs. */
+    /* whether all facts hold that a part needs */
     bool works[VPY_PARTS];
     char troubles[VPY_PARTS][160]; /* why a part does not work, or "" */
     bool holds[VPY_FACTS];
-    /* By how many bytes a fact is looked for beside its place: 0, but in tests.
-     */
+    /* How many bytes off its place a fact is looked for: 0, except in tests. */
     ptrdiff_t shifts[VPY_FACTS];
     /* The collector's count of objects made since the last collection, in the
      * main interpreter; NULL: we do not know where it is. */
     int *young_count;
     Py_ssize_t code_extra_index;
-    uintptr_t stack_end; /* of the calling thread, while the checks run */
+    uintptr_t stack_end; /* end of the calling thread's C stack; used during the
+                            checks */
 };
 
 #if VPY_KNOWS_INSIDE
-/* inside_frames.c: what is known while the calls run. Written when the module
- * is loaded, and by tests. */
+/* inside_frames.c: set before the checked calls and read during them. Written
+ * when the module is loaded, and by tests. */
 struct vpy_inside_frames_state {
     bool *holds;
     PyObject *mark;
     PyObject *codes[3]; /* inner, outer, maker */
     PyObject *outer, *looks;
-    const vpy_iframe *base; /* that ran before outer was called */
-    PyObject *generator;    /* of maker */
-    int left;               /* calls that inner's thread might still make */
-    size_t seen;            /* how many of the three were looked at */
+    const vpy_iframe *base; /* the frame that called outer */
+    PyObject *generator;    /* made by calling maker */
+    int left;    /* calls that the recursion limit still allowed in inner */
+    size_t seen; /* how many of the three frames were checked */
 };
 #endif
 
@@ -82,20 +84,22 @@ enum { VPY_RUNNERS_MAX = 4 };
 
 /* own_code.c */
 struct vpy_own_code_state {
-    /* A list of bytes, each ending in "/", which nobody changes. Hooks read it,
-     * those of allocators among them, which may take no lock. Another list
-     * takes its place when a recording starts, before memory is traced: release
-     * pairs with the acquire in vpy_search_path_prefix. */
+    /* A list of bytes objects, each ending in "/", which is never changed.
+     * Hooks read it, also those of allocators, which may take no lock. When a
+     * recording starts, and before memory is traced, another list replaces it:
+     * release pairs with the acquire in vpy_search_path_prefix. */
     PyObject *search_path;
     PyObject *own_folder; /* bytes: where the vestige package lies. Written
                            * before the first hook */
-    PyObject *runners[VPY_RUNNERS_MAX]; /* code objects; none is removed */
-    size_t runners_count;               /* atomic */
+    PyObject
+        *runners[VPY_RUNNERS_MAX]; /* code objects, which are never removed */
+    size_t runners_count;          /* atomic */
 };
 
-/* stack.c. For the main thread the C library reads the list of all mappings, so
- * its answer is kept for as long as the limit stays. The main thread of a
- * forked child may have another stack. Only that thread reads and writes it. */
+/* stack.c: the main thread's stack, used and written by that thread only. The C
+ * library finds it by reading the list of all mappings, so the answer is kept
+ * while RLIMIT_STACK stays the same. The main thread of a forked child may have
+ * another stack. */
 struct vpy_main_stack_state {
     uintptr_t low;
     size_t size;

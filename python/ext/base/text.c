@@ -1,4 +1,4 @@
-/* Text of Python objects as bytes. */
+/* Encodes a str as bytes. */
 #include "vpy.h"
 
 PyObject *vpy_text(PyObject *str, const char **bytes, uint32_t *length)
@@ -9,7 +9,7 @@ PyObject *vpy_text(PyObject *str, const char **bytes, uint32_t *length)
         encoded = PyUnicode_AsEncodedString(str, "utf-8", "surrogateescape");
     if (encoded == NULL) {
         PyErr_Clear();
-        /* Lone surrogates that stand for no byte. */
+        /* The str has lone surrogates that stand for no byte. */
         if (str != NULL && PyUnicode_Check(str))
             encoded = PyUnicode_AsEncodedString(str, "utf-8", "replace");
         if (encoded == NULL) {

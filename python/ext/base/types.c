@@ -1,4 +1,4 @@
-/* Types of the module, and what their objects are given once. */
+/* Adds types to the module, and sets the path of an object. */
 #include "vpy.h"
 
 int vpy_type_add(PyObject *module, PyType_Spec *spec)
