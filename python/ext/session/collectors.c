@@ -1,6 +1,6 @@
-/* Collectors of what devices did: the one for CUDA that is built in, and those
- * in libraries that the user names. With the GIL held; loading a library runs
- * its code. */
+/* Registers collectors of device activities: the one for CUDA that is built in,
+ * and those in libraries that the user names. Called with the GIL held; loading
+ * a library runs its code. */
 #include "session/session.h"
 
 #include <dlfcn.h>
@@ -9,8 +9,9 @@
 
 #include "cupti/cupti.h"
 
-/* The texts of a tuple of bytes, which must live as long as they are used. NULL
- * with an exception set. */
+/* Returns the strings of a tuple of bytes, ending with NULL, which are valid as
+ * long as the tuple. Free the array with PyMem_Free. Returns NULL with an
+ * exception set on failure. */
 static const char **texts_of(PyObject *tuple)
 {
     Py_ssize_t count = PyTuple_GET_SIZE(tuple);
@@ -47,7 +48,8 @@ static PyObject *collect_cuda(PyObject *module, PyObject *args)
     return PyUnicode_FromString(trouble != NULL ? trouble : "");
 }
 
-/* A path, never a name that the loader would look for elsewhere. */
+/* Accepts only an absolute path, as the loader would search for a name
+ * elsewhere. */
 static PyObject *load_collector(PyObject *module, PyObject *path)
 {
     PyObject *bytes;
@@ -70,22 +72,26 @@ static PyObject *load_collector(PyObject *module, PyObject *path)
         *(void **)(void *)&load = dlsym(library, VST_COLLECTOR_LOAD);
     if (load == NULL) {
         error = dlerror();
-        PyErr_SetString(PyExc_OSError, error != NULL ? error : "not loaded");
+        PyErr_SetString(PyExc_OSError, error != NULL
+                                           ? error
+                                           : "the library could not be loaded");
         return NULL;
     }
     status = load(vpy_sessions.collectors.table);
     if (status != VST_OK) {
-        PyErr_Format(PyExc_OSError, "its collector is not registered: %s",
+        PyErr_Format(PyExc_OSError,
+                     "the library's collector is not registered: %s",
                      vst_status_string(status));
         return NULL;
     }
     Py_RETURN_NONE;
 }
 
-/* ---- those of a session -------------------------------------------------- */
+/* ---- the collectors of a session
+ * -------------------------------------------------- */
 
-/* Without the GIL: a device's library may call back on a thread that waits for
- * it. */
+/* Releases the GIL: a device's library may call back on a thread that waits for
+ * the GIL. */
 void vpy_collectors_stop(vst_session *session)
 {
     if (session == NULL)
@@ -111,15 +117,16 @@ PyObject *vpy_collector_notes(vst_session *session)
     return lines;
 }
 
-/* ---- the module's -------------------------------------------------------- */
+/* ---- functions of the module
+ * ----------------------------------------------- */
 
 static PyMethodDef functions[] = {
     {"collect_cuda", collect_cuda, METH_VARARGS,
      PyDoc_STR("collect_cuda(named, paths)\n--\n\nRegister the collector of "
-               "CUDA's devices. What keeps it from that, or \"\".")},
+               "CUDA's devices. Returns why that is not possible, or \"\".")},
     {"load_collector", load_collector, METH_O,
      PyDoc_STR("load_collector(path)\n--\n\nLoad a library, which registers "
-               "a collector of devices.")},
+               "a collector of device activities.")},
     {NULL, NULL, 0, NULL},
 };
 

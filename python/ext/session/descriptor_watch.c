@@ -1,14 +1,14 @@
-/* A thread of ours that sleeps until a descriptor can be read, or until a
- * deadline, and then calls a function of Python's. It serves those who ask a
- * running process to record. While nobody asks it takes no lock, not even the
- * GIL: it costs the program nothing.
+/* A thread of vestige's that sleeps until a descriptor can be read, or until a
+ * deadline, and then calls a Python function. Other processes use it to ask
+ * this process to record. While nobody asks, the thread takes no lock, not even
+ * the GIL, and costs the program nothing.
  *
- * The function returns in how many seconds it wants to be called at the latest,
- * a negative number for never, or None: then the watch is over.
+ * The function returns the seconds until its next call at the latest, a
+ * negative number for no deadline, or None to end the watch.
  *
- * Everything below is guarded by the GIL, or the state lock where there is
- * none, except what the thread reads while it sleeps: that does not change as
- * long as the thread is there. */
+ * Everything below is guarded by the GIL, or the state lock on builds without
+ * the GIL, except what the thread reads while it sleeps: these fields do not
+ * change while the thread runs. */
 #include "base/own_code.h"
 #include "session/session.h"
 
@@ -30,7 +30,8 @@ static double now_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Of poll(): rounded up, so that the deadline has passed when it returns. */
+/* Returns the timeout for poll(), rounded up so that the deadline has passed
+ * when poll() returns. */
 static int timeout_ms(void)
 {
     const double longest_s = 3600;
@@ -43,7 +44,7 @@ static int timeout_ms(void)
     return (int)((left_s < longest_s ? left_s : longest_s) * 1000) + 1;
 }
 
-/* The bell stays as long as a thread may listen to it. */
+/* Closes the bell, unless a thread may still poll it. */
 static void close_bell(void)
 {
     if (state->function != NULL || state->is_joined || state->bell < 0)
@@ -52,7 +53,8 @@ static void close_bell(void)
     state->bell = -1;
 }
 
-/* Returns what to give up once no lock is held: its end may run anything. */
+/* Returns the function. The caller releases it without holding a lock, since
+ * its destructor may run any code. */
 static PyObject *descriptors_forget(void)
 {
     PyObject *old = state->function;
@@ -63,7 +65,7 @@ static PyObject *descriptors_forget(void)
     return old;
 }
 
-/* Calls the function. False: the watch is over. */
+/* Calls the function. Returns false if the watch is over. */
 static bool descriptors_call(void)
 {
     PyObject *callable, *result = NULL;
@@ -85,7 +87,7 @@ static bool descriptors_call(void)
     return goes_on;
 }
 
-/* The thread ends by itself, and nobody will join it. */
+/* Called by the thread before it ends by itself; nobody joins it then. */
 static void descriptors_retire(void)
 {
     PyObject *old;
@@ -123,8 +125,9 @@ static void *descriptors_watch(void *unused)
     return NULL;
 }
 
-/* Signals that the kernel sends to the thread that caused them stay as they
- * are; no other handler of the program's runs in our thread. */
+/* Starts the thread with all signals blocked, so that no handler of the program
+ * runs in it, except signals that the kernel sends to the thread that caused
+ * them. */
 static bool descriptors_start(void)
 {
     static const int own[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL};
@@ -142,8 +145,8 @@ static bool descriptors_start(void)
     return state->is_there;
 }
 
-/* Ends the thread and waits for its end, if it is there and not the one that
- * calls. for_fork: it comes back. */
+/* Ends the thread and waits for its end, unless there is none or it is the
+ * calling thread. for_fork: the thread is started again after the fork. */
 static void descriptors_end_thread(bool for_fork)
 {
     const uint64_t one = 1;
@@ -173,8 +176,8 @@ static void descriptors_end_thread(bool for_fork)
 
 /* ---- around a fork ------------------------------------------------------- */
 
-/* From 3.12 on Python warns of a fork in a process with several threads. Ours
- * must not cause that: it is stopped for the fork. */
+/* Since 3.12 Python warns of a fork in a process with several threads. Our
+ * thread must not cause that warning, so it is stopped for the fork. */
 void vpy_watch_before_fork(void)
 {
     descriptors_end_thread(true);
@@ -197,8 +200,8 @@ static int descriptors_resume(void *unused)
     return 0;
 }
 
-/* As in flight.c: from 3.13 on Python counts threads after it has called this,
- * so the thread comes back by a pending call in the main thread. */
+/* Since 3.13 Python counts threads after it has called this function, so a
+ * pending call in the main thread restarts the thread, as in flight.c. */
 void vpy_watch_after_fork_in_parent(void)
 {
     bool was_paused;
@@ -211,7 +214,8 @@ void vpy_watch_after_fork_in_parent(void)
         descriptors_resume(NULL);
 }
 
-/* The child has no such thread, and does not answer for its parent. */
+/* The child does not have the thread, and does not answer requests to its
+ * parent. */
 void vpy_watch_after_fork(void)
 {
     PyObject *old;
@@ -225,7 +229,8 @@ void vpy_watch_after_fork(void)
 
 /* ---- functions of the module --------------------------------------------- */
 
-/* With the lock. False, with errno set where the system refused. */
+/* Call with the state lock. Returns false with errno set if the system refused,
+ * or errno 0 if no thread could be started. */
 static bool descriptors_begin(int watched, PyObject *callable)
 {
     state->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -281,12 +286,13 @@ static PyObject *unwatch_descriptor(PyObject *module, PyObject *unused)
 static PyMethodDef functions[] = {
     {"watch_descriptor", watch_descriptor, METH_VARARGS,
      PyDoc_STR("watch_descriptor(fd, function, /)\n--\n\nHave a thread call "
-               "function() whenever fd can be read. That returns in how many "
-               "seconds to call it at the latest, negative: never, or None: "
-               "the watch is over. False: another watch is not over yet.")},
+               "function() whenever fd can be read. function() returns the "
+               "seconds until its next call at the latest, a negative number "
+               "for no deadline, or None to end the watch. Returns False if "
+               "another watch is not over yet.")},
     {"unwatch_descriptor", unwatch_descriptor, METH_NOARGS,
      PyDoc_STR("unwatch_descriptor()\n--\n\nEnd the watch, if there is one. "
-               "Not from the function that it calls.")},
+               "Do not call this from the watch's function.")},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,15 +1,15 @@
-/* Two functions that gdb copies into a process, where no vestige is loaded yet:
- * python/vestige/cli/attach/entry_block.py finds them in this library by their
- * names and puts them behind a table of the functions that they call. A copy is
- * not relocated, so the functions call and read nothing but the table. The
- * table, the functions and the code object stay in the process, and are never
- * written.
+/* Two functions that gdb copies into a process in which vestige is not loaded
+ * yet: python/vestige/cli/attach/entry_block.py finds them in this library by
+ * their names and puts them behind a table of the functions that they call. A
+ * copy is not relocated, so the functions call and read nothing but the table.
+ * The table, the functions and the code object stay in the process, and are
+ * never written.
  *
  * The interpreter calls vpy_entry_begin between two instructions of the
- * program, with the GIL. All that could fail happens in a thread of its own:
- * at the recursion limit, for one, nothing can be called here. The program's
- * thread waits until the new one is known to the interpreter, which may else
- * have ended by then. */
+ * program, with the GIL. Everything that could fail happens in a new thread,
+ * because at the recursion limit, for example, nothing can be called here. The
+ * program's thread waits until the interpreter knows the new thread, as the
+ * interpreter might otherwise end before that. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,7 +41,8 @@ struct beginning { /* on the stack of the thread that waits */
     void *is_known; /* a lock, free once the new thread is known */
 };
 
-/* No instrumentation either: it would call functions, and count in data. */
+/* No instrumentation: it would call functions outside of the table, and count
+ * in data that is not copied. */
 #define COPIED                                                                 \
     __attribute__((visibility("default"), used, noinline,                      \
                    no_instrument_function, no_profile_instrument_function,     \
@@ -50,15 +51,16 @@ struct beginning { /* on the stack of the thread that waits */
 COPIED int vpy_entry_begin(void *entry);
 COPIED void vpy_entry_run(void *beginning);
 
-/* A call that is pending in the interpreter: with another result than 0, or an
- * exception set, it would raise into the program. */
+/* A pending call of the interpreter: a result other than 0, or an exception,
+ * would be raised in the program. */
 int vpy_entry_begin(void *pointer)
 {
     const struct vpy_entry *entry = pointer;
     struct beginning beginning = {entry, NULL};
     void *state;
 
-    if (!entry->is_initialized()) /* it is ending, and lets no new thread in */
+    if (!entry->is_initialized()) /* the interpreter is ending and admits no new
+                                     thread */
         return 0;
     beginning.is_known = entry->lock_create();
     if (beginning.is_known == NULL)

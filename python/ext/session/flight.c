@@ -20,7 +20,8 @@ struct vpy_flight {
     bool ending; /* a thread waits for its end, without the GIL */
 };
 
-/* ---- making one ---------------------------------------------------------- */
+/* ---- making a flight recorder
+ * ---------------------------------------------- */
 
 static vst_ticks ticks_of(unsigned long long ns)
 {
@@ -29,7 +30,8 @@ static vst_ticks ticks_of(unsigned long long ns)
     return ticks < 9e18 ? (vst_ticks)ticks : (vst_ticks)9e18;
 }
 
-/* ("slow" | "raise" | "rss", name, limit, text): nanoseconds or bytes. */
+/* Reads a trigger: ("slow" | "raise" | "rss", name, limit, text). The limit of
+ * "slow" is in nanoseconds, that of "rss" in bytes. */
 static bool take_trigger(vpy_flight *self, PyObject *item,
                          vst_flight_reason *reasons, uint32_t index)
 {
@@ -146,13 +148,13 @@ vpy_flight *vpy_flight_create(PyObject *args, PyObject *kw)
 
 /* ---- around a fork ------------------------------------------------------- */
 
-/* From 3.12 on Python warns of a fork in a process with several threads. Ours
- * must not cause that: it is stopped for the fork. */
+/* Since 3.12 Python warns of a fork in a process with several threads. Our
+ * thread must not cause that warning, so it is stopped for the fork. */
 void vpy_flight_before_fork(void)
 {
     vpy_control_take();
     if (state->armed != NULL && vst__flight_pause(state->armed->core))
-        state->paused = true; /* or still, from an earlier fork */
+        state->paused = true; /* may be true already after an earlier fork */
     vpy_control_give();
 }
 
@@ -167,8 +169,8 @@ static int flight_resume(void *unused)
     return 0;
 }
 
-/* From 3.13 on Python counts threads after it has called this. So our thread is
- * started again a little later, by a pending call in the main thread. If
+/* Since 3.13 Python counts threads after it has called this function. So a
+ * pending call in the main thread restarts our thread a little later. If
  * another thread forked, the program has several threads anyway. */
 void vpy_flight_after_fork_in_parent(void)
 {
@@ -182,7 +184,7 @@ void vpy_flight_after_fork_in_parent(void)
         flight_resume(NULL);
 }
 
-/* ---- arming it ----------------------------------------------------------- */
+/* ---- arming ----------------------------------------------------------- */
 
 int vpy_flight_begin(vpy_flight *self, const vst_session *session)
 {
@@ -234,7 +236,7 @@ void vpy_flight_end(vpy_flight *self)
     self->ending = false;
 }
 
-/* In a forked child: the parent's snapshots are the parent's. */
+/* Call in a forked child, which writes no snapshots for its parent. */
 void vpy_flight_after_fork(void)
 {
     vpy_snapshot_signal_after_fork();
@@ -243,7 +245,8 @@ void vpy_flight_after_fork(void)
     state->paused = false;
 }
 
-/* ---- what became of it --------------------------------------------------- */
+/* ---- the snapshots that were written
+ * --------------------------------------------------- */
 
 static PyObject *error_text(const vst_error *error)
 {

@@ -1,8 +1,8 @@
-/* A forked child that goes on with the session of its parent, in a file of its
- * own. Most children are short, and to a child each object and each page of
- * code that is looked at costs a fault, so no Python code runs here: the parent
- * has planned what the child writes. The child's profile is told later, when
- * somebody asks for it (forks.c).
+/* Lets a forked child go on with its parent's session, in a file of its own.
+ * Most children are short, and each object and each page of code that a child
+ * touches costs a page fault. So no Python code runs here: the parent has
+ * prepared a plan of what the child writes. The child's Python code learns of
+ * the recording later, when it is used (forks.c).
  *
  * Only the thread that forked runs, with the GIL. */
 #include "session/session.h"
@@ -58,7 +58,8 @@ int vpy_child_plan_set(PyObject *made)
     return 0;
 }
 
-/* What a profile reads anew in each process decides against the plan. */
+/* A child that sets one of these variables does not follow the plan, since a
+ * profile reads them in each process. */
 bool vpy_child_has_plan(void)
 {
     static const char *const ranks[] = {"RANK", "LOCAL_RANK", "WORLD_SIZE"};
@@ -78,9 +79,11 @@ PyObject *vpy_child_expects(void)
     return module != NULL && state->expect != Py_None ? state->expect : NULL;
 }
 
-/* ---- its beginning ------------------------------------------------------- */
+/* ---- the beginning of the recording
+ * ------------------------------------------------------- */
 
-/* A process may have made recordings before, or a number come again. */
+/* Tries numbered names: this process may have made recordings before, or the
+ * system may have used its number before. */
 static PyObject *make_file(PyObject *session)
 {
     for (int number = 0; number < NAMES_MAX; number++) {
@@ -120,7 +123,8 @@ static void write_facts(vst_recording *recording, const vpy_origin *origin)
     vst_recording_set_metadata(recording, "vestige.parent", json);
 }
 
-/* Tells Pythons that this process starts whose children they are. */
+/* Names this process as the parent in the environment, for Pythons that it
+ * starts. */
 static void name_parent(void)
 {
     char text[128];
@@ -155,7 +159,8 @@ PyObject *vpy_child_go_on(PyObject *session, const vpy_origin *origin)
     return path;
 }
 
-/* ---- its end ------------------------------------------------------------- */
+/* ---- the end of the recording
+ * ---------------------------------------------- */
 
 void vpy_child_leave(PyObject *session, int code)
 {

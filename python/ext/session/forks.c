@@ -1,18 +1,18 @@
-/* Forks, as the interpreter reports them: what is noted before a fork, and what
- * a child does first. The child drops its parent's recording, whose file the
- * core has closed in it already. If children are followed, it then begins a
- * recording of its own.
+/* Handles forks that the interpreter reports: what is noted before a fork, and
+ * what a child does first. The child drops its parent's recording, whose file
+ * the core has already closed in the child. If children are followed, the child
+ * then begins a recording of its own.
  *
- * Python's part of this, the profiles, is told when somebody uses one, and in
- * short children never. It is told at once where it has to do with how a child
- * is recorded: if there is no plan for children, or a framework whose observer
- * runs.
+ * vestige's Python code (the profiles) is called when somebody uses a profile,
+ * which short children never do. It is called immediately if it decides how the
+ * child is recorded: if there is no plan for children, or a framework's
+ * observer runs.
  *
- * Only the thread that forked runs in a child, and it holds the GIL; what other
- * threads were in the middle of stays as it was. The interpreter does not
- * report a child that C code forks (as uWSGI does). It runs on unrecorded: the
- * core refuses its records, and it drops what belongs to its parent when it
- * first uses us. */
+ * In a child only the thread that forked runs, and it holds the GIL; data that
+ * other threads were changing stays half changed. The interpreter does not
+ * report a child that C code forks (as uWSGI does). Such a child runs on
+ * unrecorded: the core refuses its records, and the child drops its parent's
+ * recording when it first uses vestige. */
 #include "session/session.h"
 
 #include "annotate/annotate.h"
@@ -31,28 +31,30 @@
 
 static struct vpy_forks_state *const state = &vpy_sessions.forks;
 
-/* Of the fork this thread is about to make. */
+/* About the fork that this thread is about to make. */
 static _Thread_local vpy_origin origin;
 static _Thread_local bool is_for_exec;
 
-/* subprocess runs Python code in a child only where it has a preexec_fn: not
- * worth a file. */
+/* Whether subprocess forks to run a program. Such a child runs Python code only
+ * if there is a preexec_fn, which is not worth a file. */
 static bool executes_a_program(void)
 {
     PyFrameObject *frame = PyEval_GetFrame(); /* borrowed */
     PyCodeObject *code = frame != NULL ? PyFrame_GetCode(frame) : NULL;
-    bool does = code != NULL && PyUnicode_CompareWithASCIIString(
-                                    code->co_name, "_execute_child") == 0;
+    bool is_subprocess =
+        code != NULL &&
+        PyUnicode_CompareWithASCIIString(code->co_name, "_execute_child") == 0;
 
-    if (does) {
+    if (is_subprocess) {
         PyObject *globals = PyFrame_GetGlobals(frame);
         PyObject *name = PyDict_GetItemString(globals, "__name__");
-        does = name != NULL && PyUnicode_Check(name) &&
-               PyUnicode_CompareWithASCIIString(name, "subprocess") == 0;
+        is_subprocess =
+            name != NULL && PyUnicode_Check(name) &&
+            PyUnicode_CompareWithASCIIString(name, "subprocess") == 0;
         Py_DECREF(globals);
     }
     Py_XDECREF(code);
-    return does;
+    return is_subprocess;
 }
 
 static PyObject *forks_before_fork(PyObject *module, PyObject *unused)
@@ -66,7 +68,7 @@ static PyObject *forks_before_fork(PyObject *module, PyObject *unused)
         origin.tid = state->process == getpid() ? vpy_thread_id() : 0;
         origin.time_ns = now.tv_sec * 1000000000LL + now.tv_nsec;
         vpy_state_take();
-        vpy_thunks_look(); /* or every child would have to */
+        vpy_thunks_look(); /* so that not every child has to */
         vpy_state_give();
         is_for_exec = executes_a_program();
     }
@@ -85,9 +87,9 @@ static PyObject *after_fork_in_parent(PyObject *module, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* Calls a function with signals blocked: a handler of the program's would run
- * inside the call, and an exception from it would be lost. Takes over the
- * arguments. */
+/* Calls a function with signals blocked: a handler of the program would run
+ * inside the call, and its exception would be lost. Takes over the reference to
+ * the arguments. */
 static void forks_call(PyObject *function, PyObject *arguments)
 {
     PyObject *result = NULL;
@@ -104,8 +106,8 @@ static void forks_call(PyObject *function, PyObject *arguments)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* Drops all that belongs to the parent. */
-static void let_go(void)
+/* Drops everything that belongs to the parent process. */
+static void forks_drop_parent(void)
 {
     state->process = getpid();
     state->noticed = state->forks;
@@ -123,7 +125,7 @@ static void let_go(void)
     vpy_tracer_abandon();
     vpy_turbo_test_drop();
     Py_CLEAR(state->file);
-    state->untold = true;
+    state->is_unknown_to_python = true;
 }
 
 static void call_follower(PyObject *path)
@@ -133,22 +135,23 @@ static void call_follower(PyObject *path)
                                               state->forked_by.time_ns, path));
 }
 
-/* What it calls is not the program's. */
-static void tell_python(void)
+/* Calls vestige's Python code after a fork, once. The calls are not
+ * recorded. */
+static void forks_notify_python(void)
 {
     PyThreadState *tstate = PyThreadState_Get();
     PyObject *path;
-    bool goes_on, was_told;
+    bool goes_on, was_notified;
 
     vpy_state_take();
-    was_told = !state->untold;
+    was_notified = !state->is_unknown_to_python;
     path = state->file;
-    goes_on = !was_told && path != NULL && state->kept != NULL;
-    if (!was_told)
+    goes_on = !was_notified && path != NULL && state->kept != NULL;
+    if (!was_notified)
         state->file = NULL;
-    state->untold = false;
+    state->is_unknown_to_python = false;
     vpy_state_give();
-    if (was_told)
+    if (was_notified)
         return;
     vpy_hook_enter(tstate);
     if (state->first != NULL)
@@ -168,13 +171,13 @@ void vpy_forks_forget(const PyObject *session)
     vpy_state_give();
 }
 
-/* The number of the process is not enough: in a namespace of its own a child
- * may have its parent's. */
+/* Comparing process numbers is not enough: in a PID namespace of its own a
+ * child may have its parent's number. */
 void vpy_forks_notice(void)
 {
     if (state->process != getpid() || state->noticed != state->forks)
-        let_go();
-    tell_python();
+        forks_drop_parent();
+    forks_notify_python();
 }
 
 static void count_fork(void)
@@ -182,10 +185,11 @@ static void count_fork(void)
     state->forks++;
 }
 
-/* os._exit was called. */
-static bool forks_ends(int code)
+/* Called by os._exit. Returns whether it ended a recording. */
+static bool forks_end_recording(int code)
 {
-    if (!state->untold || state->file == NULL || state->kept == NULL)
+    if (!state->is_unknown_to_python || state->file == NULL ||
+        state->kept == NULL)
         return false;
     vpy_child_leave(state->kept, code);
     return true;
@@ -205,24 +209,25 @@ static void begin_recording(PyObject *session)
 
     state->forked_by = origin;
     if (session == NULL) {
-        tell_python();
+        forks_notify_python();
         call_follower(Py_None);
         return;
     }
     if (vpy_child_expects() != NULL)
         forks_call(vpy_child_expects(), PyTuple_New(0));
     vpy_signals_block(&before);
-    state->untold = false; /* starting would tell it */
+    state->is_unknown_to_python = false; /* or starting would notify Python */
     state->kept = session;
     state->file = vpy_child_go_on(session, &origin);
-    state->untold = true;
+    state->is_unknown_to_python = true;
     if (state->file != NULL)
-        vpy_exits_watch_child(forks_ends);
+        vpy_exits_watch_child(forks_end_recording);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* A collection would copy every page that has objects, and come when none comes
- * without us: it is put off, and our objects are not counted. */
+/* Puts off collections: a collection would copy every page that has objects,
+ * and may not run at a time at which it would not run without vestige. So our
+ * objects are not counted either. */
 static PyObject *forks_after_fork_in_child(PyObject *module, PyObject *unused)
 {
     bool follows =
@@ -235,12 +240,12 @@ static PyObject *forks_after_fork_in_child(PyObject *module, PyObject *unused)
 
     (void)module, (void)unused;
     vpy_thunks_pass_on(follows);
-    let_go();
+    forks_drop_parent();
     vpy_thunks_pass_on(false);
     if (follows)
         begin_recording(session);
     else if (has_framework)
-        tell_python();
+        forks_notify_python();
     vpy_engine_give_up(); /* the child is not recorded */
     vpy_young_objects_set(young);
     vpy_collections_go_on(were_on);
@@ -287,16 +292,17 @@ static PyObject *notice_fork(PyObject *module, PyObject *unused)
 static PyMethodDef functions[] = {
     {"call_after_fork", call_after_fork, METH_O,
      PyDoc_STR("call_after_fork(function)\n--\n\nCall function(session) "
-               "in every forked child, before what follow_forks() names. "
-               "session goes on recording in the child, or is None.")},
+               "in every forked child, before the function of follow_forks(). "
+               "session is the session that goes on recording, or None.")},
     {"notice_fork", notice_fork, METH_NOARGS,
-     PyDoc_STR("notice_fork()\n--\n\nDoes what a forked child does first, if "
-               "this is one and nobody said so.")},
+     PyDoc_STR("notice_fork()\n--\n\nDo what a forked child does first, if "
+               "this process was forked without the interpreter knowing.")},
     {"follow_forks", follow_forks, METH_VARARGS,
      PyDoc_STR("follow_forks(function, plan=None)\n--\n\nCall function(pid, "
                "tid, time_ns, path) in every child forked while recording; "
-               "None: nothing. With a plan the child is recorded without, and "
-               "path is its file; then it is called when a profile is used.")},
+               "None: call nothing. With a plan the child is recorded in the "
+               "file path without calling function, which is then called when "
+               "a profile is used.")},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,4 +1,4 @@
-/* What a session writes into the metadata of its trace. With the GIL. */
+/* Writes the metadata of a session into its trace. Called with the GIL held. */
 #include "session/session.h"
 
 #include "base/json.h"
@@ -46,7 +46,7 @@ PyObject *vpy_session_note_sources(PyObject *session, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* multiprocessing.current_process().name: a new reference or NULL. */
+/* Returns multiprocessing.current_process().name: a new reference, or NULL. */
 static PyObject *process_name(void)
 {
     PyObject *module = vpy_loaded_module("multiprocessing.process");

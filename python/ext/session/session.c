@@ -1,5 +1,5 @@
 /* vestige._core.Session: a vst_session as a Python object. The control lock
- * guards what a session and this file have. */
+ * guards the fields of a session. */
 #include "session/session.h"
 
 #include "annotate/annotate.h"
@@ -18,8 +18,10 @@ typedef struct session {
     PyObject_HEAD
     vst_session *handle; /* NULL until the first start */
     vpy_session_wishes wishes;
-    vpy_flight *flight;       /* NULL: it is never asked for snapshots */
-    const vpy_engine *engine; /* that recorded last, NULL: none did */
+    vpy_flight
+        *flight; /* NULL: neither signals nor triggers ask for snapshots */
+    const vpy_engine
+        *engine; /* the engine that recorded last; NULL: none did */
 } session;
 
 void vpy_recording_session_set(PyObject *object)
@@ -39,7 +41,7 @@ PyObject *vpy_session_path(PyObject *object)
     return ((session *)object)->wishes.path;
 }
 
-/* ---- making one -------------------------------------------------------- */
+/* ---- making a session --------------------------------------------------- */
 
 static int session_init(PyObject *object, PyObject *args, PyObject *kw)
 {
@@ -82,7 +84,7 @@ static void drop_handle(session *self)
         return;
     vpy_annotation_forget(vst_session_recording(self->handle));
     if (vpy_sessions.session.recording ==
-        (PyObject *)self) /* it was not stopped */
+        (PyObject *)self) /* the session was not stopped */
         vpy_fast_contexts_unwatch();
     is_no_longer_recording(self);
     vpy_snapshots_wait((PyObject *)self);
@@ -106,7 +108,7 @@ static void session_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* ---- using it ---------------------------------------------------------- */
+/* ---- using a session ---------------------------------------------------- */
 
 static PyObject *session_fail(session *self, vst_status status,
                               const vst_error *error)
@@ -130,8 +132,8 @@ static const vpy_engine *choose_engine(session *self)
     return vpy_engine_choose(&self->wishes.calls);
 }
 
-/* Python asks for it before recording, because showing a warning runs code of
- * the program's. */
+/* Python takes the note before recording, because showing a warning runs code
+ * of the program. */
 static PyObject *take_engine_note(PyObject *object, PyObject *unused)
 {
     session *self = (session *)object;
@@ -185,7 +187,7 @@ static PyObject *session_start(PyObject *object, PyObject *unused)
         PyErr_SetString(PyExc_RuntimeError,
                         vpy_is_finalizing()
                             ? "the interpreter is shutting down"
-                            : "vestige records no sub-interpreters");
+                            : "vestige does not record sub-interpreters");
         return NULL;
     }
     if (vpy_engine_warn_if_unproven() < 0)
@@ -200,7 +202,8 @@ static PyObject *session_start(PyObject *object, PyObject *unused)
             vpy_sessions.session.recording == object ? VST_E_STATE : VST_E_BUSY,
             NULL);
     if (vst_session_was_cut(self->handle))
-        Py_RETURN_NONE; /* it is over; session_finish() says so */
+        Py_RETURN_NONE; /* the recording is over; session_finish() reports why
+                         */
     if (vpy_flight_begin(self->flight, self->handle) < 0)
         return NULL;
     self->wishes.calls.raises = vpy_flight_waits_for_exceptions(self->flight);
@@ -283,7 +286,7 @@ static PyObject *session_notes(PyObject *object, PyObject *unused)
     return vpy_collector_notes(((session *)object)->handle);
 }
 
-/* The share of CPU time, and what a call in Python and in C costs in ns. */
+/* set_budget(share of CPU time, ns of a call in Python, ns of a call in C). */
 static PyObject *session_set_budget(PyObject *object, PyObject *args)
 {
     vpy_options *calls = &((session *)object)->wishes.calls;
@@ -381,7 +384,7 @@ static PyObject *session_engine(PyObject *object, void *unused)
     return PyUnicode_FromString(engine->name);
 }
 
-/* ---- one thread at a time ---------------------------------------------- */
+/* ---- methods under the control lock ------------------------------------- */
 
 static PyObject *session_controlled(PyCFunction function, PyObject *object)
 {
@@ -407,7 +410,8 @@ vst_status vpy_session_renew(PyObject *object, PyObject *path)
 
     vpy_control_take();
     drop_handle(self);
-    self->wishes.core.overwrite = false; /* that was for the first file */
+    self->wishes.core.overwrite =
+        false; /* only the first file may be overwritten */
     Py_XSETREF(self->wishes.path, Py_NewRef(path));
     status = session_make(self, &error);
     vpy_control_give();

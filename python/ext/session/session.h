@@ -1,6 +1,7 @@
-/* session/ is a recording from start to finish as a Python object, and what
- * happens to it meanwhile: snapshots, signals, forks, a file that somebody
- * cuts. It knows all other folders; only core_module.c knows it. */
+/* session/ is a recording from start to finish as a Python object, and
+ * everything that can happen to a recording: snapshots, signals, forks, a file
+ * that somebody truncates. It knows all other folders; only core_module.c knows
+ * it. */
 #ifndef VPY_SESSION_SESSION_H
 #define VPY_SESSION_SESSION_H
 
@@ -35,19 +36,20 @@ PyObject *vpy_session_path(PyObject *session); /* borrowed, or NULL */
 /* Methods of Session. */
 PyObject *vpy_session_start(PyObject *session, PyObject *unused);
 PyObject *vpy_session_finish(PyObject *session, PyObject *unused);
-/* Lets go of what was recorded, and makes another file. */
+/* Drops the current recording, and makes another file. */
 vst_status vpy_session_renew(PyObject *session, PyObject *path);
 /* Stops the recording if somebody cut its file. */
 void vpy_session_end_if_cut(void);
 
 /* ---- session_options.c -------------------------------------------------- */
 
-/* What a session is made with. All zero: nothing is wished yet. */
+/* The options of a session. All zero: no options yet. */
 typedef struct vpy_session_wishes {
     PyObject *path; /* bytes or NULL */
     vpy_options calls;
     vpy_memory_options memory;
-    vst_session_options core; /* without those of the tracers, and the path */
+    vst_session_options
+        core; /* without the options of the tracers and the path */
 } vpy_session_wishes;
 
 /* Returns -1 with an exception set. */
@@ -55,12 +57,13 @@ int vpy_session_options_parse(PyObject *args, PyObject *kw,
                               vpy_session_wishes *wishes);
 void vpy_session_wishes_clear(vpy_session_wishes *wishes);
 
-/* ---- collectors.c: of what devices did ---------------------------------- */
+/* ---- collectors.c: device activities ------------------------------------ */
 
 struct vst_api;
 int vpy_collectors_init(PyObject *module, const struct vst_api *api);
-/* Of a session, which may be NULL. The second is a list of lines that were not
- * taken yet. */
+/* vpy_collectors_stop stops the collectors of a session. vpy_collector_notes
+ * returns a list of notes that were not returned before. The session may be
+ * NULL. */
 void vpy_collectors_stop(vst_session *session);
 PyObject *vpy_collector_notes(vst_session *session);
 
@@ -69,27 +72,28 @@ PyObject *vpy_collector_notes(vst_session *session);
 /* Methods of Session. */
 PyObject *vpy_session_set_metadata(PyObject *session, PyObject *args);
 PyObject *vpy_session_note_sources(PyObject *session, PyObject *unused);
-/* Takes the name that multiprocessing gave to this process, if it did. */
+/* Notes the name that multiprocessing gave this process, if any. */
 PyObject *vpy_session_name_process(PyObject *session, PyObject *unused);
 
 /* ---- source_files.c ----------------------------------------------------- */
 
-/* [[id of one of its functions, mtime in ns, size], ...] as metadata: files are
- * named by definitions already. */
+/* Notes the recording's source files as metadata: [[id of one of the file's
+ * functions, mtime in ns, size], ...]. The file's name is found by the id. */
 void vpy_sources_note(vst_recording *recording);
 
 /* ---- forked_child.c ----------------------------------------------------- */
 
-/* Takes what children need to record without Python: None, or (file name
- * without its end, trace id, os.environ's dictionary, {key: JSON}, function),
- * the first two in bytes. Returns -1 with an exception set. */
+/* Sets what children need to record without Python: None, or a tuple (file name
+ * without its end, trace id, os.environ's dictionary, {key: JSON}, function).
+ * The first two are bytes. Returns -1 with an exception set on failure. */
 int vpy_child_plan_set(PyObject *plan);
 bool vpy_child_has_plan(void);
-/* The function of the plan, if multiprocessing is loaded, else NULL; borrowed.
- * Call it in a child before the recording starts. */
+/* Returns the plan's function (borrowed) if multiprocessing is loaded, else
+ * NULL. Call it in a child before the recording starts. */
 PyObject *vpy_child_expects(void);
 /* Records this child with the session of its parent, into a file of its own.
- * Returns the file's name, a new reference; NULL if it is not recorded. */
+ * Returns the file's name (a new reference), or NULL if the child is not
+ * recorded. */
 PyObject *vpy_child_go_on(PyObject *session, const vpy_origin *origin);
 /* Finishes the recording before os._exit(code). */
 void vpy_child_leave(PyObject *session, int code);
@@ -97,13 +101,13 @@ void vpy_child_leave(PyObject *session, int code);
 /* ---- forks.c ------------------------------------------------------------ */
 
 int vpy_forks_init(PyObject *module);
-/* Finds out whether this process was forked without the interpreter knowing,
- * and if so drops the parent's recording. Called before anything is done for
- * the program. */
+/* Checks whether this process was forked without the interpreter knowing, and
+ * if so drops the parent's recording. Called before each operation for the
+ * program. */
 void vpy_forks_notice(void);
-void vpy_forks_forget(const PyObject *session); /* it is freed */
+void vpy_forks_forget(const PyObject *session); /* call before freeing it */
 
-/* ---- descriptor_watch.c: who asks a running process to record ----------- */
+/* ---- descriptor_watch.c: requests to a running process ------------------ */
 
 int vpy_watch_init(PyObject *module);
 void vpy_watch_before_fork(void);
@@ -118,7 +122,7 @@ void vpy_storage_guard_after_fork(void);
 /* ---- snapshot.c: snapshots that the program asks for -------------------- */
 
 int vpy_snapshot_init(PyObject *module);
-/* Waits until those of this session are written. */
+/* Waits until the snapshots of this session are written. */
 void vpy_snapshots_wait(const PyObject *session);
 void vpy_snapshots_after_fork(void);
 
@@ -127,20 +131,22 @@ void vpy_snapshots_after_fork(void);
 typedef struct vpy_flight vpy_flight;
 
 vpy_flight *vpy_flight_create(PyObject *args, PyObject *kw);
-/* These two do nothing for NULL. The second releases the GIL for a while. */
+/* vpy_flight_begin and vpy_flight_end do nothing for NULL. vpy_flight_end
+ * releases the GIL for a while. */
 int vpy_flight_begin(vpy_flight *flight, const vst_session *session);
 void vpy_flight_end(vpy_flight *flight);
 void vpy_flight_destroy(vpy_flight *flight);
 void vpy_flight_before_fork(void);
 void vpy_flight_after_fork_in_parent(void);
 void vpy_flight_after_fork(void);
-/* ([(path, reason, error or None), ...], how many requests were refused) */
+/* Returns ([(path, reason, error or None), ...], how many requests were
+ * refused). */
 PyObject *vpy_flight_snapshots(const vpy_flight *flight);
 bool vpy_flight_waits_for_exceptions(const vpy_flight *flight);
 
 /* ---- snapshot_signal.c -------------------------------------------------- */
 
-/* Returns -1 with errno set. */
+/* Returns -1 with errno set on failure. */
 int vpy_snapshot_signal_begin(int number, vst_flight *flight, uint32_t why);
 void vpy_snapshot_signal_end(const vst_flight *flight);
 void vpy_snapshot_signal_after_fork(void);

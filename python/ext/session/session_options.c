@@ -1,6 +1,7 @@
-/* The arguments of vestige._core.Session: a file, and keywords. A keyword has
- * the name of an option (python/vestige/recording/options.py), and so has the
- * field that it sets; units are added to both. With the GIL held. */
+/* Parses the arguments of vestige._core.Session: a file, and keywords. A
+ * keyword and the field that it sets have the name of an option
+ * (python/vestige/recording/options.py), with the unit added. Called with the
+ * GIL held. */
 #include "session/session.h"
 
 #include "calls/engine.h"
@@ -58,7 +59,7 @@ static int take_names(PyObject *value, const char *name, void *out)
         PyObject *item = PyTuple_GET_ITEM(tuple, i);
         if (!PyUnicode_Check(item)) {
             PyErr_Format(PyExc_TypeError,
-                         "%s must be a list of strings, not of %.100s", name,
+                         "%s must contain only strings, not %.100s", name,
                          Py_TYPE(item)->tp_name);
             Py_DECREF(tuple);
             return -1;

@@ -1,7 +1,8 @@
-/* vestige.snapshot(): a copy of the recording in progress. The thread that asks
- * for it writes it, without the GIL, or starts a thread of ours that does,
- * which never enters Python. The GIL, or the state lock, guards the list of
- * those; a session waits for its own before its file is finished. */
+/* vestige.snapshot(): writes a copy of the recording in progress. The calling
+ * thread writes the copy without the GIL, or starts a thread that does and
+ * never enters Python. The GIL, or the state lock, guards the list of copies
+ * that threads write; a session waits for its copies before it finishes its
+ * file. */
 #include "session/session.h"
 
 #include <pthread.h>
@@ -13,7 +14,7 @@ static struct vpy_snapshots_state *const state = &vpy_sessions.snapshots;
 
 typedef struct vpy_snapshot_copy {
     struct vpy_snapshot_copy *next;
-    const PyObject *session; /* borrowed: it waits for this copy */
+    const PyObject *session; /* borrowed: the session waits for this copy */
     const vst_session *handle;
     pthread_t thread;
     unsigned long long window_ns;
@@ -47,7 +48,8 @@ static copy *new_copy(PyObject *session, PyObject *path)
     return self;
 }
 
-/* The thread has all signals blocked: they are for the program's threads. */
+/* Starts a thread that writes the copy, with all signals blocked, as signals
+ * are for the program's threads. Returns 0, or an error number. */
 static int leave_to_thread(copy *self)
 {
     sigset_t all, before;
@@ -66,8 +68,8 @@ static int leave_to_thread(copy *self)
     return 0;
 }
 
-/* A new reference to the session that records; NULL: none does, or it is being
- * freed. */
+/* Returns a new reference to the session that records, or NULL if there is none
+ * or it is being freed. */
 static PyObject *take_session(void)
 {
     PyObject *session;
@@ -97,8 +99,8 @@ static PyObject *snapshot(PyObject *module, PyObject *args, PyObject *kw)
     if (session == NULL) {
         Py_DECREF(path);
         PyErr_SetString(PyExc_RuntimeError,
-                        "nothing is being recorded: there is nothing to take "
-                        "a snapshot of");
+                        "nothing is being recorded, so no snapshot can be "
+                        "taken");
         return NULL;
     }
     self = new_copy(session, path);
@@ -110,7 +112,8 @@ static PyObject *snapshot(PyObject *module, PyObject *args, PyObject *kw)
     self->overwrite = overwrite;
     self->window_ns = window_ns;
     failed = wait ? 0 : leave_to_thread(self);
-    if (wait || failed) { /* no thread could be started: this one writes */
+    if (wait ||
+        failed) { /* write in this thread if no other could be started */
         Py_BEGIN_ALLOW_THREADS
         write_copy(self);
         Py_END_ALLOW_THREADS
@@ -126,7 +129,7 @@ static PyObject *snapshot(PyObject *module, PyObject *args, PyObject *kw)
 }
 
 /* Prints an error: the caller has gone on and gets no exception. */
-static void snapshot_tell(const copy *self)
+static void snapshot_print_error(const copy *self)
 {
     const vst_error *error = &self->error;
 
@@ -136,35 +139,36 @@ static void snapshot_tell(const copy *self)
                                            : vst_status_string(error->status));
 }
 
-/* Takes a copy of a session out of the list; NULL: there is none left. */
+/* Removes a copy of a session from the list and returns it, or NULL if none is
+ * left. */
 static copy *take_copy(const PyObject *session)
 {
-    copy **link = &state->copies, *one;
+    copy **link = &state->copies, *taken;
 
     vpy_state_take();
     while (*link != NULL && (*link)->session != session)
         link = &(*link)->next;
-    one = *link;
-    if (one != NULL)
-        *link = one->next;
+    taken = *link;
+    if (taken != NULL)
+        *link = taken->next;
     vpy_state_give();
-    return one;
+    return taken;
 }
 
 void vpy_snapshots_wait(const PyObject *session)
 {
-    copy *one;
+    copy *taken;
 
-    while ((one = take_copy(session)) != NULL) {
+    while ((taken = take_copy(session)) != NULL) {
         Py_BEGIN_ALLOW_THREADS
-        pthread_join(one->thread, NULL);
+        pthread_join(taken->thread, NULL);
         Py_END_ALLOW_THREADS
-        snapshot_tell(one);
-        free(one);
+        snapshot_print_error(taken);
+        free(taken);
     }
 }
 
-/* The threads and their files belong to the parent. */
+/* Call in a forked child. The copies belong to the parent. */
 void vpy_snapshots_after_fork(void)
 {
     state->copies = NULL;
@@ -174,7 +178,7 @@ static PyMethodDef functions[] = {
     {"snapshot", (PyCFunction)(void (*)(void))snapshot,
      METH_VARARGS | METH_KEYWORDS,
      PyDoc_STR("snapshot(path, *, overwrite=False, window_ns=0, wait=True)\n"
-               "--\n\nWrites a copy of what is recorded so far.")},
+               "--\n\nWrite a copy of the recording so far.")},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,12 +1,13 @@
-/* The signal that asks for a snapshot while a session is armed.
+/* Handles the signal that asks for a snapshot while a session is armed.
  *
- * Our handler stays for as long as that. If the program sets one of its own
- * later, or the default (as gunicorn's workers do when they begin), that is put
- * behind ours. For this _signal.signal is called through us. We do not touch
- * what the program does with sigaction() in C.
+ * Our handler stays installed while a session is armed. If the program sets its
+ * own handler later, or the default (as gunicorn's workers do when they begin),
+ * our handler stays in front and calls the program's. For this we intercept
+ * _signal.signal. We do not touch handlers that the program installs in C by
+ * sigaction().
  *
- * The handler runs in any thread, with or without the GIL. It reads static
- * variables alone, which change only while it is not installed, or in an order
+ * The handler runs in any thread, with or without the GIL. It reads only fields
+ * of `state` that change while the handler is not installed, or in an order
  * that is safe at any moment. The rest runs with the GIL held. */
 #include "session/session.h"
 
@@ -36,8 +37,9 @@ static bool is_from_itself(const siginfo_t *info)
            info->si_pid == getpid();
 }
 
-/* The program set the default and sends itself the signal, as programs do to
- * end by it. The default may also be to ignore the signal, or to stop. */
+/* Does the signal's default action, which ends, stops or ignores. Called if the
+ * program has set the default and sends itself the signal, as programs do to
+ * end by a signal. */
 static void take_default(int number, const struct sigaction *action)
 {
     struct sigaction ours;
@@ -52,7 +54,7 @@ static void take_default(int number, const struct sigaction *action)
     sigaction(number, &ours, NULL);
 }
 
-/* Sequentially consistent: either the handler sees no target, or
+/* Sequentially consistent: either the handler sees that target is NULL, or
  * wait_for_handlers sees the handler. */
 static void on_signal(int number, siginfo_t *info, void *context)
 {
@@ -89,8 +91,8 @@ static void wait_for_handlers(void)
         sched_yield();
 }
 
-/* Takes over the flags of the program's handler. If there is none, system calls
- * of the program's are restarted. */
+/* Installs our handler with the flags of the program's. If the program has no
+ * handler, its system calls are restarted. */
 static int signal_install(int number, bool is_chosen)
 {
     struct sigaction action = {.sa_flags = SA_RESTART}, before;
@@ -116,7 +118,8 @@ static int signal_install(int number, bool is_chosen)
     return 0;
 }
 
-/* A handler that the program installed meanwhile stays. */
+/* Removes our handler, unless the program has installed another in C
+ * meanwhile. */
 static void signal_uninstall(void)
 {
     struct sigaction current;
@@ -140,8 +143,8 @@ static bool is_about_ours(PyObject *const *args, Py_ssize_t count)
            PyLong_AsLongAndOverflow(args[0], &overflow) == state->installed;
 }
 
-/* The signal is blocked until our handler is back: the program's choice alone
- * could end the process. */
+/* Blocks the signal until our handler is back: the program's choice alone could
+ * end the process. */
 static PyObject *through_signal(PyObject *module, PyObject *const *args,
                                 Py_ssize_t count)
 {
@@ -203,7 +206,7 @@ void vpy_snapshot_signal_end(const vst_flight *flight)
         signal_end();
 }
 
-/* In a forked child: handlers that were inside are in the parent. */
+/* Call in a forked child. Handlers that were running are in the parent. */
 void vpy_snapshot_signal_after_fork(void)
 {
     __atomic_store_n(&state->handlers_inside, 0, __ATOMIC_SEQ_CST);

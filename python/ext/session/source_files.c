@@ -1,12 +1,12 @@
-/* The state of the source files of a recording, noted when it ends: for each
- * file of a function when that was written, and its size. A page in one file,
+/* Notes the state of source files when a recording ends: for each file of a
+ * recorded function, its modification time and size. The self-contained page,
  * which is made to be sent, shows lines of these files only, and only while
  * they are unchanged. A trace that somebody else made may name any file of the
  * reader's, but cannot know its time and size. A killed program notes nothing.
  *
- * Nothing is kept for this meanwhile: the recorder knows the files. Nothing is
- * read, and whatever goes wrong, the recording is whole without it. With the
- * GIL. */
+ * No list is kept for this while recording: the recorder knows the files. No
+ * file is opened, and if anything fails, the recording is complete without this
+ * note. Called with the GIL held. */
 #include "session/session.h"
 
 #include "record/language.h"
@@ -23,7 +23,7 @@ typedef struct gathering {
     size_t used;
 } gathering;
 
-/* With the recorder's lock held, under which nothing is allocated. */
+/* Called with the recorder's lock held, so it must not allocate. */
 static void sources_gather(void *ctx, vst_id id, const char *file,
                            uint32_t length)
 {
@@ -32,7 +32,7 @@ static void sources_gather(void *ctx, vst_id id, const char *file,
 
     if (self->bytes != NULL) {
         if (size > self->room - self->used)
-            return; /* another thread defined it after we counted */
+            return; /* defined by another thread after the count */
         memcpy(self->bytes + self->used, &id, sizeof id);
         memcpy(self->bytes + self->used + sizeof id, &length, sizeof length);
         memcpy(self->bytes + self->used + sizeof id + sizeof length, file,
@@ -72,7 +72,8 @@ static bool add_all(PyObject *files, const gathering *found)
     return true;
 }
 
-/* {file as bytes: id of one of its functions}: a new reference, or NULL. */
+/* Returns {file as bytes: id of one of its functions}: a new reference, or
+ * NULL. */
 static PyObject *find_files(vst_recording *recording)
 {
     gathering found = {.bytes = NULL};
@@ -93,10 +94,10 @@ static PyObject *find_files(vst_recording *recording)
     return files;
 }
 
-/* ---- what is noted ------------------------------------------------------- */
+/* ---- writing the note ---------------------------------------------------- */
 
-/* Writes nothing for "<string>", or for a file that is gone. Returns how many
- * bytes were written. */
+/* Writes a file's entry, or nothing for "<string>" or a file that is gone.
+ * Returns how many bytes were written. */
 static size_t write_one(char *to, PyObject *file, PyObject *id)
 {
     struct stat found;

@@ -1,5 +1,5 @@
-/* The state of session/: all of its variables that outlive a call. vpy_sessions
- * has a member for each file, which only that file changes; the file calls it
+/* The state of session/: all variables that outlive a call. vpy_sessions has a
+ * member for each file, which only that file changes; the file calls its member
  * `state`. A comment at a struct or a field names the guard. */
 #ifndef VPY_SESSION_STATE_H
 #define VPY_SESSION_STATE_H
@@ -13,11 +13,11 @@
 
 /* session.c */
 struct vpy_session_state {
-    /* Where there is no GIL: one thread at a time starts, stops or finishes a
-     * recording, forks included. It is taken before the state lock. Audit hooks
-     * of the program may run meanwhile, on the thread that has it. */
+    /* Lets one thread at a time start, stop or finish a recording, or fork, on
+     * builds without the GIL. Take it before the state lock. Audit hooks of the
+     * program may run on the thread that has it. */
     vpy_lock control_lock;
-    /* The session that records; borrowed; NULL: none. It changes under both
+    /* The session that records (borrowed), or NULL. Changes under both
      * locks. */
     PyObject *recording;
 };
@@ -30,23 +30,24 @@ struct vpy_collectors_state {
 /* descriptor_watch.c. Guarded by the GIL, except where a field names its guard.
  */
 struct vpy_descriptor_watch_state {
-    PyObject *function; /* NULL: nobody watches */
-    int descriptor;     /* what is watched; whoever watches closes it */
-    int bell;           /* an eventfd that ends the thread's sleep, or -1 */
-    double deadline_s;  /* of the monotonic clock; negative: none. Its own
-                         * thread changes it */
-    pthread_t thread;   /* valid while is_there */
-    long thread_id;     /* the kernel's; of the thread, which sets it first.
-                         * Read by who has joined it */
-    bool is_there;      /* the thread runs, and nobody joins it yet */
-    bool is_joined;     /* somebody waits for its end */
-    bool paused;        /* for a fork */
+    PyObject *function; /* NULL: nothing is watched */
+    int descriptor; /* the watched descriptor; the caller of watch_descriptor()
+                       closes it */
+    int bell;       /* an eventfd that ends the thread's sleep, or -1 */
+    double deadline_s; /* on the monotonic clock; negative: none. Only the
+                          watching thread changes it */
+    pthread_t thread;  /* valid while is_there */
+    long thread_id; /* the kernel's number of the thread, which sets it first.
+                       Read by the thread that has joined it */
+    bool is_there;  /* the thread runs and is not being joined */
+    bool is_joined; /* a thread is joining it */
+    bool paused;    /* for a fork */
 };
 
 /* flight.c. Guarded by the control lock. */
 struct vpy_flight_state {
-    struct vpy_flight *armed; /* NULL: none */
-    bool paused;              /* for a fork */
+    struct vpy_flight *armed; /* NULL: no session is armed */
+    bool paused;              /* its thread is stopped for a fork */
 };
 
 /* The thread that forked, for the metadata of its child. */
@@ -58,52 +59,53 @@ typedef struct vpy_origin {
 
 /* forks.c. Guarded by the GIL, except where a field names its guard. */
 struct vpy_forks_state {
-    PyObject *follower; /* called in a child of a recording, or NULL */
-    PyObject *first;    /* called in every child before, NULL: not set */
-    pid_t process;      /* the process that our state belongs to */
-    /* Forks that pthread_atfork has seen, and those that were dealt with.
-     * Guarded by the process: a child has one thread when it changes them. */
+    PyObject *
+        follower; /* called in each child of a recording process; may be NULL */
+    PyObject *first; /* called before it in every child; NULL: not set */
+    pid_t process;   /* the process that our state belongs to */
+    /* How many forks pthread_atfork has seen, and how many were dealt with.
+     * Needs no guard: a child has one thread when it changes them. */
     unsigned forks, noticed;
-    vpy_origin forked_by; /* of this process, a forked child */
-    /* Python does not know of the fork that made this process. Guarded by the
-     * state lock. */
-    bool untold;
-    PyObject *file; /* bytes: where this process records without Python, or
-                     * NULL */
-    PyObject *kept; /* the session that does, borrowed; NULL: it is gone */
+    vpy_origin forked_by; /* the thread that forked this process */
+    /* vestige's Python code does not know yet of the fork that made this
+     * process. Guarded by the state lock. */
+    bool is_unknown_to_python;
+    PyObject *file; /* bytes: the file that this process records without Python
+                       code, or NULL */
+    PyObject *kept; /* the session that records `file`, borrowed; NULL: freed */
 };
 
 /* forked_child.c. Guarded by the GIL. */
 struct vpy_forked_child_state {
-    PyObject *plan;  /* NULL: there is none */
-    PyObject *facts; /* a list of keys and values in turn, as bytes */
-    /* These are borrowed from the plan. */
+    PyObject *plan;  /* NULL: no plan */
+    PyObject *facts; /* a list of bytes: key, value, key, value, … */
+    /* Borrowed from the plan. */
     PyObject *environment, *expect;
     const char *stem, *trace;
 };
 
 /* snapshot.c */
 struct vpy_snapshots_state {
-    /* Copies that are being written, or are written and not joined. Guarded by
-     * the state lock. */
+    /* Copies whose threads were not joined yet. Guarded by the state lock. */
     struct vpy_snapshot_copy *copies;
     unsigned last_number; /* atomic */
 };
 
 /* snapshot_signal.c. Guarded by the control lock, except where a field names
- * its guard. A handler reads what is written before it is installed. */
+ * its guard. The handler reads only fields that are written before it is
+ * installed. */
 struct vpy_snapshot_signal_state {
-    int installed;             /* the signal whose handler is ours, 0: none */
+    int installed; /* the signal that our handler is installed for; 0: none */
     struct vst_flight *target; /* atomic; NULL: not armed */
     uint32_t reason;
-    /* Handlers that may hold target or `behind`. Atomic. */
+    /* How many handlers are running and may use target or `behind`. Atomic. */
     int handlers_inside;
     /* The program's own action for the signal. */
     struct {
         struct sigaction action;
-        bool is_chosen; /* the program set it while ours was installed */
+        bool is_chosen; /* the program set it while our handler was installed */
     } behind;
-    vpy_watched signal_method; /* signal.signal; the state lock's */
+    vpy_watched signal_method; /* signal.signal; guarded by the state lock */
 };
 
 enum { VPY_GUARD_LAYERS = 8 };
@@ -111,9 +113,10 @@ enum { VPY_GUARD_LAYERS = 8 };
 /* storage_guard.c. Guarded by the lock. */
 struct vpy_storage_guard_state {
     pthread_mutex_t lock;
-    unsigned wanted; /* how often the recorder asked for it */
+    unsigned wanted; /* how many recordings need the guard */
     int next_layer;  /* the layer to install next */
-    /* The handler behind each layer. Written before the layer is installed. */
+    /* The handler that each layer calls. Written before the layer is
+     * installed. */
     struct sigaction before[VPY_GUARD_LAYERS];
 };
 

@@ -1,20 +1,21 @@
-/* SIGBUS: the kernel sends it to a program whose trace somebody truncates,
- * since the trace is written through mappings. While there is a recording we
- * handle that signal: a fault in our own file is mended
- * (os/storage_guard.h) and ends the recording, not the program. Every
- * other SIGBUS goes to the handler that was there before ours.
+/* Handles SIGBUS, which the kernel sends to a program whose trace somebody
+ * truncates, since the trace is written through mappings. While a recording
+ * runs, a fault in our own file is repaired (os/storage_guard.h) and ends the
+ * recording, not the program. Every other SIGBUS goes to the handler that was
+ * installed before ours.
  *
- * Others install handlers too, before us and after. Each time the recorder maps
- * a part of its file, ours is put in front again, as another function (a
- * "layer") that remembers the handler behind it. So there is no circle: a
- * handler that was installed between two layers, and later puts back what it
- * found (faulthandler.disable does), puts back a layer that does not call it. A
- * layer that has somebody else's handler in front of it stays when a recording
- * stops, and only passes signals on.
+ * Other code installs handlers, too, before us and after us. Each time the
+ * recorder maps a part of its file, our handler is put in front again, as
+ * another function (a "layer") that remembers the handler behind it. So there
+ * is no circle: a handler that was installed between two layers, and later puts
+ * back the handler that it found (as faulthandler.disable does), puts back a
+ * layer that does not call it. A layer that has another handler in front of it
+ * stays installed when a recording stops, and then only passes signals on.
  *
- * If a thread blocks SIGBUS, the kernel ends the program; nothing can be done.
+ * If a thread blocks SIGBUS, the kernel ends the program; we cannot prevent
+ * that.
  *
- * The handler runs in any thread, with the GIL or without, on the thread's
+ * The handler runs in any thread, with or without the GIL, on the thread's
  * alternate stack if it has one. The rest is guarded by `lock`. */
 #include "session/session.h"
 
@@ -30,18 +31,18 @@ enum { LAYERS = VPY_GUARD_LAYERS };
 
 /* ---- the handler --------------------------------------------------------- */
 
-/* After many installations a layer is used again, while somebody may still call
- * it as the older one: then handlers call each other in a circle, which this
- * ends. */
+/* After many installations a layer is used again, while another handler may
+ * still call the layer as its older handler. Then handlers call each other in a
+ * circle, which this count ends. */
 static VST_THREAD_LOCAL int nested VST_TLS_MODEL;
 
 static bool is_fault(const siginfo_t *info)
 {
-    return info->si_code > 0; /* else somebody sent it */
+    return info->si_code > 0; /* else another process or thread sent it */
 }
 
-/* Without a handler the signal ends the process: a fault happens again as soon
- * as we return, one that was sent is sent again. */
+/* Ends the process by the signal's default action: a fault happens again as
+ * soon as we return, a signal that was sent is sent again. */
 static void guard_die(int number, const siginfo_t *info)
 {
     struct sigaction action = {.sa_handler = SIG_DFL};
@@ -100,9 +101,9 @@ LAYER(7)
 static void (*const layers[LAYERS])(int, siginfo_t *, void *) = {
     layer_0, layer_1, layer_2, layer_3, layer_4, layer_5, layer_6, layer_7};
 
-/* ---- putting it in front, and taking it away ---------------------------- */
+/* ---- installing and removing layers ------------------------------------- */
 
-/* Which of ours it is; -1: somebody else's. */
+/* Returns the number of our layer, or -1 if the handler is not ours. */
 static int layer_of(const struct sigaction *action)
 {
     for (int i = 0; i < LAYERS && action->sa_flags & SA_SIGINFO; i++)
@@ -111,7 +112,8 @@ static int layer_of(const struct sigaction *action)
     return -1;
 }
 
-/* Keeps the mask and flags that the other handler asked for. */
+/* Installs a layer in front, with the mask and the flags of the handler behind
+ * it. */
 static void put_in_front(void)
 {
     struct sigaction now, ours = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
@@ -137,8 +139,8 @@ static void take_away(void)
         state->next_layer = layer;
 }
 
-/* Only the thread that forked is in the child. Another one may have held the
- * lock, so it is made anew. */
+/* Call in a forked child. Another thread of the parent may have held the lock,
+ * so the lock is made anew. */
 void vpy_storage_guard_after_fork(void)
 {
     pthread_mutex_init(&state->lock, NULL);
@@ -146,7 +148,7 @@ void vpy_storage_guard_after_fork(void)
     take_away();
 }
 
-/* ---- what the recorder tells -------------------------------------------- */
+/* ---- called by the recorder --------------------------------------------- */
 
 static void guard_begin(void)
 {
@@ -180,8 +182,8 @@ static int end_recording(void *unused)
 }
 
 /* May run inside the signal handler, so a pending call does the work. The
- * interpreter's list of those has a lock, which no thread holds while it
- * records. */
+ * interpreter's list of pending calls has a lock, which no thread holds while
+ * it records. */
 static void guard_cut(void)
 {
     Py_AddPendingCall(end_recording, NULL);
