@@ -115,7 +115,7 @@ static bool begin_calls(vpy_tracer *tracer)
     }
     if (tracer_is_wanted(tracer) && !vpy_engine_start(tracer))
         return false;
-    vpy_threads_announce_at_once(tracer);
+    vpy_threads_announce_in_stopped_world(tracer);
     return true;
 }
 #else

@@ -1,8 +1,8 @@
 /* See exceptions.h. The interpreter reports an exception again in every
- * function that it comes to. It was raised there, unless the traceback shows
- * that it came from the function that an exception left last, or that somebody
- * who is still running had it before: a handler that raises it again, or
- * contextlib, which throws it into a generator. */
+ * function that it reaches. The exception was raised in that function, unless
+ * the traceback shows that it came from the function that an exception left
+ * last, or that a frame that still runs had it before: a handler that raises it
+ * again, or contextlib, which throws it into a generator. */
 #include "program/exceptions.h"
 
 #include "base/own_code.h"
@@ -17,9 +17,9 @@
 
 static struct vpy_exceptions_state *const state = &vpy_program.exceptions;
 
-/* Addresses, which nobody looks into: the frame is that of a traceback as long
- * as the exception lives, and a new one is compared only with what came from
- * it. */
+/* Addresses, which are compared but not followed. The frame belongs to a
+ * traceback as long as the exception lives, and a new frame is compared only
+ * with frames of the same exception. */
 static _Thread_local const void *left_last, *marked_last;
 static _Thread_local const void *marked_entry, *marked_code;
 static _Thread_local vst_record_place left_at;
@@ -37,9 +37,9 @@ void vpy_exceptions_end(void)
     state->are_wanted = state->are_known_late = false;
 }
 
-/* ---- whether it is new -------------------------------------------------- */
+/* ---- is the exception new? --------------------------------------------- */
 
-enum { LOOK_BACK = 32 }; /* frames; contextlib's are two */
+enum { LOOK_BACK = 32 }; /* frames; contextlib has two */
 
 static bool is_running(const PyFrameObject *wanted)
 {
@@ -57,7 +57,7 @@ static bool is_running(const PyFrameObject *wanted)
     return found;
 }
 
-/* Whether it has left a function that is recorded, and so was seen there. */
+/* Whether the exception has left a recorded function, and so was seen there. */
 static bool has_left(const PyTracebackObject *entry)
 {
     while (entry != NULL &&
@@ -66,9 +66,9 @@ static bool has_left(const PyTracebackObject *entry)
     return entry != NULL;
 }
 
-/* Whether it is the exception that was marked last: its traceback has the entry
- * that was marked. Another exception, or an entry of another function, may have
- * the address by now. */
+/* Whether the exception is the one that was marked last: its traceback has the
+ * entry that was marked. Another exception, or an entry of another function,
+ * may have the address by now. */
 static bool was_marked(const PyObject *error, const PyTracebackObject *entry)
 {
     if (error != marked_last)
@@ -88,8 +88,8 @@ static bool is_new(const PyObject *error, const PyTracebackObject *traceback)
         return vst__record_leaves_out()
                    ? next->tb_frame != left_last && !was_marked(error, next)
                    : !has_left(next);
-    /* Somebody may have kept it, and raises it later: what a task failed with,
-     * where it is awaited. */
+    /* The program may have kept the exception and raise it later: for example,
+     * a task's exception is raised again where the task is awaited. */
     if (next->tb_frame == left_last)
         return vst__record_went_on(left_at);
     return error != marked_last || !is_running(next->tb_frame);
@@ -102,9 +102,10 @@ static bool ends_iteration(const PyTypeObject *type)
            (const PyObject *)type == PyExc_GeneratorExit;
 }
 
-/* ---- its mark ----------------------------------------------------------- */
+/* ---- recording a mark --------------------------------------------------- */
 
-/* "ValueError", "json.decoder.JSONDecodeError"; runs no code of the program. */
+/* Writes a class's name: "ValueError", "json.decoder.JSONDecodeError". Runs no
+ * code of the program. */
 static void exceptions_put_name(PyTypeObject *type, char *name, size_t size)
 {
     PyObject *qualname, *dict = NULL, *module = NULL;
@@ -193,8 +194,8 @@ void vpy_exception_leaves(PyObject *traceback)
                                    : NULL);
 }
 
-/* A call that is left out is as if its code were: the exception is raised where
- * it comes to one that is recorded. */
+/* A call that is left out counts as code that is not recorded: the exception is
+ * marked in the first recorded call that it reaches. */
 void vpy_exception_leaves_frame(const PyFrameObject *frame)
 {
     left_last = vst__record_top_is_left_out() ? NULL : frame;

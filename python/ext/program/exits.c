@@ -1,16 +1,16 @@
-/* os._exit ends the process at once: nothing that was registered for its end
- * runs. A function of ours does run, called from here: it finishes recordings,
- * and may name a command whose output goes to standard error, such as the
- * closing report. That command is a process of its own, because os._exit may be
- * called anywhere: in a signal handler, while another thread holds an import
- * lock, at the end of the stack. The GIL is held while the command runs, or the
- * world is stopped, so that other threads do not go on in a program that has
- * ended.
+/* os._exit ends the process immediately and runs nothing that was registered
+ * for the end. But a function of ours runs, called from here: it finishes
+ * recordings, and may name a command whose output goes to standard error, such
+ * as the closing report. The command is a process of its own, because os._exit
+ * may be called anywhere: in a signal handler, while another thread holds an
+ * import lock, at the end of the stack. The GIL is held while the command runs,
+ * or the world is stopped, so that other threads do not go on in a program that
+ * has ended.
  *
  * We replace the vectorcall of the function object, which os._exit, posix._exit
- * and all other names share. The object gets a definition without flags
- * meanwhile: otherwise the interpreter, where it specialises a call, would call
- * the C function itself. */
+ * and all other names share. Meanwhile the object also has a definition without
+ * flags: otherwise the interpreter would call the C function directly when it
+ * specializes a call. */
 #include "program/program.h"
 
 #include "base/inside.h"
@@ -36,8 +36,8 @@ static long leaving_now(void)
 
 /* ---- the command ------------------------------------------------------- */
 
-/* Waits for a limited time: the reader of a pipe may be a thread of this
- * process, which does not run. */
+/* Writes to standard error. Waits for a limited time only: the reader of a pipe
+ * may be a thread of this process, which does not run. */
 static bool exits_put(const char *bytes, size_t count)
 {
     while (count) {
@@ -114,7 +114,8 @@ static void run_command(PyObject *words)
 
 /* ---- the call ---------------------------------------------------------- */
 
-/* Reads the exit code. False: os._exit will refuse these arguments. */
+/* Reads the exit code. Returns false if os._exit will refuse these
+ * arguments. */
 static bool take_code(PyObject *const *args, size_t nargsf, PyObject *names,
                       int *code)
 {
@@ -138,7 +139,7 @@ static bool take_code(PyObject *const *args, size_t nargsf, PyObject *names,
     return !overflow && value >= INT_MIN && value <= INT_MAX;
 }
 
-/* The reference, which is the caller's then; NULL: there is none. */
+/* Takes the follower and returns its reference, or NULL if there is none. */
 static PyObject *take_follower(void)
 {
     PyObject *function;
@@ -160,9 +161,9 @@ static bool has_follower(void)
     return has;
 }
 
-/* The program may have used up its recursion limit: our function gets a whole
- * one. */
-static void tell_follower(int code)
+/* Calls the follower with the whole recursion limit, as the program may have
+ * used it up. */
+static void exits_call_follower(int code)
 {
     PyThreadState *tstate = PyThreadState_Get();
     PyObject *function = take_follower(), *words = NULL;
@@ -170,7 +171,7 @@ static void tell_follower(int code)
 
     if (vpy_base.inside.works[VPY_PART_BOTTOM])
         used = vpy_recursion_put_aside(tstate);
-    vpy_thunks_pass_on(true); /* to nobody: the process ends */
+    vpy_thunks_pass_on(true); /* for good: the process ends */
     vpy_collections_put_off();
     if (function != NULL &&
         (state->child_ends == NULL || !state->child_ends(code)))
@@ -222,20 +223,20 @@ static PyObject *exits_leave(PyObject *callable, PyObject *const *args,
         wait_for_the_end();
     if (!has_follower())
         return state->plain_exit(callable, args, nargsf, names);
-    vpy_signals_block(&before); /* for good: no handler runs any more */
+    vpy_signals_block(&before); /* for good: no handler runs from here on */
     if (!__atomic_compare_exchange_n(&state->leaving, &nobody, vpy_thread_id(),
                                      false, __ATOMIC_RELAXED,
                                      __ATOMIC_RELAXED) &&
         nobody != vpy_thread_id())
         wait_for_the_end();
-    tell_follower(code);
+    exits_call_follower(code);
     result = state->plain_exit(callable, args, nargsf, names);
     __atomic_store_n(&state->leaving, 0, __ATOMIC_RELAXED);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return result;
 }
 
-static void stand_in(bool wanted)
+static void exits_replace(bool wanted)
 {
     if (state->exit_function == NULL || leaving_now())
         return;
@@ -248,7 +249,7 @@ static void stand_in(bool wanted)
 
 static void exits_own(void)
 {
-    if (state->owner != getpid()) /* that was in the parent of this process */
+    if (state->owner != getpid()) /* set in the parent of this process */
         __atomic_store_n(&state->leaving, 0, __ATOMIC_RELAXED);
     state->owner = getpid();
 }
@@ -269,15 +270,15 @@ static PyObject *set_follower(PyObject *module, PyObject *function)
         state->follower = Py_NewRef(function);
         vpy_state_give();
     }
-    stand_in(function != Py_None);
+    exits_replace(function != Py_None);
     Py_RETURN_NONE;
 }
 
 static PyMethodDef functions[] = {
     {"on_exit", set_follower, METH_O,
      PyDoc_STR("on_exit(function)\n--\n\nos._exit calls function(code) in this "
-               "process before it ends it; None: it does not. The function may "
-               "return a command, as a list of bytes, whose output goes to "
+               "process before ending it; None: it calls nothing. The function "
+               "may return a command, as a list of bytes, whose output goes to "
                "standard error.")},
     {NULL, NULL, 0, NULL},
 };

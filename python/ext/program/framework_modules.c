@@ -1,24 +1,26 @@
 /* Shows calls of a framework's modules under the names that torch gives them:
- * "nn.Module: Linear_0", numbered for each class in the order of their first
+ * "nn.Module: Linear_0", with a number for each class in the order of first
  * calls. The framework calls all modules through one Python function; its first
- * argument is the module.
+ * argument is the module. Besides that:
  *
- * Also annotations that a framework begins and ends in functions of its own:
- * they are shown around what the program does between the two, without the
- * functions.
+ *  - Annotations that the framework begins and ends in two functions of its
+ *    own are shown as one span around the calls between the two, without the
+ *    functions.
  *
- * Also steps of its optimizers, which noted_tensors.c notes.
+ *  - Steps of its optimizers are noted by noted_tensors.c.
  *
- * Also functions in C of its operators: objects hold them, where the turbo
- * engine does not look. They get their thunks when they are about to be called.
+ *  - C functions of its operators get their thunks when they are about to be
+ *    called: objects hold these functions, where the turbo engine does not
+ *    look.
  *
- * Also the end of the framework's import, for which await_framework() waits.
+ *  - await_framework() waits for the end of the framework's import.
  *
- * A module is known by its address and a weak reference, which tells whether
- * another one lies there now. No module is kept alive.
+ * A module is identified by its address and a weak reference, which shows
+ * whether another module has the address now. No module is kept alive.
  *
- * The GIL guards all of it. On builds without one set_framework_code() refuses,
- * so modules are shown as the functions that they are. */
+ * The GIL guards everything here. On builds without the GIL
+ * set_framework_code() refuses, so calls of modules are shown as calls of
+ * ordinary functions. */
 #include "program/program.h"
 
 #include "base/inside.h"
@@ -32,8 +34,8 @@
 static struct vpy_framework_modules_state *const state = &vpy_program.modules;
 
 typedef struct vpy_module_entry {
-    PyObject *self;    /* borrowed: only compared */
-    PyObject *weakref; /* NULL: empty */
+    PyObject *self;    /* borrowed; only compared */
+    PyObject *weakref; /* NULL: the entry is free */
     vst_id id;
 } module_entry;
 
@@ -82,7 +84,7 @@ static bool modules_make_room(void)
     return true;
 }
 
-/* The next number of a class, -1 without memory. */
+/* Returns the next number of a class, or -1 if memory ran out. */
 static long next_number(PyObject *name)
 {
     PyObject *known, *next;
@@ -138,7 +140,8 @@ static VST_COLD vst_id modules_add(PyObject *self)
     weakref = vpy_weakref_new(self);
     before = vpy_generation_now();
     if (weakref != NULL)
-        id = modules_define(self); /* may run any code: __name__ of a class */
+        id = modules_define(
+            self); /* may run any code: __name__ of a metaclass */
     if (vpy_generation_now() != before || vpy_calls.tracer.active == NULL)
         id = 0;
     if (id && modules_make_room()) {
@@ -172,7 +175,8 @@ static vst_id known_id(PyObject *self)
                : 0;
 }
 
-/* The module that the function was called with; NULL: another function runs. */
+/* Returns the module with which the function was called, or NULL if another
+ * function runs. */
 static PyObject *called_module(PyObject *code, const vpy_iframe *frame)
 {
     if (!vpy_base.inside.works[VPY_PART_ARGUMENTS])
@@ -199,7 +203,7 @@ static vst_id module_entered(PyObject *code, const vpy_iframe *frame)
     return id || self == NULL ? id : modules_add(self);
 }
 
-/* The operator's function in C is what it calls next. */
+/* Gives a thunk to the operator's C function, which is called next. */
 static void operator_entered(PyObject *code, const vpy_iframe *frame)
 {
     PyObject *self = called_module(code, frame);
@@ -248,7 +252,7 @@ void vpy_modules_end(void)
     forget_all();
 }
 
-/* Takes a code object or None, with a strong reference. */
+/* Stores a code object, or NULL for None, with a strong reference. */
 static bool take_code(PyObject *code, PyObject **kept)
 {
     PyObject *old = *kept;
@@ -260,14 +264,14 @@ static bool take_code(PyObject *code, PyObject **kept)
     }
     *kept = code == Py_None ? NULL : code;
     Py_XINCREF(*kept);
-    /* It may have an id already, which does not mark it as special. */
+    /* The code may have an id already that does not mark it as special. */
     if (*kept != NULL && *kept != old)
         vpy_code_define(*kept);
     Py_XDECREF(old);
     return true;
 }
 
-/* ---- its import --------------------------------------------------------- */
+/* ---- the framework's import --------------------------------------------- */
 
 bool vpy_imports_framework(const char *file, uint32_t length, PyObject *name)
 {
@@ -278,9 +282,9 @@ bool vpy_imports_framework(const char *file, uint32_t length, PyObject *name)
            PyUnicode_CompareWithASCIIString(name, "<module>") == 0;
 }
 
-/* A pending call: the interpreter runs it in the main thread, as it does for
- * signals. */
-static int tell_waiter(void *unused)
+/* Calls the waiter, as a pending call: the interpreter runs it in the main
+ * thread, as it runs signal handlers. */
+static int modules_call_waiter(void *unused)
 {
     PyObject *called =
         __atomic_exchange_n(&state->waiter, NULL, __ATOMIC_ACQ_REL);
@@ -300,7 +304,7 @@ static int tell_waiter(void *unused)
 void vpy_framework_imported(void)
 {
     if (__atomic_load_n(&state->waiter, __ATOMIC_RELAXED) != NULL)
-        Py_AddPendingCall(tell_waiter, NULL);
+        Py_AddPendingCall(modules_call_waiter, NULL);
 }
 
 static PyObject *await_framework(PyObject *module, PyObject *callable)
@@ -318,7 +322,7 @@ static PyObject *set_framework_code(PyObject *module, PyObject *args)
     PyObject *overload = Py_None, *packet = Py_None;
 
     (void)module;
-    if (VPY_FREE_THREADED) { /* see the top */
+    if (VPY_FREE_THREADED) { /* see the top of the file */
         PyErr_SetString(PyExc_RuntimeError, "this Python has no GIL");
         return NULL;
     }
@@ -338,13 +342,13 @@ static PyMethodDef functions[] = {
     {"set_framework_code", set_framework_code, METH_VARARGS,
      PyDoc_STR("set_framework_code(call, enter, exit, step=None, "
                "overload=None, packet=None)\n--\n\nThe "
-               "functions through which a framework calls its modules, begins "
-               "and ends annotations, which its optimizers call in each "
-               "step, and through which it calls operators; or None.")},
+               "functions by which a framework calls modules, begins and ends "
+               "annotations, makes a step of an optimizer, and calls "
+               "operators; each may be None.")},
     {"await_framework", await_framework, METH_O,
-     PyDoc_STR("await_framework(callable)\n--\n\nCalls it once, soon after "
-               "the framework was imported, if calls of Python functions are "
-               "recorded then. None: no more.")},
+     PyDoc_STR("await_framework(callable)\n--\n\nCall callable() once, soon "
+               "after the framework was imported, if calls of Python functions "
+               "are recorded then. None: wait no longer.")},
     {NULL, NULL, 0, NULL},
 };
 

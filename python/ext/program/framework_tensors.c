@@ -1,11 +1,11 @@
-/* Which tensors the modules and optimizers of a framework hold: parameters, and
- * the state that optimizers keep for each. The framework's adapter records
- * their storages: those of a module when it is first called in a recording,
- * those of an optimizer after a step, if they have changed.
+/* Records which tensors the modules and optimizers of a framework hold:
+ * parameters, and the state that optimizers keep for each parameter. The
+ * framework's adapter records their storages: a module's when it is first
+ * called in a recording, an optimizer's after a step, if they have changed.
  *
- * We read only dictionaries, lists and tuples, and run no code of the
- * program's. Optimizers are known by address and weak reference, and none is
- * kept alive. With the GIL. */
+ * We read only dictionaries, lists and tuples, and run no code of the program.
+ * Optimizers are identified by address and weak reference, and none is kept
+ * alive. Called with the GIL held. */
 #include "program/program.h"
 
 #include <stdlib.h>
@@ -16,22 +16,22 @@ static struct vpy_framework_tensors_state *const state = &vpy_program.tensors;
 
 enum { DEPTH_MAX = 3, HUSHED = 2 };
 
-/* Tensors that were found. */
+/* The tensors that were found. */
 typedef struct found {
     uintptr_t *tensors;
     unsigned char *roles;
     size_t count, capacity;
-    uint64_t hash;  /* of the objects, in order */
-    bool only_hash; /* tensors are not gathered */
+    uint64_t hash;  /* over the objects, in order */
+    bool only_hash; /* compute the hash, and collect no tensors */
 } found;
 
 typedef struct vpy_noted_optimizer {
-    PyObject *self; /* borrowed: only compared */
+    PyObject *self; /* borrowed; only compared */
     PyObject *weakref;
-    uint64_t hash; /* of what was noted last */
+    uint64_t hash; /* of the tensors that were recorded last */
 } optimizer;
 
-/* ---- finding them -------------------------------------------------------- */
+/* ---- finding tensors ----------------------------------------------------- */
 
 static void tensors_add(found *out, PyObject *tensor, vst_storage_role role)
 {
@@ -64,9 +64,9 @@ static void tensors_add(found *out, PyObject *tensor, vst_storage_role role)
     out->roles[out->count++] = (unsigned char)role;
 }
 
-/* value: a tensor, or a container of them. */
-static void tensors_look(found *out, PyObject *value, vst_storage_role role,
-                         int depth)
+/* value: a tensor, or a container of tensors. */
+static void tensors_collect(found *out, PyObject *value, vst_storage_role role,
+                            int depth)
 {
     Py_ssize_t at = 0;
     PyObject *key, *item;
@@ -77,13 +77,13 @@ static void tensors_look(found *out, PyObject *value, vst_storage_role role,
         return;
     } else if (PyDict_Check(value)) {
         while (PyDict_Next(value, &at, &key, &item))
-            tensors_look(out, item, role, depth + 1);
+            tensors_collect(out, item, role, depth + 1);
     } else if (PyList_Check(value)) {
         for (; at < PyList_GET_SIZE(value); at++)
-            tensors_look(out, PyList_GET_ITEM(value, at), role, depth + 1);
+            tensors_collect(out, PyList_GET_ITEM(value, at), role, depth + 1);
     } else if (PyTuple_Check(value)) {
         for (; at < PyTuple_GET_SIZE(value); at++)
-            tensors_look(out, PyTuple_GET_ITEM(value, at), role, depth + 1);
+            tensors_collect(out, PyTuple_GET_ITEM(value, at), role, depth + 1);
     }
 }
 
@@ -98,7 +98,7 @@ PyObject *vpy_own_member(PyObject *self, const char *name)
     return value;
 }
 
-static void look_in_optimizer(found *out, PyObject *self)
+static void tensors_collect_optimizer(found *out, PyObject *self)
 {
     PyObject *groups = vpy_own_member(self, "param_groups");
     PyObject *states = vpy_own_member(self, "state");
@@ -110,11 +110,11 @@ static void look_in_optimizer(found *out, PyObject *self)
         PyObject *params =
             PyDict_Check(group) ? PyDict_GetItemString(group, "params") : NULL;
         if (params != NULL)
-            tensors_look(out, params, VST_STORAGE_PARAMETER, DEPTH_MAX - 1);
+            tensors_collect(out, params, VST_STORAGE_PARAMETER, DEPTH_MAX - 1);
     }
     PyErr_Clear();
     if (states != NULL)
-        tensors_look(out, states, VST_STORAGE_OPTIMIZER, 0);
+        tensors_collect(out, states, VST_STORAGE_OPTIMIZER, 0);
 }
 
 static void tensors_record(found *out)
@@ -136,7 +136,7 @@ void vpy_tensors_unhush(int before)
         state->hush(before);
 }
 
-/* ---- when ---------------------------------------------------------------- */
+/* ---- modules and optimizers ---------------------------------------------- */
 
 void vpy_tensors_of_module(PyObject *self)
 {
@@ -148,12 +148,13 @@ void vpy_tensors_of_module(PyObject *self)
     if (parameters == NULL)
         return;
     before = vpy_tensors_hush();
-    tensors_look(&out, parameters, VST_STORAGE_PARAMETER, DEPTH_MAX - 1);
+    tensors_collect(&out, parameters, VST_STORAGE_PARAMETER, DEPTH_MAX - 1);
     vpy_tensors_unhush(before);
     tensors_record(&out);
 }
 
-/* The entry of an optimizer, made if there is none; NULL without memory. */
+/* Returns the entry of an optimizer, which is made if there is none, or NULL if
+ * memory ran out. */
 static optimizer *tensors_entry_of(PyObject *self)
 {
     optimizer *grown;
@@ -163,8 +164,9 @@ static optimizer *tensors_entry_of(PyObject *self)
         if (state->optimizers[i].self == self) {
             if (vpy_weakref_is_to(state->optimizers[i].weakref, self))
                 return &state->optimizers[i];
-            Py_DECREF(state->optimizers[i]
-                          .weakref); /* of an earlier one at this address */
+            Py_DECREF(
+                state->optimizers[i]
+                    .weakref); /* of an earlier optimizer at this address */
             state->optimizers[i] = state->optimizers[--state->optimizer_count];
             break;
         }
@@ -190,7 +192,7 @@ static PyObject *note_optimizer(PyObject *module, PyObject *const *args,
     (void)module;
     if (count < 1 || state->tensor_type == NULL)
         Py_RETURN_NONE;
-    look_in_optimizer(&out, args[0]);
+    tensors_collect_optimizer(&out, args[0]);
     entry = tensors_entry_of(args[0]);
     PyErr_Clear();
     if (entry != NULL && entry->hash == out.hash)
@@ -199,7 +201,7 @@ static PyObject *note_optimizer(PyObject *module, PyObject *const *args,
         entry->hash = out.hash;
     out.only_hash = false;
     before = vpy_tensors_hush();
-    look_in_optimizer(&out, args[0]);
+    tensors_collect_optimizer(&out, args[0]);
     vpy_tensors_unhush(before);
     tensors_record(&out);
     Py_RETURN_NONE;
@@ -240,13 +242,14 @@ static PyObject *set_framework_tensors(PyObject *module, PyObject *args)
 
 static PyMethodDef functions[] = {
     {"set_framework_tensors", set_framework_tensors, METH_VARARGS,
-     PyDoc_STR("set_framework_tensors(type, hush, note)\n--\n\nThe class of a "
-               "framework's tensors, and functions of its adapter by address; "
-               "None: parameters are not noted.")},
+     PyDoc_STR(
+         "set_framework_tensors(type, hush, note)\n--\n\nSet the class of a "
+         "framework's tensors, and the addresses of its adapter's "
+         "functions. None: tensors are not recorded.")},
     {"note_optimizer", (PyCFunction)(void (*)(void))note_optimizer,
      METH_FASTCALL,
-     PyDoc_STR("note_optimizer(optimizer, args, kwargs)\n--\n\nRecords which "
-               "tensors it holds, if these are others than before.")},
+     PyDoc_STR("note_optimizer(optimizer, args, kwargs)\n--\n\nRecord which "
+               "tensors the optimizer holds, if they have changed.")},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,5 +1,6 @@
-/* Garbage collections as spans: a callback in gc.callbacks, called in the
- * thread that collects, before and after. */
+/* Records garbage collections as spans: a callback in gc.callbacks, which the
+ * interpreter calls before and after a collection, in the thread that
+ * collects. */
 #include "program/program.h"
 
 #include "calls/engine.h"
@@ -29,17 +30,17 @@ static PyObject *on_gc(PyObject *self, PyObject *const *args, Py_ssize_t count)
     if (count != 2 || !vpy_is_active() || !PyUnicode_Check(args[0]))
         Py_RETURN_NONE;
     if (PyUnicode_CompareWithASCIIString(args[0], "start") == 0) {
-        /* Now and then the engine checks its hooks: this is a good moment. */
+        /* The engine checks its hooks now and then: this is a good moment. */
         vpy_engine_check_thread();
         if (state->id_since != vpy_generation_now())
-            Py_RETURN_NONE; /* it was called for the recording before */
+            Py_RETURN_NONE; /* called for the previous recording */
         vst_record(VST_ENTER, state->id);
         state->begun_in = vpy_generation_now();
         length = snprintf(text, sizeof text, "\"generation\": %lld",
                           gc_counted(args[1], "generation"));
         vst_record_args(text, (size_t)length);
     } else if (state->begun_in == vpy_generation_now()) {
-        /* False after a fork inside the collection. */
+        /* The condition is false after a fork inside the collection. */
         length = snprintf(text, sizeof text,
                           "\"collected\": %lld, \"uncollectable\": %lld",
                           gc_counted(args[1], "collected"),
@@ -71,8 +72,8 @@ static PyObject *callback_list(void)
     return list;
 }
 
-/* A list of what was seen, with our callback as its last or without it. By
- * identity: comparing would run the program's __eq__. */
+/* Returns a copy of the list with our callback as the last item, or without our
+ * callback. Compares by identity, as == would run the program's __eq__. */
 static PyObject *copy_changed(PyObject *seen, bool is_in)
 {
     PyObject *copy = PyList_New(0);
@@ -100,7 +101,7 @@ static bool have_same_items(PyObject *one, PyObject *other)
     return true;
 }
 
-static void exchange_items(PyListObject *one, PyListObject *other)
+static void gc_swap_items(PyListObject *one, PyListObject *other)
 {
     PyObject **items = one->ob_item;
     Py_ssize_t allocated = one->allocated, count = Py_SIZE(one);
@@ -113,10 +114,10 @@ static void exchange_items(PyListObject *one, PyListObject *other)
     Py_SET_SIZE(other, count);
 }
 
-/* Puts what is in `wanted` into the list, unless that has changed since it was
- * `seen`. A thread that collects reads the list without a lock, so it changes
- * in a stopped world. Nothing may be allocated or freed there: the two lists
- * exchange what they have. */
+/* Puts the items of `wanted` into the list, and returns false if the list has
+ * changed since it was copied to `seen`. A thread that collects reads the list
+ * without a lock, so the list changes in a stopped world. Nothing may be
+ * allocated or freed there, so the two lists swap their items. */
 static bool put_into(PyObject *list, PyObject *seen, PyObject *wanted,
                      vst_id id)
 {
@@ -125,7 +126,7 @@ static bool put_into(PyObject *list, PyObject *seen, PyObject *wanted,
     vpy_world_stop();
     is_as_seen = have_same_items(list, seen);
     if (is_as_seen) {
-        exchange_items((PyListObject *)list, (PyListObject *)wanted);
+        gc_swap_items((PyListObject *)list, (PyListObject *)wanted);
         state->id = id;
         state->id_since = vpy_generation_now();
     }
@@ -133,8 +134,8 @@ static bool put_into(PyObject *list, PyObject *seen, PyObject *wanted,
     return is_as_seen;
 }
 
-/* With our callback as the last of the list, which records this id, or without
- * it. */
+/* Adds our callback, which records this id, as the last item of the list, or
+ * removes it. */
 static int change_list(PyObject *list, bool is_in, vst_id id)
 {
     int were_on = vpy_collections_put_off(), result = 0;
@@ -187,9 +188,10 @@ void vpy_gc_stop(void)
     PyErr_Clear();
 }
 
-/* ---- what else a collection calls --------------------------------------- */
+/* ---- callbacks of the program ------------------------------------------- */
 
-/* The code that a callable runs, borrowed, or NULL. */
+/* Returns the code object of a Python function or method (borrowed), or
+ * NULL. */
 static PyObject *code_of(PyObject *callable)
 {
     if (PyMethod_Check(callable))
@@ -202,7 +204,7 @@ uint32_t vpy_gc_callback_ids(vst_id *ids, uint32_t room)
     PyObject *list = callback_list(), *copy = NULL;
     uint32_t count = 0;
 
-    /* None but ours: there is nothing to copy. */
+    /* Do not copy a list that has no callback but ours. */
     if (list != NULL && PyList_GET_SIZE(list) > (state->callback != NULL))
         copy = PyList_GetSlice(list, 0, PY_SSIZE_T_MAX);
     for (Py_ssize_t i = 0; copy != NULL && i < PyList_GET_SIZE(copy); i++) {

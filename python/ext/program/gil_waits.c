@@ -1,8 +1,9 @@
-/* Waits for the GIL. The interpreter waits for it by pthread_cond_timedwait on
- * a condition inside of a structure of its own; record/language_lock.h has the
- * hooks that record it. Here the structure is found: a thread of ours asks for
- * the GIL while we hold it, which shows the condition, and around it there must
- * be what the structure has there. Nothing of it is looked at otherwise.
+/* Records waits for the GIL. The interpreter waits for the GIL by
+ * pthread_cond_timedwait on a condition inside one of its structures;
+ * record/language_lock.h has the hooks that record the waits. This file finds
+ * the structure: a thread of ours asks for the GIL while we hold it, which
+ * shows the condition's address. We then check the fields around the condition,
+ * and use the structure only if all are as expected.
  *
  * While nobody waits for the GIL, no hook is called. */
 #include "program/program.h"
@@ -40,7 +41,7 @@ static unsigned long switch_interval(void)
     return value >= 0 ? (unsigned long)(value * 1e6 + 0.5) : 0;
 }
 
-/* Whether what lies around the condition is the GIL, which we hold. */
+/* Whether the structure around the condition is the GIL, which we hold. */
 static bool is_gil(const vpy_gil *gil)
 {
     return *vpy_gil_is_held(gil) == 1 &&
@@ -55,10 +56,10 @@ static const char *find_gil(void)
     pthread_t thread;
 
     if (!vpy_wait_trial_start(&thread, ask_for_gil))
-        return "no thread could be started to look for the GIL";
+        return "no thread could be started to find the GIL";
     seen = vpy_wait_trial_learn(&state->condition);
     if (seen == NULL) {
-        found = "the interpreter does not wait for the GIL as it should";
+        found = "the interpreter waits for the GIL in an unknown way";
     } else {
         const vpy_gil *gil =
             (const void *)((const char *)seen - offsetof(vpy_gil, cond));

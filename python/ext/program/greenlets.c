@@ -1,18 +1,18 @@
-/* Greenlets: with them a thread changes its call stack. greenlet.settrace
- * reports every switch of a thread. Each becomes a SWITCH record, so that
- * replay keeps one stack for each greenlet. We never import the module: we look
- * for it whenever a function gets its id, and once it is there we ask all
- * threads that record to set the trace function.
+/* Records greenlets, with which a thread switches between call stacks.
+ * greenlet.settrace reports every switch of a thread. Each becomes a SWITCH
+ * record, so that replay keeps one stack for each greenlet. We never import the
+ * module: we look for it whenever a function gets its id, and when it is there
+ * we ask all threads that record to set the trace function.
  *
- * Each greenlet is a task (tasks.h): at the first switch to it in a chunk of
- * the file its stack gets its number and name. The name is what the program
- * gave it. gevent would make one up, and count it, if we asked, so we look into
- * the object's dictionary. A greenlet that begins has no frame yet: that tells
- * it from one that had the same address.
+ * Each greenlet is a task (tasks.h): the first switch to it in each chunk of
+ * the file records its number and name. The name is the one that the program
+ * gave it. gevent would make up and count a name if we asked, so we look into
+ * the object's dictionary. A greenlet that begins has no frame yet, which
+ * distinguishes it from an earlier greenlet at its address.
  *
- * A trace function that the program has set before is still called, and is put
- * back when recording ends. One that it sets later replaces ours, as greenlet
- * does it. */
+ * A trace function that the program has set before is still called, and is set
+ * again when recording ends. A trace function that the program sets later
+ * replaces ours: greenlet keeps only one. */
 #include "program/program.h"
 
 #include <string.h>
@@ -25,10 +25,13 @@
 
 static struct vpy_greenlets_state *const state = &vpy_program.greenlets;
 
-static _Thread_local uint32_t watched_generation; /* this thread is watched */
-static _Thread_local PyObject *previous;          /* the program's own */
+static _Thread_local uint32_t
+    watched_generation; /* the recording for which this thread set our trace
+                           function */
+static _Thread_local PyObject *previous; /* the program's trace function */
 
-/* A greenlet's number is its address; the main one of a thread is 0. */
+/* The number of a greenlet's stack is its address; that of a thread's main
+ * greenlet is 0. */
 static uint64_t stack_number(PyObject *object)
 {
     PyObject *parent = PyObject_GetAttr(object, state->parent_name);
@@ -42,7 +45,7 @@ static uint64_t stack_number(PyObject *object)
 
 /* ---- greenlets as tasks ------------------------------------------------- */
 
-/* gevent's, which runs its loop. */
+/* Whether the greenlet is gevent's hub, which runs the event loop. */
 static bool is_hub(PyObject *object)
 {
     PyObject *bases = Py_TYPE(object)->tp_mro, *module;
@@ -63,14 +66,15 @@ static bool is_hub(PyObject *object)
     return false;
 }
 
-/* A new reference to the name that the program gave it, or NULL. */
+/* Returns the name that the program gave the greenlet: a new reference, or
+ * NULL. */
 static PyObject *given_name(PyObject *object)
 {
     PyObject **place = _PyObject_GetDictPtr(object);
     PyObject *names, *name = NULL;
 
     if (place != NULL && *place == NULL)
-        return NULL; /* it has no attributes yet, and need not get a dict */
+        return NULL; /* without attributes; do not make a dict for it */
     names = place != NULL ? Py_NewRef(*place)
                           : PyObject_GenericGetDict(object, NULL);
     if (names != NULL && PyDict_Check(names))
@@ -82,8 +86,9 @@ static PyObject *given_name(PyObject *object)
     return name;
 }
 
-/* A collection may begin before the greenlet's first call. What the program has
- * it call is not the greenlet's function. */
+/* Records the program's callbacks of the collector. A collection may begin
+ * before the greenlet's first call, and the functions that it calls are not the
+ * greenlet's function. */
 static void record_collectors(void)
 {
     enum { ROOM = 16 };
@@ -121,15 +126,15 @@ static VST_COLD void greenlets_introduce(PyObject *object, uint32_t task,
     Py_XDECREF(name);
 }
 
-/* The greenlet runs now. */
+/* Records which greenlet runs from now on. */
 static void record_stack(PyObject *object)
 {
-    /* An odd address: it is never a frame's. */
+    /* Not a frame's address: those are even. */
     const void *key = (const char *)object + 1;
     bool begins = vpy_iframe_running(PyThreadState_Get()) == NULL;
     vpy_known known;
 
-    vpy_steps_now.top.place = NULL; /* the C stack is another one */
+    vpy_steps_now.top.place = NULL; /* the greenlet has another C stack */
     if (!vpy_base.inside.works[VPY_PART_TASKS] || !vpy_known_get(key, &known) ||
         (!begins && !known.is_fresh &&
          known.chunks == vst_thread_buffer->chunks))
@@ -144,8 +149,8 @@ static void record_stack(PyObject *object)
 
 /* ---- switches ------------------------------------------------------------ */
 
-/* Gives the current thread's trace function back to the program, if it is
- * ours. */
+/* Restores the program's trace function in the current thread, if ours is
+ * set. */
 static void restore_thread(void)
 {
     PyObject *module = vpy_loaded_module("greenlet");
@@ -204,7 +209,7 @@ void vpy_greenlets_begin(vpy_tracer *for_tracer)
     vpy_state_give();
 }
 
-/* With the state lock. */
+/* Call with the state lock. */
 void vpy_greenlets_look(void)
 {
     PyObject *module;
@@ -212,7 +217,7 @@ void vpy_greenlets_look(void)
     if (state->greenlet != NULL || state->tracer == NULL)
         return;
     module = vpy_loaded_module("greenlet");
-    /* While it is being imported it has no settrace yet. */
+    /* A module that is still being imported has no settrace yet. */
     if (module != NULL && PyObject_HasAttrString(module, "settrace")) {
         if (state->switch_callback == NULL)
             state->switch_callback = PyCFunction_New(&on_switch_method, NULL);
@@ -250,7 +255,7 @@ void vpy_greenlets_watch_thread(void)
         return;
     }
     if (before == state->switch_callback)
-        Py_DECREF(before); /* left from an earlier recording */
+        Py_DECREF(before); /* ours, left from an earlier recording */
     else
         Py_XSETREF(previous, before);
 }
@@ -276,8 +281,8 @@ bool vpy_greenlets_is_in_one(void)
     return is_in_one;
 }
 
-/* Only this thread's trace function can be removed now. The others remove
- * theirs at their next switch. */
+/* Restores this thread's trace function. Other threads restore theirs at their
+ * next switch. */
 void vpy_greenlets_end(void)
 {
     if (state->greenlet != NULL && watched_generation == vpy_generation_now()) {

@@ -1,13 +1,12 @@
-/* Names of modules that are imported. Replay takes the name of a module from
- * the file of its code (src/replay/imports.c), but of some no code runs: those
- * written in C, namespace packages, those that their parent has imported
- * meanwhile, and those that are not found. So the name is recorded where the
- * import system is given it: in the functions that are called for a module
- * which is not there yet. From 3.15 on there are two: the first one imports the
- * parent, and nothing follows if that fails or has imported the module.
+/* Records the names of imported modules. Replay takes the name of a module from
+ * the file of its code (src/replay/imports.c), but some modules run no code:
+ * modules written in C, namespace packages, modules that their parent has
+ * imported meanwhile, and modules that are not found. So the name is recorded
+ * in the functions that the import system calls for a module that is not loaded
+ * yet. Since 3.15 there are two: the first imports the parent, and the second
+ * is not called if that fails or has imported the module.
  *
- * Only calls of these functions come here, and no code of the program's runs.
- */
+ * Only calls of these functions come here, and no code of the program runs. */
 #include "program/program.h"
 
 #include "record/language.h"
@@ -53,7 +52,7 @@ static vst_id import_define(const char *module, uint32_t length)
     return id;
 }
 
-/* The name is the first argument. */
+/* The module's name is the first argument of the function. */
 void vpy_module_imported(const vpy_iframe *frame)
 {
     PyObject *name = vpy_iframe_argument(frame, 0);

@@ -1,9 +1,10 @@
-/* What modules and optimizers of a framework hold, for those who look at a
- * recording in the process that made it: a list gets an entry when a module is
- * first called, and each time an optimizer makes a step. The framework's
- * adapter describes the tensors.
+/* Notes the tensors of a framework's modules and optimizers in a Python list,
+ * for programs that look at a recording in the process that made it. The list
+ * gets an entry when a module is first called, and each time an optimizer makes
+ * a step. The framework's adapter describes the tensors.
  *
- * As in framework_tensors.c, we run no code of the program's. With the GIL. */
+ * As in framework_tensors.c, we run no code of the program. Called with the GIL
+ * held. */
 #include "program/program.h"
 
 static struct vpy_noted_tensors_state *const state = &vpy_program.noted;
@@ -12,7 +13,8 @@ enum { TEXT_MAX = 4096 };
 
 /* ---- tensors ------------------------------------------------------------ */
 
-/* Text, or None where there is nothing to describe; NULL with an exception. */
+/* Returns a text, or None if there is nothing to describe; NULL with an
+ * exception set on failure. */
 static PyObject *tensors_text_of(PyObject *tensor, int gradient)
 {
     char text[TEXT_MAX];
@@ -29,8 +31,8 @@ static PyObject *tensors_text_of(PyObject *tensor, int gradient)
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)length, "replace");
 }
 
-/* (name, tensor) or with gradients (name, tensor, gradient) for each tensor in
- * a dict; NULL with an exception. */
+/* Returns a list of (name, tensor), or with gradients (name, tensor, gradient),
+ * for each tensor in a dict; NULL with an exception set on failure. */
 static PyObject *tensors_by_name(PyObject *dict, bool gradients)
 {
     PyObject *list = PyList_New(0), *name, *value;
@@ -53,8 +55,9 @@ static PyObject *tensors_by_name(PyObject *dict, bool gradients)
 
 /* ---- modules and optimizers --------------------------------------------- */
 
-/* The entry of a dict whose key is this very object: the hash of a tensor is
- * computed by code of the program's. Looks first where the last was found. */
+/* Returns the entry of a dict whose key is this very object: the hash of a
+ * tensor is computed by code of the program. The search starts where the last
+ * one ended. */
 static PyObject *tensors_entry_of(PyObject *dict, PyObject *wanted,
                                   Py_ssize_t *from)
 {
@@ -71,7 +74,7 @@ static PyObject *tensors_entry_of(PyObject *dict, PyObject *wanted,
     return NULL;
 }
 
-/* Adds (parameter, gradient, [(name, tensor), ...]) for each parameter of a
+/* Adds (parameter, gradient, [(name, tensor), ...]) for each parameter in a
  * list. */
 static bool add_parameters(PyObject *list, PyObject *parameters,
                            PyObject *states)
@@ -95,7 +98,8 @@ static bool add_parameters(PyObject *list, PyObject *parameters,
     return true;
 }
 
-/* NULL with an exception. */
+/* Returns a list as add_parameters fills it; NULL with an exception set on
+ * failure. */
 static PyObject *optimizer_tensors(PyObject *self)
 {
     PyObject *groups = vpy_own_member(self, "param_groups");
@@ -115,8 +119,8 @@ static PyObject *optimizer_tensors(PyObject *self)
     return list;
 }
 
-/* What, number, address of the object, address and name of its class, tensors:
- * consumes the tensors, which may be NULL. */
+/* Appends (what, number, address of the object, address and name of its class,
+ * tensors). Takes over the reference to the tensors, which may be NULL. */
 static void add_entry(const char *what, unsigned long number, PyObject *self,
                       PyObject *tensors)
 {
@@ -195,10 +199,10 @@ static PyObject *note_tensors(PyObject *module, PyObject *args)
 
 static PyMethodDef functions[] = {
     {"note_tensors", note_tensors, METH_VARARGS,
-     PyDoc_STR("note_tensors(type, describe, list)\n--\n\nThe class of a "
-               "framework's tensors, a function of its adapter by address, and "
-               "a list for what its modules and optimizers hold; None: it is "
-               "not noted.")},
+     PyDoc_STR("note_tensors(type, describe, list)\n--\n\nNote the tensors of "
+               "modules and optimizers in a list. type is the class of a "
+               "framework's tensors, describe the address of its adapter's "
+               "function. None: note nothing.")},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,12 +1,13 @@
-/* Waits that the interpreter itself makes on builds without the GIL: for locks
- * of objects, and for a world that is stopped or is to stop. All of them, and
- * waits for locks of the program too, park the thread: it sleeps on a semaphore
- * that lies on its own stack, in a structure that also has the address of what
- * it waits for. record/language_lock.h has the hooks of semaphores; here each
- * wait is told apart by what the thread's own state says.
+/* Records waits that the interpreter itself makes on builds without the GIL:
+ * for locks of objects, and for a world that is stopped or about to stop. These
+ * waits, and waits for locks of the program, "park" the thread: it sleeps on a
+ * semaphore that lies on its own stack, in a structure that also has the
+ * address for which it waits. record/language_lock.h has the hooks of
+ * semaphores; this file finds the reason of a wait by the thread's state.
  *
- * That the structure is what we know is tried once a process: a thread of ours
- * waits for a lock of ours. While nobody waits, no hook is called. */
+ * Once in a process we check that the structure is the one that we know: a
+ * thread of ours waits for a lock of ours. While no thread waits, no hook is
+ * called. */
 #include "program/program.h"
 
 #include "compat_interpreter.h"
@@ -21,13 +22,14 @@ enum {
     NEAR = 4096 /* bytes of stack between the hook and the structure */
 };
 
-/* What a semaphore's thread waits for. */
-static uintptr_t address_beside(const void *semaphore)
+/* The address for which a semaphore's thread waits. */
+static uintptr_t object_waits_address(const void *semaphore)
 {
     return ((const uintptr_t *)semaphore)[-1];
 }
 
-/* Semaphores of other locks lie elsewhere. */
+/* Whether the semaphore lies on this thread's stack, unlike semaphores of other
+ * locks. */
 static bool is_on_stack(const void *semaphore)
 {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
@@ -35,14 +37,15 @@ static bool is_on_stack(const void *semaphore)
     return (uintptr_t)semaphore - here < NEAR;
 }
 
-/* The calling thread is about to wait, and its state does not change. */
+/* Returns why the calling thread is about to wait. Its state does not change
+ * meanwhile. */
 static vst_wait_reason parked_for(const void *semaphore)
 {
     const PyThreadState *tstate = PyGILState_GetThisThreadState();
 
     if (tstate == NULL || !is_on_stack(semaphore))
         return VST_WAIT_NONE;
-    return vpy_thread_parks_for(tstate, address_beside(semaphore));
+    return vpy_thread_parks_for(tstate, object_waits_address(semaphore));
 }
 
 static const vst_lock locks = {.parked_for = parked_for};
@@ -66,14 +69,14 @@ static const char *try_wait(void)
     PyMutex_Lock(&state->tried);
     if (!vpy_wait_trial_start(&thread, wait_for_lock)) {
         PyMutex_Unlock(&state->tried);
-        return "no thread could be started to look for locks of objects";
+        return "no thread could be started to find the locks of objects";
     }
     Py_BEGIN_ALLOW_THREADS;
     seen = vpy_wait_trial_learn(&state->learned);
     if (seen == NULL)
-        found = "the interpreter does not wait for locks as it should";
-    else if (address_beside(seen) != (uintptr_t)&state->tried)
-        found = "what a thread waits for is not where it should be";
+        found = "the interpreter waits for locks in an unknown way";
+    else if (object_waits_address(seen) != (uintptr_t)&state->tried)
+        found = "the address of a lock is not where it should be";
     PyMutex_Unlock(&state->tried);
     pthread_join(thread, NULL);
     Py_END_ALLOW_THREADS;

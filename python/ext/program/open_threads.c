@@ -1,9 +1,10 @@
-/* The calls that all threads are in when a recording begins, on builds without
- * the GIL. There other threads run on while we look. So the world is stopped,
- * and all threads are seen at one moment, in which the recording goes live. A
- * function needs its id by then, and none can be given while the world is
- * stopped. So functions without one are noted, the world goes on, they get
- * their ids, and we look again until every function has one. */
+/* Records the calls that all threads are in when a recording begins, on builds
+ * without the GIL. There other threads run while we read their stacks. So the
+ * world is stopped, all threads are read at one moment, and the recording goes
+ * live at that moment. All functions need ids by then, and no id can be given
+ * while the world is stopped. So functions without an id are noted, the world
+ * goes on, the functions get their ids, and we look again until every function
+ * has one. */
 #include "program/program.h"
 
 #include "base/own_code.h"
@@ -14,10 +15,10 @@
 
 #if VPY_FREE_THREADED
 
-/* Each look finds what was called since the one before. */
+/* Each look finds the functions that were called since the previous look. */
 enum { LOOKS_MAX = 100 };
 
-/* A function that was seen, with a reference that keeps its address. */
+/* A function that was seen. The reference keeps its address. */
 typedef struct seen_code {
     PyObject *code;
     bool is_launcher;
@@ -25,11 +26,12 @@ typedef struct seen_code {
 
 typedef struct looker {
     vpy_tracer *tracer;
-    seen_code *seen; /* those that got a value, and then those of this look */
+    seen_code
+        *seen; /* first functions that have a value, then those of this look */
     size_t count, capacity;
-    vst_id *ids; /* of one thread's calls */
+    vst_id *ids; /* of one thread's open calls */
     size_t ids_count, ids_capacity;
-    bool is_short; /* of memory: what is open is not noted */
+    bool is_short; /* memory ran out: open calls are not recorded */
 } looker;
 
 static void *open_threads_grow(void *array, size_t *capacity, size_t size)
@@ -78,8 +80,8 @@ static void note_id(looker *self, vst_id id)
     self->ids[self->ids_count++] = id;
 }
 
-/* Goes through a thread's frames, innermost first, up to the program's first
- * call. False: a function has no value yet. With the world stopped. */
+/* Reads a thread's frames, from the innermost to the program's first call.
+ * Returns false if a function has no value yet. Call with the world stopped. */
 static bool read_stack(looker *self, PyThreadState *tstate)
 {
     const vpy_iframe *frame = vpy_iframe_innermost(tstate);
@@ -107,8 +109,8 @@ static bool read_stack(looker *self, PyThreadState *tstate)
     return is_complete;
 }
 
-/* Outermost first, as the recorder wants it. */
-static void turn_round(vst_id *ids, size_t count)
+/* Reverses the ids: the recorder wants the outermost call first. */
+static void open_threads_reverse(vst_id *ids, size_t count)
 {
     for (size_t i = 0; i + 1 < count; i++) {
         vst_id id = ids[i];
@@ -122,8 +124,8 @@ static PyThreadState *first_thread(void)
     return PyInterpreterState_ThreadHead(PyInterpreterState_Get());
 }
 
-/* A thread that was made but did not start yet has no stack. It may be finding
- * out its handle right now, since it does that before it is Python's. */
+/* A thread that was made but has not started yet has no stack. It may be
+ * changing its handle right now, which it does before Python knows it. */
 static void open_threads_announce(looker *self, PyThreadState *tstate)
 {
     bool is_own = tstate == PyThreadState_Get();
@@ -133,7 +135,7 @@ static void open_threads_announce(looker *self, PyThreadState *tstate)
     if (is_own ? vpy_thread_is_ours : self->ids_count == 0)
         return;
     handle = is_own ? vst_thread_handle() : tstate->thread_id;
-    turn_round(self->ids, self->ids_count);
+    open_threads_reverse(self->ids, self->ids_count);
     vst_recording_open_stack(self->tracer->recording, handle,
                              is_own ? (uint64_t)vpy_thread_id()
                                     : tstate->native_thread_id,
@@ -142,7 +144,8 @@ static void open_threads_announce(looker *self, PyThreadState *tstate)
                               (uintptr_t)tstate);
 }
 
-/* Whether the recording went live; else there are functions without a value. */
+/* Returns whether the recording went live; if not, some functions have no
+ * value. */
 static bool open_threads_look(looker *self, bool is_last)
 {
     bool is_complete = true;
@@ -162,7 +165,7 @@ static bool open_threads_look(looker *self, bool is_last)
     return is_complete;
 }
 
-void vpy_threads_announce_at_once(vpy_tracer *tracer)
+void vpy_threads_announce_in_stopped_world(vpy_tracer *tracer)
 {
     looker self = {.tracer = tracer};
     size_t defined = 0;
@@ -183,7 +186,7 @@ void vpy_threads_announce_at_once(vpy_tracer *tracer)
 
 #else
 
-void vpy_threads_announce_at_once(vpy_tracer *tracer)
+void vpy_threads_announce_in_stopped_world(vpy_tracer *tracer)
 {
     vpy_threads_announce(tracer);
 }

@@ -1,8 +1,8 @@
 /* program/ watches what the interpreter and its libraries do besides calling
  * functions: threads and greenlets, garbage collections, modules and tensors of
  * a framework, the end of the process. calls/tracer.c starts and stops most of
- * it with a recording; the hooks of calls/ ask the rest. What may ask for a
- * snapshot is in triggers.h. */
+ * it with a recording; the hooks of calls/ call the rest. Triggers of snapshots
+ * are in triggers.h. */
 #ifndef VPY_PROGRAM_PROGRAM_H
 #define VPY_PROGRAM_PROGRAM_H
 
@@ -18,32 +18,34 @@
 
 /* ---- threads.c ---------------------------------------------------------- */
 
-/* When a recording starts: writes which calls each thread is in. */
+/* Call when a recording starts: records which calls each thread is in. */
 void vpy_threads_announce(vpy_tracer *tracer);
-/* An attribute, read without running code of the program's. A new reference or
- * NULL, no error set. */
+/* Reads an attribute without running code of the program. Returns a new
+ * reference, or NULL without an error set. */
 PyObject *vpy_plain_attribute(PyObject *object, const char *name);
-/* These name threads in the recording that is under way, if there is one. */
+/* Name threads in the current recording, if there is one. */
 void vpy_threads_name_all(void);
 void vpy_threads_name_current(void);
-/* The same for a thread that starts, from the frame of threading that runs
- * first in it. */
+/* Names a thread that starts, from the frame of threading that runs first in
+ * it. */
 void vpy_threads_name_from_frame(const vpy_iframe *frame);
 /* Writes the calls that the current thread is in as a STACK record. */
 void vpy_threads_record_stack(void);
 
 /* ---- open_threads.c ----------------------------------------------------- */
 
-/* Without the GIL, in place of vpy_threads_announce: the hooks are placed, and
- * nothing is recorded before all threads were seen at one moment. */
-void vpy_threads_announce_at_once(vpy_tracer *tracer);
+/* Replaces vpy_threads_announce on builds without the GIL. Call after the hooks
+ * are placed; nothing is recorded before all threads were read at one
+ * moment. */
+void vpy_threads_announce_in_stopped_world(vpy_tracer *tracer);
 
 /* ---- gc.c --------------------------------------------------------------- */
 
 int vpy_gc_init(void);
 int vpy_gc_start(vpy_tracer *tracer);
 void vpy_gc_stop(void);
-/* Ids of Python functions of the program in gc.callbacks; how many. */
+/* Writes the ids of the program's Python functions in gc.callbacks, at most
+ * `room`. Returns how many. */
 uint32_t vpy_gc_callback_ids(vst_id *ids, uint32_t room);
 
 /* ---- greenlets.c -------------------------------------------------------- */
@@ -52,8 +54,8 @@ void vpy_greenlets_begin(vpy_tracer *tracer);
 void vpy_greenlets_end(void);
 /* Called when a function gets its id: greenlet may have been imported. */
 void vpy_greenlets_look(void);
-void vpy_greenlets_watch_thread(void); /* the current one */
-/* Whether the current thread runs a greenlet, not the stack it began with. */
+void vpy_greenlets_watch_thread(void); /* the current thread */
+/* Whether the current thread runs a greenlet other than its main one. */
 bool vpy_greenlets_is_in_one(void);
 
 /* ---- waits.c ------------------------------------------------------------ */
@@ -64,36 +66,40 @@ typedef vst_status vpy_waits_hook_fn(const void *address);
 typedef struct vpy_waits {
     vpy_waits_hook_fn *hook; /* of record/language_lock.h */
     const vst_lock *lock;
-    const char *metadata; /* by which a trace says whether they are recorded */
+    const char *metadata; /* the metadata key that says whether these waits are
+                             recorded */
 } vpy_waits;
 
 #define VPY_WAITS_NO_HOOK                                                      \
-    "the interpreter does not wait by functions of the C library"
+    "the interpreter does not use the C library's functions to wait"
 
-/* Puts hooks into the interpreter; whether it has slots for them. */
+/* Puts a hook into the interpreter. Returns whether the interpreter has slots
+ * for it. */
 bool vpy_waits_hook(vpy_waits_hook_fn *hook);
-/* Records waits from here on if there was no trouble (NULL), and tells the
- * trace whether. */
+/* Records waits from here on if trouble is NULL, and notes in the trace whether
+ * it does. */
 void vpy_waits_begin(vpy_tracer *tracer, const vpy_waits *waits,
                      const char *trouble);
 
-/* Starts a thread that waits. No handler of the program's runs in it. */
+/* Starts a thread that waits. No signal handler runs in it. */
 bool vpy_wait_trial_start(pthread_t *thread, void *(*wait)(void *unused));
-/* What that thread waits for; NULL: it did not wait as it should. */
+/* Returns the address for which that thread waits, or NULL if it did not wait
+ * in the known way. */
 const void *vpy_wait_trial_learn(const void **place);
 
 /* ---- gil_waits.c -------------------------------------------------------- */
 
-/* Finds the GIL, once a process. Before a recording starts, because it releases
- * the GIL for a moment. */
+/* Finds the GIL, once in a process. Call before a recording starts, because
+ * this releases the GIL for a moment. */
 void vpy_gil_waits_prepare(void);
-/* Records waits for the GIL, if it was found, and tells the trace whether. */
+/* Records waits for the GIL if it was found, and notes in the trace whether it
+ * was. */
 void vpy_gil_waits_begin(vpy_tracer *tracer);
 void vpy_gil_waits_end(void);
-/* What keeps waits from being recorded, NULL: nothing. */
+/* Returns why waits cannot be recorded, or NULL if they can. */
 const char *vpy_gil_waits_trouble(void);
 
-/* ---- object_waits.c: the same where there is no GIL --------------------- */
+/* ---- object_waits.c: waits on builds without the GIL -------------------- */
 
 void vpy_object_waits_prepare(void);
 void vpy_object_waits_begin(vpy_tracer *tracer);
@@ -103,12 +109,13 @@ const char *vpy_object_waits_trouble(void);
 /* ---- framework_modules.c ------------------------------------------------ */
 
 int vpy_modules_init(PyObject *module);
-void vpy_modules_end(void); /* forgets the modules of the recording */
-/* Whether this is a function of the framework's that is shown as something
- * else: a call of a module, or the begin or end of an annotation. */
+void vpy_modules_end(void); /* forgets the recording's modules */
+/* Whether the code is a framework's function that is shown as something else: a
+ * call of a module, or the begin or end of an annotation. */
 bool vpy_is_framework_code(PyObject *code);
-/* These record its enter and its end. id is the function's own; frame and
- * entered are those of vpy_code_entered and vpy_code_returns (calls/ids.h). */
+/* Record the enter and the end of such a function. id is the function's own;
+ * frame and entered are those of vpy_code_entered and vpy_code_returns
+ * (calls/ids.h). */
 vst_id vpy_framework_entered(vst_id id, PyObject *code,
                              const vpy_iframe *frame);
 void vpy_framework_left(vst_kind kind, vst_id id, vst_id entered,
@@ -120,11 +127,12 @@ void vpy_framework_imported(void);
 
 /* ---- import_names.c ----------------------------------------------------- */
 
-/* Whether it is a function of the import system that is called for a module
- * which is not there yet; by its name alone, where it is a special function. */
+/* Whether this is a function of the import system that is called for a module
+ * that is not loaded yet. vpy_is_import compares the name only, for functions
+ * that are known to be special. */
 bool vpy_imports_module(const char *file, uint32_t length, PyObject *name);
 bool vpy_is_import(PyObject *name);
-/* It is called: records which module it imports. */
+/* Records which module such a function imports. Call when it is entered. */
 void vpy_module_imported(const vpy_iframe *frame);
 
 /* ---- framework_tensors.c ------------------------------------------------ */
@@ -132,17 +140,19 @@ void vpy_module_imported(const vpy_iframe *frame);
 int vpy_tensors_init(PyObject *module);
 /* Records which tensors a module holds. Raises nothing. */
 void vpy_tensors_of_module(PyObject *self);
-/* An attribute from the instance's own dict; borrowed, NULL: none. */
+/* Returns an attribute from the instance's own dict (borrowed), or NULL. */
 PyObject *vpy_own_member(PyObject *self, const char *name);
-/* Between these, __torch_function__ of tensor subclasses does not run. */
+/* Between these two calls __torch_function__ of tensor subclasses does not
+ * run. */
 int vpy_tensors_hush(void);
 void vpy_tensors_unhush(int before);
 
 /* ---- noted_tensors.c ---------------------------------------------------- */
 
 int vpy_noted_init(PyObject *module);
-/* A module, which has this definition, is called for the first time; an
- * optimizer makes a step. They raise nothing. */
+/* Call vpy_note_module when a module, whose definition is id, is called for the
+ * first time, and vpy_note_step when an optimizer makes a step. Both raise
+ * nothing. */
 void vpy_note_module(PyObject *self, vst_id id);
 void vpy_note_step(PyObject *self);
 
@@ -150,19 +160,19 @@ void vpy_note_step(PyObject *self);
 
 int vpy_program_init(PyObject *module); /* run_program.c */
 int vpy_exits_init(PyObject *module);   /* exits.c: os._exit */
-/* Blocks signals, so that no handler of the program's runs. Except those of a
- * fault, since a handler of ours deals with a file that was cut. */
+/* Blocks signals, so that no handler of the program runs, except signals of
+ * faults, which our handler needs for files that were truncated. */
 void vpy_signals_block(sigset_t *before);
-/* For a forked child that runs no Python code of ours: os._exit calls `ends`
- * first. If that returns false, the function of on_exit() is called. */
+/* For a forked child that runs none of vestige's Python code: os._exit calls
+ * `ends` first. If that returns false, the function of on_exit() is called. */
 void vpy_exits_watch_child(bool (*ends)(int code));
-/* stack_room.c: makes C stacks longer, that of the main thread if it calls
- * this, and those of threads that are made before vpy_stacks_restore(). */
+/* stack_room.c: makes C stacks longer: the main thread's if it calls this, and
+ * those of threads that are made before vpy_stacks_restore(). */
 void vpy_stacks_make_room(void);
 void vpy_stacks_restore(void);
-/* Where the C stack of the calling thread is, and how far down a hook may use
- * it, which leaves a quarter or so free. 0: the thread runs on another stack (a
- * greenlet's, say). */
+/* Returns the lowest address of the C stack that a hook of the calling thread
+ * may use, which leaves about a quarter of the stack free. Returns 0 if the
+ * thread runs on another stack (such as a greenlet's). */
 uintptr_t vpy_stack_limit(uintptr_t *low, size_t *size);
 
 #pragma GCC visibility pop

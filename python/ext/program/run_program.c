@@ -1,8 +1,8 @@
-/* Runs a program's code as the interpreter itself does: at the bottom of the
- * stack. No frame of the command is below it: neither sys._getframe() nor
- * inspect.stack() finds one, and the program has the whole recursion limit. The
- * frames of the command are taken off the thread meanwhile, and put back before
- * they go on. */
+/* Runs a program's code at the bottom of the stack, as the interpreter itself
+ * does. No frame of the command is below it: sys._getframe() and
+ * inspect.stack() find none, and the program has the whole recursion limit. The
+ * command's frames are taken off the thread meanwhile, and put back before they
+ * go on. */
 #include "program/program.h"
 
 #include "base/inside.h"
@@ -14,8 +14,8 @@ static PyObject *program_call(PyObject *what, PyObject *with)
 }
 
 /* Whether the frame that the interpreter shows is the one that we would take
- * off. If not, the program runs above the command's frames, which does no harm.
- */
+ * off. If not, the program runs above the command's frames, which does no
+ * harm. */
 static bool frame_is_known(PyThreadState *tstate)
 {
     PyFrameObject *shown = PyEval_GetFrame();
@@ -24,10 +24,10 @@ static bool frame_is_known(PyThreadState *tstate)
            vpy_iframe_running(tstate) == vpy_iframe_of(shown);
 }
 
-/* When a tool sets events of sys.monitoring, the interpreter changes the code
- * of every frame that it finds. It did not find the command's frames, so it
- * looks once more: it takes for granted, and a debug build asserts, that code
- * which runs has the events of today. */
+/* Updates the code of the command's frames. When a tool sets events of
+ * sys.monitoring, the interpreter changes the code of every frame that it
+ * finds, but it did not find the command's frames. It assumes, and a debug
+ * build asserts, that running code has the current events. */
 static void renew_events(void)
 {
     PyObject *type, *value, *traceback, *result;
@@ -67,7 +67,7 @@ static PyObject *run_program(PyObject *module, PyObject *args)
 static PyMethodDef functions[] = {
     {"run_program", run_program, METH_VARARGS,
      PyDoc_STR("run_program(code, namespace)\nrun_program(function, arguments)"
-               "\n--\n\nRun it with no frame below it.")},
+               "\n--\n\nRun a program with no frame below it.")},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,22 +1,23 @@
-/* Room on C stacks for what recording takes.
+/* Makes room on C stacks for recording.
  *
- * A call that is recorded takes more of the C stack than one that is not: the
- * interpreter goes a longer way under a profile function, and a hook or thunk
+ * A recorded call takes more of the C stack than a call without us: the
+ * interpreter takes a longer path under a profile function, and a hook or thunk
  * has a frame of its own. So a recursion through C functions that fits without
- * us would not fit with us.
+ * recording might not fit while recording.
  *
- * The main thread's stack grows on demand. The kernel compares it with its
- * limit only when it grows: it is made to grow once, under a limit that is
- * higher for that moment. It costs no memory. Where the hard limit is no higher
- * than the soft one, it stays as it is.
+ * The main thread's stack grows on demand, and the kernel compares it with its
+ * limit only when it grows. So we make it grow once, while the limit is raised
+ * for a moment. That costs no memory. If the hard limit is no higher than the
+ * soft limit, the stack stays as it is.
  *
- * Threads that the interpreter makes while we record get stacks with room: the
- * size that it makes them with is ours meanwhile, and threading.stack_size(),
- * which is called through us, deals with the program's. Only addresses are
- * taken up, so where those are limited, stacks stay as they are. Threads that
- * were there before, and those that others make, have what they have.
+ * Threads that the interpreter makes while we record get larger stacks:
+ * meanwhile the interpreter's size for new stacks is ours, and
+ * threading.stack_size(), which we intercept, shows and sets the program's.
+ * This uses only addresses, so where addresses are limited, stacks stay as they
+ * are. Threads that were there before, and threads that other code makes, keep
+ * their stacks.
  *
- * With the GIL held, or the control lock. */
+ * Called with the GIL held, or the control lock. */
 #include "program/program.h"
 #include "thunks/watched_methods.h"
 
@@ -28,15 +29,15 @@
 
 static struct vpy_stack_room_state *const state = &vpy_program.stack_room;
 
-/* How much more stack recording may need: a call takes at most half as much
- * again as without us. The first record of a thread takes some too, whatever
- * the size. */
+/* How much more stack recording may need: a recorded call takes at most half as
+ * much again as a call without us. The first record of a thread needs some
+ * more, regardless of the size. */
 static size_t room_for(size_t size)
 {
     return size / 2 + (64 << 10);
 }
 
-/* ---- the main thread's --------------------------------------------------- */
+/* ---- the main thread's stack --------------------------------------------- */
 
 /* The lowest address that the calling thread's stack may grow to now. */
 static uintptr_t stack_room_lowest(size_t size)
@@ -47,13 +48,13 @@ static uintptr_t stack_room_lowest(size_t size)
     return vpy_stack_find(&low, &found) && found <= size ? low : 0;
 }
 
-/* The kernel reads there for us, and the stack grows as for a read of our own.
- * If it cannot grow so far, because of other limits or mappings, that is an
- * error; a read of our own would end the process. The address may lie in a
- * mapping of somebody else: where the program has raised its limit, or where an
- * emulator has put the stack. So nothing may be written. The call has no
- * effect, because NOT_A_WAY to change the mask is refused after the mask is
- * read. */
+/* Makes the stack grow down to an address: the kernel reads there for us, and
+ * the stack grows as for a read of our own. If the stack cannot grow so far,
+ * because of other limits or mappings, the kernel returns an error, whereas a
+ * read of our own would end the process. The address may lie in a foreign
+ * mapping: where the program has raised its limit, or where an emulator has put
+ * the stack. So nothing may be written. The call has no effect, because the
+ * kernel refuses NOT_A_WAY to change the mask after it has read the mask. */
 static void grow_to(uintptr_t address)
 {
     enum { NOT_A_WAY = -1, MASK_BYTES = _NSIG / 8 };
@@ -81,7 +82,7 @@ static void grow_main_stack(void)
     setrlimit(RLIMIT_STACK, &limit);
 }
 
-/* ---- threads that are made meanwhile ------------------------------------- */
+/* ---- stacks of new threads ----------------------------------------------- */
 
 static bool is_limited(int resource)
 {
@@ -102,7 +103,8 @@ static size_t default_size(void)
     return size;
 }
 
-/* Other threads may be making one: the world is stopped for the change. */
+/* Other threads may be making a thread, so the world is stopped for the
+ * change. */
 static void set_size(size_t size)
 {
     vpy_world_stop();
@@ -153,7 +155,7 @@ static void enlarge_new_stacks(void)
     Py_XDECREF(module);
 }
 
-/* ---- both ---------------------------------------------------------------- */
+/* ---- for program.h ------------------------------------------------------- */
 
 void vpy_stacks_make_room(void)
 {
@@ -170,8 +172,9 @@ void vpy_stacks_restore(void)
     put_back();
 }
 
-/* An evaluation hook takes C stack for each Python call, where a program may
- * recurse as deep as it likes without. */
+/* How much stack stays free for the program. An evaluation hook uses C stack
+ * for each Python call, where a program without us may recurse without
+ * limit. */
 static size_t stack_left(size_t size)
 {
     enum { ENOUGH = 1 << 18 };

@@ -1,5 +1,5 @@
-/* The state of program/: all of its variables that outlive a call. vpy_program
- * has a member for each file, which only that file changes; the file calls it
+/* The state of program/: all variables that outlive a call. vpy_program has a
+ * member for each file, which only that file changes; the file calls its member
  * `state`. A comment at a struct or a field names the guard. */
 #ifndef VPY_PROGRAM_STATE_H
 #define VPY_PROGRAM_STATE_H
@@ -12,23 +12,24 @@
 
 struct vpy_tracer;
 
-/* Functions of the framework's adapter. The first sets whether
+/* Functions of the framework's adapter. vpy_hush_fn sets whether
  * __torch_function__ of tensor subclasses runs (HUSHED: not) and returns the
- * state before. */
+ * previous state. */
 typedef int vpy_hush_fn(int state);
 typedef void vpy_note_fn(const uintptr_t *tensors, const unsigned char *roles,
                          size_t count,
                          void (*record)(const uint64_t *, uint32_t));
-/* Writes text about a tensor, or about its gradient, and returns its length, 0:
- * nothing. */
+/* Describes a tensor, or its gradient. Returns the text's length, or 0 if there
+ * is nothing to describe. */
 typedef size_t vpy_describe_fn(uintptr_t tensor, int gradient, char *text,
                                size_t room);
 
-/* exceptions.c. Both change before hooks are placed and after they are gone. */
+/* exceptions.c. Both fields change only before hooks are placed and after they
+ * are gone. */
 struct vpy_exceptions_state {
     bool are_wanted; /* exceptions are recorded */
-    /* Only exceptions that leave a function are seen, and only then: the
-     * evaluation hook is told no more. */
+    /* An exception is seen only when it leaves a function, as the evaluation
+     * hook learns no more. */
     bool are_known_late;
 };
 
@@ -38,33 +39,35 @@ struct vpy_exits_state {
     PyCFunctionObject *exit_function; /* NULL: not found */
     vectorcallfunc plain_exit;
     PyMethodDef *plain_definition, own_definition;
-    PyObject *follower; /* a function of ours, or NULL; the state lock's */
-    long owner;         /* the process that follower is for; the GIL's */
-    bool (*child_ends)(int code); /* in a child; NULL: not set; the GIL's */
-    long leaving; /* the thread that is ending the process; 0: none.
-                   * Atomic */
+    PyObject
+        *follower; /* our Python function, or NULL; guarded by the state lock */
+    long owner;    /* the process whose follower it is; guarded by the GIL */
+    bool (*child_ends)(
+        int code); /* used in a child; NULL: not set; guarded by the GIL */
+    long leaving;  /* the thread that is ending the process; 0: none.
+                    * Atomic */
 };
 
 /* framework_modules.c. Guarded by the GIL, except where a field names its
  * guard. */
 struct vpy_framework_modules_state {
     /* Code objects of the framework's functions; NULL: not known. */
-    PyObject *module_code;             /* that calls its modules */
-    PyObject *enter_code, *leave_code; /* of its annotations */
-    PyObject *step_code; /* that its optimizers call in each step */
-    PyObject *overload_code, *packet_code; /* that call operators */
+    PyObject *module_code;             /* calls its modules */
+    PyObject *enter_code, *leave_code; /* begin and end its annotations */
+    PyObject *step_code; /* called by its optimizers in each step */
+    PyObject *overload_code, *packet_code; /* call operators */
     struct vpy_module_entry *entries;
     size_t capacity, count; /* capacity is 0 or a power of two */
-    PyObject *numbers;      /* class name: how many there are */
+    PyObject *numbers;      /* {class name: number of modules} */
     uint32_t generation;    /* the recording that the table belongs to */
-    /* Called once the framework is imported, or NULL. Atomic: who takes it out
-     * has its reference. */
+    /* Called once the framework is imported, or NULL. Atomic: the thread that
+     * takes the pointer out owns its reference. */
     PyObject *waiter;
 };
 
 /* framework_tensors.c. Guarded by the GIL. */
 struct vpy_framework_tensors_state {
-    PyTypeObject *tensor_type; /* NULL: nothing is noted */
+    PyTypeObject *tensor_type; /* NULL: tensors are not recorded */
     vpy_hush_fn *hush;
     vpy_note_fn *note;
     struct vpy_noted_optimizer *optimizers;
@@ -73,11 +76,11 @@ struct vpy_framework_tensors_state {
 
 /* gc.c */
 struct vpy_gc_state {
-    /* The id that is recorded, and the generation in which it is one. Changed
+    /* The id that is recorded, and the generation in which it is valid. Changed
      * in a stopped world. */
     vst_id id;
     uint32_t id_since;
-    /* The generation of the span that is open. Guarded by the collector: one
+    /* The generation of the open span. Guarded by the collector: only one
      * thread collects at a time. */
     uint32_t begun_in;
     /* Our callback while it is in gc.callbacks. Guarded by the control lock. */
@@ -91,7 +94,7 @@ struct vpy_gil_waits_state {
     vst_lock lock;
     bool is_tried;
     const char *trouble;
-    const void *condition; /* of the GIL; atomic: our thread stores it */
+    const void *condition; /* of the GIL; atomic: a thread of ours stores it */
 };
 
 #if VPY_FREE_THREADED
@@ -100,47 +103,49 @@ struct vpy_gil_waits_state {
 struct vpy_object_waits_state {
     bool is_tried;
     const char *trouble;
-    const void *learned; /* a semaphore; atomic: our thread stores it */
-    PyMutex tried;       /* what our thread waits for */
+    const void *learned; /* a semaphore; atomic: a thread of ours stores it */
+    PyMutex tried;       /* the lock for which that thread waits */
 };
 #endif
 
 /* greenlets.c. Guarded by the state lock. */
 struct vpy_greenlets_state {
-    PyObject *greenlet;        /* the module, while recording */
-    PyObject *switch_callback; /* what settrace gets */
+    PyObject *greenlet;        /* the module; NULL while not recording */
+    PyObject *switch_callback; /* our trace function */
     struct vpy_tracer *tracer;
-    PyObject *parent_name, *name_name; /* "parent", "name", for good */
+    PyObject *parent_name, *name_name; /* "parent" and "name"; never released */
 };
 
 /* noted_tensors.c. Guarded by the GIL. */
 struct vpy_noted_tensors_state {
     PyTypeObject *tensor_type;
     vpy_describe_fn *describe;
-    PyObject *noted; /* a list; NULL: nothing is noted */
-    PyObject *seen;  /* a set of the addresses of optimizers in it */
+    PyObject *noted; /* a list; NULL: tensors are not noted */
+    PyObject *seen;  /* the addresses of the optimizers in the list, as a set */
 };
 
 /* stack_room.c. Guarded by the control lock. */
 struct vpy_stack_room_state {
-    bool has_grown;         /* the main thread's stack */
-    vpy_watched stack_size; /* threading.stack_size; the state lock's */
-    size_t of_program;      /* the size that it has chosen; 0: the default. The
-                             * GIL's */
+    bool has_grown; /* the main thread's stack has grown */
+    vpy_watched
+        stack_size;    /* threading.stack_size; guarded by the state lock */
+    size_t of_program; /* the program's stack size; 0: the default. Guarded by
+                          the GIL */
 };
 
-/* task_objects.c. Guarded by the state lock; who uses an object takes a
- * reference there. */
+/* task_objects.c. Guarded by the state lock; a thread takes a reference under
+ * the lock to each object that it uses. */
 struct vpy_task_objects_state {
-    /* asyncio's, while it is loaded and we record. */
+    /* asyncio's functions and types, while asyncio is loaded and we record. */
     struct {
         PyObject *running_loop,
             *current_task;           /* functions; NULL: not found yet */
         PyTypeObject *task, *future; /* in C, or NULL */
         PyObject *get_name;
-        PyObject *current_tasks; /* by loop; NULL: current_task is in C */
+        PyObject *current_tasks; /* {loop: task}; NULL: current_task is a C
+                                    function */
     } asyncio;
-    PyObject *coro_name, *plain_name; /* "_coro", "_name", for good */
+    PyObject *coro_name, *plain_name; /* "_coro" and "_name"; never released */
     vpy_watched set_name, set_result, set_exception, cancel;
 };
 
@@ -148,11 +153,12 @@ struct vpy_task_objects_state {
 struct vpy_task_table_state {
     struct vpy_known *places;
     size_t count, capacity; /* a power of two */
-    /* Never goes back: windows share one file. Atomic. */
+    /* The last number that was given. Never reset, as windows share one file.
+     * Atomic. */
     uint32_t last_task;
 };
 
-/* What hooks ask before they take a lock. */
+/* Which events triggers need. Hooks read this before they take a lock. */
 typedef enum vpy_triggers_wish {
     VPY_WANTS_NOTHING = 0,
     VPY_WANTS_EXCEPTIONS = 1,
@@ -164,7 +170,8 @@ typedef enum vpy_triggers_wish {
 struct vpy_triggers_state {
     struct vpy_triggers *active; /* NULL: none */
     vpy_triggers_wish wanted;    /* atomic: hooks read it */
-    /* Counts `active`: threads forget the calls of another one. Atomic. */
+    /* How often `active` was set: a thread drops calls of an earlier recording.
+     * Atomic. */
     uint32_t recording;
     struct vpy_trigger_watch *watches;
     size_t watch_count, watch_capacity;

@@ -1,10 +1,10 @@
-/* What tasks.c asks asyncio's objects: which task runs, its name, its
- * coroutine, and what kind of object a coroutine waits for. And what it is told
- * by them: Task.set_name, and the methods of a Future that end a wait, call
- * through us while tasks are recorded. No code of the program's is called.
+/* Reads asyncio's objects for tasks.c: which task runs, its name, its
+ * coroutine, and the kind of object for which a coroutine waits. Also
+ * intercepts Task.set_name, and the methods of a Future that end a wait, while
+ * tasks are recorded. No code of the program is called.
  *
- * asyncio is never imported: it is looked for when a coroutine is resumed. With
- * the GIL held. */
+ * asyncio is never imported: we look for it when a coroutine is resumed. Called
+ * with the GIL held. */
 #include "program/tasks.h"
 
 #include "program/state.h"
@@ -14,10 +14,10 @@
 
 static struct vpy_task_objects_state *const state = &vpy_program.task_objects;
 
-/* ---- asking asyncio ------------------------------------------------------ */
+/* ---- reading asyncio's objects ------------------------------------------- */
 
-/* A type of that name in a module, or NULL; borrowed from the module, which
- * keeps it. */
+/* Returns the type of that name in a module, or NULL; borrowed from the module,
+ * which keeps it. */
 static PyTypeObject *find_type(PyObject *module, const char *name)
 {
     PyObject *type = PyObject_GetAttrString(module, name);
@@ -39,7 +39,8 @@ static bool take_functions(PyObject *events, PyObject *tasks, PyObject *futures)
     if (state->asyncio.task != NULL)
         state->asyncio.get_name =
             PyObject_GetAttrString((PyObject *)state->asyncio.task, "get_name");
-    /* Before awaits are inlined, current_task is a function in Python. */
+    /* Where awaits are not inlined, current_task is a Python function, so we
+     * read the dictionary that it reads. */
     if (!VPY_AWAITS_INLINE)
         state->asyncio.current_tasks =
             PyObject_GetAttrString(tasks, "_current_tasks");
@@ -47,7 +48,7 @@ static bool take_functions(PyObject *events, PyObject *tasks, PyObject *futures)
         !PyDict_CheckExact(state->asyncio.current_tasks))
         Py_CLEAR(state->asyncio.current_tasks);
     PyErr_Clear();
-    /* While they are being imported these are not there yet. */
+    /* A module that is still being imported does not have these yet. */
     if (state->asyncio.running_loop == NULL ||
         state->asyncio.current_task == NULL) {
         Py_CLEAR(state->asyncio.running_loop);
@@ -58,7 +59,7 @@ static bool take_functions(PyObject *events, PyObject *tasks, PyObject *futures)
     return true;
 }
 
-/* With the state lock. */
+/* Call with the state lock. */
 static bool find_asyncio(void)
 {
     PyObject *events, *tasks, *futures;
@@ -77,7 +78,7 @@ static bool find_asyncio(void)
     return is_found;
 }
 
-/* The task that runs on this thread: a new reference, or NULL. */
+/* Returns the task that runs on this thread: a new reference, or NULL. */
 PyObject *vpy_task_running(void)
 {
     PyObject *running_loop = NULL, *current_task = NULL, *current_tasks = NULL;
@@ -105,8 +106,8 @@ PyObject *vpy_task_running(void)
     return task;
 }
 
-/* The frame of a task's coroutine. NULL: it is not known, since the coroutine
- * is none of Python's own, or is gone. No code of the program's runs. */
+/* Returns the frame of a task's coroutine, or NULL if the task has no coroutine
+ * or not one of Python's own (*is_other). Runs no code of the program. */
 const void *vpy_task_frame(PyObject *task, bool *is_other)
 {
     PyObject *coroutine = PyObject_GenericGetAttr(task, state->coro_name);
@@ -121,7 +122,7 @@ const void *vpy_task_frame(PyObject *task, bool *is_other)
     return frame;
 }
 
-/* The two types stay where they are as long as their module is loaded. */
+/* The two types are borrowed; they exist as long as their module is loaded. */
 static void get_types(PyTypeObject **task, PyTypeObject **future)
 {
     vpy_state_take();
@@ -143,7 +144,8 @@ bool vpy_task_is_c(PyObject *task)
     return is_of(task, in_c);
 }
 
-/* A new reference to a str, or NULL. No code of the program's runs. */
+/* Returns the task's name: a new reference to a str, or NULL. Runs no code of
+ * the program. */
 static PyObject *task_name_of(PyObject *task)
 {
     PyObject *get_name, *name;
@@ -161,8 +163,8 @@ static PyObject *task_name_of(PyObject *task)
     return name;
 }
 
-/* Tasks that live one after the other may have the same address, but unless the
- * program names them they have not the same name. */
+/* Combines address and name: a later task may have an earlier one's address,
+ * but not its name, unless the program names its tasks. */
 uint64_t vpy_task_identity(PyObject *task)
 {
     PyObject *name = task_name_of(task);
@@ -221,15 +223,16 @@ vst_task_awaits vpy_task_awaits(PyObject *object)
 typedef PyObject *(*five_words)(PyObject *, PyObject *, PyObject *, PyObject *,
                                 PyObject *);
 
-/* Functions in C get their arguments in up to five words, by one of several
- * conventions; whatever they are, they are passed on. */
+/* Calls the original C function. It receives its arguments in up to five words,
+ * by one of several conventions; we pass all five on unchanged. */
 static PyObject *task_pass_on(const vpy_watched *w, PyObject *self, PyObject *b,
                               PyObject *c, PyObject *d, PyObject *e)
 {
     return ((five_words)(void (*)(void))w->original)(self, b, c, d, e);
 }
 
-/* Before the original function: it may run what waits at once. */
+/* Call before the original function, which may immediately run the code that
+ * waits. */
 VST_INLINE void record_waking(PyObject *future)
 {
     uint64_t address = (uint64_t)(uintptr_t)future;

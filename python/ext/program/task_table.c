@@ -1,8 +1,8 @@
-/* Which task an address stands for: that of the frame of a task's outermost
- * coroutine (tasks.c), or of a greenlet (greenlets.c). The table has no
- * references, and takes no notice when what is there ends: whoever sees another
- * one begin at the same place says so. With the GIL held; the state lock guards
- * the table. */
+/* Maps addresses to tasks: the frame of a task's outermost coroutine (tasks.c),
+ * or a greenlet (greenlets.c). The table holds no references, and does not
+ * notice when an object ends: the caller that sees another object begin at an
+ * address says so. Called with the GIL held; the state lock guards the
+ * table. */
 #include "program/tasks.h"
 
 #include "program/state.h"
@@ -22,7 +22,7 @@ static size_t task_table_place_of(const void *address, size_t capacity)
            (capacity - 1);
 }
 
-/* Where it is, or would be. */
+/* Returns the entry of an address, or the free entry where it would be put. */
 static vpy_known *task_table_look_up(vpy_known *places, size_t capacity,
                                      const void *address)
 {
@@ -91,7 +91,7 @@ void vpy_known_set(const vpy_known *copy)
     vpy_known *known;
 
     vpy_state_take();
-    known = vpy_known_find(copy->address); /* none: the recording has ended */
+    known = vpy_known_find(copy->address); /* NULL if the recording has ended */
     if (known != NULL)
         *known = *copy;
     vpy_state_give();

@@ -1,29 +1,31 @@
-/* Tasks of asyncio: whose step a coroutine's call is.
+/* Finds the asyncio task to which a coroutine's call belongs. Each call by the
+ * event loop is a "step" of a task.
  *
- * An event loop resumes the outermost coroutine of a task, and that resumes
- * what it awaits. All hooks see these calls, but a hook is told the code alone,
- * which many tasks share. What tells tasks apart is the coroutine's frame: it
- * stays where it is as long as the coroutine lives. So the frame's address is
- * looked up in a table, which has the task's number. This holds for every event
- * loop and every kind of task (C, Python, eager; those of asyncio, uvloop and
- * anyio), because we do not ask them: nothing of theirs is replaced.
+ * An event loop resumes the outermost coroutine of a task, and that coroutine
+ * resumes the coroutine that it awaits. All hooks see these calls, but a hook
+ * only gets the code object, which many tasks share. The coroutine's frame
+ * identifies the task: it keeps its address as long as the coroutine lives. So
+ * the frame's address is looked up in a table, which has the task's number.
+ * This works for every event loop and every kind of task (C, Python, eager;
+ * those of asyncio, uvloop and anyio), because we replace nothing of theirs.
  *
  * When a coroutine is resumed:
- *  - By whom? From 3.12 on the interpreter resumes what a coroutine awaits
- *    without a C function between the two frames; such a call is inside of a
- *    step that is known already. Else the frames below are coroutines and
+ *  - Who resumes it? Since 3.12 the interpreter resumes an awaited coroutine
+ *    without a C function between the two frames; such a call is inside a step
+ *    that is known already. Otherwise the frames below are coroutines and
  *    generators up to the outermost coroutine, which is the task's.
- *  - Is the step known? Each thread keeps which frame's step runs, and inside
- *    of which others: an eager task begins in a step of another one. After a
- *    throw() the inner coroutines are resumed before the outer ones, and each
- *    of these calls is marked.
- *  - A coroutine that has just been started is a new one, even if its frame is
- *    where another one was. Only then is asyncio asked which task runs. It is
- *    asked again in each chunk of the file for the name, since in a bounded
- *    recording older chunks go.
+ *  - Is the step known? Each thread keeps the frames of its running steps,
+ *    which may be nested: an eager task begins in a step of another task.
+ *    After a throw() the inner coroutines are resumed before the outer ones,
+ *    and each of these calls is marked.
+ *  - A coroutine that has just been started is a new one, even if another
+ *    coroutine had its frame's address before. Only then we look up the
+ *    running task in asyncio, and again in each chunk of the file for the
+ *    name, since a bounded recording drops older chunks.
  *
- * When it is left, the object that it yields is what the task waits for.
- * task_objects.c asks asyncio's objects. With the GIL held. */
+ * When a coroutine is left, the object that it yields is the one for which the
+ * task waits. task_objects.c reads asyncio's objects. Called with the GIL
+ * held. */
 #include "program/tasks.h"
 
 #include "base/inside.h"
@@ -38,10 +40,10 @@
 
 VST_THREAD_LOCAL vpy_steps vpy_steps_now VST_TLS_MODEL;
 
-/* ---- what a coroutine is ------------------------------------------------ */
+/* ---- the task of a coroutine ------------------------------------------- */
 
-/* Whether the hook was away, so that the coroutine that was known at this place
- * may have ended unseen. */
+/* Whether the hook was removed for a while, so that the coroutine at this
+ * address may have ended unseen. */
 static bool is_unsure(const vpy_known *coroutine)
 {
     return coroutine->returns != vpy_frames_returns();
@@ -76,7 +78,7 @@ static VST_COLD void tasks_introduce(vpy_known *coroutine, bool is_new)
     coroutine->is_fresh = false;
     if (task != NULL && vpy_task_frame(task, &is_other) != coroutine->address &&
         !is_other) {
-        Py_CLEAR(task); /* somebody resumes a coroutine by hand */
+        Py_CLEAR(task); /* the program resumes the coroutine itself */
         coroutine->task = 0;
     }
     if (task != NULL) {
@@ -98,7 +100,7 @@ static const vpy_iframe *outermost_of(const vpy_iframe *frame, bool is_new)
 {
     const vpy_iframe *outermost = frame;
 
-    /* Here a C function began it, as an eager task does. */
+    /* A C function began this coroutine, as for an eager task. */
     if (VPY_AWAITS_INLINE && is_new)
         return frame;
     for (frame = vpy_coroutine_caller(frame); frame != NULL;
@@ -118,14 +120,15 @@ bool vpy_is_coroutine_code(const PyCodeObject *code)
            (code->co_flags & COROUTINE) != 0;
 }
 
-/* Of the steps that run, one in the other: count from 1, the innermost last. */
+/* Returns one of the nested running steps: 1 is the outermost, `count` the
+ * innermost. */
 static const vpy_step *step_at(uint32_t number)
 {
     return number == vpy_steps_now.count ? &vpy_steps_now.top
                                          : &vpy_steps_now.outer[number - 1];
 }
 
-VST_INLINE void keep_steps(uint32_t count)
+VST_INLINE void tasks_keep_steps(uint32_t count)
 {
     if (count == 0)
         vpy_steps_now.top = (vpy_step){.marked = NULL};
@@ -134,15 +137,15 @@ VST_INLINE void keep_steps(uint32_t count)
     vpy_steps_now.count = count;
 }
 
-/* Whether the innermost step that runs is of this frame. One whose own call is
- * marked has been left unseen, and begins again. */
+/* Whether the innermost running step belongs to this coroutine. If the step's
+ * own call is this frame's, the step has ended unseen, and begins again. */
 static bool is_in_step(const void *outermost, const void *frame)
 {
     if (vpy_steps_now.count == 0 || vpy_steps_now.top.outermost != outermost)
         return false;
     if (vpy_steps_now.top.marked != frame)
         return true;
-    keep_steps(vpy_steps_now.count - 1);
+    tasks_keep_steps(vpy_steps_now.count - 1);
     return false;
 }
 
@@ -154,7 +157,7 @@ static void keep_outer_step(void)
     vpy_steps_now.outer[vpy_steps_now.count - 1] = vpy_steps_now.top;
 }
 
-/* It is the innermost step from now on. */
+/* Makes this the innermost step. */
 VST_INLINE void put_step(const vpy_known *coroutine, vst_id id,
                          const void *frame, const void *place)
 {
@@ -187,7 +190,8 @@ static void record_step(vpy_known *coroutine, bool is_new)
             &(uint64_t){vst_task_word(VST_TASK_STEP, coroutine->task)}, 1);
 }
 
-/* Most steps are of a task that is known, in no other step. With the GIL. */
+/* The fast path for most steps: a known task, in no other step. With the GIL
+ * only. */
 VST_INLINE bool begin_known(vst_id id, const vpy_iframe *frame,
                             const void *place)
 {
@@ -219,7 +223,7 @@ static VST_NOINLINE void tasks_begin(vst_id id, const vpy_iframe *frame,
     bool is_new;
 
     if (vpy_steps_now.generation != vpy_generation_now()) {
-        keep_steps(0);
+        tasks_keep_steps(0);
         vpy_steps_now.generation = vpy_generation_now();
     }
     vpy_step_note_innermost(frame, NULL);
@@ -266,9 +270,10 @@ VST_HOT void vpy_step_after_enter_at(vst_id id, const void *place)
 }
 #endif
 
-/* ---- its end ------------------------------------------------------------- */
+/* ---- the end of a step --------------------------------------------------- */
 
-/* One that has not begun gets its number vpy_steps_now. */
+/* Returns the number of a task that is awaited. A task that has not begun gets
+ * its number here. */
 static uint32_t number_of_awaited(PyObject *task)
 {
     bool is_other;
@@ -287,8 +292,8 @@ static uint32_t number_of_awaited(PyObject *task)
     return number;
 }
 
-static VST_NOINLINE void record_await_slowly(uint64_t first, uint64_t second,
-                                             PyObject *awaited)
+static VST_NOINLINE void tasks_record_await(uint64_t first, uint64_t second,
+                                            PyObject *awaited)
 {
     vst_task_awaits kind = (uint32_t)second;
     uint64_t payload[4] = {first, second, (uint64_t)(uintptr_t)awaited, 0};
@@ -311,11 +316,12 @@ VST_INLINE void record_await(uint32_t task, PyObject *awaited)
               (uint64_t[]){first, second, (uint64_t)(uintptr_t)awaited}, 3)) &&
         !(kind == VST_AWAITS_NOTHING &&
           vst__record_task_at_once((uint64_t[]){first, second}, 2)))
-        record_await_slowly(first, second, awaited);
+        tasks_record_await(first, second, awaited);
 }
 
-/* Task.set_name of a task in Python is not watched. */
-static VST_COLD void tell_name_again(uint32_t number)
+/* Records the name of a task written in Python at its end, since its set_name
+ * is not intercepted. */
+static VST_COLD void tasks_record_name_again(uint32_t number)
 {
     PyThreadState *tstate = PyThreadState_Get();
     PyObject *type, *error, *traceback, *task;
@@ -330,38 +336,38 @@ static VST_COLD void tell_name_again(uint32_t number)
     PyErr_Restore(type, error, traceback);
 }
 
-/* The coroutine has ended: another one may get its frame. */
+/* The coroutine has ended. Another coroutine may get its frame's address. */
 static void end_task(const vpy_step *s, bool raised)
 {
     const vpy_known gone = {.address = s->outermost, .is_fresh = true};
 
     if (s->task != 0) {
         if (s->is_python)
-            tell_name_again(s->task);
+            tasks_record_name_again(s->task);
         vst__record_task(
             (uint64_t[]){vst_task_word(VST_TASK_ENDS, s->task), raised}, 2);
     }
     vpy_known_set(&gone);
 }
 
-/* A step, the innermost but for some that were left unseen, is over: the task
- * waits, or has ended. */
+/* Ends a step, and those inside it whose end was not seen: the task waits, or
+ * has ended. */
 VST_INLINE void end_step(uint32_t number, PyObject *result, bool waits)
 {
     const vpy_step *step = step_at(number);
 
     if (waits) {
         uint32_t task = step->task;
-        keep_steps(number - 1);
+        tasks_keep_steps(number - 1);
         if (task != 0)
             record_await(task, result);
     } else {
         vpy_step ended = *step;
-        keep_steps(number - 1);
+        tasks_keep_steps(number - 1);
         if (ended.marked == ended.outermost)
             end_task(&ended, result == NULL);
     }
-    vpy_steps_now.waits = 0; /* the step around an eager one may wait next */
+    vpy_steps_now.waits = 0; /* the step around an eager task may wait next */
 }
 
 VST_HOT void vpy_step_before_exit(vst_id id, const vpy_iframe *frame,
@@ -394,7 +400,7 @@ VST_HOT void vpy_step_before_exit_of_running(vst_id id, PyObject *result,
 }
 #endif
 
-/* ---- for task_objects.c, and the end ------------------------------------ */
+/* ---- for task_objects.c and for the end of a recording ------------------ */
 
 uint32_t vpy_task_number(const void *frame)
 {

@@ -1,5 +1,5 @@
-/* Tasks of asyncio, for the hooks of calls/: tasks.c and task_objects.c, and
- * task_table.c, which greenlets.c uses too. */
+/* Tasks of asyncio, for the hooks of calls/: tasks.c, task_objects.c, and
+ * task_table.c, which greenlets.c uses, too. */
 #ifndef VPY_PROGRAM_TASKS_H
 #define VPY_PROGRAM_TASKS_H
 
@@ -14,54 +14,58 @@ void vpy_tasks_end(void);
 bool vpy_is_coroutine_code(const PyCodeObject *code);
 /* Call after the enter of such a call was recorded. */
 void vpy_step_after_enter(vst_id id, const vpy_iframe *frame);
-/* Call before the exit is recorded. result: what the coroutine returns or
- * yields, NULL if it raises; waits: it yields. The frame's address is used, not
- * what is there. */
+/* Call before the exit is recorded. result: the object that the coroutine
+ * returns or yields, NULL if it raises; waits: it yields. The frame's address
+ * is compared, the frame is not read. */
 void vpy_step_before_exit(vst_id id, const vpy_iframe *frame, PyObject *result,
                           bool waits);
 
-/* Call after the enter was recorded of a coroutine that does not go on with a
- * known step. place: see vpy_step. */
+/* Call after recording the enter of a coroutine that does not continue a known
+ * step. place: see vpy_step. */
 void vpy_step_begin_after_enter(vst_id id, const vpy_iframe *frame,
                                 const void *place);
 
-/* ---- the quick way through these two, with the records ------------------ */
+/* ---- fast paths that record enter and exit, too ------------------------- */
 
-/* A step that runs. The order of its members leaves no gaps: thread-local data
- * of the extension takes room that libraries such as torch's need, too. */
+/* A running step. The order of its members leaves no gaps: thread-local data of
+ * the extension takes room that libraries such as torch's also need. */
 typedef struct vpy_step {
     const void *outermost; /* the frame whose step it is */
     const void *marked;    /* the frame whose call is marked as the step */
-    /* Where the interpreter put the arguments of the hook that saw the call
-     * begin, on the C stack. As long as the call runs, only calls that the same
-     * evaluation makes have their arguments there. NULL: not known. */
+    /* The address on the C stack at which the interpreter put the arguments of
+     * the hook that saw the call begin. While the call runs, only calls by the
+     * same evaluation have their arguments there. NULL: not known. */
     const void *place;
-    vst_id marked_id; /* the function of that call */
+    vst_id marked_id; /* the function of the marked call */
     uint32_t task;
-    uint32_t again; /* calls of that function in the step that run, too */
+    uint32_t again; /* further running calls of that function in the step */
     bool is_python;
 } vpy_step;
 
-enum { VPY_STEPS_MAX = 8 }; /* one in the other; of more, the outer are lost */
+enum {
+    VPY_STEPS_MAX = 8
+}; /* nested steps; with more, the outermost are lost */
 
-/* What a thread knows of the steps that it is in. */
+/* The steps in which a thread is. */
 typedef struct vpy_steps {
     uint32_t generation;
     uint32_t count;
-    vst_id waits; /* the function that was left first, to wait */
-    /* The coroutine that was entered last. As long as it runs, what it calls is
-     * in the same step. */
+    vst_id waits; /* the function that was left first in order to wait */
+    /* The coroutine that was entered last. While it runs, coroutines that it
+     * calls are in the same step. */
     const void *entered;
-    /* Which called that, and which called this one; NULL: not in the step. */
+    /* `around` called `entered`, and `below` called `around`; NULL: not in the
+     * step. */
     const void *around, *below;
-    vpy_step top; /* the innermost step; all zero: there is none */
-    vpy_step outer[VPY_STEPS_MAX - 1]; /* around it, the outermost first */
+    vpy_step top; /* the innermost step; all zero: none */
+    vpy_step
+        outer[VPY_STEPS_MAX - 1]; /* the steps around it, the outermost first */
 } vpy_steps;
 
 extern VST_THREAD_LOCAL vpy_steps vpy_steps_now VST_TLS_MODEL;
 
-/* The frame that resumes this one. An evaluation hook is called before
- * the two are linked: there the caller is what runs still. */
+/* Returns the frame that resumes this one. An evaluation hook is called before
+ * the two are linked: there the caller is the frame that still runs. */
 static inline const vpy_iframe *vpy_coroutine_caller(const vpy_iframe *frame)
 {
     const vpy_iframe *running =
@@ -71,8 +75,8 @@ static inline const vpy_iframe *vpy_coroutine_caller(const vpy_iframe *frame)
                                                      : running);
 }
 
-/* Call when a coroutine was entered: it is the innermost of its step now.
- * caller: of the same step, or NULL. */
+/* Call when a coroutine was entered: makes it the innermost of its step.
+ * caller: a frame of the same step, or NULL. */
 static inline void vpy_step_note_innermost(const void *frame,
                                            const void *caller)
 {
@@ -89,8 +93,8 @@ static inline void vpy_step_note_innermost(const void *frame,
     now->entered = frame;
 }
 
-/* Call when a coroutine is entered: whether it is in the step that runs,
- * because its caller has not been left since it was entered. */
+/* Call when a coroutine is entered. Returns whether it belongs to the running
+ * step, because its caller was entered and not left since. */
 static inline bool vpy_step_goes_on_in(const vpy_iframe *frame,
                                        const vpy_iframe *caller)
 {
@@ -129,16 +133,16 @@ static inline void vpy_coroutine_record_exit(vst_kind kind, vst_id id,
 }
 
 #if VPY_AWAITS_INLINE
-/* vpy_step_after_enter and vpy_step_before_exit for hooks that get no frame,
- * which takes a call of the interpreter to find. Most coroutines are awaited by
- * another coroutine and run in the same evaluation; place is the hook's own,
- * see vpy_step. */
+/* vpy_step_after_enter and vpy_step_before_exit for hooks that do not get the
+ * frame, which takes a call of the interpreter to find. Most coroutines are
+ * awaited by another coroutine and run in the same evaluation. place is the
+ * hook's own, see vpy_step. */
 VST_NOINLINE void vpy_step_after_enter_at(vst_id id, const void *place);
 VST_NOINLINE void vpy_step_before_exit_of_running(vst_id id, PyObject *result,
                                                   bool waits);
 
-/* Call after the enter was recorded: whether the coroutine is in the step that
- * runs. */
+/* Call after recording the enter. Returns whether the coroutine belongs to the
+ * running step. */
 VST_INLINE bool vpy_step_has_place(vst_id id, const void *place)
 {
     vpy_steps *now = &vpy_steps_now;
@@ -158,14 +162,14 @@ VST_INLINE void vpy_coroutine_record_enter_at(vst_id id, const void *place)
         vpy_step_after_enter_at(id, place);
 }
 
-/* Whether the coroutine that is left may be the one that began the step. */
+/* Whether the coroutine that is being left may be the one that began the
+ * step. */
 VST_INLINE bool vpy_step_may_end_with(vst_id id)
 {
     return vpy_steps_now.top.marked_id == id;
 }
 
-/* Call before the exit is recorded of a coroutine that did not begin the step.
- */
+/* Call before recording the exit of a coroutine that did not begin the step. */
 VST_INLINE void vpy_step_before_exit_inside(vst_id id, bool waits)
 {
     if (waits && vpy_steps_now.waits == 0)
@@ -186,29 +190,29 @@ VST_INLINE void vpy_coroutine_record_exit_of_running(vst_kind kind, vst_id id,
 
 /* ---- task_table.c ------------------------------------------------------- */
 
-/* What was the outermost coroutine of a step, or a greenlet. */
+/* An entry: the outermost coroutine of a step, or a greenlet. */
 typedef struct vpy_known {
-    const void *address; /* NULL: the place is free */
+    const void *address; /* NULL: the entry is free */
     uint64_t chunks;     /* the thread's count when the task was introduced */
-    uint32_t task;       /* 0: it is none of a task that we know */
-    /* Nothing of it was seen yet. If it has a number, another task awaits it.
-     */
+    uint32_t task;       /* 0: belongs to no task that we know */
+    /* No call was seen yet. If it has a number, another task awaits it. */
     bool is_fresh;
     bool is_python; /* a Task that is written in Python */
-    /* vpy_frames_returns() when it was introduced: while the hook was away,
-     * another coroutine may have got its place. */
+    /* vpy_frames_returns() when it was introduced: while the hook was removed,
+     * another coroutine may have got its address. */
     uint32_t returns;
-    uint64_t identity; /* of the task then, 0: it was not seen yet */
+    uint64_t identity; /* of the task; 0: not known yet */
 } vpy_known;
 
-/* NULL: there is no memory, and the task is not known. Valid until the next
- * put. */
+/* Finds or makes the entry of an address. Returns NULL if memory ran out; then
+ * the task is not known. The entry is valid until the next put. Call with the
+ * state lock. */
 vpy_known *vpy_known_put(const void *address);
-/* NULL: there is none. */
+/* Returns the entry of an address, or NULL. Call with the state lock. */
 vpy_known *vpy_known_find(const void *address);
-/* A copy of what is known, which is put into the table if it must be; false:
- * out of memory. Only the thread that runs what is there changes it, with a
- * copy. The two functions above are for who holds the state lock. */
+/* Copies the entry of an address, which is made if there is none. Returns false
+ * if memory ran out. Only the thread that runs the coroutine or greenlet
+ * changes its entry, by vpy_known_set. */
 bool vpy_known_get(const void *address, vpy_known *copy);
 void vpy_known_set(const vpy_known *copy);
 void vpy_known_clear(void);
@@ -216,14 +220,14 @@ uint32_t vpy_task_new_number(void);
 
 /* ---- between tasks.c and task_objects.c ---------------------------------- */
 
-/* The task of a coroutine's frame, 0: not known. */
+/* Returns the number of a frame's task; 0: not known. */
 uint32_t vpy_task_number(const void *frame);
-/* The task that runs on this thread: a new reference, or NULL. */
+/* Returns the task that runs on this thread: a new reference, or NULL. */
 PyObject *vpy_task_running(void);
-/* The same number for the same task, as long as it keeps its name. */
+/* A number that identifies a task as long as it keeps its name. */
 uint64_t vpy_task_identity(PyObject *task);
-/* The frame of its coroutine. NULL: it is not known; *is_other: because the
- * coroutine is none of Python's own. */
+/* Returns the frame of a task's coroutine, or NULL if it is not known.
+ * *is_other: the coroutine is not one of Python's own. */
 const void *vpy_task_frame(PyObject *task, bool *is_other);
 bool vpy_task_is_c(PyObject *task);
 /* Records a STEP or NAMED with the task's name. */

@@ -1,5 +1,5 @@
-/* The program's threads: the Python calls that each is in when recording
- * begins, and their names. */
+/* Records the program's threads: the Python calls that each is in when
+ * recording begins, and their names. */
 #include "program/program.h"
 
 #include "base/inside.h"
@@ -29,8 +29,8 @@ static bool threads_append(id_list *list, vst_id id)
     return true;
 }
 
-/* The calls that are recorded, outermost first; under `vestige run` from the
- * program's own first call on. */
+/* Lists the recorded calls of a thread, outermost first; under `vestige run`
+ * beginning with the program's own first call. */
 static void collect_stack(PyThreadState *tstate, id_list *list)
 {
     PyFrameObject *frame = PyThreadState_GetFrame(tstate);
@@ -54,7 +54,7 @@ static void collect_stack(PyThreadState *tstate, id_list *list)
     }
 }
 
-/* ---- what threading knows ------------------------------------------------ */
+/* ---- reading the module threading ---------------------------------------- */
 
 PyObject *vpy_plain_attribute(PyObject *object, const char *name)
 {
@@ -67,8 +67,8 @@ PyObject *vpy_plain_attribute(PyObject *object, const char *name)
     return value;
 }
 
-/* threading._active: ident -> Thread. A new reference, NULL if nobody imported
- * it. */
+/* Returns threading._active, {ident: Thread}: a new reference, or NULL if
+ * threading is not imported. */
 static PyObject *active_threads(void)
 {
     PyObject *threading = vpy_loaded_module("threading");
@@ -81,7 +81,7 @@ static PyObject *active_threads(void)
     return active;
 }
 
-/* What threading says is the thread's number in the system; 0: it does not. */
+/* Returns the thread's number in the system according to threading, or 0. */
 static uint64_t native_id_of(PyObject *thread)
 {
     PyObject *native_id = vpy_plain_attribute(thread, "_native_id");
@@ -98,8 +98,8 @@ static uint64_t native_id_of(PyObject *thread)
     return system_tid;
 }
 
-/* The Thread with this handle. A new reference, NULL if threading knows none.
- */
+/* Returns the Thread with this handle: a new reference, or NULL if threading
+ * does not know it. */
 static PyObject *thread_with(uint64_t handle)
 {
     PyObject *active = active_threads();
@@ -125,7 +125,7 @@ void vpy_threads_announce(vpy_tracer *tracer)
         if (tstate == own ? vpy_thread_is_ours : !vpy_thread_states_are_known())
             continue;
         collect_stack(tstate, &list);
-        /* A thread that was made but did not start yet has no stack, and on
+        /* A thread that was made but has not started yet has no stack, and on
          * some versions it has the handle of the thread that made it. */
         if (tstate != own && !list.count)
             continue;
@@ -153,8 +153,8 @@ void vpy_threads_record_stack(void)
 
 /* ---- names ------------------------------------------------------------- */
 
-static void tell_name(uint64_t handle, uint64_t system_tid, const char *bytes,
-                      uint32_t length)
+static void threads_record_name(uint64_t handle, uint64_t system_tid,
+                                const char *bytes, uint32_t length)
 {
     vpy_state_take();
     if (vpy_calls.tracer.active != NULL)
@@ -166,7 +166,7 @@ static void tell_name(uint64_t handle, uint64_t system_tid, const char *bytes,
 static void name_thread(uint64_t handle, PyObject *thread)
 {
     PyObject *name = vpy_plain_attribute(thread, "_name");
-    /* Of ours, what threading knows is the old one after a fork. */
+    /* After a fork, threading has the parent's number of the current thread. */
     uint64_t system_tid = handle == vst_thread_handle()
                               ? (uint64_t)vpy_thread_id()
                               : native_id_of(thread);
@@ -175,12 +175,12 @@ static void name_thread(uint64_t handle, PyObject *thread)
     PyObject *text = vpy_text(name, &bytes, &length);
 
     if (text != NULL)
-        tell_name(handle, system_tid, bytes, length);
+        threads_record_name(handle, system_tid, bytes, length);
     Py_XDECREF(text);
     Py_XDECREF(name);
 }
 
-/* 0: it is not known. */
+/* Returns 0 if the main thread's handle is not known. */
 static uint64_t main_thread_handle(void)
 {
     PyThreadState *tstate =
@@ -195,16 +195,17 @@ static uint64_t main_thread_handle(void)
     return tstate != NULL ? tstate->thread_id : 0;
 }
 
-/* The name that threading would give, if it were imported. */
+/* Gives the main thread the name that threading would give it. */
 static void name_main_thread(void)
 {
     uint64_t handle = main_thread_handle();
 
     if (handle)
-        tell_name(handle, 0, "MainThread", 10);
+        threads_record_name(handle, 0, "MainThread", 10);
 }
 
-/* gevent has threading list greenlets too, by numbers of its own. */
+/* Whether a thread has this handle: gevent adds greenlets to threading's list,
+ * by numbers of its own. */
 static bool is_thread(uint64_t handle)
 {
     PyThreadState *tstate =
@@ -239,7 +240,7 @@ void vpy_threads_name_all(void)
         else
             has_others = true;
     }
-    if (has_others) /* the main thread may be one of them */
+    if (has_others) /* the main thread may be listed as a greenlet */
         name_main_thread();
     Py_DECREF(copy);
 }
@@ -253,8 +254,9 @@ void vpy_threads_name_current(void)
     Py_XDECREF(thread);
 }
 
-/* In threading.Thread._bootstrap_inner: `self` is the thread, which is not yet
- * among the active ones. gevent runs it in a greenlet. */
+/* The frame is threading.Thread._bootstrap_inner, whose `self` is the thread,
+ * which is not yet among the active ones. gevent runs this function in a
+ * greenlet. */
 void vpy_threads_name_from_frame(const vpy_iframe *frame)
 {
     PyObject *self = vpy_iframe_argument(frame, 0);

@@ -1,7 +1,8 @@
-/* What makes a session take a snapshot by itself: a function or an annotation
+/* Triggers that make a session take a snapshot: a function or an annotation
  * that took too long, or an exception of some type. Whether a function is
- * watched is decided once, when its code gets its id. All others run as if
- * there were no triggers. The session's flight recorder writes the snapshot. */
+ * watched is decided once, when its code gets its id. All other functions run
+ * as if there were no triggers. The session's flight recorder writes the
+ * snapshot. */
 #include "program/triggers.h"
 
 #include <fnmatch.h>
@@ -16,10 +17,11 @@ enum { OPEN_MAX = 16 }; /* watched functions that are open in one thread */
 /* Which trigger watches which function. */
 typedef struct vpy_trigger_watch {
     vst_id id;
-    size_t slow; /* index */
+    size_t slow; /* index of triggers->slow */
 } watched;
 
-/* The outermost calls of watched functions that a thread is in. */
+/* A thread's open calls of watched functions, only the outermost of each
+ * function. */
 static _Thread_local struct {
     uint32_t recording;
     uint32_t count;
@@ -30,10 +32,10 @@ static _Thread_local struct {
     } calls[OPEN_MAX];
 } open_calls;
 
-/* The exception that this thread reported last; only compared. */
+/* The exception that this thread reported last; only compared, never read. */
 static _Thread_local PyObject *last_raised;
 
-/* With the state lock: sets vpy_triggers_wanted. */
+/* Sets state->wanted. Call with the state lock. */
 static void triggers_want(void)
 {
     const vpy_triggers *triggers = state->active;
@@ -82,7 +84,8 @@ void vpy_triggers_end(void)
 
 /* ---- names --------------------------------------------------------------- */
 
-/* "C.f" and "f" end "m.C.f". A slash in the text counts as a dot. */
+/* Whether a text ends with a name: "m.C.f" ends with "C.f" and "f". A slash in
+ * the text counts as a dot. */
 static bool triggers_ends_with(const char *text, size_t length,
                                const char *name, size_t name_length)
 {
@@ -97,7 +100,7 @@ static bool triggers_ends_with(const char *text, size_t length,
     return end == text || end[-1] == '.' || end[-1] == '/';
 }
 
-/* How much of a file's name is the module's: without its suffix. */
+/* Returns the length of a file's name without its suffix. */
 static size_t module_length(const char *file, size_t length)
 {
     static const char *const suffixes[] = {".py", "/__init__"};
@@ -111,8 +114,8 @@ static size_t module_length(const char *file, size_t length)
     return length;
 }
 
-/* "f", "C.f" name a function by the end of its qualified name, "module.C.f" by
- * the module's too. */
+/* Whether a name matches a function: "f" and "C.f" match the end of its
+ * qualified name, "module.C.f" also the end of its module's name. */
 static bool triggers_is_named(const char *name, const char *qualname,
                               const char *file, size_t file_length)
 {
@@ -226,16 +229,18 @@ void vpy_triggers_left(vst_id id)
 
 /* ---- annotations --------------------------------------------------------- */
 
-/* A star in the name of a trigger stands for anything: `GET *`. */
-static bool triggers_means(const char *name, const char *text)
+/* Whether a trigger's name matches an annotation. A star stands for any text:
+ * `GET *`. */
+static bool triggers_matches_annotation(const char *name, const char *text)
 {
     return strcmp(name, text) == 0 ||
            (strchr(name, '*') != NULL && fnmatch(name, text, 0) == 0);
 }
 
 /* With the state lock. */
-static void look_at_annotation(const vpy_triggers *triggers, vpy_slow *slow,
-                               PyObject *name, vst_ticks took)
+static void triggers_check_annotation(const vpy_triggers *triggers,
+                                      vpy_slow *slow, PyObject *name,
+                                      vst_ticks took)
 {
     const char *text;
 
@@ -244,7 +249,7 @@ static void look_at_annotation(const vpy_triggers *triggers, vpy_slow *slow,
     text = PyUnicode_AsUTF8(name);
     if (text == NULL)
         PyErr_Clear();
-    if (text == NULL || !triggers_means(slow->name, text))
+    if (text == NULL || !triggers_matches_annotation(slow->name, text))
         return;
     if (!slow->is_annotation) {
         slow->is_annotation = true;
@@ -262,7 +267,7 @@ void vpy_triggers_annotation_ends(PyObject *name, vst_ticks since)
     vpy_state_take();
     triggers = state->active;
     for (size_t i = 0; triggers != NULL && i < triggers->slow_count; i++)
-        look_at_annotation(triggers, &triggers->slow[i], name, took);
+        triggers_check_annotation(triggers, &triggers->slow[i], name, took);
     vpy_state_give();
 }
 
@@ -270,8 +275,8 @@ void vpy_triggers_annotation_ends(PyObject *name, vst_ticks since)
 
 enum { CLASS_NAME_MAX = 512 };
 
-/* A copy of a text from a class's own dict, or NULL. Runs no code of the
- * program's. */
+/* Copies a text from a class's own dict and returns the copy, or NULL. Runs no
+ * code of the program. */
 static const char *own_text(PyTypeObject *type, const char *attribute,
                             char *copy, size_t size)
 {
@@ -289,7 +294,8 @@ static const char *own_text(PyTypeObject *type, const char *attribute,
     return text != NULL ? copy : NULL;
 }
 
-/* "Error" and "module.Error" name a class by the end of its full name. */
+/* Whether a name matches a class: "Error" and "module.Error" match the end of
+ * its full name. */
 static bool is_class_named(PyTypeObject *type, const char *name)
 {
     const char *qualname = type->tp_name;
@@ -318,8 +324,9 @@ static bool is_class_named(PyTypeObject *type, const char *name)
                               length - qualname_length - 1);
 }
 
-/* Exceptions that end loops, generators and tasks are no failures. A trigger
- * that names a base class does not mean them; one that names them does. */
+/* Exceptions that end loops, generators and tasks are not failures. A trigger
+ * for a base class does not include them; a trigger for one of them by name
+ * does. */
 static bool is_control_flow(PyTypeObject *type)
 {
     return (PyObject *)type == PyExc_StopIteration ||
@@ -329,7 +336,7 @@ static bool is_control_flow(PyTypeObject *type)
            is_class_named(type, "greenlet.GreenletExit");
 }
 
-static bool is_meant(PyTypeObject *type, const char *name)
+static bool triggers_includes_class(PyTypeObject *type, const char *name)
 {
     PyObject *mro = type->tp_mro;
 
@@ -345,9 +352,9 @@ static bool is_meant(PyTypeObject *type, const char *name)
     return false;
 }
 
-/* The interpreter reports an exception again in every frame that it passes. It
- * is the same one if this thread reported it last and its traceback leads
- * further in. */
+/* Whether an exception was reported before: the interpreter reports it again in
+ * every frame that it passes. Then this thread reported it last, and its
+ * traceback leads further in. */
 static bool is_on_its_way(PyObject *error, PyObject *traceback)
 {
     bool same = error == last_raised && traceback != NULL &&
@@ -358,18 +365,18 @@ static bool is_on_its_way(PyObject *error, PyObject *traceback)
     return same;
 }
 
-static void triggers_look_at(const vpy_triggers *triggers, PyObject *error,
-                             PyObject *traceback)
+static void triggers_check_exception(const vpy_triggers *triggers,
+                                     PyObject *error, PyObject *traceback)
 {
-    bool told = false;
+    bool is_new = false;
 
     for (size_t i = 0; triggers != NULL && i < triggers->raise_count; i++) {
         const vpy_raise_trigger *raise = &triggers->raises[i];
-        if (!is_meant(Py_TYPE(error), raise->name))
+        if (!triggers_includes_class(Py_TYPE(error), raise->name))
             continue;
-        if (!told && is_on_its_way(error, traceback))
+        if (!is_new && is_on_its_way(error, traceback))
             return;
-        told = true;
+        is_new = true;
         vst__flight_request(triggers->flight, raise->reason);
     }
 }
@@ -379,6 +386,6 @@ void vpy_triggers_raised(PyObject *error, PyObject *traceback)
     if (!vpy_triggers_want_exceptions() || !PyExceptionInstance_Check(error))
         return;
     vpy_state_take();
-    triggers_look_at(state->active, error, traceback);
+    triggers_check_exception(state->active, error, traceback);
     vpy_state_give();
 }

@@ -1,6 +1,6 @@
-/* Triggers: what asks for a snapshot when the program is slow or fails.
- * session/flight.c makes them and says when they begin; calls/ and annotate/
- * report functions, annotations and exceptions to them. */
+/* Triggers ask for a snapshot when the program is slow or fails.
+ * session/flight.c makes and starts them; calls/ and annotate/ report
+ * functions, annotations and exceptions to them. */
 #ifndef VPY_PROGRAM_TRIGGERS_H
 #define VPY_PROGRAM_TRIGGERS_H
 
@@ -11,16 +11,16 @@
 #pragma GCC visibility push(hidden)
 
 typedef struct vpy_slow {
-    char *name; /* of an annotation or a Python function */
+    char *name; /* names an annotation or a Python function */
     vst_ticks limit;
-    uint32_t reason; /* a number of the flight recorder's */
-    /* An annotation has that name, or no function can have it. Guarded by the
+    uint32_t reason; /* the flight recorder's number of the reason */
+    /* An annotation has this name, or no function can have it. Guarded by the
      * state lock. */
     bool is_annotation;
 } vpy_slow;
 
 typedef struct vpy_raise_trigger {
-    char *name; /* of a class of exceptions */
+    char *name; /* names a class of exceptions */
     uint32_t reason;
 } vpy_raise_trigger;
 
@@ -34,14 +34,14 @@ typedef struct vpy_triggers {
 
 void vpy_triggers_begin(vpy_triggers *triggers);
 void vpy_triggers_end(void);
-/* Called when a Python function gets its id: whether a trigger names it, and
- * watches it from then on. */
+/* Call when a Python function gets its id. Returns whether a trigger names the
+ * function, which is then watched. */
 bool vpy_triggers_watch(PyObject *qualname, const char *file,
                         uint32_t file_length, vst_id id);
-/* A watched function was entered or left. */
+/* Call when a watched function was entered or left. */
 void vpy_triggers_entered(vst_id id);
 void vpy_triggers_left(vst_id id);
-/* This thread may have left watched functions unseen. */
+/* Call when this thread may have left watched functions unseen. */
 void vpy_triggers_forget_thread(void);
 void vpy_triggers_annotation_ends(PyObject *name, vst_ticks since);
 void vpy_triggers_raised(PyObject *error, PyObject *traceback);

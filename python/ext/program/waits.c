@@ -1,6 +1,7 @@
-/* What gil_waits.c and object_waits.c share: hooks of record/language_lock.h in
- * the interpreter, and a trial that shows how it waits. In the trial a thread
- * of ours waits on purpose, and a hook notes for what. */
+/* Shared by gil_waits.c and object_waits.c: puts hooks of
+ * record/language_lock.h into the interpreter, and runs a trial that shows how
+ * it waits. In the trial a thread of ours waits on purpose, and a hook notes
+ * the address for which it waits. */
 #include "program/program.h"
 
 #include <signal.h>
