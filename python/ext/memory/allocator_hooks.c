@@ -1,13 +1,13 @@
-/* The interpreter's allocators (PYMEM_DOMAIN_RAW, _MEM and _OBJ), wrapped. Any
- * thread enters the hooks, those of the raw domain without the GIL.
+/* Wraps the interpreter's allocators (PYMEM_DOMAIN_RAW, _MEM and _OBJ). Any
+ * thread enters the hooks; those of the raw domain run without the GIL, too.
  *
- * A hook passes on the context that it is given, and is installed with the
- * context of the allocator that it wraps. So it does no harm if a thread reads
- * one half of the interpreter's table before a change and the other after it.
- * If somebody wraps our hook, it stays when recording stops and only passes
- * calls on; it is found again when recording starts. Where there is no GIL the
- * world is stopped for each change of the table; threads that Python does not
- * know allocate on, as they do without the GIL. */
+ * A hook passes its context on to the allocator that it wraps, and is installed
+ * with that allocator's context. So no harm is done if a thread reads one half
+ * of the interpreter's table before a change and the other half after it. If
+ * other code wraps our hook, the hook stays when recording stops and only
+ * passes calls on; it is found again when recording starts. On builds without
+ * the GIL the world is stopped for each change of the table; threads that
+ * Python does not know keep allocating, as they do without the GIL. */
 #include "memory/memory.h"
 
 static struct vpy_allocator_hooks_state *const state = &vpy_memory.hooks;
@@ -50,7 +50,7 @@ static inline void *hook_calloc(int domain, vst_memory_kind kind, void *ctx,
                                count * size);
 }
 
-/* malloc_kind: what to record if there was no block before. */
+/* malloc_kind: recorded if there was no block before. */
 static inline void *hook_realloc(int domain, vst_memory_kind malloc_kind,
                                  vst_memory_kind kind, void *ctx, void *old,
                                  size_t size)
@@ -142,8 +142,9 @@ static void *obj_realloc(void *ctx, void *old, size_t size)
                         VST_MEMORY_PY_OBJECT_REALLOC, ctx, old, size);
 }
 
-/* Every block that is freed is checked, also those smaller than an object: what
- * is read may lie behind one, but in the same page. */
+/* Whether a block that is freed may be a code object. Blocks smaller than an
+ * object are checked, too: the check may read behind such a block, but only in
+ * the same page. */
 __attribute__((no_sanitize("address", "thread"))) static bool
 looks_like_code(const void *p)
 {
@@ -168,7 +169,7 @@ static const PyMemAllocatorEx hooks[DOMAINS] = {
     {NULL, obj_malloc, obj_calloc, obj_realloc, obj_free},
 };
 
-/* ---- in and out --------------------------------------------------------- */
+/* ---- installing and removing ------------------------------------------- */
 
 static bool allocator_is_ours(const PyMemAllocatorEx *allocator, int domain)
 {
@@ -199,8 +200,8 @@ void vpy_memory_hooks_install(void)
             continue;
         ours.ctx = current.ctx;
         vpy_world_stop();
-        /* A thread that is ending frees by it, and is not stopped: what is the
-         * same is not written again. */
+        /* A thread that is ending may call `wrapped` and is not stopped, so
+         * equal contents are not written again. */
         if (memcmp(&state->wrapped[domain], &current, sizeof current) != 0)
             state->wrapped[domain] = current;
         PyMem_SetAllocator(domain_ids[domain], &ours);

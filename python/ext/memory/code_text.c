@@ -1,16 +1,16 @@
-/* Names and lines of code objects, read from memory directly: names as UTF-8,
+/* Reads names and lines of code objects directly from memory: names as UTF-8,
  * and the line of an instruction. The interpreter's own functions make objects
  * or need the GIL, which an allocator's hook must not.
  *
- * Any thread enters this, for a code object that a frame of its own runs. */
+ * Any thread enters this, for a code object that one of its frames runs. */
 #include "memory/memory.h"
 
 #include <sys/mman.h>
 
 /* ---- lines -------------------------------------------------------------- */
 
-/* Six bits a byte, the lowest first; another one follows if bit 6 is set. The
- * sign is the lowest bit of the number. */
+/* Reads a number of six bits a byte, lowest bits first; bit 6 says that another
+ * byte follows. The number's lowest bit is its sign. */
 static int read_signed(const uint8_t *p, const uint8_t *end)
 {
     uint32_t value = 0;
@@ -23,7 +23,7 @@ static int read_signed(const uint8_t *p, const uint8_t *end)
     return value & 1u ? -(int)(value >> 1) : (int)(value >> 1);
 }
 
-/* How far an entry's line is from the one before it. */
+/* Returns the difference between an entry's line and the previous entry's. */
 static int line_delta(const uint8_t *entry, const uint8_t *end)
 {
     unsigned form = *entry >> 3 & 15u;
@@ -61,7 +61,7 @@ static bool is_surrogate(uint32_t c)
     return c >= 0xd800 && c <= 0xdfff;
 }
 
-/* Stands for a byte that could not be decoded. */
+/* Whether a surrogate stands for a byte that could not be decoded. */
 static bool is_escaped_byte(uint32_t c)
 {
     return c >= 0xdc80 && c <= 0xdcff;
@@ -87,8 +87,8 @@ static char *put_utf8(char *out, uint32_t c)
     return out;
 }
 
-/* If one surrogate stands for no byte, all become question marks, as in
- * vpy_text. */
+/* Encodes a str as UTF-8. If one surrogate does not stand for a byte, all
+ * surrogates become question marks, as in vpy_text. */
 static bool code_text_encode(PyObject *str, vpy_plain_text *text)
 {
     Py_ssize_t length = PyUnicode_GET_LENGTH(str);
@@ -186,10 +186,10 @@ static PyObject *plain_text(PyObject *module, PyObject *str)
 static PyMethodDef functions[] = {
     {"_code_lines", code_lines, METH_O,
      PyDoc_STR("_code_lines(code)\n--\n\nThe line of each instruction, as the "
-               "memory tracer reads it.")},
+               "memory tracer finds it.")},
     {"_plain_text", plain_text, METH_O,
-     PyDoc_STR("_plain_text(text)\n--\n\nIts bytes, as the memory tracer reads "
-               "it.")},
+     PyDoc_STR("_plain_text(text)\n--\n\nThe text's bytes, as the memory "
+               "tracer reads them.")},
     {NULL, NULL, 0, NULL},
 };
 

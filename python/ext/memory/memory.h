@@ -1,8 +1,9 @@
 /* memory/ is Python's part of the memory tracer: it hooks the interpreter's
  * allocators and finds the Python stack of an allocation. session/ sets its
  * options, and the core makes the tracer and calls it. Most of it runs inside
- * the program's allocators, on any thread, with the GIL or without: there it
- * makes no Python object, calls nothing that may, and raises nothing. */
+ * the program's allocators, on any thread, with or without the GIL. There it
+ * makes no Python object, calls no function that may make one, and raises
+ * nothing. */
 #ifndef VPY_MEMORY_H
 #define VPY_MEMORY_H
 
@@ -23,50 +24,50 @@ typedef struct vpy_memory_options {
 } vpy_memory_options;
 
 int vpy_memory_init(PyObject *module);
-/* In a forked child: removes the hooks. */
+/* Removes the hooks. Call in a forked child. */
 void vpy_memory_abandon(void);
 
 /* ---- allocator_hooks.c: the interpreter's allocators -------------------- */
 
-void vpy_memory_hooks_install(void); /* with the GIL */
+void vpy_memory_hooks_install(void); /* call with the GIL held */
 void vpy_memory_hooks_remove(void);
 
-/* ---- stack_walk.c: where a thread is ----------------------------------- */
+/* ---- stack_walk.c: the Python stack of a thread ------------------------ */
 
-/* Before memory is traced; with the GIL. */
+/* Call before memory is traced, with the GIL held. */
 void vpy_memory_stacks_begin(vst_recording *recording);
 /* The stack function of vst_memory_options. */
 vst_stack_id vpy_memory_stack(unsigned *flags);
 
-/* ---- stack_nodes.c: (parent, frame) to the number of a stack ------------ */
+/* ---- stack_nodes.c: numbers of stacks ---------------------------------- */
 
-/* The parent of the outermost frame of a stack that was cut. */
+/* The parent of the outermost frame in a stack that was cut. */
 #define VPY_NODE_CUT UINT32_MAX
 
 void vpy_nodes_begin(vst_recording *recording);
 void vpy_nodes_after_fork(void);
-/* The number of the stack of this frame and its parent; the parent's itself if
- * the frame is not shown. */
+/* Returns the number of the stack that consists of the parent stack and this
+ * frame, or the parent's number if the frame is not shown. */
 VST_COLD uint32_t vpy_node_find(uint32_t parent, const vpy_iframe *frame,
                                 bool is_entry);
 VST_COLD void vpy_nodes_code_freed(const void *code);
 
-/* ---- code_text.c: what code objects say, read as they lie in memory --- */
+/* ---- code_text.c: names and lines of code objects ---------------------- */
 
-/* The line of an instruction, as PyCode_Addr2Line; -1: it has none. */
+/* Returns the line of an instruction, as PyCode_Addr2Line does; -1: none. */
 int vpy_code_line(const PyCodeObject *code, int instruction);
 
-/* A UTF-8 view of a str, the same bytes as vpy_text. */
+/* A str as UTF-8, with the bytes that vpy_text returns. */
 typedef struct vpy_plain_text {
     const char *bytes;
     uint32_t length;
-    void *mapped; /* the memory it took, if any */
+    void *mapped; /* memory for the bytes; NULL if none was needed */
     size_t mapped_size;
 } vpy_plain_text;
 
 bool vpy_plain_text_get(PyObject *str, vpy_plain_text *text);
 void vpy_plain_text_drop(vpy_plain_text *text);
-/* For tests: the line of each instruction, and a str's bytes. */
+/* Adds functions for tests: the line of each instruction, and a str's bytes. */
 int vpy_memory_names_init(PyObject *module);
 
 #pragma GCC visibility pop

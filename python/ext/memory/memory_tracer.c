@@ -1,7 +1,7 @@
-/* The memory tracer, as the core knows it: an implementation of the contract in
- * <vestige/tracer.h> that the core makes for a recording of memory. It puts the
- * interpreter's allocators and the core's funnel together. All of it runs with
- * the GIL held. */
+/* The memory tracer: implements the contract in <vestige/tracer.h>. The core
+ * makes a memory tracer for each recording of memory. It connects the
+ * interpreter's allocators with the core's recorder of allocations. All of it
+ * runs with the GIL held. */
 #include "memory/memory.h"
 
 #include "traceback/traceback.h"
@@ -21,7 +21,8 @@ typedef struct vpy_memory_tracer {
     vpy_memory_options options;
 } memory_tracer;
 
-/* vst_memory_enter: what is allocated meanwhile is our own. */
+/* Between vst_memory_enter and vst_memory_leave allocations are our own and are
+ * not recorded. */
 static vst_status memory_tracer_start(vst_memory_tracer *base)
 {
     memory_tracer *tracer = (memory_tracer *)base;
@@ -38,7 +39,7 @@ static vst_status memory_tracer_start(vst_memory_tracer *base)
     vst_memory_enter();
     vpy_memory_stacks_begin(tracer->recording);
     if (options.native_stacks)
-        vpy_tell_evaluation(tracer->recording);
+        vpy_evaluation_note(tracer->recording);
     vpy_memory_hooks_install();
     status = vst_memory_start(tracer->recording, &options, NULL);
     if (status == VST_OK)
@@ -116,8 +117,8 @@ void vpy_memory_abandon(void)
         memory_tracer_stop(&state->active->base);
 }
 
-/* Registered with atexit, and run after functions that were registered later.
- * From then on no hook reads what the end of the interpreter frees. */
+/* Registered with atexit, and runs after functions that were registered later.
+ * From then on no hook reads objects that the interpreter frees at its end. */
 static PyObject *memory_tracer_end(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;

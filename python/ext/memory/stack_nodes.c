@@ -1,15 +1,15 @@
-/* The numbers of Python stacks: a table from (number of the caller's stack,
- * code object, instruction) to the number of a stack in the trace. A stack that
- * is not in the table is defined in the trace.
+/* Numbers Python stacks: a table maps (number of the caller's stack, code
+ * object, instruction) to the number of a stack in the trace. A stack that is
+ * not in the table is defined in the trace.
  *
  * Any thread enters this from inside an allocator. So memory comes from the
  * system, nothing else is called while the lock is held, and no reference to a
- * code object is kept. A code object has a serial number, which is found by its
- * address. The hook of the object allocator sees every code object end, and the
- * next one at that address gets another serial. Entries of code objects that
- * ended stay: no key can match them, and a full table is emptied as a whole.
- * After that the stacks are defined in the trace again, which gives equal
- * stacks the same number. */
+ * code object is kept. Instead, each code object has a serial number, which is
+ * found by its address. The hook of the object allocator sees every code object
+ * end, and the next code object at that address gets another serial number.
+ * Entries of ended code objects stay: no key can match them, and a full table
+ * is emptied as a whole. After that the stacks are defined in the trace again,
+ * which gives equal stacks equal numbers. */
 #include "memory/memory.h"
 
 #include "base/own_code.h"
@@ -27,9 +27,11 @@ enum {
     SIZE_MAX_CODES = 1 << 20,
 };
 
-/* In place of a function's id. */
-#define OWN ((vst_id)0)               /* vestige's: its frames are not shown */
-#define LAUNCHER ((vst_id)UINT32_MAX) /* nor are its callers */
+/* Special values of known_code.function. */
+#define OWN ((vst_id)0) /* vestige's own function: its frames are not shown */
+#define LAUNCHER                                                               \
+    ((vst_id)UINT32_MAX) /* a launcher: neither its frames nor its callers are \
+                            shown */
 
 typedef struct node {
     uint64_t place; /* serial << 32 | instruction << 1 | is_entry; 0: empty */
@@ -84,8 +86,8 @@ static void *nodes_map(size_t size)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* The ends of forgotten code objects are not noticed, so the caches of all
- * threads become invalid now. */
+/* Empties a table. The ends of code objects that are not in it go unnoticed, so
+ * the caches of all threads become invalid now. */
 static void nodes_clear(vpy_node_table *t)
 {
     if (t->entries != NULL && t->used)
@@ -99,7 +101,8 @@ static void *slot_at(const vpy_node_table *t, size_t i)
     return (char *)t->entries + (i & t->mask) * sizeof(node);
 }
 
-/* Room for one more; false if there is none. A full table is emptied. */
+/* Makes room for one more entry, if need be by emptying a full table. Returns
+ * false without memory. */
 static bool nodes_make_room(vpy_node_table *t, size_t size_max,
                             uint64_t (*hash)(const void *entry))
 {
@@ -134,7 +137,8 @@ static bool nodes_make_room(vpy_node_table *t, size_t size_max,
 _Static_assert(sizeof(node) == 16 && sizeof(known_code) == 16,
                "the tables hold entries of one size");
 
-/* The entry, or the empty one where it would be; NULL without a table. */
+/* Returns the entry, or the free entry where it would be put; NULL if there is
+ * no table. */
 static node *node_slot(uint64_t place, uint32_t parent)
 {
     node *n = NULL;
@@ -163,7 +167,7 @@ static known_code *code_slot(uintptr_t code, size_t *index)
     return c;
 }
 
-/* Entries that the removed one had displaced move back. */
+/* Removes an entry, and moves entries back that it had displaced. */
 static void remove_code(size_t hole)
 {
     for (size_t i = hole + 1;; i++) {
@@ -189,8 +193,8 @@ void vpy_nodes_begin(vst_recording *for_recording)
     release_lock();
 }
 
-/* Another thread may have been changing the tables: the child leaks them and
- * makes new ones. */
+/* Call in a forked child. Another thread of the parent may have been changing
+ * the tables, so the child leaks them and makes new ones. */
 void vpy_nodes_after_fork(void)
 {
     atomic_flag_clear(&state->lock);
@@ -212,9 +216,10 @@ void vpy_nodes_code_freed(const void *code)
     release_lock();
 }
 
-/* ---- what is new -------------------------------------------------------- */
+/* ---- defining functions and stacks -------------------------------------- */
 
-/* False: it could not be defined. */
+/* Finds or defines the function of a code object. Returns false if that
+ * failed. */
 static bool define_function(PyCodeObject *code, vst_id *function)
 {
     vpy_plain_text name, file;
@@ -247,7 +252,7 @@ static bool define_function(PyCodeObject *code, vst_id *function)
     return defined;
 }
 
-/* The serial of a code object, 0 if it gets none. */
+/* Gives a code object a serial number and returns it; 0 on failure. */
 static uint32_t learn_code(PyCodeObject *code, vst_id *function)
 {
     known_code *c;
@@ -271,7 +276,7 @@ static uint32_t learn_code(PyCodeObject *code, vst_id *function)
     return serial;
 }
 
-/* False: the trace did not take it. */
+/* Defines a stack in the trace. Returns false if that failed. */
 static bool define_node(uint32_t parent, const vpy_iframe *frame,
                         int instruction, bool is_entry, vst_id function,
                         uint32_t *id)

@@ -1,22 +1,23 @@
-/* The Python stack of the calling thread, as a number, at the cost of a few
- * loads for each frame. The funnel calls it for every allocation.
+/* Finds the Python stack of the calling thread as a number, at the cost of a
+ * few loads for each frame. The core's recorder of allocations calls it for
+ * every allocation.
  *
- * A thread keeps the stack that it walked last: each frame's address, where in
- * its code it was, and the number of the stack up to it. A walk goes outwards
- * from the innermost frame until it meets one that is kept, and compares the
- * rest: that each frame is where it was, and was called by the one that is kept
- * before it. Every frame is compared, and the loads do not depend on each
- * other. Only frames that differ are looked up.
+ * A thread keeps the stack that it walked last: each frame's address, the
+ * instruction that it had reached, and the number of the stack up to it. A walk
+ * goes outwards from the innermost frame until it meets a kept frame. From
+ * there it compares: each frame must be at its kept instruction, and its caller
+ * must be the kept caller. Every frame is compared, and the loads do not depend
+ * on each other. Only frames that differ are looked up.
  *
- * When is it safe to read frames? They belong to their thread: nobody else
- * pushes or pops them, nor changes what they point to, whether that thread
- * holds the GIL or has released it. The interpreter allocates only with a chain
- * of frames that is whole; a frame that is not ready yet says so itself (see
- * vpy_iframe_is_incomplete). A frame's address is read through only after the
- * frame inside it, or the thread's state, was seen to point to it. Another
- * thread frees the state of a thread without the GIL only when the interpreter
- * ends. Before that, memory tracing stops and waits for all threads that are in
- * here (vst_memory_stop). Threads of sub-interpreters, and threads that Python
+ * When is it safe to read frames? Frames belong to their thread: no other
+ * thread pushes or pops them, nor changes what they point to, whether their
+ * thread holds the GIL or has released it. The interpreter allocates only while
+ * the chain of frames is complete; a frame that is not ready yet says so (see
+ * vpy_iframe_is_incomplete). A frame's address is followed only after the frame
+ * inside it, or the thread's state, was seen to point to it. Another thread
+ * frees the state of a thread without the GIL only when the interpreter ends.
+ * Before that, memory tracing stops and waits for all threads that are in this
+ * file (vst_memory_stop). Threads of sub-interpreters, and threads that Python
  * does not know, have no stack here. */
 #include "memory/memory.h"
 
@@ -30,34 +31,38 @@
 static struct vpy_stack_walk_state *const state = &vpy_memory.walk;
 
 enum {
-    FRAMES_MAX = 1024, /* further out, a stack is cut … */
-    FRAMES_LEFT = 512, /* … to so many, so that a deep recursion is not cut
-                        * anew at every call, and walked again when it has
-                        * come back to … */
+    FRAMES_MAX = 1024, /* a stack with more frames is cut … */
+    FRAMES_LEFT =
+        512, /* … to this many, so that a deep recursion is not cut at every
+                call. A cut stack is walked anew when it has come back to … */
     FRAMES_LEAST = 256,
     SLOTS = 256,
     RECENT = 1024,
 };
 
-/* A frame on top of a stack that was looked up. */
+/* A stack that was looked up: a parent stack and a frame. */
 typedef struct recent {
-    uintptr_t place; /* | is_entry */
+    uintptr_t place; /* instruction's address | is_entry */
     uint32_t parent, id;
 } recent;
 
 typedef struct vpy_stack_cache {
-    struct vpy_stack_cache *next; /* of all that were ever made */
-    atomic_bool is_free;          /* its thread ended */
+    struct vpy_stack_cache
+        *next;           /* the next of all caches that were ever made */
+    atomic_bool is_free; /* the cache's thread has ended */
     uint32_t generation;
     size_t count;
-    uint16_t slots[SLOTS]; /* by frame: an index that may be its */
-    /* From 1 on, outermost first. At 0 what the first one's caller is, NULL or
-     * one that was cut off, and the number of no stack. */
+    uint16_t
+        slots[SLOTS]; /* by hash of a frame: the index where it may be kept */
+    /* The kept frames, from index 1 on, outermost first. Index 0 has the first
+     * frame's caller (NULL, or a frame that was cut off), and the number of no
+     * stack. */
     const vpy_iframe *frames[FRAMES_MAX + 1];
     uintptr_t places[FRAMES_MAX + 1];
     uint32_t nodes[FRAMES_MAX + 1];
     recent recent[RECENT];
-    const vpy_iframe *fresh[FRAMES_MAX]; /* of a walk, innermost first */
+    const vpy_iframe
+        *fresh[FRAMES_MAX]; /* new frames of a walk, innermost first */
 } stack_cache;
 
 static _Thread_local stack_cache *here VST_TLS_MODEL;
@@ -87,7 +92,8 @@ static stack_cache *reuse_cache(void)
     return NULL;
 }
 
-/* NULL: there is no memory, or the thread ends. */
+/* Gives the thread a cache. Returns NULL if memory ran out or the thread is
+ * ending. */
 static VST_COLD stack_cache *make_cache(void)
 {
     stack_cache *cache;
@@ -121,7 +127,7 @@ static inline size_t stack_walk_slot_of(const vpy_iframe *frame)
     return (address >> 3 ^ address >> 11) & (SLOTS - 1);
 }
 
-/* The number of the stack up to the frame at an index. */
+/* Returns the number of the stack up to the frame at an index. */
 static inline uint32_t find_node(stack_cache *cache, size_t at)
 {
     const vpy_iframe *frame = cache->frames[at];
@@ -152,9 +158,9 @@ static inline void stack_walk_put(stack_cache *cache, size_t at,
     cache->slots[stack_walk_slot_of(frame)] = (uint16_t)at;
 }
 
-/* Compares the kept frames from an index outwards. 0: all callers are the same;
- * else the index of a frame whose caller differs. *changed becomes the
- * outermost frame that has moved on in its code, if there is one. */
+/* Compares the kept frames from an index outwards. Returns 0 if all callers are
+ * the kept ones, else the index of a frame whose caller differs. *changed is
+ * set to the outermost frame that has moved on in its code, if there is one. */
 static inline size_t stack_walk_compare(const stack_cache *cache, size_t at,
                                         size_t *changed)
 {
@@ -169,7 +175,7 @@ static inline size_t stack_walk_compare(const stack_cache *cache, size_t at,
 }
 
 /* Makes the kept stack begin after `caller`, which is cut off. The caller of
- * this function puts the frames in again. */
+ * this function puts the kept frames in again. */
 static void cut_at(stack_cache *cache, const vpy_iframe *caller)
 {
     cache->frames[0] = caller;
@@ -177,7 +183,7 @@ static void cut_at(stack_cache *cache, const vpy_iframe *caller)
     cache->count = 0;
 }
 
-/* There are too many frames: drops the outermost. */
+/* Drops the outermost frames, as there are too many. */
 static VST_COLD void stack_walk_shorten(stack_cache *cache, size_t *fresh)
 {
     size_t kept, first;
@@ -198,7 +204,7 @@ static VST_COLD void stack_walk_shorten(stack_cache *cache, size_t *fresh)
 }
 
 /* Finds which kept frames are still there, and puts the frames inside them into
- * `fresh`. */
+ * `fresh`. Returns how many frames it put there. */
 static inline size_t stack_walk_gather(stack_cache *cache,
                                        const vpy_iframe *frame)
 {
@@ -279,8 +285,8 @@ vst_stack_id vpy_memory_stack(unsigned *flags)
 
 /* ---- begin and end ------------------------------------------------------ */
 
-/* In a forked child, before anything allocates there. The caches of threads
- * that are gone are free for new ones. */
+/* Runs in a forked child, before anything allocates there. Frees the caches of
+ * threads that are not in the child. */
 static void stack_walk_after_fork(void)
 {
     stack_cache *cache;
@@ -299,7 +305,7 @@ void vpy_memory_stacks_begin(vst_recording *recording)
             pthread_key_create(&state->at_thread_end, release_cache) == 0;
         pthread_atfork(NULL, NULL, stack_walk_after_fork);
     }
-    /* Where frames are not what we know, no thread has a stack. */
+    /* If the interpreter's frames are unknown, no thread has a stack. */
     state->main_interpreter = vpy_base.inside.works[VPY_PART_MEMORY]
                                   ? PyInterpreterState_Main()
                                   : NULL;

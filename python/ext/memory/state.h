@@ -1,5 +1,5 @@
-/* The state of memory/: all of its variables that outlive a call. vpy_memory
- * has a member for each file, which only that file changes; the file calls it
+/* The state of memory/: all variables that outlive a call. vpy_memory has a
+ * member for each file, which only that file changes; the file calls its member
  * `state`. A comment at a struct or a field names the guard. */
 #ifndef VPY_MEMORY_STATE_H
 #define VPY_MEMORY_STATE_H
@@ -12,24 +12,29 @@
 
 enum { VPY_MEMORY_DOMAINS = 3 };
 
-/* allocator_hooks.c. Hooks read both, with the GIL or without. Changed in a
- * stopped world while no hook of ours is in the domain. */
+/* allocator_hooks.c. Hooks read both fields, with or without the GIL. Changed
+ * in a stopped world while no hook of ours is in the domain. */
 struct vpy_allocator_hooks_state {
-    PyMemAllocatorEx wrapped[VPY_MEMORY_DOMAINS]; /* what a hook calls */
-    bool left_behind[VPY_MEMORY_DOMAINS]; /* somebody may still call ours */
+    PyMemAllocatorEx
+        wrapped[VPY_MEMORY_DOMAINS]; /* the allocators that the hooks wrap */
+    bool left_behind[VPY_MEMORY_DOMAINS]; /* other code may still call our hook
+                                           */
 };
 
-/* memory_tracer.c. Guarded by the GIL; without one, by the control lock. */
+/* memory_tracer.c. Guarded by the GIL, or the control lock on builds without
+ * the GIL. */
 struct vpy_memory_tracer_state {
-    struct vpy_memory_tracer *active; /* whose hooks are installed, or NULL */
-    bool is_over;                     /* the interpreter ends */
+    struct vpy_memory_tracer
+        *active;  /* the tracer whose hooks are installed, or NULL */
+    bool is_over; /* the interpreter is ending */
 };
 
 /* stack_walk.c */
 struct vpy_stack_walk_state {
-    /* All that were ever made; a cache is added at the front. Atomic. */
+    /* All caches that were ever made; a new cache is added at the front.
+     * Atomic. */
     _Atomic(struct vpy_stack_cache *) caches;
-    /* These are written before memory is traced for the first time. */
+    /* Written before memory is traced for the first time. */
     PyInterpreterState *main_interpreter;
     pthread_key_t at_thread_end;
     bool has_key, is_ready;
@@ -43,10 +48,10 @@ typedef struct vpy_node_table {
 
 /* stack_nodes.c */
 struct vpy_stack_nodes_state {
-    /* Grows whenever a known code object is freed: what threads keep by the
-     * address of its code or instructions is no longer valid then. Atomic, read
-     * relaxed: the GIL orders the end of a code object before the next one at
-     * its address. */
+    /* Grows whenever a known code object is freed. Then the caches of threads,
+     * which use addresses of code and instructions, are no longer valid.
+     * Atomic, read relaxed: the GIL orders the end of a code object before the
+     * next one at its address. */
     uint32_t generation;
     /* Changed only while no walk is under way. */
     vst_recording *recording;

@@ -1,12 +1,12 @@
-/* References to code objects, held by tracebacks and visible to the garbage
- * collector. The collector does not track code objects, so it would never find
- * a cycle through the constants of one. Therefore all tracebacks share one
- * object for each code object. It holds their only reference, and the collector
- * tracks it: when nobody else refers to the code object, it shows the collector
- * what the code object refers to.
+/* Holds the references of tracebacks to code objects, so that the garbage
+ * collector sees them. The collector does not track code objects, so it would
+ * never find a cycle through the constants of a code object. Therefore all
+ * tracebacks share one object for each code object. It holds their only
+ * reference, and the collector tracks it: when nothing else refers to the code
+ * object, it shows the collector the code object's references.
  *
  * On builds without the GIL the collector tracks code objects. There each
- * traceback has references to them, and nothing is shared. */
+ * traceback has references of its own. */
 #include "traceback/traceback.h"
 
 static struct vpy_code_refs_state *const state = &vpy_tracebacks.code_refs;
@@ -44,11 +44,11 @@ static void code_ref_dealloc(PyObject *object)
     Py_DECREF(code);
 }
 
-/* No tp_clear: a traceback in the cycle has one, and needs its code until then.
- */
+/* No tp_clear: a traceback in the cycle has one, and needs its code objects
+ * until then. */
 static PyTypeObject code_ref_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "vestige._core.CodeReference",
-    .tp_doc = PyDoc_STR("What tracebacks hold a code object with."),
+    .tp_doc = PyDoc_STR("The reference of all tracebacks to a code object."),
     .tp_basicsize = sizeof(code_ref),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC |
                 Py_TPFLAGS_DISALLOW_INSTANTIATION,

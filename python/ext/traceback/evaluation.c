@@ -1,10 +1,9 @@
-/* Where the C function lies that evaluates Python code. Compilers put the parts
- * that rarely run far away, where they look like another function, and in a
- * stripped interpreter that has no name. But the two parts jump into each
- * other's middle, which no other functions do. So we go once through the table
- * of functions that every program has for unwinding, and look for such jumps.
- * Any thread enters; nothing is locked or allocated.
- */
+/* Finds the C function that evaluates Python code. Compilers put the parts of
+ * it that rarely run far away, where they look like another function, which has
+ * no name in a stripped interpreter. But the two parts jump into each other's
+ * middle, which no two functions do. So we go once through the table of
+ * functions that every program has for unwinding, and look for such jumps. Any
+ * thread enters; nothing is locked or allocated. */
 #include "traceback/traceback.h"
 
 #include <dlfcn.h>
@@ -19,15 +18,15 @@ enum { JUMPS_MIN = 4 };
 
 typedef struct vpy_code_part part;
 
-/* The program or library that the interpreter is in, as it was loaded. */
+/* The program or library that contains the interpreter, as it was loaded. */
 typedef struct image {
-    uintptr_t base; /* what addresses in the file are relative to */
+    uintptr_t base; /* added to addresses in the file */
     part text;
     const unsigned char *functions; /* .eh_frame_hdr, or NULL */
     size_t functions_size;
 } image;
 
-/* Of what begins at `start` and has `code` in it. */
+/* Reads the program or library that begins at `start` and contains `code`. */
 static image read_image(const unsigned char *start, uintptr_t code)
 {
     ElfW(Ehdr) header;
@@ -60,9 +59,9 @@ static int32_t read_i32(const void *at)
     return value;
 }
 
-/* Where the instruction at this place jumps to, conditionally or not; 0: it is
- * no direct jump. LONGEST bytes can be read there, and the next place to ask
- * about is STEP bytes further. Calls are no jumps. */
+/* Returns the target of a direct jump at this address, conditional or not; 0 if
+ * there is none. Calls are not jumps. LONGEST bytes are read there, and the
+ * next address to try is STEP bytes further. */
 #if defined(__x86_64__)
 enum { LONGEST = 6, STEP = 1 }; /* an instruction may begin anywhere */
 
@@ -80,9 +79,10 @@ static uintptr_t jump_target(uintptr_t at)
 #elif defined(__aarch64__)
 enum { LONGEST = 4, STEP = 4 };
 
-/* A distance in instructions, which is `bits` bits from bit `from` on. */
-static uintptr_t evaluation_ahead(uintptr_t at, uint32_t code, unsigned from,
-                                  unsigned bits)
+/* Adds a distance in instructions, which is in `bits` bits of the code from bit
+ * `from` on. */
+static uintptr_t evaluation_target(uintptr_t at, uint32_t code, unsigned from,
+                                   unsigned bits)
 {
     uint32_t top = code << (32 - from - bits);
 
@@ -94,18 +94,18 @@ static uintptr_t jump_target(uintptr_t at)
     uint32_t code = (uint32_t)read_i32((const void *)at);
 
     if ((code & 0xfc000000) == 0x14000000) /* b */
-        return evaluation_ahead(at, code, 0, 26);
+        return evaluation_target(at, code, 0, 26);
     if ((code & 0xff000010) == 0x54000000) /* b.cond */
-        return evaluation_ahead(at, code, 5, 19);
+        return evaluation_target(at, code, 5, 19);
     if ((code & 0x7e000000) == 0x34000000) /* cbz, cbnz */
-        return evaluation_ahead(at, code, 5, 19);
+        return evaluation_target(at, code, 5, 19);
     if ((code & 0x7e000000) == 0x36000000) /* tbz, tbnz */
-        return evaluation_ahead(at, code, 5, 14);
+        return evaluation_target(at, code, 5, 14);
     return 0;
 }
 #else
-/* The function itself is found here too, not the parts that lie elsewhere:
- * frames in them are shown as native frames beside the Python ones. */
+/* Here only the function itself is found, not the parts that lie elsewhere:
+ * their frames are shown as native frames among the Python frames. */
 enum { LONGEST = 1, STEP = 1 };
 
 static uintptr_t jump_target(uintptr_t at)
@@ -116,7 +116,7 @@ static uintptr_t jump_target(uintptr_t at)
 #endif
 
 /* Counts direct jumps from one part to the middle of another. Bytes that only
- * look like a jump are counted too, so a few mean nothing. */
+ * look like a jump are counted, too, so a small count means nothing. */
 static size_t count_jumps(part from, part to)
 {
     size_t count = 0;
@@ -134,7 +134,8 @@ static bool is_part(part other)
            count_jumps(state->parts[0], other) >= JUMPS_MIN;
 }
 
-/* Whether the table has the form that compilers write; others are ignored. */
+/* Whether the table has the form that compilers write; other tables are
+ * ignored. */
 static bool is_readable(const image *in)
 {
     enum { PCREL_SDATA4 = 0x1b, UDATA4 = 0x03, DATAREL_SDATA4 = 0x3b };
@@ -146,7 +147,8 @@ static bool is_readable(const image *in)
                (in->functions_size - 12) / 8;
 }
 
-/* False: what the table says of a function is not of one. */
+/* Reads a function from the table. Returns false if the entry is not
+ * consistent. */
 static bool read_function(const image *in, size_t i, part *function)
 {
     const unsigned char *entry = in->functions + 12 + 8 * i;
@@ -159,7 +161,8 @@ static bool read_function(const image *in, size_t i, part *function)
            function->end <= in->text.end;
 }
 
-/* The function itself first, whose size not every loader tells. */
+/* Finds the function itself first, as dladdr gives its start but not its size,
+ * then its other parts. */
 static void find_parts(void)
 {
     Dl_info info;
@@ -186,7 +189,8 @@ static void find_parts(void)
             state->parts[state->parts_count++] = function;
 }
 
-/* A return address may be the one right behind the end. */
+/* The end counts as inside: the return address of a last call is right behind
+ * it. */
 bool vpy_is_evaluation(uintptr_t address)
 {
     pthread_once(&state->once, find_parts);
@@ -196,8 +200,8 @@ bool vpy_is_evaluation(uintptr_t address)
     return false;
 }
 
-/* [[start, end], …] */
-void vpy_tell_evaluation(vst_recording *recording)
+/* Writes [[start, end], …]. */
+void vpy_evaluation_note(vst_recording *recording)
 {
     char text[VPY_EVALUATION_PARTS_MAX * 48 + 3] = "[";
     size_t length = 1;

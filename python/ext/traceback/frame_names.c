@@ -1,5 +1,5 @@
-/* The names of frames: of Python frames for the core, of what generated code
- * stands for, and the core's answer as lists of dicts. */
+/* Names frames: Python frames for the core, and the source of generated code.
+ * Returns the core's answer as lists of dicts. */
 #include "traceback/traceback.h"
 
 #include "traceback/language.h"
@@ -9,12 +9,12 @@
 
 static struct vpy_frame_names_state *const state = &vpy_tracebacks.names;
 
-/* ---- of one frame ------------------------------------------------------- */
+/* ---- one frame ---------------------------------------------------------- */
 
 typedef struct text {
     const char *bytes;
     size_t length;
-    PyObject *holder; /* NULL: the str itself */
+    PyObject *holder; /* owns the bytes; NULL: the str does */
 } text;
 
 static text open_text(PyObject *str)
@@ -50,7 +50,7 @@ vst_status vpy_traceback_append(void *object, uint32_t instruction,
     vst_status status;
     vst_named_frame named;
 
-    (void)flags; /* columns are given always: they cost nothing */
+    (void)flags; /* columns are always included: they */
     if (instruction & VPY_FRAME_HIDDEN)
         return VST_OK;
     at =
@@ -104,9 +104,11 @@ static vst_status add_extra_frame(PyObject *frame, const vst_named_sink *sink)
     return status;
 }
 
-/* Adds what the callable answers. If it fails, the frame stays as it is. */
-static vst_status frame_names_ask(PyObject *callable, PyObject *file,
-                                  uint32_t line, const vst_named_sink *sink)
+/* Adds the frames that the callable returns. If it fails, the frame stays as it
+ * is. */
+static vst_status frame_names_add_from(PyObject *callable, PyObject *file,
+                                       uint32_t line,
+                                       const vst_named_sink *sink)
 {
     PyObject *answer =
         PyObject_CallFunction(callable, "OI", file, (unsigned int)line);
@@ -116,7 +118,7 @@ static vst_status frame_names_ask(PyObject *callable, PyObject *file,
     vst_status status = VST_OK;
 
     if (frames != NULL) {
-        /* The callables may change this list. */
+        /* The callable may change this list. */
         for (Py_ssize_t i = 0;
              i < PySequence_Fast_GET_SIZE(frames) && status == VST_OK; i++) {
             PyObject *frame = PySequence_Fast_GET_ITEM(frames, i);
@@ -132,7 +134,8 @@ static vst_status frame_names_ask(PyObject *callable, PyObject *file,
     return status;
 }
 
-/* torch's own function, if its module is imported. New reference or NULL. */
+/* Returns torch's own function if its module is imported: a new reference, or
+ * NULL. */
 static PyObject *find_torch(void)
 {
     PyObject *module = vpy_loaded_module("torch._inductor.codecache");
@@ -167,11 +170,11 @@ static vst_status add_extra_frames(void *ctx, const char *file, size_t file_len,
              i++) {
             PyObject *callable = PyList_GET_ITEM(state->extra_frames, i);
             Py_INCREF(callable);
-            status = frame_names_ask(callable, name, line, sink);
+            status = frame_names_add_from(callable, name, line, sink);
             Py_DECREF(callable);
         }
         if (torch != NULL && status == VST_OK)
-            status = frame_names_ask(torch, name, line, sink);
+            status = frame_names_add_from(torch, name, line, sink);
         Py_DECREF(name);
     }
     PyErr_Clear();
@@ -200,8 +203,9 @@ static PyObject *unregister_extra_frames(PyObject *module, PyObject *callable)
     (void)module;
     if (at < 0 || PySequence_DelItem(state->extra_frames, at) < 0) {
         if (PyErr_ExceptionMatches(PyExc_ValueError))
-            PyErr_SetString(PyExc_ValueError,
-                            "unregister_extra_frames: it is not registered");
+            PyErr_SetString(
+                PyExc_ValueError,
+                "unregister_extra_frames: the function is not registered");
         return NULL;
     }
     Py_RETURN_NONE;
@@ -209,7 +213,8 @@ static PyObject *unregister_extra_frames(PyObject *module, PyObject *callable)
 
 /* ---- the answer --------------------------------------------------------- */
 
-/* Steals the value; NULL is an error. */
+/* Sets a key and takes over the reference to the value. A value of NULL is an
+ * error. */
 static bool frame_names_put(PyObject *dict, PyObject *key, PyObject *value)
 {
     bool done = value != NULL && PyDict_SetItem(dict, key, value) == 0;
@@ -260,7 +265,7 @@ static PyObject *make_frame(const vst_named_frame *frame, bool positions)
     return dict;
 }
 
-/* What was made already: dicts by frame, lists by place. */
+/* The objects that were made so far: dicts by frame, lists by place. */
 typedef struct made {
     PyObject **frames, **lists;
     size_t frame_count, list_count;
@@ -343,8 +348,8 @@ static bool read_handles(PyObject *items, vst_traceback **handles)
         PyObject *item = PyTuple_GET_ITEM(items, i);
         if (Py_TYPE(item) != &vpy_traceback_type) {
             PyErr_Format(PyExc_TypeError,
-                         "symbolize_tracebacks: a list of what "
-                         "gather_traceback gives is needed; item %zd is %.100s",
+                         "symbolize_tracebacks: the list must contain results "
+                         "of gather_traceback; item %zd is %.100s",
                          i, Py_TYPE(item)->tp_name);
             return false;
         }
@@ -363,9 +368,9 @@ static bool has_native(vst_traceback *const *handles, size_t count)
     return native != 0;
 }
 
-/* Naming native frames takes long and needs the loader's lock. We must not wait
- * for that with the GIL: the thread that holds it may wait for the GIL. For
- * Python frames the core takes the GIL again through the unwinder. */
+/* Releases the GIL if there are native frames: naming them takes long and needs
+ * the loader's lock, whose holder may wait for the GIL. For Python frames the
+ * core takes the GIL again through the unwinder. */
 static vst_status find_names(vst_traceback *const *handles, size_t count,
                              bool positions, vst_symbols **symbols,
                              vst_error *error)
@@ -421,12 +426,13 @@ static PyMethodDef functions[] = {
     {"symbolize_tracebacks", (PyCFunction)(void (*)(void))frame_names_symbolize,
      METH_VARARGS | METH_KEYWORDS,
      PyDoc_STR("symbolize_tracebacks(tracebacks, positions=False)\n--\n\n"
-               "The frames of each as dicts, innermost first.")},
+               "The frames of each traceback as dicts, innermost first.")},
     {"register_extra_frames", register_extra_frames, METH_O,
      PyDoc_STR("register_extra_frames(function)\n--\n\nfunction(filename, "
-               "line) names what generated code stands for.")},
+               "line) returns the source frames of generated code.")},
     {"unregister_extra_frames", unregister_extra_frames, METH_O,
-     PyDoc_STR("unregister_extra_frames(function)\n--\n\nAsks it no more.")},
+     PyDoc_STR(
+         "unregister_extra_frames(function)\n--\n\nStop calling function.")},
     {NULL, NULL, 0, NULL},
 };
 

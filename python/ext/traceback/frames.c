@@ -1,8 +1,8 @@
-/* The frames of the calling thread, read from the interpreter's own structures:
+/* Reads the frames of the calling thread from the interpreter's own structures:
  * no frame object is made and no reference is taken. The core's tracebacks use
- * it to gather frames, so any thread enters it, with the GIL or without. It
- * takes the GIL where it must, but never from an interpreter that is ending: up
- * to 3.13 that would end the thread. */
+ * this, so any thread enters it, with or without the GIL. It takes the GIL if
+ * it must, but never from an interpreter that is ending: up to 3.13 that would
+ * end the thread. */
 #include "traceback/traceback.h"
 
 #include "base/inside.h"
@@ -16,7 +16,8 @@ static struct vpy_frames_state *const state = &vpy_tracebacks.frames;
 
 enum { HAD_IT = 1, TOOK_IT = 2 };
 
-/* NULL: not now. */
+/* Takes the GIL. Returns the thread's state, or NULL if the GIL cannot be taken
+ * now. */
 static PyThreadState *take_gil(void **entered)
 {
     PyThreadState *tstate = NULL;
@@ -39,7 +40,7 @@ static PyThreadState *frames_enter(void **entered)
 {
     PyThreadState *tstate;
 
-    /* False also while any thread finalizes the interpreter. */
+    /* Returns 0 also while any thread finalizes the interpreter. */
     if (!VST_LIKELY(Py_IsInitialized()))
         return NULL;
     tstate = vpy_thread_with_gil();
@@ -70,7 +71,7 @@ bool vpy_frames_may_return(void)
 }
 
 /* Registered with atexit: runs before the interpreter begins to end. Threads
- * that wait for the GIL get it now, and none asks for it later. */
+ * that wait for the GIL get it now, and no thread asks for it later. */
 static PyObject *close_gil(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -85,7 +86,7 @@ static PyObject *close_gil(PyObject *module, PyObject *unused)
 static PyMethodDef close_method = {"vestige_at_exit", close_gil, METH_NOARGS,
                                    NULL};
 
-/* Threads that were entering are not in the child. */
+/* Call in a forked child. Threads that were entering are in the parent. */
 void vpy_traceback_after_fork(void)
 {
     atomic_store(&state->entering, 0);
@@ -93,9 +94,9 @@ void vpy_traceback_after_fork(void)
 
 /* ---- frames ------------------------------------------------------------- */
 
-/* Where the interpreter's frames are not what we know: the same by its own
- * functions, which make frame objects. They do not say where C code has called,
- * so that all of it is taken as one evaluation. */
+/* Gathers frames by the interpreter's public functions, which make frame
+ * objects, if its own frames are unknown. The public functions do not show
+ * where C code calls Python, so all frames count as one evaluation. */
 static VST_COLD void gather_shown(PyThreadState *tstate, size_t skip,
                                   vst_gathered *gathered)
 {
@@ -122,9 +123,9 @@ static VST_COLD void gather_shown(PyThreadState *tstate, size_t skip,
     vpy_collections_go_on(were_on);
 }
 
-/* The next frame that counts. A frame that is not shown counts only if it is an
- * entry, so that native frames are matched with the right Python frames; *word
- * then has VPY_FRAME_HIDDEN. */
+/* Returns the next frame that counts. A frame that is not shown counts only if
+ * it is an entry, so that native frames are matched with the right Python
+ * frames; *word then has VPY_FRAME_HIDDEN. */
 static inline const vpy_iframe *find_next(const vpy_iframe *frame,
                                           uint32_t *word)
 {

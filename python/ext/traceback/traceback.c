@@ -1,7 +1,7 @@
 /* Tracebacks as Python objects: Traceback, one for each distinct stack, and
- * CapturedTraceback, which holds one until it is cleared. The core keeps the
- * frames. This file has the table of functions through which the core reaches
- * Python's frames, and what the garbage collector sees. */
+ * CapturedTraceback, which holds a Traceback until it is cleared. The core
+ * keeps the frames. This file has the table of functions through which the core
+ * reaches Python's frames, and shows the garbage collector their references. */
 #include "traceback/traceback.h"
 
 #include "traceback/language.h"
@@ -47,8 +47,9 @@ static int traceback_traverse(PyObject *object, visitproc visit, void *arg)
     return vst__traceback_traverse(self->handle, visit_code, &to);
 }
 
-/* The state lock keeps an object from being freed while another thread looks
- * whether it can have it. If it could not, it may have made another one. */
+/* Removes the traceback's pointer to its object. The state lock keeps the
+ * object from being freed while another thread tries to take a reference. If
+ * that thread fails, it may have set another object. */
 static void leave_handle(vst_traceback *handle, const PyObject *object)
 {
     vpy_state_take();
@@ -57,8 +58,8 @@ static void leave_handle(vst_traceback *handle, const PyObject *object)
     vpy_state_give();
 }
 
-/* The object of a traceback, a new reference, or NULL: there is none. With the
- * state lock. */
+/* Returns the object of a traceback: a new reference, or NULL if there is none.
+ * Call with the state lock. */
 static PyObject *find_object(vst_traceback *handle)
 {
     PyObject *object = vst__traceback_get_user(handle);
@@ -81,7 +82,7 @@ static int traceback_clear(PyObject *object)
     return 0;
 }
 
-/* May run under any lock of the program's. So it releases only the traceback,
+/* May run under any lock of the program. So it only releases the traceback,
  * which the core frees later. */
 static void traceback_dealloc(PyObject *object)
 {
@@ -95,7 +96,7 @@ static void traceback_dealloc(PyObject *object)
     PyObject_GC_Del(object);
 }
 
-/* How many frames of each kind were taken. */
+/* Return how many frames of a kind were taken. */
 static PyObject *get_python_frames(PyObject *object, void *unused)
 {
     const vst_traceback *handle = ((vpy_traceback *)object)->handle;
@@ -118,15 +119,15 @@ static PyObject *get_native_frames(PyObject *object, void *unused)
 
 static PyGetSetDef traceback_attributes[] = {
     {"python_frames", get_python_frames, NULL,
-     PyDoc_STR("How many frames of Python it has."), NULL},
+     PyDoc_STR("How many Python frames it has."), NULL},
     {"native_frames", get_native_frames, NULL,
-     PyDoc_STR("How many native frames, inlined calls not counted."), NULL},
+     PyDoc_STR("How many native frames it has, without inlined calls."), NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 PyTypeObject vpy_traceback_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "vestige._core.Traceback",
-    .tp_doc = PyDoc_STR("A stack, as gather_traceback gives it: equal stacks "
+    .tp_doc = PyDoc_STR("A stack, returned by gather_traceback: equal stacks "
                         "are the same object."),
     .tp_basicsize = sizeof(vpy_traceback),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC |
@@ -137,8 +138,8 @@ PyTypeObject vpy_traceback_type = {
     .tp_getset = traceback_attributes,
 };
 
-/* Making the object may collect garbage first, and a finalizer may
- * make the object of the same traceback: so look again. */
+/* Makes the object of a traceback. That may run a collection first, in which a
+ * finalizer may make the object of the same traceback: so look again. */
 static VST_COLD PyObject *make_object(vst_traceback *handle)
 {
     vpy_traceback *self = PyObject_GC_New(vpy_traceback, &vpy_traceback_type);
@@ -172,11 +173,12 @@ PyObject *vpy_traceback_object(vst_traceback *handle)
     vpy_state_give();
     if (object == NULL)
         return make_object(handle);
-    vst_traceback_release(handle); /* the object has one */
+    vst_traceback_release(handle); /* the object has its own reference */
     return object;
 }
 
-/* The native frames from Python to here are left out: they are our own. */
+/* The native frames between Python and this function are left out, as they are
+ * our own. */
 static PyObject *traceback_capture(bool python, bool native, size_t skip)
 {
     unsigned parts = (python ? VST_TRACEBACK_LANGUAGE : 0u) |
@@ -191,7 +193,7 @@ static PyObject *traceback_capture(bool python, bool native, size_t skip)
 
 typedef struct captured {
     PyObject_HEAD
-    PyObject *traceback; /* a Traceback, or NULL: cleared */
+    PyObject *traceback; /* a Traceback; NULL: cleared */
     Py_ssize_t skip;     /* frames not to show */
 } captured;
 
@@ -225,8 +227,8 @@ static PyObject *captured_new(PyTypeObject *type, PyObject *args, PyObject *kw)
         return NULL;
     if (traceback != Py_None && Py_TYPE(traceback) != &vpy_traceback_type)
         return PyErr_Format(PyExc_TypeError,
-                            "CapturedTraceback: tb must be what "
-                            "gather_traceback gives, or None, not %.100s",
+                            "CapturedTraceback: tb must be a result of "
+                            "gather_traceback() or None, not %.100s",
                             Py_TYPE(traceback)->tp_name);
     if (skip < 0) {
         PyErr_SetString(PyExc_ValueError, "skip must not be negative");
@@ -282,7 +284,8 @@ static bool read_arguments(const char *function, const char *const *names,
     return true;
 }
 
-/* -1 with an exception set; `absent` if there is no argument. */
+/* Returns a truth value, `absent` if there is no argument, or -1 with an
+ * exception set. */
 static int read_truth(PyObject *value, int absent)
 {
     return value != NULL ? PyObject_IsTrue(value) : absent;
@@ -324,7 +327,7 @@ static PyObject *captured_extract(PyObject *type, PyObject *const *args,
 
 static PyMemberDef captured_members[] = {
     {"tb", T_OBJECT, offsetof(captured, traceback), READONLY,
-     PyDoc_STR("What gather_traceback gave; None after cleanup().")},
+     PyDoc_STR("The result of gather_traceback; None after cleanup().")},
     {"skip", T_PYSSIZET, offsetof(captured, skip), READONLY,
      PyDoc_STR("How many of the innermost frames are not shown.")},
     {NULL, 0, 0, 0, NULL},
@@ -336,17 +339,18 @@ static PyMethodDef captured_methods[] = {
     {"extract", FASTCALL(captured_extract),
      METH_FASTCALL | METH_KEYWORDS | METH_CLASS,
      PyDoc_STR("extract(script=False, cpp=False, skip=0)\n--\n\n"
-               "Where the calling thread is, without the innermost `skip` "
+               "The stack of the calling thread, without the innermost `skip` "
                "frames.")},
     {"cleanup", captured_cleanup, METH_NOARGS,
-     PyDoc_STR("cleanup()\n--\n\nLets go of the frames; it is empty then.")},
+     PyDoc_STR(
+         "cleanup()\n--\n\nRelease the frames; the object is empty then.")},
     {NULL, NULL, 0, NULL},
 };
 
 static PyTypeObject captured_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "vestige._core.CapturedTraceback",
     .tp_doc = PyDoc_STR("CapturedTraceback(tb, skip=0)\n--\n\nA traceback that "
-                        "can be let go of."),
+                        "can be released."),
     .tp_basicsize = sizeof(captured),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE,
     .tp_new = captured_new,
@@ -386,10 +390,11 @@ static PyMethodDef functions[] = {
     {"gather_traceback", FASTCALL(gather_traceback),
      METH_FASTCALL | METH_KEYWORDS,
      PyDoc_STR("gather_traceback(python=True, script=True, cpp=True)\n--\n\n"
-               "Where the calling thread is.")},
+               "The stack of the calling thread.")},
     {"free_dead_captured_tracebacks", free_dead, METH_NOARGS,
-     PyDoc_STR("free_dead_captured_tracebacks()\n--\n\nLets go of the code "
-               "of tracebacks that nobody holds; how many there were.")},
+     PyDoc_STR(
+         "free_dead_captured_tracebacks()\n--\n\nRelease the code "
+         "of tracebacks that nobody holds. Returns how many there were.")},
     {NULL, NULL, 0, NULL},
 };
 
