@@ -1,7 +1,7 @@
-/* annotate/ records what the program names itself: spans (record_function),
- * instants and counters, with their arguments, shapes and call stacks, and as
+/* annotate/ records spans (record_function), instants and counters that the
+ * program names itself, with their arguments, shapes and call stacks, and as
  * nodes of execution traces. The program calls it through vestige._core;
- * session/ says what is being recorded. */
+ * session/ sets the recording. */
 #ifndef VPY_ANNOTATE_ANNOTATE_H
 #define VPY_ANNOTATE_ANNOTATE_H
 
@@ -26,20 +26,22 @@ static inline bool vpy_is_recording(void)
 }
 
 void vpy_annotation_forget(
-    vst_recording *recording); /* it is about to be freed */
-/* The id of a span's name, 0 if it gets none, and the number of the recording
- * that it is of; and whether that is still the one in progress. */
+    vst_recording *recording); /* call before the recording is freed */
+/* Returns the id of a span's name, 0 if it gets none, and the number of its
+ * recording. vpy_annotation_is_of_now: whether that recording is still the one
+ * in progress. */
 vst_id vpy_annotation_id(PyObject *name, uint32_t *recording);
 bool vpy_annotation_is_of_now(uint32_t recording);
-/* The id of a name in the recording in progress, 0 if it gets none. */
+/* Returns the id of a name in the recording in progress; 0 if it gets none. */
 vst_id vpy_define_name(vst_definition_kind kind, PyObject *name);
 
 /* ---- far_ends.c --------------------------------------------------------- */
 
-/* Records the end of a span that the thread with this buffer began. */
+/* Records the end of a span that another thread began, which has this
+ * buffer. */
 void vpy_far_end(const void *buffer, vst_id id, uint32_t instance,
                  uint32_t recording);
-void vpy_far_ends_settle(uint32_t recording);
+void vpy_far_ends_record(uint32_t recording);
 
 /* ---- points.c ----------------------------------------------------------- */
 
@@ -47,8 +49,8 @@ int vpy_points_init(PyObject *module);
 
 /* ---- self_bound.c ------------------------------------------------------- */
 
-/* Makes a method of a type that is called by vectorcall one that is found as
- * the object that it is looked up on. Returns 0 if that worked. */
+/* Makes a method of a type resolve to the object on which it is looked up. The
+ * type is called by vectorcall. Returns 0 if that worked. */
 int vpy_self_bound(PyTypeObject *owner, const char *name, size_t offset,
                    unsigned char bit);
 
@@ -66,7 +68,7 @@ void vpy_call_stacks_forget(void);
 /* ---- shapes.c ----------------------------------------------------------- */
 
 /* Writes JSON members with the shapes of a tuple of values. Returns how many
- * bytes that are, 0 if they do not fit. */
+ * bytes that takes, 0 if they do not fit. */
 size_t vpy_shapes_put(PyObject *values, char *text, size_t size);
 
 /* ---- graph_nodes.c ------------------------------------------------------ */
@@ -77,12 +79,12 @@ static inline unsigned vpy_graph_observer_now(void)
 }
 
 /* An annotation as a node of the execution trace. It is prepared before the
- * annotation is entered, because that may run code of the program's. */
+ * annotation is entered, because that may run code of the program. */
 typedef struct vpy_node {
     unsigned observer;
     uint64_t record;
     bool cut;
-    unsigned char *bytes; /* own or the heap's */
+    unsigned char *bytes; /* points to `own`, or to a block of the heap */
     size_t count, capacity;
     unsigned char own[1024];
 } vpy_node;
@@ -98,7 +100,7 @@ void vpy_fast_contexts_unwatch(void);
 
 /* ---- framework_spans.c: torch's own record_function --------------------- */
 
-/* Whether somebody else than vestige sees a span of torch's on this thread. */
+/* Whether another listener than vestige sees torch's spans on this thread. */
 bool vpy_framework_listens(void);
 PyObject *vpy_framework_enter(PyObject *name, PyObject *args);
 PyObject *vpy_framework_exit(PyObject *span, PyObject *const *args,

@@ -1,5 +1,5 @@
-/* Spans that the program names itself. record_function is a context manager;
- * when nothing is recorded it costs a comparison. */
+/* Spans that the program names itself: record_function is a context manager. If
+ * nothing is recorded, a span costs a comparison. */
 #include "annotate/annotate.h"
 
 #include "base/json.h"
@@ -8,7 +8,8 @@
 
 #include <structmember.h>
 
-/* Values of `bound`: as which method a span was looked up, see self_bound.c. */
+/* Values of `bound`: the method as which a span was looked up, see
+ * self_bound.c. */
 enum { BOUND_ENTER = 1, BOUND_EXIT = 2 };
 
 struct vpy_annotate_state vpy_annotate = {
@@ -20,21 +21,22 @@ typedef struct annotation {
     vectorcallfunc call;
     PyObject *name;
     PyObject *args;   /* str or None */
-    PyObject *values; /* tuple: their shapes are recorded; or NULL */
-    PyObject *theirs; /* the framework's span that it is now, or NULL */
-    bool stack;       /* its call stack is recorded */
-    bool open_ended;  /* __exit__ does not end it, a future will */
+    PyObject *values; /* a tuple whose shapes are recorded, or NULL */
+    PyObject *theirs; /* the framework's span that replaces this one, or NULL */
+    bool stack;       /* record the call stack */
+    bool open_ended;  /* a future ends the span, not __exit__ */
     unsigned char bound;
-    vst_id id; /* 0: not entered, or nothing was recorded then */
+    vst_id id; /* 0: not entered, or entered without a recording */
     uint32_t instance;
     uint32_t recording; /* the recording that id belongs to */
-    vst_ticks since;    /* 0: no trigger asks how long it lasts */
-    const void *buffer; /* of the thread that began it */
+    vst_ticks since;    /* 0: no trigger needs the duration */
+    const void *buffer; /* the buffer of the thread that began the span */
 } annotation;
 
 /* ---- record_function --------------------------------------------------- */
 
-/* Takes what follows the name: a text, or values whose shapes are recorded. */
+/* Takes the arguments after the name: one text, or values whose shapes are
+ * recorded. */
 static int take_values(annotation *self, PyObject *const *values,
                        Py_ssize_t count)
 {
@@ -76,7 +78,7 @@ static int annotation_init(PyObject *object, PyObject *args, PyObject *kw)
     Py_ssize_t count = PyTuple_GET_SIZE(args);
     int stack = 0;
 
-    if (count > 1) { /* keep the name; only `stack` may follow */
+    if (count > 1) { /* parse the name, and `stack` as the only keyword */
         PyObject *head = PyTuple_GetSlice(args, 0, 1);
         int failed =
             head == NULL ||
@@ -173,7 +175,7 @@ static void annotation_begin_node(const annotation *self)
     vpy_node node;
 
     vpy_node_prepare(&node, self->args, self->values);
-    vst_thread_enter_free(); /* it may record something, which must come first
+    vst_thread_enter_free(); /* this may store a record, which must come first
                               */
     vst_record_begin(self->id, self->instance);
     vpy_node_record(&node);
@@ -211,9 +213,10 @@ static PyObject *annotation_enter(PyObject *object, PyObject *unused)
     return object;
 }
 
-/* `members` is a str of JSON members that belong to the span, or NULL. */
-static void end_specially(const annotation *self, PyObject *members,
-                          bool inside)
+/* Ends a span. members: a str of JSON members that belong to the span, or NULL.
+ * inside: see annotation_end_inside. */
+static void annotation_end_with(const annotation *self, PyObject *members,
+                                bool inside)
 {
     const char *bytes;
     uint32_t length;
@@ -235,7 +238,7 @@ static void end_annotation(annotation *self, PyObject *members, bool inside)
                        !inside))
             vst_record_end(self->id, self->instance);
         else if (self->buffer == vst_thread_buffer)
-            end_specially(self, members, inside);
+            annotation_end_with(self, members, inside);
         else
             vpy_far_end(self->buffer, self->id, self->instance,
                         self->recording);
@@ -260,7 +263,7 @@ static PyObject *annotation_exit(PyObject *object, PyObject *const *args,
     Py_RETURN_NONE;
 }
 
-/* For spans that last until a future is done; annotate.py. */
+/* For spans that last until a future is done (annotate.py). */
 static PyObject *annotation_leave_open(PyObject *object, PyObject *unused)
 {
     annotation *self = (annotation *)object;
@@ -286,7 +289,8 @@ static PyObject *annotation_end(PyObject *object, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* Ends it so that it does not overlap the calls that it ends in. */
+/* Ends the span before the calls in which the end happens, so that it does not
+ * overlap them. */
 static PyObject *annotation_end_inside(PyObject *object, PyObject *unused)
 {
     (void)unused;
@@ -294,7 +298,7 @@ static PyObject *annotation_end_inside(PyObject *object, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* Calls a function of annotate.py, which does decorators and futures. */
+/* Calls a function of annotate.py, which handles decorators and futures. */
 static PyObject *call_home(const char *function, PyObject *self,
                            PyObject *argument)
 {
@@ -307,7 +311,7 @@ static PyObject *call_home(const char *function, PyObject *self,
     return result;
 }
 
-/* The call of a span: as __enter__, as __exit__, or as a decorator. */
+/* Called for a span as __enter__, as __exit__, or as a decorator. */
 static PyObject *call_annotation(PyObject *object, PyObject *const *args,
                                  size_t flagged, PyObject *names)
 {
@@ -363,8 +367,8 @@ static PyMethodDef annotation_methods[] = {
     {"_end", annotation_end, METH_VARARGS, NULL},
     {"_end_inside", annotation_end_inside, METH_NOARGS, NULL},
     {"_call_end_callbacks_on_future", annotation_on_future, METH_O,
-     PyDoc_STR("_call_end_callbacks_on_future(future)\n--\n\nThe span lasts "
-               "until the future is done, which is returned.")},
+     PyDoc_STR("_call_end_callbacks_on_future(future)\n--\n\nMake the span "
+               "last until the future is done. Returns the future.")},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,5 +1,5 @@
-/* The recording that annotations go to, and the ids of their names. With the
- * GIL; the state lock guards everything here. */
+/* The recording to which annotations go, and the ids of their names. Called
+ * with the GIL held; the state lock guards everything here. */
 #include "annotate/annotate.h"
 
 static struct vpy_annotation_ids_state *const state = &vpy_annotate.ids;
@@ -71,7 +71,7 @@ vst_id vpy_annotation_id(PyObject *name, uint32_t *recording)
     vpy_state_take();
     *recording = current_recording();
     if (__atomic_load_n(&vpy_annotate.far_ends.waiting, __ATOMIC_RELAXED))
-        vpy_far_ends_settle(*recording);
+        vpy_far_ends_record(*recording);
     id = state->recording != NULL ? annotation_id_of(name, *recording) : 0;
     vpy_state_give();
     return id;
@@ -79,12 +79,12 @@ vst_id vpy_annotation_id(PyObject *name, uint32_t *recording)
 
 bool vpy_annotation_is_of_now(uint32_t recording)
 {
-    bool is = false;
+    bool is_current = false;
 
     if (!vpy_is_recording())
         return false;
     vpy_state_take();
-    is = state->recording != NULL && recording == current_recording();
+    is_current = state->recording != NULL && recording == current_recording();
     vpy_state_give();
-    return is;
+    return is_current;
 }

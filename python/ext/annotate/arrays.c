@@ -1,6 +1,6 @@
 /* See arrays.h: an object counts as an array if it has a buffer, an
- * __array_interface__ or __dlpack__. Nothing here raises; what is unknown stays
- * empty. With the GIL. */
+ * __array_interface__ or __dlpack__. Nothing here raises; unknown facts stay
+ * empty. Called with the GIL held. */
 #include "annotate/arrays.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static const char *type_name(char kind, long bytes)
     return "";
 }
 
-/* The struct module's letters. */
+/* Returns the type of a format in the struct module's letters. */
 static const char *type_of_format(const char *format, long bytes)
 {
     char kind;
@@ -97,8 +97,8 @@ static bool from_buffer(PyObject *object, vpy_array *a)
     return a->dims >= 0;
 }
 
-/* A size that is no integer may run code, its __index__. That must not run with
- * an error set: the first error ends the reading. */
+/* Reads a shape. A size that is not an int may run code (its __index__), which
+ * must not run with an error set, so the first error ends the reading. */
 static void read_shape(PyObject *shape, vpy_array *a)
 {
     int dims = (int)PyTuple_GET_SIZE(shape);
@@ -114,8 +114,8 @@ static void read_shape(PyObject *shape, vpy_array *a)
     fill_strides(a);
 }
 
-/* Our own reference: code that reading another item runs may drop the dict's.
- */
+/* Returns a new reference: reading another item may run code that drops the
+ * dict's reference. */
 static PyObject *arrays_item_of(PyObject *dict, const char *key)
 {
     return Py_XNewRef(PyDict_GetItemString(dict, key));
@@ -151,8 +151,7 @@ static bool from_interface(PyObject *object, vpy_array *a)
     return a->dims >= 0;
 }
 
-/* The head of a DLManagedTensor, which does not change between versions of the
- * standard. */
+/* The head of a DLManagedTensor, which all versions of the standard share. */
 typedef struct dlpack_tensor {
     void *data;
     int32_t device_type, device_id;
@@ -182,7 +181,7 @@ static bool from_dlpack(PyObject *object, vpy_array *a)
         if (t->code < sizeof kinds - 1)
             a->type = type_name(kinds[t->code], t->bits / 8);
     }
-    Py_XDECREF(capsule); /* frees the tensor, since nobody took it */
+    Py_XDECREF(capsule); /* frees the tensor, since it was not consumed */
     return a->dims >= 0;
 }
 

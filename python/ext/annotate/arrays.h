@@ -12,12 +12,12 @@ typedef struct vpy_array {
     long long strides[VPY_DIMS_MAX]; /* in elements */
     const char *type;                /* "" if it has none */
     long item_bytes;                 /* of an element */
-    uintptr_t data;                  /* where the first lies; 0: not known */
+    uintptr_t data; /* address of the first element; 0: not known */
 } vpy_array;
 
-/* Fills in `a` if the object has a buffer, an __array_interface__ or
- * __dlpack__; returns whether it has. Raises nothing; may run code of the
- * program's. */
+/* Fills in `a` and returns true if the object has a buffer, an
+ * __array_interface__ or __dlpack__. Raises nothing; may run code of the
+ * program. */
 bool vpy_array_look_at(PyObject *object, vpy_array *a);
 
 #endif

@@ -1,5 +1,5 @@
-/* The call stack of an annotation, as torch writes it: "file(line): function;"
- * for each frame, innermost first. Each text is made once for a stack, and kept
+/* Writes the call stack of an annotation as torch does: "file(line): function;"
+ * for each frame, innermost first. The text of a stack is made once and kept
  * until recording stops. */
 #include "annotate/annotate.h"
 
@@ -42,8 +42,8 @@ static bool call_stack_put_frame(vpy_json *json, PyCodeObject *code, int line)
     return false;
 }
 
-/* Leaves out our own frames: those that made the annotation, and those of the
- * command that runs the program. */
+/* Leaves out vestige's own frames: those that made the annotation, and those of
+ * the command that runs the program. */
 static PyObject *call_stack_make_text(const vst_traceback *traceback)
 {
     vst_language_frames frames = vst_traceback_language(traceback);
@@ -64,7 +64,7 @@ static PyObject *call_stack_make_text(const vst_traceback *traceback)
     return PyBytes_FromStringAndSize(json.bytes, (Py_ssize_t)json.length);
 }
 
-/* New reference, or NULL without an exception. */
+/* Returns a stack's text: a new reference, or NULL without an exception. */
 static PyObject *find_text(vst_traceback *handle)
 {
     PyObject *traceback = vpy_traceback_object(handle);

@@ -1,6 +1,7 @@
-/* Spans that ended on another thread. The thread that began one records its end
- * too, with its next span: otherwise a bounded recording would keep it open for
- * ever. With the GIL; the state lock guards the list. */
+/* Records spans that end on another thread than they began on. The thread that
+ * began a span also records its end, with its next span: otherwise a bounded
+ * recording would keep the span open for ever. Called with the GIL held; the
+ * state lock guards the list. */
 #include "annotate/annotate.h"
 
 #include <vestige/operator.h>
@@ -27,8 +28,9 @@ void vpy_far_end(const void *buffer, vst_id id, uint32_t instance,
     vpy_state_give();
 }
 
-/* With the state lock. */
-VST_COLD void vpy_far_ends_settle(uint32_t recording)
+/* Records the ends of spans that this thread began. Call with the state
+ * lock. */
+VST_COLD void vpy_far_ends_record(uint32_t recording)
 {
     unsigned kept = 0;
 

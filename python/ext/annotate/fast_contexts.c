@@ -1,10 +1,11 @@
-/* torch's _RecordFunctionFast is a context manager. It looks for a profiler on
- * its thread twice: if there is one on __enter__ it begins a span; if there is
- * one on __exit__ it ends the span, and raises if it began none. A recording
+/* Calls torch's _RecordFunctionFast with our profiler in place.
+ * _RecordFunctionFast is a context manager that looks for a profiler on its
+ * thread twice: if there is a profiler on __enter__ it begins a span; if there
+ * is one on __exit__ it ends the span, and raises if it began none. A recording
  * may start, and put its profiler on a thread, while such contexts are open. So
- * both methods are called through us. We put our profiler on the thread before
- * they look. If torch raises because of it, we make the call again with ours
- * hidden, as it would have been without us. With the GIL held. */
+ * we intercept both methods, and put our profiler on the thread before they
+ * look. If torch then raises, we repeat the call with our profiler hidden, so
+ * that the result is the one without us. Called with the GIL held. */
 #include "annotate/annotate.h"
 
 #include "thunks/watched_methods.h"
@@ -27,8 +28,9 @@ static void fast_context_repeat(void *ctx)
     r->result = r->original(r->self, r->args);
 }
 
-/* A thread may keep our profiler longer than we record. The first call after
- * the last of those threads ended is the last that goes through us. */
+/* Makes a call with our profiler in place. A thread may keep our profiler after
+ * the recording has ended. We intercept calls until all such threads have
+ * ended, and one call more. */
 static PyObject *fast_context_call(PyCFunction original, PyObject *self,
                                    PyObject *args)
 {
@@ -94,9 +96,9 @@ static PyObject *watch_fast_contexts(PyObject *module, PyObject *args)
 static PyMethodDef functions[] = {
     {"watch_fast_contexts", watch_fast_contexts, METH_VARARGS,
      PyDoc_STR("watch_fast_contexts(type, attend, without, "
-               "is_watched)\n--\n\nHas the "
-               "framework's fast annotations called through us, with functions "
-               "of its adapter by address. None: no more.")},
+               "is_watched)\n--\n\nIntercept the "
+               "framework's fast annotations, with functions of its adapter, "
+               "given by address. None: stop that.")},
     {NULL, NULL, 0, NULL},
 };
 

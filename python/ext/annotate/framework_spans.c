@@ -1,10 +1,10 @@
-/* torch's own record_function, once vestige stands in torch.profiler's place.
+/* Uses torch's own record_function after vestige has replaced torch.profiler.
  *
- * A span of ours becomes one of torch's while that is seen by somebody else:
- * by a profiler of torch's that records while vestige does not, or by a mode
- * that takes part in every operator, as the tracer of make_fx is. torch says
- * by two functions of its library whether there is such a listener on this
- * thread. With the GIL held. */
+ * While another listener sees torch's spans, a span of ours is made by torch:
+ * the listener may be a torch profiler that records while vestige does not, or
+ * a mode that takes part in every operator, such as the tracer of make_fx. Two
+ * functions of torch's library say whether there is such a listener on this
+ * thread. Called with the GIL held. */
 #include "annotate/annotate.h"
 
 static struct vpy_framework_spans_state *const state = &vpy_annotate.framework;
@@ -17,7 +17,7 @@ bool vpy_framework_listens(void)
     return state->has_modes != NULL && state->has_modes(false);
 }
 
-/* Begins a span of torch's. Returns NULL where torch raises. */
+/* Begins one of torch's spans. Returns NULL if torch raises. */
 PyObject *vpy_framework_enter(PyObject *name, PyObject *args)
 {
     PyObject *span =
@@ -31,7 +31,7 @@ PyObject *vpy_framework_enter(PyObject *name, PyObject *args)
     return span;
 }
 
-/* Ends it with what __exit__ was given, and drops the reference. */
+/* Ends torch's span with the arguments of __exit__, and drops the reference. */
 PyObject *vpy_framework_exit(PyObject *span, PyObject *const *args,
                              Py_ssize_t count)
 {
@@ -62,10 +62,10 @@ static PyObject *set_framework_span(PyObject *module, PyObject *args)
 
 static PyMethodDef functions[] = {
     {"set_framework_span", set_framework_span, METH_VARARGS,
-     PyDoc_STR("set_framework_span(type, has_callbacks, has_modes)\n--\n\nHas "
+     PyDoc_STR("set_framework_span(type, has_callbacks, has_modes)\n--\n\nLet "
                "record_function enter the framework's own spans while these "
-               "functions, given by address, say that somebody else sees them. "
-               "None: no more.")},
+               "functions, given by address, say that another listener sees "
+               "them. None: stop that.")},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,6 +1,7 @@
-/* Annotations as nodes of the execution trace (<vestige/graph.h>): the
- * arguments of record_function, as values. Arrays are recorded as tensors;
- * views of one array share its storage. Nothing here raises. With the GIL. */
+/* Records annotations as nodes of the execution trace (<vestige/graph.h>), with
+ * the arguments of record_function as values. Arrays are recorded as tensors;
+ * views of one array share its storage. Nothing here raises. Called with the
+ * GIL held. */
 #include "annotate/annotate.h"
 
 #include "annotate/arrays.h"
@@ -90,7 +91,8 @@ static void node_put_text(vpy_node *node, const char *text, size_t length)
 
 /* ---- values -------------------------------------------------------------- */
 
-/* Where the memory of an array begins, or of the array that it is a view of. */
+/* Returns where the memory of an array begins, or of the array of which it is a
+ * view. */
 static uintptr_t storage_of(PyObject *object, const vpy_array *a)
 {
     uintptr_t storage = a->data;
@@ -172,8 +174,7 @@ static void node_put_long(vpy_node *node, PyObject *object)
 
 static void node_put_value(vpy_node *node, PyObject *object, int depth);
 
-/* Reads the size anew each time: looking at an item may run code that changes
- * the list. */
+/* Copies the list: looking at an item may run code that changes it. */
 static void put_items(vpy_node *node, PyObject *list, int depth)
 {
     PyObject *items = PySequence_Tuple(list);
@@ -251,7 +252,8 @@ void vpy_node_record(vpy_node *node)
         unsigned flags =
             (more ? VST_NODE_MORE : 0u) | (node->cut ? VST_NODE_CUT : 0u);
         words[0] = vst_node_word(node->record, flags, node->observer);
-        words[filled] = 0; /* what follows the last byte is VST_VALUE_END */
+        words[filled] =
+            0; /* zeros behind the last byte read as VST_VALUE_END */
         memcpy(words + 1, node->bytes + at, part);
         vst_record_node(words, (uint32_t)filled + 1);
         at += part;
@@ -279,8 +281,8 @@ static PyObject *set_graph(PyObject *module, PyObject *args)
 static PyMethodDef functions[] = {
     {"set_graph", set_graph, METH_VARARGS,
      PyDoc_STR(
-         "set_graph(observer, thread_function=0)\n--\n\nWhether annotations "
-         "are nodes of the execution trace: of which observer, 0: of none.")},
+         "set_graph(observer, thread_function=0)\n--\n\nSet the observer in "
+         "whose execution trace annotations are nodes; 0: none.")},
     {NULL, NULL, 0, NULL},
 };
 

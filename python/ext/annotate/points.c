@@ -59,12 +59,13 @@ static PyObject *set_call_stacks(PyObject *module, PyObject *on)
 
 static PyMethodDef functions[] = {
     {"set_annotation_stacks", set_call_stacks, METH_O,
-     PyDoc_STR("set_annotation_stacks(on)\n--\n\nWhether every annotation "
-               "has its call stack; False forgets those that were named.")},
+     PyDoc_STR(
+         "set_annotation_stacks(on)\n--\n\nSet whether every annotation "
+         "gets its call stack. False also drops the texts that were kept.")},
     {"instant", points_instant, METH_VARARGS,
-     PyDoc_STR("instant(name, json_members='')\n--\n\nRecords a moment.")},
+     PyDoc_STR("instant(name, json_members='')\n--\n\nRecord a moment.")},
     {"counter", points_counter, METH_VARARGS,
-     PyDoc_STR("counter(name, value)\n--\n\nRecords a number over time.")},
+     PyDoc_STR("counter(name, value)\n--\n\nRecord a number at this moment.")},
     {"recording", points_recording, METH_NOARGS,
      PyDoc_STR("recording()\n--\n\nWhether something is being recorded.")},
     {NULL, NULL, 0, NULL},

@@ -1,22 +1,22 @@
-/* Methods that are looked up on an object and found as that very object.
+/* Methods that resolve to the very object on which they are looked up.
  *
- * A `with` looks up __enter__ and __exit__ and calls what it finds. For an
- * ordinary method Python makes a bound method object each time; two of them are
- * a third of the cost of a span that is not recorded. Here the look-up returns
- * the object itself and sets a bit in it that says which method was meant. The
- * object's type does the call.
+ * A `with` looks up __enter__ and __exit__ and calls the result. For an
+ * ordinary method Python makes a bound method object each time; two of these
+ * take a third of the cost of a span that is not recorded. Here the look-up
+ * returns the object itself and sets a bit in it for the method that was looked
+ * up. The object's type then does the call.
  *
- * For a subclass with a __call__ of its own the method is an ordinary one. With
- * the GIL. */
+ * A subclass with its own __call__ gets ordinary methods. Called with the GIL
+ * held. */
 #include "annotate/annotate.h"
 
 static struct vpy_self_bound_state *const state = &vpy_annotate.self_bound;
 
 typedef struct self_bound {
     PyObject_HEAD
-    PyObject *ordinary;  /* the method that it stands for */
+    PyObject *ordinary;  /* the method that it replaces */
     PyTypeObject *owner; /* borrowed: the type owns this */
-    size_t offset;       /* of the bits, in an object of that */
+    size_t offset;       /* of the bits in an object of that type */
     unsigned char bit;
 } self_bound;
 
@@ -39,7 +39,7 @@ static PyObject *self_bound_call(PyObject *object, PyObject *args, PyObject *kw)
     return PyObject_Call(((self_bound *)object)->ordinary, args, kw);
 }
 
-/* Its name, its documentation, and so on. */
+/* Returns the ordinary method's name, documentation and so on. */
 static PyObject *get_attribute(PyObject *object, PyObject *name)
 {
     return PyObject_GetAttr(((self_bound *)object)->ordinary, name);

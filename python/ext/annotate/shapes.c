@@ -1,5 +1,5 @@
-/* Shapes and element types of the arrays that are given to record_function, as
- * JSON. Nothing here raises; what is unknown stays empty. */
+/* Writes shapes and element types of the arrays that are given to
+ * record_function, as JSON. Nothing here raises; unknown facts stay empty. */
 #include "annotate/annotate.h"
 
 #include "annotate/arrays.h"
@@ -9,7 +9,7 @@
 
 enum { ARGS_MAX = 32 };
 
-/* `[2, 3]`; false if it does not fit. */
+/* Writes `[2, 3]`. Returns false if it does not fit. */
 static bool shapes_put_numbers(char **at, const char *end,
                                const long long *numbers, int count)
 {
