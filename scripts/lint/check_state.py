@@ -17,8 +17,6 @@ from c_source import strip
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EXT = ROOT / "python" / "ext"
-# Folders that have no state.h yet.
-WITHOUT = {"read"}
 
 HOME = re.compile(r"\bstruct\s+vpy_\w+_(state|hooks)\s+vpy_\w+\s*$")
 OF_THREADS = re.compile(r"\b(_Thread_local|VST_THREAD_LOCAL)\b")
@@ -99,11 +97,7 @@ def look(path):
 
 
 def main():
-    paths = sorted(
-        path
-        for path in EXT.rglob("*.[ch]")
-        if not WITHOUT & set(path.relative_to(EXT).parts) and path.name[:6] != "compat"
-    )
+    paths = sorted(path for path in EXT.rglob("*.[ch]") if path.name[:6] != "compat")
     problems = [problem for path in paths for problem in look(path)]
     for problem in problems:
         print(f"{problem}: put it into the struct in the folder's state.h, with its guard")

@@ -1,30 +1,28 @@
-/* vestige._core.Table: a table of traces as a Python object, which hands out
- * streams of record batches by Arrow's PyCapsule interface. A stream reads the
- * files by itself and holds no Python object, so any thread may read one, with
- * the GIL or without. */
+/* vestige._core.Table: a table of traces as a Python object, which gives out
+ * streams of record batches through Arrow's PyCapsule interface. A stream reads
+ * the files itself and holds no Python object, so any thread may read a stream,
+ * with or without the GIL. */
 #include "read/read.h"
+#include "read/state.h"
 
 #include "tables/tables.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* How many rows all streams have given: it shows that a query goes on, where
- * nothing else is known of its progress. */
-static atomic_ullong rows_read;
+static struct vpy_arrow_tables_state *const state = &vpy_reading.arrow_tables;
 
 typedef struct table {
     PyObject_HEAD
-    const char *name; /* the core's */
-    PyObject *texts;  /* what the sources point into */
+    const char *name; /* the core's string */
+    PyObject *texts;  /* owns the strings to which sources point */
     vst_table_source *sources;
     Py_ssize_t count;
 } table;
 
 /* ---- sources ----------------------------------------------------------- */
 
-/* A path as bytes of the file system, kept in self->texts. */
+/* Returns a path as bytes of the file system, kept in self->texts. */
 static const char *keep_path(table *self, PyObject *path)
 {
     PyObject *bytes = NULL;
@@ -33,7 +31,7 @@ static const char *keep_path(table *self, PyObject *path)
     if (!PyUnicode_FSConverter(path, &bytes))
         return NULL;
     failed = PyList_Append(self->texts, bytes) < 0;
-    Py_DECREF(bytes); /* the list keeps it */
+    Py_DECREF(bytes); /* the list keeps the bytes alive */
     return failed ? NULL : PyBytes_AS_STRING(bytes);
 }
 
@@ -43,7 +41,7 @@ static bool take_source(table *self, PyObject *facts, vst_table_source *to)
     long long offset, from, until, parent_pid;
 
     if (!PyTuple_Check(facts)) {
-        PyErr_SetString(PyExc_TypeError, "a source is a tuple");
+        PyErr_SetString(PyExc_TypeError, "a source must be a tuple");
         return false;
     }
     if (!PyArg_ParseTuple(facts, "OiLLLLiizzzz:Table", &path, &to->process,
@@ -78,7 +76,8 @@ static int table_init(PyObject *object, PyObject *args, PyObject *kw)
     PyObject *list, *sources;
 
     if (self->texts != NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "the table is there already");
+        PyErr_SetString(PyExc_RuntimeError,
+                        "the table has been set up already");
         return -1;
     }
     if (!PyArg_ParseTupleAndKeywords(args, kw, "sO:Table", names, &name, &list))
@@ -122,17 +121,18 @@ static int get_schema(vst_arrow_stream *arrow, vst_arrow_schema *out)
     return inner->get_schema(inner, out);
 }
 
-/* The reader may hold the GIL or not. */
+/* The caller may hold the GIL or not. */
 static int get_next(vst_arrow_stream *arrow, vst_arrow_array *out)
 {
     vst_arrow_stream *inner = arrow->private_data;
-    PyThreadState *state = vpy_holds_gil() ? PyEval_SaveThread() : NULL;
+    PyThreadState *saved = vpy_holds_gil() ? PyEval_SaveThread() : NULL;
     int result = inner->get_next(inner, out);
 
-    if (state != NULL)
-        PyEval_RestoreThread(state);
+    if (saved != NULL)
+        PyEval_RestoreThread(saved);
     if (result == 0 && out->release != NULL)
-        atomic_fetch_add_explicit(&rows_read, (unsigned long long)out->length,
+        atomic_fetch_add_explicit(&state->rows_read,
+                                  (unsigned long long)out->length,
                                   memory_order_relaxed);
     return result;
 }
@@ -167,7 +167,7 @@ static PyObject *table_stream(PyObject *object, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"requested_schema", NULL};
     table *self = (table *)object;
-    PyObject *requested = NULL; /* a schema that need not be followed */
+    PyObject *requested = NULL; /* Arrow allows us to ignore it */
     vst_arrow_stream *inner, *arrow;
     vst_status status;
     PyObject *capsule;
@@ -248,7 +248,7 @@ static const char *type_of(const vst_arrow_schema *column)
     return "?";
 }
 
-/* [(name, type, may be null)] */
+/* Returns [(name, type, may be null), ...]. */
 static PyObject *table_columns(PyObject *object, void *unused)
 {
     table *self = (table *)object;
@@ -282,20 +282,20 @@ static PyObject *table_rows_read(PyObject *unused, PyObject *none)
 {
     (void)unused, (void)none;
     return PyLong_FromUnsignedLongLong(
-        atomic_load_explicit(&rows_read, memory_order_relaxed));
+        atomic_load_explicit(&state->rows_read, memory_order_relaxed));
 }
 
 /* ---- the type ---------------------------------------------------------- */
 
 static PyMethodDef methods[] = {
     {"rows_read", table_rows_read, METH_NOARGS | METH_STATIC,
-     PyDoc_STR("How many rows all streams of this process gave so far.")},
+     PyDoc_STR("How many rows all streams of this process have given so far.")},
     {"__arrow_c_stream__", (PyCFunction)(void (*)(void))table_stream,
      METH_VARARGS | METH_KEYWORDS,
-     PyDoc_STR("A new stream of all rows, for whatever takes Arrow's "
+     PyDoc_STR("A new stream of all rows, for consumers of Arrow's "
                "PyCapsules.")},
     {"__arrow_c_schema__", table_schema, METH_NOARGS,
-     PyDoc_STR("The columns, the same way.")},
+     PyDoc_STR("The columns as an Arrow schema.")},
     {NULL, NULL, 0, NULL},
 };
 
@@ -334,7 +334,7 @@ static const char *kind_name(size_t number)
                : NULL;
 }
 
-/* A tuple of the names that `name` gives by number, up to NULL. */
+/* Adds a tuple of the names that `name` returns for 0, 1, … until NULL. */
 static int add_names(PyObject *module, const char *under,
                      const char *(*name)(size_t number))
 {

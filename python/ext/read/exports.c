@@ -1,7 +1,6 @@
-/* The files that traces become: any format, histories of memory, and which node
- * of an execution trace is which. Traces are read without the GIL and are busy
- * meanwhile. What nodes come to is a number and a mapping over several traces
- * that are exported together, so neither is a table of one trace. */
+/* Exports traces to files of any format, exports histories of memory, and maps
+ * records to the nodes of an execution trace. Traces are read without the GIL
+ * and are busy meanwhile. */
 #include "read/trace.h"
 
 #include "graph/nodes.h"
@@ -14,9 +13,10 @@
 
 /* ---- any format ---------------------------------------------------------- */
 
-/* Returns the depth below which calls were summed up, 0 if none were. */
-static PyObject *say_exported(vst_status status, const vst_error *error,
-                              PyObject *path, uint32_t cut_depth)
+/* Returns the depth below which calls were summed up, 0 if none were; raises on
+ * failure. */
+static PyObject *exports_result(vst_status status, const vst_error *error,
+                                PyObject *path, uint32_t cut_depth)
 {
     if (status == VST_OK)
         return PyLong_FromUnsignedLong(cut_depth);
@@ -65,7 +65,7 @@ PyObject *vpy_trace_export(PyObject *object, PyObject *args, PyObject *kw)
                               &error);
     Py_END_ALLOW_THREADS
     vpy_trace_end(self);
-    result = say_exported(status, &error, path, cut_depth);
+    result = exports_result(status, &error, path, cut_depth);
     Py_DECREF(path);
     return result;
 }
@@ -107,7 +107,7 @@ PyObject *vpy_export_traces(PyObject *module, PyObject *args, PyObject *kw)
                                    &options, &error);
         Py_END_ALLOW_THREADS
         vpy_traces_give_back(traces, handles);
-        result = say_exported(status, &error, path, cut_depth);
+        result = exports_result(status, &error, path, cut_depth);
     }
     Py_XDECREF(traces);
     Py_DECREF(path);
@@ -128,9 +128,11 @@ static int memory_view_of(const char *name)
     return -1;
 }
 
-/* How many frames stacks were cut to; 0: they are whole. */
-static PyObject *say_memory(vst_status status, const vst_error *error,
-                            PyObject *path, uint32_t cut_depth)
+/* Returns the number of frames to which stacks were cut, 0 if they are whole;
+ * raises on failure. */
+static PyObject *exports_memory_result(vst_status status,
+                                       const vst_error *error, PyObject *path,
+                                       uint32_t cut_depth)
 {
     if (status == VST_OK)
         return PyLong_FromUnsignedLong(cut_depth);
@@ -178,7 +180,7 @@ PyObject *vpy_export_memory(PyObject *module, PyObject *args, PyObject *kw)
             handles, count, PyBytes_AS_STRING(path), &options, &error);
         Py_END_ALLOW_THREADS
         vpy_traces_give_back(traces, handles);
-        result = say_memory(status, &error, path, cut_depth);
+        result = exports_memory_result(status, &error, path, cut_depth);
     }
     Py_XDECREF(traces);
     Py_DECREF(path);

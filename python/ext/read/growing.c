@@ -1,6 +1,6 @@
 /* vestige._core.Growing: sums of a trace that is being recorded
- * (src/tables/growing.h), as a Python object. Its methods run in its critical
- * section, where there is no GIL. */
+ * (src/tables/growing.h), as a Python object. On builds without the GIL its
+ * methods run in its critical section. */
 #include "read/read.h"
 #include "read/rows.h"
 #include "read/trace.h"
@@ -11,7 +11,7 @@ typedef struct growing {
     PyObject_HEAD
     vst__growing *handle; /* atomic: set once, see vpy_handle_set */
     PyObject *path;       /* bytes; set once, in the critical section */
-    /* A thread is in read(), which reads without the GIL. It changes in the
+    /* A thread is in read(), which runs without the GIL. Changed in the
      * critical section. */
     bool busy;
 } growing;
@@ -64,7 +64,7 @@ static void growing_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* ---- a reading ---------------------------------------------------------- */
+/* ---- methods ------------------------------------------------------------ */
 
 static PyObject *to_dict(const vst__growth *growth)
 {
@@ -87,8 +87,8 @@ static PyObject *to_dict(const vst__growth *growth)
 }
 
 PyDoc_STRVAR(read_doc,
-             "read(alive)\n--\n\nReads what is new. The sums end now if the "
-             "program is alive.");
+             "read(alive)\n--\n\nRead the new records. If the program is "
+             "alive, open calls count up to now.");
 
 static PyObject *growing_read(PyObject *object, PyObject *alive)
 {
@@ -107,13 +107,13 @@ static PyObject *growing_read(PyObject *object, PyObject *alive)
     Py_END_ALLOW_THREADS
     result = status == VST_OK ? to_dict(&growth)
                               : vpy_raise(status, &error, self->path);
-    self->busy = false; /* the rows were of the sums' own memory */
+    self->busy = false; /* the rows use the sums' memory until here */
     return result;
 }
 
 PyDoc_STRVAR(function_doc,
-             "function(id)\n--\n\nkind, name, file, what is shown of that, "
-             "line; None if the trace does not define it.");
+             "function(id)\n--\n\nThe function with this id: kind, name, "
+             "file, shown part of file, line; None if not defined.");
 
 static PyObject *growing_function(PyObject *object, PyObject *number)
 {
@@ -132,7 +132,7 @@ static PyObject *growing_function(PyObject *object, PyObject *number)
     return vpy_trace_function(d);
 }
 
-PyDoc_STRVAR(info_doc, "info()\n--\n\nFacts of the file, as they are now.");
+PyDoc_STRVAR(info_doc, "info()\n--\n\nCurrent facts about the file.");
 
 static PyObject *growing_info(PyObject *object, PyObject *unused)
 {

@@ -1,5 +1,5 @@
-/* vestige._core.Lanes: what a picture of a trace shows beside calls
- * (src/view/lanes.h). Any thread may ask. */
+/* vestige._core.Lanes: the lanes of one kind in a picture of a trace, which are
+ * shown with the calls (src/view/lanes.h). Any thread may call its methods. */
 #include "read/trace.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "read/numbers.h"
 #include "read/read.h"
 
-enum { ITEMS_MAX = 100000 }; /* of a row, in one list */
+enum { ITEMS_MAX = 100000 }; /* the most items of a row in one list */
 
 bool vpy_lanes_is_usable(const vpy_lanes *self)
 {
@@ -50,8 +50,8 @@ static int lanes_init(PyObject *object, PyObject *args, PyObject *kw)
     vst_status status;
 
     if (!PyArg_ParseTupleAndKeywords(args, kw, "O!s|$OOp:Lanes", names,
-                                     vpy_trace_type, &trace, &kind, &list,
-                                     &progress, &folds) ||
+                                     vpy_reading.trace.type, &trace, &kind,
+                                     &list, &progress, &folds) ||
         (list != NULL && (ids = vpy_to_numbers(list, &wrappers.count)) == NULL))
         return -1;
     wrappers.ids = ids;
@@ -79,7 +79,7 @@ static void lanes_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* ---- what there is ------------------------------------------------------- */
+/* ---- lanes and facts ----------------------------------------------------- */
 
 static PyObject *lane_to_dict(unsigned number, const vst__lane *l)
 {
@@ -97,8 +97,9 @@ static PyObject *lane_to_dict(unsigned number, const vst__lane *l)
         l->what, "end", l->end);
 }
 
-PyDoc_STRVAR(lanes_doc, "lanes(first=0, count=None)\n--\n\nSo many lanes from "
-                        "one on: a dict of each.");
+PyDoc_STRVAR(lanes_doc,
+             "lanes(first=0, count=None)\n--\n\nA dict for each of "
+             "`count` lanes, starting with the lane number `first`.");
 
 static PyObject *lanes_lanes(PyObject *object, PyObject *args)
 {
@@ -121,8 +122,8 @@ static PyObject *lanes_lanes(PyObject *object, PyObject *args)
     return list;
 }
 
-PyDoc_STRVAR(left_out_doc, "left_out()\n--\n\nItems, and texts of items, that "
-                           "were not kept.");
+PyDoc_STRVAR(left_out_doc, "left_out()\n--\n\nHow many items, and texts of "
+                           "items, were not kept.");
 
 static PyObject *lanes_left_out(PyObject *object, PyObject *unused)
 {
@@ -139,9 +140,10 @@ static PyObject *lanes_left_out(PyObject *object, PyObject *unused)
 
 PyDoc_STRVAR(
     facts_doc,
-    "facts()\n--\n\n[(name, unit)] of what is known of each item, in "
-    "the order in which pack() has it: a \"number\", 1 + the number of "
-    "an \"item\" (0: none) or of its \"origin\", the number of a \"text\".");
+    "facts()\n--\n\n[(name, unit)] of the facts of each item, in the "
+    "order of pack(). The unit says what a value is: a \"number\", 1 + the "
+    "number of an \"item\" or of its \"origin\" (0: none), or the number of "
+    "a \"text\".");
 
 static PyObject *lanes_facts(PyObject *object, PyObject *unused)
 {
@@ -164,7 +166,8 @@ static PyObject *lanes_facts(PyObject *object, PyObject *unused)
     return list;
 }
 
-PyDoc_STRVAR(text_doc, "text(number)\n--\n\nA text of items, or None.");
+PyDoc_STRVAR(text_doc,
+             "text(number)\n--\n\nThe text with this number, or None.");
 
 static PyObject *lanes_text_of(const vpy_lanes *self, uint64_t number)
 {
@@ -251,9 +254,10 @@ static PyObject *lanes_item(PyObject *object, PyObject *number)
     return vpy_lanes_to_dict(self, &found);
 }
 
-PyDoc_STRVAR(linked_doc,
-             "linked(number, most)\n--\n\nThe items that came from one, up to "
-             "so many; and how many there are.");
+PyDoc_STRVAR(
+    linked_doc,
+    "linked(number, most)\n--\n\nThe items that an item has caused, at "
+    "most `most`, and how many there are.");
 
 static PyObject *lanes_linked(PyObject *object, PyObject *args)
 {
@@ -331,8 +335,8 @@ static PyMethodDef methods[] = {
 };
 
 PyDoc_STRVAR(class_doc, "Lanes(trace, kind, *, wrappers=(), "
-                        "progress=None)\n--\n\nWhat a picture of a "
-                        "trace shows beside calls, of one kind.");
+                        "progress=None)\n--\n\nThe lanes of one kind "
+                        "in a picture of a trace, shown with its calls.");
 
 static const vpy_class described = {
     .name = "vestige._core.Lanes",

@@ -1,5 +1,5 @@
-/* A vestige._core.Lanes, shared by lanes.c (the object, what there is, items)
- * and lanes_pictures.c (pictures, sums, search). */
+/* vestige._core.Lanes, shared by lanes.c (the object, lanes and items) and
+ * lanes_pictures.c (pictures, sums, search). */
 #ifndef VPY_READ_LANES_H
 #define VPY_READ_LANES_H
 
@@ -14,7 +14,7 @@ typedef struct vpy_lanes {
     vst__lanes *handle; /* atomic: set once, see vpy_handle_set */
 } vpy_lanes;
 
-/* False with an exception set. */
+/* Returns false with an exception set if the lanes cannot be used. */
 bool vpy_lanes_is_usable(const vpy_lanes *self);
 PyObject *vpy_lanes_to_dict(const vpy_lanes *self, const vst__lane_item *item);
 

@@ -1,5 +1,5 @@
-/* Methods of vestige._core.Lanes: pictures, sums, search. Any thread may ask.
- */
+/* Methods of vestige._core.Lanes: pictures, sums, search. Any thread may call
+ * them. */
 #include "read/lanes.h"
 
 #include <stdlib.h>
@@ -11,11 +11,14 @@ static PyObject *pictures_refuse(vst_status status)
 {
     if (status == VST_E_NOMEM)
         return PyErr_NoMemory();
-    PyErr_SetString(PyExc_ValueError, "no such picture can be drawn");
+    PyErr_SetString(
+        PyExc_ValueError,
+        "no such picture: the range, pixels, lanes or parts are not valid");
     return NULL;
 }
 
-/* Times that a trace can have, and of which differences fit. */
+/* Whether these are times that a trace can have and whose difference fits in 64
+ * bits. */
 static bool is_range(long long from_ns, long long to_ns, unsigned pixels)
 {
     const long long most = 1ll << 62;
@@ -28,8 +31,8 @@ static bool is_range(long long from_ns, long long to_ns, unsigned pixels)
 }
 
 const char vpy_lanes_busy_doc[] =
-    PyDoc_STR("busy(lane, from_ns, to_ns)\n--\n\nOf each row of a "
-              "lane, how much of a range its items cover.");
+    PyDoc_STR("busy(lane, from_ns, to_ns)\n--\n\nHow much of a "
+              "range the items of each row of a lane cover.");
 
 PyObject *vpy_lanes_busy(PyObject *object, PyObject *args)
 {
@@ -55,8 +58,8 @@ PyObject *vpy_lanes_busy(PyObject *object, PyObject *args)
 /* ---- pictures ------------------------------------------------------------ */
 
 const char vpy_lanes_draw_doc[] =
-    PyDoc_STR("draw(from_ns, to_ns, pixels, lanes)\n--\n\nA window as "
-              "View.window gives it; a row's thread is its lane.");
+    PyDoc_STR("draw(from_ns, to_ns, pixels, lanes)\n--\n\nA picture in "
+              "the format of View.window(), where `thread` is the lane.");
 
 PyObject *vpy_lanes_draw(PyObject *object, PyObject *args)
 {

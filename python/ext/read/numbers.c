@@ -1,12 +1,11 @@
-/* See numbers.h. With the GIL. */
+/* See numbers.h. Called with the GIL held. */
 #include "read/numbers.h"
 
 #include <stdlib.h>
 
 uint32_t *vpy_to_numbers(PyObject *object, size_t *count)
 {
-    PyObject *items =
-        PySequence_Fast(object, "a sequence of numbers is needed");
+    PyObject *items = PySequence_Fast(object, "must be a sequence of numbers");
     uint32_t *numbers;
 
     if (items == NULL)
@@ -19,7 +18,7 @@ uint32_t *vpy_to_numbers(PyObject *object, size_t *count)
         PyObject *item = PySequence_Fast_GET_ITEM(items, (Py_ssize_t)i);
         unsigned long number = PyLong_AsUnsignedLong(item);
         if (number > UINT32_MAX && PyErr_Occurred() == NULL)
-            PyErr_SetString(PyExc_OverflowError, "number is too big");
+            PyErr_SetString(PyExc_OverflowError, "the number is too large");
         if (PyErr_Occurred() != NULL) {
             free(numbers);
             numbers = NULL;

@@ -1,4 +1,4 @@
-/* Lists of numbers that Python hands over: threads, ids, lanes. */
+/* Reads lists of numbers from Python: threads, ids, lanes. */
 #ifndef VPY_READ_NUMBERS_H
 #define VPY_READ_NUMBERS_H
 
@@ -6,7 +6,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* A list of numbers below 2^32, to be freed; NULL with an exception set. */
+/* Returns an array of numbers below 2^32, to be freed with free(), or NULL with
+ * an exception set. */
 uint32_t *vpy_to_numbers(PyObject *object, size_t *count);
 
 #pragma GCC visibility pop

@@ -6,7 +6,7 @@ typedef vst_status (*convert_fn)(const char *from, const char *to,
                                  const vst_pack_options *options,
                                  vst_error *error);
 
-/* What the caller passed; the paths are new references. */
+/* The caller's arguments; the paths are new references. */
 typedef struct arguments {
     PyObject *source, *target, *progress;
     int overwrite, level;
@@ -15,7 +15,7 @@ typedef struct arguments {
 static void raise_for(vst_status status, const vst_error *error,
                       const arguments *a, const char *state)
 {
-    if (PyErr_Occurred() != NULL) /* of the progress function */
+    if (PyErr_Occurred() != NULL) /* raised by the progress function */
         return;
     if (status == VST_E_STATE)
         PyErr_Format(vpy_shared.trace_error, "%s: %s",
@@ -78,7 +78,7 @@ static PyObject *file_pack(PyObject *module, PyObject *args, PyObject *kw)
 
 PyDoc_STRVAR(unpack_doc,
              "unpack(source, target, *, overwrite=False, progress=None)\n"
-             "--\n\nWrite what a packed trace was packed from.");
+             "--\n\nWrite the original of a packed trace.");
 
 static PyObject *file_unpack(PyObject *module, PyObject *args, PyObject *kw)
 {

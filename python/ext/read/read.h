@@ -1,7 +1,7 @@
-/* read/ reads traces that were recorded: Trace and what it answers, tables,
- * views, packed files. It knows nothing of hooks, and no hook knows it. Only
- * core_module.c and session/, which gives out the Trace of its recording,
- * include this header. */
+/* read/ reads recorded traces: Trace and its methods, tables, views, packed
+ * files. It knows nothing of hooks, and no hook knows it. Only core_module.c
+ * and session/, which returns the Trace of its recording, include this
+ * header. */
 #ifndef VPY_READ_READ_H
 #define VPY_READ_READ_H
 
@@ -9,10 +9,10 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The handle of an object is set once, when all behind it is made, and stays
- * until the object's end. So threads that share the object need no lock for it:
- * release pairs with the acquire of vpy_handle_of. False, with an exception
- * set, if the object has one already. */
+/* Sets the handle of an object, once, when everything behind it is made; the
+ * handle stays until the object's end. So threads that share the object need no
+ * lock for it: release pairs with the acquire of vpy_handle_of. Returns false
+ * with an exception set if the object has a handle already. */
 static inline bool vpy_handle_set(void *place, void *handle)
 {
     void *none = NULL;
@@ -21,7 +21,8 @@ static inline bool vpy_handle_set(void *place, void *handle)
                                     __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 
     if (!is_set)
-        PyErr_SetString(PyExc_RuntimeError, "it was made already");
+        PyErr_SetString(PyExc_RuntimeError,
+                        "the object has been set up already");
     return is_set;
 }
 
@@ -39,7 +40,7 @@ int vpy_tables_init(PyObject *module);
 int vpy_growing_init(PyObject *module);
 int vpy_view_init(PyObject *module);
 
-/* The Trace of the recording of a session that is still open. */
+/* Returns the Trace of a session's recording. The session is still open. */
 PyObject *vpy_trace_of_session(vst_session *handle);
 
 #pragma GCC visibility pop

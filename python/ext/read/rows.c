@@ -1,8 +1,9 @@
-/* See rows.h. A Rows object does not change once it is made, so any thread may
+/* See rows.h. A Rows object does not change after it is made, so any thread may
  * read it. */
 #include "read/rows.h"
 
 #include "read/read.h"
+#include "read/state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,24 +12,24 @@ typedef struct rows {
     PyObject_HEAD
     vst__batch batch;
     PyObject *columns;  /* a tuple of names */
-    PyObject *texts;    /* what names of dictionaries are, or NULL */
+    PyObject *texts;    /* lists of the names in dictionaries, or NULL */
     PyTypeObject *type; /* of a row */
     bool is_cut;
 } rows;
 
-static PyTypeObject *rows_type, *column_type;
+struct vpy_reading_state vpy_reading;
+
+static struct vpy_rows_state *const state = &vpy_reading.rows;
 
 /* ---- types of rows ------------------------------------------------------ */
 
-/* The type of the rows of a table, made when it is needed first. */
-struct row_type {
+/* The type of a table's rows, which is made when it is first needed. */
+struct vpy_row_type {
     const vst__column_spec *of;
-    size_t count; /* of columns: some tables share the first ones */
+    size_t count; /* number of columns: some tables share their first columns */
     PyTypeObject *type;
-    struct row_type *next;
+    struct vpy_row_type *next;
 };
-
-static struct row_type *row_types; /* guarded by the state lock */
 
 static PyTypeObject *make_row_type(const char *table, const vst__batch *batch)
 {
@@ -46,16 +47,16 @@ static PyTypeObject *make_row_type(const char *table, const vst__batch *batch)
 
 static PyTypeObject *find_row_type(const vst__batch *batch)
 {
-    for (struct row_type *at = row_types; at != NULL; at = at->next)
+    for (struct vpy_row_type *at = state->row_types; at != NULL; at = at->next)
         if (at->of == batch->specs && at->count == batch->column_count)
             return at->type;
     return NULL;
 }
 
-/* Borrowed: types stay. */
+/* Returns a table's row type (borrowed; types are never freed). */
 static PyTypeObject *row_type_of(const char *table, const vst__batch *batch)
 {
-    struct row_type *made = NULL;
+    struct vpy_row_type *made = NULL;
     PyTypeObject *type, *known;
 
     vpy_state_take();
@@ -72,10 +73,10 @@ static PyTypeObject *row_type_of(const char *table, const vst__batch *batch)
     }
     vpy_state_take();
     known = find_row_type(batch); /* another thread was faster */
-    *made =
-        (struct row_type){batch->specs, batch->column_count, type, row_types};
+    *made = (struct vpy_row_type){batch->specs, batch->column_count, type,
+                                  state->row_types};
     if (known == NULL)
-        row_types = made;
+        state->row_types = made;
     vpy_state_give();
     if (known == NULL)
         return type;
@@ -86,7 +87,7 @@ static PyTypeObject *row_type_of(const char *table, const vst__batch *batch)
 
 /* ---- records ------------------------------------------------------------ */
 
-int vpy_record_add(PyObject *module, vpy_record *record)
+int vpy_record_add(PyObject *module, const vpy_record *record)
 {
     PyStructSequence_Field fields[VST_BATCH_COLUMNS_MAX + 1] = {{NULL, NULL}};
     PyStructSequence_Desc described = {.name = record->name, .fields = fields};
@@ -95,13 +96,14 @@ int vpy_record_add(PyObject *module, vpy_record *record)
          described.n_in_sequence++)
         fields[described.n_in_sequence].name =
             record->fields[described.n_in_sequence];
-    record->type = PyStructSequence_NewType(&described);
-    return record->type != NULL ? PyModule_AddType(module, record->type) : -1;
+    *record->type = PyStructSequence_NewType(&described);
+    return *record->type != NULL ? PyModule_AddType(module, *record->type) : -1;
 }
 
 PyObject *vpy_record_new(const vpy_record *record, PyObject *values)
 {
-    PyObject *made = values != NULL ? PyStructSequence_New(record->type) : NULL;
+    PyObject *made =
+        values != NULL ? PyStructSequence_New(*record->type) : NULL;
 
     for (Py_ssize_t i = 0; made != NULL && i < PyTuple_GET_SIZE(values); i++)
         PyStructSequence_SetItem(made, i,
@@ -167,8 +169,8 @@ static PyObject *value_at(const rows *self, size_t index, size_t row)
 
 /* ---- columns ------------------------------------------------------------ */
 
-/* A column: gives out its memory, or makes values where these are no numbers.
- */
+/* A column: gives out its memory if it holds numbers, else makes its values one
+ * by one. */
 typedef struct column {
     PyObject_HEAD
     rows *of;
@@ -181,7 +183,8 @@ static const char *format_of(vst__column_type type)
     return type == VST_COLUMN_F64 ? "d" : type == VST_COLUMN_I64 ? "q" : "i";
 }
 
-/* Whether the memory of the column's values is what they are. */
+/* Whether the column's memory can be given out: it holds numbers, and no
+ * nulls. */
 static bool has_view(const vst__column_spec *spec)
 {
     return !spec->nullable &&
@@ -197,7 +200,8 @@ static int column_get_buffer(PyObject *object, Py_buffer *view, int flags)
     void *values = self->of->batch.columns[self->index].values;
 
     if (!has_view(spec)) {
-        PyErr_SetString(PyExc_BufferError, "a column that is no memory");
+        PyErr_SetString(PyExc_BufferError,
+                        "this column has no memory of numbers to share");
         return -1;
     }
     if (PyBuffer_FillInfo(view, object, values != NULL ? values : "",
@@ -230,7 +234,7 @@ static PyObject *column_item(PyObject *object, Py_ssize_t at)
     const column *self = (column *)object;
 
     if (at < 0 || at >= self->length) {
-        PyErr_SetString(PyExc_IndexError, "there is no such row");
+        PyErr_SetString(PyExc_IndexError, "row index out of range");
         return NULL;
     }
     return value_at(self->of, self->index, (size_t)at);
@@ -238,7 +242,8 @@ static PyObject *column_item(PyObject *object, Py_ssize_t at)
 
 static PyObject *rows_make_column(rows *self, size_t index)
 {
-    column *made = (column *)column_type->tp_alloc(column_type, 0);
+    column *made =
+        (column *)state->column_type->tp_alloc(state->column_type, 0);
     PyObject *view;
 
     if (made == NULL)
@@ -276,7 +281,7 @@ static PyObject *rows_item(PyObject *object, Py_ssize_t at)
     PyObject *row;
 
     if (at < 0 || at >= (Py_ssize_t)self->batch.rows) {
-        PyErr_SetString(PyExc_IndexError, "there is no such row");
+        PyErr_SetString(PyExc_IndexError, "row index out of range");
         return NULL;
     }
     row = PyStructSequence_New(self->type);
@@ -291,7 +296,7 @@ static PyObject *rows_item(PyObject *object, Py_ssize_t at)
     return row;
 }
 
-/* The column of that name, or the row of that number. */
+/* Returns the column with that name, or the row with that number. */
 static PyObject *rows_subscript(PyObject *object, PyObject *key)
 {
     Py_ssize_t at;
@@ -331,8 +336,9 @@ PyObject *vpy_rows(const char *name, vst__batch *batch, PyObject *texts,
                    bool is_cut)
 {
     PyTypeObject *type = row_type_of(name, batch);
-    rows *self =
-        type != NULL ? (rows *)rows_type->tp_alloc(rows_type, 0) : NULL;
+    rows *self = type != NULL
+                     ? (rows *)state->rows_type->tp_alloc(state->rows_type, 0)
+                     : NULL;
 
     if (self == NULL)
         return NULL;
@@ -394,9 +400,9 @@ static PyType_Spec column_spec = {
 
 int vpy_rows_init(PyObject *module)
 {
-    column_type = (PyTypeObject *)PyType_FromSpec(&column_spec);
-    if (column_type == NULL || vpy_type_add(module, &rows_spec) < 0)
+    state->column_type = (PyTypeObject *)PyType_FromSpec(&column_spec);
+    if (state->column_type == NULL || vpy_type_add(module, &rows_spec) < 0)
         return -1;
-    rows_type = (PyTypeObject *)PyObject_GetAttrString(module, "Rows");
-    return rows_type != NULL ? 0 : -1;
+    state->rows_type = (PyTypeObject *)PyObject_GetAttrString(module, "Rows");
+    return state->rows_type != NULL ? 0 : -1;
 }

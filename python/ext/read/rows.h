@@ -1,6 +1,6 @@
 /* vestige._core.Rows: the rows of a table as a Python object. A column is a
- * memoryview, or a sequence that makes its values where it holds texts, truths
- * or nulls; a row has the columns as attributes. */
+ * memoryview, or, if it holds texts, booleans or nulls, a sequence that makes
+ * its values. A row has the columns as attributes. */
 #ifndef VPY_ROWS_H
 #define VPY_ROWS_H
 
@@ -10,26 +10,27 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Takes the rows over, and leaves an empty batch; name is the table's, and
- * stays. texts: a tuple with a list of str for each dictionary that names are
- * of, or NULL if there are none. is_cut: there are more, but the time was over.
- * NULL with an exception set. */
+/* Makes a Rows object, takes over the rows of the batch, and leaves an empty
+ * batch. name: the table's; must stay valid. texts: a tuple with a list of str
+ * for each dictionary of names, or NULL without dictionaries. is_cut: more rows
+ * exist, but the timeout was reached. Returns NULL with an exception set on
+ * failure. */
 PyObject *vpy_rows(const char *name, vst__batch *batch, PyObject *texts,
                    bool is_cut);
 
-/* Values under names which are no row of a table, such as a function of a
- * trace.
- */
+/* A type of named values that is not a table's row, such as a function of a
+ * trace. */
 typedef struct vpy_record {
-    const char *name;          /* of the type: vestige._core.Function */
-    const char *const *fields; /* NULL ends them */
-    PyTypeObject *type;        /* made by vpy_record_add, then stays */
+    const char *name; /* of the type, for example vestige._core.Function */
+    const char *const *fields; /* ends with NULL */
+    PyTypeObject **type;       /* in vpy_reading; vpy_record_add sets it */
 } vpy_record;
 
-/* Makes the type and adds it to the module; -1 with an exception set. */
-int vpy_record_add(PyObject *module, vpy_record *record);
-/* Takes over a tuple of as many values; NULL, which is passed on, with an
- * exception set. */
+/* Makes the type and adds it to the module. Returns -1 with an exception set on
+ * failure. */
+int vpy_record_add(PyObject *module, const vpy_record *record);
+/* Makes an object of the type and takes over a tuple with a value for each
+ * field. If values is NULL, returns NULL with the exception that is set. */
 PyObject *vpy_record_new(const vpy_record *record, PyObject *values);
 
 #pragma GCC visibility pop

@@ -1,5 +1,5 @@
-/* vestige._core.Trace: a trace as a Python object, and the facts that need no
- * replay. trace_replays.c does the rest. */
+/* vestige._core.Trace: a trace as a Python object, and its facts that need no
+ * replay. trace_replays.c has the methods that replay. */
 #include "read/trace.h"
 
 #include "read/read.h"
@@ -10,7 +10,7 @@
 
 #include <vestige/device.h>
 
-PyTypeObject *vpy_trace_type;
+static struct vpy_trace_state *const state = &vpy_reading.trace;
 
 typedef vpy_trace trace;
 
@@ -39,7 +39,7 @@ static int trace_init(PyObject *object, PyObject *args, PyObject *kw)
 
 PyObject *vpy_trace_of_session(vst_session *handle)
 {
-    trace *self = (trace *)vpy_trace_type->tp_alloc(vpy_trace_type, 0);
+    trace *self = (trace *)state->type->tp_alloc(state->type, 0);
     vst_error error = {VST_OK, 0, 0};
     vst_status status;
 
@@ -97,7 +97,7 @@ static PyObject *trace_info(PyObject *object, PyObject *unused)
     };
     trace *self = (trace *)object;
     vst_trace_info info;
-    PyObject *told;
+    PyObject *facts;
     char id[33];
 
     (void)unused;
@@ -106,7 +106,7 @@ static PyObject *trace_info(PyObject *object, PyObject *unused)
     vst_trace_get_info(self->handle, &info);
     for (int i = 0; i < 16; i++)
         snprintf(id + 2 * i, 3, "%02X", info.trace_id[i]);
-    told = Py_BuildValue(
+    facts = Py_BuildValue(
         "{s:I,s:I,s:s,s:O,s:I,s:I,s:K,s:K,s:K,s:K,s:K,s:L,s:L,s:L,s:s,s:O,s:K,"
         "s:O,s:K,s:K,s:O,s:O}",
         "version", info.version, "pid", info.pid, "trace_id", id, "clean",
@@ -125,11 +125,11 @@ static PyObject *trace_info(PyObject *object, PyObject *unused)
         (unsigned long long)info.left_out, "switches",
         info.switches ? Py_True : Py_False, "gil_waits",
         info.gil_waits ? Py_True : Py_False);
-    /* Programs rely on what is said of other traces. */
-    if (told != NULL && info.object_waits &&
-        PyDict_SetItemString(told, "object_waits", Py_True) < 0)
-        Py_CLEAR(told);
-    return vpy_trace_add_devices(told, self->handle);
+    /* Left out of other traces, as programs rely on the facts of those. */
+    if (facts != NULL && info.object_waits &&
+        PyDict_SetItemString(facts, "object_waits", Py_True) < 0)
+        Py_CLEAR(facts);
+    return vpy_trace_add_devices(facts, self->handle);
 }
 
 static PyObject *trace_threads(PyObject *object, PyObject *unused)
@@ -199,8 +199,8 @@ static PyObject *trace_set_offset(PyObject *object, PyObject *ns)
 }
 
 PyDoc_STRVAR(set_range_doc,
-             "set_range(from_ns=None, to_ns=None)\n--\n\nShow only what was "
-             "open or happened from then to then.");
+             "set_range(from_ns=None, to_ns=None)\n--\n\nRestrict replays "
+             "and exports to [from_ns, to_ns], inclusive.");
 
 static bool get_bound(PyObject *value, int64_t *ns)
 {
@@ -238,8 +238,8 @@ static PyObject *set_flag(PyObject *object, PyObject *value,
     Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(set_by_running_doc,
-             "set_by_running(value)\n--\n\nSpans last as long as they ran.");
+PyDoc_STRVAR(set_by_running_doc, "set_by_running(value)\n--\n\nMeasure spans "
+                                 "by the time that their thread ran.");
 
 static PyObject *trace_set_by_running(PyObject *object, PyObject *value)
 {
@@ -247,8 +247,8 @@ static PyObject *trace_set_by_running(PyObject *object, PyObject *value)
 }
 
 PyDoc_STRVAR(set_compensated_doc,
-             "set_compensated(value)\n--\n\nSpans last as long as they would "
-             "have without being recorded.");
+             "set_compensated(value)\n--\n\nSubtract the estimated cost of "
+             "recording from spans.");
 
 static PyObject *trace_set_compensated(PyObject *object, PyObject *value)
 {
@@ -278,7 +278,8 @@ bool vpy_trace_borrow(vpy_trace *self, PyObject *progress)
     return is_usable;
 }
 
-/* A trace that is in the tuple twice is refused: it is busy the second time. */
+/* A trace that is in the tuple twice is refused, as it is busy the second
+ * time. */
 vst_trace **vpy_traces_borrow(PyObject *traces, PyObject *progress)
 {
     Py_ssize_t count = PyTuple_GET_SIZE(traces), taken = 0;
@@ -289,15 +290,16 @@ vst_trace **vpy_traces_borrow(PyObject *traces, PyObject *progress)
         return NULL;
     }
     for (; taken < count; taken++) {
-        vpy_trace *one = (vpy_trace *)PyTuple_GET_ITEM(traces, taken);
-        if (!PyObject_TypeCheck(one, vpy_trace_type)) {
-            PyErr_Format(PyExc_TypeError, "not a Trace but a %.100s",
-                         Py_TYPE(one)->tp_name);
+        vpy_trace *each = (vpy_trace *)PyTuple_GET_ITEM(traces, taken);
+        if (!PyObject_TypeCheck(each, state->type)) {
+            PyErr_Format(PyExc_TypeError,
+                         "the argument is not a Trace but a %.100s",
+                         Py_TYPE(each)->tp_name);
             break;
         }
-        if (!vpy_trace_borrow(one, taken == 0 ? progress : NULL))
+        if (!vpy_trace_borrow(each, taken == 0 ? progress : NULL))
             break;
-        handles[taken] = one->handle;
+        handles[taken] = each->handle;
     }
     if (taken == count)
         return handles;
@@ -314,7 +316,8 @@ void vpy_traces_give_back(PyObject *traces, vst_trace **handles)
     free(handles);
 }
 
-/* Without the GIL: one thread at a time looks whether another one reads. */
+/* On builds without the GIL, only one thread at a time checks whether another
+ * thread reads. */
 VPY_DEFINE_LOCKED(trace_info)
 VPY_DEFINE_LOCKED(trace_threads)
 VPY_DEFINE_LOCKED(trace_metadata)
@@ -383,7 +386,7 @@ PyDoc_STRVAR(recover_doc,
              "recover(source, target, *, overwrite=False)\n--\n\n"
              "Write a finished copy of a trace whose process died.");
 
-/* An error of the system may be about either file, so both are named. */
+/* A system error may concern either file, so both are named. */
 static PyObject *trace_recover(PyObject *module, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"source", "target", "overwrite", NULL};
@@ -428,8 +431,8 @@ int vpy_trace_type_init(PyObject *module)
 {
     if (vpy_class_add(module, &described) < 0)
         return -1;
-    vpy_trace_type = (PyTypeObject *)PyObject_GetAttrString(module, "Trace");
-    if (vpy_trace_type == NULL || vpy_trace_names_init(module) < 0 ||
+    state->type = (PyTypeObject *)PyObject_GetAttrString(module, "Trace");
+    if (state->type == NULL || vpy_trace_names_init(module) < 0 ||
         vpy_trace_memory_init(module) < 0 || vpy_trace_replays_init(module) < 0)
         return -1;
     return PyModule_AddFunctions(module, functions);

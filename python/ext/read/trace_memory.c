@@ -1,7 +1,7 @@
 /* The memory of a vestige._core.Trace: whether it was recorded, and its summary
- * as Python objects. It is no set of tables: a report shows the first stacks of
- * each view alone, and these share their frames. The trace is read without the
- * GIL and is busy meanwhile. */
+ * as Python objects. The summary is not a set of tables: a report shows only
+ * the first stacks of each view, and these share their frames. The trace is
+ * read without the GIL and is busy meanwhile. */
 #include "read/rows.h"
 #include "read/trace.h"
 
@@ -10,7 +10,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* VST_E_STATE means here that no memory was recorded. */
+/* Raises for a failed reading. VST_E_STATE means here that no memory was
+ * recorded. */
 PyObject *vpy_memory_fail(vst_status status, const vst_error *error,
                           PyObject *path)
 {
@@ -18,7 +19,7 @@ PyObject *vpy_memory_fail(vst_status status, const vst_error *error,
         return vpy_raise(status, error, path);
     if (path != NULL)
         PyErr_Format(vpy_shared.trace_error,
-                     "%s: there are no records of memory in it; record them "
+                     "%s: the trace has no memory records; record them "
                      "with `vestige memory`, memory.track() or "
                      "profile(profile_memory=True)",
                      PyBytes_AS_STRING(path));
@@ -51,13 +52,19 @@ static const char *const first_fields[] = {"total", "rows", NULL};
 
 enum { AMOUNT, FRAME, SIZE, POINT, THREAD, FIRSTS, RECORDS };
 
-static vpy_record records[RECORDS] = {
-    [AMOUNT] = {"vestige._core.Amount", amount_fields, NULL},
-    [FRAME] = {"vestige._core.Frame", frame_fields, NULL},
-    [SIZE] = {"vestige._core.BlockSize", size_fields, NULL},
-    [POINT] = {"vestige._core.MemoryPoint", point_fields, NULL},
-    [THREAD] = {"vestige._core.MemoryThread", thread_fields, NULL},
-    [FIRSTS] = {"vestige._core.Firsts", first_fields, NULL},
+static const vpy_record records[RECORDS] = {
+    [AMOUNT] = {"vestige._core.Amount", amount_fields,
+                &vpy_reading.trace_memory.amount},
+    [FRAME] = {"vestige._core.Frame", frame_fields,
+               &vpy_reading.trace_memory.frame},
+    [SIZE] = {"vestige._core.BlockSize", size_fields,
+              &vpy_reading.trace_memory.block_size},
+    [POINT] = {"vestige._core.MemoryPoint", point_fields,
+               &vpy_reading.trace_memory.point},
+    [THREAD] = {"vestige._core.MemoryThread", thread_fields,
+                &vpy_reading.trace_memory.thread},
+    [FIRSTS] = {"vestige._core.Firsts", first_fields,
+                &vpy_reading.trace_memory.firsts},
 };
 
 int vpy_trace_memory_init(PyObject *module)
@@ -69,7 +76,8 @@ int vpy_trace_memory_init(PyObject *module)
     return result;
 }
 
-/* Puts a new reference into a dict or list; false with an exception set. */
+/* Sets a dict's item and takes over the reference to the value. Returns false
+ * with an exception set on failure. */
 static bool memory_put(PyObject *dict, const char *key, PyObject *value)
 {
     bool is_put = value != NULL && PyDict_SetItemString(dict, key, value) == 0;
@@ -78,7 +86,7 @@ static bool memory_put(PyObject *dict, const char *key, PyObject *value)
     return is_put;
 }
 
-/* All rounded; the error is that of the bytes. */
+/* All numbers are rounded; the error belongs to the bytes. */
 static PyObject *memory_amount(const vst_memory_amount *a)
 {
     return vpy_record_new(&records[AMOUNT],
@@ -113,12 +121,13 @@ static PyObject *memory_frame(const vst_memory_frame *f)
  * once. Rows share frames, and views share rows. */
 typedef struct made {
     const vst_memory_summary *summary;
-    PyObject **frames;          /* by number of the frame */
-    PyObject **stacks, **lines; /* rows, by number of the node, of the line */
+    PyObject **frames; /* by number of the frame */
+    PyObject **stacks,
+        **lines; /* rows, by number of the node and of the line */
     PyObject *left_out;
 } made;
 
-/* A deeper stack is shortened to these many frames at its two ends: otherwise
+/* A stack with more frames is shortened to this many at its two ends: otherwise
  * the lists of a recursion would grow with the square of its depth. */
 enum { INNER_MAX = 192, OUTER_MAX = 64 };
 
@@ -170,7 +179,7 @@ static size_t depth_of(const vst_memory_summary *s, uint32_t node)
     return depth;
 }
 
-/* Innermost first. */
+/* Returns a stack's frames, innermost first. */
 static PyObject *memory_frames(made *m, uint32_t node)
 {
     const vst_memory_summary *s = m->summary;
@@ -190,7 +199,7 @@ static PyObject *memory_frames(made *m, uint32_t node)
     return list;
 }
 
-/* Takes the reference to what lies under the key. */
+/* Makes a row and takes over the reference to the value of the key. */
 static PyObject *memory_row(const vst_memory_amount *own, const char *key,
                             PyObject *value)
 {
@@ -222,7 +231,7 @@ static PyObject *line_at(made *m, uint32_t index)
     return Py_XNewRef(m->lines[index]);
 }
 
-/* ---- the first of many -------------------------------------------------- */
+/* ---- the largest stacks and lines --------------------------------------- */
 
 typedef struct ranked {
     double bytes, count;
@@ -240,7 +249,7 @@ static int by_bytes(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* The amounts of the i-th stack or line. */
+/* Returns the amounts of stack or line number i. */
 typedef const vst_memory_amount *(*amounts_fn)(const vst_memory_summary *s,
                                                size_t i);
 
@@ -269,7 +278,8 @@ static size_t memory_rank(const vst_memory_summary *s, amounts_fn of,
     return found;
 }
 
-/* By view: how many there are, and the first rows. */
+/* Returns for each view how many stacks or lines there are, and the first
+ * rows. */
 static PyObject *memory_firsts(made *m, bool is_line, size_t rows)
 {
     const vst_memory_summary *s = m->summary;
@@ -344,7 +354,7 @@ static PyObject *memory_points(const vst_memory_point *first, size_t count)
     return list;
 }
 
-/* None: it was not recorded. */
+/* Returns None if the resident set was not recorded. */
 static PyObject *memory_resident(const vst_memory_summary *s)
 {
     if (!s->resident.peak)
@@ -430,7 +440,7 @@ static PyObject *memory_build(const vpy_trace *self,
     return dict;
 }
 
-/* k, from a Python number. */
+/* Checks the argument `temporary`. */
 bool vpy_memory_check_temporary(int temporary)
 {
     if (temporary >= 1 && temporary <= VST_MEMORY_TEMPORARY_MAX)

@@ -1,11 +1,8 @@
-/* Allocations and frees of a trace as Python objects, one by one.
+/* Lists single allocations and frees of a trace as Python objects.
  * trace_memory.c has summaries. */
 #include "read/read.h"
 
 #include "read/trace.h"
-
-/* ---- one by one -----------------------------------------------------------
- */
 
 typedef struct wanted {
     PyObject *list;
@@ -37,8 +34,8 @@ static PyObject *memory_events(PyObject *module, PyObject *args)
     vst_memory_sink sink;
 
     (void)module;
-    if (!PyArg_ParseTuple(args, "O!|K:memory_events", vpy_trace_type, &trace,
-                          &min_size))
+    if (!PyArg_ParseTuple(args, "O!|K:memory_events", vpy_reading.trace.type,
+                          &trace, &min_size))
         return NULL;
     list = PyList_New(0);
     if (list == NULL || !vpy_trace_borrow(trace, NULL)) {
@@ -83,8 +80,8 @@ static PyObject *memory_stacks(PyObject *module, PyObject *object)
     PyObject *list;
 
     (void)module;
-    if (!PyObject_TypeCheck(object, vpy_trace_type)) {
-        PyErr_SetString(PyExc_TypeError, "not a Trace");
+    if (!PyObject_TypeCheck(object, vpy_reading.trace.type)) {
+        PyErr_SetString(PyExc_TypeError, "the argument is not a Trace");
         return NULL;
     }
     list = PyList_New(0);
@@ -103,7 +100,8 @@ static PyObject *memory_stacks(PyObject *module, PyObject *object)
 static PyMethodDef functions[] = {
     {"memory_events", memory_events, METH_VARARGS,
      PyDoc_STR("memory_events(trace, min_size=0)\n--\n\nEach allocation and "
-               "free of so many bytes: (kind, address, size, time_ns, thread, "
+               "free of at least min_size bytes: (kind, address, size, "
+               "time_ns, thread, "
                "flags, stack, serial, live_bytes, weight).")},
     {"memory_stacks", memory_stacks, METH_O,
      PyDoc_STR("memory_stacks(trace)\n--\n\nThe stacks by number: (kind, "

@@ -1,5 +1,5 @@
-/* What a trace names: functions, imports, devices and their streams. With the
- * GIL held. */
+/* Lists the names in a trace: functions, imports, devices and their streams.
+ * Called with the GIL held. */
 #include "read/rows.h"
 #include "read/trace.h"
 
@@ -10,9 +10,11 @@
 static const char *const function_fields[] = {"kind",       "name", "file",
                                               "shown_file", "line", NULL};
 static const char *const definition_fields[] = {"kind", "name", NULL};
-static vpy_record function = {"vestige._core.Function", function_fields, NULL};
-static vpy_record definition = {"vestige._core.Definition", definition_fields,
-                                NULL};
+static const vpy_record function = {"vestige._core.Function", function_fields,
+                                    &vpy_reading.trace_names.function};
+static const vpy_record definition = {"vestige._core.Definition",
+                                      definition_fields,
+                                      &vpy_reading.trace_names.definition};
 
 int vpy_trace_names_init(PyObject *module)
 {
@@ -51,7 +53,7 @@ static PyObject *kind_and_name(const vst_definition *d)
         &definition, Py_BuildValue("(iN)", (int)d->kind, vpy_trace_name(d)));
 }
 
-/* Kind, name as it is shown, by definition id. */
+/* Returns a list by definition id: (kind, shown name). */
 PyObject *vpy_trace_definitions(PyObject *object, PyObject *unused)
 {
     (void)unused;
@@ -69,14 +71,16 @@ PyObject *vpy_trace_function(const vst_definition *d)
             (int)d->line));
 }
 
-/* By id: kind, name, file, what is shown of that, line. */
+/* Returns a list by definition id: (kind, name, file, shown part of file,
+ * line). */
 PyObject *vpy_trace_functions(PyObject *object, PyObject *unused)
 {
     (void)unused;
     return vpy_trace_by_id(object, vpy_trace_function);
 }
 
-/* Of an import, by what was imported and the id of its code, 0: not known. */
+/* import_name(imported, module=0): the name of an import's span. module: the id
+ * of the imported module's code; 0: not known. */
 PyObject *vpy_trace_import_name(PyObject *object, PyObject *args)
 {
     vpy_trace *self = (vpy_trace *)object;
@@ -97,7 +101,8 @@ PyObject *vpy_trace_import_name(PyObject *object, PyObject *args)
 
 /* ---- devices ------------------------------------------------------------- */
 
-/* Sets a new reference, which may be NULL with an exception set. */
+/* Sets a dict's item and takes over the reference to the value, which may be
+ * NULL with an exception set. */
 static bool set_item(PyObject *dict, const char *key, PyObject *value)
 {
     bool is_set = value != NULL && PyDict_SetItemString(dict, key, value) == 0;
@@ -113,7 +118,7 @@ static PyObject *stream_of(const vst_trace_stream *stream)
                          "priority", (int)stream->priority);
 }
 
-/* Those that were declared. */
+/* Returns the streams that were declared for a device. */
 static PyObject *declared_streams(const vst_trace *trace, uint32_t device)
 {
     PyObject *list = PyList_New(0);
@@ -143,18 +148,18 @@ static PyObject *device_of(const vst_trace *trace, const vst_trace_device *d)
     return made;
 }
 
-PyObject *vpy_trace_add_devices(PyObject *told, const vst_trace *handle)
+PyObject *vpy_trace_add_devices(PyObject *facts, const vst_trace *handle)
 {
     PyObject *list;
 
-    if (told == NULL || vst_trace_device_count(handle) == 0)
-        return told;
+    if (facts == NULL || vst_trace_device_count(handle) == 0)
+        return facts;
     list = PyList_New(0);
     for (size_t i = 0; list != NULL && i < vst_trace_device_count(handle); i++)
         if (!vpy_append(list,
                         device_of(handle, vst_trace_device_at(handle, i))))
             Py_CLEAR(list);
-    if (!set_item(told, "devices", list))
-        Py_CLEAR(told);
-    return told;
+    if (!set_item(facts, "devices", list))
+        Py_CLEAR(facts);
+    return facts;
 }

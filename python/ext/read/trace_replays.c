@@ -1,5 +1,5 @@
-/* Methods of vestige._core.Trace that replay it: totals, the spans of one name.
- * Replays run without the GIL, and the trace is busy meanwhile. */
+/* Methods of vestige._core.Trace that replay it: totals, and the spans with one
+ * name. Replays run without the GIL, and the trace is busy meanwhile. */
 #include "read/rows.h"
 #include "read/trace.h"
 
@@ -54,8 +54,8 @@ typedef struct totals {
     vst_id max;
 } totals;
 
-/* In the total of a function that calls itself, inner calls do not count again.
- */
+/* Adds a span to the totals. The total time of a recursive function counts its
+ * outermost calls only. */
 static vst_status replay_add_span(void *ctx, const vst_span *span)
 {
     totals *t = ctx;
@@ -99,10 +99,13 @@ static const char *const memory_total_fields[] = {
     "name",       "calls",       "self_ns",     "total_ns",
     "self_bytes", "total_bytes", "allocations", NULL};
 static const char *const moment_fields[] = {"start_ns", "end_ns", NULL};
-static vpy_record plain_total = {"vestige._core.Total", total_fields, NULL};
-static vpy_record memory_total = {"vestige._core.MemoryTotal",
-                                  memory_total_fields, NULL};
-static vpy_record moment_record = {"vestige._core.Moment", moment_fields, NULL};
+static const vpy_record plain_total = {"vestige._core.Total", total_fields,
+                                       &vpy_reading.trace_replays.total};
+static const vpy_record memory_total = {
+    "vestige._core.MemoryTotal", memory_total_fields,
+    &vpy_reading.trace_replays.memory_total};
+static const vpy_record moment_record = {"vestige._core.Moment", moment_fields,
+                                         &vpy_reading.trace_replays.moment};
 
 int vpy_trace_replays_init(PyObject *module)
 {
@@ -187,8 +190,8 @@ typedef struct moment {
     int64_t start_ns, end_ns;
 } moment;
 
-/* The first `limit` spans of the marked ids, by the time of their end. There is
- * room for twice as many; when it is full, the later half is dropped. */
+/* The first `limit` spans of the marked ids, by end time. `found` has room for
+ * twice as many; when it is full, the later half is dropped. */
 typedef struct search {
     unsigned char *wanted; /* by definition id */
     vst_id max;
@@ -232,7 +235,8 @@ static bool replay_is_text(const char *bytes, size_t length, const char *name,
     return length == name_len && memcmp(bytes, name, name_len) == 0;
 }
 
-/* `append` of `<built-in method append of list object>`, `f` of `C.f`. */
+/* Returns the plain name: `append` for `<built-in method append of list
+ * object>`, `f` for `C.f`. */
 static void plain_name(const vst_definition *d, const char **bytes,
                        size_t *length)
 {
@@ -257,9 +261,9 @@ static void plain_name(const vst_definition *d, const char **bytes,
     *length = (size_t)(stop - at);
 }
 
-/* How well a name matches a definition: 3 the name that is shown, 2 the
- * qualified name, 1 the last part of that, 0 not at all. -1 with an exception
- * set. */
+/* How well a name matches a definition: 3 if it is the shown name, 2 the
+ * qualified name, 1 the last part of that, 0 not at all. Returns -1 with an
+ * exception set on failure. */
 static int replay_fit(const vst_definition *d, const char *name,
                       size_t name_len)
 {

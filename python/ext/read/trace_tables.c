@@ -1,4 +1,4 @@
-/* Trace.tables(): any tables, from one reading of the records
+/* Trace.tables(): fills any tables in one reading of the records
  * (src/tables/pass.h). The records are read without the GIL. */
 #include "read/trace.h"
 
@@ -9,7 +9,8 @@
 
 #include "tables/pass.h"
 
-/* None, or a sequence of numbers; false with an exception set. */
+/* Reads None or a sequence of numbers. Returns false with an exception set on
+ * failure. */
 static bool take_threads(PyObject *numbers, vst__table_options *options)
 {
     if (numbers == NULL || numbers == Py_None)
@@ -26,14 +27,14 @@ static bool take_marks(const vpy_trace *self, PyObject *marks,
     if ((size_t)PyBytes_GET_SIZE(marks) <=
         vst_trace_definition_max(self->handle)) {
         PyErr_SetString(PyExc_ValueError,
-                        "marks has fewer items than there are definitions");
+                        "marks needs an item for each definition of the trace");
         return false;
     }
     options->marks = (const unsigned char *)PyBytes_AS_STRING(marks);
     return true;
 }
 
-/* The tables of these names; NULL with an exception set. */
+/* Returns the tables with these names, or NULL with an exception set. */
 static const vst__table **find_tables(PyObject *names)
 {
     size_t count = (size_t)PySequence_Fast_GET_SIZE(names);
@@ -73,8 +74,8 @@ static PyObject *texts_of(const vst__dictionary *names)
     return list;
 }
 
-/* Lists of the pass's dictionaries, by vst__names; NULL with an exception set.
- */
+/* Makes lists of the pass's dictionaries, indexed by vst__names. Returns false
+ * with an exception set on failure. */
 static bool list_names(const vst__table_pass *pass,
                        PyObject *lists[VST_NAMES_OWN])
 {
@@ -150,7 +151,7 @@ static PyObject *read_tables(vpy_trace *self, PyObject *names,
     return result;
 }
 
-/* None, or seconds from now on. */
+/* Reads None, or seconds from now. */
 static bool take_timeout(PyObject *seconds, vst__table_options *options)
 {
     vst_clock_sample now;
@@ -167,7 +168,7 @@ static bool take_timeout(PyObject *seconds, vst__table_options *options)
     return true;
 }
 
-/* What the keywords say, and the names; false with an exception set. */
+/* Reads the arguments. Returns false with an exception set on failure. */
 static bool tables_parse(PyObject *args, PyObject *kw, vpy_trace *self,
                          vst__table_options *options, PyObject **names,
                          PyObject **progress)
@@ -211,7 +212,8 @@ PyObject *vpy_trace_tables(PyObject *object, PyObject *args, PyObject *kw)
     vst__table_options options = {.threads = NULL};
 
     if (tables_parse(args, kw, self, &options, &wanted, &progress)) {
-        list = PySequence_Fast(wanted, "names of tables are a sequence");
+        list =
+            PySequence_Fast(wanted, "names must be a sequence of table names");
         if (list != NULL)
             result = read_tables(self, list, &options, progress);
         Py_XDECREF(list);

@@ -1,5 +1,5 @@
-/* vestige._core.View: pictures of a trace (view/view.h) as a Python
- * object, and its facts. view_questions.c has the other methods. */
+/* vestige._core.View: pictures of a trace (view/view.h) as a Python object, and
+ * its facts. view_questions.c has the other methods. */
 #include "read/view.h"
 
 #include "read/read.h"
@@ -107,7 +107,8 @@ static PyObject *view_refresh(PyObject *object, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* By id: kind, name, file, what is shown of that, line; None: not defined. */
+/* Returns a list by definition id: (kind, name, file, shown part of file,
+ * line), or None if not defined. */
 static PyObject *view_functions(PyObject *object, PyObject *first)
 {
     vpy_view *self = (vpy_view *)object;
@@ -209,40 +210,44 @@ static PyObject *view_set_offset(PyObject *object, PyObject *ns)
 
 PyDoc_STRVAR(window_doc,
              "window(from_ns, to_ns, pixels, *, threads=None, max_depth=0)\n"
-             "--\n\nWhat a window of time looks like: see view/view.h.");
+             "--\n\nThe picture of a window of time: see view/view.h.");
 
-PyDoc_STRVAR(span_at_doc,
-             "span_at(thread, depth, time_ns)\n--\n\nThe span that is there.");
+PyDoc_STRVAR(
+    span_at_doc,
+    "span_at(thread, depth, time_ns)\n--\n\nThe span at this place, or None.");
 
-PyDoc_STRVAR(flame_doc,
-             "flame(from_ns, to_ns, *, threads=None, limit=0, progress=None)\n"
-             "--\n\n"
-             "The tree of calls of a range: (parent row or -1, id, count, "
-             "self_ns, total_ns, self_bytes), of these the `limit` with the "
-             "largest totals; and how many there are besides.");
+PyDoc_STRVAR(
+    flame_doc,
+    "flame(from_ns, to_ns, *, threads=None, limit=0, progress=None)\n"
+    "--\n\n"
+    "The tree of calls of a range as rows (parent row or -1, id, count, "
+    "self_ns, total_ns, self_bytes), at most the `limit` rows with the "
+    "largest totals; and how many rows were left out.");
 
 PyDoc_STRVAR(find_doc,
              "find(ids, from_ns, to_ns, pixels, *, threads=None, "
              "progress=None)\n--\n\n"
-             "How many spans of those ids begin in each pixel, as uint32.");
+             "How many spans with these ids begin in each pixel, as uint32.");
 
-PyDoc_STRVAR(next_doc,
-             "next(ids, thread, after_ns, *, back=False, progress=None)\n"
-             "--\n\nThe next span of those ids in order of time, or None.");
+PyDoc_STRVAR(
+    next_doc,
+    "next(ids, thread, after_ns, *, back=False, progress=None)\n"
+    "--\n\nThe next span with one of these ids in order of time, or None.");
 
 PyDoc_STRVAR(counters_doc,
              "counters(from_ns, to_ns, pixels, *, progress=None)\n--\n\n"
              "Curves: points are <I4xddd, pixel, least, most, last.");
 
 PyDoc_STRVAR(losses_doc, "losses(from_ns, to_ns)\n--\n\n"
-                         "Stretches about which the trace knows nothing.");
+                         "Stretches of time for which records are missing.");
 
 PyDoc_STRVAR(refresh_doc, "refresh()\n--\n\n"
-                          "Takes in what was recorded since; of a view that "
-                          "follows.");
+                          "Read the records that were written since. Only "
+                          "for a view with follow=True.");
 
-PyDoc_STRVAR(functions_doc,
-             "functions(first)\n--\n\nThe definitions from an id on.");
+PyDoc_STRVAR(
+    functions_doc,
+    "functions(first)\n--\n\nThe functions whose id is `first` or later.");
 
 #define KEYWORDS(function)                                                     \
     (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS

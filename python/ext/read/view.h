@@ -1,5 +1,5 @@
-/* A vestige._core.View, shared by view.c (the object and its facts) and
- * view_questions.c (what is asked of it). */
+/* vestige._core.View, shared by view.c (the object and its facts) and
+ * view_questions.c (questions about a range of time). */
 #ifndef VPY_VIEW_H
 #define VPY_VIEW_H
 
@@ -15,16 +15,16 @@ typedef struct vpy_view {
     PyObject_HEAD
     vst_view *handle; /* atomic: set once, see vpy_handle_set */
     PyObject *path;   /* bytes; set once, in the critical section */
-    /* Held to read by those that ask, to write by refresh() and set_offset().
-     */
+    /* Read lock: methods that read the view. Write lock: refresh() and
+     * set_offset(). */
     pthread_rwlock_t growth;
 } vpy_view;
 
-/* False with an exception set. */
+/* Returns false with an exception set if the view cannot be used. */
 bool vpy_view_is_usable(const vpy_view *self);
 
-/* view_flame.c: (rows as a table, how many were left out): the `limit` largest
- * rows, or all if it is 0. */
+/* view_flame.c: returns (rows as a table, how many were left out). Keeps the
+ * `limit` largest rows, or all if limit is 0. */
 PyObject *vpy_flame_rows(vst_view_flame_row *rows, size_t count, size_t limit);
 
 /* view_questions.c: methods. */

@@ -1,5 +1,5 @@
-/* The rows of a flame graph as a table, or the largest of them: a page shows
- * some thousands, and the calls of a long range may be a million. */
+/* Makes a table of the rows of a flame graph, or of the largest rows: a page
+ * shows some thousands, and a long range may have a million. */
 #include "read/rows.h"
 #include "read/view.h"
 
@@ -25,13 +25,14 @@ static int compare_totals(const void *a, const void *b)
 }
 
 /* Moves the `limit` rows with the largest totals to the front, in their order.
- * A parent comes before its children and its total is not less than theirs: it
- * stays with them. False: no memory. */
+ * A parent comes before its children and its total is not less than theirs, so
+ * a parent is kept if a child is. Returns false if memory ran out. */
 static bool keep_largest(vst_view_flame_row *rows, size_t count, size_t limit)
 {
     int64_t *totals = malloc(count * sizeof *totals);
     int64_t *moved = malloc(count * sizeof *moved);
-    size_t equal = limit, to = 0; /* how many of the least total stay */
+    size_t equal = limit,
+           to = 0; /* how many rows with the least total are kept */
     int64_t least;
 
     if (totals == NULL || moved == NULL) {

@@ -1,5 +1,5 @@
 /* Methods of vestige._core.View that answer questions about a range of time.
- * They work without the GIL; several threads may ask at once. */
+ * They work without the GIL; several threads may ask at the same time. */
 #include "read/view.h"
 
 #include "read/numbers.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The arguments that most questions have. */
+/* The arguments that most questions share. */
 typedef struct question {
     vst_view_range range;
     uint32_t *threads;
@@ -15,8 +15,8 @@ typedef struct question {
     size_t id_count;
 } question;
 
-/* Converters for PyArg_ParseTuple's "O&": a time, and the threads, functions
- * and progress of a question. */
+/* Converters for PyArg_ParseTuple's "O&": a time, and a question's threads, ids
+ * and progress. */
 static int to_time(PyObject *object, void *time_ns)
 {
     long long number = PyLong_AsLongLong(object);
@@ -58,7 +58,8 @@ static int to_progress(PyObject *progress, void *to)
     return 1;
 }
 
-/* Whether it can be asked; else with an exception set. */
+/* Checks a question. Returns false with an exception set if it cannot be
+ * answered. */
 static bool view_check(const vpy_view *self, const question *q, bool pixels)
 {
     if (!vpy_view_is_usable(self))
@@ -82,7 +83,7 @@ static void question_free(question *q)
     free(q->ids);
 }
 
-/* From here to answer_end() the view is in use, without the GIL. */
+/* Between answer_begin and answer_end the view is in use, without the GIL. */
 static PyThreadState *answer_begin(vpy_view *self)
 {
     PyThreadState *saved = PyEval_SaveThread();
@@ -250,7 +251,7 @@ PyObject *vpy_view_find(PyObject *object, PyObject *args, PyObject *kw)
     return result;
 }
 
-/* One thread, or None. */
+/* Converts a single thread, or None. */
 static int to_thread(PyObject *thread, void *to)
 {
     PyObject *one = thread != Py_None ? PyTuple_Pack(1, thread) : NULL;
