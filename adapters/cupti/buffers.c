@@ -108,9 +108,9 @@ void cupti_buffer_request(uint8_t **buffer, size_t *size, size_t *max_records)
     if (*buffer == NULL) {
         *size = 0;
         if (self != NULL)
-            cupti_tell_once(self, CUPTI_TROUBLE_BUFFERS,
-                            "128 MiB of buffers were in use: what came then "
-                            "was lost");
+            cupti_note_once(self, CUPTI_TROUBLE_BUFFERS,
+                            "128 MiB of buffers were in use: later "
+                            "activities were lost");
     }
     buffers_leave();
 }
@@ -122,9 +122,9 @@ static void count_dropped(cupti_collector *self, void *context, uint32_t stream)
         cupti.cuptiActivityGetNumDroppedRecords(context, stream, &dropped);
 
     if (result != CUPTI_OK)
-        cupti_tell_once(self, CUPTI_TROUBLE_DROPPED,
+        cupti_note_once(self, CUPTI_TROUBLE_DROPPED,
                         "cuptiActivityGetNumDroppedRecords failed: it is not "
-                        "known what was lost");
+                        "known how many records were lost");
     if (result == CUPTI_OK && dropped != 0)
         vst_device_lost(self->recording, cupti_any_device(self), dropped);
 }
@@ -137,9 +137,9 @@ void cupti_buffer_complete(void *context, uint32_t stream, uint8_t *buffer,
 
     (void)claimed;
     if (self != NULL && size == 0 && buffer != NULL)
-        cupti_tell_once(self, CUPTI_TROUBLE_FOREIGN,
-                        "another profiler uses CUPTI in this process: what it "
-                        "asked for is left out");
+        cupti_note_once(self, CUPTI_TROUBLE_FOREIGN,
+                        "another profiler uses CUPTI in this process: its "
+                        "records are left out");
     if (self != NULL && size != 0) {
         cupti_read_buffer(self, buffer, valid < size ? valid : size);
         count_dropped(self, context, stream);

@@ -40,28 +40,28 @@ static pid_t used_in;
 
 /* ---- lines for the user -------------------------------------------------- */
 
-static void collector_tell(cupti_collector *self, const char *line)
+static void collector_note(cupti_collector *self, const char *line)
 {
     vst_collector_tell(self->recording, collector_name, line);
 }
 
-void cupti_tell_failed(cupti_collector *self, const char *function, int result,
+void cupti_note_failed(cupti_collector *self, const char *function, int result,
                        const char *meaning)
 {
     char line[200];
 
     snprintf(line, sizeof line, "%s failed (%s): %s", function,
              cupti_result_name(result), meaning);
-    collector_tell(self, line);
+    collector_note(self, line);
 }
 
-void cupti_tell_once(cupti_collector *self, cupti_trouble trouble,
+void cupti_note_once(cupti_collector *self, cupti_trouble trouble,
                      const char *line)
 {
     uint32_t bit = UINT32_C(1) << trouble;
 
-    if (!(__atomic_fetch_or(&self->told, bit, __ATOMIC_RELAXED) & bit))
-        collector_tell(self, line);
+    if (!(__atomic_fetch_or(&self->noted, bit, __ATOMIC_RELAXED) & bit))
+        collector_note(self, line);
 }
 
 /* ---- starting ------------------------------------------------------------ */
@@ -84,12 +84,12 @@ static void set_attributes(cupti_collector *self)
         result = cupti.cuptiActivitySetAttribute(
             CUPTI_ATTRIBUTE_PER_THREAD_BUFFER, &size, &value);
     if (result != CUPTI_OK)
-        cupti_tell_failed(self, "cuptiActivitySetAttribute", result,
+        cupti_note_failed(self, "cuptiActivitySetAttribute", result,
                           "threads share buffers");
     result = cupti.cuptiSetThreadIdType(CUPTI_THREAD_ID_SYSTEM);
     if (result != CUPTI_OK)
-        cupti_tell_failed(self, "cuptiSetThreadIdType", result,
-                          "calls are on no thread");
+        cupti_note_failed(self, "cuptiSetThreadIdType", result,
+                          "calls have no thread");
 }
 
 /* Enables the kinds; returns whether at least one is collected. */
@@ -105,7 +105,7 @@ static bool enable_kinds(cupti_collector *self)
         if (result == CUPTI_OK)
             continue;
         snprintf(meaning, sizeof meaning, "no %s", kinds[i].name);
-        cupti_tell_failed(self, "cuptiActivityEnable", result, meaning);
+        cupti_note_failed(self, "cuptiActivityEnable", result, meaning);
     }
     return any;
 }
@@ -116,12 +116,12 @@ static void collector_refine(cupti_collector *self)
     int result = cupti_silence_calls();
 
     if (result != CUPTI_OK)
-        cupti_tell_failed(self, "cuptiActivityEnableRuntimeApi", result,
-                          "calls that nobody wants cost time");
+        cupti_note_failed(self, "cuptiActivityEnableRuntimeApi", result,
+                          "calls that are left out cost time");
     result = cupti.cuptiActivityFlushPeriod(FLUSH_MS);
     if (result != CUPTI_OK)
-        cupti_tell_failed(self, "cuptiActivityFlushPeriod", result,
-                          "buffers come when they are full");
+        cupti_note_failed(self, "cuptiActivityFlushPeriod", result,
+                          "buffers are read only when they are full");
 }
 
 /* Sets the clock first: records that were enabled before would have other
@@ -132,7 +132,7 @@ static vst_status collector_start(vst_collector *collector)
     int result;
 
     if (used_in != 0 && used_in != getpid()) {
-        collector_tell(
+        collector_note(
             self, "CUDA does not work in a process that was forked from one "
                   "which uses it");
         return VST_E_UNSUPPORTED;
@@ -140,7 +140,7 @@ static vst_status collector_start(vst_collector *collector)
     used_in = getpid();
     result = cupti.cuptiActivityRegisterTimestampCallback(read_clock);
     if (result != CUPTI_OK) {
-        cupti_tell_failed(self, "cuptiActivityRegisterTimestampCallback",
+        cupti_note_failed(self, "cuptiActivityRegisterTimestampCallback",
                           result, "no CUDA activity is collected");
         return VST_E_UNSUPPORTED;
     }
@@ -150,7 +150,7 @@ static vst_status collector_start(vst_collector *collector)
     result = cupti.cuptiActivityRegisterCallbacks(cupti_buffer_request,
                                                   cupti_buffer_complete);
     if (result != CUPTI_OK) {
-        cupti_tell_failed(self, "cuptiActivityRegisterCallbacks", result,
+        cupti_note_failed(self, "cuptiActivityRegisterCallbacks", result,
                           "no CUDA activity is collected");
         return VST_E_UNSUPPORTED;
     }
@@ -168,8 +168,8 @@ static void flush_with(cupti_collector *self, uint32_t flag)
     int result = cupti.cuptiActivityFlushAll(flag);
 
     if (result != CUPTI_OK)
-        cupti_tell_once(self, CUPTI_TROUBLE_FLUSH,
-                        "cuptiActivityFlushAll failed: what was in buffers is "
+        cupti_note_once(self, CUPTI_TROUBLE_FLUSH,
+                        "cuptiActivityFlushAll failed: records in buffers are "
                         "lost");
 }
 
@@ -182,7 +182,7 @@ static void collector_flush(vst_collector *collector)
 }
 
 /* Writes how many activities of this window were lost or had no times. */
-static void tell_counts(cupti_collector *self)
+static void collector_note_counts(cupti_collector *self)
 {
     uint64_t untimed = __atomic_exchange_n(&self->untimed, 0, __ATOMIC_RELAXED);
     uint64_t before = __atomic_exchange_n(&self->before, 0, __ATOMIC_RELAXED);
@@ -192,14 +192,14 @@ static void tell_counts(cupti_collector *self)
         snprintf(line, sizeof line,
                  "%llu activities have no times and are lost",
                  (unsigned long long)untimed);
-        collector_tell(self, line);
+        collector_note(self, line);
     }
     if (before != 0) {
         snprintf(line, sizeof line,
                  "%llu activities ended before the recording began and are "
                  "left out",
                  (unsigned long long)before);
-        collector_tell(self, line);
+        collector_note(self, line);
     }
 }
 
@@ -211,7 +211,7 @@ static void collector_stop(vst_collector *collector)
     for (size_t i = KINDS; i-- > 0;) {
         result = cupti.cuptiActivityDisable(kinds[i].kind);
         if (result != CUPTI_OK)
-            cupti_tell_failed(self, "cuptiActivityDisable", result,
+            cupti_note_failed(self, "cuptiActivityDisable", result,
                               kinds[i].name);
     }
     flush_with(self, CUPTI_FLUSH_FORCED);
@@ -219,7 +219,7 @@ static void collector_stop(vst_collector *collector)
     cupti.cuptiSetThreadIdType(CUPTI_THREAD_ID_DEFAULT);
     cupti.cuptiActivityFlushPeriod(0);
     cupti_devices_ask(self);
-    tell_counts(self);
+    collector_note_counts(self);
 }
 
 static void collector_destroy(vst_collector *collector)
@@ -260,6 +260,6 @@ const char *vst_cupti_register(const char *named, const char *const *paths)
         trouble = cupti_measure_records();
     if (trouble == NULL &&
         vst_collector_register(collector_name, collector_make) != VST_OK)
-        trouble = "there are too many collectors";
+        trouble = "too many collectors are registered";
     return trouble;
 }

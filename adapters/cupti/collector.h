@@ -1,6 +1,6 @@
 /* Declarations for the files of the collector. A recording has one collector;
- * CUPTI's callbacks do not say for whom they are, so buffers.c knows which
- * collector is active. */
+ * CUPTI's callbacks have no pointer to it, so buffers.c keeps the active
+ * collector. */
 #ifndef VST_CUPTI_COLLECTOR_H
 #define VST_CUPTI_COLLECTOR_H
 
@@ -16,7 +16,7 @@
 #pragma GCC visibility push(hidden)
 
 enum {
-    /* callback ids of a domain for which there is a place */
+    /* callback ids of a domain that have an entry in `calls` */
     CUPTI_CALLBACKS = 2048,
     CUPTI_DEVICES_MAX = 256, /* devices, by CUDA's numbers */
     CUPTI_CONTEXTS = 256,
@@ -42,7 +42,7 @@ typedef struct cupti_recorded {
     uint32_t context, event, stream, correlation;
 } cupti_recorded;
 
-/* The id that somebody gave to a call. */
+/* The id that another library gave to a call. */
 typedef struct cupti_given {
     uint32_t correlation;
     uint64_t external;
@@ -66,7 +66,7 @@ typedef struct cupti_collector {
     vst_id calls[2][CUPTI_CALLBACKS];
     /* numbers of devices in the trace; 0 if not declared */
     uint32_t numbers[CUPTI_DEVICES_MAX];
-    /* whether the device's place for activities without a stream was
+    /* whether the device's stand-in for activities without a stream was
      * declared */
     bool has_streamless[CUPTI_DEVICES_MAX];
     cupti_properties properties[CUPTI_DEVICES_MAX];
@@ -75,7 +75,7 @@ typedef struct cupti_collector {
     cupti_recorded events[CUPTI_EVENTS];
     /* CUPTI_EXTERNALS entries; NULL until an id was given */
     cupti_given *externals;
-    uint32_t told; /* bits of cupti_trouble that were reported */
+    uint32_t noted; /* bits of cupti_trouble that were reported */
     /* Atomic: */
     uint64_t before;  /* activities from before the recording */
     uint64_t untimed; /* activities without times */
@@ -93,12 +93,13 @@ typedef enum cupti_trouble {
     CUPTI_TROUBLE_FLUSH
 } cupti_trouble;
 
-/* Writes a line for the user: a function of libcupti failed, and what follows
- * from that. */
-void cupti_tell_failed(cupti_collector *self, const char *function, int result,
+/* Writes a line for the user: a function of libcupti failed, and the
+ * consequence (`meaning`). */
+void cupti_note_failed(cupti_collector *self, const char *function, int result,
                        const char *meaning);
-/* Writes such a line at most once in a recording; any thread. */
-void cupti_tell_once(cupti_collector *self, cupti_trouble trouble,
+/* Writes a line about a trouble for the user, at most once in a recording. Any
+ * thread. */
+void cupti_note_once(cupti_collector *self, cupti_trouble trouble,
                      const char *line);
 
 /* ---- buffers.c ----------------------------------------------------------- */

@@ -74,9 +74,9 @@ uint32_t cupti_blocks_at_once(const cupti_kernel *record,
 /* ---- kernels and devices ------------------------------------------------- */
 
 /* Describes how a kernel fills the device, if that is known. */
-static size_t describe_fill(const cupti_kernel *record,
-                            const cupti_properties *properties, char *text,
-                            size_t size)
+static size_t describe_occupancy(const cupti_kernel *record,
+                                 const cupti_properties *properties, char *text,
+                                 size_t size)
 {
     float blocks, threads = (float)threads_of(record), held, occupancy;
 
@@ -105,8 +105,8 @@ size_t cupti_describe_kernel(const cupti_kernel *record,
         record->queued, record->registers,
         record->static_shared + record->dynamic_shared);
 
-    length +=
-        describe_fill(record, properties, text + length, CUPTI_TEXT - length);
+    length += describe_occupancy(record, properties, text + length,
+                                 CUPTI_TEXT - length);
     length += (size_t)snprintf(
         text + length, CUPTI_TEXT - length,
         "\"grid\": [%d, %d, %d], \"block\": [%d, %d, %d], \"graph id\": %u, "

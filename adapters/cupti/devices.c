@@ -1,8 +1,8 @@
-/* Devices and contexts, by CUDA's numbers. The properties of a device come from
- * the driver if the driver is in use when the recording starts, otherwise from
- * the record that CUPTI makes when the driver starts. Nothing here starts the
- * driver, because a program may want to fork first. Any thread; the collector's
- * lock guards the tables. */
+/* Keeps devices and contexts, by CUDA's numbers. The properties of a device
+ * come from the driver if the driver is in use when the recording starts,
+ * otherwise from the record that CUPTI makes when the driver starts. Nothing
+ * here starts the driver, because a program may want to fork first. Any thread
+ * enters; the collector's lock guards the tables. */
 #include <stdio.h>
 #include <string.h>
 

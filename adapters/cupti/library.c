@@ -67,9 +67,9 @@ static bool take_driver(void *library)
     bool is_whole = true;
 
     CUDA_FUNCTIONS(LOOK_UP)
-#define IS_THERE(name, parameters) is_whole = is_whole && cupti.name != NULL;
-    CUDA_FUNCTIONS(IS_THERE)
-#undef IS_THERE
+#define IS_FOUND(name, parameters) is_whole = is_whole && cupti.name != NULL;
+    CUDA_FUNCTIONS(IS_FOUND)
+#undef IS_FOUND
     return is_whole;
 }
 
@@ -99,7 +99,7 @@ const char *cupti_load(const char *named, const char *const *paths)
     missing = take_functions(library);
     if (missing != NULL)
         return library_fail("this libcupti has no %s: %s", missing,
-                            "vestige needs that of CUDA 12 or 13");
+                            "vestige needs libcupti of CUDA 12 or 13");
     result = cupti.cuptiGetVersion(&cupti.version);
     if (result != CUPTI_OK)
         return library_fail("libcupti does not work here: %s of %s",

@@ -1,6 +1,6 @@
-/* libcupti and libcuda, loaded at run time: the functions that we call. Their
- * types are declared by the sizes that NVIDIA's types have in the calling
- * convention. */
+/* The functions that we call in libcupti and libcuda, which are loaded at run
+ * time. Their types are declared by the sizes that NVIDIA's types have in the
+ * calling convention. */
 #ifndef VST_CUPTI_LIBRARY_H
 #define VST_CUPTI_LIBRARY_H
 
@@ -34,7 +34,8 @@ typedef void (*cupti_request_fn)(uint8_t **buffer, size_t *size,
 typedef void (*cupti_complete_fn)(void *context, uint32_t stream,
                                   uint8_t *buffer, size_t size, size_t valid);
 
-/* Name, result, parameters. Every libcupti from 12.0 on has these: */
+/* Name and parameters of each function; all return int. Every libcupti since
+ * 12.0 has these functions: */
 #define CUPTI_FUNCTIONS(X)                                                     \
     X(cuptiGetVersion, (uint32_t *))                                           \
     X(cuptiGetResultString, (int, const char **))                              \
@@ -49,7 +50,8 @@ typedef void (*cupti_complete_fn)(void *context, uint32_t stream,
     X(cuptiActivityFlushPeriod, (uint32_t))                                    \
     X(cuptiActivityGetNextRecord, (uint8_t *, size_t, void **))                \
     X(cuptiActivityGetNumDroppedRecords, (void *, uint32_t, size_t *))
-/* only newer versions have these; NULL if the loaded one has not */
+/* only newer versions have these functions; NULL if the loaded libcupti has
+ * not */
 #define CUPTI_NEWER_FUNCTIONS(X)                                               \
     X(cuptiActivityEnableRuntimeApi, (uint32_t, uint8_t))                      \
     X(cuptiActivityEnableDriverApi, (uint32_t, uint8_t))

@@ -1,5 +1,6 @@
-/* Ids of names in the recording: of kernels, of copies and similar activities,
- * of calls. Any thread; the collector's lock guards the tables. */
+/* Ids of names in the recording: names of kernels, of copies and similar
+ * activities, and of calls. Any thread enters; the collector's lock guards the
+ * tables. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 typedef struct cupti_name {
     uint64_t hash;
     vst_id id;
-    char text[]; /* as CUPTI gives it */
+    char text[]; /* the text that CUPTI returns */
 } cupti_name_entry;
 
 enum { NAMES_MAX = 1 << 20, NAME_BYTES = 256 };
@@ -180,8 +181,8 @@ vst_id cupti_kernel_name(cupti_collector *self, const char *mangled)
 
 /* ---- calls --------------------------------------------------------------- */
 
-/* Calls that programs make all the time and nobody asks about; torch.profiler
- * leaves out these calls too. */
+/* Calls that programs make all the time and that say little; torch.profiler
+ * leaves out these calls, too. */
 static const char *const noisy[] = {
     "cudaGetDevice",
     "cudaSetDevice",
@@ -191,13 +192,14 @@ static const char *const noisy[] = {
     "cudaEventDestroy",
 };
 
-/* Such calls of the driver, which libcupti can silence. The other calls that
- * nobody wants are left out when records are read. */
+/* Noisy calls of the driver, which libcupti can silence. Other unwanted calls
+ * are left out when records are read. */
 static const char *const noisy_of_driver[] = {
     "cuCtxGetCurrent", "cuDevicePrimaryCtxGetState", "cuKernelGetAttribute"};
 
-/* Calls of the driver that are wanted: launches, and calls about memory. The
- * runtime consists of the others. */
+/* Beginnings of names of wanted calls of the driver: launches, and calls about
+ * memory. All other calls of the driver come from the runtime, whose calls are
+ * recorded. */
 static const char *const wanted_of_driver[] = {
     "cuLaunch",
     "cuGraphLaunch",
@@ -279,9 +281,9 @@ vst_id cupti_call_name(cupti_collector *self, int kind, uint32_t callback)
         bool is_named = names_name_of(kind, callback, name);
 
         if (!is_named)
-            cupti_tell_once(self, CUPTI_TROUBLE_NAMES,
+            cupti_note_once(self, CUPTI_TROUBLE_NAMES,
                             "cuptiGetCallbackName failed: some calls are "
-                            "called INVALID");
+                            "shown as INVALID");
         id = names_is_wanted(kind, name) || !is_named ? cupti_name(self, name)
                                                       : UNWANTED;
         if (place != NULL)

@@ -1,7 +1,7 @@
-/* Reads a buffer of CUPTI, and delivers its records. Two passes, because
- * records that others need (devices, contexts, events, ids that somebody gave)
- * may stand behind them. Any thread, several at a time; no function of CUPTI is
- * called with a lock of ours held. */
+/* Reads a buffer of CUPTI, and delivers its records. The buffer is read twice,
+ * because records that other records need (devices, contexts, events, ids that
+ * other libraries gave) may come after them. Any thread enters, several at a
+ * time; no function of CUPTI is called while we hold a lock. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 #include "collector.h"
 #include "library.h"
 
-/* Returns the next record, or the first after NULL; NULL if there is none.
- * *broken: the next record cannot be found. */
+/* Returns the record after *record, or the first if *record is NULL; NULL if
+ * there are no more. Sets *broken if the next record cannot be found. */
 static const void *next_record(uint8_t *buffer, size_t valid, void **record,
                                bool *broken)
 {
@@ -71,7 +71,7 @@ static uint64_t external_of(cupti_collector *self, uint32_t correlation)
     return external;
 }
 
-/* Notes which device a context is on; `last` is the context that was noted
+/* Notes the device of a context. `last`: the context and device that were noted
  * last. */
 static void note_context(cupti_collector *self, uint32_t context,
                          uint32_t device, uint32_t last[2])
@@ -125,7 +125,8 @@ static void reading_note(cupti_collector *self, const void *record,
 
 /* ---- second pass: records that are delivered ----------------------------- */
 
-/* Times are those of vst_clock_ticks(), which CUPTI asks us for. */
+/* Delivers an activity. Its times are in ticks of vst_clock_ticks(), which
+ * CUPTI reads by our callback. */
 static void reading_deliver(cupti_collector *self, vst_activity *activity,
                             const char *text, size_t length)
 {
@@ -173,8 +174,8 @@ static size_t describe_graph(uint32_t graph, uint64_t node, uint32_t channel,
                             graph, node, channel, channel_type);
 }
 
-/* Records of copies and sets have these members, each type in places of its
- * own. */
+/* Records of copies and sets all have these members, but at different
+ * offsets. */
 #define MOVES_BYTES(self, record, of_kind)                                     \
     {                                                                          \
         .kind = (of_kind),                                                     \
@@ -254,15 +255,15 @@ static void deliver_call(cupti_collector *self, const cupti_call *record)
     reading_deliver(self, &activity, text, length);
 }
 
-/* Describes the event that was waited for: where it was recorded, -1 if that is
- * not known. */
+/* Describes the event for which the program waited: where it was recorded, -1
+ * if that is not known. */
 static size_t describe_wait(cupti_collector *self, const cupti_sync *record,
                             char *text, size_t size)
 {
     const cupti_recorded *place;
     int64_t stream = -1, correlation = -1;
 
-    /* only waits for events have this */
+    /* only waits for events have these facts */
     if (record->type != 1 && record->type != 2)
         return 0;
     pthread_mutex_lock(&self->lock);
@@ -342,7 +343,7 @@ static void deliver_record(cupti_collector *self, const void *record)
     case CUPTI_OVERHEAD:
         deliver_overhead(self, record);
         break;
-    default: /* noted in the first pass, or enabled by somebody else */
+    default: /* noted in the first pass, or enabled by another profiler */
         break;
     }
 }
@@ -363,7 +364,7 @@ void cupti_read_buffer(cupti_collector *self, uint8_t *buffer, size_t valid)
         deliver_record(self, record);
     if (!broken)
         return;
-    cupti_tell_once(self, CUPTI_TROUBLE_WALK,
+    cupti_note_once(self, CUPTI_TROUBLE_WALK,
                     "cuptiActivityGetNextRecord failed: a part of a buffer is "
                     "lost");
     vst_device_lost(self->recording, cupti_any_device(self), 1);

@@ -26,9 +26,9 @@ static const uint16_t least[CUPTI_KINDS] = {
     [CUPTI_EXTERNAL] = sizeof(cupti_external),
 };
 
-/* Gives the library a buffer in which a record begins at every word. The
- * distance between the first two records that it finds is the size of one.
- * Returns 0 if the library does not find two. */
+/* Returns the size of a record: gives the library a buffer in which a record
+ * begins at every word, and measures the distance between the first two records
+ * that the library finds. Returns 0 if it does not find two. */
 static size_t records_measure(int32_t kind)
 {
     static uint64_t words[512];

@@ -1,9 +1,9 @@
-/* Records of CUPTI as they lie in a buffer, in declarations of our own. From
- * CUDA 12.0 to 13.4, NVIDIA has only ever added members at the end of a record.
- * So each record is declared once, with the members that we read of the newest
- * version; the size that the loaded library gives a record says which of these
- * members exist (cupti_measure_records). tests/clients/test_cupti.py and
- * proofs/cupti.py compare sizes and offsets with NVIDIA's headers. */
+/* CUPTI's records in a buffer, in declarations of our own. From CUDA 12.0 to
+ * 13.4, NVIDIA has only ever added members at the end of a record. So each
+ * record is declared once, with the members that we read of the newest version;
+ * the loaded library's size of a record says which of these members exist
+ * (cupti_measure_records). tests/clients/test_cupti.py and proofs/cupti.py
+ * compare sizes and offsets with NVIDIA's headers. */
 #ifndef VST_CUPTI_RECORDS_H
 #define VST_CUPTI_RECORDS_H
 

@@ -1,8 +1,8 @@
-/* "Far" ends: ends of operators on another thread than the one they began on. A
- * recording of bounded size keeps open operators, and would keep these forever,
- * so the thread that began such an operator records its end too, together with
- * its next operator. Any thread enters; one lock guards everything, and nothing
- * else is done while it is held. */
+/* Records "far" ends: operators that end on another thread than they began on.
+ * A recording of bounded size keeps open operators, and would keep these
+ * forever, so the thread that began such an operator also records its end,
+ * together with its next operator. Any thread enters; one lock guards
+ * everything, and nothing else is done while it is held. */
 #ifndef VESTIGE_TORCH_FAR_ENDS_H
 #define VESTIGE_TORCH_FAR_ENDS_H
 

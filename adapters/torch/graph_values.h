@@ -1,7 +1,7 @@
-/* The inputs and outputs of an operator, as values of a node of the execution
- * trace (<vestige/graph.h>). The thread that runs the operator writes into
- * memory of its own. The common path allocates nothing and makes no text: a
- * tensor is its address, the address of its storage, and numbers. */
+/* Writes the inputs and outputs of an operator, as values of a node of the
+ * execution trace (<vestige/graph.h>). The thread that runs the operator writes
+ * into memory of its own. The common path allocates nothing and makes no text:
+ * a tensor is its address, the address of its storage, and numbers. */
 #ifndef VESTIGE_TORCH_GRAPH_VALUES_H
 #define VESTIGE_TORCH_GRAPH_VALUES_H
 
@@ -27,7 +27,7 @@ enum {
     GRAPH_LIST_MAX = 4097, /* items of a list, as in torch's observer */
     GRAPH_TEXT_MAX = 1 << 20,
     GRAPH_DEPTH_MAX = 32,
-    /* Spare words behind those of one escape, for values that are written
+    /* Spare words behind the words of one escape, for values that are written
      * before the check whether the escape is full. */
     GRAPH_SPARE_WORDS = 32
 };
@@ -163,8 +163,8 @@ static inline void put_device(values &out, c10::Device device)
     }
 }
 
-/* Returns the storage's address. A storage without data (a fake one) raises
- * when its data is asked for. */
+/* Returns the address of the storage's data, or of the storage itself if it has
+ * no data (a fake one). Asking such a storage for its data would raise. */
 static inline uint64_t storage_identity(const c10::Storage &storage)
 {
     auto *impl = storage.unsafeGetStorageImpl();
@@ -223,7 +223,8 @@ static inline bool is_plain_nested(const at::Tensor &tensor)
            !tensor.unsafeGetTensorImpl()->is_python_dispatch();
 }
 
-/* Calls everything that may raise before it writes the first byte. */
+/* Writes a tensor. Calls everything that may raise before it writes the first
+ * byte. */
 static inline void put_graph_tensor(values &out, const at::Tensor &tensor)
 {
     auto *impl = tensor.unsafeGetTensorImpl();

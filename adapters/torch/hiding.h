@@ -3,10 +3,10 @@
  * which torch writes into the profiler of the calling thread. After a stop,
  * threads may still have the stand-in, and torch's own profiler would not start
  * there. So while any thread has it, the library calls us instead of its
- * function that returns the thread's profiler. We return nothing where a report
- * asks, and after a stop wherever the library asks: torch then behaves as
- * without a profiler. Any thread asks; start and stop change the function, one
- * thread at a time. */
+ * function that returns the thread's profiler. While we record, we return NULL
+ * to the function that reports such events; after a stop, to every caller:
+ * torch then behaves as without a profiler. Any thread calls this; start and
+ * stop change the function, one thread at a time. */
 #ifndef VESTIGE_TORCH_HIDING_H
 #define VESTIGE_TORCH_HIDING_H
 
@@ -24,7 +24,7 @@
 #define VST_TORCH_GET "_ZN5torch8profiler4impl17ProfilerStateBase3getEb"
 #define VST_TORCH_GET_TLS "_ZN5torch8profiler4impl17ProfilerStateBase6getTLSEv"
 
-/* Each torch has one of the two: the first up to 2.13. */
+/* Each torch has one of these two functions: vst_torch_get up to 2.13. */
 extern "C" {
 void *vst_torch_get(bool global) __asm__(VST_TORCH_GET) __attribute__((weak));
 void *vst_torch_get_tls(bool) __asm__(VST_TORCH_GET_TLS) __attribute__((weak));

@@ -1,6 +1,6 @@
-/* The inputs of an operator as facts (<vestige/operator.h>): the facts that
- * torch's profiler shows, as bytes. The thread that runs the operator writes
- * into memory of its own. */
+/* Writes the inputs of an operator as facts (<vestige/operator.h>): the facts
+ * that torch's profiler shows, as bytes. The thread that runs the operator
+ * writes into memory of its own. */
 #ifndef VESTIGE_TORCH_INPUTS_H
 #define VESTIGE_TORCH_INPUTS_H
 
@@ -155,7 +155,7 @@ static inline const type_text &text_of(caffe2::TypeMeta type)
     return scalar ? texts[static_cast<size_t>(*scalar)] : none;
 }
 
-/* As torch does it: a tensor without sizes of its own does not count as a
+/* As torch does, a tensor without sizes of its own does not count as a
  * tensor. */
 static inline void put_tensor(facts &out, const at::Tensor &tensor)
 {
@@ -295,7 +295,8 @@ static inline void put_input(facts &out, const c10::IValue &value,
         put_other(out, value, long_lists);
 }
 
-/* torch itself counts these, from the inputs. */
+/* Writes the number of floating-point operations, which torch computes from the
+ * inputs. */
 static inline void put_flops(facts &out, const at::RecordFunction &fn)
 {
     uint64_t flops = torch::profiler::impl::computeFlops(

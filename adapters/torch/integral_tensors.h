@@ -1,7 +1,7 @@
-/* The numbers in an operator's integral tensors, if the user asked for them:
- * the range of each tensor, and all its numbers in a file. This code reads the
- * memory of the tensors itself: operators of torch would be recorded too, and
- * the program's own hooks would see them. */
+/* Records the numbers in an operator's integral tensors, if the user asked for
+ * them: the range of each tensor, and all its numbers in a file. This code
+ * reads the memory of the tensors itself: torch's operators would be recorded,
+ * too, and the program's own hooks would see them. */
 #ifndef VESTIGE_TORCH_INTEGRAL_TENSORS_H
 #define VESTIGE_TORCH_INTEGRAL_TENSORS_H
 
@@ -22,8 +22,8 @@ struct integral_wishes {
     std::string folder; /* folder for the files */
 };
 
-/* NULL if nobody asked. Earlier wishes are never freed, because a thread may
- * still read them. */
+/* NULL if nothing is wanted. Earlier wishes are never freed, because a thread
+ * may still read them. */
 inline std::atomic<const integral_wishes *> integral_wanted{nullptr};
 
 static inline void integral_wish(bool ranges, const char *names,

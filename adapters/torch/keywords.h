@@ -1,8 +1,8 @@
-/* Keyword inputs of an operator, which only _RecordFunctionFast has. Values of
- * simple types are facts with names (VST_FACT_NAMED), as torch shows them in
- * files. The others together are one text (VST_FACT_KEYWORDS), written as
- * Python writes values. The thread that runs the operator writes into memory of
- * its own. */
+/* Writes keyword inputs of an operator, which only _RecordFunctionFast has.
+ * Values of simple types are facts with names (VST_FACT_NAMED), as torch shows
+ * them in files. The other values together are one text (VST_FACT_KEYWORDS), in
+ * Python's syntax. The thread that runs the operator writes into memory of its
+ * own. */
 #ifndef VESTIGE_TORCH_KEYWORDS_H
 #define VESTIGE_TORCH_KEYWORDS_H
 
@@ -77,7 +77,8 @@ static inline void write_items(std::string &out, const items &values,
     out += ends[1];
 }
 
-/* A value without such a form is written as None. */
+/* Writes a value in Python's syntax; a value without such a form becomes
+ * None. */
 static inline void write_value(std::string &out, const c10::IValue &value,
                                int depth)
 {
@@ -117,7 +118,8 @@ static inline bool is_of_integers(const c10::IValue &list)
     return true;
 }
 
-/* as_torch: as torch shows it in files. */
+/* Whether a value becomes a fact with a name. as_torch: follow torch's rules
+ * for files. */
 static inline bool has_named_form(const std::string &name,
                                   const c10::IValue &value, bool as_torch)
 {

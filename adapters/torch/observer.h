@@ -36,8 +36,8 @@ enum {
     WANTS_IDS = 16,
     WANTS_MODULES = 32,
     WANTS_STORAGES = 64, /* only together with WANTS_SHAPES */
-    /* In torch's place, together with WANTS_SHAPES: the addresses of
-     * tensors. */
+    /* The addresses of tensors, after vestige has replaced torch.profiler; only
+     * together with WANTS_SHAPES. */
     WANTS_TENSORS = 128,
     MODULES_MAX = 1000, /* bytes */
     /* Distinguishes our instances from those of Python's annotations. */
@@ -47,7 +47,7 @@ enum {
 /* The fields that every operator reads, in one cache line. Start and stop write
  * them, the generation last (release); the observer reads the generation first
  * (acquire). An operator that reads old values records into a recording that
- * still accepts it, or finds that there is none. */
+ * still accepts its records, or finds that there is none. */
 struct alignas(64) settings {
     /* names the recording; 0 if there is none */
     std::atomic<uint64_t> generation{0};
@@ -70,7 +70,7 @@ struct wanted_storages {
     input_roles roles;
 };
 
-/* Returns whether lists of tensors are whole. */
+/* Writes the inputs. Returns whether lists of tensors are complete. */
 static inline bool put_inputs(facts &out, const at::RecordFunction &fn,
                               const name_facts &what, wanted_storages *also)
 {
@@ -118,8 +118,9 @@ static inline void put_modules(facts &out)
 
 /* Writes the facts of an operator and returns how many words they take. Keeps
  * room for the facts behind the inputs. */
-static inline uint32_t tell(thread_state *state, const at::RecordFunction &fn,
-                            const name_facts &what, wanted_storages *also)
+static inline uint32_t put_facts(thread_state *state,
+                                 const at::RecordFunction &fn,
+                                 const name_facts &what, wanted_storages *also)
 {
     uint64_t *words = state->payload;
     facts out(words + VST_OPERATOR_HEAD_WORDS,
@@ -175,8 +176,8 @@ static inline uint64_t epoch()
     return __atomic_load_n(now_set.epoch, __ATOMIC_RELAXED);
 }
 
-/* Returns whether it may end on another thread, or later than the operator
- * around it: an annotation, or a span of _RecordFunctionFast. */
+/* Returns whether an operator may end on another thread, or later than the
+ * operator around it: an annotation, or a span of _RecordFunctionFast. */
 static inline bool may_wander(const at::RecordFunction &fn,
                               const name_facts &what)
 {
@@ -189,7 +190,7 @@ static inline bool may_wander(const at::RecordFunction &fn,
  * words. */
 static inline uint32_t put_numbers(thread_state *state,
                                    const at::RecordFunction &fn,
-                                   const name_facts &what, bool tells,
+                                   const name_facts &what, bool has_facts,
                                    wanted_storages *also)
 {
     uint32_t words = VST_OPERATOR_HEAD_WORDS;
@@ -198,8 +199,8 @@ static inline uint32_t put_numbers(thread_state *state,
     state->payload[1] = vst_operator_word(fn.threadId(), fn.forwardThreadId(),
                                           static_cast<uint64_t>(fn.scope()));
     try {
-        if (tells)
-            words = tell(state, fn, what, also);
+        if (has_facts)
+            words = put_facts(state, fn, what, also);
     } catch (...) {
         /* a tensor raised when its facts were read */
         if (also)
@@ -208,7 +209,8 @@ static inline uint32_t put_numbers(thread_state *state,
     return words;
 }
 
-/* Call after the record of an operator. */
+/* Records the storages of an operator's inputs. Call after the operator's own
+ * record. */
 static inline void put_storages(thread_state *state,
                                 const at::RecordFunction &fn,
                                 const wanted_storages &wanted)
@@ -240,7 +242,7 @@ enter(thread_state *state, const at::RecordFunction &fn, uint64_t now)
     const name_facts what =
         find_name(api, &state->names, fn, now_set.wants & WANTS_STORAGES);
     unsigned observer = graph_observer.load(std::memory_order_relaxed);
-    bool tells =
+    bool has_facts =
         now_set.wants & ~static_cast<unsigned>(WANTS_MEMORY) || observer;
     opened begun = {what.id, 0, 0};
     uint32_t words = 0;
@@ -254,8 +256,9 @@ enter(thread_state *state, const at::RecordFunction &fn, uint64_t now)
     if (!(what.flags & NAME_HAS_SCHEMA) && may_wander(fn, what))
         begun.instance = FIRST_INSTANCE |
                          last_instance.fetch_add(1, std::memory_order_relaxed);
-    if (fn.seqNr() >= 0 || tells)
-        words = put_numbers(state, fn, what, tells, wants ? &wanted : nullptr);
+    if (fn.seqNr() >= 0 || has_facts)
+        words =
+            put_numbers(state, fn, what, has_facts, wants ? &wanted : nullptr);
     if ((begun.instance ||
          !vst_operator_enter(*state->buffer, epoch(), ticks(), begun.id,
                              state->payload, words)) &&
@@ -355,7 +358,7 @@ static inline void end_far(const context *handed)
     try {
         far_note(handed->owner, handed->what.id, handed->what.instance);
     } catch (...) {
-        /* out of memory: it stays open longer than needed */
+        /* out of memory: the operator stays open longer than needed */
     }
 }
 

@@ -1,5 +1,5 @@
-/* The ids of operators' names, as each thread has found them. A table belongs
- * to one thread. The name of a registered operator lies in its schema, at one
+/* Keeps the ids of operators' names for each thread. A table belongs to one
+ * thread. The name of a registered operator is part of its schema, at one
  * address as long as the operator is registered. So a thread looks up the
  * address and does not read the name, which would not be in the caches. Names
  * that are made for one call, such as those of autograd's engine, are looked up

@@ -1,10 +1,10 @@
-/* Operators of torch on the timeline: starts and stops the observer
- * (observer.h) and has the C interface by which Python drives it.
+/* Records torch's operators: starts and stops the observer (observer.h) and has
+ * the C interface by which Python drives it.
  *
  * It is a library of its own because it depends on torch's version: it is built
- * where torch is installed and loaded when torch is. All of it is one
+ * where torch is installed, and is loaded together with torch. All of it is one
  * translation unit, since torch's headers take most of the time to compile; the
- * headers beside this file are its parts, and each includes what it needs. It
+ * headers in this folder are its parts, and each includes what it needs. It
  * cannot link the copy of vestige that is inside the Python extension, so
  * Python gives it a table of functions (<vestige/api.h>). It knows no Python.
  *
@@ -38,7 +38,7 @@ void report()
     bool inputs = now_set.wants & WANTS_SHAPES ||
                   graph_observer.load(std::memory_order_relaxed) != 0;
 
-    reported->turn(true, now_set.api, now_set.wants & WANTS_MEMORY, inputs);
+    reported->set(true, now_set.api, now_set.wants & WANTS_MEMORY, inputs);
 }
 
 /* Leaves out scopes that torch uses only on mobile devices, because autograd's
@@ -73,8 +73,8 @@ VST_EXPORTED const char *vst_torch_built_for(void)
     return TORCH_VERSION;
 }
 
-/* _RecordFunctionFast is about to look for a profiler on the calling thread:
- * puts ours there while we record. */
+/* Call when _RecordFunctionFast is about to look for a profiler on the calling
+ * thread: puts our profiler there while we record. */
 VST_EXPORTED void vst_torch_attend(void)
 {
     try {
@@ -85,7 +85,7 @@ VST_EXPORTED void vst_torch_attend(void)
     }
 }
 
-/* In a forked child: stops recording without taking a lock. */
+/* Stops recording without taking a lock. Call in a forked child. */
 VST_EXPORTED void vst_torch_forget(void)
 {
     now_set.generation.store(0, std::memory_order_relaxed);
@@ -103,14 +103,14 @@ VST_EXPORTED void vst_torch_stop(void)
     callback = at::INVALID_CALLBACK_HANDLE;
     unwatch();
     if (reported)
-        reported->turn(false, now_set.api, false, false);
+        reported->set(false, now_set.api, false, false);
     hides.rest();
     if (reported && !is_held())
         hides.stop(now_set.api);
     try {
         end_tensors();
     } catch (...) {
-        /* a lock cannot be taken: they stay until the next stop */
+        /* a lock cannot be taken: the tensors are held until the next stop */
     }
 }
 
@@ -173,9 +173,9 @@ VST_EXPORTED int vst_torch_start(const vst_api *table, unsigned flags)
 
 /* ---- for the calling thread --------------------------------------------- */
 
-/* A profiler of torch's own is about to start on the calling thread, and would
- * find ours there. Removes ours; it comes back with the next operator after the
- * other one is gone. */
+/* Removes our profiler from the calling thread. Call when one of torch's own
+ * profilers is about to start there, which would find ours. Our profiler comes
+ * back with the next operator after the other one is gone. */
 VST_EXPORTED void vst_torch_make_way(void)
 {
     unwatch();
@@ -209,7 +209,7 @@ VST_EXPORTED int vst_torch_hush(int state)
 }
 
 /* Records the storages of tensors, which are given by the addresses of their
- * impl, through record(). Nobody may change them meanwhile. */
+ * impl, through record(). The program must not change the tensors meanwhile. */
 VST_EXPORTED void vst_torch_note(const uintptr_t *tensors,
                                  const unsigned char *roles, size_t count,
                                  storages::record_fn record)
@@ -224,8 +224,9 @@ VST_EXPORTED void vst_torch_note(const uintptr_t *tensors,
 }
 
 /* Describes a tensor, which is given by the address of its impl, or with
- * `gradient` its gradient: see describe(). Returns the length of the text, 0:
- * there is none, or no room for it. Nobody may change it meanwhile. */
+ * `gradient` its gradient: see describe(). Returns the length of the text, 0 if
+ * there is none or it does not fit. The program must not change the tensor
+ * meanwhile. */
 VST_EXPORTED size_t vst_torch_describe(uintptr_t tensor, int gradient,
                                        char *text, size_t room)
 {

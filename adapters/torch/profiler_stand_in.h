@@ -22,7 +22,7 @@ namespace vestige_torch
 struct reports final : torch::profiler::impl::ProfilerStateBase {
     const vst_api *api = nullptr;
     bool memory = false;
-    /* bytes allocated before the first report; -1 until it came */
+    /* bytes allocated before the first report; -1: no report yet */
     std::atomic<int64_t> before{-1};
 
     reports()
@@ -31,8 +31,9 @@ struct reports final : torch::profiler::impl::ProfilerStateBase {
     {
     }
 
-    /* Threads that still have the stand-in after a stop see that it is off. */
-    void turn(bool on, const vst_api *table, bool with_memory, bool with_shapes)
+    /* Switches the stand-in on or off. Threads that still have it after a stop
+     * see that it is off. */
+    void set(bool on, const vst_api *table, bool with_memory, bool with_shapes)
     {
         api = table;
         memory = on && with_memory;

@@ -1,6 +1,7 @@
-/* The storages that an operator is given, those that its schema says it writes
- * to, and the storages of tensors that the program names (<vestige/storage.h>).
- * A thread writes into memory of its own, and no tensor is kept. */
+/* Records the storages of an operator's inputs, which of them the operator
+ * writes to according to its schema, and the storages of tensors that the
+ * program names (<vestige/storage.h>). A thread writes into memory of its own,
+ * and no tensor is kept. */
 #ifndef VESTIGE_TORCH_STORAGES_H
 #define VESTIGE_TORCH_STORAGES_H
 

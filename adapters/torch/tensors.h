@@ -1,7 +1,8 @@
-/* Tensors: the address of each, and the facts that torch's event tree shows. If
- * memory is recorded, a tensor's address identifies it until the recording
- * ends, because a weak reference keeps the memory of its impl (not its data)
- * from being reused. torch's own profiler does the same. Any thread enters. */
+/* Records the address of each tensor, and the facts that torch's event tree
+ * shows. If memory is recorded, a tensor's address identifies it until the
+ * recording ends, because a weak reference keeps the memory of its impl (not
+ * its data) from being reused. torch's own profiler does the same. Any thread
+ * enters. */
 #ifndef VESTIGE_TORCH_TENSORS_H
 #define VESTIGE_TORCH_TENSORS_H
 
@@ -34,8 +35,8 @@ enum {
     HELD_TENSORS_MAX = 1 << 21 /* about 500 MB; later tensors are not held */
 };
 
-/* The tensors that are held. Guarded by `lock`. A table could find out whether
- * a tensor is held already, but would cost more than holding it twice. */
+/* The tensors that are held. Guarded by `lock`. A table could show whether a
+ * tensor is held already, but would cost more than holding it twice. */
 struct held_tensors {
     std::mutex lock;
     std::vector<weak_tensor> held;
@@ -52,8 +53,8 @@ struct recent_tensors {
     const c10::TensorImpl *seen[RECENT_TENSORS];
 };
 
-/* Returns whether the thread knows that this tensor is held; from now on it
- * knows. */
+/* Returns whether the thread knows that this tensor is held, and notes that it
+ * is. */
 static inline bool is_held(recent_tensors *recent, const c10::TensorImpl *impl)
 {
     uint64_t round = tensors_round.load(std::memory_order_relaxed);
@@ -124,7 +125,7 @@ static inline void forget_tensors()
     tensors_round.fetch_add(1, std::memory_order_relaxed);
 }
 
-/* As torch does it, see put_tensor(). */
+/* Whether torch shows facts of a tensor, see put_tensor(). */
 static inline bool has_facts(const at::Tensor &tensor)
 {
     return tensor.defined() && !tensor.is_nested() &&

@@ -1,6 +1,6 @@
 /* State that the observer keeps for each thread: the names that it knows, open
- * operators, room to write in. It is made with the first operator of the thread
- * and freed with the thread. No other thread reads it. */
+ * operators, buffers to write in. It is made with the first operator of the
+ * thread and freed with the thread. No other thread reads it. */
 #ifndef VESTIGE_TORCH_THREAD_STATE_H
 #define VESTIGE_TORCH_THREAD_STATE_H
 
@@ -24,7 +24,7 @@ enum {
     OPEN_MAX = 256 /* nested operators that a thread keeps itself */
 };
 
-/* Facts of an operator until it ends. */
+/* An operator that has not ended. */
 struct opened {
     vst_id id;
     uint32_t instance;
@@ -54,7 +54,7 @@ struct thread_state {
     bool inside;         /* our own code runs; its operators are not recorded */
     vst_buffer **buffer; /* see vst_api */
     const exception_state *exceptions;
-    context *unused;    /* kept for the next operator */
+    context *unused;    /* contexts to reuse */
     graph_state *graph; /* NULL until a node was recorded */
     open_operator open[OPEN_MAX];
     uint64_t payload[VST_ESCAPE_WORDS_MAX];

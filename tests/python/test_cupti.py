@@ -221,7 +221,7 @@ def test_info_and_the_closing_report_say_that_it_has_not_run_on_a_gpu(library, t
     ("function", "line"),
     [
         ("cuptiActivityRegisterTimestampCallback", "no CUDA activity is collected"),
-        ("cuptiActivityFlushAll", "what was in buffers is lost"),
+        ("cuptiActivityFlushAll", "records in buffers are lost"),
     ],
 )
 def test_what_fails_is_one_warning_and_the_program_goes_on(library, tmp_path, function, line):
