@@ -30,7 +30,7 @@ has_headers() {
 
 build() {
     local version=$1 raw=build/wheels/raw-$1 option settings=()
-    for option in -Dwerror=true -Dzstd=enabled -Disal=enabled -Dunwind=enabled -Dsymbols=enabled -Dunwind_beside=true; do
+    for option in -Dwerror=true -Dzstd=enabled -Disal=enabled -Dunwind=enabled -Dsymbols=enabled -Dunwind_bundled=true; do
         settings+=("--config-settings=setup-args=$option")
     done
     rm -rf "$raw"

@@ -5,7 +5,7 @@
  * libunwind is loaded, not linked, because it has a second copy of the
  * functions with which C++ throws exceptions: linked, these would come before
  * the compiler's own functions in programs that link vestige. If the system has
- * no libunwind, we look in the folder VST_UNWIND_BESIDE, relative to the file
+ * no libunwind, we look in the folder VST_UNWIND_BUNDLED, relative to the file
  * with this code, where a wheel has it. Without libunwind there are no native
  * frames.
  *
@@ -58,8 +58,8 @@ static void native_after_fork_in_child(void)
     atomic_store(&vst__native_is_forking, false);
 }
 
-#ifdef VST_UNWIND_BESIDE
-static void *load_beside(void)
+#ifdef VST_UNWIND_BUNDLED
+static void *load_bundled(void)
 {
     char path[PATH_MAX];
     const char *slash;
@@ -67,13 +67,13 @@ static void *load_beside(void)
 
     if (dladdr(&vst__native_inside, &here) == 0 || here.dli_fname == NULL ||
         (slash = strrchr(here.dli_fname, '/')) == NULL ||
-        snprintf(path, sizeof path, "%.*s/" VST_UNWIND_BESIDE,
+        snprintf(path, sizeof path, "%.*s/" VST_UNWIND_BUNDLED,
                  (int)(slash - here.dli_fname), here.dli_fname) >= PATH_MAX)
         return NULL;
     return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 #else
-static void *load_beside(void)
+static void *load_bundled(void)
 {
     return NULL;
 }
@@ -87,7 +87,7 @@ __attribute__((constructor)) static void load(void)
     void *symbol;
 
     if (library == NULL)
-        library = load_beside();
+        library = load_bundled();
     symbol = library != NULL ? dlsym(library, "unw_backtrace") : NULL;
     memcpy(&vst__native_backtrace, &symbol, sizeof symbol);
     vst__os_fork_hooks(native_before_fork, native_after_fork,
