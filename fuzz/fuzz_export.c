@@ -160,8 +160,8 @@ static vst_status export_one(const format *of, const trace_input *input,
     return vst_traces_export(traces, count, path, &options, &error);
 }
 
-/* What may go wrong: there is no memory to tell of, there is too much to tell,
- * or two traces where there can be one. */
+/* Whether a failure is expected: no memory records, an output that is too
+ * large, or two traces where the format takes one. */
 static bool is_fair(const format *of, vst_status status, vst_trace *trace,
                     size_t count)
 {

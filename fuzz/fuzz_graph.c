@@ -1,6 +1,6 @@
-/* What is read of a framework's work: nodes of the execution trace, each of
- * which gets one id of its own, and the memory that its storages took over
- * time, by what it was for. One trace, or two as pieces of one. */
+/* Reads a framework's work: nodes of the execution trace, each of which gets an
+ * id of its own, and its storages over time, by their use. Reads one trace, or
+ * two as pieces of one. */
 #include <string.h>
 
 #include <vestige/graph.h>

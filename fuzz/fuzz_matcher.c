@@ -66,7 +66,7 @@ static vst_status take_span(void *ctx, const vst_span *span)
     return f->spans == f->give_up_at ? VST_E_CANCELLED : VST_OK;
 }
 
-/* What the tree needs to know whose children a span's are. */
+/* Lets the tree find the children of a span. */
 static vst_status take_leave(void *ctx, uint32_t depth)
 {
     feeding *f = ctx;
@@ -129,8 +129,8 @@ static uint64_t take_word(input *in)
     return high == 255 ? ~low : high << 32 | low;
 }
 
-/* What the next event is; false at the end of the input. An event proper is at
- * events[count] then, not counted yet. */
+/* Reads the next event; false at the end of the input. An event that is not an
+ * escape is then at events[count], and not counted yet. */
 static bool take_event(feeding *f, input *in, unsigned *what)
 {
     vst_compressed_event *event = &f->events[f->count];

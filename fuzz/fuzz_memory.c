@@ -1,6 +1,6 @@
-/* The history of a trace's memory, and what it comes to. Told event by event,
- * live memory is what was allocated and not freed, a free gives back what its
- * allocation took, time does not go back; the summary is the sum of them. */
+/* Reads the history of a trace's memory, and its summary. Event by event: live
+ * memory is allocated and not freed, a free returns the size of its allocation,
+ * time does not go back. The summary is the sum of the events. */
 #include <string.h>
 
 #include "base/map64.h"

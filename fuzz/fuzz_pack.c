@@ -38,7 +38,8 @@ static vst_status mix_span(void *ctx, const vst_span *span)
     return VST_OK;
 }
 
-/* Of all spans; 0 if it cannot be opened. *status is that of the replay. */
+/* Returns a hash of all spans; 0 if the trace cannot be opened. *status is the
+ * replay's. */
 static uint64_t replay(const char *path, vst_status *status)
 {
     uint64_t hash = 1;
@@ -70,9 +71,10 @@ static bool is_zero(const unsigned char *at, const unsigned char *end)
     return at == end;
 }
 
-/* As writers leave them: chunks in the order of their numbers, which say how
- * much of them is used. Of other files a copy may tell another story: it goes
- * by numbers where the reader goes by places. */
+/* Whether chunks are as writers leave them: in the order of their numbers,
+ * which say how much of them is used. A packed copy of another file may read
+ * differently, since it goes by numbers and the reader of the original by
+ * offsets. */
 static bool is_honest(const trace_input *input)
 {
     const unsigned char *end = input->bytes + input->size;

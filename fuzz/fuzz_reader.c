@@ -165,7 +165,7 @@ static void export_otherwise(vst_trace *trace, size_t size)
     unlink(path);
 }
 
-/* What memory comes to adds up, whatever its stacks are. */
+/* Checks that the summary of memory adds up, whatever the stacks are. */
 static void summarize(vst_trace *trace)
 {
     vst_memory_summary *s;

@@ -1,8 +1,8 @@
-/* Pictures of a trace. Its index is built, and what is told of the whole is
- * compared with what every span says (view_oracle.h). Then the index is changed
- * where the input says, with its sums right again: it must be refused, or every
- * question must be answered without harm. So must those about tasks and
- * marks. */
+/* Reads pictures of a trace. Its index is built, and the answers about the
+ * whole trace are compared with all its spans (view_oracle.h). Then the index
+ * is changed at offsets that the input names, with correct checksums: it must
+ * be refused, or every question must be answered without harm. So must
+ * questions about tasks and marks. */
 #include <string.h>
 #include <unistd.h>
 

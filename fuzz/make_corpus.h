@@ -1,4 +1,4 @@
-/* What the two files share that make the inputs to begin with. */
+/* Shared by the two files that make the first inputs. */
 #ifndef VST_FUZZ_MAKE_CORPUS_H
 #define VST_FUZZ_MAKE_CORPUS_H
 
@@ -12,7 +12,7 @@ void save(const char *kind, const char *name, const void *bytes, size_t size);
 void save_input(const builder *b, size_t size, const char *name,
                 const uint8_t *choices);
 
-/* The same in the corpus of that kind, with INPUT_CHOICES choices. */
+/* Saves an input in the corpus of that kind, with INPUT_CHOICES choices. */
 void save_input_as(const char *kind, const builder *b, size_t size,
                    const char *name, const uint8_t *choices);
 

@@ -141,7 +141,7 @@ static void put_values(builder *b, uint64_t record, unsigned flags)
     free(values);
 }
 
-/* What is known of an operator beside its values. */
+/* Writes the facts of an operator. */
 static void put_facts(builder *b, uint64_t sequence, uint64_t forward)
 {
     static const char facts[] = "\2\5float\2\4\6\2\6\2" /* a tensor */

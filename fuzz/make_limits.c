@@ -114,7 +114,7 @@ static void make_deepest(void)
     end(&b, "deepest");
 }
 
-/* Two stacks that take turns: each time, all calls of one are put away. */
+/* Two stacks that alternate: each switch puts all calls of one stack away. */
 static void make_switches(void)
 {
     builder b;

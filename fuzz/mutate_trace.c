@@ -12,7 +12,7 @@ enum {
     CHUNKS_MAX = 64,
     RECORDS_MAX = 4096,
     RECORD_WORDS_MAX = 8, /* of one that is made up */
-    COPY_MAX = 512        /* bytes that are copied at once */
+    COPY_MAX = 512        /* bytes of one copy */
 };
 
 size_t LLVMFuzzerMutate(uint8_t *bytes, size_t size, size_t max_size);

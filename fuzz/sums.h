@@ -7,7 +7,7 @@
 
 #include "store/format.h"
 
-/* Of the header there, whose checksum lies behind so many bytes. */
+/* Corrects a header's checksum, which covers the `checksum` bytes before it. */
 static inline void fix_checksum(unsigned char *at, size_t checksum)
 {
     uint32_t sum = (uint32_t)crc32(0, at, (uInt)checksum);
@@ -15,8 +15,8 @@ static inline void fix_checksum(unsigned char *at, size_t checksum)
     memcpy(at + checksum, &sum, sizeof sum);
 }
 
-/* Of the frame of a packed file there, with `left` bytes up to the file's end.
- */
+/* Corrects the checksums of a packed file's frame, with `left` bytes up to the
+ * file's end. */
 static inline void fix_frame(unsigned char *at, size_t left)
 {
     const size_t summed = offsetof(vst_pack_frame, checksum);

@@ -1,6 +1,6 @@
-/* What each target does with one input: libFuzzer calls it (make fuzz), and so
- * does driver.c with a corpus (make test). A target that finds something wrong
- * ends the program. One thread. */
+/* A target's function for one input: libFuzzer calls it (make fuzz), and so
+ * does driver.c with a corpus (make test). A target that finds an error ends
+ * the program. One thread. */
 #ifndef VST_FUZZ_TARGET_H
 #define VST_FUZZ_TARGET_H
 

@@ -1,5 +1,5 @@
-/* What the tests of execution traces share: recording one, exporting it, and
- * what every document must hold. */
+/* Shared by the tests of execution traces: recording and exporting a trace, and
+ * checks that every document must pass. */
 #ifndef VST_TESTS_EXECUTION_TRACES_H
 #define VST_TESTS_EXECUTION_TRACES_H
 
@@ -171,7 +171,7 @@ static inline const char *node_of(const char *text, unsigned long long record)
     return "";
 }
 
-/* Of that node: its line of attributes. */
+/* Returns the line of attributes of that node. */
 static inline const char *attributes_of(const char *text,
                                         unsigned long long record)
 {

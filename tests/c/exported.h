@@ -1,5 +1,5 @@
-/* What the tests of exporters share: a folder for what they write, and reading
- * it back. One file is one program, on one thread. */
+/* Shared by the tests of exporters: a folder for their files, and reading these
+ * back. One file is one program, on one thread. */
 #ifndef VST_TESTS_EXPORTED_H
 #define VST_TESTS_EXPORTED_H
 

@@ -32,7 +32,8 @@ void faults_pause(bool pauses);
 /* No more faults; true if there was one. */
 bool faults_end(void);
 
-/* What fails with which errno, and the status that tells it. */
+/* For each kind of fault, the errno with which calls fail and the status that
+ * reports it. */
 extern const struct fault_told {
     vst_status status;
     int sys_errno;

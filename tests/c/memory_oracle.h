@@ -20,14 +20,15 @@ typedef struct oracle_log {
     bool has_no_pvalloc; /* the allocator in use: the system's would be used */
 } oracle_log;
 
-/* Many calls in an order that the seed tells, into a log with room. */
+/* Makes many calls in an order that depends on the seed, and notes them in a
+ * log that has room. */
 typedef void oracle_run_fn(uint64_t seed, int calls, oracle_log *log);
 /* The functions themselves. */
 typedef void *oracle_malloc_fn(size_t size);
 typedef void oracle_free_fn(void *block);
 
-/* What a program gets at without dlsym: the library's constructor tells it to
- * the program's function oracle_register, if it has one. */
+/* Functions that a program gets without dlsym: the library's constructor passes
+ * them to the program's function oracle_register, if it has one. */
 typedef struct oracle {
     oracle_run_fn *run;
     oracle_malloc_fn *malloc;

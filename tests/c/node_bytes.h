@@ -76,7 +76,7 @@ static inline void put_tensor_head(node_bytes *b, vst_value tag,
     put_text(b, "float");
 }
 
-/* Of two dimensions. */
+/* Writes a tensor of two dimensions. */
 static inline void put_tensor(node_bytes *b, uint64_t identity,
                               uint64_t storage, int64_t rows, int64_t columns)
 {

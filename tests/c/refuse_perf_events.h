@@ -1,6 +1,6 @@
-/* A system that refuses to tell of context switches. The linker sends calls of
- * syscall() here: meson.build asks for it, for the one test that includes this.
- */
+/* A system that does not report context switches. The linker sends calls of
+ * syscall() here: meson.build asks for that, for the one test that includes
+ * this file. */
 #ifndef VST_TEST_REFUSE_PERF_EVENTS_H
 #define VST_TEST_REFUSE_PERF_EVENTS_H
 

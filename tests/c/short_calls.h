@@ -1,7 +1,7 @@
-/* Recordings that leave short calls out, and what they must hold: a model that
- * is told of every call as it is made, and prunes the tree of them by itself.
- * It knows one thing of the recorder alone: where a chunk was changed, because
- * what is in a chunk that was left stays. */
+/* Recordings that leave out short calls, and a model of the spans that they
+ * must have: the model sees every call as it is made, and removes short calls
+ * from the tree itself. It knows only one thing of the recorder: where the
+ * chunk changed, because records of an earlier chunk stay. */
 #ifndef VST_TESTS_SHORT_CALLS_H
 #define VST_TESTS_SHORT_CALLS_H
 
@@ -167,8 +167,8 @@ static inline bool model_is(const vst_span *span, const model_call *call)
             span->start_ns == call->start_ns);
 }
 
-/* Of a recording that goes on: what ended is what ended first, and what is open
- * was open at some time. */
+/* Checks a running recording: the calls that have ended are the first that
+ * ended in the model, and the open calls were open at some time. */
 static inline void model_check_beginning(const model *m, const model_read *read)
 {
     size_t ended = 0;

@@ -52,7 +52,7 @@ static inline const char *tree_name(const span_tree *tree, vst_id id)
     return letter;
 }
 
-/* What waits deeper than `depth`. */
+/* Takes the times that wait deeper than `depth` and returns their sum. */
 static inline int64_t tree_gather(span_tree *tree, size_t depth)
 {
     int64_t sum = 0;

@@ -193,8 +193,8 @@ static void *record_and_wait(void *arg)
     return NULL;
 }
 
-/* So many at once; the last `staying` go on when the others have ended. What
- * was lost until then. */
+/* Records in `count` threads at the same time; the last `staying` go on when
+ * the others have ended. Returns how many records were lost until then. */
 static uint64_t record_in_threads(int count, int staying)
 {
     static pthread_t threads[THREADS_MAX];

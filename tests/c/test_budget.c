@@ -160,7 +160,7 @@ static void a_call_stands_for_those_left_out_beside_it(void)
 
     CHECK_INT(vst__budget_read(trace, &budget, NULL), VST_OK);
     CHECK(budget != NULL);
-    /* Of the first stretch, what was counted last: half of 4000 by 500. */
+    /* The last weight in the first stretch: half of 4000 by 500. */
     check_weight(weight(budget, HOT, 1200), 1);
     check_weight(weight(budget, HOT, 1700), 1 + 2000 / 500.0);
     /* The window: the other half by 1000, and all of the 2000 after it. */

@@ -1,4 +1,4 @@
-/* What devices did in the Chrome exporter, word for word: the names of
+/* Activities of devices in the Chrome exporter, word for word: the names of
  * categories and arguments are those that clients of torch.profiler know. */
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "export/output/json.h"
 #include "export_built.h"
 
-/* What a record of an activity says. */
+/* The fields of an activity's record. */
 typedef struct activity {
     uint32_t kind, device, stream;
     vst_id id;

@@ -518,7 +518,7 @@ static void progress_is_that_of_all_and_cancels_all(void)
     ear = (heard){0, 0, 2};
     CHECK_INT(vst_traces_export(traces, 2, in_folder("all.json"), NULL, &error),
               VST_E_CANCELLED);
-    /* What was set is set again. */
+    /* The function that was set before is set again. */
     ear = (heard){0, 0, 0};
     CHECK_INT(
         vst_trace_replay(traces[1], VST_WINDOW_ALL, NULL, &(vst_sink){0}, NULL),

@@ -1,6 +1,6 @@
-/* What is dropped, and what is left out of a trace that is there: by hand-made
- * files, so that every time is known. A thread's runs fit together or are
- * bridged by their checkpoints; a range hides what came before it and after. */
+/* Dropped records, and ranges of a trace, by hand-made files, so that every
+ * time is known. A thread's runs fit together or are bridged by their
+ * checkpoints; a range hides the records before and after it. */
 #include <stdlib.h>
 
 #include "check.h"

@@ -115,7 +115,8 @@ static void finish_loads(void)
 #endif
 }
 
-/* What one thread read and gave on, another one reads no earlier. */
+/* No thread reads an earlier time than another thread has read and
+ * published. */
 static void *look_at_the_clock(void *unused)
 {
     for (int i = 0; i < TURNS; i++) {

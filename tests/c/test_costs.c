@@ -1,5 +1,5 @@
-/* What spans would have taken without the recorder, in hand-made files: every
- * time and every cost is known, and so is every number. */
+/* The times that spans would have taken without the recorder, in hand-made
+ * files: every time and every cost is known, and so is every result. */
 #include <vestige/trace.h>
 
 #include "check.h"

@@ -74,7 +74,7 @@ static vst_trace *end(vst_session *session, taken *all)
     return trace;
 }
 
-/* Whether any line was told that has this in it. */
+/* Whether any line for the user contains this text. */
 static bool was_told(vst_session *session, const char *text)
 {
     char line[320];
@@ -550,7 +550,7 @@ static void buffers_of_another_profiler_are_left_alone(void)
 
 /* ---- failures ------------------------------------------------------------ */
 
-/* What still works where a function fails: nothing, or both records. */
+/* How many records are left if a function fails: none or both. */
 typedef struct failure {
     const char *function;
     int kind;
@@ -566,13 +566,15 @@ static const failure failures[] = {
     {"cuptiActivityEnable", 0, 0, "no kernels"},
     {"cuptiActivityEnable", CUPTI_KERNEL, 1, "no kernels"},
     {"cuptiActivityEnable", CUPTI_RUNTIME, 1, "no calls of the runtime"},
-    {"cuptiActivityEnableRuntimeApi", 0, 2, "calls that are left out cost time"},
+    {"cuptiActivityEnableRuntimeApi", 0, 2,
+     "calls that are left out cost time"},
     {"cuptiActivityEnableDriverApi", 0, 2, "calls that are left out cost time"},
     {"cuptiActivityFlushPeriod", 0, 2, "buffers are read only when"},
     {"cuptiActivityDisable", 0, 2, "cuptiActivityDisable failed"},
     {"cuptiActivityFlushAll", 0, 0, "records in buffers are lost"},
     {"cuptiActivityGetNextRecord", 0, 0, "a part of a buffer is lost"},
-    {"cuptiActivityGetNumDroppedRecords", 0, 2, "not known how many records were lost"},
+    {"cuptiActivityGetNumDroppedRecords", 0, 2,
+     "not known how many records were lost"},
     {"cuptiGetCallbackName", 0, 2, "some calls are shown as INVALID"},
     {"cuptiGetResultString", 0, 2, ""},
 };

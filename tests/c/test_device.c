@@ -15,7 +15,7 @@
 
 enum { STREAMS = 4, LAUNCHERS = 8, NAMES = 8 };
 
-/* What was read. */
+/* The spans and launches that were read. */
 typedef struct taken {
     vst_device_span *items;
     vst_device_launch *launches; /* the same place; thread 0: none */

@@ -186,8 +186,8 @@ static int64_t time_of(const shown *picture, uint32_t place)
                      UINT32_MAX);
 }
 
-/* What a row must show: each that is wider than a pixel by itself, of the
- * others how many there are, those that only touch the edges or not. */
+/* Checks a row: items wider than a pixel are shown singly, and other items are
+ * counted, except perhaps those that only touch the edges. */
 static void check_row(const vst__lanes *lanes, const shown *picture,
                       const vst_view_row *row, int64_t pixel_ns)
 {
@@ -372,7 +372,7 @@ static uint64_t read_number(const uint8_t **at)
     return value;
 }
 
-/* Of the items of a packed row, each as it is. */
+/* Checks that a packed row has each item unchanged. */
 static void check_packed(const vst__lanes *lanes, const uint8_t *at,
                          uint32_t first, size_t count)
 {

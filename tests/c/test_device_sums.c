@@ -1,5 +1,5 @@
-/* What devices did, added up: every number follows from the times in a file
- * that is made by hand. Times are ticks, which are nanoseconds. */
+/* Sums of device activities: every number follows from the times in a file that
+ * is made by hand. Times are ticks, which are nanoseconds. */
 #include "tables/device_sums.h"
 #include "tables/pass.h"
 
@@ -97,7 +97,8 @@ static size_t rows_of(const reading *r, size_t table)
     return r->rows[table].batch.rows;
 }
 
-/* Of a device, or with a stream that is not NONE of that stream. */
+/* Returns a column of a device's use, or of a stream's if stream is not
+ * NONE. */
 static int64_t use(const reading *r, int64_t device, int64_t stream,
                    const char *name)
 {

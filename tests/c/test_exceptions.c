@@ -52,7 +52,7 @@ static vst_escape escape_of(char verb)
                          : VST_ESCAPE_STACK;
 }
 
-/* What the events of a script deliver; one event every ten ns. */
+/* Returns the marks that a script's events deliver; one event every ten ns. */
 static const char *play(const char *script)
 {
     static uint64_t payloads[EVENTS];

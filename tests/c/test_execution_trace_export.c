@@ -260,7 +260,7 @@ static void the_document_is_framed_as_torch_does(void)
     free(text);
 }
 
-/* Of a node alone: what is no node has no number. */
+/* Only nodes have numbers. */
 static void the_timeline_has_the_same_numbers(void)
 {
     vst_export_options options = {.window = VST_WINDOW_ALL};

@@ -1,7 +1,7 @@
-/* A recording from its file to its exports, again and again, and each time
- * another call that the core makes fails: the first, the second, and so on
- * until none is left to fail. Whatever fails, the program goes on, what is told
- * is true, and the next recording works. Leaks are the sanitizer's to find. */
+/* Makes a recording from its file to its exports, again and again, and each
+ * time another call that the core makes fails: the first, the second, and so on
+ * until all succeed. Whatever fails, the program goes on, reports are true, and
+ * the next recording works. Leaks are found by the sanitizer. */
 #include "faults.h"
 
 #include <dirent.h>
@@ -32,7 +32,8 @@ enum {
 static char folder[] = "/tmp/vestige-faults-XXXXXX";
 static char vst_path[64], json_path[64], gzip_path[64];
 
-/* One recording under faults, and what came of it. Threads take turns. */
+/* One recording under faults, and its results. Threads run one after the
+ * other. */
 typedef struct attempt {
     fault_kind kind;
     bool to_path; /* or to a temporary file */
@@ -43,7 +44,8 @@ typedef struct attempt {
     bool started, exported_json, exported_gzip;
 } attempt;
 
-/* True if it worked; if not, it must be told as faults of this kind are. */
+/* True if the call worked; if not, it must be reported like faults of this
+ * kind. */
 static bool worked(const attempt *a, vst_status status, const vst_error *error)
 {
     if (status == VST_OK)
@@ -226,7 +228,8 @@ static void read_back(attempt *a)
     vst_trace_close(trace);
 }
 
-/* What is in the file, and what is said to be missing, is what was recorded. */
+/* The records in the file and the counted losses add up to the recorded
+ * calls. */
 static void check_sums(const attempt *a)
 {
     counting_tracer tracer = {{&counting_ops}, 0};
@@ -303,7 +306,7 @@ static void run(attempt *a)
     read_back(a);
 }
 
-/* What failed before is of no consequence. */
+/* Earlier failures have no consequence. */
 static void record_undisturbed(void)
 {
     vst_session_options options = {.path = NULL};
@@ -398,8 +401,8 @@ static void an_export_needs_no_thread(void)
     try_all(FAULT_THREAD);
 }
 
-/* What is dropped cannot be held against what was recorded; that it goes on,
- * and can be read, can. */
+/* Records may be dropped here, so the sums are not compared. The recording must
+ * go on and be readable. */
 static void so_may_all_of_it_in_a_bounded_recording(void)
 {
     const fault_kind kinds[] = {FAULT_MEMORY, FAULT_MMAP, FAULT_MADVISE,

@@ -1,7 +1,7 @@
-/* Lanes of devices are made, drawn and searched, what they did is added up and
- * exported, again and again, and each time another allocation of the core
- * fails: that is told, and nothing is half made.
- * Leaks are the sanitizer's to find. */
+/* Makes, draws and searches lanes of devices, and adds up and exports their
+ * activities, again and again, and each time another allocation of the core
+ * fails: the failure is reported, and nothing is left half made. Leaks are
+ * found by the sanitizer. */
 #include "faults.h"
 
 #include <errno.h>

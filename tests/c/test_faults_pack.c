@@ -1,6 +1,6 @@
-/* Packing, unpacking and reading what is packed, again and again, and each time
- * another call that the core makes fails. Whatever fails is told, and the file
- * there was is there, as it was. */
+/* Packs, unpacks and reads packed files, again and again, and each time another
+ * call that the core makes fails. Each failure is reported, and the file that
+ * was there stays unchanged. */
 #include "faults.h"
 
 #include <dirent.h>
@@ -16,7 +16,7 @@
 
 enum { SKIPPED = 77, FAULTS_MAX = 1000 };
 
-/* How a failure of each kind is told. */
+/* How a failure of each kind is reported. */
 static const struct {
     vst_status status;
     int sys_errno;

@@ -170,9 +170,9 @@ static void check_folder(bool with_other)
 
 /* ---- one fault after the other ------------------------------------------ */
 
-/* What is tried under faults. */
+/* The operation that runs under faults. */
 typedef vst_status (*try_fn)(vst_error *error);
-/* What must be so afterwards. */
+/* The check that runs afterwards. */
 typedef void (*check_fn)(bool worked);
 
 static bool try_fault(fault_kind kind, unsigned n, bool lasting, try_fn try,
@@ -327,7 +327,7 @@ static void any_call_of_an_export_for_another_tool_may_fail(void)
 
 /* ---- tables ------------------------------------------------------------- */
 
-/* A stream tells an errno, and in words what it was. */
+/* A stream returns an errno and a text. */
 static vst_status told_by(vst_arrow_stream *stream, int failed,
                           vst_error *error)
 {

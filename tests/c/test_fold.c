@@ -54,7 +54,8 @@ static void add_escape(vst_escape type, const uint64_t *payload, uint32_t count)
     add(vst_word_escape(type, count, 0), payload, count);
 }
 
-/* What is open, roughly: so that most exits are those of the top. */
+/* The calls that are open, roughly: so that most exits are those of the
+ * innermost call. */
 static vst_id guess[WORDS_MAX];
 static size_t guesses;
 static uint64_t live[64];
@@ -361,7 +362,7 @@ static bool check_split(size_t split)
     vst__fold_words(&fold, all.at, all.events[split]);
     count = vst__fold_emit(&fold, emitted, WORDS_MAX);
     CHECK_INT(count, vst__fold_size(&fold));
-    /* What it emits brings a fold to the same state as well, but that the
+    /* The emitted words bring another fold to the same state, except that the
      * last STACK may go on there. */
     vst__fold_words(&copy, emitted, count);
     if (!fold.reconciling)

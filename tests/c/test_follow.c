@@ -125,7 +125,7 @@ static void read_more(vst__following *following, read_spans *read, bool ends)
 
 /* ---- both --------------------------------------------------------------- */
 
-/* What is cut off at one moment comes in any order. */
+/* Spans that are cut off at the same moment come in any order. */
 static int by_end(const void *a, const void *b)
 {
     const vst__walk_span *x = a, *y = b;

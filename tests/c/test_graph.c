@@ -389,7 +389,7 @@ static uint32_t any(uint32_t below)
     return (uint32_t)((uint64_t)random_state * below >> 32);
 }
 
-/* What is made of bytes that are a trace or were one. */
+/* Opens and reads bytes that are a damaged trace, or not one. */
 static void try_bytes(unsigned char *bytes, size_t count, size_t *opened)
 {
     FILE *file = fopen(in_folder("d.vst"), "wb");

@@ -194,7 +194,7 @@ static void they_go_on_where_the_last_reading_was(void)
     builder_free(&b);
 }
 
-/* Until it is told, a thread is taken to go on as it did. */
+/* Until a switch is reported, a thread is assumed to go on. */
 static void switches_that_are_told_late_count_from_the_next_reading_on(void)
 {
     vst__growth growth;

@@ -61,7 +61,7 @@ static void take(uintptr_t key)
     pthread_mutex_unlock(&language.mutex);
 }
 
-/* Of a thread that waited last time until it could go on. */
+/* Resets the count of looks, after a thread has waited until it could go on. */
 static void forget_looks(void)
 {
     pthread_mutex_lock(&language.mutex);
@@ -383,10 +383,10 @@ static void it_finds_room_in_a_full_chunk(void)
     }
 }
 
-/* What threads tell each other; guarded by the mutex. */
+/* Signals between threads; guarded by the mutex. */
 static bool has_waited, may_end;
 
-static void tell(bool *what)
+static void signal_to(bool *what)
 {
     pthread_mutex_lock(&language.mutex);
     *what = true;
@@ -410,7 +410,7 @@ static void stop_beside(pthread_t thread)
 {
     await(&has_waited);
     stop();
-    tell(&may_end);
+    signal_to(&may_end);
     pthread_join(thread, NULL);
 }
 
@@ -426,7 +426,7 @@ static void *wait_often_and_go_on(void *unused)
         pthread_cond_timedwait(&language.condition, &language.mutex, &now);
     }
     pthread_mutex_unlock(&language.mutex);
-    tell(&has_waited);
+    signal_to(&has_waited);
     await(&may_end);
     return unused;
 }
@@ -448,7 +448,7 @@ static void *take_and_go_on(void *unused)
     vst_record(VST_ENTER, call_id);
     take(22);
     drop();
-    tell(&has_waited);
+    signal_to(&has_waited);
     await(&may_end);
     return unused;
 }

@@ -217,7 +217,7 @@ static void a_forked_child_begins_anew(void)
     vst_session_destroy(session);
 }
 
-/* What an atfork handler allocates must not wait for the recorder. */
+/* An atfork handler that allocates must not wait for the recorder. */
 static unsigned handled;
 
 static void allocate_at_fork(void)
@@ -250,8 +250,8 @@ static void handlers_that_allocate_at_a_fork_do_not_wait(void)
     CHECK_INT(status, 0);
     vst_session_stop(session);
     hear_session(session, &all);
-    /* What the parent's second handler recorded may be there, once it is no
-     * longer in the fork; of the child's nothing is. */
+    /* The records of the parent's second handler may be there, since it is no
+     * longer in the fork; the child has none. */
     CHECK(all.count >= 1 && all.count <= 5001);
     for (size_t i = 0; i < all.count; i++)
         CHECK_INT(all.events[i].flags, 0);
@@ -305,7 +305,7 @@ static void a_killed_program_leaves_all_that_was_recorded(void)
             break;
         CHECK_INT(hear_trace(trace, VST_WINDOW_LAST, &all), VST_OK);
         CHECK(all.count > 1000);
-        /* Of each thread only the last words may be missing. */
+        /* Only each thread's last words may be missing. */
         for (size_t i = 0; i < all.count; i++)
             CHECK(!(all.events[i].flags & VST_MEMORY_UNKNOWN));
         heard_free(&all);

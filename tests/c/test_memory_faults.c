@@ -1,5 +1,5 @@
-/* What hooks need may be refused: pages that stay closed, memory, the list of
- * mappings. Then less is recorded, and the program runs as before. Its argument
+/* The system may refuse what hooks need: writable pages, memory, the list of
+ * mappings. Then less is recorded, and the program runs as before. The argument
  * is a library whose slots are closed, see memory_oracle.h. */
 #include <errno.h>
 #include <sys/mman.h>

@@ -212,7 +212,8 @@ static void *interrupt(void *thread)
     return NULL;
 }
 
-/* What it does while we are inside is not seen, and nothing else is harmed. */
+/* The handler's mappings while we are inside the recorder are not seen, and
+ * nothing else is harmed. */
 static void a_signal_may_come_at_any_moment(void)
 {
     static oracle_event events[16 * CALLS];

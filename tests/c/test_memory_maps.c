@@ -15,7 +15,7 @@ static const oracle *o;
 static const vst_memory_options all = {.native_allocators = true};
 static size_t page;
 
-/* What the recording came to, of one range. */
+/* The recorded sums of one range. */
 typedef struct sums {
     uintptr_t start, end;
     int64_t used, reserved;           /* now */

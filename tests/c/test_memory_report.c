@@ -1,5 +1,5 @@
-/* What a memory history comes to, against what is known of it or what a simple
- * model says, and the files that it is written as. */
+/* Summaries of memory histories, compared with known numbers or with a simple
+ * model, and the files in which they are written. */
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -404,7 +404,7 @@ static void native_frames_meet_the_languages_at_evaluation_frames(void)
     vst_session_destroy(session);
 }
 
-/* What a file says may be anything: stacks that are their own parents. */
+/* A file may say anything: for example, that stacks are their own parents. */
 static void stacks_that_make_no_sense_end(void)
 {
     vst_session *session = session_begin(NULL);

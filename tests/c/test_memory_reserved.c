@@ -88,7 +88,8 @@ static void pages_in_use_are_found_once(void)
     CHECK_INT(touched_first, start + 4090 * page);
     vst__reserved_look(0, UINTPTR_MAX, note_touched);
     CHECK_INT(touched_bytes, 11 * page);
-    /* What has no access is not looked at, nor what is not there any more. */
+    /* Ranges without access, and ranges that are no longer mapped, are not
+     * examined. */
     vst__reserved_add(start + 4090 * page, page, false);
     vst__reserved_add(start + 4091 * page, page, true);
     munmap(at, pages * page);

@@ -170,7 +170,7 @@ static void the_live_set_is_the_models_at_every_step(void)
     free(operations);
 }
 
-/* The same with checkpoints, out of a packed copy. */
+/* The test above with checkpoints, in a packed copy. */
 static void so_it_is_in_a_packed_file(void)
 {
     char path[] = "/tmp/vestige-memory-XXXXXX", packed[64];

@@ -130,8 +130,7 @@ static void build_torn(builder *b)
     builder_enter(b, 2, 100);
 }
 
-/* What a replay of the file gives, and what is known of it; the caller frees
- * it. */
+/* Returns the spans and the facts of a file as text; the caller frees it. */
 static char *described(const char *path)
 {
     span_tree tree = {.origin_ns = BUILDER_EPOCH_NS};

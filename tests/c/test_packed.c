@@ -153,7 +153,7 @@ static long long prefix_of(const void *bytes, size_t size)
     return found;
 }
 
-/* The same as a trace: everything is asked of it that can be. */
+/* Opens the bytes as a trace, and calls every reading function. */
 static vst_status read_all(const void *bytes, size_t size, vst_trace_info *info)
 {
     int fd = file_of(bytes, size);

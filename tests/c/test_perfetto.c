@@ -19,7 +19,7 @@ typedef struct part {
     const unsigned char *at, *end;
 } part;
 
-/* What a sequence was told. */
+/* The state of a sequence. */
 typedef struct state {
     bool begun;
     int64_t now_ns;

@@ -217,7 +217,8 @@ static void stacks_that_never_come_back_fit(void)
     read_built(&b, VST_OK);
 }
 
-/* What is packed takes memory by the frame, not by what it was before. */
+/* Reading a packed file takes memory for one frame, not for the original
+ * file. */
 static void a_packed_file_larger_than_the_limit_fits(void)
 {
     char plain[] = "/tmp/vestige-memory-XXXXXX", packed[64];

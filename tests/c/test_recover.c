@@ -89,7 +89,8 @@ static void describe_facts(const vst_trace *trace, char *text, size_t size)
     }
 }
 
-/* The same of two files that hold the same; the caller frees it. */
+/* Returns a text that is equal for files with equal contents; the caller frees
+ * it. */
 static char *described(const char *path, bool *clean)
 {
     const size_t size = 16384;

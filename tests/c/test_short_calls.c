@@ -322,7 +322,7 @@ static void a_process_that_dies_leaves_a_valid_file(void)
     uint64_t left_out;
 
     snprintf(path, sizeof path, "/tmp/vestige-short-%d.vst", (int)getpid());
-    /* The same here and there. */
+    /* The clock is the same in both processes. */
     now = fake_now();
     child = fork();
     if (child == 0) {

@@ -11,7 +11,7 @@
 
 enum {
     LARGE = 100000, /* bytes of a read that is one of many words */
-    /* Of the first chunk that is larger than what is read at once. */
+    /* words of the first chunk that is larger than one read */
     CHUNK_WORDS = 512 * 1024 / 8 - 8,
     BLOCK_WORDS = 256 * 1024 / 8,
     NESTED = 5, /* short calls that are open when the reader comes */

@@ -173,7 +173,7 @@ static uint64_t check_free(void)
 
     for (size_t page = 0; page < pages; page++)
         free += m.owners[page] == NOBODY;
-    /* What is draining is in no list. */
+    /* A page that is draining is in no list. */
     if (m.slots.draining == 0)
         CHECK_INT(m.slots.free_size, free * PAGE);
     else

@@ -593,7 +593,7 @@ static void two_snapshots_at_once_do_not_meet(void)
         pthread_join(takers[i].thread, NULL);
     end_work();
     CHECK_INT(takers[0].status, VST_OK);
-    /* Of those with one name, one came first. */
+    /* One of the two snapshots with the same name came first. */
     CHECK((takers[1].status == VST_OK && takers[2].status == VST_E_EXISTS) ||
           (takers[2].status == VST_OK && takers[1].status == VST_E_EXISTS));
     CHECK(read_trace(first).spans[1] > 0);

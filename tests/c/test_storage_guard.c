@@ -22,7 +22,7 @@ enum { THREADS = 6, RECORDS = 20000 };
 static vst_id leaf;
 static char path[64];
 
-/* Of what the core calls and the handler does; any thread. */
+/* Count calls of the watcher's functions and of the handler; any thread. */
 static int faults, begun, ended, mappings, cuts;
 
 /* ---- the handler -------------------------------------------------------- */
@@ -137,7 +137,8 @@ static void a_file_that_is_cut_ends_the_recording_not_the_program(void)
     }
 }
 
-/* What lies before the cut is there, and the file says that it is not whole. */
+/* The records before the cut are there, and the file says that it is not
+ * complete. */
 static void what_is_left_of_it_can_be_read(void)
 {
     const long long left = 100 * 1000;

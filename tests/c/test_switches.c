@@ -163,7 +163,8 @@ what_ran_before_a_range_of_a_bounded_file_is_known_all_the_same(void)
     end(trace);
 }
 
-/* As a reader finds it after a kill: what the helper has told. */
+/* Reads the file as a reader would after a kill: with the switches that the
+ * helper has written. */
 static void what_was_told_can_be_read_while_it_is_recorded(void)
 {
     vst_trace *trace = NULL;

@@ -1,5 +1,5 @@
-/* What the tasks of a trace did, added up: who woke whom, where very many wait
- * for one thing. */
+/* Sums of a trace's tasks: who woke whom, and very many tasks that wait for one
+ * object. */
 #include <time.h>
 
 #include "check.h"

@@ -1,5 +1,5 @@
-/* Memory over time by what it is for: a small training step, told by hand, read
- * as rows, points and a page; and what no framework would tell. */
+/* Memory over time by use: a small training step, made by hand, read as rows,
+ * points and a page; and input that no framework would write. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -80,7 +80,7 @@ static bool lock_in_time(pthread_mutex_t *mutex, long ms)
     return pthread_mutex_timedlock(mutex, &until) == 0;
 }
 
-/* What a destructor that takes the interpreter's lock does: wrong. */
+/* A destructor that takes the interpreter's lock, which is wrong. */
 static dance *wrong_dance;
 
 static void release_inside_of_the_interpreter(vst_traceback *traceback)

@@ -1,5 +1,5 @@
-/* The registry: what a tracer is told of the session it is made for, by either
- * way of registering; and sinks of events, which need no tracer. */
+/* The registry: the context that a tracer gets, by either way of registering;
+ * and sinks of events, which need no tracer. */
 #include <vestige/vestige.h>
 
 #include "check.h"

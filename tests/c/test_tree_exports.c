@@ -74,7 +74,7 @@ static void callgrind_has_calls_and_times_between_functions(void)
     text = exported_as(&b, "callgrind.out.1", NULL);
     expect_line(text, "positions: line\n");
     expect_line(text, "events: ns\n");
-    /* What main takes within main is not counted again. */
+    /* The time of main within main is not counted twice. */
     expect_line(text, "fn=(2) main\n3 600000\n"
                       "cfi=(2)\ncfn=(2)\ncalls=1 3\n3 450500\n"
                       "cfi=(3) ~\ncfn=(3) f;<&_\xef\xbf\xbd\n"

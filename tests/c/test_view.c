@@ -225,7 +225,8 @@ static void check_window(pair *p, const vst_view_range *range)
     free(bytes[1]);
 }
 
-/* Of a stack: lanes are drawn from level 0 if no other is coarse enough. */
+/* Whether any stack has levels: lanes are drawn from level 0 if no other level
+ * is coarse enough. */
 static bool has_levels(const pair *p)
 {
     for (size_t i = 0; i < p->view->index.header->threads.count; i++)
@@ -568,7 +569,8 @@ static void traces_of_calls_look_as_they_are(void)
                   true);
 }
 
-/* Of all sizes, most of them small: what is rare comes in any of them. */
+/* Traces of all sizes, most of them small: rare cases can come in any of
+ * them. */
 static void check_anything(unsigned i, unsigned pages)
 {
     static const unsigned odds[] = {1,  3,   6,   11,  20, 40,
@@ -602,7 +604,7 @@ static void traces_of_anything_look_as_replay_says(void)
         check_anything(i, pages);
 }
 
-/* What was drawn, or told of a span, was another thing once. */
+/* Traces whose pictures or spans were once wrong. */
 static void traces_that_once_differed_look_as_replay_says(void)
 {
     static const struct {

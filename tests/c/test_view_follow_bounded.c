@@ -141,7 +141,8 @@ static uint64_t count_leaves(vst_view *view, int64_t from_ns, int64_t to_ns)
     return count;
 }
 
-/* What is drawn from levels is still there after the rest was forgotten. */
+/* Pictures that are drawn from levels are still there after records were
+ * dropped. */
 static void what_is_dropped_takes_no_memory(void)
 {
     enum { ROUNDS = 60, AT_ONCE = 15000 };

@@ -10,7 +10,7 @@
 
 #include "store/format.h"
 
-/* Of every file built: a tick is a nanosecond, and tick 0 is this moment. */
+/* In all built files a tick is a nanosecond, and tick 0 is this moment. */
 #define BUILDER_EPOCH_NS INT64_C(1700000000000000000)
 #define BUILDER_START 1000u
 #define BUILDER_PID 4242u

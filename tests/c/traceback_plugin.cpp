@@ -33,7 +33,7 @@ plugin_enter(int (*back)(void *), void *ctx)
     return result;
 }
 
-// Of the program, if it wants to know: called while the library is loaded.
+// A function of the program, if it has one; called while the library is loaded.
 extern "C" __attribute__((weak)) void plugin_constructs(void);
 
 __attribute__((constructor)) static void construct(void)

@@ -1,6 +1,6 @@
-/* What a view must answer, found out the slow way: every span is kept in
- * memory, as replay gives it, and every question looks at all of them. One
- * thread at a time. */
+/* The right answers of a view, found by brute force: every span of a replay is
+ * kept in memory, and every question looks at all of them. One thread at a
+ * time. */
 #ifndef VST_TESTS_VIEW_ORACLE_H
 #define VST_TESTS_VIEW_ORACLE_H
 
