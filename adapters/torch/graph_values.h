@@ -146,7 +146,7 @@ class values
     unsigned flags_, observer_;
 };
 
-/* ---- tensors ------------------------------------------------------------ */
+/* ---- tensors ------------------------------------------------------------- */
 
 static inline void put_text(values &out, const char *text)
 {
@@ -272,7 +272,7 @@ static inline void put_tensor_or_less(values &out, const at::Tensor &tensor)
     }
 }
 
-/* ---- values ------------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------- */
 
 static inline void put_value(values &out, const c10::IValue &value,
                              integral *numbers, int depth);
@@ -334,7 +334,7 @@ static inline void put_value(values &out, const c10::IValue &value,
     }
 }
 
-/* ---- nodes -------------------------------------------------------------- */
+/* ---- nodes --------------------------------------------------------------- */
 
 /* Returns the id of the operator's schema, which distinguishes overloads with
  * one name. `kept`: where the thread keeps the id, or NULL. */

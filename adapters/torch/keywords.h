@@ -23,7 +23,7 @@ namespace vestige_torch
 
 enum { KEYWORDS_MAX = 4000, NESTED_MAX = 20 };
 
-/* ---- values as text ----------------------------------------------------- */
+/* ---- values as text ------------------------------------------------------ */
 
 static inline void write_text(std::string &out, const std::string &text)
 {
@@ -100,7 +100,7 @@ static inline void write_value(std::string &out, const c10::IValue &value,
         out += "None";
 }
 
-/* ---- values as facts ---------------------------------------------------- */
+/* ---- values as facts ----------------------------------------------------- */
 
 static inline bool is_of_texts(const c10::IValue &list)
 {

@@ -160,7 +160,7 @@ static inline uint32_t put_facts(thread_state *state,
     return static_cast<uint32_t>(count);
 }
 
-/* ---- the observer ------------------------------------------------------- */
+/* ---- the observer -------------------------------------------------------- */
 
 static inline vst_ticks ticks()
 {

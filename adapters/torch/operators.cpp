@@ -65,7 +65,7 @@ void place_callback()
 
 } // namespace
 
-/* ---- the interface ------------------------------------------------------ */
+/* ---- the interface ------------------------------------------------------- */
 
 /* Returns the version of torch for which this library was built. */
 VST_EXPORTED const char *vst_torch_built_for(void)
@@ -171,7 +171,7 @@ VST_EXPORTED int vst_torch_start(const vst_api *table, unsigned flags)
     return 0;
 }
 
-/* ---- for the calling thread --------------------------------------------- */
+/* ---- for the calling thread ---------------------------------------------- */
 
 /* Removes our profiler from the calling thread. Call when one of torch's own
  * profilers is about to start there, which would find ours. Our profiler comes

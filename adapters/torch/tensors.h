@@ -149,7 +149,7 @@ static inline unsigned tensor_flags(const at::Tensor &tensor)
     return tensor.requires_grad() ? VST_TENSOR_REQUIRES_GRAD : 0;
 }
 
-/* ---- inputs of an operator ---------------------------------------------- */
+/* ---- inputs of an operator ----------------------------------------------- */
 
 static inline void put_tensor_at(facts &out, recent_tensors *recent,
                                  const at::Tensor &tensor)
@@ -206,7 +206,7 @@ static inline void put_tensors_at(facts &out, recent_tensors *recent,
         out.go_back(before);
 }
 
-/* ---- a tensor that the program names ------------------------------------ */
+/* ---- a tensor that the program names ------------------------------------- */
 
 static inline void append(std::string &text, c10::IntArrayRef values)
 {

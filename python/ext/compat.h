@@ -82,7 +82,7 @@ static inline void vpy_hook_leave(PyThreadState *tstate)
     (VPY_KNOWS_INSIDE && !VPY_FREE_THREADED &&                                 \
      (PY_VERSION_HEX < 0x030E0000 || PY_VERSION_HEX >= 0x030E0500))
 
-/* ---- the extra slot of a code object ----------------------------------- */
+/* ---- the extra slot of a code object ------------------------------------- */
 
 #if PY_VERSION_HEX >= 0x030C0000
 #define vpy_code_request_extra(free) PyUnstable_Eval_RequestCodeExtraIndex(free)
@@ -134,7 +134,7 @@ vpy_code_get_extra(PyObject *code, Py_ssize_t index)
 #endif
 }
 
-/* ---- frames and threads ------------------------------------------------ */
+/* ---- frames and threads -------------------------------------------------- */
 
 /* Returns the frame's code object (borrowed). */
 static inline PyObject *vpy_frame_code(PyFrameObject *frame)
@@ -158,7 +158,7 @@ static inline int vpy_frame_instruction(PyFrameObject *frame)
 
 #include "compat_frames.h"
 
-/* ---- who has the GIL ---------------------------------------------------- */
+/* ---- who has the GIL ----------------------------------------------------- */
 
 /* Returns the state of the calling thread if it has the GIL, else NULL. Up to
  * 3.11 also returns NULL for a thread that runs in a sub-interpreter. */
@@ -290,7 +290,7 @@ static inline PyObject *vpy_wrapped_function(PyObject *wrapper)
     return ((wrapping *)wrapper)->callable;
 }
 
-/* ---- calls of C functions ----------------------------------------------- */
+/* ---- calls of C functions ------------------------------------------------ */
 
 #if PY_VERSION_HEX >= 0x030D0000
 #define vpy_hash_pointer Py_HashPointer
@@ -339,7 +339,7 @@ static inline Py_hash_t vpy_function_hash(const void *self,
 /* Whether the JIT's machine code may hold the address of a C function. */
 #define VPY_COMPILES_CALLS (PY_VERSION_HEX >= 0x030F0000 && !VPY_FREE_THREADED)
 
-/* ---- monitoring -------------------------------------------------------- */
+/* ---- monitoring ---------------------------------------------------------- */
 
 #define VPY_HAS_MONITORING (PY_VERSION_HEX >= 0x030C0000)
 

@@ -134,7 +134,7 @@ static inline bool vpy_iframe_is_incomplete(const vpy_iframe *frame,
            frame->owner != FRAME_OWNED_BY_GENERATOR;
 }
 
-/* ---- coroutines --------------------------------------------------------- */
+/* ---- coroutines ---------------------------------------------------------- */
 
 /* Whether an awaited coroutine is resumed without a C function in between. */
 #define VPY_AWAITS_INLINE (PY_VERSION_HEX >= 0x030C0000)
@@ -170,7 +170,7 @@ static inline PyObject *vpy_iframe_argument(const vpy_iframe *frame, int index)
     return value;
 }
 
-/* ---- the bottom of the stack -------------------------------------------- */
+/* ---- the bottom of the stack --------------------------------------------- */
 
 /* How much of the recursion limit a thread's frames have used.
  * vpy_recursion_put_aside gives the whole limit to the code that runs next;
@@ -264,7 +264,7 @@ static inline vpy_iframe *vpy_iframes_replace(PyThreadState *tstate,
     return before;
 }
 
-/* ---- needed only by base/inside.c --------------------------------------- */
+/* ---- needed only by base/inside.c ---------------------------------------- */
 
 /* Returns the structure on the C stack through which the running frame is found
  * up to 3.12, or NULL on later versions. */

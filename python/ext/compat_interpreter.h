@@ -14,7 +14,7 @@
 #undef Py_BUILD_CORE
 #endif
 
-/* ---- the GIL ------------------------------------------------------------ */
+/* ---- the GIL ------------------------------------------------------------- */
 
 /* Whether this build has a GIL whose structure we know. */
 #define VPY_KNOWS_GIL (VPY_KNOWS_INSIDE && !VPY_FREE_THREADED)
@@ -82,7 +82,7 @@ static inline vst_wait_reason vpy_thread_parks_for(const PyThreadState *tstate,
 }
 #endif
 
-/* ---- len, isinstance and list.append ------------------------------------ */
+/* ---- len, isinstance and list.append ------------------------------------- */
 
 #if VPY_KNOWS_INSIDE
 static inline void vpy_callables_find(PyInterpreterState *interpreter,
@@ -94,7 +94,7 @@ static inline void vpy_callables_find(PyInterpreterState *interpreter,
 }
 #endif
 
-/* ---- the collector ------------------------------------------------------ */
+/* ---- the collector ------------------------------------------------------- */
 
 #if VPY_COUNTS_YOUNG_OBJECTS
 typedef struct _gc_runtime_state vpy_collector;

@@ -66,8 +66,7 @@ void vst__estimates_free(vst__estimates *e)
     free(e->touched);
 }
 
-/* ---- a call --------------------------------------------------------------
- */
+/* ---- a call -------------------------------------------------------------- */
 
 static void estimates_end_stretch(struct vst__estimate *of)
 {
@@ -180,8 +179,7 @@ double vst__estimates_add(vst__estimates *e, const vst_span *span, int64_t ns,
     return gain + kept;
 }
 
-/* ---- a thread ------------------------------------------------------------
- */
+/* ---- a thread ------------------------------------------------------------ */
 
 /* Returns the share of all gains that is covered by losses. Sets *lost_ns to
  * the covered time that was outside of all calls. */
@@ -296,8 +294,7 @@ void vst__estimates_end(vst__sums *sums)
     }
 }
 
-/* ---- budget ---------------------------------------------------------------
- */
+/* ---- budget -------------------------------------------------------------- */
 
 enum {
     BUDGET_CHANGES,

@@ -77,8 +77,7 @@ const vst__table vst__table_task_steps = {
     .end = vst__task_facts_leave,
 };
 
-/* ---- steps that blocked their loop ----------------------------------------
- */
+/* ---- steps that blocked their loop --------------------------------------- */
 
 enum { BLOCKED_TASK, BLOCKED_THREAD, BLOCKED_START, BLOCKED_DURATION };
 
@@ -123,8 +122,7 @@ const vst__table vst__table_blocked_steps = {
     .end = vst__task_facts_leave,
 };
 
-/* ---- their calls ----------------------------------------------------------
- */
+/* ---- their calls --------------------------------------------------------- */
 
 enum {
     CALL_STEP,

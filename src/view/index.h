@@ -167,8 +167,7 @@ typedef struct vst__index {
 #undef VST_INDEX_POINTER
 } vst__index;
 
-/* ---- index_file.c ---------------------------------------------------------
- */
+/* ---- index_file.c -------------------------------------------------------- */
 
 vst_status vst__index_identify(vst_trace *trace, const vst__stretch *stretches,
                                size_t count, vst__index_identity *identity);
@@ -196,8 +195,7 @@ vst_status vst__index_load(vst__index *index, int fd, const vst_trace *trace,
                            const vst__stretch *stretches, size_t count);
 void vst__index_unload(vst__index *index);
 
-/* ---- index_build.c --------------------------------------------------------
- */
+/* ---- index_build.c ------------------------------------------------------- */
 
 typedef struct vst__index_job {
     vst_trace *trace;
@@ -215,8 +213,7 @@ typedef struct vst__index_job {
 vst_status vst__index_build(const vst__index_job *job, int fd,
                             vst_error *error);
 
-/* ---- reading (index_read.c) ------------------------------------------------
- */
+/* ---- reading (index_read.c) ---------------------------------------------- */
 
 /* A cursor through the runs of a row at a level. */
 typedef struct vst__runs {

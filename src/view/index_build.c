@@ -27,8 +27,7 @@ typedef struct build {
     int sys_errno;
 } build;
 
-/* ---- one thread ------------------------------------------------------------
- */
+/* ---- one thread ---------------------------------------------------------- */
 
 static vst_status index_stretch(build *self, vst__walk *walk, size_t number,
                                 vst__thread_part *part, vst__pyramid *pyramid,

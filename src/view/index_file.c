@@ -10,8 +10,7 @@
 /* Valid times are closer to 1970 (clockmap.c), so that differences fit. */
 #define TIME_LIMIT ((int64_t)1 << 62)
 
-/* ---- sums ------------------------------------------------------------------
- */
+/* ---- sums ---------------------------------------------------------------- */
 
 #define MULTIPLIER 0x9e3779b97f4a7c15u
 

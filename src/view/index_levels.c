@@ -14,8 +14,7 @@ enum {
     COARSEST = 256
 };
 
-/* ---- the threshold ----------------------------------------------------------
- */
+/* ---- the threshold ------------------------------------------------------- */
 
 static int by_value(const void *a, const void *b)
 {

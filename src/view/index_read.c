@@ -30,8 +30,7 @@ int64_t vst__index_threshold(const vst__index_thread *thread, uint32_t level)
     return level == 0 ? 0 : thread->threshold_ns << 2 * (level - 1);
 }
 
-/* ---- runs -------------------------------------------------------------------
- */
+/* ---- runs ---------------------------------------------------------------- */
 
 static const vst__index_stream *find_stream(const vst__index *index,
                                             const vst__index_thread *thread,
@@ -141,8 +140,7 @@ bool vst__runs_next(vst__runs *runs, vst__run *run)
     return true;
 }
 
-/* ---- moves ------------------------------------------------------------------
- */
+/* ---- moves --------------------------------------------------------------- */
 
 bool vst__index_is_moved(const vst__index *index,
                          const vst__index_thread *thread, int64_t start_ns,

@@ -81,8 +81,7 @@ vst_status vst__index_append(void *ctx, const void *bytes, size_t count,
     return status;
 }
 
-/* ---- tables ---------------------------------------------------------------
- */
+/* ---- tables -------------------------------------------------------------- */
 
 static void index_append(vst__index_writer *writer, const void *bytes,
                          size_t count)

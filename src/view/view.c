@@ -253,8 +253,7 @@ static vst_status set_up(vst_view *view, const char *path,
     return status;
 }
 
-/* ---- a trace that grows ---------------------------------------------------
- */
+/* ---- a trace that grows -------------------------------------------------- */
 
 /* Updates everything that moves when a trace grows. */
 static void take_live(vst_view *view)

@@ -263,8 +263,7 @@ static vst_status match_escape(vst__walk *walk,
     return VST_OK;
 }
 
-/* ---- enters and exits -----------------------------------------------------
- */
+/* ---- enters and exits ---------------------------------------------------- */
 
 /* Makes room for all spans that a batch can open and close, so that the loops
  * need no checks. */

@@ -11,11 +11,11 @@
 
 struct vpy_json;
 
-/* ---- annotation.c ------------------------------------------------------- */
+/* ---- annotation.c -------------------------------------------------------- */
 
 int vpy_annotation_init(PyObject *module);
 
-/* ---- annotation_ids.c --------------------------------------------------- */
+/* ---- annotation_ids.c ---------------------------------------------------- */
 
 void vpy_recording_set(vst_recording *recording);
 
@@ -35,7 +35,7 @@ bool vpy_annotation_is_of_now(uint32_t recording);
 /* Returns the id of a name in the recording in progress; 0 if it gets none. */
 vst_id vpy_define_name(vst_definition_kind kind, PyObject *name);
 
-/* ---- far_ends.c --------------------------------------------------------- */
+/* ---- far_ends.c ---------------------------------------------------------- */
 
 /* Records the end of a span that another thread began, which has this
  * buffer. */
@@ -43,18 +43,18 @@ void vpy_far_end(const void *buffer, vst_id id, uint32_t instance,
                  uint32_t recording);
 void vpy_far_ends_record(uint32_t recording);
 
-/* ---- points.c ----------------------------------------------------------- */
+/* ---- points.c ------------------------------------------------------------ */
 
 int vpy_points_init(PyObject *module);
 
-/* ---- self_bound.c ------------------------------------------------------- */
+/* ---- self_bound.c -------------------------------------------------------- */
 
 /* Makes a method of a type resolve to the object on which it is looked up. The
  * type is called by vectorcall. Returns 0 if that worked. */
 int vpy_self_bound(PyTypeObject *owner, const char *name, size_t offset,
                    unsigned char bit);
 
-/* ---- call_stack.c ------------------------------------------------------- */
+/* ---- call_stack.c -------------------------------------------------------- */
 
 static inline bool vpy_wants_call_stacks(void)
 {
@@ -65,13 +65,13 @@ static inline bool vpy_wants_call_stacks(void)
 void vpy_call_stack_put(struct vpy_json *json);
 void vpy_call_stacks_forget(void);
 
-/* ---- shapes.c ----------------------------------------------------------- */
+/* ---- shapes.c ------------------------------------------------------------ */
 
 /* Writes JSON members with the shapes of a tuple of values. Returns how many
  * bytes that takes, 0 if they do not fit. */
 size_t vpy_shapes_put(PyObject *values, char *text, size_t size);
 
-/* ---- graph_nodes.c ------------------------------------------------------ */
+/* ---- graph_nodes.c ------------------------------------------------------- */
 
 static inline unsigned vpy_graph_observer_now(void)
 {
@@ -93,12 +93,12 @@ void vpy_node_prepare(vpy_node *node, PyObject *text, PyObject *values);
 void vpy_node_record(vpy_node *node);
 int vpy_nodes_init(PyObject *module);
 
-/* ---- fast_contexts.c: torch's _RecordFunctionFast ----------------------- */
+/* ---- fast_contexts.c: torch's _RecordFunctionFast ------------------------ */
 
 int vpy_fast_contexts_init(PyObject *module);
 void vpy_fast_contexts_unwatch(void);
 
-/* ---- framework_spans.c: torch's own record_function --------------------- */
+/* ---- framework_spans.c: torch's own record_function ---------------------- */
 
 /* Whether another listener than vestige sees torch's spans on this thread. */
 bool vpy_framework_listens(void);

@@ -33,7 +33,7 @@ typedef struct annotation {
     const void *buffer; /* the buffer of the thread that began the span */
 } annotation;
 
-/* ---- record_function --------------------------------------------------- */
+/* ---- record_function ----------------------------------------------------- */
 
 /* Takes the arguments after the name: one text, or values whose shapes are
  * recorded. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- element types ----------------------------------------------------- */
+/* ---- element types ------------------------------------------------------- */
 
 /* kind: b(ool) i(nt) u(nsigned) f(loat) c(omplex) B (bfloat) */
 static const char *type_name(char kind, long bytes)
@@ -64,7 +64,7 @@ static const char *type_of_format(const char *format, long bytes)
     return type_name(kind, bytes);
 }
 
-/* ---- the three ways ---------------------------------------------------- */
+/* ---- the three ways ------------------------------------------------------ */
 
 static void fill_strides(vpy_array *a)
 {

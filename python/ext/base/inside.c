@@ -68,7 +68,7 @@ static const struct {
     [VPY_PART_COLLECTOR] = {"collector", FACT(VERSION) | FACT(COLLECTOR)},
 };
 
-/* ---- facts that need only Python's public headers ----------------------- */
+/* ---- facts that need only Python's public headers ------------------------ */
 
 static bool inside_wraps(PyObject *wrapper, PyObject *wrapped)
 {
@@ -145,8 +145,7 @@ bool vpy_cframe_is_known(const PyThreadState *shifted,
     return root == NULL || cframe == root || vpy_is_on_stack(cframe);
 }
 
-/* ---- facts about internal structures
- * ---------------------------------------------- */
+/* ---- facts about internal structures ------------------------------------- */
 
 static bool sizes_hold(void)
 {
@@ -352,7 +351,7 @@ static int check_all(void)
     return check_the_inside();
 }
 
-/* ---- what the facts decide ---------------------------------------------- */
+/* ---- what the facts decide ----------------------------------------------- */
 
 /* Decides which parts work. The first fact that does not hold is the reason
  * that `vestige info` shows. */

@@ -74,8 +74,7 @@ bool vpy_instructions_hold(void)
     return hold;
 }
 
-/* ---- functions with which calls are compared
- * --------------------------------------- */
+/* ---- functions with which calls are compared ----------------------------- */
 
 /* The program cannot replace list.append. If the program has replaced len or
  * isinstance, checking list.append suffices, as the three fields are

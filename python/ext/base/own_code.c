@@ -12,7 +12,7 @@ static struct vpy_own_code_state *const state = &vpy_base.own_code;
 
 _Thread_local bool vpy_thread_is_ours;
 
-/* ---- the search path, as it is when recording begins ------------------- */
+/* ---- the search path, as it is when recording begins --------------------- */
 
 static void add_folder(PyObject *list, PyObject *folder)
 {
@@ -95,7 +95,7 @@ uint32_t vpy_search_path_prefix(const char *file, uint32_t length)
     return best;
 }
 
-/* ---- files -------------------------------------------------------------- */
+/* ---- files --------------------------------------------------------------- */
 
 /* Returns the part of `file` below our package's folder, or NULL if the file is
  * not in that folder. */
@@ -133,7 +133,7 @@ bool vpy_file_is_launcher(const char *file, uint32_t length)
                             own_code_begins_with(part, left, "startup/"));
 }
 
-/* ---- code objects ------------------------------------------------------- */
+/* ---- code objects -------------------------------------------------------- */
 
 bool vpy_code_is_runner(PyObject *code)
 {

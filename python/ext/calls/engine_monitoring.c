@@ -131,9 +131,9 @@ static bool monitoring_place(PyObject *const functions[VPY_MONITORING_HOOKS],
     return true;
 }
 
-/* ---- code that is left out -----------------------------------------------
- *
- * It is not worth a call for each of its events. Events of a place are disabled
+/* ---- code that is left out ----------------------------------------------- */
+
+/* It is not worth a call for each of its events. Events of a place are disabled
  * when they first come. PY_UNWIND belongs to no place: from 3.15 on it is set
  * for each function that is recorded instead of for all. The code of our own,
  * which is never recorded, runs too seldom for any of that. */

@@ -20,7 +20,7 @@ static const PyMemAllocatorDomain domain_ids[DOMAINS] = {
 /* Set while we test whether a domain still calls our hook. */
 static _Thread_local bool probing VST_TLS_MODEL, reached VST_TLS_MODEL;
 
-/* ---- the hooks ---------------------------------------------------------- */
+/* ---- the hooks ----------------------------------------------------------- */
 
 static inline void *allocator_allocated(vst_memory_kind kind, bool outermost,
                                         void *p, size_t size)
@@ -169,7 +169,7 @@ static const PyMemAllocatorEx hooks[DOMAINS] = {
     {NULL, obj_malloc, obj_calloc, obj_realloc, obj_free},
 };
 
-/* ---- installing and removing ------------------------------------------- */
+/* ---- installing and removing --------------------------------------------- */
 
 static bool allocator_is_ours(const PyMemAllocatorEx *allocator, int domain)
 {

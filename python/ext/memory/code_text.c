@@ -7,7 +7,7 @@
 
 #include <sys/mman.h>
 
-/* ---- lines -------------------------------------------------------------- */
+/* ---- lines --------------------------------------------------------------- */
 
 /* Reads a number of six bits a byte, lowest bits first; bit 6 says that another
  * byte follows. The number's lowest bit is its sign. */
@@ -54,7 +54,7 @@ int vpy_code_line(const PyCodeObject *code, int instruction)
     return -1;
 }
 
-/* ---- text --------------------------------------------------------------- */
+/* ---- text ---------------------------------------------------------------- */
 
 static bool is_surrogate(uint32_t c)
 {
@@ -140,7 +140,7 @@ void vpy_plain_text_drop(vpy_plain_text *text)
         munmap(text->mapped, text->mapped_size);
 }
 
-/* ---- for tests ---------------------------------------------------------- */
+/* ---- for tests ----------------------------------------------------------- */
 
 static PyObject *code_lines(PyObject *module, PyObject *object)
 {

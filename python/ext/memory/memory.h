@@ -15,7 +15,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* ---- memory_tracer.c: the tracer, as the core knows it ------------------ */
+/* ---- memory_tracer.c: the tracer, as the core knows it ------------------- */
 
 typedef struct vpy_memory_options {
     bool native_allocators;
@@ -27,19 +27,19 @@ int vpy_memory_init(PyObject *module);
 /* Removes the hooks. Call in a forked child. */
 void vpy_memory_abandon(void);
 
-/* ---- allocator_hooks.c: the interpreter's allocators -------------------- */
+/* ---- allocator_hooks.c: the interpreter's allocators --------------------- */
 
 void vpy_memory_hooks_install(void); /* call with the GIL held */
 void vpy_memory_hooks_remove(void);
 
-/* ---- stack_walk.c: the Python stack of a thread ------------------------ */
+/* ---- stack_walk.c: the Python stack of a thread -------------------------- */
 
 /* Call before memory is traced, with the GIL held. */
 void vpy_memory_stacks_begin(vst_recording *recording);
 /* The stack function of vst_memory_options. */
 vst_stack_id vpy_memory_stack(unsigned *flags);
 
-/* ---- stack_nodes.c: numbers of stacks ---------------------------------- */
+/* ---- stack_nodes.c: numbers of stacks ------------------------------------ */
 
 /* The parent of the outermost frame in a stack that was cut. */
 #define VPY_NODE_CUT UINT32_MAX
@@ -52,7 +52,7 @@ VST_COLD uint32_t vpy_node_find(uint32_t parent, const vpy_iframe *frame,
                                 bool is_entry);
 VST_COLD void vpy_nodes_code_freed(const void *code);
 
-/* ---- code_text.c: names and lines of code objects ---------------------- */
+/* ---- code_text.c: names and lines of code objects ------------------------ */
 
 /* Returns the line of an instruction, as PyCode_Addr2Line does; -1: none. */
 int vpy_code_line(const PyCodeObject *code, int instruction);

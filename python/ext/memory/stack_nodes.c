@@ -57,7 +57,7 @@ static void release_lock(void)
     atomic_flag_clear_explicit(&state->lock, memory_order_release);
 }
 
-/* ---- tables ------------------------------------------------------------- */
+/* ---- tables -------------------------------------------------------------- */
 
 static uint64_t nodes_mix(uint64_t a, uint64_t b)
 {
@@ -216,7 +216,7 @@ void vpy_nodes_code_freed(const void *code)
     release_lock();
 }
 
-/* ---- defining functions and stacks -------------------------------------- */
+/* ---- defining functions and stacks --------------------------------------- */
 
 /* Finds or defines the function of a code object. Returns false if that
  * failed. */

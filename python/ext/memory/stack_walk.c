@@ -283,7 +283,7 @@ vst_stack_id vpy_memory_stack(unsigned *flags)
     return stack_walk_walk(cache, tstate);
 }
 
-/* ---- begin and end ------------------------------------------------------ */
+/* ---- begin and end ------------------------------------------------------- */
 
 /* Runs in a forked child, before anything allocates there. Frees the caches of
  * threads that are not in the child. */

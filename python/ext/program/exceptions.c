@@ -37,7 +37,7 @@ void vpy_exceptions_end(void)
     state->are_wanted = state->are_known_late = false;
 }
 
-/* ---- is the exception new? --------------------------------------------- */
+/* ---- is the exception new? ----------------------------------------------- */
 
 enum { LOOK_BACK = 32 }; /* frames; contextlib has two */
 
@@ -102,7 +102,7 @@ static bool ends_iteration(const PyTypeObject *type)
            (const PyObject *)type == PyExc_GeneratorExit;
 }
 
-/* ---- recording a mark --------------------------------------------------- */
+/* ---- recording a mark ---------------------------------------------------- */
 
 /* Writes a class's name: "ValueError", "json.decoder.JSONDecodeError". Runs no
  * code of the program. */

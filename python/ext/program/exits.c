@@ -34,7 +34,7 @@ static long leaving_now(void)
     return __atomic_load_n(&state->leaving, __ATOMIC_RELAXED);
 }
 
-/* ---- the command ------------------------------------------------------- */
+/* ---- the command --------------------------------------------------------- */
 
 /* Writes to standard error. Waits for a limited time only: the reader of a pipe
  * may be a thread of this process, which does not run. */
@@ -112,7 +112,7 @@ static void run_command(PyObject *words)
     free(texts);
 }
 
-/* ---- the call ---------------------------------------------------------- */
+/* ---- the call ------------------------------------------------------------ */
 
 /* Reads the exit code. Returns false if os._exit will refuse these
  * arguments. */

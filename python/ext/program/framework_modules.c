@@ -271,7 +271,7 @@ static bool take_code(PyObject *code, PyObject **kept)
     return true;
 }
 
-/* ---- the framework's import --------------------------------------------- */
+/* ---- the framework's import ---------------------------------------------- */
 
 bool vpy_imports_framework(const char *file, uint32_t length, PyObject *name)
 {

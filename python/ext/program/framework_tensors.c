@@ -207,7 +207,7 @@ static PyObject *note_optimizer(PyObject *module, PyObject *const *args,
     Py_RETURN_NONE;
 }
 
-/* ---- the framework ------------------------------------------------------ */
+/* ---- the framework ------------------------------------------------------- */
 
 static PyObject *set_framework_tensors(PyObject *module, PyObject *args)
 {

@@ -188,7 +188,7 @@ void vpy_gc_stop(void)
     PyErr_Clear();
 }
 
-/* ---- callbacks of the program ------------------------------------------- */
+/* ---- callbacks of the program -------------------------------------------- */
 
 /* Returns the code object of a Python function or method (borrowed), or
  * NULL. */

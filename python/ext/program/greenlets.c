@@ -43,7 +43,7 @@ static uint64_t stack_number(PyObject *object)
     return is_main ? 0 : (uint64_t)(uintptr_t)object;
 }
 
-/* ---- greenlets as tasks ------------------------------------------------- */
+/* ---- greenlets as tasks -------------------------------------------------- */
 
 /* Whether the greenlet is gevent's hub, which runs the event loop. */
 static bool is_hub(PyObject *object)

@@ -11,7 +11,7 @@ static struct vpy_noted_tensors_state *const state = &vpy_program.noted;
 
 enum { TEXT_MAX = 4096 };
 
-/* ---- tensors ------------------------------------------------------------ */
+/* ---- tensors ------------------------------------------------------------- */
 
 /* Returns a text, or None if there is nothing to describe; NULL with an
  * exception set on failure. */
@@ -53,7 +53,7 @@ static PyObject *tensors_by_name(PyObject *dict, bool gradients)
     return list;
 }
 
-/* ---- modules and optimizers --------------------------------------------- */
+/* ---- modules and optimizers ---------------------------------------------- */
 
 /* Returns the entry of a dict whose key is this very object: the hash of a
  * tensor is computed by code of the program. The search starts where the last
@@ -173,7 +173,7 @@ void vpy_note_step(PyObject *self)
     PyErr_Restore(type, error, traceback);
 }
 
-/* ---- the list ----------------------------------------------------------- */
+/* ---- the list ------------------------------------------------------------ */
 
 static PyObject *note_tensors(PyObject *module, PyObject *args)
 {

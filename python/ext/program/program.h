@@ -16,7 +16,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* ---- threads.c ---------------------------------------------------------- */
+/* ---- threads.c ----------------------------------------------------------- */
 
 /* Call when a recording starts: records which calls each thread is in. */
 void vpy_threads_announce(vpy_tracer *tracer);
@@ -32,14 +32,14 @@ void vpy_threads_name_from_frame(const vpy_iframe *frame);
 /* Writes the calls that the current thread is in as a STACK record. */
 void vpy_threads_record_stack(void);
 
-/* ---- open_threads.c ----------------------------------------------------- */
+/* ---- open_threads.c ------------------------------------------------------ */
 
 /* Replaces vpy_threads_announce on builds without the GIL. Call after the hooks
  * are placed; nothing is recorded before all threads were read at one
  * moment. */
 void vpy_threads_announce_in_stopped_world(vpy_tracer *tracer);
 
-/* ---- gc.c --------------------------------------------------------------- */
+/* ---- gc.c ---------------------------------------------------------------- */
 
 int vpy_gc_init(void);
 int vpy_gc_start(vpy_tracer *tracer);
@@ -48,7 +48,7 @@ void vpy_gc_stop(void);
  * `room`. Returns how many. */
 uint32_t vpy_gc_callback_ids(vst_id *ids, uint32_t room);
 
-/* ---- greenlets.c -------------------------------------------------------- */
+/* ---- greenlets.c --------------------------------------------------------- */
 
 void vpy_greenlets_begin(vpy_tracer *tracer);
 void vpy_greenlets_end(void);
@@ -58,7 +58,7 @@ void vpy_greenlets_watch_thread(void); /* the current thread */
 /* Whether the current thread runs a greenlet other than its main one. */
 bool vpy_greenlets_is_in_one(void);
 
-/* ---- waits.c ------------------------------------------------------------ */
+/* ---- waits.c ------------------------------------------------------------- */
 
 typedef vst_status vpy_waits_hook_fn(const void *address);
 
@@ -87,7 +87,7 @@ bool vpy_wait_trial_start(pthread_t *thread, void *(*wait)(void *unused));
  * in the known way. */
 const void *vpy_wait_trial_learn(const void **place);
 
-/* ---- gil_waits.c -------------------------------------------------------- */
+/* ---- gil_waits.c --------------------------------------------------------- */
 
 /* Finds the GIL, once in a process. Call before a recording starts, because
  * this releases the GIL for a moment. */
@@ -99,14 +99,14 @@ void vpy_gil_waits_end(void);
 /* Returns why waits cannot be recorded, or NULL if they can. */
 const char *vpy_gil_waits_trouble(void);
 
-/* ---- object_waits.c: waits on builds without the GIL -------------------- */
+/* ---- object_waits.c: waits on builds without the GIL --------------------- */
 
 void vpy_object_waits_prepare(void);
 void vpy_object_waits_begin(vpy_tracer *tracer);
 void vpy_object_waits_end(void);
 const char *vpy_object_waits_trouble(void);
 
-/* ---- framework_modules.c ------------------------------------------------ */
+/* ---- framework_modules.c ------------------------------------------------- */
 
 int vpy_modules_init(PyObject *module);
 void vpy_modules_end(void); /* forgets the recording's modules */
@@ -125,7 +125,7 @@ void vpy_framework_left(vst_kind kind, vst_id id, vst_id entered,
 bool vpy_imports_framework(const char *file, uint32_t length, PyObject *name);
 void vpy_framework_imported(void);
 
-/* ---- import_names.c ----------------------------------------------------- */
+/* ---- import_names.c ------------------------------------------------------ */
 
 /* Whether this is a function of the import system that is called for a module
  * that is not loaded yet. vpy_is_import compares the name only, for functions
@@ -135,7 +135,7 @@ bool vpy_is_import(PyObject *name);
 /* Records which module such a function imports. Call when it is entered. */
 void vpy_module_imported(const vpy_iframe *frame);
 
-/* ---- framework_tensors.c ------------------------------------------------ */
+/* ---- framework_tensors.c ------------------------------------------------- */
 
 int vpy_tensors_init(PyObject *module);
 /* Records which tensors a module holds. Raises nothing. */
@@ -147,7 +147,7 @@ PyObject *vpy_own_member(PyObject *self, const char *name);
 int vpy_tensors_hush(void);
 void vpy_tensors_unhush(int before);
 
-/* ---- noted_tensors.c ---------------------------------------------------- */
+/* ---- noted_tensors.c ----------------------------------------------------- */
 
 int vpy_noted_init(PyObject *module);
 /* Call vpy_note_module when a module, whose definition is id, is called for the
@@ -156,7 +156,7 @@ int vpy_noted_init(PyObject *module);
 void vpy_note_module(PyObject *self, vst_id id);
 void vpy_note_step(PyObject *self);
 
-/* ---- the process -------------------------------------------------------- */
+/* ---- the process --------------------------------------------------------- */
 
 int vpy_program_init(PyObject *module); /* run_program.c */
 int vpy_exits_init(PyObject *module);   /* exits.c: os._exit */

@@ -218,7 +218,7 @@ vst_task_awaits vpy_task_awaits(PyObject *object)
     return awaits_by_name(object, task_in_c, future_in_c);
 }
 
-/* ---- watched methods ---------------------------------------------------- */
+/* ---- watched methods ----------------------------------------------------- */
 
 typedef PyObject *(*five_words)(PyObject *, PyObject *, PyObject *, PyObject *,
                                 PyObject *);

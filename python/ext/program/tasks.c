@@ -40,7 +40,7 @@
 
 VST_THREAD_LOCAL vpy_steps vpy_steps_now VST_TLS_MODEL;
 
-/* ---- the task of a coroutine ------------------------------------------- */
+/* ---- the task of a coroutine --------------------------------------------- */
 
 /* Whether the hook was removed for a while, so that the coroutine at this
  * address may have ended unseen. */
@@ -94,7 +94,7 @@ static VST_COLD void tasks_introduce(vpy_known *coroutine, bool is_new)
     PyErr_Restore(type, error, traceback);
 }
 
-/* ---- a call of a coroutine ---------------------------------------------- */
+/* ---- a call of a coroutine ----------------------------------------------- */
 
 static const vpy_iframe *outermost_of(const vpy_iframe *frame, bool is_new)
 {
@@ -400,7 +400,7 @@ VST_HOT void vpy_step_before_exit_of_running(vst_id id, PyObject *result,
 }
 #endif
 
-/* ---- for task_objects.c and for the end of a recording ------------------ */
+/* ---- for task_objects.c and for the end of a recording ------------------- */
 
 uint32_t vpy_task_number(const void *frame)
 {

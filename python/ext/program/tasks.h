@@ -25,7 +25,7 @@ void vpy_step_before_exit(vst_id id, const vpy_iframe *frame, PyObject *result,
 void vpy_step_begin_after_enter(vst_id id, const vpy_iframe *frame,
                                 const void *place);
 
-/* ---- fast paths that record enter and exit, too ------------------------- */
+/* ---- fast paths that record enter and exit, too -------------------------- */
 
 /* A running step. The order of its members leaves no gaps: thread-local data of
  * the extension takes room that libraries such as torch's also need. */
@@ -188,7 +188,7 @@ VST_INLINE void vpy_coroutine_record_exit_of_running(vst_kind kind, vst_id id,
 }
 #endif
 
-/* ---- task_table.c ------------------------------------------------------- */
+/* ---- task_table.c -------------------------------------------------------- */
 
 /* An entry: the outermost coroutine of a step, or a greenlet. */
 typedef struct vpy_known {

@@ -151,7 +151,7 @@ void vpy_threads_record_stack(void)
     free(list.ids);
 }
 
-/* ---- names ------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------- */
 
 static void threads_record_name(uint64_t handle, uint64_t system_tid,
                                 const char *bytes, uint32_t length)

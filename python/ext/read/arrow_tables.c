@@ -20,7 +20,7 @@ typedef struct table {
     Py_ssize_t count;
 } table;
 
-/* ---- sources ----------------------------------------------------------- */
+/* ---- sources ------------------------------------------------------------- */
 
 /* Returns a path as bytes of the file system, kept in self->texts. */
 static const char *keep_path(table *self, PyObject *path)
@@ -112,7 +112,7 @@ static void table_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* ---- streams ----------------------------------------------------------- */
+/* ---- streams ------------------------------------------------------------- */
 
 static int get_schema(vst_arrow_stream *arrow, vst_arrow_schema *out)
 {
@@ -229,7 +229,7 @@ static PyObject *table_schema(PyObject *object, PyObject *unused)
     return capsule;
 }
 
-/* ---- facts ------------------------------------------------------------- */
+/* ---- facts --------------------------------------------------------------- */
 
 static const char *type_of(const vst_arrow_schema *column)
 {
@@ -285,7 +285,7 @@ static PyObject *table_rows_read(PyObject *unused, PyObject *none)
         atomic_load_explicit(&state->rows_read, memory_order_relaxed));
 }
 
-/* ---- the type ---------------------------------------------------------- */
+/* ---- the type ------------------------------------------------------------ */
 
 static PyMethodDef methods[] = {
     {"rows_read", table_rows_read, METH_NOARGS | METH_STATIC,

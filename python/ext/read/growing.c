@@ -64,7 +64,7 @@ static void growing_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* ---- methods ------------------------------------------------------------ */
+/* ---- methods ------------------------------------------------------------- */
 
 static PyObject *to_dict(const vst__growth *growth)
 {

@@ -21,7 +21,7 @@ struct vpy_reading_state vpy_reading;
 
 static struct vpy_rows_state *const state = &vpy_reading.rows;
 
-/* ---- types of rows ------------------------------------------------------ */
+/* ---- types of rows ------------------------------------------------------- */
 
 /* The type of a table's rows, which is made when it is first needed. */
 struct vpy_row_type {
@@ -85,7 +85,7 @@ static PyTypeObject *row_type_of(const char *table, const vst__batch *batch)
     return known;
 }
 
-/* ---- records ------------------------------------------------------------ */
+/* ---- records ------------------------------------------------------------- */
 
 int vpy_record_add(PyObject *module, const vpy_record *record)
 {
@@ -112,7 +112,7 @@ PyObject *vpy_record_new(const vpy_record *record, PyObject *values)
     return made;
 }
 
-/* ---- values ------------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------- */
 
 static bool has_bit(const uint8_t *bits, size_t row)
 {
@@ -167,7 +167,7 @@ static PyObject *value_at(const rows *self, size_t index, size_t row)
         (long long)((const int64_t *)column->values)[row]);
 }
 
-/* ---- columns ------------------------------------------------------------ */
+/* ---- columns ------------------------------------------------------------- */
 
 /* A column: gives out its memory if it holds numbers, else makes its values one
  * by one. */
@@ -268,7 +268,7 @@ static PyObject *column_of(rows *self, PyObject *name)
     return NULL;
 }
 
-/* ---- rows --------------------------------------------------------------- */
+/* ---- rows ---------------------------------------------------------------- */
 
 static Py_ssize_t rows_length(PyObject *object)
 {
@@ -363,7 +363,7 @@ PyObject *vpy_rows(const char *name, vst__batch *batch, PyObject *texts,
     return (PyObject *)self;
 }
 
-/* ---- types -------------------------------------------------------------- */
+/* ---- types --------------------------------------------------------------- */
 
 static PyGetSetDef rows_attributes[] = {
     {"columns", rows_get_columns, NULL, NULL, NULL},

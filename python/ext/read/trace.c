@@ -81,7 +81,7 @@ bool vpy_trace_is_usable(vpy_trace *self)
     return is_open && !is_busy;
 }
 
-/* ---- facts ------------------------------------------------------------- */
+/* ---- facts --------------------------------------------------------------- */
 
 PyObject *vpy_trace_text(const char *bytes, size_t length)
 {
@@ -380,7 +380,7 @@ static const vpy_class described = {
     .methods = trace_methods,
 };
 
-/* ---- recovery ---------------------------------------------------------- */
+/* ---- recovery ------------------------------------------------------------ */
 
 PyDoc_STRVAR(recover_doc,
              "recover(source, target, *, overwrite=False)\n--\n\n"

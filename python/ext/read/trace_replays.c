@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- replays ----------------------------------------------------------- */
+/* ---- replays ------------------------------------------------------------- */
 
 void vpy_trace_begin(vpy_trace *self, PyObject *progress)
 {
@@ -41,7 +41,7 @@ int vpy_trace_window(int all, int since)
     return all ? VST_WINDOW_ALL : VST_WINDOW_LAST;
 }
 
-/* ---- totals ------------------------------------------------------------ */
+/* ---- totals -------------------------------------------------------------- */
 
 typedef struct total {
     uint64_t calls;
@@ -182,7 +182,7 @@ PyObject *vpy_trace_totals(PyObject *object, PyObject *args, PyObject *kw)
     return list;
 }
 
-/* ---- spans of one name ------------------------------------------------- */
+/* ---- spans of one name --------------------------------------------------- */
 
 enum { SPANS_MAX = 100000 };
 

@@ -14,7 +14,7 @@ bool vpy_view_is_usable(const vpy_view *self)
     return is_open;
 }
 
-/* ---- the object --------------------------------------------------------- */
+/* ---- the object ---------------------------------------------------------- */
 
 static PyObject *view_new(PyTypeObject *type, PyObject *args, PyObject *kw)
 {

@@ -98,7 +98,7 @@ static void answer_end(vpy_view *self, PyThreadState *saved)
     PyEval_RestoreThread(saved);
 }
 
-/* ---- questions ---------------------------------------------------------- */
+/* ---- questions ----------------------------------------------------------- */
 
 PyObject *vpy_view_window(PyObject *object, PyObject *args, PyObject *kw)
 {
@@ -296,7 +296,7 @@ PyObject *vpy_view_next(PyObject *object, PyObject *args, PyObject *kw)
     return result;
 }
 
-/* ---- tracks ------------------------------------------------------------- */
+/* ---- tracks -------------------------------------------------------------- */
 
 static PyObject *to_series(const vst_view_series *series)
 {

@@ -87,8 +87,7 @@ static PyObject *load_collector(PyObject *module, PyObject *path)
     Py_RETURN_NONE;
 }
 
-/* ---- the collectors of a session
- * -------------------------------------------------- */
+/* ---- the collectors of a session ----------------------------------------- */
 
 /* Releases the GIL: a device's library may call back on a thread that waits for
  * the GIL. */
@@ -117,8 +116,7 @@ PyObject *vpy_collector_notes(vst_session *session)
     return lines;
 }
 
-/* ---- functions of the module
- * ----------------------------------------------- */
+/* ---- functions of the module --------------------------------------------- */
 
 static PyMethodDef functions[] = {
     {"collect_cuda", collect_cuda, METH_VARARGS,

@@ -20,8 +20,7 @@ struct vpy_flight {
     bool ending; /* a thread waits for its end, without the GIL */
 };
 
-/* ---- making a flight recorder
- * ---------------------------------------------- */
+/* ---- making a flight recorder -------------------------------------------- */
 
 static vst_ticks ticks_of(unsigned long long ns)
 {
@@ -184,7 +183,7 @@ void vpy_flight_after_fork_in_parent(void)
         flight_resume(NULL);
 }
 
-/* ---- arming ----------------------------------------------------------- */
+/* ---- arming -------------------------------------------------------------- */
 
 int vpy_flight_begin(vpy_flight *self, const vst_session *session)
 {
@@ -245,8 +244,7 @@ void vpy_flight_after_fork(void)
     state->paused = false;
 }
 
-/* ---- the snapshots that were written
- * --------------------------------------------------- */
+/* ---- the snapshots that were written ------------------------------------- */
 
 static PyObject *error_text(const vst_error *error)
 {

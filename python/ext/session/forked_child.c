@@ -79,8 +79,7 @@ PyObject *vpy_child_expects(void)
     return module != NULL && state->expect != Py_None ? state->expect : NULL;
 }
 
-/* ---- the beginning of the recording
- * ------------------------------------------------------- */
+/* ---- the beginning of the recording -------------------------------------- */
 
 /* Tries numbered names: this process may have made recordings before, or the
  * system may have used its number before. */
@@ -159,8 +158,7 @@ PyObject *vpy_child_go_on(PyObject *session, const vpy_origin *origin)
     return path;
 }
 
-/* ---- the end of the recording
- * ---------------------------------------------- */
+/* ---- the end of the recording -------------------------------------------- */
 
 void vpy_child_leave(PyObject *session, int code)
 {

@@ -41,7 +41,7 @@ PyObject *vpy_session_path(PyObject *object)
     return ((session *)object)->wishes.path;
 }
 
-/* ---- making a session --------------------------------------------------- */
+/* ---- making a session ---------------------------------------------------- */
 
 static int session_init(PyObject *object, PyObject *args, PyObject *kw)
 {
@@ -108,7 +108,7 @@ static void session_dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-/* ---- using a session ---------------------------------------------------- */
+/* ---- using a session ----------------------------------------------------- */
 
 static PyObject *session_fail(session *self, vst_status status,
                               const vst_error *error)
@@ -384,7 +384,7 @@ static PyObject *session_engine(PyObject *object, void *unused)
     return PyUnicode_FromString(engine->name);
 }
 
-/* ---- methods under the control lock ------------------------------------- */
+/* ---- methods under the control lock -------------------------------------- */
 
 static PyObject *session_controlled(PyCFunction function, PyObject *object)
 {

@@ -16,7 +16,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* ---- session.c ---------------------------------------------------------- */
+/* ---- session.c ----------------------------------------------------------- */
 
 static inline void vpy_control_take(void)
 {
@@ -41,7 +41,7 @@ vst_status vpy_session_renew(PyObject *session, PyObject *path);
 /* Stops the recording if somebody cut its file. */
 void vpy_session_end_if_cut(void);
 
-/* ---- session_options.c -------------------------------------------------- */
+/* ---- session_options.c --------------------------------------------------- */
 
 /* The options of a session. All zero: no options yet. */
 typedef struct vpy_session_wishes {
@@ -57,7 +57,7 @@ int vpy_session_options_parse(PyObject *args, PyObject *kw,
                               vpy_session_wishes *wishes);
 void vpy_session_wishes_clear(vpy_session_wishes *wishes);
 
-/* ---- collectors.c: device activities ------------------------------------ */
+/* ---- collectors.c: device activities ------------------------------------- */
 
 struct vst_api;
 int vpy_collectors_init(PyObject *module, const struct vst_api *api);
@@ -67,7 +67,7 @@ int vpy_collectors_init(PyObject *module, const struct vst_api *api);
 void vpy_collectors_stop(vst_session *session);
 PyObject *vpy_collector_notes(vst_session *session);
 
-/* ---- metadata.c --------------------------------------------------------- */
+/* ---- metadata.c ---------------------------------------------------------- */
 
 /* Methods of Session. */
 PyObject *vpy_session_set_metadata(PyObject *session, PyObject *args);
@@ -75,13 +75,13 @@ PyObject *vpy_session_note_sources(PyObject *session, PyObject *unused);
 /* Notes the name that multiprocessing gave this process, if any. */
 PyObject *vpy_session_name_process(PyObject *session, PyObject *unused);
 
-/* ---- source_files.c ----------------------------------------------------- */
+/* ---- source_files.c ------------------------------------------------------ */
 
 /* Notes the recording's source files as metadata: [[id of one of the file's
  * functions, mtime in ns, size], ...]. The file's name is found by the id. */
 void vpy_sources_note(vst_recording *recording);
 
-/* ---- forked_child.c ----------------------------------------------------- */
+/* ---- forked_child.c ------------------------------------------------------ */
 
 /* Sets what children need to record without Python: None, or a tuple (file name
  * without its end, trace id, os.environ's dictionary, {key: JSON}, function).
@@ -98,7 +98,7 @@ PyObject *vpy_child_go_on(PyObject *session, const vpy_origin *origin);
 /* Finishes the recording before os._exit(code). */
 void vpy_child_leave(PyObject *session, int code);
 
-/* ---- forks.c ------------------------------------------------------------ */
+/* ---- forks.c ------------------------------------------------------------- */
 
 int vpy_forks_init(PyObject *module);
 /* Checks whether this process was forked without the interpreter knowing, and
@@ -107,26 +107,26 @@ int vpy_forks_init(PyObject *module);
 void vpy_forks_notice(void);
 void vpy_forks_forget(const PyObject *session); /* call before freeing it */
 
-/* ---- descriptor_watch.c: requests to a running process ------------------ */
+/* ---- descriptor_watch.c: requests to a running process ------------------- */
 
 int vpy_watch_init(PyObject *module);
 void vpy_watch_before_fork(void);
 void vpy_watch_after_fork_in_parent(void);
 void vpy_watch_after_fork(void);
 
-/* ---- storage_guard.c ---------------------------------------------------- */
+/* ---- storage_guard.c ----------------------------------------------------- */
 
 void vpy_storage_guard_init(void);
 void vpy_storage_guard_after_fork(void);
 
-/* ---- snapshot.c: snapshots that the program asks for -------------------- */
+/* ---- snapshot.c: snapshots that the program asks for --------------------- */
 
 int vpy_snapshot_init(PyObject *module);
 /* Waits until the snapshots of this session are written. */
 void vpy_snapshots_wait(const PyObject *session);
 void vpy_snapshots_after_fork(void);
 
-/* ---- flight.c: snapshots that a signal or a trigger asks for ------------ */
+/* ---- flight.c: snapshots that a signal or a trigger asks for ------------- */
 
 typedef struct vpy_flight vpy_flight;
 
@@ -144,7 +144,7 @@ void vpy_flight_after_fork(void);
 PyObject *vpy_flight_snapshots(const vpy_flight *flight);
 bool vpy_flight_waits_for_exceptions(const vpy_flight *flight);
 
-/* ---- snapshot_signal.c -------------------------------------------------- */
+/* ---- snapshot_signal.c --------------------------------------------------- */
 
 /* Returns -1 with errno set on failure. */
 int vpy_snapshot_signal_begin(int number, vst_flight *flight, uint32_t why);

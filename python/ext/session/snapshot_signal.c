@@ -130,7 +130,7 @@ static void signal_uninstall(void)
     state->installed = 0;
 }
 
-/* ---- signal.signal ------------------------------------------------------ */
+/* ---- signal.signal ------------------------------------------------------- */
 
 typedef PyObject *(*fast_function)(PyObject *, PyObject *const *, Py_ssize_t);
 
@@ -180,7 +180,7 @@ static void watch_signal(void)
     Py_XDECREF(module);
 }
 
-/* ---- begin and end ------------------------------------------------------ */
+/* ---- begin and end ------------------------------------------------------- */
 
 int vpy_snapshot_signal_begin(int number, vst_flight *flight, uint32_t why)
 {

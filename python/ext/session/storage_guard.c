@@ -101,7 +101,7 @@ LAYER(7)
 static void (*const layers[LAYERS])(int, siginfo_t *, void *) = {
     layer_0, layer_1, layer_2, layer_3, layer_4, layer_5, layer_6, layer_7};
 
-/* ---- installing and removing layers ------------------------------------- */
+/* ---- installing and removing layers -------------------------------------- */
 
 /* Returns the number of our layer, or -1 if the handler is not ours. */
 static int layer_of(const struct sigaction *action)
@@ -148,7 +148,7 @@ void vpy_storage_guard_after_fork(void)
     take_away();
 }
 
-/* ---- called by the recorder --------------------------------------------- */
+/* ---- called by the recorder ---------------------------------------------- */
 
 static void guard_begin(void)
 {

@@ -9,7 +9,7 @@
 
 static struct vpy_frame_names_state *const state = &vpy_tracebacks.names;
 
-/* ---- one frame ---------------------------------------------------------- */
+/* ---- one frame ----------------------------------------------------------- */
 
 typedef struct text {
     const char *bytes;
@@ -73,7 +73,7 @@ vst_status vpy_traceback_append(void *object, uint32_t instruction,
     return status;
 }
 
-/* ---- generated code ----------------------------------------------------- */
+/* ---- generated code ------------------------------------------------------ */
 
 static vst_status add_extra_frame(PyObject *frame, const vst_named_sink *sink)
 {
@@ -211,7 +211,7 @@ static PyObject *unregister_extra_frames(PyObject *module, PyObject *callable)
     Py_RETURN_NONE;
 }
 
-/* ---- the answer --------------------------------------------------------- */
+/* ---- the answer ---------------------------------------------------------- */
 
 /* Sets a key and takes over the reference to the value. A value of NULL is an
  * error. */

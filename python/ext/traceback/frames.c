@@ -12,7 +12,7 @@
 
 static struct vpy_frames_state *const state = &vpy_tracebacks.frames;
 
-/* ---- the GIL ------------------------------------------------------------ */
+/* ---- the GIL ------------------------------------------------------------- */
 
 enum { HAD_IT = 1, TOOK_IT = 2 };
 
@@ -92,7 +92,7 @@ void vpy_traceback_after_fork(void)
     atomic_store(&state->entering, 0);
 }
 
-/* ---- frames ------------------------------------------------------------- */
+/* ---- frames -------------------------------------------------------------- */
 
 /* Gathers frames by the interpreter's public functions, which make frame
  * objects, if its own frames are unknown. The public functions do not show

@@ -22,7 +22,7 @@ static const vst_unwinder unwinder = {
     .is_evaluation = vpy_is_evaluation,
 };
 
-/* ---- Traceback ---------------------------------------------------------- */
+/* ---- Traceback ----------------------------------------------------------- */
 
 typedef struct visitor {
     visitproc visit;
@@ -189,7 +189,7 @@ static PyObject *traceback_capture(bool python, bool native, size_t skip)
     return handle != NULL ? vpy_traceback_object(handle) : PyErr_NoMemory();
 }
 
-/* ---- CapturedTraceback -------------------------------------------------- */
+/* ---- CapturedTraceback --------------------------------------------------- */
 
 typedef struct captured {
     PyObject_HEAD
@@ -361,7 +361,7 @@ static PyTypeObject captured_type = {
     .tp_methods = captured_methods,
 };
 
-/* ---- functions ---------------------------------------------------------- */
+/* ---- functions ----------------------------------------------------------- */
 
 static PyObject *gather_traceback(PyObject *module, PyObject *const *args,
                                   Py_ssize_t count, PyObject *keywords)

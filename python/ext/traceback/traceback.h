@@ -16,7 +16,7 @@
 #define VPY_FRAME_HIDDEN ((uint32_t)1 << 30)
 #define VPY_FRAME_INSTRUCTION (VPY_FRAME_HIDDEN - 1)
 
-/* ---- frames.c: any thread enters these ---------------------------------- */
+/* ---- frames.c: any thread enters these ----------------------------------- */
 
 int vpy_frames_init(void);
 void vpy_traceback_after_fork(void);
@@ -27,7 +27,7 @@ void vpy_frames_leave(void *entered);
 bool vpy_frames_may_return(void);
 bool vpy_frames_gather(size_t skip, vst_gathered *gathered, void **entered);
 
-/* ---- evaluation.c: any thread ------------------------------------------- */
+/* ---- evaluation.c: any thread -------------------------------------------- */
 
 /* Whether an address lies in the C function that evaluates frames. */
 bool vpy_is_evaluation(uintptr_t address);
@@ -35,7 +35,7 @@ bool vpy_is_evaluation(uintptr_t address);
  * trace: readers need them to merge Python and native stacks. */
 void vpy_evaluation_note(vst_recording *recording);
 
-/* ---- code_refs.c -------------------------------------------------------- */
+/* ---- code_refs.c --------------------------------------------------------- */
 
 int vpy_code_refs_init(void);
 /* Take and release one reference for every frame. Taking references runs no
@@ -46,13 +46,13 @@ void vpy_code_refs_release(void *const *codes, size_t count);
  * object, for the garbage collector (borrowed). */
 PyObject *vpy_code_ref(PyObject *code);
 
-/* ---- frame_names.c -------------------------------------------------- */
+/* ---- frame_names.c ------------------------------------------------------- */
 
 int vpy_traceback_names_init(PyObject *module);
 vst_status vpy_traceback_append(void *code, uint32_t instruction,
                                 unsigned flags, const vst_named_sink *sink);
 
-/* ---- traceback.c -------------------------------------------------------- */
+/* ---- traceback.c --------------------------------------------------------- */
 
 int vpy_traceback_init(PyObject *module);
 
