@@ -33,6 +33,8 @@ check_spelling() {
 check_limits() { "$bin/python" scripts/lint/check_limits.py; }
 check_state() { "$bin/python" scripts/lint/check_state.py; }
 check_version() { "$bin/python" scripts/lint/check_version.py; }
+# A reminder, except for rulers.
+check_words() { "$bin/python" scripts/lint/check_words.py; }
 
 # In Python, only the package is looked at: pytest uses what tests define.
 check_unused() {
@@ -94,14 +96,14 @@ check_javascript() {
 
 # ---- all of them ------------------------------------------------------------
 
-checks=${*:-clang_format ruff ruff_format mypy shellcheck spelling limits state version unused javascript workflows clang_tidy}
+checks=${*:-clang_format ruff ruff_format mypy shellcheck spelling words limits state version unused javascript workflows clang_tidy}
 failed=
 passed=0
 count=0
 for check in $checks; do
     started=$(date +%s%N)
     if output=$("check_${check//-/_}" 2>&1); then
-        grep '^SKIPPED' <<<"$output"
+        grep -E '^(SKIPPED|REMINDER)' <<<"$output"
         passed=$((passed + 1))
         result=ok
     else
