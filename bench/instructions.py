@@ -203,6 +203,7 @@ def count_reading(marks, folder):
     for name in ("events", "averages"):
         marks.count(f"{name}()", lambda name=name: trace.tables([name], all_windows=False))
     marks.count("report()", lambda: [*map(list, trace.tables(["functions", "calls", "threads", "waits"]).values())])
+    marks.count("duration", lambda: [*trace.tables(["duration"])["duration"]])
     marks.count("index of a view", lambda: _core.View(path, index=f"{out}.index", keep=False, workers=1))
     view = _core.View(path, index=f"{out}.index", keep=False, workers=1)
     middle = sum(view.info()[edge] for edge in ("start_ns", "end_ns")) // 2

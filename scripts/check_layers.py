@@ -91,6 +91,7 @@ EXT_CORE = {
     CORE / "replay" / "imports.h": "read",
     CORE / "tables" / "batch.h": "read",
     CORE / "tables" / "growing.h": "read",
+    CORE / "tables" / "histogram.h": "read",
     CORE / "tables" / "pass.h": "read",
     CORE / "tables" / "tables.h": "read",
     CORE / "traceback" / "language.h": "traceback",

@@ -235,12 +235,13 @@ static int module_exec(PyObject *module)
         vpy_exits_init(module) < 0 || vpy_gc_init() < 0 ||
         vpy_tasks_init() < 0 || vpy_engines_init(module) < 0 ||
         vpy_trace_type_init(module) < 0 || vpy_session_type_init(module) < 0 ||
-        vpy_pack_init(module) < 0 || vpy_rows_init(module) < 0 ||
-        vpy_tables_init(module) < 0 || vpy_view_init(module) < 0 ||
-        vpy_growing_init(module) < 0 || vpy_lanes_init(module) < 0 ||
-        vpy_annotation_init(module) < 0 || vpy_points_init(module) < 0 ||
-        vpy_modules_init(module) < 0 || vpy_tensors_init(module) < 0 ||
-        vpy_noted_init(module) < 0 || vpy_fast_contexts_init(module) < 0 ||
+        vpy_pack_init(module) < 0 || vpy_histograms_init(module) < 0 ||
+        vpy_rows_init(module) < 0 || vpy_tables_init(module) < 0 ||
+        vpy_view_init(module) < 0 || vpy_growing_init(module) < 0 ||
+        vpy_lanes_init(module) < 0 || vpy_annotation_init(module) < 0 ||
+        vpy_points_init(module) < 0 || vpy_modules_init(module) < 0 ||
+        vpy_tensors_init(module) < 0 || vpy_noted_init(module) < 0 ||
+        vpy_fast_contexts_init(module) < 0 ||
         vpy_framework_spans_init(module) < 0 || vpy_snapshot_init(module) < 0 ||
         vpy_watch_init(module) < 0 || vpy_traceback_init(module) < 0 ||
         vpy_memory_init(module) < 0 || vpy_memory_events_init(module) < 0 ||

@@ -326,7 +326,8 @@ class Trace:
 
         `marks` has a byte of flags for each id: 1, leave its calls out and count their time as their caller's; 2, its
         calls wait; 4, it is a garbage collection; 8, count its time for no function; 16, a call of it is a step of an
-        event loop; 32, where a task waits in it, its caller is who awaits. With `threads`, only these are read.
+        event loop; 32, where a task waits in it, its caller is who awaits; 64, `duration` has no row of it. With
+        `threads`, only these are read.
 
         `func` is the id of a function. "Total" ns and bytes include those of what a function called. None is not known.
 
@@ -346,8 +347,8 @@ class Trace:
         - `collections`: generation, collections, total_ns, longest_ns, collected, uncollectable; and the longest,
           `long_collections`: start_ns, duration_ns, thread, generation, collected.
         - `collection_callers`: func (that was interrupted), collections, total_ns.
-        - `steps`: steps, blocking (50 ms or more), blocking_ns; and the longest of those, `long_steps`: start_ns,
-          duration_ns, thread.
+        - `steps`: steps, blocking (50 ms or more), blocking_ns, p50_ns, p99_ns, max_ns, histogram; and the longest
+          of those that block, `long_steps`: start_ns, duration_ns, thread.
         - `repeats`, calls with the same arguments, where those were recorded: func, arguments (JSON), calls, total_ns;
           those that were called most often.
         - `exceptions`, by place and by what became of them: thread, func (stands for the type and the place),
@@ -433,6 +434,10 @@ def export_memory(
 
 def recover(source: str | bytes, target: str | bytes, *, overwrite: bool = False) -> None:
     """Writes a finished copy of a trace whose process died."""
+
+def merge_histograms(parts: Sequence[str], shares: Sequence[float], /) -> tuple[str, tuple[int, ...]]:
+    """The histogram of all values of these (Rows' column `histogram`), and its quantiles: 0.5 is the median. Of up to
+    128 values they are exact. `{"values": [ns, …]}` is a histogram, too."""
 
 def pack(
     source: str | bytes,

@@ -17,7 +17,8 @@ enum {
     VST_MARK_STEP = 16, /* it runs one step of an event loop */
     /* if a task waits in this function, its caller is shown as the awaiting
      * one: asyncio.sleep() */
-    VST_MARK_AWAITED = 32
+    VST_MARK_AWAITED = 32,
+    VST_MARK_UNTIMED = 64 /* `duration` has no row of this function */
 };
 
 /* All zero: every thread and function, as recorded. Most options are for tables

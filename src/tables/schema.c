@@ -11,7 +11,7 @@ static const vst__table *const tables[] = {
     &vst__table_stack,   &vst__table_span,     &vst__table_op,
     &vst__table_alloc,   &vst__table_counter,  &vst__table_instant,
     &vst__table_lost,    &vst__table_task,     &vst__table_wait,
-    &vst__table_device,  &vst__table_activity,
+    &vst__table_device,  &vst__table_activity, &vst__table_duration,
 };
 
 enum { TABLES = sizeof tables / sizeof tables[0] };

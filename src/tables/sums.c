@@ -36,6 +36,7 @@ static void sums_end_thread(vst__sums *self)
         missing_ns = vst__estimates_end_thread(&self->estimates);
     if (self->wanted & VST_SUMS_THREADS)
         vst__thread_sums_end_thread(self, missing_ns);
+    vst__duration_sums_end_thread(&self->durations);
 }
 
 /* ---- spans -------------------------------------------------------------- */
@@ -111,11 +112,14 @@ static vst_status add_shown(vst__sums *self, const vst_span *span,
     vst_status status = VST_OK;
 
     if (self->wanted & VST_SUMS_STEPS && mark & VST_MARK_STEP)
-        vst__step_sums_add(&self->steps, span);
-    if (self->wanted & VST_SUMS_REPEATS)
+        status = vst__step_sums_add(&self->steps, span);
+    if (status == VST_OK && self->wanted & VST_SUMS_REPEATS)
         status = vst__repeat_sums_add(&self->repeats, span);
     if (self->functions.of != NULL && !(span->flags & VST_SPAN_ASYNC))
         vst__function_sums_add(self, own, self_ns, ran_ns);
+    if (status == VST_OK && self->wanted & VST_SUMS_DURATIONS &&
+        !(mark & VST_MARK_UNTIMED))
+        status = vst__duration_sums_add(self, own);
     if (self->wanted & VST_SUMS_COLLECTIONS && mark & VST_MARK_GC)
         vst__collection_sums_add(&self->collections, span);
     return status;
@@ -180,6 +184,8 @@ static vst_status sums_on_span(void *ctx, const vst_span *span)
         return VST_OK;
     if (self->calls.tree != NULL && self->options->awaits)
         status = vst__awaits_span(&self->calls.awaits, span, &wait);
+    if (self->durations.tasks != NULL && span->task != 0 && status == VST_OK)
+        status = vst__tasks_span(self->durations.tasks, span);
     if (status == VST_OK && wait.ns > 0 && is_inside(self, span))
         status = vst__call_sums_add_wait(self, span, span->depth + 1, &wait);
     if (status == VST_OK)
@@ -225,10 +231,15 @@ static vst_status on_instant(void *ctx, const vst_instant *mark)
 static vst_status sums_on_task(void *ctx, const vst_task_event *event)
 {
     vst__sums *self = ctx;
+    vst_status status = VST_OK;
 
-    return reads_thread(self, event->thread)
+    if (!reads_thread(self, event->thread))
+        return VST_OK;
+    if (self->durations.tasks != NULL)
+        status = vst__tasks_event(self->durations.tasks, event);
+    return status == VST_OK && self->calls.tree != NULL && self->options->awaits
                ? vst__awaits_event(&self->calls.awaits, event)
-               : VST_OK;
+               : status;
 }
 
 /* ---- a reading ---------------------------------------------------------- */
@@ -251,6 +262,8 @@ static vst_status sums_begin(vst__sums *self)
         status = vst__thread_sums_begin(self);
     if (status == VST_OK && self->wanted & VST_SUMS_CALLS)
         status = vst__contexts_create(&self->calls.tree);
+    if (status == VST_OK && self->wanted & VST_SUMS_DURATIONS)
+        status = vst__duration_sums_begin(self);
     return status;
 }
 
@@ -260,15 +273,17 @@ vst_status vst__sums_begin(vst__sums *self, vst_sink *sink)
 
     *sink = (vst_sink){
         .ctx = self,
-        .recursion =
-            self->wanted & VST_SUMS_FUNCTIONS || self->estimates.budget != NULL,
+        .recursion = self->wanted & (VST_SUMS_FUNCTIONS | VST_SUMS_DURATIONS) ||
+                     self->estimates.budget != NULL,
         .no_args = !(self->wanted & (VST_SUMS_COLLECTIONS | VST_SUMS_REPEATS)),
         .span = sums_on_span,
         .leave = sums_on_leave,
         .instant = self->wanted & VST_SUMS_EXCEPTIONS ? on_instant : NULL,
         .wait = self->threads.has_pauses ? on_wait : NULL,
-        .task = self->calls.tree != NULL && self->options->awaits ? sums_on_task
-                                                                  : NULL,
+        .task = (self->calls.tree != NULL && self->options->awaits) ||
+                        self->durations.tasks != NULL
+                    ? sums_on_task
+                    : NULL,
     };
     return status;
 }
@@ -289,6 +304,8 @@ void vst__sums_free(vst__sums *self)
     vst__function_sums_free(self);
     vst__call_sums_free(self);
     vst__thread_sums_free(self);
+    vst__duration_sums_free(self);
+    vst__histogram_free(&self->steps.all);
     vst__repeat_sums_free(&self->repeats);
     vst__exception_sums_free(&self->exceptions);
     vst__estimates_free(&self->estimates);

@@ -8,6 +8,7 @@
 #include "replay/contexts.h"
 #include "replay/own_times.h"
 #include "replay/tasks.h"
+#include "tables/histogram.h"
 #include "tables/pass.h"
 #include "tables/spread.h"
 #include "tables/table.h"
@@ -21,7 +22,8 @@ enum {
     VST_SUMS_STEPS = 16,
     VST_SUMS_REPEATS = 32,
     VST_SUMS_ESTIMATES = 64,
-    VST_SUMS_EXCEPTIONS = 128
+    VST_SUMS_EXCEPTIONS = 128,
+    VST_SUMS_DURATIONS = 256
 };
 
 /* ---- functions ----------------------------------------------------------- */
@@ -143,11 +145,33 @@ enum { VST_LONG_STEPS = 8 };
 typedef struct vst__step_sums {
     uint64_t count, blocking;
     int64_t blocking_ns;
+    vst__histogram all;
     struct vst__long_step {
         int64_t start_ns, ns;
         uint32_t thread;
     } longest[VST_LONG_STEPS]; /* steps that block a loop, the longest first */
 } vst__step_sums;
+
+/* How long calls took. */
+typedef struct vst__duration {
+    vst__histogram all;
+    int64_t longest_start_ns; /* of the longest call */
+    uint32_t longest_thread;
+    bool is_async;      /* some were beside the stack of their thread */
+    bool is_touched;    /* called in the thread that is being read */
+    int64_t threads_ns; /* from the first to the last call of its threads */
+} vst__duration;
+
+typedef struct vst__duration_sums {
+    vst__duration *of; /* by definition id */
+    vst__tasks *tasks;
+    /* Of the thread that is being read: functions that it called, from when to
+     * when it was in calls. */
+    vst_id *touched;
+    size_t touched_count;
+    bool has_thread;
+    int64_t first_ns, last_ns;
+} vst__duration_sums;
 
 /* Calls whose arguments were recorded, by function and arguments. */
 typedef struct vst__repeat_sums {
@@ -199,6 +223,7 @@ typedef struct vst__sums {
     vst__thread_sums threads;
     vst__collection_sums collections;
     vst__step_sums steps;
+    vst__duration_sums durations;
     vst__repeat_sums repeats;
     vst__exception_sums exceptions;
 } vst__sums;
@@ -264,7 +289,14 @@ void vst__thread_sums_end_thread(vst__sums *sums, int64_t missing_ns);
 void vst__thread_sums_free(vst__sums *sums);
 
 void vst__collection_sums_add(vst__collection_sums *sums, const vst_span *span);
-void vst__step_sums_add(vst__step_sums *sums, const vst_span *span);
+vst_status vst__step_sums_add(vst__step_sums *sums, const vst_span *span);
+
+vst_status vst__duration_sums_begin(vst__sums *sums);
+vst_status vst__duration_sums_add(vst__sums *sums, const vst_span *span);
+/* The thread that was read ends. */
+void vst__duration_sums_end_thread(vst__duration_sums *sums);
+void vst__duration_sums_free(vst__sums *sums);
+
 vst_status vst__repeat_sums_add(vst__repeat_sums *sums, const vst_span *span);
 void vst__repeat_sums_free(vst__repeat_sums *sums);
 vst_status vst__exception_sums_add(vst__exception_sums *sums,

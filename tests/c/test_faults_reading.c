@@ -382,9 +382,9 @@ static void any_call_of_a_stream_may_fail(void)
 
 static vst_status read_pass(vst_error *error)
 {
-    static const char *const names[] = {"functions",   "calls",     "threads",
-                                        "collections", "repeats",   "span",
-                                        "task",        "task_steps"};
+    static const char *const names[] = {
+        "functions", "calls", "threads",    "collections", "repeats",
+        "span",      "task",  "task_steps", "duration"};
     enum { COUNT = sizeof names / sizeof names[0] };
     const vst__table_options options = {.spread = true, .awaits = true};
     const vst__table *tables[COUNT];

@@ -129,6 +129,51 @@ static void functions_have_their_calls_and_times(void)
     end(&r);
 }
 
+static void durations_are_those_of_the_calls(void)
+{
+    vst__table_options options = {.spread = false};
+    reading r;
+
+    READ(&r, &options, "duration");
+    CHECK_INT(r.rows[0].batch.rows, 5);
+    CHECK_INT(of(&r.rows[0], LEAF, "count"), 3);
+    CHECK_INT(of(&r.rows[0], LEAF, "total_ns"), 250);
+    CHECK_INT(of(&r.rows[0], LEAF, "min_ns"), 50);
+    CHECK_INT(of(&r.rows[0], LEAF, "p50_ns"), 100);
+    CHECK_INT(of(&r.rows[0], LEAF, "max_ns"), 100);
+    CHECK_INT(of(&r.rows[0], LEAF, "slow_count"), 0);
+    CHECK_INT(of(&r.rows[0], LEAF, "longest_thread"), 1);
+    CHECK_INT(of(&r.rows[0], LEAF, "threads_ns"), 1550);
+    CHECK_INT(of(&r.rows[0], MAIN, "threads_ns"), 1500);
+    CHECK_INT(of(&r.rows[0], MAIN, "longest_start_ns") % 10000, 1100);
+    end(&r);
+}
+
+static void functions_with_the_mark_have_no_durations(void)
+{
+    const unsigned char marks[DEFINED] = {[MIDDLE] = VST_MARK_UNTIMED};
+    vst__table_options options = {.marks = marks};
+    reading r;
+
+    READ(&r, &options, "duration", "functions");
+    CHECK_INT(of(&r.rows[0], MIDDLE, "count"), MISSING);
+    CHECK_INT(of(&r.rows[1], MIDDLE, "calls"), 1);
+    end(&r);
+}
+
+static void steps_have_how_long_they_took(void)
+{
+    const unsigned char marks[DEFINED] = {[LEAF] = VST_MARK_STEP};
+    vst__table_options options = {.marks = marks};
+    reading r;
+
+    READ(&r, &options, "steps");
+    CHECK_INT(cell(&r.rows[0], 0, "steps"), 3);
+    CHECK_INT(cell(&r.rows[0], 0, "p50_ns"), 100);
+    CHECK_INT(cell(&r.rows[0], 0, "max_ns"), 100);
+    end(&r);
+}
+
 static void what_was_not_asked_for_is_not_known(void)
 {
     vst__table_options options = {.spread = false};
@@ -369,6 +414,9 @@ static void what_one_table_looks_for_changes_no_other(void)
 int main(void)
 {
     TEST(functions_have_their_calls_and_times);
+    TEST(durations_are_those_of_the_calls);
+    TEST(functions_with_the_mark_have_no_durations);
+    TEST(steps_have_how_long_they_took);
     TEST(what_was_not_asked_for_is_not_known);
     TEST(every_table_has_all_of_the_time);
     TEST(the_time_of_a_function_that_is_left_out_is_its_callers);

@@ -277,6 +277,7 @@ def save(kind, name, result, data):
     if is_digest(kind, path):
         digests = {**digests_of(path.parent.name), result: digest(data)}
         text = json.dumps(digests, indent=1, sort_keys=True)
+        path.parent.parent.mkdir(parents=True, exist_ok=True)
         path.parent.with_suffix(".json").write_text(text + "\n")
         return
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -55,6 +55,7 @@ STREAMS = (
     "wait",
     "device",
     "activity",
+    "duration",
 )
 COLLECTS = 4
 

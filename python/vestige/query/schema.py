@@ -22,6 +22,7 @@ ABOUT = {
     "task": "asyncio's tasks",
     "device": "devices (GPUs …) that were recorded, and how well their clocks are known",
     "activity": "activities of devices, and the calls that launched them",
+    "duration": "how long calls, requests and tasks took: a row for each function, with a histogram",
     "run": "which of the command's paths a process came from: 0, 1, …",
 }
 

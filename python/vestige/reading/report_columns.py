@@ -91,11 +91,12 @@ class Column:
     """`key` is its name in --columns and --sort, `name` that in JSON and CSV. `of` is the attribute that has the value,
     `shown` that for people, `by` that to sort by. Unless --columns chooses others it is there always, never, or `when`
     what is read has that feature; `text` and `files` may differ. `merge` makes one value of those of several traces.
+    `reads` is a table that is read only if the column is chosen.
     """
 
     # fmt: off
-    __slots__ = ("about", "by", "files", "get", "heading", "key", "look", "merge", "name", "of", "shown", "text",
-                 "unit", "width")
+    __slots__ = ("about", "by", "files", "get", "heading", "key", "look", "merge", "name", "of", "reads", "shown",
+                 "text", "unit", "width")
     # fmt: on
 
     def __init__(
@@ -114,6 +115,7 @@ class Column:
         files: bool | str | None = None,
         width: int = 0,
         merge: Callable[[list[Any]], Any] = sum,
+        reads: str = "",
     ) -> None:
         self.key, self.name, self.unit, self.about = key, name, unit, about
         self.heading = heading or (name.replace("_", " ") if unit.is_text else key)
@@ -124,6 +126,7 @@ class Column:
         self.files = when if files is None else files
         self.width = max(width or unit.width, len(self.heading))
         self.merge = merge
+        self.reads = reads
 
     def value(self, row: Any, whole_ns: int) -> Any:
         """For programs."""
@@ -229,6 +232,9 @@ FUNCTIONS = Table(
     Column("share", "self_share", SHARE, "self as a share of the time of all threads", heading="%", of="self_ns",
            files=False),
     Column("total", "total_ns", TIME, TOTAL + ", once where it calls itself"),
+    Column("p50", "p50_ns", LATENCY, "half of the calls took longer; of a generator, between two yields", when=False,
+           reads="duration"),
+    Column("p99", "p99_ns", LATENCY, "likewise: a hundredth of the calls took longer", when=False, reads="duration"),
     Column("max", "max_ns", TIME, "the longest call; of a generator, between two yields", when=False, merge=max),
     Column("running", "running_ns", TIME, RUNNING, when="switches"),
     Column("self-memory", "self_bytes", BYTES, SELF_BYTES, heading="self mem", when="memory"),
@@ -319,11 +325,29 @@ TASKS = Table(
     Column("awaiting", "awaiting_ns", TIME, "time between the steps"),
     Column("median", "latency_median_ns", LATENCY, "from first step to end: half of the tasks took longer"),
     Column("p99", "latency_p99_ns", LATENCY, "likewise: a hundredth of the tasks took longer", heading="99%"),
+    Column("max", "latency_max_ns", LATENCY, "likewise: the task that took longest", when=False),
     Column("total", "latency_ns", TIME, "from first step to end, of all tasks", when=False),
     Column("longest", "longest_step_ns", TIME, "the longest step"),
     Column("awaits", "awaits", WAITS, "what tasks waited for, in which function, how often and how long", text=False),
     Column("kind", "kind", WORD, "task, greenlet or hub", text=False),
     by="running", ties=lambda group: group.shown,
+)  # fmt: skip
+
+DURATIONS = Table(
+    "durations",
+    Column("name", "name", NAME, "the function, request, other annotation, or coroutine function of tasks", of="shown"),
+    Column("kind", "kind", WORD, "function, async (beside its thread's stack, as requests are) or task", width=8),
+    Column("library", "library", WORD, LIBRARY, text=False),
+    Column("calls", "count", COUNT, "how many there were; of a generator, stretches between two yields"),
+    Column("total", "total_ns", TIME, "time of all"),
+    Column("p50", "p50_ns", TIME, "half took longer"),
+    Column("p99", "p99_ns", TIME, "a hundredth took longer"),
+    Column("max", "max_ns", TIME, "the longest"),
+    Column("slow", "slow_count", COUNT, "how many took ten times p50 or longer", width=7),
+    Column("slow-time", "slow_ns", TIME, "and the time of these", heading="in these"),
+    Column("histogram", "histogram", OPTIONAL, "how many took how long, in OpenTelemetry's form", text=False,
+           files="json"),
+    by="slow-time", ties=lambda one: (-one.total_ns, one.shown),
 )  # fmt: skip
 
 EXCEPTIONS = Table(

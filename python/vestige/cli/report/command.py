@@ -49,6 +49,7 @@ EXAMPLES = """\
   vestige report t.vst --threads         what each did, and how long it waited
   vestige report t.vst --imports         what the start of the program took
   vestige report t.vst --tasks           asyncio's tasks, and what they awaited
+  vestige report t.vst --durations       how long calls, requests and tasks took
   vestige report t.vst --exceptions      what was raised, and who caught it
   vestige report t.vst --devices         kernels and copies; when a GPU was idle
   vestige report t.vst --no-waits        only what worked
@@ -89,7 +90,10 @@ VIEWS = {
     "imports": View("modules by the time that their import took, what imported them, the slowest chain",
                     columns.IMPORTS, "calls"),
     "tasks": View("asyncio's tasks by coroutine function, and the steps that blocked an event loop",
-                  columns.TASKS, "task", "task_awaits", "blocked_steps", "blocked_calls"),
+                  columns.TASKS, "task", "task_awaits", "blocked_steps", "blocked_calls", "steps",
+                  "long_steps"),
+    "durations": View("how long calls, requests and tasks took: half of them, a hundredth, the longest, the slow ones",
+                      columns.DURATIONS, "duration"),
     "exceptions": View("exceptions by type and place, and who caught them (vestige run --exceptions)",
                        columns.EXCEPTIONS, "exceptions"),
     "devices": View("what devices (GPUs) did, how busy each stream was, and when a device was idle and why",
@@ -390,7 +394,7 @@ class Reading:
         read = self.data.add(
             trace,
             source.metadata,
-            VIEWS[view].reads,
+            (*VIEWS[view].reads, *self._read_for_columns()),
             choose=self._patterns.left_out,
             threads=self._threads.get(source.path) if options.thread else None,
             together=len(self._inputs.sources) > 1,
@@ -412,6 +416,12 @@ class Reading:
             self.devices += read_devices(trace, progress)
         source.calls = sum(read["threads"]["calls"])
         self.read.append(source)
+
+    def _read_for_columns(self) -> set[str]:
+        """Tables that are read only for columns that are chosen."""
+        options = self._options
+        chosen = (*options.columns, *(() if options.sort is None else (options.sort,)))
+        return {column.reads for column in chosen if column.reads}
 
     # ---- what is chosen ------------------------------------------------------
 
@@ -450,6 +460,8 @@ class Reading:
             rows = Imports(data.tree).modules.values()
         elif self.tasks is not None:
             rows = self.tasks.groups.values()
+        elif view == "durations":
+            rows = data.durations.values()
         elif self.exceptions is not None:
             rows = self.exceptions.rows()
         elif view == "devices":

@@ -4,8 +4,9 @@ adds up; nothing here goes over records. The report after `vestige run` uses it 
 
 from __future__ import annotations
 
-from vestige._core import Function
+from vestige._core import Function, merge_histograms
 from vestige.reading.awaits import awaits, names_wait
+from vestige.reading.durations import KINDS, TABLE, Durations
 from vestige.reading.kinds import GC, NATIVE, PYTHON, REPORT_NAMES
 from vestige.reading.labels import plain_name, short_name
 from vestige.reading.libraries import FOLLOWS, LIBRARY, OWN, classify
@@ -74,7 +75,7 @@ def gil_holders(trace: Trace) -> list[Named]:
 class Entry:
     """A function in all that was read. Its other attributes are the columns of its rows of the table `functions`."""
 
-    __slots__ = ("_rows", "file", "is_reduced", "kind", "library", "line", "name", "shown")
+    __slots__ = ("_rows", "durations", "file", "is_reduced", "kind", "library", "line", "name", "shown")
 
     def __init__(self, function: Function, library: str) -> None:
         self.kind, self.name = function.kind, function.name
@@ -82,6 +83,7 @@ class Entry:
         self.shown = shown_name(function)
         self.library = library
         self.is_reduced = False  # the estimate would be more, but there was no more time
+        self.durations: Durations | None = None  # if the table was read
         self._rows: list[Any] = []  # of each trace one
 
     @property
@@ -91,6 +93,14 @@ class Entry:
     @property
     def waits_for(self) -> str:
         return waits_for(self.name)
+
+    @property
+    def p50_ns(self) -> int | None:
+        return self.durations.p50_ns if self.durations is not None else None
+
+    @property
+    def p99_ns(self) -> int | None:
+        return self.durations.p99_ns if self.durations is not None else None
 
     def add(self, row: Any) -> None:
         self._rows.append(row)
@@ -154,6 +164,11 @@ class Steps:
     def __init__(self) -> None:
         self.count = self.blocking = self.blocking_ns = 0
         self.longest: list[Named] = []
+        self._histograms: list[str] = []
+
+    def quantile(self, share: float) -> int:
+        """The time that this share of the steps stayed below."""
+        return merge_histograms(self._histograms, [share])[1][0]
 
     def add(self, sums: Rows, longest: Rows, pid: int, threads: dict[int, tuple[str, int]]) -> None:
         """`threads`: the names and tids of their numbers."""
@@ -161,6 +176,7 @@ class Steps:
             self.count += row.steps
             self.blocking += row.blocking
             self.blocking_ns += row.blocking_ns
+            self._histograms.append(row.histogram)
         for row in longest:
             name, tid = threads.get(row.thread, ("?", 0))
             self.longest.append(Named(row, pid=pid, thread_name=name, tid=tid))
@@ -194,6 +210,7 @@ class Data:
 
     def __init__(self) -> None:
         self.functions: dict[Any, Entry] = {}
+        self.durations: dict[Any, Durations] = {}
         self.tree = Node()
         self.has_imports = False  # in the tree
         self.threads: list[Named] = []
@@ -257,7 +274,9 @@ class Data:
         self.budgets += budget_of(read, metadata, functions)
         for name in metadata.get("vestige.only", ()):
             self.only[name] = self.only.get(name, False) or any(f and _is_named(f, name) for f in functions)
-        self._add_functions(read, functions, libraries, 0 if together else self.traces)
+        part = 0 if together else self.traces
+        self._add_durations(read.get(TABLE, ()), functions, owners, libraries, part)
+        self._add_functions(read, functions, libraries, part)
         self._add_tree(trace, read.get("calls", ()), functions, owners, libraries)
         self._add_collections(read, functions, trace.threads())
         self._add_threads(trace, read["threads"], functions, pid)
@@ -269,7 +288,7 @@ class Data:
         return read
 
     def _add_notable(self, read: dict[str, Rows], functions: Sequence[Function | None], trace: Trace, pid: int) -> None:
-        if "steps" in read:
+        if "long_steps" in read:
             threads = {one["number"]: (one["name"] or "(unnamed)", one.get("tid", 0)) for one in trace.threads()}
             self.steps.add(read["steps"], read["long_steps"], pid, threads)
         for row in read.get("repeats", ()):
@@ -298,6 +317,24 @@ class Data:
                 above = id(parents[id(node)])
                 gone[above] = gone.get(above, 0) + ns
 
+    def _add_durations(
+        self,
+        rows: Iterable[Any],
+        functions: Sequence[Function | None],
+        owners: list[str],
+        libraries: list[str],
+        part: int,
+    ) -> None:
+        for row in rows:
+            function = functions[row.func]
+            if function is None:
+                continue
+            shown = shown_name(function)
+            is_own = owners[row.func] == OWN and function.kind != NATIVE
+            made = Durations(KINDS[row.of], function.name, shown, libraries[row.func], is_own=is_own)
+            key = ((part, row.func) if part else shown, "task" if row.of == "task" else "call")
+            self.durations.setdefault(key, made).add(row)
+
     def _add_functions(
         self, read: dict[str, Rows], functions: Sequence[Function | None], libraries: list[str], part: int
     ) -> None:
@@ -310,6 +347,7 @@ class Data:
             entry = self.functions.get(key)
             if entry is None:
                 entry = self.functions[key] = Entry(function, libraries[row.func])
+                entry.durations = self.durations.get((key, "call"))
             entry.add(row)
             entry.is_reduced |= row.func in reduced
 

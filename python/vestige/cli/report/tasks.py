@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from vestige.reading.inputs import Source
 
     from .command import Reading
+    from .data import Steps
 
 BLOCKED = "50ms"  # a step that takes longer keeps the other tasks waiting
 UNKNOWN = Function((0, "?", "", "?", 0))
@@ -71,6 +72,10 @@ class Group:
     @property
     def latency_p99_ns(self) -> int | None:
         return self.latency(0.99)
+
+    @property
+    def latency_max_ns(self) -> int | None:
+        return max(self.latencies, default=None)
 
     @property
     def latency_ns(self) -> int:
@@ -186,6 +191,7 @@ def show_tasks(tasks: Tasks, reading: Reading, start_ns: int, rows: int, out: Te
     if of_loops:
         below = lambda group: _below(group, "awaiting", width)  # noqa: E731
         show(reading.columns, of_loops, rows, out, more="more functions", below=below)
+        _show_steps(reading.data.steps, out)
         _show_blocked(tasks, start_ns, rows, out)
     if greenlets:
         print(end="\n" if of_loops else "", file=out)
@@ -208,6 +214,14 @@ def _awaits(group: Group) -> str:
     ]
     more = f", {len(ranked) - AWAITS_SHOWN:,} more" if len(ranked) > AWAITS_SHOWN else ""
     return ", ".join(parts) + more
+
+
+def _show_steps(steps: Steps, out: TextIO) -> None:
+    """Those of event loops that the trace has calls of."""
+    if steps.count:
+        p50, p99, longest = (duration(steps.quantile(share)) for share in (0.5, 0.99, 1))
+        count = plural(steps.count, "step")
+        print(f"\n{count} of event loops: half took {p50} or longer, 1% {p99}, the longest {longest}", file=out)
 
 
 def _show_blocked(tasks: Tasks, start_ns: int, rows: int, out: TextIO) -> None:

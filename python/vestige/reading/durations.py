@@ -1,0 +1,78 @@
+"""How long calls, requests and tasks of one name took: rows of the table `duration`, of one trace or of several."""
+
+from __future__ import annotations
+
+from vestige._core import merge_histograms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+TABLE = "duration"
+KINDS = {"call": "function", "async": "async", "task": "task"}  # what the rows are of, as reports say it
+
+
+class Durations:
+    """Attributes are the columns of a report."""
+
+    __slots__ = ("is_own", "kind", "library", "name", "rows", "shown")
+
+    def __init__(self, kind: str, name: str, shown: str, library: str, *, is_own: bool) -> None:
+        self.kind = kind
+        self.name, self.shown = name, shown
+        self.library, self.is_own = library, is_own
+        self.rows: list[Any] = []
+
+    def add(self, row: Any) -> None:
+        self.rows.append(row)
+
+    def _sum(self, name: str) -> int:
+        return sum(getattr(row, name) for row in self.rows)
+
+    def _quantile(self, share: float, name: str) -> int:
+        if len(self.rows) == 1:
+            value: int = getattr(self.rows[0], name)
+            return value
+        return merge_histograms([row.histogram for row in self.rows], [share])[1][0]
+
+    @property
+    def count(self) -> int:
+        return self._sum("count")
+
+    @property
+    def total_ns(self) -> int:
+        return self._sum("total_ns")
+
+    @property
+    def p50_ns(self) -> int:
+        return self._quantile(0.5, "p50_ns")
+
+    @property
+    def p99_ns(self) -> int:
+        return self._quantile(0.99, "p99_ns")
+
+    @property
+    def max_ns(self) -> int:
+        return int(max(row.max_ns for row in self.rows))
+
+    @property
+    def slow_count(self) -> int:
+        return self._sum("slow_count")
+
+    @property
+    def slow_ns(self) -> int:
+        return self._sum("slow_ns")
+
+    @property
+    def whole_ns(self) -> int:
+        """What the slow ones are a share of: the time of the threads that made calls; else of all that have the name.
+
+        Calls that are beside their thread's stack, and tasks, take turns on it.
+        """
+        own = [row.total_ns if row.threads_ns is None else row.threads_ns for row in self.rows]
+        return sum(own) or 1
+
+    @property
+    def histogram(self) -> str:
+        """As the table `duration` has it."""
+        return merge_histograms([row.histogram for row in self.rows], [])[0]
