@@ -67,7 +67,7 @@ def test_a_search_tells_the_share_of_what_matches(page):
     matched = page.eval(f"{GRAPH}.boxes.map((box) => box.node.one).filter({GRAPH}.look.matches).map((one) => one.name)")
     assert {name.rpartition(": ")[2] for name in matched} == {"plain", "<built-in function sum>"}
     page.type("(")
-    page.wait("document.querySelector('span').textContent === 'no regular expression'")
+    page.wait("document.querySelector('span').textContent === 'invalid regular expression'")
 
 
 def test_keys_walk_zoom_and_show_all_again(page):

@@ -105,4 +105,4 @@ def test_a_band_says_when_and_the_details_say_what(trace, page):
     )
     assert depth >= 0
     page.wait("document.getElementById('details').textContent.includes('Left out inside')")
-    assert "A band above the rows says when" in text(page, "#banners")
+    assert "A band above the rows marks these stretches" in text(page, "#banners")

@@ -276,7 +276,7 @@ def test_search_marks_matches_and_goes_through_them(page, place):
     page.eval("document.getElementById('query').value = '/^l.nger$/'; vestige.search.run()")
     page.wait("document.getElementById('matches').textContent.endsWith('here')")
     page.eval("document.getElementById('query').value = '/(/'; vestige.search.run()")
-    assert text(page, "#matches") == "not a pattern"
+    assert text(page, "#matches") == "invalid pattern"
 
 
 def test_the_flame_graph_is_of_the_selected_range(page, place):
@@ -290,12 +290,12 @@ def test_the_flame_graph_is_of_the_selected_range(page, place):
     chosen = page.eval("vestige.view.scope().to - vestige.view.scope().from")
     assert all(total == chosen for _, _, total in boxes)
     assert 0.9 * (end - start) < chosen < end - start
-    assert text(page, "#flame-told").startswith("All: ")
+    assert text(page, "#flame-summary").startswith("All: ")
     box = page.eval(
         "(() => { const box = document.getElementById('flame-canvas').getBoundingClientRect(); return [box.x, box.y]; })()"
     )
     page.click(box[0] + 300, box[1] + 4 * 20 + 10)  # the fifth row
-    assert text(page, "#flame-told").startswith("linger app.py:16")
+    assert text(page, "#flame-summary").startswith("linger app.py:16")
     colour = page.screenshot().at(box[0] + 300, box[1] + 4 * 20 + 15)
     assert close_to(colour, fill_of(page, "linger"))
     # The tip is about what another range has under the pointer.
@@ -312,8 +312,8 @@ def test_the_flame_graph_tells_the_share_of_what_a_search_matches(page):
     page.wait("vestige.flame.root && vestige.flame.canvas.boxes.length > 1")
     page.key("/")
     page.type("/outer|tiny/")
-    page.wait("/^All: .* · [\\d.]+ % in what matches/.test(document.getElementById('flame-told').textContent)")
-    share = float(re.search(r"([\d.]+) % in what", text(page, "#flame-told"))[1])
+    page.wait("/^All: .* · [\\d.]+ % in matches/.test(document.getElementById('flame-summary').textContent)")
+    share = float(re.search(r"([\d.]+) % in matches", text(page, "#flame-summary"))[1])
     outer, root = page.eval(
         "(({root, canvas}) => [canvas.boxes.find(b => b.node.one?.name === 'outer').node.value, root.value])(vestige.flame)"
     )
@@ -492,7 +492,7 @@ def test_an_empty_trace_says_so(browser, place):
         page.wait("document.getElementById('loading').hidden")
         assert "Nothing was recorded" in text(page, "#banners")
         page.key("g")
-        page.wait("document.getElementById('flame-told').textContent === 'Nothing ran here.'")
+        page.wait("document.getElementById('flame-summary').textContent === 'Nothing ran here.'")
         assert page.errors() == []
         page.close()
     finally:
@@ -518,7 +518,7 @@ def test_the_token_leaves_the_address_and_the_page_can_be_loaded_again(browser, 
 
 def test_a_wrong_token_is_said_plainly(browser, server):
     page = browser.open(server.url.split("?")[0] + "?token=wrong")
-    page.wait("document.getElementById('loading-told').textContent === 'The trace cannot be shown'")
+    page.wait("document.getElementById('loading-text').textContent === 'The trace cannot be shown'")
     page.close()
 
 

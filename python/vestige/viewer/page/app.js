@@ -1,5 +1,5 @@
-// The page: opens the source, makes the parts and joins them. Parts draw and decide; what concerns
-// several of them is here.
+// The page: opens the source, creates the parts and connects them. Each part draws and decides by itself; matters of
+// several parts are handled here.
 
 import { Banners, emptyNote } from "./banners.js";
 import { Counters } from "./counters.js";
@@ -30,7 +30,7 @@ import { View } from "./view.js";
 import { Windows } from "./windows.js";
 
 class App {
-  // make() sets these, before anything that uses them is called.
+  // make() sets these fields before anything uses them.
   /** @type {View} */ view;
   /** @type {Timeline} */ timeline;
   /** @type {Windows} */ windows;
@@ -135,7 +135,7 @@ class App {
     imports.addEventListener("click", () => this.switchImports());
   }
 
-  /** Shows the frames of imports, or folds them. Rows and ids are others then, so the page begins anew. */
+  /** Shows the frames of imports, or folds them. Rows and ids change, so the page reloads. */
   async switchImports() {
     if (!this.source.showImports) return;
     try {
@@ -146,7 +146,7 @@ class App {
     }
   }
 
-  /** Asks again until every index is built, and shows the progress. */
+  /** Waits until every index is built, and shows the progress. */
   async awaitIndex() {
     for (;;) {
       const info = await this.source.info();
@@ -154,14 +154,14 @@ class App {
       let progress;
       do {
         progress = await this.source.progress();
-        element("loading-told").textContent = "Indexing the trace, once";
+        element("loading-text").textContent = "Indexing the trace, once";
         element("loading-what").textContent = `${progress.what} · ${Math.floor(100 * progress.share)} %`;
         element("loading-share", HTMLProgressElement).value = progress.share;
       } while (!progress.ready);
     }
   }
 
-  /** Loads what the first picture does not need. */
+  /** Loads data that the first picture does not need. */
   async loadRest() {
     const { traces } = this.timeline;
     await this.stage.overview.load(this.source, traces, this.info.duration_ns).catch(() => {});
@@ -190,7 +190,7 @@ class App {
     this.updateLater();
   }
 
-  /** Updates the search and the flame graph, once the range stands still. */
+  /** Updates the search and the flame graph once the range stops moving. */
   updateLater() {
     clearTimeout(this.later);
     this.later = setTimeout(() => {
@@ -253,7 +253,7 @@ class App {
     return found;
   }
 
-  /** Shows a mark wherever it is, and selects it. */
+  /** Scrolls to a mark and selects it. */
   async goToMark(trace, thread, time) {
     if (this.timeline.unfold(trace, thread)) this.stage.arranged();
     this.view.reveal(time, time);
@@ -261,21 +261,24 @@ class App {
     this.stage.scrollTo(trace, thread, 0);
   }
 
-  /** Shows the call of a function around a time, else the innermost there. */
+  /** Shows the call of a function that is open at a time, or else the innermost open call. */
   async goToCall(trace, thread, time, id) {
     const call = await this.source.callAt(trace, thread, time, id).catch(() => null);
-    if (!call) this.say("The call is not there.");
+    if (!call) this.say("No such call is in the trace.");
     else await this.goTo(trace, thread, call.depth, call.start_ns, call.end_ns, call.id);
   }
 
-  /** Shows the call of a function that begins next after a time, or last before it. */
+  /** Shows the next call of a function that begins after a time, or the last one before it. */
   async goToNext(trace, id, time, back) {
     const call = await this.source.next(trace, [id], time, back).catch(() => null);
     if (call) await this.goTo(trace, call.thread, call.depth, call.start_ns, call.end_ns, call.id);
-    else this.say("The call is not there.");
+    else this.say("No such call is in the trace.");
   }
 
-  /** Selects the span at a place of a rectangle; in a run of many, the one there or else its first. */
+  /**
+   * Selects the span at a place of a rectangle. If the rectangle stands for many spans, selects the span there, or else
+   * the first.
+   */
   async select(place) {
     const { trace, thread, depth, time, start, kind = "" } = place;
     if (kind === "marks") return this.selectMarks(place);
@@ -290,7 +293,10 @@ class App {
     return found;
   }
 
-  /** Selects what a row of a lane has at a time, or else where a rectangle begins. In a group's lane it is a task's. */
+  /**
+   * Selects the item of a lane's row at a time, or else the item where a rectangle begins. In a group's lane, selects
+   * the step of a task.
+   */
   async selectItem(kind, trace, lane, row, time, start) {
     const found = await this.items.load(kind, trace, lane, row, time) ?? await this.items.load(kind, trace, lane, row, Math.ceil(start));
     if (!found) return null;
@@ -300,7 +306,7 @@ class App {
     return found;
   }
 
-  /** Shows what a device did wherever it is, and selects it. */
+  /** Scrolls to an activity of a device and selects it. */
   async goToActivity(trace, { lane, row, start_ns: start, end_ns: end, id }) {
     if (this.timeline.unfoldStream(trace, lane)) this.stage.arranged();
     this.view.selectSpan({ trace, thread: lane, depth: row, kind: "devices", start, end, id });
@@ -309,7 +315,7 @@ class App {
     this.stage.scrollTo(trace, lane, row, { kind: "devices" });
   }
 
-  /** The arrow of what is selected in a lane, or null. */
+  /** Returns the arrow that belongs to the selected item of a lane, or null. */
   wokenSpan() {
     const { shown } = this.items;
     if (shown?.kind !== "tasks" || this.view.span?.kind !== "tasks") return null;
@@ -318,7 +324,7 @@ class App {
     return { trace, lane: found.lane, time_ns: found.wait ? found.end_ns : found.start_ns, waker: found.waker };
   }
 
-  /** Shows what a task did at a time, and selects it. */
+  /** Scrolls to a task's step or wait at a time, and selects it. */
   async goToLane(trace, lane, time) {
     await this.tasks.reveal(trace, lane);
     const found = await this.selectItem("tasks", trace, lane, 0, time, time);
@@ -327,7 +333,7 @@ class App {
     this.stage.scrollTo(trace, lane, 0, { kind: "tasks" });
   }
 
-  /** Shows a span wherever it is, and selects it. */
+  /** Scrolls to a span and selects it. */
   async goTo(trace, thread, depth, start, end, id) {
     if (this.timeline.unfold(trace, thread, depth)) this.stage.arranged();
     this.view.selectSpan({ trace, thread, depth, start, end, id });
@@ -336,7 +342,7 @@ class App {
     this.stage.scrollTo(trace, thread, depth);
   }
 
-  /** Shift with an arrow: to a neighbour, the caller, the first callee. */
+  /** Shift with an arrow key: goes to a neighbour, the caller, or the first callee. */
   async walk(key) {
     const { span } = this.view;
     const next = span ? this.stage.neighbour(span, key) : this.stage.firstShown();
@@ -382,7 +388,7 @@ class App {
   }
 
   gone() {
-    this.banners.show("gone", "The server does not answer: vestige view was stopped, or the connection is lost. What was fetched stays visible. To go on, start vestige view again and open the address that it prints.", "error");
+    this.banners.show("gone", "The server does not answer: vestige view was stopped, or the connection is lost. The data fetched so far stays visible. To go on, start vestige view again and open the address that it prints.", "error");
     clearTimeout(this.knock);
     this.knock = setTimeout(() => this.source.info().catch(() => {}), 2000);
   }
@@ -407,7 +413,7 @@ async function main() {
   try {
     await app.open();
   } catch (error) {
-    element("loading-told").textContent = "The trace cannot be shown";
+    element("loading-text").textContent = "The trace cannot be shown";
     element("loading-what").textContent = error.message;
     element("loading-share").hidden = true;
     throw error;

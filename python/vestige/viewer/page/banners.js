@@ -1,4 +1,4 @@
-// What is wrong with a trace or the connection, said plainly above the timeline.
+// Problems of a trace or the connection, shown above the timeline.
 
 import { formatCount, formatMoment } from "./units.js";
 
@@ -16,14 +16,14 @@ export class Banners {
     if (!banner) {
       banner = document.createElement("div");
       banner.dataset.key = key;
-      const told = document.createElement("span");
+      const label = document.createElement("span");
       const close = document.createElement("button");
       close.type = "button";
       close.className = "icon";
       close.textContent = "×";
       close.setAttribute("aria-label", "Dismiss this note");
       close.addEventListener("click", () => banner.remove());
-      banner.append(told, close);
+      banner.append(label, close);
       this.element.append(banner);
     }
     banner.className = `banner ${kind}`;
@@ -31,7 +31,7 @@ export class Banners {
     banner.firstChild.textContent = text;
   }
 
-  /** One line for each trace that is not whole. */
+  /** Shows a line for each incomplete trace. */
   showTraces(traces) {
     for (const trace of traces) {
       const lines = notesOf(trace);
@@ -44,19 +44,19 @@ export class Banners {
 export function notesOf(trace) {
   const lines = [];
   if (trace.error) lines.push(`This trace cannot be shown: ${trace.error}`);
-  if (trace.ended === "torn") lines.push("The program did not end its recording (it was killed, crashed or called os.exec*): what it recorded until then is shown.");
-  if (trace.ended === "recording") lines.push("The program is still recording: what it recorded until now is shown.");
+  if (trace.ended === "torn") lines.push("The program did not end its recording (it was killed, crashed or called os.exec*): its records up to then are shown.");
+  if (trace.ended === "recording") lines.push("The program is still recording: its records up to now are shown.");
   if (trace.ended === "damaged") {
     const where = trace.damaged_at ? ` at byte ${formatCount(trace.damaged_at)}` : "";
-    lines.push(`The file is damaged${where}: what comes before that is shown.`);
+    lines.push(`The file is damaged${where}: the part before is shown.`);
   }
   if (trace.lost) lines.push(`${formatCount(trace.lost)} records were lost; the gaps are hatched.`);
-  if (trace.budget) lines.push(`Recording had a budget of ${+(trace.budget * 100).toPrecision(3)} % of the CPU time: calls of functions that are called most may be missing, and their time is their caller's. A band above the rows says when.`);
+  if (trace.budget) lines.push(`Recording had a budget of ${+(trace.budget * 100).toPrecision(3)} % of the CPU time: calls of the functions that are called most may be missing, and their time counts for their callers. A band above the rows marks these stretches.`);
   if (trace.dropped) lines.push(`${formatCount(trace.dropped)} older records were dropped to stay within the limit of size or time.`);
   return lines;
 }
 
-/** The note for traces without any span. */
+/** Returns the note for traces without spans. */
 export function emptyNote(info) {
   if (info.traces.some((trace) => trace.spans > 0)) return null;
   return info.traces.length ? `Nothing was recorded: the trace has no spans${info.duration_ns > 0 ? ` in ${formatMoment(info.duration_ns)}` : ""}.` : "There is no trace to show.";

@@ -1,5 +1,5 @@
-// Curves of memory and counters, beneath the threads of their process. A curve is fetched once the shown range
-// stands still; until then the curve at hand is drawn, moved.
+// Curves of memory and counters, below the threads of their process. A curve is fetched once the shown range stops
+// moving; until then the last curve is drawn, shifted and scaled.
 
 import { toCss } from "./theme.js";
 import { formatValue } from "./units.js";
@@ -11,7 +11,7 @@ export class Counters {
     this.source = source;
     this.duration = Math.max(1, Math.ceil(duration));
     this.onChange = onChange;
-    this.whole = new Map(); // trace -> counters of all of it: they say which there are, and the heights
+    this.whole = new Map(); // trace -> counters over the whole trace, for their list and their heights
     this.shown = new Map(); // trace -> {from, to, pixels, counters}
     this.timers = new Map();
   }
@@ -40,7 +40,7 @@ export class Counters {
         const counters = await this.source.counters(trace, from, to, pixels, abort.signal);
         this.shown.set(trace, { from, to, pixels, counters });
         this.onChange();
-      } catch { /* the curve at hand stays */ }
+      } catch { /* the last curve stays */ }
     }, WAIT);
     this.timers.set(trace, { key, timer, abort });
   }
@@ -56,7 +56,7 @@ export class Counters {
     return null;
   }
 
-  /** The value that holds at a time, or null. */
+  /** Returns the value of a counter at a time, or null. */
   valueAt(track, time) {
     const found = this.find(track);
     if (!found) return null;
@@ -70,7 +70,8 @@ export class Counters {
     return value;
   }
 
-  told(track, time) {
+  /** The text next to a counter: its value at a time, or else its maximum. */
+  textFor(track, time) {
     const value = time === null ? null : this.valueAt(track, time);
     const found = this.find(track);
     if (value !== null) return formatValue(value, track.counter.unit);

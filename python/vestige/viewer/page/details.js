@@ -1,5 +1,5 @@
-// The panel of details: it shows what is selected as (label, value) rows, links that lead elsewhere, and lines of source. Of
-// a span this file says what that is; item_details.js does of what lies in lanes.
+// The panel of details: shows the selected thing as (label, value) rows, links, and lines of source. This file
+// describes spans; item_details.js describes items of lanes.
 
 import { element, make } from "./elements.js";
 import { placeOf } from "./names.js";
@@ -7,7 +7,7 @@ import { formatBytes, formatCount, formatMoment, formatShare, formatTime } from 
 
 const KINDS = {
   python: "Python function", native: "function in C", annotation: "annotation", gc: "garbage collection",
-  operator: "operator", module: "module", instant: "instant", activity: "work of a device",
+  operator: "operator", module: "module", instant: "instant", activity: "activity of a device",
 };
 
 export class Details {
@@ -21,7 +21,7 @@ export class Details {
     this.element.replaceChildren(make("p", "hint", "Click a span to see what it is. Shift-drag selects a range of time for the flame graph. Press ? for all keys."));
   }
 
-  /** What fetch(signal) resolves with; null if that fails, or something else is asked for meanwhile. */
+  /** Resolves with the result of fetch(signal); null if fetch fails, or another request comes first. */
   async ask(fetch) {
     this.abort?.abort();
     const abort = (this.abort = new AbortController());
@@ -34,8 +34,8 @@ export class Details {
     }
   }
 
-  /** {title, kind, family, file, rows: [label, value, note], args, links: below these; columns: of sections {heading, lines:
-   * links or texts}; source}, or {list: a section}. A link is {to, text, note, go, title}. @param {any} content */
+  /** Shows a content: {title, kind, family, file, rows: [label, value, note], args, links (below the rows), columns (lists of
+   * sections {heading, lines: links or texts}), source}, or {list: a section}. A link is {to, text, note, go, title}. @param {any} content */
   show({ title, kind, family = "", file = "", rows = [], args = {}, links = [], columns = [], source = undefined, list = null }) {
     if (list) return this.element.replaceChildren(sectionsOf([list], "parents marks all"));
     const box = make("div", "facts"), heading = make("div", "heading");
@@ -51,7 +51,7 @@ export class Details {
     this.element.replaceChildren(...boxes);
   }
 
-  /** Fetches and shows the span at a place; resolves with it, or null if there is none. */
+  /** Fetches and shows the span at a place. Resolves with the span, or null if there is none. */
   async load(trace, thread, depth, time) {
     const span = await this.ask((signal) => this.app.source.span(trace, thread, depth, time, signal));
     if (span) this.show(this.describe(trace, thread, span));
@@ -80,12 +80,13 @@ export class Details {
       title: span.name || one.name, kind: KINDS[span.kind] ?? span.kind ?? "", family: one.family, rows, args: span.args ?? {}, source: span.source,
       file: span.file ? (span.line > 0 ? `${span.file}:${span.line}` : span.file) : "",
       links: [{ to: "sandwich", text: "Callers and callees", go: () => app.openSandwich(one) }],
-      columns: [[{ heading: parents.length ? "Called from" : "Outermost", lines: parents.reverse() }]], // the caller first
+      // the caller comes first
+      columns: [[{ heading: parents.length ? "Called from" : "Outermost", lines: parents.reverse() }]],
     };
   }
 }
 
-/** What the span's time was, as far as the trace tells. */
+/** Rows with the times of a span, as far as the trace knows them. */
 function timesOf(span, length) {
   const rows = [["Running", span.running_ns], ["Waiting", span.waiting_ns], ["Preempted", span.preempted_ns], ["For the GIL", span.gil_ns], ["For locks of objects", span.object_ns]];
   return rows.filter(([, ns]) => ns !== undefined).map(([name, ns]) => [name, formatTime(ns), formatShare(ns, length)]);
@@ -101,7 +102,7 @@ function sectionsOf(sections, className) {
   return box;
 }
 
-/** A text, or a link with notes before and behind it. */
+/** A list item: a text, or a link with notes before and after it. */
 function lineOf(line) {
   const item = make("li");
   if (typeof line === "string") {
@@ -140,7 +141,7 @@ function sourceOf(source) {
   return box;
 }
 
-/** Arguments by name are rows of their own; anything deeper stays JSON. */
+/** Turns named arguments into rows; nested values stay JSON. */
 function flatten(args) {
   const text = (value) => (typeof value === "string" ? value : JSON.stringify(value));
   return Object.entries(args).flatMap(([key, value]) => {
@@ -152,9 +153,9 @@ function flatten(args) {
 function listOf(rows, className = "") {
   const list = make("dl", className);
   for (const [key, value, note] of rows) {
-    const told = make("dd", "", value);
-    if (note) told.append(make("span", "note", note));
-    list.append(make("dt", "", key), told);
+    const shown = make("dd", "", value);
+    if (note) shown.append(make("span", "note", note));
+    list.append(make("dt", "", key), shown);
   }
   return list;
 }

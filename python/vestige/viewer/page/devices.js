@@ -1,21 +1,21 @@
-// Devices: a group for each with a lane for each of its streams, and beneath threads the calls that they made of devices'
-// runtimes. What is selected has arrows from the call to what came from it.
+// Devices: a group for each device with a lane for each of its streams, and below each thread its calls of device
+// runtimes. Arrows lead from a selected call to the activities that it launched.
 
 export class Devices {
   constructor(app) {
     this.app = app;
-    this.groups = new Map(); // trace -> devices that did something
+    this.groups = new Map(); // trace -> devices with activities
   }
 
-  /** Asks which lanes a trace has. */
+  /** Fetches the lanes of a trace. */
   async load({ trace, devices, devices_not_followed: isLive }) {
     const { lanes, timeline, stage, banners } = this.app;
-    if (isLive) banners.show(`live${trace}`, "What devices did is not shown while a recording is followed. Open the file again when it has ended.");
+    if (isLive) banners.show(`live${trace}`, "Activities of devices are not shown while a recording is followed. Open the file again after the recording has ended.");
     if (!devices || this.groups.has(trace)) return;
-    const told = await lanes.load(trace, "devices");
-    for (const lane of told.lanes) lane.title = titleOf(lane);
-    this.groups.set(trace, told.devices.filter((device) => told.lanes.some((lane) => lane.device === device.number)));
-    timeline.setDevices(trace, this.groups.get(trace), told.lanes);
+    const answer = await lanes.load(trace, "devices");
+    for (const lane of answer.lanes) lane.title = titleOf(lane);
+    this.groups.set(trace, answer.devices.filter((device) => answer.lanes.some((lane) => lane.device === device.number)));
+    timeline.setDevices(trace, this.groups.get(trace), answer.lanes);
     stage.arranged();
   }
 
@@ -27,7 +27,7 @@ export class Devices {
     return this.groups.get(trace)?.find((one) => one.number === number) ?? null;
   }
 
-  /** "cuda 0, stream 7", or the thread whose calls a lane has. */
+  /** Returns "cuda 0, stream 7", or for calls the thread's name. */
   placeOf(trace, lane) {
     const { timeline } = this.app;
     if (!lane.device) return timeline.thread(trace, lane.thread)?.thread.name ?? "a thread that is not in the trace";
@@ -35,7 +35,7 @@ export class Devices {
     return `${device ? labelOf(device) : `device ${lane.device}`}, ${lane.title}`;
   }
 
-  /** Where the arrows of what is selected begin and end: [{from, to}], each a lane, a row and a time. */
+  /** The arrows of the selected item: [{from, to}], each end a lane, a row and a time. */
   arrows() {
     const { items, view } = this.app, { shown } = items;
     if (shown?.kind !== "devices" || view.span?.kind !== "devices") return [];
@@ -46,12 +46,12 @@ export class Devices {
   }
 }
 
-/** What a lane is called in the gutter. */
+/** Returns the name of a lane in the gutter. */
 function titleOf({ device, stream, name }) {
   return device ? name || (stream < 0 ? "no stream" : `stream ${stream}`) : "runtime calls";
 }
 
-/** As tools call it: "cuda 0". */
+/** Returns the name that tools use: "cuda 0". */
 export function labelOf({ platform, ordinal }) {
   return `${platform || "device"} ${ordinal}`;
 }

@@ -1,5 +1,6 @@
-// Rectangles to pixels. All spans of one depth share a height, so each row is painted as one line of pixels that is then
-// copied downwards; that, and not calls of fillRect, is what makes 20,000 rectangles cheap. Labels follow as text.
+// Rectangles to pixels. All spans of one depth have equal height, so each row is painted as one line of pixels, which
+// is then copied downwards. This makes 20,000 rectangles cheap; calls of fillRect would be too slow. Labels are drawn
+// afterwards as text.
 
 import { cutTo, differsAtEnd } from "./units.js";
 import { MANY_WAIT, awaitText } from "./tasks.js";
@@ -8,22 +9,22 @@ import { mix } from "./theme.js";
 import { AWAITS, RAISED, awaitsOf } from "./window_data.js";
 
 const FONT = 11.5;
-const LABEL_LEAST = 22; // CSS pixels of a rectangle that is worth a label
-const FAINTEST = 0.3; // of a merged run's colour, however idle the run
-const PALER = 0.6; // of a colour is lost where its thread is off the processor
-const AWAITING = 0.3; // of a colour is left where a task waits
-const GIL = 2; // the row of a lane of states in which threads wait for it, see src/view/lanes_states.c
-const HATCH = 7; // CSS pixels from one line of a hatching to the next
+const LABEL_LEAST = 22; // rectangles of fewer CSS pixels have no label
+const FAINTEST = 0.3; // the least strength of a merged run's colour, however idle the run
+const PALER = 0.6; // the share of a colour that is removed while the thread is off the processor
+const AWAITING = 0.3; // the share of a colour that remains while a task waits
+const GIL = 2; // the row of a lane of states in which threads wait for the GIL, see src/view/lanes_states.c
+const HATCH = 7; // CSS pixels between the lines of a hatching
 
 export class Painter {
-  // resize() sets these, which is called before draw().
+  // resize() sets these; call it before draw().
   /** @type {number} */ ratio;
   /** @type {number} */ width;
   /** @type {number} */ height;
   /** @type {ImageData} */ image;
   /** @type {Uint32Array} */ pixels;
   /** @type {Uint32Array[]} */ lines;
-  // draw() sets these, for what it calls.
+  // draw() sets these for the functions that it calls.
   /** @type {number} */ back;
   /** @type {number} */ scale;
   /** @type {any[]} */ labels;
@@ -43,7 +44,7 @@ export class Painter {
     this.canvas.height = this.height;
     this.image = this.context.createImageData(this.width, this.height);
     this.pixels = new Uint32Array(this.image.data.buffer);
-    this.lines = [0, 1, 2].map(() => new Uint32Array(this.width)); // upper edge, middle, lower edge of a row
+    this.lines = [0, 1, 2].map(() => new Uint32Array(this.width)); // the upper edge, middle and lower edge of a row
   }
 
   /** Colours are kept until the theme or the matches change. */
@@ -58,7 +59,7 @@ export class Painter {
     this.back = scene.palette.back;
     this.pixels.fill(this.back);
     this.labels = [];
-    this.scale = this.width / scene.view.width; // device pixels a ns
+    this.scale = this.width / scene.view.width; // device pixels per ns
     for (const track of scene.tracks) if (hasRows(track)) this.drawThread(track);
     this.context.putImageData(this.image, 0, 0);
     this.drawLabels();
@@ -86,7 +87,9 @@ export class Painter {
     for (const part of this.partsOf(lanes.windows.get("states").of(trace), states.lane)) this.shade(part, states.lane, track, last * height + (track.folded ? 2 : 0));
   }
 
-  /** What is at hand of a track, and from where to where (device pixels) each is to be drawn: [data, left, right]. */
+  /**
+   * Returns the available data of a track, and between which device pixels each piece is drawn: [data, left, right].
+   */
   partsOf({ exact, wide }, number) {
     const ready = exact && exact.asked.has(number), parts = [];
     const [left, right] = ready ? this.span(exact) : [0, 0];
@@ -98,7 +101,7 @@ export class Painter {
     return parts.filter(([, clipLeft, clipRight]) => clipRight > clipLeft);
   }
 
-  /** What is off the processor is paler, waits for the GIL are hatched. The background stays as it is. */
+  /** Draws stretches off the processor paler, and hatches waits for the GIL. The background stays unchanged. */
   shade([data, clipLeft, clipRight], lane, track, height) {
     const top = Math.max(0, Math.round((rowsTop(track) - this.scene.top) * this.ratio));
     const bottom = Math.min(this.height, Math.round((rowsTop(track) - this.scene.top + height) * this.ratio));
@@ -116,7 +119,7 @@ export class Painter {
     }
   }
 
-  /** Adds to each pixel how much of it the rectangles of a row fill. */
+  /** Adds to each pixel the share of the pixel that the rectangles of a row fill. */
   addShares(data, [, first, count], shares) {
     const { from } = this.scene.view;
     for (let rect = first; rect < first + count; rect++) {
@@ -171,7 +174,7 @@ export class Painter {
       middle.fill(color, x0, x1);
       upper.fill(runs === 1 && !awaits ? table.upper[id] || color : color, x0, x1);
       lower.fill(runs === 1 && !awaits ? table.lower[id] || color : color, x0, x1);
-      if (awaits) { /* plain: nothing runs there */ } else if (runs > 1) this.grain(x0, x1, color);
+      if (awaits) { /* no grain, because nothing runs there */ } else if (runs > 1) this.grain(x0, x1, color);
       else if (word & RAISED && ends && right - left >= 6) {
         for (const line of this.lines) line.fill(table.raised, Math.max(x0, x1 - Math.round(2 * this.ratio)), x1);
       }
@@ -179,7 +182,7 @@ export class Painter {
     }
   }
 
-  /** A run of many short spans is not one long span: a fine grain says so. */
+  /** Draws a run of many short spans with a fine grain, so that it does not look like one long span. */
   grain(x0, x1, color) {
     const lighter = mix(color, this.back, 0.72);
     const step = Math.max(3, Math.round(3 * this.ratio));
@@ -237,7 +240,7 @@ export class Painter {
     }
   }
 
-  /** As much of a text as fits, letters measured once. */
+  /** Returns as much of a text as fits. Each letter is measured once. */
   shorten(text, room) {
     const end = differsAtEnd(text), dots = this.letter("…");
     for (let at = 0, cut = -1, width = 0; at < text.length; at++) {
@@ -256,7 +259,7 @@ export class Painter {
   }
 }
 
-/** The first rectangle that ends past a place (in units of the window). */
+/** Returns the first rectangle that ends after a place (in units of the window). */
 function firstVisible(words, first, end, place) {
   let low = first, high = end;
   while (low < high) {

@@ -1,5 +1,5 @@
-// The elements of index.html by their ids. A missing element, or one of the wrong kind, is a mistake of ours:
-// element() throws at once. And the sizes of those that are drawn on.
+// The elements of index.html by their ids, and the sizes of canvases. element() throws if an element is missing or of
+// the wrong kind.
 
 /**
  * @template {HTMLElement} T
@@ -22,7 +22,7 @@ export function make(tag, className = "", text = "") {
 }
 
 /**
- * Gives a canvas a size in CSS pixels, of which each is so many of the screen. What was drawn is gone.
+ * Sets a canvas's size in CSS pixels; `ratio` is the number of screen pixels per CSS pixel. Clears the canvas.
  * @param {CanvasRenderingContext2D} context
  * @param {number} width
  * @param {number} height

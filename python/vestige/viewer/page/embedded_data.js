@@ -1,6 +1,6 @@
 // Reads the data that `vestige view --html` puts into a page: gzip of a container with JSON and pieces of bytes.
 
-/** The text of the data's element to {info, traces, piece(offset, size)}. */
+/** Decodes the text of the data's element to {info, traces, piece(offset, size)}. */
 export async function readData(text) {
   const zipped = Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
   const stream = new Blob([zipped]).stream().pipeThrough(new DecompressionStream("gzip"));
@@ -11,7 +11,7 @@ export async function readData(text) {
   return { ...json, piece: (offset, size) => new Uint8Array(bytes, base + offset, size) };
 }
 
-/** The first place of a sorted column whose value is not less. */
+/** Returns the first place of a sorted column whose value is not less than `value`. */
 export function lowerBound(column, value) {
   let low = 0, high = column.length;
   while (low < high) {

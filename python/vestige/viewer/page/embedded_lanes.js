@@ -1,5 +1,5 @@
-// Lanes of a kind as they lie in a page that `vestige view --html` wrote: what source_http.js asks the server about them. Calls
-// are lanes here, too, with the numbers of their threads.
+// Lanes of a kind in a page that `vestige view --html` wrote. Answers the requests that source_http.js sends to the
+// server. Calls are lanes here too, with the numbers of their threads.
 
 import { lowerBound } from "./embedded_data.js";
 import { AWAITS, packWindow } from "./window_data.js";
@@ -7,20 +7,20 @@ import { AWAITS, packWindow } from "./window_data.js";
 const LINKED = 200;
 const FULL = 65535;
 const NONE = [];
-const RECTS_MOST = 20000; // of a window
+const RECTS_MOST = 20000; // the most rectangles of a window
 
 export class EmbeddedLanes {
-  /** packed: what embed_lanes.py made of them; piece(offset, length) gives their bytes. */
+  /** `packed` was made by embed_lanes.py; piece(offset, length) returns bytes. */
   constructor({ lanes, rows, facts, texts, exact, left_out, ...more }, piece) {
     this.lanes = lanes;
-    this.told = { left_out, ...more };
-    this.exact = exact; // else stretches are drawn, with what is filled of them
+    this.more = { left_out, ...more };
+    this.exact = exact; // if false, rows hold stretches with the share that is filled, instead of items
     this.facts = facts;
     this.texts = texts;
     this.rows = rows.map(([lane, row, first, count, offset, length]) => ({ lane, row, first, ...readColumns(piece(offset, length), count) }));
     this.byLane = new Map(lanes.map(({ lane }) => [lane, []]));
     for (const row of this.rows) this.byLane.get(row.lane).push(row);
-    this.linked = new Map(); // number -> those of items that came from it
+    this.linked = new Map(); // number of an item -> numbers of the items that came from it
     const origin = facts.findIndex(([, unit]) => unit === "origin");
     if (origin >= 0) for (const row of this.rows) row.starts.forEach((_, at) => this.link((factsOf(row, at)[origin] ?? 0) - 1, row.first + at));
   }
@@ -33,14 +33,14 @@ export class EmbeddedLanes {
 
   list(first, count) {
     if (first !== undefined) return { lanes: this.lanes.slice(first, first + count) };
-    return { lanes: this.lanes.slice(0, this.lanes[0]?.first || this.lanes.length).map((lane) => ({ ...lane })), ...this.told };
+    return { lanes: this.lanes.slice(0, this.lanes[0]?.first || this.lanes.length).map((lane) => ({ ...lane })), ...this.more };
   }
 
   rowsOf(lane) {
     return this.byLane.get(lane) ?? [];
   }
 
-  /** Rows up to `depth`, all if it is 0; merged further where there would be too many rectangles. */
+  /** Returns the rows up to `depth` (0: all), merged further if there would be too many rectangles. */
   window({ from, to, pixels, threads = [...this.byLane.keys()], depth = 0 }) {
     const rows = threads.flatMap((lane) => this.rowsOf(lane)).filter((row) => !depth || row.row < depth);
     for (let finest = (to - from) / pixels, level = 0; ; finest *= 2, level++) {
@@ -51,7 +51,7 @@ export class EmbeddedLanes {
     }
   }
 
-  /** What a row shows at a time: its columns and the place there, or null. */
+  /** Returns the item that a row shows at a time, as its columns and its place there; or null. */
   find(lane, number, time) {
     const row = this.rowsOf(lane)[number], at = row ? lastUpTo(row, time) : -1;
     return at >= 0 && row.ends[at] >= time ? { row, at } : null;
@@ -62,11 +62,11 @@ export class EmbeddedLanes {
     return found && this.withLinks(this.describe(found.row, found.at));
   }
 
-  /** The item, those that its facts name, and those that came from it. */
-  withLinks(told) {
-    for (const [name, unit] of this.facts) if (unit === "item" || unit === "origin") told[name] = told[name] ? this.item(told[name] - 1) : null;
-    const linked = this.linked.get(told.number) ?? [];
-    return { ...told, linked: linked.slice(0, LINKED).map((number) => this.item(number)), linked_count: linked.length };
+  /** Adds the items that an item's facts name, and the items that came from it. */
+  withLinks(item) {
+    for (const [name, unit] of this.facts) if (unit === "item" || unit === "origin") item[name] = item[name] ? this.item(item[name] - 1) : null;
+    const linked = this.linked.get(item.number) ?? [];
+    return { ...item, linked: linked.slice(0, LINKED).map((number) => this.item(number)), linked_count: linked.length };
   }
 
   item(number) {
@@ -89,21 +89,21 @@ export class EmbeddedLanes {
   }
 
   describe(row, at) {
-    const told = { number: row.first + at, lane: row.lane, row: row.row, start_ns: row.starts[at], end_ns: row.ends[at], id: row.words[at] & 0xffffff };
+    const item = { number: row.first + at, lane: row.lane, row: row.row, start_ns: row.starts[at], end_ns: row.ends[at], id: row.words[at] & 0xffffff };
     const values = factsOf(row, at);
     this.facts.forEach(([name, unit], fact) => {
       const value = values[fact] ?? 0;
-      told[name] = unit === "text" ? this.texts[value] ?? {} : value;
+      item[name] = unit === "text" ? this.texts[value] ?? {} : value;
     });
-    return told;
+    return item;
   }
 
-  /** How much of a range each row of a lane covers. */
+  /** Returns the share of a range that each row of a lane covers. */
   busy(lane, from, to) {
     return this.rowsOf(lane).map((row) => covered(row, from, to));
   }
 
-  /** Adds to each part how many with these ids it has; returns how many there are. */
+  /** Adds to each part the number of its items with these ids. Returns their total number. */
   count(wanted, from, to, counts) {
     let total = 0;
     for (const { starts, words } of this.rows) {
@@ -130,28 +130,28 @@ export class EmbeddedLanes {
   }
 }
 
-/** How much of a range a row covers. */
+/** Returns the share of a range that a row covers. */
 export function covered({ starts, ends }, from, to) {
   let sum = 0;
   for (let at = lowerBound(ends, from); at < starts.length && starts[at] < to; at++) sum += Math.max(0, Math.min(ends[at], to) - Math.max(starts[at], from));
   return sum;
 }
 
-/** The facts of an item; those behind the last of them are 0. */
+/** Returns the facts of an item. Facts after the last are 0. */
 export function factsOf({ bytes, places }, at) {
   if (!bytes[places[at]]) return NONE;
   const reader = new Varints(bytes, places[at]);
   return Array.from({ length: reader.next() }, () => reader.next());
 }
 
-/** The last item that begins at a time or before, or -1. */
+/** Returns the last item that begins at or before a time, or -1. */
 function lastUpTo(row, time) {
   let at = lowerBound(row.starts, time + 0.5) - 1;
   while (at >= 0 && !row.counts[at]) at--;
   return at;
 }
 
-/** A row's rectangles: what is narrow and close is one run, waits that are wide enough stand between them. */
+/** Returns a row's rectangles. Narrow items that are close become one run; waits that are wide enough stay separate. */
 function draw(row, from, to, finest) {
   const rects = [], { starts, ends, words, busy, counts } = row;
   /** @type {any} the last rectangle */ let run = null;
@@ -168,7 +168,7 @@ function draw(row, from, to, finest) {
   return rects;
 }
 
-/** The id is the winner of a vote weighted by time. */
+/** Adds an item to a run. The run's id is found by a vote weighted by time. */
 function addTo(run, end, word, busyTime, count, votes) {
   const left = run.votes - votes, same = (run[2] & 0xffffff) === (word & 0xffffff);
   run[2] = (same || left >= 0 ? run[2] : word) & 0xffffff;
@@ -179,7 +179,7 @@ function addTo(run, end, word, busyTime, count, votes) {
   run[4] += count;
 }
 
-/** Unsigned LEB128. Times pass 2^32, so they are added up as doubles. */
+/** Reads unsigned LEB128. Sums of times exceed 2^32, so they are doubles. */
 class Varints {
   constructor(bytes, place) {
     this.bytes = bytes;
@@ -197,8 +197,8 @@ class Varints {
   }
 }
 
-/** Of each item the time since the one before began, its length, its id and flags, what is idle of it, its count, and how many
- * facts follow. Facts stay where they are; `places` says where. */
+/** Reads the items of a row: for each item the time since the start of the item before, its length, its id and flags, its idle
+ * share, its count, and the number of facts that follow. Facts are not copied; `places` says where they are. */
 function readColumns(bytes, count) {
   const row = {
     bytes, places: new Uint32Array(count), starts: new Float64Array(count), ends: new Float64Array(count),

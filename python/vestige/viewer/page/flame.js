@@ -8,7 +8,7 @@ import { placeOf } from "./names.js";
 import { toCss } from "./theme.js";
 import { formatBytes, formatCount, formatShare, formatTime } from "./units.js";
 
-const ROWS = 400; // of the table
+const ROWS = 400; // the most rows of the table
 const FORMAT = { time: formatTime, count: formatCount, bytes: formatBytes };
 
 export class Flame {
@@ -16,12 +16,12 @@ export class Flame {
     this.app = app;
     this.root = null;
     this.key = "";
-    this.one = null; // the function of the sandwich
+    this.one = null; // the function of the sandwich view
     this.order = "self";
     this.scope = element("scope", HTMLSelectElement);
     this.weight = element("weight", HTMLSelectElement);
-    this.told = element("flame-told");
-    this.bothTold = element("both-told");
+    this.summaryLine = element("flame-summary");
+    this.bothSummaryLine = element("both-summary");
     this.table = element("functions");
     const hover = (node, event) => this.hover(node, event);
     this.canvas = new FlameCanvas(element("flame-canvas", HTMLCanvasElement), { onHover: hover, onPick: (node) => (this.one = node.one ?? this.one) });
@@ -53,13 +53,13 @@ export class Flame {
     return this.app.panel.tab === "flame" || this.app.panel.tab === "sandwich";
   }
 
-  /** Fetches again if what is asked for has changed. */
+  /** Fetches again if the requested range or scope has changed. */
   async update() {
     if (!this.visible) return;
     const { from, to } = this.app.view.scope();
     const [trace, thread] = this.scope.value.split(":");
     const key = `${from} ${to} ${this.scope.value}`;
-    this.app.panel.tellRange(from, to);
+    this.app.panel.showRange(from, to);
     if (key === this.key && this.root) {
       if (this.shown !== this.showing()) this.show();
       return;
@@ -68,7 +68,7 @@ export class Flame {
     const abort = (this.abort = new AbortController());
     this.key = key;
     this.root = null;
-    this.told.textContent = this.bothTold.textContent = "Adding up…";
+    this.summaryLine.textContent = this.bothSummaryLine.textContent = "Adding up…";
     const traces = this.app.info.traces.filter((one) => trace === "" || one.trace === Number(trace));
     try {
       const answers = await Promise.all(traces.map(async (one) => {
@@ -82,11 +82,11 @@ export class Flame {
     } catch (error) {
       if (error.name === "AbortError") return;
       this.key = "";
-      this.told.textContent = this.bothTold.textContent = error.message;
+      this.summaryLine.textContent = this.bothSummaryLine.textContent = error.message;
     }
   }
 
-  /** What the panel would show now. While it stays the same, nothing is drawn anew and no zoom is lost. */
+  /** Returns a key of what the panel shows. While the key stays equal, nothing is drawn anew and no zoom is lost. */
   showing() {
     return `${this.key} ${this.weight.value} ${this.app.panel.tab}`;
   }
@@ -106,7 +106,7 @@ export class Flame {
     if (!this.root?.value) return this.weight.value === "bytes" ? "No allocation was recorded here." : "Nothing ran here.";
     const left = this.left ? ` · ${formatCount(this.left)} of the smallest left out` : "";
     const { matches } = this.canvas.look;
-    const found = matches ? ` · ${formatShare(valueOf(this.root, matches), this.root.value)} in what matches` : "";
+    const found = matches ? ` · ${formatShare(valueOf(this.root, matches), this.root.value)} in matches` : "";
     if (!node.one) return `All: ${format(node.value)}${found}${left}`;
     const place = placeOf(node.one);
     return `${node.one.name}${place ? `  ${place}` : ""} · ${format(node.value)} (${formatShare(node.value, this.root.value)})`
@@ -120,18 +120,18 @@ export class Flame {
     if (row) this.choose(row.one);
     else {
       this.both.show([]);
-      this.bothTold.textContent = this.summary(this.root);
+      this.bothSummaryLine.textContent = this.summary(this.root);
     }
   }
 
-  /** The lines of the table that show a function. */
+  /** Returns the table lines that show a function. */
   lines() {
     return /** @type {HTMLElement[]} */ ([...this.table.querySelectorAll("tr[data-one]")]);
   }
 
   choose(one) {
     this.one = one;
-    if (!this.root) return; // show() does it when the tree is there
+    if (!this.root) return; // show() draws the graph when the tree is there
     for (const line of this.lines()) {
       const chosen = Number(line.dataset.one) === one.index;
       line.setAttribute("aria-selected", String(chosen));
@@ -139,7 +139,7 @@ export class Flame {
     }
     const callees = calleesOf(this.root, one);
     this.both.show([{ root: callersOf(this.root, one), up: true }, { root: callees, up: false }], callees);
-    this.bothTold.textContent = `Callers above, callees below · ${this.summary(callees)}`;
+    this.bothSummaryLine.textContent = `Callers above, callees below · ${this.summary(callees)}`;
     const room = this.both.canvas.parentElement;
     const row = this.both.boxes.find((box) => box.node === callees)?.row ?? 0;
     room.scrollTop = Math.max(0, row * 20 - room.clientHeight / 2);
@@ -203,12 +203,12 @@ export class Flame {
   }
 
   hover(node, event) {
-    const told = this.app.panel.tab === "flame" ? this.told : this.bothTold;
-    if (node && this.root) told.textContent = this.summary(node);
+    const line = this.app.panel.tab === "flame" ? this.summaryLine : this.bothSummaryLine;
+    if (node && this.root) line.textContent = this.summary(node);
     this.app.tip.show(node?.one && this.root && event ? { title: node.one.name, lines: [placeOf(node.one), this.summary(node).split(" · ").slice(1).join(" · ")] } : null, event);
   }
 
-  /** After a change of theme, size or matches. */
+  /** Call after a change of theme, size or matches. */
   draw() {
     const { palette } = this.app.theme;
     const { text, match, matchText, accent, edge } = this.app.colors;
@@ -217,7 +217,7 @@ export class Flame {
     const look = { fill, text, match: toCss(match), matchText, accent, matches: found?.size ? (one) => found.has(one.index) : null };
     this.canvas.look = this.both.look = look;
     if (this.app.panel.tab === "flame") {
-      if (this.root) this.told.textContent = this.summary(this.root);
+      if (this.root) this.summaryLine.textContent = this.summary(this.root);
       this.canvas.draw();
     }
     if (this.app.panel.tab === "sandwich") this.both.draw();

@@ -1,6 +1,6 @@
 // Draws trees as boxes, downwards (callees) and upwards (callers), with zoom, pointer and keys: the one flame graph of the
 // viewer, of the page of a memory history, of differences and of exported pictures. flame_model.js makes trees of rows; the
-// owner says how boxes look and shows texts about them (onHover, onPick).
+// owner sets the look of boxes and shows texts about them (onHover, onPick).
 
 import { fitCanvas } from "./elements.js";
 import { layOut } from "./flame_model.js";
@@ -18,7 +18,7 @@ export class FlameCanvas {
     this.onZoom = onZoom;
     this.trees = []; // [{root, up}]
     this.boxes = [];
-    this.focus = null; // the node that has the whole width
+    this.focus = null; // the node that fills the whole width
     this.current = null;
     this.event = null; // the pointer's last event over the canvas
     canvas.addEventListener("pointermove", (event) => this.point(event));
@@ -64,7 +64,7 @@ export class FlameCanvas {
     if (this.event) this.point(this.event); // another box may be under the pointer now
   }
 
-  /** The focus and all above it have the whole width. */
+  /** Arranges boxes: the focus and its ancestors fill the whole width. */
   arrange(root, wide, up) {
     const path = [];
     if (!up) for (let node = this.focus; node; node = node.parent) path.unshift(node);
@@ -147,7 +147,7 @@ export class FlameCanvas {
     event.stopPropagation();
   }
 
-  /** To the box beside, above or below the current one. */
+  /** Goes to the box to the left or right, above or below the current one. */
   step(key) {
     const here = this.boxes.find((box) => box.node === this.current);
     if (!here) this.current = this.boxes[0]?.node ?? null;
@@ -170,7 +170,7 @@ export class FlameCanvas {
   }
 }
 
-/** A name with its place where there is room for both, else as much of the name as there is room for. */
+/** Returns a name with its place if both fit, else as much of the name as fits. */
 function fitText(context, text, place, room) {
   for (const whole of place ? [`${text}  ${place}`, text] : [text]) if (context.measureText(whole).width <= room) return whole;
   let low = 0, high = text.length;

@@ -1,6 +1,6 @@
-// A flame graph in a file of its own: every .svg that is exported, and the page of a difference. The picture there is for
-// where no script runs. Its boxes are the rows of the tree: data-x, data-w and data-d say where they begin, how wide they are,
-// and how deep. The canvas takes the picture's place, with search, zoom and keys.
+// A flame graph in a file of its own: every exported .svg, and the page of a difference. The picture in the file is for
+// readers without scripts. Its boxes are the rows of the tree: data-x, data-w and data-d give their position, width and
+// depth. The canvas replaces the picture, and adds search, zoom and keys.
 
 import { FlameCanvas } from "./flame_canvas.js";
 import { addRows, makeRoot, valueOf } from "./flame_model.js";
@@ -8,7 +8,7 @@ import { formatShare } from "./units.js";
 
 const picture = /** @type {Element} */ (document.querySelector("svg"));
 
-/** An element of HTML, in whatever document this is. */
+/** Makes an HTML element, also inside an SVG document. */
 function make(name, text = "", style = {}) {
   const made = /** @type {HTMLElement} */ (document.createElementNS("http://www.w3.org/1999/xhtml", name));
   made.textContent = text;
@@ -16,7 +16,7 @@ function make(name, text = "", style = {}) {
   return made;
 }
 
-/** The tree of the picture's boxes. Of the same x, the one around the others comes first. */
+/** Reads the tree from the picture's boxes. If boxes have equal x, the enclosing box comes first. */
 function readTree() {
   const boxes = /** @type {SVGSVGElement[]} */ ([...picture.querySelectorAll("svg[data-d]")]);
   const rows = boxes.map((box) => {
@@ -47,17 +47,17 @@ query.placeholder = "Search by regular expression ( / )";
 query.setAttribute("aria-label", "Search by regular expression");
 const reset = make("button", "Show all", { font: "inherit" });
 const matched = make("span");
-const told = make("p", "", { minHeight: "1.4em", margin: "6px 0", overflowWrap: "anywhere" });
+const summary = make("p", "", { minHeight: "1.4em", margin: "6px 0", overflowWrap: "anywhere" });
 const canvas = /** @type {HTMLCanvasElement} */ (make("canvas", "", { display: "block" }));
 canvas.tabIndex = 0;
 canvas.setAttribute("role", "application");
 canvas.setAttribute("aria-label", "Flame graph. Arrow keys move, Enter zooms in, Escape out.");
-for (const element of [matched, told]) element.setAttribute("aria-live", "polite");
+for (const element of [matched, summary]) element.setAttribute("aria-live", "polite");
 
-export const graph = new FlameCanvas(canvas, { onHover: tell, onPick: tell, onZoom: (node) => (reset.hidden = !node) });
+export const graph = new FlameCanvas(canvas, { onHover: summarize, onPick: summarize, onZoom: (node) => (reset.hidden = !node) });
 
-function tell(node) {
-  if (node) told.textContent = node.one?.title ?? heads[0]?.textContent ?? "";
+function summarize(node) {
+  if (node) summary.textContent = node.one?.title ?? heads[0]?.textContent ?? "";
   canvas.title = node?.one?.title ?? "";
 }
 
@@ -71,7 +71,7 @@ function search() {
   try {
     pattern = query.value ? new RegExp(query.value) : null;
   } catch {
-    text = "no regular expression";
+    text = "invalid regular expression";
   }
   const matches = pattern && ((one) => /** @type {RegExp} */ (pattern).test(one.title));
   matched.textContent = matches ? `${formatShare(valueOf(root, matches), root.value)} matches` : text;
@@ -86,9 +86,9 @@ const body = make("body", "", { font: "13px system-ui, sans-serif", margin: "1em
 if (picture === document.documentElement) {
   const page = make("html");
   page.append(body);
-  body.append(...heads, bar, told, room);
+  body.append(...heads, bar, summary, room);
   picture.replaceWith(page);
-} else picture.replaceWith(...heads, bar, told, room);
+} else picture.replaceWith(...heads, bar, summary, room);
 
 query.addEventListener("input", search);
 reset.addEventListener("click", () => graph.zoom(null));
@@ -102,4 +102,4 @@ addEventListener("keydown", (event) => {
 });
 draw();
 graph.show([{ root, up: false }]);
-tell(root);
+summarize(root);

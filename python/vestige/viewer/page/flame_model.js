@@ -1,6 +1,6 @@
-// The trees that flame graphs draw, made of the rows of a table: several traces' calls as one tree, the table of functions,
-// the callers and callees of one function, and where boxes lie. A node has what it is of, its parent and children, and its
-// value, which is as wide as it is drawn. No drawing here.
+// The trees that flame graphs draw, made of the rows of a table: the calls of several traces as one tree, the table of
+// functions, the callers and callees of one function, and the positions of boxes. A node has its function, parent,
+// children and value; its width is proportional to the value. Nothing is drawn here.
 
 function makeNode(one, parent) {
   return { one, parent, children: new Map(), self: 0, total: 0, count: 0, bytes: 0, value: 0 };
@@ -18,9 +18,9 @@ export function makeRoot() {
 
 /**
  * Adds the rows of a table to a tree. Returns the node of each row.
- * @param {number[]} parents of each row: a row before it, or -1
- * @param {(row: number) => {index: number}} one what a row is of; what has one index below one parent is one node
- * @param {(node: any, row: number) => void} add puts the row's numbers there
+ * @param {number[]} parents the parent of each row: an earlier row, or -1
+ * @param {(row: number) => {index: number}} one the function of a row; rows with one index below one parent share a node
+ * @param {(node: any, row: number) => void} add adds the row's numbers to the node
  */
 export function addRows(root, parents, one, add) {
   const nodes = [];
@@ -31,7 +31,7 @@ export function addRows(root, parents, one, add) {
   return nodes;
 }
 
-/** answers: [{trace, rows}] as the source gives them, rows by column. */
+/** Builds a tree from `answers`: [{trace, rows}] as the source gives them, rows by column. */
 export function buildTree(answers, names) {
   const root = makeRoot();
   for (const { trace, rows } of answers) {
@@ -48,12 +48,12 @@ export function buildTree(answers, names) {
 
 const OWN = { time: (node) => node.self, count: (node) => node.count, bytes: (node) => node.bytes };
 
-/** Sets each node's value: what it and all below it weigh. */
+/** Sets each node's value: the weight of the node and everything below it. */
 export function weigh(root, weight) {
   return addUp(root, OWN[weight]);
 }
 
-/** Sets each node's value from what it has by itself. */
+/** Sets each node's value to the sum of `own` over the node and everything below it. */
 export function addUp(root, own) {
   const order = [root];
   for (let at = 0; at < order.length; at++) for (const child of order[at].children.values()) order.push(child);
@@ -66,7 +66,10 @@ export function addUp(root, own) {
   return root;
 }
 
-/** Of each function: own and all weight (a recursion counts once), calls; the heaviest first. Needs weigh(). */
+/**
+ * Returns each function with its own weight, total weight (recursion counts once) and calls; the heaviest first. Call
+ * weigh() before.
+ */
 export function listFunctions(root) {
   const found = new Map();
   const open = new Map();
@@ -92,7 +95,7 @@ export function listFunctions(root) {
   return [...found.values()].sort((a, b) => b.self - a.self);
 }
 
-/** The nodes that match and are not inside another that does. */
+/** Returns the matching nodes that are not inside another matching node. */
 function outermost(root, matches) {
   const found = [];
   const stack = [root];
@@ -104,12 +107,12 @@ function outermost(root, matches) {
   return found;
 }
 
-/** How much lies in what matches. */
+/** Returns the total value inside the matching nodes. */
 export function valueOf(root, matches) {
   return outermost(root, matches).reduce((sum, node) => sum + node.value, 0);
 }
 
-/** Who calls a function: a tree that begins at it and goes to its callers. Needs weigh(). */
+/** Returns a tree that begins at a function and goes to its callers. Call weigh() before. */
 export function callersOf(root, one) {
   const tree = makeNode(one, null);
   for (const node of outermost(root, (other) => other === one)) {
@@ -126,7 +129,7 @@ export function callersOf(root, one) {
   return tree;
 }
 
-/** What a function calls: its calls everywhere as one tree. Needs weigh(). */
+/** Returns a tree of all calls that a function makes. Call weigh() before. */
 export function calleesOf(root, one) {
   const tree = makeNode(one, null);
   const stack = outermost(root, (other) => other === one).map((node) => [node, tree]);
@@ -140,7 +143,9 @@ export function calleesOf(root, one) {
   return tree;
 }
 
-/** Boxes of a tree between two x: [{node, x, width, level}], the heaviest child first. Thin ones are left out. */
+/**
+ * Returns boxes of a tree between two x: [{node, x, width, level}], the heaviest child first. Leaves thin boxes out.
+ */
 export function layOut(root, x, width, least) {
   const boxes = [];
   const stack = [[root, x, width, 0]];

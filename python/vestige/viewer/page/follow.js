@@ -1,15 +1,15 @@
-// Follows traces that are being recorded: asks the server for what is new, and puts it into the parts of the page. As
-// long as the end of the trace is in sight, the picture moves with it; who pans away from the end is left where he is.
+// Follows traces that are being recorded: asks the server for new data and updates the parts of the page. While the end
+// of the trace is visible, the picture moves with the end. After the user pans away from the end, the picture stays.
 
 import { element } from "./elements.js";
 
-const PAUSE = 500; // ms between two questions
-const REST = 5000; // ms between two readings of what is drawn beside the spans
+const PAUSE = 500; // ms between two requests
+const REST = 5000; // ms between two readings of counters, lanes and other things besides spans
 
 export class Follow {
   constructor(app) {
     this.app = app;
-    this.rest = Infinity; // when what is beside the spans is read again
+    this.rest = Infinity; // when counters and lanes are read again
     this.functions = new Map(app.info.traces.map((trace) => [trace.trace, trace.functions]));
     this.button = element("follow", HTMLButtonElement);
     this.button.hidden = !app.info.follows;
@@ -42,7 +42,7 @@ export class Follow {
     await this.app.loadRest();
   }
 
-  /** Whether the end of the trace is in sight. */
+  /** Whether the end of the trace is visible. */
   get atEnd() {
     return this.app.view.to >= this.app.view.duration;
   }
@@ -75,7 +75,7 @@ export class Follow {
     this.button.setAttribute("aria-pressed", String(this.atEnd));
   }
 
-  /** The timeline is longer now. What was drawn up to its end before is drawn anew. */
+  /** Extends the timeline. Anything drawn up to the old end is drawn anew. */
   extend(duration) {
     const { app } = this, { view } = app, before = view.duration;
     if (duration <= before) return;
@@ -85,13 +85,13 @@ export class Follow {
     app.counters.duration = Math.max(1, Math.ceil(duration));
     if (isWhole) view.show(view.least, view.most, { remember: false });
     else if (atEnd) view.show(view.from + duration - before, view.to + duration - before, { remember: false });
-    app.stage.whole = null; // a span that was open then is longer now
+    app.stage.whole = null; // a span that was open at the old end is longer now
     app.stage.want();
     app.stage.invalidate();
   }
 }
 
-/** Takes over what is new of a trace's threads; whether rows changed. */
+/** Takes over new facts about a trace's threads. Returns whether rows changed. */
 function takeThreads(before, now) {
   const known = new Map(before.threads.map((thread) => [thread.number, thread]));
   let rows = false;

@@ -1,4 +1,5 @@
-// The names at the left: processes, threads, tasks, devices and counters, those in sight alone. Each is a button that folds or unfolds.
+// The names at the left: processes, threads, tasks, devices and counters, but only those in sight. Each name is a
+// button that folds or unfolds its rows.
 
 import { labelOf } from "./devices.js";
 import { formatBytes, formatCount, formatTime } from "./units.js";
@@ -13,7 +14,7 @@ export class Gutter {
     });
   }
 
-  /** Elements of tracks in sight stay; others go. */
+  /** Updates the elements: those of tracks in sight stay, others are removed. */
   draw(tracks, isOpen, values) {
     const seen = new Set();
     for (const track of tracks) {
@@ -96,11 +97,11 @@ function describeStream({ lane, folded }) {
   return [lane.title, folded ? "" : formatCount(lane.items), `${lane.title}\n${sums}`];
 }
 
-/** A task, or all of a coroutine function. */
+/** Describes a task, or all tasks of a coroutine function. */
 function describeLane({ lane, group }) {
   if (!group) {
-    const told = lane.name && lane.name !== lane.function ? `${lane.name}: ${lane.function}` : lane.function;
-    return [lane.isAlone ? told : lane.name || lane.function, "", `${told}\n${formatTime(lane.end_ns - lane.start_ns)} from its first step to its last`];
+    const name = lane.name && lane.name !== lane.function ? `${lane.name}: ${lane.function}` : lane.function;
+    return [lane.isAlone ? name : lane.name || lane.function, "", `${name}\n${formatTime(lane.end_ns - lane.start_ns)} from its first step to its last`];
   }
   const sums = `${formatCount(group.steps)} steps, ${formatTime(group.busy_ns)} running, ${formatTime(group.awaiting_ns)} awaiting`;
   return [group.name, `× ${formatCount(group.tasks)}`, `${group.name}: ${formatCount(group.tasks)} tasks\n${sums}`];

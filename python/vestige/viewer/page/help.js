@@ -1,4 +1,4 @@
-// The overlay with all keys and what colours mean.
+// The overlay that explains keys and colours.
 
 import { element, make } from "./elements.js";
 import { toCss } from "./theme.js";
@@ -18,7 +18,7 @@ const KEYS = [
   ["t", "light or dark"],
   ["Esc", "deselect, close the panel"],
 ];
-const ALONE = "This page has no server: it does not open other tools, fold or unfold imports, or tell how many allocations a call made. vestige view does.";
+const ALONE = "This page has no server: it cannot open other tools, fold or unfold imports, or count the allocations of a call. `vestige view` can.";
 const COLOURS = [
   ["python", "Python functions; those of one file have similar hues"], ["native", "functions in C"],
   ["operator", "operators: a line beneath"], ["module", "modules of a model"],
@@ -54,7 +54,7 @@ export class Help {
       if (family === "operator" || family === "module") swatch.style.borderBottom = `2px solid ${strong}`;
       colours.append(swatch, make("dd", "", what));
     }
-    const note = make("p", "", "Pale and grained: many short spans drawn as one; the paler, the less of that time was busy. Hatched: records are missing there. A red band above the rows of a thread: a budget left functions out (vestige run --budget). A red end: an exception ended the call. Paler than its neighbours: the thread was off the processor; with diagonal lines, it waited for the GIL, or without one for locks of objects and for a stopped world (vestige run --sched). In the lane of a task the pale parts are what it awaited; arrows lead from what woke it. Marks above the rows of a thread: triangles are exceptions (vestige run --exceptions), with a line above if nobody caught them; diamonds are instants that the program marks; bars are several at once.");
+    const note = make("p", "", "Pale and grained: many short spans drawn as one; the paler, the less of that time was spent in them. Hatched: records are missing there. A red band above the rows of a thread: a budget left functions out (vestige run --budget). A red end: an exception ended the call. Paler than its neighbours: the thread was off the processor; with diagonal lines, it waited for the GIL, or without one for locks of objects and for a stopped world (vestige run --sched). In the lane of a task, the pale parts are waits; an arrow comes from the code that woke the task. Marks above the rows of a thread: triangles are exceptions (vestige run --exceptions), with a line above if nobody caught them; diamonds are instants that the program marks; bars stand for several marks.");
     const close = /** @type {HTMLButtonElement} */ (make("button", "", "Close"));
     close.type = "button";
     close.addEventListener("click", () => this.dialog.close());

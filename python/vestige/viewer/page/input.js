@@ -1,10 +1,10 @@
-// Pointer, wheel, touch and keys to moves of the view. A key that is held keeps moving it.
+// Translates pointer, wheel, touch and keys into moves of the view. A held key keeps moving the view.
 
 import { element } from "./elements.js";
 
 const STEP = { w: ["zoom", 0.82], s: ["zoom", 1.22], a: ["pan", -0.12], d: ["pan", 0.12], ArrowLeft: ["pan", -0.12], ArrowRight: ["pan", 0.12] };
 const SCROLL = { ArrowUp: -54, ArrowDown: 54, PageUp: -400, PageDown: 400 };
-const CLICK = 4; // pixels a press may move and still be a click
+const CLICK = 4; // a press that moves by more pixels is no click
 
 export class Input {
   constructor(app) {
@@ -69,7 +69,7 @@ export class Input {
     this.rows.scrollTop = drag.top + drag.y - event.clientY;
   }
 
-  /** Two fingers: what was under each stays under it. */
+  /** Two fingers: the points under both fingers stay there. */
   pinch() {
     const { drag } = this;
     if (this.pressed.size < 2 || !drag) return;
@@ -108,7 +108,7 @@ export class Input {
       this.view.pan((event.deltaX * unit / box.width) * this.view.width);
       return;
     }
-    const speed = event.ctrlKey ? 0.01 : 0.0018; // a pinch of a touchpad comes as small steps with ctrl
+    const speed = event.ctrlKey ? 0.01 : 0.0018; // a touchpad sends a pinch as small wheel steps with ctrl
     this.view.zoom(Math.exp(Math.max(-240, Math.min(240, event.deltaY * unit)) * speed), this.time(event));
   }
 
@@ -142,7 +142,7 @@ export class Input {
     return true;
   }
 
-  /** One step at once, then on and on while the key stays down. */
+  /** Makes one step immediately, then more steps while the key stays down. */
   hold(key) {
     if (this.held.has(key.toLowerCase())) return;
     this.held.add(key.toLowerCase());

@@ -1,12 +1,12 @@
-// What the panel of details says of an item of a lane: a step or wait of a task, what a device did, a mark.
+// The details of an item of a lane: a step or wait of a task, an activity of a device, a mark.
 
 import { labelOf } from "./devices.js";
 import { placeOf } from "./names.js";
 import { nameOf } from "./tasks.js";
 import { formatBytes, formatCount, formatMoment, formatTime } from "./units.js";
 
-const LISTED = 12; // of what came from a call
-const MARKS_LISTED = 50; // a picture merges what is close
+const LISTED = 12; // the most listed activities of a call
+const MARKS_LISTED = 50; // the most listed marks; a picture merges marks that are close
 const KINDS = ["?", "kernel", "copy", "set", "synchronisation", "overhead", "runtime call", "driver call"]; // see <vestige/device.h>
 const COPIED = [2, 3], ON_THREAD = [5, 6, 7];
 const NOT_CAUGHT = 2, UNKNOWN = 3; // ends of exceptions, see vst_exception_end
@@ -14,24 +14,24 @@ const NOT_CAUGHT = 2, UNKNOWN = 3; // ends of exceptions, see vst_exception_end
 export class ItemDetails {
   constructor(app) {
     this.app = app;
-    this.shown = null; // {trace, kind, found} of what is selected
+    this.shown = null; // the selected item: {trace, kind, found}
   }
 
   name(trace, id) {
     return this.app.names.get(trace, id).name;
   }
 
-  /** Fetches and shows what a row of a lane has at a time; resolves with it, or null. */
+  /** Fetches and shows the item of a lane's row at a time. Resolves with the item, or null. */
   async load(kind, trace, lane, row, time) {
     const { details, source } = this.app;
-    const told = await details.ask(async (signal) => {
+    const loaded = await details.ask(async (signal) => {
       const item = await source.laneAt(trace, kind, lane, row, time, signal);
       return item && (kind === "tasks" ? this.ofTask(trace, lane, item) : this.ofDevice(trace, item));
     });
-    if (!told) return null;
-    this.shown = { trace, kind, found: told.found };
-    details.show(told.content);
-    return { ...told.found, name: told.content.title };
+    if (!loaded) return null;
+    this.shown = { trace, kind, found: loaded.found };
+    details.show(loaded.content);
+    return { ...loaded.found, name: loaded.content.title };
   }
 
   // ---- tasks
@@ -40,14 +40,14 @@ export class ItemDetails {
     return number ? (await this.app.source.lanes(trace, "tasks", number, 1)).lanes[0] : null;
   }
 
-  /** In a group's lane the step of the task that ran. */
+  /** Describes a step or wait of a task. In a group's lane, describes the step of the task that ran. */
   async ofTask(trace, lane, item) {
     const { app } = this, own = item.step ?? (app.tasks.groups.get(trace)[lane] ? null : item);
     if (!own) return null;
     const read = app.tasks.read(trace, own);
     const [task, awaited, waking] = await Promise.all([read.lane, read.awaited, read.waker?.lane].map((number) => this.laneOf(trace, number)));
     const found = { ...read, id: task.id }, { wait, waker } = found;
-    const awaits = found.awaits ? `${found.awaits}${found.awaiting ? ` (${this.name(trace, found.awaiting)})` : ""}` : "nothing: it ended here, or the trace does not tell";
+    const awaits = found.awaits ? `${found.awaits}${found.awaiting ? ` (${this.name(trace, found.awaiting)})` : ""}` : "nothing: it ended here, or the trace does not know";
     const link = (to, text, number, time) => ({ to, text, go: () => app.goToLane(trace, number, time) });
     const by = waker && this.name(trace, waker.id), note = waker && `at ${formatMoment(waker.time_ns)}`;
     const woken = !waker ? unwoken(found) : waking ? { ...link("waker", `${nameOf(waking)}: ${by}`, waker.lane, waker.time_ns), note }
@@ -101,17 +101,17 @@ export class ItemDetails {
 
   // ---- marks
 
-  /** Fetches and shows the marks of a thread between two times; resolves with them. */
+  /** Fetches and shows the marks of a thread between two times. Resolves with the marks. */
   async loadMarks(trace, thread, from, to) {
     const { details, source, lanes } = this.app;
-    const told = await details.ask(async (signal) => {
+    const loaded = await details.ask(async (signal) => {
       const found = await source.laneBetween(trace, "marks", [lanes.ofThread("marks", trace, thread).lane], from, to, MARKS_LISTED, signal);
       if (!found.count) return null;
       return { found, content: found.count === 1 ? await this.ofMark(trace, thread, found.items[0]) : this.ofMarks(trace, thread, found) };
     });
-    if (!told) return null;
-    details.show(told.content);
-    return told.found;
+    if (!loaded) return null;
+    details.show(loaded.content);
+    return loaded.found;
   }
 
   caughtIn(trace, mark) {
@@ -145,14 +145,14 @@ export class ItemDetails {
   }
 }
 
-/** Why there is no waker. */
+/** Returns why a task has no waker. */
 function unwoken({ wait, open, first, turn }) {
-  if (wait && open) return "nobody: it waits still";
+  if (wait && open) return "nobody: it is still waiting";
   if (!wait && first) return "nobody: its first step";
-  return turn ? "nobody: it let others have their turn" : "unknown";
+  return turn ? "nobody: it only let other tasks run" : "unknown";
 }
 
-/** By the names that Kineto gives them. */
+/** Returns arguments by the names that Kineto gives them. */
 function argsOf({ context, correlation, external, args }, { device, stream }) {
   const place = device ? { context, stream } : {};
   return { ...place, correlation, ...(external ? { "External id": external } : {}), ...args };

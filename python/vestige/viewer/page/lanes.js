@@ -1,5 +1,5 @@
-// Lanes: what is shown beside calls. Which lanes a trace has of a kind, and the pictures of them; who draws a kind takes
-// these from here.
+// Lanes, which are shown in addition to calls. Fetches the lanes of a kind and their pictures, for the parts that draw
+// them.
 
 import { Windows } from "./windows.js";
 import { formatCount } from "./units.js";
@@ -18,25 +18,25 @@ export class Lanes {
     this.windows = new Map(KINDS.map((kind) => [kind, made(kind)]));
   }
 
-  /** Asks which lanes of a kind a trace has; resolves with them, and what else is known of the kind. */
+  /** Fetches the lanes of a kind. Resolves with the lanes and other facts about the kind. */
   async load(trace, kind) {
-    const told = await this.app.source.lanes(trace, kind), [items, texts] = told.left_out;
+    const answer = await this.app.source.lanes(trace, kind), [items, texts] = answer.left_out;
     const what = items ? `${formatCount(items)} ${SAID[kind]}` : texts ? `The arguments of ${formatCount(texts)} ${SAID[kind]}` : null;
     if (what) this.app.banners.show(`${kind}${trace}`, `${what} are not shown: there are too many.`);
-    this.lists.set(`${kind}${trace}`, told.lanes);
-    return told;
+    this.lists.set(`${kind}${trace}`, answer.lanes);
+    return answer;
   }
 
   list(kind, trace) {
     return this.lists.get(`${kind}${trace}`) ?? [];
   }
 
-  /** The lane of a thread, or null. */
+  /** Returns the lane of a thread, or null. */
   ofThread(kind, trace, thread) {
     return this.list(kind, trace).find((one) => one.thread === thread) ?? null;
   }
 
-  /** What is in sight now: {trace, from, to, pixels, threads: numbers of lanes}. */
+  /** Sets what is in sight: {trace, from, to, pixels, threads: numbers of lanes}. */
   want(kind, wishes) {
     for (const wish of wishes) this.windows.get(kind)?.want({ ...wish, depth: 0 });
   }

@@ -1,5 +1,5 @@
-// When a budget left functions out: a band along the upper edge of every thread, and a line in tips and details that says
-// which functions they were.
+// The stretches in which a budget left functions out: a band along the upper edge of every thread, and a line in tips
+// and details that names the functions.
 
 import { lowerBound } from "./embedded_data.js";
 import { formatCount, formatShare, formatTime } from "./units.js";
@@ -20,7 +20,7 @@ export class LeftOut {
     this.held.set(trace, { sets, starts: column(0), ends: column(1), which: column(2) });
   }
 
-  /** Calls fn(at, held) for each stretch that is partly in a range. */
+  /** Calls fn(at, held) for each stretch that overlaps a range. */
   each(trace, from, to, fn) {
     const held = this.held.get(trace);
     if (!held) return;
@@ -46,7 +46,7 @@ export class LeftOut {
     context.restore();
   }
 
-  /** What was left out between two times: names of functions and how much of the time, or null. */
+  /** Returns the functions left out between two times and the share of the time, or null. */
   within(trace, from, to) {
     const found = new Set();
     let ns = 0, all = false;
@@ -66,13 +66,13 @@ export class LeftOut {
     return names.join(", ") + (more > 0 ? ` and ${formatCount(more)} more` : "");
   }
 
-  /** A line for the tip of a span, or "". */
+  /** Returns a line for the tip of a span, or "". */
   lineOf(trace, from, to) {
     const found = this.within(trace, from, to);
     return found ? `left out inside, to stay within the budget: ${found.text}` : "";
   }
 
-  /** Rows for the details of a span. */
+  /** Returns rows for the details of a span. */
   rowsOf(trace, from, to) {
     const found = this.within(trace, from, to);
     return found ? [["Left out inside", found.text, `${formatTime(found.ns)}, ${formatShare(found.ns, to - from)} of it`]] : [];

@@ -1,14 +1,14 @@
-// Marks: exceptions, and instants that the program marks itself. A thread that has any gets a strip above its rows. Marks
-// that are too close to be told apart are drawn as one bar, the higher the more they are: instants, exceptions, and those
-// that nobody caught.
+// Marks: exceptions, and instants that the program marks itself. A thread with marks has a strip above its rows. Marks
+// that are too close for separate symbols are drawn as a bar: the more marks, the higher. There are instants,
+// exceptions, and exceptions that nobody caught.
 
 import { toCss } from "./theme.js";
 import { placeOf } from "./names.js";
 import { formatCount, formatMoment } from "./units.js";
 
 export const STRIP = 13; // CSS pixels above the rows of a thread
-const CELL = 5; // CSS pixels that share a mark
-const NEAR = 5; // CSS pixels from the pointer within which a mark is taken
+const CELL = 5; // marks within so many CSS pixels are drawn as one
+const NEAR = 5; // a mark within so many CSS pixels of the pointer is hit
 const INSTANTS = 0, NOT_CAUGHT = 2; // rows of a lane, see src/view/lanes_marks.c; 1: exceptions
 
 export class Marks {
@@ -16,7 +16,7 @@ export class Marks {
     this.app = app;
   }
 
-  /** Asks which threads of a trace have any. */
+  /** Fetches which threads of a trace have marks. */
   async load({ trace, marks }) {
     const { lanes, timeline, stage } = this.app;
     const found = marks ? (await lanes.load(trace, "marks")).lanes : [];
@@ -25,12 +25,12 @@ export class Marks {
     stage.arranged();
   }
 
-  /** How many parts of the shown width are told apart. */
+  /** The number of parts of the shown width in which marks are drawn separately. */
   get pixels() {
     return Math.max(1, Math.round(this.app.stage.width / CELL));
   }
 
-  /** Calls fn(x, row, data, rect) for each rectangle of a track that is in sight; x is its middle. */
+  /** Calls fn(x, row, data, rect) for each visible rectangle of a track; x is its middle. */
   each(track, fn) {
     const { trace } = track.trace, { stage, lanes } = this.app, { exact, wide } = lanes.windows.get("marks").of(trace);
     const data = exact ?? wide, lane = lanes.ofThread("marks", trace, track.thread.number)?.lane;
@@ -54,7 +54,7 @@ export class Marks {
       if (count > 1) this.drawBar(context, x, y, count);
       else if (row === INSTANTS) this.drawInstant(context, x, y);
       else this.drawException(context, x, y);
-      if (row === NOT_CAUGHT) context.fillRect(x - 3.5, y, 7, 1.5); // nobody caught it
+      if (row === NOT_CAUGHT) context.fillRect(x - 3.5, y, 7, 1.5); // nobody caught the exception
     });
     context.restore();
   }
@@ -81,7 +81,7 @@ export class Marks {
     context.fill();
   }
 
-  /** The mark at a place of a thread's strip, with those that are drawn in its place; or null. */
+  /** Returns the mark at a place of a thread's strip, with all marks that share its symbol; or null. */
   hit(track, at) {
     const near = [];
     this.each(track, (x, row, data, rect) => near.push({ away: Math.abs(x - at), x, row, data, rect }));
@@ -93,7 +93,7 @@ export class Marks {
       place.count += count;
       place.exceptions += row === INSTANTS ? 0 : count;
       place.lost += row === NOT_CAUGHT ? count : 0;
-      place.start = Math.min(place.start, data.start(rect) - data.scale); // places are as exact as the window
+      place.start = Math.min(place.start, data.start(rect) - data.scale); // places are only as exact as the window
       place.end = Math.max(place.end, data.end(rect) + data.scale + 1);
     }
     return place;
@@ -107,6 +107,6 @@ export class Marks {
       return { title: one.name, lines: [what, exceptions ? `raised at ${placeOf(one)}` : "", when, "Click for more."] };
     }
     const kinds = [exceptions && `${formatCount(exceptions)} exceptions`, lost && `${formatCount(lost)} not caught`, count > exceptions && `${formatCount(count - exceptions)} instants`];
-    return { title: `${formatCount(count)} marks, the first ${one.name}`, lines: [kinds.filter(Boolean).join(", "), when, "Click to list them, zoom in to tell them apart."] };
+    return { title: `${formatCount(count)} marks, the first ${one.name}`, lines: [kinds.filter(Boolean).join(", "), when, "Click to list them, zoom in to see each of them."] };
   }
 }

@@ -1,5 +1,5 @@
-// What ids mean. Each trace has ids of its own; the same function in two traces is one *function* here, so that colours
-// agree between processes and flame graphs of several add up.
+// The meaning of ids. Each trace has ids of its own. Equal functions of several traces are one *function* here, so that
+// colours agree between processes, and flame graphs of several traces add up.
 
 import { SHADES } from "./theme.js";
 
@@ -9,10 +9,10 @@ export class Names {
   constructor() {
     this.functions = []; // {index, kind, name, file, line, family, shade}
     this.byKey = new Map();
-    this.traces = new Map(); // trace -> function of each id
+    this.traces = new Map(); // trace -> functions by id
   }
 
-  /** names as the server gives them: [kind, name, file, line] by id. */
+  /** Adds the names of a trace as the server gives them: [kind, name, file, line] by id. */
   add(trace, { kinds, names }) {
     const found = names.map((row) => (row ? this.intern(kinds[row[0]] ?? "native", row[1], row[2], row[3]) : null));
     this.traces.set(trace, found);
@@ -23,7 +23,7 @@ export class Names {
     let one = this.byKey.get(key);
     if (!one) {
       const family = familyOf(kind);
-      // Functions of one file are of near hues; their lightness differs.
+      // Functions of one file have similar hues and different lightness.
       const own = hash(name), place = (hash(file ?? name) + (own >>> 8) % 3) % 8, tone = own % (SHADES / 8);
       one = { index: this.functions.length, kind, name: shorten(name), file, line, family, shade: tone * 8 + place };
       this.functions.push(one);
@@ -41,7 +41,7 @@ export class Names {
   }
 }
 
-/** "<built-in function sleep>" and its like say "sleep": the colour says the rest. */
+/** Shortens "<built-in function sleep>" and the like to "sleep", because the colour shows the kind. */
 function shorten(name) {
   return name?.match(/^<(?:built-in|method|slot wrapper|bound) (?:function |method )?'?([^\s'>]+)/)?.[1] ?? (name || NO_NAME);
 }
@@ -58,7 +58,7 @@ function hash(text) {
   return value >>> 0;
 }
 
-/** Where a function is, in short: "model.py:31". */
+/** Returns the place of a function in short: "model.py:31". */
 export function placeOf(one) {
   if (!one.file) return "";
   const file = one.file.split(/[\\/]/).pop();

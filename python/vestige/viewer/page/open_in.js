@@ -1,11 +1,11 @@
-// Hands the trace, or the selected range, to another viewer. Perfetto takes the bytes by messages between windows, as its
-// documentation says: PING until it answers PONG, then the buffer. speedscope fetches a file from an address that is made
-// for it. Without a network the file is saved instead, and opened there later.
+// Hands the trace, or the selected range, to another viewer. Perfetto takes the bytes by messages between windows, as
+// its documentation describes: PING until Perfetto answers PONG, then the buffer. speedscope fetches a file from an
+// address that the server makes for it. Without a network, the user saves the file and opens it there later.
 
 import { element } from "./elements.js";
 
 const PERFETTO = "https://ui.perfetto.dev";
-const PATIENCE = 20000; // ms for the other page to answer
+const PATIENCE = 20000; // ms to wait for the other page's answer
 
 export class OpenIn {
   constructor(app) {
@@ -61,10 +61,10 @@ export class OpenIn {
     if (range) item(`speedscope, ${what}`, () => this.speedscope(range));
     item("speedscope, whole trace", () => this.speedscope(null));
     items.push(document.createElement("hr"));
-    const told = range ? `, ${what}` : "";
-    item(`Save for Perfetto (.pftrace)${told}`, source.exportAddress("perfetto", range));
-    item(`Save for speedscope (.json)${told}`, source.exportAddress("speedscope", range));
-    item(`Save as Chrome trace (.json)${told}`, source.exportAddress("chrome", range));
+    const suffix = range ? `, ${what}` : "";
+    item(`Save for Perfetto (.pftrace)${suffix}`, source.exportAddress("perfetto", range));
+    item(`Save for speedscope (.json)${suffix}`, source.exportAddress("speedscope", range));
+    item(`Save as Chrome trace (.json)${suffix}`, source.exportAddress("chrome", range));
     this.menu.replaceChildren(...items);
   }
 
@@ -106,7 +106,7 @@ export class OpenIn {
   }
 }
 
-/** Resolves once the other page answers. */
+/** Resolves when the other page answers. */
 function greet(other) {
   return new Promise((done, fail) => {
     const end = (finish, value) => {

@@ -1,12 +1,13 @@
-// What changes with the pointer, on a canvas above the spans: the span under it, the selected one, the selected range, the
-// line at the pointer, arrows from what woke a task and from calls to what devices did for them. Redrawing it leaves the spans alone.
+// The canvas above the spans, for everything that changes with the pointer: the span under the pointer, the selected
+// span and range, the line at the pointer, and arrows to a task from the code that woke it, and from calls to the
+// activities of devices that they launched. The spans are not redrawn.
 
 import { fitCanvas } from "./elements.js";
 import { STRIP } from "./marks.js";
 import { ROW, rowsTop } from "./timeline.js";
 import { formatTime } from "./units.js";
 
-const FAR = 12 * ROW; // an arrow that is longer than that is drawn whole for the selected step alone
+const FAR = 12 * ROW; // CSS pixels; longer arrows are drawn whole only for the selected step
 
 export class Overlay {
   constructor(canvas) {
@@ -20,7 +21,7 @@ export class Overlay {
     fitCanvas(this.context, width, height, ratio);
   }
 
-  /** scene: {view, timeline, top, hover, pointer, ticks, css, arrows (trace -> some), woken (the selected one's) | null, launches} */
+  /** scene: {view, timeline, top, hover, pointer, ticks, css, arrows (by trace), woken (arrow of the selected item) | null, launches} */
   draw(scene) {
     const { context } = this;
     this.scene = scene;
@@ -63,7 +64,7 @@ export class Overlay {
     this.context.strokeRect(left + thick / 2, y + thick / 2, wide - thick, ROW - 1 - thick);
   }
 
-  /** A frame around it, and a line down through the calls that were open then. */
+  /** Draws a frame around a mark, and a line down through the calls that were open at its time. */
   outlineMark(mark, track, y, color, thick) {
     const x = this.x((mark.start + mark.end) / 2);
     if (x < -4 || x > this.width + 4) return;
@@ -75,7 +76,7 @@ export class Overlay {
     this.context.globalAlpha = 1;
   }
 
-  /** From what woke a task to its step. Where that is not known there is a question mark. */
+  /** Draws the arrow from the waker to a step of a task. If the waker is unknown, draws a question mark. */
   drawArrow(trace, { lane, time_ns: time, waker }, strength) {
     const { context } = this, { timeline, top, css } = this.scene;
     const head = timeline.lane(trace, lane);
@@ -98,7 +99,7 @@ export class Overlay {
     context.restore();
   }
 
-  /** From the call to what a device did for it. Where one of them is in something folded, there is no arrow. */
+  /** Draws the arrow from a call to the activity that it launched. If either end is folded away, draws nothing. */
   drawLaunch({ trace, from, to }) {
     const { context } = this, tail = this.placeIn(trace, from), head = this.placeIn(trace, to);
     if (!tail || !head) return;
@@ -114,7 +115,9 @@ export class Overlay {
     return track && { x: this.x(time), y: track.top - top + (track.folded ? track.height / 2 : row * ROW + ROW / 2) };
   }
 
-  /** In the lane of the task that did, or its group's; else at the lower edge of the thread. */
+  /**
+   * Returns where an arrow begins: in the lane of the waking task or its group, else at the lower edge of the thread.
+   */
   tailOf(trace, { lane, group, thread, time_ns: time }) {
     const { timeline } = this.scene, x = this.x(time);
     const track = lane ? timeline.lane(trace, lane) ?? timeline.lane(trace, group) : null;
@@ -123,7 +126,10 @@ export class Overlay {
     return below && { x, y: below.top + below.height - 1 };
   }
 
-  /** canBeShort: of an arrow that comes from far above or below only the end is drawn, or many would hide the lanes. */
+  /**
+   * canBeShort: for a start far above or below, draws only the end of the arrow, because many long arrows would hide
+   * the lanes.
+   */
   drawCurve(x0, y0, x1, y1, canBeShort) {
     const { context } = this;
     const down = y1 >= y0 ? 1 : -1, reach = Math.max(8, Math.abs(y1 - y0) / 2) * down;

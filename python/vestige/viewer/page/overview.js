@@ -1,5 +1,5 @@
-// The whole trace in a strip: how deep the stacks of the busiest threads are over time, and a box around what is shown.
-// The box is dragged to pan, its edges to zoom; dragging elsewhere chooses a new part.
+// The whole trace in a strip: the stack depths of the busiest threads over time, and a box around the shown part. Drag
+// the box to pan, its edges to zoom; drag elsewhere to choose a new part.
 
 import { fitCanvas } from "./elements.js";
 import { WindowData } from "./window_data.js";
@@ -28,7 +28,7 @@ export class Overview {
     fitCanvas(this.context, width, height, ratio);
   }
 
-  /** Fetches once; the strip never needs more, unless the trace grows. */
+  /** Fetches the curves once. They stay valid unless the trace grows. */
   async load(source, traces, duration) {
     const bands = [];
     const chosen = traces.flatMap((trace) => trace.threads.map((thread) => ({ trace: trace.trace, thread })))
@@ -84,7 +84,7 @@ export class Overview {
 
   box() {
     const left = this.x(this.view.from), right = this.x(this.view.to);
-    const lack = Math.max(0, 4 - (right - left)) / 2; // never too thin to see
+    const lack = Math.max(0, 4 - (right - left)) / 2; // keeps the box wide enough to be seen
     return [left - lack, right + lack];
   }
 
@@ -125,7 +125,7 @@ export class Overview {
   }
 }
 
-/** How deep a thread's stack is, by pixel, as a share of the deepest. */
+/** Returns the depth of a thread's stack in each pixel, as a share of the greatest depth. */
 function depthCurve(data, thread, pixels) {
   const curve = new Float32Array(pixels);
   const scale = pixels / (2 ** 32 - 1);

@@ -1,4 +1,4 @@
-// The panel beneath the timeline: its tabs, its height, opening and closing.
+// The panel below the timeline: its tabs, its height, opening and closing.
 
 import { element } from "./elements.js";
 import { formatTime } from "./units.js";
@@ -8,7 +8,7 @@ const NAMES = ["details", "flame", "sandwich"];
 export class Panel {
   constructor(app) {
     this.app = app;
-    this.tab = null; // the open one
+    this.tab = null; // the name of the open tab
     this.element = element("panel");
     this.splitter = element("splitter");
     this.height = 236;
@@ -79,9 +79,9 @@ export class Panel {
     event.stopPropagation();
   }
 
-  tellRange(from, to) {
+  showRange(from, to) {
     const { view } = this.app;
     const what = view.range ? "the selected" : view.isWhole() ? "all" : "the shown";
-    element("range-told").textContent = `${what} ${formatTime(to - from)}`;
+    element("range-shown").textContent = `${what} ${formatTime(to - from)}`;
   }
 }

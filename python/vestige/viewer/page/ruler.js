@@ -3,9 +3,9 @@
 import { fitCanvas } from "./elements.js";
 import { chooseBase, chooseStep, formatMoment, formatTick } from "./units.js";
 
-const APART = 110; // CSS pixels between labels, at least
+const APART = 110; // the least CSS pixels between labels
 
-/** The ticks of a range, at most as many as fit. */
+/** Returns the ticks of a range, as many as fit. */
 export function ticksOf(view, width) {
   const step = chooseStep(view.width, width / APART);
   const ticks = [];
@@ -17,7 +17,7 @@ export class Ruler {
   constructor(canvas) {
     this.canvas = canvas;
     this.context = canvas.getContext("2d");
-    this.marks = null; // {from, to, counts}: matches by pixel
+    this.marks = null; // {from, to, counts}: the number of matches in each pixel
   }
 
   resize(width, height, ratio) {

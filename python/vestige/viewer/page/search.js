@@ -1,5 +1,6 @@
-// Search: names that match, in all traces; their spans stand out, the others fade, the ruler shows where they are, and n
-// and N go from match to match in the order of time. A text matches anywhere, whatever its case; /…/ is a regular expression.
+// Search: names that match, in all traces. Matching spans stand out, other spans fade, the ruler shows where matches
+// are, and n and N go from match to match in order of time. A text matches anywhere and ignores case; /…/ is a regular
+// expression.
 
 import { element } from "./elements.js";
 import { formatCount } from "./units.js";
@@ -14,7 +15,7 @@ export class Search {
     this.buttons = { next: element("next", HTMLButtonElement), previous: element("previous", HTMLButtonElement) };
     this.ids = null; // trace -> Set of ids; null: no search
     this.functions = new Set();
-    this.at = null; // the match that was visited last
+    this.at = null; // the last visited match
     /** @type {number | undefined} */
     this.timer = undefined; // waits until typing stops
     this.query.addEventListener("input", () => {
@@ -57,12 +58,12 @@ export class Search {
     }
     const any = this.functions.size > 0;
     this.buttons.next.disabled = this.buttons.previous.disabled = !any;
-    this.output.textContent = test === undefined ? "not a pattern" : !test ? "" : any ? "…" : "no match";
+    this.output.textContent = test === undefined ? "invalid pattern" : !test ? "" : any ? "…" : "no match";
     this.app.matchesChanged();
     this.count();
   }
 
-  /** Counts the matches that begin in each pixel of what is shown, and in all of it. */
+  /** Counts the matches that begin in each pixel of the shown range, and in the whole trace. */
   async count() {
     this.abort?.abort();
     if (!this.functions.size) return this.app.showMarks(null);
@@ -78,14 +79,14 @@ export class Search {
       for (const answer of answers) answer.counts.forEach((count, at) => (counts[at] += count));
       const total = answers.reduce((sum, answer) => sum + answer.total, 0);
       this.output.textContent = `${formatCount(total)} here`;
-      this.output.title = `${formatCount(total)} spans, marks and activities of ${formatCount(this.functions.size)} names begin in what is shown`;
+      this.output.title = `${formatCount(total)} spans, marks and activities of ${formatCount(this.functions.size)} names begin in the shown range`;
       this.app.showMarks({ from, to, counts });
     } catch (error) {
       if (error.name !== "AbortError") this.output.textContent = "";
     }
   }
 
-  /** Goes to the next match after the last visited one, else after the left edge of what is shown; wraps around. */
+  /** Goes to the next match after the last visited match, or else after the left edge; wraps around. */
   async go(back) {
     if (this.timer && this.query.value.trim() && !this.ids) this.run();
     if (!this.functions.size) return;
@@ -111,7 +112,7 @@ export class Search {
   }
 }
 
-/** A test of names; null for an empty text, undefined for a wrong expression. */
+/** Returns a test for names; null for an empty text, undefined for an invalid expression. */
 function matcher(text) {
   if (!text) return null;
   const pattern = text.match(/^\/(.+)\/([a-z]*)$/);

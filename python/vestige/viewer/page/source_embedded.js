@@ -1,23 +1,24 @@
-// The trace as it lies in a page that `vestige view --html` wrote: the calls of source_http.js, answered here.
+// The trace in a page that `vestige view --html` wrote. Has the methods of source_http.js, but answers without a
+// server.
 
 import { lowerBound, readData } from "./embedded_data.js";
 import { covered, EmbeddedLanes, factsOf } from "./embedded_lanes.js";
 import { ASIDE, OPEN_AT_END, OPEN_AT_START, RAISED } from "./window_data.js";
 
-const SEARCHED = ["calls", "devices", "marks"]; // kinds of lanes
+const SEARCHED = ["calls", "devices", "marks"]; // kinds of lanes that a search covers
 /** @type {[number, string][]} */
 const FLAGS = [[OPEN_AT_START, "open at start"], [OPEN_AT_END, "open at end"], [RAISED, "raised"], [ASIDE, "beside the stack"]];
-const PIXELS = 1 << 14; // of a counter's curve
-const SELF_BYTES = 1; // among the facts of a call
+const PIXELS = 1 << 14; // the most points of a counter's curve
+const SELF_BYTES = 1; // the place of self_bytes among the facts of a call
 
 export class EmbeddedSource {
   constructor(text) {
     this.canExport = false;
     this.data = readData(text);
-    this.kinds = new Map(); // lanes that were asked for
+    this.kinds = new Map(); // lanes that were requested
   }
 
-  /** The lanes of a kind, read when somebody asks first; null: there are none. */
+  /** Returns the lanes of a kind, read on first use; null if there are none. */
   async lanesOf(trace, kind) {
     const { traces, piece } = await this.data, { lanes } = traces[trace], key = `${kind}${trace}`;
     if (lanes[kind] && !this.kinds.has(key)) this.kinds.set(key, new EmbeddedLanes(lanes[kind], piece));
@@ -40,7 +41,7 @@ export class EmbeddedSource {
     return (await this.lanesOf(trace, kind)).between(lanes, from, to, most);
   }
 
-  /** The call of a function around a time, else the innermost there. */
+  /** Returns the call of a function that is open at a time, or else the innermost open call. */
   async callAt(trace, thread, time, id) {
     const calls = await this.lanesOf(trace, "calls");
     const open = stackAt(calls, thread, time).reverse();
@@ -81,7 +82,7 @@ export class EmbeddedSource {
     };
   }
 
-  /** What is known of how long a thread ran and waited in a range; nothing where that is only drawn. */
+  /** Returns how long a thread ran and waited in a range; nothing if the page has only coarse pictures of that. */
   timesOf(states, { switches, gil_waits: gil, object_waits: objects }, thread, from, to) {
     if (!states?.exact) return {};
     const lane = states.lanes.find((one) => one.thread === thread)?.lane;
@@ -132,7 +133,7 @@ export class EmbeddedSource {
   }
 }
 
-/** Which of two, one of which may be missing, begins first, or last. */
+/** Returns whichever of two items begins first, or last if `back`. Either may be missing. */
 function nearer(one, other, back) {
   if (!one || !other) return one ?? other ?? null;
   return (back ? other.start_ns > one.start_ns : other.start_ns < one.start_ns) ? other : one;
@@ -146,7 +147,7 @@ function isAside({ words }) {
   return (words[0] & ASIDE) !== 0;
 }
 
-/** The calls that are open in a thread at a time, outermost first. */
+/** Returns the calls that are open in a thread at a time, outermost first. */
 function stackAt(calls, thread, time) {
   const rows = calls.rowsOf(thread).filter((row) => !isAside(row));
   const found = rows.map((row) => calls.find(thread, row.row, time)).filter((one) => one !== null);
@@ -188,7 +189,10 @@ function rowOf(rows, places, parent, id) {
   return row;
 }
 
-/** A curve's points for a range, in parts of the whole: [pixel, least, most, last]. The value before it stands at pixel 0. */
+/**
+ * Reduces a curve to one point per pixel of a range: [pixel, least, most, last]. The value before the range is at pixel
+ * 0.
+ */
 function thin(points, from, to, pixels) {
   const found = [];
   for (const [at, least, most, last] of points) {

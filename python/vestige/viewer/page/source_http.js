@@ -1,18 +1,20 @@
-// The trace as `vestige view` serves it. The other source, source_embedded.js, answers the same calls from the page itself.
+// The trace as `vestige view` serves it. source_embedded.js has the same methods, but answers from the page itself.
 
 export class Gone extends Error {}
 
 const KEY = "vestige-token";
 
-/** Takes the token out of the address: somebody who sees the screen, or is sent the address, must not get it. This tab
- * keeps it, for when the page is loaded again. Not in a cookie: those go to every port of this machine. */
+/**
+ * Removes the token from the address, because somebody may see the screen or get the address. This tab keeps the token,
+ * for when the page is loaded again. A cookie would be sent to every port of this machine.
+ */
 export function takeToken() {
   const given = new URLSearchParams(location.search).get("token");
   try {
     if (given === null) return sessionStorage.getItem(KEY) ?? "";
     sessionStorage.setItem(KEY, given);
     history.replaceState(null, "", location.pathname + location.hash);
-  } catch { /* a browser that keeps nothing: the address must */ }
+  } catch { /* the browser stores nothing, so the token stays in the address */ }
   return given ?? "";
 }
 
@@ -28,7 +30,7 @@ export class HttpSource {
     return this.json("/api/info", {}, signal);
   }
 
-  /** What info() says, after what was recorded meanwhile was read. */
+  /** Makes the server read newly recorded data, then returns the answer of info(). */
   follow() {
     return this.json("/api/follow");
   }
@@ -47,27 +49,27 @@ export class HttpSource {
     return (await this.get("/api/window", asked, signal)).arrayBuffer();
   }
 
-  /** Which lanes of a kind a trace has: {lanes, left_out}, or some of those that are shown as one in another. */
+  /** Returns the lanes of a kind, {lanes, left_out}, or some of the lanes that another lane shows as one. */
   lanes(trace, kind, first = undefined, count = undefined) {
     return this.json("/api/lanes", { trace, kind, first, count });
   }
 
-  /** A window whose rows are those of such lanes. */
+  /** Returns a window whose rows are those of lanes. */
   async laneWindow({ trace, kind, from, to, pixels, threads }, signal) {
     return (await this.get("/api/lanes/window", { trace, kind, from, to, pixels, lanes: threads.join(",") }, signal)).arrayBuffer();
   }
 
-  /** The item that a row of a lane shows at a time, or null. */
+  /** Returns the item that a row of a lane shows at a time, or null. */
   laneAt(trace, kind, lane, row, time, signal) {
     return this.json("/api/lanes/at", { trace, kind, lane, row, time: Math.floor(time) }, signal);
   }
 
-  /** The items of lanes that begin in a range: {count, items}, of which only the first `most` are listed. */
+  /** Returns the items of lanes that begin in a range: {count, items}. Only the first `most` are listed. */
   laneBetween(trace, kind, lanes, from, to, most, signal) {
     return this.json("/api/lanes/between", { trace, kind, lanes: lanes.join(","), from, to, most }, signal);
   }
 
-  /** The call of a function around a time, else the innermost there, or null. */
+  /** Returns the call of a function that is open at a time, or else the innermost open call, or null. */
   callAt(trace, thread, time, id) {
     return this.json("/api/call", { trace, thread, time, id });
   }
@@ -84,7 +86,7 @@ export class HttpSource {
     return this.json("/api/flame", { trace, from, to, threads: threads?.join(","), limit: 20000 }, signal);
   }
 
-  /** Imports folded into a span each, or with all of their frames: the indexes are built anew. */
+  /** Folds each import into a span, or shows all of its frames. The server builds the indexes anew. */
   showImports(all) {
     return this.post("/api/imports", { all });
   }
@@ -109,7 +111,7 @@ export class HttpSource {
     return this.json("/api/left_out", { trace });
   }
 
-  /** The address of a file in another tool's format; range is {from, to} or null for the whole. */
+  /** Returns the address of a file in another tool's format. `range` is {from, to}, or null for the whole trace. */
   exportAddress(format, range) {
     return this.address("/api/export", { to: format, from: range?.from, to_ns: range?.to, token: this.token });
   }
@@ -150,8 +152,8 @@ export class HttpSource {
         await new Promise((done) => setTimeout(done, 1000 * (Number(answer.headers.get("Retry-After")) || 1)));
         continue;
       }
-      const told = await answer.json().catch(() => null);
-      throw new Error(told?.error ?? `The server answered ${answer.status}.`);
+      const body = await answer.json().catch(() => null);
+      throw new Error(body?.error ?? `The server answered ${answer.status}.`);
     }
   }
 

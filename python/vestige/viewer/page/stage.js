@@ -1,4 +1,4 @@
-// The canvases of the timeline and what is drawn when. A frame is drawn when something changed and never otherwise.
+// The canvases of the timeline, and when each is drawn. A frame is drawn only when something changed.
 
 import { element } from "./elements.js";
 import { Gutter } from "./gutter.js";
@@ -12,7 +12,7 @@ import { placeOf } from "./names.js";
 import { formatCount, formatMoment, formatTime } from "./units.js";
 import { AWAITS, awaitsOf } from "./window_data.js";
 
-const NEAR = 3; // CSS pixels from the pointer within which a thin span is taken
+const NEAR = 3; // a thin span within so many CSS pixels of the pointer is hit
 
 export class Stage {
   constructor(app) {
@@ -33,7 +33,7 @@ export class Stage {
     this.event = null; // the pointer's last event over the rows
     this.hover = null; // the place under the pointer
     this.pointer = null; // x of the pointer, CSS pixels
-    this.whole = null; // the last span that was asked for because its window cuts it off
+    this.whole = null; // the span last requested because its window cuts it off
     this.isAsking = false;
     this.width = this.height = this.ratio = 0;
     this.pending = null;
@@ -51,7 +51,7 @@ export class Stage {
     this.invalidate();
   }
 
-  /** what: "overlay" if only that changed. */
+  /** what: "overlay" if nothing else changed. */
   invalidate(what = "all") {
     if (this.pending === null) requestAnimationFrame(() => this.frame());
     this.pending = this.pending === "all" || what === "all" ? "all" : what;
@@ -89,7 +89,7 @@ export class Stage {
     return this.app.timeline.between(top - margin, top + this.height + margin);
   }
 
-  /** Asks for what is in sight, and one screen above and below it. */
+  /** Requests the data of the visible rows, and of one screen above and below. */
   want() {
     const { view, windows, counters } = this.app;
     const wishes = new Map(), tasks = new Map(), streams = new Map(), marks = new Map(), states = new Map();
@@ -140,13 +140,13 @@ export class Stage {
       this.drawTracks(tracks, top);
       element("scale").textContent = this.ruler.draw(view, ticks, css);
       this.overview.draw(css);
-      this.gutter.draw(tracks, (track) => isOpen(track, timeline), (track) => app.counters.told(track, this.pointerTime()));
+      this.gutter.draw(tracks, (track) => isOpen(track, timeline), (track) => app.counters.textFor(track, this.pointerTime()));
     }
     this.overlay.draw({ view, timeline, top, hover: this.hover, pointer: this.pointer, ticks: ticks.ticks, css, arrows: app.tasks.arrows, woken: app.wokenSpan(), launches: app.devices.arrows() });
     if (all && [app.windows, app.lanes].every((one) => one.settled)) document.dispatchEvent(new Event("vestige-settled"));
   }
 
-  /** What is drawn over the spans: processes' lines, losses, counters. */
+  /** Draws over the spans: the lines of processes, losses, counters. */
   drawTracks(tracks, top) {
     const { context, ratio } = this.painter, css = this.app.colors;
     for (const track of tracks) {
@@ -209,7 +209,7 @@ export class Stage {
     return this.pointer === null ? null : this.app.view.from + (this.pointer / this.width) * this.app.view.width;
   }
 
-  /** What lies under the pointer: null outside of threads, with rect -1 where there is no span. */
+  /** Returns what is under the pointer: null outside of threads; with rect -1 if no span is there. */
   hit(event) {
     const box = this.box.getBoundingClientRect();
     if (event.clientY >= box.bottom) return null; // the rows have become lower
@@ -232,7 +232,7 @@ export class Stage {
     return { ...place, rect: -1 };
   }
 
-  /** Gives a span that its window cuts off its whole length, or asks for that. */
+  /** Gives a span that its window cuts off its true length, or requests the length. */
   complete(place) {
     if (!place.cut || place.count > 1) return place;
     const time = Math.round((place.start + place.end) / 2), { whole } = this;
@@ -260,7 +260,7 @@ export class Stage {
     return (lanes.windows.get(kind) ?? windows).of(trace);
   }
 
-  /** Takes an event of the pointer over the rows; null: the pointer has left them. */
+  /** Handles an event of the pointer over the rows; null: the pointer has left them. */
   point(event) {
     this.event = event;
     this.pointer = event ? event.clientX - this.box.getBoundingClientRect().left : null;
@@ -268,7 +268,7 @@ export class Stage {
     this.invalidate(this.app.timeline.counters.size ? "all" : "overlay");
   }
 
-  /** Finds the place under the pointer. Each frame does, as the picture moves under a pointer that stands still. */
+  /** Finds the place under the pointer. Called for each frame, because the picture may move under a resting pointer. */
   aim() {
     const { event } = this, place = event ? this.hit(event) : null;
     this.hover = place && place.rect >= 0 ? place : null;
@@ -315,7 +315,7 @@ export class Stage {
     return { title: loss.kind === "gap" ? "Not recorded here" : `${loss.records ? formatCount(loss.records) + " " : ""}${what}`, lines: [formatTime(loss.end_ns - loss.start_ns)] };
   }
 
-  /** The span beside, above or below another; null where there is none. */
+  /** Returns the span to the left or right of another, above or below it; null if there is none. */
   neighbour({ trace, thread, depth, start, end, kind }, key) {
     const track = this.app.timeline.trackOf({ trace, thread, kind });
     if (!track || kind === "marks") return null;
@@ -355,13 +355,13 @@ export class Stage {
   }
 }
 
-/** Whether a track is unfolded; null: it does not fold. */
+/** Returns whether a track is unfolded; null if it cannot be folded. */
 function isOpen(track, timeline) {
   if (track.type === "lane") return track.group ? track.group.open : null;
   return !timeline.folded.has(track.key);
 }
 
-/** The length and the beginning of a span, or of the part that is known of a span which its window cuts off. */
+/** Returns the length and the beginning of a span. If its window cuts the span off, returns those of the known part. */
 function timeOf({ start, end, count, busy, cut }) {
   const length = `${cut ? "at least " : ""}${formatTime(end - start)}`;
   return `${length}${count > 1 ? `, busy ${Math.round(busy * 100)} %` : ""}${cut ? "" : ` · at ${formatMoment(start)}`}`;

@@ -1,11 +1,11 @@
-// The lanes of tasks and greenlets: which there are, and the arrows from what woke a task. All tasks of a coroutine function
-// on a thread are one lane, a group, until it is opened.
+// The lanes of tasks and greenlets, and the arrows from the code that woke a task. All tasks of a coroutine function on
+// a thread are drawn as one lane, a group, until the group is opened.
 
-const FEW = 40; // tasks of a trace; its groups begin open then
+const FEW = 40; // if a trace has at most so many tasks, its groups begin open
 const STILL = 120; // ms without a move before arrows are fetched
-const ITEMS_MAX = 400; // steps and waits in sight; the arrows of more would hide the picture
+const ITEMS_MAX = 400; // the most visible steps and waits with arrows; more would hide the picture
 export const MANY_WAIT = 7; // the kind of a wait in a group's lane
-const KINDS = ["its next turn", "a future", "a task", "several tasks", "something"];
+const KINDS = ["its next step", "a future", "a task", "several tasks", "something"];
 const SWITCHED_OUT = 5; // the kind of a greenlet's wait
 const IS_WAIT = 1, IS_FIRST = 2, HAD_TURN = 4, IS_OPEN = 8, IS_WOKEN = 16; // see src/view/lanes_tasks.c
 
@@ -14,19 +14,19 @@ export class Tasks {
     this.app = app;
     this.arrows = new Map(); // trace -> [{lane, time_ns, waker}]
     this.groups = new Map(); // trace -> groups
-    this.awaits = new Map(); // trace -> what waits are told as
-    this.busy = 0; // groups whose names are under way
+    this.awaits = new Map(); // trace -> names for what tasks await
+    this.busy = 0; // groups whose names are being fetched
     /** @type {number | undefined} */ this.later = undefined; // until arrows are fetched
   }
 
-  /** Asks which groups a trace has, and opens them if they are small. */
+  /** Fetches the groups of a trace, and opens them if they are small. */
   async load({ trace, tasks }) {
     const { lanes, timeline, stage } = this.app;
     if (!tasks) return;
-    const told = await lanes.load(trace, "tasks"), groups = told.lanes.map((lane) => this.groupFrom(trace, lane));
+    const answer = await lanes.load(trace, "tasks"), groups = answer.lanes.map((lane) => this.groupFrom(trace, lane));
     const all = groups.reduce((sum, group) => sum + group.tasks, 0);
     this.groups.set(trace, groups);
-    this.awaits.set(trace, told.awaits);
+    this.awaits.set(trace, answer.awaits);
     if (all <= FEW) await Promise.all(groups.map((group) => this.openGroup(trace, group)));
     timeline.setLanes(trace, groups);
     stage.arranged();
@@ -48,7 +48,7 @@ export class Tasks {
     this.busy--;
   }
 
-  /** Opens or closes a group; of a task, shows all of it. */
+  /** Opens or closes a group; for a task, scrolls to show all of it. */
   async toggle(track) {
     const { group, lane } = track;
     if (!group) return this.app.view.show(lane.start_ns, Math.max(lane.end_ns, lane.start_ns + 1), { step: true });
@@ -72,7 +72,7 @@ export class Tasks {
     this.app.stage.arranged();
   }
 
-  /** A step or wait of a task, as lanes tell it, in words. */
+  /** Describes a step or wait of a task, from the item of its lane. */
   read(trace, item) {
     const has = (bit) => (item.state & bit) !== 0, { functions, objects } = this.awaits.get(trace);
     return {
@@ -81,12 +81,12 @@ export class Tasks {
     };
   }
 
-  /** An arrow begins in a group's lane where its task has none. */
+  /** Returns the start of an arrow: in a task's lane, or in its group's lane if the task has none. */
   wakerOf(trace, { state, start_ns: start, end_ns: end, waker_lane: lane, waker_thread: thread, waker_id: id, woken_ns: ago }) {
     return thread ? { lane, thread, id, time_ns: (state & IS_WAIT ? end : start) - ago, group: this.groupOf(trace, lane)?.lane } : null;
   }
 
-  /** What is in sight now. */
+  /** Sets what is in sight. */
   want(wishes) {
     this.app.lanes.want("tasks", wishes);
     clearTimeout(this.later);
@@ -104,7 +104,7 @@ export class Tasks {
         if (signal.aborted) return;
         const steps = count > ITEMS_MAX ? [] : items.filter(({ state }) => state & IS_WOKEN);
         this.arrows.set(trace, steps.map((item) => ({ lane: item.lane, time_ns: item.start_ns, waker: this.wakerOf(trace, item) })));
-      } catch { /* only a help: the next wish asks again */ }
+      } catch { /* arrows are optional: the next call tries again */ }
     }
     this.later = undefined;
     this.app.stage.invalidate("overlay");
@@ -115,7 +115,7 @@ export class Tasks {
   }
 }
 
-/** asyncio names all tasks; a greenlet has a name only if the program gave it one. */
+/** Returns a task's name. asyncio names all tasks; a greenlet has a name only if the program set one. */
 export function nameOf({ name }) {
   return name || "greenlet";
 }
@@ -124,7 +124,7 @@ function memberOf(group, lane) {
   return { number: lane.lane, name: nameOf(lane), start_ns: lane.start_ns, end_ns: lane.end_ns, id: group.id, function: group.name, isAlone: group.tasks === 1 };
 }
 
-/** "await Queue.get", "await a task", "3 tasks wait". */
+/** Returns "await Queue.get", "await a task" or "3 tasks wait". */
 export function awaitText(kind, name, count) {
   if (kind === MANY_WAIT) return `${count >= 65535 ? "65 535 or more" : count.toLocaleString("en")} ${count === 1 ? "task waits" : "tasks wait"}`;
   if (kind === SWITCHED_OUT) return "switched out";

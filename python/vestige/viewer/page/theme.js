@@ -1,10 +1,10 @@
-// Light and dark, and the colours of spans. A colour is one number as a canvas's pixel holds it (ABGR on the
-// little-endian machines that browsers run on). Fills are chosen so that the text on them has a contrast of 4.5 at least.
+// Light and dark, and the colours of spans. A colour is a number, in the byte order of a canvas's pixels (ABGR on the
+// little-endian machines that browsers run on). Text on any colour has a contrast of at least 4.5.
 
 const KEY = "vestige-theme";
 export const SHADES = 24;
 
-// Hues by what a span is. Calls of Python functions spread over blues and greens; what is not a plain call stands out.
+// Hues by the kind of span. Calls of Python functions spread over blues and greens; other kinds stand out.
 const FAMILIES = {
   python: { from: 165, to: 262, strength: 1 },
   native: { from: 208, to: 226, strength: 0.22 },
@@ -39,7 +39,7 @@ export class Theme {
     this.chosen = this.dark ? "light" : "dark";
     try {
       localStorage.setItem(KEY, this.chosen);
-    } catch { /* it then lasts as long as the page */ }
+    } catch { /* without storage, the choice lasts as long as the page */ }
     this.apply();
   }
 
@@ -52,7 +52,7 @@ export class Theme {
   }
 }
 
-/** What canvases take from the style sheet; numbers where pixels are set one by one. */
+/** Reads the colours of canvases from the style sheet, as numbers where pixels are set one by one. */
 function readColors(css) {
   const packed = (name) => pack(parse(css(name)));
   return {
@@ -74,7 +74,7 @@ class Palette {
       this.fills[family] = new Uint32Array(SHADES);
       for (let shade = 0; shade < SHADES; shade++) {
         const hue = from + ((to - from) * (shade % 8)) / 7;
-        const light = look.light[Math.floor(shade / 8)] * (look.dark ? deep : 1); // yellows are bright
+        const light = look.light[Math.floor(shade / 8)] * (look.dark ? deep : 1); // because yellows are bright
         this.fills[family][shade] = pack(fromHsl(hue, Math.min(look.strength * strength, 90), light));
       }
     }
@@ -85,7 +85,7 @@ class Palette {
   }
 }
 
-/** share of a over b. */
+/** Mixes `share` of colour a over colour b. */
 export function mix(a, b, share) {
   const keep = Math.max(0, Math.min(256, Math.round(share * 256)));
   const drop = 256 - keep;

@@ -1,6 +1,6 @@
-// Which rows there are and where: processes, their threads with a row for each depth, their devices with a lane for each
-// stream, their counters beneath. Positions
-// are CSS pixels from the top of all rows; only what is in sight is ever looked at one by one.
+// The rows and their positions: processes, their threads with a row for each depth, their devices with a lane for each
+// stream, and counters below them. Positions are CSS pixels from the top of all rows. Only rows in sight are ever
+// looked at one by one.
 
 import { STRIP } from "./marks.js";
 
@@ -9,10 +9,11 @@ const PROCESS = 26;
 const THREAD_GAP = 8;
 const FOLDED = 22;
 const COUNTER = 46;
-const MANY = 40; // threads; with more, only the first few of each process begin unfolded
+const MANY = 40; // with more threads than this, only the first few of each process begin unfolded
 const DEEPEST = 4096;
-const TALL = 2400; // about three screens: several processes that are taller begin folded
-const DEEP = 24; // a thread with more rows than this begins with its first few, if it has lanes: those lie beneath
+const TALL = 2400; // about three screens; several processes that are taller begin folded
+// a thread with more rows than this, and with lanes, begins with its first few rows, because the lanes are below them
+const DEEP = 24;
 const FIRST = 16;
 
 export class Timeline {
@@ -29,7 +30,7 @@ export class Timeline {
     this.lanes = new Map(); // trace -> groups of tasks, see tasks.js
     this.devices = new Map(); // trace -> {devices, lanes}, see devices.js
     this.marks = new Map(); // trace -> threads that have marks, see marks.js
-    for (const trace of traces) { // those that only allocated, or did nothing, come last
+    for (const trace of traces) { // traces that only have allocations, or no spans, come last
       trace.threads.sort((a, b) => Number(b.spans > 0) - Number(a.spans > 0));
       for (const thread of trace.threads) if (!thread.spans) this.folded.add(threadKey(trace, thread));
     }
@@ -40,7 +41,8 @@ export class Timeline {
       });
     }
     this.arrange();
-    if (traces.length > 1 && this.height > TALL) this.toggleAll(); // side by side first; a name unfolds
+    // shows all processes first; a click on a name unfolds one
+    if (traces.length > 1 && this.height > TALL) this.toggleAll();
   }
 
   arrange() {
@@ -80,12 +82,12 @@ export class Timeline {
     return lanes.length || calls.length ? top + THREAD_GAP : top;
   }
 
-  /** Lanes of a trace's devices for which a test holds. */
+  /** Returns the lanes of a trace's devices for which a test holds. */
   streams(trace, test) {
     return (this.devices.get(trace)?.lanes ?? []).filter(test);
   }
 
-  /** A group for each device. Calls of threads that the trace does not have come before them. */
+  /** Adds a group for each device. Before the groups come calls of threads that the trace does not have. */
   addDevices(trace, top) {
     for (const lane of this.streams(trace.trace, (one) => !one.device && !this.hasThread(trace, one.thread))) top = this.addStream(trace, lane, top);
     for (const device of this.devices.get(trace.trace)?.devices ?? []) {
@@ -107,7 +109,10 @@ export class Timeline {
     return this.add({ type: "stream", key, trace, lane, top, rows: lane.rows, folded, height: folded ? FOLDED : lane.rows * ROW }, 2);
   }
 
-  /** A lane for all tasks of a coroutine function, if there are several, and one for each of them if it is open. */
+  /**
+   * Adds a lane for all tasks of a coroutine function, if there are several, and a lane for each task if the group is
+   * open.
+   */
   addGroup(trace, group, top) {
     if (group.tasks > 1) top = this.addLane(trace, { number: group.lane, id: group.id, name: group.name }, group, top);
     if (group.tasks === 1 || group.open) for (const lane of group.members) top = this.addLane(trace, lane, null, top);
@@ -124,7 +129,7 @@ export class Timeline {
     return track.top + track.height + gap;
   }
 
-  /** Tracks that are at least partly between two heights, in order. */
+  /** Returns the tracks that are at least partly between two heights, in order. */
   between(top, bottom) {
     let low = 0, high = this.tracks.length;
     while (low < high) {
@@ -141,7 +146,7 @@ export class Timeline {
     return this.between(y, y + 0.5).find((track) => y >= track.top) ?? null;
   }
 
-  /** The depth at a height of a thread's track, or -1 where there is none. */
+  /** Returns the depth at a height of a thread's track, or -1. */
   depthAt(track, y) {
     const below = y - rowsTop(track);
     if (below < 0) return -1;
@@ -162,7 +167,7 @@ export class Timeline {
     return this.places.get(streamKey(trace, number)) ?? null;
   }
 
-  /** The track of a place on the screen, or of a selected span. */
+  /** Returns the track of a place on the screen, or of a selected span. */
   trackOf({ trace, thread, kind = "" }) {
     return kind === "tasks" ? this.lane(trace, thread) : kind === "devices" ? this.stream(trace, thread) : this.thread(trace, thread);
   }
@@ -185,7 +190,7 @@ export class Timeline {
     this.arrange();
   }
 
-  /** Makes a depth of a thread visible. Whether anything changed. */
+  /** Unfolds a thread down to a depth. Returns whether anything changed. */
   unfold(trace, number, depth = 0) {
     const keys = [`p${trace}`, `t${trace}:${number}`];
     if (depth >= FIRST) keys.push(deepKey(trace, number));
@@ -194,7 +199,7 @@ export class Timeline {
     return changed;
   }
 
-  /** Makes a lane of a device visible. Whether anything changed. */
+  /** Unfolds a lane of a device. Returns whether anything changed. */
   unfoldStream(trace, number) {
     const lane = this.streams(trace, (one) => one.lane === number)[0];
     if (!lane) return false;
@@ -204,7 +209,7 @@ export class Timeline {
     return changed;
   }
 
-  /** Devices that did something, and all lanes. */
+  /** Sets the devices that have activities, and all their lanes. */
   setDevices(trace, devices, lanes) {
     this.devices.set(trace, { devices, lanes });
     for (const { device, thread } of lanes) if (!device) this.folded.add(deepKey(trace, thread));
@@ -227,9 +232,9 @@ export class Timeline {
     const { threads } = this.traces.find((one) => one.trace === trace);
     const title = ({ name, thread }) => (times(name) < 2 ? name
       : `${name} · ${threads.find((one) => one.number === thread)?.name ?? "process"}`);
-    const told = counters.map((one) => ({ name: one.name, unit: one.unit, thread: one.thread, title: title(one) }));
-    if (JSON.stringify(told) === JSON.stringify(this.counters.get(trace) ?? [])) return false;
-    this.counters.set(trace, told);
+    const listed = counters.map((one) => ({ name: one.name, unit: one.unit, thread: one.thread, title: title(one) }));
+    if (JSON.stringify(listed) === JSON.stringify(this.counters.get(trace) ?? [])) return false;
+    this.counters.set(trace, listed);
     this.arrange();
     return true;
   }
@@ -239,7 +244,7 @@ function threadKey(trace, thread) {
   return `t${trace.trace}:${thread.number}`;
 }
 
-/** Of the rows of a thread that are not its first few. */
+/** Returns the key for folding a thread's rows after the first few. */
 function deepKey(trace, number) {
   return `m${trace}:${number}`;
 }
@@ -261,27 +266,27 @@ export function hasRows({ type }) {
   return type === "thread" || type === "lane" || type === "stream";
 }
 
-/** The kind of lanes that a track shows; "": calls. */
+/** Returns the kind of lanes that a track shows; "": calls. */
 export function kindOf({ type }) {
   return type === "lane" ? "tasks" : type === "stream" ? "devices" : "";
 }
 
-/** The number by which windows know a track's rows: its thread's, or its lane's. */
+/** Returns the number by which windows know a track's rows: its thread's or its lane's. */
 export function numberOf(track) {
   return track.type === "lane" ? track.lane.number : track.type === "stream" ? track.lane.lane : track.thread.number;
 }
 
-/** Where the rows of a track begin: below the strip of its marks. */
+/** Returns where the rows of a track begin: below the strip of its marks. */
 export function rowsTop(track) {
   return track.top + (track.inset ?? 0);
 }
 
-/** The height of one depth in a folded thread. */
+/** Returns the height of one depth in a folded thread. */
 export function foldedRow(track) {
   return Math.max(2, Math.min(6, Math.floor((FOLDED - 4) / track.rows)));
 }
 
-/** How many depths a folded thread shows. */
+/** Returns how many depths a folded thread shows. */
 export function foldedRows(track) {
   return Math.min(track.rows, Math.floor((FOLDED - 2) / foldedRow(track)));
 }

@@ -1,4 +1,4 @@
-// The small box at the pointer.
+// The small box next to the pointer.
 
 export class Tip {
   constructor(element) {

@@ -1,9 +1,9 @@
-// Numbers for people: times, bytes and counts, the steps of a ruler; and names where there is no room for all of them.
+// Formats numbers for people: times, bytes and counts, and the steps of a ruler. Also shortens names.
 
 /** @type {[number, string][]} */
 const UNITS = [[1, "ns"], [1e3, "µs"], [1e6, "ms"], [1e9, "s"]];
 
-/** A duration in ns with about three digits: "1.53 ms", "2 min 05 s". */
+/** Formats a duration in ns with about three digits: "1.53 ms", "2 min 05 s". */
 export function formatTime(ns) {
   if (ns < 0) return "−" + formatTime(-ns);
   if (ns >= 60e9 - 5e6) {
@@ -25,7 +25,7 @@ function trim(text) {
   return text.replace(/\.?0+$/, "");
 }
 
-/** A moment in ns from the start, to the nanosecond: "1.234 567 890 s". */
+/** Formats a moment in ns from the start, to the nanosecond: "1.234 567 890 s". */
 export function formatMoment(ns) {
   const whole = Math.floor(Math.abs(ns));
   const [scale, unit] = whole >= 1e9 ? UNITS[3] : whole >= 1e6 ? UNITS[2] : whole >= 1e3 ? UNITS[1] : UNITS[0];
@@ -47,7 +47,7 @@ export function formatBytes(bytes) {
   return `${at ? threeDigits(bytes) : bytes} ${names[at]}`;
 }
 
-/** A whole number with thin spaces between thousands. */
+/** Formats a whole number with thin spaces between thousands. */
 export function formatCount(count) {
   return String(Math.round(count)).replace(/\B(?=(\d{3})+$)/g, " ");
 }
@@ -58,7 +58,7 @@ export function formatShare(part, all) {
   return share > 0 && share < 0.05 ? "< 0.1 %" : `${trim(share.toFixed(1))} %`;
 }
 
-/** A value of a counter in its unit. */
+/** Formats a value of a counter in its unit. */
 export function formatValue(value, unit) {
   if (unit === "bytes") return formatBytes(Math.round(value));
   if (unit === "ns") return formatTime(value);
@@ -68,7 +68,10 @@ export function formatValue(value, unit) {
   return unit ? `${text} ${unit}` : text;
 }
 
-/** The step of a ruler: 1, 2 or 5 times a power of ten (minutes above 60 s) with at most so many steps in the range. */
+/**
+ * Chooses the step of a ruler: 1, 2 or 5 times a power of ten (minutes above 60 s), with at most `most` steps in the
+ * range.
+ */
 export function chooseStep(range, most) {
   const least = Math.max(range / Math.max(most, 1), 1);
   for (let scale = 1; scale < 1e11; scale *= 10) {
@@ -84,7 +87,7 @@ export function chooseStep(range, most) {
   return Math.ceil(least / 86400e9) * 86400e9;
 }
 
-/** A tick's label. In a range far from 0 that is short, labels count from `base`: "+200 µs". */
+/** Formats a tick's label. In a short range far from 0, labels count from `base`: "+200 µs". */
 export function formatTick(ns, base, step) {
   if (base) return "+" + tickText(ns - base, step);
   return tickText(ns, step);
@@ -99,20 +102,22 @@ function tickText(ns, step) {
   return `${(ns / unit[0]).toFixed(digits)} ${unit[1]}`;
 }
 
-/** From where ticks count: 0, or a round moment before the range if its numbers would be long. */
+/** Chooses the time from which ticks count: 0, or a round moment before the range if numbers would be long. */
 export function chooseBase(from, step) {
   if (from < step * 1000) return 0;
   const coarse = 10 ** Math.ceil(Math.log10(step * 100));
   return Math.floor(from / coarse) * coarse;
 }
 
-/** Names in several parts, as import pandas.core.frame and Outer.inner, begin alike: their end tells them apart. Not that
- * of import (extension module). */
+/**
+ * Returns whether names begin alike and differ at their end, as "import pandas.core.frame" and Outer.inner do. "import
+ * (extension module)" does not.
+ */
 export function differsAtEnd(text) {
   return /[./ ]/.test(text) && !text.endsWith(")");
 }
 
-/** So many letters of a text, and dots where the others were. */
+/** Cuts a text to so many letters, and marks the cut with dots. */
 export function cutTo(text, letters) {
   return differsAtEnd(text) ? "…" + text.slice(text.length - letters) : text.slice(0, letters) + "…";
 }

@@ -1,8 +1,8 @@
-// What is looked at: the range of time that is shown, the range that is selected, the span that is selected. Nothing is
-// drawn here; each change dispatches an event.
+// What the user looks at: the shown range of time, the selected range, the selected span. Draws nothing; each change
+// dispatches an event.
 
-const NARROWEST = 40; // ns
-const PAUSE = 700; // ms without a change, after which the next change is a step of its own for undo
+const NARROWEST = 40; // the least width in ns
+const PAUSE = 700; // ms without a change, after which the next change is a separate step for undo
 
 export class View extends EventTarget {
   constructor(duration) {
@@ -13,12 +13,12 @@ export class View extends EventTarget {
     this.from = this.least;
     this.to = this.most;
     this.range = null; // {from, to}: selected by shift-drag
-    this.span = null; // the selected one: {trace, thread, depth, start, end, id}
+    this.span = null; // the selected span: {trace, thread, depth, start, end, id}
     this.past = [];
     this.moved = -Infinity;
   }
 
-  /** The trace is longer now. */
+  /** Call when the trace has become longer. */
   extend(duration) {
     const air = duration * 0.01;
     this.duration = duration;
@@ -30,7 +30,7 @@ export class View extends EventTarget {
     return this.to - this.from;
   }
 
-  tell(what) {
+  notify(what) {
     this.dispatchEvent(new Event(what));
   }
 
@@ -48,10 +48,10 @@ export class View extends EventTarget {
     this.moved = step ? -Infinity : now;
     this.from = start;
     this.to = start + width;
-    this.tell("move");
+    this.notify("move");
   }
 
-  /** factor < 1 zooms in; `at` (ns) stays where it is. */
+  /** Zooms in if factor < 1; the time `at` (ns) keeps its place. */
   zoom(factor, at, options) {
     const width = Math.min(Math.max(this.width * factor, NARROWEST), this.most - this.least);
     const share = (at - this.from) / this.width;
@@ -77,22 +77,23 @@ export class View extends EventTarget {
   fit() {
     const target = this.range ?? (this.span && { from: this.span.start, to: this.span.end });
     if (!target) return this.reset();
-    const least = this.span?.kind === "marks" && !this.range ? this.width * 0.05 : NARROWEST / 4; // a mark has no length
+    // a mark has no length
+    const least = this.span?.kind === "marks" && !this.range ? this.width * 0.05 : NARROWEST / 4;
     const air = Math.max((target.to - target.from) * (this.range ? 0 : 0.05), least);
     this.show(target.from - air, target.to + air, { step: true });
   }
 
   selectRange(range) {
     this.range = range && range.to - range.from >= 1 ? range : null;
-    this.tell("range");
+    this.notify("range");
   }
 
   selectSpan(span) {
     this.span = span;
-    this.tell("span");
+    this.notify("span");
   }
 
-  /** Moves as little as is needed to have a span in sight. */
+  /** Moves as little as possible to make a span visible. */
   reveal(start, end) {
     if (start === end) return start < this.from || start > this.to ? this.show(start - this.width / 2, start + this.width / 2, { step: true }) : undefined;
     const inside = end > this.from && start < this.to;
@@ -104,7 +105,7 @@ export class View extends EventTarget {
     this.show(middle - width / 2, middle + width / 2, { step: true });
   }
 
-  /** What flame graphs and exports are of: the selected range, else what is shown. In whole ns within the trace. */
+  /** The range for flame graphs and exports: the selected range, else the shown range, in whole ns within the trace. */
   scope() {
     const { from, to } = this.range ?? this;
     const start = Math.max(0, Math.floor(from));

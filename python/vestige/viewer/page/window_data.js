@@ -1,16 +1,16 @@
-// The binary answer to "what is between from and to": rows of 16-byte rectangles. See src/view/view.h.
+// The binary answer to a request for a window of time: rows of 16-byte rectangles. See src/view/view.h.
 
 const MAGIC = 0x4e495756; // "VWIN"
 export const RAISED = 1 << 24;
-export const ASIDE = 1 << 25; // beside the stack: a span that need not nest
+export const ASIDE = 1 << 25; // not on the stack: the span need not nest
 export const OPEN_AT_START = 1 << 26;
 export const OPEN_AT_END = 1 << 27;
 export const AWAITS = 1 << 28; // a wait of a task: see src/view/lanes_tasks.h
 const UNIT = 2 ** 32 - 1;
 
-/** One answer, read in place. Rectangle i of a row: start, end (parts of the window), id and flags, busy, count. */
+/** An answer, read in place. Rectangle i of a row has start, end (parts of the window), id and flags, busy, count. */
 export class WindowData {
-  /** `key` names what was asked for, `asked` the threads. */
+  /** `key` names the request, `asked` has its threads. */
   constructor(buffer, key, asked) {
     this.key = key;
     this.asked = asked;
@@ -30,7 +30,7 @@ export class WindowData {
       if (found) found.push(row);
       else this.threads.set(heads[at], [row]);
     }
-    this.scale = (this.to - this.from) / UNIT; // ns a unit
+    this.scale = (this.to - this.from) / UNIT; // ns per unit
   }
 
   start(rect) {
@@ -41,7 +41,7 @@ export class WindowData {
     return this.from + this.words[rect * 4 + 1] * this.scale;
   }
 
-  /** Whether a rectangle reaches an edge of the window: its span may go on outside. */
+  /** Returns whether a rectangle reaches an edge of the window: its span may continue outside. */
   isCut(rect) {
     return this.words[rect * 4] === 0 || this.words[rect * 4 + 1] === UNIT;
   }
@@ -62,12 +62,14 @@ export class WindowData {
     return this.words[rect * 4 + 3] >>> 16;
   }
 
-  /** The rectangle of a thread and depth that covers a time, or is at most `slack` ns away: its number, or -1. */
+  /**
+   * Returns the number of the rectangle of a thread and depth that covers a time, or is at most `slack` ns away; or -1.
+   */
   find(thread, depth, time, slack) {
     const row = this.threads.get(thread)?.find(([one]) => one === depth);
     if (!row) return -1;
     let low = row[1], high = row[1] + row[2] - 1;
-    while (low < high) { // the last one that begins at or before time
+    while (low < high) { // finds the last rectangle that begins at or before the time
       const middle = (low + high + 1) >> 1;
       if (this.start(middle) <= time) low = middle;
       else high = middle - 1;
@@ -86,12 +88,12 @@ export class WindowData {
   }
 }
 
-/** What kind of object a wait is for. */
+/** Returns the kind of object that a wait is for. */
 export function awaitsOf(word) {
   return word >>> 29;
 }
 
-/** Builds such an answer; for traces that lie in the page. rows: [[thread, depth, [[start, end, word, busy, count], …]], …] */
+/** Builds such an answer from a page's own data. rows: [[thread, depth, [[start, end, word, busy, count], …]], …] */
 export function packWindow(from, to, level, rows) {
   const count = rows.reduce((sum, row) => sum + row[2].length, 0);
   const buffer = new ArrayBuffer(32 + rows.length * 16 + count * 16);

@@ -1,12 +1,12 @@
-// Gets the rectangles of what is shown. Of each trace one request is under way at most; while it is, the newest wish
-// waits, and what is at hand is drawn moved and scaled. An answer that nobody can use any more is dropped. When all is
-// still, a wider part is fetched, so that the next pan finds something there.
+// Fetches the rectangles of the shown range. Each trace has at most one request in progress. Meanwhile the newest wish
+// waits, and the old data is drawn, moved and scaled. Answers that are no longer useful are dropped. Once the view
+// rests, a wider part is fetched, so that the next pan has data.
 
 import { WindowData } from "./window_data.js";
 
-const STALE = 400; // ms after which a request gives way to a newer wish
+const STALE = 400; // ms after which a newer wish cancels a request
 const STILL = 90; // ms without a wish before the margins are fetched
-const MARGIN = 1; // of what is shown, on each side
+const MARGIN = 1; // the fetched margin on each side, relative to the shown range
 
 export class Windows {
   constructor(source, duration, onAnswer, onError) {
@@ -23,7 +23,7 @@ export class Windows {
     return this.held.get(trace);
   }
 
-  /** What is shown of a trace now: {trace, from, to, pixels, threads, depth}. */
+  /** Sets what is shown of a trace: {trace, from, to, pixels, threads, depth}. */
   want(wish) {
     wish.from = Math.max(0, Math.floor(wish.from));
     wish.to = Math.min(this.duration, Math.ceil(wish.to));
@@ -34,7 +34,7 @@ export class Windows {
       held.wish = null;
       return;
     }
-    if (held.exact?.key === wish.key) { // moved back to what is there
+    if (held.exact?.key === wish.key) { // moved back to data that we have
       held.busy?.abort.abort();
       held.busy = held.wish = null;
       return;
@@ -85,11 +85,11 @@ export class Windows {
     try {
       const pixels = Math.round((wish.pixels * (to - from)) / (wish.to - wish.from));
       held.wide = await this.fetch({ ...wish, from, to, pixels }, abort.signal);
-    } catch { /* only a help: the next wish asks again */ }
+    } catch { /* margins are optional: the next wish tries again */ }
     if (held.wideBusy === abort) held.wideBusy = null;
   }
 
-  /** The trace is longer now: answers that reached its end before are not whole any more. */
+  /** Call when the trace has become longer: answers that reached its old end are incomplete now. */
   extend(duration, before) {
     this.duration = Math.ceil(duration);
     for (const held of this.held.values()) {
@@ -98,7 +98,7 @@ export class Windows {
     }
   }
 
-  /** Whether nothing is under way or waiting. */
+  /** Whether no request is in progress or waiting. */
   get settled() {
     for (const held of this.held.values()) if (held.busy || held.wish) return false;
     return true;
@@ -113,7 +113,7 @@ export class Windows {
   }
 }
 
-/** A request under way may finish if its answer still shows something of what is wanted. */
+/** Returns whether a request in progress can be cancelled, because its answer would show nothing that is wanted. */
 function isUseless({ wish: sent, since }, wish) {
   if (performance.now() - since > STALE) return true;
   const overlap = Math.min(sent.to, wish.to) - Math.max(sent.from, wish.from);
