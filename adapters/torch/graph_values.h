@@ -261,7 +261,7 @@ static inline void put_graph_tensor(values &out, const at::Tensor &tensor)
 
 /* Writes a tensor; if it raises when its facts are read, writes only its
  * head. */
-static inline void put_tensor_or_less(values &out, const at::Tensor &tensor)
+static inline void put_tensor_or_head(values &out, const at::Tensor &tensor)
 {
     try {
         put_graph_tensor(out, tensor);
@@ -300,7 +300,7 @@ static inline void put_value(values &out, const c10::IValue &value,
 {
     out.make_room();
     if (value.isTensor()) {
-        put_tensor_or_less(out, value.toTensor());
+        put_tensor_or_head(out, value.toTensor());
         if (numbers)
             numbers->look_at(value.toTensor());
     } else if (value.isNone()) {

@@ -37,8 +37,8 @@ typedef struct annotation {
 
 /* Takes the arguments after the name: one text, or values whose shapes are
  * recorded. */
-static int take_values(annotation *self, PyObject *const *values,
-                       Py_ssize_t count)
+static int annotation_take_values(annotation *self, PyObject *const *values,
+                                  Py_ssize_t count)
 {
     PyObject *text = Py_None;
 
@@ -57,7 +57,7 @@ static int take_values(annotation *self, PyObject *const *values,
     return 0;
 }
 
-static int take_name(annotation *self, PyObject *name)
+static int annotation_take_name(annotation *self, PyObject *name)
 {
     if (!PyUnicode_Check(name)) {
         PyErr_Format(PyExc_TypeError,
@@ -84,15 +84,15 @@ static int annotation_init(PyObject *object, PyObject *args, PyObject *kw)
             head == NULL ||
             !PyArg_ParseTupleAndKeywords(head, kw, "O|$Op:record_function",
                                          names, &name, &none, &stack) ||
-            take_name(self, name) < 0 ||
-            take_values(self, &PyTuple_GET_ITEM(args, 1), count - 1);
+            annotation_take_name(self, name) < 0 ||
+            annotation_take_values(self, &PyTuple_GET_ITEM(args, 1), count - 1);
         Py_XDECREF(head);
         self->stack = stack;
         return failed ? -1 : 0;
     }
     if (!PyArg_ParseTupleAndKeywords(args, kw, "O|O$p:record_function", names,
                                      &name, &extra, &stack) ||
-        take_name(self, name) < 0)
+        annotation_take_name(self, name) < 0)
         return -1;
     if (extra != Py_None && !PyUnicode_Check(extra)) {
         PyErr_Format(PyExc_TypeError,
@@ -101,7 +101,7 @@ static int annotation_init(PyObject *object, PyObject *args, PyObject *kw)
         return -1;
     }
     self->stack = stack;
-    return take_values(self, &extra, 1);
+    return annotation_take_values(self, &extra, 1);
 }
 
 static PyObject *call_annotation(PyObject *object, PyObject *const *args,
@@ -143,8 +143,8 @@ static PyObject *annotation_vectorcall(PyObject *type, PyObject *const *args,
         return made;
     }
     self = (annotation *)annotation_new((PyTypeObject *)type, NULL, NULL);
-    if (self != NULL && (take_name(self, args[0]) < 0 ||
-                         take_values(self, args + 1, count - 1) < 0))
+    if (self != NULL && (annotation_take_name(self, args[0]) < 0 ||
+                         annotation_take_values(self, args + 1, count - 1) < 0))
         Py_CLEAR(self);
     return (PyObject *)self;
 }
@@ -299,8 +299,8 @@ static PyObject *annotation_end_inside(PyObject *object, PyObject *unused)
 }
 
 /* Calls a function of annotate.py, which handles decorators and futures. */
-static PyObject *call_home(const char *function, PyObject *self,
-                           PyObject *argument)
+static PyObject *annotation_call_module(const char *function, PyObject *self,
+                                        PyObject *argument)
 {
     PyObject *home = PyImport_ImportModule("vestige.annotate");
     PyObject *result =
@@ -327,12 +327,12 @@ static PyObject *call_annotation(PyObject *object, PyObject *const *args,
     if (count != 1)
         return PyErr_Format(PyExc_TypeError,
                             "record_function decorates one function");
-    return call_home("_decorate", object, args[0]);
+    return annotation_call_module("_decorate", object, args[0]);
 }
 
 static PyObject *annotation_on_future(PyObject *object, PyObject *future)
 {
-    return call_home("_on_future", object, future);
+    return annotation_call_module("_on_future", object, future);
 }
 
 static void annotation_dealloc(PyObject *object)

@@ -185,7 +185,7 @@ static bool from_dlpack(PyObject *object, vpy_array *a)
     return a->dims >= 0;
 }
 
-bool vpy_array_look_at(PyObject *object, vpy_array *a)
+bool vpy_array_read(PyObject *object, vpy_array *a)
 {
     bool found;
 

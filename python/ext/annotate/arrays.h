@@ -18,6 +18,6 @@ typedef struct vpy_array {
 /* Fills in `a` and returns true if the object has a buffer, an
  * __array_interface__ or __dlpack__. Raises nothing; may run code of the
  * program. */
-bool vpy_array_look_at(PyObject *object, vpy_array *a);
+bool vpy_array_read(PyObject *object, vpy_array *a);
 
 #endif

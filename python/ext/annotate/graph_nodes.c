@@ -105,9 +105,8 @@ static uintptr_t storage_of(PyObject *object, const vpy_array *a)
         vpy_array under;
 
         PyErr_Clear();
-        if (next == NULL || next == Py_None ||
-            !vpy_array_look_at(next, &under) || under.data == 0 ||
-            under.data > a->data) {
+        if (next == NULL || next == Py_None || !vpy_array_read(next, &under) ||
+            under.data == 0 || under.data > a->data) {
             Py_XDECREF(next);
             break;
         }
@@ -212,7 +211,7 @@ static void node_put_value(vpy_node *node, PyObject *object, int depth)
         node_put_string(node, object);
     } else if (PyList_Check(object) || PyTuple_Check(object)) {
         put_items(node, object, depth);
-    } else if (vpy_array_look_at(object, &a)) {
+    } else if (vpy_array_read(object, &a)) {
         put_array(node, object, &a);
     } else {
         put_other(node, object);

@@ -33,7 +33,7 @@ size_t vpy_shapes_put(PyObject *values, char *text, size_t size)
     if (count > ARGS_MAX)
         count = ARGS_MAX;
     for (Py_ssize_t i = 0; i < count; i++)
-        vpy_array_look_at(PyTuple_GET_ITEM(values, i), &arrays[i]);
+        vpy_array_read(PyTuple_GET_ITEM(values, i), &arrays[i]);
     at += sprintf(at, "\"Input type\": [");
     for (Py_ssize_t i = 0; i < count && end - at > 64; i++)
         at += sprintf(at, i ? ", \"%s\"" : "\"%s\"", arrays[i].type);

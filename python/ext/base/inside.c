@@ -297,8 +297,8 @@ static bool is_same_version(void)
            !state->shifts[VPY_FACT_VERSION];
 }
 
-/* Checks frames by calling functions, which a program that traces this thread
- * does not see. */
+/* Checks frames by calling functions. A program that traces this thread does
+ * not see these calls. */
 static int inside_check_frames(void)
 {
     PyThreadState *tstate = PyThreadState_Get();
@@ -307,7 +307,7 @@ static int inside_check_frames(void)
 
     if (is_quiet)
         vpy_hook_enter(tstate);
-    failed = vpy_inside_look_at_frames(state->holds);
+    failed = vpy_inside_check_frames(state->holds);
     if (is_quiet)
         vpy_hook_leave(tstate);
     return failed;

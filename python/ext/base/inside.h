@@ -1,4 +1,4 @@
-/* Checks what we know of the interpreter's internals against the process.
+/* Checks whether the interpreter's internals are as we know them.
  *
  * Structures that are no part of Python's interface may change from one patch
  * release to the next, and a build of ours may run on another release than it
@@ -25,7 +25,8 @@ const char *vpy_part_trouble(vpy_part part);
 
 /* ---- between inside.c, inside_frames.c and inside_code.c ----------------- */
 
-/* A structure's address as a fact sees it; tests shift it. */
+/* The address at which the check of a fact looks for a structure; tests shift
+ * it. */
 #define VPY_SHIFTED(fact, pointer)                                             \
     ((void *)((char *)(uintptr_t)(pointer) + vpy_base.inside.shifts[fact]))
 
@@ -39,7 +40,7 @@ bool vpy_callables_hold(void);
 /* Makes a few known calls, and clears those of FRAME_OBJECT, RUNNING, FRAME,
  * COROUTINE, RECURSION and CALLS that do not hold. Returns -1 with an exception
  * set if memory ran out or a signal handler raised. */
-int vpy_inside_look_at_frames(bool holds[VPY_FACTS]);
+int vpy_inside_check_frames(bool holds[VPY_FACTS]);
 /* Whether an address lies in the part of this thread's C stack that is in use.
  */
 bool vpy_is_on_stack(const void *pointer);

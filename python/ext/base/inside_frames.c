@@ -101,7 +101,7 @@ static bool coroutine_is_known(const vpy_iframe *frame)
            !vpy_iframe_is_new(frame);
 }
 
-static void look_at_recursion(PyThreadState *tstate)
+static void inside_frames_check_recursion(PyThreadState *tstate)
 {
     PyThreadState *shifted = VPY_SHIFTED(VPY_FACT_RECURSION, tstate);
     bool *holds = &state->holds[VPY_FACT_RECURSION];
@@ -118,8 +118,8 @@ static void look_at_recursion(PyThreadState *tstate)
     *holds = *holds && vpy_recursion_is_known(shifted);
 }
 
-static PyObject *inside_frames_look(PyObject *self, PyObject *const *args,
-                                    Py_ssize_t count)
+static PyObject *inside_frames_check(PyObject *self, PyObject *const *args,
+                                     Py_ssize_t count)
 {
     PyThreadState *tstate = PyThreadState_Get();
     PyFrameObject *shown = PyEval_GetFrame();
@@ -143,14 +143,14 @@ static PyObject *inside_frames_look(PyObject *self, PyObject *const *args,
     if (state->seen == 2)
         holds[VPY_FACT_COROUTINE] =
             holds[VPY_FACT_FRAME] && coroutine_is_known(frame);
-    look_at_recursion(tstate);
+    inside_frames_check_recursion(tstate);
     state->seen++;
     PyErr_Clear();
     Py_RETURN_TRUE;
 }
 
 static PyMethodDef look_method = {
-    "look", (PyCFunction)(void (*)(void))inside_frames_look, METH_FASTCALL,
+    "look", (PyCFunction)(void (*)(void))inside_frames_check, METH_FASTCALL,
     NULL};
 
 static bool call_known(PyObject *functions, PyObject *looks)
@@ -184,7 +184,7 @@ static bool call_known(PyObject *functions, PyObject *looks)
     return called;
 }
 
-int vpy_inside_look_at_frames(bool holds[VPY_FACTS])
+int vpy_inside_check_frames(bool holds[VPY_FACTS])
 {
     PyObject *code = Py_CompileString(program, "<vestige>", Py_file_input);
     PyObject *globals = code != NULL ? PyDict_New() : NULL;

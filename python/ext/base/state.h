@@ -23,7 +23,8 @@ typedef enum vpy_part {
     VPY_PART_ARGUMENTS,  /* else: arguments of calls are not recorded */
     VPY_PART_TASKS,      /* else: asyncio's tasks are not followed */
     VPY_PART_BOTTOM, /* else: programs run above the command's frames, and calls
-                        of len count as calls by C code */
+                        of len use up the limit of C recursion of len count as
+                        calls by C code */
     VPY_PART_EXITS,  /* else: os._exit ends a recording as a crash does */
     VPY_PART_COLLECTOR, /* else: the collector counts our objects */
     VPY_PARTS

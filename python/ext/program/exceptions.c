@@ -166,8 +166,8 @@ static bool is_traceback(PyObject *traceback)
     return traceback != NULL && PyTraceBack_Check(traceback);
 }
 
-static void exceptions_see(PyTypeObject *type, const PyObject *error,
-                           PyObject *traceback)
+static void exceptions_mark_if_new(PyTypeObject *type, const PyObject *error,
+                                   PyObject *traceback)
 {
     const PyTracebackObject *entry = (PyTracebackObject *)traceback;
 
@@ -184,7 +184,7 @@ static void exceptions_see(PyTypeObject *type, const PyObject *error,
 void vpy_exception_seen(PyObject *error, PyObject *traceback)
 {
     if (is_traceback(traceback) && PyExceptionInstance_Check(error))
-        exceptions_see(Py_TYPE(error), error, traceback);
+        exceptions_mark_if_new(Py_TYPE(error), error, traceback);
 }
 
 void vpy_exception_leaves(PyObject *traceback)
@@ -208,7 +208,7 @@ void vpy_exception_set_leaves(void)
 
     PyErr_Fetch(&type, &error, &traceback);
     if (is_traceback(traceback) && type != NULL && PyType_Check(type)) {
-        exceptions_see((PyTypeObject *)type, error, traceback);
+        exceptions_mark_if_new((PyTypeObject *)type, error, traceback);
         vpy_exception_leaves(traceback);
     }
     PyErr_Restore(type, error, traceback);

@@ -171,7 +171,7 @@ static void exits_call_follower(int code)
 
     if (vpy_base.inside.works[VPY_PART_BOTTOM])
         used = vpy_recursion_put_aside(tstate);
-    vpy_thunks_pass_on(true); /* for good: the process ends */
+    vpy_thunks_pass_on(true); /* never undone: the process ends */
     vpy_collections_put_off();
     if (function != NULL &&
         (state->child_ends == NULL || !state->child_ends(code)))
@@ -223,7 +223,7 @@ static PyObject *exits_leave(PyObject *callable, PyObject *const *args,
         wait_for_the_end();
     if (!has_follower())
         return state->plain_exit(callable, args, nargsf, names);
-    vpy_signals_block(&before); /* for good: no handler runs from here on */
+    vpy_signals_block(&before); /* never undone: no handler runs from here on */
     if (!__atomic_compare_exchange_n(&state->leaving, &nobody, vpy_thread_id(),
                                      false, __ATOMIC_RELAXED,
                                      __ATOMIC_RELAXED) &&

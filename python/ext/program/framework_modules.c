@@ -85,7 +85,7 @@ static bool modules_make_room(void)
 }
 
 /* Returns the next number of a class, or -1 if memory ran out. */
-static long next_number(PyObject *name)
+static long modules_next_number(PyObject *name)
 {
     PyObject *known, *next;
     long number;
@@ -110,7 +110,7 @@ static vst_id modules_define(PyObject *self)
     PyObject *name =
         PyObject_GetAttrString((PyObject *)Py_TYPE(self), "__name__");
     long number =
-        name != NULL && PyUnicode_Check(name) ? next_number(name) : -1;
+        name != NULL && PyUnicode_Check(name) ? modules_next_number(name) : -1;
     PyObject *label =
         number >= 0 ? PyUnicode_FromFormat("nn.Module: %U_%ld", name, number)
                     : NULL;
@@ -159,7 +159,7 @@ static VST_COLD vst_id modules_add(PyObject *self)
     return id;
 }
 
-static vst_id known_id(PyObject *self)
+static vst_id modules_known_id(PyObject *self)
 {
     const module_entry *entry;
 
@@ -195,16 +195,16 @@ bool vpy_is_framework_code(PyObject *code)
            code == state->overload_code || code == state->packet_code;
 }
 
-static vst_id module_entered(PyObject *code, const vpy_iframe *frame)
+static vst_id modules_entered(PyObject *code, const vpy_iframe *frame)
 {
     PyObject *self = called_module(code, frame);
-    vst_id id = self != NULL ? known_id(self) : 0;
+    vst_id id = self != NULL ? modules_known_id(self) : 0;
 
     return id || self == NULL ? id : modules_add(self);
 }
 
 /* Gives a thunk to the operator's C function, which is called next. */
-static void operator_entered(PyObject *code, const vpy_iframe *frame)
+static void modules_operator_entered(PyObject *code, const vpy_iframe *frame)
 {
     PyObject *self = called_module(code, frame);
     PyObject *function = self != NULL ? vpy_own_member(self, "_op") : NULL;
@@ -213,24 +213,24 @@ static void operator_entered(PyObject *code, const vpy_iframe *frame)
         vpy_thunks_cover(function);
 }
 
-static vst_id module_left(PyObject *code)
+static vst_id modules_left(PyObject *code)
 {
     PyObject *self = called_module(code, NULL);
 
-    return self != NULL ? known_id(self) : 0;
+    return self != NULL ? modules_known_id(self) : 0;
 }
 
 vst_id vpy_framework_entered(vst_id id, PyObject *code, const vpy_iframe *frame)
 {
     vst_id module =
-        code == state->module_code ? module_entered(code, frame) : 0;
+        code == state->module_code ? modules_entered(code, frame) : 0;
     PyObject *optimizer =
         code == state->step_code ? called_module(code, frame) : NULL;
 
     if (optimizer != NULL)
         vpy_note_step(optimizer);
     if (code == state->overload_code || code == state->packet_code)
-        operator_entered(code, frame);
+        modules_operator_entered(code, frame);
     if (code == state->leave_code)
         vst__record_settle(true);
     vst_record(VST_ENTER, module ? module : id);
@@ -241,7 +241,7 @@ void vpy_framework_left(vst_kind kind, vst_id id, vst_id entered,
                         PyObject *code)
 {
     if (!entered && code == state->module_code)
-        entered = module_left(code);
+        entered = modules_left(code);
     vst_record(kind, entered ? entered : id);
     if (code == state->enter_code)
         vst__record_settle(false);

@@ -118,8 +118,8 @@ static void gc_swap_items(PyListObject *one, PyListObject *other)
  * changed since it was copied to `seen`. A thread that collects reads the list
  * without a lock, so the list changes in a stopped world. Nothing may be
  * allocated or freed there, so the two lists swap their items. */
-static bool put_into(PyObject *list, PyObject *seen, PyObject *wanted,
-                     vst_id id)
+static bool gc_replace_items(PyObject *list, PyObject *seen, PyObject *wanted,
+                             vst_id id)
 {
     bool is_as_seen;
 
@@ -145,7 +145,7 @@ static int change_list(PyObject *list, bool is_in, vst_id id)
         PyObject *seen = PyList_GetSlice(list, 0, PY_SSIZE_T_MAX);
         PyObject *wanted = seen != NULL ? copy_changed(seen, is_in) : NULL;
         if (wanted != NULL)
-            is_changed = put_into(list, seen, wanted, id);
+            is_changed = gc_replace_items(list, seen, wanted, id);
         else
             result = -1;
         Py_XDECREF(wanted);

@@ -60,7 +60,7 @@ static void *wait_for_lock(void *unused)
     return NULL;
 }
 
-static const char *try_wait(void)
+static const char *object_waits_try(void)
 {
     const char *found = NULL;
     const void *seen;
@@ -91,8 +91,8 @@ void vpy_object_waits_prepare(void)
     if (state->is_tried)
         return;
     state->is_tried = true;
-    state->trouble =
-        vpy_waits_hook(vst__parking_hook) ? try_wait() : VPY_WAITS_NO_HOOK;
+    state->trouble = vpy_waits_hook(vst__parking_hook) ? object_waits_try()
+                                                       : VPY_WAITS_NO_HOOK;
     vst__parking_unhook();
 }
 

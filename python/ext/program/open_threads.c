@@ -124,8 +124,8 @@ static PyThreadState *first_thread(void)
     return PyInterpreterState_ThreadHead(PyInterpreterState_Get());
 }
 
-/* A thread that was made but has not started yet has no stack. It may be
- * changing its handle right now, which it does before Python knows it. */
+/* Skips a thread that was made but has not started yet: it has no stack, and
+ * may be changing its handle right now, before Python knows the thread. */
 static void open_threads_announce(looker *self, PyThreadState *tstate)
 {
     bool is_own = tstate == PyThreadState_Get();
@@ -146,7 +146,7 @@ static void open_threads_announce(looker *self, PyThreadState *tstate)
 
 /* Returns whether the recording went live; if not, some functions have no
  * value. */
-static bool open_threads_look(looker *self, bool is_last)
+static bool open_threads_try_to_go_live(looker *self, bool is_last)
 {
     bool is_complete = true;
 
@@ -170,7 +170,8 @@ void vpy_threads_announce_in_stopped_world(vpy_tracer *tracer)
     looker self = {.tracer = tracer};
     size_t defined = 0;
 
-    for (int looks = 1; !open_threads_look(&self, looks == LOOKS_MAX); looks++)
+    for (int looks = 1; !open_threads_try_to_go_live(&self, looks == LOOKS_MAX);
+         looks++)
         for (; defined < self.count; defined++) {
             seen_code *seen = &self.seen[defined];
             vpy_code_define_ahead(seen->code);

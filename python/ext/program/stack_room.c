@@ -112,7 +112,7 @@ static void set_size(size_t size)
     vpy_world_start();
 }
 
-static void put_ours(void)
+static void stack_room_enlarge_new(void)
 {
     size_t size;
 
@@ -122,7 +122,7 @@ static void put_ours(void)
         set_size(size + room_for(size));
 }
 
-static void put_back(void)
+static void stack_room_restore_new(void)
 {
     set_size(state->of_program);
 }
@@ -131,9 +131,9 @@ static PyObject *through_stack_size(PyObject *self, PyObject *args)
 {
     PyObject *result;
 
-    put_back();
+    stack_room_restore_new();
     result = state->stack_size.original(self, args);
-    put_ours();
+    stack_room_enlarge_new();
     return result;
 }
 
@@ -149,7 +149,7 @@ static void enlarge_new_stacks(void)
         vpy_watch(&state->stack_size, ((PyCFunctionObject *)function)->m_ml,
                   METH_VARARGS, through_stack_size);
         if (state->stack_size.method != NULL)
-            put_ours();
+            stack_room_enlarge_new();
     }
     Py_XDECREF(function);
     Py_XDECREF(module);
@@ -169,7 +169,7 @@ void vpy_stacks_restore(void)
     if (state->stack_size.method == NULL)
         return;
     vpy_unwatch(&state->stack_size);
-    put_back();
+    stack_room_restore_new();
 }
 
 /* How much stack stays free for the program. An evaluation hook uses C stack

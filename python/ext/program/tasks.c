@@ -166,7 +166,7 @@ VST_INLINE void put_step(const vpy_known *coroutine, vst_id id,
     vpy_steps_now.top.place = place;
     vpy_steps_now.top.marked_id = id;
     vpy_steps_now.top.task = coroutine->task;
-    vpy_steps_now.top.again = 0;
+    vpy_steps_now.top.repeats = 0;
     vpy_steps_now.top.is_python = coroutine->is_python;
 }
 
@@ -266,7 +266,7 @@ VST_HOT void vpy_step_after_enter_at(vst_id id, const void *place)
     vpy_steps_now.waits = 0;
     if (id == vpy_steps_now.top.marked_id &&
         vpy_steps_now.generation == vpy_generation_now())
-        vpy_steps_now.top.again++;
+        vpy_steps_now.top.repeats++;
 }
 #endif
 
@@ -393,8 +393,8 @@ VST_HOT void vpy_step_before_exit_of_running(vst_id id, PyObject *result,
         vpy_steps_now.waits = id;
     if (vpy_steps_now.generation != vpy_generation_now())
         return;
-    if (vpy_steps_now.top.again != 0)
-        vpy_steps_now.top.again--;
+    if (vpy_steps_now.top.repeats != 0)
+        vpy_steps_now.top.repeats--;
     else
         end_step(vpy_steps_now.count, result, waits);
 }

@@ -38,7 +38,7 @@ typedef struct vpy_step {
     const void *place;
     vst_id marked_id; /* the function of the marked call */
     uint32_t task;
-    uint32_t again; /* further running calls of that function in the step */
+    uint32_t repeats; /* further running calls of that function in the step */
     bool is_python;
 } vpy_step;
 
@@ -151,7 +151,7 @@ VST_INLINE bool vpy_step_has_place(vst_id id, const void *place)
         return false;
     now->waits = 0;
     if (id == now->top.marked_id)
-        now->top.again++;
+        now->top.repeats++;
     return true;
 }
 

@@ -355,7 +355,7 @@ static bool triggers_includes_class(PyTypeObject *type, const char *name)
 /* Whether an exception was reported before: the interpreter reports it again in
  * every frame that it passes. Then this thread reported it last, and its
  * traceback leads further in. */
-static bool is_on_its_way(PyObject *error, PyObject *traceback)
+static bool triggers_was_reported(PyObject *error, PyObject *traceback)
 {
     bool same = error == last_raised && traceback != NULL &&
                 PyTraceBack_Check(traceback) &&
@@ -374,7 +374,7 @@ static void triggers_check_exception(const vpy_triggers *triggers,
         const vpy_raise_trigger *raise = &triggers->raises[i];
         if (!triggers_includes_class(Py_TYPE(error), raise->name))
             continue;
-        if (!is_new && is_on_its_way(error, traceback))
+        if (!is_new && triggers_was_reported(error, traceback))
             return;
         is_new = true;
         vst__flight_request(triggers->flight, raise->reason);

@@ -14,8 +14,8 @@ typedef struct vpy_slow {
     char *name; /* names an annotation or a Python function */
     vst_ticks limit;
     uint32_t reason; /* the flight recorder's number of the reason */
-    /* An annotation has this name, or no function can have it. Guarded by the
-     * state lock. */
+    /* The name is an annotation's: an annotation had this name, or no function
+     * can have it. Guarded by the state lock. */
     bool is_annotation;
 } vpy_slow;
 

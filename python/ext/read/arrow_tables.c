@@ -167,7 +167,7 @@ static PyObject *table_stream(PyObject *object, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"requested_schema", NULL};
     table *self = (table *)object;
-    PyObject *requested = NULL; /* Arrow allows us to ignore it */
+    PyObject *requested = NULL; /* a schema, which Arrow allows us to ignore */
     vst_arrow_stream *inner, *arrow;
     vst_status status;
     PyObject *capsule;

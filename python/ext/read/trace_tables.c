@@ -105,7 +105,7 @@ static PyObject *rows_of(vst__filling *filling, PyObject *lists[VST_NAMES_OWN],
     return made;
 }
 
-static PyObject *tables_give(vst__table_pass *pass)
+static PyObject *tables_make_dict(vst__table_pass *pass)
 {
     PyObject *lists[VST_NAMES_OWN] = {NULL};
     PyObject *dict = list_names(pass, lists) ? PyDict_New() : NULL;
@@ -144,7 +144,7 @@ static PyObject *read_tables(vpy_trace *self, PyObject *names,
         Py_END_ALLOW_THREADS
         vpy_trace_end(self);
     }
-    result = status == VST_OK ? tables_give(&pass)
+    result = status == VST_OK ? tables_make_dict(&pass)
                               : vpy_raise(status, &error, self->path);
     vst__table_pass_free(&pass);
     free(tables);

@@ -1,7 +1,7 @@
 /* Parses the arguments of vestige._core.Session: a file, and keywords. A
  * keyword and the field that it sets have the name of an option
- * (python/vestige/recording/options.py), with the unit added. Called with the
- * GIL held. */
+ * (python/vestige/recording/option_table.py), with the unit added. Called with
+ * the GIL held. */
 #include "session/session.h"
 
 #include "calls/engine.h"

@@ -40,7 +40,7 @@ static bool is_from_itself(const siginfo_t *info)
 /* Does the signal's default action, which ends, stops or ignores. Called if the
  * program has set the default and sends itself the signal, as programs do to
  * end by a signal. */
-static void take_default(int number, const struct sigaction *action)
+static void signal_do_default(int number, const struct sigaction *action)
 {
     struct sigaction ours;
     sigset_t only, before;
@@ -72,7 +72,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
         vst__flight_request(asked, state->reason);
     __atomic_sub_fetch(&state->handlers_inside, 1, __ATOMIC_SEQ_CST);
     if (takes_default)
-        take_default(number, &next);
+        signal_do_default(number, &next);
     errno = before;
     if (next.sa_flags & SA_SIGINFO)
         next.sa_sigaction(number, info, context);
@@ -145,8 +145,8 @@ static bool is_about_ours(PyObject *const *args, Py_ssize_t count)
 
 /* Blocks the signal until our handler is back: the program's choice alone could
  * end the process. */
-static PyObject *through_signal(PyObject *module, PyObject *const *args,
-                                Py_ssize_t count)
+static PyObject *signal_intercepted(PyObject *module, PyObject *const *args,
+                                    Py_ssize_t count)
 {
     fast_function original =
         (fast_function)(void (*)(void))state->signal_method.original;
@@ -176,7 +176,8 @@ static void watch_signal(void)
 
     if (function != NULL && PyCFunction_CheckExact(function))
         vpy_watch(&state->signal_method, ((PyCFunctionObject *)function)->m_ml,
-                  METH_FASTCALL, (PyCFunction)(void (*)(void))through_signal);
+                  METH_FASTCALL,
+                  (PyCFunction)(void (*)(void))signal_intercepted);
     Py_XDECREF(module);
 }
 

@@ -56,7 +56,7 @@ static bool sources_add(PyObject *files, const char *file, uint32_t length,
     return added;
 }
 
-static bool add_all(PyObject *files, const gathering *found)
+static bool sources_add_all(PyObject *files, const gathering *found)
 {
     for (size_t at = 0; at < found->used;) {
         uint32_t length;
@@ -85,7 +85,7 @@ static PyObject *find_files(vst_recording *recording)
     found.bytes = malloc(found.room + 1);
     if (files != NULL && found.bytes != NULL) {
         vst__recording_each_file(recording, sources_gather, &found);
-        if (!add_all(files, &found))
+        if (!sources_add_all(files, &found))
             Py_CLEAR(files);
     } else {
         Py_CLEAR(files);
@@ -98,7 +98,7 @@ static PyObject *find_files(vst_recording *recording)
 
 /* Writes a file's entry, or nothing for "<string>" or a file that is gone.
  * Returns how many bytes were written. */
-static size_t write_one(char *to, PyObject *file, PyObject *id)
+static size_t sources_write_entry(char *to, PyObject *file, PyObject *id)
 {
     struct stat found;
     bool is_file;
@@ -126,7 +126,7 @@ void vpy_sources_note(vst_recording *recording)
 
     for (size_t noted = 0; json != NULL && noted < FILES_MAX && files != NULL &&
                            PyDict_Next(files, &at, &file, &id);) {
-        size_t written = write_one(json + length, file, id);
+        size_t written = sources_write_entry(json + length, file, id);
         noted += written != 0;
         length += written;
     }

@@ -114,7 +114,7 @@ static int layer_of(const struct sigaction *action)
 
 /* Installs a layer in front, with the mask and the flags of the handler behind
  * it. */
-static void put_in_front(void)
+static void guard_install(void)
 {
     struct sigaction now, ours = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
 
@@ -128,7 +128,7 @@ static void put_in_front(void)
         state->next_layer = (state->next_layer + 1) % LAYERS;
 }
 
-static void take_away(void)
+static void guard_remove(void)
 {
     struct sigaction now;
     int layer;
@@ -145,7 +145,7 @@ void vpy_storage_guard_after_fork(void)
 {
     pthread_mutex_init(&state->lock, NULL);
     state->wanted = 0;
-    take_away();
+    guard_remove();
 }
 
 /* ---- called by the recorder ---------------------------------------------- */
@@ -154,7 +154,7 @@ static void guard_begin(void)
 {
     pthread_mutex_lock(&state->lock);
     if (state->wanted++ == 0)
-        put_in_front();
+        guard_install();
     pthread_mutex_unlock(&state->lock);
 }
 
@@ -162,7 +162,7 @@ static void guard_end(void)
 {
     pthread_mutex_lock(&state->lock);
     if (state->wanted != 0 && --state->wanted == 0)
-        take_away();
+        guard_remove();
     pthread_mutex_unlock(&state->lock);
 }
 
@@ -170,7 +170,7 @@ static void guard_mapped(void)
 {
     pthread_mutex_lock(&state->lock);
     if (state->wanted != 0)
-        put_in_front();
+        guard_install();
     pthread_mutex_unlock(&state->lock);
 }
 

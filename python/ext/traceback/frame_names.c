@@ -36,7 +36,7 @@ static text open_text(PyObject *str)
     return of;
 }
 
-static uint32_t from_one(int number)
+static uint32_t frame_names_one_based(int number)
 {
     return number < 0 ? 0 : (uint32_t)number + 1;
 }
@@ -64,8 +64,8 @@ vst_status vpy_traceback_append(void *object, uint32_t instruction,
         .file_len = file.length,
         .line = at.line < 0 ? 0 : (uint32_t)at.line,
         .end_line = at.end_line < 0 ? 0 : (uint32_t)at.end_line,
-        .column = from_one(at.column),
-        .end_column = from_one(at.end_column),
+        .column = frame_names_one_based(at.column),
+        .end_column = frame_names_one_based(at.end_column),
     };
     status = sink->add(sink->ctx, &named);
     Py_XDECREF(name.holder);

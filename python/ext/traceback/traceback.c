@@ -50,7 +50,8 @@ static int traceback_traverse(PyObject *object, visitproc visit, void *arg)
 /* Removes the traceback's pointer to its object. The state lock keeps the
  * object from being freed while another thread tries to take a reference. If
  * that thread fails, it may have set another object. */
-static void leave_handle(vst_traceback *handle, const PyObject *object)
+static void traceback_forget_object(vst_traceback *handle,
+                                    const PyObject *object)
 {
     vpy_state_take();
     if (vst__traceback_get_user(handle) == object)
@@ -74,7 +75,7 @@ static int traceback_clear(PyObject *object)
 
     self->handle = NULL;
     if (handle != NULL) {
-        leave_handle(handle, object);
+        traceback_forget_object(handle, object);
         if (vst__traceback_is_sole(handle))
             vst__traceback_clear(handle);
         vst_traceback_release(handle);
@@ -90,7 +91,7 @@ static void traceback_dealloc(PyObject *object)
 
     PyObject_GC_UnTrack(object);
     if (self->handle != NULL) {
-        leave_handle(self->handle, object);
+        traceback_forget_object(self->handle, object);
         vst_traceback_release(self->handle);
     }
     PyObject_GC_Del(object);
