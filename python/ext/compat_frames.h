@@ -326,7 +326,7 @@ static inline int *vpy_c_recursion_left(PyThreadState *tstate)
 }
 #define VPY_ENTERING_IS_COUNTED (PY_VERSION_HEX < 0x030E0000)
 
-/* Whether a recursion through C calls soon reaches their own limit. */
+/* Whether a recursion through C calls soon reaches the limit of C calls. */
 #define VPY_CALLS_OF_C_ARE_FEW (PY_VERSION_HEX < 0x030D0000)
 
 /* Since 3.12 a call by C code has a shim. */

@@ -23,8 +23,7 @@ typedef enum vpy_part {
     VPY_PART_ARGUMENTS,  /* else: arguments of calls are not recorded */
     VPY_PART_TASKS,      /* else: asyncio's tasks are not followed */
     VPY_PART_BOTTOM, /* else: programs run above the command's frames, and calls
-                        of len use up the limit of C recursion of len count as
-                        calls by C code */
+                      * of len use up the limit of C recursion */
     VPY_PART_EXITS,  /* else: os._exit ends a recording as a crash does */
     VPY_PART_COLLECTOR, /* else: the collector counts our objects */
     VPY_PARTS
@@ -63,7 +62,7 @@ struct vpy_inside_state {
     int *young_count;
     Py_ssize_t code_extra_index;
     uintptr_t stack_end; /* end of the calling thread's C stack; used during the
-                            checks */
+                          * checks */
 };
 
 #if VPY_KNOWS_INSIDE

@@ -31,7 +31,7 @@ enum {
 #define OWN ((vst_id)0) /* vestige's own function: its frames are not shown */
 #define LAUNCHER                                                               \
     ((vst_id)UINT32_MAX) /* a launcher: neither its frames nor its callers are \
-                            shown */
+                          * shown */
 
 typedef struct node {
     uint64_t place; /* serial << 32 | instruction << 1 | is_entry; 0: empty */

@@ -34,7 +34,7 @@ enum {
     FRAMES_MAX = 1024, /* a stack with more frames is cut … */
     FRAMES_LEFT =
         512, /* … to this many, so that a deep recursion is not cut at every
-                call. A cut stack is walked anew when it has come back to … */
+              * call. A cut stack is walked anew when it has come back to … */
     FRAMES_LEAST = 256,
     SLOTS = 256,
     RECENT = 1024,

@@ -31,7 +31,7 @@ struct vpy_memory_tracer_state {
 
 /* stack_walk.c */
 struct vpy_stack_walk_state {
-    /* All caches that were ever made; a new cache is added at the front.
+    /* All caches that were ever made; new caches are added at the front.
      * Atomic. */
     _Atomic(struct vpy_stack_cache *) caches;
     /* Written before memory is traced for the first time. */

@@ -249,7 +249,8 @@ static void exits_replace(bool wanted)
 
 static void exits_own(void)
 {
-    if (state->owner != getpid()) /* set in the parent of this process */
+    if (state->owner !=
+        getpid()) /* `leaving` was set in the parent of this process */
         __atomic_store_n(&state->leaving, 0, __ATOMIC_RELAXED);
     state->owner = getpid();
 }

@@ -33,7 +33,7 @@ static PyObject *on_gc(PyObject *self, PyObject *const *args, Py_ssize_t count)
         /* The engine checks its hooks now and then: this is a good moment. */
         vpy_engine_check_thread();
         if (state->id_since != vpy_generation_now())
-            Py_RETURN_NONE; /* called for the previous recording */
+            Py_RETURN_NONE; /* a call for the previous recording */
         vst_record(VST_ENTER, state->id);
         state->begun_in = vpy_generation_now();
         length = snprintf(text, sizeof text, "\"generation\": %lld",

@@ -27,7 +27,7 @@ static struct vpy_greenlets_state *const state = &vpy_program.greenlets;
 
 static _Thread_local uint32_t
     watched_generation; /* the recording for which this thread set our trace
-                           function */
+                         * function */
 static _Thread_local PyObject *previous; /* the program's trace function */
 
 /* The number of a greenlet's stack is its address; that of a thread's main

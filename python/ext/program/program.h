@@ -67,7 +67,7 @@ typedef struct vpy_waits {
     vpy_waits_hook_fn *hook; /* of record/language_lock.h */
     const vst_lock *lock;
     const char *metadata; /* the metadata key that says whether these waits are
-                             recorded */
+                           * recorded */
 } vpy_waits;
 
 #define VPY_WAITS_NO_HOOK                                                      \

@@ -130,7 +130,7 @@ struct vpy_stack_room_state {
     vpy_watched
         stack_size;    /* threading.stack_size; guarded by the state lock */
     size_t of_program; /* the program's stack size; 0: the default. Guarded by
-                          the GIL */
+                        * the GIL */
 };
 
 /* task_objects.c. Guarded by the state lock; a thread takes a reference under
@@ -143,7 +143,7 @@ struct vpy_task_objects_state {
         PyTypeObject *task, *future; /* in C, or NULL */
         PyObject *get_name;
         PyObject *current_tasks; /* {loop: task}; NULL: current_task is a C
-                                    function */
+                                  * function */
     } asyncio;
     PyObject *coro_name, *plain_name; /* "_coro" and "_name"; never released */
     vpy_watched set_name, set_result, set_exception, cancel;
@@ -169,7 +169,7 @@ typedef enum vpy_triggers_wish {
 /* triggers.c. Guarded by the state lock. */
 struct vpy_triggers_state {
     struct vpy_triggers *active; /* NULL: none */
-    vpy_triggers_wish wanted;    /* atomic: hooks read it */
+    vpy_triggers_wish wanted;    /* atomic: read by hooks */
     /* How often `active` was set: a thread drops calls of an earlier recording.
      * Atomic. */
     uint32_t recording;

@@ -60,7 +60,7 @@ int vpy_entry_begin(void *pointer)
     void *state;
 
     if (!entry->is_initialized()) /* the interpreter is ending and admits no new
-                                     thread */
+                                   * thread */
         return 0;
     beginning.is_known = entry->lock_create();
     if (beginning.is_known == NULL)

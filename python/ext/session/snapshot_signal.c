@@ -99,7 +99,7 @@ static int signal_install(int number, bool is_chosen)
 
     if (sigaction(number, NULL, &before) != 0)
         return -1;
-    /* The program may have put ours back after we removed it. */
+    /* The program may have installed our handler again after we removed it. */
     if (!signal_is_ours(&before)) {
         wait_for_handlers();
         state->behind.action = before;

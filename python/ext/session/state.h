@@ -32,13 +32,13 @@ struct vpy_collectors_state {
 struct vpy_descriptor_watch_state {
     PyObject *function; /* NULL: nothing is watched */
     int descriptor; /* the watched descriptor; the caller of watch_descriptor()
-                       closes it */
+                     * closes it */
     int bell;       /* an eventfd that ends the thread's sleep, or -1 */
     double deadline_s; /* on the monotonic clock; negative: none. Only the
-                          watching thread changes it */
+                        * watching thread changes it */
     pthread_t thread;  /* valid while is_there */
     long thread_id; /* the kernel's number of the thread, which sets it first.
-                       Read by the thread that has joined it */
+                     * Read by the thread that has joined it */
     bool is_there;  /* the thread runs and is not being joined */
     bool is_joined; /* a thread is joining it */
     bool paused;    /* for a fork */
@@ -71,7 +71,7 @@ struct vpy_forks_state {
      * process. Guarded by the state lock. */
     bool is_unknown_to_python;
     PyObject *file; /* bytes: the file that this process records without Python
-                       code, or NULL */
+                     * code, or NULL */
     PyObject *kept; /* the session that records `file`, borrowed; NULL: freed */
 };
 
