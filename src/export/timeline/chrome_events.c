@@ -265,12 +265,16 @@ static char *put_args(vst__chrome *self, char *at, const vst__arg_list *args,
 /* Writes a call's place in the tree. */
 static inline char *event_put_call(char *at, const vst__drawn_span *span)
 {
+    char number[VST_JSON_NUMBER_MAX] = "";
+    size_t count = (size_t)(vst__json_u64(number, span->number) - number);
+
     at = PUT(at, "\"Python parent id\": ");
     at = span->caller != 0 ? vst__json_u64(at, span->caller) : PUT(at, "null");
     at = PUT(at, ", \"Python id\": ");
-    at = vst__json_u64(at, span->number);
-    at = PUT(at, ", \"Ev Idx\": ");
-    return vst__json_u64(at, span->number);
+    memcpy(at, number, sizeof number);
+    at = PUT(at + count, ", \"Ev Idx\": ");
+    memcpy(at, number, sizeof number);
+    return at + count;
 }
 
 /* Writes the arguments of a span, if it has any, and its end. */

@@ -205,7 +205,7 @@ typedef struct vst__drawn_flow {
 
 typedef struct vst__drawn_span {
     vst__label *label;
-    vst__category category;
+    vst__category category; /* LOOSE; others have their label's */
     vst__fit fit;
     uint32_t depth;
     uint32_t tid;                /* in the process; unused for LOOSE */

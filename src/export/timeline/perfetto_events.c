@@ -48,15 +48,17 @@ static void event_write_span(vst__perfetto *self, uint32_t number,
                              uint64_t track, const vst__drawn_span *span)
 {
     vst__pf *pf = &self->pf;
+    vst__category category =
+        span->lane != NULL ? span->category : span->label->category;
 
-    vst__pf_open_event(pf, VST_PF_BEGIN, span->category, track);
+    vst__pf_open_event(pf, VST_PF_BEGIN, category, track);
     vst__pf_put_name(pf, number, span->label);
     if (span->args != NULL)
         vst__pf_put_args(pf, number, span->args);
     if (span->flow != NULL)
         put_flows(&pf->event, span);
     vst__pf_write_event(pf, number, span->start_ns);
-    vst__pf_open_event(pf, VST_PF_END, span->category, track);
+    vst__pf_open_event(pf, VST_PF_END, category, track);
     vst__pf_write_event(pf, number, span->end_ns);
 }
 
@@ -93,30 +95,32 @@ static inline char *event_put_head(char *at, uint32_t number, uint64_t delta)
     return at + 3;
 }
 
-static void write_ready(vst__perfetto *self, uint32_t number,
-                        const vst__drawn_span *span)
+/* The output has room for PACKETS_MAX bytes. The members of the span are read
+ * before bytes are written, which may alias any object. */
+static inline void write_ready(vst__output *output, vst__pf_sequence *sequence,
+                               uint32_t number, const vst__drawn_span *span)
 {
-    vst__output *output = self->drawing.output;
-    vst__pf_sequence *sequence = &self->pf.sequences[number];
-    char *begin = vst__output_reserve(output, PACKETS_MAX), *at;
+    char *begin = output->at, *at;
+    const char *ready = span->label->ready;
+    size_t count = span->label->ready_count;
+    int64_t start_ns = span->start_ns, end_ns = span->end_ns;
+    int64_t last_ns = sequence->last_ns;
 
-    at = event_put_head(begin, number,
-                        (uint64_t)span->start_ns - (uint64_t)sequence->last_ns);
-    *at++ = (char)span->label->ready_count;
+    sequence->last_ns = end_ns;
+    at = event_put_head(begin, number, (uint64_t)start_ns - (uint64_t)last_ns);
+    *at++ = (char)count;
     /* Copying a constant size takes a few moves; later output overwrites the
      * rest. */
-    memcpy(at, span->label->ready, LABEL_MAX);
-    at += span->label->ready_count;
+    memcpy(at, ready, LABEL_MAX);
+    at += count;
     begin[1] = (char)(at - begin - 2);
     begin = at;
-    at = event_put_head(begin, number,
-                        (uint64_t)(span->end_ns - span->start_ns));
+    at = event_put_head(begin, number, (uint64_t)(end_ns - start_ns));
     at[0] = 2;
     at[1] = VST_PF_EVENT_TYPE << 3;
     at[2] = VST_PF_END;
     at += 3;
     begin[1] = (char)(at - begin - 2);
-    sequence->last_ns = span->end_ns;
     vst__output_commit(output, at);
 }
 
@@ -127,11 +131,23 @@ static void set_tid(vst__perfetto *self, uint32_t tid)
     vst__pf_forget_sequences(&self->pf, VST_PF_DEPTHS);
 }
 
-void vst__perfetto_span(vst__drawing *drawing, const vst__drawn_span *span)
+/* Returns whether the sequence knows all that the packets of a call refer to.
+ */
+static inline bool event_is_known(const vst__perfetto *self,
+                                  const vst__pf_sequence *sequence,
+                                  const vst__drawn_span *span)
 {
-    vst__perfetto *self = vst__perfetto_of(drawing);
-    uint32_t number =
-        span->depth < VST_PF_DEPTHS ? span->depth : VST_PF_DEPTHS - 1;
+    return span->fit == VST_FIT_NESTS && span->args == NULL && self->has_tid &&
+           self->tid == span->tid && sequence->begun &&
+           span->label->ready != NULL &&
+           vst__pf_set_has(&sequence->names, span->label->number);
+}
+
+/* Draws a span that the sequence does not know, or for which the output lacks
+ * room. A function of its own: known spans then save no registers. */
+VST_NOINLINE static void event_draw_first(vst__perfetto *self, uint32_t number,
+                                          const vst__drawn_span *span)
+{
     vst__pf_sequence *sequence = &self->pf.sequences[number];
     vst__label *label = span->label;
 
@@ -140,18 +156,35 @@ void vst__perfetto_span(vst__drawing *drawing, const vst__drawn_span *span)
                          span);
         return;
     }
+    if (event_is_known(self, sequence, span)) {
+        vst__output_reserve(self->drawing.output, PACKETS_MAX);
+        write_ready(self->drawing.output, sequence, number, span);
+        return;
+    }
     if (!self->has_tid || self->tid != span->tid)
         set_tid(self, span->tid);
     if (!sequence->begun)
-        vst__pf_begin_sequence(&self->pf, number,
-                               vst__pf_lane_uuid(drawing->process, span->tid));
+        vst__pf_begin_sequence(
+            &self->pf, number,
+            vst__pf_lane_uuid(self->drawing.process, span->tid));
     if (label->ready == NULL && label->number != 0)
         event_prepare_label(self, label);
-    if (VST_LIKELY(label->ready != NULL && span->args == NULL &&
-                   vst__pf_set_has(&sequence->names, label->number)))
-        write_ready(self, number, span);
+    event_write_span(self, number, 0, span);
+}
+
+void vst__perfetto_span(vst__drawing *drawing, const vst__drawn_span *span)
+{
+    vst__perfetto *self = vst__perfetto_of(drawing);
+    vst__output *output = drawing->output;
+    uint32_t number =
+        span->depth < VST_PF_DEPTHS ? span->depth : VST_PF_DEPTHS - 1;
+    vst__pf_sequence *sequence = &self->pf.sequences[number];
+
+    if (VST_LIKELY(event_is_known(self, sequence, span) &&
+                   output->end - output->at >= PACKETS_MAX))
+        write_ready(output, sequence, number, span);
     else
-        event_write_span(self, number, 0, span);
+        event_draw_first(self, number, span);
 }
 
 /* ---- instants, values and arrows ----------------------------------------- */

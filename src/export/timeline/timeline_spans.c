@@ -185,7 +185,6 @@ vst_status vst__timeline_draw_span(vst__timeline *timeline,
     if (name == NULL)
         return VST_E_NOMEM;
     drawn->label = &name->label;
-    drawn->category = name->label.category;
     drawn->depth = span->depth;
     drawn->tid = vst__timeline_thread(timeline, span->thread);
     drawn->start_ns = span->start_ns;

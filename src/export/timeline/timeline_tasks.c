@@ -300,7 +300,6 @@ static void draw_on_lane(vst__timeline *timeline, uint32_t tid, uint32_t task,
     vst__args_u64(&args, &key, task);
     timeline->drawing->ops->span(timeline->drawing,
                                  &(vst__drawn_span){.label = label,
-                                                    .category = label->category,
                                                     .fit = VST_FIT_ALONE,
                                                     .tid = tid,
                                                     .start_ns = start_ns,
