@@ -17,7 +17,7 @@
 
 enum {
     POLL_NS = 100 * 1000 * 1000,
-    /* how many existing files of earlier runs are skipped at most */
+    /* limit for the number of existing files that are skipped */
     NUMBERS_MAX = 100000,
     NAME_MORE = 32 /* for "-snapshot<n>.vst" and its NUL */
 };

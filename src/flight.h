@@ -1,6 +1,6 @@
-/* The flight recorder: snapshots of a recording that go on being made while the
- * program runs. A thread of its own writes them, so a request costs the caller
- * almost nothing, and even a signal handler may make one.
+/* The flight recorder: makes snapshots of a recording while the program runs
+ * on. A thread of its own writes them, so a request costs the caller almost
+ * nothing, and even a signal handler may make one.
  *
  * Create, arm, disarm and destroy are called by one thread at a time. */
 #ifndef VST_FLIGHT_H
@@ -17,17 +17,18 @@ typedef struct vst_flight vst_flight;
 
 #define VST_FLIGHT_REASONS_MAX 64u
 
-/* Why a snapshot may be asked for. */
+/* A reason for which a snapshot may be requested. */
 typedef struct vst_flight_reason {
     const char *text; /* UTF-8 */
-    /* If not 0: a snapshot is requested when the process has more than so many
-     * bytes in RAM, and again after it had less than nine tenths of that. */
+    /* If not 0: a snapshot is requested when the process has more than this
+     * many bytes in RAM, and again after it had less than nine tenths of that.
+     */
     uint64_t rss_limit;
 } vst_flight_reason;
 
 typedef struct vst_flight_options {
     const char *stem; /* snapshots are <stem>-snapshot<n>.vst, n = 1, 2 … */
-    bool overwrite;   /* else numbers whose file exists are skipped */
+    bool overwrite;   /* if false, numbers whose file exists are skipped */
     uint64_t window_ns;
     /* How many snapshots this flight recorder writes at most. The last ones are
      * kept for reasons that have no snapshot yet. */
@@ -64,11 +65,11 @@ void vst__flight_resume(vst_flight *flight);
  * Does nothing while not armed. */
 void vst__flight_request(vst_flight *flight, uint32_t reason);
 
-/* The snapshots so far, in order; they stay until destroy. */
+/* The snapshots so far, in order; valid until destroy. */
 size_t vst__flight_count(const vst_flight *flight);
 const vst_flight_snapshot *vst__flight_at(const vst_flight *flight,
                                           size_t index);
-/* Requests that came when max_snapshots had been written. */
+/* Returns how many requests came after max_snapshots had been written. */
 uint64_t vst__flight_refused(const vst_flight *flight);
 
 #endif

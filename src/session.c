@@ -1,4 +1,4 @@
-/* One recording from start to finish: the one place that knows the registry,
+/* One recording from start to finish: the only file that knows the registry,
  * the recorder, the file and replay. Called by one thread at a time. A session
  * belongs to the process that made it; in a forked child it does nothing. */
 #include <inttypes.h>
@@ -16,11 +16,12 @@
 struct vst_session {
     vst__file *file;
     vst_recording *recording;
-    vst_tracer *tracer;        /* NULL until the first start */
-    vst_memory_tracer *memory; /* the same; NULL if it is not asked for */
+    vst_tracer *tracer; /* NULL until the first start */
+    /* NULL until the first start, and if it is not wanted */
+    vst_memory_tracer *memory;
     vst__collectors collectors;
     uint32_t pid;
-    vst__os_waits waits; /* for a processor */
+    vst__os_waits waits; /* times that threads waited for a processor */
     bool gc;
     bool wants_memory;
     bool wants_devices;
@@ -29,7 +30,7 @@ struct vst_session {
     bool finished;
 };
 
-/* At least one tick, where anything is asked for. */
+/* Returns at least one tick, unless ns is 0. */
 static vst_ticks ticks_of(uint64_t ns)
 {
     double ticks = (double)ns * vst_clock_ticks_per_second() / 1e9;
@@ -101,8 +102,8 @@ int vst_session_can_see_switches(void)
     return failed;
 }
 
-/* The recording is open before the tracer is made: a tracer records what it
- * finds (open calls) while it starts. */
+/* The recording is open before the tracer is made, because a tracer records
+ * while it starts (the open calls). */
 static vst_status start_tracer(vst_session *session)
 {
     vst_status status;
@@ -128,8 +129,8 @@ static vst_status start_memory(vst_session *session)
     return status;
 }
 
-/* With the recorder's lock held: free-running threads may give back chunks of
- * the window before. */
+/* Call with the recorder's lock held, because free-running threads may give
+ * back chunks of the previous window. */
 static vst_status session_begin_window(vst_session *session, vst_error *error)
 {
     vst_status status;
@@ -180,9 +181,9 @@ vst_status vst_session_start(vst_session *session, vst_error *error)
     return VST_OK;
 }
 
-/* {"tid": ns}. Without the switches of threads, a trace does not tell whether
- * a call took long or the machine was busy. */
-static void tell_processor_waits(vst_session *session)
+/* Writes {"tid": ns} as metadata. Without switches of threads, only this says
+ * whether a call took long or the machine was busy. */
+static void session_write_waits(vst_session *session)
 {
     vst__os_waits *waits = &session->waits;
     char json[VST_OS_WAITS_MAX * 48];
@@ -204,14 +205,15 @@ vst_status vst_session_stop(vst_session *session)
 {
     if (!session->is_recording)
         return VST_E_STATE;
-    vst_session_stop_devices(session); /* while it can be delivered to */
+    /* stop the devices while activities can still be delivered */
+    vst_session_stop_devices(session);
     session->is_recording = false;
     if (session->memory != NULL)
         session->memory->ops->stop(session->memory);
     session->tracer->ops->stop(session->tracer);
     if (session_is_ours(session)) {
         vst__recording_stop(session->recording);
-        tell_processor_waits(session);
+        session_write_waits(session);
         session_end_window(session);
     }
     return VST_OK;
@@ -227,13 +229,13 @@ vst_status vst_session_finish(vst_session *session, vst_error *error)
     if (!session_is_ours(session))
         return VST_OK;
     if (session->wants_devices)
-        vst__devices_tell_late(session->recording);
+        vst__devices_write_late(session->recording);
     vst__recording_forget_leavers(session->recording);
     return vst__file_finish(session->file, error);
 }
 
-/* The process came from a fork that nobody was told of: threads that are not
- * here may hold locks for good. */
+/* Returns whether the process came from a fork for which no handler ran:
+ * threads that do not exist here may hold locks forever. */
 static bool is_a_silent_fork(const vst_session *session)
 {
     return !session_is_ours(session) && session->recording != NULL &&

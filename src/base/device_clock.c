@@ -1,8 +1,8 @@
-/* Fits the clock of a device to ours: see device_clock.h. */
+/* Fits the clock of a device to the host's: see device_clock.h. */
 #include "base/device_clock.h"
 
-/* Returns how many of our ticks one tick of the device takes, between two
- * pairs. */
+/* Returns how many host ticks one tick of the device takes, between two pairs.
+ */
 static double slope_of(const vst__clock_pair *a, const vst__clock_pair *b)
 {
     return (double)(b->ours - a->ours) / (double)(b->theirs - a->theirs);
@@ -41,7 +41,7 @@ _Bool vst__clock_fit_add(vst__clock_fit *fit, const vst__clock_pair *pair)
     return 1;
 }
 
-/* Adds with saturation, because a file may claim any time. */
+/* Adds with saturation, because a damaged file may hold any time. */
 static vst_ticks device_clock_add(vst_ticks ours, double ticks)
 {
     double sum = (double)ours + ticks;

@@ -74,10 +74,11 @@ static inline bool vst__escape_is_void(const vst__escape_rule *rule,
 
 /* ---- the second word of a BEGIN ------------------------------------------ */
 
-/* Flags in a checkpoint: the span was open before, */
+/* In a checkpoint: the span was open before. */
 enum {
     VST_BEGIN_OPEN_BEFORE = 1,
-    VST_BEGIN_DETACHED = 2 /* and is not on a stack any more. */
+    /* in a checkpoint: the span is no longer on a stack */
+    VST_BEGIN_DETACHED = 2
 };
 
 /* Returns the second word of a BEGIN, 0 if there is none. */

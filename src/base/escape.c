@@ -54,15 +54,16 @@ static char *escape_byte(char *at, unsigned char c)
     return at;
 }
 
-/* Whether eight bytes stay as they are: printable ASCII without quotes and
- * backslashes. */
+/* Returns whether eight bytes need no escape: printable ASCII without quotes
+ * and backslashes. */
 static bool is_plain(uint64_t bytes)
 {
     const uint64_t ones = UINT64_MAX / 255, tops = ones << 7;
     uint64_t quotes = bytes ^ ones * '"', slashes = bytes ^ ones * '\\';
     uint64_t deletes = bytes ^ ones * 0x7f;
 
-    /* The top bit of a byte: it is less than a blank, or was made zero. */
+    /* Sets the top bit of each byte that is less than a blank, or that became
+     * zero. */
     return (((bytes - ones * ' ') | ((quotes - ones) & ~quotes) |
              ((slashes - ones) & ~slashes) | ((deletes - ones) & ~deletes) |
              bytes) &

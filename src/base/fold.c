@@ -357,8 +357,8 @@ static void take_escape(vst__fold *fold, uint32_t type, const uint64_t *payload,
     }
 }
 
-/* Takes the word at *words, if it is none of the plain cases below. Returns how
- * many words were taken. */
+/* Takes the word at *words, which is not one of the plain cases of
+ * vst__fold_words. Returns how many words were taken. */
 static size_t take_word(vst__fold *fold, const uint64_t *words, size_t count)
 {
     vst_kind kind = vst_word_kind(*words);

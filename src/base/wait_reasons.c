@@ -1,5 +1,5 @@
-/* Functions that only wait, and what for: the table behind wait_reasons.h. Any
- * thread. */
+/* The table behind wait_reasons.h: functions that only wait, and the reasons.
+ * Any thread. */
 #include <string.h>
 
 #include <vestige/span.h>

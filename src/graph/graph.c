@@ -127,10 +127,10 @@ static vst_status end_node(vst__graph *graph, vst__graph_node *node,
 
 /* ---- threads ------------------------------------------------------------- */
 
-/* Returns the id of the innermost open node of the lane, 0 if there is none. If
- * none is open, the innermost node of the thread that this lane works for, as
- * gloo's threads work for the thread that asked them. Such nodes may outlast
- * the other thread's node, and are never its parents. */
+/* Returns the id of the lane's innermost open node. If none is open, returns
+ * the innermost node of the thread for which this lane works (gloo's threads
+ * work for the thread that asked them), else the thread's root. Nodes of such a
+ * lane may outlast the other thread's node, and are never its parents. */
 static uint64_t graph_innermost(const vst__graph_thread *thread,
                                 const vst__graph_lane *lane)
 {
@@ -207,8 +207,8 @@ static vst_status graph_begin_node(vst__graph_lane *lane, const vst_node *seen)
     return VST_OK;
 }
 
-static vst_status tell_inputs(vst__graph *graph, vst__graph_node *node,
-                              const void *bytes, size_t count)
+static vst_status graph_deliver_inputs(vst__graph *graph, vst__graph_node *node,
+                                       const void *bytes, size_t count)
 {
     vst_status status = read_values(graph, bytes, count);
 
@@ -219,8 +219,9 @@ static vst_status tell_inputs(vst__graph *graph, vst__graph_node *node,
                : status;
 }
 
-static vst_status tell_outputs(vst__graph *graph, vst__graph_node *node,
-                               const void *bytes, size_t count)
+static vst_status graph_deliver_outputs(vst__graph *graph,
+                                        vst__graph_node *node,
+                                        const void *bytes, size_t count)
 {
     vst_status status = read_values(graph, bytes, count);
 
@@ -241,9 +242,9 @@ static size_t find_record(vst__graph_node *const *nodes, size_t count,
     return count;
 }
 
-/* Takes the bytes of a node's values, all of them or all that the trace has. */
-static vst_status tell_values(vst__graph_lane *lane, const void *bytes,
-                              size_t count, uint64_t record, bool outputs)
+/* Reads the bytes of a node's values, all of them or all that the trace has. */
+static vst_status graph_read_values(vst__graph_lane *lane, const void *bytes,
+                                    size_t count, uint64_t record, bool outputs)
 {
     vst__graph *graph = lane->graph;
     vst__graph_thread *thread = lane->thread;
@@ -255,10 +256,11 @@ static vst_status tell_values(vst__graph_lane *lane, const void *bytes,
     if (thread != NULL && index != thread->open_count) {
         node = thread->open[index];
         if (!outputs)
-            return node->has_inputs ? VST_OK
-                                    : tell_inputs(graph, node, bytes, count);
+            return node->has_inputs
+                       ? VST_OK
+                       : graph_deliver_inputs(graph, node, bytes, count);
         graph_take_out(thread, index);
-        return tell_outputs(graph, node, bytes, count);
+        return graph_deliver_outputs(graph, node, bytes, count);
     }
     index = find_record(graph->left, graph->left_count, record);
     if (!outputs || index == graph->left_count)
@@ -267,7 +269,7 @@ static vst_status tell_values(vst__graph_lane *lane, const void *bytes,
     memmove(graph->left + index, graph->left + index + 1,
             (graph->left_count - index - 1) * sizeof(vst__graph_node *));
     graph->left_count--;
-    return tell_outputs(graph, node, bytes, count);
+    return graph_deliver_outputs(graph, node, bytes, count);
 }
 
 /* Uses values that were kept for the next escape, which never came. */
@@ -276,8 +278,8 @@ static vst_status graph_flush(vst__graph_lane *lane)
     uint64_t record = lane->record;
 
     lane->record = 0;
-    return record != 0 ? tell_values(lane, lane->bytes, lane->count, record,
-                                     lane->outputs)
+    return record != 0 ? graph_read_values(lane, lane->bytes, lane->count,
+                                           record, lane->outputs)
                        : VST_OK;
 }
 
@@ -325,7 +327,7 @@ static vst_status on_node(void *ctx, const vst_node *seen)
     if (status != VST_OK)
         return status;
     if (!(flags & VST_NODE_MORE) && !goes_on)
-        return tell_values(lane, bytes, count, record, outputs);
+        return graph_read_values(lane, bytes, count, record, outputs);
     status = graph_keep(lane, bytes, count, record, outputs);
     if (status != VST_OK || flags & VST_NODE_MORE)
         return status;
@@ -430,8 +432,8 @@ vst_status vst__graph_finish(vst__graph *graph)
             free_node(graph->left[i]);
     graph->left_count = 0;
     if (status == VST_OK)
-        status = vst__graph_tell_root(graph, VST_GRAPH_PROCESS,
-                                      VST_GRAPH_PROCESS_ID, 0);
+        status = vst__graph_deliver_root(graph, VST_GRAPH_PROCESS,
+                                         VST_GRAPH_PROCESS_ID, 0);
     return status;
 }
 

@@ -19,7 +19,7 @@
 #define VST_GRAPH_PROCESS_ID 1
 
 typedef enum vst__graph_kind {
-    VST_GRAPH_PROCESS, /* the root of all */
+    VST_GRAPH_PROCESS, /* the root of all nodes */
     VST_GRAPH_THREAD,  /* the root of a thread */
     VST_GRAPH_NODE
 } vst__graph_kind;
@@ -99,7 +99,7 @@ typedef struct vst__graph {
 typedef struct vst__graph_lane {
     vst__graph *graph;
     uint64_t system_tid;
-    vst__graph_thread *thread; /* NULL if no node of it was seen */
+    vst__graph_thread *thread; /* NULL if the thread has no node yet */
     /* Values that continue in the next escape. */
     unsigned char *bytes;
     size_t count, capacity;
@@ -124,8 +124,8 @@ void vst__graph_lane_free(vst__graph_lane *lane);
 /* ---- threads.c ----------------------------------------------------------- */
 
 /* Delivers a root. */
-vst_status vst__graph_tell_root(vst__graph *graph, vst__graph_kind kind,
-                                uint64_t id, uint64_t thread);
+vst_status vst__graph_deliver_root(vst__graph *graph, vst__graph_kind kind,
+                                   uint64_t id, uint64_t thread);
 /* Returns NULL if no node of the thread was seen. */
 vst__graph_thread *vst__graph_find_thread(const vst__graph *graph,
                                           uint64_t number);

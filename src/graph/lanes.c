@@ -17,9 +17,9 @@ enum {
     BLOCK_LEAST = 16 * 1024,
 };
 
-/* A thread that is being read. */
+/* A thread while it is read. */
 typedef struct lane {
-    vst__graph_lane told;
+    vst__graph_lane graph_lane;
     vst_sink sink;
     vst__block block;
     vst_matcher *matcher;
@@ -100,7 +100,7 @@ static void close_lane(stream *closed)
     vst_matcher_destroy(self->matcher);
     vst__decoder_close(&self->decoder);
     vst__block_free(&self->block);
-    vst__graph_lane_free(&self->told);
+    vst__graph_lane_free(&self->graph_lane);
     free(self);
     closed->lane = NULL;
 }
@@ -115,12 +115,12 @@ static vst_status open_lane(reading *self, stream *opened)
     if (made == NULL)
         return VST_E_NOMEM;
     opened->lane = made;
-    made->told.graph = self->graph;
-    made->told.system_tid = thread != NULL && thread->system_tid != 0
-                                ? thread->system_tid
-                                : opened->thread + UINT64_C(1);
+    made->graph_lane.graph = self->graph;
+    made->graph_lane.system_tid = thread != NULL && thread->system_tid != 0
+                                      ? thread->system_tid
+                                      : opened->thread + UINT64_C(1);
     made->sink = vst__graph_lane_sink;
-    made->sink.ctx = &made->told;
+    made->sink.ctx = &made->graph_lane;
     vst__block_init(&made->block, &self->trace->source);
     made->block.file_size = self->trace->block.file_size;
     made->block.size = self->block_size;
@@ -132,16 +132,16 @@ static vst_status open_lane(reading *self, stream *opened)
     return status;
 }
 
-static vst_status lanes_tell_progress(reading *self, lane *of)
+static vst_status lanes_report_progress(reading *self, lane *of)
 {
     vst_trace *trace = self->trace;
     uint64_t words = vst__decoder_words(&of->decoder);
 
     self->words += words - of->words;
     of->words = words;
-    return vst__progress_tell(trace->progress, trace->progress_ctx,
-                              &self->next_progress_ns,
-                              (double)self->words / (double)self->words_total);
+    return vst__progress_report(
+        trace->progress, trace->progress_ctx, &self->next_progress_ns,
+        (double)self->words / (double)self->words_total);
 }
 
 static vst_status lanes_feed(reading *self, lane *to, size_t count)
@@ -163,8 +163,8 @@ static bool lanes_matters(const lane *of, const vst_compressed_event *event)
 
     if (type == VST_ESCAPE_NODE)
         return true;
-    if (kind == VST_ENTER || of->told.thread == NULL ||
-        of->told.thread->open_count == 0)
+    if (kind == VST_ENTER || of->graph_lane.thread == NULL ||
+        of->graph_lane.thread->open_count == 0)
         return false;
     return kind == VST_EXIT || kind == VST_RAISE || type == VST_ESCAPE_END ||
            type == VST_ESCAPE_SETTLE;
@@ -205,14 +205,14 @@ static vst_status lanes_advance(reading *self, stream *moved, bool alone,
         if (status != VST_OK)
             self->trace->block.sys_errno = to->block.sys_errno;
         else
-            status = lanes_tell_progress(self, to);
+            status = lanes_report_progress(self, to);
     }
     *waits = false;
     if (status == VST_OK)
         status = vst_matcher_feed(to->matcher, &self->converter, NULL, 0,
                                   self->end_ns, &to->sink);
     if (status == VST_OK)
-        status = vst__graph_lane_finish(&to->told);
+        status = vst__graph_lane_finish(&to->graph_lane);
     return status;
 }
 

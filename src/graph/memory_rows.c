@@ -50,7 +50,7 @@ static vst_status add_key(vst__memory_rows *rows, const vst__flow *flow,
              (!key->is_tensor && key->bytes != 0))
         status = memory_add(rows, VST_TIME_BEFORE, VST_ACTION_PREEXISTING,
                             bytes, category);
-    else /* nothing is known of it, or nothing was done with it */
+    else /* unknown, or never used by a node */
         return VST_OK;
     if (status == VST_OK && key->destroyed_ns != VST_FLOW_NEVER)
         status = memory_add(

@@ -45,8 +45,8 @@ static vst_status nodes_pass(void *ctx, vst__graph_node *node,
     return VST_OK;
 }
 
-static vst_status nodes_tell(void *ctx, vst__graph_node *node,
-                             const vst__graph_values *outputs)
+static vst_status nodes_on_end(void *ctx, vst__graph_node *node,
+                               const vst__graph_values *outputs)
 {
     const listing *to = ctx;
 
@@ -61,7 +61,8 @@ vst_status vst__traces_node_ids(vst_trace *const *traces, size_t count,
                                 vst_node_id_fn fn, void *ctx, vst_error *error)
 {
     listing to = {fn, ctx};
-    vst__graph_sink sink = {.ctx = &to, .begin = nodes_pass, .end = nodes_tell};
+    vst__graph_sink sink = {
+        .ctx = &to, .begin = nodes_pass, .end = nodes_on_end};
     vst_status status = vst__graph_check(traces, count);
     vst__graph graph;
 

@@ -1,11 +1,12 @@
-/* What a reader of a timeline needs to know of the nodes of an execution trace,
- * without writing it. One thread at a time uses a trace. */
+/* Facts about the nodes of an execution trace for readers of a timeline,
+ * without writing the execution trace. One thread at a time uses a trace. */
 #ifndef VST_GRAPH_NODES_H
 #define VST_GRAPH_NODES_H
 
 #include <vestige/trace.h>
 
-/* Counts the nodes in windows of a trace, and reads nothing else of them. */
+/* Counts the nodes in windows of a trace, reading only as much as that needs.
+ */
 vst_status vst__trace_count_nodes(vst_trace *trace, int window, uint64_t *count,
                                   vst_error *error);
 

@@ -5,8 +5,8 @@
 #include "base/grow.h"
 #include "graph/graph.h"
 
-vst_status vst__graph_tell_root(vst__graph *graph, vst__graph_kind kind,
-                                uint64_t id, uint64_t thread)
+vst_status vst__graph_deliver_root(vst__graph *graph, vst__graph_kind kind,
+                                   uint64_t id, uint64_t thread)
 {
     vst__graph_node root = {
         .kind = kind,
@@ -43,7 +43,8 @@ static vst_status make_thread(vst__graph *graph, uint64_t number,
     thread->number = number;
     thread->root = ++graph->last_id;
     *made = thread;
-    return vst__graph_tell_root(graph, VST_GRAPH_THREAD, thread->root, number);
+    return vst__graph_deliver_root(graph, VST_GRAPH_THREAD, thread->root,
+                                   number);
 }
 
 vst__graph_thread *vst__graph_find_thread(const vst__graph *graph,

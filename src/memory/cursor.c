@@ -153,7 +153,7 @@ static bool cursor_decode(vst__memory_cursor *cursor, const uint64_t *word)
         record->size = word[2];
         return record->address != 0;
     case VST_ESCAPE_FREE_RECENT:
-        /* in an honest file, the allocation is among the words before */
+        /* in a valid file, the allocation is among the words before */
         record->address = cursor->recent[head >> 5 & (VST_RECENT_PLACES - 1)];
         return record->address != 0;
     default:

@@ -75,7 +75,7 @@ static void link_state(thread_state *t)
 }
 
 /* Registers a thread at its first event. */
-VST_COLD static bool meet(thread_state *t)
+VST_COLD static bool funnel_register(thread_state *t)
 {
     int error;
 
@@ -147,7 +147,7 @@ static inline bool go_in(thread_state *t)
     unsigned mode =
         atomic_load_explicit(&vst__memory_mode, memory_order_relaxed);
 
-    if (mode == OFF || (!VST_LIKELY(t->is_known) && !meet(t)))
+    if (mode == OFF || (!VST_LIKELY(t->is_known) && !funnel_register(t)))
         return false;
     /* The store of `busy` comes before the load below: pairs with the barrier
      * that stop() makes, or with stop()'s own store and load. */
@@ -363,8 +363,8 @@ void vst_memory_moved(vst_memory_kind kind, uintptr_t from, uintptr_t to,
 
 /* ---- start and stop ------------------------------------------------------ */
 
-static void tell_options(vst_recording *recording,
-                         const vst_memory_options *options)
+static void funnel_write_options(vst_recording *recording,
+                                 const vst_memory_options *options)
 {
     char json[160];
 
@@ -387,7 +387,7 @@ static vst_status funnel_start(vst_recording *recording,
     traced.options = *options;
     traced.options.native_stacks =
         options->native_stacks && vst_traceback_has_native();
-    tell_options(recording, &traced.options);
+    funnel_write_options(recording, &traced.options);
     vst__os_random(&seed, sizeof seed);
     vst__sample_begin(options->sample_bytes, seed);
     vst__resident_begin(recording);

@@ -66,14 +66,14 @@ typedef struct vst__sampler {
 void vst__sample_begin(uint64_t bytes, uint64_t seed);
 void vst__sample_after_fork(void);
 void vst__sample_draw(vst__sampler *sampler);
-extern uint32_t vst__sample_turn; /* constant while memory is traced */
+extern uint32_t vst__sample_number; /* constant while memory is traced */
 
 /* Returns whether an allocation of this size is sampled: with probability 1 -
  * exp(-size / bytes). The distribution has no memory, so a new gap may be drawn
  * after any allocation. */
 static inline bool vst__sample_takes(vst__sampler *sampler, size_t size)
 {
-    if (sampler->turn != vst__sample_turn)
+    if (sampler->turn != vst__sample_number)
         vst__sample_draw(sampler);
     if (size < sampler->until) {
         sampler->until -= size;

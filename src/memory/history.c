@@ -19,14 +19,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory/history_parts.h"
+#include "memory/history_state.h"
 #include "os/progress.h"
 
 enum { RECORDS_A_STEP = 4096 };
 
 /* ---- one record ---------------------------------------------------------- */
 
-/* An allocation's address is still live: waits for its free, or makes one. */
+/* If an allocation's address is still live, waits for the address's free, or
+ * makes one. */
 static vst_status make_way(vst__history *self, vst__merge_stream *from,
                            vst__history_group *of, bool *waits)
 {
@@ -41,11 +42,11 @@ static vst_status make_way(vst__history *self, vst__merge_stream *from,
     if (*waits || status != VST_OK)
         return status;
     vst__live_remove(&of->live, record->address, &lost);
-    return vst__history_tell_free(self, from, of, VST_MEMORY_LOST_FREE,
-                                  vst__history_is_framework(record->kind)
-                                      ? VST_MEMORY_FRAMEWORK_FREE
-                                      : VST_MEMORY_FREE,
-                                  &lost);
+    return vst__history_report_free(self, from, of, VST_MEMORY_LOST_FREE,
+                                    vst__history_is_framework(record->kind)
+                                        ? VST_MEMORY_FRAMEWORK_FREE
+                                        : VST_MEMORY_FREE,
+                                    &lost);
 }
 
 static vst_status history_allocate(vst__history *self, vst__merge_stream *from,
@@ -74,8 +75,8 @@ static vst_status history_allocate(vst__history *self, vst__merge_stream *from,
         return status;
     block.serial = ++self->serial;
     status = vst__live_add(&of->live, &block);
-    return status == VST_OK ? vst__history_tell_alloc(self, from, of, flags,
-                                                      record->kind, &block)
+    return status == VST_OK ? vst__history_report_alloc(self, from, of, flags,
+                                                        record->kind, &block)
                             : status;
 }
 
@@ -89,16 +90,17 @@ static vst_status history_release(vst__history *self, vst__merge_stream *from,
     vst__block_info freed;
 
     if (vst__live_remove(&of->live, record->address, &freed))
-        return vst__history_tell_free(self, from, of, 0, record->kind, &freed);
+        return vst__history_report_free(self, from, of, 0, record->kind,
+                                        &freed);
     if (from->order == VST_ORDER_FREE && self->merge.heap_count > 1) {
         vst__merge_wait(&self->merge, from->time, VST_ORDER_UNKNOWN);
         *waits = true;
         return VST_OK;
     }
-    return vst__history_tell_unknown(self, from);
+    return vst__history_report_unknown(self, from);
 }
 
-/* *waits: the record must come later. */
+/* Handles one record. Sets *waits if the record must be handled later. */
 static vst_status history_handle(vst__history *self, vst__merge_stream *from,
                                  bool *waits)
 {
@@ -113,23 +115,23 @@ static vst_status history_handle(vst__history *self, vst__merge_stream *from,
     case VST_RECORD_CHANGE:
         return vst__history_change(self, from);
     case VST_RECORD_COUNTER:
-        return vst__history_tell_counter(self, from);
+        return vst__history_report_counter(self, from);
     case VST_RECORD_LOSS:
-        return vst__history_tell_loss(self, from);
+        return vst__history_report_loss(self, from);
     }
     return VST_OK;
 }
 
 /* ---- all records --------------------------------------------------------- */
 
-static vst_status history_tell_progress(vst__history *self)
+static vst_status history_report_progress(vst__history *self)
 {
     vst_trace *trace = self->trace;
     uint64_t words = self->words_before + vst__merge_words(&self->merge);
 
-    return vst__progress_tell(trace->progress, trace->progress_ctx,
-                              &self->next_progress_ns,
-                              (double)words / (double)(self->words_total + 1));
+    return vst__progress_report(
+        trace->progress, trace->progress_ctx, &self->next_progress_ns,
+        (double)words / (double)(self->words_total + 1));
 }
 
 /* Opens a window. Allocations between windows are not seen, so each window
@@ -175,7 +177,7 @@ vst_status vst__history_step(vst__history *self, bool *done)
             status = vst__merge_next(&self->merge);
     }
     if (status == VST_OK)
-        status = history_tell_progress(self);
+        status = history_report_progress(self);
     if (status == VST_OK && first == NULL)
         close_window(self);
     return status;

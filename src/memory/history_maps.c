@@ -1,7 +1,7 @@
 /* Mappings in the history: usable memory, or reserved address space, or parts
  * of each. Reserved space is counted as a group of its own, and changes move
  * ranges between the two. One thread at a time. */
-#include "memory/history_parts.h"
+#include "memory/history_state.h"
 
 static bool is_reserved(const vst__memory_record *record)
 {
@@ -24,7 +24,8 @@ static vst_status maps_unmap(vst__history *self, const vst__merge_stream *from,
             vst__live_unmap(&of->live, record->address, size, &part, &found);
 
         if (status == VST_OK && found)
-            status = vst__history_tell_free(self, from, of, flags, kind, &part);
+            status =
+                vst__history_report_free(self, from, of, flags, kind, &part);
         if (status != VST_OK || !found)
             return status;
     }
@@ -44,8 +45,8 @@ static vst_status maps_unreserve(vst__history *self,
             &of->live, from->cursor.record.address, size, &part, &found);
 
         if (status == VST_OK && found)
-            status =
-                vst__history_tell_reserved(self, from, VST_MEMORY_FREES, &part);
+            status = vst__history_report_reserved(self, from, VST_MEMORY_FREES,
+                                                  &part);
         if (status != VST_OK || !found)
             return status;
     }
@@ -75,8 +76,8 @@ vst_status vst__history_map(vst__history *self, const vst__merge_stream *from,
     if (status != VST_OK)
         return status;
     if (is_reserved(record))
-        return vst__history_tell_reserved(self, from, record->flags, block);
-    return vst__history_tell_alloc(
+        return vst__history_report_reserved(self, from, record->flags, block);
+    return vst__history_report_alloc(
         self, from, of, record->flags | (lost != 0 ? VST_MEMORY_LOST_FREE : 0),
         record->kind, block);
 }
@@ -91,7 +92,7 @@ vst_status vst__history_unmap(vst__history *self, const vst__merge_stream *from)
     if (status == VST_OK)
         status = maps_unreserve(self, from, size, &reserved);
     return status == VST_OK && parts + reserved == 0
-               ? vst__history_tell_unknown(self, from)
+               ? vst__history_report_unknown(self, from)
                : status;
 }
 
@@ -103,14 +104,14 @@ static vst_status reserve_part(vst__history *self,
                                vst__block_info *part)
 {
     vst_status status =
-        vst__history_tell_free(self, from, &self->groups[VST_GROUP_SYSTEM], 0,
-                               VST_MEMORY_MUNMAP, part);
+        vst__history_report_free(self, from, &self->groups[VST_GROUP_SYSTEM], 0,
+                                 VST_MEMORY_MUNMAP, part);
 
     part->serial = ++self->reserved_serial;
     part->time_ns = vst__history_time(self, from);
     if (status == VST_OK)
         status = vst__live_map(&self->groups[VST_GROUP_RESERVED].live, part);
-    return status == VST_OK ? vst__history_tell_reserved(self, from, 0, part)
+    return status == VST_OK ? vst__history_report_reserved(self, from, 0, part)
                             : status;
 }
 
@@ -123,7 +124,7 @@ static vst_status use_part(vst__history *self, const vst__merge_stream *from,
     vst__history_group *of = &self->groups[VST_GROUP_SYSTEM];
     uint32_t flags = record->flags;
     vst_status status =
-        vst__history_tell_reserved(self, from, VST_MEMORY_FREES, part);
+        vst__history_report_reserved(self, from, VST_MEMORY_FREES, part);
 
     part->serial = ++self->serial;
     part->time_ns = vst__history_time(self, from);
@@ -133,8 +134,8 @@ static vst_status use_part(vst__history *self, const vst__merge_stream *from,
         part->stack = record->stack;
     if (status == VST_OK)
         status = vst__live_map(&of->live, part);
-    return status == VST_OK ? vst__history_tell_alloc(self, from, of, flags,
-                                                      VST_MEMORY_MMAP, part)
+    return status == VST_OK ? vst__history_report_alloc(self, from, of, flags,
+                                                        VST_MEMORY_MMAP, part)
                             : status;
 }
 

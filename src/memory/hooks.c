@@ -38,7 +38,7 @@ static struct {
 
 /* ---- blocks -------------------------------------------------------------- */
 
-#define TOLD(kind, call, size)                                                 \
+#define REPORTED(kind, call, size)                                             \
     bool outermost;                                                            \
     void *block;                                                               \
     if (!vst__memory_is_on())                                                  \
@@ -52,33 +52,34 @@ static struct {
 
 static void *hook_malloc(size_t size)
 {
-    TOLD(VST_MEMORY_MALLOC, real.malloc(size), size);
+    REPORTED(VST_MEMORY_MALLOC, real.malloc(size), size);
 }
 
 static void *hook_calloc(size_t count, size_t size)
 {
     /* if the product overflows, calloc returns no block */
-    TOLD(VST_MEMORY_CALLOC, real.calloc(count, size), count * size);
+    REPORTED(VST_MEMORY_CALLOC, real.calloc(count, size), count * size);
 }
 
 static void *hook_aligned_alloc(size_t alignment, size_t size)
 {
-    TOLD(VST_MEMORY_ALIGNED_ALLOC, real.aligned_alloc(alignment, size), size);
+    REPORTED(VST_MEMORY_ALIGNED_ALLOC, real.aligned_alloc(alignment, size),
+             size);
 }
 
 static void *hook_memalign(size_t alignment, size_t size)
 {
-    TOLD(VST_MEMORY_MEMALIGN, real.memalign(alignment, size), size);
+    REPORTED(VST_MEMORY_MEMALIGN, real.memalign(alignment, size), size);
 }
 
 static void *hook_valloc(size_t size)
 {
-    TOLD(VST_MEMORY_VALLOC, real.valloc(size), size);
+    REPORTED(VST_MEMORY_VALLOC, real.valloc(size), size);
 }
 
 static void *hook_pvalloc(size_t size)
 {
-    TOLD(VST_MEMORY_VALLOC, real.pvalloc(size), size);
+    REPORTED(VST_MEMORY_VALLOC, real.pvalloc(size), size);
 }
 
 static int hook_posix_memalign(void **block, size_t alignment, size_t size)
@@ -111,8 +112,8 @@ static void hook_free(void *block)
 
 /* Reports a realloc that returned no block: if the size was 0, the old block is
  * freed, otherwise it still exists. */
-static void tell_resized(void *old, void *block, size_t size, vst_ticks before,
-                         const void *caller)
+static void report_resized(void *old, void *block, size_t size,
+                           vst_ticks before, const void *caller)
 {
     if (block != NULL && old != NULL)
         vst__memory_moved(VST_MEMORY_REALLOC, (uintptr_t)old, (uintptr_t)block,
@@ -136,7 +137,7 @@ static void *hook_realloc(void *old, size_t size)
     before = vst_clock_ticks();
     block = real.realloc(old, size);
     if (outermost)
-        tell_resized(old, block, size, before, HERE);
+        report_resized(old, block, size, before, HERE);
     vst_memory_leave();
     return block;
 }
@@ -154,7 +155,7 @@ static void *hook_reallocarray(void *old, size_t count, size_t size)
     before = vst_clock_ticks();
     block = real.reallocarray(old, count, size);
     if (outermost)
-        tell_resized(old, block, product, before, HERE);
+        report_resized(old, block, product, before, HERE);
     vst_memory_leave();
     return block;
 }

@@ -31,8 +31,8 @@ static bool is_reservation(int access, int flags)
     return access == PROT_NONE || (flags & unbacked) == unbacked;
 }
 
-static void tell_mapping(void *mapping, size_t size, int access, int flags,
-                         const void *from)
+static void report_mapping(void *mapping, size_t size, int access, int flags,
+                           const void *from)
 {
     uintptr_t at = (uintptr_t)mapping;
     bool reserves = is_reservation(access, flags);
@@ -57,7 +57,7 @@ void *vst__hook_mmap(void *at, size_t size, int access, int flags, int fd,
         vst__memory_look((uintptr_t)at, size);
     mapping = real.mmap(at, size, access, flags, fd, offset);
     if (outermost && mapping != MAP_FAILED)
-        tell_mapping(mapping, size, access, flags, HERE);
+        report_mapping(mapping, size, access, flags, HERE);
     vst_memory_leave();
     return mapping;
 }
@@ -75,7 +75,7 @@ void *vst__hook_mmap64(void *at, size_t size, int access, int flags, int fd,
         vst__memory_look((uintptr_t)at, size);
     mapping = real.mmap64(at, size, access, flags, fd, offset);
     if (outermost && mapping != MAP_FAILED)
-        tell_mapping(mapping, size, access, flags, HERE);
+        report_mapping(mapping, size, access, flags, HERE);
     vst_memory_leave();
     return mapping;
 }
@@ -105,9 +105,9 @@ int vst__hook_munmap(void *at, size_t size)
 
 /* Reports a moved mapping, which is reserved or usable as before. If the old
  * size was 0, the old mapping stays. */
-static void tell_moved(uintptr_t old, size_t old_size, uintptr_t at,
-                       size_t size, const vst__range *reserved,
-                       vst_ticks before, const void *from)
+static void report_moved(uintptr_t old, size_t old_size, uintptr_t at,
+                         size_t size, const vst__range *reserved,
+                         vst_ticks before, const void *from)
 {
     if (old_size) {
         vst__memory_unmapped(old, old_size, before);
@@ -144,8 +144,8 @@ void *vst__hook_mremap(void *old, size_t old_size, size_t size, int flags, ...)
     before = vst_clock_ticks();
     mapping = real.mremap(old, old_size, size, flags, at);
     if (outermost && mapping != MAP_FAILED)
-        tell_moved((uintptr_t)old, old_size, (uintptr_t)mapping, size,
-                   reserves ? &part : NULL, before, HERE);
+        report_moved((uintptr_t)old, old_size, (uintptr_t)mapping, size,
+                     reserves ? &part : NULL, before, HERE);
     vst_memory_leave();
     return mapping;
 }
@@ -154,7 +154,7 @@ void *vst__hook_mremap(void *old, size_t old_size, size_t size, int flags, ...)
 
 /* Reports that a range without access became accessible, so from now on it can
  * be in use. musl accepts an address inside a page. */
-static void tell_opened(uintptr_t start, size_t size, const void *from)
+static void report_opened(uintptr_t start, size_t size, const void *from)
 {
     uintptr_t end = vst__reserved_end(start, size);
     vst__range part;
@@ -180,7 +180,7 @@ int vst__hook_mprotect(void *at, size_t size, int access)
     outermost = vst_memory_enter();
     result = real.mprotect(at, size, access);
     if (outermost && result == 0 && access != PROT_NONE && vst__reserved_any())
-        tell_opened((uintptr_t)at, size, HERE);
+        report_opened((uintptr_t)at, size, HERE);
     vst_memory_leave();
     return result;
 }

@@ -152,9 +152,10 @@ bool vst__reserved_find(uintptr_t start, uintptr_t end, vst__range *part)
 }
 
 /* Reports the runs of resident pages. Returns how many runs there were. */
-static size_t tell_runs(uintptr_t start, const unsigned char *pages,
-                        size_t page_count,
-                        void (*touched)(uintptr_t start, size_t size))
+static size_t reserved_report_runs(uintptr_t start, const unsigned char *pages,
+                                   size_t page_count,
+                                   void (*touched)(uintptr_t start,
+                                                   size_t size))
 {
     size_t page = vst__os_page_size(), runs = 0;
 
@@ -187,8 +188,8 @@ void vst__reserved_look(uintptr_t start, uintptr_t end,
         if (part.end - part.start > PAGES_A_LOOK * page)
             part.end = part.start + PAGES_A_LOOK * page;
         if (vst__os_pages_resident(part.start, part.end - part.start, pages))
-            runs += tell_runs(part.start, pages, (part.end - part.start) / page,
-                              touched);
+            runs += reserved_report_runs(
+                part.start, pages, (part.end - part.start) / page, touched);
     }
 }
 

@@ -30,7 +30,7 @@ static shard shards[SHARDS];
  * shard. */
 static atomic_uchar filter[1 << FILTER_BITS];
 
-uint32_t vst__sample_turn;
+uint32_t vst__sample_number;
 static double mean_gap;      /* constant while memory is traced */
 static uint64_t first_seed;  /* constant while memory is traced */
 static atomic_uint samplers; /* how many threads drew a seed */
@@ -83,9 +83,9 @@ void vst__sample_draw(vst__sampler *sampler)
 {
     double chance, gap;
 
-    if (sampler->turn != vst__sample_turn) {
+    if (sampler->turn != vst__sample_number) {
         uint64_t number = atomic_fetch_add(&samplers, 1) + 1;
-        sampler->turn = vst__sample_turn;
+        sampler->turn = vst__sample_number;
         sampler->random =
             sample_spread(first_seed + number * 0x9e3779b97f4a7c15u);
         if (!sampler->random)
@@ -218,9 +218,9 @@ void vst__sample_begin(uint64_t bytes, uint64_t seed)
     mean_gap = (double)bytes;
     first_seed = seed;
     atomic_store(&samplers, 0);
-    vst__sample_turn++;
-    if (vst__sample_turn == 0)
-        vst__sample_turn = 1;
+    vst__sample_number++;
+    if (vst__sample_number == 0)
+        vst__sample_number = 1;
     for (size_t i = 0; i < SHARDS; i++) {
         lock_shard(&shards[i]);
         if (shards[i].slots != NULL)

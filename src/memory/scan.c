@@ -164,7 +164,7 @@ static void note_module(scanning *s, const vst__object *object)
     s->found_size += size;
 }
 
-static void tell_modules(scanning *s)
+static void scan_define_modules(scanning *s)
 {
     for (size_t i = 0; i < s->found_size && state.recording != NULL;) {
         found_module found;
@@ -268,7 +268,7 @@ static void go_over(scanning *s)
     }
     if (s->has_protection)
         vst__protection_free(&s->protection);
-    tell_modules(s);
+    scan_define_modules(s);
 }
 
 void vst__scan_begin(const vst__hook *hooks, size_t count,

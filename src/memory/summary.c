@@ -17,7 +17,7 @@
 #include <stdlib.h>
 
 #include "base/grow.h"
-#include "memory/summary_parts.h"
+#include "memory/summary_pass.h"
 
 /* Sums of one stack. */
 typedef struct stack_sums {

@@ -1,8 +1,8 @@
 /* Frames of a trace's stacks for display: the language's frames with the names
  * that the trace defines, native frames with names from the files of the
  * libraries that it lists. Each native address is looked up once; the
- * profiler's own frames are not shown. The trace may claim anything. One thread
- * at a time; the lock of native names is held during a lookup. */
+ * profiler's own frames are not shown. A damaged trace may hold any values. One
+ * thread at a time; the lock of native names is held during a lookup. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* Sums of a history that are not about allocations: reserved address space, and
- * how much of the process was in RAM. See summary_parts.h. One thread at a
+ * how much of the process was in RAM. See summary_pass.h. One thread at a
  * time. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory/summary_parts.h"
+#include "memory/summary_pass.h"
 
 bool vst__reservations_begin(vst__reservations *r, size_t stack_count)
 {

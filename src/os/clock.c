@@ -72,7 +72,7 @@ static double measure_rate(void)
 }
 
 /* Returns ticks per second as the processor reports them, 0 if it does not. */
-static double told_rate(void)
+static double reported_rate(void)
 {
 #if defined(__aarch64__)
     uint64_t rate;
@@ -86,7 +86,7 @@ static double told_rate(void)
 
 double vst_clock_ticks_per_second(void)
 {
-    double measured, told = told_rate();
+    double measured, told = reported_rate();
 
     if (vst_clock_in_use == VST_CLOCK_MONOTONIC)
         return 1e9;

@@ -94,7 +94,7 @@ static void copy_record(const unsigned char *data, uint64_t size, uint64_t at,
         memcpy((unsigned char *)out + i, data + (at + i) % size, 8);
 }
 
-static void perf_tell(const record *found, vst__os_switch_fn fn, void *ctx)
+static void perf_report(const record *found, vst__os_switch_fn fn, void *ctx)
 {
     uint16_t misc = found->header.misc;
 
@@ -128,7 +128,7 @@ unsigned vst__os_switches_read(vst__os_switch_ring *ring, vst__os_switch_fn fn,
         copy_record(data, size, tail, &found);
         if (found.header.size < sizeof found.header)
             break; /* the kernel writes no such record */
-        perf_tell(&found, fn, ctx);
+        perf_report(&found, fn, ctx);
         tail += found.header.size;
     }
     if (used + LONGEST_RECORDS > size)

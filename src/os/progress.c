@@ -4,8 +4,8 @@
 
 enum { PROGRESS_NS = 50000000 };
 
-vst_status vst__progress_tell(vst_progress_fn fn, void *ctx, int64_t *next_ns,
-                              double done)
+vst_status vst__progress_report(vst_progress_fn fn, void *ctx, int64_t *next_ns,
+                                double done)
 {
     vst_clock_sample now;
 

@@ -7,7 +7,7 @@
 
 /* `fn` may be NULL. *next_ns is the time of the next call, 0 at first. `done`
  * is between 0 and 1. Returns VST_E_CANCELLED if `fn` asks to stop. */
-vst_status vst__progress_tell(vst_progress_fn fn, void *ctx, int64_t *next_ns,
-                              double done);
+vst_status vst__progress_report(vst_progress_fn fn, void *ctx, int64_t *next_ns,
+                                double done);
 
 #endif

@@ -74,7 +74,7 @@ void vst_thread_release(void)
     vst__recorder_take();
     vst__lock_waits_leave(writer);
     if (writer->recording != NULL)
-        vst__writer_tell_left_out(writer);
+        vst__writer_write_left_out(writer);
     writer->thread = NULL;
     if (writer->recording != NULL) {
         vst__recording_forget_thread(writer->recording,
@@ -314,7 +314,7 @@ void vst_record_slow(vst_kind kind, vst_id id, vst_ticks now)
         !vst__scope_takes(writer->scope, kind, id))
         return;
     if (!joins && writer->pace_words != 0 &&
-        !vst__writer_tell_pace(writer, kind, id, &now))
+        !vst__writer_count_pace(writer, kind, id, &now))
         return;
     if (writer != NULL)
         writer->joins_at = now;

@@ -69,10 +69,10 @@ bool vst__collectors_any(void)
 
 /* ---- collectors of a session --------------------------------------------- */
 
-/* Writes that the collector failed, unless the collector wrote a line itself
- * (there were `before` lines). */
-static void tell_failed(vst_recording *recording, const char *name,
-                        vst_status status, size_t lines)
+/* Adds a note that the collector failed, unless the collector wrote a line
+ * itself (there were `lines` lines before). */
+static void collectors_note_failure(vst_recording *recording, const char *name,
+                                    vst_status status, size_t lines)
 {
     char line[128];
 
@@ -99,7 +99,7 @@ static void make_all(vst__collectors *self, vst_recording *recording)
         vst__devices_set_collector(recording, (uint32_t)self->count + 1);
         status = all[i].make(recording, &made);
         if (status != VST_OK) {
-            tell_failed(recording, all[i].name, status, lines);
+            collectors_note_failure(recording, all[i].name, status, lines);
             continue;
         }
         self->names[self->count] = all[i].name;
@@ -121,7 +121,7 @@ void vst__collectors_start(vst__collectors *self, vst_recording *recording)
         status = self->made[i]->ops->start(self->made[i]);
         self->runs[i] = status == VST_OK;
         if (status != VST_OK)
-            tell_failed(recording, self->names[i], status, lines);
+            collectors_note_failure(recording, self->names[i], status, lines);
     }
     vst__devices_sync(recording);
 }
@@ -144,7 +144,7 @@ void vst__collectors_stop(vst__collectors *self, vst_recording *recording)
             self->made[i]->ops->stop(self->made[i]);
     vst__devices_sync(recording);
     vst__devices_open(recording, false);
-    vst__devices_tell(recording);
+    vst__devices_write_quality(recording);
 }
 
 void vst__collectors_destroy(vst__collectors *self)

@@ -15,8 +15,8 @@ enum {
     PLATFORM_BYTES = sizeof((vst__device *)0)->platform,
     TRIES = 8, /* comparisons made in a row; the narrowest counts */
     ATTRIBUTES_MAX = (VST_ESCAPE_WORDS_MAX - VST_ACTIVITY_WORDS - 4) *
-        8,          /* bytes */
-    TELL_BYTES = 96 /* bytes of JSON about one device */
+        8,             /* bytes */
+    QUALITY_BYTES = 96 /* bytes of JSON about one device */
 };
 
 #define METADATA_KEY "vestige.devices"
@@ -239,10 +239,10 @@ static size_t put_clocks(const vst__devices *self, char *json, size_t size)
     return length;
 }
 
-static void devices_tell(vst_recording *recording)
+static void devices_write_quality(vst_recording *recording)
 {
     vst__devices *self = &recording->devices;
-    size_t size = (self->count + 2) * TELL_BYTES, length;
+    size_t size = (self->count + 2) * QUALITY_BYTES, length;
     char *json = vst__alloc(size);
     vst_entry entry = {
         .kind = VST_ENTRY_METADATA,
@@ -259,24 +259,24 @@ static void devices_tell(vst_recording *recording)
                                "], \"late\": %" PRIu64 "}", self->late);
     entry.b_len = length;
     recording->provider->define(recording->provider->ctx, &entry);
-    self->late_told = self->late;
+    self->late_written = self->late;
     vst__free(json);
 }
 
-void vst__devices_tell(vst_recording *recording)
+void vst__devices_write_quality(vst_recording *recording)
 {
     vst__recorder_take();
     if (recording->devices.count != 0 && vst__recording_is_ours(recording))
-        devices_tell(recording);
+        devices_write_quality(recording);
     vst__recorder_give();
 }
 
-void vst__devices_tell_late(vst_recording *recording)
+void vst__devices_write_late(vst_recording *recording)
 {
     vst__recorder_take();
-    if (recording->devices.late != recording->devices.late_told &&
+    if (recording->devices.late != recording->devices.late_written &&
         vst__recording_is_ours(recording)) {
-        devices_tell(recording);
+        devices_write_quality(recording);
         recording->provider->lost(recording->provider->ctx, recording->lost);
     }
     vst__recorder_give();

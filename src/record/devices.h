@@ -33,8 +33,9 @@ typedef struct vst__devices {
     uint32_t collector; /* number of the collector that is being made or
                          * started, from 1 */
     uint64_t late;      /* activities that came after the stop */
-    uint64_t late_told; /* how many of the late activities the trace mentions */
-    vst__notes *notes;  /* NULL if no collector wrote a line */
+    uint64_t
+        late_written;  /* how many of the late activities the trace mentions */
+    vst__notes *notes; /* NULL if no collector wrote a line */
 } vst__devices;
 
 /* The collectors that a session has made. */
@@ -72,11 +73,11 @@ void vst__devices_sync(vst_recording *recording);
 /* Sets the collector that declares the next devices. */
 void vst__devices_set_collector(vst_recording *recording, uint32_t collector);
 void vst__devices_open(vst_recording *recording, bool open);
-/* Writes to the trace how good the clocks are, and how many activities came too
- * late. */
-void vst__devices_tell(vst_recording *recording);
+/* Writes to the trace how exact the clocks are, and how many activities came
+ * too late. */
+void vst__devices_write_quality(vst_recording *recording);
 /* Writes the number of late activities again, if more came since. */
-void vst__devices_tell_late(vst_recording *recording);
+void vst__devices_write_late(vst_recording *recording);
 void vst__devices_free(vst__devices *devices);
 
 #endif

@@ -1,7 +1,7 @@
-/* Recording for a language's extension, beyond <vestige/record.h>. Unless a
- * comment says otherwise, functions that take a recording may be called by any
- * thread, and take the recorder's lock; functions named vst__record_ follow the
- * rule of vst_record(). */
+/* Functions for a language's extension, in addition to <vestige/record.h>.
+ * Unless a comment says otherwise, functions that take a recording may be
+ * called by any thread and take the recorder's lock; functions named
+ * vst__record_ follow the rule of vst_record(). */
 #ifndef VST_RECORD_LANGUAGE_H
 #define VST_RECORD_LANGUAGE_H
 
@@ -9,17 +9,18 @@
 
 /* ---- records ------------------------------------------------------------- */
 
-/* See VST_ESCAPE_EXCEPTION. */
+/* Records VST_ESCAPE_EXCEPTION. */
 void vst__record_exception(vst_id id);
-/* See VST_ESCAPE_IMPORT. */
+/* Records VST_ESCAPE_IMPORT. */
 void vst__record_import(vst_id id);
-/* Whether not all calls of the calling thread are recorded
- * (vst_session_options.max_depth, only), and whether that on top is one. */
+/* Return whether some calls of the calling thread are not recorded
+ * (vst_session_options.max_depth, only), and whether its innermost call is
+ * recorded. */
 bool vst__record_leaves_out(void);
 bool vst__record_top_is_left_out(void);
-/* Where the calling thread's next record goes; and whether it has entered a
- * call since, or left one in another way than by an exception, as far as its
- * chunk tells. */
+/* The place of the calling thread's next record. vst__record_went_on returns
+ * whether the thread has since entered a call, or left one other than by an
+ * exception, as far as its chunk shows. */
 typedef struct vst_record_place {
     const uint64_t *at;
     uint64_t chunk;
@@ -27,42 +28,45 @@ typedef struct vst_record_place {
 vst_record_place vst__record_here(void);
 bool vst__record_went_on(vst_record_place since);
 
-/* Ends it so that it does not overlap the calls that it ends in: see
+/* Ends a span so that it does not overlap the calls in which it ends: see
  * VST_ESCAPE_END. */
 void vst__record_end_inside(vst_id id, uint32_t instance);
 void vst__record_switch(uint64_t stack);
 void vst__record_gap(bool ends);
-/* The calls the current thread is inside of right now, outermost first. */
+/* Records the calls that the current thread is in now, outermost first. */
 void vst__record_stack(const vst_id *ids, size_t count);
-/* See VST_ESCAPE_SETTLE; the same rule as vst_record. */
+/* Records VST_ESCAPE_SETTLE; follows the rule of vst_record. */
 void vst__record_settle(bool ends);
 
 /* ---- a recording --------------------------------------------------------- */
 
 /* Calls fn with the file of each Python function that was defined, once for
- * each function. It runs with the recorder's lock held: it must not define,
+ * each function. fn runs with the recorder's lock held: it must not define,
  * record or allocate. */
 void vst__recording_each_file(vst_recording *recording,
                               void (*fn)(void *ctx, vst_id id, const char *file,
                                          uint32_t length),
                               void *ctx);
 
-/* What getting room for a word took so far, on average, in nanoseconds. */
+/* Returns the average cost of getting room for a word so far, in nanoseconds.
+ */
 double vst__recording_storage_ns(vst_recording *recording);
 
 /* Makes every thread take the slow path at its next record, and there call the
- * function given to vst__recording_set_attention, under no lock of vestige. A
- * thread's first record does the same. Free-running threads call it too. */
+ * function that was given to vst__recording_set_attention, under no lock of
+ * vestige. A thread's first record does this too, and so do free-running
+ * threads. */
 void vst__recording_request_attention(vst_recording *recording);
 void vst__recording_set_attention(vst_recording *recording,
                                   void (*fn)(void *ctx), void *ctx);
 
-/* Who counts what threads record. A thread that stored `words` words since the
- * last time, or has filled its chunk, calls count() with these words, and then
- * turn(), under no lock of vestige and before its next record, which is of this
- * kind and id. vst__recording_count_all calls count() for the words of all
- * threads that only hooks write, with the recorder's lock held: count() must
- * not define, record or wait. words 0: nobody counts. */
+/* Functions that count what threads record. A thread that stored `words` words
+ * since the last count, or has filled its chunk, calls count() with these
+ * words, and then turn() (words: kept), under no lock of vestige and before its
+ * next record, which has this kind and id. vst__recording_count_all calls
+ * count() for the words of all threads that only hooks write, with the
+ * recorder's lock held: count() must not define, record or wait. words 0:
+ * nothing is counted. */
 typedef struct vst_pace {
     size_t words;
     void *ctx;
@@ -73,10 +77,10 @@ typedef struct vst_pace {
 void vst__recording_set_pace(vst_recording *recording, const vst_pace *pace);
 void vst__recording_count_all(vst_recording *recording);
 
-/* For a language whose threads run all at once: hold(true) is called, under no
+/* For a language whose threads run in parallel: hold(true) is called, under no
  * lock of vestige, before the chunks of threads that only hooks write are taken
- * away, and hold(false) after that. Between the two, none of these threads is
- * inside of a record. NULL: the tracer's stop() has seen to it alone. */
+ * away, and hold(false) after that. Between the two calls, none of these
+ * threads is inside a record. NULL: the tracer's stop() is sufficient. */
 void vst__recording_set_hold(vst_recording *recording,
                              void (*hold)(bool begins));
 

@@ -10,7 +10,7 @@ void vst__recording_begin_leaving(vst_recording *recording)
     while (recording->writers != NULL) {
         vst__writer *writer = recording->writers;
 
-        vst__writer_tell_left_out(writer);
+        vst__writer_write_left_out(writer);
         recording->lost +=
             __atomic_exchange_n(&writer->lost, 0, __ATOMIC_RELAXED);
         recording->writers = writer->next;

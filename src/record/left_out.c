@@ -4,25 +4,25 @@
  * that dies; the remainder is written when the thread leaves the recording. */
 #include "record/recording.h"
 
-static void left_out_tell(vst__writer *writer, const vst_recording *recording,
-                          uint64_t count)
+static void left_out_write(vst__writer *writer, const vst_recording *recording,
+                           uint64_t count)
 {
     const vst_chunk_provider *provider = recording->provider;
-    uint64_t more = count - writer->left_out_told;
+    uint64_t more = count - writer->left_out_written;
 
-    writer->left_out_told = count;
+    writer->left_out_written = count;
     if (more && provider->left_out != NULL)
         provider->left_out(provider->ctx, more);
 }
 
 /* Writes the count to the trace. Called by the owner inside a hook, so the
  * recording cannot end meanwhile. */
-static VST_COLD void tell_some(vst_buffer *buffer)
+static VST_COLD void left_out_write_some(vst_buffer *buffer)
 {
     vst__writer *writer = (vst__writer *)buffer;
 
     if (writer->recording != NULL)
-        left_out_tell(writer, writer->recording, buffer->left_out);
+        left_out_write(writer, writer->recording, buffer->left_out);
 }
 
 /* Takes back the ENTER of this id if it is the chunk's last word: time then
@@ -46,7 +46,7 @@ static bool take_back(vst_buffer *buffer, vst_id id)
     left_out = buffer->left_out + 1;
     __atomic_store_n(&buffer->left_out, left_out, __ATOMIC_RELAXED);
     if (!VST_LIKELY(left_out % VST_LEFT_OUT_TOLD))
-        tell_some(buffer);
+        left_out_write_some(buffer);
     return true;
 }
 
@@ -77,15 +77,15 @@ void vst_record_end_of_short_call(vst_kind kind, vst_id id, vst_ticks now)
         vst_record_word(buffer, kind, id, now);
 }
 
-void vst__writer_tell_left_out(vst__writer *writer)
+void vst__writer_write_left_out(vst__writer *writer)
 {
     uint64_t count =
         __atomic_exchange_n(&writer->hot.left_out, 0, __ATOMIC_RELAXED);
 
     if (!count)
         return;
-    left_out_tell(writer, writer->recording, count);
-    writer->left_out_told = 0;
+    left_out_write(writer, writer->recording, count);
+    writer->left_out_written = 0;
     if (writer->thread != NULL) {
         writer->thread->left_out += count;
         vst__recording_define_thread(writer->recording, writer->thread, "", 0);

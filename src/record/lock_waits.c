@@ -144,7 +144,7 @@ static void go_out(void)
 }
 
 /* Drops the fields of an earlier watch. */
-static void begin_anew(void)
+static void waits_reset(void)
 {
     uint64_t number = __atomic_load_n(&watch_number, __ATOMIC_RELAXED);
 
@@ -160,7 +160,7 @@ size_t vst__lock_waits_kept(void)
 {
     if (VST_LIKELY(here.kept_count == 0))
         return 0;
-    begin_anew();
+    waits_reset();
     return here.kept_count * (1u + WAIT_WORDS);
 }
 
@@ -222,7 +222,7 @@ static bool begin_timed(const vst_lock *lock)
 {
     if (!go_in(lock))
         return false;
-    begin_anew();
+    waits_reset();
     here.seen = vst_clock_ticks();
     here.seen_holder = __atomic_load_n(lock->holder, __ATOMIC_RELAXED);
     if (here.began == 0) {
@@ -244,7 +244,7 @@ static void end_timed(const vst_lock *lock)
             __atomic_store_n(&here.ended, now, __ATOMIC_RELAXED);
         return;
     }
-    begin_anew(); /* another watch of this lock may have begun meanwhile */
+    waits_reset(); /* another watch of this lock may have begun meanwhile */
     if (here.began != 0) {
         weigh_holder(&here, now);
         if (is_over) {
@@ -296,7 +296,7 @@ static int hook_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
     result = real.wait(condition, mutex);
     error = errno;
     if (go_in(lock)) {
-        begin_anew();
+        waits_reset();
         lock_record(began, vst_clock_ticks(), 0);
         go_out();
     }
@@ -320,7 +320,7 @@ const vst_lock *vst__parked_begin(const void *semaphore)
 
     if (reason == VST_WAIT_NONE || !go_in(lock))
         return NULL;
-    begin_anew();
+    waits_reset();
     here.began = here.seen = vst_clock_ticks();
     here.reason = reason;
     here.holder = here.seen_holder = here.majority = 0;
@@ -338,7 +338,7 @@ void vst__parked_end(const vst_lock *lock)
         __atomic_store_n(&here.ended, now, __ATOMIC_RELAXED);
         return;
     }
-    begin_anew();
+    waits_reset();
     if (here.began != 0) {
         const wait_record wait = lock_make(here.began, now, 0, here.reason);
         /* Before its first record, a thread has no open call that the wait

@@ -8,8 +8,9 @@
 
 /* ---- called by the owner of a writer that belongs to a recording --------- */
 
-/* The calling thread joins a recording that may have waits, and may keep more
- * of them from here on. The thread ends. Both with the recorder's lock held. */
+/* join: the calling thread joins a recording that may have waits, and can keep
+ * more waits from here on. leave: the thread ends. Call both with the
+ * recorder's lock held. */
 void vst__lock_waits_join(vst__writer *writer);
 void vst__lock_waits_leave(vst__writer *writer);
 /* Returns how many words the kept waits of the calling thread take; 0 if there

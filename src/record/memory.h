@@ -1,4 +1,4 @@
-/* Recording memory, for src/memory. */
+/* Functions with which src/memory records. */
 #ifndef VST_RECORD_MEMORY_H
 #define VST_RECORD_MEMORY_H
 
@@ -11,7 +11,8 @@ vst_status vst__recording_define_module(vst_recording *recording,
 /* A mapping, or a change of one: range is made of VST_RANGE_ flags. */
 void vst__record_range(uintptr_t address, size_t size, vst_stack_id stack,
                        unsigned flags, unsigned range, vst_ticks now);
-/* As vst_record_counter, by any thread, free-running or not. */
+/* Records a counter like vst_record_counter; any thread, free-running or not.
+ */
 void vst__record_memory_counter(vst_id id, double value);
 
 #endif

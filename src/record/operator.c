@@ -45,7 +45,7 @@ void vst_record_operator_exit(vst_kind kind, vst_id id, uint32_t instance)
         vst_record(kind, id);
 }
 
-/* These records are rare, so the function looks the definition up each time. */
+/* These records are rare, so the function looks up the definition each time. */
 void vst_record_far_end(vst_id id, uint32_t instance)
 {
     static const char name[] = "spans that end on another thread";

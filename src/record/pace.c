@@ -25,8 +25,8 @@ void vst__writer_begin_pace(vst__writer *writer)
         vst__writer_set_limit(writer);
 }
 
-bool vst__writer_tell_pace(vst__writer *writer, vst_kind kind, vst_id id,
-                           vst_ticks *now)
+bool vst__writer_count_pace(vst__writer *writer, vst_kind kind, vst_id id,
+                            vst_ticks *now)
 {
     const vst_recording *recording = writer->recording;
     vst_pace pace;

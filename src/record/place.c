@@ -1,5 +1,5 @@
-/* Where the calling thread's next record goes, and which records it made since
- * then: see record.h. */
+/* Remembers where the calling thread's next record goes, and finds out what the
+ * thread recorded since: see language.h. Any thread, each on its own buffer. */
 #include "record/recording.h"
 
 vst_record_place vst__record_here(void)

@@ -51,7 +51,7 @@ typedef struct vst__writer {
     vst__thread *thread;
     /* may be writing although the tracer stopped; stays true once it is true */
     bool free_running;
-    uint64_t left_out_told; /* how many of hot.left_out the provider knows */
+    uint64_t left_out_written; /* how many of hot.left_out the provider knows */
     /* the run's first word in the chunk, behind the checkpoint; NULL if the
      * recording has no checkpoints */
     uint64_t *run;
@@ -120,8 +120,8 @@ typedef struct vst__switches {
     uint64_t threads;     /* threads that should have been watched */
     uint64_t refused;     /* how many of these the system refused */
     int error;            /* reason of the first refusal */
-    uint64_t told_ns;     /* the last time that was written */
-    bool has_told;        /* something was written since then */
+    uint64_t written_ns;  /* the last time that was written */
+    bool has_written;     /* something was written since then */
     uint64_t interval_ns; /* until the time is written again */
     uint32_t pid;         /* process whose threads are watched */
 } vst__switches;
@@ -146,8 +146,8 @@ struct vst_recording {
     /* unused parts of chunks, for the next thread that needs a chunk */
     vst__spare *spares;
     size_t spare_count;
-    bool tells_again; /* see tell_again in writer.c */
-    bool has_gone;    /* some threads have `gone` set */
+    bool is_repeating; /* writer_repeat_calls (writer.c) is running */
+    bool has_gone;     /* some threads have `gone` set */
     /* each run begins with a checkpoint; constant while recording */
     bool checkpoints;
     /* calls that took less are left out; constant while recording */
@@ -331,14 +331,14 @@ static inline void vst__writer_limit_pace(vst__writer *writer)
 void vst__writer_begin_pace(vst__writer *writer);
 /* Call before storing a record stamped *now; may move *now forward. Returns
  * false if the writer's recording has ended. */
-bool vst__writer_tell_pace(vst__writer *writer, vst_kind kind, vst_id id,
-                           vst_ticks *now);
+bool vst__writer_count_pace(vst__writer *writer, vst_kind kind, vst_id id,
+                            vst_ticks *now);
 
 /* ---- left_out.c; called with the lock held, while no hook records -------- */
 
 /* Writes and resets the count of calls that a writer left out. The writer must
  * belong to a recording. */
-void vst__writer_tell_left_out(vst__writer *writer);
+void vst__writer_write_left_out(vst__writer *writer);
 
 /* ---- buffer.c; by the owner ---------------------------------------------- */
 

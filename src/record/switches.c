@@ -22,10 +22,10 @@ enum {
     MOST_NS = 100 * 1000000, /* but at most this long */
     FULL = 25,               /* per cent */
     EMPTY = 5,
-    /* A thread ran for about this long before its first record; the system's
-     * time of that may be slightly earlier than ours. */
+    /* A thread is assumed to have run for this long before its first record;
+     * the system's time for that may be slightly earlier than ours. */
     BEFORE_NS = 20000,
-    TOLD_NS = 100 * 1000000, /* how often the stream gets the time */
+    TIME_EVERY_NS = 100 * 1000000, /* how often the stream gets the time */
     /* With checkpoints, every thread's last word is written again where a
      * chunk begins, as long as these words take no more than this share of
      * the chunk. */
@@ -47,7 +47,7 @@ static words scratch; /* guarded by the recorder's lock */
 
 /* ---- the stream ---------------------------------------------------------- */
 
-static void switches_tell_again(vst_recording *recording)
+static void switches_repeat_words(vst_recording *recording)
 {
     vst__writer *writer = &recording->switches.writer;
 
@@ -58,7 +58,7 @@ static void switches_tell_again(vst_recording *recording)
     for (vst__watch *w = recording->switches.watches; w != NULL; w = w->next) {
         const uint64_t payload[2] = {w->number, w->last};
 
-        if (w->is_told && vst__writer_has_room(writer, AGAIN_WORDS))
+        if (w->has_word && vst__writer_has_room(writer, AGAIN_WORDS))
             vst__writer_escape(writer, VST_ESCAPE_SWITCHES, payload, 2);
     }
 }
@@ -83,28 +83,29 @@ static bool switches_make_room(vst_recording *recording, size_t need)
     if (writer->chunk.words != NULL && !vst__writer_has_room(writer, need))
         vst__writer_change_chunk(writer, more);
     if (writer->chunk.words != NULL && writer->chunk.words != chunk)
-        switches_tell_again(recording);
+        switches_repeat_words(recording);
     return writer->chunk.words != NULL && vst__writer_has_room(writer, need);
 }
 
-static bool switches_tell(vst_recording *recording, const uint64_t *payload,
-                          uint32_t count)
+static bool switches_store(vst_recording *recording, const uint64_t *payload,
+                           uint32_t count)
 {
     if (!switches_make_room(recording, (size_t)count + 1))
         return false;
     vst__writer_escape(&recording->switches.writer, VST_ESCAPE_SWITCHES,
                        payload, count);
-    recording->switches.has_told = true;
+    recording->switches.has_written = true;
     return true;
 }
 
-static void tell_time(vst_recording *recording, uint32_t what, uint64_t ns)
+static void switches_write_time(vst_recording *recording, uint32_t what,
+                                uint64_t ns)
 {
     const uint64_t payload[2] = {0, vst_switch_word(what, ns)};
 
-    if (switches_tell(recording, payload, 2)) {
-        recording->switches.told_ns = ns;
-        recording->switches.has_told = false;
+    if (switches_store(recording, payload, 2)) {
+        recording->switches.written_ns = ns;
+        recording->switches.has_written = false;
     }
 }
 
@@ -115,7 +116,7 @@ static void switches_flush(words *self)
     vst__watch *watch = self->watch;
 
     if (self->count > 1 &&
-        !switches_tell(self->recording, self->payload, self->count)) {
+        !switches_store(self->recording, self->payload, self->count)) {
         watch->lost += self->count - 1;
         watch->has_lost = true;
     }
@@ -135,7 +136,7 @@ static void add_first(words *self, bool runs)
 {
     vst__watch *watch = self->watch;
 
-    watch->is_told = true;
+    watch->has_word = true;
     watch->last =
         vst_switch_word(runs ? VST_SWITCH_IN : VST_SWITCH_OUT, watch->since_ns);
     switches_add(self, watch->last);
@@ -153,7 +154,7 @@ static void add_lost(words *self)
     vst__watch *watch = self->watch;
 
     switches_add(self, vst_switch_word(VST_SWITCH_LOST, watch->lost));
-    watch->is_told = true;
+    watch->has_word = true;
     watch->last = vst_switch_word(VST_SWITCH_LOST, 0);
     watch->has_lost = false;
     watch->lost = 0;
@@ -169,18 +170,19 @@ static void add_switch(void *ctx, vst_switch what, uint64_t value)
         watch->has_lost = true;
         return;
     }
-    if (!watch->is_told && !watch->has_lost)
+    if (!watch->has_word && !watch->has_lost)
         add_first(self, what != VST_SWITCH_IN);
     if (watch->has_lost)
         add_lost(self);
-    watch->is_told = true;
+    watch->has_word = true;
     watch->last = vst_switch_word(what, value);
     switches_add(self, watch->last);
 }
 
 /* Writes the new switches of one thread, and returns how full its ring was, in
  * per cent. */
-static unsigned tell_thread(vst_recording *recording, vst__watch *watch)
+static unsigned switches_write_thread(vst_recording *recording,
+                                      vst__watch *watch)
 {
     words *self = &scratch;
     unsigned full;
@@ -190,7 +192,7 @@ static unsigned tell_thread(vst_recording *recording, vst__watch *watch)
     self->payload[0] = watch->number;
     self->count = 1;
     full = vst__os_switches_read(&watch->ring, add_switch, self);
-    if (!watch->is_told && !watch->has_lost)
+    if (!watch->has_word && !watch->has_lost)
         add_first(self,
                   vst__os_thread_cpu_ns(watch->system_tid) != watch->cpu_ns);
     if (watch->has_lost) /* there may be no switch after the loss */
@@ -201,13 +203,13 @@ static unsigned tell_thread(vst_recording *recording, vst__watch *watch)
 
 static bool switches_runs(const vst__watch *watch)
 {
-    return watch->is_told && vst_switch_what(watch->last) == VST_SWITCH_IN;
+    return watch->has_word && vst_switch_what(watch->last) == VST_SWITCH_IN;
 }
 
 /* ---- watching threads ---------------------------------------------------- */
 
 /* Writes to the trace how many threads could not be watched, and why. */
-static void tell_refused(vst_recording *recording)
+static void switches_write_refused(vst_recording *recording)
 {
     const vst__switches *self = &recording->switches;
     char json[96];
@@ -256,7 +258,7 @@ static vst__watch *watch_thread(vst_recording *recording, vst__thread *thread,
         self->refused++;
         if (self->error == 0) {
             self->error = failed;
-            tell_refused(recording);
+            switches_write_refused(recording);
         }
         return NULL;
     }
@@ -346,7 +348,8 @@ static void close_watch(vst__switches *self, vst__watch *watch)
 
 /* Writes that the thread ran until now, and that nothing is known after
  * that. */
-static void tell_end(vst_recording *recording, const vst__watch *watch)
+static void switches_write_end(vst_recording *recording,
+                               const vst__watch *watch)
 {
     const uint64_t payload[3] = {
         watch->number,
@@ -355,7 +358,7 @@ static void tell_end(vst_recording *recording, const vst__watch *watch)
     };
 
     if (switches_runs(watch))
-        switches_tell(recording, payload, 3);
+        switches_store(recording, payload, 3);
 }
 
 void vst__switches_unwatch(vst_recording *recording, vst__thread *thread)
@@ -363,8 +366,8 @@ void vst__switches_unwatch(vst_recording *recording, vst__thread *thread)
     if (thread->watch == NULL)
         return;
     if (vst__recording_now == recording) {
-        tell_thread(recording, thread->watch);
-        tell_end(recording, thread->watch);
+        switches_write_thread(recording, thread->watch);
+        switches_write_end(recording, thread->watch);
     }
     close_watch(&recording->switches, thread->watch);
     thread->watch = NULL;
@@ -393,14 +396,14 @@ void vst__switches_stop(vst_recording *recording)
         return;
     }
     for (vst__watch *w = self->watches; w != NULL; w = w->next)
-        tell_thread(recording, w);
+        switches_write_thread(recording, w);
     if (self->writer.recording != NULL)
-        tell_time(recording, VST_SWITCHES_END, now_ns);
+        switches_write_time(recording, VST_SWITCHES_END, now_ns);
     while (self->watches != NULL)
         close_watch(self, self->watches);
     forget_threads(recording);
     if (self->refused != 0)
-        tell_refused(recording);
+        switches_write_refused(recording);
 }
 
 void vst__switches_forget(vst_recording *recording)
@@ -437,7 +440,7 @@ static uint64_t next_interval(vst__switches *self, unsigned full)
     return self->interval_ns;
 }
 
-uint64_t vst__switches_tell(vst_recording *recording)
+uint64_t vst__switches_write(vst_recording *recording)
 {
     vst__switches *self = &recording->switches;
     uint64_t now_ns = vst_clock_ticks_portable();
@@ -445,13 +448,14 @@ uint64_t vst__switches_tell(vst_recording *recording)
     bool any_runs = false;
 
     for (vst__watch *w = self->watches; w != NULL; w = w->next) {
-        unsigned full = tell_thread(recording, w);
+        unsigned full = switches_write_thread(recording, w);
         most = full > most ? full : most;
         any_runs |= switches_runs(w);
     }
     /* If every thread waits and none has switched, nothing is written, so the
      * file of an idle program does not grow. */
-    if ((self->has_told || any_runs) && now_ns - self->told_ns >= TOLD_NS)
-        tell_time(recording, VST_SWITCHES_TOLD, now_ns);
+    if ((self->has_written || any_runs) &&
+        now_ns - self->written_ns >= TIME_EVERY_NS)
+        switches_write_time(recording, VST_SWITCHES_TOLD, now_ns);
     return self->watches != NULL ? next_interval(self, most) : 0;
 }

@@ -1,13 +1,14 @@
-/* Records when the program's threads had a processor. Each thread is watched
- * from when it joins the recording until it ends (src/os/perf_events.c), and
- * its switches go to a stream of their own in the trace, VST_THREAD_SWITCHES.
+/* Records when the program's threads were running on a processor. Each thread
+ * is watched from when it joins the recording until it ends
+ * (src/os/perf_events.c), and its switches go to a stream of their own in the
+ * trace, VST_THREAD_SWITCHES.
  *
- * A thread of ours, the helper, reads the system's reports a few dozen times a
- * second. The helper records nothing, blocks all signals, and exists only while
- * threads are watched. It also ends before a fork, because some programs check
- * then how many threads the process has, and comes back with a record that
- * needs more room, 50 ms later or more. The system keeps its reports meanwhile,
- * as far as there is room.
+ * A thread of vestige's own, the helper, reads the system's reports a few dozen
+ * times a second. The helper records nothing, blocks all signals, and exists
+ * only while threads are watched. It also ends before a fork, because some
+ * programs check at that time how many threads the process has. It comes back
+ * with a record that needs more room, 50 ms later or more. The system keeps its
+ * reports meanwhile, as far as there is room.
  *
  * A thread that cannot be watched is counted; its running times are unknown. */
 #ifndef VST_RECORD_SWITCHES_H
@@ -20,7 +21,7 @@
 typedef struct vst__watch {
     vst__os_switch_ring ring;
     uint32_t number;   /* number of the thread in the trace */
-    bool is_told;      /* its first word is in the trace */
+    bool has_word;     /* its first word is in the trace */
     uint64_t last;     /* the last word that was written */
     uint64_t lost;     /* number of switches lost since then */
     bool has_lost;     /* some switches were lost, number unknown */
@@ -52,7 +53,7 @@ void vst__switches_stop(vst_recording *recording);
 void vst__switches_forget(vst_recording *recording);
 /* The helper's work: writes new switches. Returns after how many ns to call it
  * again, or 0 if no thread is watched. */
-uint64_t vst__switches_tell(vst_recording *recording);
+uint64_t vst__switches_write(vst_recording *recording);
 
 /* ---- switches_helper.c; without the lock --------------------------------- */
 

@@ -16,7 +16,7 @@ static bool is_joinable; /* the helper has not been joined yet */
 static uint32_t helper_pid;
 static uint64_t away_ns; /* the helper does not start before this time */
 /* Number of the current helper; written with the lock held, atomic. A helper
- * that has another number ends; it reads this while it waits. */
+ * with another number ends; it reads this number while it waits. */
 static uint32_t turn;
 /* Atomic, relaxed: a hint; the lock has the truth. */
 static bool is_needed;
@@ -32,13 +32,13 @@ static bool is_turn(uint32_t mine)
 }
 
 /* Returns the interval until the next call, or 0 if helper `mine` must end. */
-static uint64_t helper_tell(uint32_t mine)
+static uint64_t helper_work(uint32_t mine)
 {
     uint64_t interval_ns = 0;
 
     vst__recorder_take();
     if (vst__recording_now != NULL && is_turn(mine))
-        interval_ns = vst__switches_tell(vst__recording_now);
+        interval_ns = vst__switches_write(vst__recording_now);
     if (interval_ns == 0) {
         pthread_mutex_lock(&helper_lock);
         if (is_turn(mine))
@@ -56,7 +56,7 @@ static void *helper_help(void *number)
 
     vst_memory_enter(); /* the helper's allocations are not the program's */
     while (interval_ns != 0 && is_turn(mine)) {
-        interval_ns = helper_tell(mine);
+        interval_ns = helper_work(mine);
         if (interval_ns != 0)
             vst__os_wait(&turn, mine, interval_ns);
     }

@@ -1,4 +1,4 @@
-/* Recording what happens to tasks. */
+/* Records events of tasks. */
 #ifndef VST_RECORD_TASKS_H
 #define VST_RECORD_TASKS_H
 
@@ -7,15 +7,15 @@
 
 #include <vestige/record.h>
 
-/* Records a payload of VST_ESCAPE_TASK (<vestige/wire.h>), behind the record
- * before it and at the same time. The same rule as vst_record. */
+/* Records a payload of VST_ESCAPE_TASK (<vestige/wire.h>), directly behind the
+ * previous record and with its time. Follows the rule of vst_record. */
 void vst__record_task(const uint64_t *payload, uint32_t words);
-/* WAKES, now: where the recorder does not see calls in C, the record before it
- * may be some time ago. */
+/* Records VST_TASK_WAKES with the present time: if calls in C are not recorded,
+ * the previous record may be old. */
 void vst__record_task_wakes(uint64_t address);
 
-/* Of the two functions below: delta ticks after the record before it. words is
- * a constant. */
+/* The code that the two functions below share: stores the record `delta` ticks
+ * after the previous one. words is a constant. */
 VST_INLINE bool vst__record_task_later_at_once(const uint64_t *payload,
                                                uint32_t words, uint64_t delta)
 {
@@ -34,8 +34,9 @@ VST_INLINE bool vst__record_task_later_at_once(const uint64_t *payload,
     return true;
 }
 
-/* The same two for hooks that must be small: they call nothing. False: nothing
- * was recorded, the function above does it. */
+/* Like the two functions above, for hooks that must be small: call nothing.
+ * Return false if nothing was recorded; the caller then calls the function
+ * above. */
 VST_INLINE bool vst__record_task_at_once(const uint64_t *payload,
                                          uint32_t words)
 {
@@ -51,10 +52,10 @@ VST_INLINE bool vst__record_task_wakes_at_once(uint64_t address)
                payload, 2, vst_clock_ticks() - vst_thread_buffer->last);
 }
 
-/* The same for STEP with a name, and NAMED. */
+/* Records VST_TASK_STEP with a name, or VST_TASK_NAMED. */
 void vst__record_task_name(vst_task_what what, uint32_t task, const char *name,
                            size_t length);
-/* The same for STACK, behind the record of the switch. */
+/* Records VST_TASK_STACK, behind the record of the switch. */
 void vst__record_task_stack(uint32_t task, uint32_t flags, const char *name,
                             size_t length);
 

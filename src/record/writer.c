@@ -367,7 +367,7 @@ void vst__writer_detach(vst__writer *writer, bool keep_for_others)
 {
     vst_recording *recording = writer->recording;
 
-    vst__writer_tell_left_out(writer);
+    vst__writer_write_left_out(writer);
     if (keep_for_others)
         leave_run(writer);
     /* a thread that ended has no writer by now */
@@ -388,7 +388,7 @@ void vst__writer_abandon(vst__writer *writer)
     vst__writer_give_back(writer);
     clear_chunk(writer);
     vst__writer_unready(writer);
-    writer->hot.left_out = writer->left_out_told = 0;
+    writer->hot.left_out = writer->left_out_written = 0;
     if (writer->recording != NULL)
         unlink_writer(writer);
 }
@@ -407,11 +407,11 @@ void vst__writer_leave_what_is_gone(vst__writer *writer)
 /* Writes again the calls of threads that wait in a call and have no writer,
  * because they recorded nothing since their last checkpoint. Otherwise they
  * would be missing from the chunks that are kept. */
-static void writer_tell_again(vst_recording *recording)
+static void writer_repeat_calls(vst_recording *recording)
 {
-    if (recording->tells_again || !recording->has_gone)
+    if (recording->is_repeating || !recording->has_gone)
         return;
-    recording->tells_again = true;
+    recording->is_repeating = true;
     /* these writes may drop the chunks of other threads */
     recording->has_gone = false;
     for (vst__thread *t = recording->threads; t != NULL; t = t->next) {
@@ -423,14 +423,14 @@ static void writer_tell_again(vst_recording *recording)
         writer_attach(&writer, recording);
         vst__writer_detach(&writer, true);
     }
-    recording->tells_again = false;
+    recording->is_repeating = false;
 }
 
 bool vst__writer_attach(vst__writer *writer, vst_recording *recording)
 {
     bool attached = writer_attach(writer, recording);
 
-    writer_tell_again(recording);
+    writer_repeat_calls(recording);
     return attached;
 }
 
@@ -449,7 +449,7 @@ static void change_run(vst__writer *writer, size_t need)
     clear_chunk(writer);
     if (writer_acquire(writer, recording, need, &chunk) == VST_OK) {
         begin_chunk(writer, recording, need, &chunk);
-        writer_tell_again(recording);
+        writer_repeat_calls(recording);
         return;
     }
     lose_track(writer->thread);
@@ -475,7 +475,7 @@ void vst__writer_ask_again(vst__writer *writer, size_t need)
         vst__writer_escape(writer, VST_ESCAPE_LOST, &lost, 1);
     vst__writer_escape(writer, VST_ESCAPE_GAP, &gap_ends, 1);
     vst__writer_escape(writer, VST_ESCAPE_STACK, NULL, 0);
-    writer_tell_again(writer->recording);
+    writer_repeat_calls(writer->recording);
 }
 
 /* If there is no room for another chunk, a gap says that nothing is known of

@@ -162,7 +162,8 @@ static bool add_first(vst_budget *self)
     return true;
 }
 
-/* Returns what left-out calls had cost by a time inside or behind a stretch. */
+/* Returns the cost of left-out calls up to a time inside or behind a stretch.
+ */
 static double passed_by(const stretch *s, int64_t ns)
 {
     return s->passed_ns +
@@ -285,8 +286,8 @@ size_t vst__budget_find(const vst_budget *self, int64_t ns)
     return low != 0 ? low - 1 : self->count;
 }
 
-/* How much of a gap between two stretches in which the function is recorded
- * belongs to each: the whole, or half if there is a stretch on either side. */
+/* Returns the share of a gap that belongs to the recorded stretch on one side:
+ * all, or half if there is a recorded stretch on the other side, too. */
 static double share_of(bool has_other)
 {
     return has_other ? 0.5 : 1;

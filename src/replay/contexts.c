@@ -8,7 +8,7 @@
 #include "base/grow.h"
 #include "replay/contexts.h"
 
-/* A list that must be merged into another, or must become rows. */
+/* A list that must be merged into another list, or must become rows. */
 typedef struct task {
     uint32_t *into;
     uint32_t from;
@@ -274,7 +274,7 @@ static bool is_before(const vst_contexts *c, uint32_t a, uint32_t b)
 }
 
 /* Sorts a list, by merging ever longer runs. */
-static uint32_t contexts_put_in_order(vst_contexts *c, uint32_t list)
+static uint32_t contexts_sort(vst_contexts *c, uint32_t list)
 {
     size_t count = 0, width;
 
@@ -320,8 +320,8 @@ static bool contexts_add_row(vst_contexts *c, uint32_t index, uint32_t parent)
     return true;
 }
 
-/* A task here is the rest of a list: when one of its nodes has children, these
- * come first. */
+/* A task here is the rest of a list: if a node of the list has children, their
+ * rows come before the rest. */
 vst_status vst__contexts_finish(vst_contexts *c, const vst_context_row **rows,
                                 size_t *count)
 {
@@ -329,8 +329,7 @@ vst_status vst__contexts_finish(vst_contexts *c, const vst_context_row **rows,
     uint32_t *parents = NULL; /* parents of the waiting lists */
     size_t parent_capacity = 0;
     bool failed = !gather_all(c);
-    uint32_t list =
-        c->roots != 0 && !failed ? contexts_put_in_order(c, c->roots) : 0;
+    uint32_t list = c->roots != 0 && !failed ? contexts_sort(c, c->roots) : 0;
     uint32_t parent = 0;
 
     failed |= c->roots != 0 && list == 0;
@@ -354,7 +353,7 @@ vst_status vst__contexts_finish(vst_contexts *c, const vst_context_row **rows,
             if (failed)
                 break;
             parents[waiting++] = parent;
-            list = contexts_put_in_order(c, c->nodes[at].first);
+            list = contexts_sort(c, c->nodes[at].first);
             parent = (uint32_t)c->row_count;
             failed = list == 0;
         }

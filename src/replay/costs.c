@@ -7,7 +7,7 @@
 
 #include <vestige/trace.h>
 
-/* More than a second for each call is damage. */
+/* A larger cost (more than a second per call) is a damaged value. */
 #define COST_MAX INT64_C(1000000000000)
 
 enum { MILLION = 1000000, PS = 1000 };
@@ -164,7 +164,8 @@ void vst__costs_pass_left_out(const vst_costs *costs, vst__cost_clock *clock,
         return;
     ps = vst__budget_passing_ns(costs->budget, start_ns, end_ns) * PS *
          ((double)ran_ns / (double)((uint64_t)end_ns - (uint64_t)start_ns));
-    if (!(ps >= 0 && ps <= (double)COST_MAX)) /* a file may claim anything */
+    /* a damaged file may hold any value */
+    if (!(ps >= 0 && ps <= (double)COST_MAX))
         ps = (double)COST_MAX;
     clock->cost_ps += (uint64_t)(ps * (double)of->cost / MILLION);
     clock->error_ps += (uint64_t)(ps * (double)of->error / MILLION);

@@ -46,19 +46,19 @@
 enum {
     VST_COSTS_LAYOUT = 1,
     VST_COSTS_GROUP = 4,
-    /* No vst_definition_kind has these numbers. */
+    /* Numbers that no vst_definition_kind has. */
     VST_COSTS_TASK = 100,
     VST_COSTS_END = 101,
     VST_COSTS_PASSING = 102
 };
 
-/* Picoseconds; of kind 0 millionths, and the cost of an end. */
+/* Picoseconds. For kind 0, and for `cost` of an end: millionths. */
 typedef struct vst__cost {
     int64_t cost, inside, error;
 } vst__cost;
 
-/* By vst_definition_kind, and behind them a task that is introduced, what a
- * function does after its exit, and calls that a budget left out. */
+/* By vst_definition_kind; behind these: an introduced task, the end of a
+ * function after its exit, and calls that a budget left out. */
 enum {
     VST__COST_TASK = VST_DEF_KINDS,
     VST__COST_END,
@@ -68,26 +68,27 @@ enum {
 
 typedef struct vst_costs {
     vst__cost of[VST__COSTS];
-    unsigned char *kind_of; /* of each id up to max; NULL: nothing is known */
+    unsigned char *kind_of; /* by id, up to max; NULL: no costs are known */
     vst_id max;
-    struct vst_budget *budget; /* NULL: what is left out costs nothing */
+    struct vst_budget *budget; /* NULL: left-out calls cost nothing */
 } vst_costs;
 
-/* The clocks of a thread, and what they showed when a span began. */
+/* The cost clocks of a thread, or their values when a span began. */
 typedef struct vst__cost_clock {
-    uint64_t cost_ps, error_ps; /* modulo 2^64, if a file claims so much */
+    /* modulo 2^64, if a damaged file holds such costs */
+    uint64_t cost_ps, error_ps;
 } vst__cost_clock;
 
 struct vst_trace;
 
-/* Whether there was memory for it; kind_of is NULL where costs are not known.
- */
+/* Reads a trace's costs; kind_of is NULL if they are unknown. Returns false if
+ * memory ran out. */
 bool vst__costs_make(vst_costs *costs, struct vst_trace *trace);
 void vst__costs_free(vst_costs *costs);
-/* Reads the metadata. False: it tells no costs. */
+/* Reads the metadata. Returns false if it holds no costs. */
 bool vst__costs_parse(const char *json, vst__cost of[VST__COSTS]);
 
-/* NULL where they are not known. */
+/* Returns NULL if the costs are unknown. */
 static inline const vst_costs *vst__costs_known(const vst_costs *costs)
 {
     return costs->kind_of != NULL ? costs : NULL;
@@ -99,23 +100,25 @@ static inline vst_definition_kind vst__costs_kind(const vst_costs *costs,
     return id <= costs->max ? (vst_definition_kind)costs->kind_of[id] : 0;
 }
 
-/* A call of id has ended. */
+/* Counts a call of id that has ended. */
 void vst__costs_count(const vst_costs *costs, vst__cost_clock *clock,
                       vst_id id);
-/* A task was introduced. */
+/* Counts a task that was introduced. */
 void vst__costs_count_task(const vst_costs *costs, vst__cost_clock *clock);
-/* The language's own code ran for so long. */
+/* Counts that the language's own code ran for `ns`. */
 void vst__costs_pass(const vst_costs *costs, vst__cost_clock *clock,
                      uint64_t ns);
-/* The same, between two times: what was left out meanwhile. ran_ns: how long
- * the thread ran of that. */
+/* Counts the calls that were left out between two times. ran_ns: how long the
+ * thread ran in between. */
 void vst__costs_pass_left_out(const vst_costs *costs, vst__cost_clock *clock,
                               int64_t start_ns, int64_t end_ns,
                               uint64_t ran_ns);
-/* The thread itself took so long to change what is left out. */
+/* Counts `ns` that the thread itself took to change the set of left-out
+ * functions. */
 void vst__costs_take(vst__cost_clock *clock, uint64_t ns);
-/* What of a span of id is the recorder's, in nanoseconds, and the error. Less
- * than 0 if the span lacks more than that. */
+/* Sets *cost_ns to the recorder's part of a span of id, in nanoseconds, and
+ * *error_ns to its error. The cost is negative if more than the recorder's part
+ * is missing from the span. */
 void vst__costs_between(const vst_costs *costs, const vst__cost_clock *start,
                         const vst__cost_clock *end, vst_id id,
                         uint64_t duration_ns, int64_t *cost_ns,

@@ -141,12 +141,12 @@ static size_t decode_checkpoint(vst__decoder *decoder, const uint64_t *word,
                                 vst_compressed_event *event)
 {
     uint64_t left = decode_words_left(decoder);
-    uint64_t told = word[1] < left ? word[1] : left;
+    uint64_t dropped_payload = word[1] < left ? word[1] : left;
     uint64_t missing =
         word[3] > decoder->records ? word[3] - decoder->records : 0;
     bool follows = word[3] == decoder->records;
 
-    decoder->run_left = left - told;
+    decoder->run_left = left - dropped_payload;
     decoder->records = word[3];
     if (follows) {
         decoder->skip_to = decoder->run_left;
@@ -159,13 +159,13 @@ static size_t decode_checkpoint(vst__decoder *decoder, const uint64_t *word,
             decoder->shown = decoder->stream.now;
         return 0;
     }
-    decoder->told[0] = missing;
-    decoder->told[1] = decoder->known;
+    decoder->dropped_payload[0] = missing;
+    decoder->dropped_payload[1] = decoder->known;
     if (event->ticks > decoder->trace->until)
         event->ticks = decoder->trace->until;
     event->key =
         vst_trace_key_make(vst_trace_key_kind_of_escape(VST_ESCAPE_DROPPED), 0);
-    event->payload = decoder->told;
+    event->payload = decoder->dropped_payload;
     event->payload_words = 2;
     return 1;
 }

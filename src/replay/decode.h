@@ -31,8 +31,8 @@ typedef struct vst__decoder {
     /* how many words of the segment, counted from its end, are the run's own;
      * all if it has no checkpoint */
     uint64_t run_left;
-    uint64_t skip_to; /* skip words until only this many are left */
-    uint64_t told[2]; /* payload of a DROPPED in this batch */
+    uint64_t skip_to;            /* skip words until only this many are left */
+    uint64_t dropped_payload[2]; /* payload of a DROPPED in this batch */
 
     /* Words before the clip are folded; then the fold's words are decoded. */
     bool folding;

@@ -51,7 +51,7 @@ static void read_more(vst_trace *trace, const uint64_t *payload, uint32_t words,
 
     if (flags & VST_ACTIVITY_HAS_THREAD && at < words) {
         activity->thread = thread_of(trace, payload[at++]);
-        activity->is_told = true;
+        activity->is_delivered_by_other = true;
     }
     if (flags & VST_ACTIVITY_HAS_EXTERNAL && at < words)
         activity->external = payload[at++];
@@ -234,7 +234,8 @@ static vst_status make_claims(vst_devices *self, vst__claims *claims)
     if (claims->causes == NULL || claims->next == NULL)
         return VST_E_NOMEM;
     for (size_t i = 0; i < calls; i++)
-        claims->next[i] = (uint32_t)(self->items[i].is_told ? i : i + 1);
+        claims->next[i] =
+            (uint32_t)(self->items[i].is_delivered_by_other ? i : i + 1);
     claims->next[calls] = (uint32_t)calls;
     return VST_OK;
 }
@@ -293,8 +294,8 @@ void vst__activities_claim(vst_devices *self, const vst_span *span)
     }
 }
 
-void vst__activities_settle(vst_devices *self, const uint64_t *payload,
-                            const vst_device_cause *causes)
+void vst__activities_note_cause(vst_devices *self, const uint64_t *payload,
+                                const vst_device_cause *causes)
 {
     const uint64_t *place =
         find_launch(self, (uint32_t)(payload[0] >> 16) & 0xffffu, payload[2]);

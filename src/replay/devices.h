@@ -31,7 +31,8 @@ typedef struct vst__activity {
     uint32_t launched;
     uint16_t device;
     uint8_t kind;
-    bool is_told;    /* a call that another thread recorded */
+    /* delivered by another thread than the one that made the call */
+    bool is_delivered_by_other;
     uint32_t length; /* bytes of its attributes */
 } vst__activity;
 
@@ -63,10 +64,10 @@ typedef struct vst_devices {
 vst_status vst__activities_collect(vst_devices *self, vst_trace *trace,
                                    const vst__window *window);
 VST_COLD void vst__activities_claim(vst_devices *self, const vst_span *span);
-/* Notes the operator and annotation that are open where the record of a call
- * with this payload stands. */
-void vst__activities_settle(vst_devices *self, const uint64_t *payload,
-                            const vst_device_cause *causes);
+/* Notes the operator and annotation that are open at the record of a call with
+ * this payload. */
+void vst__activities_note_cause(vst_devices *self, const uint64_t *payload,
+                                const vst_device_cause *causes);
 /* Delivers some activities. *more: others follow. */
 vst_status vst__activities_deliver(vst_devices *self, const vst_sink *sink,
                                    bool *more);

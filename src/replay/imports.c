@@ -104,10 +104,12 @@ bool vst__imports_make(vst_imports *imports, const vst_trace *trace)
     if (imports->class_of == NULL)
         return false;
     for (vst_id id = 1; id <= imports->max; id++) {
-        unsigned char of = imports_class_of(vst_trace_definition(trace, id));
+        unsigned char import_class =
+            imports_class_of(vst_trace_definition(trace, id));
 
-        imports->class_of[id] = of;
-        any |= of == VST_CLASS_FINDS || of == VST_CLASS_EXECUTES;
+        imports->class_of[id] = import_class;
+        any |= import_class == VST_CLASS_FINDS ||
+               import_class == VST_CLASS_EXECUTES;
     }
     if (!any)
         vst__imports_free(imports);
@@ -137,11 +139,12 @@ static vst__frame *import_around(const vst_imports *imports, vst__frame *frames,
     return NULL;
 }
 
-vst_import vst__imports_say(vst_import before, unsigned char of)
+vst_import vst__imports_after_frame(vst_import before,
+                                    unsigned char import_class)
 {
     if (before == VST_IMPORT_MODULE)
         return before;
-    switch (of) {
+    switch (import_class) {
     case VST_CLASS_MODULE_CODE:
         return VST_IMPORT_MODULE;
     case VST_CLASS_EXTENSION:
@@ -168,14 +171,15 @@ static vst__import_part part_of(const vst__frame *frame)
                                              : VST_PART_INSIDE;
 }
 
-/* The frame `top`, of class `of`, is part of an import, and may say more about
- * it. */
-static void imports_tell(vst__frame *import, const vst__frame *top,
-                         unsigned char of)
+/* Notes what the frame `top`, of class `import_class`, says about the import
+ * that it is part of. */
+static void imports_note_frame(vst__frame *import, const vst__frame *top,
+                               unsigned char import_class)
 {
     if (import == NULL || import->import == VST_IMPORT_MODULE)
         return;
-    import->import = (unsigned char)vst__imports_say(import->import, of);
+    import->import =
+        (unsigned char)vst__imports_after_frame(import->import, import_class);
     if (import->import == VST_IMPORT_MODULE)
         import->module = top->id;
 }
@@ -184,28 +188,31 @@ void vst__imports_enter(const vst_imports *imports, vst__frame *frames,
                         size_t count)
 {
     vst__frame *top = &frames[count - 1];
-    unsigned char of = vst__imports_class(imports, top->id);
+    unsigned char import_class = vst__imports_class(imports, top->id);
     unsigned char around = VST_CLASS_OTHER;
     vst__import_part part = VST_PART_NONE;
 
-    if (VST_LIKELY(of == VST_CLASS_OTHER || top->flags & VST_FRAME_BEGIN))
+    if (VST_LIKELY(import_class == VST_CLASS_OTHER ||
+                   top->flags & VST_FRAME_BEGIN))
         return;
     if (count > 1) {
         around = vst__imports_class(imports, top[-1].id);
         part = part_of(top - 1);
     }
-    part = vst__imports_part(of, around, part);
+    part = vst__imports_part(import_class, around, part);
     if (part == VST_PART_IMPORT) {
         top->flags |= VST_SPAN_IMPORT;
-        top->import = (unsigned char)vst__imports_say(VST_IMPORT_NONE, of);
+        top->import = (unsigned char)vst__imports_after_frame(VST_IMPORT_NONE,
+                                                              import_class);
         return;
     }
     if (part != VST_PART_NONE)
         top->flags |= VST_SPAN_MACHINERY;
     if (part == VST_PART_PLUMBING)
         top->flags |= VST_FRAME_PLUMBING;
-    if (part == VST_PART_INSIDE || of == VST_CLASS_MODULE_CODE)
-        imports_tell(import_around(imports, frames, count - 1), top, of);
+    if (part == VST_PART_INSIDE || import_class == VST_CLASS_MODULE_CODE)
+        imports_note_frame(import_around(imports, frames, count - 1), top,
+                           import_class);
 }
 
 void vst__imports_name(const vst_imports *imports, vst__frame *frames,
@@ -215,7 +222,7 @@ void vst__imports_name(const vst_imports *imports, vst__frame *frames,
 
     if (import == NULL || import->import == VST_IMPORT_MODULE)
         return;
-    import->import = vst__imports_say_named(import->import);
+    import->import = vst__imports_after_name(import->import);
     import->module = id;
 }
 
@@ -226,7 +233,7 @@ void vst__imports_leave(vst__frame *top, bool raised)
     /* the module was there already, so this is an ordinary call */
     if (top->import == VST_IMPORT_NONE)
         top->flags &= ~(uint32_t)VST_SPAN_IMPORT;
-    top->import = vst__imports_settle(top->import, top->module, raised);
+    top->import = vst__imports_at_end(top->import, top->module, raised);
 }
 
 /* ---- texts --------------------------------------------------------------- */

@@ -68,7 +68,7 @@ static inline unsigned char vst__imports_class(const vst_imports *imports,
 
 /* Finds a frame's part from its class and from the class and part of the frame
  * around it; later frames do not matter. */
-static inline vst__import_part vst__imports_part(unsigned char of,
+static inline vst__import_part vst__imports_part(unsigned char import_class,
                                                  unsigned char around,
                                                  vst__import_part part_around)
 {
@@ -76,7 +76,7 @@ static inline vst__import_part vst__imports_part(unsigned char of,
                              : around == VST_CLASS_MODULE_CODE ? VST_PART_NONE
                                                                : part_around;
 
-    switch (of) {
+    switch (import_class) {
     case VST_CLASS_OTHER:
         return VST_PART_NONE;
     case VST_CLASS_FINDS:
@@ -93,11 +93,12 @@ static inline vst__import_part vst__imports_part(unsigned char of,
 
 /* Returns what is known of an import once a frame of this class is part of
  * it. */
-vst_import vst__imports_say(vst_import before, unsigned char of);
+vst_import vst__imports_after_frame(vst_import before,
+                                    unsigned char import_class);
 
 /* Returns what is known of an import when it, or the trace, has ended. module:
  * the definition that names it; 0 if none does. */
-static inline vst_import vst__imports_settle(vst_import what, vst_id module,
+static inline vst_import vst__imports_at_end(vst_import what, vst_id module,
                                              bool raised)
 {
     if (what == VST_IMPORT_NONE || what == VST_IMPORT_MODULE)
@@ -110,7 +111,7 @@ static inline vst_import vst__imports_settle(vst_import what, vst_id module,
 /* Returns what is known of an import once a name was recorded in it. Names are
  * recorded only for modules that are not loaded yet; if the frames inside the
  * import were left out, nothing else says so. */
-static inline vst_import vst__imports_say_named(vst_import before)
+static inline vst_import vst__imports_after_name(vst_import before)
 {
     return before == VST_IMPORT_NONE ? VST_IMPORT_UNKNOWN : before;
 }

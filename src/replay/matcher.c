@@ -1,5 +1,5 @@
-/* The matcher: finds out what the events of a thread mean. It pairs enters with
- * exits on a stack (matcher_stack.c) and delivers spans as they end.
+/* The matcher: interprets the events of a thread. It pairs enters with exits on
+ * a stack (matcher_stack.c) and delivers spans as they end.
  *
  * Rules for the delivered spans: on one thread, time never goes back; spans
  * other than VST_SPAN_ASYNC nest, and each starts later than its parent and
@@ -114,15 +114,15 @@ static vst_status matcher_leave(vst_matcher *matcher, vst_id id, uint32_t flags,
 
 /* ---- STACK --------------------------------------------------------------- */
 
-/* Returns when the spans end that a STACK does not list. */
-static int64_t cut_time(const vst_matcher *matcher)
+/* Returns the end of the spans that a STACK does not list. */
+static int64_t matcher_cut_time(const vst_matcher *matcher)
 {
     return matcher->after_gap ? matcher->gap_ns : matcher->last_ns;
 }
 
 /* A STACK does not list spans that BEGIN opened: those directly above a
  * confirmed call are confirmed with it. */
-static void skip_begun(vst_matcher *matcher)
+static void matcher_skip_begun(vst_matcher *matcher)
 {
     while (matcher->reconciled < matcher->count &&
            matcher->frames[matcher->reconciled].flags & VST_FRAME_INNER)
@@ -130,10 +130,11 @@ static void skip_begun(vst_matcher *matcher)
 }
 
 /* Closes the calls that the STACK did not confirm. */
-static vst_status end_reconcile(vst_matcher *matcher, const vst_sink *sink)
+static vst_status matcher_end_reconcile(vst_matcher *matcher,
+                                        const vst_sink *sink)
 {
-    vst_status status =
-        vst__matcher_cut(matcher, matcher->reconciled, cut_time(matcher), sink);
+    vst_status status = vst__matcher_cut(matcher, matcher->reconciled,
+                                         matcher_cut_time(matcher), sink);
 
     matcher->reconciling = matcher->after_gap = false;
     return status;
@@ -155,7 +156,7 @@ static vst_status matcher_reconcile(vst_matcher *matcher, const uint64_t *ids,
         if (id == 0)
             continue;
         if (matcher->matching) {
-            skip_begun(matcher);
+            matcher_skip_begun(matcher);
             if (matcher->reconciled < matcher->count &&
                 matcher->frames[matcher->reconciled].id == id) {
                 matcher->reconciled++;
@@ -163,7 +164,7 @@ static vst_status matcher_reconcile(vst_matcher *matcher, const uint64_t *ids,
             }
             matcher->matching = false;
             status = vst__matcher_cut(matcher, matcher->reconciled,
-                                      cut_time(matcher), sink);
+                                      matcher_cut_time(matcher), sink);
             if (status != VST_OK)
                 return status;
         }
@@ -171,7 +172,7 @@ static vst_status matcher_reconcile(vst_matcher *matcher, const uint64_t *ids,
         if (status != VST_OK)
             return status;
     }
-    skip_begun(matcher);
+    matcher_skip_begun(matcher);
     if (!matcher->matching)
         matcher->reconciled = matcher->count;
     if (matcher->last_ns < now_ns)
@@ -193,7 +194,7 @@ static vst_status start_reconcile(vst_matcher *matcher, const uint64_t *ids,
 
 /* Opens a span that was open before; a checkpoint lists it between the calls of
  * a STACK. */
-static vst_status begun_before(vst_matcher *matcher, const uint64_t *payload)
+static vst_status matcher_reopen(vst_matcher *matcher, const uint64_t *payload)
 {
     bool whole = matcher->reconciling && matcher->reconciled == matcher->count;
     vst_status status = vst__matcher_begin(matcher, payload[0], payload[1]);
@@ -209,7 +210,7 @@ static vst_status matcher_begin(vst_matcher *matcher, const uint64_t *payload,
     if ((payload[0] & VST_ID_MAX) == 0)
         return VST_OK;
     return vst__begin_before(payload, words) != 0
-               ? begun_before(matcher, payload)
+               ? matcher_reopen(matcher, payload)
                : vst__matcher_begin_now(matcher, payload[0], sink);
 }
 
@@ -278,10 +279,11 @@ static vst_status matcher_end(vst_matcher *matcher, const uint64_t *payload,
 
 /* Handles an escape that neither changes the stack nor describes the top
  * span. */
-static vst_status matcher_beside(vst_matcher *matcher,
-                                 const vst_time_converter *converter,
-                                 const vst_compressed_event *event,
-                                 int64_t previous_ns, const vst_sink *sink)
+static vst_status matcher_handle_other(vst_matcher *matcher,
+                                       const vst_time_converter *converter,
+                                       const vst_compressed_event *event,
+                                       int64_t previous_ns,
+                                       const vst_sink *sink)
 {
     const uint64_t *payload = event->payload;
     uint32_t words = event->payload_words;
@@ -360,7 +362,8 @@ VST_NOINLINE static vst_status escape(vst_matcher *matcher,
     case VST_ESCAPE_IMPORT:
         return vst__matcher_import(matcher, payload[0], sink);
     default:
-        return matcher_beside(matcher, converter, event, previous_ns, sink);
+        return matcher_handle_other(matcher, converter, event, previous_ns,
+                                    sink);
     }
 }
 
@@ -382,7 +385,7 @@ static vst_status matcher_feed(vst_matcher *matcher,
         if (matcher->begun_far && !describes_top(event))
             status = vst__matcher_end_far(matcher, sink);
         if (status == VST_OK && matcher->reconciling && !is_in_list(event))
-            status = end_reconcile(matcher, sink);
+            status = matcher_end_reconcile(matcher, sink);
         if (status != VST_OK)
             break;
         if (now_ns > matcher->last_ns)
@@ -420,7 +423,7 @@ static vst_status matcher_finish(vst_matcher *matcher, int64_t end_ns,
     if (matcher->begun_far)
         status = vst__matcher_end_far(matcher, sink);
     if (status == VST_OK && matcher->reconciling)
-        status = end_reconcile(matcher, sink);
+        status = matcher_end_reconcile(matcher, sink);
     /* the hooks did not come back: open calls are known up to here */
     if (status == VST_OK && matcher->in_gap)
         status = vst__matcher_cut(matcher, 0, matcher->last_ns, sink);
@@ -458,7 +461,7 @@ vst_status vst_matcher_feed(vst_matcher *matcher,
     matcher->measures = inside->running != NULL || inside->costs != NULL ||
                         inside->knows_gil || inside->knows_pauses ||
                         inside->by_running;
-    matcher->wants_more =
+    matcher->wants_facts =
         inside->places != NULL || inside->imports != NULL || matcher->measures;
     if (count != 0)
         matcher->thread = events[0].where.resource;

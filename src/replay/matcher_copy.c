@@ -1,13 +1,12 @@
-/* A copy of a matcher: what is open in a trace that grows is closed in a copy,
- * to see what the spans would be if the trace ended there. One thread at a
- * time. */
+/* Copies a matcher. In a growing trace, the open spans are closed in a copy, to
+ * see the spans as if the trace ended there. One thread at a time. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
 #include "replay/matcher_stack.h"
 
-/* NULL where there is nothing to copy, or no memory: then *failed. */
+/* Returns NULL if there is nothing to copy, or if memory ran out (*failed). */
 static void *copy_items(const void *items, size_t count, size_t item,
                         bool *failed)
 {
@@ -36,7 +35,7 @@ static void copy_map(vst__map64 *map, bool *failed)
     *map = made;
 }
 
-/* The arrays that arrays point to. */
+/* Copies the arrays to which elements of other arrays point. */
 static void copy_inner(vst_matcher *made, bool *failed)
 {
     for (size_t i = 0; i < made->args_count; i++) {

@@ -24,5 +24,5 @@ void vst__matcher_call(const vst_matcher *matcher, const uint64_t *payload,
         causes[which] = (vst_device_cause){frame->serial, frame->id};
         missing--;
     }
-    vst__activities_settle(devices, payload, causes);
+    vst__activities_note_cause(devices, payload, causes);
 }

@@ -16,7 +16,7 @@ void vst__matcher_begin_measure(vst_matcher *matcher, vst__frame *frame)
 }
 
 /* Adds the compensated time to the members of a span. */
-static vst_status tell_compensated(vst_matcher *matcher, vst__frame *frame,
+static vst_status measure_add_args(vst_matcher *matcher, vst__frame *frame,
                                    const vst_span *span)
 {
     char text[128];
@@ -87,7 +87,7 @@ vst_status vst__matcher_measure(vst_matcher *matcher, vst__frame *frame,
     matcher_compensate(matcher, frame, span, sink);
     return sink->tells_compensated &&
                    span->compensated_ns != VST_RUNNING_UNKNOWN
-               ? tell_compensated(matcher, frame, span)
+               ? measure_add_args(matcher, frame, span)
                : VST_OK;
 }
 

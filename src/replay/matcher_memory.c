@@ -1,6 +1,6 @@
-/* Counts records of memory in the matcher: an allocation belongs to the span on
- * top. These records never change the stack, because hooks of memory record
- * where other hooks do not. One thread at a time. */
+/* Counts records of memory in the matcher: an allocation belongs to the
+ * innermost span. These records never change the stack, because hooks of memory
+ * also record where other hooks do not. One thread at a time. */
 #include <vestige/memory.h>
 
 #include "replay/matcher_stack.h"

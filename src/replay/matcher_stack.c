@@ -93,7 +93,7 @@ vst_status vst__matcher_describe(vst_matcher *matcher, vst__frame *frame,
 
 /* The autograd engine's span around a backward operator gets the operator's
  * numbers too. */
-static vst_status tell_engine(vst_matcher *matcher)
+static vst_status stack_describe_engine(vst_matcher *matcher)
 {
     const vst__frame *engine;
     vst_status status;
@@ -193,7 +193,7 @@ vst_status vst__matcher_add_operator(vst_matcher *matcher,
         *numbers = op;
     }
     if (status == VST_OK && op.scope == VST_SCOPE_BACKWARD && op.sequence >= 0)
-        status = tell_engine(matcher);
+        status = stack_describe_engine(matcher);
     return status;
 }
 
@@ -296,8 +296,8 @@ vst_status vst__matcher_push(vst_matcher *matcher, vst_id id, uint32_t flags)
     if (matcher->indexed && !(flags & VST_FRAME_BEGIN) &&
         count_open(matcher, id))
         frame->flags |= VST_SPAN_RECURSIVE;
-    return VST_LIKELY(!matcher->wants_more) ? VST_OK
-                                            : vst__matcher_note_more(matcher);
+    return VST_LIKELY(!matcher->wants_facts) ? VST_OK
+                                             : vst__matcher_note_facts(matcher);
 }
 
 vst_status vst__matcher_deliver(vst_matcher *matcher, const vst__frame *frame,
@@ -388,8 +388,8 @@ vst_status vst__matcher_close(vst_matcher *matcher, int64_t end_ns,
     span.compensated_ns = span.compensated_error_ns = VST_RUNNING_UNKNOWN;
     if (matcher->indexed && !(top->flags & VST_FRAME_BEGIN))
         stack_uncount(matcher, top->id);
-    if (!VST_LIKELY(!matcher->wants_more)) {
-        status = vst__matcher_settle_more(matcher, top, &span, sink);
+    if (!VST_LIKELY(!matcher->wants_facts)) {
+        status = vst__matcher_end_facts(matcher, top, &span, sink);
         if (status != VST_OK)
             return status;
     }
@@ -467,7 +467,7 @@ void vst__matcher_reset(vst_matcher *matcher)
     matcher->costs_lost_ns = INT64_MIN;
     matcher->costs_ran_ns = 0;
     matcher->waited_until_ns = INT64_MIN;
-    matcher->wait_told_ns = INT64_MAX;
+    matcher->wait_event_ns = INT64_MAX;
     matcher->in_gap = matcher->after_gap = false;
     matcher->reconciling = matcher->indexed = false;
     matcher->spans_before = matcher->counts.spans;

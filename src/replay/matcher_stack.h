@@ -1,14 +1,13 @@
-/* The inside of a matcher, shared by matcher.c (what events mean),
- * matcher_stack.c (frames), matcher_begin.c (spans that need not nest),
- * matcher_switch.c (several stacks), matcher_memory.c (what they allocate),
- * matcher_tasks.c (for which task) and matcher_exceptions.c.
- * One thread at a time.
+/* The state of a matcher, shared by matcher.c (events), matcher_stack.c
+ * (frames), matcher_begin.c (spans that need not nest), matcher_switch.c
+ * (several stacks), matcher_memory.c (allocations), matcher_tasks.c (tasks) and
+ * matcher_exceptions.c. One thread at a time.
  *
  * The stack is an array of frames. A span that BEGIN opened has a slot as well,
  * found by its (id, instance) pair, because its END may come when it is no
- * longer on the stack: then the slot holds what the frame held. Such a span
- * that is taken out from under others leaves a dead frame, which goes when it
- * comes to the top. Everything costs the same however deep the stack is. */
+ * longer on the stack: then the slot holds the frame. If such a span is taken
+ * out from under others, a dead frame stays until it comes to the top. Every
+ * operation costs the same however deep the stack is. */
 #ifndef VST_REPLAY_MATCHER_STACK_H
 #define VST_REPLAY_MATCHER_STACK_H
 
@@ -152,13 +151,13 @@ struct vst_matcher {
     vst__text text;            /* text of an operator while it is read */
     struct vst_places *places; /* the sink's places; may be NULL */
     vst_running *running;      /* the sink's running times; may be NULL */
-    /* any frame needs more than its own fields, see vst__matcher_note_more */
-    bool wants_more;
+    /* frames need facts beyond their own fields, see vst__matcher_note_facts */
+    bool wants_facts;
     bool measures; /* running, waiting or compensated times are wanted */
     /* how long the thread has waited for the language's lock */
     int64_t waited_ns;
     int64_t waited_until_ns; /* no wait begins before this */
-    int64_t wait_told_ns;    /* time of the last event that reported a wait */
+    int64_t wait_event_ns;   /* time of the last event that reported a wait */
     const struct vst_imports *imports;
     const vst_costs *costs; /* the sink's costs; NULL if unknown */
     vst__cost_clock costs_so_far;
@@ -187,14 +186,14 @@ vst_status vst__matcher_push(vst_matcher *matcher, vst_id id, uint32_t flags);
 /* Closes the top span at end_ns and delivers it. */
 vst_status vst__matcher_close(vst_matcher *matcher, int64_t end_ns,
                               uint32_t flags, const vst_sink *sink);
-/* Notes more about the top frame when it begins; adds more to its span when it
- * has ended and left the stack. */
-vst_status vst__matcher_note_more(vst_matcher *matcher);
+/* Notes facts about the top frame when it begins, and adds facts to its span
+ * when it has ended and left the stack. */
+vst_status vst__matcher_note_facts(vst_matcher *matcher);
 /* Handles VST_ESCAPE_IMPORT; id: the definition in its payload. */
 vst_status vst__matcher_import(vst_matcher *matcher, uint64_t id,
                                const vst_sink *sink);
-vst_status vst__matcher_settle_more(vst_matcher *matcher, vst__frame *top,
-                                    vst_span *span, const vst_sink *sink);
+vst_status vst__matcher_end_facts(vst_matcher *matcher, vst__frame *top,
+                                  vst_span *span, const vst_sink *sink);
 /* Delivers the frame as a span; `span` was measured and has its place and
  * flags. */
 vst_status vst__matcher_deliver(vst_matcher *matcher, const vst__frame *frame,

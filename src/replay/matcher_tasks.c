@@ -52,7 +52,8 @@ static void task_begin_step(vst_matcher *matcher, vst_task_event *event)
 
 /* ---- stacks of greenlets ------------------------------------------------- */
 
-static vst_status task_tell(const vst_sink *sink, const vst_task_event *event)
+static vst_status task_deliver(const vst_sink *sink,
+                               const vst_task_event *event)
 {
     return sink->task != NULL ? sink->task(sink->ctx, event) : VST_OK;
 }
@@ -106,7 +107,7 @@ static vst_status step_on_stack(vst_matcher *matcher, const vst__frame *frame,
     };
 
     matcher->switched_by.is_known = false;
-    return task_tell(sink, &event);
+    return task_deliver(sink, &event);
 }
 
 /* Returns whether a garbage collection is running. A collection may begin
@@ -170,7 +171,7 @@ vst_status vst__matcher_exit_on_stack(vst_matcher *matcher, uint32_t flags,
         !(top->flags & (uint32_t)VST_SPAN_STEP) ||
         !(matcher->stack_flags & VST_STACK_BEGINS))
         return VST_OK;
-    return task_tell(sink, &event);
+    return task_deliver(sink, &event);
 }
 
 vst_status vst__matcher_switch_out(vst_matcher *matcher, const vst_sink *sink)
@@ -198,7 +199,7 @@ vst_status vst__matcher_switch_out(vst_matcher *matcher, const vst_sink *sink)
     if (event.task == 0 ||
         (top == NULL && matcher->stack_flags & VST_STACK_BEGINS))
         return VST_OK;
-    return task_tell(sink, &event);
+    return task_deliver(sink, &event);
 }
 
 vst_status vst__matcher_switch_in(vst_matcher *matcher, uint64_t stack,
@@ -221,12 +222,13 @@ vst_status vst__matcher_switch_in(vst_matcher *matcher, uint64_t stack,
 
 /* The current stack belongs to a greenlet; so do the calls that are open on
  * it. */
-static vst_status know_stack(vst_matcher *matcher, const vst_task_event *event,
-                             uint32_t flags, const vst_sink *sink)
+static vst_status task_set_stack(vst_matcher *matcher,
+                                 const vst_task_event *event, uint32_t flags,
+                                 const vst_sink *sink)
 {
     uint64_t *place = vst__map64_put(&matcher->stack_tasks, matcher->stack);
     vst__frame *outermost = NULL;
-    vst_status status = task_tell(sink, event);
+    vst_status status = task_deliver(sink, event);
 
     if (place == NULL)
         return VST_E_NOMEM;
@@ -297,12 +299,13 @@ vst_status vst__matcher_task(vst_matcher *matcher, const uint64_t *payload,
         if (event.task == 0)
             return VST_OK;
         read_name(payload, words, &event);
-        return know_stack(matcher, &event,
-                          words > 1 ? (uint32_t)(payload[1] >> 32) : 0, sink);
+        return task_set_stack(matcher, &event,
+                              words > 1 ? (uint32_t)(payload[1] >> 32) : 0,
+                              sink);
     case VST_TASK_COLLECTORS:
         return know_collectors(matcher, payload + 1, words - 1);
     default:
         return VST_OK; /* written by a later version */
     }
-    return task_tell(sink, &event);
+    return task_deliver(sink, &event);
 }

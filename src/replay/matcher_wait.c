@@ -3,8 +3,8 @@
 #include "replay/matcher_stack.h"
 
 /* A thread records nothing while it waits, so no wait began before the previous
- * event, nor before the end of the previous wait. Waits that the thread kept
- * follow each other, all with the time at which they were written. */
+ * event, nor before the end of the previous wait. Waits that the thread stored
+ * late follow each other, all with the time at which they were written. */
 vst_status vst__matcher_waited(vst_matcher *matcher,
                                const vst_time_converter *converter,
                                const vst_compressed_event *event,
@@ -19,10 +19,10 @@ vst_status vst__matcher_waited(vst_matcher *matcher,
     wait.holder = (uint32_t)(payload[2] >> 32);
     wait.start_ns = converter->to_ns(converter->ctx, payload[0]);
     wait.end_ns = converter->to_ns(converter->ctx, payload[1]);
-    if (previous_ns != matcher->wait_told_ns &&
+    if (previous_ns != matcher->wait_event_ns &&
         previous_ns > matcher->waited_until_ns)
         matcher->waited_until_ns = previous_ns;
-    matcher->wait_told_ns = matcher->last_ns;
+    matcher->wait_event_ns = matcher->last_ns;
     if (wait.start_ns < matcher->waited_until_ns)
         wait.start_ns = matcher->waited_until_ns;
     if (wait.end_ns <= wait.start_ns)

@@ -21,7 +21,7 @@ typedef struct span_maker {
     vst_tracer *tracer;
     vst_matcher *matcher;   /* used if there is no tracer */
     vst_sink sink;          /* the caller's sink, but for `inside` */
-    vst_sink_inside inside; /* what the members below found out */
+    vst_sink_inside inside; /* values found by the members below */
     vst_devices devices;
     vst_far_ends far_ends;
     vst_running running;
@@ -51,14 +51,14 @@ struct vst__replay {
 
 typedef struct vst__replay replay;
 
-static vst_status replay_tell_progress(replay *self)
+static vst_status replay_report_progress(replay *self)
 {
     vst_trace *trace = self->trace;
     uint64_t words = self->words_before + vst__decoder_words(&self->decoder);
 
-    return vst__progress_tell(trace->progress, trace->progress_ctx,
-                              &self->next_progress_ns,
-                              (double)words / (double)self->words_total);
+    return vst__progress_report(trace->progress, trace->progress_ctx,
+                                &self->next_progress_ns,
+                                (double)words / (double)self->words_total);
 }
 
 static vst_status replay_feed(replay *self, const vst_compressed_event *events,
@@ -173,7 +173,7 @@ static vst_status step_thread(replay *self)
             status = self->spans.running.status;
     }
     if (status == VST_OK)
-        status = replay_tell_progress(self);
+        status = replay_report_progress(self);
     if (status == VST_OK && last) {
         self->words_before += vst__decoder_words(&self->decoder);
         self->in_thread = false;
@@ -337,7 +337,7 @@ void vst__replay_end(replay *self)
     free(self);
 }
 
-/* To its end; status is that of its beginning. */
+/* Replays to the end; `status` is the status of the beginning. */
 static vst_status replay_run(vst_trace *trace, replay *self, vst_status status,
                              vst_error *error)
 {

@@ -1,6 +1,6 @@
-/* How long a thread had a processor: the switches of one window
+/* How long a thread was running on a processor: the switches of one window
  * (VST_ESCAPE_SWITCHES), thread by thread, as a clock that stands still while
- * the thread waits. Callers ask for times that do not go back; the words of a
+ * the thread waits. Callers ask for times in ascending order; the words of a
  * thread are read as far as needed. Before that, once for each window, it notes
  * where each thread's escapes lie, with 16 bytes each. One thread at a time. */
 #ifndef VST_REPLAY_RUNNING_H
@@ -21,7 +21,7 @@ typedef struct vst__running_piece {
 /* All zero: no switches. */
 typedef struct vst_running {
     int64_t next_ns;   /* time of the next word; INT64_MAX if there is none */
-    uint32_t next;     /* the next word's meaning: a vst_switch */
+    uint32_t next;     /* the state that the next word sets: a vst_switch */
     bool runs;         /* the thread has run since since_ns */
     bool is_preempted; /* the thread was preempted at since_ns */
     int64_t since_ns;  /* time of the last word */
@@ -58,7 +58,7 @@ typedef struct vst__running_kept {
     int64_t ran_ns, lost_ns; /* until since_ns */
 } vst__running_kept;
 
-/* What a thread did during a period. */
+/* A thread's state during a period. */
 typedef enum vst__thread_state {
     VST_THREAD_UNKNOWN, /* switches were lost, or not written */
     VST_THREAD_WAITS,

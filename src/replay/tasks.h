@@ -40,7 +40,7 @@ typedef struct vst__task_await {
     int64_t ns;
 } vst__task_await;
 
-/* What a task waited for, and how long; 0 ns if it did not wait. */
+/* The cause of a task's wait, and its length; 0 ns if the task did not wait. */
 typedef struct vst__task_wait {
     int64_t ns;
     vst_task_awaits awaits;

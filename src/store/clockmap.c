@@ -18,8 +18,8 @@ enum {
     SHIFT_MAX = 60
 };
 
-/* Limits of an honest clock (36 years since boot, 146 since 1970); sums of
- * values within them fit 64 bits. */
+/* Limits of valid clocks (36 years since boot, 146 since 1970); sums of values
+ * within them fit 64 bits. */
 #define MONOTONIC_LIMIT ((int64_t)1 << 60)
 #define REALTIME_LIMIT ((int64_t)1 << 62)
 #define OFFSET_LIMIT ((int64_t)1 << 60)

@@ -36,17 +36,18 @@ void vst__clockmap_init(vst__clockmap *map);
 void vst__clockmap_free(vst__clockmap *map);
 vst_status vst__clockmap_add(vst__clockmap *map,
                              const vst_clock_sample *sample);
-/* `start` is the file's own sample, from which wall time is counted. */
+/* Builds the map from the added samples. `start` is the file's own sample, from
+ * which wall time is counted. */
 vst_status vst__clockmap_build(vst__clockmap *map, double ticks_per_second,
                                const vst_clock_sample *start);
 /* Continues a map with the samples added since it was built. Times before the
  * last sample that the map had do not change. */
 vst_status vst__clockmap_extend(vst__clockmap *map, double ticks_per_second);
-/* Shifts all times by offset_ns. Returns VST_E_ARGUMENT if that is more than
- * any honest clock can be wrong by. */
+/* Shifts all times by offset_ns. Returns VST_E_ARGUMENT if no valid clock can
+ * be that wrong. */
 vst_status vst__clockmap_set_offset(vst__clockmap *map, int64_t offset_ns);
 int64_t vst__clockmap_to_ns(vst__clockmap *map, vst_ticks ticks);
-/* Converts a time of CLOCK_MONOTONIC, which a file may claim to be anything. */
+/* Converts a time of CLOCK_MONOTONIC; a damaged file may hold any value. */
 int64_t vst__clockmap_monotonic_to_ns(const vst__clockmap *map,
                                       uint64_t monotonic_ns);
 /* Returns the first ticks that are not before `ns`. */

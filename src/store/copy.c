@@ -2,16 +2,16 @@
  * same time. Takes no lock of the recorder: everything is read through the
  * descriptor, and the format's rules for torn files make the copy valid.
  *
- *  - Records first, definitions after: a definition is in the file before the
- *    first record that uses it, so every name that was copied is defined.
- *  - A header is read before the payload and again after it. If it says that
- *    the chunk is sealed its words are final. If it is another one by then, the
- *    chunk was reused meanwhile (see format.h): it is forgotten.
- *  - What was stored while its chunk was copied may be in the copy or not; the
- *    first zero word ends it.
- *  - The words of a chunk that is not sealed are read again: the copy ends with
- *    the records that were the same both times. Others may have been stored, or
- *    taken back, in the midst of it (see live.h).
+ * - Records first, definitions after: a definition is in the file before the
+ *   first record that uses it, so every name that was copied is defined.
+ * - A header is read before the payload and again after it. If it says that the
+ *   chunk is sealed, the chunk's words are final. If it is another header by
+ *   then, the chunk was reused meanwhile (see format.h), and the copy drops it.
+ * - Words that were stored while their chunk was copied may be missing from the
+ *   copy; the first zero word ends the chunk.
+ * - The words of a chunk that is not sealed are read twice: the copy ends with
+ *   the last record that was equal both times. Later records may have been
+ *   stored, or taken back, during the reading (see live.h).
  *
  * Any thread, for a file of its own. */
 #include "store/copy.h"
@@ -207,8 +207,8 @@ static vst_status find_chunks(copier *self, uint32_t slot_size, bool records)
 }
 
 /* Finds out whether every chunk of records lists the calls that were open when
- * it began. In a file, all chunks do or none does; chunks of switches are not
- * asked. */
+ * it began. In a file, all chunks do or none does; chunks of switches are
+ * ignored. */
 static vst_status can_be_read_alone(const copier *self, bool *alone)
 {
     uint64_t word = 0;
@@ -273,7 +273,7 @@ static void leave_out_before(copier *self, vst_ticks moment)
     self->count = kept;
 }
 
-/* ---- copying them -------------------------------------------------------- */
+/* ---- copying chunks ------------------------------------------------------ */
 
 /* Copies a chunk's payload; zeros stay a hole in the file. */
 static vst_status copy_payload(const copier *self, const place *chunk)

@@ -32,8 +32,8 @@ vst_status vst__copy_chunks(vst__source *from, int to, uint64_t window_ns,
 /* ---- complete.c ---------------------------------------------------------- */
 
 typedef struct vst__ending {
-    /* The end of a window that is open, unless a record is later. If ticks is
-     * 0, the window ends with its last record. */
+    /* The end of an open window, unless a record is later. If ticks is 0, the
+     * window ends with its last record. */
     vst_clock_sample at;
     const char *note; /* JSON of the metadata "vestige.snapshot", or NULL */
 } vst__ending;

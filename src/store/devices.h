@@ -11,8 +11,8 @@
 /* Entries are in the order of the file; of equal ones, the last is kept. */
 typedef struct vst__device_item {
     vst_trace_device device;
-    /* our ticks for one tick of the device's clock; 0 if its times are already
-     * ours */
+    /* host ticks for one tick of the device's clock; 0 if its times are host
+     * ticks already */
     double slope;
     size_t first_pair;
     size_t order;
@@ -49,11 +49,11 @@ vst_status vst__trace_devices_add(struct vst_trace *trace,
 /* Call after the last entry, when the clock's ticks are known. */
 vst_status vst__trace_devices_finish(struct vst_trace *trace);
 void vst__trace_devices_free(struct vst_trace *trace);
-/* Converts a time of the device to our ticks. */
+/* Converts a time of the device to host ticks. */
 vst_ticks vst__device_ticks(const struct vst_trace *trace, uint32_t device,
                             uint64_t time);
 
-/* Where a device stands among them; their count if there is none. */
+/* Returns the index of a device, or the number of devices if there is none. */
 size_t vst__trace_device_index(const struct vst_trace *trace, uint32_t number);
 
 #endif

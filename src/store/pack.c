@@ -49,13 +49,13 @@ typedef struct packing {
     unsigned char *packed;
 } packing;
 
-static vst_status pack_tell_progress(packing *self)
+static vst_status pack_report_progress(packing *self)
 {
     const vst_pack_options *options = self->options;
     double done = (double)self->offset / (double)self->from->source.size;
 
-    return vst__progress_tell(options->progress, options->progress_ctx,
-                              &self->next_progress_ns, done) == VST_OK
+    return vst__progress_report(options->progress, options->progress_ctx,
+                                &self->next_progress_ns, done) == VST_OK
                ? VST_OK
                : vst_error_set(self->error, VST_E_CANCELLED, 0, 0);
 }
@@ -203,7 +203,7 @@ static vst_status pack_frames(packing *self)
     while (status == VST_OK && self->offset < header.size) {
         status = pack_frame(self);
         if (status == VST_OK)
-            status = pack_tell_progress(self);
+            status = pack_report_progress(self);
     }
     return status;
 }
@@ -250,7 +250,7 @@ static vst_status pack_unpack(packing *self)
         self->offset += got;
         status = pack_append(self, bytes, got);
         if (status == VST_OK)
-            status = pack_tell_progress(self);
+            status = pack_report_progress(self);
     }
     return status;
 }

@@ -15,8 +15,8 @@
 #include "os/os.h"
 #include "store/live.h"
 
-/* No clock that we use is slower or faster than this; such a file is
- * damaged. */
+/* Every clock that vestige uses is within these limits; a file with another
+ * rate is damaged. */
 #define TICKS_PER_SECOND_MIN 1e3
 #define TICKS_PER_SECOND_MAX 1e12
 
@@ -152,9 +152,9 @@ static uint64_t room_for(vst_trace *trace, uint64_t offset,
     return room < chunk->size ? room : chunk->size;
 }
 
-/* Returns whether the file may be changing here. Behind a header that is not
- * there yet, old words of a reused chunk may lie; and a live chunk's words may
- * lie where a header was when the walk found the chunk before it. */
+/* Returns whether the file may be changing here. Behind a missing header, old
+ * words of a reused chunk may lie; and words of a live chunk may lie where a
+ * header was when the walk found the chunk before it. */
 static bool is_being_changed(vst_trace *trace)
 {
     vst_chunk_header before;
@@ -286,8 +286,8 @@ static vst_status take_chunk(vst_trace *trace, const vst_chunk_header *chunk,
     }
 }
 
-/* Sets valid_end to the end of the last chunk. A last chunk that the end of the
- * file cuts is read up to there. */
+/* Sets valid_end to the end of the last chunk. If the file's end cuts the last
+ * chunk, that chunk is read up to the end. */
 static vst_status walk_chunks(vst_trace *trace, vst_error *error)
 {
     uint64_t offset = VST_FILE_HEADER_SIZE, room;

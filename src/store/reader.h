@@ -1,5 +1,6 @@
-/* The inside of a vst_trace, for the files that read one (reader.c, segments.c,
- * entries.c), for replay and for the exporters. One thread at a time. */
+/* The state of a vst_trace, for the files that read a trace (reader.c,
+ * segments.c, entries.c), for replay and for the exporters. One thread at a
+ * time. */
 #ifndef VST_STORE_READER_H
 #define VST_STORE_READER_H
 
@@ -32,13 +33,13 @@ typedef struct vst__segment {
 
 typedef struct vst__window {
     uint32_t number;
-    bool closed; /* the file says when its last ticks were */
+    bool closed; /* the file says when its last record was */
     vst_ticks began;
     vst_ticks kept;     /* the records that were kept begin here, or later */
     vst_ticks complete; /* from here on, no record was dropped */
     vst_ticks ended;
     vst_ticks first;      /* the shown range begins here */
-    vst_ticks last;       /* and ends here */
+    vst_ticks last;       /* the shown range ends here */
     size_t segments;      /* index of its first segment */
     size_t segment_count; /* sorted by thread, then time */
     /* Segments of VST_THREAD_SWITCHES, which follow the others, sorted by
@@ -89,7 +90,7 @@ struct vst_trace {
     /* where these begin; in a bounded file, chunks may follow */
     uint64_t damaged_at;
     vst_ticks clip;      /* earlier records are not shown; 0 if all are */
-    vst_ticks keep_clip; /* such a limit that the file itself asks for */
+    vst_ticks keep_clip; /* such a limit that the file itself sets */
     vst_ticks until;     /* later records are not shown */
 
     vst__segment *segments;
@@ -242,7 +243,7 @@ static inline uint64_t vst__trace_id_bound(const vst_trace *trace,
 /* Returns a definition's place among trace->definitions. */
 size_t vst__trace_definition_index(const vst_trace *trace, vst_id id);
 
-/* Whether vst_trace_set_compensated() was. */
+/* Returns whether vst_trace_set_compensated() turned compensation on. */
 bool vst__trace_is_compensated(const vst_trace *trace);
 
 #endif

@@ -1,201 +1,419 @@
-/* The slots of slots.h: decides how large a chunk is and where it goes.
- * slot_parts.c keeps the parts. One thread at a time. */
-#include "store/slots.h"
+/* Splits, takes, seals, drops and joins the parts of slots. Each operation
+ * costs a few steps, whatever the file holds. One thread at a time. */
+#include "store/slot.h"
 
 #include <string.h>
 
-#include "store/slot_parts.h"
+#include "base/heap.h"
+#include "store/format.h"
 
 enum {
-    SLOTS = 64, /* a limit in bytes is divided into at least this many slots */
-    SIZE_LEAST = 16 * 1024,
-    SIZE_MOST = 1024 * 1024,
-    SIZE_BY_TIME = 256 * 1024, /* slot size if only time bounds the file */
-    /* A chunk takes this fraction of its thread's share, so some room is left
-     * even if each thread takes as much as it may when it comes. */
-    SHARES = 8,
+    SLOTS_FIRST = 64,
+    DRAINING = 16, /* at most one of this many slots drains */
 };
 
-_Static_assert(SIZE_MOST == VST_SLOT_PART_LEAST << (VST_SLOT_ORDERS - 1),
-               "the largest slot is the largest part");
+/* ---- places -------------------------------------------------------------- */
 
-/* A power of two. */
-static uint32_t slot_size(uint64_t max_size)
+static uint32_t slot_number_of(uint64_t place)
 {
-    uint32_t size = SIZE_LEAST;
-
-    if (max_size == 0)
-        return SIZE_BY_TIME;
-    while (size < SIZE_MOST && (uint64_t)size * 2 <= max_size / SLOTS)
-        size *= 2;
-    return size;
+    return 1 + (uint32_t)((place - VST_FILE_HEADER_SIZE) / VST_SLOT_PART_LEAST);
 }
 
-void vst__slots_init(vst__slots *slots, uint64_t max_size, uint64_t keep_ns,
-                     double ticks_per_second)
+uint64_t vst__part_place(uint32_t number)
 {
-    memset(slots, 0, sizeof *slots);
-    if (max_size == 0 && keep_ns == 0)
-        return;
-    slots->size = slot_size(max_size);
-    slots->max_size = max_size;
-    /* Keep a little more, because the clock's rate is not known well yet. */
-    if (keep_ns != 0) {
-        double ticks = (double)keep_ns * 1.01e-9 * ticks_per_second;
-        slots->keep = ticks < 1e18 ? (vst_ticks)ticks + 1 : UINT64_MAX;
-    }
-    slots->slow_after = (max_size != 0 ? max_size : slots->keep) / 4;
+    return VST_FILE_HEADER_SIZE + (uint64_t)(number - 1) * VST_SLOT_PART_LEAST;
 }
 
-/* ---- how large ----------------------------------------------------------- */
-
-uint32_t vst__slots_size_of_fixed(const vst__slots *slots, uint64_t size)
+/* Returns how many parts of the smallest size a slot has. */
+static uint32_t parts_of_slot(const vst__slots *slots)
 {
-    uint32_t part = vst__part_size(vst__part_order(size));
-
-    return part < slots->size ? part : slots->size;
+    return slots->size / VST_SLOT_PART_LEAST;
 }
 
-/* Returns how much a chunk may take: a share of what is left after setting
- * aside one page for each of three times as many threads as exist. Threads that
- * record little do not count as sharers: however many they are, a busy thread
- * gets long chunks. */
-static uint64_t fair_share(const vst__slots *slots)
+static size_t index_of(const vst__slots *slots, uint32_t number)
 {
-    uint64_t gone =
-        slots->in_use_size + slots->in_use * 3 * (uint64_t)VST_SLOT_PART_LEAST;
-
-    if (gone >= slots->max_size)
-        return 0;
-    return (slots->max_size - gone) / SHARES / (slots->busy + 1);
+    return (number - 1) / parts_of_slot(slots);
 }
 
-uint32_t vst__slots_size_for(const vst__slots *slots, uint64_t wanted,
-                             uint64_t least)
+static uint32_t first_of(const vst__slots *slots, uint32_t number)
 {
-    uint8_t order = vst__part_order(wanted > least ? wanted : least);
-    uint64_t share = slots->max_size != 0 ? fair_share(slots) : slots->size;
-
-    if (vst__part_size(order) > slots->size)
-        order = vst__part_order(slots->size);
-    while (order != 0 && vst__part_size(order - 1u) >= least &&
-           vst__part_size(order) > share)
-        order--;
-    return vst__part_size(order);
+    return (number - 1) % parts_of_slot(slots);
 }
 
-bool vst__slots_may_grow(const vst__slots *slots, uint64_t end)
+static vst__slot *slot_of(const vst__slots *slots, uint32_t number)
 {
-    return slots->max_size == 0 ||
-           (end <= slots->max_size && slots->max_size - end >= slots->size);
+    return &slots->slots[index_of(slots, number)];
 }
 
-/* ---- where --------------------------------------------------------------- */
+vst__part *vst__part_at(const vst__slots *slots, uint32_t number)
+{
+    vst__slot *slot = slot_of(slots, number);
 
-static vst__slot_room room_of(const vst__slots *slots, uint32_t number)
+    return slot->parts != NULL ? &slot->parts[first_of(slots, number)]
+                               : &slot->whole;
+}
+
+/* ---- lists --------------------------------------------------------------- */
+
+static void link_free(vst__slots *slots, uint32_t number)
+{
+    vst__part *part = vst__part_at(slots, number);
+    uint32_t *first = &slots->free[part->order];
+
+    part->previous = 0;
+    part->next = *first;
+    if (part->next)
+        vst__part_at(slots, part->next)->previous = number;
+    *first = number;
+    slots->free_size += vst__part_size(part->order);
+}
+
+static void unlink_free(vst__slots *slots, uint32_t number)
 {
     const vst__part *part = vst__part_at(slots, number);
 
-    return (vst__slot_room){
-        .place = vst__part_place(number),
-        .size = vst__part_size(part->order),
-        .words = part->words,
-        .is_free = part->state == VST_PART_FREE,
-        .has_waiting = part->has_waiting,
-    };
+    if (part->next)
+        vst__part_at(slots, part->next)->previous = part->previous;
+    if (part->previous)
+        vst__part_at(slots, part->previous)->next = part->next;
+    else
+        slots->free[part->order] = part->next;
+    slots->free_size -= vst__part_size(part->order);
 }
 
-/* Returns the smallest free part that is long enough, 0 if there is none. */
-static uint32_t find_free(const vst__slots *slots, uint32_t size)
+static void link_newest(vst__slots *slots, uint32_t number)
 {
-    for (size_t order = vst__part_order(size); order < VST_SLOT_ORDERS; order++)
-        if (slots->free[order])
-            return slots->free[order];
-    return 0;
+    vst__part_at(slots, number)->next = 0;
+    if (slots->newest)
+        vst__part_at(slots, slots->newest)->next = number;
+    else
+        slots->oldest = number;
+    slots->newest = number;
 }
 
-/* Returns the largest free part if it has at least `least` bytes, else 0. */
-static uint32_t find_largest(const vst__slots *slots, uint32_t least)
+/* Sealed parts leave their list only here. */
+static void unlink_oldest(vst__slots *slots)
 {
-    for (size_t order = VST_SLOT_ORDERS; order-- > vst__part_order(least);)
-        if (slots->free[order])
-            return slots->free[order];
-    return 0;
-}
-
-static bool is_due(const vst__slots *slots, const vst__part *oldest,
-                   vst_ticks now)
-{
-    return slots->keep != 0 && oldest->last < now &&
-           now - oldest->last > slots->keep;
-}
-
-static bool may_be_free(const vst__part *part)
-{
-    return part->state == VST_PART_FREE || part->state == VST_PART_SEALED;
-}
-
-/* Returns whether a part of that order would be free if all sealed parts were
- * dropped. */
-static bool can_be_had(const vst__slots *slots, uint8_t order)
-{
-    uint32_t all = slots->size / VST_SLOT_PART_LEAST;
-    uint32_t region = (uint32_t)1 << order;
-
-    for (uint32_t begin = 1; begin <= slots->count * all;) {
-        uint32_t at = begin;
-        bool found = true;
-
-        do {
-            const vst__part *part = vst__part_at(slots, at);
-            found = found && may_be_free(part);
-            at += (uint32_t)1 << part->order;
-        } while (at < begin + region);
-        if (found)
-            return true;
-        begin = at;
-    }
-    return false;
-}
-
-/* Used when no free part will do: takes the oldest part if it is long
- * enough. */
-static vst__slot_step choose_oldest(const vst__slots *slots,
-                                    const vst__slot_wish *wish,
-                                    vst__slot_room *room)
-{
+    slot_of(slots, slots->oldest)->sealed--;
+    slots->oldest = vst__part_at(slots, slots->oldest)->next;
     if (!slots->oldest)
-        return VST_SLOT_NONE;
-    *room = room_of(slots, slots->oldest);
-    return room->size >= wish->least ? VST_SLOT_TAKE : VST_SLOT_NONE;
+        slots->newest = 0;
 }
 
-vst__slot_step vst__slots_choose(const vst__slots *slots,
-                                 const vst__slot_wish *wish,
-                                 vst__slot_room *room)
+static void link_busy(vst__slots *slots, uint32_t number)
 {
-    bool crowded = slots->free_size >= slots->size;
-    uint32_t oldest = slots->oldest;
-    uint32_t free = find_free(slots, wish->size);
+    vst__part *part = vst__part_at(slots, number);
 
-    if (wish->without_free)
-        return choose_oldest(slots, wish, room);
-    if (!free && (crowded || (!oldest && !wish->may_grow)))
-        free = find_largest(slots, wish->least);
-    if (free) {
-        *room = room_of(slots, free);
-        if (room->size > wish->size)
-            room->size = wish->size;
-        return VST_SLOT_TAKE;
+    part->is_busy = true;
+    part->next = 0;
+    part->previous = slots->busy_last;
+    if (part->previous)
+        vst__part_at(slots, part->previous)->next = number;
+    else
+        slots->busy_first = number;
+    slots->busy_last = number;
+    slots->busy++;
+}
+
+static void unlink_busy(vst__slots *slots, uint32_t number)
+{
+    vst__part *part = vst__part_at(slots, number);
+
+    if (!part->is_busy)
+        return;
+    part->is_busy = false;
+    if (part->next)
+        vst__part_at(slots, part->next)->previous = part->previous;
+    else
+        slots->busy_last = part->previous;
+    if (part->previous)
+        vst__part_at(slots, part->previous)->next = part->next;
+    else
+        slots->busy_first = part->next;
+    slots->busy--;
+}
+
+/* Call when bytes were taken or time has passed. */
+static void unlink_slow(vst__slots *slots, uint32_t taken, vst_ticks now)
+{
+    if (slots->max_size != 0)
+        slots->taken += taken;
+    else if (now > slots->taken)
+        slots->taken = now;
+    while (slots->busy_first &&
+           slots->taken - vst__part_at(slots, slots->busy_first)->taken >
+               slots->slow_after)
+        unlink_busy(slots, slots->busy_first);
+}
+
+/* ---- halves -------------------------------------------------------------- */
+
+/* Makes room to note the parts of a slot that is still one part. */
+static vst_status slot_halve(const vst__slots *slots, vst__slot *slot)
+{
+    if (slot->parts != NULL)
+        return VST_OK;
+    slot->parts = vst__calloc(parts_of_slot(slots), sizeof *slot->parts);
+    if (slot->parts == NULL)
+        return VST_E_NOMEM;
+    slot->parts[0] = slot->whole;
+    return VST_OK;
+}
+
+/* Frees a part and joins it with its free neighbours. The other half of a pair
+ * begins where such a half begins, whatever its own parts are. */
+static void make_free(vst__slots *slots, uint32_t number)
+{
+    vst__slot *slot = slot_of(slots, number);
+    uint32_t slot_begin = number - first_of(slots, number);
+    uint32_t first = number - slot_begin;
+    uint8_t order = vst__part_at(slots, number)->order;
+    uint8_t whole = vst__part_order(slots->size);
+
+    vst__part_at(slots, number)->state = VST_PART_FREE;
+    for (; order < whole; order++) {
+        uint32_t other = first ^ (uint32_t)1 << order;
+        const vst__part *half = vst__part_at(slots, slot_begin + other);
+
+        if (half->state != VST_PART_FREE || half->order != order)
+            break;
+        if (!slot->is_draining)
+            unlink_free(slots, slot_begin + other);
+        first &= other;
     }
-    if (oldest && (!wish->may_grow ||
-                   is_due(slots, vst__part_at(slots, oldest), wish->now))) {
-        *room = room_of(slots, oldest);
-        if (room->size == wish->size && !vst__part_is_drained(slots, oldest))
-            return VST_SLOT_TAKE;
-        /* If much is free, drop a part only if dropping can make the room. */
-        if (!crowded || can_be_had(slots, vst__part_order(wish->least)))
-            return VST_SLOT_DROP;
+    if (order == whole) {
+        vst__free(slot->parts);
+        slot->parts = NULL;
     }
-    return wish->may_grow ? VST_SLOT_GROW : VST_SLOT_NONE;
+    *vst__part_at(slots, slot_begin + first) =
+        (vst__part){.order = order, .state = VST_PART_FREE};
+    if (!slot->is_draining)
+        link_free(slots, slot_begin + first);
+}
+
+/* Shortens a part that is in no list. The cut-off room becomes free parts; the
+ * farther away, the larger. */
+static void slot_shorten(vst__slots *slots, uint32_t number, uint8_t order)
+{
+    uint8_t all = vst__part_at(slots, number)->order;
+
+    vst__part_at(slots, number)->order = order;
+    for (; order < all; order++) {
+        uint32_t rest = number + ((uint32_t)1 << order);
+
+        *vst__part_at(slots, rest) =
+            (vst__part){.order = order, .state = VST_PART_FREE};
+        link_free(slots, rest);
+    }
+}
+
+/* ---- draining ------------------------------------------------------------ */
+
+/* Many threads leave short parts behind, whose order in time is not the order
+ * of their places. When one is dropped, its place is still short, and the next
+ * chunk there is short too. So if longer chunks are wanted, some slots take no
+ * new chunks until everything sealed in them was dropped; their free parts have
+ * been joined by then. */
+
+bool vst__part_is_drained(const vst__slots *slots, uint32_t number)
+{
+    return slot_of(slots, number)->is_draining;
+}
+
+/* Calls fn for each free part of a slot. */
+static void each_free(vst__slots *slots, vst__slot *slot,
+                      void (*call)(vst__slots *slots, uint32_t number))
+{
+    uint32_t begin = 1 + (uint32_t)(slot - slots->slots) * parts_of_slot(slots);
+
+    for (uint32_t at = begin; at < begin + parts_of_slot(slots);) {
+        const vst__part *part = vst__part_at(slots, at);
+        uint32_t next = at + ((uint32_t)1 << part->order);
+
+        if (part->state == VST_PART_FREE)
+            call(slots, at);
+        at = next;
+    }
+}
+
+static void start_draining(vst__slots *slots, vst__slot *slot)
+{
+    if (slot->is_draining || slots->draining > slots->count / DRAINING)
+        return;
+    each_free(slots, slot, unlink_free);
+    slot->is_draining = true;
+    slots->draining++;
+}
+
+static void stop_draining(vst__slots *slots, vst__slot *slot)
+{
+    if (!slot->is_draining)
+        return;
+    slot->is_draining = false;
+    slots->draining--;
+    each_free(slots, slot, link_free);
+}
+
+/* Returns whether a slot should drain: its free parts are much too short, and
+ * would become at least twice as long. Parts that threads hold stay where they
+ * are. */
+static bool is_worth_draining(const vst__slots *slots, const vst__slot *slot,
+                              uint32_t size, uint32_t wanted)
+{
+    return size <= wanted / 4 &&
+           (uint64_t)size * 2 * (slot->held + 1u) <= slots->size;
+}
+
+bool vst__slots_stop_draining(vst__slots *slots)
+{
+    bool any = slots->draining != 0;
+
+    for (size_t i = 0; i < slots->count && slots->draining != 0; i++)
+        stop_draining(slots, &slots->slots[i]);
+    return any;
+}
+
+/* ---- functions of slots.h ------------------------------------------------ */
+
+void vst__slots_free(vst__slots *slots)
+{
+    for (size_t i = 0; i < slots->count; i++)
+        vst__free(slots->slots[i].parts);
+    vst__free(slots->slots);
+    memset(slots, 0, sizeof *slots);
+}
+
+vst_status vst__slots_prepare(vst__slots *slots, uint64_t place, uint32_t size)
+{
+    size_t index = index_of(slots, slot_number_of(place));
+
+    if (index >= slots->capacity) {
+        size_t capacity = slots->capacity != 0 ? slots->capacity : SLOTS_FIRST;
+        vst__slot *grown;
+
+        while (capacity <= index)
+            capacity *= 2;
+        grown = vst__realloc(slots->slots, capacity * sizeof *grown);
+        if (grown == NULL)
+            return VST_E_NOMEM;
+        slots->slots = grown;
+        slots->capacity = capacity;
+    }
+    while (slots->count <= index) {
+        vst__part fixed = {.order = vst__part_order(slots->size),
+                           .state = VST_PART_FIXED};
+
+        slots->slots[slots->count++] = (vst__slot){.whole = fixed};
+    }
+    return size < slots->size ? slot_halve(slots, &slots->slots[index])
+                              : VST_OK;
+}
+
+void vst__slots_add(vst__slots *slots, uint64_t place)
+{
+    uint32_t number = slot_number_of(place);
+
+    vst__part_at(slots, number)->state = VST_PART_FREE;
+    link_free(slots, number);
+}
+
+static void slot_take(vst__slots *slots, const vst__slot_room *room,
+                      vst__part part)
+{
+    uint32_t number = slot_number_of(room->place);
+
+    if (room->is_free)
+        unlink_free(slots, number);
+    else
+        unlink_oldest(slots);
+    slot_of(slots, number)->held++;
+    part.order = vst__part_at(slots, number)->order;
+    *vst__part_at(slots, number) = part;
+    slot_shorten(slots, number, vst__part_order(room->size));
+}
+
+void vst__slots_take(vst__slots *slots, const vst__slot_room *room,
+                     uint32_t sequence, vst_ticks now)
+{
+    unlink_slow(slots, 0, now);
+    slot_take(slots, room,
+              (vst__part){.state = VST_PART_IN_USE,
+                          .sequence = sequence,
+                          .taken = slots->taken});
+    link_busy(slots, slot_number_of(room->place));
+    slots->in_use++;
+    slots->in_use_size += room->size;
+    unlink_slow(slots, room->size, now);
+}
+
+void vst__slots_take_fixed(vst__slots *slots, const vst__slot_room *room)
+{
+    slot_take(slots, room, (vst__part){.state = VST_PART_FIXED});
+}
+
+void vst__slots_drop_oldest(vst__slots *slots, uint32_t wanted)
+{
+    uint32_t number = slots->oldest;
+    vst__slot *slot = slot_of(slots, number);
+    uint32_t size = vst__part_size(vst__part_at(slots, number)->order);
+
+    unlink_oldest(slots);
+    make_free(slots, number);
+    if (is_worth_draining(slots, slot, size, wanted))
+        start_draining(slots, slot);
+    if (slot->sealed == 0)
+        stop_draining(slots, slot);
+}
+
+bool vst__slots_seal(vst__slots *slots, uint64_t place, vst_ticks last,
+                     uint64_t words, bool has_waiting)
+{
+    uint32_t number = slot_number_of(place);
+    vst__part *part = vst__part_at(slots, number);
+    bool is_slow;
+
+    unlink_slow(slots, 0, last);
+    is_slow = !part->is_busy;
+    unlink_busy(slots, number);
+    slots->in_use--;
+    slots->in_use_size -= vst__part_size(part->order);
+    slot_of(slots, number)->held--;
+    slot_of(slots, number)->sealed++;
+    part->state = VST_PART_SEALED;
+    part->last = last;
+    part->words = (uint32_t)words;
+    part->has_waiting = has_waiting;
+    link_newest(slots, number);
+    return is_slow;
+}
+
+bool vst__slots_has(const vst__slots *slots, uint64_t place, uint32_t sequence)
+{
+    uint32_t number = slot_number_of(place);
+    size_t index = index_of(slots, number);
+    const vst__part *part;
+
+    if (index >= slots->count ||
+        (slots->slots[index].parts == NULL && first_of(slots, number) != 0))
+        return false;
+    part = vst__part_at(slots, number);
+    return (part->state == VST_PART_IN_USE || part->state == VST_PART_SEALED) &&
+           part->sequence == sequence;
+}
+
+uint64_t vst__slots_last_chunk(const vst__slots *slots, uint64_t place)
+{
+    size_t index = index_of(slots, slot_number_of(place));
+    const vst__part *parts;
+    uint32_t last;
+
+    if (index >= slots->count || slots->slots[index].parts == NULL)
+        return place;
+    parts = slots->slots[index].parts;
+    last = 0;
+    for (uint32_t at = 0; at < parts_of_slot(slots);
+         at += (uint32_t)1 << parts[at].order)
+        if (parts[at].state != VST_PART_FREE)
+            last = at;
+    return place + (uint64_t)last * VST_SLOT_PART_LEAST;
 }

@@ -21,10 +21,10 @@
  * or until the parts that are too short add up to a slot: then the chunk takes
  * the longest of these. So little of the file is free, wherever the parts lie
  * that threads hold. If parts are much too short, some slots drain
- * (slot_parts.c).
+ * (slots.c).
  *
- * None of this costs more with more parts, except can_be_had() (slots.c), which
- * is called when a long record meets a file full of threads. */
+ * None of this costs more with more parts, except can_be_had() (slot_choice.c),
+ * which is called when a long record meets a file full of threads. */
 #ifndef VST_STORE_SLOTS_H
 #define VST_STORE_SLOTS_H
 
@@ -35,9 +35,10 @@
 #include <vestige/status.h>
 #include <vestige/wire.h>
 
-#define VST_MAX_SIZE_LEAST ((uint64_t)1 << 20) /* smallest bound there is */
-#define VST_SLOT_PART_LEAST 4096u              /* smallest part of a slot */
-#define VST_SLOT_ORDERS 9 /* sizes of parts: 4 KiB, 8 KiB, ... 1 MiB */
+/* the smallest limit of a file's size */
+#define VST_MAX_SIZE_LEAST ((uint64_t)1 << 20)
+#define VST_SLOT_PART_LEAST 4096u /* smallest part of a slot */
+#define VST_SLOT_ORDERS 9         /* sizes of parts: 4 KiB, 8 KiB, ... 1 MiB */
 
 typedef struct vst__slot vst__slot;
 
@@ -77,7 +78,7 @@ typedef enum vst__slot_step {
     VST_SLOT_TAKE, /* take the room; empty it first if it is not free */
     VST_SLOT_DROP, /* empty and drop the room, then choose again */
     VST_SLOT_GROW, /* add a slot at the end of the file */
-    VST_SLOT_NONE  /* nothing can be had */
+    VST_SLOT_NONE  /* there is no room */
 } vst__slot_step;
 
 /* The oldest part, or the beginning of a free part. */
@@ -95,7 +96,8 @@ void vst__slots_init(vst__slots *slots, uint64_t max_size, uint64_t keep_ns,
 void vst__slots_free(vst__slots *slots);
 
 /* Returns how large a chunk should be if the thread would like `wanted` bytes:
- * the more threads, the smaller, so that some room is left for the next. */
+ * the more threads there are, the smaller, so that some room is left for the
+ * next. */
 uint32_t vst__slots_size_for(const vst__slots *slots, uint64_t wanted,
                              uint64_t least);
 /* Returns the size for a chunk that is never dropped, as the length of a

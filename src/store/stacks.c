@@ -1,5 +1,5 @@
-/* Stacks and modules of a trace, from its DEFINITIONS chunks. In every honest
- * file, a stack's parent has a lower number; a stack whose parent has not ends
+/* Stacks and modules of a trace, from its DEFINITIONS chunks. In every valid
+ * file, a stack's parent has a lower number; a stack with any other parent ends
  * there, so every walk ends. One thread at a time. */
 #include <stdlib.h>
 #include <string.h>

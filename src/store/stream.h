@@ -1,12 +1,12 @@
 /* Walks the words of one segment: the only place that knows where a stream of
- * records ends. A word is given out once it and its whole payload are in view,
- * so readers of a payload need no bounds of their own.
+ * records ends. A word is given out when the word and its whole payload are in
+ * view, so readers of a payload need no bounds of their own.
  *
  *     while (vst__stream_fill(&stream))
  *         while ((word = vst__stream_next(&stream)) != NULL)
  *             ...
  *
- * Pointers stay good until the next fill. One thread at a time. */
+ * Pointers are valid until the next fill. One thread at a time. */
 #ifndef VST_STORE_STREAM_H
 #define VST_STORE_STREAM_H
 

@@ -1,4 +1,4 @@
-/* The inside of a file being written, shared by writer.c (the file, its
+/* The state of a file that is being written, shared by writer.c (the file, its
  * definitions and windows) and writer_chunks.c (room for chunks). writer.h says
  * which threads call these functions. */
 #ifndef VST_STORE_WRITER_CHUNKS_H

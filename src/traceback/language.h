@@ -1,11 +1,13 @@
-/* Tracebacks for a language's extension, beyond <vestige/traceback.h>: its
- * object for a traceback, and what its generated code stands for. */
+/* Tracebacks for a language's extension, in addition to <vestige/traceback.h>:
+ * the language's object of a traceback, and the frames behind generated code.
+ */
 #ifndef VST_TRACEBACK_LANGUAGE_H
 #define VST_TRACEBACK_LANGUAGE_H
 
 #include <vestige/traceback.h>
 
-/* Whether the caller's is the only reference; with the interpreter's lock. */
+/* Returns whether the caller has the only reference. Call with the
+ * interpreter's lock held. */
 bool vst__traceback_is_sole(const vst_traceback *traceback);
 /* A word for the language's own use (its object for this traceback). With the
  * interpreter's lock held. */
@@ -19,9 +21,10 @@ int vst__traceback_traverse(const vst_traceback *traceback,
                             int (*visit)(void *object, void *arg), void *arg);
 void vst__traceback_clear(vst_traceback *traceback);
 
-/* What generated code stands for: called with each distinct (file, line) of a
- * language frame; adds the frames behind it, which are shown after its own.
- * Both it and what sets it run with the interpreter's lock held. NULL: none. */
+/* Adds the frames behind generated code: called with each distinct (file, line)
+ * of a language frame, whose own frame is shown first. Both this function and
+ * vst__traceback_set_extra_frames are called with the interpreter's lock held.
+ * NULL: none. */
 typedef vst_status (*vst_extra_frames_fn)(void *ctx, const char *file,
                                           size_t file_len, uint32_t line,
                                           const vst_named_sink *sink);

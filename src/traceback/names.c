@@ -1,8 +1,8 @@
-/* Names of native addresses, each looked up once, until so many are known that
- * all are forgotten, or until a library is loaded or unloaded. If the resolver
- * has no name, the dynamic linker gives one: the symbol, or the library and the
- * place in it. Any thread: one lock is held during a lookup. It is not the
- * table's lock, and its holder never waits for another lock. */
+/* Names of native addresses. Each is looked up once, until REMEMBERED_MAX are
+ * known and all are forgotten, or until a library is loaded or unloaded. If the
+ * resolver has no name, the dynamic linker gives one: the symbol, or the
+ * library and the place in it. Any thread: one lock is held during a lookup. It
+ * is not the table's lock, and its holder never waits for another lock. */
 #include "traceback/names.h"
 
 #include <dlfcn.h>
@@ -17,7 +17,7 @@
 #include "os/os.h"
 #include "traceback/arena.h"
 
-enum { REMEMBERED_MAX = 1 << 16 }; /* addresses */
+enum { REMEMBERED_MAX = 1 << 16 }; /* most addresses that are remembered */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 

@@ -168,7 +168,7 @@ static const char *dwfl_name_of(Dwarf_Die *scope)
     return name != NULL && *name != '\0' ? name : NULL;
 }
 
-/* Returns the place where an inlined function was called. */
+/* Returns the place of the call of an inlined function. */
 static source call_of(Dwarf_Die *unit, Dwarf_Die *scope, const char *folder)
 {
     Dwarf_Attribute attribute;

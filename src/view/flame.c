@@ -88,8 +88,8 @@ static void flame_classify(const vst__flame *tree, vst__flame_frame *frame)
         outermost ? (unsigned char)VST_CLASS_OTHER : frame[-1].import_class,
         outermost ? VST_PART_NONE : (vst__import_part)frame[-1].import_part);
     if (frame->import_part == VST_PART_IMPORT)
-        frame->import = (unsigned char)vst__imports_say(VST_IMPORT_NONE,
-                                                        frame->import_class);
+        frame->import = (unsigned char)vst__imports_after_frame(
+            VST_IMPORT_NONE, frame->import_class);
 }
 
 static bool is_own_row(const vst__flame *tree, const vst__flame_frame *frame)
@@ -129,8 +129,8 @@ static void flame_note_import(const vst__flame *tree)
     if (at < 0 || tree->frames[at].import == VST_IMPORT_MODULE)
         return;
     import = &tree->frames[at];
-    import->import = (unsigned char)vst__imports_say((vst_import)import->import,
-                                                     top->import_class);
+    import->import = (unsigned char)vst__imports_after_frame(
+        (vst_import)import->import, top->import_class);
     if (import->import == VST_IMPORT_MODULE)
         import->module = top->id;
 }
@@ -144,7 +144,7 @@ void vst__flame_name(const vst__flame *tree, vst_id id)
     if (import == NULL || import->import == VST_IMPORT_MODULE)
         return;
     import->import =
-        (unsigned char)vst__imports_say_named((vst_import)import->import);
+        (unsigned char)vst__imports_after_name((vst_import)import->import);
     import->module = id;
 }
 
@@ -158,7 +158,7 @@ static uint32_t flame_name_row(vst__flame *tree, const vst__flame_frame *frame,
     uint32_t row = frame->node;
     int64_t parent = tree->rows[row].parent;
     vst_import what =
-        vst__imports_settle((vst_import)frame->import, frame->module, raised);
+        vst__imports_at_end((vst_import)frame->import, frame->module, raised);
     vst_id id =
         vst__import_fold_id(tree->imports, what, frame->module, frame->id);
     uint64_t *place =

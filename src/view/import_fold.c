@@ -45,7 +45,7 @@ static vst__folded_import imports_look_up(const vst__import_fold *fold,
 {
     vst__folded_import import = {
         .start_ns = start_ns,
-        .what = vst__imports_say(VST_IMPORT_NONE, import_class)};
+        .what = vst__imports_after_frame(VST_IMPORT_NONE, import_class)};
 
     if (depth < fold->known_count && fold->known[depth].start_ns == start_ns &&
         fold->known[depth].what != VST_IMPORT_NONE) {
@@ -67,7 +67,7 @@ static void imports_note_frame(vst__folded_import *import,
         import->module = id;
     } else if (import->what == VST_IMPORT_NONE ||
                import->what == VST_IMPORT_UNKNOWN) {
-        import->what = vst__imports_say(import->what, import_class);
+        import->what = vst__imports_after_frame(import->what, import_class);
     }
 }
 
@@ -129,7 +129,7 @@ static void imports_note_name(vst__import_fold *fold,
     import = &fold->records[level->import - 1];
     if (import->what == VST_IMPORT_MODULE)
         return;
-    import->what = vst__imports_say_named(import->what);
+    import->what = vst__imports_after_name(import->what);
     import->module = name->id;
 }
 
@@ -140,7 +140,7 @@ static vst_id imports_id_of(const vst__import_fold *fold,
 {
     return vst__import_fold_id(
         fold->imports,
-        vst__imports_settle(import->what, import->module, raised),
+        vst__imports_at_end(import->what, import->module, raised),
         import->module, own);
 }
 

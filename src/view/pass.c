@@ -136,8 +136,8 @@ static vst_status pass_report_progress(vst__pass *pass)
     if (pass->words_total == 0)
         return VST_OK;
     done = (double)pass->words / (double)pass->words_total;
-    return vst__progress_tell(pass->progress, pass->progress_ctx,
-                              &pass->next_progress_ns, done < 1 ? done : 1);
+    return vst__progress_report(pass->progress, pass->progress_ctx,
+                                &pass->next_progress_ns, done < 1 ? done : 1);
 }
 
 /* Returns up to when the records have been read. */

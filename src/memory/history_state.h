@@ -1,8 +1,8 @@
 /* Declarations for the files of the history: the groups by which live memory is
- * counted, events for the sink (history_tell.c), and mappings (history_maps.c).
- * One thread at a time. */
-#ifndef VST_MEMORY_HISTORY_PARTS_H
-#define VST_MEMORY_HISTORY_PARTS_H
+ * counted, events for the sink (history_report.c), and mappings
+ * (history_maps.c). One thread at a time. */
+#ifndef VST_MEMORY_HISTORY_STATE_H
+#define VST_MEMORY_HISTORY_STATE_H
 
 #include "memory/history.h"
 #include "memory/live.h"
@@ -63,32 +63,34 @@ static inline uint64_t vst__history_size(const vst__memory_record *record)
     return record->size < most ? record->size : most;
 }
 
-/* ---- history_tell.c ------------------------------------------------------ */
+/* ---- history_report.c ------------------------------------------------------ */
 
 /* Reads from the trace's metadata how it was sampled, and which counters are
  * about memory. */
 void vst__history_read_facts(vst__history *self);
 /* Report to the sink a block that was added to its group, or removed from
  * it. */
-vst_status vst__history_tell_alloc(vst__history *self,
-                                   const vst__merge_stream *from,
-                                   vst__history_group *of, uint32_t flags,
-                                   uint32_t kind, const vst__block_info *block);
-vst_status vst__history_tell_free(vst__history *self,
-                                  const vst__merge_stream *from,
-                                  vst__history_group *of, uint32_t flags,
-                                  uint32_t kind, const vst__block_info *freed);
-vst_status vst__history_tell_unknown(vst__history *self,
-                                     const vst__merge_stream *from);
+vst_status vst__history_report_alloc(vst__history *self,
+                                     const vst__merge_stream *from,
+                                     vst__history_group *of, uint32_t flags,
+                                     uint32_t kind,
+                                     const vst__block_info *block);
+vst_status vst__history_report_free(vst__history *self,
+                                    const vst__merge_stream *from,
+                                    vst__history_group *of, uint32_t flags,
+                                    uint32_t kind,
+                                    const vst__block_info *freed);
+vst_status vst__history_report_unknown(vst__history *self,
+                                       const vst__merge_stream *from);
 /* flags: VST_MEMORY_FREES if the range is not reserved any more. */
-vst_status vst__history_tell_reserved(vst__history *self,
-                                      const vst__merge_stream *from,
-                                      uint32_t flags,
-                                      const vst__block_info *range);
-vst_status vst__history_tell_loss(vst__history *self,
-                                  const vst__merge_stream *from);
-vst_status vst__history_tell_counter(vst__history *self,
-                                     const vst__merge_stream *from);
+vst_status vst__history_report_reserved(vst__history *self,
+                                        const vst__merge_stream *from,
+                                        uint32_t flags,
+                                        const vst__block_info *range);
+vst_status vst__history_report_loss(vst__history *self,
+                                    const vst__merge_stream *from);
+vst_status vst__history_report_counter(vst__history *self,
+                                       const vst__merge_stream *from);
 
 /* ---- history_maps.c; for the current record of `from` -------------------- */
 

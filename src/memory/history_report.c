@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory/history_parts.h"
+#include "memory/history_state.h"
 
 /* ---- events -------------------------------------------------------------- */
 
@@ -22,8 +22,9 @@ static double weight_of(const vst__history *self, uint64_t size,
     return chance > 0 ? 1 / chance : 1;
 }
 
-static vst_status history_tell(vst__history *self, const vst__history_group *of,
-                               vst_memory_event *event)
+static vst_status history_report(vst__history *self,
+                                 const vst__history_group *of,
+                                 vst_memory_event *event)
 {
     event->live_bytes = of->bytes;
     event->live_count = of->count;
@@ -32,68 +33,69 @@ static vst_status history_tell(vst__history *self, const vst__history_group *of,
                                     : VST_OK;
 }
 
-vst_status vst__history_tell_free(vst__history *self,
-                                  const vst__merge_stream *from,
-                                  vst__history_group *of, uint32_t flags,
-                                  uint32_t kind, const vst__block_info *freed)
+vst_status vst__history_report_free(vst__history *self,
+                                    const vst__merge_stream *from,
+                                    vst__history_group *of, uint32_t flags,
+                                    uint32_t kind, const vst__block_info *freed)
 {
     of->bytes -= freed->size;
     of->count = of->live.slot_used + of->live.map_count;
-    return history_tell(self, of,
-                        &(vst_memory_event){
-                            .time_ns = vst__history_time(self, from),
-                            .thread = from->thread,
-                            .kind = (vst_memory_kind)kind,
-                            .flags = VST_MEMORY_FREES | flags,
-                            .stack = freed->stack,
-                            .address = freed->address,
-                            .size = freed->size,
-                            .serial = freed->serial,
-                            .allocated_ns = freed->time_ns,
-                        });
+    return history_report(self, of,
+                          &(vst_memory_event){
+                              .time_ns = vst__history_time(self, from),
+                              .thread = from->thread,
+                              .kind = (vst_memory_kind)kind,
+                              .flags = VST_MEMORY_FREES | flags,
+                              .stack = freed->stack,
+                              .address = freed->address,
+                              .size = freed->size,
+                              .serial = freed->serial,
+                              .allocated_ns = freed->time_ns,
+                          });
 }
 
-vst_status vst__history_tell_alloc(vst__history *self,
-                                   const vst__merge_stream *from,
-                                   vst__history_group *of, uint32_t flags,
-                                   uint32_t kind, const vst__block_info *block)
+vst_status vst__history_report_alloc(vst__history *self,
+                                     const vst__merge_stream *from,
+                                     vst__history_group *of, uint32_t flags,
+                                     uint32_t kind,
+                                     const vst__block_info *block)
 {
     of->bytes += block->size;
     of->count = of->live.slot_used + of->live.map_count;
-    return history_tell(self, of,
-                        &(vst_memory_event){
-                            .time_ns = block->time_ns,
-                            .thread = from->thread,
-                            .kind = (vst_memory_kind)kind,
-                            .flags = flags,
-                            .stack = block->stack,
-                            .address = block->address,
-                            .size = block->size,
-                            .serial = block->serial,
-                        });
+    return history_report(self, of,
+                          &(vst_memory_event){
+                              .time_ns = block->time_ns,
+                              .thread = from->thread,
+                              .kind = (vst_memory_kind)kind,
+                              .flags = flags,
+                              .stack = block->stack,
+                              .address = block->address,
+                              .size = block->size,
+                              .serial = block->serial,
+                          });
 }
 
-vst_status vst__history_tell_unknown(vst__history *self,
-                                     const vst__merge_stream *from)
+vst_status vst__history_report_unknown(vst__history *self,
+                                       const vst__merge_stream *from)
 {
     const vst__memory_record *record = &from->cursor.record;
 
-    return history_tell(self, vst__history_group_of(self, record->kind),
-                        &(vst_memory_event){
-                            .time_ns = vst__history_time(self, from),
-                            .thread = from->thread,
-                            .kind = (vst_memory_kind)record->kind,
-                            .flags = VST_MEMORY_FREES | VST_MEMORY_UNKNOWN,
-                            .address = record->address,
-                            .size = record->size,
-                        });
+    return history_report(self, vst__history_group_of(self, record->kind),
+                          &(vst_memory_event){
+                              .time_ns = vst__history_time(self, from),
+                              .thread = from->thread,
+                              .kind = (vst_memory_kind)record->kind,
+                              .flags = VST_MEMORY_FREES | VST_MEMORY_UNKNOWN,
+                              .address = record->address,
+                              .size = record->size,
+                          });
 }
 
 /* flags: VST_MEMORY_FREES if the range is not reserved any more. */
-vst_status vst__history_tell_reserved(vst__history *self,
-                                      const vst__merge_stream *from,
-                                      uint32_t flags,
-                                      const vst__block_info *range)
+vst_status vst__history_report_reserved(vst__history *self,
+                                        const vst__merge_stream *from,
+                                        uint32_t flags,
+                                        const vst__block_info *range)
 {
     vst__history_group *of = &self->groups[VST_GROUP_RESERVED];
     bool ends = (flags & VST_MEMORY_FREES) != 0;
@@ -123,8 +125,8 @@ vst_status vst__history_tell_reserved(vst__history *self,
 
 /* A sample of the resident set is two counters; the files counter comes
  * first. */
-vst_status vst__history_tell_counter(vst__history *self,
-                                     const vst__merge_stream *from)
+vst_status vst__history_report_counter(vst__history *self,
+                                       const vst__merge_stream *from)
 {
     const vst__memory_record *record = &from->cursor.record;
     vst_id id = (vst_id)(record->address & VST_ID_MAX);
@@ -145,8 +147,8 @@ vst_status vst__history_tell_counter(vst__history *self,
                                });
 }
 
-vst_status vst__history_tell_loss(vst__history *self,
-                                  const vst__merge_stream *from)
+vst_status vst__history_report_loss(vst__history *self,
+                                    const vst__merge_stream *from)
 {
     const vst__memory_record *record = &from->cursor.record;
     vst_loss loss = {

@@ -1,11 +1,12 @@
-/* The parts of slots, and the lists that they are in. Of slots.c alone. */
-#ifndef VST_STORE_SLOT_PARTS_H
-#define VST_STORE_SLOT_PARTS_H
+/* Slots, their parts, and the lists that the parts are in; for slots.c and
+ * slot_choice.c only. */
+#ifndef VST_STORE_SLOT_H
+#define VST_STORE_SLOT_H
 
 #include "store/slots.h"
 
 typedef enum vst__part_state {
-    VST_PART_FIXED, /* no records, and for good */
+    VST_PART_FIXED, /* holds no records, and never will */
     VST_PART_FREE,
     VST_PART_IN_USE,
     VST_PART_SEALED
@@ -20,8 +21,9 @@ typedef struct vst__part {
     };
     uint32_t words;
     uint32_t sequence;
-    uint32_t next, previous; /* parts in its list, their numbers; 0: none */
-    uint8_t order;           /* 0: VST_SLOT_PART_LEAST long, 1: twice that … */
+    /* numbers of the neighbours in its list; 0: none */
+    uint32_t next, previous;
+    uint8_t order; /* 0: length VST_SLOT_PART_LEAST, 1: twice that … */
     uint8_t state;
     bool has_waiting;
     bool is_busy; /* a part in use that is in the list of busy parts */
@@ -29,7 +31,7 @@ typedef struct vst__part {
 
 struct vst__slot {
     vst__part whole;
-    vst__part *parts; /* if it is halved, by their place in it */
+    vst__part *parts; /* if the slot is halved: its parts, by their place */
     uint16_t held;    /* how many parts are in use or fixed */
     uint16_t sealed;  /* how many parts are sealed */
     bool is_draining; /* its free parts are in no list */
@@ -40,7 +42,7 @@ static inline uint32_t vst__part_size(unsigned order)
     return VST_SLOT_PART_LEAST << order;
 }
 
-/* The smallest that is not shorter. */
+/* Returns the smallest order whose length is at least `size`. */
 static inline uint8_t vst__part_order(uint64_t size)
 {
     uint8_t order = 0;
@@ -50,10 +52,11 @@ static inline uint8_t vst__part_order(uint64_t size)
     return order;
 }
 
-/* A part has a number, by its place; there is no 0. */
+/* Return the part with a number, and the place of a number in the file. Numbers
+ * follow the places, from 1. */
 vst__part *vst__part_at(const vst__slots *slots, uint32_t number);
 uint64_t vst__part_place(uint32_t number);
-/* Whether nothing shall be put there for now. */
+/* Returns whether the part's slot drains, so that nothing is put there now. */
 bool vst__part_is_drained(const vst__slots *slots, uint32_t number);
 
 #endif

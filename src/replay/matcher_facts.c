@@ -1,14 +1,14 @@
-/* What is known of a frame beyond its own fields, for sinks that ask for it and
- * traces that have it: running times and waits, imports, its place in the tree
- * of calls. Apart from the stack, so that frames of which nobody wants to know
- * that cost no more for it. */
+/* Facts about a frame that only some sinks ask for and only some traces have:
+ * running times and waits, imports, the place in the tree of calls. Separate
+ * from the stack, so that frames without these facts cost no more. One thread
+ * at a time. */
 #include "replay/imports.h"
 #include "replay/matcher_stack.h"
 #include "replay/places.h"
 
 /* ---- when a frame begins ------------------------------------------------- */
 
-/* Of the top frame. */
+/* Finds the place of the top frame. */
 static vst_status find_place(vst_matcher *matcher)
 {
     vst__frame *top = &matcher->frames[matcher->count - 1];
@@ -23,7 +23,7 @@ static vst_status find_place(vst_matcher *matcher)
     return VST_OK;
 }
 
-VST_NOINLINE vst_status vst__matcher_note_more(vst_matcher *matcher)
+VST_NOINLINE vst_status vst__matcher_note_facts(vst_matcher *matcher)
 {
     vst__frame *top = &matcher->frames[matcher->count - 1];
 
@@ -49,10 +49,9 @@ vst_status vst__matcher_import(vst_matcher *matcher, uint64_t id,
 
 /* ---- when it ends -------------------------------------------------------- */
 
-VST_NOINLINE vst_status vst__matcher_settle_more(vst_matcher *matcher,
-                                                 vst__frame *top,
-                                                 vst_span *span,
-                                                 const vst_sink *sink)
+VST_NOINLINE vst_status vst__matcher_end_facts(vst_matcher *matcher,
+                                               vst__frame *top, vst_span *span,
+                                               const vst_sink *sink)
 {
     if (matcher->imports != NULL)
         vst__imports_leave(top, span->flags & VST_SPAN_RAISED);

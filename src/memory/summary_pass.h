@@ -1,7 +1,9 @@
-/* Parts of the pass over a history: usage over time, the last allocations of
- * each thread, and the owner of a summary's arrays. One thread at a time. */
-#ifndef VST_MEMORY_SUMMARY_PARTS_H
-#define VST_MEMORY_SUMMARY_PARTS_H
+/* The data structures of the pass that makes a summary of a history: the curve
+ * of memory use (summary_curve.c), serials of allocations (summary_serials.c),
+ * reserved and resident memory (summary_resident.c), and the owner of a
+ * summary's arrays. One thread at a time. */
+#ifndef VST_MEMORY_SUMMARY_PASS_H
+#define VST_MEMORY_SUMMARY_PASS_H
 
 #include "memory/report.h"
 #include "memory/summary.h"
