@@ -1,8 +1,7 @@
 /* The execution trace: the inputs and outputs of operators, as nodes of a graph
- * whose ids match the timeline's. This header is the
- * specification of what is recorded of one (VST_ESCAPE_NODE), beside its enter,
- * its exit and its numbers (operator.h). The reader gives out the ids of nodes,
- * tensors and storages. */
+ * whose ids match the timeline's. This header specifies what is recorded of a
+ * node (VST_ESCAPE_NODE) in addition to its enter, its exit and its numbers
+ * (operator.h). The reader gives out the ids of nodes, tensors and storages. */
 #ifndef VESTIGE_GRAPH_H
 #define VESTIGE_GRAPH_H
 

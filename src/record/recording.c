@@ -24,7 +24,7 @@ VST_READ_BY_HOOKS VST_OWN_LINE uint64_t vst_recording_epoch;
 
 /* Guarded by the lock. Recordings have even epochs. If the chunks of a
  * recording are gone, its epoch becomes the next odd number, which no other
- * recording has. */
+ * recording has (words: kept). */
 static uint64_t last_epoch;
 static uint32_t forks; /* how many forks lie between the first process and this
                         * one */

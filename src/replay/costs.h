@@ -1,40 +1,41 @@
-/* What recording costs, as the recorder measured it in the process that it
- * recorded. A file keeps it as metadata, so that any reader can tell what a
- * call would have taken without the recorder (vst_span's compensated_ns).
+/* The costs of recording, which the recorder measured in the recorded process.
+ * A file keeps them as metadata, so that any reader can compute how long a call
+ * would have taken without the recorder (vst_span's compensated_ns).
  *
- * The value of VST_COSTS_METADATA is JSON. A string says why the costs are not
- * known. Else it is an array of whole numbers: VST_COSTS_LAYOUT, then groups of
- * four.
+ * The value of VST_COSTS_METADATA is JSON. A string says why the costs are
+ * unknown. Otherwise it is an array of integers: VST_COSTS_LAYOUT, then groups
+ * of four:
  *
  *   kind     a vst_definition_kind
- *   cost     what recording one call of this kind adds to the time of the
- *            thread, in picoseconds
- *   inside   of that, what lies between the times of the call's enter and its
- *            exit; less than 0 if the interpreter calls the function before the
- *            enter's time is taken, or comes back from it after the exit's
- *   error    the cost may be more or less by this
+ *   cost     the time that recording one call of this kind adds to the thread,
+ *            in picoseconds
+ *   inside   the part of the cost that lies between the recorded times of the
+ *            call's enter and exit; negative if the interpreter calls the
+ *            function before the enter's time is read, or returns from the
+ *            function after the exit's time is read
+ *   error    the largest error of the cost
  *
- * Kind VST_COSTS_TASK is a task that is introduced (wire.h), which happens
- * inside of its call; inside is 0, and without a group it costs nothing.
+ * Kind VST_COSTS_TASK is the introduction of a task (wire.h), which happens
+ * inside a call; inside is 0, and without a group it costs nothing.
  *
- * Kind VST_COSTS_END is what a Python function does after its exit's time was
- * taken: its variables are freed then. It takes between nothing and error
- * picoseconds, but no more than cost millionths of the span's duration. Half of
- * that belongs to the span, with an error of as much; inside is 0.
+ * Kind VST_COSTS_END is the work of a Python function after its exit's time was
+ * read: its variables are freed then. It takes from 0 to `error` picoseconds,
+ * but at most `cost` millionths of the span's duration. Half of that belongs to
+ * the span, with an error of the same size; inside is 0.
  *
- * Kind VST_COSTS_PASSING is there if calls that a budget leaves out cost, too:
- * by how much, VST_ESCAPE_LEFT_OUT says. cost is the millionths of that which
- * are counted, error those by which it may be more or less; inside is 0.
+ * Kind VST_COSTS_PASSING exists if left-out calls of a budget cost something
+ * (VST_ESCAPE_LEFT_OUT says how much): `cost` is the millionths of that amount
+ * which are counted, `error` the largest error in millionths; inside is 0.
  *
- * Kind 0 is the time that the language's own code takes while it is being
- * recorded, calls apart: cost is the recorder's share of it in millionths,
- * inside is 0, error is that of the share. A kind that has no group costs what
- * a VST_DEF_PYTHON costs, with an error of the same size.
+ * Kind 0 is the time of the language's own code while it is recorded, without
+ * calls: cost is the recorder's share of it in millionths, inside is 0, error
+ * is the error of the share. A kind that has no group costs as much as a
+ * VST_DEF_PYTHON, with an error of that size.
  *
- * Here they are read, and made into clocks that the matcher keeps beside a
- * thread's events: how much of the time so far was the recorder's, and how much
- * more or less it may be. The cost of a span is the difference between its end
- * and its start. One thread at a time. */
+ * This file reads the costs, and makes clocks of them, which the matcher keeps
+ * for each thread: how much of the time so far was the recorder's, and the
+ * error of that. The cost of a span is the difference between its end and its
+ * start. One thread at a time. */
 #ifndef VST_REPLAY_COSTS_H
 #define VST_REPLAY_COSTS_H
 

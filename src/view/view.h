@@ -138,8 +138,8 @@ enum { /* Flags in a rectangle's id. */
 
 typedef struct vst_view_rect {
     uint32_t start, end; /* 0: from_ns, UINT32_MAX: to_ns */
-    /* A definition, and flags. For a run: the definition that took most of it,
-     * with only the flag BESIDE. */
+    /* A definition, and flags. For a run: the definition that took most of the
+     * time, with no flag but VST_VIEW_OFF_STACK. */
     uint32_t id;
     uint16_t busy; /* 65535: spans fill it */
     /* 1: a span; more: a run of that many; 65535: at least that many */

@@ -1,4 +1,4 @@
-// The data of the page, and what is shown of it now: a process, one of its views of memory, the tree of its stacks.
+// The data of the page, and the selection that is shown: a process, one of its views of memory, the tree of its stacks.
 
 import { element } from "./elements.js";
 import { addRows, addUp, makeRoot } from "./flame_model.js";
@@ -19,7 +19,7 @@ export const shown = {
   nodes: /** @type {any[]} */ ([]), // parents before their children
 };
 
-/** Shows a process: makes the tree of its rows. */
+/** Selects a process: makes the tree of its rows. */
 export function chooseProcess(process) {
   const names = new Names();
   const frames = process.frames.map(([name, file, line, native], index) => {
@@ -35,7 +35,7 @@ export function chooseProcess(process) {
   chooseMode(shown.mode);
 }
 
-/** Shows a view: what nodes hold by themselves, and with all below them. */
+/** Selects a view: computes the bytes of each node itself, and including the nodes below. */
 export function chooseMode(mode) {
   shown.mode = mode;
   addUp(shown.root, (node) => shown.process[`${mode}Bytes`][node.row]);

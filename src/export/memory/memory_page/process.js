@@ -1,4 +1,4 @@
-// What is known of the process that is shown: its title, its notes and its cards.
+// Facts about the selected process: its title, its notes and its cards.
 
 import { many, shown } from "./data.js";
 import { element, make } from "./elements.js";
@@ -8,7 +8,7 @@ export function commandOf(one) {
   let command = one.command;
   try {
     command = [].concat(JSON.parse(command)).join(" ");
-  } catch { /* as it is */ }
+  } catch { /* keep the text as it is */ }
   return command || `process ${one.pid}`;
 }
 

@@ -1,4 +1,4 @@
-// The flame graph of stacks, and what is said of the box that is looked at.
+// The flame graph of stacks, and the description of the box under the pointer.
 
 import { matches, many, shown } from "./data.js";
 import { element } from "./elements.js";
@@ -17,13 +17,13 @@ function tell(node) {
   element("told").textContent = `${name}: ${formatBytes(node.value)} in ${many(node.count, "allocation")}, ${formatShare(node.value, shown.root.value)}`;
 }
 
-/** After a change of what is shown. */
+/** Call after another process or view was selected. */
 export function showStacks() {
   graph.show([{ root: shown.root, up: false }]);
   tell(shown.root);
 }
 
-/** After a change of theme, size or query. What lies under a match is counted once. */
+/** Call after a change of theme, size or query. Nodes below a match are not counted again. */
 export function drawStacks(theme) {
   const { text, match, matchText, accent } = theme.colors;
   const fill = ({ one }) => toCss(theme.palette.fill(one.family, one.shade));

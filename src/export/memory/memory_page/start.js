@@ -1,4 +1,4 @@
-// Puts the page together, once all the rest is there.
+// Puts the page together; runs last.
 
 import { chooseMode, chooseProcess, data, MODES, shown } from "./data.js";
 import { element, make } from "./elements.js";
@@ -26,7 +26,7 @@ function draw() {
   drawStacks(theme);
 }
 
-/** After a change of what is shown. */
+/** Call after another process or view was selected. */
 function show() {
   showStacks();
   draw();

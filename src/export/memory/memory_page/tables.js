@@ -1,11 +1,11 @@
-// The tables below: lines, stacks, sizes.
+// The tables below the graphs: lines, stacks, sizes.
 
 import { matches, shown } from "./data.js";
 import { element, make } from "./elements.js";
 import { formatBytes, formatCount, formatShare } from "./units.js";
 
 const ROWS = 50, CALLERS = 6;
-const VIEWS = ["total", "peak", "leaks", "temporary", "reserved"]; // as they stand in a line
+const VIEWS = ["total", "peak", "leaks", "temporary", "reserved"]; // in the order of a line's numbers
 const TABLES = { lines: lineRows, stacks: stackRows, sizes: sizeRows };
 
 function rowOf(bytes, count, where) {
@@ -24,7 +24,7 @@ function lineRows() {
   });
 }
 
-/** A node and those around it, outermost last, without the root. */
+/** Returns a node and its callers, outermost last, without the root. */
 function stackOf(node) {
   const stack = [];
   for (let at = node; at.parent; at = at.parent) stack.push(at.one);

@@ -9,7 +9,7 @@ const canvas = element("usage", HTMLCanvasElement);
 
 const MARGIN = {left: 74, right: 14, top: 22, bottom: 24};
 
-/** Where things are on the canvas, and what draws on it. */
+/** Clears the canvas. Returns its context and the scales for drawing. */
 function usageChart() {
   const style = getComputedStyle(document.documentElement), { process } = shown;
   const width = canvas.clientWidth, height = canvas.clientHeight;
@@ -47,7 +47,7 @@ function drawAxes({g, x, y, color, width, height, end, most}) {
   }
 }
 
-/** The curve, and the area below it. A point has the most of a stretch of time and its last value. */
+/** Draws the curve, and the area below. A point has the highest and the last value of a period. */
 function drawLive({g, x, y, color, points, end}) {
   g.beginPath();
   g.moveTo(x(0), y(0));
@@ -94,7 +94,7 @@ function drawPeak({g, x, y, color, width}) {
   g.fillText("peak " + formatBytes(bytes), peakX + (onRight ? -2 : 2), y(bytes) - 13);
 }
 
-/** The line at the cursor. Returns what the text beside the chart says about that moment. */
+/** Draws the line at the cursor. Returns the text about that moment for the chart's caption. */
 function drawCursor({g, x, y, color, height, points, resident}) {
   if (cursor < 0 || cursor >= points.length) return "";
   const [at, bytes] = points[cursor];
@@ -105,7 +105,7 @@ function drawCursor({g, x, y, color, height, points, resident}) {
   return formatBytes(bytes) + (seen ? ", " + formatBytes(seen[1]) + " resident," : "") + " after " + formatTime(at);
 }
 
-/** The index of the first point that ends at that time or later; that of the last if none does. */
+/** Returns the index of the first point that ends at that time or later; if there is none, of the last point. */
 function pointAt(points, at) {
   let low = 0, high = points.length - 1;
   while (low < high) {
