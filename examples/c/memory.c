@@ -1,11 +1,13 @@
-/* A C program without Python whose allocations are recorded, in it and in every
- * library that it uses: it leaks a little, and says how much and from where.
+/* A C program without Python. It records the allocations of the program and of
+ * every library that it uses. The program leaks a little, and prints how much
+ * and from where.
  *
- *   cc memory.c $(pkg-config --cflags --libs vestige) -o memory
- *   ./memory memory.vst
+ * cc memory.c $(pkg-config --cflags --libs vestige) -o memory ./memory
+ * memory.vst
  *
- * Where vestige is a part of the program itself, linked with libvestige.a, only
- * the program's libraries are recorded: it could not tell its own from ours. */
+ * If vestige is linked into the program itself by libvestige.a, only the
+ * allocations of libraries are recorded: vestige could not distinguish the
+ * program's allocations from its own. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +16,7 @@
 
 enum { LEAKS = 3, LEAK_SIZE = 1000 };
 
-/* Where the compiler cannot see that nobody reads them. */
+/* volatile, so that the compiler does not remove the allocations */
 static void *volatile used;
 static void *volatile kept[LEAKS];
 
@@ -28,7 +30,7 @@ static void work(void)
         kept[i] = malloc(LEAK_SIZE);
 }
 
-/* ---- what came of it ---------------------------------------------------- */
+/* ---- the summary -------------------------------------------------------- */
 
 typedef struct summary {
     uint64_t allocations, frees, live_bytes, peak_bytes;

@@ -16,7 +16,7 @@ enum { THREADS = 4, ROUNDS = 1000 };
 /* ---- the tracer -------------------------------------------------------- */
 
 typedef struct my_tracer {
-    vst_tracer base; /* first, as the contract has it */
+    vst_tracer base; /* must be the first member */
     vst_matcher *matcher;
 } my_tracer;
 
@@ -39,7 +39,7 @@ static vst_id define(vst_recording *recording, const char *name)
 
 static void stop(vst_tracer *tracer)
 {
-    (void)tracer; /* the threads see by themselves that recording ended */
+    (void)tracer; /* threads notice the end of the recording when they record */
 }
 
 static vst_status restart(vst_tracer *tracer)

@@ -1,9 +1,9 @@
-/* Takes tracebacks of native code, keeps them, and names them at the end: an
- * allocator that wants to know where its blocks come from works like this.
+/* Takes tracebacks of native code, keeps them, and names them at the end. An
+ * allocator that notes where its blocks were allocated works like this.
  *
  *     cc -g traceback.c $(pkg-config --cflags --libs vestige) -o traceback
  *
- * prints who allocated what, as JSON. */
+ * The program prints the stack of each allocation, as JSON. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 
 enum { BLOCKS = 4 };
 
-/* Equal stacks are one traceback: to keep it costs a pointer. */
+/* Equal stacks share one traceback, so keeping a stack costs a pointer. */
 static vst_traceback *allocated_at[BLOCKS];
 
 static void *allocate(int block)
@@ -50,7 +50,8 @@ int main(void)
     }
     vst_symbols_free(symbols);
     for (int i = 0; i < BLOCKS; i++)
-        vst_traceback_release(allocated_at[i]); /* under any lock */
+        vst_traceback_release(
+            allocated_at[i]); /* may be called with any lock held */
     vst_traceback_free_dead();
     return 0;
 }

@@ -452,10 +452,10 @@ def pack(
 def unpack(
     source: str | bytes, target: str | bytes, *, overwrite: bool = False, progress: Progress | None = None
 ) -> None:
-    """Writes what a packed trace was packed from, byte for byte."""
+    """Writes the original of a packed trace, byte for byte."""
 
 def snapshot(path: str | bytes, *, overwrite: bool = False, window_ns: int = 0, wait: bool = True) -> None:
-    """Writes a copy of what is recorded so far."""
+    """Writes a copy of the recording so far."""
 
 class record_function:
     """A named span around a block, for the thread it runs in."""

@@ -1,10 +1,9 @@
-/* Records a device: a pipeline of copies and kernels on three streams, and
- * writes a trace that Perfetto opens and, if a second path is given, the
+/* Records a device that runs a pipeline of copies and kernels on three streams.
+ * Writes a trace that Perfetto opens and, if a second path is given, the
  * recording itself.
  *
- *   cc device.c worker_device.c $(pkg-config --cflags --libs vestige) -o device
- *   ./device device.json.gz device.vst
- */
+ * cc device.c worker_device.c $(pkg-config --cflags --libs vestige) -o device
+ * ./device device.json.gz device.vst */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,7 +21,8 @@ static void sum(void *argument)
         *result += memory[i];
 }
 
-/* The copy on one stream, the kernels on the others once it is there. */
+/* Copies on one stream, and runs kernels on two others when the copy is
+ * done. */
 static uint64_t work(void)
 {
     static uint64_t results[2];

@@ -1,5 +1,5 @@
-/* The device of worker_device.h: first the collector, which is what somebody
- * writes for a device of their own, then the runtime and the workers. */
+/* The device of worker_device.h: first the collector, which is the part that
+ * you write for a device of your own, then the runtime and the workers. */
 #include "worker_device.h"
 
 #include <pthread.h>
@@ -8,16 +8,16 @@
 #include <string.h>
 
 enum {
-    QUEUE = 1024,        /* what a stream may be behind */
-    BUFFER = 128,        /* activities that are handed over together */
-    NAMES = 32,          /* of kernels and calls */
-    CORRELATIONS = 4096, /* ids that a thread takes at once */
+    QUEUE = 1024,        /* jobs that may wait in a stream's queue */
+    BUFFER = 128,        /* activities that are delivered together */
+    NAMES = 32,          /* names of kernels and calls */
+    CORRELATIONS = 4096, /* ids that a thread reserves together */
     CONTEXT = 1
 };
 
-/* One thing that a stream is to do. */
+/* A job of a stream. */
 typedef struct job {
-    uint32_t kind; /* vst_activity_kind; 0: the worker ends */
+    uint32_t kind; /* vst_activity_kind; 0: end the worker */
     const char *name;
     void (*kernel)(void *argument);
     void *argument;
@@ -34,9 +34,9 @@ typedef struct stream {
     pthread_cond_t changed;
     /* Guarded by the lock: */
     job queue[QUEUE];
-    uint64_t given, done; /* jobs so far */
+    uint64_t given, done; /* how many jobs so far */
     vst_activity buffer[BUFFER];
-    size_t count; /* of activities in it */
+    size_t count; /* activities in the buffer */
 } stream;
 
 static stream streams[WORKER_STREAMS_MAX];
@@ -46,20 +46,21 @@ static pthread_cond_t event_changed = PTHREAD_COND_INITIALIZER;
 
 /* ---- the collector ------------------------------------------------------- */
 
-/* What calls and workers look at. NULL: nothing is collected, and that look is
- * all it costs. Atomic. */
+/* The recording, for calls and workers. NULL: nothing is collected, and reading
+ * this variable is the only cost. Atomic. */
 static vst_recording *collecting;
-static vst_recording *recording; /* that the collector was made for */
-static uint32_t device;          /* its number in that */
+static vst_recording
+    *recording;         /* the recording for which the collector was made */
+static uint32_t device; /* the device's number in the recording */
 
-/* Names become ids once a recording. */
+/* Names that already have an id in this recording. */
 static struct {
-    const char *name; /* atomic: stored behind the id */
+    const char *name; /* atomic: stored after the id */
     vst_id id;
 } names[NAMES];
 static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Three ticks while our clock has seven. */
+/* The device's clock makes three ticks while our clock makes seven. */
 uint64_t worker_clock_at(vst_ticks ours)
 {
     return ours / 7 * 3 + ours % 7 * 3 / 7 + 1000000;
@@ -98,7 +99,7 @@ static vst_id define(const char *name)
     return id;
 }
 
-/* The id of a name, without a lock if it has one already. */
+/* Returns the id of a name, without a lock if it has one already. */
 static vst_id id_of(const char *name)
 {
     for (size_t i = 0; i < NAMES; i++) {
@@ -112,8 +113,9 @@ static vst_id id_of(const char *name)
     return define(name);
 }
 
-/* Newest first, as buffers of real devices are in no order either. The stream's
- * lock is held; vestige takes none that anybody could hold meanwhile. */
+/* Delivers the newest activity first, since buffers of real devices are not in
+ * order either. Call with the stream's lock held; vestige takes no lock that
+ * could be held meanwhile. */
 static void hand_over(stream *self)
 {
     while (self->count != 0)
@@ -160,7 +162,7 @@ static vst_status make(vst_recording *made_for, vst_collector **collector)
         .name = "threads of this process",
         .attributes = "\"numSms\": 1, \"maxThreadsPerBlock\": 1",
         .clock = {.read = read_clock,
-                  /* Real clocks are off by about as much. */
+                  /* Real clocks have about this error. */
                   .ticks_per_second =
                       vst_clock_ticks_per_second() * 3 / 7 * 1.00005},
     };
@@ -180,7 +182,8 @@ static vst_status make(vst_recording *made_for, vst_collector **collector)
     return status;
 }
 
-/* Each thread has ids of its own, so that threads that launch do not meet. */
+/* Gives each thread ids of its own, so that launching threads do not
+ * contend. */
 static uint64_t next_correlation(void)
 {
     static uint64_t blocks;
@@ -189,12 +192,12 @@ static uint64_t next_correlation(void)
     if (next == end) {
         next = __atomic_fetch_add(&blocks, 1, __ATOMIC_RELAXED) * CORRELATIONS;
         end = next + CORRELATIONS;
-        next += next == 0; /* 0 is none */
+        next += next == 0; /* 0 stands for no id */
     }
     return next++;
 }
 
-/* A call of the runtime that began then and ends now. */
+/* Records a call of the runtime that began at `began` and ends now. */
 static void record_call(const char *name, uint64_t correlation, vst_ticks began)
 {
     const vst_activity call = {
@@ -210,7 +213,7 @@ static void record_call(const char *name, uint64_t correlation, vst_ticks began)
     vst_device_deliver(recording, &call);
 }
 
-/* By the worker, with its lock held. */
+/* Called by the worker with its lock held. */
 static void record_job(stream *self, const job *done, uint64_t began,
                        uint64_t ended)
 {
@@ -238,12 +241,12 @@ static void give(stream *self, const job *what)
     while (self->given - self->done == QUEUE)
         pthread_cond_wait(&self->changed, &self->lock);
     self->queue[self->given++ % QUEUE] = *what;
-    if (self->given - self->done == 1) /* else the worker does not wait */
+    if (self->given - self->done == 1) /* otherwise the worker is not waiting */
         pthread_cond_broadcast(&self->changed);
 }
 
-/* A call that gives a stream something to do. It is recorded with the stream's
- * lock held, which stop() takes too: nothing is delivered after that. */
+/* Records a call that gives a stream a job. The stream's lock is held, which
+ * stop() also takes: nothing is delivered after stop(). */
 static void call(const char *name, unsigned number, job *what)
 {
     stream *self = &streams[number];

@@ -1,13 +1,12 @@
 /* A device made of threads, and the runtime to use it: an example of a
- * collector
- * (<vestige/device.h>), and what tests of devices run on. Each stream is a
- * worker with a queue. Launches, copies and sets return at once; what was given
- * to one stream happens in this order, streams run beside each other, and
- * events let one wait for another.
+ * collector (<vestige/device.h>), which tests of devices also use. Each stream
+ * is a worker thread with a queue. Launches, copies and sets return
+ * immediately. The jobs of a stream run in order, streams run in parallel, and
+ * with an event a stream waits for another stream.
  *
- * The device has a clock of its own, which runs at another rate than ours and
- * is not quite as fast as it says. Like the libraries of real devices, it keeps
- * what it did in buffers and hands them over when they are full, newest first.
+ * The device has its own clock, which runs at another rate than ours and a
+ * little slower than it claims. Like the libraries of real devices, it collects
+ * activities in buffers, and delivers a buffer when it is full, newest first.
  * Any thread may launch. */
 #ifndef WORKER_DEVICE_H
 #define WORKER_DEVICE_H
@@ -19,29 +18,31 @@
 
 enum { WORKER_STREAMS_MAX = 16 };
 
-/* Something that a stream comes to; all zero before its first use. */
+/* A point in a stream's queue; all zero before its first use. */
 typedef struct worker_event {
-    unsigned recorded; /* how often it was given to a stream */
-    unsigned reached;  /* and how often the stream came to it */
+    unsigned recorded; /* how often it was put into a queue */
+    unsigned reached;  /* how often the stream has reached it */
 } worker_event;
 
-/* Starts the workers, and registers the collector. 0: it went well. */
+/* Starts the workers and registers the collector. Returns 0 on success. */
 int worker_device_open(unsigned streams);
-/* When all is done, ends them. No recording is in progress. */
+/* Ends the workers when all jobs are done. Call while no recording is in
+ * progress. */
 void worker_device_close(void);
 
-/* The runtime. A kernel has a name that stays as long as the device. */
+/* The runtime. The name of a kernel must exist as long as the device. */
 void worker_launch(unsigned stream, const char *name,
                    void (*kernel)(void *argument), void *argument);
 void worker_copy(unsigned stream, void *to, const void *from, size_t bytes);
 void worker_set(unsigned stream, void *at, int value, size_t bytes);
-/* The stream comes to the event; the stream goes on when another came to it. */
+/* worker_event_record puts the event into the stream's queue. worker_event_wait
+ * makes the stream wait until the event was reached. */
 void worker_event_record(unsigned stream, worker_event *event);
 void worker_event_wait(unsigned stream, worker_event *event);
-/* Waits until all streams have done what they were given. */
+/* Waits until all jobs of all streams are done. */
 void worker_synchronize(void);
 
-/* The device's clock at a time of ours. */
+/* Converts a time of our clock to the device's clock. */
 uint64_t worker_clock_at(vst_ticks ours);
 
 #endif

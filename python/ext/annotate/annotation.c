@@ -378,13 +378,14 @@ PyDoc_STRVAR(
     "A named span: `with record_function(\"load\"): …`, or "
     "`@record_function(\"load\")` before a function.\n\n"
     "As a decorator it makes a new span for every call, so the function may "
-    "recurse and run in several\nthreads or tasks. A coroutine function stays "
-    "one, and its span lasts from the first await to the end;\nso does a "
-    "generator's. One str after the name is noted as it is; of any other "
-    "values "
-    "the shapes and types\nof arrays are: of whatever has a buffer, an "
-    "__array_interface__ or speaks DLPack. With stack=True the\ntrace also "
-    "says where the span was begun: the call stack is among its arguments.");
+    "recurse and run in several\nthreads or tasks. A coroutine function "
+    "remains a coroutine function, and its span lasts from the first\nawait to "
+    "the end; generator functions likewise.\n\n"
+    "If one str follows the name, it is recorded as it is. Of other values "
+    "the shapes and element types of\narrays are recorded: of objects that "
+    "have a buffer, an __array_interface__ or __dlpack__. With stack=True\nthe "
+    "trace also shows where the span was begun: the call stack is among its "
+    "arguments.");
 
 static PyType_Slot annotation_slots[] = {
     {Py_tp_init, annotation_init},       {Py_tp_new, annotation_new},

@@ -1,11 +1,12 @@
 /* The device of worker_device.h as a library that a Python program records:
  *
- *   cc -shared -fPIC -pthread -I include library/loaded.c worker_device.c -o
- * device.so vestige run --collector ./device.so program.py
+ *   cc -shared -fPIC -pthread -I include \
+ *      library/loaded.c worker_device.c -o device.so
+ *   vestige run --collector ./device.so program.py
  *
- * The copy of vestige in a Python process has no names that a linker sees. What
- * the device calls of it stands here, and passes each call on to the table that
- * vestige hands over. */
+ * The copy of vestige in a Python process exports no names to the linker. So
+ * this file defines the functions of vestige that the device calls, and passes
+ * each call on to the table that vestige gives the library. */
 #include <vestige/api.h>
 
 #include "../worker_device.h"
