@@ -1,5 +1,5 @@
-/* merge_histograms(): histograms of the tables `duration` and `steps`
- * (src/tables/histogram.h) put together. With the GIL. */
+/* merge_histograms(): merges histograms of the tables `duration` and `steps`
+ * (src/tables/histogram.h). Called with the GIL held. */
 #include "read/read.h"
 
 #include <stdlib.h>

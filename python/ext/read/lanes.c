@@ -1,5 +1,5 @@
-/* vestige._core.Lanes: the lanes of one kind in a picture of a trace, which are
- * shown with the calls (src/view/lanes.h). Any thread may call its methods. */
+/* vestige._core.Lanes: the lanes of one kind in a picture of a trace
+ * (src/view/lanes.h). Any thread may call its methods. */
 #include "read/trace.h"
 
 #include <stdlib.h>
@@ -336,7 +336,7 @@ static PyMethodDef methods[] = {
 
 PyDoc_STRVAR(class_doc, "Lanes(trace, kind, *, wrappers=(), "
                         "progress=None)\n--\n\nThe lanes of one kind "
-                        "in a picture of a trace, shown with its calls.");
+                        "in a picture of a trace.");
 
 static const vpy_class described = {
     .name = "vestige._core.Lanes",
