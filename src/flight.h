@@ -28,7 +28,8 @@ typedef struct vst_flight_reason {
 
 typedef struct vst_flight_options {
     const char *stem; /* snapshots are <stem>-snapshot<n>.vst, n = 1, 2 … */
-    bool overwrite;   /* if false, numbers whose file exists are skipped */
+    bool overwrite; /* replace existing files instead of skipping their numbers
+                     */
     uint64_t window_ns;
     /* How many snapshots this flight recorder writes at most. The last ones are
      * kept for reasons that have no snapshot yet. */

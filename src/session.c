@@ -236,7 +236,7 @@ vst_status vst_session_finish(vst_session *session, vst_error *error)
 
 /* Returns whether the process came from a fork for which no handler ran:
  * threads that do not exist here may hold locks forever. */
-static bool is_a_silent_fork(const vst_session *session)
+static bool session_is_unnoticed_fork(const vst_session *session)
 {
     return !session_is_ours(session) && session->recording != NULL &&
            vst__recording_is_ours(session->recording);
@@ -244,7 +244,7 @@ static bool is_a_silent_fork(const vst_session *session)
 
 void vst_session_destroy(vst_session *session)
 {
-    if (session == NULL || is_a_silent_fork(session))
+    if (session == NULL || session_is_unnoticed_fork(session))
         return;
     if (session->file != NULL && session->recording != NULL)
         vst_session_finish(session, NULL);

@@ -39,7 +39,7 @@ extern "C" {
     X(VST_E_CANCELLED, -14, "cancelled")                                       \
     X(VST_E_NO_ZSTD, -15, "packed traces need zstd, which this build lacks")   \
     X(VST_E_PROCESSES, -16,                                                    \
-      "an execution trace is of one process: export them one at a time")       \
+      "an execution trace covers one process: export one at a time")           \
     X(VST_E_OUTPUT, -17, "the output would be far larger than the trace")
 
 #define VST_STATUS_ENUM(name, value, text) name = value,

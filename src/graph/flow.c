@@ -222,7 +222,7 @@ static int by_node(const void *a, const void *b)
     return (x->key > y->key) - (x->key < y->key);
 }
 
-static uint32_t flow_did(uint32_t role)
+static uint32_t flow_action_of(uint32_t role)
 {
     switch (role) {
     case VST_STORAGE_READ:
@@ -270,7 +270,7 @@ static vst_status make_edges(vst__flow *flow)
             flow->edges[flow->nodes[touch->node].edges++] =
                 (vst__flow_edge){.node = touch->node,
                                  .key = (uint32_t)touch->bytes,
-                                 .did = flow_did(role_of(touch))};
+                                 .actions = flow_action_of(role_of(touch))};
     }
     free(flow->touches);
     flow->touches = NULL;
@@ -295,7 +295,7 @@ static void fold_edges(vst__flow *flow)
         vst__flow_edge *edge = &flow->edges[i];
         vst__flow_edge *last = &flow->edges[kept != 0 ? kept - 1 : 0];
         if (kept != 0 && last->node == edge->node && last->key == edge->key)
-            last->did |= edge->did;
+            last->actions |= edge->actions;
         else
             flow->edges[kept++] = *edge;
     }

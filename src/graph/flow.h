@@ -45,7 +45,7 @@ typedef struct vst__flow_edge {
     uint32_t node, key;
     /* the version that the node found; a node that writes makes the next */
     uint32_t version;
-    uint32_t did;
+    uint32_t actions;
 } vst__flow_edge;
 
 /* A storage, from its allocation to its free. */
@@ -90,12 +90,12 @@ void vst__flow_free(vst__flow *flow);
 
 static inline bool vst__edge_creates(const vst__flow_edge *edge)
 {
-    return edge->did & VST_EDGE_CREATES;
+    return edge->actions & VST_EDGE_CREATES;
 }
 
 static inline bool vst__edge_destroys(const vst__flow_edge *edge)
 {
-    return edge->did & VST_EDGE_DESTROYS;
+    return edge->actions & VST_EDGE_DESTROYS;
 }
 
 /* Returns whether the operator may have written to the storage: it was given
@@ -103,8 +103,9 @@ static inline bool vst__edge_destroys(const vst__flow_edge *edge)
 static inline bool vst__edge_writes(const vst__flow_edge *edge)
 {
     return !vst__edge_destroys(edge) &&
-           (edge->did & VST_EDGE_WRITTEN ||
-            (edge->did & (VST_EDGE_READ | VST_EDGE_GIVEN)) == VST_EDGE_GIVEN);
+           (edge->actions & VST_EDGE_WRITTEN ||
+            (edge->actions & (VST_EDGE_READ | VST_EDGE_GIVEN)) ==
+                VST_EDGE_GIVEN);
 }
 
 /* Returns whether the version that the edge found existed before the node. */

@@ -21,7 +21,7 @@ typedef struct frame {
     int64_t start_ns;
     vst_id id;
     uint8_t kind;
-    bool gave;        /* it has called an operator */
+    bool has_called;  /* it has called an operator */
     bool is_gradient; /* its first input is a gradient */
     size_t outer;     /* the operator around it: its place + 1; 0 if none */
 } frame;
@@ -120,8 +120,8 @@ static vst_status flow_enter(reader *self, vst_id id, int64_t now_ns)
     if (self->inner != 0) {
         frame *around = &frames[self->inner - 1];
         added->is_gradient = around->kind == KIND_ACCUMULATES &&
-                             !around->gave && added->kind == KIND_TAKES;
-        around->gave = true;
+                             !around->has_called && added->kind == KIND_TAKES;
+        around->has_called = true;
     }
     self->inner = self->depth;
     return VST_OK;

@@ -58,7 +58,7 @@ typedef struct vst__sampler {
     uint64_t until;  /* bytes until the next sample, at least 1 */
     uint64_t random; /* never 0 */
     /* number of the sampling that these values belong to; 0: none yet */
-    uint32_t turn;
+    uint32_t sampling;
 } vst__sampler;
 
 /* Call before memory is traced: from now on one in `bytes` bytes is sampled,
@@ -73,7 +73,7 @@ extern uint32_t vst__sample_number; /* constant while memory is traced */
  * after any allocation. */
 static inline bool vst__sample_takes(vst__sampler *sampler, size_t size)
 {
-    if (sampler->turn != vst__sample_number)
+    if (sampler->sampling != vst__sample_number)
         vst__sample_draw(sampler);
     if (size < sampler->until) {
         sampler->until -= size;

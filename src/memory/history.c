@@ -28,8 +28,9 @@ enum { RECORDS_A_STEP = 4096 };
 
 /* If an allocation's address is still live, waits for the address's free, or
  * makes one. */
-static vst_status make_way(vst__history *self, vst__merge_stream *from,
-                           vst__history_group *of, bool *waits)
+static vst_status history_free_address(vst__history *self,
+                                       vst__merge_stream *from,
+                                       vst__history_group *of, bool *waits)
 {
     const vst__memory_record *record = &from->cursor.record;
     vst__block_info lost;
@@ -68,7 +69,7 @@ static vst_status history_allocate(vst__history *self, vst__merge_stream *from,
     if (record->kind == VST_MEMORY_MMAP)
         return vst__history_map(self, from, &block);
     if (vst__live_find(&of->live, block.address) != NULL) {
-        status = make_way(self, from, of, waits);
+        status = history_free_address(self, from, of, waits);
         flags |= VST_MEMORY_LOST_FREE;
     }
     if (status != VST_OK || *waits)

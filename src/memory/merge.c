@@ -263,8 +263,10 @@ static bool merge_ends(const vst__memory_record *freed,
 }
 
 /* Looks for a thread's free of the address, in a copy of its cursor. */
-static vst_status look_in(vst__merge *merge, const vst__merge_stream *other,
-                          const vst__memory_record *allocated, vst_ticks *when)
+static vst_status merge_look_in_stream(vst__merge *merge,
+                                       const vst__merge_stream *other,
+                                       const vst__memory_record *allocated,
+                                       vst_ticks *when)
 {
     vst__memory_cursor ahead = other->cursor;
     vst_ticks most = allocated->time + merge->horizon;
@@ -296,7 +298,7 @@ vst_status vst__merge_look_ahead(vst__merge *merge, vst_ticks *when)
     for (size_t i = 1; i < merge->heap_count && status == VST_OK &&
                        merge->looked < LOOK_AHEAD_MAX;
          i++)
-        status = look_in(merge, merge->heap[i], &merge->heap[0]->cursor.record,
-                         when);
+        status = merge_look_in_stream(merge, merge->heap[i],
+                                      &merge->heap[0]->cursor.record, when);
     return status;
 }

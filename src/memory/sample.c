@@ -83,9 +83,9 @@ void vst__sample_draw(vst__sampler *sampler)
 {
     double chance, gap;
 
-    if (sampler->turn != vst__sample_number) {
+    if (sampler->sampling != vst__sample_number) {
         uint64_t number = atomic_fetch_add(&samplers, 1) + 1;
-        sampler->turn = vst__sample_number;
+        sampler->sampling = vst__sample_number;
         sampler->random =
             sample_spread(first_seed + number * 0x9e3779b97f4a7c15u);
         if (!sampler->random)

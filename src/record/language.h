@@ -62,7 +62,7 @@ void vst__recording_set_attention(vst_recording *recording,
 
 /* Functions that count what threads record. A thread that stored `words` words
  * since the last count, or has filled its chunk, calls count() with these
- * words, and then turn() (words: kept), under no lock of vestige and before its
+ * words, and then after_count(), under no lock of vestige and before its
  * next record, which has this kind and id. vst__recording_count_all calls
  * count() for the words of all threads that only hooks write, with the
  * recorder's lock held: count() must not define, record or wait. words 0:
@@ -71,7 +71,7 @@ typedef struct vst_pace {
     size_t words;
     void *ctx;
     void (*count)(void *ctx, const uint64_t *words, size_t count);
-    void (*turn)(void *ctx, vst_kind kind, vst_id id);
+    void (*after_count)(void *ctx, vst_kind kind, vst_id id);
 } vst_pace;
 
 void vst__recording_set_pace(vst_recording *recording, const vst_pace *pace);

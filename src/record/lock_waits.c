@@ -203,7 +203,7 @@ void vst__lock_waits_store(vst__writer *writer)
 /* ---- the hooks ----------------------------------------------------------- */
 
 /* Counts who had the lock during the timed wait that ends now. */
-static void weigh_holder(vst__thread_waits *waits, vst_ticks now)
+static void waits_count_holder(vst__thread_waits *waits, vst_ticks now)
 {
     vst_ticks for_ticks = now - waits->seen;
 
@@ -246,7 +246,7 @@ static void end_timed(const vst_lock *lock)
     }
     waits_reset(); /* another watch of this lock may have begun meanwhile */
     if (here.began != 0) {
-        weigh_holder(&here, now);
+        waits_count_holder(&here, now);
         if (is_over) {
             lock_record(here.began, now, here.holder);
             here.began = 0;
@@ -413,7 +413,7 @@ static bool open_wait(vst__thread_waits *waits, vst_ticks now,
         return false;
     if (ended != 0 && ended < now)
         now = ended;
-    weigh_holder(waits, now);
+    waits_count_holder(waits, now);
     *wait = lock_make(waits->began, now, waits->holder, waits->reason);
     waits->began = 0;
     return now > wait->payload[0];

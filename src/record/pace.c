@@ -35,13 +35,13 @@ bool vst__writer_count_pace(vst__writer *writer, vst_kind kind, vst_id id,
         return true;
     pace = recording->pace;
     pace_count(writer, &pace);
-    if (pace.turn != NULL)
-        pace.turn(pace.ctx, kind, id);
+    if (pace.after_count != NULL)
+        pace.after_count(pace.ctx, kind, id);
     if (writer->recording != recording)
         return false;
     if (writer->chunk.words != NULL)
         vst__writer_set_limit(writer);
-    if (*now < writer->hot.last) /* pace.turn() recorded (words: kept) */
+    if (*now < writer->hot.last) /* pace.after_count() recorded */
         *now = writer->hot.last;
     return true;
 }

@@ -75,8 +75,8 @@ static void scope_pop(vst__scope_stack *stack)
 }
 
 /* Returns the frame that a call of this id gets on top of the stack. */
-static vst__scope_frame scope_judge(const vst__scope *scope, vst_id id,
-                                    bool at_start)
+static vst__scope_frame scope_classify(const vst__scope *scope, vst_id id,
+                                       bool at_start)
 {
     const vst__scope_stack *stack = &scope->now;
     uint8_t class = scope_class_of(id);
@@ -115,7 +115,7 @@ static bool scope_push(vst__scope *scope, vst_id id, bool at_start)
         stack->forgotten++;
         return false;
     }
-    frame = scope_judge(scope, id, at_start);
+    frame = scope_classify(scope, id, at_start);
     stack->depth += frame.counts;
     stack->inside += frame.is_inside;
     stack->frames[stack->count++] = frame;
@@ -162,7 +162,7 @@ static void free_stack(vst__scope_stack *stack)
 
 /* Keeps the current stack for later. Without memory, its calls are forgotten
  * and their exits are not recorded. */
-static void put_away(vst__scope *scope)
+static void scope_put_away(vst__scope *scope)
 {
     vst__scope_stack *kept;
     uint64_t *place;
@@ -187,7 +187,7 @@ static void switch_to(vst__scope *scope, uint64_t number)
 
     if (number == scope->number)
         return;
-    put_away(scope);
+    scope_put_away(scope);
     scope->number = number;
     place = vst__map64_find(&scope->others, number);
     if (place != NULL) {

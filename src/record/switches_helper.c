@@ -17,7 +17,7 @@ static uint32_t helper_pid;
 static uint64_t away_ns; /* the helper does not start before this time */
 /* Number of the current helper; written with the lock held, atomic. A helper
  * with another number ends; it reads this number while it waits. */
-static uint32_t turn;
+static uint32_t current;
 /* Atomic, relaxed: a hint; the lock has the truth. */
 static bool is_needed;
 
@@ -26,9 +26,9 @@ void vst__switches_need_help(bool needed)
     __atomic_store_n(&is_needed, needed, __ATOMIC_RELAXED);
 }
 
-static bool is_turn(uint32_t mine)
+static bool is_current_helper(uint32_t mine)
 {
-    return __atomic_load_n(&turn, __ATOMIC_ACQUIRE) == mine;
+    return __atomic_load_n(&current, __ATOMIC_ACQUIRE) == mine;
 }
 
 /* Returns the interval until the next call, or 0 if helper `mine` must end. */
@@ -37,11 +37,11 @@ static uint64_t helper_work(uint32_t mine)
     uint64_t interval_ns = 0;
 
     vst__recorder_take();
-    if (vst__recording_now != NULL && is_turn(mine))
+    if (vst__recording_now != NULL && is_current_helper(mine))
         interval_ns = vst__switches_write(vst__recording_now);
     if (interval_ns == 0) {
         pthread_mutex_lock(&helper_lock);
-        if (is_turn(mine))
+        if (is_current_helper(mine))
             is_there = false;
         pthread_mutex_unlock(&helper_lock);
     }
@@ -55,23 +55,23 @@ static void *helper_help(void *number)
     uint64_t interval_ns = 1;
 
     vst_memory_enter(); /* the helper's allocations are not the program's */
-    while (interval_ns != 0 && is_turn(mine)) {
+    while (interval_ns != 0 && is_current_helper(mine)) {
         interval_ns = helper_work(mine);
         if (interval_ns != 0)
-            vst__os_wait(&turn, mine, interval_ns);
+            vst__os_wait(&current, mine, interval_ns);
     }
     vst_memory_leave();
     return NULL;
 }
 
-static uint32_t next_turn(void)
+static uint32_t next_helper(void)
 {
-    return __atomic_add_fetch(&turn, 1, __ATOMIC_RELEASE);
+    return __atomic_add_fetch(&current, 1, __ATOMIC_RELEASE);
 }
 
 static void helper_start(void)
 {
-    uintptr_t mine = next_turn();
+    uintptr_t mine = next_helper();
 
     is_there = is_joinable =
         vst__os_helper_start(&helper, "vestige-sched", helper_help,
@@ -112,8 +112,8 @@ void vst__switches_rest(void)
     was_there = is_there && waits;
     is_joinable = is_there = false;
     if (waits) {
-        next_turn();
-        vst__os_wake(&turn);
+        next_helper();
+        vst__os_wake(&current);
     }
     pthread_mutex_unlock(&helper_lock);
     if (waits)

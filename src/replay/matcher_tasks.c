@@ -126,8 +126,8 @@ static bool is_collecting(const vst_matcher *matcher, const vst_sink *sink)
     return false;
 }
 
-static vst_status know_collectors(vst_matcher *matcher, const uint64_t *ids,
-                                  uint32_t count)
+static vst_status task_add_collectors(vst_matcher *matcher, const uint64_t *ids,
+                                      uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
         if (vst__map64_put(&matcher->collectors, ids[i]) == NULL)
@@ -303,7 +303,7 @@ vst_status vst__matcher_task(vst_matcher *matcher, const uint64_t *payload,
                               words > 1 ? (uint32_t)(payload[1] >> 32) : 0,
                               sink);
     case VST_TASK_COLLECTORS:
-        return know_collectors(matcher, payload + 1, words - 1);
+        return task_add_collectors(matcher, payload + 1, words - 1);
     default:
         return VST_OK; /* written by a later version */
     }

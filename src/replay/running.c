@@ -16,7 +16,7 @@ _Static_assert(VST_ESCAPE_WORDS_MAX < 1u << WORDS_BITS, "words fit a place");
 
 /* ---- finding the escapes ------------------------------------------------- */
 
-static void note_told(vst_running *self, uint64_t word)
+static void running_note_until(vst_running *self, uint64_t word)
 {
     int64_t ns = vst__clockmap_monotonic_to_ns(&self->trace->clock,
                                                vst_switch_value(word));
@@ -27,7 +27,7 @@ static void note_told(vst_running *self, uint64_t word)
         self->until_ns = ns;
 }
 
-static vst_status note_piece(void *ctx, const vst__escape_found *found)
+static vst_status running_note_piece(void *ctx, const vst__escape_found *found)
 {
     vst_running *self = ctx;
     const uint64_t *word = found->word;
@@ -35,7 +35,7 @@ static vst_status note_piece(void *ctx, const vst__escape_found *found)
     vst__running_piece *pieces;
 
     if (word[1] == 0) {
-        note_told(self, word[2]);
+        running_note_until(self, word[2]);
         return VST_OK;
     }
     pieces = vst__grow(self->pieces, &self->capacity, self->count + 1,
@@ -66,7 +66,8 @@ vst_status vst__running_collect_new(vst_running *self, vst_trace *trace,
                                     const vst__window *window,
                                     vst__running_mark *mark)
 {
-    const vst__escape_visit visit = {VST_ESCAPE_SWITCHES, 2, note_piece, self};
+    const vst__escape_visit visit = {VST_ESCAPE_SWITCHES, 2, running_note_piece,
+                                     self};
     const vst__running_mark read = *mark;
     vst_status status = VST_OK;
 
@@ -106,7 +107,7 @@ vst_status vst__running_collect(vst_running *self, vst_trace *trace,
 
 /* ---- one thread ---------------------------------------------------------- */
 
-/* A loss, or words that cannot be read, end what is known. */
+/* Makes everything unknown after a loss, or after words that cannot be read. */
 static void lose_track(vst_running *self)
 {
     self->known_ns = INT64_MAX;

@@ -17,7 +17,7 @@ typedef struct task {
     bool in_call; /* one of the step's calls is running */
     /* the task's end was recorded: this is its last call */
     bool is_last;
-    bool waits; /* the task waits since shown.end_ns, for: */
+    bool waits; /* the task has waited since shown.end_ns, for: */
     vst_task_awaits awaits;
     vst_id awaiting;
     uint64_t object; /* key of the awaited object, in `waiting` */

@@ -302,7 +302,7 @@ static vst_status copy_payload(const copier *self, const place *chunk)
 
 /* Compares the copied chunk with the file's words now, and cuts the copy before
  * the first record or entry that differs. */
-static vst_status copy_settle(const copier *self, const place *chunk)
+static vst_status copy_cut_changed(const copier *self, const place *chunk)
 {
     const size_t half = BLOCK / 2;
     unsigned char *seen = self->block + half;
@@ -348,7 +348,7 @@ static vst_status copy_chunk(copier *self, const place *chunk)
     vst_status status = copy_payload(self, chunk);
 
     if (status == VST_OK && header.used == 0)
-        status = copy_settle(self, chunk);
+        status = copy_cut_changed(self, chunk);
     if (status == VST_OK)
         status = read_chunk_header(self, chunk->offset, &now, &valid);
     if (status != VST_OK)
@@ -364,7 +364,7 @@ static vst_status copy_chunk(copier *self, const place *chunk)
     return status;
 }
 
-static vst_status copy_found(copier *self)
+static vst_status copy_all_places(copier *self)
 {
     for (size_t i = 0; i < self->count; i++) {
         vst_status status = copy_chunk(self, &self->places[i]);
@@ -404,7 +404,7 @@ static vst_status copy_records(copier *self, uint32_t slot_size,
         keep_unseen(self);
     if (status == VST_OK && alone && window_ns != 0)
         leave_out_before(self, window_begins(self, window_ns, now));
-    return status == VST_OK ? copy_found(self) : status;
+    return status == VST_OK ? copy_all_places(self) : status;
 }
 
 /* Repeats until no chunk was reused while it was copied, because the chunk that
@@ -443,7 +443,7 @@ static vst_status copy_all(copier *self, uint64_t window_ns)
     if (status == VST_OK)
         status = find_chunks(self, slot_size, false);
     if (status == VST_OK)
-        status = copy_found(self);
+        status = copy_all_places(self);
     if (status == VST_OK)
         status =
             vst__copy_write(self->to, header, sizeof *header, 0, self->error);

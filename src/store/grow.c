@@ -72,8 +72,9 @@ static vst_status take_records(vst_trace *trace, const vst_chunk_header *chunk,
     return vst__segments_grow(trace, chunk, room, known);
 }
 
-static vst_status take_new(vst_trace *trace, const vst_chunk_header *chunk,
-                           uint64_t offset, uint64_t room)
+static vst_status grow_add_chunk(vst_trace *trace,
+                                 const vst_chunk_header *chunk, uint64_t offset,
+                                 uint64_t room)
 {
     vst__known_chunk *known = add_known(trace, chunk, offset);
     vst_status status;
@@ -102,7 +103,7 @@ static vst_status grow_known(vst_trace *trace)
     return status;
 }
 
-static vst_status find_new(vst_trace *trace)
+static vst_status grow_find_new(vst_trace *trace)
 {
     for (;;) {
         uint64_t room;
@@ -112,7 +113,7 @@ static vst_status find_new(vst_trace *trace)
                                                   &chunk, &room, &found);
 
         if (status == VST_OK && found)
-            status = take_new(trace, &chunk, trace->grow_at, room);
+            status = grow_add_chunk(trace, &chunk, trace->grow_at, room);
         if (status != VST_OK || !found)
             return status;
         trace->valid_end = trace->grow_at + room;
@@ -216,7 +217,7 @@ static vst_status walk_slots(vst_trace *trace, size_t before,
             met[known - trace->known] = 1;
             status = take_records(trace, &chunk, room, known);
         } else {
-            status = take_new(trace, &chunk, offset, room);
+            status = grow_add_chunk(trace, &chunk, offset, room);
         }
         if (status != VST_OK)
             return status;
@@ -246,7 +247,7 @@ static vst_status grow_bounded(vst_trace *trace)
 
 /* ---- definitions --------------------------------------------------------- */
 
-static int in_time(const void *a, const void *b)
+static int grow_by_time(const void *a, const void *b)
 {
     const vst__known_chunk *x = *(vst__known_chunk *const *)a;
     const vst__known_chunk *y = *(vst__known_chunk *const *)b;
@@ -287,7 +288,7 @@ static vst_status grow_definitions(vst_trace *trace)
             !trace->known[i].sealed)
             found[count++] = &trace->known[i];
     if (count > 1)
-        qsort(found, count, sizeof *found, in_time);
+        qsort(found, count, sizeof *found, grow_by_time);
     for (size_t i = 0; status == VST_OK && i < count; i++)
         if (found[i]->kind == VST_CHUNK_DEFINITIONS)
             status = grow_entries(trace, found[i]);
@@ -320,7 +321,7 @@ static vst_status build_clock(vst_trace *trace)
                : vst__clockmap_extend(&trace->clock, header->ticks_per_second);
 }
 
-static vst_status take_in(vst_trace *trace)
+static vst_status grow_take_changes(vst_trace *trace)
 {
     vst_status status;
 
@@ -330,7 +331,7 @@ static vst_status take_in(vst_trace *trace)
     } else {
         status = grow_known(trace);
         if (status == VST_OK)
-            status = find_new(trace);
+            status = grow_find_new(trace);
     }
     if (status == VST_OK)
         status = grow_definitions(trace);
@@ -354,7 +355,7 @@ vst_status vst__trace_grow(vst_trace *trace, vst_error *error)
         status = read_size_again(trace, error);
     if (status != VST_OK)
         return status;
-    status = take_in(trace);
+    status = grow_take_changes(trace);
     return vst_error_set(error, status, trace->block.sys_errno, 0);
 }
 
@@ -379,7 +380,8 @@ static vst_status grow_open_file(vst_trace *trace, const char *path,
     trace->grow_at = trace->valid_end = VST_FILE_HEADER_SIZE;
     if (trace->source.packed != NULL)
         return vst_error_set(error, VST_E_STATE, 0, 0);
-    return vst_error_set(error, take_in(trace), trace->block.sys_errno, 0);
+    return vst_error_set(error, grow_take_changes(trace),
+                         trace->block.sys_errno, 0);
 }
 
 vst_status vst__trace_open_growing(const char *path, vst_trace **out,

@@ -222,7 +222,7 @@ typedef struct definitions {
     uint32_t sequence;
 } definitions;
 
-static int in_time(const void *a, const void *b)
+static int definitions_by_time(const void *a, const void *b)
 {
     const definitions *x = a, *y = b;
 
@@ -258,7 +258,7 @@ static vst_status take_definitions_in_time(vst_trace *trace)
         offset += room;
     }
     if (count > 1)
-        qsort(found, count, sizeof *found, in_time);
+        qsort(found, count, sizeof *found, definitions_by_time);
     for (size_t i = 0; status == VST_OK && i < count; i++)
         status = vst__entries_add(trace, found[i].offset + sizeof chunk,
                                   found[i].room - sizeof chunk, NULL);

@@ -25,7 +25,7 @@ typedef struct vst__segment {
     uint64_t header;     /* position of its chunk in the file */
     uint32_t sequence;   /* sequence number of its chunk */
     bool guarded;        /* the chunk may be reused while it is read */
-    bool unsettled;      /* its last words may change while they are read */
+    bool may_change;     /* its last words may change while they are read */
     uint32_t checkpoint; /* how many words of it are a checkpoint */
     /* words that the thread stored before it, from the checkpoint */
     uint64_t records;

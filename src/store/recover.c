@@ -32,7 +32,7 @@ static vst_status copy_bytes(vst_trace *from, int to, vst_error *error)
 }
 
 /* Returns whether the file's chunks may change while we read. */
-static bool is_unsettled(const vst_file_header *header)
+static bool is_changing(const vst_file_header *header)
 {
     return header->slot_size != 0 || (header->min_duration_ns != 0 &&
                                       header->state == VST_FILE_RECORDING);
@@ -44,7 +44,7 @@ static vst_status recover_fill(void *ctx, int fd, vst_error *error)
     vst_status status;
 
     vst__os_file_copy_access(from->source.fd, fd, true);
-    status = is_unsettled(&from->header)
+    status = is_changing(&from->header)
                  ? vst__copy_chunks(&from->source, fd, 0, error)
                  : copy_bytes(from, fd, error);
     if (status != VST_OK)

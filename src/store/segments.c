@@ -17,8 +17,8 @@ void vst__segment_open(const vst__segment *segment, vst__block *block,
                      segment->start);
     if (segment->guarded)
         vst__stream_guard(stream, segment->header, segment->sequence);
-    if (segment->unsettled)
-        vst__stream_settle(stream);
+    if (segment->may_change)
+        vst__stream_read_twice(stream);
 }
 
 static vst_status add_segment(vst_trace *trace, const vst__segment *segment)
@@ -92,16 +92,17 @@ static bool is_handover(uint64_t word)
 }
 
 /* The end of the walked words that cannot be taken back. */
-typedef struct settled {
+typedef struct stable_end {
     uint64_t words;
     vst_ticks last;
-} settled;
+} stable_end;
 
 /* Walks the words behind those of `segment`, up to `end` in the file, and adds
  * each segment that is followed by another. Leaves the last segment in
  * `segment`, and its words that stay in `stays`. */
 static vst_status segments_scan(vst_trace *trace, vst__segment *segment,
-                                uint64_t end, bool unsettled, settled *stays)
+                                uint64_t end, bool may_change,
+                                stable_end *stays)
 {
     uint64_t from = segment->offset + segment->words * sizeof(uint64_t);
     vst__stream stream;
@@ -109,11 +110,11 @@ static vst_status segments_scan(vst_trace *trace, vst__segment *segment,
 
     if (segment->words == 0)
         segment->last = segment->start;
-    *stays = (settled){segment->words, segment->last};
+    *stays = (stable_end){segment->words, segment->last};
     vst__stream_open(&stream, &trace->block, from,
                      (end - from) / sizeof(uint64_t), segment->last);
-    if (unsettled)
-        vst__stream_settle(&stream);
+    if (may_change)
+        vst__stream_read_twice(&stream);
     if (trace->growing && segment->guarded)
         vst__stream_guard(&stream, segment->header, segment->sequence);
     while (vst__stream_fill(&stream)) {
@@ -130,7 +131,7 @@ static vst_status segments_scan(vst_trace *trace, vst__segment *segment,
                 segment->records = 0;
                 segment->thread = (uint32_t)word[1];
                 segment->start = segment->last = stream.now = word[2];
-                *stays = (settled){0, segment->last};
+                *stays = (stable_end){0, segment->last};
                 continue;
             }
             if (segment->words == 0)
@@ -138,7 +139,7 @@ static vst_status segments_scan(vst_trace *trace, vst__segment *segment,
             segment->words = (at - segment->offset) / sizeof *word;
             segment->last = stream.now;
             if (vst_word_kind(*word) != VST_ENTER)
-                *stays = (settled){segment->words, segment->last};
+                *stays = (stable_end){segment->words, segment->last};
         }
     }
     return stream.status;
@@ -149,9 +150,9 @@ static vst_status scan_all(vst_trace *trace, vst__segment *segment,
                            uint64_t words)
 {
     uint64_t end = segment->offset + words * sizeof(uint64_t);
-    settled stays;
+    stable_end stays;
     vst_status status =
-        segments_scan(trace, segment, end, segment->unsettled, &stays);
+        segments_scan(trace, segment, end, segment->may_change, &stays);
 
     return status == VST_OK ? add_segment(trace, segment) : status;
 }
@@ -228,7 +229,7 @@ vst_status vst__segments_add(vst_trace *trace, const vst_chunk_header *chunk,
     vst__segment segment = first_segment(trace, chunk, offset);
 
     if (!is_sealed(chunk, capacity)) {
-        segment.unsettled = vst__trace_is_live(trace);
+        segment.may_change = vst__trace_is_live(trace);
         return scan_all(trace, &segment, capacity);
     }
     if (chunk->segments != 1)
@@ -239,8 +240,8 @@ vst_status vst__segments_add(vst_trace *trace, const vst_chunk_header *chunk,
 
 /* Leaves words that may still change for the next look: ENTERs of short calls
  * may be taken back, and a checkpoint must be read whole. */
-static void leave_unsettled(const vst_trace *trace, vst__segment *segment,
-                            const settled *stays)
+static void leave_changeable(const vst_trace *trace, vst__segment *segment,
+                             const stable_end *stays)
 {
     if (trace->header.min_duration_ns != 0) {
         segment->words = stays->words;
@@ -257,7 +258,7 @@ vst_status vst__segments_grow(vst_trace *trace, const vst_chunk_header *chunk,
     bool sealed = is_sealed(chunk, capacity);
     uint64_t words = sealed ? chunk->used : capacity;
     vst__segment *tail = &known->tail;
-    settled stays;
+    stable_end stays;
     vst_status status;
 
     if (tail->offset == 0)
@@ -274,7 +275,7 @@ vst_status vst__segments_grow(vst_trace *trace, const vst_chunk_header *chunk,
         trace, tail, known->offset + sizeof *chunk + words * sizeof(uint64_t),
         !sealed && vst__trace_is_live(trace), &stays);
     if (!sealed)
-        leave_unsettled(trace, tail, &stays);
+        leave_changeable(trace, tail, &stays);
     known->sealed = sealed;
     return status == VST_OK ? put_segment(trace, tail) : status;
 }

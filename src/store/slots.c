@@ -160,8 +160,9 @@ static vst_status slot_halve(const vst__slots *slots, vst__slot *slot)
     return VST_OK;
 }
 
-/* Frees a part and joins it with its free neighbours. The other half of a pair
- * begins where such a half begins, whatever its own parts are. */
+/* Frees a part and joins it with its free neighbours. The two halves of a pair
+ * have numbers that differ in one bit; they are joined if the other half is one
+ * free part. */
 static void make_free(vst__slots *slots, uint32_t number)
 {
     vst__slot *slot = slot_of(slots, number);

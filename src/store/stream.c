@@ -24,9 +24,9 @@ void vst__stream_guard(vst__stream *stream, uint64_t header, uint32_t sequence)
     stream->sequence = sequence;
 }
 
-void vst__stream_settle(vst__stream *stream)
+void vst__stream_read_twice(vst__stream *stream)
 {
-    stream->unsettled = true;
+    stream->may_change = true;
 }
 
 static bool stream_end(vst__stream *stream, vst_status status)
@@ -152,7 +152,7 @@ static vst_status count_same(const vst__stream *stream, size_t count,
 
 /* Ends the words in view before the first record that is different in the file
  * by now. The block is ours to write in, and a zero word ends a stream. */
-static vst_status stream_settle(vst__stream *stream, size_t count)
+static vst_status stream_cut_changed(vst__stream *stream, size_t count)
 {
     uint64_t *seen = (uint64_t *)(uintptr_t)stream->at;
     size_t same = 0, at = 0;
@@ -181,7 +181,7 @@ bool vst__stream_fill(vst__stream *stream)
 
     if (stream->ended)
         return false;
-    if (stream->unsettled && stream->at != stream->first)
+    if (stream->may_change && stream->at != stream->first)
         note_tail(stream);
     stream->offset -= unread * sizeof(uint64_t);
     stream->left += unread;
@@ -206,8 +206,8 @@ bool vst__stream_fill(vst__stream *stream)
     }
     if (!is_same_chunk(stream))
         return stream_end(stream, VST_OK);
-    if (stream->unsettled) {
-        status = stream_settle(stream, count);
+    if (stream->may_change) {
+        status = stream_cut_changed(stream, count);
         if (status != VST_OK || *stream->at == 0)
             return stream_end(stream, status);
     }

@@ -28,7 +28,7 @@ typedef struct vst__stream {
     vst_ticks now;  /* time of the last word that was given out */
     uint64_t guard; /* see vst__stream_guard; 0 if none */
     uint32_t sequence;
-    bool unsettled;        /* see vst__stream_settle */
+    bool may_change;       /* see vst__stream_read_twice */
     const uint64_t *first; /* first of the words in view */
     /* The last words given out that may be taken back: position of the first of
      * them in the file, and their hash. */
@@ -48,7 +48,7 @@ void vst__stream_guard(vst__stream *stream, uint64_t header, uint32_t sequence);
 /* From now on words are read twice, because they may be stored or taken back
  * during a read. The stream ends before the first record that changed (see
  * format.h). */
-void vst__stream_settle(vst__stream *stream);
+void vst__stream_read_twice(vst__stream *stream);
 
 /* Brings more words into view; returns false at the end of the stream. */
 bool vst__stream_fill(vst__stream *stream);

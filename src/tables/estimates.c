@@ -165,8 +165,8 @@ double vst__estimates_add(vst__estimates *e, const vst_span *span, int64_t ns,
         fitting = estimates_add_outer(of, span, ns, gaps);
         gain = self_ns == ns ? fitting : gain;
     }
-    /* The calls that this call stands for have gains inside, too, so the
-     * functions around lose less. */
+    /* The calls that this call stands for contain such gains, too, so this
+     * function loses less. */
     kept = estimates_least(inside_ns, calls * (double)(ns - self_ns));
     if (is_outer) {
         here->gains_ns += gain + kept;

@@ -30,8 +30,8 @@ static inline bool vst__is_call(vst_definition_kind kind)
            kind == VST_DEF_GC || kind == VST_DEF_MODULE;
 }
 
-/* Sets *number to 1 + the number of a member's value, as written, among the
- * table's own names; 0: the span has no such member. */
+/* Looks up the text of a member's value among the table's own names. Sets
+ * *number to 1 + the name's number; 0: the span has no such member. */
 vst_status vst__member_number(vst__filling *filling, const vst_span *span,
                               const char *key, uint32_t *number);
 

@@ -8,26 +8,26 @@
 
 /* ---- buckets ------------------------------------------------------------- */
 
-/* The bucket at the first scale. A power of two is the last value of its
- * bucket, and log2 is exact there. */
+/* Returns the index of a value's bucket at the first scale. A power of two is
+ * the last value of its bucket, and log2 is exact there. */
 static int32_t index_of(int64_t ns)
 {
     return (int32_t)ceil(ldexp(log2((double)ns), VST_HISTOGRAM_SCALE)) - 1;
 }
 
-/* Where a bucket begins. */
+/* Returns where a bucket begins. */
 static double start_of(const vst__histogram *h, int64_t index)
 {
     return exp2(ldexp((double)index, -h->scale));
 }
 
-/* Dividing by two rounds down, also of negative indices. */
+/* Divides by two and rounds down, for negative indices too. */
 static int64_t halve(int64_t index, int times)
 {
     return index >> times;
 }
 
-/* Joins neighbours, so that there are half as many buckets. */
+/* Joins neighbouring buckets in pairs. */
 static void histogram_coarsen(vst__histogram *h)
 {
     int32_t offset = (int32_t)halve(h->offset, 1);
@@ -47,7 +47,7 @@ static void histogram_coarsen(vst__histogram *h)
     h->scale--;
 }
 
-/* Room for the bucket of an index; the buckets in between are empty. */
+/* Makes room for the bucket of an index; the buckets in between are empty. */
 static bool make_room(vst__histogram *h, int64_t index)
 {
     uint32_t before = index < h->offset ? (uint32_t)(h->offset - index) : 0;
@@ -74,7 +74,7 @@ static bool make_room(vst__histogram *h, int64_t index)
     return true;
 }
 
-/* Counts values in the bucket that has this index at that scale. */
+/* Counts values in the bucket with this index at this scale. */
 static bool count_at(vst__histogram *h, int64_t index, int scale, uint64_t many)
 {
     int64_t at, first, last;
@@ -123,7 +123,7 @@ static void forget_buckets(vst__histogram *h)
     h->used = h->room = 0;
 }
 
-/* Counts the values in buckets from now on. */
+/* Changes from single values to buckets. */
 static bool histogram_to_buckets(vst__histogram *h)
 {
     for (uint64_t i = 0; h->values != NULL && i < h->count; i++)
@@ -154,7 +154,7 @@ static bool keep_value(vst__histogram *h, int64_t ns)
     return true;
 }
 
-/* Counts values that are in already, all between two. */
+/* Updates count, sum and limits for values that are counted already. */
 static void histogram_sum_up(vst__histogram *h, uint64_t count, int64_t sum_ns,
                              int64_t min_ns, int64_t max_ns)
 {

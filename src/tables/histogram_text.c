@@ -55,8 +55,10 @@ size_t vst__histogram_write(const vst__histogram *h,
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* A number behind these letters; NULL: there is none. */
-static const char *page_take(const char *at, const char *before, int64_t *value)
+/* Reads the number behind `before`. Returns the place behind the number, or
+ * NULL. */
+static const char *histogram_take_number(const char *at, const char *before,
+                                         int64_t *value)
 {
     size_t length = strlen(before);
     char *end;
@@ -74,8 +76,9 @@ static vst_status read_values(vst__histogram *h, const char *at)
 
     if (strcmp(at, "]}") == 0)
         return VST_OK;
-    at = page_take(at, "", &value);
-    for (; at != NULL && status == VST_OK; at = page_take(at, ", ", &value)) {
+    at = histogram_take_number(at, "", &value);
+    for (; at != NULL && status == VST_OK;
+         at = histogram_take_number(at, ", ", &value)) {
         status = vst__histogram_add(h, value);
         if (strcmp(at, "]}") == 0)
             return status;
@@ -83,7 +86,8 @@ static vst_status read_values(vst__histogram *h, const char *at)
     return status != VST_OK ? status : VST_E_ARGUMENT;
 }
 
-/* The counts from `at` on, of buckets that no more than one histogram has. */
+/* Reads the counts of buckets from `at` on, at most as many as one histogram
+ * has. */
 static const char *read_buckets(vst__histogram *from, const char *at,
                                 uint64_t counts[VST_HISTOGRAM_BUCKETS])
 {
@@ -93,9 +97,9 @@ static const char *read_buckets(vst__histogram *from, const char *at,
     from->buckets = counts;
     if (at != NULL && strcmp(at, "]}}") == 0)
         return count == from->count ? at : NULL;
-    for (at = page_take(at, "", &value);
+    for (at = histogram_take_number(at, "", &value);
          at != NULL && from->used < VST_HISTOGRAM_BUCKETS && value >= 0;
-         at = page_take(at, ", ", &value)) {
+         at = histogram_take_number(at, ", ", &value)) {
         counts[from->used++] = (uint64_t)value;
         count += (uint64_t)value;
         if (strcmp(at, "]}}") == 0)
@@ -115,13 +119,13 @@ vst_status vst__histogram_read(vst__histogram *h, const char *text)
 
     if (strncmp(text, values, sizeof values - 1) == 0)
         return read_values(h, text + sizeof values - 1);
-    at = page_take(text, "{\"count\": ", &count);
-    at = page_take(at, ", \"sum\": ", &from.sum_ns);
-    at = page_take(at, ", \"min\": ", &from.min_ns);
-    at = page_take(at, ", \"max\": ", &from.max_ns);
-    at = page_take(at, ", \"scale\": ", &scale);
-    at = page_take(at, ", \"zeroCount\": ", &zeros);
-    at = page_take(at, ", \"positive\": {\"offset\": ", &offset);
+    at = histogram_take_number(text, "{\"count\": ", &count);
+    at = histogram_take_number(at, ", \"sum\": ", &from.sum_ns);
+    at = histogram_take_number(at, ", \"min\": ", &from.min_ns);
+    at = histogram_take_number(at, ", \"max\": ", &from.max_ns);
+    at = histogram_take_number(at, ", \"scale\": ", &scale);
+    at = histogram_take_number(at, ", \"zeroCount\": ", &zeros);
+    at = histogram_take_number(at, ", \"positive\": {\"offset\": ", &offset);
     if (at == NULL || strncmp(at, buckets, sizeof buckets - 1) != 0)
         return VST_E_ARGUMENT;
     if (count <= 0 || zeros < 0 || scale > VST_HISTOGRAM_SCALE || scale < -6 ||

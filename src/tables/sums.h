@@ -152,12 +152,12 @@ typedef struct vst__step_sums {
     } longest[VST_LONG_STEPS]; /* steps that block a loop, the longest first */
 } vst__step_sums;
 
-/* How long calls took. */
+/* The durations of a function's calls. */
 typedef struct vst__duration {
     vst__histogram all;
     int64_t longest_start_ns; /* of the longest call */
     uint32_t longest_thread;
-    bool is_async;      /* some were beside the stack of their thread */
+    bool is_async;      /* some calls were off the stack of their thread */
     bool is_touched;    /* called in the thread that is being read */
     int64_t threads_ns; /* from the first to the last call of its threads */
 } vst__duration;
@@ -165,8 +165,8 @@ typedef struct vst__duration {
 typedef struct vst__duration_sums {
     vst__duration *of; /* by definition id */
     vst__tasks *tasks;
-    /* Of the thread that is being read: functions that it called, from when to
-     * when it was in calls. */
+    /* For the thread that is being read: the functions that it called, and the
+     * times of its first and last call. */
     vst_id *touched;
     size_t touched_count;
     bool has_thread;

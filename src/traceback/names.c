@@ -54,7 +54,8 @@ static void names_forget(void)
     frames_count = 0;
 }
 
-static int see_library(struct dl_phdr_info *info, size_t size, void *seen)
+static int names_check_library(struct dl_phdr_info *info, size_t size,
+                               void *seen)
 {
     if (size >=
         offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs)
@@ -67,7 +68,7 @@ void vst__names_begin(void)
     struct dl_phdr_info seen = {0};
 
     pthread_mutex_lock(&lock);
-    dl_iterate_phdr(see_library, &seen);
+    dl_iterate_phdr(names_check_library, &seen);
     if (seen.dlpi_adds == libraries_added &&
         seen.dlpi_subs == libraries_removed && seen.dlpi_adds != 0)
         return;
@@ -106,7 +107,7 @@ static vst_status names_remember(void *ctx, const vst_named_frame *frame)
 static const vst_named_sink remembering = {NULL, names_remember};
 
 /* Remembers names from the dynamic linker, which every program has. */
-static vst_status remember_plainly(uintptr_t address)
+static vst_status names_remember_symbol(uintptr_t address)
 {
     vst_named_frame frame = {0};
     char place[64], *demangled = NULL;
@@ -148,7 +149,7 @@ static vst_status names_look_up(uintptr_t address, uint64_t *found)
     first = frames_count;
     status = vst__resolver_find(address - 1, &remembering);
     if (status == VST_OK && frames_count == first)
-        status = remember_plainly(address);
+        status = names_remember_symbol(address);
     entry = status == VST_OK ? vst__map64_put(&known, address) : NULL;
     if (entry == NULL) {
         frames_count = first;

@@ -34,8 +34,8 @@ vst__files *vst__files_create(void)
         return NULL;
     }
     vst__dw.dwfl_report_begin(files->dwfl);
-    /* For C++ names: a program that reads a trace may not have this library
-     * loaded. It stays loaded, like elfutils. */
+    /* Load the C++ runtime, which demangles names: a program that reads a trace
+     * may not have loaded it. It stays loaded, like elfutils. */
     dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
     return files;
 }

@@ -149,8 +149,8 @@ static bool table_has_room(void)
     return used + 1 <= slots_count / 4 * 3;
 }
 
-/* Removes a traceback, and moves entries behind it up that could not have its
- * slot. */
+/* Removes a traceback, and moves entries behind it up, so that no search ends
+ * at the empty slot. */
 static void table_take_out(vst_traceback *traceback)
 {
     size_t mask = slots_count - 1, hole = table_slot_of(traceback->hash), i;

@@ -39,7 +39,7 @@ static void estimates_of_bytes_and_counts_have_no_bias(void)
         count_variance += (1 - chance) / chance;
     }
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        vst__sampler sampler = {.turn = 0};
+        vst__sampler sampler = {.sampling = 0};
         vst__sample_begin(EVERY, seed);
         for (size_t i = 0; i < ALLOCATIONS; i++)
             if (vst__sample_takes(&sampler, size_of(i))) {
@@ -57,7 +57,7 @@ static void each_size_is_taken_as_often_as_it_should_be(void)
     enum { TRIES = 300000 };
 
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
-        vst__sampler sampler = {.turn = 0};
+        vst__sampler sampler = {.sampling = 0};
         double chance = chance_of(sizes[k]), taken = 0;
         vst__sample_begin(EVERY, 77 + k);
         for (int i = 0; i < TRIES; i++)
@@ -69,7 +69,7 @@ static void each_size_is_taken_as_often_as_it_should_be(void)
 
 static void nothing_is_taken_of_nothing(void)
 {
-    vst__sampler sampler = {.turn = 0};
+    vst__sampler sampler = {.sampling = 0};
     int taken = 0;
 
     vst__sample_begin(1, 5);

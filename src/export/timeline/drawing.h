@@ -133,7 +133,7 @@ typedef struct vst__label {
     /* 1, 2, 3 … within a process, in the order of first use; 0: the text is
      * used too rarely for a number. */
     uint32_t number;
-    /* its spans are calls, which have no numbers but their place in the tree */
+    /* its spans are calls; only their place in the tree numbers them */
     bool is_call;
     bool in_bytes; /* its values are bytes */
     /* will be used again in this process, so preparing `ready` pays */
