@@ -84,8 +84,8 @@ def test_a_process_without_the_span_moves_with_its_parent(workplace):
     patch(child, pid=12, shift_ns=HOUR)
     result = export(workplace, "a.vst", "b.vst", "--align", "barrier")
     assert result.returncode == 0, result.stderr
-    moved = [line for line in result.stdout.splitlines() if "moved with" in line]
-    assert moved == [f"process 12 on {_host(child)}: -3600 s, no 'barrier', moved with the processes it belongs to"]
+    moved = [line for line in result.stdout.splitlines() if "moved together with" in line]
+    assert moved == [f"process 12 on {_host(child)}: -3600 s, no 'barrier', moved together with its parent or relatives"]
 
 
 def _host(path):

@@ -181,7 +181,7 @@ def test_info_tells_where_a_file_is_damaged(traced):
     facts = json.loads(traced.vestige("info", "--json", "cut.vst").stdout)
     assert (facts["clean"], facts["ended"], facts["damaged_at"]) == (False, "damaged", len(whole) - 100)
     text = traced.vestige("info", "cut.vst").stdout
-    assert f"ended    damaged at byte {len(whole) - 100:,}; all that can be read is here" in text
+    assert f"ended    damaged at byte {len(whole) - 100:,}; everything readable is here" in text
     result = traced.vestige("info", "bent.vst")
     assert (result.returncode, result.stderr) == (1, "vestige: bent.vst: the trace is damaged (at byte 4096)\n")
 

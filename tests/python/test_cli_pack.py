@@ -191,7 +191,7 @@ def test_a_file_that_a_process_may_still_write_is_refused(workplace, state):
     result = workplace.vestige("pack", "t.vst")
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == (
-        f"vestige: t.vst: process {process.pid} is still recording it; pack it when that has ended\n"
+        f"vestige: t.vst: process {process.pid} is still recording into this file; pack it after the recording has ended\n"
     )
     assert (workplace.path / "t.vst").stat().st_ino == before
     process.communicate()

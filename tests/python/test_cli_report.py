@@ -290,7 +290,7 @@ def test_the_order_is_as_asked(report):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--include", "no*such"], "--include 'no*such': no function or file here matches it"),
+        (["--include", "no*such"], "--include 'no*such': matches no function or file in these traces"),
         (["--thread", "no"], "--thread 'no': no thread has this name or id; there are MainThread, a worker"),
         (["--tree", "--min", "some"], "--min: not a share: 'some'; write 10% or 0.5%"),
         (["--tree", "--gc"], "argument --gc: not allowed with argument --tree; see vestige report --help"),
@@ -311,7 +311,7 @@ def test_an_exclusion_that_fits_nothing_is_told_and_no_error(report, capsys):
     cli._dispatch(["report", "t.vst", "--exclude", "no*such"])
     out, err = capsys.readouterr()
     assert "spin" in out
-    assert err == "vestige: --exclude 'no*such': no function or file here matches it\n"
+    assert err == "vestige: --exclude 'no*such': matches no function or file in these traces\n"
 
 
 def test_memory_that_was_not_recorded_is_one_line(report):

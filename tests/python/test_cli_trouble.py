@@ -152,4 +152,4 @@ def test_a_lack_of_memory_is_one_line(tmp_path, monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr("vestige.cli.info._show", fail)
-    assert vestige("info", path).err == "vestige: there is not enough memory for this\n"
+    assert vestige("info", path).err == "vestige: not enough memory\n"

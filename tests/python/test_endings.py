@@ -45,7 +45,7 @@ def test_a_program_that_becomes_another_by_exec_is_told_of(run, workplace, call)
     assert (done.stdout, done.returncode) == ("after\n", 0)
     what = "became another program by os.exec*"
     assert (
-        f"  ended    torn, the process {what}; everything up to then is here\n"
+        f"  ended    torn, the process {what}; everything up to that moment is here\n"
         in workplace.vestige("info", "t.vst").stdout
     )
     pid = Trace(str(workplace.path / "t.vst")).info()["pid"]
@@ -70,7 +70,7 @@ def test_an_exec_that_failed_is_not_how_a_killed_program_ended(run, workplace):
     )
     what = "was killed, crashed or called os.exec*"
     assert (
-        f"  ended    torn, the process {what}; everything up to then is here\n"
+        f"  ended    torn, the process {what}; everything up to that moment is here\n"
         in workplace.vestige("info", "t.vst").stdout
     )
     assert f" {what}; what was before is here\n" in workplace.vestige("report", "t.vst").stdout

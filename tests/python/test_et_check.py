@@ -182,7 +182,7 @@ DAMAGES = {
     ),
     "ranges of an input that is none": (
         set_attribute(16, "tensor_range", '{"2":[0,4]}'),
-        "node 16: tensor_range '{\"2\":[0,4]}' is not the ranges of its inputs",
+        "node 16: tensor_range '{\"2\":[0,4]}' does not have the ranges of its inputs",
     ),
 }
 
@@ -281,7 +281,7 @@ def test_a_file_that_is_missing_or_a_timeline_is_told_and_the_others_are_checked
     assert main(["check", "none.json", "t.json", "et.json"]) == 1
     out = capsys.readouterr().out
     assert "none.json: No such file or directory\n" in out
-    assert "t.json: is a timeline, not an execution trace: give it to --timeline\n" in out
+    assert "t.json: is a timeline, not an execution trace: name it after --timeline\n" in out
     assert "et.json: 12 nodes, 2 threads, 14 ids of tensors and storages; no defects\n" in out
 
 

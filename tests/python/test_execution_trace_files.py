@@ -78,7 +78,7 @@ def test_without_nodes_there_is_none(place):
 
 def test_several_processes_are_an_error(place):
     done = vestige("export", "t.vst", "et.json.gz.vst", "-o", "m.json", "--to", "execution-trace", cwd=place)
-    assert done.returncode == 2 and "of one process, but these are 2" in done.stderr
+    assert done.returncode == 2 and "shows one process, but these are 2" in done.stderr
 
 
 def test_info_counts_the_nodes(place):

@@ -816,7 +816,7 @@ def test_the_command_says_what_was_written(workplace):
     lines = done.stderr.splitlines()
     assert lines[:2] == ["snapshot t-snapshot1.vst  (step>1ms)", "snapshot t-snapshot2.vst  (step>1ms)"]
     # One place is kept for the other trigger. What is asked for again before the answer is one.
-    assert re.fullmatch("[123] more were asked for; --max-snapshots allows 3", lines[2])
+    assert re.fullmatch("[123] more were requested, but --max-snapshots allows only 3", lines[2])
     assert calls(workplace.path / "t-snapshot2.vst", "step") == 2
     quiet = workplace.trace("--trigger", "step>1ms", "program.py")
     assert quiet.stderr == ""

@@ -114,7 +114,7 @@ def test_a_run_of_pytest_which_loads_our_plugin_leaves_the_gil_off(workplace):
 
 
 def test_info_says_why_turbo_does_not_record(workplace):
-    why = "  not turbo: this Python has no GIL, which it relies on; the safe engine records\n"
+    why = "  not turbo: this Python has no GIL, which it relies on; vestige records with the safe engine\n"
     assert why in workplace.vestige("info").stdout
     asked = workplace.trace("--engine", "turbo", "-c", "len('a')")
     assert "engine turbo is not usable here: this Python has no GIL" in asked.stderr

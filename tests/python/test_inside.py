@@ -141,7 +141,7 @@ def test_where_calls_of_len_are_not_as_known_the_safe_engine_records_each_and_in
     assert why == start + OTHERWISE[fact]
     assert list(metadata["vestige.fallbacks"]) == ["turbo"]
     shown = workplace.vestige("info", "t.vst").stdout
-    assert f"  not turbo: {why}; the safe engine records\n" in shown
+    assert f"  not turbo: {why}; vestige records with the safe engine\n" in shown
     report = workplace.vestige("report", "t.vst").stdout
     assert any("3,000" in line and "len" in line for line in report.splitlines()), report
 
@@ -222,9 +222,9 @@ def test_info_names_the_reason_why_turbo_is_not_used(workplace, monkeypatch):
     monkeypatch.setenv("VESTIGE_TURBO_SELF_TEST", "fail")
     monkeypatch.delenv("VESTIGE_ENGINE", raising=False)
     why = "its self test fails, as VESTIGE_TURBO_SELF_TEST asks for"
-    assert f"  not turbo: {why}; the safe engine records\n" in workplace.vestige("info").stdout
+    assert f"  not turbo: {why}; vestige records with the safe engine\n" in workplace.vestige("info").stdout
     told = json.loads(workplace.vestige("info", "--json").stdout)
     assert (told["engine"], told["engines"]["turbo"], told["fallbacks"]) == (SAFE, why, {"turbo": why})
     workplace.trace("-c", "len('')")
     if told["auto"] == "turbo":
-        assert f"  not turbo: {why}; the safe engine records\n" in workplace.vestige("info", "t.vst").stdout
+        assert f"  not turbo: {why}; vestige records with the safe engine\n" in workplace.vestige("info", "t.vst").stdout

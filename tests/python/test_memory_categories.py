@@ -250,7 +250,7 @@ def test_the_command_line_writes_it_from_a_file(tmp_path, capsys):
     with pytest.raises(Failure, match="a memory timeline ends in .html"):
         export.main([str(file), "--to", "memory-timeline", "-o", str(tmp_path / "t.png")])
     (tmp_path / "u.vst").write_bytes(file.read_bytes())
-    with pytest.raises(Failure, match="a memory timeline is of one process"):
+    with pytest.raises(Failure, match="a memory timeline shows one process"):
         export.main([str(file), str(tmp_path / "u.vst"), "--to", "memory-timeline", "-o", str(tmp_path / "t.json")])
 
 

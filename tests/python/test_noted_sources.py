@@ -142,5 +142,5 @@ def test_notes_that_make_no_sense_are_none(tmp_path, value):
 
 @pytest.mark.any_python
 def test_source_is_asked_for_with_a_page_alone(tmp_path):
-    with pytest.raises(Failure, match="--source is about the page"):
+    with pytest.raises(Failure, match="--source needs --html"):
         view.main([str(record(tmp_path / "t.vst")), "--source"])

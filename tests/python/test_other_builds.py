@@ -31,7 +31,7 @@ def test_every_name_is_that_of_a_test():
 
 @pytest.mark.skipif(not other_builds.HERE["debug"], reason="this is no debug build")
 def test_info_says_why_turbo_does_not_record_on_a_debug_build(workplace):
-    why = "  not turbo: this is a debug build of Python; the safe engine records\n"
+    why = "  not turbo: this is a debug build of Python; vestige records with the safe engine\n"
     assert why in workplace.vestige("info").stdout
     asked = workplace.trace("--engine", "turbo", "-c", "len('a')")
     assert "engine turbo is not usable here: this is a debug build of Python" in asked.stderr

@@ -163,7 +163,7 @@ def test_csv_and_json_are_exact():
 def test_wrong_use_is_told_in_a_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there.csv").touch()
-    assert "nothing to ask" in refused()
+    assert "no query: give SQL" in refused()
     assert refused("top-functions").startswith("'top-functions' needs traces")
     assert (
         refused("top-function", "t.vst") == "no ready question is called 'top-function'; did you mean 'top-functions'?"

@@ -120,7 +120,7 @@ def test_reports_have_a_column_more(workplace):
     assert all("running_ns" in row for row in rows)
     rows = json.loads(workplace.vestige("report", "t.vst", "--threads", "--format", "json").stdout)["threads"]
     assert all(row["running_ns"] <= row["time_ns"] for row in rows)
-    assert "  running  known of all threads\n" in workplace.vestige("info", "t.vst").stdout
+    assert "  running  known for all threads\n" in workplace.vestige("info", "t.vst").stdout
 
 
 def test_without_it_reports_are_as_before(workplace):
@@ -129,7 +129,7 @@ def test_without_it_reports_are_as_before(workplace):
     assert "running" not in workplace.vestige("report", "t.vst").stdout
     assert "running" not in workplace.vestige("info", "t.vst").stdout
     refused = workplace.vestige("report", "t.vst", "--sort", "running")
-    expected = "vestige: --sort running: when threads ran was not recorded here; see vestige run --sched\n"
+    expected = "vestige: --sort running: this trace does not say when threads ran; record with `vestige run --sched`\n"
     assert (refused.returncode, refused.stderr) == (1, expected)
 
 
@@ -230,6 +230,6 @@ def test_where_the_system_refuses_a_line_says_so_and_all_else_works(workplace):
         "the limit of locked memory, and the container's seccomp profile)"
     )
     assert traced.stderr == f"vestige: sched: {why}; running times are not known\n"
-    assert f"  running  not known of 1 of 1 thread: {why}\n" in workplace.vestige("info", "t.vst").stdout
+    assert f"  running  not known for 1 of 1 thread: {why}\n" in workplace.vestige("info", "t.vst").stdout
     calls, _, running = functions(Trace(str(workplace.path / "t.vst")))["naps"]
     assert (calls, running) == (1, None)

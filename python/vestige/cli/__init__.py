@@ -1,8 +1,8 @@
-"""The command `vestige`: picks the command's own module, and says what went wrong in one line.
+"""The command `vestige`: loads the module of a subcommand, and reports errors in one line.
 
-Exit codes: 0, 1 for a file that cannot be used, 2 for wrong usage. `vestige run` ends as the program it runs does.
-Commands check what they read where they read it. An error that none of them foresaw is one line
-too: the user sees a traceback only if VESTIGE_TRACEBACK is set.
+Exit codes: 0; 1 for a file that cannot be used; 2 for wrong usage. `vestige run` ends with the exit code of the
+program. Commands check their input where they read it. Unforeseen errors are one line too: the user sees a traceback
+only if VESTIGE_TRACEBACK is set.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ if TYPE_CHECKING:
 
     from .console import Parser
 
-# What each command does, in the groups and the order of the help.
+# The commands and their summaries, in the groups and the order of the help.
 GROUPS = {
     "record": {
         "run": "run a script, module or code and record every call",
         "memory": "run a program and record every allocation",
-        "attach": "record a process that runs already, for a while",
-        "detach": "end such a recording",
+        "attach": "record a running process for a while",
+        "detach": "end a recording that attach began",
     },
     "look": {
         "view": "look at traces of any size in the browser",
-        "top": "what a program that is being recorded does now",
-        "report": "where a recorded program spent its time",
-        "diff": "what got slower from one recording to the next",
-        "memory-report": "what held memory, what was never freed",
-        "info": "what a trace holds, and how it ended",
+        "top": "show what a recorded program does at the moment",
+        "report": "show where a recorded program spent its time",
+        "diff": "show what got slower from one recording to the next",
+        "memory-report": "show what held memory and what was never freed",
+        "info": "show what a trace contains, and how it ended",
         "device check": "compare a recording of a GPU with torch.profiler's",
     },
     "convert": {
         "export": "write traces for other programs: Perfetto, pprof, …",
-        "pack": "make traces small; every command reads packed ones",
+        "pack": "compress traces; every command reads packed traces",
         "recover": "finish the trace of a process that died",
         "et": "check or show execution traces: graphs of operators",
     },
     "many traces": {
-        "query": "ask one trace or thousands in SQL, or by ready questions",
+        "query": "query one trace or thousands in SQL, or by ready questions",
     },
     "agents": {
         "mcp": "answer an agent's questions about traces (MCP)",
@@ -53,7 +53,7 @@ GROUPS = {
 }
 SUMMARIES = {name.partition(" ")[0]: summary for group in GROUPS.values() for name, summary in group.items()}
 COMMANDS = tuple(SUMMARIES)
-FOLDERS = {  # where a command is not a file of its name
+FOLDERS = {  # the module of a command, if it is not a file with the command's name
     "attach": "attach.command",
     "detach": "attach.detach",
     "device": "device.command",
@@ -65,29 +65,31 @@ FOLDERS = {  # where a command is not a file of its name
     "report": "report.command",
     "top": "top.command",
 }
-PROGRAMS = ("run", "memory")  # commands that run a program; the words after its name are the program's
+PROGRAMS = ("run", "memory")  # commands that run a program; the words after the program's name belong to the program
 
-TRACEBACK = "VESTIGE_TRACEBACK"  # in the environment: shows the traceback of a failure
-UNEXPECTED = "something unexpected ended this"
-LONGEST = 200  # of an exception's text
+TRACEBACK = "VESTIGE_TRACEBACK"  # the environment variable that shows the traceback of a failure
+UNEXPECTED = "an unexpected error ended this command"
+LONGEST = 200  # of an exception's text, in characters
 
 
 def usage() -> str:
-    """The help of `vestige` itself: first the two commands that most people need, then all in their groups."""
+    """Returns the help of `vestige` itself: first the two commands that most people need, then all commands in
+    groups.
+    """
     lines = [
         "usage: vestige COMMAND [options] …",
         "",
-        "  vestige run script.py --its-options   record it into script.<pid>.vst",
-        "  vestige view script.1234.vst          look at that in the browser",
+        "  vestige run script.py --its-options   record script.py into script.<pid>.vst",
+        "  vestige view script.1234.vst          show the recording in the browser",
     ]
     width = max(len(name) for group in GROUPS.values() for name in group)
     for title, group in GROUPS.items():
         lines += ["", f"{title}:", *(f"  {name:<{width}}  {summary}" for name, summary in group.items())]
-    return "\n".join([*lines, "", "`vestige COMMAND --help` tells more about each, with examples.", ""])
+    return "\n".join([*lines, "", "`vestige COMMAND --help` explains a command, with examples.", ""])
 
 
 def main() -> NoReturn:
-    """Ends the process."""
+    """Runs the command and ends the process."""
     from vestige.base.terminal import Screens
 
     if sys.argv[1:2] == ["help"] and sys.argv[2:]:  # `vestige help run`
@@ -106,17 +108,17 @@ def main() -> NoReturn:
             else:
                 code = _dispatch(sys.argv[1:])
                 sys.stdout.flush()
-        except SystemExit as ended:  # of argparse: --help
+        except SystemExit as ended:  # argparse raises it for --help
             code = ended.code if isinstance(ended.code, int) else 0
         except BaseException as error:
-            code = _tell(error)
+            code = _report(error)
     if program is not None:
-        program()  # out here, where its exceptions are its own
+        program()  # outside of the block, so that its exceptions look like those of the program alone
     raise SystemExit(code)
 
 
-def _tell(error: BaseException) -> int:
-    """Prints what ended a command, in one line on stderr. Returns the exit code."""
+def _report(error: BaseException) -> int:
+    """Prints in one line on stderr why a command ended. Returns the exit code."""
     if isinstance(error, KeyboardInterrupt):
         return 130
     if os.environ.get(TRACEBACK):
@@ -138,11 +140,11 @@ def _tell(error: BaseException) -> int:
 
 
 def failure_line(error: BaseException) -> tuple[str, int]:
-    """What the user is told, and the exit code."""
+    """Returns the line for the user, and the exit code."""
     if isinstance(error, Failure):
         return str(error), error.code
     if isinstance(error, MemoryError):
-        return "there is not enough memory for this", 1
+        return "not enough memory", 1
     if isinstance(error, OSError) and error.strerror:
         where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, (str, bytes)) else ""
         return f"{where}{error.strerror}", 1
@@ -152,7 +154,7 @@ def failure_line(error: BaseException) -> tuple[str, int]:
 
 
 def _drop_stdout() -> None:
-    """Discards what is still to be written: the interpreter would complain about it when it ends."""
+    """Discards unwritten output, because the interpreter would complain about it at its end."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     except OSError:
@@ -178,14 +180,15 @@ def _dispatch(argv: list[str]) -> int:
 
 
 def load(command: str) -> Any:
-    """The module of a command, which has main(), or prepare() where it runs a program."""
+    """Returns the module of a command. It has main(), or prepare() if the command runs a program."""
     home = FOLDERS.get(command, command)
     return __import__(f"{__name__}.{home}", fromlist=["main"])
 
 
 def parsers() -> dict[str, Parser]:
-    """The parser of every command, by its name (`run`, `et check`), for completion, the reference in the docs and
-    tests. No command runs: a command makes its parser before it does anything."""
+    """Returns the parser of every command, by its name (`run`, `et check`), for completion, the reference in the docs
+    and tests. No command runs, because a command makes its parser before it does anything.
+    """
     from .console import ask
 
     found = {}

@@ -1,7 +1,7 @@
-"""--align: moves traces in time until the spans they share end together.
+"""--align: moves traces in time so that the spans they share end together.
 
-All processes leave a barrier at the same moment, so the ends of its spans are compared. The clocks of two machines
-differ by much the same amount all along, so one offset for each trace is enough: the median of its differences.
+All processes leave a barrier at the same moment, so the ends of its spans are compared. The difference between the
+clocks of two machines hardly changes, so each trace needs only one offset: the median of its differences.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from vestige._core import Trace
     from vestige.reading.inputs import Source
 
-LIMIT = 100_000  # spans of each trace that are compared
+LIMIT = 100_000  # the most spans of each trace that are compared
 
 
 def align_traces(sources: Sequence[Source], traces: Sequence[Trace], name: str) -> list[str]:
-    """Shifts the traces, and returns lines that say by how much. The first trace with such a span stays."""
+    """Moves the traces, and returns lines that give the offsets. The first trace with such a span is not moved."""
     ends = _find_ends(sources, traces, name)
     with_name = [index for index, each in enumerate(ends) if each]
     if not with_name:
@@ -37,7 +37,7 @@ def align_traces(sources: Sequence[Source], traces: Sequence[Trace], name: str) 
             what = plural(min(len(ends[index]), len(ends[first])), "span")
         else:
             offsets[index] = _offset_of_relatives(index, sources, with_name, offsets, traces, name)
-            what = f"no {name!r}, moved with the processes it belongs to"
+            what = f"no {name!r}, moved together with its parent or relatives"
         traces[index].set_offset(offsets[index])
         sign = "-" if offsets[index] < 0 else "+"
         moved = "stays" if index == first else f"{sign}{duration(abs(offsets[index]))}"
@@ -46,7 +46,7 @@ def align_traces(sources: Sequence[Source], traces: Sequence[Trace], name: str) 
 
 
 def _find_ends(sources: Sequence[Source], traces: Sequence[Trace], name: str) -> list[array[int]]:
-    """The ends of the spans of each trace, in order."""
+    """Returns the ends of the spans of each trace, in order."""
     ends = []
     for index, (source, trace) in enumerate(zip(sources, traces)):
         progress = Progress(f"looking for {name} in {source.path}", index / len(traces), 1 / len(traces))
@@ -58,8 +58,10 @@ def _find_ends(sources: Sequence[Source], traces: Sequence[Trace], name: str) ->
 
 
 def _offset(reference: Sequence[int], ends: Sequence[int]) -> int:
-    """What to add to `ends`. Spans are paired from the first on. If their numbers differ, one recording may have begun
-    later (or dropped its beginning): they are paired from the last back too, and the more alike differences win."""
+    """Returns the offset to add to `ends`. Pairs spans from the first on. If the traces have different numbers of
+    spans, one recording may have begun later, or dropped its beginning: then also pairs them from the last backwards,
+    and chooses the pairing with the more uniform differences.
+    """
     differences = [a - b for a, b in zip(reference, ends)]
     if len(reference) != len(ends) and max(len(reference), len(ends)) < LIMIT:
         from_last = [a - b for a, b in zip(reversed(reference), reversed(ends))]
@@ -75,8 +77,9 @@ def _offset_of_relatives(
     traces: Sequence[Trace],
     name: str,
 ) -> int:
-    """A process that does not take part (a launcher, a worker that loads data) moves with its parent, else with the
-    other processes of its family; all of them have the clock of one machine."""
+    """Returns the offset of a process without such spans, such as a launcher or a worker that loads data: its parent's,
+    or else that of other processes of its family, because all of them use the clock of one machine.
+    """
     source = sources[index]
     relatives = [other for other in with_name if sources[other].family == source.family]
     if not relatives:
@@ -89,7 +92,7 @@ def _not_there(source: Source, trace: Trace, name: str) -> Failure:
     from difflib import get_close_matches
 
     near = get_close_matches(name, trace.names(), n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "vestige report lists what there is"
+    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "`vestige report` lists the names of spans"
     return Failure(f"{source.path}: no span {name!r} to align on ({source.title}); {hint}", code=2)
 
 

@@ -1,5 +1,5 @@
-"""`vestige completion`: a script that completes commands, options, their values and trace files in a shell. It is made
-of the commands' own parsers, so it knows what they know.
+"""`vestige completion`: a script that completes commands, options, their values and trace files in a shell. The script
+is made from the commands' own parsers, so it always fits them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ EXAMPLES = """\
   vestige completion zsh > ~/.zfunc/_vestige        a folder of your fpath
   vestige completion fish > ~/.config/fish/completions/vestige.fish
 """
-LIST = "LIST"  # metavar of several words, with commas between them
+LIST = "LIST"  # metavar for several words separated by commas
 FILES = ("FILE", "OUT", "A", "B", "T", "FOLDER", "PATH")  # metavars of files
 
 
@@ -38,7 +38,7 @@ def main(argv: list[str]) -> int:
 
 
 class Option:
-    """An option of a command, or an argument without one (`names` is empty)."""
+    """An option of a command, or an argument without an option (`names` is empty)."""
 
     def __init__(self, action: argparse.Action, words: dict[str, list[str]]) -> None:
         self.names = list(action.option_strings)
@@ -53,7 +53,7 @@ class Option:
 
 class Command:
     def __init__(self, name: str, parser: Parser, summary: str) -> None:
-        self.words = name.split(" ")  # `et check` has two
+        self.words = name.split(" ")  # `et check` has two words
         self.name = name
         self.summary = summary
         options = [Option(action, parser.words) for action in parser._actions if action.help != argparse.SUPPRESS]
@@ -62,7 +62,7 @@ class Command:
 
     @property
     def suffixes(self) -> tuple[str, ...]:
-        """How files end that the command takes without an option."""
+        """The suffixes of files that the command takes without an option."""
         if self.name in PROGRAMS:
             return (".py",)
         return (".json", ".gz", ".vst") if self.words[0] == "et" else (".vst",)
@@ -81,7 +81,7 @@ class Command:
 
 
 def find_commands() -> Iterator[Command]:
-    """Every command with what its parser takes."""
+    """Returns every command with the options and arguments that its parser takes."""
     for name, parser in parsers().items():
         yield Command(name, parser, SUMMARIES[name.partition(" ")[0]])
 
@@ -96,7 +96,7 @@ def _tops(commands: list[Command]) -> dict[str, str]:
 
 
 def _inner(commands: list[Command]) -> dict[str, str]:
-    """{command: its subcommands}, of those that have any."""
+    """Returns {command: its subcommands} for commands that have subcommands."""
     found: dict[str, list[str]] = {}
     for command in commands:
         if len(command.words) > 1:
@@ -262,12 +262,12 @@ def _zsh_command(command: Command) -> str:
 
 
 def _zsh(text: str) -> str:
-    """Quoted."""
+    """Quotes a text."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 
 def _escape(text: str) -> str:
-    """Escapes characters that mean something to _arguments and _describe."""
+    """Escapes characters that are special for _arguments and _describe."""
     return "".join("\\" + c if c in "[]:\\" else c for c in text)
 
 

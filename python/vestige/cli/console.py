@@ -1,4 +1,4 @@
-"""What the commands share: a parser with our help and one-line errors. Progress and colours are in terminal.py."""
+"""Code that commands share: a parser with our help and one-line errors. Progress and colours are in terminal.py."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """As wide as the terminal. argparse itself would load shutil to find that out, and with it three modules for
-    compression, for every option that is added: also in the process of each program that `vestige run` runs."""
+    """Formats help as wide as the terminal. argparse's own class would import shutil to find the width, and shutil
+    imports three modules for compression. It would do so for each added option, in the process of every program that
+    `vestige run` runs.
+    """
 
     def __init__(self, prog: str, **options: Any) -> None:
         options.setdefault("width", _columns() - 2)
@@ -38,7 +40,9 @@ class _HelpAll(argparse.Action):
 
 
 class Parser(argparse.ArgumentParser):
-    """Errors are one line and suggest a similar word. Options cannot be abbreviated. Examples end the help."""
+    """Reports errors in one line and suggests similar words. Options cannot be abbreviated. The help ends with
+    examples.
+    """
 
     asked: type[Asked] | None = None  # if set, every parser raises it instead of parsing
 
@@ -51,18 +55,18 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,
             formatter_class=_Formatter,
         )
-        self.often: list[argparse.Action] = []  # what --help shows, if there is --help-all
-        # What completion offers for options that check their values themselves; several of them, if that is a LIST.
+        self.often: list[argparse.Action] = []  # the options that --help shows, if there is --help-all
+        # Words that completion offers for options that check their values themselves; for a LIST, several of them.
         self.words: dict[str, list[str]] = {}
         self._is_short = False
 
     def group(self, title: str) -> argparse._ArgumentGroup:
-        """The group of options with this title."""
+        """Returns the group of options with this title."""
         there = [group for group in self._action_groups if group.title == title]
         return there[0] if there else self.add_argument_group(title)
 
     def shorten_help(self) -> None:
-        """Has --help explain the options in `often` alone, and --help-all all of them."""
+        """Makes --help explain only the options in `often`, and --help-all all options."""
         self._is_short = True
         self.add_argument("--help-all", action=_HelpAll, nargs=0, help="explain all options")
 
@@ -80,10 +84,10 @@ class Parser(argparse.ArgumentParser):
         return formatter.format_help()
 
     def _others(self) -> Iterator[str]:
-        """Lines with the flags that the short help does not explain, by group."""
+        """Returns lines with the flags that the short help does not explain, by group."""
         import textwrap
 
-        for group in self._action_groups[2:]:  # behind argparse's own two
+        for group in self._action_groups[2:]:  # after argparse's own two groups
             words = [action.option_strings[-1] for action in group._group_actions if action not in self.often]
             if words:
                 text = f"{f'{group.title}:':<24}{', '.join(words)}"
@@ -101,14 +105,14 @@ class Parser(argparse.ArgumentParser):
         return options
 
     def options_with_value(self) -> set[str]:
-        """The options that take the word after them."""
+        """Returns the options that are followed by a value."""
         return {name for action in self._actions if action.nargs != 0 for name in action.option_strings}
 
     def error(self, message: str) -> NoReturn:
         raise Failure(f"{message}; see {self.prog} --help", code=2)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """The error suggests the nearest choice."""
+        """Raises an error that suggests the nearest choice."""
         if action.choices is not None and value not in action.choices:
             there = ", ".join(map(str, action.choices))
             near = did_you_mean(str(value), map(str, action.choices))
@@ -116,7 +120,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def ask(call: Callable[[list[str]], object], argv: list[str]) -> Parser:
-    """The parser that a command makes; the command ends where it would have parsed."""
+    """Calls a command and returns the parser that it makes. The command ends where it would have parsed."""
     Parser.asked = Asked
     try:
         call(argv)
@@ -128,7 +132,7 @@ def ask(call: Callable[[list[str]], object], argv: list[str]) -> Parser:
 
 
 class Asked(Exception):
-    """A parser, instead of what it would have parsed."""
+    """Raised with a parser, instead of parsing."""
 
     def __init__(self, parser: Parser) -> None:
         super().__init__()
@@ -136,7 +140,7 @@ class Asked(Exception):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`, did you mean X?`, or nothing."""
+    """Returns `, did you mean X?`, or "" if no word is similar."""
     from difflib import get_close_matches
 
     near = get_close_matches(word, list(known), n=1, cutoff=0.7) if word.startswith("--") or word.isalnum() else []
@@ -146,4 +150,6 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 def add_files(parser: Parser, nargs: str = "+") -> None:
     """Adds FILE … and --no-children, for commands that read traces."""
     parser.add_argument("files", metavar="FILE", nargs=nargs, help="traces (.vst), or folders of traces")
-    parser.add_argument("--no-children", action="store_true", help="only FILE itself, not the processes it started")
+    parser.add_argument(
+        "--no-children", action="store_true", help="read only FILE itself, not the traces of its child processes"
+    )

@@ -1,4 +1,4 @@
-"""`vestige export`: traces in a format that other programs read, chosen by the name's suffix."""
+"""`vestige export`: traces in a format that other programs read, chosen by the suffix of the file name."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ EXAMPLES = """\
   vestige export t.vst                    writes t.json.gz
   vestige export t.vst -o t.pftrace --force
   vestige export t.vst --to perfetto      writes t.pftrace
-  vestige export t.vst --no-children      without the processes it started
+  vestige export t.vst --no-children      without its child processes
   vestige export rank0.vst rank1.vst -o all.json.gz      one timeline
   vestige export hostA/ hostB/ --align barrier -o all.json.gz
   vestige export t.vst --from 2s --until 3s -o third.json.gz
-  vestige export t.vst --cpu -o t.svg     as they had a processor
+  vestige export t.vst --cpu -o t.svg     CPU time instead of wall time
   vestige export t.vst -o et.json         the execution trace, if there is one
   vestige export t.vst --to memory-timeline -o t.html
   vestige export traces/ -o spans.parquet
@@ -52,18 +52,20 @@ def main(argv: list[str]) -> int:
     parser = Parser(
         "export",
         "Write traces as a file for other programs, in the format of OUT's suffix.\n"
-        "Several are one timeline, with arrows from processes to those they started. FILE\n"
-        "stands for the processes it started too, a folder for all traces in it.\n"
-        f"Formats, each but the last two also with .gz behind it:\n\n{help_table()}",
+        "Several traces become one timeline, with arrows from processes to children.\n"
+        "FILE includes its child processes, a folder all traces in it.\n"
+        f"Formats (each but the last two also with .gz appended):\n\n{help_table()}",
         "FILE… [-o OUT] [options]",
         EXAMPLES,
     )
     parser.add_argument(
         "-o", "--output", metavar="OUT", help=f"default: FILE's name with {CHROME.default}, or the format's"
     )
-    parser.add_argument("--to", metavar="FORMAT", choices=FORMATS, help="one of those above; default: by OUT's suffix")
     parser.add_argument(
-        "--cpu", action="store_true", help="measure the time that threads had a processor, in formats that add up"
+        "--to", metavar="FORMAT", choices=FORMATS, help="a format from the list above (default: by OUT's suffix)"
+    )
+    parser.add_argument(
+        "--cpu", action="store_true", help="count CPU time instead of wall time (in formats that hold sums)"
     )
     add_files(parser)
     ranges.add_arguments(parser)
@@ -71,7 +73,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--no-memory-events",
         action="store_true",
-        help="leave out the event of each allocation and free, some 300 bytes of JSON; the curve of live memory stays",
+        help="leave out the events of allocations and frees, 300 bytes of JSON each; the curve of live memory stays",
     )
     parser.add_argument("--force", action="store_true", help="overwrite OUT")
     options = parser.parse_args(argv)
@@ -84,15 +86,15 @@ def main(argv: list[str]) -> int:
         raise Failure(f"--cpu: {output} shows when spans were; formats that add up are {sums}", code=2)
     inputs = find_traces(options.files, children=not options.no_children)
     if options.cpu and not any(source.facts["switches"] for source in inputs.sources):
-        raise Failure("--cpu: when threads ran was not recorded here; see vestige run --sched")
+        raise Failure("--cpu: this trace does not say when threads ran; record with `vestige run --sched`")
     if options.to == MEMORY_TIMELINE.name and len(inputs.sources) > 1:
-        raise Failure("a memory timeline is of one process: name one file, with --no-children", code=2)
-    _tell(output, _write(inputs, output, options))
+        raise Failure("a memory timeline shows one process: name one file, with --no-children", code=2)
+    _report_written(output, _write(inputs, output, options))
     return int(inputs.failed)
 
 
 def default_output(file: str, format: str | None) -> str:
-    """What an observer records for et.json is in et.json.vst."""
+    """Returns the default name of the file. An observer for et.json records into et.json.vst."""
     stem = os.path.splitext(file)[0]
     if format in (None, EXECUTION_TRACE.name) and stem.endswith((".json", ".json.gz")):
         return stem
@@ -125,8 +127,10 @@ def check_folder(folder: str, suffix: str, *, force: bool) -> None:
         raise Failure(f"{os.path.join(folder, there[0])}: already exists; --force overwrites it", code=2)
 
 
-def _tell(output: str, format: Format) -> None:
-    """Says on stderr what was written, how large it is and what opens it, if it is a file or a folder."""
+def _report_written(output: str, format: Format) -> None:
+    """Reports on stderr the written file or folder, its size, and the program that opens it. Does nothing for a pipe or
+    device.
+    """
     if os.path.isdir(output):
         written = sum(entry.stat().st_size for entry in os.scandir(output))
     elif os.path.isfile(output):
@@ -138,7 +142,7 @@ def _tell(output: str, format: Format) -> None:
 
 
 def _write(inputs: Inputs, output: str, options: Namespace) -> Format:
-    """Writes all of the inputs as one document. Returns its format."""
+    """Writes all inputs as one document. Returns its format."""
     format = options.to
     tables = tables_format(output, format)
     if tables:
@@ -190,7 +194,7 @@ def require_pyarrow() -> None:
 
 
 def _write_tables(inputs: Inputs, traces: list[Trace], output: str, format: str, options: Namespace) -> None:
-    """By pyarrow, from streams that open the files themselves."""
+    """Writes tables by pyarrow, from streams that open the files themselves."""
     from vestige.tables import Traces
     from vestige.tables import write as write_tables
 
@@ -200,7 +204,7 @@ def _write_tables(inputs: Inputs, traces: list[Trace], output: str, format: str,
     if ranges.is_given(options):
         start, end = min(each["start_ns"] for each in facts), max(each["end_ns"] for each in facts)
         between = ranges.read(options, start, end)
-    traces.clear()  # closes their files too
+    traces.clear()  # closes the files of the traces too
     progress = Progress(f"writing {output}")
     try:
         shown = Traces(inputs.sources, offsets=offsets, from_ns=between[0], to_ns=between[1])
@@ -212,7 +216,7 @@ def _write_tables(inputs: Inputs, traces: list[Trace], output: str, format: str,
 
 
 def _open_all(inputs: Inputs) -> list[Trace]:
-    """All at once: each is a file that stays open."""
+    """Opens all traces; each keeps a file open."""
     _allow_files(len(inputs.sources) + 64)
     traces = []
     for source in list(inputs.sources):
@@ -236,7 +240,9 @@ def _allow_files(count: int) -> None:
 
 
 def _is_execution_trace(output: str, inputs: Inputs) -> bool:
-    """Whether its name says so, or what it is made of: a recording that an observer began for itself."""
+    """Returns whether the output is an execution trace: its name says so, or the input is a recording that an observer
+    began for itself.
+    """
     return EXECUTION_TRACE.fits(output) or "vestige.execution_trace" in inputs.sources[0].metadata
 
 
@@ -244,7 +250,7 @@ def _check_nodes(inputs: Inputs, traces: list[Trace]) -> None:
     pids = {source.facts["pid"] for source in inputs.sources}
     if len(pids) > 1:
         raise Failure(
-            f"an execution trace is of one process, but these are {len(pids)}: export them one at a time, with "
+            f"an execution trace shows one process, but these are {len(pids)}: export them one at a time, with "
             "--no-children",
             code=2,
         )

@@ -1,4 +1,4 @@
-"""`vestige info`: what traces hold, and how they ended; without a trace, how vestige records on this Python."""
+"""`vestige info`: the contents and the ends of traces. Without a trace, how vestige records on this Python."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ EXAMPLES = """\
   vestige info traces/
   vestige info
 """
-ROWS = 20  # threads, or processes
-COLLECTOR = "vestige.collector."  # keys of metadata: what a collector of devices told
+ROWS = 20  # the most threads or processes
+COLLECTOR = "vestige.collector."  # prefix of metadata keys: notes of a collector of devices
 COLLECTORS_MAX = 8
 NODES_MAX_BYTES = 1 << 28
 ENDS = {
     "clean": "clean",
-    "torn": "torn, the process was killed, crashed or called os.exec*; everything up to then is here",
-    "recording": "not yet, the process is recording; everything up to now is here",
-    "damaged": "damaged at byte {damaged_at:,}; all that can be read is here",
+    "torn": "torn, the process was killed, crashed or called os.exec*; everything up to that moment is here",
+    "recording": "not yet, the process is still recording; everything up to now is here",
+    "damaged": "damaged at byte {damaged_at:,}; everything readable is here",
 }
-REPLACED = "torn, the process became another program by os.exec*; everything up to then is here"
+REPLACED = "torn, the process became another program by os.exec*; everything up to that moment is here"
 
 
 def main(argv: list[str]) -> int:
     parser = Parser(
         "info",
-        "Tell what traces hold, and how they ended. The traces of FILE's child processes\n"
-        "are listed too. FILE may be a folder of traces. Without FILE, tell how vestige\n"
-        "records on this Python, which parts of it do not work here, and why.",
+        "Show what traces contain, and how they ended. The traces of FILE's child\n"
+        "processes are listed too. FILE may be a folder of traces. Without FILE, show how\n"
+        "vestige records on this Python, which of its parts do not work here, and why.",
         "[FILE…] [--no-children] [-n N] [--json]",
         EXAMPLES,
     )
@@ -62,7 +62,7 @@ def main(argv: list[str]) -> int:
         raise Failure(f"-n must be at least 1, not {options.n}", code=2)
 
     if not options.files:
-        _tell_python(options.json)
+        _show_python(options.json)
         return 0
     inputs = find_traces(options.files, children=not options.no_children)
     sources = inputs.sources
@@ -77,22 +77,22 @@ def main(argv: list[str]) -> int:
     return int(inputs.failed)
 
 
-# What vestige does where a part of it does not find in Python what it knows.
+# The consequences when a part of vestige does not recognize this Python's internals.
 INSTEAD = {
     "recording": "vestige cannot record",
-    "turbo": "the safe engine records",
+    "turbo": "vestige records with the safe engine",
     "entries": "the turbo engine leaves calls of Python functions to the interpreter, which takes longer",
-    "tracebacks": "Python's own functions are asked for tracebacks, and native frames are not placed among them",
+    "tracebacks": "tracebacks come from Python's own functions, and native frames are not placed among Python's",
     "memory": "allocations have no Python stack",
     "arguments": "arguments of calls and names of modules are not recorded",
-    "bottom": "programs run above the command's frames",
+    "bottom": "stacks of programs contain the command's frames",
     "exits": "after os._exit a trace ends as after a crash",
-    "collector": "vestige's objects bring the next garbage collection nearer",
+    "collector": "vestige's objects count for the program's garbage collections",
 }
 
 
-def _tell_python(as_json: bool) -> None:
-    """How vestige records on this Python."""
+def _show_python(as_json: bool) -> None:
+    """Shows how vestige records on this Python."""
     inside = _core.inside()
     choices = _core.engine_choices()
     auto = choices.pop("auto") or ""
@@ -100,7 +100,7 @@ def _tell_python(as_json: bool) -> None:
     fallbacks = {part: why for part, why in inside["parts"].items() if why}
     fallbacks.update({name: why for name, why in choices.items() if why})
     python = sys.version.split()[0]
-    sched = _tell_sched()
+    sched = _describe_sched()
     cuda = cuda_trouble()
     if as_json:
         facts = {"python": python, "built_on": inside["built_on"], "auto": auto, "engine": engine, "engines": choices}
@@ -121,8 +121,8 @@ def _tell_python(as_json: bool) -> None:
     _show_fallbacks(fallbacks)
 
 
-def _tell_sched() -> dict[str, str]:
-    """What --sched records, and what keeps it from that."""
+def _describe_sched() -> dict[str, str]:
+    """Returns what --sched records, or why it cannot."""
     from vestige.recording.options import why_refused
 
     error = _core.can_see_switches()
@@ -182,7 +182,7 @@ def _ended(source: Source) -> str:
 
 
 def _show_threads(threads: list[dict[str, Any]], rows: int) -> None:
-    """Those with most records, in the order in which they began, and what the others come to."""
+    """Shows the threads with the most records, in the order in which they began, and a sum of the others."""
     ranked = sorted(threads, key=lambda thread: -thread["records"])
     shown = {thread["number"] for thread in ranked[:rows]}
     for thread in threads:
@@ -195,7 +195,7 @@ def _show_threads(threads: list[dict[str, Any]], rows: int) -> None:
 
 
 def _show_all(sources: list[Source], rows: int) -> None:
-    """All of them in a few lines, then a few lines for each of the first."""
+    """Shows all traces in a few lines, then a few lines for each of the first traces."""
     start = min(source.facts["start_ns"] for source in sources)
     end = max(source.facts["end_ns"] for source in sources)
     ends = [source.ended for source in sources]
@@ -237,15 +237,15 @@ def _show_all(sources: list[Source], rows: int) -> None:
 
 
 LEFT_OUT = {
-    "overflow": "for which the table had no room",
-    "read_only": "in memory that may not be written",
-    "excluded": "whose address the interpreter compares",
-    "foreign": "that other code has hooked",
+    "overflow": "because the table was full",
+    "read_only": "in read-only memory",
+    "excluded": "because the interpreter compares their address",
+    "foreign": "because other code has hooked them",
 }
 
 
 def _turbo(metadata: dict[str, Any]) -> dict[str, str]:
-    """What that engine covered, and what it did not."""
+    """Returns the line about C functions that the turbo engine covered, and did not cover."""
     counts = metadata.get("vestige.turbo")
     if counts is None:
         return {}
@@ -257,7 +257,7 @@ def _turbo(metadata: dict[str, Any]) -> dict[str, str]:
 
 
 def _nodes(source: Source) -> int:
-    """Counts them by a look at every record, but not in a file that takes long to read."""
+    """Returns the number of nodes. Reads every record, but skips files that take long to read."""
     try:
         return source.open().count_nodes() if source.facts["bytes"] < NODES_MAX_BYTES else 0
     except (OSError, TraceError):
@@ -271,7 +271,7 @@ def _show_lines(head: str, lines: dict[str, str]) -> None:
 
 
 def _relations(source: Source) -> str:
-    """Its rank, and which process started it."""
+    """Returns the rank of a process, and which process started it."""
     text = "" if source.rank is None else f", rank {source.rank}"
     if source.parent_pid == source.facts["pid"]:
         text += ", after a program of this process that called os.exec*"
@@ -305,18 +305,18 @@ def _scope(metadata: dict[str, Any]) -> dict[str, str]:
 
 
 def _running(facts: dict[str, Any], metadata: dict[str, Any]) -> dict[str, str]:
-    """Whether running times are known, where that was asked for."""
+    """Returns whether running times are known, if they were requested."""
     told = metadata.get("vestige.switches")
     if isinstance(told, dict) and told.get("refused"):
         from vestige.recording.options import why_refused
 
         of = f"{told['refused']:,} of {plural(told.get('threads', 0), 'thread')}"
-        return {"running": f"not known of {of}: {why_refused(told.get('errno', 0))}", **_gil(metadata)}
-    return {"running": "known of all threads", **_gil(metadata)} if facts["switches"] else {}
+        return {"running": f"not known for {of}: {why_refused(told.get('errno', 0))}", **_gil(metadata)}
+    return {"running": "known for all threads", **_gil(metadata)} if facts["switches"] else {}
 
 
 def _devices(facts: dict[str, Any], metadata: dict[str, Any]) -> dict[str, str]:
-    """What the trace says of devices, how well their clocks are known, and what their collectors told."""
+    """Returns lines about devices: the accuracy of their clocks, and the notes of their collectors."""
     lines = {}
     devices = facts.get("devices", ())
     if devices:
@@ -330,7 +330,7 @@ def _devices(facts: dict[str, Any], metadata: dict[str, Any]) -> dict[str, str]:
 
 
 def _gil(metadata: dict[str, Any]) -> dict[str, str]:
-    """Whether waits for the GIL are known."""
+    """Returns whether waits for the GIL are known."""
     if metadata.get("vestige.object_waits") is True:
         return {"gil": "there is none; waits for locks of objects are known"}
     told = metadata.get("vestige.gil")

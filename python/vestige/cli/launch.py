@@ -1,5 +1,5 @@
-"""Runs a script, module, folder, archive or code as the interpreter itself would: sys.argv, sys.path[0], __main__,
-exit code and traceback are those of `python …`. It knows nothing of recording.
+"""Runs a script, module, folder, archive or code as the interpreter itself would: sys.argv, sys.path[0], __main__, exit
+code and traceback are those of `python …`. This module does not know about recording.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _kept: list[ModuleType] = []  # the former __main__, whose code may still run
 
 
 class Program:
-    """What to run. `kind` is "script", "archive" (a folder or zip file), "module" or "code"."""
+    """The program to run. `kind` is "script", "archive" (a folder or zip file), "module" or "code"."""
 
     def __init__(self, kind: str, target: str, args: list[str]) -> None:
         if kind == "script" and os.sep not in target and not os.path.lexists(target):
@@ -41,7 +41,7 @@ class Program:
 
     @property
     def name(self) -> str:
-        """What the trace file is named after."""
+        """The name for the trace file."""
         if self.kind == "code":
             return "command"
         if self.kind == "module":
@@ -52,12 +52,14 @@ class Program:
 
     @property
     def command(self) -> list[str]:
-        """As it would stand after `python`."""
+        """The words that would follow `python` on a command line."""
         option = {"module": ["-m"], "code": ["-c"]}.get(self.kind, [])
         return [*option, self.target, *self.args]
 
     def run(self, start: Callable[[], None], abandon: Callable[[], None]) -> None:
-        """Calls start() right before the program's first code runs, abandon() if it turns out that there is none."""
+        """Runs the program. Calls start() right before the program's first code, and abandon() if there turns out to be
+        no program.
+        """
         namespace = _fresh_main()
         sys.orig_argv[:] = [*_interpreter(), *self.command]
         sys.argv[:] = [{"module": "-m", "code": "-c"}.get(self.kind, self.target), *self.args]
@@ -77,7 +79,7 @@ class Program:
             raise
 
     def _set_path(self) -> None:
-        """The interpreter put the folder of `vestige` at the front, unless told not to."""
+        """Sets sys.path[0]. The interpreter has put the folder of `vestige` there, unless an option forbids it."""
         if not (getattr(sys.flags, "safe_path", False) or sys.flags.isolated):
             del sys.path[0]
         elif self.kind != "archive":
@@ -110,8 +112,8 @@ class Program:
         return compile(self.source, self.path, "exec", dont_inherit=True)
 
     def _run_module(self, namespace: dict[str, Any], abandon: Callable[[], None]) -> None:
-        """By the function that `python -m` itself calls; it imports the packages around a module. It and the one that
-        it calls in turn are on the program's stack, as they would be without us, but are not recorded.
+        """Runs a module by the function that `python -m` calls, which imports the packages around the module. This
+        function and the next one are on the program's stack, as without vestige, but are not recorded.
         """
         import runpy
 
@@ -128,14 +130,14 @@ class Program:
             else:
                 run_program(around["_run_module_as_main"], ("__main__", False))
         except SystemExit:
-            if namespace.get("__spec__") is None:  # there was nothing to run
+            if namespace.get("__spec__") is None:  # there was no module to run
                 abandon()
             raise
 
 
 def _interpreter() -> list[str]:
-    """The interpreter and its options as they stood before the command, which it was given as a script, a module or
-    code. Programs that start themselves again do so from sys.orig_argv: it must name the program alone.
+    """Returns the interpreter and its options, as they stood before the command, which is a script, a module or code.
+    sys.orig_argv must name only the program, because programs start themselves again by sys.orig_argv.
     """
     words = sys.orig_argv[: -len(sys.argv)]
     own = sys.orig_argv[-len(sys.argv)]
@@ -148,7 +150,7 @@ def _interpreter() -> list[str]:
 
 
 def _find_script(name: str) -> str | None:
-    """A command of that name that is written in Python: beside the interpreter, or where a shell would find it."""
+    """Returns a command of this name that is written in Python, from the interpreter's folder or from PATH."""
     folders = [os.path.dirname(sys.executable or ""), *os.environ.get("PATH", "").split(os.pathsep)]
     for folder in filter(None, folders):
         path = os.path.join(folder, name)
@@ -156,13 +158,13 @@ def _find_script(name: str) -> str | None:
             continue
         with open(path, "rb") as file:
             lines = file.readline(1000), file.readline(1000)
-        # The second line has the interpreter's name where that is too long for the first.
+        # If the interpreter's name is too long for the first line, it is in the second line.
         return path if lines[0].startswith(b"#!") and b"python" in lines[0] + lines[1] else None
     return None
 
 
 def _absolute(path: str) -> str:
-    """As the interpreter does it: `..` stays."""
+    """Makes a path absolute like the interpreter, which keeps `..`."""
     if path == ".":
         path = ""
     return os.path.join(os.getcwd(), path) if path else os.getcwd()
@@ -187,11 +189,11 @@ def _read(path: str, shown: str) -> bytes:
 
 
 def _check_source(source: bytes, path: str, shown: str) -> None:
-    """A file that the interpreter could not run either, in words that say what to do."""
+    """Raises an error that says what to do, for a file that the interpreter could not run either."""
     if b"\0" not in source or path.endswith(".pyc"):
         return
     kind = "machine code" if source.startswith(b"\x7fELF") else "a binary file"
-    advice = "give the script that it runs or was built from: vestige run script.py"
+    advice = "name the Python script itself: vestige run script.py"
     raise Failure(f"{shown} is {kind}, not a Python script; {advice}", code=2)
 
 
@@ -209,14 +211,14 @@ def _fresh_main() -> dict[str, Any]:
 
 
 def _set_file(namespace: dict[str, Any], path: str) -> None:
-    """As the interpreter does for what it reads from a file; from 3.15 on, __cached__ is no longer among it."""
+    """Sets __file__ as the interpreter does. From 3.15 on, __cached__ is not set."""
     namespace["__file__"] = path
     if sys.version_info < (3, 15):
         namespace["__cached__"] = None
 
 
 def _show_code_in_tracebacks(source: str) -> None:
-    """From 3.13 on, the interpreter knows the lines of `-c`."""
+    """Makes tracebacks show the lines of `-c`, as the interpreter does from 3.13 on."""
     if sys.version_info >= (3, 13):
         import linecache
 
@@ -225,7 +227,7 @@ def _show_code_in_tracebacks(source: str) -> None:
 
 
 def _shorten_next_traceback() -> None:
-    """The next uncaught exception, which is on its way, is shown without the frames that led to the program."""
+    """Makes the next uncaught exception, which is already raised, appear without the frames around the program."""
     hook = getattr(sys, "excepthook", None)
     if hook is None:
         return

@@ -1,4 +1,6 @@
-"""`vestige pack`: traces at rest, a tenth of the size or less. Every command reads them as they are."""
+"""`vestige pack`: compresses stored traces to a tenth of their size or less. Every command reads packed traces
+directly.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     import argparse
 
 EXAMPLES = """\
-  vestige pack t.vst                 t.vst itself becomes small
+  vestige pack t.vst                 replaces t.vst by a packed file
   vestige pack t.vst -o small.vst
   vestige pack folder --level 9
   vestige pack --undo t.vst
@@ -28,14 +30,14 @@ LEVELS = (1, 19)
 def main(argv: list[str]) -> int:
     parser = Parser(
         "pack",
-        "Compress traces with zstd. The other commands read a packed trace as it is;\n"
-        "--undo gives the same file again, byte for byte. A file is replaced once its\n"
+        "Compress traces with zstd. Other commands read packed traces directly. --undo\n"
+        "restores the original file, byte for byte. A file is replaced only after its\n"
         "successor is complete and on disk.",
         "FILE … [-o OUT] [--undo] [--level N] [options]",
         EXAMPLES,
     )
     add_files(parser)
-    parser.add_argument("-o", "--output", metavar="OUT", help="write OUT, and leave FILE as it is")
+    parser.add_argument("-o", "--output", metavar="OUT", help="write OUT, and do not change FILE")
     parser.add_argument("--undo", action="store_true", help="unpack")
     parser.add_argument("--level", metavar="N", type=int, default=3, help="1 (fast) to 19 (small); default: 3")
     parser.add_argument("--force", action="store_true", help="overwrite OUT")
@@ -60,12 +62,14 @@ def main(argv: list[str]) -> int:
 
 
 def _convert(source: Source, options: argparse.Namespace) -> str:
-    """Converts one trace; returns what to print after its name."""
+    """Converts a trace; returns the text to print after its name."""
     path, facts = source.path, source.facts
     if facts["packed"] != options.undo:
         return "packed already" if facts["packed"] else "not packed"
     if is_open_in(facts["pid"], path):
-        raise Failure(f"{path}: process {facts['pid']} is still recording it; pack it when that has ended")
+        raise Failure(
+            f"{path}: process {facts['pid']} is still recording into this file; pack it after the recording has ended"
+        )
     target = options.output or os.path.realpath(path)  # a link stays a link
     exists = Failure(f"{target}: already exists; --force overwrites it", code=2)
     if options.output is not None and os.path.lexists(target) and not options.force:

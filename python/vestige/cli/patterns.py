@@ -1,4 +1,4 @@
-"""--include and --exclude of commands that read traces: which functions they leave out."""
+"""--include and --exclude of commands that read traces: patterns for functions to keep or leave out."""
 
 from __future__ import annotations
 
@@ -17,12 +17,19 @@ if TYPE_CHECKING:
 
 
 def add_patterns(parser: Parser) -> None:
-    parser.add_argument("--include", metavar="PATTERN", action="append", help="only these functions; may be repeated")
-    parser.add_argument("--exclude", metavar="PATTERN", action="append", help="not these; may be repeated")
+    parser.add_argument(
+        "--include", metavar="PATTERN", action="append", help="only functions whose name or file fits; may be repeated"
+    )
+    parser.add_argument(
+        "--exclude",
+        metavar="PATTERN",
+        action="append",
+        help="leave out functions whose name or file fits; may be repeated",
+    )
 
 
 class Patterns:
-    """Shell patterns for functions' names or files; one with a slash is compared with the whole path of a file."""
+    """Shell patterns for functions' names or files. A pattern with a slash is compared with a file's whole path."""
 
     def __init__(self, include: list[str] | None, exclude: list[str] | None) -> None:
         self._include = include or []
@@ -30,7 +37,7 @@ class Patterns:
         self._matched: set[str] = set()
 
     def left_out(self, functions: Sequence[Function | None]) -> list[int]:
-        """The ids of functions to leave out."""
+        """Returns the ids of functions to leave out."""
         if not self._include and not self._exclude:
             return []
         left = []
@@ -53,10 +60,10 @@ class Patterns:
         return False
 
     def check(self, inputs: Inputs) -> None:
-        """Once all is read: reports patterns that match nothing."""
+        """Call when everything is read: reports patterns that matched nothing."""
         for pattern in self._include:
             if pattern not in self._matched:
-                raise Failure(f"--include {pattern!r}: no function or file here matches it", code=2)
+                raise Failure(f"--include {pattern!r}: matches no function or file in these traces", code=2)
         for pattern in self._exclude:
             if pattern not in self._matched:
-                inputs.tell(f"--exclude {pattern!r}: no function or file here matches it", failed=False)
+                inputs.tell(f"--exclude {pattern!r}: matches no function or file in these traces", failed=False)

@@ -1,6 +1,6 @@
-"""Options of a project: the table [tool.vestige] of the nearest pyproject.toml, as words of `vestige run`'s own command
-line, which come before what the user writes. It runs inside the program's process, so it loads a parser of TOML only
-where there is such a table, and unloads it again.
+"""Options of a project, from the table [tool.vestige] of the nearest pyproject.toml. They become words on `vestige
+run`'s command line, before the user's words. This module runs inside the program's process, so it loads a TOML parser
+only if there is such a table, and unloads the parser again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FILE = "pyproject.toml"
 TABLE = b"[tool.vestige]"
 BYTES_MAX = 1 << 20
-# Keys, by the flags of `vestige run`. Not those that are about a single run, as its file, or that load code.
+# Keys, by the flags of `vestige run`, without options for a single run, such as its file, and options that load code.
 OPTIONS = {
     option.flag[2:]: option
     for option in OPTIONS_OF_RECORDING
@@ -30,7 +30,7 @@ OPTIONS = {
 
 
 def project_options() -> list[str]:
-    """Empty where no project has any."""
+    """Returns the words; none if no project has options."""
     path = _find()
     text = _read(path) if path else b""
     if TABLE not in text:
@@ -50,7 +50,7 @@ def project_options() -> list[str]:
 
 
 def _find() -> str:
-    """The nearest, in this folder or one around it; "" if there is none that is ours to trust."""
+    """Returns the nearest pyproject.toml, in this folder or one around it; "" if there is none that we may trust."""
     try:
         folder = os.getcwd()
     except OSError:
@@ -82,7 +82,7 @@ def _load(path: str, text: bytes) -> dict[str, Any]:
         import tomllib
 
         document = tomllib.loads(text.decode())
-    except ValueError as error:  # not TOML, not UTF-8
+    except ValueError as error:  # the file is not TOML, or not UTF-8
         raise Failure(f"{path}: {error}", code=2) from None
     finally:
         for name in set(sys.modules) - loaded:

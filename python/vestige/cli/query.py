@@ -42,11 +42,11 @@ EXAMPLES = """\
 def main(argv: list[str]) -> int:
     parser = Parser(
         "query",
-        "Ask traces in SQL. SQL is a query, `@FILE` that holds one, or the name of a\n"
-        "ready question. FILE is a trace, which is read with those of its child\n"
-        "processes, or a folder of traces or of tables that `vestige export` wrote.\n"
-        "Quoted patterns are expanded. All processes are in the same tables; the column\n"
-        "`process` has the number of each.",
+        "Query traces in SQL. SQL is a query, `@FILE` for a file with a query, or the\n"
+        "name of a ready question. FILE is a trace, read together with the traces of its\n"
+        "child processes, or a folder of traces or of tables from `vestige export`.\n"
+        "Quoted patterns are expanded. All processes share the tables; the column\n"
+        "`process` has a process's number.",
         "SQL FILE… [options]",
         EXAMPLES,
     )
@@ -60,7 +60,7 @@ def main(argv: list[str]) -> int:
     elif options.show_sql is not None:
         print(_ready(options.show_sql).text, end="")
     elif options.sql is None:
-        parser.error("nothing to ask: give SQL, or the name of a ready question (--list)")
+        parser.error("no query: give SQL, or the name of a ready question (see --list)")
     elif not options.files:
         parser.error(_no_files(options.sql))
     else:
@@ -69,7 +69,7 @@ def main(argv: list[str]) -> int:
 
 
 def add_options(parser: Parser) -> None:
-    parser.add_argument("words", metavar="SQL FILE…", nargs="*", help="the query, then the traces or tables to ask")
+    parser.add_argument("words", metavar="SQL FILE…", nargs="*", help="the query, then the traces or tables to read")
     parser.add_argument(
         "-p", "--param", metavar="NAME=VALUE", action="append", default=[], help="value of :NAME in the SQL"
     )
@@ -79,7 +79,7 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("-f", "--format", choices=FORMATS, help="default: that of OUT's suffix, else a table")
     parser.add_argument("-o", "--output", metavar="OUT", help="write to a file")
     parser.add_argument("--force", action="store_true", help="overwrite OUT")
-    parser.add_argument("--no-children", action="store_true", help="without the processes that a FILE started")
+    parser.add_argument("--no-children", action="store_true", help="leave out the child processes of a FILE")
     parser.add_argument("--list", action="store_true", help="list the ready questions and their parameters")
     parser.add_argument("--show-sql", metavar="NAME", help="print the SQL of a ready question")
     parser.add_argument("--schema", action="store_true", help="print the tables and their columns")
@@ -87,9 +87,7 @@ def add_options(parser: Parser) -> None:
         "--engine", choices=("duckdb", "spark"), default="duckdb", help="what runs the query (default: duckdb)"
     )
     parser.add_argument("--master", metavar="URL", help="address of Spark: spark://host:7077, local[2]")
-    parser.add_argument(
-        "--tables", metavar="DIR", help="folder to keep the tables for Spark in (default: they are removed)"
-    )
+    parser.add_argument("--tables", metavar="DIR", help="folder in which to keep Spark's tables (default: remove them)")
     parser.add_argument("--conf", metavar="KEY=VALUE", action="append", default=[], help="a setting for Spark")
     parser.add_argument(
         "--memory-limit",
@@ -99,7 +97,7 @@ def add_options(parser: Parser) -> None:
 
 
 def _words_last(argv: list[str], parser: Parser) -> list[str]:
-    """Lets options stand between the words, which argparse alone does not allow."""
+    """Makes argparse accept options between the words."""
     options: list[str] = []
     words: list[str] = []
     rest = iter(argv)
@@ -178,7 +176,7 @@ def _ask(options: Namespace) -> int:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the command as Ctrl-C does, so that its temporary folders are removed."""
+    """Makes SIGTERM and SIGHUP end the command as Ctrl-C does, so that its temporary folders are removed."""
     before = {}
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
@@ -240,7 +238,7 @@ def _check_engine(options: Namespace) -> None:
 
 
 def _sql(text: str, given: dict[str, str]) -> tuple[str, dict[str, Value], Question | None]:
-    """A question by its name, SQL as it is, and values for its parameters. A word alone is a name."""
+    """Returns the SQL and its values. A text of a single word names a ready question."""
     from vestige.query.questions import own_values
 
     if text.startswith("@"):
@@ -256,7 +254,7 @@ def _sql(text: str, given: dict[str, str]) -> tuple[str, dict[str, Value], Quest
 
 
 def _answer(sql: str, values: dict[str, Value], tables: Tables, options: Namespace) -> Answer:
-    """The engine's answer; traces are made ready for it first."""
+    """Returns the engine's answer, after preparing the traces for it."""
     if options.engine == "spark":
         from vestige.query.parquet import make_parquet
         from vestige.query.spark import SparkAnswer
@@ -292,7 +290,7 @@ def _write(answer: Answer, options: Namespace, format: str, limit: int) -> None:
 
 @contextmanager
 def _opened(path: str | None) -> Iterator[TextIO]:
-    """A file, which is there once all is written, or stdout."""
+    """Opens a file, which appears once it is completely written, or stdout."""
     if path is None:
         yield sys.stdout
         return

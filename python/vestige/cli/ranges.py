@@ -1,5 +1,4 @@
-"""`--from` and `--until`: the part of a trace that a command shows, as people say it ("1.5s", "40%", "-200ms").
-
+"""`--from` and `--until`: the part of a trace that a command shows, in human form ("1.5s", "40%", "-200ms").
 Times count from the start of what is shown together: of one trace, or of all that are read at once.
 """
 
@@ -28,10 +27,13 @@ def add_arguments(parser: Parser) -> None:
         "--from",
         dest="from_time",
         metavar="TIME",
-        help="leave out what was before: 1.5s or 200ms after the start, 40%% of the whole, -2s or -10%% before the end",
+        help="ignore everything before TIME: 1.5s or 200ms after the start, 40%% of the whole, "
+        "-2s or -10%% before the end",
     )
-    parser.add_argument("--until", dest="until_time", metavar="TIME", help="leave out what comes after, likewise")
-    # So that argparse takes `--from -2s` for an option and its value, as it does `--from -2`.
+    parser.add_argument(
+        "--until", dest="until_time", metavar="TIME", help="ignore everything after TIME (same forms as --from)"
+    )
+    # Makes argparse take `--from -2s` as an option with its value, as it does for `--from -2`.
     parser._negative_number_matcher = FROM_END
 
 
@@ -40,7 +42,9 @@ def is_given(options: Namespace) -> bool:
 
 
 def read(options: Namespace, start_ns: int, end_ns: int) -> tuple[int, int]:
-    """What the options say of a trace from start_ns to end_ns, in its own times. All of it where they say nothing."""
+    """Returns the range that the options choose, from a trace between start_ns and end_ns. Without options, returns the
+    whole.
+    """
     from_ns, to_ns = start_ns, end_ns
     if options.from_time is not None:
         from_ns = max(start_ns, _moment("--from", options.from_time, start_ns, end_ns))
@@ -54,7 +58,7 @@ def read(options: Namespace, start_ns: int, end_ns: int) -> tuple[int, int]:
 
 
 def apply(options: Namespace, traces: Sequence[Trace]) -> None:
-    """The traces, which are shown together, show no more than the options say."""
+    """Restricts traces that are shown together to the range of the options."""
     if not is_given(options):
         return
     facts = [trace.info() for trace in traces]

@@ -1,5 +1,6 @@
-"""The options of the table (recording/option_table.py) on command lines: in the parsers of `vestige run`, `attach` and
-`memory`, as words for one, and as keywords of profile(). It runs inside the program's process, so it loads nothing.
+"""The options of the table (recording/option_table.py) on command lines: adds them to the parsers of `vestige run`,
+`attach` and `memory`, and converts them to words and to keywords of profile(). This module runs inside the program's
+process, so it loads nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def add_options(parser: Parser, command: str) -> None:
-    """Adds the table's options that a command has, in groups."""
+    """Adds the table's options for a command, in groups."""
     for title, options in GROUPS.items():
         for option in options:
             if command in option.commands:
@@ -42,8 +43,9 @@ def _add(parser: Parser, title: str, option: Option) -> None:
 
 
 def recorded(options: Namespace) -> dict[str, Any]:
-    """The keywords of profile() that a command's parsed options stand for. Raises ValueError, which names the flag of a
-    wrong one."""
+    """Returns the keywords of profile() for parsed options. Raises ValueError, which names the flag, for an invalid
+    value.
+    """
     given = {option.name: getattr(options, option.name) for option in KEYWORDS if option.name in options}
     for option in KEYWORDS:
         value = given.get(option.name)
@@ -56,7 +58,7 @@ def recorded(options: Namespace) -> dict[str, Any]:
 
 
 def words(option: Option, value: Any) -> list[str]:
-    """What a command line says for this value."""
+    """Returns the words of a command line for a value."""
     if option.metavar is None:
         return [option.flag] * bool(value)
     return [f"{option.flag}={one}" for one in (value if isinstance(value, (list, tuple)) else [value])]

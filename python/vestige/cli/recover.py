@@ -1,4 +1,4 @@
-"""`vestige recover`: a finished copy of a trace whose process died. No other command needs it."""
+"""`vestige recover`: writes a finished copy of a trace whose process died. Other commands read such traces directly."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ EXAMPLES = """\
 def main(argv: list[str]) -> int:
     parser = Parser(
         "recover",
-        "Write finished copies of traces whose process died, with all that can be read\n"
-        "of them. The other commands read such a trace as it is. Of several FILEs, or a\n"
-        "folder, the copies have the same names in the folder OUT; the processes that\n"
-        "FILE started become OUT.<pid>.",
+        "Write finished copies of traces whose process died, with all their readable\n"
+        "records. Other commands read such traces directly. Copies of several FILEs, or\n"
+        "of a folder, go into the folder OUT under their names; the child processes of\n"
+        "FILE become OUT.<pid>.",
         "FILE… -o OUT [--no-children] [--force]",
         EXAMPLES,
     )
     add_files(parser)
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the trace (.vst) or folder to write")
-    parser.add_argument("--force", action="store_true", help="overwrite what there is, which may be FILE")
+    parser.add_argument("--force", action="store_true", help="overwrite OUT, which may be FILE itself")
     options = parser.parse_args(argv)
 
     many = len(options.files) > 1 or os.path.isdir(options.files[0]) or os.path.isdir(options.output)
     if not many:
         _check(options.output, options.force)
     inputs = find_traces(options.files, children=not options.no_children)
-    targets = _in_folder(inputs, options.output) if many else _beside(inputs, options.files[0], options.output)
+    targets = _in_folder(inputs, options.output) if many else _next_to(inputs, options.files[0], options.output)
     for target in targets.values():
         _check(target, options.force)
     if many:
@@ -52,7 +52,7 @@ def _check(output: str, force: bool) -> None:
 
 
 def _in_folder(inputs: Inputs, folder: str) -> dict[str, str]:
-    """{path: where its copy goes}"""
+    """Returns {path: path of its copy}."""
     targets: dict[str, str] = {}
     for source in inputs.sources:
         target = os.path.join(folder, os.path.basename(source.path))
@@ -62,8 +62,10 @@ def _in_folder(inputs: Inputs, folder: str) -> dict[str, str]:
     return targets
 
 
-def _beside(inputs: Inputs, path: str, output: str) -> dict[str, str]:
-    """A root's children are found by their names, so those change as the root's does."""
+def _next_to(inputs: Inputs, path: str, output: str) -> dict[str, str]:
+    """Returns {path: path of its copy} for a first process and its children. Children are found by their names, so
+    their names change with the first process's name.
+    """
     stem, new = path.removesuffix(SUFFIX), output.removesuffix(SUFFIX)
     return {
         source.path: output if source.path == path else new + source.path.removeprefix(stem)

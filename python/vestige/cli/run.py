@@ -1,7 +1,7 @@
 """`vestige run`: runs a program under recording, from its first line until after its atexit functions.
 
-The program's output, exit code and traceback are its own. What this file adds is a trace file and, on stderr when all
-is over, a short report; a failure of ours is one line there.
+The program's output, exit code and traceback are not changed. This command adds a trace file and, on stderr at the end,
+a short report; a failure of ours is one line there.
 """
 
 from __future__ import annotations
@@ -44,22 +44,23 @@ EXAMPLES = """\
   vestige run --last 30s -o t.vst server.py
   vestige run --snapshot-signal USR2 --trigger 'step>200ms' train.py
 
-All that follows the script, module or code belongs to the program. Patterns are
-those of file names in a shell; one without a slash is compared with the file's
-name alone. Options that take a PATTERN, PAT, FUNC or SPEC may be repeated.
+Everything after the script, module or code is passed to the program. Patterns
+are like a shell's; a pattern without a slash is compared with the file's name
+alone. Options that take a PATTERN, PAT, FUNC or SPEC may be repeated.
 """
-OURS_ALONE = ("argparse", "gettext")  # a program may have modules of these names
+OURS_ALONE = ("argparse", "gettext")  # imported only for our options; a program may have modules with these names
 LINE_MAX = 80
-PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # where vestige is
+# the folder that contains vestige
+PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CLOSING_COMMAND = ("-c", "import sys; sys.path.insert(0, sys.argv[1]); from vestige.cli.closing import main; main()")
 VIEW_COMMAND = ("-c", "import sys; sys.path.insert(0, sys.argv.pop(1)); from vestige.cli import main; main()")
 BUILD_COMMAND = ("-c", "import sys; sys.path.insert(0, sys.argv.pop(1)); from vestige.torch.build import main; main()")
 NEEDED_FOR_REPORT = ("_command", "_exceptions", "_max_snapshots", "_path", "_scope", "_shown", "_snapshots")
-RECORDS_TO_REPORT = 50_000_000  # beyond that, a report on exit would take too long
+RECORDS_TO_REPORT = 50_000_000  # a larger trace would take too long to report
 
 
 def prepare(argv: list[str]) -> Callable[[], None]:
-    """Checks what can be checked before the program runs; the result runs it."""
+    """Checks everything that can be checked before the program runs. Returns a function that runs the program."""
     from .project import project_options
 
     own, options, program = parse(_parser, argv, project_options)
@@ -78,8 +79,8 @@ def prepare(argv: list[str]) -> Callable[[], None]:
 def parse(
     make_parser: Callable[[], Parser], argv: list[str], before: Callable[[], list[str]] | None = None
 ) -> tuple[list[str], Namespace, Program]:
-    """Our options as they were written and as they were parsed, and the program that follows them. `before` gives more
-    words, which those of argv override.
+    """Returns our options as words and parsed, and the program that follows them. `before` gives words that those of
+    argv override.
     """
     loaded = set(sys.modules)
     parser = make_parser()
@@ -95,7 +96,9 @@ def parse(
 
 
 def runner(kind: type[Recording], options: Namespace, program: Program) -> Callable[[], None]:
-    """What runs and records the program: as a child, if the program, recorded already, started itself again."""
+    """Returns the object that runs and records the program. If a recorded program has run itself again by this command,
+    that is a child.
+    """
     path = None if options.output is None else own_path(options.output)
     if is_started_again(path, sys.argv[1:]):
         return lambda: program.run(lambda: start_again(program.name), abandon)
@@ -105,8 +108,9 @@ def runner(kind: type[Recording], options: Namespace, program: Program) -> Calla
 
 
 def _build_ahead() -> None:
-    """Builds what records torch's operators, if the program may load torch: not while it runs, and in a process of its
-    own, whose modules are not the program's."""
+    """Builds the recorder of torch's operators now, if the program may load torch. The build runs in a process of its
+    own, so that it does not import modules into the program.
+    """
     home = build.unbuilt()
     if home is None:
         return
@@ -115,7 +119,7 @@ def _build_ahead() -> None:
             sys.executable, [sys.executable, _isolated(), *BUILD_COMMAND, PACKAGES, home], os.environ
         )
         os.waitpid(child, 0)
-    except (OSError, ValueError):  # the program finds none
+    except (OSError, ValueError):  # without the recorder, the rest is recorded as usual
         pass
 
 
@@ -127,7 +131,7 @@ def unload(loaded: set[str]) -> None:
 
 
 def split(argv: list[str], with_value: set[str]) -> tuple[list[str], str, str, list[str]]:
-    """Our options; the kind of program, "" if there is none; its name; its arguments."""
+    """Splits argv into our options, the kind of program ("" if there is none), its name, and its arguments."""
     at = 0
     while at < len(argv):
         word = argv[at]
@@ -156,7 +160,7 @@ def _parser() -> Parser:
 
 
 class Recording:
-    """The whole run as a trace file."""
+    """The recording of the whole run."""
 
     _fixed: ClassVar[dict[str, Any]] = {"with_stack": True}  # options that no flag changes
 
@@ -173,7 +177,8 @@ class Recording:
         self._snapshots: tuple[list[tuple[str, str, str | None]], int] = ([], 0)
         self._exceptions = getattr(options, "exceptions", False)
         self._over = False
-        self._stale = options.overwrite and not options.children  # children of the recording that is overwritten
+        # whether children of an overwritten recording must be removed
+        self._stale = options.overwrite and not options.children
         try:
             self._profile = self._make(options)
         except ValueError as error:
@@ -196,7 +201,9 @@ class Recording:
         return profile(**{**recorded(options), **self._fixed, "output": self._path})
 
     def start(self) -> None:
-        """Registered before the program can register anything, the end of the recording is the last to run."""
+        """Starts recording. The recording's end is registered before the program can register functions, so it runs
+        last.
+        """
         atexit.register(self._finish)
         endings.close_with(self._close_elsewhere)
         try:
@@ -219,7 +226,7 @@ class Recording:
         raise SystemExit(2)
 
     def _wait(self, *, overwrites: bool) -> None:
-        """Nothing is recorded until somebody attaches."""
+        """Prepares the recording, which begins when somebody attaches."""
         from vestige.recording import control
 
         if os.path.lexists(self._path) and not overwrites:
@@ -230,7 +237,7 @@ class Recording:
             say(f"paused: vestige attach {self._process} records it")
 
     def abandon(self) -> None:
-        """There is no program: leave no trace of it."""
+        """Removes the trace, because there is no program to run."""
         self._over = True
         self._profile.finish()
         withdraw()
@@ -246,26 +253,26 @@ class Recording:
         flush(sys.stderr)
         if not self._quiet:
             draft = Draft()
-            self.tell(draft)
+            self.write_report(draft)
             put(draft.text)
         if self._view:
             self._open_viewer()
 
     def _open_viewer(self) -> None:
-        """In a process of its own, until Ctrl-C; the program's exit code stays what it is."""
+        """Runs the viewer in a process of its own, until Ctrl-C. The program's exit code does not change."""
         words = (*VIEW_COMMAND, PACKAGES, "view", self._path)
         child = os.posix_spawn(sys.executable, [sys.executable, _isolated(), *words], os.environ)
         while True:
             try:
                 os.waitpid(child, 0)
                 return
-            except KeyboardInterrupt:  # the viewer got it too, and ends
+            except KeyboardInterrupt:  # the viewer got the signal too, and ends
                 continue
-            except ChildProcessError:  # the program collects its children by itself
+            except ChildProcessError:  # the program collects its child processes itself
                 return
 
     def _end(self) -> bool:
-        """Ends the recording; tells whether it can be reported."""
+        """Ends the recording. Returns whether it can be reported."""
         self._over = True
         try:
             self._profile.finish()
@@ -281,7 +288,9 @@ class Recording:
             return False
 
     def _close_elsewhere(self) -> list[bytes] | None:
-        """The command that makes the report when the program has called os._exit: no code of ours may run on here."""
+        """Returns the command that makes the report after the program has called os._exit, when our code must not run
+        here any more.
+        """
         if self._over or os.getpid() != self._process:
             return None
         if not self._end() or self._quiet or not sys.executable:
@@ -293,13 +302,13 @@ class Recording:
 
     @classmethod
     def over(cls, facts: dict[str, Any]) -> Self:
-        """One that has ended in another process, for its report."""
+        """Returns a recording that has ended in another process, for its report."""
         self = cls.__new__(cls)
         vars(self).update(facts)
         return self
 
-    def tell(self, draft: Draft) -> None:
-        """The report, or why there is none."""
+    def write_report(self, draft: Draft) -> None:
+        """Writes the report, or the reason why there is none."""
         from vestige.base.terminal import Screen
 
         out: Any = Screen(draft)  # type: ignore[arg-type]
@@ -331,7 +340,7 @@ class Recording:
         print(f"{export}   # open it at ui.perfetto.dev", file=out)
 
     def _metadata(self, _: Trace) -> dict[str, Any]:
-        """What the report needs of it, without reading JSON in the program's process."""
+        """The metadata that the report needs, without parsing JSON in the program's process."""
         from vestige.reading.libraries import STDLIB
 
         stdlib = os.path.dirname(getattr(os, "__file__", ""))
@@ -356,11 +365,11 @@ class Recording:
             shown = os.path.join(folder, os.path.basename(path))
             print(f"snapshot {shown}  ({reason})" + (f": {error}" if error else ""), file=out)
         if refused:
-            print(f"{refused:,} more were asked for; --max-snapshots allows {self._max_snapshots}", file=out)
+            print(f"{refused:,} more were requested, but --max-snapshots allows only {self._max_snapshots}", file=out)
 
 
 def _isolated() -> str:
-    """The option by which the interpreter looks at nothing of the program's."""
+    """The option with which the interpreter ignores the program's files and environment."""
     return "-sS" if "PYTHONHOME" in os.environ else "-IS"
 
 

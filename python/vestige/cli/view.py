@@ -30,7 +30,7 @@ EXAMPLES = """\
   vestige view t.vst                  opens the browser; Ctrl-C ends it
   vestige view rank0.vst rank1.vst    side by side, on one timeline
   vestige view traces/ --no-browser   only prints the address
-  vestige view t.vst --follow         goes on reading while t.vst is recorded
+  vestige view t.vst --follow         shows new records while t.vst is recorded
   vestige view t.vst --html t.html    one page to keep or send, without a server
 """
 
@@ -39,23 +39,23 @@ def main(argv: list[str]) -> int:
     parser = Parser(
         "view",
         "Show traces in the browser: their timeline at any zoom, search, flame graphs of\n"
-        "a range, memory. Serves this machine only, at an address that nobody can guess.\n"
+        "a range, memory. Serves only this machine, at an address that nobody can guess.\n"
         "The traces of FILE's child processes are shown on the same timeline. FILE may be\n"
-        "a folder of traces. An index is built once and kept beside FILE (FILE.view).",
+        "a folder of traces. An index is built once and kept next to FILE (FILE.view).",
         "FILE… [options]",
         EXAMPLES,
     )
     add_files(parser)
     parser.add_argument("--align", metavar="NAME", help="align clocks on the spans NAME, which end together")
-    parser.add_argument("--all", action="store_true", help="fold nothing: show the import system, too")
-    parser.add_argument("--follow", action="store_true", help="go on reading traces that are still being recorded")
-    parser.add_argument("--port", metavar="N", type=int, default=0, help="default: one that is free")
-    parser.add_argument("--no-browser", action="store_true", help="print the address, and let the user open it")
-    parser.add_argument("--html", metavar="OUT", help="write one page that needs no server; for smaller traces")
+    parser.add_argument("--all", action="store_true", help="show all frames of imports, and the import system's")
+    parser.add_argument("--follow", action="store_true", help="follow traces that are still being recorded")
+    parser.add_argument("--port", metavar="N", type=int, default=0, help="default: a free port")
+    parser.add_argument("--no-browser", action="store_true", help="print the address, but open no browser")
+    parser.add_argument("--html", metavar="OUT", help="write one page that needs no server, for smaller traces")
     parser.add_argument(
         "--source",
         action="store_true",
-        help="put into OUT also the source of files that changed or were not noted when recording",
+        help="also put the source of files into OUT that changed, or that the recording did not note",
     )
     parser.add_argument("--force", action="store_true", help="overwrite OUT")
     options = parser.parse_args(argv)
@@ -67,7 +67,7 @@ def main(argv: list[str]) -> int:
         other = "--html" if options.html is not None else "--align"
         raise Failure(f"--follow and {other} contradict each other", code=2)
     if options.source and options.html is None:
-        raise Failure("--source is about the page that --html writes; the viewer shows source anyway", code=2)
+        raise Failure("--source needs --html; the viewer itself always shows source", code=2)
     inputs = find_traces(options.files, children=not options.no_children)
     traces = open_traces(
         inputs,
@@ -103,12 +103,12 @@ def follow(traces: Traces, paths: list[str], *, children: bool) -> Follower:
     from vestige.viewer.follow import Follower
 
     if not any(shown.source.ended == "recording" for shown in traces):
-        print("vestige: nothing is being recorded into these traces any more", file=sys.stderr)
+        print("vestige: none of these traces is still being recorded", file=sys.stderr)
     return Follower(traces, paths, children=children)
 
 
 def find_offsets(inputs: Inputs, name: str) -> list[int]:
-    """How far to move each trace, so that the spans of that name end together."""
+    """Returns by how many ns to move each trace, so that the spans of this name end together."""
     from .align import align_traces
 
     traces = [source.open() for source in inputs.sources]
@@ -121,7 +121,7 @@ def find_offsets(inputs: Inputs, name: str) -> list[int]:
 
 
 def serve(traces: Traces, port: int, *, browser: bool, follower: Follower | None = None) -> None:
-    """Until Ctrl-C."""
+    """Serves the page until Ctrl-C."""
     from vestige.viewer.api import Api
     from vestige.viewer.pages import read_pages
     from vestige.viewer.server import Server
@@ -130,7 +130,7 @@ def serve(traces: Traces, port: int, *, browser: bool, follower: Follower | None
     try:
         server = Server(api, read_pages(), port)
     except OSError as error:
-        raise Failure(f"port {port}: {error.strerror}; without --port a free one is taken", code=2) from None
+        raise Failure(f"port {port}: {error.strerror}; without --port, vestige uses a free port", code=2) from None
     api.base = server.base
     watcher = Thread(target=_watch, args=(traces,), name="vestige-progress", daemon=True)
     try:
@@ -142,9 +142,9 @@ def serve(traces: Traces, port: int, *, browser: bool, follower: Follower | None
             _open_browser(server.address)
         server.serve_forever(poll_interval=0.5)
     except KeyboardInterrupt:
-        pass  # the way to end it
+        pass  # Ctrl-C ends the server
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is ending
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the server is ending already
         server.end()
         traces.stop()
         for line in follower.troubles if follower is not None else ():
@@ -162,7 +162,7 @@ def _interrupt(number: int, frame: object) -> NoReturn:
 
 
 def _watch(traces: Traces) -> None:
-    """A line on the terminal while indexes are built, and one for each that cannot be."""
+    """Prints a line on the terminal while indexes are built, and one for each index that cannot be built."""
     progress = Progress("building the index")
     while not traces.finished and not traces.stopping:
         traces.wait(1)
@@ -174,7 +174,7 @@ def _watch(traces: Traces) -> None:
 
 
 def _open_browser(address: str) -> None:
-    """Only one with a window: one for terminals would take ours."""
+    """Opens a browser that has a window. A text browser would take over this terminal."""
     there = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
     if sys.platform.startswith("linux") and not any(os.environ.get(name) for name in there):
         return
@@ -204,8 +204,8 @@ def write_page(inputs: Inputs, traces: Traces, output: str, *, every_source: boo
             raise embed.TooLarge(f"more than {size(embed.BYTES_MAX)}")
     except embed.TooLarge as error:
         files = " ".join(shown.source.path for shown in traces if shown.source.is_root)
-        raise Failure(f"{output}: {error}, too much for one page; to see all of it: vestige view {files}") from None
-    except (OSError, TraceError, ValueError) as error:  # a damaged trace, read once more
+        raise Failure(f"{output}: {error}, too much for one page; to see everything: vestige view {files}") from None
+    except (OSError, TraceError, ValueError) as error:  # a damaged trace that is read again
         raise Failure(explain(traces.all[0].source.path if len(traces) == 1 else output, error)) from None
     try:
         with replacing(output) as temporary, open(temporary, "wb") as file:
@@ -223,7 +223,7 @@ def write_page(inputs: Inputs, traces: Traces, output: str, *, every_source: boo
 
 
 def build(traces: Traces) -> None:
-    """With a line about it; Ctrl-C ends it."""
+    """Builds the indexes and shows the progress; Ctrl-C ends it."""
     traces.build_in_background()
     try:
         _watch(traces)

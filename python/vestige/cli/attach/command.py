@@ -1,8 +1,8 @@
-"""`vestige attach`: records a process that runs already, for a while, and reports what it did.
+"""`vestige attach`: records a running process for a while, and reports where its time went.
 
-The process is asked through a Unix socket (recording/control.py): one at which it listens, or one of this command's,
-to which a script connects that target's Python is made to run (entry.py). The recording belongs to the connection: it
-ends with this command, however that ends.
+The command asks the process through a Unix socket (recording/control.py): either a socket at which the process listens,
+or a socket of this command, to which a script connects that runs in the process (entry.py). The recording belongs to
+the connection: it ends with this command, however the command ends.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ EXAMPLES = """\
   vestige attach 1234 --no-c --exclude '*/site-packages/*'
   vestige attach --socket /run/app/vestige.sock --for 10s
 
-`vestige detach 1234`, in another terminal, ends it too. The process runs on as
-before. From Python 3.14 on nothing else is needed; before, gdb is, and the
-process stands still while gdb starts the recording. A program that calls
-vestige.listen() needs neither.
+`vestige detach 1234`, in another terminal, ends the recording too. The process
+continues as before. Python 3.14 and later need nothing else; older Pythons need
+gdb, and the process stands still while gdb starts the recording. A program that
+calls vestige.listen() does not need gdb.
 """
 
 
@@ -59,18 +59,21 @@ def main(argv: list[str]) -> int:
 
 
 def _parser() -> Parser:
-    parser = Parser("attach", "Record a process that runs already.", USAGE, EXAMPLES)
+    parser = Parser("attach", "Record a running process.", USAGE, EXAMPLES)
     parser.add_argument("pid", metavar="PID", type=int, nargs="?", help="the process")
     group = parser.group("attaching")
     seconds = group.add_argument(
         "--for", dest="seconds", metavar="TIME", help="end after TIME (10s, 5m; default: Ctrl-C)"
     )
     parser.often.append(seconds)
-    group.add_argument("--socket", metavar="PATH", help="ask a process that listens there (vestige.listen())")
+    group.add_argument("--socket", metavar="PATH", help="record the process that listens at PATH (vestige.listen())")
     group.add_argument(
-        "--wait", metavar="TIME", default="10s", help="how long to wait until it runs Python code (default: 10s)"
+        "--wait",
+        metavar="TIME",
+        default="10s",
+        help="how long to wait until the process runs Python code (default: 10s)",
     )
-    group.add_argument("--gdb", action="store_true", help="go in by gdb, also from Python 3.14 on")
+    group.add_argument("--gdb", action="store_true", help="enter the process by gdb, even on Python 3.14 and later")
     group.add_argument(
         "--standstill", metavar="TIME", default="1s", help="how long gdb may hold the process (default: 1s)"
     )
@@ -80,7 +83,9 @@ def _parser() -> Parser:
 
 
 def _request(options: Namespace) -> dict[str, Any]:
-    """What the process is asked. All that can be checked is, before the process is touched."""
+    """Returns the request to the process, after checking everything that can be checked without touching the
+    process.
+    """
     from vestige import profile
 
     output = None if options.output is None else os.path.abspath(options.output)
@@ -107,7 +112,7 @@ def _request(options: Namespace) -> dict[str, Any]:
 
 
 def _wanted(options: Namespace) -> dict[str, Any]:
-    """The keywords of the profile, without the file, which the process may have to choose."""
+    """Returns the keywords of the profile, except the file, which the process may have to choose."""
     given = {**recorded(options), "with_stack": True}
     del given["output"]
     return given
@@ -170,7 +175,7 @@ def _record(options: Namespace, request: dict[str, Any], held: Held) -> int:
 
 
 def _close(options: Namespace, held: Held) -> int:
-    """Says how it ended, and reports."""
+    """Reports how the recording ended, and shows the report."""
     who, facts, path = held.who, held.facts, str(held.answer["recording"])
     if facts is None:
         _say(f"{who} has ended, or runs another program now")
@@ -198,7 +203,7 @@ def _close(options: Namespace, held: Held) -> int:
 
 
 def _shown(path: str) -> str:
-    """Relative, where that is shorter to read."""
+    """Returns the path relative to this folder, if that is shorter."""
     folder = os.getcwd()
     return os.path.relpath(path, folder) if os.path.dirname(path) == folder else path
 

@@ -26,8 +26,8 @@ The report appears in the terminal that attached.
 
 def main(argv: list[str]) -> int:
     parser = Parser("detach", "End a recording that vestige attach started.", "PID | --socket PATH", EXAMPLES)
-    parser.add_argument("pid", metavar="PID", type=int, nargs="?", help="the process that is recorded")
-    parser.add_argument("--socket", metavar="PATH", help="a process that listens there")
+    parser.add_argument("pid", metavar="PID", type=int, nargs="?", help="the recorded process")
+    parser.add_argument("--socket", metavar="PATH", help="the process that listens at PATH")
     options = parser.parse_args(argv)
     if (options.pid is None) == (options.socket is None):
         raise Failure("give the PID of a process, or --socket PATH", code=2)
@@ -40,7 +40,7 @@ def main(argv: list[str]) -> int:
 
 
 def _reach(pid: int | None, socket: str | None) -> Any:
-    """The command that attached knows how to end its recording; so does a process that listens."""
+    """Returns a connection to whoever can end the recording: the command that attached, or the process that listens."""
     try:
         paths = [socket] if pid is None else [os.path.join(folder_of_user(), f"attach-{pid}.sock"), own_path(pid)]
     except Refused as error:
@@ -59,4 +59,4 @@ def _ask(talk: Talk) -> dict[str, Any]:
     while talk.open:
         for message in talk.receive():
             return message
-    return {"error": "the recording ended before it was asked to"}
+    return {"error": "the recording had already ended"}

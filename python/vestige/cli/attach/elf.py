@@ -1,5 +1,5 @@
-"""Addresses of functions in a library or program that another process has mapped: as much of ELF as that takes. gdb
-would find them too, but reads all symbols of all libraries first, while the process stands still.
+"""Addresses of functions in a library or program that another process has mapped: reads the necessary parts of ELF. gdb
+would find the addresses too, but reads all symbols of all libraries first, while the process stands still.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ LOADED, SYMBOLS = 1, 11  # kinds of segments and sections
 
 
 class NotElf(Exception):
-    """The file is not what this module can read."""
+    """Raised for a file that this module cannot read."""
 
 
 class Library:
-    """`start` is where the beginning of the file is mapped."""
+    """A mapped file. `start` is the address of the file's beginning."""
 
     def __init__(self, path: str, start: int) -> None:
         self.path = path
@@ -40,7 +40,7 @@ class Library:
         if not magic.startswith(b"\x7fELF\x02\x01"):  # 64 bits, little-endian
             raise ValueError(magic)
         segment_count, section_count = facts[10], facts[12]
-        self._segments = []  # offset, address, size in the file
+        self._segments = []  # offset, address and size in the file
         for index in range(segment_count):
             kind, _, offset, vaddr, _, size, _, _ = SEGMENT.unpack_from(self._data, segments_at + index * SEGMENT.size)
             if kind == LOADED:
@@ -59,16 +59,16 @@ class Library:
                 self._symbols.setdefault(text, (value, length))
 
     def address(self, name: str) -> int:
-        """Of a function or variable in the process; 0 if there is none of this name."""
+        """Returns the address of a function or variable in the process; 0 if there is none of this name."""
         return self.place(name)[0]
 
     def place(self, name: str) -> tuple[int, int]:
-        """Where a function or variable begins and ends in the process; (0, 0) if there is none of this name."""
+        """Returns the begin and end of a function or variable in the process; (0, 0) if there is none of this name."""
         value, size = self._symbols.get(name, (0, 0))
         return (self._bias + value, self._bias + value + size) if value else (0, 0)
 
     def read(self, name: str, size: int) -> bytes | None:
-        """What the file has as the value of a variable, or as a function."""
+        """Returns the bytes of a variable or function in the file."""
         value, _ = self._symbols.get(name, (0, 0))
         for offset, vaddr, length in self._segments if value else ():
             if vaddr <= value and value + size <= vaddr + length:
@@ -76,12 +76,12 @@ class Library:
         return None
 
     def code(self, name: str) -> bytes:
-        """Of a function that this library is known to have."""
+        """Returns the code of a function that this library is known to have."""
         begin, end = self.place(name)
         found = self.read(name, end - begin)
         assert found, name
         return found
 
     def head(self) -> bytes:
-        """The first page of the file: it has the build id, and is mapped at `start`."""
+        """Returns the first page of the file, which contains the build id and is mapped at `start`."""
         return self._data[:PAGE]

@@ -1,7 +1,6 @@
-"""Gets into a running process: has its Python run startup/attached.py, which connects to a socket of this command.
-
-The script is the installed file, so nothing has to be written for a process, and nothing is left behind, however this
-command ends. What differs from one attachment to another, the process is told by the socket.
+"""Enters a running process: makes its Python run startup/attached.py, which connects to a socket of this command. The
+script is the installed file, so no file is written for an attachment, and none is left behind, however this command
+ends. Anything that differs between attachments is sent through the socket.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ LOOK_EVERY_S = 0.1
 
 
 def check_version(target: Target) -> None:
-    """This installation's package is loaded into the process, so it must fit."""
+    """Raises Failure unless this installation's package can be loaded into the process."""
     found = target.version()
     if found is None:
         raise Failure(f"process {target.pid} is a Python before {OLDEST}, which vestige does not support")
@@ -44,9 +43,11 @@ def check_version(target: Target) -> None:
 
 
 def enter(target: Target, door: Any, address: str, patience_s: float, limit_s: float | None) -> tuple[Any, float]:
-    """A connection to the process, and for how long it stood still. With a limit to that, gdb is the way in."""
+    """Returns a connection to the process, and for how long the process stood still. Uses gdb if `limit_s` limits that
+    time.
+    """
     _sweep(os.path.dirname(address))
-    why = address.removesuffix("sock") + "why"  # where the script says why it failed
+    why = address.removesuffix("sock") + "why"  # the script writes the reason of a failure here
     _remove(why)
     still_s, any_thread = 0.0, False
     try:
@@ -63,7 +64,7 @@ def enter(target: Target, door: Any, address: str, patience_s: float, limit_s: f
 
 
 def _accept(target: Target, door: Any, why: str, patience_s: float, *, any_thread: bool) -> Any:
-    """The process connects as soon as it has run the script."""
+    """Waits for the connection, which the script opens as soon as it runs."""
     waits = select.poll()
     waits.register(door.fileno(), select.POLLIN)
     waits.register(target.handle, select.POLLIN)
@@ -77,7 +78,7 @@ def _accept(target: Target, door: Any, why: str, patience_s: float, *, any_threa
             connection = adopt(door._accept()[0])
             if peer(connection) == (target.pid, os.geteuid()):
                 return connection
-            connection.close()  # one who wants to detach: there is nothing to end yet
+            connection.close()  # somebody wants to detach, but there is no recording yet
         elif target.handle in ready:
             raise Failure(f"process {target.pid} has ended")
         elif os.path.islink(why):
@@ -85,7 +86,7 @@ def _accept(target: Target, door: Any, why: str, patience_s: float, *, any_threa
 
 
 def _silent(target: Target, patience_s: float, *, any_thread: bool) -> str:
-    """Why the script was not run."""
+    """Returns why the script did not run."""
     if trouble := target.trouble(target.status()):
         return trouble
     whose = "" if any_thread else " in its main thread"
@@ -106,7 +107,7 @@ def _remove(path: str) -> None:
 
 
 def _sweep(folder: str) -> None:
-    """Removes what belonged to processes that have ended."""
+    """Removes files that belonged to processes that have ended."""
     for name in os.listdir(folder):
         found = OURS.match(name)
         if found and not os.path.exists(f"/proc/{found[1]}"):

@@ -1,8 +1,7 @@
-"""What gdb puts into a process: code that runs startup/attached.py in a thread of its own.
-
-The block is a table of the interpreter's functions, the two functions of python/ext/session/entry_code.c, and
-attached.py as a code object. It names no place of its own, and is never written: so a later attachment to the same
-program knows the block by its bytes, and uses it again.
+"""The block of code that gdb puts into a process; it runs startup/attached.py in a thread of its own. The block has a
+table of the interpreter's functions, the two functions of python/ext/session/entry_code.c, and attached.py as a code
+object. It does not contain its own address and is never written to, so a later attachment to the same program finds the
+block by its bytes, and uses it again.
 """
 
 from __future__ import annotations
@@ -43,11 +42,11 @@ FUNCTIONS = (  # in the order of struct vpy_entry
     "Py_DecRef",
     "PyErr_Clear",
 )
-BEGIN_AT = HEAD.size  # the function to be called, with the address of the block
+BEGIN_AT = HEAD.size  # the function to call, with the address of the block as its argument
 
 
 def make(target: Target) -> bytes:
-    """The block for a process, SIZE bytes."""
+    """Returns the block for a process, SIZE bytes."""
     addresses = [target.library.address(name) for name in FUNCTIONS]
     if not all(addresses) or target.libc is None or not target.libc.address("mmap"):
         raise Failure(f"process {target.pid}: functions of its Python or C library were not found")

@@ -1,21 +1,22 @@
-"""A way into Pythons before 3.14: gdb has the interpreter run a block of code (entry_block.py) at its next safe point.
+"""The way into Pythons before 3.14: gdb makes the interpreter run a block of code (entry_block.py) at its next safe
+point.
 
 gdb stops the process wherever it is: maybe inside malloc, maybe without the GIL, maybe before Python is initialized. So
 nothing is called there that allocates or takes the GIL: Py_IsInitialized() says whether there is an interpreter, mmap()
 makes room for the block once for each program, and Py_AddPendingCall(), which may be called anywhere, or its like for
 any thread (_any_thread()), has the block run later, between two instructions of Python. The addresses of these
-functions come from elf.py. gdb reads no symbols: it is even told that the program is another one, so that a process
-with large libraries does not stand still while gdb reads them.
+functions come from elf.py. gdb reads no symbols: it gets the name of another, small program, so that a process with
+large libraries does not stand still while gdb reads symbols.
 
-gdb gets its commands one by one. Whatever this command does meanwhile, gdb lets the process go at the end of them: when
-this command has ended, however it did. All that is known of the process is read again once gdb has stopped it: it may
-have become another program until then. If gdb takes too long before the first call, it is killed, which lets the
-process go.
+gdb gets its commands one by one. At their end, which comes at the latest when this command has ended, however it ends,
+gdb lets the process go. All facts about the process are read again once gdb has stopped it, because the process may
+have become another program meanwhile. If gdb takes too long before the first call, it is killed, which lets the process
+go.
 
-Between a call's begin and its end, some milliseconds, gdb itself must not be killed: then nobody puts back the
-registers that it has changed, and the process dies. vestige does not do that. gdb would also leave a breakpoint in the
-dynamic loader at such a moment, for which the process would die later: it is told of a `sysroot` where there is no
-loader, and sets none.
+During a call, which takes some milliseconds, gdb must not be killed: nobody would restore the registers that gdb has
+changed, and the process would die. vestige never kills gdb then. If somebody else does, a breakpoint of gdb in the
+dynamic loader would remain and end the process later. Therefore gdb gets a `sysroot` without a loader, and sets no such
+breakpoint.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ if TYPE_CHECKING:
     from .target import Target
 
 TINY = "/bin/true"  # a program with few symbols
-WITHOUT_GIL = "_Py_MergeZeroLocalRefcount"  # a function of Pythons that can do without
-START_S = 20.0  # for gdb to start, before the process is touched
-CALL_S = 20.0  # for a call, and for gdb to end
+WITHOUT_GIL = "_Py_MergeZeroLocalRefcount"  # exists in Pythons that can run without the GIL
+START_S = 20.0  # for gdb to start, before it touches the process
+CALL_S = 20.0  # for a call, and for the end of gdb
 OVER = "vestige: over"
-# A signal that comes during a call goes to the program, unless it is the call that fails: then gdb takes it back.
+# A signal that arrives during a call goes to the program. If the call itself fails by a signal, gdb undoes the call.
 PREPARE = """\
 set prompt
 set confirm off
@@ -61,18 +62,19 @@ handle SIGSEGV SIGBUS SIGILL SIGFPE stop"""
 
 
 def needs() -> str:
-    """The path of gdb."""
+    """Returns the path of gdb."""
     found = shutil.which("gdb")
     if found is None:
         raise Failure(
-            "attaching to a Python before 3.14 takes gdb, which is not installed; vestige.listen() does without it"
+            "attaching to a Python before 3.14 needs gdb, which is not installed; "
+            "a program that calls vestige.listen() does not need gdb"
         )
     return found
 
 
 def inject(target: Target, limit_s: float) -> tuple[float, bool]:
-    """Has the process run the block soon. Returns for how many seconds it stood still, and whether any of its threads
-    will run it, not the main thread alone.
+    """Makes the process run the block soon. Returns for how many seconds the process stood still, and whether any of
+    its threads may run the block, or only the main thread.
     """
     block = entry_block.make(target)
     with _Gdb(needs(), target) as gdb:
@@ -89,17 +91,17 @@ def inject(target: Target, limit_s: float) -> tuple[float, bool]:
         if left_s <= 0:
             gdb.kill()
             raise Failure(
-                f"gdb would have held process {target.pid} for more than {limit_s:g} s: it was let go as it was; "
-                "try again, or allow more by --standstill"
+                f"gdb would have held process {target.pid} for more than {limit_s:g} s: the process was released "
+                "unchanged; try again, or allow more time by --standstill"
             )
         any_thread = _call_all(target, gdb, block)
     return time.monotonic() - begun, any_thread
 
 
 def _call_all(target: Target, gdb: _Gdb, block: bytes) -> bool:
-    """Returns whether any thread will run the block."""
+    """Makes the calls. Returns whether any thread may run the block."""
     python = target.library
-    gdb.ask("set scheduler-locking on", CALL_S)  # the other threads stay where they are
+    gdb.ask("set scheduler-locking on", CALL_S)  # other threads stay stopped
     if not gdb.call(f"((int(*)(void)){python.address('Py_IsInitialized')})()"):
         raise Failure(f"process {target.pid} has no interpreter now: Python has not begun there, or has ended")
     place = target.find_block(block)
@@ -108,9 +110,12 @@ def _call_all(target: Target, gdb: _Gdb, block: bytes) -> bool:
         made = f"((long(*)(long,long,int,int,int,long)){target.libc.address('mmap')})(0, {len(block)}, 5, 0x22, -1, 0)"
         place = gdb.call(made)
         if place <= 0:
-            raise Failure(f"process {target.pid} may not have memory for more code; vestige.listen() needs none")
+            raise Failure(
+                f"process {target.pid} is not allowed to map more code; "
+                "a program that calls vestige.listen() needs no such mapping"
+            )
         gdb.put(place, block)
-    gdb.ask("set scheduler-locking off", CALL_S)  # another thread may hold a lock that is needed
+    gdb.ask("set scheduler-locking off", CALL_S)  # another thread may hold a lock that the call needs
     any_thread = bool(gdb.call(_any_thread(target)))
     begin = place + entry_block.BEGIN_AT
     if any_thread:
@@ -125,12 +130,13 @@ def _call_all(target: Target, gdb: _Gdb, block: bytes) -> bool:
 
 
 def _any_thread(target: Target) -> str:
-    """What gdb evaluates: whether any thread may be asked to run the block, not the main thread alone.
+    """Returns an expression for gdb: whether any thread may run the block, not only the main thread.
 
-    From 3.13 on that takes a mutex of the GIL. The main thread, which has to call it here, must not hold that mutex nor
-    be waiting for the GIL: a thread that gives the GIL to a waiter holds the mutex until the waiter has awoken, which
-    it could not. So it must wait in the system, and not for something inside the interpreter's own state. Without the
-    GIL it takes a lock that the main thread may hold or wait for at any time.
+    On 3.13 and later, the call for that takes a mutex of the GIL. The main thread, in which gdb makes the call, must
+    neither hold that mutex nor wait for the GIL: a thread that gives the GIL to a waiter holds the mutex until the
+    waiter has woken up, which is impossible here. So the main thread must be waiting in the system, but not for
+    something inside the interpreter's own state. Without the GIL, the call takes a lock that the main thread may hold
+    or wait for at any time.
     """
     if not target.takes_any_thread() or not target.library.address("PyInterpreterState_Main"):
         return "0"
@@ -143,15 +149,15 @@ def _any_thread(target: Target) -> str:
 
 
 class _Late(Exception):
-    """gdb has not answered in time."""
+    """Raised if gdb has not answered in time."""
 
 
 class _Gdb:
-    """gdb, and the process that it may hold."""
+    """A running gdb, and the process that it may hold."""
 
     def __init__(self, program: str, target: Target) -> None:
         self._target = target
-        # gdb has a Python of its own, which what is set for this one could keep from starting.
+        # gdb contains a Python of its own, which variables for this Python could keep from starting.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         environment.update(DEBUGINFOD_URLS="", LC_ALL="C")
         self._file = os.memfd_create("vestige")
@@ -163,7 +169,7 @@ class _Gdb:
             env=environment,
             pass_fds=(self._file,),
             start_new_session=True,
-            restore_signals=False,  # once nobody reads what it says, that must not end it
+            restore_signals=False,  # if nobody reads gdb's output any more, that must not end gdb
         )
         self.pid = self._process.pid
 
@@ -171,43 +177,43 @@ class _Gdb:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Without more commands it lets the process go, and ends."""
+        """Ends gdb: at the end of its commands, gdb lets the process go."""
         assert self._process.stdin is not None and self._process.stdout is not None
         try:
             self._process.stdin.close()
-        except OSError:  # it has ended
+        except OSError:  # gdb has ended
             pass
         try:
             self._process.wait(CALL_S)
-        except subprocess.TimeoutExpired:  # only a person can decide what to do
+        except subprocess.TimeoutExpired:  # only a person can decide what to do now
             raise Failure(f"gdb (process {self.pid}) does not end and holds process {self._target.pid}") from None
         finally:
             self._process.stdout.close()
             os.close(self._file)
-        if self._process.returncode < 0:  # it was killed
+        if self._process.returncode < 0:  # gdb was killed
             self._continue()
 
     def _continue(self) -> None:
-        """The signal by which gdb stops a process may still be under way, and would stop it for good."""
+        """Continues the process, because a signal with which gdb stops it may arrive only now."""
         try:
             signal.pidfd_send_signal(self._target.handle, signal.SIGCONT)
-        except OSError:  # it has ended
+        except OSError:  # the process has ended
             pass
 
     def prepare(self) -> None:
-        """Before it attaches."""
+        """Sends the commands that come before gdb attaches."""
         self.ask(PREPARE, START_S)
         if os.uname().machine == "x86_64":
             os.pwrite(self._file, registers.describe().encode(), 0)
             self.ask(f"set tdesc filename /proc/self/fd/{self._file}", START_S)
 
     def ask(self, commands: str, patience_s: float) -> str:
-        """What gdb says to that. Raises _Late if it takes longer."""
+        """Returns gdb's answer to commands. Raises _Late if it takes longer."""
         assert self._process.stdin is not None and self._process.stdout is not None
         try:
             self._process.stdin.write(f"{commands}\necho \\n{OVER}\\n\n".encode())
             self._process.stdin.flush()
-        except OSError:  # it has ended: so says what it says
+        except OSError:  # gdb has ended; its output shows why
             pass
         said = b""
         until = time.monotonic() + patience_s
@@ -223,7 +229,7 @@ class _Gdb:
         return said.decode(errors="replace").replace(OVER, "")
 
     def call(self, expression: str) -> int:
-        """The value of what may be a call."""
+        """Returns the value of an expression, which may contain a call."""
         said = self._answer(f'printf "= %ld\\n", (long)({expression})')
         found = re.search(r"^= (-?\d+)$", said, re.MULTILINE)
         if found is None:
@@ -238,19 +244,23 @@ class _Gdb:
             raise Failure(self.why(said))
 
     def _answer(self, command: str) -> str:
-        """In a call that does not end gdb is interrupted: it puts back what it has changed."""
+        """Returns the answer to a command that may call. Interrupts gdb if the call does not end; gdb then restores the
+        process.
+        """
         try:
             return self.ask(command, CALL_S)
         except _Late:
             self._process.send_signal(signal.SIGINT)
-            raise Failure(f"process {self._target.pid} was not able to answer gdb; it was let go as it was") from None
+            raise Failure(
+                f"process {self._target.pid} could not run gdb's call; the process was released unchanged"
+            ) from None
 
     def kill(self) -> None:
-        """Lets the process go. gdb may have a child, to find out what the system can do."""
+        """Kills gdb, which lets the process go. gdb may have a child, with which it tests the system."""
         os.killpg(self.pid, signal.SIGKILL)
 
     def why(self, said: str) -> str:
-        """Why gdb could not do what it was asked, which it answered so."""
+        """Returns why gdb could not do what was asked, from its answer."""
         state = self._target.status()
         if not self._holds(state):
             if trouble := self._target.trouble(state):
@@ -258,10 +268,10 @@ class _Gdb:
             if "not permitted" in said:
                 return self._target.refused()
         last = next((line for line in reversed(said.splitlines()) if line.strip()), "it has ended")
-        return f"gdb could not do it: {last.strip()}"
+        return f"gdb failed: {last.strip()}"
 
     def check(self, said: str) -> None:
-        """Raises Failure unless it holds the process now."""
+        """Raises Failure unless gdb holds the process now."""
         if not self._holds(self._target.status()):
             raise Failure(self.why(said))
 

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 STOP = {"do": "stop"}
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-ANSWER_S = 60.0  # to import vestige and to start recording
+ANSWER_S = 60.0  # seconds for the process to import vestige and start recording
 TELL_EVERY_S = 1.0
 
 
 class Interrupts:
-    """Ctrl-C and the signals that end programs. Before the recording they end the command; after, the recording."""
+    """Ctrl-C and the signals that end programs. Before the recording they end the command, afterwards the recording."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -37,7 +37,7 @@ class Interrupts:
         self.descriptor = self._end = -1
 
     def __enter__(self) -> Self:
-        self.descriptor, self._end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)  # readable when there was one
+        self.descriptor, self._end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)  # readable after a signal
         signal.set_wakeup_fd(self._end, warn_on_full_buffer=False)
         self._before = {number: signal.signal(number, self._take) for number in ENDING}
         return self
@@ -59,21 +59,21 @@ class Interrupts:
 
 
 class Held:
-    """What this command has another process record. Talks to it, and to those who want to detach."""
+    """The recording in another process. Talks to that process, and to commands that want to detach."""
 
     def __init__(self, talk: Talk, door: Any, who: str, interrupts: Interrupts, handle: int | None = None) -> None:
-        """handle: readable once the process has ended. door: where those knock who want to detach."""
+        """`handle` is readable once the process has ended. Commands that want to detach connect to `door`."""
         self._talk = talk
         self._door = door
         self.who = who
         self._handle = handle
         self._interrupts = interrupts
-        self._others: list[Talk] = []  # who asked to detach
-        self.answer: dict[str, Any] = {}  # what the process said when it began
-        self.facts: dict[str, Any] | None = None  # and when it stopped; None: it has not
+        self._others: list[Talk] = []  # commands that asked to detach
+        self.answer: dict[str, Any] = {}  # the process's answer when the recording began
+        self.facts: dict[str, Any] | None = None  # the process's answer when the recording stopped; None: it still runs
 
     def begin(self, request: dict[str, Any]) -> None:
-        """Raises Failure if the process does not record."""
+        """Starts the recording. Raises Failure if the process does not record."""
         self._talk.send({"do": "record", **request})
         until = time.monotonic() + ANSWER_S
         waits = select.poll()
@@ -81,13 +81,13 @@ class Held:
         while self._talk.open:
             left_s = until - time.monotonic()
             if left_s <= 0:
-                raise Failure(f"{self.who} has not begun to record within {ANSWER_S:g} s: it was told to leave it")
+                raise Failure(f"{self.who} has not begun to record within {ANSWER_S:g} s: the request was withdrawn")
             if not waits.poll(left_s * 1000):
                 continue
             for message in self._talk.receive():
                 if "error" in message:
                     raise Failure(f"{self.who}: {message['error']}")
-                if "stopped" in message:  # a short recording may be over already
+                if "stopped" in message:  # a short recording may have ended already
                     self.facts = message
                 else:
                     self.answer = message
@@ -97,7 +97,7 @@ class Held:
         raise Failure(f"{self.who} has ended")
 
     def wait(self) -> None:
-        """Until the recording is over, for whatever reason."""
+        """Waits until the recording has ended, for whatever reason."""
         progress = Progress(f"recording {self.who}", rich=False)
         begun = time.monotonic()
         asked = False
@@ -107,7 +107,7 @@ class Held:
                     asked = True
                     self._talk.send(STOP)
                 if self._interrupts.count > 1:
-                    raise Failure(f"{self.who} has not stopped yet; it does as soon as it runs Python code", code=130)
+                    raise Failure(f"{self.who} has not stopped yet; it stops as soon as it runs Python code", code=130)
                 self._look(TELL_EVERY_S)
                 progress.count(f"{duration((time.monotonic() - begun) * 1e9)}, {self._size()}")
         finally:
@@ -151,7 +151,9 @@ class Held:
                 other.send(self.facts)
 
     def _hear_last(self) -> None:
-        """The process has ended. A child of its may still hold the connection open."""
+        """Reads the last messages of a process that has ended. A child of the process may still hold the connection
+        open.
+        """
         waits = select.poll()
         waits.register(self._talk.fileno(), select.POLLIN)
         while self._talk.open and waits.poll(0):
@@ -160,7 +162,8 @@ class Held:
 
     def _let_in(self) -> None:
         connection = adopt(self._door._accept()[0])
-        is_process = peer(connection)[0] == self.answer.get("pid")  # it has run an earlier request, which was withdrawn
+        # the process has run an earlier request, which was withdrawn
+        is_process = peer(connection)[0] == self.answer.get("pid")
         if is_trusted(connection) and not is_process:
             self._others.append(Talk(connection))
         else:
@@ -176,7 +179,9 @@ class Held:
 
 
 class AttachedRecording(Recording):
-    """For the report: as after `vestige run`, of a file that another process has written."""
+    """A recording for the report, which looks as after `vestige run`, but of a file that another process has
+    written.
+    """
 
     def _metadata(self, trace: Trace) -> dict[str, Any]:
         from vestige.reading.metadata import check_shapes, load_json
@@ -194,7 +199,7 @@ class AttachedRecording(Recording):
 
 
 def over(held: Held, options: Any, shown: Callable[[str], str]) -> AttachedRecording:
-    """The recording as the report wants it."""
+    """Returns the recording in the form that the report needs."""
     facts = held.facts or {}
     path = str(held.answer["recording"])
     return AttachedRecording.over(

@@ -1,13 +1,14 @@
-"""Which registers gdb is told that the processor has: those of x86-64 without its extensions.
+"""The description of the processor's registers for gdb: those of x86-64 without its extensions.
 
-gdb puts the registers back that a call may have changed, all that gdb knows. gdb 13 loses zmm16 to zmm31 so, where the
-others are not in use, and memcpy() uses them: a process that gdb stops inside memcpy() would go on with zeros.
-Registers that gdb does not know stay as they are; none of the functions that are called uses them.
+After a call, gdb restores every register that it knows, because the call may have changed it. gdb 13 thereby loses
+zmm16 to zmm31 if the other extensions are not in use. memcpy() uses these registers, so a process that gdb stops inside
+memcpy() would continue with zeros. Registers that gdb does not know stay unchanged; none of the called functions uses
+them.
 """
 
 from __future__ import annotations
 
-FEATURES = (  # names, bits and type, of which gdb wants each in its place
+FEATURES = (  # names, bits and type; gdb needs each in its place
     (
         "core",
         (
@@ -27,7 +28,7 @@ FEATURES = (  # names, bits and type, of which gdb wants each in its place
 
 
 def describe() -> str:
-    """For gdb's `set tdesc filename`."""
+    """Returns the description for gdb's `set tdesc filename`."""
     features = "".join(
         f'<feature name="org.gnu.gdb.i386.{name}">{"".join(_register(*group) for group in groups)}</feature>'
         for name, groups in FEATURES

@@ -18,7 +18,7 @@ DISABLED = "has remote debugging disabled (PYTHON_DISABLE_REMOTE_DEBUG, or -X di
 
 
 def inject(target: Target, script: str) -> None:
-    """Has the process run a script soon."""
+    """Makes the process run a script soon."""
     interpreter: Any = sys
     try:
         interpreter.remote_exec(target.pid, script)
@@ -28,5 +28,7 @@ def inject(target: Target, script: str) -> None:
         if not target.status():
             raise Failure(f"process {target.pid} has ended") from None
         if "not enabled" in str(error):
-            raise Failure(f"process {target.pid} {DISABLED}; vestige.listen() works there") from None
+            raise Failure(
+                f"process {target.pid} {DISABLED}; a program that calls vestige.listen() can be recorded"
+            ) from None
         raise Failure(f"process {target.pid}: {getattr(error, 'strerror', None) or error}") from None

@@ -1,4 +1,4 @@
-"""The command's end of a conversation with a process: see recording/control.py for what is said."""
+"""The command's end of a connection with a process. recording/control.py describes the messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LINE_MAX = 16 << 20
 
 
 class Talk:
-    """Messages go out and come in; `open` is False once the other end is gone."""
+    """Sends and receives messages; `open` is false once the other end is gone."""
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
@@ -25,14 +25,14 @@ class Talk:
         return int(self.connection.fileno())
 
     def send(self, message: dict[str, Any]) -> None:
-        """If the other end is gone, receive() will tell; it may have said why."""
+        """Sends a message. If the other end is gone, receive() finds out, and may still get the reason."""
         try:
             self.connection.sendall(json.dumps(message).encode() + b"\n")
         except OSError:
             pass
 
     def receive(self) -> list[dict[str, Any]]:
-        """Whole messages that have come; to be called when there is something to read."""
+        """Returns the complete messages that have arrived. Call when there is something to read."""
         try:
             data = self.connection.recv(65536)
         except OSError:
@@ -44,7 +44,7 @@ class Talk:
         try:
             messages = [json.loads(line) for line in lines]
         except ValueError:
-            raise Failure("the process sent what is not understood") from None
+            raise Failure("unexpected reply from the process") from None
         return [message for message in messages if isinstance(message, dict)]
 
     def close(self) -> None:

@@ -1,4 +1,6 @@
-"""The process to attach to: what /proc says about it, and why it cannot be recorded. Nothing here touches it."""
+"""The process to attach to: facts from /proc, and reasons why it cannot be recorded. Nothing here touches the
+process.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ from .elf import Library, NotElf
 
 STATES = {"T": "is stopped", "t": "is stopped by a debugger", "Z": "has ended", "X": "has ended"}
 MARK = "Py_AddPendingCall"  # a function that every Python has
-STRICT = "1"  # of seccomp; 2 is a filter, which containers have
+STRICT = "1"  # the strict mode of seccomp; 2 is a filter, which containers use
 NEAR = "run vestige there"
-OLDEST = "3.11"  # the first Python with the variable Py_Version, which says what it is
+OLDEST = "3.11"  # the first Python with the variable Py_Version
 
 
 class Target:
@@ -36,7 +38,7 @@ class Target:
     # ---- what every way of attaching needs ----
 
     def status(self) -> dict[str, str]:
-        """The lines of /proc/PID/status. Empty: there is no such process any more."""
+        """Returns the lines of /proc/PID/status; empty if the process does not exist any more."""
         return _facts(f"/proc/{self.pid}/status")
 
     def _check_status(self) -> None:
@@ -52,13 +54,15 @@ class Target:
         self._check_seccomp()
 
     def _check_seccomp(self) -> None:
-        """The system ends a thread in strict mode when it starts another one, opens a file or makes a socket."""
+        """Raises Failure in strict seccomp mode: the system ends such a thread when it starts another thread, opens a
+        file or makes a socket.
+        """
         for path in glob.glob(f"/proc/{self.pid}/task/*/status"):
             if _facts(path).get("Seccomp", "0").strip() == STRICT:
                 raise Failure(f"process {self.pid} is in strict seccomp mode: it would end if it was recorded")
 
     def trouble(self, facts: dict[str, str]) -> str:
-        """Why a process in this state does nothing that it is asked; "" if it does."""
+        """Returns why a process in this state does not answer requests; "" if it does."""
         tracer = facts.get("TracerPid", "0").strip()
         state = STATES.get(facts.get("State", "X")[0], "")
         if state == "has ended":
@@ -68,7 +72,7 @@ class Target:
         return f"process {self.pid} {state}: let it go on first (kill -CONT {self.pid})" if state else ""
 
     def _check_place(self) -> None:
-        """Its files must be ours: it is told paths, and writes the trace."""
+        """Raises Failure unless the process sees the same files, because it receives paths and writes the trace."""
         for kind, name in (("pid", "processes"), ("mnt", "mounts"), ("user", "users")):
             try:
                 same = os.readlink(f"/proc/{self.pid}/ns/{kind}") == os.readlink(f"/proc/self/ns/{kind}")
@@ -83,8 +87,9 @@ class Target:
             raise Failure(f"process {self.pid} has another root folder (a chroot?): {NEAR}")
 
     def refused(self) -> str:
-        """What to do where the system does not let us look into the process. It lets nobody look into one that has just
-        ended."""
+        """Returns what to do if the system does not let us look into the process. The system also refuses for a process
+        that has just ended.
+        """
         if trouble := self.trouble(self.status()):
             return trouble
         scope = ""
@@ -96,20 +101,21 @@ class Target:
         if scope not in ("", "0"):
             hint = f"kernel.yama.ptrace_scope is {scope}; 0 allows it, and so does root"
         else:
-            hint = "it takes the right to trace it (CAP_SYS_PTRACE in a container)"
+            hint = "it needs the right to trace the process (CAP_SYS_PTRACE in a container)"
         refused = f"the system does not let vestige attach to process {self.pid}"
-        return f"{refused}: {hint}; vestige.listen() needs no such right"
+        return f"{refused}: {hint}; a program that calls vestige.listen() needs no such right"
 
     def _read_program(self) -> tuple[str, str]:
-        """What tells the program that runs there from an earlier one, or from one in an earlier process of this number:
-        when it began, and its file. Where its files are mapped may differ, too."""
+        """Returns when the program began, and its file. They distinguish it from an earlier program or an earlier
+        process of this number. Notes where files are mapped, which may differ too.
+        """
         begun = self._read_begun()
         self._read_maps()
         return begun, self._read_exe()
 
     def look_again(self) -> None:
-        """To be called when the process cannot run: until then it may become another program at any time. Raises
-        Failure if it has.
+        """Call while the process cannot run; before, it may become another program at any time. Raises Failure if it
+        has.
         """
         libraries = [library for library in (self.library, self.libc) if library is not None]
         if self._read_program() != self._program or any(
@@ -121,7 +127,7 @@ class Target:
         self._check_seccomp()
 
     def read(self, address: int, size: int) -> bytes:
-        """Its memory; fewer bytes, or none, where it has none."""
+        """Returns bytes of the process's memory; fewer, or none, if it has no memory there."""
         try:
             with open(f"/proc/{self.pid}/mem", "rb", buffering=0) as file:
                 file.seek(address)
@@ -130,7 +136,7 @@ class Target:
             return b""
 
     def find_block(self, block: bytes) -> int:
-        """Where it has code that was put there for vestige; 0: nowhere."""
+        """Returns the address of a block that was put there for vestige before; 0 if there is none."""
         for begin, end in self._anonymous:
             for place in range(begin, end, len(block)):
                 if self.read(place, len(block)) == block:
@@ -153,7 +159,7 @@ class Target:
             raise Failure(f"process {self.pid} has ended") from None
 
     def waits_in(self) -> str:
-        """The function of the system that its main thread waits in; "" if it runs."""
+        """Returns the system call that the main thread waits in; "" if it runs."""
         try:
             with open(f"/proc/{self.pid}/wchan", encoding="utf-8") as file:
                 return file.read().strip("0\n")
@@ -163,7 +169,7 @@ class Target:
     # ---- its Python ----
 
     def _read_maps(self) -> None:
-        """Files that are mapped from their beginning, and where; code that is not from a file."""
+        """Reads which files are mapped from their beginning, and where; and the code that is not from a file."""
         self._maps: dict[str, int] = {}
         self._anonymous: list[tuple[int, int]] = []
         try:
@@ -181,7 +187,7 @@ class Target:
             raise Failure(f"process {self.pid} has ended") from None
 
     def find_library(self, stem: str) -> Library | None:
-        """A mapped file whose name begins so: `libc.so`."""
+        """Returns the mapped file whose name begins like this: `libc.so`."""
         for path, start in self._maps.items():
             if os.path.basename(path).startswith(stem):
                 if path.endswith(" (deleted)"):
@@ -208,7 +214,7 @@ class Target:
         return library
 
     def version(self) -> tuple[int, int] | None:
-        """Of its Python; None for one before OLDEST."""
+        """Returns the version of the process's Python; None if it is older than OLDEST."""
         number = self.library.read("Py_Version", 8)
         if number is None:
             return None
@@ -216,7 +222,7 @@ class Target:
         return whole >> 24 & 0xFF, whole >> 16 & 0xFF
 
     def takes_any_thread(self) -> bool:
-        """Whether any thread may run what gdb asks for, not the main thread alone."""
+        """Returns whether any thread may run the block, not only the main thread."""
         return (self.version() or (0, 0)) >= (3, 12) and bool(self.library.address("_PyEval_AddPendingCall"))
 
 

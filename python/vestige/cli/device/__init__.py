@@ -1,1 +1,1 @@
-"""`vestige device`: what vestige records of devices, checked on a machine that has one."""
+"""`vestige device`: checks the recording of devices on a machine that has one."""

@@ -1,7 +1,7 @@
-"""`vestige device check`: has a GPU do a known work twice, recorded by torch.profiler and by vestige, and compares.
-Where vestige is made, no GPU is, so the verdict is made to be sent.
+"""`vestige device check`: runs a known workload on a GPU twice, recorded by torch.profiler and by vestige, and
+compares. The authors of vestige have no GPU, so the user is asked to send the verdict.
 
-Exit codes: 0 if they are the same, 1 if they differ, 3 if it cannot be checked here.
+Exit codes: 0 if the recordings are equal, 1 if they differ, 3 if the check cannot run here.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ EXAMPLES = """\
   vestige device check --keep files
   vestige device check --files torch.json vestige.json
 
-It ends with 0 if both are the same, with 1 if they differ, and with 3 if it
-cannot be checked here: there is no GPU, no driver, no libcupti or no torch.
+The exit code is 0 if both are equal, 1 if they differ, and 3 if the check
+cannot run here: there is no GPU, no driver, no libcupti or no torch.
 """
 CANNOT = 3
-SEND = "Please send this to the authors of vestige, whatever it says: an issue of the project is the place."
+SEND = "Please send this to the authors of vestige, whatever the verdict, as an issue of the project."
 PROBE = "import sys, torch; sys.exit(0 if torch.cuda.is_available() else 9)"
 SECONDS = 600
 
@@ -40,11 +40,11 @@ SECONDS = 600
 def main(argv: list[str]) -> int:
     parser = Parser(
         "device check",
-        "Compare what vestige records of a GPU with what torch.profiler records of it.",
+        "Compare vestige's recording of a GPU with torch.profiler's.",
         "[options]",
         EXAMPLES,
     )
-    parser.add_argument("--keep", metavar="FOLDER", help="keep both files there")
+    parser.add_argument("--keep", metavar="FOLDER", help="keep both files in this folder")
     parser.add_argument("--files", metavar=("THEIRS", "OURS"), nargs=2, help="compare these Chrome files instead")
     parser.add_argument("--json", action="store_true", help="as JSON, for programs")
     options = parser.parse_args(argv)
@@ -63,7 +63,7 @@ def main(argv: list[str]) -> int:
 
 
 def _trouble() -> str:
-    """What keeps it from being checked here, "" if nothing does."""
+    """Returns why the check cannot run here; "" if it can."""
     trouble = cuda_trouble()
     if trouble:
         return trouble
@@ -72,7 +72,7 @@ def _trouble() -> str:
 
 
 def _check(folder: str, as_json: bool) -> int:
-    """Each recording in a process of its own: CUPTI serves one profiler."""
+    """Runs each recording in a process of its own, because CUPTI serves only one profiler."""
     files = [os.path.join(folder, f"{how}.json") for how in ("torch", "vestige")]
     facts: dict[str, str] = {}
     for how, path in zip(("torch", "vestige"), files):
@@ -82,7 +82,7 @@ def _check(folder: str, as_json: bool) -> int:
         except subprocess.TimeoutExpired:
             raise Failure(f"device check: the run with {how} did not end in {SECONDS} s", code=1) from None
         if result.returncode:
-            last = (result.stderr.strip().splitlines() or ["it said nothing"])[-1]
+            last = (result.stderr.strip().splitlines() or ["no message"])[-1]
             raise Failure(f"device check: the run with {how} ended with {result.returncode}: {last}", code=1)
         facts = json.loads(result.stdout.splitlines()[-1])
         told = [line for line in result.stderr.splitlines() if "vestige:" in line]
@@ -103,7 +103,7 @@ def _tell(files: list[str], facts: dict[str, str], as_json: bool) -> int:
     try:
         found = compare(*(Timeline(_load(path)) for path in files))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise Failure(f"{files[0]}, {files[1]}: an event has not what it must have ({error})") from None
+        raise Failure(f"{files[0]}, {files[1]}: an event lacks a field ({error})") from None
     different = sum(bool(differences) for _, differences in found)
     facts = {"vestige": _core.__version__, **facts}
     if as_json:

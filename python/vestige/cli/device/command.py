@@ -1,4 +1,4 @@
-"""`vestige device`: its one command is `check`."""
+"""`vestige device`: its only command is `check`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ usage: vestige device check [options]    compare with torch.profiler, on a GPU
   vestige device check
   vestige device check --keep files
 
-`vestige device check --help` tells more.
+`vestige device check --help` explains the options.
 """
 
 

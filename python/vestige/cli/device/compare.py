@@ -1,5 +1,6 @@
-"""Compares two Chrome files of the same work on a GPU, torch.profiler's and ours: what is in both must be the same,
-times must be near."""
+"""Compares two Chrome files of one workload on a GPU, torch.profiler's and ours. Facts in both must be equal, times
+must be near.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +17,14 @@ if TYPE_CHECKING:
 
 WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 CALLS = ("cuda_runtime", "cuda_driver")
-LAUNCHES = ("Launch", "Memcpy", "Memset")  # in names of calls that both files must have
-NEAR = 0.25  # of a duration: two runs are never the same
+LAUNCHES = ("Launch", "Memcpy", "Memset")  # parts of the names of calls that both files must have
+NEAR = 0.25  # relative difference of durations, because two runs are never equal
 NEAR_US = 3.0
-SHOWN = 5  # differences of a kind
+SHOWN = 5  # the most differences shown of each kind
 
 
 class Timeline:
-    """What a file says of the device."""
+    """The device's events in a file."""
 
     def __init__(self, document: Any) -> None:
         events = document.get("traceEvents") if isinstance(document, dict) else document
@@ -43,7 +44,7 @@ class Timeline:
         return Counter(name for name in names if any(part in name for part in LAUNCHES))
 
     def causes(self) -> Counter[str]:
-        """What each kernel was launched for: the innermost operator, and the call."""
+        """Returns, for each kernel, the innermost operator and the call that launched it."""
         found: Counter[str] = Counter()
         for event in self.work:
             call = self.calls.get(_arg(event, "correlation"), {}).get("name", "no call")
@@ -52,15 +53,16 @@ class Timeline:
         return found
 
     def streams(self) -> list[list[str]]:
-        """The names on each stream in order of time; streams in the order in which they are first used, as their
-        numbers differ from run to run."""
+        """Returns the names on each stream in order of time. Streams are in the order of their first use, because their
+        numbers differ from run to run.
+        """
         found: dict[Any, list[str]] = {}
         for event in self.work:
             found.setdefault((event["pid"], event["tid"]), []).append(event["name"])
         return list(found.values())
 
     def too_early(self) -> list[str]:
-        """What began before the call that launched it."""
+        """Returns the activities that began before the call that launched them."""
         return [
             event["name"]
             for event in self.work
@@ -69,7 +71,7 @@ class Timeline:
         ]
 
     def durations(self) -> dict[str, float]:
-        """The median of each name, in µs."""
+        """Returns the median duration of each name, in µs."""
         found: dict[str, list[float]] = {}
         for event in self.work:
             found.setdefault(event["name"], []).append(float(event.get("dur", 0)))
@@ -82,7 +84,7 @@ def _arg(event: Event, name: str) -> Any:
 
 
 def compare(theirs: Timeline, ours: Timeline) -> list[tuple[str, list[str]]]:
-    """What was compared, and the differences of each."""
+    """Returns the compared facts, each with its differences."""
     return [
         (
             f"{sum(theirs.counts().values()):,} kernels, copies and sets, by name",

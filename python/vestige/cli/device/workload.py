@@ -1,9 +1,10 @@
-"""What `vestige device check` has a GPU do, in a process of its own, recorded by torch.profiler or by vestige:
+"""The workload that `vestige device check` runs on a GPU, in a process of its own, recorded by torch.profiler or
+vestige:
 
     python -m vestige.cli.device.workload torch|vestige FILE
 
-It has kernels on two streams, copies both ways, a set, an event that a stream waits for, and a graph. It prints what it
-ran on as JSON.
+It has kernels on two streams, copies both ways, a set, an event that a stream waits for, and a graph. It prints the
+device and versions as JSON.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ ROUNDS = 5
 
 
 def work(torch: Any, spans: Any) -> Callable[[], None]:
-    """One run of it, after what is done only the first time."""
+    """Runs the workload once, after a first run for everything that happens only once."""
     cuda = torch.cuda
     side, copied = cuda.Stream(), cuda.Event()
     host = torch.randn(SIZE, SIZE).pin_memory()

@@ -1,4 +1,4 @@
-"""`vestige et check`: what is wrong with execution traces, a line for each defect."""
+"""`vestige et check`: reports the defects of execution traces, one per line."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 LINES = 50
 EXAMPLES = """\
   vestige et check et.json                  a line for each defect
-  vestige et check et.json --timeline t.json   and that both have the same nodes
+  vestige et check et.json --timeline t.json   also compares both files' nodes
   vestige et check *.json --max 5           the first five of each file
   vestige et check et.json --format json    for programs
 """
@@ -49,7 +49,7 @@ def main(argv: list[str]) -> int:
         "--timeline",
         metavar="T",
         action="append",
-        help="Chrome JSON of the same run: ids, names and nesting must be the same; once for each window",
+        help="Chrome JSON of the same run, whose ids, names and nesting must be equal; repeat for each window",
     )
     parser.add_argument(
         "--max", metavar="N", type=int, default=LINES, help=f"lines to print for a file (default: {LINES}; 0: all)"
@@ -72,7 +72,7 @@ def main(argv: list[str]) -> int:
 
 
 class Report:
-    """The defects of one file: the first of them, and how many there are."""
+    """The defects of a file: the first defects, and how many there are."""
 
     def __init__(self, path: str, most: int) -> None:
         self.path = path
@@ -82,7 +82,7 @@ class Report:
         self._defects: list[tuple[str, int | None, str]] = []
 
     def say(self, node: int | None, what: str) -> None:
-        """Notes a defect of a node or, with None, of the file."""
+        """Notes a defect of a node, or of the file if `node` is None."""
         self.say_in(self.path, node, what)
 
     def say_in(self, path: str, node: int | None, what: str) -> None:
@@ -126,11 +126,11 @@ def _check(report: Report, timelines: list[str] | None) -> None:
 
 
 def _read(report: Report) -> bool:
-    """Reads a file, and checks each node by itself. Whether all of it could be read."""
+    """Reads a file, and checks each node by itself. Returns whether the whole file could be read."""
     progress = Progress(f"checking {report.path}")
     graph, identities = report.graph, report.graph.tensors
     collecting = gc.isenabled()
-    gc.disable()  # nodes are many objects, none of them in a cycle
+    gc.disable()  # nodes are many objects, and none is in a reference cycle
     try:
         document = Document(report.path, progress)
         try:
@@ -159,9 +159,9 @@ def _say_of_place(report: Report, index: int, what: str) -> None:
 
 
 def _check_fields(fields: dict[str, Any], report: Report) -> None:
-    """Checks the fields beside the nodes."""
+    """Checks the fields of the file other than its nodes."""
     if "traceEvents" in fields and "nodes" not in fields:
-        report.say(None, "is a timeline, not an execution trace: give it to --timeline")
+        report.say(None, "is a timeline, not an execution trace: name it after --timeline")
         return
     schema = fields.get("schema")
     if schema != SCHEMA:

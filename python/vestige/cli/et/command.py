@@ -8,14 +8,14 @@ from vestige.base.failure import Failure
 
 PARTS = ("check", "show")  # commands of their own
 USAGE = """\
-usage: vestige et check FILE… [options]    what is wrong with execution traces
+usage: vestige et check FILE… [options]    the defects of execution traces
        vestige et show FILE [options]      the tree of operators, or Graphviz
 
   vestige et check et.json --timeline t.json
   vestige et show et.json --depth 2
   vestige et show et.json --name 'ProfilerStep*' -o et.dot
 
-`vestige et check --help` and `vestige et show --help` tell more.
+`vestige et check --help` and `vestige et show --help` explain the options.
 """
 
 

@@ -1,6 +1,5 @@
 """A part of an execution trace as a graph in Graphviz's language: boxes for operators, arrows for tensors between them.
-
-A large graph is folded: a box then stands for all that is below it.
+A large graph is folded: a box then stands for an operator and everything below it.
 """
 
 from __future__ import annotations
@@ -21,21 +20,21 @@ ENGINE = "autograd::engine::evaluate_function: "
 
 
 class Box:
-    """An operator with what is below it."""
+    """An operator with everything below it."""
 
     __slots__ = ("before", "below", "caption", "edges", "operator", "order")
 
     def __init__(self, order: int, operator: Operator, caption: str, below: int) -> None:
         self.order = order
         self.operator = operator
-        self.caption = caption  # what it is in
-        self.below = below  # operators that it stands for beside itself
-        self.before: dict[int, str] = {}  # tensors that it uses and no box made
-        self.edges: dict[Box, list[str]] = {}  # boxes that use what it made → the tensors
+        self.caption = caption  # the thread or annotation that contains the operator
+        self.below = below  # the number of further operators that the box stands for
+        self.before: dict[int, str] = {}  # tensors that the box uses and no box made
+        self.edges: dict[Box, list[str]] = {}  # boxes that use tensors of this box → these tensors
 
 
 class Drawing:
-    """The boxes and arrows of some of a tree's operators."""
+    """The boxes and arrows for some operators of a tree."""
 
     def __init__(self, tree: Tree, tops: list[Operator], depth: int | None, most: int) -> None:
         self.tree = tree
@@ -71,8 +70,9 @@ class Drawing:
             self._of[one.id] = box
 
     def _connect(self, tops: list[Operator]) -> None:
-        """Finds which operator made a tensor last before its use. Operators begin in the order of their ids, and end
-        before the next one that is not below them begins."""
+        """Finds the operator that made each tensor last before its use. Operators begin in the order of their ids. An
+        operator ends before the next one begins, unless that one is below it.
+        """
         moments: list[tuple[int, int, int, Operator]] = []
         for top in tops:
             for operator in _subtree(top):
@@ -84,7 +84,7 @@ class Drawing:
         latest: Box | None = None
         for _, ends, _, operator in moments:
             box = self._of.get(operator.id)
-            if box is None:  # unfolded: what its children did is drawn
+            if box is None:  # an unfolded operator: its children are drawn
                 if ends and latest is not None:
                     for number, _ in operator.tensors(gave=True):
                         makers.setdefault(number, latest)
@@ -98,8 +98,9 @@ class Drawing:
 
 
 def _choose(tops: list[Operator], depth: int, *, plain: bool) -> list[tuple[Operator, int, str]]:
-    """The operators to draw, with their depth and what they are in. Threads and annotations are unfolded, and what
-    has no tensors of its own; with `plain`, whatever is above the depth."""
+    """Chooses the operators to draw, with their depth and container. Unfolds threads, annotations and operators without
+    tensors of their own; with `plain`, unfolds everything above the depth.
+    """
     chosen = []
     stack = [(top, 0 if top.name == THREAD else 1, "") for top in reversed(tops)]
     while stack:
@@ -114,8 +115,9 @@ def _choose(tops: list[Operator], depth: int, *, plain: bool) -> list[tuple[Oper
 
 
 def _read(operator: Operator, box: Box, makers: dict[int, Box]) -> None:
-    """Adds arrows to the box from the boxes that made what an operator in it is given. A tensor that no known operator
-    made and that only the inside of the box uses is not from before."""
+    """Adds arrows to the box from the boxes that made the inputs of operators in it. Leaves out a tensor that no known
+    operator made and that only the inside of the box uses.
+    """
     own = operator is box.operator or not any(number for number, _ in box.operator.given)
     for number, text in operator.tensors(gave=False):
         maker = makers.get(number)
@@ -130,7 +132,7 @@ def _read(operator: Operator, box: Box, makers: dict[int, Box]) -> None:
 
 def _subtree(top: Operator) -> list[Operator]:
     order = [top]
-    for operator in order:  # grows in the loop
+    for operator in order:  # the list grows in the loop
         order += operator.children
     return order
 
@@ -159,7 +161,7 @@ def write_dot(drawing: Drawing, file: TextIO) -> None:
 
 
 def _edge_text(tensors: list[str]) -> str:
-    """One of them, and how many more there are."""
+    """Returns the name of one tensor, and how many more there are."""
     return tensors[0] + (f" +{len(tensors) - 1}" if len(tensors) > 1 else "")
 
 

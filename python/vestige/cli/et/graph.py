@@ -1,7 +1,5 @@
-"""The nodes of an execution trace as a graph: whether its ids, parents, threads and roots hold together.
-
-Keeps some numbers of each node, one or two hundred bytes, so that a trace of a million nodes is checked in little
-memory.
+"""The nodes of an execution trace as a graph: checks that ids, parents, threads and roots are consistent. Keeps one or
+two hundred bytes per node, so that the check of a million nodes needs little memory.
 """
 
 from __future__ import annotations
@@ -23,12 +21,12 @@ UNKNOWN, GOOD, BAD, ON_PATH = range(4)
 
 
 class Graph:
-    """Nodes are added one after the other, and checked at the end. They are known by their place here."""
+    """Collects nodes one by one, and checks them at the end. A node is identified by its place here."""
 
     def __init__(self) -> None:
-        self.places: dict[int, int] = {}  # of ids
+        self.places: dict[int, int] = {}  # places by id
         self.ids = array("Q")
-        self.parents = array("Q")  # their ids
+        self.parents = array("Q")  # ids of parents, by place
         self.rf_ids = array("Q")
         self.tids = array("Q")
         self.scopes = bytearray()
@@ -36,7 +34,7 @@ class Graph:
         self.tensors: set[int] = set()  # ids of tensors and storages
         self._fw_parents: dict[int, int] = {}
         self._roots: list[int] = []
-        self._broken = 0  # nodes of which too little is known
+        self._broken = 0  # nodes that could not be read
 
     def add(self, facts: Facts | None, say: Say) -> None:
         if facts is None:
@@ -65,8 +63,9 @@ class Graph:
         return self.names[place] in (PROCESS, THREAD)
 
     def check(self, say: Say) -> None:
-        """Checks what takes the whole graph. What follows from a reported defect is not reported again. If some nodes
-        could not be read, no node is reported missing: it may be one of those."""
+        """Checks everything that needs the whole graph. Consequences of a reported defect are not reported again. If
+        some nodes could not be read, no node is reported as missing, because it may be among them.
+        """
         self._check_root(say)
         states = self._check_parents(say)
         self._check_threads(states, say)
@@ -90,12 +89,12 @@ class Graph:
             say(None, f"there is no root of the process, {PROCESS}")
 
     def _check_parents(self, say: Say) -> bytearray:
-        """Whether each node can be reached from the root. A state for each place."""
+        """Checks that each node can be reached from the root. Keeps a state for each place."""
         states = bytearray(len(self.ids))
         for place in self._roots:
             states[place] = GOOD
-        lost: dict[int, list[int]] = {}  # place of a node whose parent does not exist → those below it
-        ends: dict[int, int] = {}  # place of a bad node → the place where its path ends
+        lost: dict[int, list[int]] = {}  # place of a node without an existing parent → nodes below it
+        ends: dict[int, int] = {}  # place of a bad node → place where its path ends
         for start in range(len(self.ids)):
             path = []
             place = start
@@ -136,9 +135,9 @@ class Graph:
         say(around[0], f"is below itself: {shown}")
 
     def _check_threads(self, states: bytearray, say: Say) -> None:
-        """A node has the thread's number, and is below that thread's root."""
+        """Checks that a node has its thread's number, and is below that thread's root."""
         threads: dict[int, int] = {}
-        above = array("q", bytes(8 * len(self.ids)))  # place of the thread's root, plus one; -1: none
+        above = array("q", bytes(8 * len(self.ids)))  # place of the thread's root plus one; -1: none
         for place, name in enumerate(self.names):
             if name == PROCESS:
                 above[place] = -1
@@ -168,7 +167,7 @@ class Graph:
                 say(self.ids[start], f"tid is {self.tids[start]}, but {thread}")
 
     def _check_records(self, say: Say) -> None:
-        """Each operator has a record function of its own."""
+        """Checks that each operator has a record function of its own."""
         seen: dict[int, int] = {}
         for place, rf_id in enumerate(self.rf_ids):
             if self.is_root(place):

@@ -1,6 +1,5 @@
-"""One node of an execution trace: its fields, its ten attributes, and whether values, shapes, types and strides agree.
-
-Only what a node alone shows; graph.py checks how nodes hang together.
+"""Checks a single node of an execution trace: its fields, its ten attributes, and whether values, shapes, types and
+strides agree. graph.py checks the connections between nodes.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ PROCESS = "[pytorch|profiler|execution_trace|process]"
 THREAD = "[pytorch|profiler|execution_trace|thread]"
 UNSIGNED = 1 << 64
 SIGNED = 1 << 63
-EXTENT_MAX = 1 << 47  # bytes: what a process can address
+EXTENT_MAX = 1 << 47  # bytes that a process can address
 ATTRIBUTES = (
     ("rf_id", "uint64"),
     ("fw_parent", "uint64"),
@@ -43,7 +42,7 @@ ITEMSIZES = {
     "c10::complex<double>": 16, "c10::complex<c10::Half>": 4, "c10::quint8": 1, "c10::qint8": 1, "c10::qint32": 4,
     "unsigned short": 2, "unsigned int": 4, "unsigned long": 8,
 }  # fmt: skip
-# Operators whose output lies inside of their input. (as_strided may reach beyond it.)
+# Operators whose output lies inside their input. (The output of as_strided may reach beyond its input.)
 VIEWS = frozenset(
     f"aten::{name}"
     for name in (
@@ -56,7 +55,7 @@ DOUBLES = ("inf", "-inf", "nan")
 
 
 class Facts:
-    """What graph.py needs of a node."""
+    """The facts about a node that graph.py needs."""
 
     __slots__ = ("fw_parent", "id", "name", "parent", "rf_id", "scope", "tid")
 
@@ -68,9 +67,9 @@ class Facts:
 
 
 def check_node(node: Any, say: Say, identities: set[int]) -> Facts | None:
-    """Tells `say` what is wrong with a node. The ids of its tensors and storages are added to `identities`.
-
-    None if the node has no number, name, parent or attributes to go on with."""
+    """Calls `say` for each defect of a node, and adds the ids of its tensors and storages to `identities`. Returns None
+    if the node has no usable number, name, parent or attributes.
+    """
     if type(node) is not dict:
         say(f"is {_kind(node)}, not an object")
         return None
@@ -81,7 +80,7 @@ def check_node(node: Any, say: Say, identities: set[int]) -> Facts | None:
     sound &= _is_field(node, "name", type(name) is str, "a string", say)
     sound &= _is_field(node, "ctrl_deps", _unsigned(parent), "an unsigned integer", say)
     if type(name) is str and "\uffff" in name:
-        say("name holds U+FFFF: text was damaged when it was written")
+        say("name contains U+FFFF: text was damaged when it was written")
     attributes = _check_attributes(node, say)
     tensors = [_check_side(node, side, say) for side in SIDES]
     for side in tensors:
@@ -118,7 +117,7 @@ def _kind(value: Any) -> str:
 
 
 def _check_attributes(node: dict[str, Any], say: Say) -> list[Any] | None:
-    """Their values, in order; None if they are not there. More may follow the ten."""
+    """Returns the attributes' values, in order; None if they are missing. More attributes may follow the ten."""
     attributes: Any = node.get("attrs")
     if not _is_field(node, "attrs", type(attributes) is list, "an array", say):
         return None
@@ -153,7 +152,7 @@ def _check_attributes(node: dict[str, Any], say: Say) -> list[Any] | None:
 
 
 def _check_range(text: str, inputs: Any, say: Say) -> None:
-    """`{"0":[1,4]}`: the least and the largest value of integral inputs."""
+    """Checks tensor_range, such as `{"0":[1,4]}`: the least and the largest value of integral inputs."""
     try:
         ranges = load_json(text)
         good = all(
@@ -163,14 +162,14 @@ def _check_range(text: str, inputs: Any, say: Say) -> None:
     except (KeyError, ValueError, TypeError, AttributeError):
         good = False
     if not good:
-        say(f"tensor_range {text[:60]!r} is not the ranges of its inputs")
+        say(f"tensor_range {text[:60]!r} does not have the ranges of its inputs")
 
 
 # ---- values --------------------------------------------------------------
 
 
 def _check_side(node: dict[str, Any], side: str, say: Say) -> list[Any]:
-    """The tensors among the inputs or outputs, each with the bytes of its storage where it begins and ends."""
+    """Returns the tensors among the inputs or outputs, each with the first and last byte in its storage."""
     found: list[Any] = []
     fields: Any = node.get(side)
     if not _is_field(node, side, type(fields) is dict, "an object", say):
@@ -197,7 +196,7 @@ def _check_side(node: dict[str, Any], side: str, say: Say) -> list[Any]:
 
 
 def _check_value(value: Any, shape: Any, strides: Any, kind: Any, found: list[Any]) -> str | None:
-    """What is wrong, to be put behind the place of the value: `: …` or `[2]: …`."""
+    """Returns the defect of a value, to be appended to the value's place: `: …` or `[2]: …`."""
     parsed = _parsed.get(kind) if type(kind) is str else None
     if parsed is None:
         if type(kind) is not str:
@@ -221,7 +220,7 @@ def _check_value(value: Any, shape: Any, strides: Any, kind: Any, found: list[An
     ):
         return None
     if what == "string" and type(value) is str:
-        return ": holds U+FFFF: text was damaged when it was written" if "\uffff" in value else None
+        return ": contains U+FFFF: text was damaged when it was written" if "\uffff" in value else None
     return f": is {_kind(value)}, which is not a {kind}"
 
 
@@ -239,18 +238,18 @@ def _check_list(value: Any, shape: Any, strides: Any, kinds: list[str], kind: st
 
 
 def _check_tensor(value: Any, shape: Any, strides: Any, itemsize: int, kind: str, found: list[Any]) -> str | None:
-    """A tensor is [its id, its storage's, offset, elements, bytes of an element, device]."""
+    """Checks a tensor: [its id, its storage's id, offset, elements, bytes of an element, device]."""
     if type(value) is not list or len(value) != 6:
         return _wrong_fields(value)
     number, storage, offset, elements, size, device = value
     integers = type(number) is type(storage) is type(offset) is type(elements) is type(size) is int
-    # Joined bit by bit they are negative if one of them is, and exceed 64 bits if one of them does.
+    # The bitwise or of these numbers is negative if one of them is, and exceeds 64 bits if one of them does.
     if not (integers and type(device) is str and 0 <= number | storage | offset | elements | size < UNSIGNED):
         return _wrong_fields(value)
     if type(shape) is not list or type(strides) is not list:
         return ": shape or strides are not an array"
     if value[1:] == NO_STORAGE or (storage == elements == 0 and not shape):
-        # Nothing more is known of sparse tensors, wrappers, undefined tensors, and sizes that are symbols.
+        # No more checks are possible for sparse tensors, wrappers, undefined tensors, and sizes that are symbols.
         found.append((number, 0, value, 0, 0))
         return None
     if itemsize < 0:
@@ -259,13 +258,13 @@ def _check_tensor(value: Any, shape: Any, strides: Any, itemsize: int, kind: str
         return ": has no device"
     if itemsize and size != itemsize:
         return f": itemsize is {size}, but the type is {kind}"
-    if not storage and not strides:  # a sparse tensor has none
+    if not storage and not strides:  # a sparse tensor has no storage
         strides = [0] * len(shape)
     return _check_extent(value, shape, strides, found)
 
 
 def _wrong_fields(value: Any) -> str:
-    """Why this is not the fields of a tensor."""
+    """Returns why a value does not have the fields of a tensor."""
     if type(value) is not list or len(value) != 6:
         what = f"an array of {len(value)}" if type(value) is list else _kind(value)
         return f": is {what}, not a tensor's six fields"
@@ -277,7 +276,7 @@ def _wrong_fields(value: Any) -> str:
 
 
 def _check_extent(value: Any, shape: Any, strides: Any, found: list[Any]) -> str | None:
-    """Adds the tensor, with the bytes of its storage where it begins and ends, if its shape has its elements."""
+    """Adds the tensor, with the first and last byte in its storage, if its shape has as many elements as the tensor."""
     nested = bool(shape) and type(shape[0]) is list
     if nested and len(shape) != len(strides):
         return f": {len(shape)} shapes and {len(strides)} strides"
@@ -300,9 +299,9 @@ def _check_extent(value: Any, shape: Any, strides: Any, found: list[Any]) -> str
 
 
 def _measure(shape: Any, strides: Any) -> tuple[int, int] | str:
-    """How many elements a shape has, and how many lie from the first to the last; or what is wrong."""
+    """Returns how many elements a shape has, and how many lie between the first and the last; or the defect."""
     if type(shape) is not list or type(strides) is not list or len(shape) != len(strides):
-        return f": shape {shape} and strides {strides} do not go together"
+        return f": shape {shape} and strides {strides} do not fit together"
     count, reach = 1, 0
     for size, step in zip(shape, strides):
         if type(size) is not int or type(step) is not int or size < 0 or step < 0:
@@ -313,7 +312,7 @@ def _measure(shape: Any, strides: Any) -> tuple[int, int] | str:
 
 
 def _check_same(found: list[Any], side: str, say: Say) -> None:
-    """A tensor is given twice to one operator only with the same storage, size of elements and device."""
+    """Checks that a tensor which is given twice to an operator has one storage, size of elements and device."""
     seen: dict[int, Any] = {}
     for tensor in found:
         value = tensor[2]
@@ -346,7 +345,7 @@ _parsed: dict[Any, tuple[str, Any]] = {
 
 
 def _parse(kind: str) -> tuple[str, Any]:
-    """`Tensor(float)`, `GenericList[Int,Tuple[Bool,None]]`; names that are not known are values of some other type."""
+    """Parses `Tensor(float)` or `GenericList[Int,Tuple[Bool,None]]`. Unknown names are values of some other type."""
     if kind.startswith("Tensor(") and kind.endswith(")"):
         return "tensor", ITEMSIZES.get(kind[7:-1], 0)
     if kind.startswith(("GenericList[", "Tuple[")):
@@ -358,7 +357,7 @@ def _parse(kind: str) -> tuple[str, Any]:
 
 
 def _split(text: str) -> list[str] | None:
-    """At the commas that are in no bracket; None if brackets do not match."""
+    """Splits at commas outside brackets; returns None if brackets do not match."""
     if not text:
         return []
     if not any(bracket in text for bracket in "[(<"):

@@ -30,8 +30,8 @@ BOXES = 400
 EXAMPLES = """\
   vestige et show et.json                        the tree of operators
   vestige et show et.json --depth 2 --thread 1
-  vestige et show et.json --name 'aten::*mm'     those, and what is below them
-  vestige et show et.json --timeline t.json      with the time each took
+  vestige et show et.json --name 'aten::*mm'     these, and everything below
+  vestige et show et.json --timeline t.json      with times of operators
   vestige et show et.json --name 'ProfilerStep*' -o et.dot    for dot -Tsvg
 """
 
@@ -40,23 +40,23 @@ def main(argv: list[str]) -> int:
     parser = Parser(
         "et show",
         "Print the tree of operators of an execution trace, ours or torch's, with their\n"
-        "ids, what they were given and what they gave; or write a part for Graphviz:\n"
-        "boxes are operators, arrows the tensors that one made and another used.",
+        "ids, inputs and outputs; or write a part of it for Graphviz: boxes are\n"
+        "operators, arrows are tensors that one operator made and another used.",
         "FILE [--depth N] [--thread N] [--name PATTERN] [--max N]\n"
         "                       [--timeline T] [-o OUT] [--force]",
         EXAMPLES,
     )
     parser.add_argument("file", metavar="FILE", help="an execution trace (.json, .json.gz)")
-    parser.add_argument("--depth", metavar="N", type=int, help="no deeper than this below a thread, or below a --name")
+    parser.add_argument("--depth", metavar="N", type=int, help="the greatest depth below a thread, or below a --name")
     parser.add_argument("--thread", metavar="N", type=int, action="append", help="only this thread; may be repeated")
     parser.add_argument("--name", metavar="PATTERN", help="only operators of this name (* and ? stand for others)")
     parser.add_argument(
         "--max", metavar="N", type=int, help=f"rows to print (default: {ROWS}; 0: all), or boxes in OUT"
     )
     parser.add_argument(
-        "--timeline", metavar="T", action="append", help="Chrome JSON of the same run, for the time each took"
+        "--timeline", metavar="T", action="append", help="Chrome JSON of the same run, for the times of operators"
     )
-    parser.add_argument("-o", "--output", metavar="OUT", help=f"write it for Graphviz ({SUFFIX})")
+    parser.add_argument("-o", "--output", metavar="OUT", help=f"write the tree for Graphviz ({SUFFIX})")
     parser.add_argument("--force", action="store_true", help="overwrite OUT")
     options = parser.parse_args(argv)
     _check(options)
@@ -77,7 +77,7 @@ def _check(options: Namespace) -> None:
     if options.output is None:
         return
     if not options.output.endswith(SUFFIX):
-        raise Failure(f"{options.output}: what is written is for Graphviz, and is called {SUFFIX}", code=2)
+        raise Failure(f"{options.output}: this is not a name for Graphviz; it must end in {SUFFIX}", code=2)
     if os.path.lexists(options.output) and not options.force:
         raise Failure(f"{options.output}: already exists; --force overwrites it", code=2)
 
@@ -88,12 +88,12 @@ def _read(options: Namespace) -> Tree:
     try:
         tree = Tree(path, progress)
         if not tree.is_one:
-            raise Failure(f"{path}: it has no nodes: it is not an execution trace")
+            raise Failure(f"{path}: not an execution trace: it has no nodes")
         if options.timeline is not None:
             timeline = Timeline()
             for path in options.timeline:
                 if not timeline.read(path, progress):
-                    raise Failure(f"{path}: it has no traceEvents: it is not a timeline")
+                    raise Failure(f"{path}: not a timeline: it has no traceEvents")
             tree.add_times(timeline)
     except (OSError, Broken) as error:
         raise Failure(explain(path, error)) from None
@@ -103,7 +103,7 @@ def _read(options: Namespace) -> Tree:
 
 
 def select(tree: Tree, threads: list[int] | None, pattern: str | None) -> list[Operator]:
-    """What to show, each with all that is below it: threads, or the outermost operators of a name."""
+    """Returns the operators to show, each with everything below it: threads, or the outermost operators of a name."""
     if threads:
         known = {top.tid for top in tree.threads}
         for number in threads:
@@ -121,7 +121,7 @@ def select(tree: Tree, threads: list[int] | None, pattern: str | None) -> list[O
         else:
             stack.extend(reversed(operator.children))
     if not found:
-        raise Failure(f"{tree.path}: no operator is called {pattern!r}")
+        raise Failure(f"{tree.path}: no operator is named {pattern!r}")
     return found
 
 
@@ -152,7 +152,7 @@ def _print(tree: Tree, tops: list[Operator], options: Namespace) -> None:
 
 
 def _rows(tops: list[Operator]) -> Iterator[tuple[Operator, int]]:
-    """Each with how deep it is: 0 for a thread, 1 for what it did or what was asked for."""
+    """Yields operators with their depth: 0 for a thread, 1 for its operators or for the requested operators."""
     stack = [(top, 0 if top.name == THREAD else 1) for top in reversed(tops)]
     while stack:
         operator, level = stack.pop()

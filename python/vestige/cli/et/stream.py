@@ -1,7 +1,7 @@
-"""A large JSON document, read a piece at a time: the elements of one array of it, and the other fields beside that.
+"""Reads a large JSON document in pieces: the elements of one array, and the document's other fields.
 
-Strict where Python's json is not: NaN, Infinity and bytes that are no UTF-8 are errors, and an error says where it is.
-Nothing here knows what the elements mean.
+Stricter than Python's json: NaN, Infinity and bytes that are not UTF-8 are errors, and an error says where it is. This
+module does not know the meaning of elements.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STRING_OR_CONSTANT = re.compile(r'"(?:[^"\\]|\\.)*"|-?Infinity|NaN')
 
 
 class Broken(Exception):
-    """The document is not valid JSON; says where and why."""
+    """Raised for a document that is not valid JSON; says where and why."""
 
 
 class _Constant(Exception):
@@ -36,11 +36,11 @@ def _refuse(name: str) -> Any:
 
 
 class Document:
-    """A JSON object of which one field is a long array."""
+    """A JSON object with a field that is a long array."""
 
     def __init__(self, path: str, progress: Callable[[float], None]) -> None:
-        """`path` may be gzipped, whatever it is called."""
-        self.fields: dict[str, Any] = {}  # those that are not the array, as far as they were read
+        """`path` may be gzipped, whatever its name."""
+        self.fields: dict[str, Any] = {}  # the fields read so far, without the array
         self._progress = progress
         self._raw = open(path, "rb")  # noqa: SIM115 (closed by close())
         self._size = os.fstat(self._raw.fileno()).st_size or 1
@@ -52,8 +52,8 @@ class Document:
         self._text = ""
         self._at = 0
         self._ended = False
-        self._bytes = 0  # that were decoded
-        self._line = 1  # where the text begins
+        self._bytes = 0  # bytes decoded so far
+        self._line = 1  # line of the text's beginning
         self._column = 1
 
     def close(self) -> None:
@@ -61,7 +61,7 @@ class Document:
         self._raw.close()
 
     def elements(self, name: str) -> Iterator[Any]:
-        """Those of the array `name`, one after the other. What comes after the document is an error."""
+        """Yields the elements of the array `name`. Text after the document is an error."""
         if self._next() != "{":
             raise self._error("the document is not an object")
         self._at += 1
@@ -98,7 +98,7 @@ class Document:
             self._next()
 
     def _next(self) -> str:
-        """The character after white space; empty at the end."""
+        """Returns the character after white space; "" at the end."""
         while True:
             self._at = SPACE.match(self._text, self._at).end()  # type: ignore[union-attr]
             if self._at < len(self._text):
@@ -131,18 +131,20 @@ class Document:
                 raise self._error(f"{constant} is not JSON", self._find_constant()) from None
             except RecursionError:
                 raise self._error("nested too deeply") from None
-            except ValueError as error:  # a number of thousands of digits
+            except ValueError as error:  # a number with thousands of digits
                 raise self._error(str(error)) from None
-            if end < len(self._text) or not self._more():  # a number may go on in the next chunk
+            if end < len(self._text) or not self._more():  # a number may continue in the next chunk
                 self._at = end
                 return value
 
     def _may_be_cut(self, error: json.JSONDecodeError) -> bool:
-        """Whether more text could mend it."""
+        """Returns whether more text could resolve the error."""
         return error.pos + 12 >= len(self._text) or error.msg.startswith("Unterminated string")
 
     def _more(self) -> bool:
-        """Drops what was read and adds a chunk; false at the end of the file, and then nothing has moved."""
+        """Drops the text that was read and adds a chunk. Returns false at the end of the file, and then moves
+        nothing.
+        """
         if self._ended:
             return False
         try:

@@ -1,6 +1,5 @@
-"""Timelines in Chrome's JSON beside the execution trace of the same run: do they tell of the same operators?
-
-The numbers of record functions ("rf_id" and "Record function id"), names, threads, and what is inside of what.
+"""Compares timelines in Chrome's JSON with the execution trace of the same run: numbers of record functions ("rf_id"
+and "Record function id"), names, threads, and nesting.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ if TYPE_CHECKING:
 
     Say = Callable[[int | None, str], None]
 
-SLACK = 0.0021  # µs: times are rounded to nanoseconds
+SLACK = 0.0021  # in µs, because times are rounded to nanoseconds
 
 
 class Event:
-    """A span of the timeline that has the number of a record function."""
+    """A span of the timeline with the number of a record function."""
 
     __slots__ = ("begin", "end", "name", "path", "rf_id", "track")
 
@@ -41,7 +40,7 @@ class Event:
 
 
 def _time(value: Any) -> float:
-    """µs; what is no number there counts as 0."""
+    """Returns a time in µs; 0 if the value is not a number."""
     try:
         return float(value) if type(value) in (int, float) else 0.0
     except OverflowError:
@@ -49,12 +48,12 @@ def _time(value: Any) -> float:
 
 
 def _key(value: Any) -> Any:
-    """What a process, thread or category is known by; what cannot be one is known by its text."""
+    """Returns a key for a process, thread or category. An unhashable value is represented by its text."""
     return value if type(value) in (int, str, float, NoneType) else str(value)
 
 
 class Timeline:
-    """The events of files, which are windows of one run, by number. May raise what Document does."""
+    """The events of files, which are windows of one run, by number. Raises the errors of Document."""
 
     def __init__(self) -> None:
         self.events: dict[int, Event] = {}
@@ -62,9 +61,9 @@ class Timeline:
         self._zeros: dict[str, list[str]] = {}  # by file
 
     def read(self, path: str, progress: Callable[[float], None]) -> bool:
-        """Adds a file. Whether it is a timeline."""
+        """Adds a file. Returns whether it is a timeline."""
         document = Document(path, progress)
-        open_: dict[Any, Event] = {}  # spans whose end is an event of its own
+        open_: dict[Any, Event] = {}  # spans whose end is a separate event
         try:
             for event in document.elements("traceEvents"):
                 if type(event) is dict and event.get("ph") in ("X", "b", "e"):
@@ -93,7 +92,7 @@ class Timeline:
             self._repeated.append(found)
 
     def compare(self, graph: Graph, say: Say, say_in: Callable[[str, int | None, str], None]) -> None:
-        """`say` tells of a node, `say_in` of a timeline."""
+        """Compares with the graph. Reports defects of a node by `say`, of a timeline by `say_in`."""
         for path, names in self._zeros.items():
             say_in(path, None, f"Record function id is 0 for {len(names):,} events, such as {names[0]}")
         for event in self._repeated:
@@ -116,8 +115,9 @@ class Timeline:
         self._compare_nesting(graph, places, say)
 
     def _compare_threads(self, graph: Graph, places: dict[int, int], say: Say) -> set[int]:
-        """Returns the places of what runs for a thread on another one, as the work of process groups does: it has the
-        number of the thread that asked for it, and no operators below it."""
+        """Compares threads. Returns the places of nodes that run on another thread than the one they work for, as the
+        work of process groups does: such a node has the number of the requesting thread, and no operators below it.
+        """
         tracks: dict[int, Counter[Any]] = {}
         for rf_id, place in places.items():
             event = self.events.get(rf_id)
@@ -140,7 +140,9 @@ class Timeline:
         return elsewhere
 
     def _compare_nesting(self, graph: Graph, places: dict[int, int], say: Say) -> None:
-        """The event of a node's parent is the innermost that its own is in. Where times are equal either may be."""
+        """Compares nesting: the event of a node's parent must be the innermost event around the node's own. If times
+        are equal, either may be.
+        """
         inside = self._find_outer(places)
         for rf_id, place in places.items():
             event = self.events.get(rf_id)
@@ -162,7 +164,7 @@ class Timeline:
                 say(graph.ids[place], f"is in {where} on the timeline, but its parent is {parent.name}")
 
     def _find_outer(self, places: dict[int, int]) -> dict[int, Event]:
-        """The innermost event around each, of those that are nodes."""
+        """Returns the innermost event around each event, among events of nodes."""
         tracks: dict[Any, list[Event]] = {}
         for event in self.events.values():
             if event.rf_id in places:

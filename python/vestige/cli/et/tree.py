@@ -1,6 +1,5 @@
-"""An execution trace as a tree of operators, to be shown: what each was given and gave, and how long it took.
-
-Takes files as they come: what `vestige et check` would complain of is shown as well as can be.
+"""An execution trace as a tree of operators to show: inputs, outputs and times. Reads files with defects too, and shows
+as much of them as possible.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Operator:
-    """A node."""
+    """An operator of the tree, made from a node."""
 
     __slots__ = (
         "begin", "children", "depth", "duration", "gave", "given", "id", "last", "name", "parent", "rf_id", "schema",
@@ -41,9 +40,9 @@ class Operator:
         self.seq_id = _number(attributes.get("seq_id"), -1)
         self.schema = str(attributes.get("op_schema", ""))
         self.children: list[Operator] = []
-        self.depth = 0  # 1 below a thread
+        self.depth = 0  # 1 directly below a thread
         self.last = self.id  # the largest id in its subtree
-        self.begin: float | None = None  # µs, on the timeline
+        self.begin: float | None = None  # in µs on the timeline
         self.duration: float | None = None
 
     @property
@@ -51,19 +50,19 @@ class Operator:
         return self.name in (PROCESS, THREAD)
 
     def tensors(self, gave: bool) -> Iterator[tuple[int, str]]:
-        """Their ids, and what they are."""
+        """Returns the ids and descriptions of the tensors among the inputs, or with `gave` among the outputs."""
         for number, text in self.gave if gave else self.given:
             if number:
                 yield number, text
 
 
 class Tree:
-    """The nodes of a file below their threads. May raise what Document does."""
+    """The nodes of a file below their threads. Raises the errors of Document."""
 
     def __init__(self, path: str, progress: Callable[[float], None]) -> None:
         self.path = path
         self.threads: list[Operator] = []
-        self.stray: list[Operator] = []  # those whose parent does not exist
+        self.stray: list[Operator] = []  # operators without an existing parent
         nodes: dict[int, Operator] = {}
         document = Document(path, progress)
         collecting = gc.isenabled()
@@ -94,7 +93,7 @@ class Tree:
         seen = 0
         for top in (*self.threads, *self.stray):
             order = [top]
-            for operator in order:  # grows in the loop
+            for operator in order:  # the list grows in the loop
                 for child in operator.children:
                     child.depth = operator.depth + 1
                 order += operator.children
@@ -110,7 +109,7 @@ class Tree:
                 operator.begin, operator.duration = event.begin, event.end - event.begin
 
     def walk(self) -> Iterator[Operator]:
-        """All operators, parents first."""
+        """Yields all operators, parents first."""
         stack = [*reversed(self.stray), *reversed(self.threads)]
         while stack:
             operator = stack.pop()
@@ -124,7 +123,7 @@ def _number(value: Any, otherwise: int) -> int:
 
 
 def _attributes(entries: Any) -> dict[str, Any]:
-    """By name; entries that are not attributes are left out."""
+    """Returns the attributes by name, without invalid entries."""
     found = [entry for entry in _list(entries) if type(entry) is dict]
     return {entry["name"]: entry.get("value") for entry in found if type(entry.get("name")) is str}
 
@@ -134,7 +133,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _arguments(side: Any) -> Iterator[tuple[int, str]]:
-    """For each value its tensor's id, or 0, and a text."""
+    """Returns for each value its tensor's id, or 0, and a text."""
     if type(side) is not dict:
         return
     values, shapes, kinds = (_list(side.get(part)) for part in ("values", "shapes", "types"))
@@ -157,11 +156,11 @@ def _argument(value: Any, shape: Any, kind: str) -> Iterator[tuple[int, str]]:
 
 
 def describe(kind: str, shape: Any) -> str:
-    """`float[2,16]`."""
+    """Returns `float[2,16]`."""
     name = kind[len("Tensor(") : -1].removeprefix("c10::").removesuffix(" int")
     return ("undefined" if name.startswith("nullptr") else name) + str(shape).replace(" ", "")
 
 
 def shown_time(microseconds: float | None) -> str:
-    """How long an operator took; empty where no timeline says it."""
+    """Returns how long an operator took; "" if no timeline shows it."""
     return "" if microseconds is None else duration(microseconds * 1000)

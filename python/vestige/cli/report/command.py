@@ -70,7 +70,7 @@ SMALLER = 64  # a tree is read this much finer than it is shown: shares are not 
 EXCEPTIONS = "vestige.exceptions"  # key of the metadata, if they were recorded
 NEEDS = {  # what columns are of, and the lines that say that it was not recorded
     "memory": "no memory was recorded here; see vestige memory --help",
-    "switches": "when threads ran was not recorded here; see vestige run --sched",
+    "switches": "this trace does not say when threads ran; record with `vestige run --sched`",
 }
 
 
