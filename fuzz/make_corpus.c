@@ -1,7 +1,7 @@
-/* Writes the inputs to begin with into <folder>/reader, <folder>/matcher,
+/* Writes the first inputs into <folder>/reader, <folder>/matcher,
  * <folder>/limit and <folder>/trace: one small file for each thing that a trace
- * can hold or lack. What libFuzzer finds from there is kept beside them, or in
- * the folder of the target that found it. */
+ * can hold or lack. Inputs that libFuzzer finds from there are kept in these
+ * folders, or in the folder of the target that found them. */
 #include <string.h>
 #include <sys/stat.h>
 
@@ -220,8 +220,8 @@ static void make_switches(void)
     save_trace(&b, "switches");
 }
 
-/* Version 4: a device with a clock of its own, calls on one thread and what
- * they launched, told by another. */
+/* Version 4: a device with its own clock, calls on one thread and the
+ * activities that they launched, reported by another thread. */
 static void make_devices(void)
 {
     const double rate = 5e8;

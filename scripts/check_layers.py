@@ -60,8 +60,8 @@ EXT_KNOWS = {
     "session": {"base", "read", "traceback", "calls", "program", "thunks", "memory", "annotate"},
 }
 
-# What only Python 3.11 needs is in one folder, which the build leaves out elsewhere, and which can be deleted with 3.11:
-# others see of it what one header shows. Outside of the folder these files alone may name that version.
+# Code that only Python 3.11 needs is in one folder, which other builds leave out, and which can be deleted when support
+# of 3.11 ends: other folders use it through one header. Outside of the folder only these files may name that version.
 OF_311 = EXT / "py311"
 SHOWS_311 = EXT / "compat_py311.h"
 NAMES_311 = re.compile(r"\b3\.11\b|\b3, 11\b|0x030[bB]|py311")
@@ -205,13 +205,13 @@ def check_outside():
 
 
 def room(path):
-    """The folder of a file under python/ext, or None for core_module.c and the headers beside it."""
+    """The folder of a file under python/ext, or None for core_module.c and the headers next to it."""
     parts = path.relative_to(EXT).parts
     return parts[0] if len(parts) > 1 else None
 
 
 def check_extension():
-    """A folder of the extension includes what EXT_KNOWS says, and what lies beside the folders is for all."""
+    """A folder of the extension includes only folders that EXT_KNOWS lists; files outside of the folders are for all."""
     for path in sources(EXT):
         own = room(path)
         if own is not None and own not in EXT_KNOWS:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes a file as the text of a C array: embed.py FILE OUT NAME. Of a module of JavaScript, that is the script of all that
-it needs.
+"""Writes a file as the text of a C array: embed.py FILE OUT NAME. A module of JavaScript becomes one
+script with all modules that it imports.
 
-In a page, CONTENTS-OF-style.css stands for what is in that file, and CONTENTS-OF-start.js for the script of that module. They
-lie beside the page, or among the viewer's. HASH-OF-script and HASH-OF-style stand for the hashes of what is inside of
-<script> and <style>, by which a Content-Security-Policy allows these and no others.
+In a page, CONTENTS-OF-style.css stands for the contents of that file, and CONTENTS-OF-start.js for the script of that module.
+These files are in the page's folder or in the viewer's. HASH-OF-script and HASH-OF-style stand for the hashes of the contents
+of <script> and <style>, by which a Content-Security-Policy allows only these.
 """
 
 import base64
@@ -31,7 +31,7 @@ def with_contents(page: bytes, folder: Path) -> bytes:
 
 
 def inside_of(element: bytes, page: bytes) -> bytes:
-    """What is inside of the element without attributes: a script with a type holds data and does not run."""
+    """The contents of the element without attributes: a script with a type holds data and does not run."""
     (inside,) = re.findall(rb"<%s>(.*?)</%s>" % (element, element), page, re.DOTALL)
     return inside
 

@@ -51,7 +51,7 @@ def static_arguments():
 def shared_arguments():
     folders = folders_of_libraries()
     library = next((path for folder in folders if (path := folder / variable("LDLIBRARY")).exists()), None)
-    # The C library beside it may be newer than the one that is linked with.
+    # The C library in its folder may be newer than the one that we link with.
     paths = ",".join(["-Wl,--disable-new-dtags,--allow-shlib-undefined", *(f"-rpath,{folder}" for folder in folders)])
     return library, [library, paths, f"-Wl,--dynamic-linker={loader()}"]
 

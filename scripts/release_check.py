@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Goes through docs/project/release.md, and says of each step what can be told without running anything.
+"""Goes through docs/project/release.md, and checks of each step whatever can be checked without running anything.
 
     python scripts/release_check.py [--dist]
 

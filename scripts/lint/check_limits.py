@@ -42,7 +42,7 @@ def c_functions(path):
 
 
 def look(path):
-    """What is too long: its name in LONGER, and what to say of it."""
+    """Yields each thing that is too long: its name in LONGER, and a message."""
     name = path.relative_to(ROOT).as_posix()
     lines = path.read_text().count("\n")
     if lines > LINES_MAX:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Finds what nobody uses in C: functions, macros and constants that only their declarations name.
 
-The compiler tells of static functions; this looks over all files. What a public header declares is for others, and may
-be used by tests and examples alone; all else must be used by what we ship.
+The compiler reports static functions; this script looks at all files. Names in public headers are for others, and may
+be used by tests and examples only; all other names must be used by code that we ship.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Of the files named on standard input, passes on those that a build directory compiles: compiled.py BUILD.
+"""Passes on the files named on standard input that a build directory compiles: compiled.py BUILD.
 
 Names end with a zero on both sides, as `find -print0` writes them.
 """

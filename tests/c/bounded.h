@@ -14,7 +14,7 @@
 #include "one_session.h"
 
 enum {
-    IDS = 10, /* the leaves of a thread take turns */
+    IDS = 10, /* the functions of leaves, which a thread calls in rotation */
     MIB = 1 << 20,
     THREADS_MAX = 400,
     OUTER = 7 /* calls around the leaves */

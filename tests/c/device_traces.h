@@ -146,8 +146,8 @@ static inline vst_trace *open_trace(const builder *b)
     return trace;
 }
 
-/* Calls inside of operators, and what came from them: short and long, one
- * behind the other and overlapping, told in any order at the end. */
+/* Calls inside operators and the activities that they launched: short and long,
+ * in sequence and overlapping, all reported at the end in any order. */
 static inline vst_trace *random_trace(uint64_t seed, uint32_t launches)
 {
     const uint32_t kinds[] = {VST_ACTIVITY_KERNEL, VST_ACTIVITY_COPY,

@@ -1,4 +1,4 @@
-/* A recording beside what a library noted, see memory_oracle.h. */
+/* A recording to compare with a library's own notes, see memory_oracle.h. */
 #ifndef VST_TESTS_ORACLE_SESSION_H
 #define VST_TESTS_ORACLE_SESSION_H
 

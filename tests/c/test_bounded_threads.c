@@ -49,8 +49,9 @@ static void *record_a_page_and_wait(void *arg)
     return NULL;
 }
 
-/* A thread that waits has a page in the middle of what the main thread recorded
- * first. That cannot go at once as a whole, and nevertheless goes first. */
+/* A waiting thread holds a page in the middle of the main thread's first
+ * records. That part cannot be dropped as a whole, and yet it must be dropped
+ * first. */
 static void the_oldest_goes_first_beside_what_a_thread_holds(void)
 {
     pthread_t thread;
@@ -79,8 +80,8 @@ static void the_oldest_goes_first_beside_what_a_thread_holds(void)
     end();
 }
 
-/* They take turns, so that their pages lie side by side, and the order in which
- * these are sealed is not that of their places. */
+/* The threads alternate, so that their pages are neighbours, and are sealed in
+ * another order than that of their offsets. */
 enum { TURNS = 24 };
 
 static void *record_unevenly(void *arg)
@@ -292,8 +293,8 @@ static void more_threads_than_pages_lose_records_and_get_pages_later(void)
 
 enum { NAMES = 5, NAME_SIZE = 160 };
 
-/* A name that is new to the file needs room beside the pages that threads hold.
- */
+/* A name that is new to the file needs room besides the pages that threads
+ * hold. */
 static void *record_a_name_and_wait(void *arg)
 {
     static unsigned last;
@@ -461,7 +462,7 @@ static void a_thread_that_waits_all_along_is_still_there(void)
     end();
 }
 
-/* It is names that take the place of what tells of them. */
+/* Names take the place of the records of the waiting thread. */
 static void a_thread_that_waits_is_still_there_after_many_definitions(void)
 {
     char name[200];

@@ -1,5 +1,5 @@
-/* Budgets: threads have every word counted once, and a call that was recorded
- * stands for those that were left out beside it. */
+/* Budgets: every word of a thread is counted once, and a recorded call stands
+ * for the calls that were left out around it. */
 #include <vestige/trace.h>
 
 #include "check.h"

@@ -27,7 +27,7 @@ static void add(builder *b, const activity *a)
     payload[3] = a->start;
     payload[4] = a->duration;
     if (vst_activity_is_on_thread(a->kind)) {
-        flags |= VST_ACTIVITY_HAS_THREAD; /* as its thread did not tell it */
+        flags |= VST_ACTIVITY_HAS_THREAD; /* another thread reported the call */
         payload[words++] = BUILDER_PID;
     }
     if (a->bytes != 0) {
@@ -95,8 +95,8 @@ static void begin(builder *b)
                   "copies", "");
 }
 
-/* Two launches in an operator in an annotation, one outside of both. They are
- * told out of order. */
+/* Two launches in an operator in an annotation, and one outside of both. They
+ * are reported out of order. */
 static void build(builder *b)
 {
     begin(b);

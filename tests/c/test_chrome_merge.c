@@ -512,7 +512,8 @@ static void progress_is_that_of_all_and_cancels_all(void)
     vst_trace_set_progress(traces[0], hear, &ear);
     vst_trace_set_progress(traces[1], hear, &other);
     free(written(traces, 2));
-    CHECK_INT(ear.calls, 2); /* each replay tells once at its beginning */
+    CHECK_INT(ear.calls,
+              2); /* each replay reports progress once at its beginning */
     CHECK(ear.last > 0.9);
     CHECK_INT(other.calls, 0);
     ear = (heard){0, 0, 2};

@@ -283,7 +283,7 @@ static void the_last_name_in_time_wins_not_the_last_in_the_file(void)
 
 /* ---- the clip ----------------------------------------------------------- */
 
-/* a(b(c) b), then x beside them; no checkpoints. */
+/* a(b(c) b), then x outside of a; no checkpoints. */
 static void make_plain(builder *b)
 {
     builder_init(b);
@@ -545,7 +545,7 @@ static void a_range_takes_in_the_windows_that_reach_into_it(void)
     builder_free(&b);
 }
 
-/* A loss is told of by what comes behind it. */
+/* A loss is noted in the records behind it. */
 static void what_is_missing_at_the_end_of_a_range_is_told_of(void)
 {
     builder b;
@@ -627,8 +627,9 @@ static unsigned random_below(unsigned limit)
     return (unsigned)(seed >> 33) % limit;
 }
 
-/* Calls, instants and, if wanted, spans beside them: each a multiple of MOMENT
- * after the last, so that what begins together can be set apart within it. */
+/* Calls, instants and, if wanted, spans that are not on the stack: each a
+ * multiple of MOMENT after the last, so that things that begin together can be
+ * moved apart within a MOMENT. */
 static vst_ticks make_any(builder *b, bool begins)
 {
     vst_ticks ends = 0;
@@ -718,8 +719,8 @@ static void clip_tree(span_tree *tree, int64_t from_ns, int64_t to_ns)
     tree->count = kept;
 }
 
-/* Whether a span that BEGIN opened has left the stack is told by what comes
- * later, so with such the depths may differ. */
+/* Later records decide whether a span that BEGIN opened has left the stack, so
+ * the depths may differ if there are such spans. */
 static void check_range(vst_trace *trace, int64_t from_ns, int64_t to_ns,
                         bool begins)
 {

@@ -1,9 +1,9 @@
-/* The collector for CUDA, on a library that stands in for libcupti
- * (tests/cupti/stub.h): what the device did is read back as it was, however
- * late and in whatever order it comes, and what fails is told in a line.
+/* The collector for CUDA, with a replacement of libcupti (tests/cupti/stub.h):
+ * the device's activities are read back unchanged, however late and in whatever
+ * order they come, and failures are reported in a line. test_cupti <stub>
+ * <version of CUPTI's interface>
  *
- *   test_cupti <stub> <version of CUPTI's interface>
- */
+ * test_cupti <stub> <version of CUPTI's interface> */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/syscall.h>

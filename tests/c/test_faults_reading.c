@@ -1,8 +1,7 @@
-/* A torn file is opened, replayed, exported and recovered, again and again, and
- * each time another call that the core makes fails: the first, the second, and
- * so on until none is left to fail. Whatever fails is told, leaves the original
- * as it was and half of nothing beside it. Leaks are the sanitizer's to find.
- */
+/* Opens, replays, exports and recovers a torn file, again and again, and each
+ * time another call that the core makes fails: the first, the second, and so on
+ * until all succeed. Each failure is reported, leaves the original unchanged
+ * and no half-written file. Leaks are found by the sanitizer. */
 #include "faults.h"
 
 #include <dirent.h>

@@ -88,13 +88,13 @@ static void add_stack(bool changes)
 static void add_gap(void)
 {
     add_escape(VST_ESCAPE_GAP, (uint64_t[]){0}, 1);
-    if (pick(2) == 0) /* it may be told while the hooks are away */
+    if (pick(2) == 0) /* a word that may come while the hooks are removed */
         add_escape(VST_ESCAPE_NODE, (uint64_t[]){0}, 1);
     if (pick(4) == 0)
         return;
     add_escape(VST_ESCAPE_GAP, (uint64_t[]){1}, 1);
     add_stack(true);
-    /* Where hooks came back is not known until the stack was told. */
+    /* The state after a gap is not known until the stack was recorded. */
     for (size_t i = all.event_count;
          vst_word_escape_type(all.at[all.events[--i]]) != VST_ESCAPE_GAP;)
         all.splits[i] = false;
@@ -267,7 +267,7 @@ static const vst_span *by_serial(const reading *r, uint64_t serial)
     return NULL;
 }
 
-/* The span around, unless it is one that went on beside the stack. */
+/* The span around this one, unless it is no longer on the stack. */
 static vst_id around(const reading *r, uint64_t serial)
 {
     const vst_span *span = by_serial(r, serial);
@@ -295,7 +295,7 @@ static bool same_span(const vst_span *a, const vst_span *b, int64_t split_ns)
             around(&whole, a->parent) == 0);
 }
 
-/* Spans beside the stack that are open at the end come in any order. */
+/* Spans that are not on the stack and are open at the end come in any order. */
 static int64_t sorting_split_ns;
 
 static int in_order(const void *a, const void *b)

@@ -42,7 +42,7 @@ static void free_read(read_spans *read)
     memset(read, 0, sizeof *read);
 }
 
-/* ---- at once ------------------------------------------------------------- */
+/* ---- the whole file in one batch ----------------------------------------- */
 
 typedef struct at_once {
     read_spans *read;

@@ -115,7 +115,7 @@ static void what_was_dropped_unread_is_reported(void)
 
 static int stopping; /* atomic */
 
-/* Until it is told, or there are so many leaves. */
+/* Records until `stopping` is set, or `most` leaves were recorded. */
 static void *record_some(void *most)
 {
     unsigned i = 0;

@@ -186,7 +186,8 @@ static void they_go_on_where_the_last_reading_was(void)
         show(&b, ALL, ALL);
         for (int i = 0; i < 3; i++) { /* nothing is counted again */
             growth = grown(sums);
-            if (records <= 3) /* up to 4000, where both are told until 4500 */
+            if (records <= 3) /* times up to 4000; both threads' switches are
+                                 known until 4500 */
                 check_whole(&growth);
         }
         vst__growing_close(sums);
@@ -202,7 +203,7 @@ static void switches_that_are_told_late_count_from_the_next_reading_on(void)
     builder b;
 
     build(&b, true);
-    show(&b, 4, 2); /* in c from 5000 on; told is nothing after 4500 */
+    show(&b, 4, 2); /* in c from 5000 on; no switch after 4500 is known */
     sums = opened();
     grown(sums);
     show(&b, 4, ALL); /* 100 before 5300, and 900 before 6900 */

@@ -96,7 +96,7 @@ static void check_equal(const vst__histogram *a, const vst__histogram *b)
                   vst__histogram_quantile(b, share / 100.0));
 }
 
-/* Of any two ranges: exact and not, fine and coarse. */
+/* Merges histograms of any two ranges: exact and not, fine and coarse. */
 static void merged_is_what_one_histogram_of_all_is(void)
 {
     static const int64_t lasts[] = {20, 200, 5000, 4000000};

@@ -260,7 +260,7 @@ static void a_full_chunk_keeps_it_for_the_next_record(void)
 
 enum { MANY = 1500 };
 
-/* Waits that end at once, in a call that records nothing else. */
+/* Waits that end immediately, in a call that records nothing else. */
 static void *call_and_wait_often(void *unused)
 {
     vst_record(VST_ENTER, call_id);

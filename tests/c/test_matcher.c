@@ -751,7 +751,7 @@ an_annotation_that_leaves_the_stack_leaves_its_children_to_what_is_below(void)
                     "t in a: 30\n"
                     "c in t: 20\n"
                     "s in -: 0\n");
-    /* Two leave at once. */
+    /* Two calls are left at the same time. */
     expect_contexts("10 enter a\n15 enter b\n16 exit b\n20 begin t1\n"
                     "30 begin s1\n40 enter c\n50 end s1\n55 end t1\n"
                     "60 exit c\n70 enter d\n71 begin u1\n72 enter e\n"
@@ -836,7 +836,8 @@ static void arguments_stay_with_an_annotation_that_is_set_aside(void)
 
 static void arguments_of_an_end_belong_to_its_span_wherever_that_is(void)
 {
-    /* On top, below a call, beside the stack, and in no place at all. */
+    /* A span on top of the stack, below a call, not on the stack, and not open
+     * at all. */
     expect("10 begin s1\n11 args \"x\": 1\n20 ended s1 \"y\": 2\n", 60,
            "s 10..20 {\"x\": 1, \"y\": 2}\n", "");
     expect("10 begin s1\n20 enter a\n30 ended s1 \"y\": 2\n40 exit a\n", 60,

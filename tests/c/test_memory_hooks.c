@@ -1,6 +1,9 @@
-/* Hooks in libraries: what they record is what the library noted itself, in
- * libraries that are bound at once, when called, or through tables, loaded
- * before or later; what must not be touched is not; and all is as it was after.
+/* Hooks in libraries: they record the allocations that the library noted
+ * itself, in libraries that are bound when loaded, when first called, or
+ * through tables, loaded before or later. Other slots are not touched, and
+ * afterwards all slots are as before. This program contains the core and
+ * therefore gets no hooks: libraries make all calls. Its arguments are those of
+ * the build, see meson.build.
  *
  * This program has the core in it and so no hooks: libraries do all calls. Its
  * arguments are those of the build, see meson.build. */
@@ -29,7 +32,7 @@ static char **paths; /* by the names above */
 static const vst_memory_options all = {.native_allocators = true};
 static oracle_event noted[4 * CALLS];
 
-/* Libraries tell it of themselves, see memory_oracle.c. */
+/* The library that registered last, see memory_oracle.c. */
 static const oracle *last_registered;
 void oracle_register(const oracle *library);
 void oracle_register(const oracle *library)

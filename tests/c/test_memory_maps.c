@@ -1,6 +1,6 @@
-/* Hooks of mappings: address space that is only reserved is told apart from
- * memory, and becomes memory when it is opened, or is found to be in use. The
- * library in the first argument does all calls. */
+/* Hooks of mappings: address space that is only reserved does not count as
+ * memory, until it is opened or found to be in use. The library in the first
+ * argument makes all calls. */
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@ static size_t page;
 typedef struct sums {
     uintptr_t start, end;
     int64_t used, reserved;           /* now */
-    int64_t most_used, most_reserved; /* at once */
+    int64_t most_used, most_reserved; /* at one moment */
     size_t samples;
     uint64_t resident;
 } sums;

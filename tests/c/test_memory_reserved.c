@@ -81,7 +81,7 @@ static void pages_in_use_are_found_once(void)
     vst__reserved_look(0, UINTPTR_MAX, note_touched);
     CHECK_INT(touched_runs, 0);
     for (size_t i = 0; i < 10; i++)
-        at[(4090 + i) * page] = 1; /* over the end of what is looked at once */
+        at[(4090 + i) * page] = 1; /* across the end of one query of pages */
     at[19999 * page] = 1;
     vst__reserved_look(0, UINTPTR_MAX, note_touched);
     CHECK_INT(touched_bytes, 11 * page);

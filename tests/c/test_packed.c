@@ -315,8 +315,9 @@ static void a_frame_that_claims_too_much_ends_the_file(void)
     check_claim(offsetof(vst_pack_frame, transform), VST_PACK_SPLIT + 1);
 }
 
-/* Sums may be right and the bytes not zstd's, or not as many as was said. That
- * is no prefix any more, and is told where it is met. */
+/* Checksums may be right although the bytes are not zstd's, or fewer or more
+ * than stated. Such a file is damaged in the middle, which is reported where it
+ * is read. */
 static void a_frame_that_does_not_unpack_is_told(void)
 {
     unsigned char *bytes = malloc(packed_size);

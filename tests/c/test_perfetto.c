@@ -1,6 +1,6 @@
-/* The exporter of Perfetto's own format: what it writes, as a reader of the
- * format puts it together. The reader here keeps what each sequence was told
- * and prints an event a line; tests/clients asks Perfetto itself. */
+/* The exporter of Perfetto's own format: its output, read as a reader of the
+ * format would. The reader here keeps the state of each sequence and prints an
+ * event a line; tests/clients uses Perfetto itself. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>

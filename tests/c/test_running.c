@@ -422,7 +422,8 @@ static void waits_for_the_lock_are_part_of_the_calls_they_are_in(void)
     CHECK_INT(result.waits[1].end_ns - result.waits[1].start_ns, 500);
     CHECK_INT(result.waits[1].id, A);
     CHECK_INT(result.waits[2].end_ns - result.waits[2].start_ns, 200);
-    CHECK_INT(result.waits[3].reason, 99); /* told, but no wait for the lock */
+    CHECK_INT(result.waits[3].reason,
+              99); /* recorded, but not a wait for the lock */
     CHECK_INT(gil(&result, B), 500);
     CHECK_INT(gil(&result, C), 0);
     CHECK_INT(gil(&result, A), 500 + 500 + 200);

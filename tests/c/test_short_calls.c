@@ -20,7 +20,7 @@ static uint32_t draw(uint32_t below)
     return (uint32_t)((uint64_t)(random_state >> 4) * below >> 28);
 }
 
-/* Some calls are long, most are short; nothing happens at once. */
+/* Some calls are long, most are short; no two events have the same time. */
 static void pass_time(void)
 {
     fake_advance(2 + (draw(12) == 0 ? draw(3 * SHORT_NS) : draw(600)));

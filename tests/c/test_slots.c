@@ -1,7 +1,8 @@
-/* The slots of a bounded file without the file: threads take chunks, fill and
- * seal them in an order that a seed decides, and a model of the file knows what
- * must be where. The oldest part goes first, always; nothing overlaps; little
- * is free; and a busy thread gets long chunks beside others. */
+/* The slots of a bounded file, without the file: threads take, fill and seal
+ * chunks in an order that a seed decides, and a model of the file knows the
+ * right place of each. The oldest part is always dropped first; nothing
+ * overlaps; little is free; and a busy thread gets longer chunks than other
+ * threads. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -558,7 +558,7 @@ static void a_call_that_is_open_lasts_until_the_snapshot(void)
     files_in_folder();
 }
 
-/* ---- two at once, and nobody waits --------------------------------------- */
+/* ---- two snapshots at the same time, without waiting --------------------- */
 
 typedef struct taker {
     pthread_t thread;

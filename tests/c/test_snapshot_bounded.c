@@ -31,7 +31,7 @@ static vst_id define(vst_recording *recording, const char *name)
     return id;
 }
 
-/* All the time inside of DEPTH calls, with calls beside them. */
+/* Records inside DEPTH open calls, with short calls in the innermost. */
 static void *work(void *argument)
 {
     size_t self = (size_t)(uintptr_t)argument;

@@ -1,6 +1,6 @@
-/* Recording when threads had a processor: what the file says of threads that
- * sleep and of threads that work, and of threads that the system does not tell
- * of. Where the system tells of none, the tests that need it do nothing. */
+/* Records when threads ran on a processor: threads that sleep, threads that
+ * work, and threads that the system does not report. If the system reports
+ * none, the tests that need switches do nothing. */
 #include <pthread.h>
 
 #include "record/recording.h"

@@ -1,6 +1,6 @@
-/* The thread of ours that reads switches: when it is there, what a fork finds,
- * and what is told where it could not keep up. Where the system tells of no
- * switches, the tests that need them do nothing. */
+/* vestige's thread that reads switches: when it runs, what a fork finds, and
+ * what is reported if it cannot keep up. If the system reports no switches, the
+ * tests that need them do nothing. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

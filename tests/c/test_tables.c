@@ -85,7 +85,7 @@ static bool is_moment(const vst_arrow_schema *column)
            strcmp(column->name + end - 3, "_ns") == 0;
 }
 
-/* Times are told from the moment that built traces count from. */
+/* Times are relative to the start of built traces. */
 static void put_rows(char *text, const vst_arrow_schema *schema,
                      const vst_arrow_array *batch)
 {

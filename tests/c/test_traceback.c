@@ -1,5 +1,5 @@
-/* Tracebacks as objects: equal ones are one, references are held and let go of
- * when they should be, and whatever is odd about a stack is taken as it is. */
+/* Tracebacks as objects: equal stacks share one object, references are held and
+ * released when they should be, and unusual stacks are taken as they are. */
 #include <malloc.h>
 #include <stdlib.h>
 
@@ -349,7 +349,7 @@ static void a_word_of_the_users_stays_with_it(void)
     nothing_is_left();
 }
 
-/* ---- odd stacks --------------------------------------------------------- */
+/* ---- unusual stacks ----------------------------------------------------- */
 
 static void a_stack_of_100000_frames_is_taken_whole(void)
 {

@@ -1,6 +1,6 @@
-/* Debug information that is not what it should be: cut short, with bits turned
- * over, in the library or in a file beside it. Names may be missing or wrong;
- * nothing crashes, hangs or is left out. The argument is the plugin. */
+/* Damaged debug information: cut short, or with flipped bits, in the library or
+ * in a separate file. Names may be missing or wrong; nothing crashes, hangs or
+ * is left out. The argument is the plugin. */
 #include <dlfcn.h>
 #include <elf.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* Tracebacks where memory runs out: at the first allocation, the second, and so
- * on until none is left to fail, once or from then on. Whatever fails is told,
- * nothing is lost, and the next time it works. */
+/* Tracebacks when memory runs out: at the first allocation, the second, and so
+ * on until all succeed, once or from then on. Each failure is reported, nothing
+ * is lost, and the next call works. */
 #include "faults.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ enum { DEPTH = 200, TRACEBACKS = 60, SLOTS_FULL = 192, FAULTS_MAX = 2000 };
 static fake_code code = {.name = "code"};
 static fake_code *stack[DEPTH];
 static uint32_t numbers[DEPTH];
-static bool has_failed; /* something was told */
+static bool has_failed; /* a failure was reported */
 
 static void capture_many(vst_traceback **kept, size_t count)
 {

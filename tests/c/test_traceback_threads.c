@@ -1,7 +1,8 @@
-/* Tracebacks among threads. The deadlock they must not have: one thread holds
- * the interpreter's lock and waits for a device's, another holds the device's
- * and drops a traceback. Then counts and tables under many threads at once, and
- * a fork in the middle of it. Runs under the thread sanitizer too. */
+/* Tracebacks with several threads. A deadlock that must not happen: one thread
+ * holds the interpreter's lock and waits for a device's lock, another thread
+ * holds the device's lock and drops a traceback. Also counts and tables with
+ * many threads, and a fork while they run. Runs under the thread sanitizer,
+ * too. */
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <time.h>

@@ -285,8 +285,9 @@ static const oracle_span *some_span(pair *p)
     return &thread->spans[random_number(&p->random) % thread->count];
 }
 
-/* Beside the stack, where the clip gives many the same start, another may have
- * the same name and times: which of the two is read cannot be told. */
+/* Outside of the stack, where a range gives many spans the same start, another
+ * span may have the same name and times. Then either of the two may be
+ * returned. */
 static bool has_twin(const pair *p, const oracle_span *one)
 {
     for (size_t i = 0; i < p->truth->thread_count; i++) {

@@ -27,8 +27,8 @@ static picture draw(vst_view *view, const vst_view_range *range)
     rows = (const void *)((const char *)p.bytes + sizeof head);
     if (head.rows == OUTER + 1)
         p.leaves = rows[OUTER].rects;
-    /* The view that follows knows where the outer calls began. That they are
-     * open at the end, a view tells if its last batch got there. */
+    /* The following view knows where the outer calls began. A view shows that
+     * they are open at the end only if its last batch got there. */
     rects = (void *)((char *)p.bytes + sizeof head + head.rows * sizeof *rows);
     for (uint32_t i = 0; i < head.rects; i++)
         rects[i].id &= VST_VIEW_ID_MASK;
@@ -65,8 +65,8 @@ static void compare(vst_view *followed)
     vst__view_close(fresh);
 }
 
-/* Fast ones and slow ones take turns, so that the records of a time are few
- * after they were many. */
+/* Fast and slow phases alternate, so that there are few records for a time
+ * after there were many. */
 static void record_for_a_while(unsigned from, unsigned count)
 {
     int64_t half_ns = LEAF_NS / 2 * (from / 60000 % 2 == 0 ? 1 : SLOWEST);

@@ -11,8 +11,8 @@ enum { CHUNKS = 12, CALLS = 1500 /* of a chunk */ };
 
 static char path[64], index_path[80];
 
-/* Inside of OUTER and INNER, SPAN begins, and LEAF runs in it, again and again:
- * more than is read at once. SPAN ends when INNER was left. */
+/* Inside OUTER and INNER, SPAN begins, and LEAF runs in it many times, which
+ * makes more records than one batch has. SPAN ends after INNER was left. */
 static vst_view *open_view(void)
 {
     const uint64_t pair = UINT64_C(1) << 32 | SPAN;
