@@ -328,8 +328,8 @@ class Trace:
 
         `marks` has a byte of flags for each id: 1, leave out its calls and count their time as their caller's; 2, its
         calls wait; 4, it is a garbage collection; 8, count its time for no function; 16, a call of it is a step of an
-        event loop; 32, if a task waits in it, the wait belongs to its caller; 64, it has no row in `duration`. If
-        `threads` is given, only these threads are read.
+        event loop; 32, if a task waits in it, the wait belongs to its caller; 64, it has no row in `duration`; 128,
+        its spans are in `chosen_spans`. If `threads` is given, only these threads are read.
 
         `func` is the id of a function. "Total" ns and bytes include the functions that a function called. None: not
         known.
@@ -394,6 +394,7 @@ class Trace:
           the launch).
         - `gil_holders`, threads that held the GIL while other threads waited: thread, func (the function in which the
           thread was longest), held_ns.
+        - `chosen_spans`: the rows of the table `span` for functions with mark 128.
         - `left_out`, calls that a budget left out, by time: start_ns, end_ns, func (None: every function).
         - `budget`, if a budget left out functions: changes, windows, functions, cpu_ns, cost_ns, out_cpu_ns. Then calls
           and times of functions, and self_ns of threads, are estimates. `reduced_estimates`: func, reduced_ns (by how

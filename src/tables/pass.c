@@ -248,6 +248,7 @@ static const vst__table *const others[] = {
     &vst__table_tree_events,
     &vst__table_activities,
     &vst__table_gil_holders,
+    &vst__table_chosen_spans,
 };
 
 const vst__table *vst__table_of_any_kind(const char *name)

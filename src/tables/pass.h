@@ -18,7 +18,8 @@ enum {
     /* if a task waits in this function, its caller is shown as the awaiting
      * one: asyncio.sleep() */
     VST_MARK_AWAITED = 32,
-    VST_MARK_UNTIMED = 64 /* `duration` has no row of this function */
+    VST_MARK_UNTIMED = 64, /* `duration` has no row of this function */
+    VST_MARK_CHOSEN = 128  /* `chosen_spans` has its spans */
 };
 
 /* All zero: every thread and function, as recorded. Most options are for tables

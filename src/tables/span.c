@@ -1,7 +1,7 @@
 /* The table of spans, in the order in which they end, and functions for all
  * tables that replay a trace. One thread at a time. */
 #include "replay/imports.h"
-#include "tables/table.h"
+#include "tables/pass.h"
 
 static bool has_kind(const vst_trace *trace, int kind)
 {
@@ -149,4 +149,35 @@ const vst__table vst__table_span = {
     VST_COLUMNS(span_columns),
     .has_names = true,
     .begin = begin_span,
+};
+
+/* ---- spans of some functions --------------------------------------------- */
+
+static vst_status span_add_chosen(void *ctx, const vst_span *span)
+{
+    const vst__filling *filling = ctx;
+    const unsigned char *marks = filling->pass->options->marks;
+
+    if (marks == NULL || span->id > filling->pass->defined_max ||
+        !(marks[span->id] & VST_MARK_CHOSEN))
+        return VST_OK;
+    return span_add_span(ctx, span);
+}
+
+static vst_status begin_chosen(vst__filling *filling)
+{
+    vst_sink sink = {
+        .ctx = filling,
+        .span = span_add_chosen,
+        .inside = &filling->pass->inside,
+    };
+
+    return vst__replayed_begin(filling, &sink, 0);
+}
+
+const vst__table vst__table_chosen_spans = {
+    .name = "chosen_spans",
+    VST_COLUMNS(span_columns),
+    .has_names = true,
+    .begin = begin_chosen,
 };

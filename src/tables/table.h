@@ -88,7 +88,8 @@ extern const vst__table vst__table_process, vst__table_thread, vst__table_func,
     vst__table_blocked_calls, vst__table_device_sums, vst__table_device_uses,
     vst__table_device_gaps, vst__table_left_out, vst__table_contexts,
     vst__table_averages, vst__table_events, vst__table_tree_events,
-    vst__table_activities, vst__table_gil_holders, vst__table_duration;
+    vst__table_activities, vst__table_gil_holders, vst__table_duration,
+    vst__table_chosen_spans;
 
 #define VST_COLUMNS(list)                                                      \
     .columns = list, .column_count = sizeof list / sizeof *list

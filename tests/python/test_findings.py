@@ -336,7 +336,7 @@ def test_what_imports_and_collections_took_because_others_had_the_processor_does
 def blocked(tmp_path, waits, look=None):
     """A loop of 100 steps, six of which took 60 ms of two seconds, on the thread with the tid 7."""
     told = evidence(made(tmp_path, enter(1), leave(1)), start_ns=0, end_ns=2_000_000_000)
-    sums = SimpleNamespace(steps=100, blocking=6, blocking_ns=360_000_000)
+    sums = SimpleNamespace(steps=100, blocking=6, blocking_ns=360_000_000, histogram='{"values": []}')
     long = SimpleNamespace(start_ns=5, duration_ns=60_000_000, thread=1)
     told.data.steps.add([sums], [long], 1, {1: ("MainThread", 7)})
     told.data.processor_waits = waits

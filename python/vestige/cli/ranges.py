@@ -21,18 +21,17 @@ if TYPE_CHECKING:
 FROM_END = re.compile(r"-[0-9.]+ *[a-zA-Z%]*$")
 
 
-def add_arguments(parser: Parser) -> None:
-    """Adds `--from` and `--until`."""
+def add_arguments(
+    parser: Parser, before: str = "ignore everything before TIME", after: str = "ignore everything after TIME"
+) -> None:
+    """Adds `--from` and `--until`. `before` and `after` begin their help."""
     parser.add_argument(
         "--from",
         dest="from_time",
         metavar="TIME",
-        help="ignore everything before TIME: 1.5s or 200ms after the start, 40%% of the whole, "
-        "-2s or -10%% before the end",
+        help=f"{before}: 1.5s or 200ms after the start, 40%% of the whole, -2s or -10%% before the end",
     )
-    parser.add_argument(
-        "--until", dest="until_time", metavar="TIME", help="ignore everything after TIME (same forms as --from)"
-    )
+    parser.add_argument("--until", dest="until_time", metavar="TIME", help=f"{after} (same forms as --from)")
     # Makes argparse take `--from -2s` as an option with its value, as it does for `--from -2`.
     parser._negative_number_matcher = FROM_END
 

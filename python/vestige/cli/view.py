@@ -14,6 +14,7 @@ from vestige.base.quantities import plural, size
 from vestige.base.terminal import Progress
 from vestige.reading.inputs import find_traces
 
+from . import ranges
 from .console import Parser, add_files
 from .export import _allow_files
 
@@ -49,6 +50,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--align", metavar="NAME", help="align clocks on the spans NAME, which end together")
     parser.add_argument("--all", action="store_true", help="show all frames of imports, and the import system's")
     parser.add_argument("--follow", action="store_true", help="follow traces that are still being recorded")
+    ranges.add_arguments(parser, before="begin with the range from TIME selected", after="end of that range")
     parser.add_argument("--port", metavar="N", type=int, default=0, help="default: a free port")
     parser.add_argument("--no-browser", action="store_true", help="print the address, but open no browser")
     parser.add_argument("--html", metavar="OUT", help="write one page that needs no server, for smaller traces")
@@ -68,6 +70,8 @@ def main(argv: list[str]) -> int:
         raise Failure(f"--follow and {other} contradict each other", code=2)
     if options.source and options.html is None:
         raise Failure("--source needs --html; the viewer itself always shows source", code=2)
+    if ranges.is_given(options) and options.html is not None:
+        raise Failure("--from and --until are where the served page begins; they do not go with --html", code=2)
     inputs = find_traces(options.files, children=not options.no_children)
     traces = open_traces(
         inputs,
@@ -76,6 +80,9 @@ def main(argv: list[str]) -> int:
         fold_imports=not options.all,
         follow=options.follow,
     )
+    if ranges.is_given(options):
+        start, end = ranges.read(options, traces.start_ns, traces.end_ns)
+        traces.first_shown_ns = start - traces.start_ns, min(end, traces.end_ns) - traces.start_ns
     if options.html is not None:
         write_page(inputs, traces, options.html, every_source=options.source)
         return int(inputs.failed)

@@ -15,12 +15,12 @@ KINDS = {"call": "function", "async": "async", "task": "task"}  # what the rows 
 class Durations:
     """Attributes are the columns of a report."""
 
-    __slots__ = ("is_own", "kind", "library", "name", "rows", "shown")
+    __slots__ = ("file", "kind", "library", "line", "rows", "shown")
 
-    def __init__(self, kind: str, name: str, shown: str, library: str, *, is_own: bool) -> None:
-        self.kind = kind
-        self.name, self.shown = name, shown
-        self.library, self.is_own = library, is_own
+    def __init__(self, kind: str, shown: str, file: str, line: int, library: str) -> None:
+        self.kind, self.shown = kind, shown
+        self.file, self.line = file, line
+        self.library = library
         self.rows: list[Any] = []
 
     def add(self, row: Any) -> None:
@@ -65,9 +65,8 @@ class Durations:
 
     @property
     def whole_ns(self) -> int:
-        """What the slow ones are a share of: the time of the threads that made calls; else of all that have the name.
-
-        Calls that are beside their thread's stack, and tasks, take turns on it.
+        """The time that slow calls are a share of: that of the threads that made them; of requests and tasks, which
+        overlap on one thread, that of all of them.
         """
         own = [row.total_ns if row.threads_ns is None else row.threads_ns for row in self.rows]
         return sum(own) or 1

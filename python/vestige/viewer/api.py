@@ -288,6 +288,7 @@ def describe(traces: Traces) -> dict[str, Any]:
         "version": __version__,
         "start_ns": str(traces.start_ns),
         "duration_ns": traces.end_ns - traces.start_ns,
+        "first_shown_ns": traces.first_shown_ns,
         "ready": traces.finished,
         "imports_folded": traces.fold_imports,
         "follows": any(shown.follows for shown in traces),

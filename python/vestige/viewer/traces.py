@@ -205,6 +205,7 @@ class Traces:
         offsets_ns = offsets_ns or [0] * len(sources)
         self.all = [Shown(number, source, offset) for number, (source, offset) in enumerate(zip(sources, offsets_ns))]
         self.start_ns: int = min(shown.start_ns for shown in self.all)
+        self.first_shown_ns: tuple[int, int] | None = None  # the range that the page begins with; None: all
         self._keep = keep
         self.follow = follow
         self.fold_imports = fold_imports and not follow

@@ -15,6 +15,7 @@ from vestige.reading.waits import CHILD, KINDS, LOCK
 from .findings import Finding, heaviest, place, waits
 from .idle_devices import idle_device
 from .imports import Imports
+from .tails import tail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -456,4 +457,5 @@ CAUSES: tuple[Callable[[Evidence], Finding | None], ...] = (
     same_arguments,
     short_calls,
     one_thread,
+    tail,
 )

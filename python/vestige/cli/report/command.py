@@ -26,7 +26,7 @@ from .tree import unfolded
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
     from vestige.base.terminal import Progress
@@ -50,6 +50,7 @@ EXAMPLES = """\
   vestige report t.vst --imports         what the start of the program took
   vestige report t.vst --tasks           asyncio's tasks, and what they awaited
   vestige report t.vst --durations       how long calls, requests and tasks took
+  vestige report t.vst --slow 'GET /*'   what slow requests have and others do not
   vestige report t.vst --exceptions      what was raised, and who caught it
   vestige report t.vst --devices         kernels and copies; when a GPU was idle
   vestige report t.vst --no-waits        only what worked
@@ -119,6 +120,10 @@ def main(argv: list[str]) -> int:
         raise Failure("--devices: no device was recorded here; vestige info tells what a trace has")
     if options.compensated:
         compensated.check(inputs.sources)
+    if options.slow is not None:
+        from .slow import show_slow
+
+        return show_slow(inputs, options, find_threads(inputs, options.thread))
     reading = Reading(inputs, options)
     if not reading.read:
         return 1
@@ -162,6 +167,11 @@ def _parser() -> Parser:
     )
     parser.add_argument(
         "--compensated", action="store_true", help="times without what recording cost (vestige run --compensate)"
+    )
+    parser.add_argument(
+        "--slow",
+        metavar="NAME",
+        help="compare the slowest tenth of the calls of a function, of requests or tasks with the others",
     )
     parser.add_argument("--blocked", metavar="TIME", help="with --tasks: steps that took this long (default: 50ms)")
     parser.add_argument("--min", metavar="SHARE", help="leave out smaller branches of the tree (default: 1%%)")
@@ -227,6 +237,11 @@ def _check(options: Namespace) -> None:
         raise Failure("--cpu: not with --devices, which have no processor of ours", code=2)
     if options.compensated and options.view in ("threads", "gc", "memory", "tasks", "exceptions", "devices"):
         raise Failure(f"--compensated: not with --{options.view}", code=2)
+    if options.slow is not None:
+        others = [options.view != "flat", options.format == "csv", ranges.is_given(options)]
+        others += [options.columns, options.sort, options.include, options.exclude]
+        if any([*others, options.cpu, options.compensated, options.no_waits]):
+            raise Failure("--slow goes with --thread, -n, --no-children and --format json alone", code=2)
     if options.blocked is not None and options.view != "tasks":
         raise Failure("--blocked belongs to --tasks", code=2)
     options.blocked_ns = _blocked(options.blocked) if options.view == "tasks" else 0
@@ -297,7 +312,7 @@ class Reading:
         self._options = options
         self._between = self._range()
         self._patterns = Patterns(options.include, options.exclude)
-        self._threads = self._find_threads()
+        self._threads = find_threads(inputs, options.thread)
         inputs.read_each(self._add)
         if self.read:
             self._patterns.check(inputs)
@@ -399,6 +414,7 @@ class Reading:
             threads=self._threads.get(source.path) if options.thread else None,
             together=len(self._inputs.sources) > 1,
             waits=not options.no_waits,
+            only_own=view == "findings",
             awaits=view == "tree",
             fold_imports=view in ("findings", "imports") or (text and not options.all),
             blocked_ns=self.tasks.blocked_ns if self.tasks is not None else 0,
@@ -422,27 +438,6 @@ class Reading:
         options = self._options
         chosen = (*options.columns, *(() if options.sort is None else (options.sort,)))
         return {column.reads for column in chosen if column.reads}
-
-    # ---- what is chosen ------------------------------------------------------
-
-    def _find_threads(self) -> dict[str, list[int]]:
-        from fnmatch import fnmatchcase
-
-        found: dict[str, list[int]] = {}
-        for asked in self._options.thread or ():
-            matched = False
-            for source in self._inputs.sources:
-                numbers = found.setdefault(source.path, [])
-                for thread in source.threads:
-                    if asked == str(thread["tid"]) or fnmatchcase(thread["name"] or "(unnamed)", asked):
-                        numbers.append(thread["number"])
-                        matched = True
-            if not matched:
-                names = [thread["name"] or "(unnamed)" for source in self._inputs.sources for thread in source.threads]
-                there = ", ".join(dict.fromkeys(names[:100]))
-                there = there if len(there) < 200 else there[:200] + "…"
-                raise Failure(f"--thread {asked!r}: no thread has this name or id; there are {there}", code=2)
-        return found
 
     # ---- in order --------------------------------------------------------------
 
@@ -493,6 +488,27 @@ class Reading:
                 inside.add(trace, source.metadata, ["calls"], fold_imports=True, threads=[step.thread])
                 break
         return inside.tree
+
+
+def find_threads(inputs: Inputs, names: Sequence[str] | None) -> dict[str, list[int]]:
+    """The numbers of the threads of these names or ids, by the path of their trace."""
+    from fnmatch import fnmatchcase
+
+    found: dict[str, list[int]] = {}
+    for asked in names or ():
+        matched = False
+        for source in inputs.sources:
+            numbers = found.setdefault(source.path, [])
+            for thread in source.threads:
+                if asked == str(thread["tid"]) or fnmatchcase(thread["name"] or "(unnamed)", asked):
+                    numbers.append(thread["number"])
+                    matched = True
+        if not matched:
+            names = [thread["name"] or "(unnamed)" for source in inputs.sources for thread in source.threads]
+            there = ", ".join(dict.fromkeys(names[:100]))
+            there = there if len(there) < 200 else there[:200] + "…"
+            raise Failure(f"--thread {asked!r}: no thread has this name or id; there are {there}", code=2)
+    return found
 
 
 def _show(reading: Reading, options: Namespace) -> None:

@@ -21,11 +21,20 @@ if TYPE_CHECKING:
 
     from vestige._core import Rows, Trace
 
-LEFT_OUT, WAITS, COLLECTS, NO_TIME, STEP, AWAITED = 1, 2, 4, 8, 16, 32  # marks, as Trace.tables() takes them
+LEFT_OUT, WAITS, COLLECTS, NO_TIME, STEP, AWAITED, UNTIMED, CHOSEN = (
+    1,
+    2,
+    4,
+    8,
+    16,
+    32,
+    64,
+    128,
+)  # marks, as Trace.tables() takes them
 BUDGET = ("budget", "reduced_estimates")
 ALWAYS = ("threads", "waits", "collections", "long_collections", *BUDGET)  # tables that every report reads
 UNKNOWN = -1
-FOR_FINDINGS = ("calls", "steps", "long_steps", "repeats")
+FOR_FINDINGS = ("calls", "steps", "long_steps", "repeats", TABLE)
 
 
 def shown_name(function: Function) -> str:
@@ -193,7 +202,7 @@ class Collections:
         self.count = self.total_ns = self.longest_ns = self.collected = self.uncollectable = 0
 
 
-def _is_named(function: Function, name: str) -> bool:
+def is_named(function: Function, name: str) -> bool:
     """As the recorder matches names: by the end of the qualified name; a pattern by all of it, or by its last part."""
     full = function.name
     if function.kind != PYTHON:
@@ -253,11 +262,13 @@ class Data:
         choose: Callable[[Sequence[Function | None]], Iterable[int]] | None = None,
         together: bool = False,
         waits: bool = True,
+        only_own: bool = False,
         **options: Any,
     ) -> dict[str, Rows]:
         """Reads a trace, also these tables; gives all that were read. `choose` names ids to leave out; `together`:
         functions of the same name in several traces are one; without `waits`, calls that only wait are left out with
-        their time. Further options are those of Trace.tables().
+        their time; `only_own`: durations are read of the user's own functions alone. Further options are those of
+        Trace.tables().
         """
         functions = trace.functions()
         marks = bytearray(_mark(function, waits) for function in functions)
@@ -265,17 +276,20 @@ class Data:
         for number in choose(functions) if choose else ():
             if not marks[number] & NO_TIME:
                 marks[number] |= LEFT_OUT
-        read = trace.tables((*ALWAYS, *tables), marks=bytes(marks), **options)
         owners, libraries = classify(functions, metadata)
+        for number, function in enumerate(functions) if only_own else ():
+            if function is None or owners[number] != OWN or function.kind == NATIVE:
+                marks[number] |= UNTIMED
+        read = trace.tables((*ALWAYS, *tables), marks=bytes(marks), **options)
         pid = trace.info()["pid"]
         self.traces += 1
         waits_of = metadata.get("vestige.processor_waits", {})
         self.processor_waits |= {int(tid): ns for tid, ns in waits_of.items() if tid.isdecimal() and ns > 0}
         self.budgets += budget_of(read, metadata, functions)
         for name in metadata.get("vestige.only", ()):
-            self.only[name] = self.only.get(name, False) or any(f and _is_named(f, name) for f in functions)
+            self.only[name] = self.only.get(name, False) or any(f and is_named(f, name) for f in functions)
         part = 0 if together else self.traces
-        self._add_durations(read.get(TABLE, ()), functions, owners, libraries, part)
+        self._add_durations(read.get(TABLE, ()), functions, libraries, part)
         self._add_functions(read, functions, libraries, part)
         self._add_tree(trace, read.get("calls", ()), functions, owners, libraries)
         self._add_collections(read, functions, trace.threads())
@@ -321,7 +335,6 @@ class Data:
         self,
         rows: Iterable[Any],
         functions: Sequence[Function | None],
-        owners: list[str],
         libraries: list[str],
         part: int,
     ) -> None:
@@ -330,8 +343,7 @@ class Data:
             if function is None:
                 continue
             shown = shown_name(function)
-            is_own = owners[row.func] == OWN and function.kind != NATIVE
-            made = Durations(KINDS[row.of], function.name, shown, libraries[row.func], is_own=is_own)
+            made = Durations(KINDS[row.of], shown, function.file, function.line, libraries[row.func])
             key = ((part, row.func) if part else shown, "task" if row.of == "task" else "call")
             self.durations.setdefault(key, made).add(row)
 

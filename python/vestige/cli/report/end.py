@@ -40,7 +40,16 @@ def show(path: str, metadata: dict[str, Any], out: TextIO) -> None:
     try:
         # Of few functions, all may take less than that.
         min_ns = 0 if "vestige.only" in metadata else int(MIN_SHARE * whole / 64)
-        data.add(trace, metadata, FOR_FINDINGS, min_ns=min_ns, progress=progress, fold_imports=True, awaits=True)
+        data.add(
+            trace,
+            metadata,
+            FOR_FINDINGS,
+            only_own=True,
+            min_ns=min_ns,
+            progress=progress,
+            fold_imports=True,
+            awaits=True,
+        )
     finally:
         progress.clear()
 

@@ -115,6 +115,7 @@ class App {
     this.follow = new Follow(this);
     this.listen();
     this.stage.start();
+    if (info.first_shown_ns) this.view.begin(...info.first_shown_ns);
   }
 
   listen() {

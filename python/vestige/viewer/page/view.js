@@ -93,6 +93,13 @@ export class View extends EventTarget {
     this.notify("span");
   }
 
+  /** Selects a range and shows it, with air on both sides. */
+  begin(from, to) {
+    const air = (to - from) * 0.1;
+    this.selectRange({ from, to });
+    this.show(from - air, to + air, { step: true });
+  }
+
   /** Moves as little as possible to make a span visible. */
   reveal(start, end) {
     if (start === end) return start < this.from || start > this.to ? this.show(start - this.width / 2, start + this.width / 2, { step: true }) : undefined;

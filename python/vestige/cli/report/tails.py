@@ -1,0 +1,77 @@
+"""The finding `tail`: a few calls of a function, requests or tasks take much longer than most, and much of the time."""
+
+from __future__ import annotations
+
+from shlex import quote
+
+from vestige.base.quantities import duration, plural
+from vestige.reading.waits import CHILD, LOCK
+
+from .findings import Finding, waits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from vestige.reading.durations import Durations
+
+    from .data import Node
+    from .findings import Evidence
+
+CALLS = 100  # of fewer, a hundredth is no call
+TIMES, SHARE = 10, 0.1
+P99_NS = 5_000_000  # shorter ones are not worth a sentence
+IDLE_SHARE = 0.5
+EVENTS = ("select", "poll", "control", "accept", "_accept", "recv", "get", "wait")  # may be waiting for work
+NOUNS = {"function": "call", "async": "request", "task": "task"}
+
+
+def _idles(node: Node) -> int:
+    """The time of a call that may wait because there is nothing to do."""
+    kind = waits(node)
+    is_event = kind and node.name.split(" ", 3)[2:3] and node.name.split(" ", 3)[2].rstrip(">") in EVENTS
+    return node.total_ns if kind in (LOCK, CHILD) or is_event else 0
+
+
+def tail(evidence: Evidence) -> Finding | None:
+    """A hundredth takes ten times the median or longer, and those that do take a tenth of the time of their threads,
+    requests or tasks. Not where functions mostly wait for something to do.
+    """
+    places = evidence.places
+    idle: dict[str, int] = {}
+    total: dict[str, int] = {}
+    for node, ns in zip(places.nodes, places.add_up(_idles)):
+        idle[node.shown] = idle.get(node.shown, 0) + ns
+        total[node.shown] = total.get(node.shown, 0) + node.total_ns
+    best: Durations | None = None
+    for one in evidence.data.durations.values():
+        slow_ns = one.slow_ns - evidence.busy_ns  # a thread that was not let run is slow in any function
+        if one.count < CALLS or slow_ns < SHARE * one.whole_ns or one.shown in evidence.explained:
+            continue
+        if one.p99_ns < max(TIMES * one.p50_ns, P99_NS) or one.slow_count < 2:
+            continue
+        if one.kind == "function" and idle.get(one.shown, 0) >= IDLE_SHARE * max(total.get(one.shown, 0), 1):
+            continue
+        if best is None or one.slow_ns > best.slow_ns:
+            best = one
+    if best is None:
+        return None
+    noun = NOUNS[best.kind]
+    whose = "their threads" if best.kind == "function" else f"all {noun}s"
+    share = min(best.slow_ns / best.whole_ns, 1)
+    return Finding(
+        "tail",
+        f"{best.shown}: half of {plural(best.count, noun)} took less than {duration(best.p50_ns)}, but 1% took "
+        f"{duration(best.p99_ns)} or longer; {best.slow_count:,} took ten times the median or longer, "
+        f"{duration(best.slow_ns)} in all, {share:.0%} of the time of {whose}.",
+        where={"function": best.shown, "file": best.file, "line": best.line},
+        numbers={
+            "calls": best.count,
+            "p50_ns": best.p50_ns,
+            "p99_ns": best.p99_ns,
+            "max_ns": best.max_ns,
+            "slow_calls": best.slow_count,
+            "slow_ns": best.slow_ns,
+            "whole_ns": best.whole_ns,
+        },
+        look=f"report --slow {quote(best.shown)}",
+        ns=min(best.slow_ns, evidence.passed_ns) * share,
+    )
