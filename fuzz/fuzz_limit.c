@@ -116,7 +116,7 @@ static const char *const memory_suffixes[] = {"pickle", "json", "csv", "folded",
 enum {
     FORMATS = sizeof formats / sizeof *formats,
     MEMORY_FORMATS = sizeof memory_suffixes / sizeof *memory_suffixes,
-    TABLES = 14,
+    TABLES = 15,
     OTHERS = 4,
     WAYS = OTHERS + TABLES + FORMATS + MEMORY_FORMATS
 };
