@@ -148,11 +148,6 @@ class values
 
 /* ---- tensors ------------------------------------------------------------- */
 
-static inline void put_text(values &out, const char *text)
-{
-    out.text(text, std::strlen(text));
-}
-
 static inline void put_device(values &out, c10::Device device)
 {
     if (device.is_cpu() && !device.has_index()) {

@@ -288,8 +288,9 @@ static inline name_facts find_name(const vst_api *api, known_names *names,
     return facts;
 }
 
-/* Returns the id of an operator that the thread knows and that ends in order,
- * else 0. An operator with this name but without a schema has the same id. */
+/* Returns the id of an operator that this thread has seen before and that ends
+ * in order, that is, on this thread and before the operator around it; else 0.
+ * An operator with this name but without a schema has the same id. */
 static inline vst_id find_known(const known_names *names,
                                 const at::RecordFunction &fn)
 {

@@ -247,8 +247,8 @@ static bool switch_is_known(const vpy_collector *collector)
     return is_known;
 }
 
-/* Whether the numbers of the three generations, the first of which is at
- * `first`, are what a function of the module gc returns. */
+/* Whether a function of the module gc returns the numbers of the three
+ * generations, of which the first is at `first`. */
 static bool are_numbers(PyObject *gc, const char *function, const char *first)
 {
     int numbers[3];

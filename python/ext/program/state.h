@@ -85,7 +85,7 @@ struct vpy_gc_state {
     uint32_t begun_in;
     /* Our callback while it is in gc.callbacks. Guarded by the control lock. */
     PyObject *callback;
-    PyObject *module; /* imported when our module is loaded */
+    PyObject *module; /* the module gc, imported when our module is loaded */
 };
 
 /* gil_waits.c. Guarded by the control lock; constant while waits are recorded.

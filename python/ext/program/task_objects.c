@@ -106,8 +106,9 @@ PyObject *vpy_task_running(void)
     return task;
 }
 
-/* Returns the frame of a task's coroutine, or NULL if the task has no coroutine
- * or not one of Python's own (*is_other). Runs no code of the program. */
+/* Returns the frame of a task's coroutine, or NULL. Sets *is_other if the task
+ * has no coroutine, or one that is not Python's own. Runs no code of the
+ * program. */
 const void *vpy_task_frame(PyObject *task, bool *is_other)
 {
     PyObject *coroutine = PyObject_GenericGetAttr(task, state->coro_name);

@@ -12,7 +12,7 @@ void vpy_tasks_end(void);
 
 /* Whether calls of this code may be steps of a task. */
 bool vpy_is_coroutine_code(const PyCodeObject *code);
-/* Call after the enter of such a call was recorded. */
+/* Call after recording the enter of a coroutine's call. */
 void vpy_step_after_enter(vst_id id, const vpy_iframe *frame);
 /* Call before the exit is recorded. result: the object that the coroutine
  * returns or yields, NULL if it raises; waits: it yields. The frame's address

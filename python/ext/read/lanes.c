@@ -15,7 +15,8 @@ bool vpy_lanes_is_usable(const vpy_lanes *self)
     bool is_made = vpy_handle_of(&self->handle) != NULL;
 
     if (!is_made)
-        PyErr_SetString(PyExc_ValueError, "these lanes were not made");
+        PyErr_SetString(PyExc_ValueError,
+                        "this Lanes object was not made: Lanes() failed");
     return is_made;
 }
 

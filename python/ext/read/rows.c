@@ -201,7 +201,7 @@ static int column_get_buffer(PyObject *object, Py_buffer *view, int flags)
 
     if (!has_view(spec)) {
         PyErr_SetString(PyExc_BufferError,
-                        "this column has no memory of numbers to share");
+                        "a column of texts, booleans or nulls has no buffer");
         return -1;
     }
     if (PyBuffer_FillInfo(view, object, values != NULL ? values : "",
