@@ -85,7 +85,9 @@ def test_a_process_without_the_span_moves_with_its_parent(workplace):
     result = export(workplace, "a.vst", "b.vst", "--align", "barrier")
     assert result.returncode == 0, result.stderr
     moved = [line for line in result.stdout.splitlines() if "moved together with" in line]
-    assert moved == [f"process 12 on {_host(child)}: -3600 s, no 'barrier', moved together with its parent or relatives"]
+    assert moved == [
+        f"process 12 on {_host(child)}: -3600 s, no 'barrier', moved together with its parent or relatives"
+    ]
 
 
 def _host(path):

@@ -50,7 +50,10 @@ def test_what_cannot_be_measured_so_is_refused(workplace):
     workplace.trace("naps.py")
     refused = workplace.vestige("report", "t.vst", "--cpu")
     assert refused.returncode == 1
-    assert refused.stderr == "vestige: --cpu: this trace does not say when threads ran; record with `vestige run --sched`\n"
+    assert (
+        refused.stderr
+        == "vestige: --cpu: this trace does not say when threads ran; record with `vestige run --sched`\n"
+    )
     assert workplace.vestige("report", "t.vst", "--cpu", "--threads").returncode == 2
     refused = workplace.vestige("export", "t.vst", "--cpu", "-o", "t.json")
     assert refused.returncode == 2 and "t.json shows when spans were" in refused.stderr
