@@ -66,7 +66,8 @@ void vst__flight_resume(vst_flight *flight);
  * Does nothing while not armed. */
 void vst__flight_request(vst_flight *flight, uint32_t reason);
 
-/* The snapshots so far, in order; valid until destroy. */
+/* Return how many snapshots there are so far, and one of them, in order; valid
+ * until destroy. */
 size_t vst__flight_count(const vst_flight *flight);
 const vst_flight_snapshot *vst__flight_at(const vst_flight *flight,
                                           size_t index);

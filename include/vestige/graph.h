@@ -49,12 +49,12 @@ typedef enum vst_value {
      * count: strides, so many integers */
     VST_VALUE_TENSOR = 7,
     VST_VALUE_TENSOR_UNDEFINED = 8,
-    /* A tensor made of others: what TENSOR has up to the type, then count and
-     * so many (count: dimensions, integers; count: strides, integers) */
+    /* A tensor made of others: the data of TENSOR up to its type; then count
+     * and so many (count: dimensions, integers; count: strides, integers) */
     VST_VALUE_TENSOR_NESTED = 9,
     VST_VALUE_LIST = 10,  /* count, then so many values */
     VST_VALUE_TUPLE = 11, /* count, then so many values */
-    VST_VALUE_OTHER = 12, /* text: what its type is called */
+    VST_VALUE_OTHER = 12, /* text: the name of its type */
     /* Facts about the node itself; they may stand before or after its values.
      */
     VST_VALUE_SCHEMA = 32,  /* count: id of a definition, whose name it is */

@@ -217,7 +217,7 @@ typedef struct vst_memory_event {
     vst_stack_id stack;
     uint64_t address;
     uint64_t size;
-    uint64_t serial; /* of the allocation: 1, 2, 3 … in order of time */
+    uint64_t serial; /* number of the allocation: 1, 2, 3 … in order of time */
     /* for a free: the time of the allocation, 0 if UNKNOWN */
     int64_t allocated_ns;
     uint64_t live_bytes; /* after the event: all known blocks */

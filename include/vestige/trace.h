@@ -35,7 +35,7 @@ typedef struct vst_trace_info {
     int64_t end_ns;
     vst_clock_kind clock;
     bool packed; /* the file is packed; `bytes` is its unpacked size */
-    uint64_t packed_bytes;    /* its size now; 0: not packed */
+    uint64_t packed_bytes;    /* size of the packed file now; 0: not packed */
     uint64_t min_duration_ns; /* shorter calls were left out; 0: none */
     uint64_t left_out; /* calls left out; a few too low if the process died */
     bool switches;  /* has the times when threads were running on a processor */
@@ -132,7 +132,7 @@ VST_API uint64_t vst_trace_unmatched_exits(const vst_trace *trace);
 
 /* Calls fn about every 50 ms of a long replay or export, on the calling thread,
  * with the share that is done; if fn returns anything but 0, the work ends with
- * VST_E_CANCELLED. fn NULL: ends this. */
+ * VST_E_CANCELLED. With fn NULL, nothing is called any more. */
 typedef int (*vst_progress_fn)(void *ctx, double done);
 VST_API void vst_trace_set_progress(vst_trace *trace, vst_progress_fn fn,
                                     void *ctx);

@@ -296,7 +296,8 @@ static void fold_reconcile(vst__fold *fold, const uint64_t *ids, size_t count)
 
 /* ---- words --------------------------------------------------------------- */
 
-/* A BEGIN of a checkpoint, which stands between the calls of one STACK. */
+/* Handles a BEGIN of a checkpoint, which stands between the calls of one
+ * STACK. */
 static void begin_in_checkpoint(vst__fold *fold, const uint64_t *payload)
 {
     bool whole = fold->reconciling && fold->reconciled == fold->stack.count;
@@ -404,7 +405,8 @@ void vst__fold_words(vst__fold *fold, const uint64_t *words, size_t count)
             for (; words != end_of_words && at != limit; words++) {
                 uint32_t kind = (uint32_t)*words & 3u;
                 uint32_t id = (uint32_t)*words >> 2;
-                uint32_t leaves = (kind + 1) >> 1; /* 0, 1, 1; escape: 2 */
+                /* ENTER 0, EXIT and RAISE 1, ESCAPE 2 */
+                uint32_t leaves = (kind + 1) >> 1;
                 uint32_t other = frames[(ptrdiff_t)at - 1] ^ id;
 
                 if (((other & (0u - (leaves & 1))) | (leaves & 2)) != 0 ||

@@ -8,7 +8,7 @@
 
 #include "base/heap.h"
 
-/* The finalizer of MurmurHash3: every bit of the key reaches every bit. */
+/* Uses the finalizer of MurmurHash3: every bit of the key reaches every bit. */
 static size_t map64_home(const vst__map64 *map, uint64_t key)
 {
     key ^= key >> 33;

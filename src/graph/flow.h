@@ -50,9 +50,11 @@ typedef struct vst__flow_edge {
 
 /* A storage, from its allocation to its free. */
 typedef struct vst__flow_key {
-    int64_t created_ns, destroyed_ns; /* or NEVER */
+    /* VST_FLOW_NEVER if the trace does not show it */
+    int64_t created_ns, destroyed_ns;
     uint64_t bytes;
-    uint64_t first;    /* its first version, among the versions of all keys */
+    /* number of the storage's first version, among the versions of all keys */
+    uint64_t first;
     uint32_t versions; /* number of its versions */
     /* it was given to an operator, or has a role in `noted` */
     bool is_tensor;

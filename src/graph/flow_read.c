@@ -22,7 +22,7 @@ typedef struct frame {
     vst_id id;
     uint8_t kind;
     bool has_called;  /* it has called an operator */
-    bool is_gradient; /* its first input is a gradient */
+    bool is_gradient; /* the first input of the operator is a gradient */
     size_t outer;     /* the operator around it: its place + 1; 0 if none */
 } frame;
 
@@ -279,7 +279,8 @@ static vst_status read_operators(vst__flow *flow, vst_trace *trace, int window,
 typedef struct memory_reader {
     vst__flow *flow;
     bool framework; /* only blocks of the framework's allocator count */
-    /* otherwise only blocks at these addresses, which operators were given */
+    /* addresses that operators were given; without `framework`, only blocks at
+     * these addresses count */
     vst__map64 tensors;
     /* The operators' nodes, by thread and then by time. */
     const vst__flow_node **by_thread;

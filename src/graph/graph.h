@@ -45,7 +45,7 @@ typedef struct vst__graph_node {
     /* ---- used by graph.c alone ---- */
     uint64_t serial;
     const void *lane;
-    uint64_t system_tid; /* of the lane's thread */
+    uint64_t system_tid; /* system tid of the lane's thread */
     bool has_inputs;
 } vst__graph_node;
 

@@ -81,8 +81,8 @@ static vst_status history_allocate(vst__history *self, vst__merge_stream *from,
                             : status;
 }
 
-/* A free of an address that is not live may belong to an allocation of the same
- * moment. */
+/* Handles a free. A free of an address that is not live may belong to an
+ * allocation of the same moment. */
 static vst_status history_release(vst__history *self, vst__merge_stream *from,
                                   bool *waits)
 {

@@ -98,7 +98,8 @@ vst_status vst__history_unmap(vst__history *self, const vst__merge_stream *from)
 
 /* ---- changes of mappings ------------------------------------------------- */
 
-/* A usable part is given back; its address space stays reserved. */
+/* Reserves a usable part that was given back: its address space stays
+ * reserved. */
 static vst_status reserve_part(vst__history *self,
                                const vst__merge_stream *from,
                                vst__block_info *part)
@@ -115,8 +116,9 @@ static vst_status reserve_part(vst__history *self,
                             : status;
 }
 
-/* A reserved part becomes usable. It belongs to the stack that made it usable,
- * or, if it was only found to be resident, to the stack that reserved it. */
+/* Makes a reserved part usable. The part belongs to the stack that made it
+ * usable, or, if it was only found to be resident, to the stack that reserved
+ * it. */
 static vst_status use_part(vst__history *self, const vst__merge_stream *from,
                            vst__block_info *part)
 {

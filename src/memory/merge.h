@@ -24,9 +24,10 @@ typedef struct vst__merge_stream {
     const vst__segment *segments;
     size_t segment_count;
     vst_ticks first; /* the thread has no earlier record */
-    /* place of the next record in the merged order: its time, */
+    /* The place of the next record in the merged order: its time, then its
+     * order among records of that time. */
     vst_ticks time;
-    vst__merge_order order; /* and its place among records of that time */
+    vst__merge_order order; /* see `time` */
     uint32_t thread;
 } vst__merge_stream;
 

@@ -71,14 +71,15 @@ typedef struct vst_memory_summary {
     uint64_t records;   /* how many records were read */
     /* allocations of a framework's allocator, which are not in the sums */
     uint64_t apart;
-    bool of_framework; /* the trace has only those, so the sums are of them */
+    /* the trace has only those, so the sums are about them */
+    bool of_framework;
     uint64_t frees;
     uint64_t unknown_frees; /* frees of blocks whose allocation was not seen */
     uint64_t lost_frees;    /* frees that were not seen */
     uint64_t lost;          /* records that are known to be missing */
-    /* allocations by threads without the language's lock, */
+    /* allocations by threads that did not hold the language's lock */
     uint64_t unlocked;
-    /* and how many of these have the last known stack */
+    /* the part of `unlocked` that has the last known stack */
     uint64_t stale;
     int64_t first_ns, last_ns, peak_ns; /* 0 if there are no records */
     vst_memory_amount views[VST_MEMORY_VIEWS];
@@ -92,10 +93,11 @@ typedef struct vst_memory_summary {
     struct {
         uint64_t peak;   /* the system's own maximum, or the highest sample */
         uint64_t before; /* the first sample, without pages of files */
-        int64_t sampled_ns; /* time of the highest sample, */
-        /* its value, how much of it were pages of files, */
+        int64_t sampled_ns; /* time of the highest sample */
+        /* value of the highest sample, and how much of it were pages of
+         * files */
         uint64_t sampled, sampled_files;
-        /* and how much was live at that time */
+        /* bytes that were live at the time of the highest sample */
         double sampled_live;
         const vst_memory_point *points;
         size_t point_count;

@@ -14,10 +14,11 @@
 #include "os/os.h"
 
 enum {
-    /* with more ranges than this, unknown pages stay reserved */
+    /* limit for `count`; at the limit, pages of unknown use stay reserved */
     RANGES_MAX = 65536,
     PAGES_A_LOOK = 4096,
-    RUNS_A_LOOK = 4096, /* the next look finds the other runs */
+    /* limit for the runs of one look; the next look finds the other runs */
+    RUNS_A_LOOK = 4096,
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -40,8 +40,9 @@ typedef struct pass {
     double live_count_variance;
     /* live memory according to the last event */
     uint64_t live_bytes, live_count;
-    bool of_framework; /* which allocations are summed */
-    uint64_t mark;     /* number of high-water marks so far */
+    /* whether a framework's allocations are summed, or the system's */
+    bool of_framework;
+    uint64_t mark; /* number of high-water marks so far */
     vst__reservations reserved;
     uint32_t k;
     vst__map64 thread_places; /* number of a thread: its place + 1 */

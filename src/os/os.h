@@ -116,9 +116,9 @@ uint64_t vst__os_resident_peak(void);
  * each byte is 1 for such a page. Returns false if that is unknown. */
 bool vst__os_pages_resident(uintptr_t start, size_t size, unsigned char *pages);
 
-/* After this call, every thread has passed a full barrier: the caller sees
- * their earlier stores, and their later loads see new values. prepare returns
- * false if the system has no such barrier. */
+/* vst__os_barrier: after this call, every thread has passed a full barrier: the
+ * caller sees their earlier stores, and their later loads see new values.
+ * vst__os_barrier_prepare returns false if the system has no such barrier. */
 bool vst__os_barrier_prepare(void);
 void vst__os_barrier(void);
 
@@ -194,7 +194,8 @@ typedef struct vst__os_storage vst__os_storage;
 int vst__os_storage_map(int fd, uint64_t offset, size_t size, bool *cut,
                         void **address, vst__os_storage **storage);
 void vst__os_storage_unmap(vst__os_storage *storage);
-/* The mappings that still have this flag set no flag any more. */
+/* Takes the flag away from all mappings that still have it: they set no flag
+ * any more. */
 void vst__os_storage_disown(bool *cut);
 /* Returns whether the address lies in such a mapping. If so, puts anonymous
  * memory there and sets *cut. Any thread, even inside a signal handler. */

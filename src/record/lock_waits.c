@@ -38,16 +38,17 @@ typedef struct wait_record {
  * (see below) or records; vst__lock_waits_end() reads them when the thread can
  * do neither. */
 typedef struct vst__thread_waits {
-    const void **learn;     /* see vst__lock_learn */
-    uint64_t watch;         /* number of the watch that the fields below belong
-                             * to */
-    vst_ticks began;        /* when the wait in progress began; 0 if there is
-                             * none */
-    vst_ticks seen;         /* when the timed wait in progress began */
-    uintptr_t seen_holder;  /* who had the lock at `seen` */
-    uintptr_t holder;       /* who had the lock for most of the time before
-                             * `seen` */
-    uint64_t majority;      /* by how many ticks more than all other threads */
+    const void **learn;    /* see vst__lock_learn */
+    uint64_t watch;        /* number of the watch that the fields below belong
+                            * to */
+    vst_ticks began;       /* when the wait in progress began; 0 if there is
+                            * none */
+    vst_ticks seen;        /* when the timed wait in progress began */
+    uintptr_t seen_holder; /* who had the lock at `seen` */
+    uintptr_t holder;      /* who had the lock for most of the time before
+                            * `seen` */
+    /* ticks by which `holder` had the lock longer than all other threads */
+    uint64_t majority;
     vst_wait_reason reason; /* reason of the wait in progress */
     vst_ticks ended; /* when the wait ended, if that was after the end of the
                       * watch; else 0. Atomic, relaxed: a plain time */

@@ -8,9 +8,9 @@
 
 /* ---- called by the owner of a writer that belongs to a recording --------- */
 
-/* join: the calling thread joins a recording that may have waits, and can keep
- * more waits from here on. leave: the thread ends. Call both with the
- * recorder's lock held. */
+/* vst__lock_waits_join: the calling thread joins a recording that may have
+ * waits, and can keep more waits from here on. vst__lock_waits_leave: the
+ * thread ends. Call both with the recorder's lock held. */
 void vst__lock_waits_join(vst__writer *writer);
 void vst__lock_waits_leave(vst__writer *writer);
 /* Returns how many words the kept waits of the calling thread take; 0 if there
@@ -37,8 +37,8 @@ const void **vst__waits_learn(void); /* see vst__lock_learn */
 
 /* ---- thread_numbers.c ---------------------------------------------------- */
 
-/* The numbers of threads by their keys, for readers that cannot take the
- * recorder's lock. Call the next three with the lock held. */
+/* Keep the numbers of threads by their keys, for readers that cannot take the
+ * recorder's lock. Call the next three functions with the lock held. */
 void vst__thread_numbers_clear(void);
 void vst__thread_numbers_add(uintptr_t key, uint32_t number);
 void vst__thread_numbers_remove(const vst_recording *recording,

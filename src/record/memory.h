@@ -8,7 +8,8 @@
 vst_status vst__recording_define_module(vst_recording *recording,
                                         const vst_module *module);
 
-/* A mapping, or a change of one: range is made of VST_RANGE_ flags. */
+/* Records a mapping, or the change of a mapping: range is made of VST_RANGE_
+ * flags. */
 void vst__record_range(uintptr_t address, size_t size, vst_stack_id stack,
                        unsigned flags, unsigned range, vst_ticks now);
 /* Records a counter like vst_record_counter; any thread, free-running or not.

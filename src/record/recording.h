@@ -59,7 +59,9 @@ typedef struct vst__writer {
     /* time of the record for which the thread joins a recording; 0 if not
      * known */
     vst_ticks joins_at;
-    bool asks_again; /* a chunk may become free later */
+    /* whether the writer asks for a chunk again, because a chunk may become
+     * free later */
+    bool asks_again;
     /* after how many records the writer asks for a chunk */
     uint32_t asks_in;
     /* value of `lost` when the writer lost its chunk */
@@ -100,7 +102,7 @@ struct vst__thread {
     uint64_t place;
     uint32_t sequence; /* sequence number of that chunk */
     bool writes;       /* has a writer; nobody reuses its chunk */
-    /* its last run was dropped while the thread is in a call */
+    /* the thread's last run was dropped while the thread is in a call */
     bool gone;
     bool is_refused;          /* the system refused to report its switches */
     struct vst__watch *watch; /* watches its switches; may be NULL */
@@ -152,7 +154,7 @@ struct vst_recording {
     bool checkpoints;
     /* calls that took less are left out; constant while recording */
     vst_ticks shortest;
-    /* which calls are recorded; constant while recording */
+    /* decides which calls are recorded; constant while recording */
     vst__scope_options scope;
     uint64_t lost; /* records lost by writers that were freed */
     vst__stacks stacks;

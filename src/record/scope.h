@@ -77,8 +77,10 @@ bool vst__scope_top_is_recorded(const vst__scope *scope);
 size_t vst__scope_list(vst__scope *scope, vst_id *ids, size_t count,
                        bool at_start);
 
-/* Call with the recorder's lock held. The first forgets all ids, for another
- * recording; the second notes the kind of a new definition. */
+/* Call these with the recorder's lock held. vst__scope_ids_clear forgets all
+ * ids, for another recording; vst__scope_id_define notes the kind of a new
+ * definition; vst__scope_id_want makes an id a function inside which calls are
+ * recorded. */
 void vst__scope_ids_clear(void);
 void vst__scope_id_define(vst_id id, uint32_t kind);
 void vst__scope_id_want(vst_id id);

@@ -18,9 +18,12 @@ enum {
      * reading more frequent. */
     USUAL_NS = 20 * 1000000,
     LEAST_NS = 1000000,
-    EACH_NS = 50000,         /* with many threads, this much for each thread, */
-    MOST_NS = 100 * 1000000, /* but at most this long */
-    FULL = 25,               /* per cent */
+    /* with many threads: between two readings, this long for each thread */
+    EACH_NS = 50000,
+    MOST_NS = 100 * 1000000, /* limit for the time between two readings */
+    /* per cent of a ring that are filled: above FULL rings are read more often,
+     * below EMPTY less often */
+    FULL = 25,
     EMPTY = 5,
     /* A thread is assumed to have run for this long before its first record;
      * the system's time for that may be slightly earlier than ours. */

@@ -21,7 +21,7 @@
 typedef struct vst__watch {
     vst__os_switch_ring ring;
     uint32_t number;   /* number of the thread in the trace */
-    bool has_word;     /* its first word is in the trace */
+    bool has_word;     /* the thread's first word is in the trace */
     uint64_t last;     /* the last word that was written */
     uint64_t lost;     /* number of switches lost since then */
     bool has_lost;     /* some switches were lost, number unknown */

@@ -304,8 +304,8 @@ static int64_t budget_later(int64_t a_ns, int64_t b_ns)
     return a_ns > b_ns ? a_ns : b_ns;
 }
 
-/* The gap before the stretch: the stretches before it in which this function
- * was left out. */
+/* Returns the gap before a stretch: the stretches before it in which this
+ * function was left out. */
 static vst_budget_gap budget_before(const vst_budget *self, size_t at,
                                     vst_id id, int64_t since_ns)
 {
@@ -339,8 +339,9 @@ static double cpu_behind(const vst_budget *self, size_t at, int64_t ns)
                               : 0;
 }
 
-/* The gap behind the stretch, with the calls of the part that was counted
- * last. */
+/* Returns the gap behind a stretch: the stretches behind it in which this
+ * function was left out. A call at `ns` stands for calls of the gap only if it
+ * began in the part of the stretch whose calls were counted last. */
 static vst_budget_gap budget_after(const vst_budget *self, size_t at, vst_id id,
                                    int64_t ns, int64_t end_ns)
 {

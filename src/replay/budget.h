@@ -14,11 +14,12 @@ struct vst_trace;
 typedef struct vst_budget vst_budget;
 
 typedef struct vst_budget_info {
-    uint64_t changes; /* how often other functions were left out */
+    uint64_t changes; /* how often the set of left-out functions changed */
     uint64_t windows;
-    uint64_t functions;  /* functions that were left out at some time */
-    uint64_t cpu_ns;     /* of the process, without the cost of recording */
-    uint64_t cost_ns;    /* cost of recording, at most */
+    uint64_t functions; /* functions that were left out at some time */
+    /* CPU time of the process, without the cost of recording */
+    uint64_t cpu_ns;
+    uint64_t cost_ns;    /* upper bound of the cost of recording */
     uint64_t out_cpu_ns; /* CPU time while something was left out */
 } vst_budget_info;
 
@@ -52,10 +53,10 @@ typedef struct vst_budget_gap {
 /* Returns the number of the stretch at a time; vst_budget_info.changes for
  * times before the first stretch. */
 size_t vst__budget_find(const vst_budget *budget, int64_t ns);
-/* Finds the gaps before and behind the stretch in which a call of these times
- * began. since_ns: until then its thread was in a call of the function that
- * began in an earlier stretch. A call stands only for itself if it lasted
- * through a stretch in which its function was left out. */
+/* Finds the gaps before and behind stretch `number`, in which a call from
+ * start_ns to end_ns began. Until since_ns, the thread was in another call of
+ * the function, which began in an earlier stretch. A call that lasted through a
+ * stretch in which its function was left out stands only for itself. */
 void vst__budget_gaps(const vst_budget *budget, size_t number, vst_id id,
                       int64_t start_ns, int64_t end_ns, int64_t since_ns,
                       vst_budget_gap gaps[2]);

@@ -22,7 +22,8 @@ typedef struct vst_context {
     /* total_ns without the recorder; VST_RUNNING_UNKNOWN if unknown for some
      * span. */
     int64_t compensated_ns;
-    int64_t self_bytes, total_bytes; /* of a framework: minus the freed bytes */
+    /* bytes of a framework's allocator: minus the freed bytes */
+    int64_t self_bytes, total_bytes;
     uint64_t self_allocations;
     int64_t first_ns; /* start of the earliest span, and its serial */
     uint64_t serial;

@@ -200,7 +200,7 @@ vst_status vst__matcher_describe_pair(vst_matcher *matcher, uint64_t pair,
                                      bytes, count);
     if (slot->state == VST_SLOT_DETACHED)
         return vst__matcher_describe(matcher, &slot->frame, bytes, count);
-    return VST_OK; /* its pieces were delivered already */
+    return VST_OK; /* the span's pieces were delivered already */
 }
 
 /* A span that began before the calls in which it ends is shown as beginning
@@ -243,7 +243,7 @@ vst_status vst__matcher_end(vst_matcher *matcher, uint64_t pair, bool inside,
         break;
     case VST_SLOT_DETACHED:
         break;
-    case VST_SLOT_SUSPENDED: /* its pieces were delivered already */
+    case VST_SLOT_SUSPENDED: /* the span's pieces were delivered already */
         return VST_OK;
     }
     if (status != VST_OK)

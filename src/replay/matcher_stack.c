@@ -134,8 +134,8 @@ vst_status vst__matcher_add_node(vst_matcher *matcher, const uint64_t *payload,
 
     if (matcher->count == 0)
         return VST_OK;
-    /* its outputs may come after the span has ended, in the function that ends
-     * it */
+    /* the operator's outputs may come after the span has ended, in the function
+     * that ends it */
     if (!(vst_node_flags(payload[0]) & VST_NODE_OUTPUTS)) {
         op = find_operator(matcher);
         if (op == NULL)

@@ -12,10 +12,12 @@
 
 /* An escape in the file. */
 typedef struct vst__running_piece {
-    /* its position in the file and its payload words: see running.c */
+    /* position of the escape in the file, and number of its payload words: see
+     * running.c */
     uint64_t place;
-    uint32_t thread;  /* the thread whose switches it has */
-    uint32_t segment; /* its segment among the window's segments of switches */
+    uint32_t thread; /* the thread whose switches it has */
+    /* index of the escape's segment among the window's segments of switches */
+    uint32_t segment;
 } vst__running_piece;
 
 /* All zero: no switches. */

@@ -19,7 +19,7 @@ const char *vst__task_end_name(vst__task_end end);
 
 typedef struct vst__task {
     uint32_t number, thread;
-    vst_id id; /* its coroutine function, as far as known */
+    vst_id id; /* the task's coroutine function, as far as known */
     vst__task_end end;
     vst_task_kind kind;
     const char *name;

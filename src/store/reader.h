@@ -22,10 +22,11 @@ typedef struct vst__segment {
     vst_ticks last; /* time of its last word; 0 if not known yet */
     uint32_t thread;
     uint32_t window;
-    uint64_t header;     /* position of its chunk in the file */
-    uint32_t sequence;   /* sequence number of its chunk */
-    bool guarded;        /* the chunk may be reused while it is read */
-    bool may_change;     /* its last words may change while they are read */
+    uint64_t header;   /* position of its chunk in the file */
+    uint32_t sequence; /* sequence number of its chunk */
+    bool guarded;      /* the chunk may be reused while it is read */
+    /* the segment's last words may change while they are read */
+    bool may_change;
     uint32_t checkpoint; /* how many words of it are a checkpoint */
     /* words that the thread stored before it, from the checkpoint */
     uint64_t records;

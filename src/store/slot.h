@@ -16,8 +16,8 @@ typedef enum vst__part_state {
  * entries of its other pieces are FREE or FIXED. */
 typedef struct vst__part {
     union {
-        vst_ticks last; /* of a sealed part: when it was sealed */
-        uint64_t taken; /* of a part in use: vst__slots.taken by then */
+        vst_ticks last; /* for a sealed part: when it was sealed */
+        uint64_t taken; /* for a part in use: vst__slots.taken at that time */
     };
     uint32_t words;
     uint32_t sequence;
@@ -34,7 +34,7 @@ struct vst__slot {
     vst__part *parts; /* if the slot is halved: its parts, by their place */
     uint16_t held;    /* how many parts are in use or fixed */
     uint16_t sealed;  /* how many parts are sealed */
-    bool is_draining; /* its free parts are in no list */
+    bool is_draining; /* the slot drains: its free parts are in no list */
 };
 
 static inline uint32_t vst__part_size(unsigned order)

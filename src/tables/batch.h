@@ -45,7 +45,7 @@ typedef struct vst__column_spec {
 } vst__column_spec;
 
 typedef struct vst__column {
-    void *values;   /* of texts: offsets, and the end of the last */
+    void *values;   /* for texts: offsets, and the end of the last text */
     uint8_t *valid; /* a bit per row; NULL: no value is null */
     size_t nulls;
     char *bytes; /* bytes of texts and pieces */

@@ -9,7 +9,8 @@
 
 #include "tables/batch.h"
 
-enum { KEPT_MAX = 64 }; /* of a kind: enough for a few batches */
+/* buffers kept of each kind: enough for a few batches */
+enum { KEPT_MAX = 64 };
 
 typedef struct unused {
     struct unused *next;

@@ -35,7 +35,7 @@ typedef struct vst__device_use {
     uint64_t works;
     /* From the first work's start to the last work's end; busy and idle time
      * add up to span_ns. */
-    int64_t start_ns, end_ns; /* of all windows */
+    int64_t start_ns, end_ns; /* begin and end of all windows together */
     int64_t span_ns;          /* summed over the windows */
     int64_t busy_ns, idle_ns;
     uint64_t gaps;
@@ -62,8 +62,9 @@ typedef struct vst__device_gap {
     /* The work that ended the gap: */
     uint32_t stream;
     vst_id id;
-    uint32_t thread;       /* thread that launched it; 0: not known */
-    vst_id op, annotation; /* around the launching call; 0: none */
+    uint32_t thread; /* thread that launched it; 0: not known */
+    /* operator and annotation around the launching call; 0: none */
+    vst_id op, annotation;
 } vst__device_gap;
 
 /* A kernel, copy or set. */

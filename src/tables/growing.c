@@ -33,14 +33,15 @@ typedef struct of_window {
 struct vst__growing {
     vst__sums sums; /* must be the first field: sinks have its address */
     vst_sink sink;
-    vst_sink_inside inside; /* of the sink */
+    vst_sink_inside inside; /* the additions to the sink */
     vst__table_options options;
     vst__following following;
     int64_t before_ns, from_ns, to_ns;
     bool begun, knows_running;
     uint64_t lost;
-    vst_running running; /* of the thread that is being read */
-    of_window *windows;  /* by number */
+    /* the clock of running time of the thread that is being read */
+    vst_running running;
+    of_window *windows; /* by number */
     size_t window_capacity;
     vst__batch functions, threads;
 };

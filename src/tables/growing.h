@@ -21,7 +21,7 @@ typedef struct vst__growing vst__growing;
 
 /* The result of a reading. */
 typedef struct vst__growth {
-    int64_t from_ns, to_ns; /* of the sums */
+    int64_t from_ns, to_ns; /* begin and end of the time that the sums cover */
     uint64_t words;         /* new words of records */
     /* new records that the trace does not have, or that were dropped before
      * they were read */

@@ -27,7 +27,7 @@ typedef struct vst__histogram {
     uint64_t *buckets; /* the first has the index `offset` */
     uint64_t zeros;    /* values of 0 ns, which no bucket has */
     int32_t offset, scale;
-    uint32_t used, room; /* of the buckets */
+    uint32_t used, room; /* number of buckets in use, and room for buckets */
 } vst__histogram;
 
 /* Adds a value; a negative value counts as 0. If memory runs out, the histogram
@@ -53,7 +53,7 @@ uint64_t vst__histogram_above(const vst__histogram *h, int64_t ns,
 size_t vst__histogram_write(const vst__histogram *h,
                             char text[VST_HISTOGRAM_TEXT]);
 /* Merges a text of vst__histogram_write. Returns VST_E_ARGUMENT if the text is
- * none. */
+ * not a histogram. */
 vst_status vst__histogram_read(vst__histogram *h, const char *text);
 
 #endif

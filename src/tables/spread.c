@@ -7,8 +7,8 @@
 
 enum { SUB = 16, SUB_BITS = 4 };
 
-/* Below 16 ns a bin is a nanosecond wide, from there on a sixteenth of the
- * power of two that it begins at or above. */
+/* Returns a duration's bin. Below 16 ns a bin is a nanosecond wide; above, a
+ * sixteenth of the largest power of two that is not above the duration. */
 static uint32_t bin_of(int64_t ns)
 {
     uint64_t value = ns > 0 ? (uint64_t)ns : 0;
@@ -22,7 +22,7 @@ static uint32_t bin_of(int64_t ns)
     return bin < VST_SPREAD_BINS ? bin : VST_SPREAD_BINS - 1;
 }
 
-/* Where a bin begins. */
+/* Returns where a bin begins. */
 static double start_of(uint32_t bin)
 {
     if (bin < SUB)
@@ -32,7 +32,8 @@ static double start_of(uint32_t bin)
 
 /* ---- how many took how long ---------------------------------------------- */
 
-/* Whether a count has reached a power of two, so that the room must double. */
+/* Returns whether a count has reached a power of two, so that the room must
+ * double. */
 static bool is_full(uint32_t count, uint32_t first)
 {
     return count == 0 || (count >= first && (count & (count - 1)) == 0);
@@ -109,7 +110,7 @@ void vst__spread_add(vst__spread *s, int64_t ns)
     s->current += (double)ns;
     if (++s->in_current != s->size)
         return;
-    if (!end_stretch(s)) { /* it goes on until there is memory */
+    if (!end_stretch(s)) { /* without memory the stretch goes on */
         s->in_current--;
         return;
     }
@@ -145,8 +146,8 @@ static double error_of_mean(const vst__spread *s)
     return sqrt(square / (count - 1) / count) / (double)s->size;
 }
 
-/* The time that this share of the calls stayed below, interpolated inside a
- * bin. */
+/* Returns the time that this share of the calls stayed below, interpolated
+ * inside a bin. */
 static double spread_quantile(const uint32_t *bins, uint64_t count,
                               double share)
 {

@@ -32,7 +32,7 @@ typedef struct vst__typical {
     double error_of_mean, median, error_of_median;
 } vst__typical;
 
-/* Without memory the call is added where there is room. */
+/* If memory runs out, adds the call where there is room. */
 void vst__spread_add(vst__spread *spread, int64_t ns);
 void vst__spread_free(vst__spread *spread);
 vst__typical vst__spread_typical(const vst__spread *spread);

@@ -27,7 +27,8 @@ static inline bool reads_thread(vst__sums *self, uint32_t number)
                : sums_look_up(self, number);
 }
 
-/* The spans that follow are another thread's, or there are no more. */
+/* Ends the thread that was read: the spans that follow are another thread's, or
+ * there are no more. */
 static void sums_end_thread(vst__sums *self)
 {
     int64_t missing_ns = 0;
@@ -41,7 +42,8 @@ static void sums_end_thread(vst__sums *self)
 
 /* ---- spans -------------------------------------------------------------- */
 
-/* Takes the time of calls below it that count for nobody out of the span. */
+/* Subtracts from the span the time of the calls below it that count for
+ * nobody. */
 static bool sums_shorten(vst__sums *self, const vst_span *span,
                          unsigned char mark, vst_span *shorter)
 {
@@ -57,8 +59,8 @@ static bool sums_shorten(vst__sums *self, const vst_span *span,
     return true;
 }
 
-/* The own time of a span in a tree that folds imports: `self_ns` has it where
- * nothing is folded. */
+/* Computes the own time of a span in a tree that folds imports; *self_ns stays
+ * if the tree folds nothing. */
 static bool fold_time(vst__sums *self, const vst_span *span, unsigned char mark,
                       int64_t *self_ns)
 {
@@ -69,7 +71,7 @@ static bool fold_time(vst__sums *self, const vst_span *span, unsigned char mark,
                               self_ns);
 }
 
-/* How long a span ran by itself. */
+/* Computes how long a span ran on a processor, without the calls inside it. */
 static bool find_ran(vst__sums *self, const vst_span *span, unsigned char mark,
                      int64_t *ran_ns)
 {
@@ -85,8 +87,8 @@ static bool find_ran(vst__sums *self, const vst_span *span, unsigned char mark,
                               ran_ns);
 }
 
-/* What a call stands for that a budget left out. own: the span without what
- * counts for nobody. */
+/* Computes for how many left-out calls a recorded call stands. own: the span
+ * without the time that counts for nobody. */
 static void sums_estimate(vst__sums *self, const vst_span *span,
                           unsigned char mark, const vst_span *own,
                           int64_t self_ns)
@@ -103,8 +105,8 @@ static void sums_estimate(vst__sums *self, const vst_span *span,
     self->own.levels[span->depth].missing_ns += missing_ns;
 }
 
-/* A span that is shown, to the parts that want it. `own` is without the time
- * that counts for nobody, and knows its own time. */
+/* Passes a span that is shown to the parts that want it. `own` is the span
+ * without the time that counts for nobody. */
 static vst_status add_shown(vst__sums *self, const vst_span *span,
                             const vst_span *own, unsigned char mark,
                             int64_t self_ns, int64_t ran_ns)
@@ -131,7 +133,9 @@ static vst_status add_one(vst__sums *self, const vst_span *span)
     bool beside = span->flags & VST_SPAN_ASYNC;
     const vst_span *timed = span;
     vst_status status = VST_OK;
-    vst_span own; /* the span, where it is changed: copying takes time */
+    /* copy of the span, made only where the span is changed, because copying
+     * takes time */
+    vst_span own;
     int64_t self_ns, folded_ns, ran_ns = 0;
 
     if (!beside && self->reading != span->thread) {
@@ -166,7 +170,7 @@ static vst_status add_one(vst__sums *self, const vst_span *span)
     return vst__call_sums_add(self, &own, folded_ns);
 }
 
-/* Whether a wait that ended in a call belongs inside of it. */
+/* Returns whether a wait that ended in a call belongs inside that call. */
 static bool is_inside(const vst__sums *self, const vst_span *span)
 {
     return span->flags & VST_SPAN_STEP ||

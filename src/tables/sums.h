@@ -88,15 +88,16 @@ typedef struct vst__thread_sum {
     uint64_t calls;
     int64_t self_ns, waiting_ns, gc_ns;
     int64_t first_ns, last_ns;
-    int64_t running_ns; /* of its outermost calls */
-    uint64_t unknown;   /* its outermost calls with unknown running time */
-    int64_t preempted_ns, gil_ns; /* of its outermost calls */
+    int64_t running_ns; /* running time of the thread's outermost calls */
+    /* how many of the outermost calls have an unknown running time */
+    uint64_t unknown;
+    int64_t preempted_ns, gil_ns; /* times of the thread's outermost calls */
     uint64_t unknown_gil;
     /* Time in calls that only wait, by the reason, without the time that they
      * ran, were preempted or waited for the GIL. For the interpreter's own
      * waits (for objects and a stopped world): in all calls. */
     int64_t waited_ns[VST_WAIT_REASONS];
-    int64_t top_ns; /* of the function with the most own time */
+    int64_t top_ns; /* own time of `top`, the function with the most own time */
     vst_id top;
 } vst__thread_sum;
 
@@ -155,7 +156,7 @@ typedef struct vst__step_sums {
 /* The durations of a function's calls. */
 typedef struct vst__duration {
     vst__histogram all;
-    int64_t longest_start_ns; /* of the longest call */
+    int64_t longest_start_ns; /* start of the longest call */
     uint32_t longest_thread;
     bool is_async;      /* some calls were off the stack of their thread */
     bool is_touched;    /* called in the thread that is being read */
@@ -187,7 +188,7 @@ typedef struct vst__repeat_sums {
 /* ---- exceptions ---------------------------------------------------------- */
 
 typedef struct vst__exception_sums {
-    /* of struct vst__exception_key; NULL before the first */
+    /* keys are a struct vst__exception_key; NULL before the first */
     vst__intern *known;
     struct vst__exception_sum {
         struct vst__exception_key {
@@ -207,7 +208,8 @@ typedef struct vst__sums {
     vst_trace *trace;
     vst_id max;      /* the last definition */
     unsigned wanted; /* VST_SUMS_ bits */
-    uint32_t asked;  /* the thread that was looked up last, and the answer */
+    /* the thread that was looked up last; is_read is the answer */
+    uint32_t asked;
     bool has_asked, is_read;
     bool has_untimed; /* a function has VST_MARK_NO_TIME */
     bool grows; /* the trace is still growing: no call stands for others */

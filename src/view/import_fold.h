@@ -20,7 +20,7 @@ typedef struct vst__folded_import {
     int64_t start_ns;
     vst_import what;
     vst_id module;
-    bool is_final; /* its module is known from an earlier batch */
+    bool is_final; /* the import's module is known from an earlier batch */
 } vst__folded_import;
 
 typedef struct vst__folded_level {

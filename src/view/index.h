@@ -54,13 +54,13 @@ typedef struct vst__index_identity {
     int64_t modified_ns;
     uint64_t words;
     uint64_t segments; /* hash of the segments' positions */
-    uint32_t checksum; /* of the trace's header */
+    uint32_t checksum; /* checksum of the trace's header */
     uint32_t state;    /* state of the trace */
     uint64_t clip;     /* the bound in time that the file asks for */
 } vst__index_identity;
 
 typedef struct vst__index_block {
-    int64_t start_ns; /* of its first run */
+    int64_t start_ns; /* start of the block's first run */
     uint64_t offset;
     uint32_t bytes, runs;
 } vst__index_block;
@@ -76,17 +76,18 @@ typedef struct vst__index_stream {
 typedef struct vst__index_thread {
     uint32_t number;
     uint32_t levels, off_stack;
-    uint32_t level_count; /* of its pyramid; 0: no pyramid */
+    /* number of levels of the thread's pyramid; 0: no pyramid */
+    uint32_t level_count;
     uint64_t spans, records;
     int64_t start_ns, end_ns;
-    int64_t threshold_ns;           /* of level 1 */
+    int64_t threshold_ns;           /* threshold of level 1 */
     uint64_t has_tasks;             /* 1: it has steps of tasks */
     uint64_t first_stream, streams; /* sorted by row, then level */
     uint64_t first_move, moves;     /* sorted by start */
 } vst__index_thread;
 
 typedef struct vst__index_move {
-    int64_t start_ns; /* of the frame; the lane may show another start */
+    int64_t start_ns; /* start of the frame; the lane may show another start */
     int64_t moved_ns;
 } vst__index_move;
 
@@ -101,7 +102,7 @@ typedef struct vst__checkpoint {
     int64_t last_ns;
     uint64_t bytes, allocations;
     uint64_t words;       /* words of the stretch before this place */
-    uint64_t first_frame; /* of its new frames */
+    uint64_t first_frame; /* index of the checkpoint's first new frame */
     uint32_t kept;        /* frames that the previous checkpoint has too */
     uint32_t open_count;
     uint32_t delivered;
@@ -146,8 +147,8 @@ typedef struct vst__index_table {
 typedef struct vst__index_header {
     char magic[8];
     uint32_t version, byte_order;
-    uint64_t size;     /* of the file */
-    uint64_t checksum; /* of all bytes, computed with this field 0 */
+    uint64_t size;     /* size of the file */
+    uint64_t checksum; /* checksum of all bytes, computed with this field 0 */
     vst__index_identity identity;
     uint64_t spans;
 #define VST_INDEX_FIELD(name, type) vst__index_table name;

@@ -57,7 +57,7 @@ typedef struct reading {
     const vst_trace *trace;
     arrived *all;
     size_t count, capacity;
-    size_t calls_first, calls_end; /* of the window that is being read */
+    size_t calls_first, calls_end; /* range of the window that is being read */
 } reading;
 
 static const vst__lane_fact facts[] = {

@@ -27,7 +27,7 @@ typedef struct states {
 typedef struct reading {
     states *states;
     vst_trace *trace;
-    int64_t first_ns, last_ns; /* of the window */
+    int64_t first_ns, last_ns; /* begin and end of the window */
     uint32_t thread;
     vst_status status;
 } reading;

@@ -39,7 +39,7 @@ typedef struct vst__lane_task {
 
 typedef struct vst__task_group {
     uint32_t thread;
-    vst_id id;             /* of the coroutine function */
+    vst_id id;             /* id of the coroutine function */
     uint32_t first, tasks; /* range of the lanes of its tasks */
     bool is_named;         /* all of its tasks have one name */
     uint64_t steps;
@@ -65,7 +65,7 @@ typedef struct vst__lane_tasks {
     int64_t *reached_ns;
     size_t *group_first; /* first index in in_time, by group, plus the end */
     uint32_t *task_of;   /* by step: place in `tasks` */
-    int64_t end_ns;      /* of the recording */
+    int64_t end_ns;      /* end of the recording */
 } vst__lane_tasks;
 
 vst_status vst__lane_tasks_read(vst__lanes *lanes, vst_trace *trace,

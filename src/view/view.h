@@ -66,7 +66,8 @@ typedef struct vst_view_thread {
     size_t name_len;
     uint32_t levels, off_stack;
     uint64_t spans, records;
-    int64_t start_ns, end_ns; /* of its spans; 0 if it has none */
+    /* begin and end of the thread's spans; 0 if it has none */
+    int64_t start_ns, end_ns;
 } vst_view_thread;
 
 vst_status vst__view_open(const char *path, const vst_view_options *options,
@@ -95,7 +96,7 @@ typedef struct vst_view_range {
     uint32_t pixels;         /* columns */
     const uint32_t *threads; /* numbers; NULL: all threads */
     size_t thread_count;
-    uint32_t max_depth; /* of the stack; 0: all depths */
+    uint32_t max_depth; /* limit for the depth of the stack; 0: all depths */
     /* For questions that read many records. */
     vst_progress_fn progress;
     void *progress_ctx;
@@ -127,12 +128,13 @@ typedef struct vst_view_row {
 
 enum { /* Flags in a rectangle's id. */
        VST_VIEW_RAISED = 1 << 24,
-       VST_VIEW_OFF_STACK = 1 << 25,     /* overlaps its neighbours */
-       VST_VIEW_OPEN_AT_START = 1 << 26, /* of the recording */
+       VST_VIEW_OFF_STACK = 1 << 25, /* overlaps its neighbours */
+       /* the span was open when the recording began */
+       VST_VIEW_OPEN_AT_START = 1 << 26,
        VST_VIEW_OPEN_AT_END = 1 << 27,
        VST_VIEW_AWAITS = 1 << 28, /* a wait of tasks */
        VST_VIEW_AWAITS_SHIFT = 29,
-       VST_VIEW_AWAITS_MANY = 7 /* of several tasks */
+       VST_VIEW_AWAITS_MANY = 7 /* a wait of several tasks */
 };
 #define VST_VIEW_ID_MASK 0xffffffu
 

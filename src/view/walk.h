@@ -47,7 +47,8 @@ enum { VST_WALK_NAMES = 2 };
 typedef struct vst__reading {
     vst_trace *trace;
     vst__source source;
-    vst__clockmap clock;        /* its pieces belong to the trace */
+    /* the pieces of this clock belong to the trace */
+    vst__clockmap clock;
     const vst_imports *imports; /* NULL: imports are not folded */
 } vst__reading;
 
@@ -64,13 +65,14 @@ typedef struct vst__stretch {
 /* The position of a walk between two batches. */
 typedef struct vst__place {
     uint64_t segment, word;
-    /* of the previous word; at a segment's head: of the thread's last known
-     * record */
+    /* time of the previous word; at a segment's head, time of the thread's last
+     * known record */
     uint64_t ticks;
     uint64_t records;
     int64_t last_ns;
-    uint64_t bytes, allocations; /* since the stretch began */
-    uint32_t delivered;          /* spans since the last DROPPED */
+    /* bytes and allocations since the stretch began */
+    uint64_t bytes, allocations;
+    uint32_t delivered; /* spans delivered since the last DROPPED */
     uint32_t open_count;
     const vst__open *open;
 } vst__place;
@@ -119,10 +121,10 @@ typedef struct vst__walk {
     int64_t last_ns;
     vst__open *open;
     size_t open_count, open_capacity;
-    size_t begun; /* how many of them are frames of BEGIN */
+    size_t begun; /* how many of the open frames were opened by BEGIN */
     uint64_t bytes, allocations;
 
-    vst__walk_span *spans; /* of the last batch */
+    vst__walk_span *spans; /* spans of the last batch */
     size_t span_count, span_capacity;
 
     vst__import_fold fold;

@@ -351,7 +351,7 @@ static vst_status match_plain(vst__walk *walk,
         span = walk->spans + walk->span_count;
         open = walk->open;
         if (complex || status != VST_OK) {
-            last_ns = previous_ns; /* that event is not handled yet */
+            last_ns = previous_ns; /* this event is not handled yet */
             break;
         }
     }

@@ -152,10 +152,10 @@ typedef struct snapshot {
     vst__pickle pickle;
     /* by kind: memo of its name; 0: not written yet */
     uint32_t kinds[VST_MEMORY_KINDS];
-    /* For one process: */
+    /* The fields from here on belong to the process that is being written. */
     const vst_memory_summary *summary;
     const vst__serials *freed;
-    uint32_t *frames, *nodes; /* memos; 0: not written yet */
+    uint32_t *frames, *nodes; /* numbers in the memo; 0: not written yet */
     vst__memory_paths paths;
     vst__pickle_block *blocks;
     size_t block_count, block_capacity;

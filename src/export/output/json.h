@@ -46,7 +46,7 @@ static inline void vst__json_store(char *at, uint64_t digits)
     memcpy(at, &digits, sizeof digits);
 }
 
-/* for nine digits or more */
+/* Writes a number of nine digits or more. */
 char *vst__json_u64_long(char *at, uint64_t value);
 
 /* Writes a number. May touch up to 20 bytes, the length of the longest integer,

@@ -36,7 +36,7 @@ static const char *skip_value(const char *at, const char *end)
             at++;
         } else if (depth != 0) {
             at++;
-        } else { /* a number or a word */
+        } else { /* a number, true, false or null */
             while (at != end && strchr(",]} \t\n\r", *at) == NULL)
                 at++;
             return at;
@@ -89,7 +89,7 @@ bool vst__json_next_member(vst__json_part members, const char **at,
     *key = (vst__json_part){from, (size_t)(*at - from)};
     from = skip_space(*at, end);
     if (from != end)
-        from = skip_space(from + 1, end); /* the colon */
+        from = skip_space(from + 1, end); /* from behind the colon */
     *at = skip_value(from, end);
     *value = (vst__json_part){from, (size_t)(*at - from)};
     return true;

@@ -16,7 +16,7 @@
 #include "flame_script.h"
 
 enum {
-    WIDTH = 1180, /* of all time */
+    WIDTH = 1180, /* pixels for the time of all calls */
     LEFT = 10,
     TOP = 40,
     ROW = 16,

@@ -12,7 +12,7 @@
 
 /* ---- functions ----------------------------------------------------------- */
 
-/* Makes a key that is equal for a function in all processes. */
+/* Makes the key of a function, which is equal in all processes. */
 static vst_status make_key(const vst__tree_function *f, char **key,
                            size_t *count)
 {

@@ -41,7 +41,7 @@ typedef struct vst__tree {
     size_t function_count, function_capacity;
     vst__tree_node *nodes;
     size_t node_count, node_capacity;
-    int64_t start_ns, end_ns; /* of the whole recording */
+    int64_t start_ns, end_ns; /* begin and end of the whole recording */
     bool has_memory;
     vst__intern *known; /* keys of functions */
     uint32_t *pids;     /* pids of the processes, in the order of their nodes */

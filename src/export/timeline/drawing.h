@@ -133,9 +133,9 @@ typedef struct vst__label {
     /* 1, 2, 3 … within a process, in the order of first use; 0: the text is
      * used too rarely for a number. */
     uint32_t number;
-    /* its spans are calls; only their place in the tree numbers them */
+    /* the label's spans are calls; only their place in the tree numbers them */
     bool is_call;
-    bool in_bytes; /* its values are bytes */
+    bool in_bytes; /* the label's values are bytes */
     /* will be used again in this process, so preparing `ready` pays */
     bool lasts;
     const vst_definition *definition; /* NULL if it has none */
@@ -205,11 +205,13 @@ typedef struct vst__drawn_flow {
 
 typedef struct vst__drawn_span {
     vst__label *label;
-    vst__category category; /* LOOSE; others have their label's */
+    /* for VST_FIT_LOOSE; other spans have the category of their label */
+    vst__category category;
     vst__fit fit;
     uint32_t depth;
-    uint32_t tid;                /* in the process; unused for LOOSE */
-    const vst__drawn_lane *lane; /* for LOOSE, else NULL */
+    /* tid of the thread in its process; unused for VST_FIT_LOOSE */
+    uint32_t tid;
+    const vst__drawn_lane *lane; /* for VST_FIT_LOOSE, else NULL */
     int64_t start_ns, end_ns;
     uint64_t number, caller;     /* numbers among all spans; 0: none */
     const vst__arg_list *args;   /* NULL: none */

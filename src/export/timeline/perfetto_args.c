@@ -72,7 +72,7 @@ static void put_scalar(vst__proto *event, vst__json_part part)
 typedef struct nested {
     vst__json_part part;
     const char *at;
-    size_t opened; /* its open message */
+    size_t opened; /* the open message of this list or object */
 } nested;
 
 /* Writes a key of an object, without its escapes. */

@@ -101,9 +101,9 @@ static inline bool vst__pf_set_has(const vst__pf_set *set, uint32_t number)
 void vst__pf_begin_packet(vst__pf *self);
 void vst__pf_write_packet(vst__pf *self);
 
-/* forget makes the first `count` sequences begin again before their next
- * packet. begin begins a sequence, whose events are on `track` unless they name
- * another. */
+/* vst__pf_forget_sequences makes the first `count` sequences begin again before
+ * their next packet. vst__pf_begin_sequence begins a sequence, whose events are
+ * on `track` unless they name another. */
 void vst__pf_forget_sequences(vst__pf *self, size_t count);
 void vst__pf_begin_sequence(vst__pf *self, uint32_t number, uint64_t track);
 

@@ -17,12 +17,14 @@ typedef struct speedscope {
     size_t trace_count;
     bool any; /* a profile was written */
 
-    const vst_definition **frames; /* the used ones; NULL: unknown */
+    /* functions in the order of their first use; NULL: unknown function */
+    const vst_definition **frames;
     size_t frame_count, frame_capacity;
 
     /* For the trace that is being replayed: */
     const vst_trace *trace;
-    /* 1 + index, by definition; the last is for unknown ones */
+    /* by definition: 1 + index of its frame; the last entry is for unknown
+     * functions */
     uint32_t *frame_of;
 
     /* For the thread that is being replayed: */

@@ -79,9 +79,9 @@ struct vst__timeline {
 
     /* The thread that is being replayed. */
     bool has_thread;
-    uint32_t thread;       /* its number */
-    uint32_t thread_tid;   /* the tid in the document */
-    vst__drawn_span plain; /* its last span without arguments */
+    uint32_t thread;       /* number of the thread in the trace */
+    uint32_t thread_tid;   /* tid of the thread in the document */
+    vst__drawn_span plain; /* the last span of the thread without arguments */
 
     uint64_t last_arrow; /* the last number given out, for all processes */
     /* for timeline_starts.c, one per process */

@@ -18,7 +18,7 @@
 
 enum {
     GAP_NS = 10000, /* least time between points */
-    /* or longer, so that there are at most this many points */
+    /* the gap is longer where there would be more points than this */
     POINTS_MAX = 50000,
     /* smaller changes than this part of the peak are ignored */
     STEP_SHARE = 1000,
@@ -235,7 +235,7 @@ static void memory_estimate(memory *self, curve *live, vst_memory_event *event)
     self->sampled |= event->weight != 1;
     if (frees)
         live->estimate -= bytes < live->estimate ? bytes : live->estimate;
-    else if (event->live_count == 1) /* the first of this window */
+    else if (event->live_count == 1) /* the block is the first of this window */
         live->estimate = bytes;
     else
         live->estimate += bytes;

@@ -6,7 +6,7 @@ typedef struct states {
     vst__timeline *timeline;
     const vst_trace_thread *thread;
     const vst__timeline_track *track;
-    int64_t first_ns, last_ns; /* of the window */
+    int64_t first_ns, last_ns; /* begin and end of the window */
 } states;
 
 static void draw_span(const states *self, const vst__drawn_state *state)

@@ -33,10 +33,11 @@ typedef struct shown {
     uint32_t tid;
     bool is_shared;
     size_t family;
-    int64_t end_ns;       /* end of its last step */
-    bool waits;           /* waits since then */
-    bool in_step;         /* a step is running */
-    bool will_wait, ends; /* known about the running step */
+    int64_t end_ns; /* end of its last step */
+    bool waits;     /* waits since then */
+    bool in_step;   /* a step is running */
+    /* facts about the running step, once they are known */
+    bool will_wait, ends;
     vst_task_awaits awaits;
     vst_id awaiting;
     uint32_t awaited;
@@ -207,7 +208,8 @@ static void tasks_draw_lane(vst__timeline *timeline, const family *f,
             .under = vst__timeline_tid(timeline->process, task->thread),
             .name = text,
             .name_len = count,
-            /* The place of its thread: clients sort these behind each other. */
+            /* The place of the task's thread: clients sort lanes of one place
+             * behind each other. */
             .place = found != NULL ? (size_t)(found - trace->threads) + 1 : 0,
         });
 }
