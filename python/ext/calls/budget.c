@@ -1,12 +1,12 @@
-/* What recording costs, and when other functions are left out: see budget.h.
+/* Decides how much recording costs, and when to leave out other functions: see
+ * budget.h.
  *
- * The account. Each call that is counted costs what was learned before the
- * start (costs.py), and what this file does costs the CPU time that it took.
- * What the budget allows grows with the CPU time of the process. If more was
- * spent than allowed, the calls that were counted since the last change decide
- * what is left out; if enough is left, a window begins.
- *
- * With the GIL held, except budget_count(). */
+ * The account. A counted call costs as much as was measured before the start
+ * (costs.py), and the work of this file costs the CPU time that it took. The
+ * allowed cost grows with the CPU time of the process. If more was spent than
+ * allowed, the calls that were counted since the last change decide which
+ * functions are left out; if enough of the allowed cost is unspent, a window
+ * begins. All functions but budget_count() are called with the GIL held. */
 #include "calls/budget.h"
 
 #include "base/inside.h"
@@ -28,19 +28,26 @@ static struct vpy_budget_state *const state = &vpy_calls.budget;
 
 enum { PACE_WORDS = 4096 };
 
-static const double for_calls = 0.5; /* of the budget; the rest: windows */
-static const double saved_ms = 100;  /* so much CPU time may be saved up for */
-static const double sample_ms = 50;  /* a sample is not older than this */
-static const double window_ms = 10;  /* a window is not longer, */
-static const double window_share_ms = 40; /* and costs what this allows */
-static const double between_ms = 30; /* least between windows, on average */
-static const double tell_ms = 100;   /* then a bounded file is told again */
-static const double word_ns = 2.5;   /* to count a word */
-static const double place_ns = 500;  /* to disable a function's places */
-/* Calls may cost so much more than in loops: chosen by what servers took. */
+/* share of the budget; windows get the rest */
+static const double for_calls = 0.5;
+/* limit for unspent CPU time, times the share */
+static const double saved_ms = 100;
+static const double sample_ms = 50; /* a sample is no older than this */
+static const double window_ms = 10; /* a window is no longer than this */
+/* a window costs no more than the budget allows in this time */
+static const double window_share_ms = 40;
+/* mean of the shortest time between two windows */
+static const double between_ms = 30;
+/* after this time the list is written to a bounded file again */
+static const double tell_ms = 100;
+static const double word_ns = 2.5;  /* cost of counting a word */
+static const double place_ns = 500; /* cost of disabling a function's places */
+/* A call may cost this many times as much as in the loop that measured it.
+ * Servers needed these factors. */
 static const double margin_python = 1.5, margin_native = 3;
-/* Of the budget. The rest is for what is not counted: caches that records fill,
- * code that the interpreter specialises anew, a heap with other holes. */
+/* Share of the budget for counted costs. The rest is for costs that are not
+ * counted: caches that records fill, code that the interpreter specializes
+ * again, a heap with other holes. */
 static const double for_counted = 0.5;
 
 static double cpu_now(void)
@@ -56,7 +63,8 @@ void vpy_budget_define(vst_id id, bool is_native)
     vst_id size;
     void *of, *seen, *out;
 
-    /* Without the GIL, where many threads come here at once, there is none. */
+    /* A build without the GIL, where many threads come here concurrently, has
+     * no budget. */
     if (VPY_FREE_THREADED || state->share == 0 || id == 0)
         return;
     size = all->size;
@@ -70,7 +78,7 @@ void vpy_budget_define(vst_id id, bool is_native)
         out = seen != NULL ? realloc(all->out, size * sizeof *all->out) : NULL;
         all->out = out != NULL ? out : all->out;
         if (out == NULL)
-            return; /* it stays recorded */
+            return; /* the function stays recorded */
         memset(all->of + all->size, 0, (size - all->size) * sizeof *all->of);
         all->size = size;
     }
@@ -83,7 +91,7 @@ static void budget_spend(double ns)
     state->spent += ns;
 }
 
-/* With the recorder's lock held, or in a hook. */
+/* Counts recorded words. Call with the recorder's lock held, or in a hook. */
 static void budget_count(void *ctx, const uint64_t *words, size_t length)
 {
     vpy_counts *all = &state->counts;
@@ -145,15 +153,15 @@ static double at_least(double ns, double least)
     return ns > least ? ns : least;
 }
 
-/* The time of the sample without what was spent on it; costs may be taken for
- * more than they are. */
+/* Returns the time of the sample without the cost of recording. The cost may be
+ * overestimated, so at least a quarter of the time is left. */
 static double sample_bare(double cpu)
 {
     return at_least(cpu - state->sample.cpu - state->sample.cost,
                     (cpu - state->sample.cpu) / 4);
 }
 
-/* What may be spent now; less than 0: too much was. */
+/* Returns how much may be spent now; negative if too much was spent. */
 static double budget_allowance(double cpu)
 {
     double most = state->share * saved_ms * MS, left;
@@ -196,7 +204,8 @@ static bool leaves_out(void)
     return state->counts.out_count != 0 || vpy_passing_rests();
 }
 
-/* taken_ns: by the calling thread, to change it. */
+/* Records the change. taken_ns: CPU time that the calling thread took for
+ * it. */
 static void record_change(uint32_t flags, double taken_ns)
 {
     const vst_left_out left_out = {
@@ -215,7 +224,8 @@ static void record_change(uint32_t flags, double taken_ns)
                              state->counts.out, state->counts.out_count);
 }
 
-/* A bounded file drops what it was told long ago. */
+/* Returns whether the list must be written again, because a bounded file drops
+ * old records. */
 static bool is_to_be_told(void)
 {
     return state->tracer->options.is_bounded && leaves_out() &&
@@ -270,8 +280,8 @@ static void budget_apply(double cpu, vst_id ends, uint32_t flags)
     PyErr_Restore(type, value, traceback);
 }
 
-/* Leaves out what the sample shows to cost too much, beside what is left out
- * already. */
+/* Leaves out the functions that cost too much according to the sample, in
+ * addition to those that are left out already. */
 static void budget_choose(double cpu, vst_id ends)
 {
     double time = cpu - state->sample.cpu + 1;
@@ -300,7 +310,8 @@ static void budget_end_window(double cpu, vst_id ends)
     state->window_cost += (cost - state->window_cost) / 4;
 }
 
-/* When the window is over, or the next one may begin. */
+/* Sets the clock to the end of the window, or to the begin of the next
+ * window. */
 static void set_clock(double left)
 {
     double due = state->changed + state->wait_ns;
@@ -317,8 +328,8 @@ static void set_clock(double left)
     vpy_budget_clock_set((uint64_t)due);
 }
 
-/* The share of the time that calls may cost before others are left out: all,
- * while no windows are needed. */
+/* Returns the share of the time that calls may cost before more functions are
+ * left out: the whole share while no windows are needed. */
 static double most_for_calls(void)
 {
     return leaves_out() ? 1.2 * for_calls * state->share : state->share;
@@ -344,7 +355,7 @@ static void budget_look(vst_id ends)
     } else if (cpu - state->sample.cpu >= sample_ms * MS) {
         begin_sample(cpu);
     }
-    if (state->changed == before) /* else budget_apply() has done it */
+    if (state->changed == before) /* otherwise budget_apply() counted it */
         budget_spend(cpu_now() - cpu);
     state->storage_ns = vst__recording_storage_ns(state->tracer->recording);
     budget_tell_again();
@@ -353,7 +364,7 @@ static void budget_look(vst_id ends)
 
 /* ---- who looks ---------------------------------------------------------- */
 
-/* A thread that records by itself may not hold the GIL. */
+/* A free-running thread may not hold the GIL; then this does nothing. */
 static void on_turn(void *ctx, vst_kind kind, vst_id id)
 {
     if (state->tracer != ctx || state->is_turning || !PyGILState_Check())
@@ -420,7 +431,7 @@ void vpy_budget_begin(vpy_tracer *tracer)
     vpy_budget_clock_start(on_clock);
 }
 
-/* Functions get their ids before the hooks are placed. */
+/* Call before functions get their ids, which is before the hooks are placed. */
 void vpy_budget_prepare(double share)
 {
     free(state->counts.of);

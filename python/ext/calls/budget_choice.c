@@ -1,6 +1,6 @@
-/* Which functions a budget leaves out: those that are called most, of C
- * functions first, then of leaves, then of others. A function with few calls
- * stays, as long as leaving out those with many is enough. */
+/* Chooses the functions that a budget leaves out: those with most calls, C
+ * functions first, then leaves, then others. A function with few calls stays,
+ * as long as leaving out functions with many calls is enough. */
 #include "calls/budget.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static bool can_go(const vpy_counted *counted)
            counted->is & (VPY_BUDGET_NATIVE | VPY_BUDGET_PLAIN);
 }
 
-/* A leaf: nine of ten calls had none inside. */
+/* A function is a leaf if nine of ten calls had no call inside. */
 static rank rank_of(const vpy_counted *counted)
 {
     if (counted->is & VPY_BUDGET_NATIVE)

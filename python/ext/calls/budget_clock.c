@@ -1,9 +1,9 @@
-/* The clock of a budget: a thread that sleeps, and takes the GIL when something
- * is due. Where everything is left out no hook runs, and nothing else would end
- * that. It sleeps for about as long as the process will take to use the CPU
- * time until then, so that it costs little where the process mostly waits.
- *
- * Everything below is guarded by the GIL, except what is named. */
+/* The clock of a budget: a thread that sleeps until the process has used some
+ * CPU time, and then takes the GIL. While every function is left out, no hook
+ * runs, so only this thread can begin a window. The thread estimates how long
+ * the process takes to use that CPU time and sleeps as long, so it costs little
+ * in a process that mostly waits. The GIL guards everything below, except where
+ * a field names its guard. */
 #include "calls/budget.h"
 
 #include "base/own_code.h"
@@ -37,7 +37,7 @@ static uint64_t due_now(void)
     return __atomic_load_n(&state->due_ns, __ATOMIC_RELAXED);
 }
 
-/* Where it is due much earlier than before, the thread must not sleep on. */
+/* If the new time is much earlier than the old one, wakes the thread. */
 void vpy_budget_clock_set(uint64_t cpu_ns)
 {
     bool is_earlier = cpu_ns + EARLIER_NS < due_now();
@@ -47,7 +47,7 @@ void vpy_budget_clock_set(uint64_t cpu_ns)
         pthread_cond_signal(&state->rung);
 }
 
-/* Whether the clock is to end. */
+/* Sleeps. Returns whether the clock must end. */
 static bool sleep_ms(int ms)
 {
     struct timespec until;
@@ -65,8 +65,8 @@ static bool sleep_ms(int ms)
     return ended;
 }
 
-/* How long it will take to use so much CPU time, if it goes on as since the
- * last look. */
+/* Returns how long to sleep until the process has used `left` ns of CPU time,
+ * if it goes on as it did since the last look. */
 static int next_sleep(uint64_t passed, uint64_t used, uint64_t left)
 {
     double share = (double)used / (double)(passed + 1);
@@ -124,7 +124,7 @@ static void budget_clock_start(void)
         pthread_setname_np(state->thread, "vestige-budget");
 }
 
-/* Others may run meanwhile: the thread may be waiting for the GIL. */
+/* Releases the GIL, because the thread may be waiting for the GIL. */
 static void budget_clock_end(void)
 {
     if (!state->is_there)
@@ -137,7 +137,7 @@ static void budget_clock_end(void)
     vpy_join(state->thread, &state->thread_id);
 }
 
-/* Once the interpreter ends, nobody may ask for the GIL. */
+/* Called at exit: no thread may ask for the GIL of an interpreter that ends. */
 static PyObject *end_at_exit(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
@@ -153,7 +153,7 @@ void vpy_budget_clock_start(vpy_budget_turn *fn)
 
     if (!state->has_exit && vpy_at_exit(&end_method) < 0) {
         PyErr_Clear();
-        return; /* no windows */
+        return; /* without a clock there are no windows */
     }
     state->has_exit = true;
     state->turn = fn;
@@ -187,7 +187,8 @@ static int come_back(void *unused)
     return 0;
 }
 
-/* From 3.13 on Python counts threads after it has called this. */
+/* From 3.13 on, Python counts threads after it has called this function, so a
+ * pending call starts the thread again. */
 void vpy_budget_after_fork_in_parent(void)
 {
     if (state->is_away &&
@@ -195,7 +196,7 @@ void vpy_budget_after_fork_in_parent(void)
         come_back(NULL);
 }
 
-/* Without the thread, which did not survive. */
+/* Call in a forked child, which does not have the thread. */
 void vpy_budget_after_fork(void)
 {
     pthread_mutex_init(&state->lock, NULL);

@@ -1,11 +1,11 @@
-/* Calls that are open when their function is left out, or is recorded again.
- * With sys.monitoring the begin and the end of a call are events of their own:
- * a frame whose call began otherwise than its function is treated now is odd,
- * and is kept here until it ends. A function with odd frames has VPY_LEFT_OUT
- * in its value, so that other functions pay nothing.
- *
- * Frames of greenlets that do not run are not known here: the ends of their
- * calls are missing, or are one too many, which readers pass over. */
+/* Handles calls that are open when their function is left out, or is recorded
+ * again. With sys.monitoring the begin and the end of a call are separate
+ * events. So this file keeps a table of stale frames: frames whose call began
+ * while its function was recorded and is left out now, or the other way round.
+ * A frame stays in the table until its call ends. A function with stale frames
+ * has VPY_LEFT_OUT in its value, so that other functions pay nothing. The table
+ * lacks frames of greenlets that do not run: these calls end without a record,
+ * or have a record of their end alone, which readers ignore. */
 #include "calls/budget.h"
 
 #include "program/tasks.h"
@@ -15,9 +15,9 @@
 static struct vpy_odd_frames_state *const state = &vpy_calls.odd_frames;
 
 typedef struct vpy_odd_frame {
-    const vpy_iframe *frame; /* NULL: empty */
+    const vpy_iframe *frame; /* NULL: the place is empty */
     vst_id id;
-    bool is_recorded; /* its call was */
+    bool is_recorded; /* the begin of the call was recorded */
 } odd_frame;
 
 static size_t budget_frames_place_of(const vpy_iframe *frame)
@@ -25,7 +25,8 @@ static size_t budget_frames_place_of(const vpy_iframe *frame)
     return ((uintptr_t)frame >> 4 ^ (uintptr_t)frame >> 13) & state->mask;
 }
 
-/* Its place, or an empty one; NULL: there is no table. */
+/* Returns the frame's place, or the empty place where it belongs; NULL if there
+ * is no table. */
 static odd_frame *budget_frames_find(const vpy_iframe *frame)
 {
     size_t i;
@@ -58,7 +59,8 @@ static bool budget_frames_grow(void)
     return true;
 }
 
-/* Moves those behind it that would not be found any more. */
+/* Removes an entry, and moves later entries back so that searches still find
+ * them. */
 static void budget_frames_drop(odd_frame *at)
 {
     size_t hole = (size_t)(at - state->table), i = hole;
@@ -77,7 +79,8 @@ static void budget_frames_drop(odd_frame *at)
     state->table[hole].frame = NULL;
 }
 
-/* Without memory the end of its call will be missing, or one too many. */
+/* Adds the frame to the table, or removes it if the table has it. Without
+ * memory, the call ends without a record, or has a record of its end alone. */
 static void budget_frames_turn(const vpy_iframe *frame, vst_id id,
                                vpy_counted *counted)
 {
@@ -106,7 +109,7 @@ static void turn_thread(PyThreadState *tstate, vst_id ends)
         if (id != 0 && id < vpy_calls.budget.counts.size && id != ends &&
             vpy_counted_changes(&vpy_calls.budget.counts.of[id]))
             budget_frames_turn(frame, id, &vpy_calls.budget.counts.of[id]);
-        ends = 0; /* only the innermost call ends */
+        ends = 0; /* the call that ends is the thread's innermost */
     }
 }
 
@@ -129,8 +132,8 @@ void vpy_odd_frames_clear(void)
 
 /* ---- what the hooks do -------------------------------------------------- */
 
-/* A step of a task begins with the outermost of its coroutines that is
- * recorded. If none is, the step is not recorded either. */
+/* A step of a task begins with its outermost coroutine that is recorded. If
+ * none is recorded, neither is the step. */
 bool vpy_left_out_enter(uint32_t value, const void *place)
 {
     vst_id id = VPY_ID(value);

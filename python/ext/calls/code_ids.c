@@ -1,8 +1,8 @@
 /* Ids of Python functions. A code object carries its id in its extra slot, so
- * the id goes when the code object is freed: a table by address would mistake a
- * new code object for an old one, and references would keep code alive. The
- * upper half of the slot says for which round the value was given, so a new
- * recording starts without visiting any code object. */
+ * the id disappears with the code object. A table by address would take a new
+ * code object for a freed one, and references would keep code alive. The upper
+ * half of the slot says for which round the value was given, so a new recording
+ * starts without visiting any code object. */
 #include "calls/ids.h"
 
 #include "base/own_code.h"
@@ -66,8 +66,8 @@ void vpy_code_ids_next_round(void)
                      __ATOMIC_RELAXED);
 }
 
-/* The number is one that no code object has: a hook that is still running finds
- * no value. */
+/* Sets the round to a number that no code object has, so a hook that is still
+ * running finds no value. */
 void vpy_code_ids_end(void)
 {
     vpy_state_take();
@@ -83,7 +83,8 @@ void vpy_code_ids_end(void)
 
 /* ---- which functions are recorded -------------------------------------- */
 
-/* A pattern matches a whole file name, or if it has no slash its last part. */
+/* Returns whether a pattern matches the file's name, or, if the pattern has no
+ * slash, the last part of the name. */
 static bool matches_any(PyObject *patterns, const char *file)
 {
     const char *slash = strrchr(file, '/');
@@ -113,8 +114,9 @@ static bool code_ids_is_wanted(const char *file, uint32_t length)
            !matches_any(state->tracer->options.exclude, file);
 }
 
-/* "f" and "C.f" name the function by the end of its qualified name; a pattern
- * ("load_*") by all of that or its last part. */
+/* Returns whether a name or pattern of an option names a function: "f" and
+ * "C.f" match the end of its qualified name; a pattern ("load_*") must match
+ * the whole qualified name or its last part. */
 static bool code_ids_is_named(const char *full, const char *name)
 {
     size_t length = strlen(name), full_length = strlen(full);
@@ -130,7 +132,7 @@ static bool code_ids_is_named(const char *full, const char *name)
            (last != NULL && fnmatch(name, last + 1, 0) == 0);
 }
 
-/* names: a tuple, or NULL. */
+/* Returns whether a name in `names` (a tuple, or NULL) names the function. */
 static bool is_listed(PyObject *names, PyObject *qualname)
 {
     const char *full = names != NULL ? PyUnicode_AsUTF8(qualname) : NULL;
@@ -154,7 +156,8 @@ static bool wants_args(PyObject *qualname)
     return is_listed(state->tracer->options.record_args, qualname);
 }
 
-/* A hook asks, while an exception may be on its way. */
+/* Keeps the exception that is set, because hooks call this while an exception
+ * may be on its way. */
 bool vpy_code_wants_arguments(const PyCodeObject *code)
 {
     PyObject *type, *value, *traceback;
@@ -168,7 +171,8 @@ bool vpy_code_wants_arguments(const PyCodeObject *code)
     return wants;
 }
 
-/* The function of threading in which a thread gets its name. */
+/* Returns whether the code is the function of threading that runs first in a
+ * new thread, where the thread gets its name. */
 static bool starts_thread(const char *file, uint32_t length, PyObject *name)
 {
     static const char module[] = "/threading.py";
@@ -178,8 +182,8 @@ static bool starts_thread(const char *file, uint32_t length, PyObject *name)
            PyUnicode_CompareWithASCIIString(name, "_bootstrap_inner") == 0;
 }
 
-/* The functions of concurrent.futures in which a piece of work is handed over,
- * and runs. */
+/* Returns whether the code is one of the functions of concurrent.futures that
+ * make a piece of work and run it. */
 static bool is_of_work_item(const char *file, uint32_t length, PyObject *name)
 {
     static const char module[] = "/concurrent/futures/thread.py";
@@ -268,8 +272,8 @@ void vpy_code_set_value(PyObject *code, uint32_t value)
         PyErr_Clear();
 }
 
-/* With the state lock, which keeps the tracer. Another thread may have been
- * first. */
+/* Call with the state lock, which keeps the tracer. Another thread may have
+ * given the value already. */
 static uint32_t give_value(PyObject *code)
 {
     PyObject *type, *error, *traceback;
@@ -295,10 +299,10 @@ static uint32_t give_value(PyObject *code)
     return value;
 }
 
-/* From the end of this to the record that follows there is no place where the
- * thread could be stopped, so the id still is one of the recording's. While the
- * interpreter shuts down no function gets an id: giving one asks for modules
- * and types, which may be gone. */
+/* Returns the function's value. From the end of this function to the record
+ * that follows, nothing can stop the thread, so the id still belongs to the
+ * recording. While the interpreter shuts down, no function gets an id: giving
+ * an id looks up modules and types, which may be gone. */
 uint32_t vpy_code_define(PyObject *code)
 {
     uint32_t value = 0;

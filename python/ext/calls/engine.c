@@ -1,8 +1,8 @@
-/* Which engines this Python has, which one a name means, and which one runs.
- * Each engine is a file of its own. The first one in the list always works.
- * Another one may not work here, which shows before it starts or when it does:
- * then the first one records. Users that asked for the other one by name are
- * told so once, in a line. */
+/* Finds out which engines this Python has, chooses one by name, and runs it.
+ * Each engine is a file of its own. The first engine in the list always works.
+ * Any other engine may turn out not to work here, before it starts or when it
+ * starts: then the first engine records, and users that asked for the other
+ * engine by name see one line about that, once. */
 #include "calls/engine.h"
 
 #include "base/inside.h"
@@ -128,7 +128,7 @@ void vpy_engine_give_up(void)
         vpy_stacks_restore();
 }
 
-/* For `vestige info`: what does not work as it should, and why. */
+/* Writes metadata for `vestige info`: which parts fell back, and why. */
 static void tell_fallbacks(vpy_tracer *tracer)
 {
     char text[8192];
@@ -162,7 +162,8 @@ static void set_running(const vpy_engine *engine)
 static bool try_start(const vpy_engine *engine, vpy_tracer *tracer)
 {
     tracer->engine = engine;
-    set_running(engine); /* a fork may come before start returns */
+    /* before `start`, because a fork may come before it returns */
+    set_running(engine);
     if (engine->start(tracer))
         return true;
     tracer->engine = NULL;
@@ -184,7 +185,7 @@ bool vpy_engine_start(vpy_tracer *tracer)
         started = try_start(vpy_engines[0], tracer);
     }
     if (!started && !was_told) {
-        state->told = false; /* no engine records: the error says why */
+        state->told = false; /* no engine records, so the error says why */
         state->note[0] = 0;
     }
     if (!started)
@@ -229,7 +230,8 @@ void vpy_engine_check_thread(void)
         engine->check_thread();
 }
 
-/* Once: a later Python works, with a warning. */
+/* Warns once on a Python that is newer than all tested versions; recording
+ * still works. */
 int vpy_engine_warn_if_unproven(void)
 {
 
@@ -258,7 +260,7 @@ PyObject *vpy_engine_hooks_in_place(PyObject *module, PyObject *unused)
     return PyLong_FromSize_t(count);
 }
 
-/* {"auto": name, engine: why it cannot be used here, or None, ...} */
+/* Returns {"auto": name, engine: why it cannot be used here, or None, ...}. */
 PyObject *vpy_engine_choices(PyObject *module, PyObject *unused)
 {
     const vpy_options options = {0};

@@ -1,10 +1,8 @@
 /* The engine of Python 3.12 and later: places the hooks of monitoring_hooks.c
- * by sys.monitoring, for every thread of the interpreter at once. Callbacks are
- * objects with a vectorcall of their own, which costs less than a built-in
- * function does.
- *
- * Frames of a suspended greenlet keep their events after set_events(0):
- * callbacks are unregistered too. */
+ * by sys.monitoring, for all threads of the interpreter. Callbacks are objects
+ * with a vectorcall of their own, which costs less than a built-in function.
+ * Frames of a suspended greenlet keep their events after set_events(0), so we
+ * also unregister the callbacks. */
 #include "calls/engine.h"
 
 #include "calls/ids.h"
@@ -77,7 +75,7 @@ static bool monitoring_is_ours(const PyObject *callback)
     return false;
 }
 
-/* Leaves the callback of another tool, which has our id now, where it is. */
+/* Removes our callback. If another tool has our id now, its callback stays. */
 static void drop_callback(size_t i)
 {
     PyObject *old = vpy_tool_register(state->event_numbers[i], Py_None);
@@ -133,10 +131,11 @@ static bool monitoring_place(PyObject *const functions[VPY_MONITORING_HOOKS],
 
 /* ---- code that is left out ----------------------------------------------- */
 
-/* It is not worth a call for each of its events. Events of a place are disabled
- * when they first come. PY_UNWIND belongs to no place: from 3.15 on it is set
- * for each function that is recorded instead of for all. The code of our own,
- * which is never recorded, runs too seldom for any of that. */
+/* The interpreter should not call us for every event of code that is left out,
+ * so each place is disabled at its first event. PY_UNWIND belongs to no place:
+ * from 3.15 on we set it for each recorded function instead of for all
+ * functions. vestige's own code, which is never recorded, runs too seldom to
+ * matter. */
 
 static void choose_answer(const vpy_options *options)
 {
@@ -152,7 +151,7 @@ static void choose_answer(const vpy_options *options)
     state->live_answer = disable != NULL ? disable : Py_None;
     __atomic_store_n(&state->unwinds_locally,
                      VPY_UNWINDS_LOCALLY && disable != NULL, __ATOMIC_RELAXED);
-    Py_XDECREF(disable); /* sys.monitoring keeps it */
+    Py_XDECREF(disable); /* sys.monitoring keeps a reference to it */
 }
 
 void vpy_monitoring_go_live(void)
@@ -160,7 +159,8 @@ void vpy_monitoring_go_live(void)
     __atomic_store_n(&state->answer, state->live_answer, __ATOMIC_RELAXED);
 }
 
-/* Another tool that gets our id would miss the events that we disabled. */
+/* Enables events that we disabled, because another tool that gets our id would
+ * miss them. */
 static void enable_again(void)
 {
     if (state->live_answer != Py_None)
@@ -178,8 +178,8 @@ void vpy_monitoring_code_defined(PyObject *code)
             code, (unsigned long)state->event_numbers[VPY_MONITORING_UNWIND]);
 }
 
-/* Functions that are open got their ids before the hooks were placed; without
- * the GIL they get them after that. */
+/* Sets events for functions that are open now: they got their ids before the
+ * hooks were placed. Without the GIL they get their ids later. */
 static void watch_open_calls(void)
 {
     PyThreadState *tstate = PyInterpreterState_ThreadHead(
@@ -219,11 +219,11 @@ bool vpy_monitoring_start(vpy_tracer *tracer, bool native)
         enable_again();
         return false;
     }
-    /* Places that an earlier holder of the id disabled stay so when it gives
-     * the id back, and we would not see their calls. The interpreter does not
-     * tell whether there are any, and enables them for all tools at once. So
-     * another tool that disabled places is called once more at each, which it
-     * must expect of sys.monitoring; to miss calls would be worse. */
+    /* If an earlier holder of the id disabled places, they stay disabled when
+     * it gives the id back, and we would miss their calls. The interpreter does
+     * not report whether there are any, and can only enable all places of all
+     * tools. So another tool that disabled places is called once more at each
+     * of them, which sys.monitoring allows; missing calls would be worse. */
     vpy_tool_enable_all();
     watch_open_calls();
     return true;
@@ -259,8 +259,9 @@ void vpy_monitoring_stop(vpy_tracer *tracer)
         vpy_tool_set_events(0);
     if (!ours || !VPY_FREED_TOOL_IS_CLEARED)
         for (size_t i = 0; i < VPY_MONITORING_HOOKS; i++)
-            drop_callback(i); /* without the GIL each stops the world */
-    enable_again();           /* no hook disables a place any more */
+            drop_callback(
+                i); /* without the GIL, each of these calls stops the world */
+    enable_again(); /* no hook disables a place from here on */
     vpy_tool_give_back(ours);
 }
 
@@ -279,7 +280,8 @@ bool vpy_turbo_test_begin(void)
     vpy_calls.monitoring_test.length = 0;
     vpy_calls.monitoring_test.thread = PyThreadState_Get();
     if (!monitoring_place(state->test_callbacks, false, false)) {
-        vpy_calls.tracer.message[0] = 0; /* starting will report it again */
+        /* vpy_monitoring_start() will report the failure again */
+        vpy_calls.tracer.message[0] = 0;
         vpy_calls.monitoring_test.thread = NULL;
     }
     return vpy_calls.monitoring_test.thread != NULL;

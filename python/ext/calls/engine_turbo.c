@@ -1,12 +1,12 @@
-/* The turbo engine, which is nearest to the interpreter. It sees Python frames
- * through sys.monitoring's events for functions, or through an evaluation hook
- * (turbo_frames.h). It sees C functions through thunks, which stand in place of
- * their addresses (thunks/).
+/* The turbo engine, the engine that is closest to the interpreter. It sees
+ * Python frames through sys.monitoring's events for functions, or through an
+ * evaluation hook (turbo_frames.h). It sees C functions through thunks, which
+ * stand in place of their addresses (thunks/).
  *
- * It depends on more of the interpreter's internals than the others. So it is
- * used only on versions where it was proven, where the internals are what it
- * was built for (base/inside.c), and after it passed its test on a few calls
- * (turbo_test.c). With the GIL held. */
+ * It depends on more internals of the interpreter than other engines. So it is
+ * used only on versions on which it was tested, only if the internals are as
+ * expected (base/inside.c), and only after it passed a test on a few calls
+ * (turbo_test.c). Call everything with the GIL held. */
 #include "calls/engine.h"
 
 #include "base/inside.h"
@@ -24,8 +24,8 @@ enum { IS_DEBUG_BUILD = 1 };
 enum { IS_DEBUG_BUILD = 0 };
 #endif
 
-/* A debug build also loads extensions of an ordinary build; this function
- * tells. */
+/* Returns whether Python is a debug build. IS_DEBUG_BUILD is not enough,
+ * because a debug build also loads extensions of an ordinary build. */
 static bool is_debug_build(void)
 {
     return IS_DEBUG_BUILD || PySys_GetObject("gettotalrefcount") != NULL;
@@ -33,8 +33,8 @@ static bool is_debug_build(void)
 
 static const char *turbo_trouble(const vpy_options *options)
 {
-    /* Thunks, and what they are put in front of, change while threads call
-     * them: two words that only the GIL keeps together (thunks/thunks.h). */
+    /* A thunk and the definition that it replaces are two words, which only the
+     * GIL changes together while threads call them (thunks/thunks.h). */
     if (VPY_FREE_THREADED)
         return "this Python has no GIL, which it relies on";
     if (is_debug_build())
@@ -54,7 +54,7 @@ static void turbo_prepare(const vpy_options *options)
 {
     if (options->c_functions && !vpy_thunks_prepare())
         vpy_calls.tracer.message[0] =
-            0; /* turbo_start() will report it again */
+            0; /* turbo_start() will report the failure again */
 }
 
 static void give_up(void)
@@ -76,7 +76,7 @@ static bool turbo_start(vpy_tracer *tracer)
     return true;
 }
 
-/* For `vestige info`. */
+/* Writes counts of thunks as metadata, for `vestige info`. */
 static void tell_counts(vpy_tracer *tracer)
 {
     const vpy_thunk_counts *counts = vpy_thunks_counts();

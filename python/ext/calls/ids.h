@@ -1,7 +1,7 @@
-/* The id of a function, as every hook reads it: of a Python function from its
- * code object (code_ids.c), of a C function from a table (native_ids.c). These
- * inline functions are the hot path of all engines. A function that has no id
- * yet gets one in the cold functions behind them. */
+/* The id of a function, as every hook reads it: the id of a Python function is
+ * in its code object (code_ids.c), the id of a C function in a table
+ * (native_ids.c). These inline functions are the hot path of all engines. If a
+ * function has no id yet, they call a cold function that gives it one. */
 #ifndef VPY_CALLS_IDS_H
 #define VPY_CALLS_IDS_H
 
@@ -11,46 +11,43 @@
 
 /* ---- Python functions: code_ids.c ---------------------------------------- */
 
-/* The value of a code object: 0 if it is not recorded, else its id with these
- * bits. */
-#define VPY_LEFT_OUT                                                           \
-    ((uint32_t)1 << 27) /* not recorded for now, or not all that is open is:   \
-                         * see budget.h                                        \
-                         */
-#define VPY_COROUTINE                                                          \
-    ((uint32_t)1                                                               \
-     << 28) /* its calls may be steps of tasks, see program/tasks.h            \
-             */
-#define VPY_MARKED                                                             \
-    ((uint32_t)1 << 29) /* exceptions that leave it are recorded then          \
-                         */
-#define VPY_SPECIAL ((uint32_t)1 << 30) /* see vpy_code_entered */
-#define VPY_TIMED                                                              \
-    ((uint32_t)1 << 31) /* a trigger watches how long it takes                 \
-                         */
+/* The value of a code object: 0 if its calls are not recorded, else its id with
+ * the bits below. */
+
+/* A budget leaves the function out now, or the function has stale frames: see
+ * budget.h. */
+#define VPY_LEFT_OUT ((uint32_t)1 << 27)
+/* The function's calls may be steps of tasks, see program/tasks.h. */
+#define VPY_COROUTINE ((uint32_t)1 << 28)
+/* Exceptions that leave the function are recorded. */
+#define VPY_MARKED ((uint32_t)1 << 29)
+/* See vpy_code_entered. */
+#define VPY_SPECIAL ((uint32_t)1 << 30)
+/* A trigger watches how long the function's calls take. */
+#define VPY_TIMED ((uint32_t)1 << 31)
 #define VPY_ID(value) ((value) & (VPY_LEFT_OUT - 1))
 
-/* Whether a function is recorded and needs nothing but its enter and exit: its
- * value is an id alone. One comparison, since 0 wraps around. */
+/* Returns whether the value is an id alone: the function is recorded, and only
+ * its enters and exits are. One comparison suffices, because 0 wraps around. */
 static inline bool vpy_is_plain(uint32_t value)
 {
     return value - 1 < VPY_LEFT_OUT - 1;
 }
 
-/* The same of a coroutine. */
+/* Returns whether the value is an id with VPY_COROUTINE and no other bit. */
 static inline bool vpy_is_plain_coroutine(uint32_t value)
 {
     return value - VPY_COROUTINE < VPY_LEFT_OUT;
 }
 
-/* Whether a budget may leave it out: a hook that does not run for a call misses
- * nothing but the call. */
+/* Returns whether a budget may leave the function out: a hook that does not run
+ * for its calls misses nothing but the calls. */
 static inline bool vpy_can_be_left_out(uint32_t value)
 {
     return vpy_is_plain(value) || vpy_is_plain_coroutine(value);
 }
 
-/* Whether calls of a function with this value are not recorded. */
+/* Returns whether calls of a function with this value are not recorded. */
 static inline bool vpy_is_left_out(uint32_t value)
 {
     return value == 0 || value & VPY_LEFT_OUT;
@@ -67,23 +64,27 @@ static inline uint32_t vpy_generation_now(void)
 }
 
 int vpy_code_ids_init(void);
-/* From begin on functions can get ids (vpy_code_define_ahead), and from go_live
- * on hooks see them. False: out of memory. */
+/* From vpy_code_ids_begin on, functions can get ids (vpy_code_define_ahead);
+ * from vpy_code_ids_go_live on, hooks see the ids. Returns false if memory ran
+ * out. */
 bool vpy_code_ids_begin(vpy_tracer *tracer);
 void vpy_code_ids_go_live(void);
 void vpy_code_ids_end(void);
-/* While recording: values are asked for again (vpy_budget_value). */
+/* Begins a round while recording: hooks ask for all values again
+ * (vpy_budget_value). */
 void vpy_code_ids_next_round(void);
-/* The id that a function has in this recording, 0: none yet. */
+/* Returns the function's id in this recording; 0: none yet. */
 vst_id vpy_code_known_id(PyObject *code);
-/* Gives it another value. */
+/* Replaces the function's value. */
 void vpy_code_set_value(PyObject *code, uint32_t value);
 VST_COLD uint32_t vpy_code_define(PyObject *code);
-/* Between begin and go_live: gives a function its value. find_ahead only looks
- * whether it has one, which may be 0; it may be called in a stopped world. */
+/* Call between vpy_code_ids_begin and vpy_code_ids_go_live.
+ * vpy_code_define_ahead gives the function its value. vpy_code_find_ahead
+ * returns whether the function has a value, which may be 0, and may be called
+ * in a stopped world. */
 void vpy_code_define_ahead(PyObject *code);
 bool vpy_code_find_ahead(PyObject *code, uint32_t *value);
-/* Whether the arguments of its calls are recorded. */
+/* Returns whether the arguments of the function's calls are recorded. */
 bool vpy_code_wants_arguments(const PyCodeObject *code);
 
 static inline uint32_t vpy_code_value(PyObject *code)
@@ -96,8 +97,8 @@ static inline uint32_t vpy_code_value(PyObject *code)
     return vpy_code_define(code);
 }
 
-/* The same for hooks that must be small: it calls nothing. 0 also if the
- * function has no value yet. */
+/* Like vpy_code_value, for hooks that must be small: calls nothing. Also
+ * returns 0 if the function has no value yet. */
 VST_INLINE uint32_t vpy_code_value_at_once(PyObject *code)
 {
     uintptr_t extra =
@@ -111,7 +112,8 @@ VST_INLINE bool vpy_is_last_caller(const PyObject *code)
     return !VPY_FREE_THREADED && VST_LIKELY(code == vpy_calls.last_caller);
 }
 
-/* Of another caller with this value: whether it is recorded. */
+/* Notes the code as the last caller if its value says that it is recorded.
+ * Returns whether it is. */
 VST_INLINE bool vpy_note_caller(PyObject *code, uint32_t value)
 {
     if (vpy_is_left_out(value))
@@ -121,15 +123,16 @@ VST_INLINE bool vpy_note_caller(PyObject *code, uint32_t value)
     return true;
 }
 
-/* Calls in C are recorded only where the Python function that makes them is. */
+/* Returns whether the Python function that makes a C call is recorded;
+ * otherwise the C call is not recorded. */
 static inline bool vpy_caller_is_recorded(PyObject *code)
 {
     return vpy_is_last_caller(code) ||
            vpy_note_caller(code, vpy_code_value(code));
 }
 
-/* The same for hooks that must be small: it calls nothing. False also if that
- * is not known here. */
+/* Like vpy_caller_is_recorded, for hooks that must be small: calls nothing.
+ * Also returns false if the caller has no value yet. */
 VST_INLINE bool vpy_caller_is_recorded_at_once(PyObject *code)
 {
     return vpy_is_last_caller(code) ||
@@ -138,11 +141,11 @@ VST_INLINE bool vpy_caller_is_recorded_at_once(PyObject *code)
 
 /* ---- special_functions.c ------------------------------------------------ */
 
-/* These record the enter and the end of a function whose value has one of the
- * two bits. frame: the function's, or NULL for the one that runs now. entered:
- * what vpy_code_entered returned, or 0 to find it out from the frame, which
- * must still run. result: NULL if an exception left the function. waits: it
- * yields; only a coroutine's matters. */
+/* Record the enter and the end of a function whose value has VPY_SPECIAL,
+ * VPY_TIMED or VPY_MARKED. frame: the function's frame; NULL: the running
+ * frame. entered: the result of vpy_code_entered, or 0 to find it from the
+ * frame, which must still run. result: NULL if an exception left the function.
+ * waits: the call yields; only used for coroutines. */
 VST_COLD vst_id vpy_code_entered(uint32_t value, PyObject *code,
                                  const vpy_iframe *frame);
 VST_COLD void vpy_code_returns(uint32_t value, vst_id entered, PyObject *code,
@@ -152,11 +155,12 @@ VST_COLD void vpy_code_returns(uint32_t value, vst_id entered, PyObject *code,
 /* ---- C functions: native_ids.c ------------------------------------------ */
 
 bool vpy_native_ids_begin(vpy_tracer *tracer);
-/* For a budget: ids for which is_out() get VPY_LEFT_OUT, others have it not. */
+/* For a budget: sets VPY_LEFT_OUT in the ids for which is_out() returns true,
+ * and clears it in all others. */
 void vpy_native_ids_rest(bool (*is_out)(vst_id id));
 void vpy_native_ids_end(void);
-/* For functions that have no id yet, whose definition may be freed, or that are
- * no plain C functions. */
+/* Returns the id of a callable that has no id yet, whose definition may be
+ * freed, or that is no plain C function. */
 VST_COLD vst_id vpy_native_id_slow(PyObject *callable);
 
 static inline size_t vpy_native_hash(PyMethodDef *method, PyTypeObject *owner)
@@ -164,17 +168,19 @@ static inline size_t vpy_native_hash(PyMethodDef *method, PyTypeObject *owner)
     return (size_t)((uintptr_t)method >> 5 ^ (uintptr_t)owner >> 6);
 }
 
-/* The id of a definition that is called with self. *by_class: whether it
- * depends on the class of self too, not on the definition alone. */
+/* Returns the id of a definition that is called with `self`. Sets *by_class to
+ * whether the id also depends on the class of self. */
 VST_COLD vst_id vpy_native_id_of(PyMethodDef *method, PyObject *self,
                                  bool *by_class);
-/* Gives an id to a function of a module, or of a class if on_type, by name. */
+/* Gives an id, by name, to a function of the module `where`, or, if on_type, of
+ * the class `where`. */
 vst_id vpy_native_define(const char *name, const char *where, bool on_type);
 
-#define VPY_NO_SLOT UINT32_MAX /* in place of an id: it must be asked for */
+/* The result of vpy_native_find for a function that is not in the table. */
+#define VPY_NO_SLOT UINT32_MAX
 
-/* What the table has for a function: its id, which may be 0 or have
- * VPY_LEFT_OUT, or VPY_NO_SLOT. */
+/* Returns the entry of a function in the table: its id, which may be 0 or have
+ * VPY_LEFT_OUT; or VPY_NO_SLOT. */
 VST_INLINE vst_id vpy_native_find(PyMethodDef *method, PyTypeObject *owner)
 {
     size_t mask =
@@ -196,7 +202,7 @@ VST_INLINE vst_id vpy_native_find(PyMethodDef *method, PyTypeObject *owner)
     return __atomic_load_n(&slot->id, __ATOMIC_RELAXED);
 }
 
-/* The same for a callable, whatever it is. It calls nothing. */
+/* Like vpy_native_find, for any callable. Calls nothing. */
 VST_INLINE vst_id vpy_native_id_at_once(PyObject *callable)
 {
     PyTypeObject *type = Py_TYPE(callable), *owner;
@@ -215,7 +221,8 @@ VST_INLINE vst_id vpy_native_id_at_once(PyObject *callable)
     return vpy_native_find(method, owner);
 }
 
-/* The id of a callable; 0 if it is no C function, or not recorded. */
+/* Returns the id of a callable; 0 if it is not a C function, or is not
+ * recorded. */
 static inline vst_id vpy_native_id(PyObject *callable)
 {
     vst_id id = vpy_native_id_at_once(callable);

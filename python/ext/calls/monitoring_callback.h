@@ -1,5 +1,5 @@
-/* What sys.monitoring calls: an object with a vectorcall of its own, which
- * costs less than a built-in function does. */
+/* The callbacks of sys.monitoring: objects with a vectorcall of their own,
+ * which costs less than a built-in function. */
 #ifndef VPY_CALLS_MONITORING_CALLBACK_H
 #define VPY_CALLS_MONITORING_CALLBACK_H
 
@@ -13,10 +13,10 @@ typedef PyObject *(*vpy_callback_fn)(PyObject *, PyObject *const *, size_t,
 typedef struct vpy_callback {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    char mark; /* of the event, for the self test */
+    char mark; /* letter of the event, for the self test */
 } vpy_callback;
 
-/* New references; NULL with an exception. */
+/* Return new references; NULL with an exception set. */
 PyTypeObject *vpy_callback_type(PyObject *module);
 PyObject *vpy_callback_new(PyTypeObject *type, vpy_callback_fn function,
                            char mark);

@@ -1,5 +1,5 @@
-/* Python frames for the turbo engine, by sys.monitoring's events of functions:
- * see turbo_frames.h. */
+/* Sees Python frames for the turbo engine, by sys.monitoring's events of
+ * functions: see turbo_frames.h. */
 #include "calls/turbo_frames.h"
 
 #include "calls/engine.h"

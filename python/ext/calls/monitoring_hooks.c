@@ -1,10 +1,9 @@
 /* The hooks of Python 3.12 and later, which sys.monitoring calls.
  * engine_monitoring.c places them.
  *
- * The hooks of Python functions do the common case themselves and call nothing
- * for it: so they have no registers to save. To what is left they jump.
- *
- * What the events do not say, and what is done about it:
+ * The hooks of Python functions handle the common case without calling
+ * anything, so they need not save registers. For all other cases they jump to
+ * another function. The events do not show everything:
  *  - Calls that are open when recording starts only end: vpy_threads_announce
  * has recorded them as open. Calls in C that are open then end unseen.
  *  - A generator resumed by throw() gives PY_THROW and no PY_RESUME.
@@ -64,8 +63,8 @@ static VST_HOT PyObject *on_enter(PyObject *self, PyObject *const *args,
     return monitoring_begin_step(id, args);
 }
 
-/* A throw and an unwinding belong to no place: they cannot be disabled there.
- * See "code that is left out" about unwinding. */
+/* PY_THROW and PY_UNWIND belong to no place, so a hook must not return DISABLE.
+ * See "code that is left out" in engine_monitoring.c about PY_UNWIND. */
 static PyObject *on_throw(PyObject *self, PyObject *const *args, size_t nargsf,
                           PyObject *kwnames)
 {
@@ -73,7 +72,8 @@ static PyObject *on_throw(PyObject *self, PyObject *const *args, size_t nargsf,
     Py_RETURN_NONE;
 }
 
-/* result: NULL if an exception leaves the function; waits: it yields. */
+/* Handles all less common ends of calls. result: NULL if an exception leaves
+ * the function; waits: the call yields. */
 static VST_NOINLINE PyObject *leave_slowly(PyObject *code, PyObject *result,
                                            bool waits)
 {
@@ -88,7 +88,7 @@ static VST_NOINLINE PyObject *leave_slowly(PyObject *code, PyObject *result,
     else if (!vpy_is_left_out(value))
         vpy_code_returns(value, 0, code, result, NULL, waits);
     else if (value == 0 || vpy_left_out_leave(value, code, result, waits))
-        return answer_unrecorded(); /* no call is recorded that ends here */
+        return answer_unrecorded(); /* no recorded call ends here */
     Py_RETURN_NONE;
 }
 
@@ -140,7 +140,7 @@ static VST_HOT PyObject *on_unwind(PyObject *self, PyObject *const *args,
     Py_RETURN_NONE;
 }
 
-/* In place of on_unwind while exceptions are recorded. */
+/* Replaces on_unwind while exceptions are recorded. */
 static PyObject *on_marked_unwind(PyObject *self, PyObject *const *args,
                                   size_t nargsf, PyObject *kwnames)
 {
@@ -151,7 +151,8 @@ static PyObject *on_marked_unwind(PyObject *self, PyObject *const *args,
     return on_unwind(self, args, nargsf, kwnames);
 }
 
-/* Only while a trigger waits for an exception, or they are recorded. */
+/* Placed only while a trigger waits for an exception, or exceptions are
+ * recorded. */
 static PyObject *on_raise(PyObject *self, PyObject *const *args, size_t nargsf,
                           PyObject *kwnames)
 {
@@ -171,8 +172,8 @@ static PyObject *on_raise(PyObject *self, PyObject *const *args, size_t nargsf,
 #define IS_PLAIN_CALL(op) ((op) == INSTRUMENTED_CALL)
 #endif
 
-/* A bound method around a C function that is called with *args has no end
- * event. */
+/* Returns whether the call has an end event. A bound method around a C function
+ * that is called with *args has none. */
 static bool will_end(PyObject *const *args)
 {
     Py_ssize_t offset = PyLong_AsSsize_t(args[1]);
@@ -211,8 +212,8 @@ static VST_HOT PyObject *on_call(PyObject *self, PyObject *const *args,
     return call_slowly(args);
 }
 
-/* One that is left out, and ends here, began before it was: a place that is
- * disabled tells of no end. */
+/* Handles all less common ends of calls in C. If the function is left out, its
+ * call began before that, because a disabled place has no end event. */
 static VST_NOINLINE PyObject *c_end_slowly(PyObject *const *args, vst_kind kind)
 {
     vst_id id = vpy_native_id(args[2]);
@@ -262,5 +263,5 @@ const vpy_monitoring_hook vpy_monitoring_hooks[] = {
     {"C_RAISE", on_c_raise, VPY_WITH_NATIVE_CALLS, 0},
     {"RAISE", on_raise, VPY_WITH_EXCEPTIONS, 0},
     {"PY_UNWIND", on_marked_unwind, VPY_WITH_MARKS,
-     0}, /* after the other: it stays */
+     0}, /* placed after on_unwind, which it replaces */
 };

@@ -1,5 +1,4 @@
-/* The hooks of monitoring_hooks.c, for engine_monitoring.c, which places them.
- */
+/* The hooks of monitoring_hooks.c, which engine_monitoring.c places. */
 #ifndef VPY_CALLS_MONITORING_HOOKS_H
 #define VPY_CALLS_MONITORING_HOOKS_H
 
@@ -13,14 +12,14 @@ typedef enum vpy_monitoring_with {
     VPY_WITH_CALLS, /* always */
     VPY_WITH_NATIVE_CALLS,
     VPY_WITH_EXCEPTIONS,
-    VPY_WITH_MARKS /* exceptions are recorded */
+    VPY_WITH_MARKS /* while exceptions are recorded */
 } vpy_monitoring_with;
 
 typedef struct vpy_monitoring_hook {
     const char *event;
     vpy_callback_fn function;
     vpy_monitoring_with with;
-    char mark; /* in the self test */
+    char mark; /* letter of the event in the self test */
 } vpy_monitoring_hook;
 
 extern const vpy_monitoring_hook vpy_monitoring_hooks[VPY_MONITORING_HOOKS];

@@ -1,5 +1,5 @@
-/* The hook of the monitoring engine's self test, and what it saw: see
- * monitoring_callback.h. With the GIL held. */
+/* The hook of the monitoring engine's self test, and the calls that it noted:
+ * see monitoring_callback.h. With the GIL held. */
 #include "calls/monitoring_callback.h"
 
 #include "calls/state.h"

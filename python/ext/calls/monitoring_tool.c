@@ -1,5 +1,5 @@
 /* See monitoring_tool.h. The tool id is the first free of 4 and 3, so that
- * debuggers (0), coverage (1), profilers (2) and optimizers (5) find theirs
+ * debuggers (0), coverage (1), profilers (2) and optimizers (5) find their ids
  * free in the traced program. */
 #include "calls/monitoring_tool.h"
 
@@ -67,7 +67,7 @@ bool vpy_tool_is_taken(void)
     return tool_now() >= 0;
 }
 
-/* Up to 3.13 the events of an id that was freed go on, until a holder of the id
+/* Up to 3.13, events of an id that was freed continue until a holder of the id
  * ends them. */
 bool vpy_tool_hold(void)
 {

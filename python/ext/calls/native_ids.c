@@ -1,9 +1,9 @@
 /* Ids of C functions. The key of a C function is its PyMethodDef and the type
- * of the object that it is bound to. The table keeps no object of the program's
- * alive. A definition in a library's image stays where it is, but one on the
- * heap, or a class, may be freed and its address used again: for those the
- * names are compared, each time or when the version of the class has changed.
- * The table is emptied when recording starts.
+ * of the object that it is bound to. The table keeps no object of the program
+ * alive. A definition in a library's image stays where it is. A definition on
+ * the heap, or a class, may be freed and its address used again: then names are
+ * compared, at every call or when the version of the class has changed. The
+ * table is emptied when recording starts.
  *
  * A name contains no address and names the defining class, so it is the same in
  * every run: <built-in method append of list object>. */
@@ -20,16 +20,16 @@
 
 static struct vpy_native_ids_state *const state = &vpy_calls.natives;
 
-enum { FIRST_SLOTS = 64 }; /* most forked children need no more */
+enum { FIRST_SLOTS = 64 }; /* enough for most forked children */
 
-/* The names that a function that may be freed had when it got its id. */
+/* The names that a freeable function had when it got its id. */
 typedef struct vpy_native_names {
     char *method;
     char *owner;
 } names;
 
-/* Sets the table and its mask, which hooks read in the other order. While it
- * becomes smaller, no hook runs. */
+/* Stores the table and its mask; hooks read them in the other order. No hook
+ * runs while the table becomes smaller. */
 static void native_ids_publish(vpy_native *table, size_t mask)
 {
     if (mask < vpy_calls_hooks.natives_mask)
@@ -38,8 +38,8 @@ static void native_ids_publish(vpy_native *table, size_t mask)
     __atomic_store_n(&vpy_calls_hooks.natives_mask, mask, __ATOMIC_RELEASE);
 }
 
-/* Once the hooks are gone: one that still waits for the state lock finds no
- * tracer. */
+/* Call once the hooks are gone. A hook that still waits for the state lock then
+ * finds no tracer. */
 static void native_ids_empty(void)
 {
     for (uint32_t i = 1; i <= state->kept_count; i++) {
@@ -124,7 +124,8 @@ static bool is_current(const vpy_native *slot)
             strcmp(n->owner, name_of_owner(slot->owner)) == 0);
 }
 
-/* A class that changed, or a new one at its address, has another version. */
+/* Notes the version of the class. A class that changed, or a new class at the
+ * same address, has another version. */
 static void note_version(vpy_native *slot)
 {
     uint32_t version = slot->in_image && slot->owner != NULL
@@ -134,8 +135,9 @@ static void note_version(vpy_native *slot)
     __atomic_store_n(&slot->version, version, __ATOMIC_RELEASE);
 }
 
-/* Hooks may be reading it: one that was given to another function before has
- * that one's version, which no class has any more. */
+/* Fills a slot that hooks may be reading. If the slot belonged to another
+ * function, a hook sees that function's version, which no class has any
+ * more. */
 static void native_ids_fill(vpy_native *slot, const vpy_native *content)
 {
     __atomic_store_n(&slot->owner, content->owner, __ATOMIC_RELAXED);
@@ -146,8 +148,8 @@ static void native_ids_fill(vpy_native *slot, const vpy_native *content)
     __atomic_store_n(&slot->method, content->method, __ATOMIC_RELEASE);
 }
 
-/* Copies the names and returns their index. 0: out of memory, and then the slot
- * must not be used again. */
+/* Copies the names and returns their index. Returns 0 if memory ran out; then
+ * the slot must not be used again. */
 static uint32_t keep_names(uint32_t index, const char *method,
                            const char *owner)
 {
@@ -177,7 +179,7 @@ static uint32_t keep_names(uint32_t index, const char *method,
 
 /* ---- names ------------------------------------------------------------- */
 
-/* The class whose method table holds the definition. */
+/* Returns the class whose method table holds the definition. */
 static PyTypeObject *defining_class(PyTypeObject *type, PyMethodDef *method)
 {
     PyObject *mro = type->tp_mro;
@@ -197,8 +199,8 @@ static PyTypeObject *defining_class(PyTypeObject *type, PyMethodDef *method)
 
 typedef struct description {
     PyMethodDef *method;
-    PyTypeObject *owner; /* of the key */
-    PyObject *self;      /* that it is bound to, or NULL */
+    PyTypeObject *owner; /* the owner in the key */
+    PyObject *self;      /* the object that the function is bound to, or NULL */
     PyObject *module;    /* name of the module, borrowed, or NULL */
 } description;
 
@@ -223,8 +225,8 @@ static bool native_ids_describe(PyObject *callable, description *d)
     return false;
 }
 
-/* The class that a method belongs to; NULL for a function of a module, or one
- * that is bound to nothing. */
+/* Returns the class that a method belongs to; NULL for a function of a module,
+ * and for a function that is bound to nothing. */
 static PyTypeObject *native_ids_class_of(const description *d)
 {
     if (d->owner == NULL || (d->self != NULL && PyModule_Check(d->self)))
@@ -234,8 +236,8 @@ static PyTypeObject *native_ids_class_of(const description *d)
     return defining_class(d->owner, d->method);
 }
 
-/* Also the methods by which torch begins and ends a span: they would show
- * inside it. */
+/* Returns whether the function is vestige's own, or one of the methods by which
+ * torch begins and ends a span: these would show inside the span. */
 static bool is_our_own(const description *d, PyTypeObject *class)
 {
     if (class != NULL)
@@ -253,8 +255,8 @@ static bool is_in_image(const PyMethodDef *method)
     return dladdr(method, &info) != 0;
 }
 
-/* Names a method by its class, or by "type" if it is called on the class
- * itself, and a function by its module. */
+/* Defines a function. A method is named by its class, or by "type" if it is
+ * called on the class itself; any other function by its module. */
 static vst_id define_named(const char *method, const char *class, bool on_type,
                            const char *module, uint32_t module_length)
 {
@@ -310,7 +312,7 @@ static vst_id define_slot(vpy_native *slot, const description *d)
 
     PyErr_Fetch(&type, &value, &traceback);
     id = is_our_own(d, class) ? 0 : native_ids_define(d, class);
-    /* Definitions in libraries stay, and so do static classes. */
+    /* Definitions in libraries are never freed, nor are static classes. */
     in_image = is_in_image(d->method);
     freeable = slot->names || !in_image ||
                (class != NULL && PyType_HasFeature(class, Py_TPFLAGS_HEAPTYPE));
@@ -333,10 +335,11 @@ static vst_id define_slot(vpy_native *slot, const description *d)
     return id;
 }
 
-/* Two functions may want the same slot, and hooks look into no other: the one
- * that is called now gets it. The other one is still found, because no slot
- * between the two is empty. Without the GIL hooks may be looking into both:
- * there each stays where it is, and the second one is found under the lock. */
+/* Hooks look only into the first slot of a hash, and two functions may have the
+ * same hash: the function that is called now gets the first slot. The other
+ * function is still found, because no slot between the two is empty. Without
+ * the GIL hooks may be reading both slots: then each function stays where it
+ * is, and the second is found under the lock. */
 static const vpy_native *bring_forward(vpy_native *slot)
 {
     vpy_native *first =
@@ -351,7 +354,7 @@ static const vpy_native *bring_forward(vpy_native *slot)
     return first;
 }
 
-/* With the state lock, which keeps the tracer. */
+/* Call with the state lock, which keeps the tracer. */
 static vst_id id_in_table(const description *d)
 {
     vpy_native *slot =
@@ -365,8 +368,9 @@ static vst_id id_in_table(const description *d)
     return define_slot(slot, d);
 }
 
-/* As vpy_code_define does it: the id is one of the recording's until the next
- * record, and there is none while the interpreter shuts down. */
+/* Returns the id. As in vpy_code_define, the id belongs to the recording
+ * until the next record, and no function gets an id while the interpreter
+ * shuts down. */
 static vst_id native_ids_id_of(const description *d)
 {
     vst_id id;

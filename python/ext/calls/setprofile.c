@@ -4,9 +4,9 @@
 #include "base/inside.h"
 #include "calls/state.h"
 
-static _Thread_local Py_tracefunc hidden_from; /* the program's */
+static _Thread_local Py_tracefunc hidden_from; /* the program's function */
 
-/* Stands in for the program's function until the first event. */
+/* Replaces the program's function until the first event. */
 static int hide_first_return(PyObject *object, PyFrameObject *frame, int what,
                              PyObject *argument)
 {

@@ -1,8 +1,8 @@
-/* sys.setprofile, called while the safe engine has the interpreter report calls
- * of C functions. The interpreter reports the return of that very call to the
- * function that was set, which gets no such event without us: its first event
- * is of something that begins later. With the GIL, or for the calling thread.
- */
+/* Watches sys.setprofile while the interpreter reports calls of C functions to
+ * the safe engine. The interpreter would report the return of the call of
+ * sys.setprofile itself to the function that was just set. Without vestige, the
+ * function gets no such event: its first event belongs to a later call. Call
+ * with the GIL held, or for the calling thread. */
 #ifndef VPY_CALLS_SETPROFILE_H
 #define VPY_CALLS_SETPROFILE_H
 
@@ -11,11 +11,11 @@
 #pragma GCC visibility push(hidden)
 
 /* Call when the program has set a profile function on this thread, which had
- * none: keeps a return from it that comes before everything else. */
+ * none: hides from that function a return that is its first event. */
 void vpy_setprofile_hide_return(PyThreadState *tstate);
 
-/* While watched, each call of sys.setprofile does so. The profile
- * engine watches for itself. */
+/* While sys.setprofile is watched, each call of it hides its return. The
+ * profile engine watches by itself. */
 void vpy_setprofile_watch(void);
 void vpy_setprofile_unwatch(void);
 

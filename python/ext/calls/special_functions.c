@@ -1,9 +1,9 @@
 /* Functions that need more than an enter and an exit: functions whose arguments
  * and results are recorded, functions that a trigger watches, the function
  * through which a framework calls its modules, the code that importing the
- * framework runs, the function in which a new thread gets its name, the one
- * that imports a module, those by which a thread pool gets work, and
- * coroutines, whose calls may be steps of tasks. */
+ * framework runs, the function in which a new thread gets its name, the
+ * function that imports a module, the functions by which a thread pool gets and
+ * runs work, and coroutines, whose calls may be steps of tasks. */
 #include "calls/ids.h"
 
 #include "base/inside.h"
@@ -18,7 +18,8 @@
 
 enum { VALUE_MAX = 200 };
 
-/* repr() is the program's code. If it fails, a text in its place says so. */
+/* Writes repr() of a value, which runs code of the program. If that fails,
+ * writes a text that says so. */
 static void put_repr(vpy_json *json, PyObject *value)
 {
     PyObject *repr = PyObject_Repr(value);
@@ -71,8 +72,9 @@ static bool is_thread_start(PyCodeObject *code)
     return is_called(code, "_bootstrap_inner");
 }
 
-/* A module's code is special if it imports the framework, or where the
- * arguments of all functions are asked for: it has none. */
+/* Returns whether the code is a module's. Such code is special if it imports
+ * the framework, or if arguments of all functions are recorded; it has no
+ * arguments itself. */
 static bool is_module(const PyCodeObject *code)
 {
     return is_called(code, "<module>");
@@ -89,8 +91,8 @@ static void module_is_imported(const PyCodeObject *code)
     Py_XDECREF(text);
 }
 
-/* Work for a thread pool: its object is made where it is handed over, and its
- * method runs it in another thread. */
+/* Records work of a thread pool: its object is made where the work is
+ * submitted, and its method `run` runs the work in another thread. */
 static void record_work(PyCodeObject *code, const vpy_iframe *frame)
 {
     PyObject *self =
@@ -103,7 +105,7 @@ static void record_work(PyCodeObject *code, const vpy_iframe *frame)
                          2);
 }
 
-/* Of the special functions only these have their arguments recorded. */
+/* Returns whether the arguments of this special function are recorded. */
 static bool has_arguments(PyObject *code)
 {
     return !is_thread_start((PyCodeObject *)code) &&
@@ -184,7 +186,7 @@ void vpy_code_returns(uint32_t value, vst_id entered, PyObject *code,
         module_is_imported((PyCodeObject *)code);
     } else if (value & VPY_SPECIAL && result != NULL && has_arguments(code)) {
         record_result(result);
-        /* repr() may have forked, and a child gives its own ids. */
+        /* repr() may have forked, and the child gives other ids. */
         value = vpy_code_value(code);
         if (value == 0)
             return;

@@ -1,6 +1,6 @@
-/* The Python tracer, as the core knows it: an implementation of the contract in
- * <vestige/tracer.h> that the core makes when a recording starts. It starts and
- * stops the parts of a recording; engine.c places the hooks. */
+/* The Python tracer: an implementation of the contract in <vestige/tracer.h>
+ * that the core makes when a recording starts. It starts and stops the parts of
+ * a recording; engine.c places the hooks. */
 #include "calls/tracer.h"
 
 #include "base/inside.h"
@@ -40,9 +40,9 @@ void vpy_options_clear(vpy_options *options)
     Py_CLEAR(options->only);
 }
 
-/* The recorder calls this with a thread's first record, and after somebody
- * asked for the attention of all threads. A thread that records by itself may
- * not hold the GIL: then there is nothing to do. */
+/* The recorder calls this function with a thread's first record, and after
+ * attention was requested of all threads. A free-running thread may not hold
+ * the GIL: then there is nothing to do. */
 static void tracer_attend(void *ctx)
 {
     PyObject *type, *value, *traceback;
@@ -104,13 +104,14 @@ static void hold_threads(bool begins)
         vpy_world_start();
 }
 
-/* Other threads run on. So the hooks are placed first, and see no ids until the
- * open calls of all threads are noted at one moment. */
+/* Other threads run meanwhile. So the hooks are placed first, and see no ids
+ * until the open calls of all threads are noted at one moment. */
 static bool begin_calls(vpy_tracer *tracer)
 {
     vst__recording_set_hold(tracer->recording, hold_threads);
     if (tracer->options.sched) {
-        vpy_gil_waits_begin(tracer); /* tells the trace that there is no GIL */
+        /* notes in the trace that there is no GIL */
+        vpy_gil_waits_begin(tracer);
         vpy_object_waits_begin(tracer);
     }
     if (tracer_is_wanted(tracer) && !vpy_engine_start(tracer))
@@ -187,7 +188,8 @@ void vpy_tracer_abandon(void)
 {
     if (state->active == NULL)
         return;
-    state->active->running = true; /* even if the fork came while it started */
+    /* even if the fork came while the recording started */
+    state->active->running = true;
     tracer_stop(&state->active->base);
     enable_gc();
 }
@@ -208,7 +210,7 @@ static void register_gc_callback(vst_tracer *base)
         vpy_gc_start(tracer);
 }
 
-/* Without the GIL. */
+/* Turns events into spans with replay's matcher. Called without the GIL. */
 static vst_status get_events(vst_tracer *base,
                              const vst_time_converter *converter,
                              const vst_compressed_event *enters, size_t count,
@@ -241,7 +243,7 @@ static const vst_tracer_ops ops = {
 vst_status vpy_tracer_make(vst_recording *recording,
                            const vst_tracer_context *context, vst_tracer **out)
 {
-    /* For a session that others made. */
+    /* For sessions that other code than session/ made. */
     static const vpy_options usual = {.with_stack = true,
                                       .c_functions = true,
                                       .qualified_names = true,

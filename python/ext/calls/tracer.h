@@ -1,11 +1,11 @@
-/* calls/ records calls of functions. This header is its top: the Python tracer,
- * an implementation of the contract in <vestige/tracer.h>. The core makes one
- * when a recording starts; session/ says with which options.
+/* calls/ records calls of functions. This header declares the Python tracer, an
+ * implementation of the contract in <vestige/tracer.h>. The core makes one when
+ * a recording starts; session/ says with which options.
  *
  *  - tracer.c    starts and stops the parts of a recording, in order
  *  - engine.c    chooses an engine; each engine_*.c places the hooks (engine.h)
  *  - ids.h       the id of a Python or C function, as every hook reads it
- *  - turbo_frames.h  Python frames for engine_turbo.c
+ *  - turbo_frames.h        Python frames for engine_turbo.c
  *  - special_functions.c         functions that need more than enter and exit
  */
 #ifndef VPY_CALLS_TRACER_H
@@ -15,39 +15,41 @@
 
 #pragma GCC visibility push(hidden)
 
-/* What a recording shall contain. */
+/* The calls that a recording contains. */
 typedef struct vpy_options {
     bool with_stack;   /* calls of Python functions */
     bool c_functions;  /* calls of C functions */
     PyObject *include; /* tuple of glob patterns (str), or NULL: all files */
-    PyObject *exclude; /* the same, or NULL: none */
+    PyObject *exclude; /* as `include`; NULL: no file */
     /* Tuples of function names, or NULL: */
-    PyObject *record_args; /* record arguments and results of these */
-    PyObject *only;        /* record calls only inside of these */
+    PyObject *record_args; /* record arguments and results of these functions */
+    PyObject *only;        /* record calls only inside these functions */
     const char *engine;    /* the name of an engine, or "auto" */
     bool raises;           /* a trigger waits for exceptions */
     bool exceptions;       /* marks where exceptions are raised */
-    bool qualified_names;  /* of Python functions, `C.f` instead of `f` */
-    bool sched;            /* waits for the GIL */
-    double budget;         /* share of CPU time for recording, 0: any */
-    double budget_python_ns, budget_native_ns; /* what a call costs then */
-    bool is_bounded;                           /* the file drops what is old */
+    bool qualified_names;  /* show Python functions as `C.f` instead of `f` */
+    bool sched;            /* record waits for the GIL */
+    double budget;         /* share of CPU time for recording, 0: no limit */
+    /* cost of a call, as measured before the start */
+    double budget_python_ns, budget_native_ns;
+    bool is_bounded; /* the file drops old records */
 } vpy_options;
 
-void vpy_options_clear(vpy_options *options); /* drops what it refers to */
+/* Drops the references that the options hold. */
+void vpy_options_clear(vpy_options *options);
 
 typedef struct vpy_tracer {
     vst_tracer base;
     vst_recording *recording;
     vpy_options options;
-    const struct vpy_engine *engine; /* the one that placed the hooks */
+    const struct vpy_engine *engine; /* the engine that placed the hooks */
     vst_matcher *matcher;            /* for get_events; needs no GIL */
     bool running;
     bool gc;
 } vpy_tracer;
 
-/* For who only records: a record of a recording that ends meanwhile is dropped.
- */
+/* Returns whether a recording is in progress. For callers that only record: if
+ * the recording ends meanwhile, the record is dropped. */
 static inline bool vpy_is_active(void)
 {
     return __atomic_load_n(&vpy_calls.tracer.active, __ATOMIC_RELAXED) != NULL;
@@ -57,8 +59,8 @@ static inline bool vpy_is_active(void)
 vst_status vpy_tracer_make(vst_recording *recording,
                            const vst_tracer_context *context,
                            vst_tracer **tracer);
-/* In a forked child: removes the hooks, whatever state the threads that did not
- * survive the fork left them in. */
+/* Call in a forked child: removes the hooks, whatever state the threads that do
+ * not exist in the child left them in. */
 void vpy_tracer_abandon(void);
 
 #pragma GCC visibility pop

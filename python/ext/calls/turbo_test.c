@@ -17,7 +17,7 @@ static const char *const failure = "its self test fails on this Python";
 
 typedef enum verdict { UNKNOWN, FAILED, PASSED } verdict;
 
-/* g() runs often enough first that the interpreter specializes its
+/* g() runs so often before the test that the interpreter specializes its
  * instructions. */
 static const char program[] =
     "def a(x): return x\n"
@@ -60,8 +60,8 @@ static verdict call_and_see(PyObject *function)
     return found;
 }
 
-/* UNKNOWN while other tools or a recording hold the tool ids that it needs.
- * Starting will fail for the same reason then. */
+/* Returns UNKNOWN while other tools or a recording hold the tool ids that the
+ * test needs. Starting will fail for the same reason then. */
 static verdict frames_are_seen(void)
 {
     PyObject *code = Py_CompileString(program, VPY_TEST_FILE, Py_file_input);
@@ -85,9 +85,8 @@ static verdict frames_are_seen(void)
 
 /* ---- calls through thunks ------------------------------------------------ */
 
-/* One function for each calling convention. It returns whether it got the
- * arguments that the test gave.
- */
+/* The functions below have one calling convention each, and return whether they
+ * got the arguments that the test gave. */
 static PyObject *turbo_test_answer(bool as_given)
 {
     return Py_NewRef(as_given ? Py_True : Py_False);
@@ -149,7 +148,7 @@ static PyMethodDef functions[] = {
     {"one", turbo_test_one, METH_O, NULL},
     {"tuple", turbo_test_tuple, METH_VARARGS, NULL},
     {"array", FUNCTION(turbo_test_array), METH_FASTCALL, NULL},
-    /* These are also called with a keyword. */
+    /* The next three are also called with a keyword. */
     {"tuple_and_names", FUNCTION(tuple_and_names), METH_VARARGS | METH_KEYWORDS,
      NULL},
     {"array_and_names", FUNCTION(array_and_names),
@@ -178,8 +177,8 @@ static bool passes_all(PyMethodDef *method, PyObject *names)
     return passed;
 }
 
-/* Whether all arguments reach a function through a thunk, and whether a thunk
- * can be put in place and taken out again. */
+/* Returns whether all arguments reach a function through a thunk, and whether a
+ * thunk can be put in place and taken out again. */
 static bool thunks_pass_all(void)
 {
     PyObject *names = Py_BuildValue("(s)", "n");
@@ -199,8 +198,8 @@ static bool thunks_pass_all(void)
     return pass;
 }
 
-/* Signals are blocked: a handler would run inside the test's functions, and the
- * exception that it raises would be lost. */
+/* Runs the test with signals blocked: a handler would run inside the test's
+ * functions, and the exception that it raises would be lost. */
 static verdict test_without_signals(void)
 {
     sigset_t all, before;

@@ -3,7 +3,8 @@
 #define VPY_TURBO_TEST_H
 
 #pragma GCC visibility push(hidden)
-/* Why it does not work, or NULL. Tested once; later calls return the same. */
+/* Returns why the turbo engine does not work, or NULL if it works. Tests once;
+ * later calls return the same answer. */
 const char *vpy_turbo_test(void);
 #pragma GCC visibility pop
 #endif
