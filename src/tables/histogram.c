@@ -162,7 +162,8 @@ static void histogram_sum_up(vst__histogram *h, uint64_t count, int64_t sum_ns,
         h->min_ns = min_ns;
     if (h->count == 0 || max_ns > h->max_ns)
         h->max_ns = max_ns;
-    h->sum_ns += sum_ns;
+    /* In a damaged file, calls may last centuries. */
+    h->sum_ns = h->sum_ns > INT64_MAX - sum_ns ? INT64_MAX : h->sum_ns + sum_ns;
     h->count += count;
 }
 

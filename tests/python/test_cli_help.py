@@ -96,10 +96,8 @@ def test_the_examples_of_et_and_of_the_whole_are_taken_too(parsers):
 
 def test_until_is_the_end_of_a_range_wherever_there_is_one(parsers):
     ranged = {name for name, parser in parsers.items() if "--from" in parser._option_string_actions}
-    assert ranged == {"report", "export"}
+    assert ranged == {"report", "export", "view"}
     for name in ranged:
-        options = parsers[name].parse_args(
-            ["t.vst", "-o", "x.json", "--until", "2s"] if name != "report" else ["t.vst", "--until", "2s"]
-        )
+        options = parsers[name].parse_args(["t.vst", *(["-o", "x.json"] if name == "export" else []), "--until", "2s"])
         assert options.until_time == "2s"
         assert "--until" in parsers[name].format_help()

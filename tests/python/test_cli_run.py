@@ -467,8 +467,7 @@ def test_a_binary_is_one_line_that_says_what_to_run_instead(workplace, start, ki
     result = workplace.vestige("run", "./frozen", "--its-option")
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == (
-        f"vestige: ./frozen is {kind}, not a Python script; "
-        "name the Python script itself: vestige run script.py\n"
+        f"vestige: ./frozen is {kind}, not a Python script; name the Python script itself: vestige run script.py\n"
     )
     assert os.listdir(workplace.path) == ["frozen"]
 

@@ -142,7 +142,9 @@ def test_findings_are_sentences_and_have_no_columns_for_people(traces):
 def test_a_column_of_what_was_not_recorded_is_refused(traces):
     for view, key in (("flat", "running"), ("tree", "running"), ("threads", "lock")):
         said = vestige("report", traces[view], f"--{view}", "--columns", f"calls,{key}")
-        expected = f"vestige: --columns {key}: this trace does not say when threads ran; record with `vestige run --sched`\n"
+        expected = (
+            f"vestige: --columns {key}: this trace does not say when threads ran; record with `vestige run --sched`\n"
+        )
         assert (said.code, said.out, said.err) == (1, "", expected)
 
 

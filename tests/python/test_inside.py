@@ -227,4 +227,6 @@ def test_info_names_the_reason_why_turbo_is_not_used(workplace, monkeypatch):
     assert (told["engine"], told["engines"]["turbo"], told["fallbacks"]) == (SAFE, why, {"turbo": why})
     workplace.trace("-c", "len('')")
     if told["auto"] == "turbo":
-        assert f"  not turbo: {why}; vestige records with the safe engine\n" in workplace.vestige("info", "t.vst").stdout
+        assert (
+            f"  not turbo: {why}; vestige records with the safe engine\n" in workplace.vestige("info", "t.vst").stdout
+        )

@@ -373,7 +373,7 @@ write = tell
             wrote = result.stderr.startswith("vestige: wrote live.json (") and command[0] == "export"
             assert result.returncode == 0 and (wrote or result.stderr == "")
             if command[0] == "info":
-                assert "the process is recording" in result.stdout
+                assert "the process is still recording" in result.stdout
             elif command[0] == "export":
                 assert spans_in(workplace.path / "live.json")["work"] >= told
             elif command[0] == "recover":

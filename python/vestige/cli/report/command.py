@@ -50,7 +50,7 @@ EXAMPLES = """\
   vestige report t.vst --imports         what the start of the program took
   vestige report t.vst --tasks           asyncio's tasks, and what they awaited
   vestige report t.vst --durations       how long calls, requests and tasks took
-  vestige report t.vst --slow 'GET /*'   what slow requests have and others do not
+  vestige report t.vst --slow 'GET /*'   what slow requests have and others lack
   vestige report t.vst --exceptions      what was raised, and who caught it
   vestige report t.vst --devices         kernels and copies; when a GPU was idle
   vestige report t.vst --no-waits        only what worked
