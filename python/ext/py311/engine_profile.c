@@ -1,15 +1,15 @@
 /* The safe engine: a C profile function on every thread state.
  *
- * Such a hook belongs to one thread. A thread that Python makes gets it before
- * it runs: its state is in the interpreter's list when the call that made it
- * returns, and that return is an event of ours. A thread that C makes appears
- * in the list at any time, and gets it at the next event of any thread.
+ * Such a hook belongs to one thread. A thread that Python makes gets the hook
+ * before it runs: its state is in the interpreter's list when the call that
+ * made it returns, and our hook sees that return. A thread that C makes appears
+ * in the list at any time, and gets the hook at the next event of any thread.
  *
  * The program may set profile hooks of its own. sys.setprofile and cProfile's
  * enable and disable are watched while recording (their method definitions call
- * through us), so while the program has a hook on a thread ours is not there, a
- * gap is recorded, and ours is set again afterwards. A hook that was there
- * before the recording is put back when it stops. */
+ * through us), so while the program has a hook on a thread our hook is not set:
+ * a gap is recorded, and our hook is set again afterwards. A hook that was
+ * there before the recording is put back when it stops. */
 #include "calls/engine.h"
 
 #include "calls/ids.h"
@@ -44,7 +44,7 @@ static int profile_hook(PyObject *object, PyFrameObject *frame, int what,
 
 /* Sets a thread's profile function. The interpreter's own function would call
  * the program's audit hooks, and it fails while another thread is inside one of
- * those. */
+ * these hooks. */
 static void set_profile(PyThreadState *tstate, Py_tracefunc function,
                         PyObject *object)
 {
@@ -69,8 +69,9 @@ static void set_trace(PyThreadState *tstate, Py_tracefunc function)
 
 /* ---- taking threads and giving them back ------------------------------- */
 
-/* The object beside the hook stays the program's, so that sys.getprofile()
- * returns what it would without us. */
+/* Puts our hook in place of the program's. The object of the hook stays the
+ * program's, so that sys.getprofile() returns what it would return without
+ * us. */
 static void profile_take(PyThreadState *tstate)
 {
     if (tstate->c_profilefunc == profile_hook)
@@ -78,7 +79,7 @@ static void profile_take(PyThreadState *tstate)
     if (tstate->c_profilefunc != NULL) {
         displaced *entry = malloc(sizeof *entry);
         if (entry == NULL)
-            return; /* without memory the program keeps its hook */
+            return; /* without memory, the program keeps its hook */
         *entry =
             (displaced){tstate->id, tstate->c_profilefunc, state->displaced};
         state->displaced = entry;
@@ -101,11 +102,11 @@ static Py_tracefunc forget_displaced(PyThreadState *tstate)
     return NULL;
 }
 
-/* Set only while a trigger waits for exceptions, or they are recorded: the
- * interpreter does not report an exception to a profile function if it is
- * caught where it was raised, but to a trace function it does. The trace
- * function ignores all other events. A thread that has a trace function of the
- * program's keeps that. */
+/* A trace function, set only while a trigger waits for exceptions or exceptions
+ * are recorded: the interpreter reports an exception that is caught where it
+ * was raised to a trace function, but not to a profile function. It ignores all
+ * other events. A thread that has a trace function of the program keeps that
+ * function. */
 static int on_trace(PyObject *object, PyFrameObject *frame, int what,
                     PyObject *argument)
 {
@@ -143,9 +144,10 @@ static void profile_give_back(PyThreadState *tstate)
                 function != NULL ? tstate->c_profileobj : NULL);
 }
 
-/* Thread states are added at the head. C makes them without the GIL: one that
- * is counted may not be in the list yet, or may be gone. So the newest one is
- * looked for a limited number of times. */
+/* Gives the hook to new threads. Thread states are added at the head of the
+ * list. C makes them without the GIL, so a thread state that is counted may not
+ * be in the list yet, or may be gone. So the newest thread is looked for a
+ * limited number of times. */
 VST_COLD static void adopt_new_threads(void)
 {
     uint64_t made = vpy_threads_made(state->interpreter);
@@ -201,7 +203,8 @@ static void profile_leave(PyObject *code, PyFrameObject *frame,
                          value & VPY_COROUTINE && vpy_iframe_waits(inside));
 }
 
-/* what is PyTrace_C_CALL or one of the two that follow it. */
+/* Records an event of a C function. `what` is PyTrace_C_CALL or one of the next
+ * two. */
 static inline void profile_native(int what, PyObject *code, PyObject *function)
 {
     vst_id id = state->record_native ? vpy_native_id(function) : 0;
@@ -215,8 +218,8 @@ static inline void profile_native(int what, PyObject *code, PyObject *function)
                                id);
 }
 
-/* It looks for new threads when a call begins and when a call in C ends, which
- * includes the call by which Python made a thread. */
+/* Handles all less common events. Looks for new threads when a Python call
+ * begins and when a C call ends, because a C call may have made a thread. */
 static VST_NOINLINE int hook_slowly(PyObject *object, PyFrameObject *frame,
                                     int what, PyObject *argument)
 {
@@ -242,7 +245,8 @@ static VST_NOINLINE int look_slowly(void)
     return 0;
 }
 
-/* Only PyTrace_CALL and PyTrace_RETURN have a coroutine's value. */
+/* Only events PyTrace_CALL and PyTrace_RETURN come here, because only Python
+ * functions are coroutines. */
 static VST_NOINLINE VST_HOT int on_coroutine(PyFrameObject *frame, int what,
                                              PyObject *result, vst_id id)
 {
@@ -257,7 +261,8 @@ static VST_NOINLINE VST_HOT int on_coroutine(PyFrameObject *frame, int what,
     return 0;
 }
 
-/* The end of a call, by an exception or not. False: nothing was done. */
+/* Records the end of a call, by an exception or not. Returns false if nothing
+ * was done. */
 VST_INLINE bool end_at_once(bool raised, vst_id id)
 {
     return vst_clock_is_at_hand() &&
@@ -265,9 +270,9 @@ VST_INLINE bool end_at_once(bool raised, vst_id id)
                                           vst_clock_ticks());
 }
 
-/* Does the common case itself and calls nothing for it: so it has no registers
- * to save. To what is left it jumps. New threads are looked for after each
- * event that is recorded. */
+/* Handles the common case without calling anything, so it need not save
+ * registers. For all other cases it jumps to another function. Looks for new
+ * threads after each recorded event. */
 static VST_HOT int profile_hook(PyObject *object, PyFrameObject *frame,
                                 int what, PyObject *argument)
 {
@@ -312,8 +317,8 @@ static void after_change(void)
         in_gap = true;
         return;
     }
-    /* The program has removed its own hook, and does not want back what it had
-     * before. */
+    /* The program has removed its own hook, and does not want its earlier hook
+     * back. */
     forget_displaced(tstate);
     set_profile(tstate, profile_hook, NULL);
     if (in_gap) {
@@ -363,7 +368,8 @@ static void watch_setprofile(void)
                   METH_O, through_setprofile);
 }
 
-/* cProfile's class is found when the program first calls a method of it. */
+/* Watches cProfile's methods. The class is found when the program first calls
+ * one of its methods. */
 static void native_defined(PyTypeObject *owner)
 {
     PyTypeObject *type = owner;
@@ -382,7 +388,7 @@ static void native_defined(PyTypeObject *owner)
     }
 }
 
-/* Somebody may have removed the hook in a way that is not watched. */
+/* Sets the hook again if other code removed it in a way that is not watched. */
 static void check_thread(void)
 {
     if (state->placed && PyThreadState_Get()->c_profilefunc != profile_hook)

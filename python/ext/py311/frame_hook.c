@@ -1,10 +1,9 @@
 /* Python frames: a function that the interpreter calls to evaluate a
  * frame (PEP 523), in every thread of the main interpreter. It records the call
- * and passes the frame on to the evaluation function that was there before.
- *
- * What the interpreter does not say, and what is done about it:
+ * and passes the frame on to the evaluation function that was there before. The
+ * interpreter does not report everything:
  *  - Calls that are open when the hook is installed end unseen (frame_open.c).
- * The next call that one of them makes shows which are still open.
+ * When one of them makes a call, we know which of them are still open.
  *  - Creating a generator also goes through the hook; we skip it.
  *  - The interpreter refuses a frame beyond the recursion limit only after the
  * hook saw it, so the hook checks the limit itself. It also skips frames of a
@@ -17,9 +16,9 @@
  * function that the hook has seen once is from then on called through
  * call_function(), which needs no hook (made_frames.h). The caller would
  * keep the arguments until the call returns, so both ways release them.
- *  - Somebody else may install a hook over ours and call ours from it. Ours
- * cannot be removed then: it records nothing once recording has stopped, and
- * removes itself when it finds itself on top again.
+ *  - Other code may install a hook over ours, and call ours from its hook. Then
+ * our hook cannot be removed: it records nothing once recording has stopped,
+ * and removes itself when it is on top again.
  *
  * An "era" is a period with the hook installed. An evaluation that ends in a
  * different era is ignored, unless its thread was there for both. frame_place.c
@@ -31,8 +30,8 @@
 #include "program/tasks.h"
 #include "py311/made_frames.h"
 
-/* An evaluation's era and its code's value, in the one word that is kept of it
- * while it lasts. */
+/* The era of an evaluation and the value of its code, in the one word that is
+ * kept during the evaluation. */
 #define BEGAN(era, value) ((uint64_t)(era) << 30 | (value))
 #define BEGAN_IN(began) ((began) >> 30)
 #define BEGAN_WITH(began) ((uint32_t)(began) & VST_ID_MAX)
@@ -46,8 +45,8 @@ static inline bool stack_is_low(const vpy_frames_thread *t)
 
 /* ---- what is rare, and ends of calls ------------------------------------- */
 
-/* Nothing is recorded: this is a test, or somebody calls our hook although it
- * was removed. */
+/* Called while nothing is recorded: in a test, or when other code calls our
+ * hook after it was removed. */
 VST_COLD static PyObject *evaluate_unrecorded(PyThreadState *tstate,
                                               vpy_iframe *frame, int throwing)
 {
@@ -59,7 +58,7 @@ VST_COLD static PyObject *evaluate_unrecorded(PyThreadState *tstate,
     return vpy_py311.place.next_evaluate(tstate, frame, throwing);
 }
 
-/* A function that wants more than an enter and an exit. */
+/* Evaluates a function that needs more than an enter and an exit. */
 VST_COLD static PyObject *evaluate_special(PyThreadState *tstate,
                                            vpy_iframe *frame, int throwing,
                                            uint32_t value)
@@ -88,7 +87,7 @@ VST_COLD static PyObject *evaluate_special(PyThreadState *tstate,
     return result;
 }
 
-/* An evaluation has ended, and its record takes more than a store. */
+/* Records the end of an evaluation if that takes more than a store. */
 VST_NOINLINE static PyObject *end_slowly(PyObject *result, uint32_t value,
                                          vst_ticks now)
 {
@@ -108,7 +107,7 @@ VST_COLD static PyObject *end_late(PyObject *result, uint64_t began)
     return result;
 }
 
-/* An evaluation has ended. */
+/* Records the end of an evaluation. */
 VST_INLINE PyObject *end_here(PyObject *result, uint64_t began)
 {
     uint32_t value = BEGAN_WITH(began);
@@ -126,16 +125,16 @@ VST_INLINE PyObject *end_here(PyObject *result, uint64_t began)
     return result;
 }
 
-/* The same as a function of its own, which is jumped to: what it needs takes no
- * stack while the frame is evaluated. It jumps, too, to what it leaves to
- * others, and so has no registers to save. */
+/* Like end_here(), as a function to jump to: then its variables take no stack
+ * while the frame is evaluated. It also jumps to the functions that handle less
+ * common cases, so it need not save registers. */
 __attribute__((hot, noinline)) static PyObject *end(PyObject *result,
                                                     uint64_t began)
 {
     return end_here(result, began);
 }
 
-/* The call that is a task's step ends. */
+/* Ends the call of a task's step. */
 VST_NOINLINE static PyObject *end_step(PyObject *result,
                                        const vpy_iframe *frame, uint64_t began)
 {
@@ -144,7 +143,7 @@ VST_NOINLINE static PyObject *end_step(PyObject *result,
     return end(result, began);
 }
 
-/* A coroutine ran up to where it waits, or ended. As end(). */
+/* Like end(), for a coroutine that has ended or waits. */
 __attribute__((hot, noinline)) static PyObject *
 end_coroutine(PyObject *result, const vpy_iframe *frame, uint64_t began)
 {
@@ -156,7 +155,8 @@ end_coroutine(PyObject *result, const vpy_iframe *frame, uint64_t began)
     return end(result, began);
 }
 
-/* With value 0 it is only counted. */
+/* Evaluates a frame that counts for the depth; records it unless its value is
+ * 0. */
 VST_COLD static PyObject *evaluate_counted(PyThreadState *tstate,
                                            vpy_iframe *frame, int throwing,
                                            uint32_t value)
@@ -174,7 +174,7 @@ VST_COLD static PyObject *evaluate_counted(PyThreadState *tstate,
     return result;
 }
 
-/* Whatever is not the common case. */
+/* Handles all less common cases. */
 VST_NOINLINE static PyObject *evaluate_slowly(PyThreadState *tstate,
                                               vpy_iframe *frame, int throwing)
 {
@@ -200,7 +200,7 @@ VST_NOINLINE static PyObject *evaluate_slowly(PyThreadState *tstate,
     return evaluate_counted(tstate, frame, throwing, value);
 }
 
-/* A coroutine that may begin a step. */
+/* Evaluates a coroutine that may begin a step. */
 VST_NOINLINE static PyObject *evaluate_step(PyThreadState *tstate,
                                             vpy_iframe *frame, int throwing,
                                             uint64_t began)
@@ -210,15 +210,16 @@ VST_NOINLINE static PyObject *evaluate_step(PyThreadState *tstate,
                          frame, began);
 }
 
-/* A coroutine, or a function that a budget leaves out, of which vpy_evaluate()
- * knows that nothing stands in the way. */
+/* Evaluates a coroutine, or a function that a budget leaves out. Call after
+ * nothing_is_in_the_way() returned true. */
 __attribute__((hot, noinline)) static PyObject *
 evaluate_coroutine(PyThreadState *tstate, vpy_iframe *frame, int throwing,
                    uint32_t value)
 {
     uint64_t began = BEGAN(vpy_py311.place.era, VPY_ID(value));
 
-    if (value & VPY_LEFT_OUT) /* the shortest way out */
+    if (value & VPY_LEFT_OUT) /* the shortest path, so that left-out functions
+                                 cost little */
         return vpy_py311.place.next_evaluate(tstate, frame, throwing);
     if (!(vpy_is_plain_coroutine(value) &&
           vst_record_at_once(VST_ENTER, VPY_ID(value))))
@@ -232,7 +233,8 @@ evaluate_coroutine(PyThreadState *tstate, vpy_iframe *frame, int throwing,
 
 /* ---- the entry of a function --------------------------------------------- */
 
-/* Whether the thread may record a call, of a code object with this extra. */
+/* Returns whether the thread may record a call of a code object whose extra
+ * value is `extra`. */
 VST_INLINE bool nothing_is_in_the_way(const vpy_frames_thread *t, uint64_t era,
                                       const PyThreadState *tstate,
                                       uintptr_t extra)
@@ -243,8 +245,8 @@ VST_INLINE bool nothing_is_in_the_way(const vpy_frames_thread *t, uint64_t era,
                       !vpy_frame_will_be_refused(tstate) && !tstate->tracing);
 }
 
-/* The frame whose CALL calls the function, with its arguments on its stack;
- * NULL: C code calls. */
+/* Returns the frame whose CALL calls the function, with the arguments on its
+ * value stack; NULL if C code calls the function. */
 VST_INLINE const vpy_iframe *direct_caller(PyThreadState *tstate,
                                            const PyFunctionObject *function,
                                            PyObject *const *args,
@@ -255,7 +257,7 @@ VST_INLINE const vpy_iframe *direct_caller(PyThreadState *tstate,
     return vpy_call_is_direct(caller, function, args, given) ? caller : NULL;
 }
 
-/* While the hook is tested. */
+/* Calls a function while the hook is tested. */
 VST_COLD static PyObject *call_tested(PyThreadState *tstate,
                                       PyFunctionObject *function,
                                       PyObject *const *args, Py_ssize_t given)
@@ -272,9 +274,10 @@ VST_COLD static PyObject *call_tested(PyThreadState *tstate,
     return result;
 }
 
-/* The interpreter's own way, on which vpy_evaluate() is. Where it is not, since
- * the recording has ended or a budget has taken the hook away for a time, the
- * function gets its own address back: the interpreter then calls it fastest. */
+/* Calls a function in the interpreter's own way, which calls vpy_evaluate(). If
+ * vpy_evaluate() is not installed, because the recording has ended or a budget
+ * has removed the hook for a time, the function gets its own address back: the
+ * interpreter then calls it fastest. */
 VST_NOINLINE static PyObject *call_slowly(PyObject *callable,
                                           PyObject *const *args, size_t given,
                                           PyObject *names)
@@ -295,7 +298,7 @@ VST_NOINLINE static PyObject *call_slowly(PyObject *callable,
     return _PyFunction_Vectorcall(callable, args, given, names);
 }
 
-/* A function that a budget leaves out: nothing is recorded. */
+/* Calls a function that a budget leaves out; records nothing. */
 VST_NOINLINE static PyObject *
 call_left_out(PyThreadState *tstate, PyFunctionObject *function,
               PyObject *const *args, Py_ssize_t given, Py_ssize_t missing)
@@ -310,7 +313,7 @@ call_left_out(PyThreadState *tstate, PyFunctionObject *function,
     return result;
 }
 
-/* The rest of call_function() where C code calls. */
+/* Does the rest of call_function() for a call from C code. */
 VST_NOINLINE static PyObject *call_from_c(PyThreadState *tstate,
                                           PyFunctionObject *function,
                                           PyObject *const *args,
@@ -327,9 +330,9 @@ VST_NOINLINE static PyObject *call_from_c(PyThreadState *tstate,
     return result;
 }
 
-/* Stands at the address by which a function is called. It does what
- * vpy_evaluate() does, and what the interpreter does before and after
- * (made_frames.h). */
+/* The function at the address by which a Python function is called. It does the
+ * work of vpy_evaluate(), and the interpreter's work before and after the
+ * evaluation (made_frames.h). */
 __attribute__((hot, aligned(64))) static PyObject *
 call_function(PyObject *callable, PyObject *const *args, size_t given,
               PyObject *names)
@@ -371,8 +374,9 @@ call_function(PyObject *callable, PyObject *const *args, size_t given,
     return result;
 }
 
-/* Whether the interpreter's CALL keeps one reference to the function more than
- * it would without a hook. */
+/* Makes the interpreter call the function through call_function() from now on.
+ * Returns whether the interpreter's CALL keeps one more reference to the
+ * function than it would without a hook. */
 static bool enter_function(PyThreadState *tstate, const vpy_iframe *frame)
 {
     PyFunctionObject *function = frame->f_func;
@@ -387,9 +391,9 @@ static bool enter_function(PyThreadState *tstate, const vpy_iframe *frame)
 
 /* ---- the hook ------------------------------------------------------------ */
 
-/* Its C frame is on the stack once for each Python call that is open: it keeps
- * one word over the evaluation, and calls nothing else that it comes back
- * from. */
+/* The C frame of this function is on the stack once for each open Python call.
+ * So it keeps one word during the evaluation, and makes no other call that
+ * returns to it. */
 __attribute__((hot, noinline, aligned(64))) static PyObject *
 evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
 {
@@ -411,7 +415,7 @@ evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing)
                BEGAN(era, value));
 }
 
-/* The interpreter has gone the long way to a function. */
+/* Evaluates a frame that the interpreter made in the long way. */
 VST_NOINLINE static PyObject *evaluate_function(PyThreadState *tstate,
                                                 vpy_iframe *frame, int throwing)
 {

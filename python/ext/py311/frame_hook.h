@@ -8,26 +8,27 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The function that a frame runs; borrowed. */
+/* Returns the function that a frame runs (borrowed). */
 static inline PyObject *vpy_iframe_function(const vpy_iframe *frame)
 {
     return (PyObject *)frame->f_func;
 }
 
-/* A generator is made by evaluating its first instructions. */
+/* Returns whether evaluating the frame makes a generator: that is what the
+ * first instructions of its code do. */
 static inline bool vpy_iframe_makes_generator(const vpy_iframe *frame)
 {
     return vpy_code_generates(frame->f_code) &&
            frame->owner != FRAME_OWNED_BY_GENERATOR;
 }
 
-/* Whether there is no recursion left for one more frame. */
+/* Returns whether the recursion limit allows no further frame. */
 static inline bool vpy_frame_will_be_refused(const PyThreadState *tstate)
 {
     return tstate->recursion_remaining <= 0 && !tstate->recursion_headroom;
 }
 
-/* Of a coroutine that is being left: whether it waits, and has not ended. */
+/* Returns whether a coroutine that is being left waits, and has not ended. */
 static inline bool vpy_iframe_waits(const vpy_iframe *frame)
 {
     const PyGenObject *generator =
@@ -42,15 +43,16 @@ void vpy_frames_hook(void);
 void vpy_frames_unhook(void);
 void vpy_frames_test_begin(void);
 const char *vpy_frames_test_end(void);
-/* frame_test.c: an evaluation of the thread that is tested. */
+/* frame_test.c: evaluates a frame of the thread that is tested. */
 PyObject *vpy_frames_test(PyThreadState *tstate, vpy_iframe *frame,
                           int throwing, _PyFrameEvalFunction evaluate);
 
-/* For a budget: takes the hook away for a time, or puts it back. False: it
- * cannot be taken away. */
+/* For a budget: removes the hook for a time, or puts it back. Returns false if
+ * it cannot be removed. */
 bool vpy_frames_rest(bool rests);
 
-/* __builtin_frame_address would make evaluate()'s frame larger. */
+/* Returns the stack pointer. __builtin_frame_address would make evaluate()'s
+ * frame larger. */
 static inline uintptr_t stack_pointer(void)
 {
     uintptr_t here;
@@ -68,32 +70,36 @@ static inline uintptr_t stack_pointer(void)
 /* ---- between frame_hook.c and frame_place.c ------------------------------ */
 
 PyObject *vpy_evaluate(PyThreadState *tstate, vpy_iframe *frame, int throwing);
-/* The first call of a thread in this era. */
+/* Call at a thread's first call in this era. */
 VST_COLD void vpy_frames_join_era(vpy_frames_thread *t, PyThreadState *tstate);
-/* The stack is low: removes the hook until vpy_frames_leave_late finds that it
- * is not. */
+/* Call if the stack is low: removes the hook until vpy_frames_leave_late finds
+ * that enough of the stack is free. */
 VST_COLD PyObject *vpy_evaluate_without(PyThreadState *tstate,
                                         vpy_iframe *frame, int throwing);
-/* An evaluation ends in another era than it began in. */
+/* Call when an evaluation ends in another era than it began in. */
 VST_COLD void vpy_frames_leave_late(uint64_t era, uint32_t value, bool raises);
-/* Whether there is a recording, with the hook installed or not. */
+/* Returns whether a recording is in progress, with the hook installed or
+ * not. */
 bool vpy_frames_are_recorded(void);
-/* Nothing is recorded, and the hook is called: removes it if it is on top. */
+/* Call if the hook is called while nothing is recorded: removes the hook if it
+ * is on top. */
 void vpy_frames_give_way(void);
 
 /* frame_inlined.c */
-void vpy_getitems_hide(void); /* if they are inlined */
+/* Does nothing unless the interpreter inlines them. */
+void vpy_getitems_hide(void);
 void vpy_getitems_show(void);
-/* The value of the code that a frame is about to run. A __getitem__ is hidden
- * if it must be. */
+/* Returns the value of the code that a frame is about to run. Hides a
+ * __getitem__ if necessary. */
 uint32_t vpy_frame_value(const vpy_iframe *frame);
 
 /* frame_open.c */
 bool vpy_open_calls_note_all(const PyThreadState *except, bool after_gap);
 void vpy_open_calls_forget(const vpy_open_calls *except);
-/* The calling thread takes over the open calls that were noted for it. */
+/* Gives the calling thread the open calls that were noted for it. */
 void vpy_open_calls_take(vpy_frames_thread *t, const PyThreadState *tstate);
-/* One of the open calls runs and makes a call: those inside it have ended. */
+/* Call when one of the open calls makes a call: the open calls inside it have
+ * ended. */
 void vpy_open_calls_settle(vpy_frames_thread *t, PyThreadState *tstate);
 
 #pragma GCC visibility pop

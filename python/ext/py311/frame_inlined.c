@@ -1,15 +1,14 @@
-/* obj[i] on the first patch releases of 3.11, up to 3.11.3 or so: once the
- * interpreter has specialised the instruction, it enters a __getitem__ that is
- * written in Python without calling the evaluation hook. The specialised
- * instruction compares the function's version, of which it keeps 16 bits, and
- * gives up where the version is another one. So while we record, such functions
- * have versions that do not fit: the instruction falls back to an ordinary
- * call, and is not specialised again.
- *
- * Functions are found in all types when the recording starts, and later when
- * they are called: the interpreter specialises an instruction only after
- * several ordinary calls, which the hook sees. turbo_test.c finds out whether
- * this is needed. With the GIL held. */
+/* Makes the hook see obj[i] on the first patch releases of 3.11, up to about
+ * 3.11.3. There, once the interpreter has specialized the instruction, it
+ * enters a __getitem__ written in Python without calling the evaluation hook.
+ * The specialized instruction keeps 16 bits of the function's version, and
+ * gives up if the function's version is different. So while we record, such
+ * functions get versions that need more bits: the instruction falls back to an
+ * ordinary call, and is not specialized again. The functions are found in all
+ * types when the recording starts, and later when they are called: the
+ * interpreter specializes an instruction only after several ordinary calls,
+ * which the hook sees. turbo_test.c finds out whether this is needed. Call with
+ * the GIL held. */
 #include "py311/frame_hook.h"
 
 #include "calls/ids.h"
@@ -20,7 +19,8 @@
 static struct vpy_getitems_state *const state = &vpy_py311.getitems;
 
 enum { VERSIONS_MAX = UINT16_MAX };
-static const uint32_t first_version = (uint32_t)1 << 31; /* of ours */
+/* the first of the versions that we give */
+static const uint32_t first_version = (uint32_t)1 << 31;
 
 static bool inlined_make_room(void)
 {
@@ -74,11 +74,12 @@ void vpy_getitems_hide(void)
     vpy_find_types(hide_of);
 }
 
-/* The version is taken away: the interpreter gives the function another one
- * when it specialises a call of it again. */
+/* Removes our versions: the interpreter gives the function another version when
+ * it specializes a call of it again. */
 void vpy_getitems_show(void)
 {
-    int young = vpy_young_objects(); /* which the freed references are not */
+    /* not counting the weak references, which are freed below */
+    int young = vpy_young_objects();
 
     state->are_hidden = false;
     for (size_t i = 0; i < state->hidden_count; i++) {
@@ -95,8 +96,8 @@ void vpy_getitems_show(void)
     vpy_young_objects_set(young);
 }
 
-/* Many functions may share one code object of this name, if a function makes
- * classes: each call of them is looked at. */
+/* Functions may share one code object of this name, if a function makes
+ * classes: so every call of the code is looked at. */
 bool vpy_getitem_is_code(const PyCodeObject *code)
 {
     return state->are_hidden && code->co_argcount == 2 &&
@@ -120,7 +121,8 @@ static void inlined_look_at(const vpy_iframe *frame)
         inlined_hide(function);
 }
 
-/* What made us look at every call is not for others to see. */
+/* VPY_SPECIAL only makes the hook look at every call; other code does not see
+ * the bit. */
 uint32_t vpy_frame_value(const vpy_iframe *frame)
 {
     PyCodeObject *code = vpy_iframe_code(frame);

@@ -1,7 +1,7 @@
-/* The calls that threads are in when the evaluation hook is installed. The
- * interpreter evaluates them to their end without calling the hook. So they are
- * noted here, and their ends are recorded with the thread's next call. With the
- * GIL held. */
+/* Notes the calls that threads are in when the evaluation hook is installed.
+ * The interpreter evaluates these calls to their end without calling the hook,
+ * so their ends are recorded with the thread's next call. Call with the GIL
+ * held. */
 #include "py311/frame_hook.h"
 
 #include "base/own_code.h"
@@ -23,8 +23,8 @@ static size_t count_frames(PyThreadState *tstate)
     return count;
 }
 
-/* The same calls as vpy_threads_announce records: what called the program is
- * left out. */
+/* Fills in the calls that vpy_threads_announce records: frames below the
+ * program's own first frame are left out. */
 static void open_frames_fill(vpy_open_calls *open, PyThreadState *tstate)
 {
     size_t i = open->count;
@@ -104,9 +104,10 @@ static void note_open_depth(vpy_frames_thread *t)
     t->open_top = any ? t->open->calls[t->open->count - 1].frame : NULL;
 }
 
-/* One of the open calls runs and makes a call: those inside it have ended. A
- * frame that is not among them belongs to another greenlet. A thread made by C
- * may return with another thread state, and then none of them is left. */
+/* One of the open calls makes a call, so the open calls inside it have ended.
+ * If the running frame is not among them, it belongs to another greenlet. A
+ * thread made by C may return with another thread state: then all of the open
+ * calls have ended. */
 void vpy_open_calls_settle(vpy_frames_thread *t, PyThreadState *tstate)
 {
     const vpy_iframe *running = vpy_iframe_innermost(tstate);
@@ -124,8 +125,8 @@ void vpy_open_calls_settle(vpy_frames_thread *t, PyThreadState *tstate)
     note_open_depth(t);
 }
 
-/* Nobody knows when the hook was removed from the thread's view: the gap has no
- * length. */
+/* Records a gap without length, because the time at which the thread lost its
+ * hook is not known. */
 static void tell_of_gap(vpy_open_calls *open)
 {
     vst_id *ids = calloc(open->count + 1, sizeof *ids);

@@ -1,6 +1,6 @@
-/* Where the evaluation hook is: installing it, removing it and coming back.
- * What it does for a call is in frame_hook.c, which also says why it is removed
- * at times. With the GIL held. */
+/* Installs the evaluation hook, removes it, and puts it back. frame_hook.c has
+ * what the hook does for a call, and says why it is removed at times. Call with
+ * the GIL held. */
 #include "py311/frame_hook.h"
 
 #include "calls/ids.h"
@@ -13,7 +13,9 @@ struct vpy_py311_state vpy_py311 = {.depths = {.extra_index = -1}};
 
 static struct vpy_frame_place_state *const state = &vpy_py311.place;
 
-#define STACK_BACK(size) ((size) / 16) /* how far it must return */
+#define STACK_BACK(size)                                                       \
+    ((size) / 16) /* a thread must return this far before the hook comes back  \
+                   */
 
 VST_THREAD_LOCAL vpy_frames_thread vpy_frames_this VST_TLS_MODEL = {
     .era = UINT64_MAX};
@@ -69,8 +71,9 @@ static void begin_gap(void)
     state->pauses++;
 }
 
-/* Somebody is on top of us and stays there. What the thread does is not
- * recorded until this evaluation ends. */
+/* Evaluates a frame while another hook stays on top of ours, so that ours
+ * cannot be removed. Calls of the thread are not recorded until this evaluation
+ * ends. */
 static PyObject *evaluate_in_gap(PyThreadState *tstate, vpy_iframe *frame,
                                  int throwing)
 {
@@ -106,13 +109,13 @@ PyObject *vpy_evaluate_without(PyThreadState *tstate, vpy_iframe *frame,
     return state->next_evaluate(tstate, frame, throwing);
 }
 
-/* Other threads learn of it with their next call. */
+/* Puts the hook back. Other threads notice that with their next call. */
 VST_COLD static void come_back(vpy_frames_thread *t, PyThreadState *tstate)
 {
     state->paused.era = 0;
     vpy_open_calls_forget(t->open);
     if (!vpy_open_calls_note_all(tstate, true))
-        return; /* no memory: the hook stays removed */
+        return; /* without memory, the hook stays removed */
     state->era = t->era = ++state->last_era;
     put_in_place();
     vst__record_gap(true);
@@ -148,7 +151,8 @@ void vpy_frames_give_way(void)
 
 /* ---- start and stop ------------------------------------------------------ */
 
-/* With the default evaluation function in place nobody calls ours. */
+/* If the default evaluation function is in place, no other code calls our
+ * hook. */
 size_t vpy_frames_in_place(void)
 {
     if (state->interpreter == NULL)
@@ -171,8 +175,8 @@ static void frame_take_out(void)
                     in_place() != _PyEval_EvalFrameDefault;
 }
 
-/* Whether the hook on top of ours calls ours. If it does, installing ours again
- * would make the two call each other for ever. */
+/* Returns whether the hook on top of ours calls ours. If it does, installing
+ * ours again would make the two call each other forever. */
 static bool is_reached(void)
 {
     PyObject *code, *globals, *result = NULL;
@@ -207,7 +211,7 @@ void vpy_frames_unhook(void)
 bool vpy_frames_rest(bool rests)
 {
     if (rests && in_place() != vpy_evaluate)
-        return false; /* somebody is on top of us */
+        return false; /* another hook is on top of ours */
     state->returns += state->is_resting && !rests;
     state->is_resting = rests;
     if (in_place() == (rests ? vpy_evaluate : state->next_evaluate))
@@ -215,8 +219,8 @@ bool vpy_frames_rest(bool rests)
     return true;
 }
 
-/* Only if the default function is in place is it certain that nobody calls our
- * hook. */
+/* Puts the hook back if the default function is in place: only then it is
+ * certain that no other code calls our hook. */
 void vpy_frames_check(void)
 {
     if (!state->era || state->is_resting ||

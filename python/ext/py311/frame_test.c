@@ -1,5 +1,5 @@
-/* What the frame hook does while it is tested: the calls of one thread are
- * noted as text, and nothing is recorded. With the GIL held. */
+/* The frame hook during its test: the calls of one thread are noted as text,
+ * and nothing is recorded. Call with the GIL held. */
 #include "py311/frame_hook.h"
 
 #include <string.h>
@@ -41,7 +41,8 @@ const char *vpy_frames_test_end(void)
 
 const char vpy_turbo_test_expected[] = "g(a()b(a())b()b()b(!c(!e(a())_()f())";
 
-/* The same where obj[i] runs a __getitem__ that is not seen. */
+/* The expected calls if obj[i] runs a __getitem__ that the hook does not
+ * see. */
 static const char without_getitem[] = "g(a()b(a())b()b()b(!c(!e(a())f())";
 
 bool vpy_turbo_test_begin(void)
@@ -64,7 +65,7 @@ void vpy_turbo_test_drop(void)
 {
 }
 
-/* In the next try each __getitem__ is hidden. */
+/* Makes the next try hide each __getitem__. */
 bool vpy_turbo_test_mends(const char *found)
 {
     if (vpy_py311.getitems.are_inlined || strcmp(found, without_getitem) != 0)

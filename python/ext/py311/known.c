@@ -1,5 +1,5 @@
-/* What base/inside.c and inside_frames.c check for this folder: see there. With
- * the GIL held. */
+/* Checks for base/inside.c and inside_frames.c what this folder knows of the
+ * interpreter. Call with the GIL held. */
 #include "base/inside.h"
 #include "py311/made_frames.h"
 #include "py311/py311.h"
@@ -20,7 +20,7 @@ bool vpy_states_are_counted(PyInterpreterState *interpreter,
     return are;
 }
 
-/* The frame is known by now, and this is its call. */
+/* The frame was checked before; this checks its call. */
 bool vpy_call_is_known(const PyThreadState *shifted, const vpy_iframe *frame,
                        PyObject *caller, PyObject *callee,
                        PyObject *const *args)

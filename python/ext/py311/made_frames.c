@@ -1,12 +1,12 @@
-/* What rarely happens to a frame that we made: see made_frames.h. With the GIL
- * held. */
+/* Handles what rarely happens to a frame that we made: see made_frames.h. Call
+ * with the GIL held. */
 #include "py311/made_frames.h"
 
 #include <string.h>
 
-/* The frame object of the caller, a new reference. It has one mostly, of an
- * earlier exception; making one may fail for want of memory, and then there is
- * none. */
+/* Returns the frame object of the caller, a new reference; NULL if memory ran
+ * out. Mostly the caller has a frame object already, because an exception has
+ * passed it. */
 static PyFrameObject *find_back(PyFrameObject *object, const vpy_iframe *caller)
 {
     PyObject *type, *value, *traceback;
@@ -25,8 +25,8 @@ static PyFrameObject *find_back(PyFrameObject *object, const vpy_iframe *caller)
     return back;
 }
 
-/* The copy is what the frame was. A frame that did not come to its first
- * traceable instruction is shown there. */
+/* Copies the frame into its frame object. A frame that did not reach its first
+ * traceable instruction is shown at that instruction. */
 static void take_over(PyFrameObject *object, const vpy_iframe *frame)
 {
     vpy_iframe *copy = (vpy_iframe *)(void *)object->_f_frame_data;
@@ -84,8 +84,8 @@ bool vpy_call_release(const vpy_iframe *caller, const vpy_iframe *frame)
 
 /* ---- whether we know them ------------------------------------------------ */
 
-/* The field between two others is compared with an address that is known. What
- * the first points to is read only then. */
+/* Compares the field between two others with a known address; only then reads
+ * the memory behind the first field. */
 static bool stack_is_known(const PyThreadState *tstate, const void *top)
 {
     const char *chunk = (const char *)tstate->datastack_chunk;

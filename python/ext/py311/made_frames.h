@@ -1,19 +1,18 @@
-/* The frames of calls that we make ourselves. With an evaluation hook
- * installed the interpreter takes a long way to each Python function: through
- * four C functions, the last of which makes the frame for arguments of any
- * kind. frame_hook.c puts a function of its own at the address by which a
- * Python function is called. It makes the frame by functions of this
- * file, has it evaluated and clears it, as the interpreter does for calls
- * inside its loop. Calls that are not as simple take the long way.
+/* Makes the frames of Python calls. With an evaluation hook installed, the
+ * interpreter takes a long way to each Python function: through four C
+ * functions, of which the last makes the frame for arguments of any kind.
+ * frame_hook.c puts a function of its own at the address by which a Python
+ * function is called. That function makes the frame with the functions of this
+ * file, evaluates the frame and clears it, as the interpreter does for calls
+ * inside its loop. Other than simple calls take the long way.
  *
  * Inside its loop the interpreter moves the references to the function and its
  * arguments from the caller's value stack into the new frame, and steps over
  * the caches of its CALL. With a hook CALL keeps its references until the call
- * has returned. So where CALL itself calls ("directly"), we take the references
- * from its stack. CALL releases what it finds there afterwards: None.
- *
- * known.c finds out whether everything is where it must be. With
- * the GIL held. */
+ * has returned. So if CALL itself calls the function ("directly"), we take the
+ * references from the caller's value stack and put None there, which CALL
+ * releases afterwards. known.c checks that everything is where we expect it.
+ * Call with the GIL held. */
 #ifndef VPY_PY311_MADE_FRAMES_H
 #define VPY_PY311_MADE_FRAMES_H
 
@@ -30,28 +29,29 @@ enum {
     CO_COROUTINE | CO_ASYNC_GENERATOR
 };
 
-/* Whether calling a function makes a generator or a coroutine. */
+/* Returns whether calling a function makes a generator or a coroutine. */
 static inline bool vpy_code_generates(const PyCodeObject *code)
 {
     return code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR);
 }
 
-/* A function of positional arguments, which runs when it is called. */
+/* Returns whether a function has only positional arguments and runs when it is
+ * called. */
 static inline bool vpy_code_is_simple(const PyCodeObject *code)
 {
     return (code->co_flags & VPY_CALL_FLAGS) == CO_OPTIMIZED &&
            code->co_kwonlyargcount == 0;
 }
 
-/* How many words of the thread's stack of frames a call needs. */
+/* Returns how many words of the thread's stack of frames a call needs. */
 static inline size_t vpy_iframe_words(const PyCodeObject *code)
 {
     return (size_t)code->co_nlocalsplus + (size_t)code->co_stacksize +
            FRAME_SPECIALS_SIZE;
 }
 
-/* How many arguments the function's defaults are to give; negative: the call is
- * none of those that are made here. */
+/* Returns how many arguments the function's defaults must give; negative if the
+ * call cannot be made here. */
 static inline Py_ssize_t vpy_call_missing(const PyFunctionObject *function,
                                           const PyCodeObject *code,
                                           Py_ssize_t given)
@@ -74,8 +74,8 @@ static inline bool vpy_iframe_has_room(const PyThreadState *tstate,
                (size_t)(tstate->datastack_limit - tstate->datastack_top);
 }
 
-/* Whether the frame is at a CALL, as far as its number of arguments is known
- * from one byte: *count. */
+/* Returns whether the frame is at a CALL. Sets *count to the number of
+ * arguments, as far as one byte shows it. */
 static inline bool vpy_iframe_is_at_call(const vpy_iframe *frame,
                                          Py_ssize_t *count)
 {
@@ -88,9 +88,10 @@ static inline bool vpy_iframe_is_at_call(const vpy_iframe *frame,
                (unsigned)(CALL_PY_WITH_DEFAULTS - CALL_ADAPTIVE);
 }
 
-/* Whether the CALL of a frame calls this function with these arguments. C
- * functions get their arguments from CALL too and may pass them on, but not as
- * many. A method lies below its object, another callable above a NULL. */
+/* Returns whether the CALL of a frame calls this function with these
+ * arguments. C functions also get their arguments from CALL and may pass
+ * them on, but not all of them. A method lies below its object, any other
+ * callable above a NULL. */
 static inline bool vpy_call_is_direct(const vpy_iframe *caller,
                                       const PyFunctionObject *function,
                                       PyObject *const *args, Py_ssize_t given)
@@ -108,17 +109,19 @@ static inline bool vpy_call_is_direct(const vpy_iframe *caller,
            (count == given - 1 || (count == given && args[-2] == NULL));
 }
 
-/* As the interpreter does when it enters a function in its loop. */
+/* Moves the frame behind the caches of its CALL, as the interpreter does when
+ * it enters a function in its loop. */
 static inline void vpy_iframe_step_over_call(const vpy_iframe *caller)
 {
     ((vpy_iframe *)(uintptr_t)caller)->prev_instr += INLINE_CACHE_ENTRIES_CALL;
 }
 
-/* Keeps the compiler from vectors and memset, which take longer for a few. */
+/* Keeps the compiler from using vectors and memset, which take longer for a few
+ * items. */
 #define VPY_ONE_BY_ONE(i) __asm__ volatile("" : "+r"(i))
 
-/* The frame of a simple call for which there is room. If the call is direct,
- * the frame borrows the function from the caller's CALL. */
+/* Makes the frame of a simple call for which there is room. If the call is
+ * direct, the frame borrows the function from the caller's CALL. */
 static inline vpy_iframe *
 vpy_iframe_push(PyThreadState *tstate, PyFunctionObject *function,
                 PyCodeObject *code, PyObject *const *args, Py_ssize_t given,
@@ -156,12 +159,13 @@ vpy_iframe_push(PyThreadState *tstate, PyFunctionObject *function,
     return frame;
 }
 
-/* A frame object may outlive the call, in a traceback: then it takes over what
- * the frame holds. False: it does not, and is gone. */
+/* Call if the frame has a frame object. A frame object may outlive the call, in
+ * a traceback: then it takes over the frame's references, and this returns
+ * true. Otherwise the frame object is freed. */
 VST_NOINLINE bool vpy_iframe_hand_over(vpy_iframe *frame, bool is_direct);
 
-/* Clears the frame of a call that has ended. Destructors run while it counts as
- * a level of recursion, as the interpreter has it. */
+/* Clears the frame of a call that has ended. Destructors run while the frame
+ * counts as a level of recursion, as in the interpreter. */
 static inline void vpy_iframe_pop(PyThreadState *tstate, vpy_iframe *frame,
                                   bool is_direct)
 {
@@ -179,19 +183,20 @@ static inline void vpy_iframe_pop(PyThreadState *tstate, vpy_iframe *frame,
     tstate->datastack_top = (PyObject **)(void *)frame;
 }
 
-/* The interpreter has made a frame in the long way, and is about to have it
- * evaluated: releases the arguments that the frame has got if the call is
- * direct, and returns whether it is. `caller` is the frame that runs. */
+/* Call before the interpreter evaluates a frame that it made in the long way.
+ * Returns whether the call is direct; if so, releases the arguments on the
+ * caller's value stack. `caller` is the running frame. */
 VST_NOINLINE bool vpy_call_release(const vpy_iframe *caller,
                                    const vpy_iframe *frame);
 
-/* stack_depths.c: where the arguments lie of the CALL that a frame is at, but
- * for a method's object, which lies below; NULL: unknown. */
+/* stack_depths.c: returns where the arguments of the CALL lie that a frame is
+ * at. A method's object is not among them, and lies below. NULL: unknown. */
 PyObject **vpy_iframe_arguments(const vpy_iframe *frame);
 bool vpy_stack_heights_init(void);
 
-/* Whether a frame that runs, and is the last on the thread's stack of frames,
- * is what vpy_iframe_push would have made for a call of this function. */
+/* Returns whether a running frame, the last on the thread's stack of frames,
+ * is equal to a frame that vpy_iframe_push would make for a call of this
+ * function. */
 bool vpy_iframe_is_as_pushed(const PyThreadState *tstate,
                              const vpy_iframe *frame,
                              const PyFunctionObject *function);

@@ -1,13 +1,13 @@
-/* A budget, where functions that are left out are passed by: see py311.h. With
- * the GIL held. */
+/* A budget on 3.11: the hook returns early for functions that are left out
+ * ("passing"), see py311.h. Call with the GIL held. */
 #include "calls/budget.h"
 #include "program/triggers.h"
 #include "py311/frame_hook.h"
 
 static struct vpy_passing_state *const state = &vpy_py311.passing;
 
-/* A Python call that is left out, of what one costs that is recorded: as
- * measured in loops. In a server it was less. */
+/* Cost of passing a left-out call, as a share of the cost of a recorded call:
+ * measured in loops. A server had a smaller share. */
 static const double passed = 0.5;
 
 double vpy_passing_ns(double python_ns)
@@ -25,8 +25,8 @@ bool vpy_passing_rests(void)
     return state->rests;
 }
 
-/* Passing by costs so much that the hook itself has to go; then what is called
- * in C costs less without its thunk. */
+/* Makes the budget remove the hook itself, because passing costs too much. C
+ * functions are left out, too: without a thunk they cost less. */
 static void passing_rest(void)
 {
     const vpy_counts *all = &vpy_calls.budget.counts;
@@ -62,8 +62,8 @@ void vpy_passing_apply(void)
 
 /* ---- calls that are open when their function is left out ----------------- */
 
-/* One hook sees the begin and the end of a call, and knows whether it recorded
- * it: there are no odd frames. */
+/* Does nothing: one hook sees the begin and the end of a call, and knows
+ * whether it recorded the begin, so there are no stale frames. */
 void vpy_odd_frames_turn(vst_id ends)
 {
     (void)ends;

@@ -3,8 +3,8 @@
  * scripts/check_layers.py lists the few files that may.
  *
  * Other folders include compat_py311.h, which is this header on 3.11 and has
- * functions that do nothing elsewhere. Which frames the turbo engine sees, and
- * by which hooks, is behind calls/turbo_frames.h: a part of this folder, or
+ * functions that do nothing elsewhere. calls/turbo_frames.h is the interface of
+ * the files that see frames for the turbo engine: some files of this folder, or
  * calls/monitoring_frames.c.
  *
  * - engine_profile.c the safe engine: a C profile function on every thread
@@ -32,7 +32,7 @@
  * to its end without calling the hook. */
 typedef struct vpy_open_call {
     const vpy_iframe *frame;
-    vst_id id; /* 0: it is not recorded */
+    vst_id id; /* 0: the call is not recorded */
 } vpy_open_call;
 
 /* The open calls of a thread, outermost first. */
@@ -44,18 +44,21 @@ typedef struct vpy_open_calls {
     vpy_open_call calls[];
 } vpy_open_calls;
 
-/* What the hook keeps for a thread. Only that thread uses it. */
+/* The data of the hook about a thread. Only that thread uses it. */
 typedef struct vpy_frames_thread {
-    uint64_t era;        /* that the thread knows of */
-    uint64_t since;      /* evaluations that began in this era or later count */
-    uintptr_t limit;     /* in its C stack: below it the hook is removed */
-    uint32_t depth;      /* evaluations that count and are open */
-    uint32_t open_depth; /* the depth at which one of the open calls runs;
-                          * VPY_NO_DEPTH: there are none */
-    const vpy_iframe *open_top; /* the innermost of them */
-    uintptr_t stack;            /* where its C stack ends */
+    uint64_t era;   /* the era in which the thread made its last call */
+    uint64_t since; /* evaluations that began in this era or later count */
+    /* lowest address of the C stack at which a call keeps the hook */
+    uintptr_t limit;
+    uint32_t depth; /* number of open evaluations that count */
+    /* the depth at which one of the open calls runs; VPY_NO_DEPTH: no call was
+     * open */
+    uint32_t open_depth;
+    const vpy_iframe *open_top; /* the innermost of the open calls */
+    uintptr_t stack;            /* lowest address of the thread's C stack */
     size_t stack_size;
-    bool is_low;          /* in a gap: the hook cannot be removed */
+    /* the thread is in a gap, because the hook cannot be removed */
+    bool is_low;
     vpy_open_calls *open; /* freed when the era ends */
 } vpy_frames_thread;
 
@@ -65,8 +68,8 @@ extern VST_THREAD_LOCAL vpy_frames_thread vpy_frames_this VST_TLS_MODEL;
 
 VST_COLD void vpy_frames_settle_slow(PyThreadState *tstate);
 
-/* To be called before a call in C is recorded: records the end of open calls
- * that ended unseen. False: the hook is not installed, and the call must not be
+/* Call before a C call is recorded: records the ends of open calls that ended
+ * unseen. Returns false if the hook is not installed; then the call must not be
  * recorded. */
 static inline bool vpy_frames_settle(PyThreadState *tstate)
 {
@@ -80,13 +83,14 @@ static inline bool vpy_frames_settle(PyThreadState *tstate)
     return vpy_py311.place.era != 0;
 }
 
-/* How often the hook was put back. */
+/* Returns how often the hook was put back. */
 static inline uint32_t vpy_frames_returns(void)
 {
     return vpy_py311.place.returns;
 }
 
-/* Whether functions with this code object are looked at in every call. */
+/* Returns whether the hook looks at every call of functions with this code
+ * object. */
 bool vpy_getitem_is_code(const PyCodeObject *code);
 
 /* ---- known.c ------------------------------------------------------------ */
@@ -94,34 +98,37 @@ bool vpy_getitem_is_code(const PyCodeObject *code);
 #define VPY_MAKES_FRAMES 1
 #define vpy_threads_made(interp) ((interp)->threads.next_unique_id)
 
-/* Whether a new thread state gets the number up to which states were counted.
- * `shifted` is where we look for the count of this interpreter. */
+/* Returns whether a new thread state gets the number up to which thread
+ * states were counted. `shifted` is where we look for the count of this
+ * interpreter. */
 bool vpy_states_are_counted(PyInterpreterState *interpreter,
                             const PyInterpreterState *shifted);
-/* A frame that calls C code, which calls no Python function, is the last on the
- * thread's stack of frames. Whether this is the one of a call of `caller`,
- * which calls `callee` with these arguments. Puts an object in the place of the
- * first; `shifted` is where we look for the thread's state. */
+/* Call while C code runs that a frame called, with that frame last on the
+ * thread's stack of frames. Returns whether the frame belongs to a call of
+ * `caller`, which calls `callee` with these arguments. Puts an object in the
+ * place of the first argument; `shifted` is where we look for the thread's
+ * state. */
 bool vpy_call_is_known(const PyThreadState *shifted, const vpy_iframe *frame,
                        PyObject *caller, PyObject *callee,
                        PyObject *const *args);
-/* Whether the interpreter has released that object, and not the argument. */
+/* Returns whether the interpreter has released that object instead of the
+ * argument. */
 bool vpy_swapped_is_released(PyObject *argument);
 
 /* ---- passing.c ---------------------------------------------------------- */
 
-/* The hook is called for functions that a budget leaves out, too, which costs
- * this much of what a call costs that is recorded. */
+/* Returns how much it costs that the hook is called for left-out functions,
+ * too; python_ns is the cost of a recorded call. */
 double vpy_passing_ns(double python_ns);
-/* The share of the time that it costs now. */
+/* Returns the share of the time that this costs now. */
 double vpy_passing_share(void);
-/* Whether even that was too much: the hook is to be removed, and no Python
- * function is recorded. */
+/* Returns whether even that was too much: then the hook is removed, and no
+ * Python function is recorded. */
 bool vpy_passing_rests(void);
-/* Functions were chosen; passing by them costs this share more. Or they were
- * not enough. */
+/* Call after functions were chosen. is_enough: leaving them out is enough.
+ * share: how much more of the time passing costs. */
 void vpy_passing_chosen(bool is_enough, double share);
-void vpy_passing_end(void); /* nothing is left out */
+void vpy_passing_end(void); /* Call when no function is left out any more. */
 void vpy_passing_apply(void);
 
 #pragma GCC visibility pop

@@ -1,8 +1,8 @@
-/* How high the value stack of a frame is at each CALL: where the
- * arguments of the call begin. The interpreter keeps the height in a register
- * while it runs a frame, so we compute it from the code, as the compiler did. A
- * code object gets its table when a function is first called from it in the
- * long way (made_frames.h). With the GIL held. */
+/* Computes how high the value stack of a frame is at each CALL, which is where
+ * the arguments of the call begin. The interpreter keeps the height in a
+ * register while it runs a frame, so we compute it from the code, as the
+ * compiler did. A code object gets its table when a function is first called
+ * from it in the long way (made_frames.h). Call with the GIL held. */
 #include "py311/made_frames.h"
 
 #include "py311/state.h"
@@ -19,7 +19,8 @@
 
 enum {
     UNKNOWN = UINT8_MAX,
-    PASSES = 8 /* over code with jumps back to where nothing came from yet */
+    PASSES =
+        8 /* limit for passes over the code; jumps back need more than one */
 };
 
 typedef struct flow {
@@ -84,7 +85,7 @@ static void depths_pass(flow *f)
     }
 }
 
-/* Numbers of the table of exceptions have six bits a byte. */
+/* Reads a number of the table of exceptions, which has six bits a byte. */
 static int read_number(const unsigned char **at)
 {
     int number = **at & 63;
@@ -102,7 +103,7 @@ static void reach_handlers(flow *f, PyObject *table)
     while (at < end) {
         int target, height;
 
-        read_number(&at); /* where it begins, and how far it goes */
+        read_number(&at); /* skip the begin and the length of the range */
         read_number(&at);
         target = read_number(&at);
         height = read_number(&at); /* bit 0: the instruction is pushed, too */
@@ -136,12 +137,12 @@ bool vpy_stack_heights_init(void)
     return vpy_py311.depths.extra_index >= 0;
 }
 
-/* NULL: there is no memory. */
+/* Returns NULL if memory ran out. */
 static uint8_t *keep_heights(PyCodeObject *code)
 {
     uint8_t *heights;
 
-    vst_memory_enter(); /* it is not the program's */
+    vst_memory_enter(); /* the table's memory is not the program's */
     heights = make_heights(code);
     if (heights != NULL &&
         vpy_code_set_extra((PyObject *)code, vpy_py311.depths.extra_index,

@@ -1,6 +1,7 @@
 /* The state of py311/: all of its variables that outlive a call. vpy_py311 has
  * a member for each file, which only that file changes unless a comment says
- * otherwise; the file calls it `state`. All of it is guarded by the GIL. */
+ * otherwise; the file calls its member `state`. All of it is guarded by the
+ * GIL. */
 #ifndef VPY_PY311_STATE_H
 #define VPY_PY311_STATE_H
 
@@ -15,16 +16,20 @@ struct vpy_frame_place_state {
     uint64_t era;
     _PyFrameEvalFunction next_evaluate; /* the hook that was there before */
     uint64_t last_era;
-    PyInterpreterState *interpreter; /* that is recorded, or NULL */
-    bool buried; /* somebody is on top of us, and may call us */
+    /* the interpreter that is recorded, or NULL */
+    PyInterpreterState *interpreter;
+    bool buried; /* another hook is on top of ours, and may call ours */
     size_t pauses;
     struct {
         uint64_t era; /* the era that was interrupted, 0: no pause */
-        const struct vpy_frames_thread *thread; /* that asked for it */
-        uintptr_t ends_above;                   /* of its stack */
+        /* the thread that asked for the pause */
+        const struct vpy_frames_thread *thread;
+        /* the pause ends when that thread's stack pointer is above this
+         * address */
+        uintptr_t ends_above;
     } paused;
-    /* Calls that began before go on to be seen, and calls that begin meanwhile
-     * are not. */
+    /* The hook is removed for a time: ends of earlier calls are still seen, new
+     * calls are not. */
     bool is_resting;
     uint32_t returns; /* how often the hook was put back */
 };
@@ -32,8 +37,8 @@ struct vpy_frame_place_state {
 /* frame_inlined.c */
 struct vpy_getitems_state {
     bool are_inlined;  /* the interpreter enters __getitem__ without the hook */
-    bool are_hidden;   /* it is kept from that now */
-    PyObject *name;    /* "__getitem__", for good */
+    bool are_hidden;   /* the hook sees these functions now */
+    PyObject *name;    /* "__getitem__"; never released */
     PyObject **hidden; /* weak references to functions */
     size_t hidden_count, hidden_capacity;
     uint32_t next_version;
@@ -46,28 +51,30 @@ struct vpy_frame_open_state {
 
 /* frame_test.c */
 struct vpy_frame_test_state {
-    PyThreadState *thread; /* whose calls are noted, NULL: none */
+    PyThreadState *thread; /* the thread whose calls are noted, NULL: none */
     size_t length;
     char seen[128]; /* first letters of names, and marks */
 };
 
 /* known.c */
 struct vpy_known_state {
-    PyObject *swapped; /* put in the place of an argument, or NULL */
+    PyObject *swapped; /* the object in the place of an argument, or NULL */
 };
 
 /* passing.c */
 struct vpy_passing_state {
-    double share; /* of the time */
+    double share; /* share of the time that passing costs */
     bool rests;
 };
 
 /* engine_profile.c */
 struct vpy_profile_state {
-    PyInterpreterState *interpreter; /* that is recorded, or NULL */
-    uint64_t threads_seen; /* how many were ever made, when last looked */
-    int looks;             /* for the newest thread, since it was found */
-    bool placed;           /* the hooks are set */
+    /* the interpreter that is recorded, or NULL */
+    PyInterpreterState *interpreter;
+    /* number of thread states ever made, at the last look */
+    uint64_t threads_seen;
+    int looks;   /* how often the newest thread was looked for */
+    bool placed; /* the hooks are set */
     bool record_native;
     struct vpy_displaced_hook *displaced;
     /* Methods that change the thread's hook, called through us. */
