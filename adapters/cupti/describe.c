@@ -6,18 +6,21 @@
 
 /* ---- occupancy ----------------------------------------------------------- */
 
-/* Computed by NVIDIA's published rules of the resources that a block takes. Of
- * 4,432 kernels in torch.profiler's files that Holistic Trace Analysis has
- * published, of a V100 and an A100, 4,426 get torch.profiler's percentage. For
- * the others, which take more shared memory than a kernel may by default,
- * torch.profiler says 0. */
+/* Occupancy is computed by NVIDIA's published rules about the resources that a
+ * block takes. Of 4,432 kernels in torch.profiler's files that Holistic Trace
+ * Analysis has published, for a V100 and an A100, 4,426 get torch.profiler's
+ * percentage. The others take more shared memory than a kernel may by default;
+ * for these torch.profiler says 0. */
 
 enum {
     WARP = 32,
-    REGISTER_UNIT = 256,   /* a warp's registers are rounded up to this */
-    SHARED_UNIT = 128,     /* a block's shared memory is rounded up to this, */
-    SHARED_UNIT_OLD = 256, /* and to this before compute capability 8 */
-    PARTITIONS = 4         /* parts of a multiprocessor's registers */
+    REGISTER_UNIT = 256, /* a warp's registers are rounded up to this */
+    /* from compute capability 8 on, a block's shared memory is rounded up to
+     * this */
+    SHARED_UNIT = 128,
+    /* before compute capability 8, it is rounded up to this */
+    SHARED_UNIT_OLD = 256,
+    PARTITIONS = 4 /* parts of a multiprocessor's registers */
 };
 
 static uint32_t round_up(uint32_t value, uint32_t unit)

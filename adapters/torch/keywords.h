@@ -118,8 +118,8 @@ static inline bool is_of_integers(const c10::IValue &list)
     return true;
 }
 
-/* Whether a value becomes a fact with a name. as_torch: follow torch's rules
- * for files. */
+/* Returns whether a value becomes a fact with a name. as_torch: follow torch's
+ * rules for files. */
 static inline bool has_named_form(const std::string &name,
                                   const c10::IValue &value, bool as_torch)
 {

@@ -107,7 +107,7 @@ static inline void put_modules(facts &out)
     std::string text;
 
     for (const auto &module : modules)
-        text += module + "."; /* joined as torch joins them */
+        text += module + "."; /* torch joins modules like this, too */
     if (!text.empty() && text.size() < MODULES_MAX) {
         out.byte(VST_FACT_NAMED);
         out.text("Module Hierarchy", 16);

@@ -191,7 +191,7 @@ VST_EXPORTED void vst_torch_without(void (*function)(void *), void *ctx)
     function(ctx);
 }
 
-/* Whether any thread may find our profiler after a stop. */
+/* Returns whether any thread may find our profiler after a stop. */
 VST_EXPORTED int vst_torch_is_watched(void)
 {
     return is_held();

@@ -125,7 +125,7 @@ static inline void forget_tensors()
     tensors_round.fetch_add(1, std::memory_order_relaxed);
 }
 
-/* Whether torch shows facts of a tensor, see put_tensor(). */
+/* Returns whether torch shows facts of a tensor, see put_tensor(). */
 static inline bool has_facts(const at::Tensor &tensor)
 {
     return tensor.defined() && !tensor.is_nested() &&

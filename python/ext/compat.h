@@ -148,7 +148,8 @@ static inline PyObject *vpy_frame_code(PyFrameObject *frame)
 #endif
 }
 
-/* The index of the instruction that a frame has reached; -1 if not known. */
+/* Returns the index of the instruction that a frame has reached; -1 if not
+ * known. */
 static inline int vpy_frame_instruction(PyFrameObject *frame)
 {
     int bytes = PyFrame_GetLasti(frame);
@@ -178,9 +179,9 @@ static inline PyThreadState *vpy_thread_with_gil(void)
 #endif
 }
 
-/* Whether a thread for which vpy_thread_with_gil returns NULL may wait for the
- * GIL: not if the thread may have it already. Where there are sub-interpreters,
- * PyGILState_Check always returns 1. */
+/* Returns whether a thread for which vpy_thread_with_gil returns NULL may wait
+ * for the GIL: not if the thread may have it already. Where there are
+ * sub-interpreters, PyGILState_Check always returns 1. */
 static inline bool vpy_may_take_gil(void)
 {
 #if PY_VERSION_HEX >= 0x030C0000
@@ -196,7 +197,7 @@ static inline bool vpy_may_take_gil(void)
 #define vpy_is_finalizing() _Py_IsFinalizing()
 #endif
 
-/* Whether a weak reference refers to this object, which is alive. */
+/* Returns whether a weak reference refers to this object, which is alive. */
 static inline bool vpy_weakref_is_to(PyObject *weakref, PyObject *object)
 {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -263,9 +264,9 @@ static inline PyThreadState *vpy_thread_state(void)
 #endif
 }
 
-/* Whether the calling thread holds the GIL; works for threads that Python does
- * not know, too. PyGILState_Check returns 1 for every thread once there are
- * sub-interpreters. */
+/* Returns whether the calling thread holds the GIL; works for threads that
+ * Python does not know, too. PyGILState_Check returns 1 for every thread once
+ * there are sub-interpreters. */
 static inline bool vpy_holds_gil(void)
 {
 #if PY_VERSION_HEX >= 0x030D0000

@@ -20,7 +20,7 @@ static inline PyObject *vpy_iframe_object(_PyStackRef reference)
 #define vpy_iframe_object(reference) ((PyObject *)(reference))
 #endif
 
-/* The innermost frame of a thread, which may be a shim. */
+/* Returns the innermost frame of a thread, which may be a shim. */
 static inline const vpy_iframe *vpy_iframe_innermost(PyThreadState *tstate)
 {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -65,7 +65,7 @@ static inline const vpy_iframe *vpy_iframe_running(PyThreadState *tstate)
     return vpy_iframe_without_shims(vpy_iframe_innermost(tstate));
 }
 
-/* Whether a C function started an evaluation with this frame. */
+/* Returns whether a C function started an evaluation with this frame. */
 static inline bool vpy_iframe_is_entry(const vpy_iframe *frame)
 {
 #if PY_VERSION_HEX >= 0x030C0000
@@ -82,7 +82,7 @@ static inline PyObject *vpy_iframe_local(const vpy_iframe *frame, int index)
     return vpy_iframe_object(frame->localsplus[index]);
 }
 
-/* The interpreter's own frame behind a frame object. */
+/* Returns the interpreter's own frame behind a frame object. */
 static inline const vpy_iframe *vpy_iframe_of(const PyFrameObject *frame)
 {
     return frame->f_frame;
@@ -97,8 +97,9 @@ static inline PyCodeObject *vpy_iframe_code(const vpy_iframe *frame)
 #endif
 }
 
-/* The index of the instruction that the frame has reached; -1 before the first.
- * Without the GIL each thread has its own copy of the instructions. */
+/* Returns the index of the instruction that the frame has reached; -1 before
+ * the first. Without the GIL each thread has its own copy of the
+ * instructions. */
 static inline int vpy_iframe_instruction(const vpy_iframe *frame)
 {
 #if VPY_FREE_THREADED
@@ -111,9 +112,9 @@ static inline int vpy_iframe_instruction(const vpy_iframe *frame)
 #endif
 }
 
-/* A number that identifies the code object and the instruction that the frame
- * has reached: the instruction's address. Bit 0 is always clear, but on 3.11 it
- * says whether the frame is an entry. */
+/* Returns a number that identifies the code object and the instruction that the
+ * frame has reached: the instruction's address. Bit 0 is always clear, but on
+ * 3.11 it says whether the frame is an entry. */
 static inline uintptr_t vpy_iframe_place(const vpy_iframe *frame)
 {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -125,8 +126,9 @@ static inline uintptr_t vpy_iframe_place(const vpy_iframe *frame)
 #endif
 }
 
-/* A function's first instructions make its cells and its generator. Until they
- * have run, the interpreter does not show the frame. */
+/* Returns whether a function's first instructions are still running, which make
+ * its cells and its generator. Until they have run, the interpreter does not
+ * show the frame. */
 static inline bool vpy_iframe_is_incomplete(const vpy_iframe *frame,
                                             int instruction)
 {
@@ -146,9 +148,9 @@ static inline const vpy_iframe *vpy_iframe_of_coroutine(PyObject *coroutine)
         ->gi_iframe;
 }
 
-/* Whether a coroutine's frame, which runs or is about to, is at its beginning
- * rather than after an await. Its first instruction is RESUME; the first await
- * takes several more. */
+/* Returns whether a coroutine's frame, which runs or is about to, is at its
+ * beginning rather than after an await. Its first instruction is RESUME; the
+ * first await takes several more. */
 static inline bool vpy_iframe_is_new(const vpy_iframe *frame)
 {
     return vpy_iframe_instruction(frame) <=
@@ -187,8 +189,7 @@ typedef struct vpy_recursion {
     int python, c;
 } vpy_recursion;
 
-/* Whether the fields that we read agree with Py_GetRecursionLimit().
- */
+/* Returns whether the fields that we read agree with Py_GetRecursionLimit(). */
 static inline bool vpy_recursion_is_known(PyThreadState *tstate)
 {
     int limit = Py_GetRecursionLimit();
@@ -303,7 +304,7 @@ static inline bool vpy_iframe_is_of(const vpy_iframe *frame,
     return frame->owner == expected;
 }
 
-/* How many Python calls the recursion limit still allows a thread. */
+/* Returns how many Python calls the recursion limit still allows a thread. */
 static inline int vpy_recursion_left(const PyThreadState *tstate)
 {
 #if PY_VERSION_HEX >= 0x030C0000
@@ -313,7 +314,7 @@ static inline int vpy_recursion_left(const PyThreadState *tstate)
 #endif
 }
 
-/* The counter that Py_EnterRecursiveCall decrements. */
+/* Returns the counter that Py_EnterRecursiveCall decrements. */
 static inline int *vpy_c_recursion_left(PyThreadState *tstate)
 {
 #if VPY_COUNTS_C_RECURSION

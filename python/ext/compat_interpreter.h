@@ -54,8 +54,8 @@ static inline const void *vpy_gil_switch_condition(const vpy_gil *gil)
 /* ---- locks of objects ---------------------------------------------------- */
 
 #if VPY_FREE_THREADED
-/* Whether a thread is entering a critical section, or coming back to one: the
- * innermost section has no lock yet. */
+/* Returns whether a thread is entering a critical section, or coming back to
+ * one: the innermost section has no lock yet. */
 static inline bool vpy_thread_enters_section(const PyThreadState *tstate)
 {
     const PyCriticalSection *section =
@@ -64,9 +64,9 @@ static inline bool vpy_thread_enters_section(const PyThreadState *tstate)
     return section != NULL && section->_cs_mutex == NULL;
 }
 
-/* Why a thread waits that is about to sleep at this address. Returns
- * VST_WAIT_NONE for the program's own locks: before waiting for one, a thread
- * detaches its state. */
+/* Returns why a thread waits that is about to sleep at this address;
+ * VST_WAIT_NONE for the program's own locks, because a thread detaches its
+ * state before it waits for one of these. */
 static inline vst_wait_reason vpy_thread_parks_for(const PyThreadState *tstate,
                                                    uintptr_t address)
 {

@@ -54,13 +54,13 @@ static inline PyObject *vpy_loaded_module(const char *name)
     return module;
 }
 
-/* A number that changes whenever the type changes; 0: not known. */
+/* Returns a number that changes whenever the type changes; 0: not known. */
 static inline uint32_t vpy_type_version(PyTypeObject *type)
 {
     return (uint32_t)__atomic_load_n(&type->tp_version_tag, __ATOMIC_RELAXED);
 }
 
-/* A type's dictionary: a new reference, or NULL. */
+/* Returns a type's dictionary: a new reference, or NULL. */
 static inline PyObject *vpy_type_dict(PyTypeObject *type)
 {
 #if PY_VERSION_HEX >= 0x030C0000

@@ -31,8 +31,9 @@
 #error "without the GIL, vestige needs a Python from 3.14 on that it knows"
 #endif
 
-/* Whether several threads may read and write extra values of code objects at
- * the same time. Depends on the patch version that runs: since 3.14.4. */
+/* Returns whether several threads may read and write extra values of code
+ * objects at the same time. Depends on the patch version that runs: since
+ * 3.14.4. */
 static inline bool vpy_code_extras_are_shared(void)
 {
 #if VPY_FREE_THREADED

@@ -114,7 +114,7 @@ static PyObject *waits_for(PyObject *module, PyObject *name)
     if (bytes != NULL)
         reason = vst__wait_reason_of(bytes, (size_t)length);
     else if (PyErr_ExceptionMatches(PyExc_UnicodeEncodeError))
-        PyErr_Clear(); /* not a name from a trace */
+        PyErr_Clear(); /* no trace has such a name */
     else
         return NULL;
     return PyUnicode_FromString(vst_wait_reason_name(reason));

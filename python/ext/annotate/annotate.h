@@ -100,7 +100,8 @@ void vpy_fast_contexts_unwatch(void);
 
 /* ---- framework_spans.c: torch's own record_function ---------------------- */
 
-/* Whether another listener than vestige sees torch's spans on this thread. */
+/* Returns whether another listener than vestige sees torch's spans on this
+ * thread. */
 bool vpy_framework_listens(void);
 PyObject *vpy_framework_enter(PyObject *name, PyObject *args);
 PyObject *vpy_framework_exit(PyObject *span, PyObject *const *args,

@@ -118,7 +118,8 @@ static PyObject *annotation_new(PyTypeObject *type, PyObject *args,
     return (PyObject *)self;
 }
 
-/* The common call, record_function("name"), without a tuple of arguments. */
+/* Handles the common call, record_function("name"), without making a tuple of
+ * arguments. */
 static PyObject *annotation_vectorcall(PyObject *type, PyObject *const *args,
                                        size_t flagged, PyObject *names)
 {
@@ -263,7 +264,8 @@ static PyObject *annotation_exit(PyObject *object, PyObject *const *args,
     Py_RETURN_NONE;
 }
 
-/* For spans that last until a future is done (annotate.py). */
+/* Leaves the span without ending it, for spans that last until a future is done
+ * (annotate.py). */
 static PyObject *annotation_leave_open(PyObject *object, PyObject *unused)
 {
     annotation *self = (annotation *)object;
@@ -311,7 +313,7 @@ static PyObject *annotation_call_module(const char *function, PyObject *self,
     return result;
 }
 
-/* Called for a span as __enter__, as __exit__, or as a decorator. */
+/* Calls a span as its __enter__, as its __exit__, or as a decorator. */
 static PyObject *call_annotation(PyObject *object, PyObject *const *args,
                                  size_t flagged, PyObject *names)
 {

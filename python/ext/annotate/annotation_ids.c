@@ -11,7 +11,7 @@ void vpy_recording_set(vst_recording *recording)
     vpy_state_give();
 }
 
-/* With the state lock. */
+/* Call with the state lock. */
 static uint32_t current_recording(void)
 {
     if (state->numbered_recording != state->recording) {
@@ -45,7 +45,7 @@ vst_id vpy_define_name(vst_definition_kind kind, PyObject *name)
     return id;
 }
 
-/* With the state lock. */
+/* Call with the state lock. */
 static vst_id annotation_id_of(PyObject *name, uint32_t recording)
 {
     size_t at = ((uintptr_t)name >> 4 ^ (uintptr_t)name >> 10) % VPY_NAMES_KEPT;

@@ -1,5 +1,5 @@
 /* Instants and counters that the program names itself, and whether anything is
- * being recorded. All of it runs with the GIL. */
+ * being recorded. Called with the GIL held. */
 #include "annotate/annotate.h"
 
 static PyObject *points_instant(PyObject *module, PyObject *args)

@@ -220,7 +220,7 @@ static bool thread_holds(void)
 }
 
 #if VPY_COUNTS_YOUNG_OBJECTS
-/* Whether a function of the module gc returns these three numbers. */
+/* Returns whether a function of the module gc returns these three numbers. */
 static bool gc_returns(PyObject *gc, const char *name, const int numbers[3])
 {
     PyObject *found = gc != NULL ? PyObject_CallMethod(gc, name, NULL) : NULL;
@@ -247,7 +247,7 @@ static bool switch_is_known(const vpy_collector *collector)
     return is_known;
 }
 
-/* Whether a function of the module gc returns the numbers of the three
+/* Returns whether a function of the module gc returns the numbers of the three
  * generations, of which the first is at `first`. */
 static bool are_numbers(PyObject *gc, const char *function, const char *first)
 {

@@ -43,8 +43,8 @@ static int shown_instruction(PyFrameObject *shown)
     return (int)(bytes / 2);
 }
 
-/* Whether the frame's caller is the one that Python shows. If C code called the
- * frame, a shim lies between the two. */
+/* Returns whether the frame's caller is the one that Python shows. If C code
+ * called the frame, a shim lies between the two. */
 static bool has_caller(const vpy_iframe *frame, const vpy_iframe *caller,
                        bool is_called_from_c)
 {
@@ -72,7 +72,7 @@ static bool callers_are_known(const vpy_iframe *frame, PyFrameObject *shown)
     return is_known;
 }
 
-/* Whether everything that we read of a frame is as it must be. */
+/* Returns whether everything that we read of a frame is as it must be. */
 static bool frame_is_known(const vpy_iframe *at, PyFrameObject *shown)
 {
     const vpy_iframe *frame = VPY_SHIFTED(VPY_FACT_FRAME, at);
@@ -171,7 +171,7 @@ static bool call_known(PyObject *functions, PyObject *looks)
         result = PyObject_CallFunctionObjArgs(outer, looks, state->mark, NULL);
         if (!vpy_swapped_is_released(state->mark))
             state->holds[VPY_FACT_CALLS] = false;
-        if (result != NULL) /* else an exception is set */
+        if (result != NULL) /* otherwise an exception is set */
             generator =
                 PyObject_CallFunctionObjArgs(maker, looks, state->mark, NULL);
     }

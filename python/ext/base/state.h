@@ -14,18 +14,19 @@
 /* The parts of vestige that use internals of the interpreter, and what happens
  * without a part. */
 typedef enum vpy_part {
-    VPY_PART_RECORDING,  /* any engine */
-    VPY_PART_TURBO,      /* else: "auto" is the safe engine */
-    VPY_PART_ENTRIES,    /* else: turbo leaves calls to the interpreter */
-    VPY_PART_TRACEBACKS, /* else: frames are read by Python's public functions
-                          */
-    VPY_PART_MEMORY,     /* else: allocations have no Python stack */
-    VPY_PART_ARGUMENTS,  /* else: arguments of calls are not recorded */
-    VPY_PART_TASKS,      /* else: asyncio's tasks are not followed */
-    VPY_PART_BOTTOM, /* else: programs run above the command's frames, and calls
-                      * of len use up the limit of C recursion */
-    VPY_PART_EXITS,  /* else: os._exit ends a recording as a crash does */
-    VPY_PART_COLLECTOR, /* else: the collector counts our objects */
+    VPY_PART_RECORDING, /* without it: no engine works */
+    VPY_PART_TURBO,     /* without it: "auto" is the safe engine */
+    VPY_PART_ENTRIES,   /* without it: turbo leaves calls to the interpreter */
+    /* without it: frames are read by Python's public functions */
+    VPY_PART_TRACEBACKS,
+    VPY_PART_MEMORY,    /* without it: allocations have no Python stack */
+    VPY_PART_ARGUMENTS, /* without it: arguments of calls are not recorded */
+    VPY_PART_TASKS,     /* without it: asyncio's tasks are not followed */
+    /* without it: programs run above the command's frames, and calls of len use
+     * up the limit of C recursion */
+    VPY_PART_BOTTOM,
+    VPY_PART_EXITS, /* without it: os._exit ends a recording as a crash does */
+    VPY_PART_COLLECTOR, /* without it: the collector counts our objects */
     VPY_PARTS
 } vpy_part;
 

@@ -142,9 +142,9 @@ static void *obj_realloc(void *ctx, void *old, size_t size)
                         VST_MEMORY_PY_OBJECT_REALLOC, ctx, old, size);
 }
 
-/* Whether a block that is freed may be a code object. Blocks smaller than an
- * object are checked, too: the check may read behind such a block, but only in
- * the same page. */
+/* Returns whether a block that is freed may be a code object. Blocks smaller
+ * than an object are checked, too: the check may read behind such a block, but
+ * only in the same page. */
 __attribute__((no_sanitize("address", "thread"))) static bool
 looks_like_code(const void *p)
 {
@@ -176,7 +176,7 @@ static bool allocator_is_ours(const PyMemAllocatorEx *allocator, int domain)
     return allocator->malloc == hooks[domain].malloc;
 }
 
-/* Whether an allocation of this domain still reaches our hook. */
+/* Returns whether an allocation of this domain still reaches our hook. */
 static bool reaches_ours(const PyMemAllocatorEx *allocator, int domain)
 {
     void *p;

@@ -61,7 +61,7 @@ static bool is_surrogate(uint32_t c)
     return c >= 0xd800 && c <= 0xdfff;
 }
 
-/* Whether a surrogate stands for a byte that could not be decoded. */
+/* Returns whether a surrogate stands for a byte that could not be decoded. */
 static bool is_escaped_byte(uint32_t c)
 {
     return c >= 0xdc80 && c <= 0xdcff;

@@ -57,7 +57,8 @@ static bool is_running(const PyFrameObject *wanted)
     return found;
 }
 
-/* Whether the exception has left a recorded function, and so was seen there. */
+/* Returns whether the exception has left a recorded function, and so was seen
+ * there. */
 static bool has_left(const PyTracebackObject *entry)
 {
     while (entry != NULL &&
@@ -66,9 +67,9 @@ static bool has_left(const PyTracebackObject *entry)
     return entry != NULL;
 }
 
-/* Whether the exception is the one that was marked last: its traceback has the
- * entry that was marked. Another exception, or an entry of another function,
- * may have the address by now. */
+/* Returns whether the exception is the one that was marked last: its traceback
+ * has the entry that was marked. Another exception, or an entry of another
+ * function, may have the address by now. */
 static bool was_marked(const PyObject *error, const PyTracebackObject *entry)
 {
     if (error != marked_last)

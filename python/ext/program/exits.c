@@ -91,7 +91,7 @@ static bool exits_spawn(char **words, int output)
     return !failed;
 }
 
-/* words: a list of bytes */
+/* Runs a command. words: a list of bytes. */
 static void run_command(PyObject *words)
 {
     size_t count = (size_t)PyList_GET_SIZE(words);
@@ -188,7 +188,8 @@ static void exits_call_follower(int code)
     Py_XDECREF(function);
 }
 
-/* For a thread that calls os._exit while another one is ending the process. */
+/* Waits until another thread has ended the process. Called by a thread that
+ * calls os._exit meanwhile. */
 static void wait_for_the_end(void)
 {
     Py_BEGIN_ALLOW_THREADS;

@@ -41,7 +41,8 @@ static unsigned long switch_interval(void)
     return value >= 0 ? (unsigned long)(value * 1e6 + 0.5) : 0;
 }
 
-/* Whether the structure around the condition is the GIL, which we hold. */
+/* Returns whether the structure around the condition is the GIL, which we
+ * hold. */
 static bool is_gil(const vpy_gil *gil)
 {
     return *vpy_gil_is_held(gil) == 1 &&

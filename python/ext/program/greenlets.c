@@ -45,7 +45,7 @@ static uint64_t stack_number(PyObject *object)
 
 /* ---- greenlets as tasks -------------------------------------------------- */
 
-/* Whether the greenlet is gevent's hub, which runs the event loop. */
+/* Returns whether the greenlet is gevent's hub, which runs the event loop. */
 static bool is_hub(PyObject *object)
 {
     PyObject *bases = Py_TYPE(object)->tp_mro, *module;
@@ -129,7 +129,8 @@ static VST_COLD void greenlets_introduce(PyObject *object, uint32_t task,
 /* Records which greenlet runs from now on. */
 static void record_stack(PyObject *object)
 {
-    /* Not a frame's address: those are even. */
+    /* This address is no frame's address, because frames have even
+     * addresses. */
     const void *key = (const char *)object + 1;
     bool begins = vpy_iframe_running(PyThreadState_Get()) == NULL;
     vpy_known known;

@@ -22,14 +22,14 @@ enum {
     NEAR = 4096 /* bytes of stack between the hook and the structure */
 };
 
-/* The address for which a semaphore's thread waits. */
+/* Returns the address for which a semaphore's thread waits. */
 static uintptr_t object_waits_address(const void *semaphore)
 {
     return ((const uintptr_t *)semaphore)[-1];
 }
 
-/* Whether the semaphore lies on this thread's stack, unlike semaphores of other
- * locks. */
+/* Returns whether the semaphore lies on this thread's stack, unlike semaphores
+ * of other locks. */
 static bool is_on_stack(const void *semaphore)
 {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);

@@ -55,7 +55,8 @@ void vpy_greenlets_end(void);
 /* Called when a function gets its id: greenlet may have been imported. */
 void vpy_greenlets_look(void);
 void vpy_greenlets_watch_thread(void); /* the current thread */
-/* Whether the current thread runs a greenlet other than its main one. */
+/* Returns whether the current thread runs a greenlet other than its main
+ * one. */
 bool vpy_greenlets_is_in_one(void);
 
 /* ---- waits.c ------------------------------------------------------------- */
@@ -110,8 +111,8 @@ const char *vpy_object_waits_trouble(void);
 
 int vpy_modules_init(PyObject *module);
 void vpy_modules_end(void); /* forgets the recording's modules */
-/* Whether the code is a framework's function that is shown as something else: a
- * call of a module, or the begin or end of an annotation. */
+/* Returns whether the code is a framework's function that is shown as something
+ * else: a call of a module, or the begin or end of an annotation. */
 bool vpy_is_framework_code(PyObject *code);
 /* Record the enter and the end of such a function. id is the function's own;
  * frame and entered are those of vpy_code_entered and vpy_code_returns
@@ -120,16 +121,16 @@ vst_id vpy_framework_entered(vst_id id, PyObject *code,
                              const vpy_iframe *frame);
 void vpy_framework_left(vst_kind kind, vst_id id, vst_id entered,
                         PyObject *code);
-/* Whether importing the framework runs the code object of this file and name.
- */
+/* Returns whether importing the framework runs the code object of this file and
+ * name. */
 bool vpy_imports_framework(const char *file, uint32_t length, PyObject *name);
 void vpy_framework_imported(void);
 
 /* ---- import_names.c ------------------------------------------------------ */
 
-/* Whether this is a function of the import system that is called for a module
- * that is not loaded yet. vpy_is_import compares the name only, for functions
- * that are known to be special. */
+/* Returns whether this is a function of the import system that is called for a
+ * module that is not loaded yet. vpy_is_import compares the name only, for
+ * functions that are known to be special. */
 bool vpy_imports_module(const char *file, uint32_t length, PyObject *name);
 bool vpy_is_import(PyObject *name);
 /* Records which module such a function imports. Call when it is entered. */

@@ -13,8 +13,8 @@ static PyObject *program_call(PyObject *what, PyObject *with)
                               : PyObject_Call(what, with, NULL);
 }
 
-/* Whether the frame that the interpreter shows is the one that we would take
- * off. If not, the program runs above the command's frames, which does no
+/* Returns whether the frame that the interpreter shows is the one that we would
+ * take off. If not, the program runs above the command's frames, which does no
  * harm. */
 static bool frame_is_known(PyThreadState *tstate)
 {

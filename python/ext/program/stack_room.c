@@ -29,9 +29,9 @@
 
 static struct vpy_stack_room_state *const state = &vpy_program.stack_room;
 
-/* How much more stack recording may need: a recorded call takes at most half as
- * much again as a call without us. The first record of a thread needs some
- * more, regardless of the size. */
+/* Returns how much more stack recording may need: a recorded call takes at most
+ * half as much again as a call without us. The first record of a thread needs
+ * some more, regardless of the size. */
 static size_t room_for(size_t size)
 {
     return size / 2 + (64 << 10);
@@ -39,7 +39,8 @@ static size_t room_for(size_t size)
 
 /* ---- the main thread's stack --------------------------------------------- */
 
-/* The lowest address that the calling thread's stack may grow to now. */
+/* Returns the lowest address that the calling thread's stack may grow to
+ * now. */
 static uintptr_t stack_room_lowest(size_t size)
 {
     uintptr_t low = 0;
@@ -172,8 +173,8 @@ void vpy_stacks_restore(void)
     stack_room_restore_new();
 }
 
-/* How much stack stays free for the program. An evaluation hook uses C stack
- * for each Python call, where a program without us may recurse without
+/* Returns how much stack stays free for the program. An evaluation hook uses C
+ * stack for each Python call, where a program without us may recurse without
  * limit. */
 static size_t stack_left(size_t size)
 {

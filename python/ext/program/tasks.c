@@ -42,8 +42,8 @@ VST_THREAD_LOCAL vpy_steps vpy_steps_now VST_TLS_MODEL;
 
 /* ---- the task of a coroutine --------------------------------------------- */
 
-/* Whether the hook was removed for a while, so that the coroutine at this
- * address may have ended unseen. */
+/* Returns whether the hook was removed for a while, so that the coroutine at
+ * this address may have ended unseen. */
 static bool is_unsure(const vpy_known *coroutine)
 {
     return coroutine->returns != vpy_frames_returns();
@@ -137,8 +137,9 @@ VST_INLINE void tasks_keep_steps(uint32_t count)
     vpy_steps_now.count = count;
 }
 
-/* Whether the innermost running step belongs to this coroutine. If the step's
- * own call is this frame's, the step has ended unseen, and begins again. */
+/* Returns whether the innermost running step belongs to this coroutine. If
+ * the step's own call is this frame's, the step has ended unseen, and begins
+ * again. */
 static bool is_in_step(const void *outermost, const void *frame)
 {
     if (vpy_steps_now.count == 0 || vpy_steps_now.top.outermost != outermost)

@@ -10,7 +10,7 @@
 int vpy_tasks_init(void);
 void vpy_tasks_end(void);
 
-/* Whether calls of this code may be steps of a task. */
+/* Returns whether calls of this code may be steps of a task. */
 bool vpy_is_coroutine_code(const PyCodeObject *code);
 /* Call after recording the enter of a coroutine's call. */
 void vpy_step_after_enter(vst_id id, const vpy_iframe *frame);
@@ -46,7 +46,7 @@ enum {
     VPY_STEPS_MAX = 8
 }; /* nested steps; with more, the outermost are lost */
 
-/* The steps in which a thread is. */
+/* The running steps of a thread. */
 typedef struct vpy_steps {
     uint32_t generation;
     uint32_t count;
@@ -162,8 +162,8 @@ VST_INLINE void vpy_coroutine_record_enter_at(vst_id id, const void *place)
         vpy_step_after_enter_at(id, place);
 }
 
-/* Whether the coroutine that is being left may be the one that began the
- * step. */
+/* Returns whether the coroutine that is being left may be the one that began
+ * the step. */
 VST_INLINE bool vpy_step_may_end_with(vst_id id)
 {
     return vpy_steps_now.top.marked_id == id;
@@ -224,7 +224,8 @@ uint32_t vpy_task_new_number(void);
 uint32_t vpy_task_number(const void *frame);
 /* Returns the task that runs on this thread: a new reference, or NULL. */
 PyObject *vpy_task_running(void);
-/* A number that identifies a task as long as it keeps its name. */
+/* Returns a number that identifies a task as long as the task keeps its
+ * name. */
 uint64_t vpy_task_identity(PyObject *task);
 /* Returns the frame of a task's coroutine, or NULL if it is not known.
  * *is_other: the coroutine is not one of Python's own. */

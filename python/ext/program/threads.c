@@ -204,8 +204,8 @@ static void name_main_thread(void)
         threads_record_name(handle, 0, "MainThread", 10);
 }
 
-/* Whether a thread has this handle: gevent adds greenlets to threading's list,
- * by numbers of its own. */
+/* Returns whether a thread has this handle: gevent adds greenlets to
+ * threading's list, by numbers of its own. */
 static bool is_thread(uint64_t handle)
 {
     PyThreadState *tstate =

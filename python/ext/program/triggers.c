@@ -84,8 +84,8 @@ void vpy_triggers_end(void)
 
 /* ---- names --------------------------------------------------------------- */
 
-/* Whether a text ends with a name: "m.C.f" ends with "C.f" and "f". A slash in
- * the text counts as a dot. */
+/* Returns whether a text ends with a name: "m.C.f" ends with "C.f" and "f". A
+ * slash in the text counts as a dot. */
 static bool triggers_ends_with(const char *text, size_t length,
                                const char *name, size_t name_length)
 {
@@ -114,7 +114,7 @@ static size_t module_length(const char *file, size_t length)
     return length;
 }
 
-/* Whether a name matches a function: "f" and "C.f" match the end of its
+/* Returns whether a name matches a function: "f" and "C.f" match the end of its
  * qualified name, "module.C.f" also the end of its module's name. */
 static bool triggers_is_named(const char *name, const char *qualname,
                               const char *file, size_t file_length)
@@ -148,7 +148,7 @@ static bool triggers_watch(vst_id id, size_t slow)
     return true;
 }
 
-/* With the state lock. */
+/* Call with the state lock. */
 bool vpy_triggers_watch(PyObject *qualname, const char *file,
                         uint32_t file_length, vst_id id)
 {
@@ -229,15 +229,15 @@ void vpy_triggers_left(vst_id id)
 
 /* ---- annotations --------------------------------------------------------- */
 
-/* Whether a trigger's name matches an annotation. A star stands for any text:
- * `GET *`. */
+/* Returns whether a trigger's name matches an annotation. A star stands for any
+ * text: `GET *`. */
 static bool triggers_matches_annotation(const char *name, const char *text)
 {
     return strcmp(name, text) == 0 ||
            (strchr(name, '*') != NULL && fnmatch(name, text, 0) == 0);
 }
 
-/* With the state lock. */
+/* Call with the state lock. */
 static void triggers_check_annotation(const vpy_triggers *triggers,
                                       vpy_slow *slow, PyObject *name,
                                       vst_ticks took)
@@ -294,8 +294,8 @@ static const char *own_text(PyTypeObject *type, const char *attribute,
     return text != NULL ? copy : NULL;
 }
 
-/* Whether a name matches a class: "Error" and "module.Error" match the end of
- * its full name. */
+/* Returns whether a name matches a class: "Error" and "module.Error" match the
+ * end of its full name. */
 static bool is_class_named(PyTypeObject *type, const char *name)
 {
     const char *qualname = type->tp_name;
@@ -352,9 +352,9 @@ static bool triggers_includes_class(PyTypeObject *type, const char *name)
     return false;
 }
 
-/* Whether an exception was reported before: the interpreter reports it again in
- * every frame that it passes. Then this thread reported it last, and its
- * traceback leads further in. */
+/* Returns whether an exception was reported before: the interpreter reports it
+ * again in every frame that it passes. In that case this
+ * thread reported it last, and its traceback has a frame inside this one. */
 static bool triggers_was_reported(PyObject *error, PyObject *traceback)
 {
     bool same = error == last_raised && traceback != NULL &&

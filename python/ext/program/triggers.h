@@ -58,7 +58,7 @@ static inline bool vpy_triggers_want_times(void)
            VPY_WANTS_TIMES;
 }
 
-/* Whether the hook of calls must stay in place for a trigger. */
+/* Returns whether the hook of calls must stay in place for a trigger. */
 static inline bool vpy_triggers_want_calls(void)
 {
     return __atomic_load_n(&vpy_program.triggers.wanted, __ATOMIC_RELAXED) &

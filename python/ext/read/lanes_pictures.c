@@ -17,8 +17,8 @@ static PyObject *pictures_refuse(vst_status status)
     return NULL;
 }
 
-/* Whether these are times that a trace can have and whose difference fits in 64
- * bits. */
+/* Returns whether these are times that a trace can have and whose difference
+ * fits in 64 bits. */
 static bool is_range(long long from_ns, long long to_ns, unsigned pixels)
 {
     const long long most = 1ll << 62;

@@ -183,8 +183,8 @@ static const char *format_of(vst__column_type type)
     return type == VST_COLUMN_F64 ? "d" : type == VST_COLUMN_I64 ? "q" : "i";
 }
 
-/* Whether the column's memory can be given out: it holds numbers, and no
- * nulls. */
+/* Returns whether the column's memory can be given out: it holds numbers, and
+ * no nulls. */
 static bool has_view(const vst__column_spec *spec)
 {
     return !spec->nullable &&

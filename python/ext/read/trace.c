@@ -125,7 +125,8 @@ static PyObject *trace_info(PyObject *object, PyObject *unused)
         (unsigned long long)info.left_out, "switches",
         info.switches ? Py_True : Py_False, "gil_waits",
         info.gil_waits ? Py_True : Py_False);
-    /* Left out of other traces, as programs rely on the facts of those. */
+    /* Only traces with waits for objects have this fact, because programs rely
+     * on the set of facts of all other traces. */
     if (facts != NULL && info.object_waits &&
         PyDict_SetItemString(facts, "object_waits", Py_True) < 0)
         Py_CLEAR(facts);
@@ -278,8 +279,8 @@ bool vpy_trace_borrow(vpy_trace *self, PyObject *progress)
     return is_usable;
 }
 
-/* A trace that is in the tuple twice is refused, as it is busy the second
- * time. */
+/* Refuses a trace that is in the tuple twice, because the trace is busy the
+ * second time. */
 vst_trace **vpy_traces_borrow(PyObject *traces, PyObject *progress)
 {
     Py_ssize_t count = PyTuple_GET_SIZE(traces), taken = 0;

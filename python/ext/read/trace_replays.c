@@ -261,9 +261,9 @@ static void plain_name(const vst_definition *d, const char **bytes,
     *length = (size_t)(stop - at);
 }
 
-/* How well a name matches a definition: 3 if it is the shown name, 2 the
- * qualified name, 1 the last part of that, 0 not at all. Returns -1 with an
- * exception set on failure. */
+/* Returns how well a name matches a definition: 3 if it is the shown name, 2
+ * the qualified name, 1 the last part of the qualified name, 0 not at all.
+ * Returns -1 with an exception set on failure. */
 static int replay_fit(const vst_definition *d, const char *name,
                       size_t name_len)
 {

@@ -31,12 +31,12 @@
 
 static struct vpy_forks_state *const state = &vpy_sessions.forks;
 
-/* About the fork that this thread is about to make. */
+/* Facts about the fork that this thread is about to make. */
 static _Thread_local vpy_origin origin;
 static _Thread_local bool is_for_exec;
 
-/* Whether subprocess forks to run a program. Such a child is not recorded: it
- * runs Python code only if there is a preexec_fn. */
+/* Returns whether subprocess forks to run a program. Such a child is not
+ * recorded: it runs Python code only if there is a preexec_fn. */
 static bool executes_a_program(void)
 {
     PyFrameObject *frame = PyEval_GetFrame(); /* borrowed */

@@ -51,7 +51,7 @@ static int session_init(PyObject *object, PyObject *args, PyObject *kw)
         PyErr_SetString(PyExc_RuntimeError, "the session was started already");
         return -1;
     }
-    vpy_may_be_tried(object); /* by snapshot.c */
+    vpy_may_be_tried(object); /* snapshot.c tries to take references */
     return vpy_session_options_parse(args, kw, &self->wishes);
 }
 

@@ -134,7 +134,7 @@ static void signal_uninstall(void)
 
 typedef PyObject *(*fast_function)(PyObject *, PyObject *const *, Py_ssize_t);
 
-/* Whether signal.signal is called for our signal. */
+/* Returns whether signal.signal is called for our signal. */
 static bool is_about_ours(PyObject *const *args, Py_ssize_t count)
 {
     int overflow;

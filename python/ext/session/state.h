@@ -41,13 +41,14 @@ struct vpy_descriptor_watch_state {
                      * Read by the thread that has joined it */
     bool is_there;  /* the thread runs and is not being joined */
     bool is_joined; /* a thread is joining it */
-    bool paused;    /* for a fork */
+    bool paused;    /* the thread was ended for a fork and comes back */
 };
 
 /* flight.c. Guarded by the control lock. */
 struct vpy_flight_state {
     struct vpy_flight *armed; /* NULL: no session is armed */
-    bool paused;              /* its thread is stopped for a fork */
+    /* the thread of the flight recorder was ended for a fork */
+    bool paused;
 };
 
 /* The thread that forked, for the metadata of its child. */

@@ -1,11 +1,12 @@
-/* len, isinstance and list.append: the interpreter has special
- * instructions for them, which call nothing. These compare the callable with
- * one that the interpreter keeps. While recording we replace what it keeps, so
- * that the instructions fall back to ordinary calls. Those would stay ordinary
- * calls afterwards. So we note from where the three are called meanwhile, and
- * when recording stops we make the interpreter specialize these places again.
- * base/inside.c has found the three before turbo starts, and base/inside_code.c
- * has checked the numbers of the instructions. With the GIL. */
+/* Makes the interpreter call len, isinstance and list.append. It has special
+ * instructions for these three, which call nothing: they compare the callable
+ * with an object that the interpreter keeps. While recording we replace the
+ * kept objects, so that the instructions fall back to ordinary calls. They
+ * would stay ordinary calls afterwards. So we note the places from which the
+ * three are called meanwhile, and when recording stops we make the interpreter
+ * specialize these places again. Before turbo starts, base/inside.c has found
+ * the three objects, and base/inside_code.c has checked the numbers of the
+ * instructions. Call with the GIL held. */
 #include "thunks/thunks.h"
 
 #include "base/inside.h"
@@ -24,7 +25,7 @@ static struct vpy_cached_callables_state *const state = &vpy_thunks.cached;
 enum { PLACES_MAX = 16384 };
 
 typedef struct vpy_cached_place {
-    uintptr_t address; /* of the instruction; 0: empty */
+    uintptr_t address; /* address of the instruction; 0: the entry is empty */
     PyObject *code;    /* weak reference */
     int instruction;
 } place;
@@ -70,12 +71,12 @@ void vpy_cached_call_note(const vpy_iframe *frame, uintptr_t address)
             : NULL;
 
     *vpy_cached_call(address) = address;
-    /* The code object at this address may be another one by now. */
+    /* The code object at this address may be a later one. */
     if ((at != NULL && at->address && !vpy_weakref_is_dead(at->code)) ||
         !cached_make_room())
         return;
     PyErr_Fetch(&type, &value, &traceback);
-    vst_memory_enter(); /* it is not the program's */
+    vst_memory_enter(); /* the table's memory is not the program's */
     code = vpy_weakref_new((PyObject *)vpy_iframe_code(frame));
     vst_memory_leave();
     at = cached_place_of(state->places, state->places_mask, address);
@@ -94,8 +95,9 @@ static bool is_plain_call(unsigned char number)
     return memchr(plain, number, sizeof plain) != NULL;
 }
 
-/* An instruction is two bytes, opcode and argument. Behind a call there is a
- * counter; at 0 the interpreter specializes the call. */
+/* Makes the interpreter specialize the call at a place again. An instruction is
+ * two bytes, opcode and argument; behind a call lies a counter, and at 0 the
+ * interpreter specializes the call. */
 static void decide_again(const place *at)
 {
     PyObject *code = vpy_weakref_get(at->code);
@@ -149,9 +151,9 @@ bool vpy_is_cached_callable(const PyMethodDef *method)
 }
 
 #if VPY_CALLS_OF_C_ARE_FEW
-/* The special instruction for len takes nothing of the recursion limit, but an
- * ordinary call does, which would end a recursion through __len__ early. What
- * the call has taken is given back meanwhile. */
+/* Replaces len. The special instruction for len uses nothing of the recursion
+ * limit, but an ordinary call does, and would end a recursion through __len__
+ * early. So the function gives back meanwhile what its call used. */
 static PyObject *through_len(PyObject *self, PyObject *object)
 {
     int *left = vpy_c_recursion_left(vpy_thread_state());
@@ -196,7 +198,7 @@ void vpy_cached_callables_hide(void)
     vpy_callables_find(state->interpreter, found);
     for (size_t i = 0; i < VPY_CALLABLES; i++) {
         state->noted[i] = *found[i];
-        *found[i] = Py_None; /* which nobody can call */
+        *found[i] = Py_None; /* Py_None, which nobody can call */
     }
     watch_len(state->noted[0]);
 }

@@ -1,7 +1,7 @@
 /* From 3.15 on the interpreter's JIT writes the address of a C function into
  * the machine code that it makes of a loop. After ml_meth has changed, such
- * code would go on calling what was there before: calls would not be recorded,
- * or recorded functions would be called through a thunk that was removed. So we
+ * code would still call the previous function: calls would not be recorded, or
+ * recorded functions would be called through a thunk that was removed. So we
  * make the interpreter drop its machine code. It compiles loops again that are
  * still hot. With the GIL. */
 #include "thunks/thunks.h"
@@ -12,7 +12,7 @@
 
 static struct vpy_compiled_code_state *const state = &vpy_thunks.compiled;
 
-/* Whether the JIT is on, which is decided when Python starts. */
+/* Returns whether the JIT is on, which is decided when Python starts. */
 static bool is_compiling(void)
 {
     PyObject *jit = state->is_compiling < 0 ? PySys_GetObject("_jit") : NULL;

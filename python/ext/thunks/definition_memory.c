@@ -1,9 +1,9 @@
-/* Where a definition lies: whether in the image of a program or library, where
- * it stays for good, and whether its memory may be written, since const tables
- * lie in pages that the loader made read-only. The list of mappings is read
- * once, and again when it does not contain an address or when libraries came or
- * went: reading it takes as long as looking at some thousand definitions. With
- * the GIL. */
+/* Finds out where a definition lies: whether in the image of a program or
+ * library, where it stays for good, and whether its memory may be written,
+ * because const tables lie in pages that the loader made read-only. The list of
+ * mappings is read once, and again when it does not contain an address, or when
+ * libraries were loaded or unloaded: reading it takes as long as looking at
+ * some thousand definitions. Call with the GIL held. */
 #include "thunks/thunks.h"
 
 #include <link.h>
@@ -75,7 +75,8 @@ static void read_mapped(void)
         fclose(file);
 }
 
-/* The first object knows the counts of all. */
+/* Reads the counts of all libraries, which each object of the loader's list
+ * has, and stops at the first. */
 static int read_loads(struct dl_phdr_info *info, size_t size, void *ctx)
 {
     (void)size;

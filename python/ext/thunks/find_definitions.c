@@ -1,8 +1,9 @@
-/* Finding definitions of C functions: in the tables of all types and modules,
- * and in the functions and descriptors that their dictionaries hold. Nothing is
- * looked up by name and nothing of the program's is called, not even its
- * metaclasses: types are found through type's own __subclasses__, dictionaries
- * are read as they lie. With the GIL; the collector does not run meanwhile. */
+/* Finds definitions of C functions: in the tables of all types and modules, and
+ * in the functions and descriptors that their dictionaries hold. Nothing is
+ * looked up by name, and no code of the program is called, not even
+ * metaclasses: types are found through type's own __subclasses__, and
+ * dictionaries are read directly. Call with the GIL held; the collector does
+ * not run meanwhile. */
 #include "thunks/thunks.h"
 
 #include <stdlib.h>
@@ -15,7 +16,7 @@ typedef void found_fn(const vpy_found *);
 typedef struct types {
     PyTypeObject **items;
     size_t count, capacity;
-    PyTypeObject **table; /* the same by address, NULL: empty */
+    PyTypeObject **table; /* types by address, NULL: the entry is empty */
     size_t mask;
 } types;
 
@@ -31,7 +32,7 @@ static const char *module_name(PyObject *name)
     return text != NULL ? text : "";
 }
 
-static void tell_function(PyCFunctionObject *function, found_fn *found)
+static void report_function(PyCFunctionObject *function, found_fn *found)
 {
     PyObject *self = function->m_self;
     vpy_found it = {.method = function->m_ml, .keeper = (PyObject *)function};
@@ -49,8 +50,8 @@ static void tell_function(PyCFunctionObject *function, found_fn *found)
     found(&it);
 }
 
-static void tell_method(PyMethodDef *method, PyTypeObject *type,
-                        found_fn *found)
+static void report_method(PyMethodDef *method, PyTypeObject *type,
+                          found_fn *found)
 {
     vpy_found it = {.method = method, .keeper = (PyObject *)type};
 
@@ -59,34 +60,35 @@ static void tell_method(PyMethodDef *method, PyTypeObject *type,
     found(&it);
 }
 
-/* Static methods: staticmethod objects around built-in functions. pybind11
- * wraps its functions into instance methods. */
-static void tell_value(PyObject *value, found_fn *found)
+/* Reports the definition behind a value. A static method is a staticmethod
+ * object around a built-in function; pybind11 wraps its functions into instance
+ * methods. */
+static void report_value(PyObject *value, found_fn *found)
 {
     PyTypeObject *type = Py_TYPE(value);
 
     if (type == &PyFunction_Type)
         return;
     if (type == &PyCFunction_Type || type == &PyCMethod_Type) {
-        tell_function((PyCFunctionObject *)value, found);
+        report_function((PyCFunctionObject *)value, found);
     } else if (type == &PyMethodDescr_Type ||
                type == &PyClassMethodDescr_Type) {
         PyMethodDescrObject *descriptor = (PyMethodDescrObject *)value;
-        tell_method(descriptor->d_method, descriptor->d_common.d_type, found);
+        report_method(descriptor->d_method, descriptor->d_common.d_type, found);
     } else if (type == &PyInstanceMethod_Type) {
         PyObject *inner = PyInstanceMethod_GET_FUNCTION(value);
         if (inner != NULL && PyCFunction_Check(inner))
-            tell_function((PyCFunctionObject *)inner, found);
+            report_function((PyCFunctionObject *)inner, found);
     } else if (type == &PyStaticMethod_Type || type == &PyClassMethod_Type) {
         PyObject *inner = vpy_wrapped_function(value);
         if (inner != NULL && PyCFunction_Check(inner))
-            tell_function((PyCFunctionObject *)inner, found);
+            report_function((PyCFunctionObject *)inner, found);
     }
 }
 
-/* Looks at values in groups, prefetching the whole group first: with torch
- * there are 130,000 of them, all over the memory. */
-static void tell_values(PyObject *dict, found_fn *found)
+/* Reports the values of a dictionary in groups, and prefetches each group
+ * first: with torch there are 130,000 values, all over the memory. */
+static void report_values(PyObject *dict, found_fn *found)
 {
     PyObject *key, *values[16];
     Py_ssize_t position = 0;
@@ -99,7 +101,7 @@ static void tell_values(PyObject *dict, found_fn *found)
         while (count < 16 && PyDict_Next(dict, &position, &key, &values[count]))
             __builtin_prefetch(values[count++]);
         for (size_t i = 0; i < count; i++)
-            tell_value(values[i], found);
+            report_value(values[i], found);
     } while (count == 16);
 }
 
@@ -109,24 +111,24 @@ static void tell_type(PyTypeObject *type, found_fn *found)
 {
     PyObject *dict;
 
-    /* A class without a table is written in Python and none of ours; its name
-     * is not looked at, as that lies elsewhere in memory. */
+    /* A class without a table is written in Python, and so is not one of ours.
+     * Its name is not looked at, because the name lies elsewhere in memory. */
     if ((type->tp_methods != NULL || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) &&
         strncmp(type->tp_name, "vestige.", 8) == 0)
         return;
     for (PyMethodDef *m = type->tp_methods; m != NULL && m->ml_name != NULL;
          m++)
-        tell_method(m, type, found);
+        report_method(m, type, found);
     /* The dictionary of a static type was made from its tables. */
     if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE))
         return;
     dict = vpy_type_dict(type);
-    tell_values(dict, found);
+    report_values(dict, found);
     Py_XDECREF(dict);
 }
 
-/* With torch there are ten thousand types, each with a dictionary of its own,
- * all over the memory: what will be looked at is fetched before. */
+/* Prefetches a type that will be looked at soon. With torch there are ten
+ * thousand types, each with a dictionary of its own, all over the memory. */
 static void fetch_type(const types *seen, size_t at)
 {
     enum { DICT_AHEAD = 4, TYPE_AHEAD = 8 };
@@ -190,8 +192,8 @@ static bool definitions_note(types *seen, PyObject *type)
     return true;
 }
 
-/* The C function behind type.__subclasses__, or NULL if it is not the usual
- * one. */
+/* Returns the C function behind type.__subclasses__, or NULL if it is not the
+ * usual one. */
 static PyCFunction subclasses_function(void)
 {
     PyObject *dict = vpy_type_dict(&PyType_Type);
@@ -227,16 +229,17 @@ static bool find_types(types *seen)
 
 /* ---- modules ----------------------------------------------------------- */
 
-/* A function in the dictionary knows the module that it was made for. */
-static void tell_module(PyObject *module, found_fn *found)
+/* Reports the definitions of a module. A function in the dictionary knows the
+ * module that it was made for. */
+static void report_module(PyObject *module, found_fn *found)
 {
     PyModuleDef *definition = PyModule_GetDef(module);
     PyObject *name;
     vpy_found it = {.keeper = module, .owner = VPY_OF_MODULE};
 
-    tell_values(PyModule_GetDict(module), found);
+    report_values(PyModule_GetDict(module), found);
     if (definition == NULL || definition->m_methods == NULL)
-        return; /* most are written in Python */
+        return; /* most modules are written in Python */
     name = PyModule_GetNameObject(module);
     PyErr_Clear();
     it.where = module_name(name);
@@ -247,7 +250,7 @@ static void tell_module(PyObject *module, found_fn *found)
     Py_XDECREF(name);
 }
 
-static void tell_modules(found_fn *found)
+static void report_modules(found_fn *found)
 {
     PyObject *modules = vpy_modules();
     PyObject *key, *value;
@@ -255,7 +258,7 @@ static void tell_modules(found_fn *found)
 
     while (modules != NULL && PyDict_Next(modules, &position, &key, &value))
         if (PyModule_Check(value))
-            tell_module(value, found);
+            report_module(value, found);
     Py_XDECREF(modules);
 }
 
@@ -265,7 +268,7 @@ bool vpy_find_methods(found_fn *found)
     int young = vpy_young_objects();
     bool complete = find_types(&seen);
 
-    tell_modules(found);
+    report_modules(found);
     for (size_t i = 0; i < seen.count; i++) {
         fetch_type(&seen, i);
         tell_type(seen.items[i], found);
@@ -295,7 +298,7 @@ bool vpy_find_types(void (*found)(PyTypeObject *))
 
 void vpy_find_value(PyObject *value, found_fn *found)
 {
-    tell_value(value, found);
+    report_value(value, found);
 }
 
 void vpy_find_methods_of(PyObject *object, found_fn *found)
@@ -307,7 +310,7 @@ void vpy_find_methods_of(PyObject *object, found_fn *found)
     if (!PyModule_Check(object))
         return;
     young = vpy_young_objects();
-    tell_module(object, found);
+    report_module(object, found);
     dict = PyModule_GetDict(object);
     while (dict != NULL && PyDict_Next(dict, &position, &key, &value))
         if (PyType_Check(value))

@@ -1,10 +1,10 @@
-/* The equality and hash of built-in functions. The interpreter computes both
- * from ml_meth, and dictionaries of the program's may have stored the hash.
- * While thunks or watched methods are in place, we compute them in the same way
- * from the functions behind. Any thread enters, with the GIL of any
- * interpreter: static types are shared. A thread that still calls the old
- * functions gets the same answers: ours are there before the first function is
- * replaced, and until the last one is put back. */
+/* Computes equality and hash of built-in functions. The interpreter computes
+ * both from ml_meth, and dictionaries of the program may have stored the hash.
+ * While thunks or watched methods are in place, we compute both in the same way
+ * from the original functions. Any thread enters, with the GIL of any
+ * interpreter, because static types are shared. A thread that still calls the
+ * interpreter's functions gets equal answers: our functions are in place before
+ * the first ml_meth is replaced, and until the last one is put back. */
 #include "thunks/thunks.h"
 
 #include "thunks/watched_methods.h"

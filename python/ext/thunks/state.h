@@ -1,7 +1,7 @@
 /* The state of thunks/: all of its variables that outlive a call. vpy_thunks
  * has a member for each file, which only that file changes unless a comment
- * says otherwise; the file calls it `state`. A comment at a struct or a field
- * names the guard. */
+ * says otherwise; the file calls its member `state`. A comment at a struct or a
+ * field names the guard. */
 #ifndef VPY_THUNKS_STATE_H
 #define VPY_THUNKS_STATE_H
 
@@ -12,7 +12,7 @@
 #pragma GCC visibility push(hidden)
 
 #if defined(__x86_64__) || defined(__aarch64__)
-enum { VPY_THUNKS = 16400 }; /* some are for turbo_test.c */
+enum { VPY_THUNKS = 16400 }; /* includes some for turbo_test.c */
 #else
 enum { VPY_THUNKS = 0 };
 #endif
@@ -21,77 +21,84 @@ enum { VPY_CACHED_CALLS = 256 };
 
 typedef struct vpy_thunk_slot {
     PyCFunction original;
-    uint64_t value;      /* recording << 32 | what it is and id; of another
-                          * recording: not known yet */
-    PyTypeObject *owner; /* by class: the one that the id is of, */
-    uint32_t version;    /* and its tp_version_tag */
+    /* recording << 32 | VPY_THUNK_ bits and id; with another recording: not
+     * known yet */
+    uint64_t value;
+    /* with VPY_THUNK_BY_CLASS: the class that the id is for */
+    PyTypeObject *owner;
+    /* with VPY_THUNK_BY_CLASS: the class's tp_version_tag */
+    uint32_t version;
 } vpy_thunk_slot;
 
 /* How a definition was found, which decides its name. */
 typedef enum vpy_thunk_owner {
     VPY_OF_MODULE, /* where: the module's name */
-    VPY_OF_SELF,   /* by the class of what it is called with */
+    VPY_OF_SELF,   /* the name depends on the class of the object */
     VPY_OF_TYPE    /* a static method; where: the class's name */
 } vpy_thunk_owner;
 
-/* What only some calls need. */
+/* Facts that only some calls need. */
 typedef struct vpy_thunk_about {
     PyMethodDef *method;
-    PyObject *keeper; /* weak reference, of one that may be freed */
-    char *where;      /* name of its module or class; "" if not needed */
+    /* weak reference to the object that keeps a freeable definition alive */
+    PyObject *keeper;
+    char *where; /* name of its module or class; "" if not needed */
     vpy_thunk_owner owner;
     bool in_image;
     bool patched;
-    bool rests;  /* patched, but for a time the function is called itself */
+    /* patched, but a budget makes callers call the function directly for a
+     * time */
+    bool rests;
     uint32_t is; /* VPY_THUNK_IMPORTS, VPY_THUNK_CACHED or 0 */
 } vpy_thunk_about;
 
 /* Counts of the recording in progress, or of the last one. */
 typedef struct vpy_thunk_counts {
     size_t covered;   /* definitions that are called through a thunk */
-    size_t overflow;  /* left out: no thunk was free */
-    size_t read_only; /* they lie in memory that may not be written */
-    size_t excluded;  /* the interpreter or a module compares their address */
-    size_t foreign;   /* code other than ours has replaced their pointer */
-    size_t freed;     /* covered, and gone since */
+    size_t overflow;  /* definitions without a thunk, because none was free */
+    size_t read_only; /* definitions in memory that may not be written */
+    /* definitions whose address the interpreter or a module compares */
+    size_t excluded;
+    size_t foreign; /* definitions whose pointer other code has replaced */
+    size_t freed;   /* definitions that were covered and then freed */
 } vpy_thunk_counts;
 
 /* thunk_slots.c. Guarded by the GIL, except where a field names its guard. */
 struct vpy_thunk_slots_state {
-    /* Threads of interpreters with a GIL of their own read slots too: a slot is
-     * written before its thunk's address is stored in a definition. thunks.c
-     * writes values. */
+    /* Slots of thunks. Threads of interpreters with a GIL of their own read
+     * slots, too: a slot is written before its thunk's address is stored in a
+     * definition. Only thunks.c writes values. */
     vpy_thunk_slot slots[VPY_THUNKS + 1];
     vpy_thunk_about abouts[VPY_THUNKS + 1];
     uint32_t used;
     uint32_t recording;
     uint32_t counted_for; /* the recording that the counts began with */
     vpy_thunk_counts counts;
-    struct vpy_thunk_entry *entries; /* a table: definition to slot */
+    /* table of entries: which slot a definition has */
+    struct vpy_thunk_entry *entries;
     size_t entries_mask, entries_used;
 };
 
 /* thunks.c. Guarded by the GIL, except where a field names its guard. */
 struct vpy_thunk_calls_state {
-    /* The number of the recording, as it stands in a slot's value: in the upper
-     * half. 0: nothing is recorded. Atomic: threads of other interpreters read
-     * it. */
+    /* The number of the recording << 32, as in the value of a slot. 0: nothing
+     * is recorded. Atomic: threads of other interpreters read it. */
     uint64_t recording;
     uint32_t recordings;
     PyInterpreterState *interpreter; /* the interpreter that is recorded */
     bool pending; /* there may be definitions that were not found yet */
     vst_ticks walk_ended, walk_cost;
-    bool is_ready; /* thunks are there for a recording that is to begin */
+    bool is_ready; /* thunks are in place for a recording that begins soon */
     bool passes_on;
 };
 
 typedef struct vpy_range {
     uintptr_t start, end;
-    bool flag; /* mapped: may be written */
+    bool flag; /* for `mapped`: whether the range may be written */
 } vpy_range;
 
 typedef struct vpy_ranges {
-    vpy_range *items; /* by address */
+    vpy_range *items; /* sorted by address */
     size_t count, capacity;
     size_t last; /* the range that was found last */
 } vpy_ranges;
@@ -99,7 +106,8 @@ typedef struct vpy_ranges {
 /* definition_memory.c. Guarded by the state lock. */
 struct vpy_definition_memory_state {
     vpy_ranges mapped, images;
-    /* How many libraries the loader had loaded and unloaded by then. */
+    /* How many libraries the loader had loaded and unloaded when the ranges
+     * were read. */
     struct vpy_library_loads {
         unsigned long long added, removed;
     } loads_known;
@@ -116,7 +124,7 @@ struct vpy_function_identity_state {
 #if VPY_KNOWS_INSIDE
 /* cached_callables.c. Guarded by the GIL. */
 struct vpy_cached_callables_state {
-    /* Addresses that are known to call one of the callables. */
+    /* Addresses of instructions that are known to call one of the callables. */
     uintptr_t calls[VPY_CACHED_CALLS];
     PyObject *noted[VPY_CALLABLES];  /* the originals; borrowed */
     PyInterpreterState *interpreter; /* NULL: nothing is hidden */
@@ -131,8 +139,8 @@ struct vpy_compiled_code_state {
     int is_compiling; /* 1 or 0; -1: not known yet */
 };
 
-/* watched_methods.c: a list of what is watched. Changed with the state lock in
- * a stopped world. */
+/* watched_methods.c: the list of watched methods. Changed with the state lock
+ * in a stopped world. */
 struct vpy_watched_state {
     vpy_watched *all;
 };

@@ -1,15 +1,14 @@
-/* Which thunk, and so which slot, belongs to which definition; putting thunks
- * in place and removing them.
+/* Gives each definition a thunk and its slot, and puts thunks in place and
+ * removes them.
  *
- * A definition in an image keeps its slot for the life of the process: others
- * may have read the thunk's address from it and go on calling it, which after
- * stop is a jump to the original. A definition on the heap (pybind11 makes
- * them) may be freed at any time. We keep a weak reference to the object that
- * it belongs to, and read the definition only while that lives.
- *
- * With the GIL. Interpreters with a GIL of their own share static types and so
- * call thunks too: what they read of a slot was stored before the thunk's
- * address. */
+ * A definition in an image keeps its slot for the life of the process: other
+ * code may have read the thunk's address from it and may still call the thunk,
+ * which after stop is a jump to the original. A definition on the heap
+ * (pybind11 makes them) may be freed at any time. We keep a weak reference to
+ * the object that it belongs to, and read the definition only while that object
+ * lives. Call with the GIL held. Interpreters with a GIL of their own share
+ * static types and so call thunks, too: the fields of a slot that they read
+ * were stored before the thunk's address. */
 #include "thunks/thunks.h"
 
 #include <stdlib.h>
@@ -29,9 +28,10 @@ PyCFunction vpy_thunk_original(PyCFunction function)
 enum { READ_ONLY = VPY_THUNKS + 1, EXCLUDED, OVERFLOW };
 
 typedef struct vpy_thunk_entry {
-    PyMethodDef *method; /* NULL: empty */
-    uint32_t number;     /* of its slot, or why it has none */
-    uint32_t counted;    /* the recording that counted it */
+    PyMethodDef *method; /* NULL: the entry is empty */
+    /* number of the definition's slot, or why it has none */
+    uint32_t number;
+    uint32_t counted; /* the recording in whose counts the definition is */
 } entry;
 
 static entry *slots_entry_of(entry *table, size_t mask, PyMethodDef *method)
@@ -89,9 +89,9 @@ static bool is_slot_of(const PyTypeObject *type, PyCFunction function)
 }
 #endif
 
-/* Whether a method's function is also what its class has in a slot, as that of
- * dict.__getitem__. A subclass takes over the slot only while the two are the
- * same, and a class that was made without it stays slow. */
+/* Returns whether a method's function is also in a slot of its class, like the
+ * function of dict.__getitem__. A subclass inherits the slot only while the two
+ * are equal, and a class that was made while they were not stays slow. */
 static bool is_compared_with_slot(const vpy_found *f)
 {
 #if VPY_COMPARES_WITH_SLOTS
@@ -113,7 +113,8 @@ static bool is_compared_with_slot(const vpy_found *f)
     return false;
 }
 
-/* Functions whose address the interpreter or its modules compare. */
+/* Returns whether the interpreter or its modules compare the address of the
+ * function. */
 static bool is_excluded(const vpy_found *f)
 {
     const char *name = f->method->ml_name;
@@ -147,8 +148,8 @@ static uint32_t what_it_is(const vpy_found *f)
     return 0;
 }
 
-/* The class's name, copied. Neighbours mostly have the same class, so in
- * images, where definitions stay, they share one copy. */
+/* Returns a copy of the class's name. Neighbours mostly have the same class, so
+ * definitions in images, which are never freed, share one copy. */
 static char *copy_of_where(const vpy_found *f, bool in_image)
 {
     const vpy_thunk_about *before =
@@ -204,8 +205,9 @@ static void slots_count(uint32_t number)
         state->counts.overflow++;
 }
 
-/* Keeps a weak reference to what the definition belongs to. A type is preferred
- * to a function: it owns the table, and functions come and go. */
+/* Keeps a weak reference to the object that the definition belongs to. A type
+ * is preferred to a function: the type owns the table, and functions are freed
+ * more often. */
 static bool hold_keeper(vpy_thunk_about *k, PyObject *keeper)
 {
     if (k->in_image)
@@ -221,8 +223,9 @@ static bool hold_keeper(vpy_thunk_about *k, PyObject *keeper)
     return k->keeper != NULL;
 }
 
-/* Another definition may lie where one was freed. If it has the same function,
- * as all of pybind11's have, it gets the same slot. */
+/* Gives a slot to a definition that lies where another was freed. If both have
+ * the same function, as all definitions of pybind11 do, the new one gets the
+ * old one's slot. */
 static uint32_t slot_again(entry *at, const vpy_found *f)
 {
     vpy_thunk_about *k = &state->abouts[at->number];
@@ -262,7 +265,7 @@ void vpy_thunks_put(const vpy_found *f)
         method->ml_meth == state->slots[at->number].original)
         return;
     if (vpy_thunk_number(method->ml_meth) < VPY_THUNKS)
-        return; /* a copy of a definition that has a thunk */
+        return; /* a copy of a definition that has a thunk already */
     if (is_new) {
         *at = (entry){.method = method, .number = number_for(f)};
         state->entries_used++;
@@ -279,7 +282,7 @@ void vpy_thunks_put(const vpy_found *f)
             state->counts.covered += !k->patched;
             k->patched = true;
             k->rests = false;
-            /* Behind its slot; pairs with the fence in call_other. */
+            /* Stored after the slot; pairs with the fence in call_other. */
             __atomic_store_n(&method->ml_meth, vpy_thunk(at->number),
                              __ATOMIC_RELEASE);
         }
@@ -331,7 +334,7 @@ static void slots_restore(uint32_t number)
     Py_CLEAR(k->keeper);
 }
 
-/* Whether the pointer was changed. */
+/* Returns whether the pointer was changed. */
 static bool set_rest(uint32_t number, bool rests)
 {
     vpy_thunk_about *k = &state->abouts[number];

@@ -1,14 +1,13 @@
-/* The thunks: 16,400 functions that differ in one number. Every calling
+/* The thunks: 16,400 functions that differ only in one number. Every calling
  * convention of a C function passes at most five words, in registers. A thunk
- * puts its number into the sixth and jumps to vpy_thunk_call. They are written
- * as one block of instructions, each of the same size, so that an address is a
- * number, no table of addresses has to be relocated when we are loaded, and one
- * entry tells debuggers and exceptions how to unwind all of them.
- *
- * Any thread may be in here, with the GIL of any interpreter. */
+ * puts its number into the sixth and jumps to vpy_thunk_call. The thunks are
+ * one block of instructions, all of one size: so a thunk's number follows from
+ * its address, no table of addresses has to be relocated when we are loaded,
+ * and one entry describes to debuggers and exceptions how to unwind all of
+ * them. Any thread may be in here, with the GIL of any interpreter. */
 #include "thunks/thunks.h"
 
-/* One thunk, and the sign that the assembler wants before a section's type. */
+/* A thunk, and the letter that the assembler needs before a section's type. */
 #if defined(__x86_64__)
 #define SIGIL "@"
 #define THUNK "endbr64\nmovl $vpy_thunk_n, %r9d\njmp vpy_thunk_call\n"

@@ -1,9 +1,8 @@
-/* What a call through a thunk does; start and stop; and thunks for modules that
- * are imported meanwhile.
- *
- * All of it runs with the GIL of the main interpreter, except the beginning of
- * vpy_thunk_call: interpreters with a GIL of their own share static types, and
- * their calls only pass through. */
+/* Records calls through thunks, starts and stops that, and gives thunks to
+ * modules that are imported meanwhile. All of it runs with the GIL of the main
+ * interpreter, except the beginning of vpy_thunk_call: interpreters with a GIL
+ * of their own share static types, and vpy_thunk_call only forwards their
+ * calls. */
 #include "thunks/thunks.h"
 
 #include "calls/ids.h"
@@ -35,7 +34,8 @@ VST_INLINE PyObject *forward(const vpy_thunk_slot *s, words w)
     return ((five_words)(void (*)(void))s->original)(w.a, w.b, w.c, w.d, w.e);
 }
 
-/* Skips frames in which no Python code runs, or not yet. */
+/* Returns whether the caller is recorded. Skips frames that run no Python code,
+ * or do not run it yet. */
 static VST_NOINLINE VST_HOT bool find_caller(const vpy_iframe *frame)
 {
     while (frame != NULL &&
@@ -57,14 +57,14 @@ VST_INLINE bool caller_is_recorded(PyThreadState *tstate)
     return find_caller(frame);
 }
 
-/* A call that is being recorded; recording 0: it has ended. */
+/* A call in progress; recording 0: the call has ended. */
 typedef struct span {
     uint64_t recording;
     vst_id id;
 } span;
 
-/* Runs when a C++ exception leaves the call, or when the thread is ended, which
- * then may not have the GIL. */
+/* Runs when a C++ exception leaves the call, or when the thread is ended; a
+ * thread that is ended may not have the GIL. */
 static inline void thunks_leave(span *s)
 {
     if (!VST_LIKELY(s->recording == 0) && vpy_holds_gil() &&
@@ -120,7 +120,7 @@ static VST_COLD uint64_t thunks_define(uint32_t number, PyObject *self)
     bool by_class = false;
     vst_id id;
 
-    /* Somebody kept the thunk's address after the definition was freed. */
+    /* Other code kept the thunk's address after the definition was freed. */
     if (!vpy_thunk_is_alive(k))
         return state->recording;
     if (k->owner == VPY_OF_SELF && self != NULL) {
@@ -138,9 +138,9 @@ static VST_COLD uint64_t thunks_define(uint32_t number, PyObject *self)
     return vpy_thunks.slots.slots[number].value;
 }
 
-/* The id of a function that the definition alone does not decide: the one in
- * the slot, if it is still called with the same class or from the same place.
- * Else 0. rest: the slot's value without the recording. */
+/* Returns the id in the slot of a function whose id depends on more than the
+ * definition, if it is called with the same class or from the same place as
+ * before; else 0. rest: the slot's value minus the recording. */
 VST_INLINE vst_id id_as_before(const vpy_thunk_slot *s, uint64_t rest,
                                PyThreadState *tstate, const PyObject *self)
 {
@@ -162,7 +162,7 @@ VST_INLINE vst_id id_as_before(const vpy_thunk_slot *s, uint64_t rest,
     return 0;
 }
 
-/* Finds the id anew; 0: the function is not recorded. */
+/* Finds the id again. Returns 0 if the function is not recorded. */
 static vst_id id_anew(uint32_t number, PyThreadState *tstate, PyObject *self)
 {
     vpy_thunk_slot *s = &vpy_thunks.slots.slots[number];
@@ -189,8 +189,8 @@ static vst_id id_anew(uint32_t number, PyThreadState *tstate, PyObject *self)
 
 static void after_import(PyObject *module);
 
-/* A call that imports: what it brings gets thunks, even if its caller is not
- * recorded. */
+/* Calls a function that imports: the C functions of the imported module get
+ * thunks, even if the caller is not recorded. */
 static VST_COLD PyObject *call_import(uint32_t number, words w, uint64_t in,
                                       vst_id id)
 {
@@ -199,16 +199,16 @@ static VST_COLD PyObject *call_import(uint32_t number, words w, uint64_t in,
         vpy_thunks.slots.abouts[number].method->ml_flags & METH_O;
     PyObject *result = id ? record(s, w, in, id) : forward(s, w);
 
-    /* The create functions return the module, or what an extension uses as one.
-     * The exec functions get it as their only argument. In other conventions
-     * the second word is no object. */
+    /* The create functions return the module, or another object that an
+     * extension uses as its module. The exec functions get it as their only
+     * argument. In other calling conventions the second word is no object. */
     if (result != NULL && state->recording == in)
         after_import(!PyModule_Check(result) && has_argument ? w.b : result);
     return result;
 }
 
-/* The uncommon calls: the id must be found, the function imports, or nothing is
- * recorded. It takes the same arguments as vpy_thunk_call, so that calling it
+/* Handles less common calls: the id must be found, the function imports, or
+ * nothing is recorded. Has the arguments of vpy_thunk_call, so that calling it
  * is a jump. */
 static VST_NOINLINE PyObject *call_other(PyObject *a, PyObject *b, PyObject *c,
                                          PyObject *d, PyObject *e,
@@ -223,8 +223,9 @@ static VST_NOINLINE PyObject *call_other(PyObject *a, PyObject *b, PyObject *c,
 
     if (in == 0 || tstate == NULL || tstate->interp != state->interpreter ||
         tstate->tracing) {
-        /* Only a GIL of its own lets a thread be here while a thunk is put: it
-         * saw the thunk, and now sees the slot. Pairs with vpy_thunks_put. */
+        /* Only a thread with a GIL of its own can be here while a thunk is
+         * being put in place. It saw the thunk, so after this fence it sees the
+         * slot. Pairs with vpy_thunks_put. */
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
         return forward(s, w);
     }
@@ -250,12 +251,13 @@ __attribute__((used)) VST_HOT PyObject *vpy_thunk_call(PyObject *a, PyObject *b,
     if (!VST_LIKELY(tstate != NULL && tstate->interp == state->interpreter &&
                     tstate->tracing == 0))
         return call_other(a, b, c, d, e, number);
-    if (!VST_LIKELY(rest - 1 < VST_ID_MAX)) { /* also if nothing is recorded */
+    if (!VST_LIKELY(rest - 1 <
+                    VST_ID_MAX)) { /* also true if nothing is recorded */
         id = id_as_before(s, rest, tstate, a);
         if (!VST_LIKELY(id))
             return call_other(a, b, c, d, e, number);
     }
-    /* A function that imports is not here: it goes through call_other. */
+    /* Functions that import went through call_other. */
     if (!VST_LIKELY(vpy_frames_settle(tstate) && caller_is_recorded(tstate)))
         return forward(s, w);
     return record(s, w, in, id);
@@ -263,8 +265,8 @@ __attribute__((used)) VST_HOT PyObject *vpy_thunk_call(PyObject *a, PyObject *b,
 
 /* ---- what is imported while recording ---------------------------------- */
 
-/* Puts thunks everywhere. vst_memory_enter: what this allocates is not the
- * program's. */
+/* Puts a thunk in front of every C function. Between vst_memory_enter and
+ * vst_memory_leave, allocations are not the program's. */
 static void thunks_walk(void)
 {
     vst_ticks before = vst_clock_ticks();
@@ -283,7 +285,8 @@ static void thunks_walk(void)
     state->walk_cost = state->walk_ended - before;
 }
 
-/* Looking everywhere may take at most a sixteenth of the time. */
+/* Does nothing if looking everywhere took more than a sixteenth of the time so
+ * far. */
 void vpy_thunks_look(void)
 {
     size_t before = vpy_thunks_counts()->covered;
@@ -353,7 +356,8 @@ bool vpy_thunks_prepare(void)
     }
     if (state->is_ready) {
         state->walk_ended =
-            vst_clock_ticks(); /* what its parent missed can wait */
+            vst_clock_ticks(); /* the child may look later for functions that
+                                  its parent missed */
         return true;
     }
     state->interpreter = PyThreadState_Get()->interp;

@@ -1,6 +1,6 @@
 /* thunks/ records calls of C functions for the turbo engine: while recording,
- * PyMethodDef.ml_meth of every C function holds the address of a thunk of ours.
- * calls/engine_turbo.c starts and stops it.
+ * PyMethodDef.ml_meth of every C function holds the address of one of our
+ * thunks. calls/engine_turbo.c starts and stops the recording.
  *
  * - thunks.c what a call through a thunk does
  * - thunk_slots.c which thunk belongs to which definition
@@ -28,33 +28,36 @@ bool vpy_thunks_prepare(void);
 bool vpy_thunks_start(void);
 /* Removes thunks that were prepared, if nothing was started. */
 void vpy_thunks_give_up(void);
-/* While true, what is stopped leaves its changes in place: finding every C
- * function and type anew would take longer than a fork. They are for the
- * recording that follows at once, that of a forked child; without one, call
- * vpy_engine_give_up(). Or the process ends. */
+/* While true, stopping leaves all changes in place, because finding every C
+ * function and type again would take longer than a fork. The changes are for
+ * the next recording, which follows immediately: that of a forked child. If
+ * none follows, call vpy_engine_give_up(). Also used when the process ends. */
 void vpy_thunks_pass_on(bool does);
 bool vpy_thunks_are_passed_on(void);
 /* Puts every pointer back. A call that is inside a thunk returns through it and
  * records nothing. */
 void vpy_thunks_stop(void);
 const vpy_thunk_counts *vpy_thunks_counts(void);
-size_t vpy_thunks_in_place(void); /* how many have one now */
-/* For a budget: takes the thunks of functions away for which is_out(id), and
- * puts those of others back. */
+/* Returns how many C functions have a thunk now. */
+size_t vpy_thunks_in_place(void);
+/* For a budget: removes the thunks of functions for which is_out(id) returns
+ * true, and puts the others back. */
 void vpy_thunks_rest(bool (*is_out)(vst_id id));
-/* Called when a function gets its id: an import may have brought definitions.
- */
+/* Call when a function gets its id, because an import may have made new
+ * definitions. */
 void vpy_thunks_look(void);
-/* Puts a thunk in front of a function in C that only an object holds, while
- * recording. Anything else is left alone. */
+/* Puts a thunk in front of a C function that only an object holds, while
+ * recording. Ignores any other object. */
 void vpy_thunks_cover(PyObject *function);
 
 /* ---- thunk_table.c ----------------------------------------------------- */
 
 PyCFunction vpy_thunk(uint32_t number);
-/* The number of the thunk at an address, VPY_THUNKS if there is none. */
+/* Returns the number of the thunk at an address, VPY_THUNKS if there is no
+ * thunk. */
 uint32_t vpy_thunk_number(PyCFunction function);
-/* What a thunk jumps to: its five arguments, and its number. */
+/* Every thunk jumps to this function, with its five arguments and its
+ * number. */
 PyObject *vpy_thunk_call(PyObject *a, PyObject *b, PyObject *c, PyObject *d,
                          PyObject *e, uint32_t number);
 
@@ -62,69 +65,78 @@ PyObject *vpy_thunk_call(PyObject *a, PyObject *b, PyObject *c, PyObject *d,
 
 typedef struct vpy_found {
     PyMethodDef *method;
-    PyObject *keeper; /* borrowed: while it lives, the definition is there */
+    /* borrowed: the definition exists as long as this object */
+    PyObject *keeper;
     vpy_thunk_owner owner;
     const char *where;
 } vpy_found;
 
-/* Goes through all modules and types, calls `found` for every definition, some
- * of them twice. No code of the program's runs. False: no memory. */
+/* Calls `found` for every definition of all modules and types, for some of them
+ * twice. Runs no code of the program. Returns false if memory ran out. */
 bool vpy_find_methods(void (*found)(const vpy_found *));
-/* Calls `found` for every type. False: no memory. */
+/* Calls `found` for every type. Returns false if memory ran out. */
 bool vpy_find_types(void (*found)(PyTypeObject *));
-/* The same as vpy_find_methods of one object: a module or a type. */
+/* Like vpy_find_methods, for one object: a module or a type. */
 void vpy_find_methods_of(PyObject *object, void (*found)(const vpy_found *));
-/* Calls `found` for what a value is: a function in C, or a descriptor. */
+/* Calls `found` for the definition behind a value, if the value is a C function
+ * or a descriptor. */
 void vpy_find_value(PyObject *value, void (*found)(const vpy_found *));
 
 /* ---- thunk_slots.c ----------------------------------------------------- */
 
-/* In a slot's value, beside the id: what else there is to a call. */
+/* The bits of a slot's value besides recording and id: special cases of
+ * calls. */
 #define VPY_THUNK_IS(value) ((uint32_t)(value) & ~(uint32_t)VST_ID_MAX)
-#define VPY_THUNK_BY_CLASS ((uint32_t)1 << 30) /* the id is of one class */
-#define VPY_THUNK_IMPORTS ((uint32_t)2 << 30)  /* may bring definitions */
-#define VPY_THUNK_CACHED ((uint32_t)3 << 30)   /* see cached_callables.c */
+#define VPY_THUNK_BY_CLASS                                                     \
+    ((uint32_t)1 << 30) /* the id is valid for one class */
+#define VPY_THUNK_IMPORTS                                                      \
+    ((uint32_t)2 << 30) /* the call may make new definitions */
+#define VPY_THUNK_CACHED ((uint32_t)3 << 30) /* see cached_callables.c */
 
-/* Of no recording. */
+/* The value of a slot that belongs to no recording. */
 #define VPY_THUNK_UNNAMED UINT64_MAX
 
-/* Of a thunk the function behind it, else the function itself. */
+/* Returns the function behind a thunk; any other function is returned
+ * itself. */
 PyCFunction vpy_thunk_original(PyCFunction function);
-/* What follows is counted as one recording's, beside what was counted before if
- * that goes on. False: no memory. */
+/* Begins to count for a recording. goes_on: adds to the counts of the recording
+ * before. Returns false if memory ran out. */
 bool vpy_thunks_count_for(uint32_t number, bool goes_on);
 /* Replaces the function of a definition, behind its thunk if it has one. Does
- * nothing where there is another function than `from`. */
+ * nothing if the definition has another function than `from`. */
 void vpy_thunks_replace(PyMethodDef *method, PyCFunction from, PyCFunction to);
-/* Puts a thunk in front of it, if that can be. */
+/* Puts a thunk in front of a definition, if possible. */
 void vpy_thunks_put(const vpy_found *found);
 void vpy_thunks_restore(void); /* all */
-/* Whether its definition is still there to be read. */
+/* Returns whether the definition still exists, so that it can be read. */
 bool vpy_thunk_is_alive(const vpy_thunk_about *about);
 
 /* ---- definition_memory.c ------------------------------------------------ */
 
 typedef struct vpy_table_memory {
-    bool in_image; /* of a program or library: it stays where it is */
+    /* lies in the image of a program or library, where it stays */
+    bool in_image;
     bool writable;
 } vpy_table_memory;
 
-/* What is known is kept until it is forgotten: memory is mapped anew. Checking
- * forgets it only if libraries were loaded or unloaded meanwhile. */
+/* Facts about memory are kept until they are forgotten, because memory may be
+ * mapped again. vpy_table_memory_check forgets them only if libraries were
+ * loaded or unloaded meanwhile. */
 vpy_table_memory vpy_table_memory_of(const void *table);
 void vpy_table_memory_forget(void);
 void vpy_table_memory_check(void);
 
 /* ---- young_objects.c --------------------------------------------------- */
 
-/* How many there are for the collector, so that ours can be left out. */
+/* Return and set the collector's count of young objects, so that ours need not
+ * count. */
 int vpy_young_objects(void);
 void vpy_young_objects_set(int number);
 
 /* ---- function_identity.c ----------------------------------------------- */
 
-/* A built-in function's hash and equality are made from ml_meth: while there
- * are thunks or watched methods, from what is behind them. */
+/* The users of our hash and equality of built-in functions, which are computed
+ * from the functions behind thunks or watched methods instead of ml_meth. */
 typedef enum vpy_identity_keeper {
     VPY_FOR_THUNKS = 1,
     VPY_FOR_WATCHED = 2
@@ -135,8 +147,8 @@ void vpy_function_identity_release(vpy_identity_keeper keeper);
 
 /* ---- compiled_code.c ---------------------------------------------------- */
 
-/* Functions of definitions were replaced: machine code that calls the old ones
- * is dropped. */
+/* Call when functions of definitions were replaced: drops machine code that
+ * calls the old functions. */
 void vpy_compiled_code_drop(void);
 
 /* ---- cached_callables.c ------------------------------------------------ */
@@ -150,7 +162,8 @@ static inline uintptr_t *vpy_cached_call(uintptr_t address)
                 .calls[(address >> 1 ^ address >> 9) % VPY_CACHED_CALLS];
 }
 
-/* Makes the interpreter call these functions as it calls any other. */
+/* Makes the interpreter call len, isinstance and list.append like any other
+ * function. */
 void vpy_cached_callables_hide(void);
 void vpy_cached_callables_show(void);
 

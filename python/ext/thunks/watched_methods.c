@@ -1,17 +1,19 @@
 /* See watched_methods.h: a definition's function is replaced by one of ours,
- * which calls the original. With the turbo engine a definition may have a thunk
- * too (thunks.h): then ours stands between the thunk and the original,
- * whichever of the two came first. With the GIL held. Where there is none, the
- * world is stopped for each change: any thread may be calling the function, and
- * looks into the list without a lock to compare functions. */
+ * which calls the original. With the turbo engine a definition may have a
+ * thunk, too (thunks.h): then our function stands between the thunk and the
+ * original, whichever of the two came first. Call with the GIL held. On builds
+ * without the GIL the world is stopped for each change: any thread may be
+ * calling the function, and reads the list without a lock to compare functions.
+ */
 #include "thunks/watched_methods.h"
 
 #include "thunks/thunks.h"
 
 static struct vpy_watched_state *const state = &vpy_thunks.watched;
 
-/* Looked up once for each definition of a library, which is never unloaded: it
- * takes as long as a fork. */
+/* Returns whether the definition can be written. Looked up once for each
+ * definition, because a look-up takes as long as a fork; libraries with watched
+ * methods are never unloaded. */
 static bool is_writable(vpy_watched *w, PyMethodDef *method)
 {
     vpy_table_memory memory;
@@ -43,7 +45,7 @@ void vpy_watch(vpy_watched *w, PyMethodDef *method, int flags,
     vpy_state_give();
 }
 
-/* w->original stays: a call may be under way. */
+/* w->original stays, because a call may be in progress. */
 void vpy_unwatch(vpy_watched *w)
 {
     vpy_watched **link = &state->all;

@@ -1,6 +1,6 @@
-/* Puts functions of ours in front of C functions that the program calls, one by
- * one. Engines, session/ and annotate/ use it for the few functions that they
- * have to know of; thunks.h is for all the others. */
+/* Puts functions of ours in front of single C functions that the program calls.
+ * Engines, session/ and annotate/ use this for the few functions whose calls
+ * they must see; thunks.h is for all other functions. */
 #ifndef VPY_THUNKS_WATCHED_METHODS_H
 #define VPY_THUNKS_WATCHED_METHODS_H
 
@@ -9,10 +9,11 @@
 #pragma GCC visibility push(hidden)
 
 typedef struct vpy_watched {
-    PyMethodDef *method;   /* NULL: not watched now */
-    PyMethodDef *writable; /* was found to be so, and stays so */
+    PyMethodDef *method; /* NULL: not watched now */
+    /* the definition that was last found to be writable */
+    PyMethodDef *writable;
     PyCFunction original;
-    PyCFunction through_us; /* is called instead, and calls original */
+    PyCFunction through_us; /* called instead of the original, which it calls */
     struct vpy_watched *next;
 } vpy_watched;
 
@@ -22,7 +23,8 @@ void vpy_watch(vpy_watched *w, PyMethodDef *method, int flags,
                PyCFunction through_us);
 void vpy_unwatch(vpy_watched *w);
 
-/* What stands behind a function of ours, or the function itself. */
+/* Returns the original behind a function of ours; any other function is
+ * returned itself. */
 PyCFunction vpy_watched_original(PyCFunction function);
 
 #pragma GCC visibility pop

@@ -1,7 +1,7 @@
-/* The collector's count of objects made since the last collection. Ours must
- * not count: the thousands of weak references that we make at the start would
- * cause a collection at the program's next allocation, which the program could
- * notice. With the GIL. */
+/* The collector's count of objects made since the last collection. Our objects
+ * must not count: the thousands of weak references that we make at the start
+ * would cause a collection at the program's next allocation, which the program
+ * could notice. Call with the GIL held. */
 #include "thunks/thunks.h"
 
 #include "base/inside.h"

@@ -134,7 +134,7 @@ static bool is_part(part other)
            count_jumps(state->parts[0], other) >= JUMPS_MIN;
 }
 
-/* Whether the table has the form that compilers write; other tables are
+/* Returns whether the table has the form that compilers write; other tables are
  * ignored. */
 static bool is_readable(const image *in)
 {

@@ -50,7 +50,7 @@ vst_status vpy_traceback_append(void *object, uint32_t instruction,
     vst_status status;
     vst_named_frame named;
 
-    (void)flags; /* columns are always included: they */
+    (void)flags; /* columns are always included */
     if (instruction & VPY_FRAME_HIDDEN)
         return VST_OK;
     at =

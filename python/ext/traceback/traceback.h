@@ -22,14 +22,14 @@ int vpy_frames_init(void);
 void vpy_traceback_after_fork(void);
 bool vpy_frames_enter(void **entered);
 void vpy_frames_leave(void *entered);
-/* Whether a thread that releases the GIL can take it again, so that it may call
- * vpy_frames_enter. */
+/* Returns whether a thread that releases the GIL can take it again, so that it
+ * may call vpy_frames_enter. */
 bool vpy_frames_may_return(void);
 bool vpy_frames_gather(size_t skip, vst_gathered *gathered, void **entered);
 
 /* ---- evaluation.c: any thread -------------------------------------------- */
 
-/* Whether an address lies in the C function that evaluates frames. */
+/* Returns whether an address lies in the C function that evaluates frames. */
 bool vpy_is_evaluation(uintptr_t address);
 /* Writes the function's addresses as the metadata "vestige.evaluation" of a
  * trace: readers need them to merge Python and native stacks. */
