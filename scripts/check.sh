@@ -115,6 +115,10 @@ check() {
         need every/.installed
         "$python" proofs/nasty.py $ARGS
         ;;
+    findings) # programs with planted causes, and healthy ones; ARGS='--python 3.12 --cause lock' is shorter
+        need every/.installed
+        "$python" proofs/findings.py $ARGS
+        ;;
     fuzz) # each libFuzzer target; ARGS='--seconds 600 --minimize' takes the new inputs into the corpora
         need tools/.made
         .venv/tools/bin/python proofs/fuzz.py $ARGS
@@ -132,7 +136,7 @@ list() { sed -nE 's/^    ([a-z0-9| -]+)\).*# (.*)/\1\t\2/p' "$0" | column -t -s 
 : "${ARGS:=}"
 [ $# -ne 0 ] || { echo 'make check NAME=… runs one of:'; list; exit 2; }
 if [ "$1" = long ]; then
-    set -- spark soak attach attach-races cpython packages differential nasty apps asan-extension debug builds commands \
+    set -- spark soak attach attach-races cpython packages differential nasty findings apps asan-extension debug builds commands \
         aarch64 musl slow tsan cupti budget production faults
 fi
 if [ $# -eq 1 ]; then

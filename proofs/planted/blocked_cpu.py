@@ -1,0 +1,235 @@
+# %% planted: rendering in a handler
+import asyncio
+import hashlib
+
+REQUESTS = 10  # 8..16
+ROUNDS = 120000  # 90000..200000
+
+
+def render(number):
+    digest = b""
+    for _ in range(ROUNDS):
+        digest = hashlib.sha256(digest + b"x").digest()  # planted
+    return digest
+
+
+async def heartbeat():
+    for _ in range(30):
+        await asyncio.sleep(0.01)
+
+
+async def handle(number):
+    await asyncio.sleep(0.02)
+    if number % 3 == 0:
+        render(number)  # planted
+    await asyncio.sleep(0.01)
+
+
+async def main():
+    beat = asyncio.create_task(heartbeat())
+    await asyncio.gather(*(handle(number) for number in range(REQUESTS)))
+    await beat
+
+
+asyncio.run(main())
+
+# %% planted: sorting all rows for each request, in a class
+import asyncio
+import random
+
+ROWS = 60000  # 50000..90000
+REQUESTS = 8  # 6..10
+
+
+class Ranking:
+    def __init__(self):
+        self.scores = [random.random() for _ in range(ROWS)]
+
+    def top(self):
+        return sorted(self.scores, key=lambda score: -score)[:10]  # planted
+
+    async def answer(self, request):
+        await asyncio.sleep(0.001)
+        best = self.top()  # planted
+        await asyncio.sleep(0.001)
+        return best[0]
+
+
+async def watch(period):
+    while True:
+        await asyncio.sleep(period)
+
+
+async def main():
+    ranking = Ranking()
+    watching = asyncio.ensure_future(watch(0.004))
+    for request in range(REQUESTS):
+        await ranking.answer(request)
+    watching.cancel()
+
+
+asyncio.run(main())
+
+# %% planted: parsing a large document in a callback
+import asyncio
+import json
+
+DOCUMENTS = 6  # 5..8
+SIZE = 70000  # 60000..110000
+
+
+def on_message(loop, text, done):
+    records = json.loads(text)  # planted
+    total = sum(record["id"] for record in records)  # planted
+    if total < 0:
+        loop.stop()
+    done.append(total)
+
+
+async def main():
+    loop = asyncio.get_running_loop()
+    text = json.dumps([{"id": number, "name": f"n{number}", "tags": ["a", "b"]} for number in range(SIZE)])
+    done = []
+    for number in range(DOCUMENTS):
+        loop.call_later(0.01 * number, on_message, loop, text, done)
+    while len(done) < DOCUMENTS:
+        await asyncio.sleep(0.005)
+    print(len(done))
+
+
+asyncio.run(main())
+
+# %% planted: a comprehension over everything, in an async generator
+import asyncio
+
+BATCHES = 8  # 6..10
+SIZE = 700000  # 600000..1000000
+
+
+async def batches():
+    for number in range(BATCHES):
+        await asyncio.sleep(0.003)
+        yield number
+
+
+def features(batch):
+    return sum([(value * batch) % 11 for value in range(SIZE)])  # planted
+
+
+async def ticks():
+    while True:
+        await asyncio.sleep(0.004)
+
+
+async def main():
+    ticking = asyncio.create_task(ticks())
+    total = 0
+    async for batch in batches():
+        total += features(batch)  # planted
+    ticking.cancel()
+    print(total)
+
+
+asyncio.run(main())
+
+# %% healthy: work in small pieces
+import asyncio
+
+PIECES = 300  # 200..500
+
+
+async def compute(total=0):
+    for piece in range(PIECES):
+        total += sum(range(piece * 10))
+        await asyncio.sleep(0)
+    return total
+
+
+async def main():
+    print(await asyncio.gather(*(compute() for _ in range(3))))
+
+
+asyncio.run(main())
+
+# %% healthy: computing before the loop begins
+import asyncio
+
+STEPS = 2000000  # 1500000..3000000
+
+
+def prepare():
+    total = 0
+    for number in range(STEPS):
+        total += number % 17
+    return total
+
+
+async def serve(total):
+    for _ in range(30):
+        await asyncio.sleep(0.003)
+    return total
+
+
+print(asyncio.run(serve(prepare())))
+
+# %% healthy: computing in another process
+import asyncio
+import concurrent.futures
+import multiprocessing
+
+STEPS = 700000  # 500000..1000000
+
+
+def compute(seed):
+    total = seed
+    for number in range(STEPS):
+        total += number % 17
+    return total
+
+
+async def ticks():
+    while True:
+        await asyncio.sleep(0.01)
+
+
+async def main():
+    ticking = asyncio.create_task(ticks())
+    loop = asyncio.get_running_loop()
+    with concurrent.futures.ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+        print(await asyncio.gather(*(loop.run_in_executor(pool, compute, seed) for seed in range(2))))
+    ticking.cancel()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
+
+# %% healthy: a web-like server with short handlers
+import asyncio
+
+CLIENTS = 5  # 4..8
+REQUESTS = 40  # 30..60
+
+
+async def handle(reader, writer):
+    while request := await reader.readline():
+        body = ",".join(str(number) for number in range(200))
+        writer.write(request.strip() + body.encode() + b"\n")
+        await writer.drain()
+    writer.close()
+
+
+async def client(port):
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    for _ in range(REQUESTS):
+        writer.write(b"get\n")
+        await reader.readline()
+    writer.close()
+
+
+async def main():
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    await asyncio.gather(*(client(server.sockets[0].getsockname()[1]) for _ in range(CLIENTS)))
+    server.close()
+
+
+asyncio.run(main())
