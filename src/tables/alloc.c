@@ -10,41 +10,23 @@
 
 enum { ROWS_A_STEP = 4096, KINDS = VST_MEMORY_FRAMEWORK_FREE + 1 };
 
-enum {
-    ALLOC_PROCESS,
-    ALLOC_THREAD,
-    ALLOC_ALLOC,
-    ALLOC_KIND,
-    ALLOC_FRAMEWORK,
-    ALLOC_ADDRESS,
-    ALLOC_SIZE,
-    ALLOC_WEIGHT,
-    ALLOC_TIME,
-    ALLOC_FREED,
-    ALLOC_FREED_THREAD,
-    ALLOC_STACK,
-    ALLOC_FUNC,
-    ALLOC_NAME,
-    ALLOC_LINE
-};
-
-static const vst__column_spec alloc_columns[] = {
-    [ALLOC_PROCESS] = {"process", VST_COLUMN_I32, false, 0},
-    [ALLOC_THREAD] = {"thread", VST_COLUMN_I32, false, 0},
-    [ALLOC_ALLOC] = {"alloc", VST_COLUMN_I64, false, 0},
-    [ALLOC_KIND] = {"kind", VST_COLUMN_NAME, false, VST_NAMES_OWN},
-    [ALLOC_FRAMEWORK] = {"framework", VST_COLUMN_BOOL, false, 0},
-    [ALLOC_ADDRESS] = {"address", VST_COLUMN_I64, false, 0},
-    [ALLOC_SIZE] = {"size", VST_COLUMN_I64, false, 0},
-    [ALLOC_WEIGHT] = {"weight", VST_COLUMN_F64, false, 0},
-    [ALLOC_TIME] = {"time_ns", VST_COLUMN_I64, false, 0},
-    [ALLOC_FREED] = {"freed_ns", VST_COLUMN_I64, true, 0},
-    [ALLOC_FREED_THREAD] = {"freed_thread", VST_COLUMN_I32, true, 0},
-    [ALLOC_STACK] = {"stack", VST_COLUMN_I32, true, 0},
-    [ALLOC_FUNC] = {"func", VST_COLUMN_I32, true, 0},
-    [ALLOC_NAME] = {"name", VST_COLUMN_NAME, true, VST_NAMES_SHOWN},
-    [ALLOC_LINE] = {"line", VST_COLUMN_I32, true, 0},
-};
+#define ALLOC_COLUMNS(COLUMN)                                                  \
+    COLUMN(I32, process, filling->pass->source->process)                       \
+    COLUMN(I32, thread, b->thread)                                             \
+    COLUMN(I64, alloc, b->serial)                                              \
+    COLUMN(OWN, kind, b->kind < KINDS ? b->kind : 0)                           \
+    COLUMN(BOOL, framework, b->kind == VST_MEMORY_FRAMEWORK)                   \
+    COLUMN(I64, address, freed != NULL ? freed->address : b->address)          \
+    COLUMN(I64, size, size)                                                    \
+    COLUMN(F64, weight, b->weight)                                             \
+    COLUMN(I64, time_ns, b->time_ns)                                           \
+    COLUMN(I64_OR_NULL, freed_ns, freed != NULL, freed->time_ns)               \
+    COLUMN(I32_OR_NULL, freed_thread, freed != NULL, freed->thread)            \
+    COLUMN(I32_OR_NULL, stack, b->stack != 0, -(int32_t)b->stack)              \
+    COLUMN(I32_OR_NULL, func, stack != NULL, stack->function)                  \
+    COLUMN(SHOWN_OR_NULL, name, stack != NULL,                                 \
+           vst__names_of(filling, stack->function)->shown)                     \
+    COLUMN(I32_OR_NULL, line, stack != NULL && stack->line > 0, stack->line)
 
 /* A live block. */
 typedef struct block {
@@ -80,48 +62,14 @@ static const vst_stack *language_of(const vst_trace *trace, vst_stack_id id)
     return stack != NULL && stack->kind == VST_STACK_LANGUAGE ? stack : NULL;
 }
 
-static void put_stack(vst__filling *filling, vst_stack_id id)
-{
-    const vst_stack *stack = language_of(filling->pass->trace, id);
-    vst__batch *batch = &filling->batch;
-    bool known = stack != NULL;
-
-    vst__batch_i32_or_null(batch, ALLOC_STACK, id != 0, -(int32_t)id);
-    vst__batch_i32_or_null(batch, ALLOC_FUNC, known,
-                           known ? (int32_t)stack->function : 0);
-    vst__batch_i32_or_null(
-        batch, ALLOC_NAME, known,
-        known ? vst__names_of(filling, stack->function)->shown : 0);
-    vst__batch_i32_or_null(batch, ALLOC_LINE, known && stack->line > 0,
-                           known ? stack->line : 0);
-}
-
 /* Adds a row. freed is NULL if the block was never freed. */
 static vst_status alloc_add_row(vst__filling *filling, const block *b,
                                 uint64_t size, const vst_memory_event *freed)
 {
-    vst__batch *batch = &filling->batch;
-    vst_status status = vst__batch_reserve(batch);
+    const vst_stack *stack = language_of(filling->pass->trace, b->stack);
 
-    if (status != VST_OK)
-        return status;
-    vst__batch_i32(batch, ALLOC_PROCESS, filling->pass->source->process);
-    vst__batch_i32(batch, ALLOC_THREAD, (int32_t)b->thread);
-    vst__batch_i64(batch, ALLOC_ALLOC, (int64_t)b->serial);
-    vst__batch_i32(batch, ALLOC_KIND, b->kind < KINDS ? (int32_t)b->kind : 0);
-    vst__batch_bool(batch, ALLOC_FRAMEWORK, b->kind == VST_MEMORY_FRAMEWORK);
-    vst__batch_i64(batch, ALLOC_ADDRESS,
-                   (int64_t)(freed != NULL ? freed->address : b->address));
-    vst__batch_i64(batch, ALLOC_SIZE, (int64_t)size);
-    vst__batch_f64(batch, ALLOC_WEIGHT, b->weight);
-    vst__batch_i64(batch, ALLOC_TIME, b->time_ns);
-    vst__batch_i64_or_null(batch, ALLOC_FREED, freed != NULL,
-                           freed != NULL ? freed->time_ns : 0);
-    vst__batch_i32_or_null(batch, ALLOC_FREED_THREAD, freed != NULL,
-                           freed != NULL ? (int32_t)freed->thread : 0);
-    put_stack(filling, b->stack);
-    vst__batch_add(batch);
-    return VST_OK;
+    VST_PUT_ROW(&filling->batch, ALLOC_COLUMNS);
+    return filling->batch.status;
 }
 
 /* ---- live blocks --------------------------------------------------------- */
@@ -212,26 +160,27 @@ static vst_status begin_alloc(vst__filling *filling)
                               &self->history);
 }
 
-static vst_status step_alloc(vst__filling *filling, bool *done)
+static bool step_alloc(vst__filling *filling)
 {
     blocks *self = filling->own;
-    vst_status status = VST_OK;
+    vst_status status;
     size_t rows = 0;
 
-    *done = self->history == NULL;
-    if (*done)
-        return VST_OK;
-    if (!self->read)
-        return vst__history_step(self->history, &self->read);
-    for (; rows < ROWS_A_STEP && self->row_at < self->count && status == VST_OK;
-         self->row_at++)
+    if (self->history == NULL)
+        return true;
+    if (!self->read) {
+        status = vst__history_step(self->history, &self->read);
+        if (status != VST_OK)
+            filling->batch.status = status;
+        return false;
+    }
+    for (; rows < ROWS_A_STEP && self->row_at < self->count; self->row_at++)
         if (self->items[self->row_at].serial != 0) {
             const block *b = &self->items[self->row_at];
-            status = alloc_add_row(filling, b, b->size, NULL);
+            alloc_add_row(filling, b, b->size, NULL);
             rows++;
         }
-    *done = self->row_at == self->count;
-    return status;
+    return self->row_at == self->count;
 }
 
 static void end_alloc(vst__filling *filling)
@@ -249,7 +198,7 @@ static void end_alloc(vst__filling *filling)
 
 const vst__table vst__table_alloc = {
     .name = "alloc",
-    VST_COLUMNS(alloc_columns),
+    VST_COLUMNS(ALLOC_COLUMNS),
     .has_names = true,
     .begin = begin_alloc,
     .step = step_alloc,

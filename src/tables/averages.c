@@ -202,36 +202,22 @@ static vst_status on_loose(void *ctx, const vst_loose_bytes *loose)
 
 /* ---- the table ----------------------------------------------------------- */
 
-enum {
-    AVERAGE_FUNC,
-    AVERAGE_SPAN,
-    AVERAGE_CALLS,
-    AVERAGE_SELF,
-    AVERAGE_TOTAL,
-    AVERAGE_SELF_BYTES,
-    AVERAGE_TOTAL_BYTES,
-    AVERAGE_FLOPS,
-    AVERAGE_SHAPES,
-    AVERAGE_OVERLOAD,
-    AVERAGE_ASYNC,
-    AVERAGE_COMPENSATED
-};
-
-static const vst__column_spec columns[] = {
-    [AVERAGE_FUNC] = {"func", VST_COLUMN_I32, false, 0},
-    /* serial of the first span */
-    [AVERAGE_SPAN] = {"span", VST_COLUMN_I64, false, 0},
-    [AVERAGE_CALLS] = {"calls", VST_COLUMN_I64, false, 0},
-    [AVERAGE_SELF] = {"self_ns", VST_COLUMN_I64, false, 0},
-    [AVERAGE_TOTAL] = {"total_ns", VST_COLUMN_I64, false, 0},
-    [AVERAGE_SELF_BYTES] = {"self_bytes", VST_COLUMN_I64, false, 0},
-    [AVERAGE_TOTAL_BYTES] = {"total_bytes", VST_COLUMN_I64, false, 0},
-    [AVERAGE_FLOPS] = {"flops", VST_COLUMN_I64, false, 0},
-    [AVERAGE_SHAPES] = {"shapes", VST_COLUMN_NAME, true, VST_NAMES_OWN},
-    [AVERAGE_OVERLOAD] = {"overload", VST_COLUMN_NAME, true, VST_NAMES_OWN},
-    [AVERAGE_ASYNC] = {"is_async", VST_COLUMN_BOOL, false, 0},
-    [AVERAGE_COMPENSATED] = {"compensated_ns", VST_COLUMN_I64, true, 0},
-};
+#define AVERAGES_COLUMNS(COLUMN)                                               \
+    COLUMN(I32, func, sum->key.id)                                             \
+    /* serial of the first span */                                             \
+    COLUMN(I64, span, sum->serial)                                             \
+    COLUMN(I64, calls, sum->count)                                             \
+    COLUMN(I64, self_ns, sum->self_ns)                                         \
+    COLUMN(I64, total_ns, sum->total_ns)                                       \
+    COLUMN(I64, self_bytes, sum->self_bytes)                                   \
+    COLUMN(I64, total_bytes, sum->total_bytes)                                 \
+    COLUMN(I64, flops, sum->flops)                                             \
+    COLUMN(OWN_OR_NULL, shapes, sum->key.shapes != 0, sum->key.shapes - 1)     \
+    COLUMN(OWN_OR_NULL, overload, sum->key.overload != 0,                      \
+           sum->key.overload - 1)                                              \
+    COLUMN(BOOL, is_async, sum->key.is_async)                                  \
+    COLUMN(I64_OR_NULL, compensated_ns, sum->uncompensated == 0,               \
+           sum->compensated_ns)
 
 static bool note_kinds(averages *a, const vst_trace *trace)
 {
@@ -275,45 +261,18 @@ static int by_first(const void *a, const void *b)
     return x->serial < y->serial ? -1 : x->serial > y->serial;
 }
 
-static vst_status averages_put(vst__batch *batch, const average *sum)
-{
-    vst_status status = vst__batch_reserve(batch);
-
-    if (status != VST_OK)
-        return status;
-    vst__batch_i32(batch, AVERAGE_FUNC, (int32_t)sum->key.id);
-    vst__batch_i64(batch, AVERAGE_SPAN, (int64_t)sum->serial);
-    vst__batch_i64(batch, AVERAGE_CALLS, (int64_t)sum->count);
-    vst__batch_i64(batch, AVERAGE_SELF, sum->self_ns);
-    vst__batch_i64(batch, AVERAGE_TOTAL, sum->total_ns);
-    vst__batch_i64(batch, AVERAGE_SELF_BYTES, sum->self_bytes);
-    vst__batch_i64(batch, AVERAGE_TOTAL_BYTES, sum->total_bytes);
-    vst__batch_i64(batch, AVERAGE_FLOPS, sum->flops);
-    vst__batch_i32_or_null(batch, AVERAGE_SHAPES, sum->key.shapes != 0,
-                           (int32_t)sum->key.shapes - 1);
-    vst__batch_i32_or_null(batch, AVERAGE_OVERLOAD, sum->key.overload != 0,
-                           (int32_t)sum->key.overload - 1);
-    vst__batch_bool(batch, AVERAGE_ASYNC, sum->key.is_async);
-    vst__batch_i64_or_null(batch, AVERAGE_COMPENSATED, sum->uncompensated == 0,
-                           sum->compensated_ns);
-    vst__batch_add(batch);
-    return VST_OK;
-}
-
-static vst_status averages_step(vst__filling *filling, bool *done)
+static void averages_put(vst__filling *filling)
 {
     averages *a = filling->own;
-    vst_status status = VST_OK;
 
-    *done = filling->pass->is_replayed;
-    if (!*done)
-        return VST_OK;
     if (a->count != 0)
         qsort(a->of, a->count, sizeof *a->of, by_first);
-    for (size_t i = 0; status == VST_OK && i < a->count; i++)
-        if (a->of[i].count != 0 || a->of[i].total_ns != 0)
-            status = averages_put(&filling->batch, &a->of[i]);
-    return status;
+    for (size_t i = 0; i < a->count; i++) {
+        const average *sum = &a->of[i];
+
+        if (sum->count != 0 || sum->total_ns != 0)
+            VST_PUT_ROW(&filling->batch, AVERAGES_COLUMNS);
+    }
 }
 
 static void averages_end(vst__filling *filling)
@@ -333,8 +292,8 @@ static void averages_end(vst__filling *filling)
 
 const vst__table vst__table_averages = {
     .name = "averages",
-    VST_COLUMNS(columns),
+    VST_COLUMNS(AVERAGES_COLUMNS),
     .begin = averages_begin,
-    .step = averages_step,
+    .put = averages_put,
     .end = averages_end,
 };

@@ -106,22 +106,29 @@ static bool batch_begin(vst__batch *self, vst__column *column,
     return true;
 }
 
-vst_status vst__batch_make_room(vst__batch *self)
+static bool batch_fail(vst__batch *self)
+{
+    if (self->status == VST_OK)
+        self->status = VST_E_NOMEM;
+    return false;
+}
+
+bool vst__batch_make_room(vst__batch *self)
 {
     size_t wanted = self->capacity != 0 ? 2 * self->capacity : self->usual;
 
     if (wanted < ROWS_MIN)
         wanted = ROWS_MIN;
     if (wanted > INT32_MAX / 8)
-        return VST_E_NOMEM;
+        return batch_fail(self);
     for (size_t i = 0; i < self->column_count; i++)
         if (!(self->capacity == 0 && wanted == VST_BATCH_ROWS
                   ? batch_begin(self, &self->columns[i], &self->specs[i])
                   : batch_widen(&self->columns[i], &self->specs[i],
                                 self->capacity, wanted)))
-            return VST_E_NOMEM;
+            return batch_fail(self);
     self->capacity = wanted;
-    return VST_OK;
+    return true;
 }
 
 /* ---- texts --------------------------------------------------------------- */
@@ -175,16 +182,15 @@ static void finish_text(vst__batch *self, unsigned column, bool there)
         vst__batch_valid(self, column, there);
 }
 
-vst_status vst__batch_text(vst__batch *self, unsigned column, const char *bytes,
-                           size_t count)
+void vst__batch_text(vst__batch *self, unsigned column, const char *bytes,
+                     size_t count)
 {
     vst__column *c = &self->columns[column];
     bool there = bytes != NULL && batch_has_room(c, count);
 
     if (there && !put_utf8(self, c, bytes, count))
-        return VST_E_NOMEM;
+        there = batch_fail(self);
     finish_text(self, column, there);
-    return VST_OK;
 }
 
 /* Writes a JSON string, escaped as the Chrome export does. */
@@ -204,11 +210,11 @@ static bool batch_put_string(vst__batch *self, vst__column *c,
     return batch_put(self, c, "\"", 1);
 }
 
-vst_status vst__batch_members(vst__batch *self, unsigned column,
-                              const char *members, size_t count)
+void vst__batch_put_members(vst__batch *self, unsigned column,
+                            const char *members, size_t count)
 {
     vst__column *c = &self->columns[column];
-    bool there = count != 0 && batch_has_room(c, count);
+    bool there = batch_has_room(c, count);
 
     if (there) {
         bool is_json = vst__json_is_members(members, count);
@@ -217,26 +223,26 @@ vst_status vst__batch_members(vst__batch *self, unsigned column,
             !(is_json ? batch_put(self, c, members, count)
                       : batch_put_string(self, c, members, count)) ||
             !batch_put(self, c, "}", 1))
-            return VST_E_NOMEM;
+            there = batch_fail(self);
     }
     finish_text(self, column, there);
-    return VST_OK;
 }
 
-vst_status vst__batch_piece(vst__batch *self, unsigned column,
-                            const char *bytes, size_t count)
+void vst__batch_piece(vst__batch *self, unsigned column, const char *bytes,
+                      size_t count)
 {
     vst__column *c = &self->columns[column];
     size_t place = c->byte_count;
 
     vst__batch_i64(self, column, 0);
     if (count == 0 || count > VST_PIECE_MAX)
-        return VST_OK;
+        return;
     if (place >> VST_PIECE_PLACE_BITS != 0 || !batch_put(self, c, bytes, count))
-        return VST_E_NOMEM;
-    vst__batch_i64(self, column,
-                   (int64_t)((uint64_t)count << VST_PIECE_PLACE_BITS | place));
-    return VST_OK;
+        batch_fail(self);
+    else
+        vst__batch_i64(
+            self, column,
+            (int64_t)((uint64_t)count << VST_PIECE_PLACE_BITS | place));
 }
 
 /* ---- order --------------------------------------------------------------- */

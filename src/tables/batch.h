@@ -5,6 +5,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
+
+#include <vestige/record.h>
 
 #include "tables/buffers.h"
 #include "tables/dictionary.h"
@@ -58,17 +61,19 @@ typedef struct vst__batch {
     const vst__column_spec *specs;
     size_t column_count;
     size_t rows, capacity;
-    size_t usual; /* capacity of the previous batch */
-    size_t text;  /* bytes of texts */
+    size_t usual;      /* capacity of the previous batch */
+    size_t text;       /* bytes of texts */
+    vst_status status; /* the first failure */
     vst__buffers *buffers;
     vst__column columns[VST_BATCH_COLUMNS_MAX];
 } vst__batch;
 
-/* Makes room for one more row, with all nullable columns null. */
-vst_status vst__batch_make_room(vst__batch *batch);
-static inline vst_status vst__batch_reserve(vst__batch *batch)
+/* Makes room for one more row, with all nullable columns null. Returns whether
+ * there is room; if not, batch->status says so. */
+bool vst__batch_make_room(vst__batch *batch);
+static inline bool vst__batch_reserve(vst__batch *batch)
 {
-    return batch->rows < batch->capacity ? VST_OK : vst__batch_make_room(batch);
+    return batch->rows < batch->capacity || vst__batch_make_room(batch);
 }
 
 /* Completes the row: it counts once all of its values are put. */
@@ -133,6 +138,13 @@ static inline void vst__batch_i64_or_null(vst__batch *batch, unsigned column,
     vst__batch_valid(batch, column, valid);
 }
 
+static inline void vst__batch_f64_or_null(vst__batch *batch, unsigned column,
+                                          bool valid, double value)
+{
+    vst__batch_f64(batch, column, valid ? value : 0);
+    vst__batch_valid(batch, column, valid);
+}
+
 /* Puts no text, which is stored as an empty one. */
 static inline void vst__batch_no_text(vst__batch *batch, unsigned column)
 {
@@ -141,23 +153,38 @@ static inline void vst__batch_no_text(vst__batch *batch, unsigned column)
 }
 
 /* Puts a text and replaces invalid UTF-8 in it; NULL is no text. For a nullable
- * column this also says whether there is a text. Fails only if memory runs out.
- */
-vst_status vst__batch_text(vst__batch *batch, unsigned column,
-                           const char *bytes, size_t count);
+ * column this also says whether there is a text. Without memory, batch->status
+ * says so, as for the functions below. */
+void vst__batch_text(vst__batch *batch, unsigned column, const char *bytes,
+                     size_t count);
+static inline void vst__batch_string(vst__batch *batch, unsigned column,
+                                     const char *text)
+{
+    vst__batch_text(batch, column, text, text != NULL ? strlen(text) : 0);
+}
 /* Puts JSON members as a JSON object, or as a JSON string if they are no valid
- * JSON. */
-vst_status vst__batch_members(vst__batch *batch, unsigned column,
-                              const char *members, size_t count);
+ * JSON; null if there are no bytes. */
+void vst__batch_put_members(vst__batch *batch, unsigned column,
+                            const char *members, size_t count);
+static inline void vst__batch_members(vst__batch *batch, unsigned column,
+                                      const char *members, size_t count)
+{
+    if (VST_LIKELY(count == 0)) {
+        vst__batch_no_text(batch, column);
+        vst__batch_valid(batch, column, false);
+    } else {
+        vst__batch_put_members(batch, column, members, count);
+    }
+}
 
 /* A piece's place among the column's bytes (low bits), and its length (above).
  */
 enum { VST_PIECE_PLACE_BITS = 36, VST_PIECE_MAX = (1 << 27) - 1 };
 
-/* Puts bytes unchanged, UTF-8 or not; a longer piece is left out. Fails only if
- * memory runs out, and then puts an empty piece. */
-vst_status vst__batch_piece(vst__batch *batch, unsigned column,
-                            const char *bytes, size_t count);
+/* Puts bytes unchanged, UTF-8 or not; a longer piece is left out, and without
+ * memory an empty piece is put. */
+void vst__batch_piece(vst__batch *batch, unsigned column, const char *bytes,
+                      size_t count);
 
 /* Sorts rows: the new row i is the old row order[i]. The batch must not have
  * texts or truths. If it fails, the order of rows is undefined. */

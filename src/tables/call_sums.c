@@ -57,37 +57,22 @@ void vst__call_sums_free(vst__sums *sums)
 
 /* ---- calls --------------------------------------------------------------- */
 
-enum {
-    CALLS_PARENT,
-    CALLS_FUNC,
-    CALLS_CALLS,
-    CALLS_SELF,
-    CALLS_TOTAL,
-    CALLS_SELF_BYTES,
-    CALLS_TOTAL_BYTES,
-    CALLS_ALLOCATIONS,
-    CALLS_RUNNING,
-    CALLS_IMPORTED,
-    CALLS_MODULE,
-    CALLS_AWAITS
-};
-
-static const vst__column_spec calls_columns[] = {
-    /* row of the caller */
-    [CALLS_PARENT] = {"parent", VST_COLUMN_I32, true, 0},
-    [CALLS_FUNC] = {"func", VST_COLUMN_I32, false, 0},
-    [CALLS_CALLS] = {"calls", VST_COLUMN_I64, false, 0},
-    [CALLS_SELF] = {"self_ns", VST_COLUMN_I64, false, 0},
-    [CALLS_TOTAL] = {"total_ns", VST_COLUMN_I64, false, 0},
-    [CALLS_SELF_BYTES] = {"self_bytes", VST_COLUMN_I64, false, 0},
-    [CALLS_TOTAL_BYTES] = {"total_bytes", VST_COLUMN_I64, false, 0},
-    [CALLS_ALLOCATIONS] = {"allocations", VST_COLUMN_I64, false, 0},
-    [CALLS_RUNNING] = {"running_ns", VST_COLUMN_I64, true, 0},
-    [CALLS_IMPORTED] = {"imported", VST_COLUMN_I32, true, 0}, /* vst_import */
-    /* id of the module's code */
-    [CALLS_MODULE] = {"module", VST_COLUMN_I32, true, 0},
-    [CALLS_AWAITS] = {"awaits", VST_COLUMN_I32, true, 0}, /* vst_task_awaits */
-};
+#define CALLS_COLUMNS(COLUMN)                                                  \
+    /* row of the caller */                                                    \
+    COLUMN(I32_OR_NULL, parent, parent != 0, parent - 1)                       \
+    COLUMN(I32, func, node->id)                                                \
+    COLUMN(I64, calls, node->count)                                            \
+    COLUMN(I64, self_ns, node->self_ns)                                        \
+    COLUMN(I64, total_ns, node->total_ns)                                      \
+    COLUMN(I64, self_bytes, node->self_bytes)                                  \
+    COLUMN(I64, total_bytes, node->total_bytes)                                \
+    COLUMN(I64, allocations, node->self_allocations)                           \
+    COLUMN(I64_OR_NULL, running_ns, node->unknown == 0, node->running_ns)      \
+    /* vst_import */                                                           \
+    COLUMN(I32_OR_NULL, imported, imports, key)                                \
+    /* id of the module's code */                                              \
+    COLUMN(I32_UNLESS_0, module, imports ? above : 0)                          \
+    COLUMN(I32_OR_NULL, awaits, waits, above) /* vst_task_awaits */
 
 /* Marks the rows whose calls took long enough, and the rows around a long wait,
  * whose time does not include the wait. */
@@ -104,74 +89,54 @@ static void keep_long(const vst__call_sums *own, int64_t min_ns, bool *kept)
     }
 }
 
-static vst_status call_sums_put_call(vst__batch *batch, const vst_context *node,
-                                     uint32_t parent)
+static void call_sums_put_call(vst__batch *batch, const vst_context *node,
+                               uint32_t parent)
 {
     bool waits = is_wait(node), imports = !waits && node->key != 0;
-    int32_t above = (int32_t)(node->key >> KEY_BITS);
-    vst_status status = vst__batch_reserve(batch);
+    uint32_t key = node->key & KEY_MASK, above = node->key >> KEY_BITS;
 
-    if (status != VST_OK)
-        return status;
-    vst__batch_i32_or_null(batch, CALLS_PARENT, parent != 0,
-                           (int32_t)parent - 1);
-    vst__batch_i32(batch, CALLS_FUNC, (int32_t)node->id);
-    vst__batch_i64(batch, CALLS_CALLS, (int64_t)node->count);
-    vst__batch_i64(batch, CALLS_SELF, node->self_ns);
-    vst__batch_i64(batch, CALLS_TOTAL, node->total_ns);
-    vst__batch_i64(batch, CALLS_SELF_BYTES, node->self_bytes);
-    vst__batch_i64(batch, CALLS_TOTAL_BYTES, node->total_bytes);
-    vst__batch_i64(batch, CALLS_ALLOCATIONS, (int64_t)node->self_allocations);
-    vst__batch_i64_or_null(batch, CALLS_RUNNING, node->unknown == 0,
-                           node->running_ns);
-    vst__batch_i32_or_null(batch, CALLS_IMPORTED, imports,
-                           (int32_t)(node->key & KEY_MASK));
-    vst__batch_i32_or_null(batch, CALLS_MODULE, imports && above != 0, above);
-    vst__batch_i32_or_null(batch, CALLS_AWAITS, waits, above);
-    vst__batch_add(batch);
-    return VST_OK;
+    VST_PUT_ROW(batch, CALLS_COLUMNS);
 }
 
 /* Puts the rows of calls, parents first. A call that is too short is left out
  * with everything inside, so every parent has a row. */
-static vst_status put_calls(const vst__sums *sums, vst__batch *batch)
+static void put_calls(vst__filling *filling)
 {
+    const vst__sums *sums = filling->pass->sums;
     const vst__call_sums *own = &sums->calls;
+    vst__batch *batch = &filling->batch;
     uint32_t *places = calloc(own->count + 1, sizeof *places); /* 1 + row */
     bool *kept = calloc(own->count + 1, sizeof *kept);
-    vst_status status = places != NULL && kept != NULL ? VST_OK : VST_E_NOMEM;
 
-    if (status == VST_OK)
+    if (places != NULL && kept != NULL)
         keep_long(own, sums->options->min_ns, kept);
-    for (size_t i = 0; i < own->count && status == VST_OK; i++) {
+    else
+        batch->status = VST_E_NOMEM;
+    for (size_t i = 0; i < own->count && batch->status == VST_OK; i++) {
         uint32_t parent = own->rows[i].parent;
 
         if (!kept[i] || (parent != 0 && places[parent] == 0))
             continue;
-        status = call_sums_put_call(batch, &own->rows[i].node, places[parent]);
+        call_sums_put_call(batch, &own->rows[i].node, places[parent]);
         places[i + 1] = (uint32_t)batch->rows;
     }
     free(places);
     free(kept);
-    return status;
 }
 
 const vst__table vst__table_calls = {
     .name = "calls",
-    VST_COLUMNS(calls_columns),
+    VST_COLUMNS(CALLS_COLUMNS),
     .sums = VST_SUMS_CALLS,
     .put = put_calls,
 };
 
 /* ---- functions in which collections began -------------------------------- */
 
-enum { CALLERS_FUNC, CALLERS_COLLECTIONS, CALLERS_TOTAL };
-
-static const vst__column_spec callers_columns[] = {
-    [CALLERS_FUNC] = {"func", VST_COLUMN_I32, true, 0},
-    [CALLERS_COLLECTIONS] = {"collections", VST_COLUMN_I64, false, 0},
-    [CALLERS_TOTAL] = {"total_ns", VST_COLUMN_I64, false, 0},
-};
+#define CALLERS_COLUMNS(COLUMN)                                                \
+    COLUMN(I32_UNLESS_0, func, in)                                             \
+    COLUMN(I64, collections, rows[i].node.count)                               \
+    COLUMN(I64, total_ns, rows[i].node.total_ns)
 
 /* Returns the function of a row; for an import, the code of the module. */
 static vst_id function_of(const vst_context *node)
@@ -181,31 +146,23 @@ static vst_id function_of(const vst_context *node)
     return module != 0 ? module : node->id;
 }
 
-static vst_status put_callers(const vst__sums *sums, vst__batch *batch)
+static void put_callers(vst__filling *filling)
 {
+    const vst__sums *sums = filling->pass->sums;
     const vst_context_row *rows = sums->calls.rows;
-    vst_status status = VST_OK;
 
-    for (size_t i = 0; i < sums->calls.count && status == VST_OK; i++) {
+    for (size_t i = 0; i < sums->calls.count; i++) {
         uint32_t parent = rows[i].parent;
         vst_id in = parent != 0 ? function_of(&rows[parent - 1].node) : 0;
 
-        if (!(vst__sums_mark(sums, rows[i].node.id) & VST_MARK_GC))
-            continue;
-        status = vst__batch_reserve(batch);
-        if (status != VST_OK)
-            continue;
-        vst__batch_i32_or_null(batch, CALLERS_FUNC, in != 0, (int32_t)in);
-        vst__batch_i64(batch, CALLERS_COLLECTIONS, (int64_t)rows[i].node.count);
-        vst__batch_i64(batch, CALLERS_TOTAL, rows[i].node.total_ns);
-        vst__batch_add(batch);
+        if (vst__sums_mark(sums, rows[i].node.id) & VST_MARK_GC)
+            VST_PUT_ROW(&filling->batch, CALLERS_COLUMNS);
     }
-    return status;
 }
 
 const vst__table vst__table_collection_callers = {
     .name = "collection_callers",
-    VST_COLUMNS(callers_columns),
+    VST_COLUMNS(CALLERS_COLUMNS),
     .sums = VST_SUMS_CALLS,
     .put = put_callers,
 };

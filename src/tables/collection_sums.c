@@ -64,105 +64,54 @@ void vst__collection_sums_add(vst__collection_sums *sums, const vst_span *span)
 
 /* ---- by generation ------------------------------------------------------- */
 
-enum {
-    COLLECTIONS_GENERATION,
-    COLLECTIONS_COLLECTIONS,
-    COLLECTIONS_TOTAL,
-    COLLECTIONS_LONGEST,
-    COLLECTIONS_COLLECTED,
-    COLLECTIONS_UNCOLLECTABLE
-};
+#define COLLECTIONS_COLUMNS(COLUMN)                                            \
+    COLUMN(I32_OR_NULL, generation, i != UNKNOWN, i)                           \
+    COLUMN(I64, collections, sums->of[i].count)                                \
+    COLUMN(I64, total_ns, sums->of[i].ns)                                      \
+    COLUMN(I64, longest_ns, sums->of[i].longest_ns)                            \
+    COLUMN(I64, collected, sums->of[i].collected)                              \
+    COLUMN(I64, uncollectable, sums->of[i].uncollectable)
 
-static const vst__column_spec collections_columns[] = {
-    [COLLECTIONS_GENERATION] = {"generation", VST_COLUMN_I32, true, 0},
-    [COLLECTIONS_COLLECTIONS] = {"collections", VST_COLUMN_I64, false, 0},
-    [COLLECTIONS_TOTAL] = {"total_ns", VST_COLUMN_I64, false, 0},
-    [COLLECTIONS_LONGEST] = {"longest_ns", VST_COLUMN_I64, false, 0},
-    [COLLECTIONS_COLLECTED] = {"collected", VST_COLUMN_I64, false, 0},
-    [COLLECTIONS_UNCOLLECTABLE] = {"uncollectable", VST_COLUMN_I64, false, 0},
-};
-
-static void put_generation(vst__batch *batch, unsigned column,
-                           unsigned generation)
+static void put_collections(vst__filling *filling)
 {
-    vst__batch_i32_or_null(batch, column, generation != UNKNOWN,
-                           (int32_t)generation);
-}
+    const vst__collection_sums *sums = &filling->pass->sums->collections;
 
-static vst_status put_collections(const vst__sums *sums, vst__batch *batch)
-{
-    vst_status status = VST_OK;
-
-    for (unsigned i = 0; i < VST_GENERATIONS && status == VST_OK; i++) {
-        if (sums->collections.of[i].count == 0)
-            continue;
-        status = vst__batch_reserve(batch);
-        if (status != VST_OK)
-            continue;
-        put_generation(batch, COLLECTIONS_GENERATION, i);
-        vst__batch_i64(batch, COLLECTIONS_COLLECTIONS,
-                       (int64_t)sums->collections.of[i].count);
-        vst__batch_i64(batch, COLLECTIONS_TOTAL, sums->collections.of[i].ns);
-        vst__batch_i64(batch, COLLECTIONS_LONGEST,
-                       sums->collections.of[i].longest_ns);
-        vst__batch_i64(batch, COLLECTIONS_COLLECTED,
-                       sums->collections.of[i].collected);
-        vst__batch_i64(batch, COLLECTIONS_UNCOLLECTABLE,
-                       sums->collections.of[i].uncollectable);
-        vst__batch_add(batch);
-    }
-    return status;
+    for (unsigned i = 0; i < VST_GENERATIONS; i++)
+        if (sums->of[i].count != 0)
+            VST_PUT_ROW(&filling->batch, COLLECTIONS_COLUMNS);
 }
 
 const vst__table vst__table_collections = {
     .name = "collections",
-    VST_COLUMNS(collections_columns),
+    VST_COLUMNS(COLLECTIONS_COLUMNS),
     .sums = VST_SUMS_COLLECTIONS,
     .put = put_collections,
 };
 
 /* ---- the longest --------------------------------------------------------- */
 
-enum {
-    LONG_START,
-    LONG_DURATION,
-    LONG_THREAD,
-    LONG_GENERATION,
-    LONG_COLLECTED
-};
+#define LONG_COLUMNS(COLUMN)                                                   \
+    COLUMN(I64, start_ns, one->start_ns)                                       \
+    COLUMN(I64, duration_ns, one->ns)                                          \
+    COLUMN(I32, thread, one->thread)                                           \
+    COLUMN(I32_OR_NULL, generation, one->generation != UNKNOWN,                \
+           one->generation)                                                    \
+    COLUMN(I64_OR_NULL, collected, one->collected >= 0, one->collected)
 
-static const vst__column_spec long_columns[] = {
-    [LONG_START] = {"start_ns", VST_COLUMN_I64, false, 0},
-    [LONG_DURATION] = {"duration_ns", VST_COLUMN_I64, false, 0},
-    [LONG_THREAD] = {"thread", VST_COLUMN_I32, false, 0},
-    [LONG_GENERATION] = {"generation", VST_COLUMN_I32, true, 0},
-    [LONG_COLLECTED] = {"collected", VST_COLUMN_I64, true, 0},
-};
-
-static vst_status collections_put_long(const vst__sums *sums, vst__batch *batch)
+static void collections_put_long(vst__filling *filling)
 {
-    vst_status status = VST_OK;
+    const vst__collection_sums *sums = &filling->pass->sums->collections;
 
-    for (size_t i = 0; i < sums->collections.count && status == VST_OK; i++) {
-        const vst__collection *one = &sums->collections.longest[i];
+    for (size_t i = 0; i < sums->count; i++) {
+        const vst__collection *one = &sums->longest[i];
 
-        status = vst__batch_reserve(batch);
-        if (status != VST_OK)
-            continue;
-        vst__batch_i64(batch, LONG_START, one->start_ns);
-        vst__batch_i64(batch, LONG_DURATION, one->ns);
-        vst__batch_i32(batch, LONG_THREAD, (int32_t)one->thread);
-        put_generation(batch, LONG_GENERATION, one->generation);
-        vst__batch_i64_or_null(batch, LONG_COLLECTED, one->collected >= 0,
-                               one->collected);
-        vst__batch_add(batch);
+        VST_PUT_ROW(&filling->batch, LONG_COLUMNS);
     }
-    return status;
 }
 
 const vst__table vst__table_long_collections = {
     .name = "long_collections",
-    VST_COLUMNS(long_columns),
+    VST_COLUMNS(LONG_COLUMNS),
     .sums = VST_SUMS_COLLECTIONS,
     .put = collections_put_long,
 };

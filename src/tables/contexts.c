@@ -7,34 +7,20 @@
 #include "tables/framework.h"
 #include "tables/pass.h"
 
-enum {
-    CONTEXT_PARENT,
-    CONTEXT_FUNC,
-    CONTEXT_SHAPES,
-    CONTEXT_SPAN,
-    CONTEXT_FIRST,
-    CONTEXT_CALLS,
-    CONTEXT_SELF,
-    CONTEXT_TOTAL,
-    CONTEXT_SELF_BYTES,
-    CONTEXT_TOTAL_BYTES,
-    CONTEXT_COMPENSATED
-};
-
-static const vst__column_spec columns[] = {
-    [CONTEXT_PARENT] = {"parent", VST_COLUMN_I32, true,
-                        0}, /* row of the caller */
-    [CONTEXT_FUNC] = {"func", VST_COLUMN_I32, false, 0},
-    [CONTEXT_SHAPES] = {"shapes", VST_COLUMN_NAME, true, VST_NAMES_OWN},
-    [CONTEXT_SPAN] = {"span", VST_COLUMN_I64, false, 0},
-    [CONTEXT_FIRST] = {"first_ns", VST_COLUMN_I64, false, 0},
-    [CONTEXT_CALLS] = {"calls", VST_COLUMN_I64, false, 0},
-    [CONTEXT_SELF] = {"self_ns", VST_COLUMN_I64, false, 0},
-    [CONTEXT_TOTAL] = {"total_ns", VST_COLUMN_I64, false, 0},
-    [CONTEXT_SELF_BYTES] = {"self_bytes", VST_COLUMN_I64, false, 0},
-    [CONTEXT_TOTAL_BYTES] = {"total_bytes", VST_COLUMN_I64, false, 0},
-    [CONTEXT_COMPENSATED] = {"compensated_ns", VST_COLUMN_I64, true, 0},
-};
+#define CONTEXTS_COLUMNS(COLUMN)                                               \
+    /* row of the caller */                                                    \
+    COLUMN(I32_OR_NULL, parent, row->parent != 0, row->parent - 1)             \
+    COLUMN(I32, func, n->id)                                                   \
+    COLUMN(OWN_OR_NULL, shapes, n->key != 0, n->key - 1)                       \
+    COLUMN(I64, span, n->serial)                                               \
+    COLUMN(I64, first_ns, n->first_ns)                                         \
+    COLUMN(I64, calls, n->count)                                               \
+    COLUMN(I64, self_ns, n->self_ns)                                           \
+    COLUMN(I64, total_ns, n->total_ns)                                         \
+    COLUMN(I64, self_bytes, n->self_bytes)                                     \
+    COLUMN(I64, total_bytes, n->total_bytes)                                   \
+    COLUMN(I64_OR_NULL, compensated_ns,                                        \
+           n->compensated_ns != VST_RUNNING_UNKNOWN, n->compensated_ns)
 
 static vst_status contexts_on_span(void *ctx, const vst_span *span)
 {
@@ -72,45 +58,19 @@ static vst_status contexts_begin(vst__filling *filling)
     return status;
 }
 
-static vst_status contexts_put(vst__batch *batch, const vst_context_row *row)
-{
-    const vst_context *n = &row->node;
-    vst_status status = vst__batch_reserve(batch);
-
-    if (status != VST_OK)
-        return status;
-    vst__batch_i32_or_null(batch, CONTEXT_PARENT, row->parent != 0,
-                           (int32_t)row->parent - 1);
-    vst__batch_i32(batch, CONTEXT_FUNC, (int32_t)n->id);
-    vst__batch_i32_or_null(batch, CONTEXT_SHAPES, n->key != 0,
-                           (int32_t)n->key - 1);
-    vst__batch_i64(batch, CONTEXT_SPAN, (int64_t)n->serial);
-    vst__batch_i64(batch, CONTEXT_FIRST, n->first_ns);
-    vst__batch_i64(batch, CONTEXT_CALLS, (int64_t)n->count);
-    vst__batch_i64(batch, CONTEXT_SELF, n->self_ns);
-    vst__batch_i64(batch, CONTEXT_TOTAL, n->total_ns);
-    vst__batch_i64(batch, CONTEXT_SELF_BYTES, n->self_bytes);
-    vst__batch_i64(batch, CONTEXT_TOTAL_BYTES, n->total_bytes);
-    vst__batch_i64_or_null(batch, CONTEXT_COMPENSATED,
-                           n->compensated_ns != VST_RUNNING_UNKNOWN,
-                           n->compensated_ns);
-    vst__batch_add(batch);
-    return VST_OK;
-}
-
 /* Puts parents before their children. */
-static vst_status contexts_step(vst__filling *filling, bool *done)
+static void contexts_put(vst__filling *filling)
 {
     const vst_context_row *rows = NULL;
-    vst_status status = VST_OK;
     size_t count = 0;
 
-    *done = filling->pass->is_replayed;
-    if (*done)
-        status = vst__contexts_finish(filling->own, &rows, &count);
-    for (size_t i = 0; status == VST_OK && i < count; i++)
-        status = contexts_put(&filling->batch, &rows[i]);
-    return status;
+    filling->batch.status = vst__contexts_finish(filling->own, &rows, &count);
+    for (size_t i = 0; i < count; i++) {
+        const vst_context_row *row = &rows[i];
+        const vst_context *n = &row->node;
+
+        VST_PUT_ROW(&filling->batch, CONTEXTS_COLUMNS);
+    }
 }
 
 static void contexts_end(vst__filling *filling)
@@ -121,8 +81,8 @@ static void contexts_end(vst__filling *filling)
 
 const vst__table vst__table_contexts = {
     .name = "contexts",
-    VST_COLUMNS(columns),
+    VST_COLUMNS(CONTEXTS_COLUMNS),
     .begin = contexts_begin,
-    .step = contexts_step,
+    .put = contexts_put,
     .end = contexts_end,
 };

@@ -9,182 +9,70 @@
 
 /* ---- device -------------------------------------------------------------- */
 
-enum {
-    DEVICE_PROCESS,
-    DEVICE_DEVICE,
-    DEVICE_PLATFORM,
-    DEVICE_ORDINAL,
-    DEVICE_NAME,
-    DEVICE_OWN_CLOCK,
-    DEVICE_PAIRS,
-    DEVICE_ERROR,
-    DEVICE_ARGS
-};
+#define DEVICE_COLUMNS(COLUMN)                                                 \
+    COLUMN(I32, process, filling->pass->source->process)                       \
+    COLUMN(I32, device, device->number)                                        \
+    COLUMN(TEXT, platform, device->platform, strlen(device->platform))         \
+    COLUMN(I64, ordinal, device->ordinal)                                      \
+    COLUMN(TEXT, name, device->name, device->name_len)                         \
+    COLUMN(BOOL, own_clock, device->has_clock)                                 \
+    COLUMN(I64, clock_pairs, device->pairs)                                    \
+    COLUMN(I64_OR_NULL, clock_error_ns, device->error_ns >= 0,                 \
+           device->error_ns)                                                   \
+    COLUMN(MEMBERS_OR_NULL, args, device->attributes, device->attributes_len)
 
-static const vst__column_spec device_columns[] = {
-    [DEVICE_PROCESS] = {"process", VST_COLUMN_I32, false, 0},
-    [DEVICE_DEVICE] = {"device", VST_COLUMN_I32, false, 0},
-    [DEVICE_PLATFORM] = {"platform", VST_COLUMN_TEXT, false, 0},
-    [DEVICE_ORDINAL] = {"ordinal", VST_COLUMN_I64, false, 0},
-    [DEVICE_NAME] = {"name", VST_COLUMN_TEXT, false, 0},
-    [DEVICE_OWN_CLOCK] = {"own_clock", VST_COLUMN_BOOL, false, 0},
-    [DEVICE_PAIRS] = {"clock_pairs", VST_COLUMN_I64, false, 0},
-    [DEVICE_ERROR] = {"clock_error_ns", VST_COLUMN_I64, true, 0},
-    [DEVICE_ARGS] = {"args", VST_COLUMN_TEXT, true, 0},
-};
-
-static vst_status add_device(vst__filling *filling,
-                             const vst_trace_device *device)
+static void put_devices(vst__filling *filling)
 {
-    vst__batch *batch = &filling->batch;
-    vst_status status = vst__batch_reserve(batch);
+    const vst_trace *trace = filling->pass->trace;
 
-    if (status != VST_OK)
-        return status;
-    vst__batch_i32(batch, DEVICE_PROCESS, filling->pass->source->process);
-    vst__batch_i32(batch, DEVICE_DEVICE, (int32_t)device->number);
-    vst__batch_i64(batch, DEVICE_ORDINAL, device->ordinal);
-    vst__batch_bool(batch, DEVICE_OWN_CLOCK, device->has_clock);
-    vst__batch_i64(batch, DEVICE_PAIRS, (int64_t)device->pairs);
-    vst__batch_i64_or_null(batch, DEVICE_ERROR, device->error_ns >= 0,
-                           device->error_ns);
-    status = vst__batch_text(batch, DEVICE_PLATFORM, device->platform,
-                             strlen(device->platform));
-    if (status == VST_OK)
-        status =
-            vst__batch_text(batch, DEVICE_NAME, device->name, device->name_len);
-    if (status == VST_OK)
-        status = vst__batch_members(
-            batch, DEVICE_ARGS,
-            device->attributes_len != 0 ? device->attributes : NULL,
-            device->attributes_len);
-    vst__batch_add(batch);
-    return status;
-}
+    for (size_t i = 0; i < vst_trace_device_count(trace); i++) {
+        const vst_trace_device *device = vst_trace_device_at(trace, i);
 
-static vst_status step_device(vst__filling *filling, bool *done)
-{
-    size_t count = vst_trace_device_count(filling->pass->trace);
-    vst_status status = VST_OK;
-
-    while (status == VST_OK && filling->at < count)
-        status = add_device(
-            filling, vst_trace_device_at(filling->pass->trace, filling->at++));
-    *done = true;
-    return status;
+        VST_PUT_ROW(&filling->batch, DEVICE_COLUMNS);
+    }
 }
 
 const vst__table vst__table_device = {
     .name = "device",
-    VST_COLUMNS(device_columns),
-    .step = step_device,
+    VST_COLUMNS(DEVICE_COLUMNS),
+    .put = put_devices,
 };
 
 /* ---- activity ------------------------------------------------------------ */
 
-enum {
-    ACTIVITY_PROCESS,
-    ACTIVITY_DEVICE,
-    ACTIVITY_STREAM,
-    ACTIVITY_KIND,
-    ACTIVITY_FUNC,
-    ACTIVITY_NAME,
-    ACTIVITY_START,
-    ACTIVITY_DURATION,
-    ACTIVITY_CORRELATION,
-    ACTIVITY_BYTES,
-    ACTIVITY_CONTEXT,
-    ACTIVITY_THREAD,
-    ACTIVITY_LAUNCH,
-    ACTIVITY_LAUNCH_NAME,
-    ACTIVITY_OP,
-    ACTIVITY_OP_NAME,
-    ACTIVITY_ANNOTATION,
-    ACTIVITY_ANNOTATION_NAME,
-    ACTIVITY_ARGS
-};
-
-static const vst__column_spec activity_columns[] = {
-    [ACTIVITY_PROCESS] = {"process", VST_COLUMN_I32, false, 0},
-    [ACTIVITY_DEVICE] = {"device", VST_COLUMN_I32, false, 0},
-    [ACTIVITY_STREAM] = {"stream", VST_COLUMN_I64, true, 0},
-    [ACTIVITY_KIND] = {"kind", VST_COLUMN_NAME, false, VST_NAMES_OWN},
-    [ACTIVITY_FUNC] = {"func", VST_COLUMN_I32, false, 0},
-    [ACTIVITY_NAME] = {"name", VST_COLUMN_NAME, false, VST_NAMES_SHOWN},
-    [ACTIVITY_START] = {"start_ns", VST_COLUMN_I64, false, 0},
-    [ACTIVITY_DURATION] = {"duration_ns", VST_COLUMN_I64, false, 0},
-    [ACTIVITY_CORRELATION] = {"correlation", VST_COLUMN_I64, true, 0},
-    [ACTIVITY_BYTES] = {"bytes", VST_COLUMN_I64, true, 0},
-    [ACTIVITY_CONTEXT] = {"context", VST_COLUMN_I64, true, 0},
-    [ACTIVITY_THREAD] = {"thread", VST_COLUMN_I32, true, 0},
-    [ACTIVITY_LAUNCH] = {"launch_start_ns", VST_COLUMN_I64, true, 0},
-    [ACTIVITY_LAUNCH_NAME] = {"launch_name", VST_COLUMN_NAME, true,
-                              VST_NAMES_SHOWN},
-    [ACTIVITY_OP] = {"op_span", VST_COLUMN_I64, true, 0},
-    [ACTIVITY_OP_NAME] = {"op_name", VST_COLUMN_NAME, true, VST_NAMES_SHOWN},
-    [ACTIVITY_ANNOTATION] = {"annotation_span", VST_COLUMN_I64, true, 0},
-    [ACTIVITY_ANNOTATION_NAME] = {"annotation_name", VST_COLUMN_NAME, true,
-                                  VST_NAMES_SHOWN},
-    [ACTIVITY_ARGS] = {"args", VST_COLUMN_TEXT, true, 0},
-};
-
-static void put_optional(vst__batch *batch, unsigned column, uint64_t value)
-{
-    vst__batch_i64_or_null(batch, column, value != 0, (int64_t)value);
-}
-
-static void put_cause(vst__filling *filling, unsigned column,
-                      const vst_device_cause *cause)
-{
-    put_optional(&filling->batch, column, cause->serial);
-    vst__batch_i32_or_null(&filling->batch, column + 1, cause->serial != 0,
-                           vst__names_of(filling, cause->id)->shown);
-}
-
-static void put_launch(vst__filling *filling, const vst_device_span *span)
-{
-    vst__batch *batch = &filling->batch;
-    const vst_device_launch *launch = span->launch;
-    uint32_t thread = launch != NULL ? launch->thread : span->thread;
-
-    vst__batch_i32_or_null(batch, ACTIVITY_THREAD, thread != 0,
-                           (int32_t)thread);
-    vst__batch_i64_or_null(batch, ACTIVITY_LAUNCH, launch != NULL,
-                           launch != NULL ? launch->start_ns : 0);
-    vst__batch_i32_or_null(
-        batch, ACTIVITY_LAUNCH_NAME, launch != NULL,
-        launch != NULL ? vst__names_of(filling, launch->id)->shown : 0);
-}
+#define ACTIVITY_COLUMNS(COLUMN)                                               \
+    COLUMN(I32, process, filling->pass->source->process)                       \
+    COLUMN(I32, device, span->device)                                          \
+    COLUMN(I64_OR_NULL, stream, !vst_activity_is_on_thread(span->kind),        \
+           span->stream)                                                       \
+    COLUMN(OWN, kind, span->kind)                                              \
+    COLUMN(I32, func, span->id)                                                \
+    COLUMN(SHOWN, name, vst__names_of(filling, span->id)->shown)               \
+    COLUMN(I64, start_ns, span->start_ns)                                      \
+    COLUMN(I64, duration_ns, span->end_ns - span->start_ns)                    \
+    COLUMN(I64_UNLESS_0, correlation, span->correlation)                       \
+    COLUMN(I64_UNLESS_0, bytes, span->bytes)                                   \
+    COLUMN(I64_UNLESS_0, context, span->context)                               \
+    COLUMN(I32_UNLESS_0, thread,                                               \
+           launch != NULL ? launch->thread : span->thread)                     \
+    COLUMN(I64_OR_NULL, launch_start_ns, launch != NULL, launch->start_ns)     \
+    COLUMN(SHOWN_OR_NULL, launch_name, launch != NULL,                         \
+           vst__names_of(filling, launch->id)->shown)                          \
+    COLUMN(I64_UNLESS_0, op_span, span->op.serial)                             \
+    COLUMN(SHOWN_OR_NULL, op_name, span->op.serial != 0,                       \
+           vst__names_of(filling, span->op.id)->shown)                         \
+    COLUMN(I64_UNLESS_0, annotation_span, span->annotation.serial)             \
+    COLUMN(SHOWN_OR_NULL, annotation_name, span->annotation.serial != 0,       \
+           vst__names_of(filling, span->annotation.id)->shown)                 \
+    COLUMN(MEMBERS_OR_NULL, args, span->args, span->args_len)
 
 static vst_status add_activity(void *ctx, const vst_device_span *span)
 {
     vst__filling *filling = ctx;
-    vst__batch *batch = &filling->batch;
-    vst_status status = vst__batch_reserve(batch);
+    const vst_device_launch *launch = span->launch;
 
-    if (status != VST_OK)
-        return status;
-    vst__batch_i32(batch, ACTIVITY_PROCESS, filling->pass->source->process);
-    vst__batch_i32(batch, ACTIVITY_DEVICE, (int32_t)span->device);
-    vst__batch_i64_or_null(batch, ACTIVITY_STREAM,
-                           !vst_activity_is_on_thread(span->kind),
-                           span->stream);
-    vst__batch_i32(batch, ACTIVITY_KIND, (int32_t)span->kind);
-    vst__batch_i32(batch, ACTIVITY_FUNC, (int32_t)span->id);
-    vst__batch_i32(batch, ACTIVITY_NAME,
-                   vst__names_of(filling, span->id)->shown);
-    vst__batch_i64(batch, ACTIVITY_START, span->start_ns);
-    vst__batch_i64(batch, ACTIVITY_DURATION, span->end_ns - span->start_ns);
-    put_optional(batch, ACTIVITY_CORRELATION, span->correlation);
-    put_optional(batch, ACTIVITY_BYTES, span->bytes);
-    put_optional(batch, ACTIVITY_CONTEXT, span->context);
-    put_launch(filling, span);
-    put_cause(filling, ACTIVITY_OP, &span->op);
-    put_cause(filling, ACTIVITY_ANNOTATION, &span->annotation);
-    status =
-        vst__batch_members(batch, ACTIVITY_ARGS, span->args, span->args_len);
-    vst__batch_add(batch);
-    return status;
+    VST_PUT_ROW(&filling->batch, ACTIVITY_COLUMNS);
+    return filling->batch.status;
 }
 
 /* Ignores spans. Replay looks for operators and annotations only if the sink
@@ -212,7 +100,7 @@ static vst_status begin_activity(vst__filling *filling)
 
 const vst__table vst__table_activity = {
     .name = "activity",
-    VST_COLUMNS(activity_columns),
+    VST_COLUMNS(ACTIVITY_COLUMNS),
     .has_names = true,
     .begin = begin_activity,
 };

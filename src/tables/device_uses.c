@@ -7,42 +7,23 @@ static vst_status device_uses_begin(vst__filling *filling)
     return vst__device_sums_join(filling);
 }
 
-/* Returns the sums when all is read; NULL before that, and if they cannot be
- * made (*status). */
-static const vst__device_sums *sums_of(vst__filling *filling, bool *done,
-                                       vst_status *status)
+/* Returns the sums when all is read. */
+static const vst__device_sums *sums_of(vst__filling *filling)
 {
-    *done = filling->pass->is_replayed;
-    *status = *done ? vst__device_sums_finish(filling->pass->devices) : VST_OK;
-    return *done && *status == VST_OK ? filling->pass->devices : NULL;
-}
-
-static void put_known(vst__batch *batch, unsigned column, uint32_t number)
-{
-    vst__batch_i32_or_null(batch, column, number != 0, (int32_t)number);
+    filling->batch.status = vst__device_sums_finish(filling->pass->devices);
+    return filling->pass->devices;
 }
 
 /* ---- by name ------------------------------------------------------------- */
 
-enum {
-    NAMED_DEVICE,
-    NAMED_KIND,
-    NAMED_FUNC,
-    NAMED_COUNT,
-    NAMED_TOTAL,
-    NAMED_LONGEST,
-    NAMED_BYTES
-};
-
-static const vst__column_spec named_columns[] = {
-    [NAMED_DEVICE] = {"device", VST_COLUMN_I32, false, 0},
-    [NAMED_KIND] = {"kind", VST_COLUMN_NAME, false, VST_NAMES_OWN},
-    [NAMED_FUNC] = {"func", VST_COLUMN_I32, false, 0},
-    [NAMED_COUNT] = {"activities", VST_COLUMN_I64, false, 0},
-    [NAMED_TOTAL] = {"total_ns", VST_COLUMN_I64, false, 0},
-    [NAMED_LONGEST] = {"longest_ns", VST_COLUMN_I64, false, 0},
-    [NAMED_BYTES] = {"bytes", VST_COLUMN_I64, false, 0},
-};
+#define NAMED_COLUMNS(COLUMN)                                                  \
+    COLUMN(I32, device, named->device)                                         \
+    COLUMN(OWN, kind, named->kind)                                             \
+    COLUMN(I32, func, named->id)                                               \
+    COLUMN(I64, activities, named->count)                                      \
+    COLUMN(I64, total_ns, named->total_ns)                                     \
+    COLUMN(I64, longest_ns, named->longest_ns)                                 \
+    COLUMN(I64, bytes, named->bytes)
 
 static vst_status begin_named(vst__filling *filling)
 {
@@ -55,175 +36,92 @@ static vst_status begin_named(vst__filling *filling)
     return status == VST_OK ? device_uses_begin(filling) : status;
 }
 
-static vst_status step_named(vst__filling *filling, bool *done)
+static void put_named(vst__filling *filling)
 {
-    vst_status status;
-    const vst__device_sums *sums = sums_of(filling, done, &status);
-    vst__batch *batch = &filling->batch;
+    const vst__device_sums *sums = sums_of(filling);
 
-    for (size_t i = 0; sums != NULL && i < sums->named_count; i++) {
+    for (size_t i = 0; i < sums->named_count; i++) {
         const vst__device_named *named = &sums->named[i];
 
-        status = vst__batch_reserve(batch);
-        if (status != VST_OK)
-            break;
-        vst__batch_i32(batch, NAMED_DEVICE, (int32_t)named->device);
-        vst__batch_i32(batch, NAMED_KIND, (int32_t)named->kind);
-        vst__batch_i32(batch, NAMED_FUNC, (int32_t)named->id);
-        vst__batch_i64(batch, NAMED_COUNT, (int64_t)named->count);
-        vst__batch_i64(batch, NAMED_TOTAL, named->total_ns);
-        vst__batch_i64(batch, NAMED_LONGEST, named->longest_ns);
-        vst__batch_i64(batch, NAMED_BYTES, (int64_t)named->bytes);
-        vst__batch_add(batch);
+        VST_PUT_ROW(&filling->batch, NAMED_COLUMNS);
     }
-    return status;
 }
 
 const vst__table vst__table_device_sums = {
     .name = "device_sums",
-    VST_COLUMNS(named_columns),
+    VST_COLUMNS(NAMED_COLUMNS),
     .begin = begin_named,
-    .step = step_named,
+    .put = put_named,
     .end = vst__device_sums_leave,
 };
 
 /* ---- use ----------------------------------------------------------------- */
 
-enum {
-    USE_DEVICE,
-    USE_STREAM,
-    USE_WORKS,
-    USE_START,
-    USE_END,
-    USE_SPAN,
-    USE_BUSY,
-    USE_IDLE,
-    USE_GAPS,
-    USE_LONGEST,
-    USE_UNLAUNCHED,
-    USE_LAUNCHED,
-    USE_DELAY,
-    USE_QUEUE_MAX,
-    USE_QUEUE_SUM
-};
+#define USE_COLUMNS(COLUMN)                                                    \
+    COLUMN(I32, device, use->device)                                           \
+    COLUMN(I64_OR_NULL, stream, use->is_stream, use->stream)                   \
+    COLUMN(I64, works, use->works)                                             \
+    COLUMN(I64, start_ns, use->start_ns)                                       \
+    COLUMN(I64, end_ns, use->end_ns)                                           \
+    COLUMN(I64, span_ns, use->span_ns)                                         \
+    COLUMN(I64, busy_ns, use->busy_ns)                                         \
+    COLUMN(I64, idle_ns, use->idle_ns)                                         \
+    COLUMN(I64, gaps, use->gaps)                                               \
+    COLUMN(I64, longest_gap_ns, use->longest_gap_ns)                           \
+    COLUMN(I64, unlaunched_ns, use->unlaunched_ns)                             \
+    COLUMN(I64, launched, use->launched)                                       \
+    COLUMN(I64, delay_ns, use->delay_ns)                                       \
+    COLUMN(I64, queue_max, use->queue_max)                                     \
+    COLUMN(I64, queue_sum, use->queue_sum)
 
-static const vst__column_spec use_columns[] = {
-    [USE_DEVICE] = {"device", VST_COLUMN_I32, false, 0},
-    [USE_STREAM] = {"stream", VST_COLUMN_I64, true, 0},
-    [USE_WORKS] = {"works", VST_COLUMN_I64, false, 0},
-    [USE_START] = {"start_ns", VST_COLUMN_I64, false, 0},
-    [USE_END] = {"end_ns", VST_COLUMN_I64, false, 0},
-    [USE_SPAN] = {"span_ns", VST_COLUMN_I64, false, 0},
-    [USE_BUSY] = {"busy_ns", VST_COLUMN_I64, false, 0},
-    [USE_IDLE] = {"idle_ns", VST_COLUMN_I64, false, 0},
-    [USE_GAPS] = {"gaps", VST_COLUMN_I64, false, 0},
-    [USE_LONGEST] = {"longest_gap_ns", VST_COLUMN_I64, false, 0},
-    [USE_UNLAUNCHED] = {"unlaunched_ns", VST_COLUMN_I64, false, 0},
-    [USE_LAUNCHED] = {"launched", VST_COLUMN_I64, false, 0},
-    [USE_DELAY] = {"delay_ns", VST_COLUMN_I64, false, 0},
-    [USE_QUEUE_MAX] = {"queue_max", VST_COLUMN_I64, false, 0},
-    [USE_QUEUE_SUM] = {"queue_sum", VST_COLUMN_I64, false, 0},
-};
-
-static void put_use(vst__batch *batch, const vst__device_use *use)
+static void put_uses(vst__filling *filling)
 {
-    vst__batch_i32(batch, USE_DEVICE, (int32_t)use->device);
-    vst__batch_i64_or_null(batch, USE_STREAM, use->is_stream, use->stream);
-    vst__batch_i64(batch, USE_WORKS, (int64_t)use->works);
-    vst__batch_i64(batch, USE_START, use->start_ns);
-    vst__batch_i64(batch, USE_END, use->end_ns);
-    vst__batch_i64(batch, USE_SPAN, use->span_ns);
-    vst__batch_i64(batch, USE_BUSY, use->busy_ns);
-    vst__batch_i64(batch, USE_IDLE, use->idle_ns);
-    vst__batch_i64(batch, USE_GAPS, (int64_t)use->gaps);
-    vst__batch_i64(batch, USE_LONGEST, use->longest_gap_ns);
-    vst__batch_i64(batch, USE_UNLAUNCHED, use->unlaunched_ns);
-    vst__batch_i64(batch, USE_LAUNCHED, (int64_t)use->launched);
-    vst__batch_i64(batch, USE_DELAY, use->delay_ns);
-    vst__batch_i64(batch, USE_QUEUE_MAX, (int64_t)use->queue_max);
-    vst__batch_i64(batch, USE_QUEUE_SUM, (int64_t)use->queue_sum);
-    vst__batch_add(batch);
-}
+    const vst__device_sums *sums = sums_of(filling);
 
-static vst_status step_uses(vst__filling *filling, bool *done)
-{
-    vst_status status;
-    const vst__device_sums *sums = sums_of(filling, done, &status);
+    for (size_t i = 0; i < sums->use_count; i++) {
+        const vst__device_use *use = &sums->uses[i];
 
-    for (size_t i = 0; sums != NULL && i < sums->use_count; i++) {
-        status = vst__batch_reserve(&filling->batch);
-        if (status != VST_OK)
-            break;
-        put_use(&filling->batch, &sums->uses[i]);
+        VST_PUT_ROW(&filling->batch, USE_COLUMNS);
     }
-    return status;
 }
 
 const vst__table vst__table_device_uses = {
     .name = "device_uses",
-    VST_COLUMNS(use_columns),
+    VST_COLUMNS(USE_COLUMNS),
     .begin = device_uses_begin,
-    .step = step_uses,
+    .put = put_uses,
     .end = vst__device_sums_leave,
 };
 
 /* ---- gaps ---------------------------------------------------------------- */
 
-enum {
-    GAP_DEVICE,
-    GAP_START,
-    GAP_END,
-    GAP_UNLAUNCHED,
-    GAP_STREAM,
-    GAP_FUNC,
-    GAP_THREAD,
-    GAP_OP,
-    GAP_ANNOTATION
-};
+#define GAP_COLUMNS(COLUMN)                                                    \
+    COLUMN(I32, device, gap->device)                                           \
+    COLUMN(I64, start_ns, gap->start_ns)                                       \
+    COLUMN(I64, end_ns, gap->end_ns)                                           \
+    COLUMN(I64_OR_NULL, unlaunched_ns, gap->unlaunched_ns >= 0,                \
+           gap->unlaunched_ns)                                                 \
+    COLUMN(I64, stream, gap->stream)                                           \
+    COLUMN(I32, func, gap->id)                                                 \
+    COLUMN(I32_UNLESS_0, thread, gap->thread)                                  \
+    COLUMN(I32_UNLESS_0, op, gap->op)                                          \
+    COLUMN(I32_UNLESS_0, annotation, gap->annotation)
 
-static const vst__column_spec gap_columns[] = {
-    [GAP_DEVICE] = {"device", VST_COLUMN_I32, false, 0},
-    [GAP_START] = {"start_ns", VST_COLUMN_I64, false, 0},
-    [GAP_END] = {"end_ns", VST_COLUMN_I64, false, 0},
-    [GAP_UNLAUNCHED] = {"unlaunched_ns", VST_COLUMN_I64, true, 0},
-    [GAP_STREAM] = {"stream", VST_COLUMN_I64, false, 0},
-    [GAP_FUNC] = {"func", VST_COLUMN_I32, false, 0},
-    [GAP_THREAD] = {"thread", VST_COLUMN_I32, true, 0},
-    [GAP_OP] = {"op", VST_COLUMN_I32, true, 0},
-    [GAP_ANNOTATION] = {"annotation", VST_COLUMN_I32, true, 0},
-};
-
-static vst_status step_gaps(vst__filling *filling, bool *done)
+static void put_gaps(vst__filling *filling)
 {
-    vst_status status;
-    const vst__device_sums *sums = sums_of(filling, done, &status);
-    vst__batch *batch = &filling->batch;
+    const vst__device_sums *sums = sums_of(filling);
 
-    for (size_t i = 0; sums != NULL && i < sums->gap_count; i++) {
+    for (size_t i = 0; i < sums->gap_count; i++) {
         const vst__device_gap *gap = &sums->gaps[i];
 
-        status = vst__batch_reserve(batch);
-        if (status != VST_OK)
-            break;
-        vst__batch_i32(batch, GAP_DEVICE, (int32_t)gap->device);
-        vst__batch_i64(batch, GAP_START, gap->start_ns);
-        vst__batch_i64(batch, GAP_END, gap->end_ns);
-        vst__batch_i64_or_null(batch, GAP_UNLAUNCHED, gap->unlaunched_ns >= 0,
-                               gap->unlaunched_ns);
-        vst__batch_i64(batch, GAP_STREAM, gap->stream);
-        vst__batch_i32(batch, GAP_FUNC, (int32_t)gap->id);
-        put_known(batch, GAP_THREAD, gap->thread);
-        put_known(batch, GAP_OP, gap->op);
-        put_known(batch, GAP_ANNOTATION, gap->annotation);
-        vst__batch_add(batch);
+        VST_PUT_ROW(&filling->batch, GAP_COLUMNS);
     }
-    return status;
 }
 
 const vst__table vst__table_device_gaps = {
     .name = "device_gaps",
-    VST_COLUMNS(gap_columns),
+    VST_COLUMNS(GAP_COLUMNS),
     .begin = device_uses_begin,
-    .step = step_gaps,
+    .put = put_gaps,
     .end = vst__device_sums_leave,
 };

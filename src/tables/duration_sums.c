@@ -8,43 +8,23 @@
 #include "tables/pass.h"
 #include "tables/sums.h"
 
-enum {
-    DURATION_PROCESS,
-    DURATION_OF,
-    DURATION_FUNC,
-    DURATION_NAME,
-    DURATION_COUNT,
-    DURATION_TOTAL,
-    DURATION_MIN,
-    DURATION_P50,
-    DURATION_P99,
-    DURATION_MAX,
-    DURATION_LONGEST_START,
-    DURATION_LONGEST_THREAD,
-    DURATION_SLOW_COUNT,
-    DURATION_SLOW,
-    DURATION_THREADS,
-    DURATION_HISTOGRAM
-};
-
-static const vst__column_spec duration_columns[] = {
-    [DURATION_PROCESS] = {"process", VST_COLUMN_I32, false, 0},
-    [DURATION_OF] = {"of", VST_COLUMN_NAME, false, VST_NAMES_OWN},
-    [DURATION_FUNC] = {"func", VST_COLUMN_I32, false, 0},
-    [DURATION_NAME] = {"name", VST_COLUMN_NAME, false, VST_NAMES_SHOWN},
-    [DURATION_COUNT] = {"count", VST_COLUMN_I64, false, 0},
-    [DURATION_TOTAL] = {"total_ns", VST_COLUMN_I64, false, 0},
-    [DURATION_MIN] = {"min_ns", VST_COLUMN_I64, false, 0},
-    [DURATION_P50] = {"p50_ns", VST_COLUMN_I64, false, 0},
-    [DURATION_P99] = {"p99_ns", VST_COLUMN_I64, false, 0},
-    [DURATION_MAX] = {"max_ns", VST_COLUMN_I64, false, 0},
-    [DURATION_LONGEST_START] = {"longest_start_ns", VST_COLUMN_I64, false, 0},
-    [DURATION_LONGEST_THREAD] = {"longest_thread", VST_COLUMN_I32, false, 0},
-    [DURATION_SLOW_COUNT] = {"slow_count", VST_COLUMN_I64, false, 0},
-    [DURATION_SLOW] = {"slow_ns", VST_COLUMN_I64, false, 0},
-    [DURATION_THREADS] = {"threads_ns", VST_COLUMN_I64, true, 0},
-    [DURATION_HISTOGRAM] = {"histogram", VST_COLUMN_TEXT, false, 0},
-};
+#define DURATION_COLUMNS(COLUMN)                                               \
+    COLUMN(I32, process, filling->pass->source->process)                       \
+    COLUMN(OWN, of, of)                                                        \
+    COLUMN(I32, func, id)                                                      \
+    COLUMN(SHOWN, name, vst__names_of(filling, id)->shown)                     \
+    COLUMN(I64, count, all->count)                                             \
+    COLUMN(I64, total_ns, all->sum_ns)                                         \
+    COLUMN(I64, min_ns, all->min_ns)                                           \
+    COLUMN(I64, p50_ns, median_ns)                                             \
+    COLUMN(I64, p99_ns, vst__histogram_quantile(all, 0.99))                    \
+    COLUMN(I64, max_ns, all->max_ns)                                           \
+    COLUMN(I64, longest_start_ns, duration->longest_start_ns)                  \
+    COLUMN(I32, longest_thread, duration->longest_thread)                      \
+    COLUMN(I64, slow_count, slow)                                              \
+    COLUMN(I64, slow_ns, slow_ns)                                              \
+    COLUMN(I64_OR_NULL, threads_ns, of == OF_CALL, duration->threads_ns)       \
+    COLUMN(TEXT, histogram, text, vst__histogram_write(all, text))
 
 static const char *const of_names[] = {"call", "async", "task"};
 enum { OF_CALL, OF_ASYNC, OF_TASK };
@@ -126,41 +106,16 @@ void vst__duration_sums_free(vst__sums *sums)
 
 /* ---- rows ---------------------------------------------------------------- */
 
-static vst_status put_duration(vst__filling *filling, vst_id id, int of,
-                               vst__duration *duration)
+static void put_duration(vst__filling *filling, vst_id id, int of,
+                         vst__duration *duration)
 {
-    vst__batch *batch = &filling->batch;
     vst__histogram *all = &duration->all;
-    vst_status status = vst__batch_reserve(batch);
     int64_t median_ns = vst__histogram_quantile(all, 0.5), slow_ns = 0;
+    uint64_t slow = vst__histogram_above(
+        all, median_ns > 0 ? SLOW_TIMES * median_ns : 1, &slow_ns);
     char text[VST_HISTOGRAM_TEXT];
-    uint64_t slow;
 
-    if (status != VST_OK)
-        return status;
-    slow = vst__histogram_above(all, median_ns > 0 ? SLOW_TIMES * median_ns : 1,
-                                &slow_ns);
-    vst__batch_i32(batch, DURATION_PROCESS, filling->pass->source->process);
-    vst__batch_i32(batch, DURATION_OF, of);
-    vst__batch_i32(batch, DURATION_FUNC, (int32_t)id);
-    vst__batch_i32(batch, DURATION_NAME, vst__names_of(filling, id)->shown);
-    vst__batch_i64(batch, DURATION_COUNT, (int64_t)all->count);
-    vst__batch_i64(batch, DURATION_TOTAL, all->sum_ns);
-    vst__batch_i64(batch, DURATION_MIN, all->min_ns);
-    vst__batch_i64(batch, DURATION_P50, median_ns);
-    vst__batch_i64(batch, DURATION_P99, vst__histogram_quantile(all, 0.99));
-    vst__batch_i64(batch, DURATION_MAX, all->max_ns);
-    vst__batch_i64(batch, DURATION_LONGEST_START, duration->longest_start_ns);
-    vst__batch_i32(batch, DURATION_LONGEST_THREAD,
-                   (int32_t)duration->longest_thread);
-    vst__batch_i64(batch, DURATION_SLOW_COUNT, (int64_t)slow);
-    vst__batch_i64(batch, DURATION_SLOW, slow_ns);
-    vst__batch_i64_or_null(batch, DURATION_THREADS, of == OF_CALL,
-                           duration->threads_ns);
-    status = vst__batch_text(batch, DURATION_HISTOGRAM, text,
-                             vst__histogram_write(all, text));
-    vst__batch_add(batch);
-    return status;
+    VST_PUT_ROW(&filling->batch, DURATION_COLUMNS);
 }
 
 /* Adds up the tasks that ended, by their functions. */
@@ -180,11 +135,11 @@ static vst_status put_tasks(vst__filling *filling, const vst__sums *sums)
                 duration_put_in(&of[task->id], task->start_ns,
                                 task->end_ns - task->start_ns, task->thread);
     }
-    for (vst_id id = 0; id <= sums->max && status == VST_OK; id++)
-        if (of[id].all.count != 0)
-            status = put_duration(filling, id, OF_TASK, &of[id]);
-    for (vst_id id = 0; of != NULL && id <= sums->max; id++)
+    for (vst_id id = 0; of != NULL && id <= sums->max; id++) {
+        if (of[id].all.count != 0 && status == VST_OK)
+            put_duration(filling, id, OF_TASK, &of[id]);
         vst__histogram_free(&of[id].all);
+    }
     free(of);
     return status;
 }
@@ -195,27 +150,28 @@ static vst_status begin_durations(vst__filling *filling)
                           sizeof of_names / sizeof of_names[0]);
 }
 
-static vst_status step_durations(vst__filling *filling, bool *done)
+static void put_durations(vst__filling *filling)
 {
     const vst__sums *sums = filling->pass->sums;
-    vst_status status = VST_OK;
+    vst_status status;
 
-    *done = filling->pass->is_replayed;
-    for (vst_id id = 0; *done && id <= sums->max && status == VST_OK; id++) {
+    for (vst_id id = 0; id <= sums->max; id++) {
         vst__duration *duration = &sums->durations.of[id];
 
         if (duration->all.count != 0)
-            status = put_duration(
-                filling, id, duration->is_async ? OF_ASYNC : OF_CALL, duration);
+            put_duration(filling, id, duration->is_async ? OF_ASYNC : OF_CALL,
+                         duration);
     }
-    return *done && status == VST_OK ? put_tasks(filling, sums) : status;
+    status = put_tasks(filling, sums);
+    if (status != VST_OK)
+        filling->batch.status = status;
 }
 
 const vst__table vst__table_duration = {
     .name = "duration",
-    VST_COLUMNS(duration_columns),
+    VST_COLUMNS(DURATION_COLUMNS),
     .has_names = true,
     .begin = begin_durations,
-    .step = step_durations,
     .sums = VST_SUMS_DURATIONS,
+    .put = put_durations,
 };

@@ -296,82 +296,51 @@ void vst__estimates_end(vst__sums *sums)
 
 /* ---- budget -------------------------------------------------------------- */
 
-enum {
-    BUDGET_CHANGES,
-    BUDGET_WINDOWS,
-    BUDGET_FUNCTIONS,
-    BUDGET_CPU,
-    BUDGET_COST,
-    BUDGET_OUT_CPU
-};
+#define BUDGET_COLUMNS(COLUMN)                                                 \
+    COLUMN(I64, changes, info.changes)                                         \
+    COLUMN(I64, windows, info.windows)                                         \
+    COLUMN(I64, functions, info.functions)                                     \
+    COLUMN(I64, cpu_ns, info.cpu_ns)                                           \
+    COLUMN(I64, cost_ns, info.cost_ns)                                         \
+    COLUMN(I64, out_cpu_ns, info.out_cpu_ns)
 
-static const vst__column_spec budget_columns[] = {
-    [BUDGET_CHANGES] = {"changes", VST_COLUMN_I64, false, 0},
-    [BUDGET_WINDOWS] = {"windows", VST_COLUMN_I64, false, 0},
-    [BUDGET_FUNCTIONS] = {"functions", VST_COLUMN_I64, false, 0},
-    [BUDGET_CPU] = {"cpu_ns", VST_COLUMN_I64, false, 0},
-    [BUDGET_COST] = {"cost_ns", VST_COLUMN_I64, false, 0},
-    [BUDGET_OUT_CPU] = {"out_cpu_ns", VST_COLUMN_I64, false, 0},
-};
-
-static vst_status put_budget(const vst__sums *sums, vst__batch *batch)
+static void put_budget(vst__filling *filling)
 {
+    const vst_budget *budget = filling->pass->sums->estimates.budget;
     vst_budget_info info;
-    vst_status status;
 
-    if (sums->estimates.budget == NULL)
-        return VST_OK;
-    status = vst__batch_reserve(batch);
-    if (status != VST_OK)
-        return status;
-    vst__budget_get_info(sums->estimates.budget, &info);
-    vst__batch_i64(batch, BUDGET_CHANGES, (int64_t)info.changes);
-    vst__batch_i64(batch, BUDGET_WINDOWS, (int64_t)info.windows);
-    vst__batch_i64(batch, BUDGET_FUNCTIONS, (int64_t)info.functions);
-    vst__batch_i64(batch, BUDGET_CPU, (int64_t)info.cpu_ns);
-    vst__batch_i64(batch, BUDGET_COST, (int64_t)info.cost_ns);
-    vst__batch_i64(batch, BUDGET_OUT_CPU, (int64_t)info.out_cpu_ns);
-    vst__batch_add(batch);
-    return VST_OK;
+    if (budget == NULL)
+        return;
+    vst__budget_get_info(budget, &info);
+    VST_PUT_ROW(&filling->batch, BUDGET_COLUMNS);
 }
 
 const vst__table vst__table_budget = {
     .name = "budget",
-    VST_COLUMNS(budget_columns),
+    VST_COLUMNS(BUDGET_COLUMNS),
     .sums = VST_SUMS_ESTIMATES,
     .put = put_budget,
 };
 
 /* ---- reduced estimates --------------------------------------------------- */
 
-enum { REDUCED_FUNC, REDUCED_REDUCED };
+#define REDUCED_COLUMNS(COLUMN)                                                \
+    COLUMN(I32, func, id)                                                      \
+    COLUMN(I64, reduced_ns, of[id].reduced_ns)
 
-static const vst__column_spec reduced_columns[] = {
-    [REDUCED_FUNC] = {"func", VST_COLUMN_I32, false, 0},
-    [REDUCED_REDUCED] = {"reduced_ns", VST_COLUMN_I64, false, 0},
-};
-
-static vst_status put_reduced(const vst__sums *sums, vst__batch *batch)
+static void put_reduced(vst__filling *filling)
 {
+    const vst__sums *sums = filling->pass->sums;
     const struct vst__estimate *of = sums->estimates.of;
-    vst_status status = VST_OK;
 
-    for (vst_id id = 1; of != NULL && id <= sums->max; id++) {
-        if (!is_reduced(&of[id]))
-            continue;
-        status = vst__batch_reserve(batch);
-        if (status != VST_OK)
-            break;
-        vst__batch_i32(batch, REDUCED_FUNC, (int32_t)id);
-        vst__batch_i64(batch, REDUCED_REDUCED, (int64_t)of[id].reduced_ns);
-        vst__batch_add(batch);
-    }
-    return status;
+    for (vst_id id = 1; of != NULL && id <= sums->max; id++)
+        if (is_reduced(&of[id]))
+            VST_PUT_ROW(&filling->batch, REDUCED_COLUMNS);
 }
 
 const vst__table vst__table_reduced_estimates = {
     .name = "reduced_estimates",
-    VST_COLUMNS(reduced_columns),
+    VST_COLUMNS(REDUCED_COLUMNS),
     .sums = VST_SUMS_ESTIMATES,
     .put = put_reduced,
 };

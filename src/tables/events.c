@@ -9,48 +9,31 @@
 #include "replay/own_times.h"
 #include "tables/framework.h"
 
-enum {
-    EVENT_START,
-    EVENT_END,
-    EVENT_SELF,
-    EVENT_SELF_BYTES,
-    EVENT_TOTAL_BYTES,
-    EVENT_COMPENSATED,
-    EVENT_ARGS,
-    EVENT_SPAN,
-    EVENT_FUNC,
-    EVENT_PARENT,
-    EVENT_FIRST,
-    EVENT_NEXT,
-    EVENT_THREAD,
-    EVENT_FLAGS,
-    /* number of columns of `events`; `tree_events` has one more */
-    EVENT_COLUMNS,
-    EVENT_ADDRESS = EVENT_COLUMNS
-};
+#define EVENT_COLUMNS(COLUMN)                                                  \
+    COLUMN(I64, start_ns, span->start_ns)                                      \
+    COLUMN(I64, end_ns, span->end_ns)                                          \
+    COLUMN(I64, self_ns, self_ns)                                              \
+    COLUMN(I64, self_bytes, vst__self_bytes(span, e->options))                 \
+    COLUMN(I64, total_bytes, vst__total_bytes(span, e->options))               \
+    COLUMN(I64_OR_NULL, compensated_ns, span->compensated_ns >= 0,             \
+           span->compensated_ns)                                               \
+    COLUMN(PIECE, args, span->args, span->args_len)                            \
+    COLUMN(I32, span, span->serial)                                            \
+    COLUMN(I32, func, span->id)                                                \
+    /* rows of the parent, the first child and the next sibling; -1: none */   \
+    COLUMN(I32, parent, -1)                                                    \
+    COLUMN(I32, first, -1)                                                     \
+    COLUMN(I32, next, -1)                                                      \
+    COLUMN(I32, thread, span->thread)                                          \
+    /* for an operator, its scope lies above the flags of its span */          \
+    COLUMN(I32, flags,                                                         \
+           span->flags | (span->op != NULL ? span->op->scope << 24 : 0))
 
-static const vst__column_spec columns[] = {
-    [EVENT_START] = {"start_ns", VST_COLUMN_I64, false, 0},
-    [EVENT_END] = {"end_ns", VST_COLUMN_I64, false, 0},
-    [EVENT_SELF] = {"self_ns", VST_COLUMN_I64, false, 0},
-    [EVENT_SELF_BYTES] = {"self_bytes", VST_COLUMN_I64, false, 0},
-    [EVENT_TOTAL_BYTES] = {"total_bytes", VST_COLUMN_I64, false, 0},
-    [EVENT_COMPENSATED] = {"compensated_ns", VST_COLUMN_I64, true, 0},
-    [EVENT_ARGS] = {"args", VST_COLUMN_PIECE, false, 0},
-    [EVENT_SPAN] = {"span", VST_COLUMN_I32, false, 0},
-    [EVENT_FUNC] = {"func", VST_COLUMN_I32, false, 0},
-    [EVENT_PARENT] = {"parent", VST_COLUMN_I32, false, 0}, /* -1: none */
-    /* first child; -1: none */
-    [EVENT_FIRST] = {"first", VST_COLUMN_I32, false, 0},
-    /* next sibling; -1: none */
-    [EVENT_NEXT] = {"next", VST_COLUMN_I32, false, 0},
-    [EVENT_THREAD] = {"thread", VST_COLUMN_I32, false, 0},
-    [EVENT_FLAGS] = {"flags", VST_COLUMN_I32, false, 0},
-    [EVENT_ADDRESS] = {"address", VST_COLUMN_I64, false, 0}, /* for a block */
-};
+#define TREE_COLUMNS(COLUMN)                                                   \
+    EVENT_COLUMNS(COLUMN)                                                      \
+    COLUMN(I64, address, address) /* of a block */
 
-/* for an operator: its scope lies above the flags of its span */
-enum { SCOPE_SHIFT = 24 };
+enum { EVENT_COLUMNS(VST_COLUMN_NUMBER) };
 
 /* Rows whose parent is still open, linked by `next`. In the chain of all rows,
  * each waiting row is followed by the rows below it; `tail` ends the chain of
@@ -106,9 +89,9 @@ static bool reserve_depth(events *e, size_t depth)
  * chain they follow. Returns the new tail of this chain. */
 static int32_t events_adopt(events *e, size_t depth, int32_t parent)
 {
-    int32_t *parents = events_links(e, EVENT_PARENT),
-            *nexts = events_links(e, EVENT_NEXT),
-            *chain = events_links(e, EVENT_FIRST), tail = parent;
+    int32_t *parents = events_links(e, COLUMN_parent),
+            *nexts = events_links(e, COLUMN_next),
+            *chain = events_links(e, COLUMN_first), tail = parent;
 
     while (e->top > depth + 1) {
         waiting *deeper = &e->waiting[--e->top];
@@ -134,8 +117,8 @@ static void events_append(events *e, size_t depth, waiting more)
         *list = more;
         return;
     }
-    events_links(e, EVENT_NEXT)[list->last] = more.first;
-    events_links(e, EVENT_FIRST)[list->tail] = more.first;
+    events_links(e, COLUMN_next)[list->last] = more.first;
+    events_links(e, COLUMN_first)[list->tail] = more.first;
     list->last = more.last;
     list->tail = more.tail;
 }
@@ -146,7 +129,7 @@ static void events_chain(events *e, int32_t first, int32_t tail)
     if (e->head < 0)
         e->head = first;
     else
-        events_links(e, EVENT_FIRST)[e->tail] = first;
+        events_links(e, COLUMN_first)[e->tail] = first;
     e->tail = tail;
 }
 
@@ -192,38 +175,15 @@ static bool events_reach(events *e, uint32_t thread, uint32_t depth)
 
 /* ---- rows ---------------------------------------------------------------- */
 
-/* Begins the next row, not linked to any row yet. */
-static void begin_row(const events *e, int64_t start_ns, int64_t end_ns,
-                      uint32_t thread)
+/* Puts a row that is not linked to any row yet. */
+static vst_status events_put(const events *e, const vst_span *span,
+                             int64_t self_ns, uint64_t address)
 {
-    vst__batch *batch = e->batch;
-
-    vst__batch_i64(batch, EVENT_START, start_ns);
-    vst__batch_i64(batch, EVENT_END, end_ns);
-    vst__batch_i32(batch, EVENT_PARENT, -1);
-    vst__batch_i32(batch, EVENT_FIRST, -1);
-    vst__batch_i32(batch, EVENT_NEXT, -1);
-    vst__batch_i32(batch, EVENT_THREAD, (int32_t)thread);
-}
-
-static void put_span(const events *e, const vst_span *span, int64_t self_ns)
-{
-    uint32_t scope = span->op != NULL ? span->op->scope << SCOPE_SHIFT : 0;
-    vst__batch *batch = e->batch;
-
-    begin_row(e, span->start_ns, span->end_ns, span->thread);
-    vst__batch_i64(batch, EVENT_SELF,
-                   span->flags & VST_SPAN_ASYNC ? 0 : self_ns);
-    vst__batch_i64(batch, EVENT_SELF_BYTES, vst__self_bytes(span, e->options));
-    vst__batch_i64(batch, EVENT_TOTAL_BYTES,
-                   vst__total_bytes(span, e->options));
-    vst__batch_i64_or_null(batch, EVENT_COMPENSATED, span->compensated_ns >= 0,
-                           span->compensated_ns);
-    vst__batch_i32(batch, EVENT_SPAN, (int32_t)span->serial);
-    vst__batch_i32(batch, EVENT_FUNC, (int32_t)span->id);
-    vst__batch_i32(batch, EVENT_FLAGS, (int32_t)(span->flags | scope));
     if (e->is_tree)
-        vst__batch_i64(batch, EVENT_ADDRESS, 0);
+        VST_PUT_ROW(e->batch, TREE_COLUMNS);
+    else
+        VST_PUT_ROW(e->batch, EVENT_COLUMNS);
+    return e->batch->status;
 }
 
 static vst_status events_on_span(void *ctx, const vst_span *span)
@@ -231,19 +191,18 @@ static vst_status events_on_span(void *ctx, const vst_span *span)
     events *e = ((vst__filling *)ctx)->own;
     bool shown =
         !e->options->no_calls || span->id > e->max || !e->is_call[span->id];
+    bool is_async = (span->flags & VST_SPAN_ASYNC) != 0;
     int32_t at = (int32_t)e->batch->rows, tail;
-    vst_status status = vst__batch_reserve(e->batch);
+    vst_status status;
     int64_t self_ns;
 
-    if (status != VST_OK || span->serial > UINT32_MAX ||
+    if (span->serial > UINT32_MAX ||
         !vst__own_times_end(&e->pending, span, shown, &self_ns))
         return VST_E_NOMEM;
-    put_span(e, span, self_ns);
-    status = vst__batch_piece(e->batch, EVENT_ARGS, span->args, span->args_len);
-    vst__batch_add(e->batch);
+    status = events_put(e, span, is_async ? 0 : self_ns, 0);
     if (status != VST_OK)
         return status;
-    if (span->flags & VST_SPAN_ASYNC) { /* off the stack: no parent */
+    if (is_async) { /* off the stack: no parent */
         events_chain(e, at, at);
         return VST_OK;
     }
@@ -259,24 +218,17 @@ static vst_status on_loose(void *ctx, const vst_loose_bytes *loose)
 {
     events *e = ((vst__filling *)ctx)->own;
     int32_t at = (int32_t)e->batch->rows;
-    vst__batch *batch = e->batch;
+    const vst_span block = {.start_ns = loose->time_ns,
+                            .end_ns = loose->time_ns,
+                            .thread = loose->thread,
+                            .self_framework_bytes = loose->bytes,
+                            .total_framework_bytes = loose->bytes,
+                            .compensated_ns = VST_RUNNING_UNKNOWN};
 
     if (!e->options->framework || (loose->depth != 0 && !e->is_tree))
         return VST_OK;
-    if (vst__batch_reserve(batch) != VST_OK)
+    if (events_put(e, &block, 0, loose->address) != VST_OK)
         return VST_E_NOMEM;
-    begin_row(e, loose->time_ns, loose->time_ns, loose->thread);
-    vst__batch_i64(batch, EVENT_SELF, 0);
-    vst__batch_i64(batch, EVENT_SELF_BYTES, loose->bytes);
-    vst__batch_i64(batch, EVENT_TOTAL_BYTES, loose->bytes);
-    vst__batch_i64_or_null(batch, EVENT_COMPENSATED, false, 0);
-    vst__batch_piece(batch, EVENT_ARGS, NULL, 0);
-    vst__batch_i32(batch, EVENT_SPAN, 0);
-    vst__batch_i32(batch, EVENT_FUNC, 0);
-    vst__batch_i32(batch, EVENT_FLAGS, 0);
-    if (e->is_tree)
-        vst__batch_i64(batch, EVENT_ADDRESS, (int64_t)loose->address);
-    vst__batch_add(batch);
     if (loose->depth == 0) {
         events_chain(e, at, at);
         return VST_OK;
@@ -363,9 +315,9 @@ static uint32_t *events_sort(const keys *k, uint32_t *rows, uint32_t *spare,
  * links children in order of time. */
 static void link_rows(const events *e, const uint32_t *moved)
 {
-    int32_t *parents = events_links(e, EVENT_PARENT),
-            *firsts = events_links(e, EVENT_FIRST);
-    int32_t *nexts = events_links(e, EVENT_NEXT);
+    int32_t *parents = events_links(e, COLUMN_parent),
+            *firsts = events_links(e, COLUMN_first);
+    int32_t *nexts = events_links(e, COLUMN_next);
 
     for (size_t i = 0; i < e->batch->rows; i++)
         nexts[i] = firsts[i] = -1;
@@ -380,10 +332,10 @@ static void link_rows(const events *e, const uint32_t *moved)
 
 static vst_status events_sort_rows(events *e)
 {
-    const keys k = {e->batch->columns[EVENT_START].values,
-                    e->batch->columns[EVENT_END].values,
-                    e->batch->columns[EVENT_SPAN].values};
-    const int32_t *chain = e->batch->columns[EVENT_FIRST].values;
+    const keys k = {e->batch->columns[COLUMN_start_ns].values,
+                    e->batch->columns[COLUMN_end_ns].values,
+                    e->batch->columns[COLUMN_span].values};
+    const int32_t *chain = e->batch->columns[COLUMN_first].values;
     size_t count = e->batch->rows;
     uint32_t *room = malloc((3 * count + 1) * sizeof *room), *order, *moved;
     vst_status status;
@@ -453,10 +405,9 @@ static vst_status begin_tree(vst__filling *filling)
     return begin_any(filling, true);
 }
 
-static vst_status events_step(vst__filling *filling, bool *done)
+static void events_finish(vst__filling *filling)
 {
-    *done = filling->pass->is_replayed;
-    return *done ? events_sort_rows(filling->own) : VST_OK;
+    filling->batch.status = events_sort_rows(filling->own);
 }
 
 static void events_end(vst__filling *filling)
@@ -474,17 +425,16 @@ static void events_end(vst__filling *filling)
 
 const vst__table vst__table_events = {
     .name = "events",
-    .columns = columns,
-    .column_count = EVENT_COLUMNS,
+    VST_COLUMNS(EVENT_COLUMNS),
     .begin = events_begin,
-    .step = events_step,
+    .put = events_finish,
     .end = events_end,
 };
 
 const vst__table vst__table_tree_events = {
     .name = "tree_events",
-    VST_COLUMNS(columns),
+    VST_COLUMNS(TREE_COLUMNS),
     .begin = begin_tree,
-    .step = events_step,
+    .put = events_finish,
     .end = events_end,
 };

@@ -47,24 +47,14 @@ void vst__exception_sums_free(vst__exception_sums *sums)
 
 /* ---- the table ----------------------------------------------------------- */
 
-enum {
-    EXCEPTIONS_THREAD,
-    EXCEPTIONS_FUNC,
-    EXCEPTIONS_RAISED_IN,
-    EXCEPTIONS_CAUGHT_IN,
-    EXCEPTIONS_END,
-    EXCEPTIONS_COUNT
-};
-
-static const vst__column_spec columns[] = {
-    [EXCEPTIONS_THREAD] = {"thread", VST_COLUMN_I32, false, 0},
-    /* the exception's definition: type and place */
-    [EXCEPTIONS_FUNC] = {"func", VST_COLUMN_I32, false, 0},
-    [EXCEPTIONS_RAISED_IN] = {"raised_in", VST_COLUMN_I32, true, 0},
-    [EXCEPTIONS_CAUGHT_IN] = {"caught_in", VST_COLUMN_I32, true, 0},
-    [EXCEPTIONS_END] = {"end", VST_COLUMN_NAME, false, VST_NAMES_OWN},
-    [EXCEPTIONS_COUNT] = {"exceptions", VST_COLUMN_I64, false, 0},
-};
+#define EXCEPTIONS_COLUMNS(COLUMN)                                             \
+    COLUMN(I32, thread, what->thread)                                          \
+    /* the exception's definition: type and place */                           \
+    COLUMN(I32, func, what->id)                                                \
+    COLUMN(I32_UNLESS_0, raised_in, what->raised_in)                           \
+    COLUMN(I32_UNLESS_0, caught_in, what->caught_in)                           \
+    COLUMN(OWN, end, what->end)                                                \
+    COLUMN(I64, exceptions, sum->count)
 
 static vst_status exceptions_begin(vst__filling *filling)
 {
@@ -78,33 +68,21 @@ static vst_status exceptions_begin(vst__filling *filling)
     return vst__names_add(filling, ends, sizeof ends / sizeof ends[0]);
 }
 
-static vst_status exceptions_put(const vst__sums *sums, vst__batch *batch)
+static void exceptions_put(vst__filling *filling)
 {
-    vst_status status = VST_OK;
+    const vst__exception_sums *sums = &filling->pass->sums->exceptions;
 
-    for (uint32_t i = 0; i < sums->exceptions.count && status == VST_OK; i++) {
-        const struct vst__exception_sum *sum = &sums->exceptions.of[i];
+    for (uint32_t i = 0; i < sums->count; i++) {
+        const struct vst__exception_sum *sum = &sums->of[i];
         const struct vst__exception_key *what = &sum->what;
 
-        status = vst__batch_reserve(batch);
-        if (status != VST_OK)
-            continue;
-        vst__batch_i32(batch, EXCEPTIONS_THREAD, (int32_t)what->thread);
-        vst__batch_i32(batch, EXCEPTIONS_FUNC, (int32_t)what->id);
-        vst__batch_i32_or_null(batch, EXCEPTIONS_RAISED_IN,
-                               what->raised_in != 0, (int32_t)what->raised_in);
-        vst__batch_i32_or_null(batch, EXCEPTIONS_CAUGHT_IN,
-                               what->caught_in != 0, (int32_t)what->caught_in);
-        vst__batch_i32(batch, EXCEPTIONS_END, (int32_t)what->end);
-        vst__batch_i64(batch, EXCEPTIONS_COUNT, (int64_t)sum->count);
-        vst__batch_add(batch);
+        VST_PUT_ROW(&filling->batch, EXCEPTIONS_COLUMNS);
     }
-    return status;
 }
 
 const vst__table vst__table_exceptions = {
     .name = "exceptions",
-    VST_COLUMNS(columns),
+    VST_COLUMNS(EXCEPTIONS_COLUMNS),
     .begin = exceptions_begin,
     .sums = VST_SUMS_EXCEPTIONS,
     .put = exceptions_put,

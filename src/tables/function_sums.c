@@ -5,51 +5,26 @@
 
 #include "tables/sums.h"
 
-enum {
-    FUNCTIONS_FUNC,
-    FUNCTIONS_CALLS,
-    FUNCTIONS_OUTER,
-    FUNCTIONS_SELF,
-    FUNCTIONS_TOTAL,
-    FUNCTIONS_MAX,
-    FUNCTIONS_SELF_BYTES,
-    FUNCTIONS_TOTAL_BYTES,
-    FUNCTIONS_ALLOCATIONS,
-    FUNCTIONS_RUNNING,
-    FUNCTIONS_SELF_RUNNING,
-    FUNCTIONS_ERROR,
-    FUNCTIONS_SELF_MEAN_ERROR,
-    FUNCTIONS_SELF_MEDIAN,
-    FUNCTIONS_SELF_MEDIAN_ERROR,
-    FUNCTIONS_TOTAL_MEAN_ERROR,
-    FUNCTIONS_TOTAL_MEDIAN,
-    FUNCTIONS_TOTAL_MEDIAN_ERROR
-};
-
-static const vst__column_spec columns[] = {
-    [FUNCTIONS_FUNC] = {"func", VST_COLUMN_I32, false, 0},
-    [FUNCTIONS_CALLS] = {"calls", VST_COLUMN_I64, false, 0},
-    [FUNCTIONS_OUTER] = {"outer_calls", VST_COLUMN_I64, false, 0},
-    [FUNCTIONS_SELF] = {"self_ns", VST_COLUMN_I64, false, 0},
-    [FUNCTIONS_TOTAL] = {"total_ns", VST_COLUMN_I64, false, 0},
-    [FUNCTIONS_MAX] = {"max_ns", VST_COLUMN_I64, false, 0},
-    [FUNCTIONS_SELF_BYTES] = {"self_bytes", VST_COLUMN_I64, false, 0},
-    [FUNCTIONS_TOTAL_BYTES] = {"total_bytes", VST_COLUMN_I64, false, 0},
-    [FUNCTIONS_ALLOCATIONS] = {"allocations", VST_COLUMN_I64, false, 0},
-    [FUNCTIONS_RUNNING] = {"running_ns", VST_COLUMN_I64, true, 0},
-    [FUNCTIONS_SELF_RUNNING] = {"self_running_ns", VST_COLUMN_I64, true, 0},
-    [FUNCTIONS_ERROR] = {"error_ns", VST_COLUMN_I64, true, 0},
-    [FUNCTIONS_SELF_MEAN_ERROR] = {"self_mean_error_ns", VST_COLUMN_F64, true,
-                                   0},
-    [FUNCTIONS_SELF_MEDIAN] = {"self_median_ns", VST_COLUMN_F64, true, 0},
-    [FUNCTIONS_SELF_MEDIAN_ERROR] = {"self_median_error_ns", VST_COLUMN_F64,
-                                     true, 0},
-    [FUNCTIONS_TOTAL_MEAN_ERROR] = {"total_mean_error_ns", VST_COLUMN_F64, true,
-                                    0},
-    [FUNCTIONS_TOTAL_MEDIAN] = {"total_median_ns", VST_COLUMN_F64, true, 0},
-    [FUNCTIONS_TOTAL_MEDIAN_ERROR] = {"total_median_error_ns", VST_COLUMN_F64,
-                                      true, 0},
-};
+#define FUNCTIONS_COLUMNS(COLUMN)                                              \
+    COLUMN(I32, func, id)                                                      \
+    COLUMN(I64, calls, sum->calls)                                             \
+    COLUMN(I64, outer_calls, sum->outer)                                       \
+    COLUMN(I64, self_ns, sum->self_ns)                                         \
+    COLUMN(I64, total_ns, sum->total_ns)                                       \
+    COLUMN(I64, max_ns, sum->max_ns)                                           \
+    COLUMN(I64, self_bytes, sum->self_bytes)                                   \
+    COLUMN(I64, total_bytes, sum->total_bytes)                                 \
+    COLUMN(I64, allocations, sum->allocations)                                 \
+    COLUMN(I64_OR_NULL, running_ns, sum->unknown == 0, sum->running_ns)        \
+    COLUMN(I64_OR_NULL, self_running_ns, sum->self_unknown == 0,               \
+           sum->self_running_ns)                                               \
+    COLUMN(I64_OR_NULL, error_ns, sum->uncompensated == 0, sum->error_ns)      \
+    COLUMN(F64_UNLESS_MINUS, self_mean_error_ns, self.error_of_mean)           \
+    COLUMN(F64_UNLESS_MINUS, self_median_ns, self.median)                      \
+    COLUMN(F64_UNLESS_MINUS, self_median_error_ns, self.error_of_median)       \
+    COLUMN(F64_UNLESS_MINUS, total_mean_error_ns, total.error_of_mean)         \
+    COLUMN(F64_UNLESS_MINUS, total_median_ns, total.median)                    \
+    COLUMN(F64_UNLESS_MINUS, total_median_error_ns, total.error_of_median)
 
 vst_status vst__function_sums_begin(vst__sums *sums)
 {
@@ -140,69 +115,33 @@ void vst__function_sums_add(vst__sums *sums, const vst_span *span,
         add_total(own, sum, span);
 }
 
-static void put_or_null(vst__batch *batch, unsigned column, double value)
+/* Returns what is typical for a function; nothing is known without spreads. */
+static vst__typical functions_typical(const vst__spread *spreads, vst_id id)
 {
-    vst__batch_f64(batch, column, value >= 0 ? value : 0);
-    vst__batch_valid(batch, column, value >= 0);
+    return spreads != NULL ? vst__spread_typical(&spreads[id])
+                           : (vst__typical){-1, -1, -1};
 }
 
-static void put_spread(vst__batch *batch, unsigned first,
-                       const vst__spread *spread)
+static void functions_put(vst__filling *filling)
 {
-    vst__typical typical = {-1, -1, -1};
-
-    if (spread != NULL)
-        typical = vst__spread_typical(spread);
-    put_or_null(batch, first, typical.error_of_mean);
-    put_or_null(batch, first + 1, typical.median);
-    put_or_null(batch, first + 2, typical.error_of_median);
-}
-
-static void functions_put_function(const vst__function_sums *own, vst_id id,
-                                   vst__batch *batch)
-{
-    const vst__function_sum *sum = &own->of[id];
-
-    vst__batch_i32(batch, FUNCTIONS_FUNC, (int32_t)id);
-    vst__batch_i64(batch, FUNCTIONS_CALLS, (int64_t)sum->calls);
-    vst__batch_i64(batch, FUNCTIONS_OUTER, (int64_t)sum->outer);
-    vst__batch_i64(batch, FUNCTIONS_SELF, sum->self_ns);
-    vst__batch_i64(batch, FUNCTIONS_TOTAL, sum->total_ns);
-    vst__batch_i64(batch, FUNCTIONS_MAX, sum->max_ns);
-    vst__batch_i64(batch, FUNCTIONS_SELF_BYTES, (int64_t)sum->self_bytes);
-    vst__batch_i64(batch, FUNCTIONS_TOTAL_BYTES, (int64_t)sum->total_bytes);
-    vst__batch_i64(batch, FUNCTIONS_ALLOCATIONS, (int64_t)sum->allocations);
-    vst__batch_i64_or_null(batch, FUNCTIONS_RUNNING, sum->unknown == 0,
-                           sum->running_ns);
-    vst__batch_i64_or_null(batch, FUNCTIONS_SELF_RUNNING,
-                           sum->self_unknown == 0, sum->self_running_ns);
-    vst__batch_i64_or_null(batch, FUNCTIONS_ERROR, sum->uncompensated == 0,
-                           sum->error_ns);
-    put_spread(batch, FUNCTIONS_SELF_MEAN_ERROR,
-               own->self != NULL ? &own->self[id] : NULL);
-    put_spread(batch, FUNCTIONS_TOTAL_MEAN_ERROR,
-               own->total != NULL ? &own->total[id] : NULL);
-    vst__batch_add(batch);
-}
-
-static vst_status functions_put(const vst__sums *sums, vst__batch *batch)
-{
+    const vst__sums *sums = filling->pass->sums;
     const vst__function_sums *own = &sums->functions;
-    vst_status status = VST_OK;
 
-    for (vst_id id = 1; id <= sums->max && status == VST_OK; id++) {
-        if (own->of[id].calls == 0 && own->of[id].self_ns == 0)
+    for (vst_id id = 1; id <= sums->max; id++) {
+        const vst__function_sum *sum = &own->of[id];
+        vst__typical self, total;
+
+        if (sum->calls == 0 && sum->self_ns == 0)
             continue;
-        status = vst__batch_reserve(batch);
-        if (status == VST_OK)
-            functions_put_function(own, id, batch);
+        self = functions_typical(own->self, id);
+        total = functions_typical(own->total, id);
+        VST_PUT_ROW(&filling->batch, FUNCTIONS_COLUMNS);
     }
-    return status;
 }
 
 const vst__table vst__table_functions = {
     .name = "functions",
-    VST_COLUMNS(columns),
+    VST_COLUMNS(FUNCTIONS_COLUMNS),
     .sums = VST_SUMS_FUNCTIONS,
     .put = functions_put,
 };

@@ -168,13 +168,10 @@ static vst_status holders_leave(void *ctx, uint32_t depth)
 
 /* ---- the table ----------------------------------------------------------- */
 
-enum { HELD_THREAD, HELD_FUNC, HELD_TIME };
-
-static const vst__column_spec columns[] = {
-    [HELD_THREAD] = {"thread", VST_COLUMN_I32, false, 0},
-    [HELD_FUNC] = {"func", VST_COLUMN_I32, false, 0},
-    [HELD_TIME] = {"held_ns", VST_COLUMN_I64, false, 0},
-};
+#define HOLDERS_COLUMNS(COLUMN)                                                \
+    COLUMN(I32, thread, held->thread)                                          \
+    COLUMN(I32, func, held->id)                                                \
+    COLUMN(I64, held_ns, held->ns)
 
 static vst_status holders_read_waits(vst__filling *filling)
 {
@@ -210,25 +207,16 @@ static vst_status holders_begin(vst__filling *filling)
     return self->held != NULL && self->found != NULL ? VST_OK : VST_E_NOMEM;
 }
 
-static vst_status holders_step(vst__filling *filling, bool *done)
+static void holders_put(vst__filling *filling)
 {
     holders *self = filling->own;
-    vst__batch *batch = &filling->batch;
-    vst_status status = VST_OK;
 
-    *done = filling->pass->is_replayed;
-    if (*done)
-        holders_end_thread(self);
-    for (size_t i = 0; *done && i < self->found_count; i++) {
-        status = vst__batch_reserve(batch);
-        if (status != VST_OK)
-            break;
-        vst__batch_i32(batch, HELD_THREAD, (int32_t)self->found[i].thread);
-        vst__batch_i32(batch, HELD_FUNC, (int32_t)self->found[i].id);
-        vst__batch_i64(batch, HELD_TIME, self->found[i].ns);
-        vst__batch_add(batch);
+    holders_end_thread(self);
+    for (size_t i = 0; i < self->found_count; i++) {
+        const holding *held = &self->found[i];
+
+        VST_PUT_ROW(&filling->batch, HOLDERS_COLUMNS);
     }
-    return status;
 }
 
 static void holders_end(vst__filling *filling)
@@ -247,8 +235,8 @@ static void holders_end(vst__filling *filling)
 
 const vst__table vst__table_gil_holders = {
     .name = "gil_holders",
-    VST_COLUMNS(columns),
+    VST_COLUMNS(HOLDERS_COLUMNS),
     .begin = holders_begin,
-    .step = holders_step,
+    .put = holders_put,
     .end = holders_end,
 };

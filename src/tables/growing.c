@@ -43,33 +43,24 @@ struct vst__growing {
     vst_running running;
     of_window *windows; /* by number */
     size_t window_capacity;
-    vst__batch functions, threads;
+    vst__table_pass pass; /* of the rows: only its sums are used */
+    vst__filling functions, threads;
 };
 
 /* ---- threads that are shown ---------------------------------------------- */
 
-enum {
-    THREADS_THREAD,
-    THREADS_TID,
-    THREADS_NAME,
-    THREADS_RECORDS,
-    THREADS_DEPTH,
-    THREADS_FUNC,
-    THREADS_SINCE
-};
+#define THREADS_COLUMNS(COLUMN)                                                \
+    COLUMN(I32, thread, follower->thread)                                      \
+    COLUMN(I64, tid, thread != NULL ? thread->system_tid : 0)                  \
+    COLUMN(TEXT, name, thread != NULL ? thread->name : "",                     \
+           thread != NULL ? thread->name_len : 0)                              \
+    COLUMN(I64, records, of->words)                                            \
+    COLUMN(I32, depth, matcher != NULL ? matcher->count : 0)                   \
+    COLUMN(I32, func, top != NULL ? top->id : 0)                               \
+    COLUMN(I64, since_ns, top != NULL ? top->start_ns : 0)
 
-static const vst__column_spec thread_columns[] = {
-    [THREADS_THREAD] = {"thread", VST_COLUMN_I32, false, 0},
-    [THREADS_TID] = {"tid", VST_COLUMN_I64, false, 0},
-    [THREADS_NAME] = {"name", VST_COLUMN_TEXT, false, 0},
-    [THREADS_RECORDS] = {"records", VST_COLUMN_I64, false, 0},
-    [THREADS_DEPTH] = {"depth", VST_COLUMN_I32, false, 0},
-    [THREADS_FUNC] = {"func", VST_COLUMN_I32, false, 0},
-    [THREADS_SINCE] = {"since_ns", VST_COLUMN_I64, false, 0},
-};
-
-static vst_status growing_put_thread(vst__growing *self,
-                                     const vst__follower *follower)
+static void growing_put_thread(vst__growing *self,
+                               const vst__follower *follower)
 {
     const vst_trace_thread *thread =
         vst_trace_thread_find(self->following.trace, follower->thread);
@@ -78,26 +69,12 @@ static vst_status growing_put_thread(vst__growing *self,
     const vst__frame *top = matcher != NULL && matcher->count != 0
                                 ? &matcher->frames[matcher->count - 1]
                                 : NULL;
-    vst__batch *batch = &self->threads;
-    vst_status status = vst__batch_reserve(batch);
 
-    if (status != VST_OK)
-        return status;
-    vst__batch_i32(batch, THREADS_THREAD, (int32_t)follower->thread);
-    vst__batch_i64(batch, THREADS_TID,
-                   thread != NULL ? (int64_t)thread->system_tid : 0);
-    status =
-        vst__batch_text(batch, THREADS_NAME, thread != NULL ? thread->name : "",
-                        thread != NULL ? thread->name_len : 0);
-    vst__batch_i64(batch, THREADS_RECORDS, (int64_t)of->words);
-    vst__batch_i32(batch, THREADS_DEPTH,
-                   matcher != NULL ? (int32_t)matcher->count : 0);
-    vst__batch_i32(batch, THREADS_FUNC, top != NULL ? (int32_t)top->id : 0);
-    vst__batch_i64(batch, THREADS_SINCE, top != NULL ? top->start_ns : 0);
-    if (status == VST_OK)
-        vst__batch_add(batch);
-    return status;
+    VST_PUT_ROW(&self->threads.batch, THREADS_COLUMNS);
 }
+
+static const vst__table growing_threads = {.name = "threads_now",
+                                           VST_COLUMNS(THREADS_COLUMNS)};
 
 /* ---- opening ------------------------------------------------------------- */
 
@@ -151,8 +128,8 @@ void vst__growing_close(vst__growing *self)
     vst__following_close(&self->following);
     vst__running_free(&self->running);
     vst__sums_free(&self->sums);
-    vst__batch_free(&self->functions);
-    vst__batch_free(&self->threads);
+    vst__batch_free(&self->functions.batch);
+    vst__batch_free(&self->threads.batch);
     free(self->windows);
     free(self);
 }
@@ -362,38 +339,37 @@ static vst_status put_functions(vst__growing *self, vst_error *error)
     }
     memcpy(self->sums.functions.of, kept, size);
     status = each_thread(self, close_thread, true, error);
-    if (status == VST_OK)
-        status = vst_error_set(
-            error, vst__table_functions.put(&self->sums, &self->functions), 0,
-            0);
+    if (status == VST_OK) {
+        vst__table_functions.put(&self->functions);
+        status = vst_error_set(error, self->functions.batch.status, 0, 0);
+    }
     free(self->sums.functions.of);
     self->sums.functions.of = kept;
     return status;
 }
 
-/* Begins new batches, because the reader may have taken the previous rows. */
-static void begin_batches(vst__growing *self)
+/* Begins new rows, because the reader may have taken the previous rows. */
+static void growing_begin_rows(vst__growing *self, vst__filling *filling,
+                               const vst__table *table)
 {
-    vst__batch_free(&self->functions);
-    vst__batch_free(&self->threads);
-    self->functions.specs = vst__table_functions.columns;
-    self->functions.column_count = vst__table_functions.column_count;
-    self->threads.specs = thread_columns;
-    self->threads.column_count = THREADS_SINCE + 1;
+    vst__batch_free(&filling->batch);
+    self->pass.sums = &self->sums;
+    *filling = (vst__filling){.pass = &self->pass,
+                              .batch = {.specs = table->columns,
+                                        .column_count = table->column_count}};
 }
 
-static vst_status growing_put_threads(vst__growing *self)
+static vst_status growing_put_threads(vst__growing *self, vst_error *error)
 {
     const vst_trace *trace = self->following.trace;
-    vst_status status = VST_OK;
 
-    for (size_t i = 0; i < self->following.count && status == VST_OK; i++) {
+    for (size_t i = 0; i < self->following.count; i++) {
         const vst__follower *follower = self->following.followers[i];
 
         if (follower->window == trace->windows[trace->window_count - 1].number)
-            status = growing_put_thread(self, follower);
+            growing_put_thread(self, follower);
     }
-    return status;
+    return vst_error_set(error, self->threads.batch.status, 0, 0);
 }
 
 /* ---- a reading ----------------------------------------------------------- */
@@ -467,7 +443,8 @@ vst_status vst__growing_read(vst__growing *self, bool alive,
     vst_status status;
 
     vst_error_set(error, VST_OK, 0, 0);
-    begin_batches(self);
+    growing_begin_rows(self, &self->functions, &vst__table_functions);
+    growing_begin_rows(self, &self->threads, &growing_threads);
     status = growing_grow(self, alive, error);
     if (status == VST_OK)
         status = each_thread(self, read_thread, false, error);
@@ -475,7 +452,7 @@ vst_status vst__growing_read(vst__growing *self, bool alive,
     if (status == VST_OK)
         status = put_functions(self, error);
     if (status == VST_OK)
-        status = vst_error_set(error, growing_put_threads(self), 0, 0);
+        status = growing_put_threads(self, error);
     if (status != VST_OK)
         return status;
     *growth = (vst__growth){
@@ -485,8 +462,8 @@ vst_status vst__growing_read(vst__growing *self, bool alive,
         .lost = self->lost,
         .finished = trace->header.state == VST_FILE_FINISHED,
         .knows_running = self->knows_running,
-        .functions = &self->functions,
-        .threads = &self->threads,
+        .functions = &self->functions.batch,
+        .threads = &self->threads.batch,
     };
     return VST_OK;
 }

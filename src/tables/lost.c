@@ -2,23 +2,13 @@
  * thread at a time. */
 #include "tables/table.h"
 
-enum {
-    LOST_PROCESS,
-    LOST_THREAD,
-    LOST_KIND,
-    LOST_START,
-    LOST_DURATION,
-    LOST_RECORDS
-};
-
-static const vst__column_spec lost_columns[] = {
-    [LOST_PROCESS] = {"process", VST_COLUMN_I32, false, 0},
-    [LOST_THREAD] = {"thread", VST_COLUMN_I32, false, 0},
-    [LOST_KIND] = {"kind", VST_COLUMN_NAME, false, VST_NAMES_OWN},
-    [LOST_START] = {"start_ns", VST_COLUMN_I64, false, 0},
-    [LOST_DURATION] = {"duration_ns", VST_COLUMN_I64, false, 0},
-    [LOST_RECORDS] = {"records", VST_COLUMN_I64, false, 0},
-};
+#define LOST_COLUMNS(COLUMN)                                                   \
+    COLUMN(I32, process, filling->pass->source->process)                       \
+    COLUMN(I32, thread, loss->thread)                                          \
+    COLUMN(OWN, kind, (size_t)loss->kind < LOSSES ? (int32_t)loss->kind : 0)   \
+    COLUMN(I64, start_ns, loss->start_ns)                                      \
+    COLUMN(I64, duration_ns, loss->end_ns - loss->start_ns)                    \
+    COLUMN(I64, records, loss->records)
 
 /* By vst_loss_kind. */
 static const char *const losses[] = {"unknown", "records", "gap", "dropped"};
@@ -28,20 +18,9 @@ enum { LOSSES = sizeof losses / sizeof losses[0] };
 static vst_status add_loss(void *ctx, const vst_loss *loss)
 {
     vst__filling *filling = ctx;
-    vst__batch *batch = &filling->batch;
-    vst_status status = vst__batch_reserve(batch);
 
-    if (status != VST_OK)
-        return status;
-    vst__batch_i32(batch, LOST_PROCESS, filling->pass->source->process);
-    vst__batch_i32(batch, LOST_THREAD, (int32_t)loss->thread);
-    vst__batch_i32(batch, LOST_KIND,
-                   (size_t)loss->kind < LOSSES ? (int32_t)loss->kind : 0);
-    vst__batch_i64(batch, LOST_START, loss->start_ns);
-    vst__batch_i64(batch, LOST_DURATION, loss->end_ns - loss->start_ns);
-    vst__batch_i64(batch, LOST_RECORDS, (int64_t)loss->records);
-    vst__batch_add(batch);
-    return VST_OK;
+    VST_PUT_ROW(&filling->batch, LOST_COLUMNS);
+    return filling->batch.status;
 }
 
 static vst_status begin_lost(vst__filling *filling)
@@ -54,6 +33,6 @@ static vst_status begin_lost(vst__filling *filling)
 
 const vst__table vst__table_lost = {
     .name = "lost",
-    VST_COLUMNS(lost_columns),
+    VST_COLUMNS(LOST_COLUMNS),
     .begin = begin_lost,
 };

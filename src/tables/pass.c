@@ -163,12 +163,11 @@ static vst_status step_table(const vst__table_pass *self, vst__filling *filling)
 {
     const vst__table *table = filling->table;
 
-    if (table->step != NULL)
-        return table->step(filling, &filling->is_done);
-    filling->is_done = self->is_replayed;
-    return filling->is_done && table->put != NULL
-               ? table->put(self->sums, &filling->batch)
-               : VST_OK;
+    filling->is_done =
+        table->step != NULL ? table->step(filling) : self->is_replayed;
+    if (filling->is_done && table->put != NULL)
+        table->put(filling);
+    return filling->batch.status;
 }
 
 static bool is_late(int64_t deadline_ns)

@@ -97,14 +97,12 @@ void vst__repeat_sums_free(vst__repeat_sums *sums)
 
 /* ---- the table ----------------------------------------------------------- */
 
-enum { REPEATS_FUNC, REPEATS_ARGUMENTS, REPEATS_CALLS, REPEATS_TOTAL };
-
-static const vst__column_spec columns[] = {
-    [REPEATS_FUNC] = {"func", VST_COLUMN_I32, false, 0},
-    [REPEATS_ARGUMENTS] = {"arguments", VST_COLUMN_TEXT, false, 0}, /* JSON */
-    [REPEATS_CALLS] = {"calls", VST_COLUMN_I64, false, 0},
-    [REPEATS_TOTAL] = {"total_ns", VST_COLUMN_I64, false, 0},
-};
+#define REPEATS_COLUMNS(COLUMN)                                                \
+    COLUMN(I32, func, id)                                                      \
+    /* JSON */                                                                 \
+    COLUMN(TEXT, arguments, key.at + sizeof id, key.count - sizeof id)         \
+    COLUMN(I64, calls, repeat->calls)                                          \
+    COLUMN(I64, total_ns, repeat->ns)
 
 /* The numbers and keys of the most frequent calls. */
 typedef struct most {
@@ -140,46 +138,33 @@ static void repeats_find_key(void *ctx, const void *key, size_t size,
             found->keys[i] = (vst__json_part){key, size};
 }
 
-static vst_status repeats_put_row(vst__batch *batch,
-                                  const struct vst__repeat *repeat,
-                                  vst__json_part key)
+static void repeats_put_row(vst__batch *batch, const struct vst__repeat *repeat,
+                            vst__json_part key)
 {
-    vst_status status = vst__batch_reserve(batch);
     vst_id id;
 
-    if (status == VST_OK)
-        status = vst__batch_text(batch, REPEATS_ARGUMENTS, key.at + sizeof id,
-                                 key.count - sizeof id);
-    if (status != VST_OK)
-        return status;
     memcpy(&id, key.at, sizeof id);
-    vst__batch_i32(batch, REPEATS_FUNC, (int32_t)id);
-    vst__batch_i64(batch, REPEATS_CALLS, (int64_t)repeat->calls);
-    vst__batch_i64(batch, REPEATS_TOTAL, repeat->ns);
-    vst__batch_add(batch);
-    return VST_OK;
+    VST_PUT_ROW(batch, REPEATS_COLUMNS);
 }
 
-static vst_status repeats_put(const vst__sums *sums, vst__batch *batch)
+static void repeats_put(vst__filling *filling)
 {
-    const vst__repeat_sums *own = &sums->repeats;
+    const vst__repeat_sums *own = &filling->pass->sums->repeats;
     most found = {.count = 0};
-    vst_status status = VST_OK;
 
     for (uint32_t number = 1; number <= own->count; number++)
         if (own->of[number - 1].calls > 1)
             repeats_insert(own, &found, number);
     if (found.count != 0)
         vst__intern_each(own->known, repeats_find_key, &found);
-    for (size_t i = 0; i < found.count && status == VST_OK; i++)
-        status = repeats_put_row(batch, &own->of[found.numbers[i] - 1],
-                                 found.keys[i]);
-    return status;
+    for (size_t i = 0; i < found.count; i++)
+        repeats_put_row(&filling->batch, &own->of[found.numbers[i] - 1],
+                        found.keys[i]);
 }
 
 const vst__table vst__table_repeats = {
     .name = "repeats",
-    VST_COLUMNS(columns),
+    VST_COLUMNS(REPEATS_COLUMNS),
     .sums = VST_SUMS_REPEATS,
     .put = repeats_put,
 };

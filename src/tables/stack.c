@@ -5,90 +5,48 @@
 
 enum { ROWS_A_STEP = 4096 };
 
-enum {
-    STACK_PROCESS,
-    STACK_STACK,
-    STACK_PARENT,
-    STACK_FUNC,
-    STACK_NAME,
-    STACK_LINE,
-    STACK_ADDRESS,
-    STACK_NATIVE,
-    STACK_DEPTH,
-    STACK_RECURSIVE
-};
+#define STACK_COLUMNS(COLUMN)                                                  \
+    COLUMN(I32, process, filling->pass->source->process)                       \
+    COLUMN(I32, stack, number)                                                 \
+    COLUMN(I32_UNLESS_0, parent, parent)                                       \
+    COLUMN(I32_OR_NULL, func, language, stack->function)                       \
+    COLUMN(SHOWN_OR_NULL, name, language,                                      \
+           vst__names_of(filling, stack->function)->shown)                     \
+    COLUMN(I32_OR_NULL, line, language && stack->line > 0, stack->line)        \
+    COLUMN(I64_OR_NULL, address, native, stack->address)                       \
+    COLUMN(I32_OR_NULL, native, both && stack->address < (uint64_t)-number,    \
+           -(int32_t)stack->address)                                           \
+    COLUMN(I32_OR_NULL, depth, place != NULL, place->depth)                    \
+    COLUMN(BOOL, recursive, place != NULL && place->recursive)
 
-static const vst__column_spec stack_columns[] = {
-    [STACK_PROCESS] = {"process", VST_COLUMN_I32, false, 0},
-    [STACK_STACK] = {"stack", VST_COLUMN_I32, false, 0},
-    [STACK_PARENT] = {"parent", VST_COLUMN_I32, true, 0},
-    [STACK_FUNC] = {"func", VST_COLUMN_I32, true, 0},
-    [STACK_NAME] = {"name", VST_COLUMN_NAME, true, VST_NAMES_SHOWN},
-    [STACK_LINE] = {"line", VST_COLUMN_I32, true, 0},
-    [STACK_ADDRESS] = {"address", VST_COLUMN_I64, true, 0},
-    [STACK_NATIVE] = {"native", VST_COLUMN_I32, true, 0},
-    [STACK_DEPTH] = {"depth", VST_COLUMN_I32, true, 0},
-    [STACK_RECURSIVE] = {"recursive", VST_COLUMN_BOOL, false, 0},
-};
-
-static vst_status stack_add_place(vst__filling *filling, uint32_t number)
+/* Puts a frame; its place is NULL if it is recorded: the depth, and whether a
+ * function is in it twice, would need a walk. */
+static void stack_put(vst__filling *filling, int32_t number, int32_t parent,
+                      const vst_stack *stack, const vst__place_item *place)
 {
-    const vst__place_item *place = &filling->pass->places.items[number];
-    vst__batch *batch = &filling->batch;
-    vst_status status = vst__batch_reserve(batch);
+    bool language = stack->kind == VST_STACK_LANGUAGE;
+    bool native = stack->kind == VST_STACK_NATIVE;
+    bool both = stack->kind == VST_STACK_BOTH && stack->address != 0;
 
-    if (status != VST_OK)
-        return status;
-    vst__batch_i32(batch, STACK_PROCESS, filling->pass->source->process);
-    vst__batch_i32(batch, STACK_STACK, (int32_t)number);
-    vst__batch_i32_or_null(batch, STACK_PARENT, place->parent != 0,
-                           (int32_t)place->parent);
-    vst__batch_i32_or_null(batch, STACK_FUNC, true, (int32_t)place->id);
-    vst__batch_i32_or_null(batch, STACK_NAME, true,
-                           vst__names_of(filling, place->id)->shown);
-    vst__batch_i32_or_null(batch, STACK_LINE, false, 0);
-    vst__batch_i64_or_null(batch, STACK_ADDRESS, false, 0);
-    vst__batch_i32_or_null(batch, STACK_NATIVE, false, 0);
-    vst__batch_i32_or_null(batch, STACK_DEPTH, true, (int32_t)place->depth);
-    vst__batch_bool(batch, STACK_RECURSIVE, place->recursive);
-    vst__batch_add(batch);
-    return VST_OK;
+    VST_PUT_ROW(&filling->batch, STACK_COLUMNS);
 }
 
-/* Adds a frame of a recorded stack. Its depth, and whether a function is in it
- * twice, would need a walk. */
-static vst_status add_recorded(vst__filling *filling, vst_stack_id id)
+static void stack_put_place(vst__filling *filling, uint32_t number)
+{
+    const vst__place_item *place = &filling->pass->places.items[number];
+    const vst_stack stack = {.kind = VST_STACK_LANGUAGE, .function = place->id};
+
+    stack_put(filling, (int32_t)number, (int32_t)place->parent, &stack, place);
+}
+
+static void stack_put_recorded(vst__filling *filling, vst_stack_id id)
 {
     const vst_stack *stack = vst_trace_stack(filling->pass->trace, id);
-    vst__batch *batch = &filling->batch;
-    vst_status status = stack != NULL ? vst__batch_reserve(batch) : VST_OK;
-    bool language, native, both;
 
-    if (status != VST_OK || stack == NULL)
-        return status;
-    language = stack->kind == VST_STACK_LANGUAGE;
-    native = stack->kind == VST_STACK_NATIVE;
-    both = stack->kind == VST_STACK_BOTH;
-    vst__batch_i32(batch, STACK_PROCESS, filling->pass->source->process);
-    vst__batch_i32(batch, STACK_STACK, -(int32_t)id);
-    vst__batch_i32_or_null(batch, STACK_PARENT,
-                           stack->parent != 0 && stack->parent < id,
-                           -(int32_t)stack->parent);
-    vst__batch_i32_or_null(batch, STACK_FUNC, language,
-                           (int32_t)stack->function);
-    vst__batch_i32_or_null(batch, STACK_NAME, language,
-                           vst__names_of(filling, stack->function)->shown);
-    vst__batch_i32_or_null(batch, STACK_LINE, language && stack->line > 0,
-                           stack->line);
-    vst__batch_i64_or_null(batch, STACK_ADDRESS, native,
-                           (int64_t)stack->address);
-    vst__batch_i32_or_null(batch, STACK_NATIVE,
-                           both && stack->address != 0 && stack->address < id,
-                           -(int32_t)stack->address);
-    vst__batch_i32_or_null(batch, STACK_DEPTH, false, 0);
-    vst__batch_bool(batch, STACK_RECURSIVE, false);
-    vst__batch_add(batch);
-    return VST_OK;
+    if (stack != NULL)
+        stack_put(filling, -(int32_t)id,
+                  stack->parent < id ? -(int32_t)stack->parent : 0, stack,
+                  NULL);
 }
 
 static vst_status stack_ignore(void *ctx, const vst_span *span)
@@ -109,28 +67,26 @@ static vst_status begin_stack(vst__filling *filling)
 
 /* Recorded stacks come first, then the places found so far. filling->at counts
  * the rows. */
-static vst_status step_stack(vst__filling *filling, bool *done)
+static bool step_stack(vst__filling *filling)
 {
     size_t recorded = vst_trace_stack_max(filling->pass->trace);
     size_t places = filling->pass->places.count;
     size_t count = recorded + (places != 0 ? places - 1 : 0);
-    vst_status status = VST_OK;
 
-    for (size_t i = 0;
-         i < ROWS_A_STEP && filling->at < count && status == VST_OK; i++) {
+    for (size_t i = 0; i < ROWS_A_STEP && filling->at < count; i++) {
         size_t number = ++filling->at;
 
-        status = number <= recorded
-                     ? add_recorded(filling, (vst_stack_id)number)
-                     : stack_add_place(filling, (uint32_t)(number - recorded));
+        if (number <= recorded)
+            stack_put_recorded(filling, (vst_stack_id)number);
+        else
+            stack_put_place(filling, (uint32_t)(number - recorded));
     }
-    *done = filling->pass->is_replayed && filling->at >= count;
-    return status;
+    return filling->pass->is_replayed && filling->at >= count;
 }
 
 const vst__table vst__table_stack = {
     .name = "stack",
-    VST_COLUMNS(stack_columns),
+    VST_COLUMNS(STACK_COLUMNS),
     .has_names = true,
     .begin = begin_stack,
     .step = step_stack,

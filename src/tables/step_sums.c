@@ -30,83 +30,49 @@ vst_status vst__step_sums_add(vst__step_sums *sums, const vst_span *span)
 
 /* ---- all ---------------------------------------------------------------- */
 
-enum {
-    STEPS_STEPS,
-    STEPS_BLOCKING,
-    STEPS_BLOCKING_TIME,
-    STEPS_P50,
-    STEPS_P99,
-    STEPS_MAX,
-    STEPS_HISTOGRAM
-};
+#define STEPS_COLUMNS(COLUMN)                                                  \
+    COLUMN(I64, steps, sums->count)                                            \
+    COLUMN(I64, blocking, sums->blocking)                                      \
+    COLUMN(I64, blocking_ns, sums->blocking_ns)                                \
+    COLUMN(I64, p50_ns, vst__histogram_quantile(all, 0.5))                     \
+    COLUMN(I64, p99_ns, vst__histogram_quantile(all, 0.99))                    \
+    COLUMN(I64, max_ns, all->max_ns)                                           \
+    COLUMN(TEXT, histogram, text, vst__histogram_write(all, text))
 
-static const vst__column_spec steps_columns[] = {
-    [STEPS_STEPS] = {"steps", VST_COLUMN_I64, false, 0},
-    [STEPS_BLOCKING] = {"blocking", VST_COLUMN_I64, false, 0},
-    [STEPS_BLOCKING_TIME] = {"blocking_ns", VST_COLUMN_I64, false, 0},
-    [STEPS_P50] = {"p50_ns", VST_COLUMN_I64, false, 0},
-    [STEPS_P99] = {"p99_ns", VST_COLUMN_I64, false, 0},
-    [STEPS_MAX] = {"max_ns", VST_COLUMN_I64, false, 0},
-    [STEPS_HISTOGRAM] = {"histogram", VST_COLUMN_TEXT, false, 0},
-};
-
-static vst_status put_steps(const vst__sums *sums, vst__batch *batch)
+static void put_steps(vst__filling *filling)
 {
-    const vst__histogram *all = &sums->steps.all;
-    vst_status status = vst__batch_reserve(batch);
+    const vst__step_sums *sums = &filling->pass->sums->steps;
+    const vst__histogram *all = &sums->all;
     char text[VST_HISTOGRAM_TEXT];
 
-    if (status != VST_OK)
-        return status;
-    vst__batch_i64(batch, STEPS_P50, vst__histogram_quantile(all, 0.5));
-    vst__batch_i64(batch, STEPS_P99, vst__histogram_quantile(all, 0.99));
-    vst__batch_i64(batch, STEPS_MAX, all->max_ns);
-    status = vst__batch_text(batch, STEPS_HISTOGRAM, text,
-                             vst__histogram_write(all, text));
-    vst__batch_i64(batch, STEPS_STEPS, (int64_t)sums->steps.count);
-    vst__batch_i64(batch, STEPS_BLOCKING, (int64_t)sums->steps.blocking);
-    vst__batch_i64(batch, STEPS_BLOCKING_TIME, sums->steps.blocking_ns);
-    vst__batch_add(batch);
-    return status;
+    VST_PUT_ROW(&filling->batch, STEPS_COLUMNS);
 }
 
 const vst__table vst__table_steps = {
     .name = "steps",
-    VST_COLUMNS(steps_columns),
+    VST_COLUMNS(STEPS_COLUMNS),
     .sums = VST_SUMS_STEPS,
     .put = put_steps,
 };
 
 /* ---- the longest -------------------------------------------------------- */
 
-enum { LONG_START, LONG_DURATION, LONG_THREAD };
+#define LONG_COLUMNS(COLUMN)                                                   \
+    COLUMN(I64, start_ns, step[i].start_ns)                                    \
+    COLUMN(I64, duration_ns, step[i].ns)                                       \
+    COLUMN(I32, thread, step[i].thread)
 
-static const vst__column_spec long_columns[] = {
-    [LONG_START] = {"start_ns", VST_COLUMN_I64, false, 0},
-    [LONG_DURATION] = {"duration_ns", VST_COLUMN_I64, false, 0},
-    [LONG_THREAD] = {"thread", VST_COLUMN_I32, false, 0},
-};
-
-static vst_status steps_put_long(const vst__sums *sums, vst__batch *batch)
+static void steps_put_long(vst__filling *filling)
 {
-    const struct vst__long_step *step = sums->steps.longest;
-    vst_status status = VST_OK;
+    const struct vst__long_step *step = filling->pass->sums->steps.longest;
 
-    for (size_t i = 0; i < VST_LONG_STEPS && step[i].ns != 0; i++) {
-        status = vst__batch_reserve(batch);
-        if (status != VST_OK)
-            break;
-        vst__batch_i64(batch, LONG_START, step[i].start_ns);
-        vst__batch_i64(batch, LONG_DURATION, step[i].ns);
-        vst__batch_i32(batch, LONG_THREAD, (int32_t)step[i].thread);
-        vst__batch_add(batch);
-    }
-    return status;
+    for (size_t i = 0; i < VST_LONG_STEPS && step[i].ns != 0; i++)
+        VST_PUT_ROW(&filling->batch, LONG_COLUMNS);
 }
 
 const vst__table vst__table_long_steps = {
     .name = "long_steps",
-    VST_COLUMNS(long_columns),
+    VST_COLUMNS(LONG_COLUMNS),
     .sums = VST_SUMS_STEPS,
     .put = steps_put_long,
 };

@@ -10,7 +10,7 @@
 #include "replay/replay.h"
 #include "replay/sink.h"
 #include "store/reader.h"
-#include "tables/batch.h"
+#include "tables/columns.h"
 #include "tables/tables.h"
 
 /* The names of a definition, by their numbers in dictionaries. */
@@ -68,16 +68,18 @@ typedef struct vst__table {
     bool has_names; /* it shows names of definitions */
     /* Called when the trace is open; NULL: nothing to do. */
     vst_status (*begin)(vst__filling *filling);
-    /* Adds rows that do not come from the replay's sink, usually some thousand;
-     * called after each step of the replay and afterwards, until it sets *done.
-     * NULL: there are no such rows. */
-    vst_status (*step)(vst__filling *filling, bool *done);
+    /* Puts rows that do not come from the replay's sink, usually some thousand;
+     * called after each step of the replay and afterwards, until it returns
+     * true: there are no more. NULL: there are no such rows. A failure is in
+     * filling->batch.status, for `put`, too. */
+    bool (*step)(vst__filling *filling);
+    /* Puts such rows when all is read; NULL: there are none. */
+    void (*put)(vst__filling *filling);
     /* Frees filling->own, even if begin failed; may be NULL. */
     void (*end)(vst__filling *filling);
-    /* For a table of sums: the parts that it is made of, a VST_SUMS_ bit each,
-     * and the function that puts its rows when all is read. */
+    /* For a table of sums: the parts that it is made of, a VST_SUMS_ bit each.
+     */
     unsigned sums;
-    vst_status (*put)(const struct vst__sums *sums, vst__batch *batch);
 } vst__table;
 
 extern const vst__table vst__table_process, vst__table_thread, vst__table_func,
@@ -90,9 +92,6 @@ extern const vst__table vst__table_process, vst__table_thread, vst__table_func,
     vst__table_averages, vst__table_events, vst__table_tree_events,
     vst__table_activities, vst__table_gil_holders, vst__table_duration,
     vst__table_chosen_spans;
-
-#define VST_COLUMNS(list)                                                      \
-    .columns = list, .column_count = sizeof list / sizeof *list
 
 /* ---- names.c ------------------------------------------------------------- */
 

@@ -181,129 +181,68 @@ vst_status vst__thread_sums_add_pause(vst__sums *sums, const vst_wait *wait)
 
 /* ---- threads ------------------------------------------------------------- */
 
-enum {
-    THREADS_THREAD,
-    THREADS_CALLS,
-    THREADS_SELF,
-    THREADS_WAITING,
-    THREADS_COLLECTING,
-    THREADS_FIRST,
-    THREADS_LAST,
-    THREADS_RUNNING,
-    THREADS_GIL,
-    THREADS_PREEMPTED,
-    THREADS_LOCK,
-    THREADS_IO,
-    THREADS_SLEEP,
-    THREADS_CHILD,
-    THREADS_OBJECT,
-    THREADS_WORLD,
-    THREADS_TOP
-};
+#define THREADS_COLUMNS(COLUMN)                                                \
+    COLUMN(I32, thread, sum->number)                                           \
+    COLUMN(I64, calls, sum->calls)                                             \
+    COLUMN(I64, self_ns, sum->self_ns)                                         \
+    COLUMN(I64, waiting_ns, sum->waiting_ns)                                   \
+    COLUMN(I64, gc_ns, sum->gc_ns)                                             \
+    COLUMN(I64, first_ns, sum->first_ns)                                       \
+    COLUMN(I64, last_ns, sum->last_ns)                                         \
+    COLUMN(I64_OR_NULL, running_ns, sum->unknown == 0, sum->running_ns)        \
+    COLUMN(I64_OR_NULL, gil_ns, sum->unknown_gil == 0, sum->gil_ns)            \
+    COLUMN(I64_OR_NULL, preempted_ns, sum->unknown == 0, sum->preempted_ns)    \
+    COLUMN(I64, lock_ns, sum->waited_ns[VST_WAIT_LOCK])                        \
+    COLUMN(I64, io_ns, sum->waited_ns[VST_WAIT_IO])                            \
+    COLUMN(I64, sleep_ns, sum->waited_ns[VST_WAIT_SLEEP])                      \
+    COLUMN(I64, child_ns, sum->waited_ns[VST_WAIT_CHILD])                      \
+    COLUMN(I64_OR_NULL, object_ns, own->has_pauses,                            \
+           sum->waited_ns[VST_WAIT_OBJECT])                                    \
+    COLUMN(I64_OR_NULL, world_ns, own->has_pauses,                             \
+           sum->waited_ns[VST_WAIT_WORLD])                                     \
+    /* the function with the most own time */                                  \
+    COLUMN(I32_UNLESS_0, top, sum->top)
 
-static const vst__column_spec threads_columns[] = {
-    [THREADS_THREAD] = {"thread", VST_COLUMN_I32, false, 0},
-    [THREADS_CALLS] = {"calls", VST_COLUMN_I64, false, 0},
-    [THREADS_SELF] = {"self_ns", VST_COLUMN_I64, false, 0},
-    [THREADS_WAITING] = {"waiting_ns", VST_COLUMN_I64, false, 0},
-    [THREADS_COLLECTING] = {"gc_ns", VST_COLUMN_I64, false, 0},
-    [THREADS_FIRST] = {"first_ns", VST_COLUMN_I64, false, 0},
-    [THREADS_LAST] = {"last_ns", VST_COLUMN_I64, false, 0},
-    [THREADS_RUNNING] = {"running_ns", VST_COLUMN_I64, true, 0},
-    [THREADS_GIL] = {"gil_ns", VST_COLUMN_I64, true, 0},
-    [THREADS_PREEMPTED] = {"preempted_ns", VST_COLUMN_I64, true, 0},
-    [THREADS_LOCK] = {"lock_ns", VST_COLUMN_I64, false, 0},
-    [THREADS_IO] = {"io_ns", VST_COLUMN_I64, false, 0},
-    [THREADS_SLEEP] = {"sleep_ns", VST_COLUMN_I64, false, 0},
-    [THREADS_CHILD] = {"child_ns", VST_COLUMN_I64, false, 0},
-    [THREADS_OBJECT] = {"object_ns", VST_COLUMN_I64, true, 0},
-    [THREADS_WORLD] = {"world_ns", VST_COLUMN_I64, true, 0},
-    /* the function with the most own time */
-    [THREADS_TOP] = {"top", VST_COLUMN_I32, true, 0},
-};
-
-static void threads_put_thread(vst__batch *batch, const vst__thread_sum *sum,
-                               bool has_pauses)
+static void threads_put_threads(vst__filling *filling)
 {
-    vst__batch_i32(batch, THREADS_THREAD, (int32_t)sum->number);
-    vst__batch_i64(batch, THREADS_CALLS, (int64_t)sum->calls);
-    vst__batch_i64(batch, THREADS_SELF, sum->self_ns);
-    vst__batch_i64(batch, THREADS_WAITING, sum->waiting_ns);
-    vst__batch_i64(batch, THREADS_COLLECTING, sum->gc_ns);
-    vst__batch_i64(batch, THREADS_FIRST, sum->first_ns);
-    vst__batch_i64(batch, THREADS_LAST, sum->last_ns);
-    vst__batch_i64_or_null(batch, THREADS_RUNNING, sum->unknown == 0,
-                           sum->running_ns);
-    vst__batch_i64_or_null(batch, THREADS_GIL, sum->unknown_gil == 0,
-                           sum->gil_ns);
-    vst__batch_i64_or_null(batch, THREADS_PREEMPTED, sum->unknown == 0,
-                           sum->preempted_ns);
-    vst__batch_i64(batch, THREADS_LOCK, sum->waited_ns[VST_WAIT_LOCK]);
-    vst__batch_i64(batch, THREADS_IO, sum->waited_ns[VST_WAIT_IO]);
-    vst__batch_i64(batch, THREADS_SLEEP, sum->waited_ns[VST_WAIT_SLEEP]);
-    vst__batch_i64(batch, THREADS_CHILD, sum->waited_ns[VST_WAIT_CHILD]);
-    vst__batch_i64_or_null(batch, THREADS_OBJECT, has_pauses,
-                           sum->waited_ns[VST_WAIT_OBJECT]);
-    vst__batch_i64_or_null(batch, THREADS_WORLD, has_pauses,
-                           sum->waited_ns[VST_WAIT_WORLD]);
-    vst__batch_i32_or_null(batch, THREADS_TOP, sum->top != 0,
-                           (int32_t)sum->top);
-    vst__batch_add(batch);
-}
+    const vst__thread_sums *own = &filling->pass->sums->threads;
 
-static vst_status threads_put_threads(const vst__sums *sums, vst__batch *batch)
-{
-    const vst__thread_sums *own = &sums->threads;
-    vst_status status = VST_OK;
+    for (size_t i = 0; i < own->count; i++) {
+        const vst__thread_sum *sum = &own->of[i];
 
-    for (size_t i = 0; i < own->count && status == VST_OK; i++) {
-        status = vst__batch_reserve(batch);
-        if (status == VST_OK)
-            threads_put_thread(batch, &own->of[i], own->has_pauses);
+        VST_PUT_ROW(&filling->batch, THREADS_COLUMNS);
     }
-    return status;
 }
 
 const vst__table vst__table_threads = {
     .name = "threads",
-    VST_COLUMNS(threads_columns),
+    VST_COLUMNS(THREADS_COLUMNS),
     .sums = VST_SUMS_THREADS,
     .put = threads_put_threads,
 };
 
 /* ---- waits --------------------------------------------------------------- */
 
-enum { WAITS_FUNC, WAITS_CALLS, WAITS_SELF };
+#define WAITS_COLUMNS(COLUMN)                                                  \
+    COLUMN(I32, func, id)                                                      \
+    COLUMN(I64, calls, waited->calls)                                          \
+    COLUMN(I64, self_ns, waited->ns)
 
-static const vst__column_spec waits_columns[] = {
-    [WAITS_FUNC] = {"func", VST_COLUMN_I32, false, 0},
-    [WAITS_CALLS] = {"calls", VST_COLUMN_I64, false, 0},
-    [WAITS_SELF] = {"self_ns", VST_COLUMN_I64, false, 0},
-};
-
-static vst_status put_waits(const vst__sums *sums, vst__batch *batch)
+static void put_waits(vst__filling *filling)
 {
-    vst_status status = VST_OK;
+    const vst__sums *sums = filling->pass->sums;
 
-    for (vst_id id = 1; id <= sums->max && status == VST_OK; id++) {
+    for (vst_id id = 1; id <= sums->max; id++) {
         const struct vst__waited *waited = &sums->threads.waited[id];
 
-        if (waited->calls == 0 && waited->ns == 0)
-            continue;
-        status = vst__batch_reserve(batch);
-        if (status != VST_OK)
-            continue;
-        vst__batch_i32(batch, WAITS_FUNC, (int32_t)id);
-        vst__batch_i64(batch, WAITS_CALLS, (int64_t)waited->calls);
-        vst__batch_i64(batch, WAITS_SELF, waited->ns);
-        vst__batch_add(batch);
+        if (waited->calls != 0 || waited->ns != 0)
+            VST_PUT_ROW(&filling->batch, WAITS_COLUMNS);
     }
-    return status;
 }
 
 const vst__table vst__table_waits = {
     .name = "waits",
-    VST_COLUMNS(waits_columns),
+    VST_COLUMNS(WAITS_COLUMNS),
     .sums = VST_SUMS_THREADS,
     .put = put_waits,
 };

@@ -6,31 +6,18 @@
 #include "base/wait_reasons.h"
 #include "tables/table.h"
 
-enum {
-    WAIT_PROCESS,
-    WAIT_THREAD,
-    WAIT_SPAN,
-    WAIT_FUNC,
-    WAIT_NAME,
-    WAIT_REASON,
-    WAIT_START,
-    WAIT_DURATION,
-    WAIT_WAITING,
-    WAIT_HOLDER
-};
-
-static const vst__column_spec columns[] = {
-    [WAIT_PROCESS] = {"process", VST_COLUMN_I32, false, 0},
-    [WAIT_THREAD] = {"thread", VST_COLUMN_I32, false, 0},
-    [WAIT_SPAN] = {"span", VST_COLUMN_I64, true, 0},
-    [WAIT_FUNC] = {"func", VST_COLUMN_I32, true, 0},
-    [WAIT_NAME] = {"name", VST_COLUMN_NAME, true, VST_NAMES_SHOWN},
-    [WAIT_REASON] = {"reason", VST_COLUMN_NAME, false, VST_NAMES_OWN},
-    [WAIT_START] = {"start_ns", VST_COLUMN_I64, false, 0},
-    [WAIT_DURATION] = {"duration_ns", VST_COLUMN_I64, false, 0},
-    [WAIT_WAITING] = {"waiting_ns", VST_COLUMN_I64, true, 0},
-    [WAIT_HOLDER] = {"holder", VST_COLUMN_I32, true, 0},
-};
+#define WAIT_COLUMNS(COLUMN)                                                   \
+    COLUMN(I32, process, filling->pass->source->process)                       \
+    COLUMN(I32, thread, wait->thread)                                          \
+    COLUMN(I64_UNLESS_0, span, wait->serial)                                   \
+    COLUMN(I32_UNLESS_0, func, wait->id)                                       \
+    COLUMN(SHOWN_OR_NULL, name, wait->id != 0,                                 \
+           vst__names_of(filling, wait->id)->shown)                            \
+    COLUMN(OWN, reason, wait->reason < VST_WAIT_REASONS ? wait->reason : 0)    \
+    COLUMN(I64, start_ns, wait->start_ns)                                      \
+    COLUMN(I64, duration_ns, wait->end_ns - wait->start_ns)                    \
+    COLUMN(I64_OR_NULL, waiting_ns, waiting_ns != NULL, *waiting_ns)           \
+    COLUMN(I32_UNLESS_0, holder, wait->holder)
 
 /* Finds the reasons by definition id, up to filling->pass->defined_max: a
  * vst_wait_reason each. */
@@ -52,62 +39,37 @@ static vst_status find_reasons(vst__filling *filling)
     return VST_OK;
 }
 
-static void put_place(vst__batch *batch, uint64_t serial, vst_id id,
-                      const vst__filling *filling)
+/* waiting_ns is NULL if it is unknown. */
+static vst_status wait_put(vst__filling *filling, const vst_wait *wait,
+                           const int64_t *waiting_ns)
 {
-    vst__batch_i64_or_null(batch, WAIT_SPAN, serial != 0, (int64_t)serial);
-    vst__batch_i32_or_null(batch, WAIT_FUNC, id != 0, (int32_t)id);
-    vst__batch_i32_or_null(batch, WAIT_NAME, id != 0,
-                           vst__names_of(filling, id)->shown);
+    VST_PUT_ROW(&filling->batch, WAIT_COLUMNS);
+    return filling->batch.status;
 }
 
 static vst_status add_wait(void *ctx, const vst_wait *wait)
 {
-    vst__filling *filling = ctx;
-    vst__batch *batch = &filling->batch;
-    int64_t duration = wait->end_ns - wait->start_ns;
-    vst_status status = vst__batch_reserve(batch);
+    int64_t duration_ns = wait->end_ns - wait->start_ns;
 
-    if (status != VST_OK)
-        return status;
-    vst__batch_i32(batch, WAIT_PROCESS, filling->pass->source->process);
-    vst__batch_i32(batch, WAIT_THREAD, (int32_t)wait->thread);
-    put_place(batch, wait->serial, wait->id, filling);
-    vst__batch_i32(batch, WAIT_REASON,
-                   wait->reason < VST_WAIT_REASONS ? (int32_t)wait->reason : 0);
-    vst__batch_i64(batch, WAIT_START, wait->start_ns);
-    vst__batch_i64(batch, WAIT_DURATION, duration);
-    vst__batch_i64_or_null(batch, WAIT_WAITING, true, duration);
-    vst__batch_i32_or_null(batch, WAIT_HOLDER, wait->holder != 0,
-                           (int32_t)wait->holder);
-    vst__batch_add(batch);
-    return VST_OK;
+    return wait_put(ctx, wait, &duration_ns);
 }
 
 static vst_status add_call(void *ctx, const vst_span *span)
 {
     vst__filling *filling = ctx;
     const uint8_t *reasons = filling->own;
-    vst__batch *batch = &filling->batch;
-    int64_t waiting = vst_span_waiting(span);
-    vst_status status;
+    int64_t waiting_ns = vst_span_waiting(span);
+    vst_wait wait = {.serial = span->serial,
+                     .id = span->id,
+                     .thread = span->thread,
+                     .start_ns = span->start_ns,
+                     .end_ns = span->end_ns};
 
     if (span->id > filling->pass->defined_max ||
         reasons[span->id] == VST_WAIT_NONE)
         return VST_OK;
-    status = vst__batch_reserve(batch);
-    if (status != VST_OK)
-        return status;
-    vst__batch_i32(batch, WAIT_PROCESS, filling->pass->source->process);
-    vst__batch_i32(batch, WAIT_THREAD, (int32_t)span->thread);
-    put_place(batch, span->serial, span->id, filling);
-    vst__batch_i32(batch, WAIT_REASON, reasons[span->id]);
-    vst__batch_i64(batch, WAIT_START, span->start_ns);
-    vst__batch_i64(batch, WAIT_DURATION, span->end_ns - span->start_ns);
-    vst__batch_i64_or_null(batch, WAIT_WAITING, waiting >= 0, waiting);
-    vst__batch_i32_or_null(batch, WAIT_HOLDER, false, 0);
-    vst__batch_add(batch);
-    return VST_OK;
+    wait.reason = reasons[span->id];
+    return wait_put(filling, &wait, waiting_ns >= 0 ? &waiting_ns : NULL);
 }
 
 static vst_status wait_begin(vst__filling *filling)
@@ -133,7 +95,7 @@ static void wait_end(vst__filling *filling)
 
 const vst__table vst__table_wait = {
     .name = "wait",
-    VST_COLUMNS(columns),
+    VST_COLUMNS(WAIT_COLUMNS),
     .has_names = true,
     .begin = wait_begin,
     .end = wait_end,

@@ -3,19 +3,21 @@
 #include "read/rows.h"
 #include "read/view.h"
 
+#include "tables/pass.h"
 #include "view/view.h"
 
 #include <stdlib.h>
 
-enum { PARENT, ID, CALLS, SELF, TOTAL, SELF_BYTES, COLUMNS };
+#define CALLS_COLUMNS(COLUMN)                                                  \
+    COLUMN(I64, parent, rows[i].parent)                                        \
+    COLUMN(I64, id, rows[i].id)                                                \
+    COLUMN(I64, calls, rows[i].count)                                          \
+    COLUMN(I64, self_ns, rows[i].self_ns)                                      \
+    COLUMN(I64, total_ns, rows[i].total_ns)                                    \
+    COLUMN(I64, self_bytes, rows[i].self_bytes)
 
-static const vst__column_spec columns[COLUMNS] = {
-    [PARENT] = {"parent", VST_COLUMN_I64, false, 0},
-    [ID] = {"id", VST_COLUMN_I64, false, 0},
-    [CALLS] = {"calls", VST_COLUMN_I64, false, 0},
-    [SELF] = {"self_ns", VST_COLUMN_I64, false, 0},
-    [TOTAL] = {"total_ns", VST_COLUMN_I64, false, 0},
-    [SELF_BYTES] = {"self_bytes", VST_COLUMN_I64, false, 0}};
+static const vst__table view_calls = {.name = "view_calls",
+                                      VST_COLUMNS(CALLS_COLUMNS)};
 
 static int compare_totals(const void *a, const void *b)
 {
@@ -62,27 +64,18 @@ static bool keep_largest(vst_view_flame_row *rows, size_t count, size_t limit)
 
 PyObject *vpy_flame_rows(vst_view_flame_row *rows, size_t count, size_t limit)
 {
-    vst__batch batch = {.specs = columns, .column_count = COLUMNS};
+    vst__batch batch = {.specs = view_calls.columns,
+                        .column_count = view_calls.column_count};
     size_t kept = limit && limit < count ? limit : count;
     bool failed = kept < count && !keep_largest(rows, count, limit);
     PyObject *table = NULL;
 
-    for (size_t i = 0; !failed && i < kept; i++) {
-        failed = vst__batch_reserve(&batch) != VST_OK;
-        if (failed)
-            break;
-        vst__batch_i64(&batch, PARENT, rows[i].parent);
-        vst__batch_i64(&batch, ID, rows[i].id);
-        vst__batch_i64(&batch, CALLS, (int64_t)rows[i].count);
-        vst__batch_i64(&batch, SELF, rows[i].self_ns);
-        vst__batch_i64(&batch, TOTAL, rows[i].total_ns);
-        vst__batch_i64(&batch, SELF_BYTES, (int64_t)rows[i].self_bytes);
-        vst__batch_add(&batch);
-    }
-    if (failed)
+    for (size_t i = 0; !failed && i < kept; i++)
+        VST_PUT_ROW(&batch, CALLS_COLUMNS);
+    if (failed || batch.status != VST_OK)
         PyErr_NoMemory();
     else
-        table = vpy_rows("view_calls", &batch, NULL, false);
+        table = vpy_rows(view_calls.name, &batch, NULL, false);
     vst__batch_free(&batch);
     return table != NULL
                ? Py_BuildValue("(Nn)", table, (Py_ssize_t)(count - kept))
