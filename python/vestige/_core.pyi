@@ -338,11 +338,12 @@ class Trace:
           max_ns (the longest call; of a generator, the longest stretch between two yields), self_bytes, total_bytes,
           allocations, running_ns, error_ns (of total_ns). With `spread`, for self_ns and total_ns of a call:
           self_mean_error_ns, self_median_ns, self_median_error_ns, total_…; errors are standard errors.
-        - `calls`, parents before children: parent (number of the parent's row), func, calls, self_ns, total_ns,
-          self_bytes, total_bytes, allocations, running_ns, imported and module (of an import: the imported thing, and
-          the id of its code), awaits. With `fold_imports`, frames of the import system are left out. Calls that took
-          less than `min_ns` are left out. With `awaits`, waits of tasks are added: `awaits` is the kind of the awaited
-          object, func the innermost function that waited, and the time is in no other row.
+        - `calls`, parents before children: parent (number of the parent's row), func, calls, raised (calls that an
+          exception left), self_ns, total_ns, self_bytes, total_bytes, allocations, running_ns, imported and module (of
+          an import: the imported thing, and the id of its code), awaits. With `fold_imports`, frames of the import
+          system are left out. Calls that took less than `min_ns` are left out. With `awaits`, waits of tasks are added:
+          `awaits` is the kind of the awaited object, func the innermost function that waited, and the time is in no
+          other row.
         - `threads`: thread, calls, self_ns, waiting_ns and gc_ns (parts of self_ns), first_ns, last_ns, running_ns,
           gil_ns, preempted_ns, the time in calls that wait (lock_ns, io_ns, sleep_ns, child_ns), the time in waits for
           the interpreter (object_ns, world_ns), top (the function that took most of its time).

@@ -93,6 +93,7 @@ static uint32_t contexts_find(vst_contexts *c, uint32_t *list,
 static void contexts_add_to(vst_context *sum, const vst_context *n)
 {
     sum->count += n->count;
+    sum->raised += n->raised;
     sum->self_ns += n->self_ns;
     sum->total_ns += n->total_ns;
     sum->running_ns += n->running_ns;
@@ -217,6 +218,7 @@ static uint32_t node_of(vst_contexts *c, const vst_span *span, uint32_t key)
         .id = span->id,
         .key = key,
         .count = !(span->flags & VST_SPAN_RESUMED),
+        .raised = (span->flags & VST_SPAN_RAISED) != 0,
         .total_ns = duration,
         .running_ns = span->running_ns > 0 ? span->running_ns : 0,
         .unknown = span->running_ns == VST_RUNNING_UNKNOWN,

@@ -15,6 +15,7 @@ typedef struct vst_context {
     uint32_t key; /* distinguishes calls further; chosen by the caller */
     uint32_t first, next; /* indexes of a child and a sibling; 0: none */
     uint64_t count;       /* calls; a resumed span is not counted again */
+    uint64_t raised;      /* spans that an exception left */
     int64_t self_ns, total_ns;
     /* part of total_ns in which its thread was running on a processor */
     int64_t running_ns;

@@ -62,6 +62,8 @@ void vst__call_sums_free(vst__sums *sums)
     COLUMN(I32_OR_NULL, parent, parent != 0, parent - 1)                       \
     COLUMN(I32, func, node->id)                                                \
     COLUMN(I64, calls, node->count)                                            \
+    /* calls that an exception left; a generator's once for each exception */  \
+    COLUMN(I64, raised, node->raised)                                          \
     COLUMN(I64, self_ns, node->self_ns)                                        \
     COLUMN(I64, total_ns, node->total_ns)                                      \
     COLUMN(I64, self_bytes, node->self_bytes)                                  \

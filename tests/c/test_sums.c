@@ -25,7 +25,8 @@ static void call_leaf(builder *b)
 }
 
 /* Thread 1: main() of 1500 ns calls middle() of 500, that calls leaf() of 100
- * twice, then a collection of 200 and sleep() of 300. Thread 2: leaf(). */
+ * twice, then a collection of 200 and sleep() of 300. Thread 2: leaf(), which
+ * raises. */
 static void fill(builder *b)
 {
     builder_init(b);
@@ -54,7 +55,7 @@ static void fill(builder *b)
     builder_exit(b, MAIN, 200);
     builder_records(b, 0, 2, 1000, 1);
     builder_enter(b, LEAF, 100);
-    builder_exit(b, LEAF, 50);
+    builder_word(b, vst_word(VST_RAISE, LEAF, 50));
 }
 
 static void read_tables(reading *r, const vst__table_options *options,
@@ -273,6 +274,17 @@ static void only_the_threads_that_were_asked_for_are_read(void)
     end(&r);
 }
 
+static void calls_that_an_exception_left_are_counted(void)
+{
+    vst__table_options options = {.min_ns = 0};
+    reading r;
+
+    READ(&r, &options, "calls");
+    CHECK_INT(total(&r.rows[0], "raised"), 1);
+    CHECK_INT(of(&r.rows[0], MAIN, "raised"), 0);
+    end(&r);
+}
+
 static void short_calls_get_no_row(void)
 {
     vst__table_options options = {.min_ns = 300};
@@ -423,6 +435,7 @@ int main(void)
     TEST(time_that_counts_for_nobody_is_nowhere);
     TEST(threads_tell_when_they_ran_and_in_what);
     TEST(only_the_threads_that_were_asked_for_are_read);
+    TEST(calls_that_an_exception_left_are_counted);
     TEST(short_calls_get_no_row);
     TEST(collections_are_told_by_generation_and_caller);
     TEST(calls_with_the_same_arguments_are_repeats);

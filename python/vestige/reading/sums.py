@@ -8,15 +8,17 @@ if TYPE_CHECKING:
 
 
 class Sums:
-    __slots__ = ("allocations", "calls", "running_ns", "self_bytes", "self_ns", "total_bytes", "total_ns")
+    __slots__ = ("allocations", "calls", "raised", "running_ns", "self_bytes", "self_ns", "total_bytes", "total_ns")
 
     def __init__(self) -> None:
         self.calls = self.self_ns = self.total_ns = self.self_bytes = self.total_bytes = self.allocations = 0
+        self.raised = 0  # calls that an exception left
         self.running_ns: int | None = 0
 
     def add(self, row: Any) -> None:
         """Adds a row of the table `calls`, or other sums."""
         self.calls += row.calls
+        self.raised += row.raised
         self.self_ns += row.self_ns
         self.total_ns += row.total_ns
         self.self_bytes += row.self_bytes
