@@ -96,7 +96,9 @@ def stop() -> None:
 
 
 def is_tracing() -> bool:
-    """Whether allocations are being recorded in this process, by start(), track() or profile(profile_memory=True)."""
+    """Returns whether allocations are being recorded in this process, by start(), track() or
+    profile(profile_memory=True).
+    """
     return _core.memory_is_tracing()
 
 

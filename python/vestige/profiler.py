@@ -208,7 +208,7 @@ class profile(TorchProfile):
         return given
 
     def _own_output(self, output: Any) -> str | bytes | None:
-        """The file of this process: its rank may be part of the name."""
+        """Returns the file of this process: its rank may be part of the name."""
         if output is None:
             return None
         path: str | bytes = os.fspath(output)
@@ -271,7 +271,7 @@ class profile(TorchProfile):
         self._begin_step()
 
     def stop(self) -> None:
-        """Stops recording. What was recorded can now be exported."""
+        """Stops recording. The recording can be exported then."""
         forked.notice()
         if not self._running:
             raise RuntimeError("this profile is not recording: call start() first")

@@ -137,8 +137,9 @@ class Traces:
 
 def open(files: Files, *, children: bool = True, from_ns: int = 0, to_ns: int = 0) -> Traces:
     """Opens the traces that files, folders and patterns name, as tables. The traces of child processes are opened with
-    that of their parent, unless `children` is false. Records before from_ns or after to_ns (ns since 1970, 0: no
-    limit) is left out. A warning names traces that cannot be read; TraceError is raised if none can be read."""
+    that of their parent, unless `children` is false. Records before from_ns or after to_ns (ns since 1970, 0: no limit)
+    are left out. A warning names traces that cannot be read; TraceError is raised if none can be read.
+    """
     from vestige.base.failure import Failure
 
     from .reading.inputs import Inputs, find_traces

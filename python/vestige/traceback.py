@@ -51,8 +51,8 @@ SHOWN_REPEATS = 3  # the same limit as in traceback
 class CapturedTraceback(_CapturedTraceback):
     """A traceback that can be released: extract() takes it, the other methods name it.
 
-    Taking it costs a fraction of a microsecond, so it may stay in a program for good. It does not keep the lines of
-    the source were: like traceback, summary() and format() read them from the files when they are called.
+    Taking it costs a fraction of a microsecond, so it may stay in a program for good. It does not keep the source
+    lines: like traceback, summary() and format() read them from the files when they are called.
     """
 
     __slots__ = ()

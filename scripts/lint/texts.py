@@ -44,12 +44,13 @@ def _python_comments(path: Path) -> Iterator[tuple[int, str]]:
             if token.type != tokenize.COMMENT:
                 continue
             line, text = token.start[0], token.string.lstrip("#! ")
-            if line == last + 1 and not token.line[: token.start[1]].strip():
+            is_alone = not token.line[: token.start[1]].strip()
+            if is_alone and line == last + 1:
                 last, words = line, f"{words} {text}"
                 continue
             if words:
                 yield first, words
-            first, last, words = line, line, text
+            first, last, words = line, line if is_alone else -1, text
     if words:
         yield first, words
     for node in ast.walk(ast.parse(path.read_text())):

@@ -12,7 +12,7 @@ class Failure(Exception):
 
 
 def explain(path: str, error: Exception) -> str:
-    """One line with the file and the problem: `t.vst: No such file or directory`."""
+    """Returns a line with the file and the problem: `t.vst: No such file or directory`."""
     if isinstance(error, OSError) and error.strerror:
         return f"{path}: {error.strerror}"
     return str(error) if path in str(error) else f"{path}: {error}"

@@ -162,7 +162,7 @@ def _three_digits(value: float) -> str:
 
 
 def plural(count: int, one: str, more: str = "") -> str:
-    """`1 call`, `2,000 calls`."""
+    """Returns `1 call`, `2,000 calls`."""
     return f"{count:,} {one if count == 1 else more or one + 's'}"
 
 

@@ -1,7 +1,6 @@
-"""What a task or a greenlet waits for, by the function that waits and the kind of object that it waits for.
-
-The innermost function that waits says most: Queue.get waits for a queue, whatever future it has made for that. Where it
-is none of these, the object says whether another task is awaited, or a future that somebody will fill.
+"""Names the thing for which a task or a greenlet waits, from the function that waits and the kind of the awaited
+object. The innermost waiting function says most: Queue.get waits for a queue, whatever future it made for that. If that
+function is not a known one, the kind says whether another task is awaited, or a future that some code will complete.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ SLEEP, QUEUE, LOCK, SOCKET, CHILD, TASK, FUTURE, TURN, SWITCHED = (
     "sleep", "queue", "lock", "socket", "child", "task", "future", "turn", "switch"
 )  # fmt: skip
 
-NOTHING, A_FUTURE, A_TASK, GATHER, OTHER, SWITCH = range(6)  # as traces have it: vst_task_awaits in <vestige/wire.h>
+NOTHING, A_FUTURE, A_TASK, GATHER, OTHER, SWITCH = range(6)  # numbers in traces: vst_task_awaits in <vestige/wire.h>
 _OBJECTS = {NOTHING: TURN, A_FUTURE: FUTURE, A_TASK: TASK, GATHER: TASK, OTHER: FUTURE, SWITCH: SWITCHED}
 
 _FILES = {
@@ -30,7 +29,7 @@ _FILES = {
     "asyncio/subprocess.py": CHILD,
     "asyncio/base_subprocess.py": CHILD,
     "asyncio/taskgroups.py": TASK,
-    "streams/memory.py": QUEUE,  # of anyio
+    "streams/memory.py": QUEUE,  # anyio's
     "gevent/_socket3.py": SOCKET,
     "gevent/_socketcommon.py": SOCKET,
     "gevent/_ssl3.py": SOCKET,
@@ -51,18 +50,18 @@ _FUNCTIONS = {
 }
 
 
-# Functions of anyio that run what the program gave it. It names a task by that.
+# Functions of anyio that run the program's function, after which anyio names the task.
 WRAPPERS = {"TaskGroup._run_wrapped_task", "TaskHandle._run_coro", "AsyncIOBackend.run.<locals>.wrapper"}
 
 
 def names_wait(function: Function) -> bool:
-    """Whether what waits in this function is best told by its name."""
+    """Returns whether the function's name describes the wait best."""
     file = "/".join(function.file.split("/")[-2:])
     return (file, function.name) in _FUNCTIONS or file in _FILES
 
 
 def awaits(kind: int, function: Function | None) -> str:
-    """`queue`, `sleep` …; function is the innermost that waits."""
+    """Returns `queue`, `sleep` …; `function` is the innermost that waits."""
     if function is not None:
         file, name = "/".join(function.file.split("/")[-2:]), function.name
         found = _FUNCTIONS.get((file, name)) or _FILES.get(file)
@@ -72,6 +71,6 @@ def awaits(kind: int, function: Function | None) -> str:
 
 
 def describe_awaits(functions: Sequence[Function | None]) -> dict[str, Any]:
-    """What awaits() says, for a page: of functions that say it by their name, else by the kind of object."""
+    """Returns the results of awaits() for a page: by function if the name decides, else by the kind of object."""
     named = {str(number): awaits(0, each) for number, each in enumerate(functions) if each and names_wait(each)}
     return {"functions": named, "objects": [_OBJECTS[kind] for kind in sorted(_OBJECTS)]}

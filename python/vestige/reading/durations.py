@@ -1,4 +1,4 @@
-"""How long calls, requests and tasks of one name took: rows of the table `duration`, of one trace or of several."""
+"""The durations of calls, requests and tasks of one name: rows of the table `duration`, of one or several traces."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 TABLE = "duration"
-KINDS = {"call": "function", "async": "async", "task": "task"}  # what the rows are of, as reports say it
+KINDS = {"call": "function", "async": "async", "task": "task"}  # names of the rows' kinds in reports
 
 
 class Durations:
-    """Attributes are the columns of a report."""
+    """The durations of one name. The attributes are the columns of a report."""
 
     __slots__ = ("file", "kind", "library", "line", "rows", "shown")
 
@@ -65,13 +65,13 @@ class Durations:
 
     @property
     def whole_ns(self) -> int:
-        """The time that slow calls are a share of: that of the threads that made them; of requests and tasks, which
-        overlap on one thread, that of all of them.
+        """The time of which slow calls take a share: the time of the threads that made the calls; for requests and
+        tasks, which overlap on a thread, the sum of all durations.
         """
         own = [row.total_ns if row.threads_ns is None else row.threads_ns for row in self.rows]
         return sum(own) or 1
 
     @property
     def histogram(self) -> str:
-        """As the table `duration` has it."""
+        """Returns the histogram in the form of the table `duration`."""
         return merge_histograms([row.histogram for row in self.rows], [])[0]

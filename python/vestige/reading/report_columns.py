@@ -1,8 +1,6 @@
-"""The columns of reports. Each is one line below: text, JSON, CSV, --columns, --sort, --help, completion and the
-reference are made of it.
-
-A row is any object; a column reads one attribute of it. The report after `vestige run` uses this too, so it imports
-little.
+"""The columns of reports. Each column is one line below; text, JSON, CSV, --columns, --sort, --help, completion and the
+reference are made from it. A row is any object; a column reads one attribute of it. The report after `vestige run` uses
+this file, too, so it imports little.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Unit:
-    """How values are written for people, and how many places that takes."""
+    """How values are written for people, and how many columns they take."""
 
     __slots__ = ("is_text", "name", "text", "width")
 
@@ -34,7 +32,7 @@ def _known(text: Callable[[Any], str], unknown: str = "?") -> Callable[[Any], st
 
 
 def _counted(text: Callable[[Any], str]) -> Callable[[Any], str]:
-    """-1 is a count that is not known."""
+    """Writes a count; -1 stands for an unknown count."""
     return lambda value: "?" if value is None or value < 0 else text(value)
 
 
@@ -52,7 +50,7 @@ def _slower(change: Any) -> str:
 
 
 def _doubt(change: Any) -> str:
-    """What is within the noise is marked."""
+    """Marks a change within the noise."""
     return "" if change.is_significant else "~"
 
 
@@ -64,23 +62,23 @@ def _more(calls: Any) -> str:
 
 COUNT = Unit("", 9, _counted("{:,}".format))
 ID = Unit("", 7, lambda value: "" if value is None else str(value))
-NUMBER = Unit("", 10, _counted(str))  # that names a row; -1: not known
+NUMBER = Unit("", 10, _counted(str))  # names a row; -1: unknown
 TIME = Unit("ns", 8, _known(duration))
 SPENT = Unit("ns", 8, _known(lambda ns: duration(ns) if ns else "-"))
-LATENCY = Unit("ns", 8, _known(duration, "-"))  # of calls or tasks of which there may be none
-MOMENT = Unit("ns", 8, duration)  # counted from the start, for people
+LATENCY = Unit("ns", 8, _known(duration, "-"))  # of calls or tasks, of which there may be none
+MOMENT = Unit("ns", 8, duration)  # for people, counted from the start
 BYTES = Unit("bytes", 8, size)
 MOVED = Unit("bytes", 9, lambda count: size(count) if count else "")
 SHARE = Unit("share", 4, lambda share: "" if share is None else f"{share:.0%}")
-PART = Unit("share", 6, lambda share: "" if share is None else f"{share:.1%}")  # of its own whole
+PART = Unit("share", 6, lambda share: "" if share is None else f"{share:.1%}")  # share of the thing's own whole
 SHARE_EXACT = Unit("share", 6, lambda share: "" if share is None else f"{share:.1%}")
 MEAN = Unit("", 6, lambda value: "-" if value is None else f"{value:.1f}")
 FLAG = Unit("true or false", 5, str)
 WORD = Unit("text", 9, lambda value: "" if value is None else str(value), is_text=True)
 NAME = Unit("text", 20, WORD.text, is_text=True)
-OPTIONAL = Unit("text", 20, WORD.text, is_text=True)  # JSON leaves it out where it is empty
+OPTIONAL = Unit("text", 20, WORD.text, is_text=True)  # left out of JSON if empty
 WAITS = Unit("list", 20, _listed, is_text=True)
-LONGER = Unit("ns", 11, _longer)  # changes of vestige diff
+LONGER = Unit("ns", 11, _longer)  # for changes of vestige diff
 NOISE = Unit("ns", 9, lambda change: f"±{duration(change.noise)}")
 SLOWER = Unit("share", 9, _slower)
 MORE = Unit("share", 7, _more)
@@ -88,10 +86,10 @@ SHARES = (SHARE, SHARE_EXACT)
 
 
 class Column:
-    """`key` is its name in --columns and --sort, `name` that in JSON and CSV. `of` is the attribute that has the value,
-    `shown` that for people, `by` that to sort by. Unless --columns chooses others it is there always, never, or `when`
-    what is read has that feature; `text` and `files` may differ. `merge` makes one value of those of several traces.
-    `reads` is a table that is read only if the column is chosen.
+    """A column. `key` is its name in --columns and --sort, `name` its name in JSON and CSV. `of` is the attribute with
+    its value, `shown` the one for people, `by` the one to sort by. Unless --columns chooses, a column is shown always,
+    never, or if what was read has the feature `when`; `text` and `files` override that for text and for files. `merge`
+    makes one value of the values of several traces. `reads` is a table that is read only if the column is chosen.
     """
 
     # fmt: off
@@ -129,23 +127,23 @@ class Column:
         self.reads = reads
 
     def value(self, row: Any, whole_ns: int) -> Any:
-        """For programs."""
+        """Returns the value for programs."""
         value = self.get(row)
         return value if self.unit not in SHARES or value is None else value / (whole_ns or 1)
 
     def order(self, row: Any) -> Any:
-        """The largest number comes first, and names by the alphabet."""
+        """Returns a key to sort by: the largest number first, names in alphabetical order."""
         value = self.by(row)
         return self.unit.text(value) if self.unit.is_text else -(value or 0)
 
 
 class Table:
-    """The columns of a view. That of the key `name`, or else the first, is shown even if --columns does not choose it.
-    Rows are sorted by the column `by` unless --sort chooses another, and where that is equal, by `ties`.
+    """The columns of a view. The column with the key `name`, or else the first, is always shown. Rows are sorted by the
+    column `by` unless --sort chooses another; rows with equal values are sorted by `ties`.
     """
 
     def __init__(self, name: str, *columns: Column, by: str = "", ties: Callable[[Any], Any] | None = None) -> None:
-        self.name = name  # in JSON
+        self.name = name  # the table's name in JSON
         self.columns = columns
         self.naming = next((column for column in columns if column.key == "name"), columns[0])
         self.by = by
@@ -153,19 +151,19 @@ class Table:
         self._ties = ties
 
     def find(self, word: str) -> Column | None:
-        """By its key, or its name in JSON and CSV."""
+        """Returns the column with this key, or with this name in JSON and CSV."""
         return next((column for column in self.columns if word in (column.key, column.name)), None)
 
     def choose(self, columns: Sequence[Column]) -> list[Column]:
-        """These columns, and behind them the one that names the row."""
+        """Returns the columns, followed by the column that names the row."""
         return [*columns] if self.naming in columns else [*columns, self.naming]
 
     def pick(self, *words: str) -> list[Column]:
-        """The columns of these keys, in this order."""
+        """Returns the columns with these keys, in this order."""
         return [column for word in words for column in self.columns if column.key == word]
 
     def in_text(self, features: Iterable[str]) -> list[Column]:
-        """Those for people: figures first, then numbers that name something, then names."""
+        """Returns the columns for people: figures first, then numbers that name something, then names."""
         there = [column for column in self.columns if _is_there(column.text, features)]
         return sorted(there, key=lambda column: (column.unit is ID) + 2 * column.unit.is_text)
 
@@ -173,7 +171,7 @@ class Table:
         return [column for column in self.columns if _is_there(column.files, features)]
 
     def sorted(self, rows: Iterable[Any], by: Column | None = None) -> list[Any]:
-        """By the default order of the table, or by a column."""
+        """Sorts rows by the table's default order, or by a column."""
         column = by or self.find(self.by)
         if column is None:
             return list(rows)
@@ -186,7 +184,7 @@ def _is_there(condition: bool | str, features: Iterable[str]) -> bool:
 
 
 def records(columns: Sequence[Column], rows: Iterable[Any], whole_ns: int = 1) -> list[dict[str, Any]]:
-    """Rows for JSON."""
+    """Returns rows for JSON."""
     optional = [column.name for column in columns if column.unit is OPTIONAL]
     made = [{column.name: column.value(row, whole_ns) for column in columns} for row in rows]
     for name in optional:
@@ -203,7 +201,7 @@ def write_csv(columns: Sequence[Column], rows: Iterable[Any], out: TextIO, whole
     writer.writerow(column.name for column in columns)
     for row in rows:
         values = [column.value(row, whole_ns) for column in columns]
-        # CSV has no lists.
+        # CSV has no lists, so a list becomes text.
         writer.writerow(c.unit.text(value) if isinstance(value, list) else value for c, value in zip(columns, values))
 
 
@@ -474,7 +472,7 @@ def _change(key: str, name: str, of: str, about: str) -> list[Column]:
     ]
 
 
-# What has no name in JSON and CSV is there in the columns behind it.
+# A column without a name is left out of JSON and CSV, where the columns behind it have its parts.
 DIFF = Table(
     "functions",
     Column("name", "function", NAME, FUNCTION, of="name"),

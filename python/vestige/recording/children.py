@@ -50,7 +50,7 @@ _names_expected = False  # names of multiprocessing's children
 
 
 def follow(prof: profile) -> None:
-    """Called before recording starts: from now on children are recorded too."""
+    """Makes children that start from now on be recorded, too. Call before recording starts."""
     global _followed
     if prof._family is None:
         output = os.path.abspath(os.fsdecode(prof._output or ""))
@@ -81,7 +81,7 @@ def follow(prof: profile) -> None:
 
 
 def _needs_python(prof: profile) -> bool:
-    """Whether code of ours, besides the extension's, has a part in how recordings begin or end."""
+    """Returns whether Python code of ours takes part when recordings begin or end."""
     needs = [prof._options[name] for name in ("devices", "profile_memory", "budget", "compensate", "sched")]
     needs += [prof._ranks, prof._armed_with, prof._experiment, prof.execution_trace_observer, prof.record_steps]
     needs += [prof.on_trace_ready, prof.custom_trace_id_callback, prof.preset_metadata, prof._is_torchs]
@@ -90,7 +90,7 @@ def _needs_python(prof: profile) -> bool:
 
 
 def plan_of(prof: profile) -> tuple[object, ...] | None:
-    """What forked children of a profile need to record without Python; None: they need Python."""
+    """Returns the data that forked children of a profile need to record without Python; None: they need Python."""
     environment = getattr(os.environ, "_data", None)
     if prof._family is None or _needs_python(prof) or type(environment) is not dict:
         return None
@@ -106,7 +106,7 @@ def plan_of(prof: profile) -> tuple[object, ...] | None:
 
 
 def unfollow(prof: profile) -> None:
-    """Called when recording has stopped: restores the environment, except for the program's own changes."""
+    """Restores the environment, except for the program's own changes. Call when recording has stopped."""
     if _followed is not None and _followed() is prof:
         _lost(_followed)
 
@@ -132,7 +132,9 @@ def _restore(name: str) -> None:
 
 
 def _is_ours(name: str, text: str) -> bool:
-    """Whether the variable has the text that we gave it. The extension puts a forked child's number into PARENT."""
+    """Returns whether the variable has the text that we gave it. The extension puts a forked child's number into
+    PARENT.
+    """
     now = os.environ.get(name, "")
     return now == text or (name == PARENT and now.startswith(f"{os.getpid()} "))
 
@@ -154,7 +156,7 @@ def _set(name: str, value: str | None) -> None:
 
 
 def _forked(parent: int, tid: int, time_ns: int, path: bytes | None) -> None:
-    """In a child of a process that is recorded. With a path the child is recorded there already."""
+    """Called in a child of a recorded process. With a path, the extension records the child already."""
     prof = _followed() if _followed is not None else None
     if prof is None or prof._family is None:
         return

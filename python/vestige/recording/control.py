@@ -224,7 +224,7 @@ def _hear(talk: _Talk) -> None:
 
 
 def _hang_up(talk: _Talk) -> None:
-    """The recording that this connection asked for ends with the connection."""
+    """Closes a connection; the recording that it asked for ends with it."""
     descriptor = talk.connection.fileno()
     _poll.unregister(descriptor)
     del _talks[descriptor]
@@ -250,7 +250,7 @@ def _answer(talk: _Talk, line: bytes) -> None:
 
 
 def _record(talk: _Talk, message: dict[str, Any]) -> dict[str, Any]:
-    """Once the recording has begun, nothing of the standard library is called, because that would be recorded."""
+    """Starts a recording. Once it has begun, calls nothing of the standard library, because that would be recorded."""
     global _held
     if _held is not None:
         return {"error": BUSY}
@@ -358,7 +358,7 @@ def _stop() -> dict[str, Any]:
 
 
 def _forget_all() -> None:
-    """In a forked child: messages to its parent are not for the child to answer."""
+    """Call in a forked child, which must not answer messages to its parent."""
     global _held, _paused, _lock, _is_ending
     _lock = _allocate_lock()
     _held = _paused = None
@@ -380,8 +380,8 @@ def _close_all() -> None:
 
 
 def _leave() -> None:
-    """The interpreter ends: refuses further requests. endings.py finishes a recording in progress, unless the
-    recording began later; then this function does.
+    """Called when the interpreter ends: refuses further requests. endings.py finishes a recording in progress; a
+    recording that began later is finished here.
     """
     global _is_ending
     _core.unwatch_descriptor()

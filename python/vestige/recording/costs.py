@@ -1,12 +1,12 @@
-"""Learns what recording costs, in the process that is about to be recorded: src/replay/costs.h says how the file
-keeps it.
+"""Learns what recording costs, in the process that is about to be recorded: src/replay/costs.h says how the file keeps
+it.
 
-Small programs (costs_programs.py) run with and without the hooks of the engine that will record. In loops of calls that
-do nothing, hooks cost least; in the others calls stand among other code, where they cost more. The costs are those
-that explain best how much longer the others take. A third kind of program calls functions that have something to free
-at their end, which is after the exit was recorded. No program to be recorded is quite like them: the error covers how
-much other programs were seen to differ, and the loops. While it records, the recorder measures what fresh pieces of the
-file take, and add_storage() adds that.
+Small programs (costs_programs.py) run with and without the hooks of the engine that will record. Some programs are
+loops of calls that do nothing: there hooks cost least. In other programs, calls stand among other code, where hooks
+cost more. The result is the costs that best explain how much longer these other programs take. A third kind of program
+calls functions with variables to free at their end, which is after the exit was recorded. No recorded program is
+exactly like these: the error covers the differences that were measured with other programs, and the loops. While it
+records, the recorder measures what fresh pieces of the file take, and add_storage() adds that.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def add_storage(costs: str, ns_a_word: float) -> str:
 
 
 def _why_not(options: dict[str, Any]) -> str | None:
-    """Left-out calls cost something too, and nothing counts them."""
+    """Returns why costs cannot be known. Left-out calls cost something, too, but nothing counts them."""
     if not options["with_stack"]:
         return "calls of Python functions were not recorded"
     if options["memory"]:

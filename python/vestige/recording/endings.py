@@ -49,7 +49,9 @@ def expect(prof: profile) -> None:
 
 
 def close_with(closing: Callable[[], list[bytes] | None] | None) -> None:
-    """At os._exit, when everything is finished, `closing` gives a command whose output goes to standard error."""
+    """Sets a function that is called at os._exit, when everything is finished: its result is a command whose output
+    goes to standard error.
+    """
     global _closing
     _closing = closing
 

@@ -86,7 +86,7 @@ def parse_trigger(text: str) -> Trigger:
 
 def parse_signal(signal: str | int) -> int:
     """Returns a signal's number from `USR2`, `SIGUSR2` or the number itself."""
-    import _signal  # what signal is made of, without the enums
+    import _signal  # the module behind `signal`, without its enums
 
     numbers = {name[3:]: int(getattr(_signal, name)) for name in dir(_signal) if _is_signal(name)}
     if isinstance(signal, int) and not isinstance(signal, bool):

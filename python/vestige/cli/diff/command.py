@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .noise import Change
 
 SLOWER = 3  # exit code of --fail-over: 1 is a file that cannot be used, 2 wrong usage
-JUDGED = 0.01  # share of the time: what takes less cannot make --fail-over fail
+JUDGED = 0.01  # share of the time; a function that takes less cannot make --fail-over fail
 SORTS = [column.key for column in DIFF.columns if column.text or column.key == "effect"]
 EXAMPLES = """\
   vestige diff before.vst after.vst
@@ -111,7 +111,7 @@ def _check_files(options: Namespace) -> None:
 
 
 def _draw(comparison: Comparison, options: Namespace) -> None:
-    """The flame graph, where one is asked for."""
+    """Writes or shows the flame graph, if an option asks for one."""
     if options.output is None and options.html is None and not options.view:
         return
     from . import flame
@@ -129,7 +129,9 @@ def _draw(comparison: Comparison, options: Namespace) -> None:
 
 
 def _open_page(path: str | None, page: str) -> None:
-    """In the browser, from a file that is left to it: who opens it, and when, is not known."""
+    """Opens the page in the browser. Without a path, writes a file that nobody removes, because it is unknown when the
+    browser reads it.
+    """
     import tempfile
     import webbrowser
     from pathlib import Path
@@ -144,13 +146,15 @@ def _open_page(path: str | None, page: str) -> None:
 
 
 def _sorted(rows: list[Row], by: str) -> list[Row]:
-    """Changes that are more than chance come first."""
+    """Sorts rows; changes that are more than chance come first."""
     ranked = DIFF.sorted(rows, DIFF.find(by))
     return ranked if by == "name" else sorted(ranked, key=lambda row: not row.is_significant)
 
 
 def regressions(comparison: Comparison, limit: float) -> list[tuple[str, str, Change]]:
-    """What is slower by more than the limit and the noise: its name, in what, and by how much."""
+    """Returns the functions that are slower by more than the limit and the noise: name, what is slower, and
+    the change.
+    """
     found = []
     if comparison.whole.is_significant and comparison.whole.share > limit:
         found.append(("the whole", "time", comparison.whole))

@@ -24,26 +24,27 @@ if TYPE_CHECKING:
 
     Key = tuple[int, str, str, int]
 
-CALLS_FOR_ERROR = 30  # fewer calls say little about how much they differ
-NEGLIGIBLE = 0.001  # share of the whole
+CALLS_FOR_ERROR = 30  # the error of a function with fewer calls is unknown
+NEGLIGIBLE = 0.001  # share of the whole; smaller effects do not matter
 LEAST = 0.005  # relative noise between runs, however well they agree
-CALLS_TO_TELL, SHARE_TO_TELL = 50, 0.001  # functions with less say nothing about the noise between runs
+# Functions with fewer calls, or with a smaller share of the time, do not count for the noise between runs.
+CALLS_TO_TELL, SHARE_TO_TELL = 50, 0.001
 
 
 class Sums:
-    """A function in one run. Errors are standard errors, as far as the calls of the run tell."""
+    """The sums of a function in one run. Errors are standard errors, as far as the run's calls show them."""
 
     __slots__ = ("calls", "outer", "self_error", "self_ns", "self_typical", "total_ns", "total_typical")
 
     def __init__(self) -> None:
         self.calls = self.outer = self.self_ns = self.total_ns = 0
-        self.self_error: float | None = 0.0  # of self_ns
+        self.self_error: float | None = 0.0  # error of self_ns
         # The median call and its error, of the process with most of the calls.
         self.self_typical: tuple[float, float | None] = (0.0, 0.0)
         self.total_typical: tuple[float, float | None] = (0.0, 0.0)
 
     def add(self, row: Any) -> None:
-        """A row of the table `functions`, with spread."""
+        """Adds a row of the table `functions`, which has the spread of calls."""
         is_known = row.calls >= CALLS_FOR_ERROR and row.self_mean_error_ns is not None
         error = row.self_mean_error_ns * row.calls if is_known else None
         self.self_error = None if error is None or self.self_error is None else (self.self_error**2 + error**2) ** 0.5
@@ -58,7 +59,7 @@ class Sums:
 
 
 def _typical(calls: int, ns: int, median_ns: float | None, error_ns: float | None) -> tuple[float, float | None]:
-    """A call, and its error if it is known."""
+    """Returns the time of a typical call, and its error if known."""
     if calls < CALLS_FOR_ERROR or median_ns is None:
         return ns / (calls or 1), None
     return median_ns, error_ns
@@ -78,7 +79,7 @@ class Run:
 
     @property
     def error(self) -> float:
-        """How much of its time is chance, by all of its functions."""
+        """Returns how much of the run's time is chance: the error of all its functions together."""
         if self._error is None:
             self._error = sum((sums.self_error or 0.0) ** 2 for sums in self.functions.values()) ** 0.5
         return self._error
@@ -110,13 +111,13 @@ class Run:
 
 
 def reduced_in(runs: Iterable[Run]) -> list[str]:
-    """The functions whose estimates would be more, if there had been more time."""
+    """Returns the functions whose estimates would be larger if the threads had had more time."""
     return list(dict.fromkeys(name for run in runs for budget in run.budgets for name in budget.reduced))
 
 
 def keys_of(functions: Sequence[Function | None]) -> list[Key | None]:
-    """What a function is called in any version of the program: its file and name, and which of those of the same name
-    it is by order of their lines. The line itself changes with what is above it.
+    """Returns keys that identify functions in any version of the program: file, name, and number among the functions of
+    this name in order of their lines. The line itself changes when code above it changes.
     """
     lines: dict[tuple[int, str, str], list[int]] = {}
     for function in functions:
@@ -133,7 +134,7 @@ def _name_of(function: Function) -> tuple[int, str, str]:
 
 
 def read_side(path: str, children: bool, patterns: Patterns) -> tuple[list[Run], Inputs]:
-    """The runs that a file or folder stands for."""
+    """Returns the runs of a file or folder."""
     inputs = find_traces([path], children=children)
     runs = [Run(sources) for sources in _runs_of(inputs.sources)]
     sources = [source for run in runs for source in run.sources]
@@ -155,7 +156,7 @@ def read_side(path: str, children: bool, patterns: Patterns) -> tuple[list[Run],
 
 
 def _runs_of(sources: Sequence[Source]) -> list[list[Source]]:
-    """Splits what lies in one place: each family is a run, or all ranks of a distributed program together are one."""
+    """Splits traces into runs: each family is a run; all ranks of a distributed program together are one run."""
     families: dict[str, list[Source]] = {}
     for source in sources:
         families.setdefault(source.family, []).append(source)
@@ -166,14 +167,14 @@ def _runs_of(sources: Sequence[Source]) -> list[list[Source]]:
 
 
 class Row:
-    """What became of a function."""
+    """The changes of one function."""
 
     calls: tuple[float, float]
-    self_time: Change  # all of it, over the run
-    self_call: Change  # of the median call
+    self_time: Change  # self time of all calls of a run
+    self_call: Change  # self time of the median call
     total_call: Change
     total_time: tuple[float, float]
-    typical_share: float  # of the run: by the median call
+    typical_share: float  # share of the run's time, computed from the median call
     total_share: float
     effect: float  # ns
     is_new: bool
@@ -185,7 +186,7 @@ class Row:
 
     @property
     def is_significant(self) -> bool:
-        """More than chance, and large enough to matter."""
+        """True if the change is more than chance, and large enough to matter."""
         return not self.is_negligible and (self.self_time.is_significant or self.self_call.is_significant)
 
     # ---- as report_columns.DIFF has it
@@ -204,7 +205,7 @@ class Row:
 
 
 class Comparison:
-    """Both sides, function by function."""
+    """Compares both sides, function by function."""
 
     def __init__(self, before: list[Run], after: list[Run]) -> None:
         self.before, self.after = before, after
@@ -219,7 +220,7 @@ class Comparison:
     # ---- noise that all have ---------------------------------------------------
 
     def _general_noise(self) -> float:
-        """Relative noise between runs, from functions that are called often and take long enough."""
+        """Returns the relative noise between runs, from functions that are called often and take long enough."""
         if not self.several:
             a, b = self.before[0], self.after[0]
             told = [key for key in a.functions.keys() & b.functions.keys() if _tells(a, key) and _tells(b, key)]
@@ -235,7 +236,7 @@ class Comparison:
         return self._change([(run.ns, run.error) for run in self.before], [(run.ns, run.error) for run in self.after])
 
     def _change(self, before: list[tuple[float, float]], after: list[tuple[float, float]]) -> Change:
-        """Takes (value, error) of each run."""
+        """Compares one figure. Takes (value, error) of each run."""
         if self.several:
             return compare_runs(before, after, self.floor)
         return compare_single(before[0][0], after[0][0], (before[0][1], after[0][1]), self.floor)
@@ -262,7 +263,9 @@ class Comparison:
 
     @staticmethod
     def _effect(row: Row) -> float:
-        """What it adds to the whole: by its time, or if that is within the noise, by its typical call."""
+        """Returns how much a function's change adds to the whole: by its time, or, if that change is within the noise,
+        by its typical call.
+        """
         if row.self_time.is_significant or not row.self_call.is_significant or row.is_new or row.is_gone:
             return row.self_time.difference
         return row.self_call.after * row.calls[1] - row.self_call.before * row.calls[0]
@@ -270,7 +273,9 @@ class Comparison:
     def _compare(
         self, key: Key, figure: Callable[[Sums], tuple[float, float | None]], *, absent: bool = False
     ) -> Change:
-        """With `absent`, a run without the function counts as 0."""
+        """Compares a figure of one function. With `absent`, a run without the function counts as 0; otherwise it is
+        left out.
+        """
         sides = []
         for runs in (self.before, self.after):
             side = [

@@ -1,5 +1,6 @@
-"""What changed between the sides of a `vestige diff`, in at most five sentences: functions that are called more often
-or less, that take longer or less a call, that are new or gone. Each is more than chance, and a hundredth of the time.
+"""Describes the changes between the sides of a `vestige diff`, in at most five sentences: functions that are called
+more often or less often, functions whose calls take longer or shorter, new functions and functions that are gone. Each
+change is more than chance, and at least a hundredth of the time.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ if TYPE_CHECKING:
     from .data import Comparison, Row
 
 MOST = 5
-EFFECT = 0.01  # of the longer side: what changed less is not told
-RATIO = 1.25  # of calls, or of the time of a call
-CALLS_TO_TELL = 10  # on both sides: a function that is called exactly as often as another is not so by chance
+EFFECT = 0.01  # share of the longer side; smaller changes are not mentioned
+RATIO = 1.25  # factor by which calls, or the time of a call, must change
+CALLS_TO_TELL = 10  # with at least this many calls on both sides, equal numbers of calls are not chance
 
 
 class Finding:
-    """As those of `vestige report` are."""
+    """A sentence about a change, with the members that findings of `vestige report` have."""
 
     def __init__(self, kind: str, row: Row, text: str, effect: float | None = None, **numbers: float) -> None:
         self.kind = kind
@@ -38,10 +39,10 @@ class Finding:
 
 
 def find(comparison: Comparison) -> list[Finding]:
-    """Those of the largest effect first."""
+    """Returns the findings, the largest effect first."""
     least = EFFECT * max(comparison.whole.before, comparison.whole.after)
     rows = [row for row in comparison.rows if row.is_significant and abs(row.effect) >= least]
-    found: dict[tuple[str, str], Finding] = {}  # one cause is told once
+    found: dict[tuple[str, str], Finding] = {}  # each cause is mentioned once
     for row in sorted(rows, key=lambda row: -abs(row.effect)):
         finding = _about(row, comparison)
         if finding is not None:
@@ -50,8 +51,9 @@ def find(comparison: Comparison) -> list[Finding]:
 
 
 def _around(row: Row, comparison: Comparison) -> Row:
-    """The function around one that is called more often or less: each of its calls calls that once, so both are called
-    as often as each other, before and after. It has the longest total time of those.
+    """Returns the function that explains a changed number of calls: a function around `row` that calls it once per
+    call, so both have equal numbers of calls, before and after. Of several, returns the one with the longest total
+    time.
     """
     rows = [other for other in comparison.rows if other.kind == PYTHON and other.calls == row.calls]
     rows = [other for other in rows if all(a >= b for a, b in zip(other.total_time, row.total_time))]
@@ -72,7 +74,7 @@ def _about(row: Row, comparison: Comparison) -> Finding | None:
         where = "" if around is row else f" in {row.name}"
         text = f"{around.name} is called {_times(ratio)} as often ({before:,.0f} → {after:,.0f} calls), {effect}"
         return Finding("calls", around, f"{text}{where}.", row.effect, **calls)
-    # By its median call; where few calls tell nothing of that, by all of them.
+    # Compares median calls; if few calls make the median unsure, compares all calls together.
     change, what = row.self_call, "a call"
     if not change.is_significant:
         change, what = row.self_time, "in all"
@@ -87,6 +89,6 @@ def _about(row: Row, comparison: Comparison) -> Finding | None:
 
 
 def _times(ratio: float) -> str:
-    """`3 times`, `2.5 times`, `0.33 times`."""
+    """Returns `3 times`, `2.5 times`, `0.33 times`."""
     shown = f"{ratio:.2g}" if ratio < 10 else f"{ratio:,.0f}"
     return f"{shown} times"

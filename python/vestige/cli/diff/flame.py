@@ -1,6 +1,6 @@
-"""The flame graph of a difference: the calls of both sides, a box as wide as the longer of them took. A box is red
-where a function's own time grew, blue where it shrank. In a browser, flame_file.js of the viewer's page draws the boxes
-of the picture, by itself and in the page around it (page.html).
+"""The flame graph of a difference: the calls of both sides, each in a box as wide as the longer side's time. A box is
+red where a function's own time grew, blue where it shrank. In a browser, flame_file.js of the viewer's page draws the
+boxes of the picture, by itself and in the page around it (page.html).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ WIDTH, ROW, LEFT, TOP = 1180, 18, 10, 64
 LEAST = 1.0  # pixels: narrower boxes are left out
 ROWS_MAX = 400
 SCRIPT = "flame_file.js"
-FULL = 0.5  # of a box's time: a change of that much has the full colour
+FULL = 0.5  # share of a box's time; a change of this much has the full colour
 
 
 class Box:
-    """A call by where it was called from, on both sides: ns of a run on average."""
+    """A place in the tree of calls, with its times on both sides: mean ns of a run."""
 
     def __init__(self, name: str, label: str) -> None:
         self.name, self.label = name, label
@@ -58,9 +58,9 @@ def build(before: Sequence[Run], after: Sequence[Run]) -> Box:
                 _add(root, data.tree, side, 1 / len(runs))
     root.total = [sum(child.total[side] for child in root.children.values()) for side in (0, 1)]
     order = [root]
-    for box in order:  # grows meanwhile: parents first
+    for box in order:  # the list grows in the loop: parents come before children
         order.extend(box.children.values())
-    for box in reversed(order):  # children of both sides stand beside each other
+    for box in reversed(order):  # children that only one side has need room, too
         box.width = max(*box.total, sum(child.width for child in box.children.values()))
     return root
 
@@ -79,14 +79,14 @@ def _add(root: Box, tree: Node, side: int, weight: float) -> None:
 
 
 def _name(node: Node) -> str:
-    """Without the line, which changes with what is above it."""
+    """Returns the shown name without the line, which changes when code above it changes."""
     if node.imports or not node.line:
         return node.shown
     return node.shown.replace(f"({node.line}): ", ": ", 1)
 
 
 def _label(name: str) -> str:
-    """`str.join` of `<built-in method join of str object>`, `len` of `<built-in function len>`."""
+    """Returns `str.join` for `<built-in method join of str object>`, `len` for `<built-in function len>`."""
     found = re.fullmatch(r"<built-in (?:method|function) (\S+)(?: of (\S+) object)?>", name)
     if found is None:
         return name
@@ -94,7 +94,7 @@ def _label(name: str) -> str:
 
 
 def draw(root: Box, title: str) -> str:
-    """An SVG document without the script."""
+    """Returns an SVG document without the script."""
     scale = WIDTH / (root.width or 1)
     boxes: list[str] = []
     deepest = 0
@@ -149,13 +149,13 @@ def _escape(text: str) -> str:
 
 
 def alone(picture: str) -> str:
-    """The same as a file of its own."""
+    """Returns the picture as a file of its own, with the script."""
     script = f"<script><![CDATA[\n{join_modules([FOLDER], SCRIPT)}]]></script>"
     return f"{picture.removesuffix('</svg>')}{script}</svg>\n"
 
 
 def page(picture: str, title: str, findings: Sequence[str]) -> str:
-    """The same in a page, below what changed."""
+    """Returns the picture in a page, below sentences about the changes."""
     with open(os.path.join(os.path.dirname(__file__), "page.html"), encoding="utf-8") as file:
         template = file.read()
     style = re.findall("<style>(.*?)</style>", template, re.DOTALL)[0]

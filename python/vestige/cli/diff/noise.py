@@ -1,9 +1,8 @@
-"""Is a difference more than chance? The statistics of `vestige diff`.
-
-Where there are several runs of a side, its noise is how much they differ: Welch's test, with the spread of one function
-drawn towards that of all, as few runs may agree by luck. Where there is one run of each, it is how much the calls of a
-function differ within the run (the standard error of stretches of its calls), and how much functions in general differ
-between the two runs about their common change, which no single run can show.
+"""Decides whether a difference is more than chance: the statistics of `vestige diff`. With several runs on a side, the
+noise is how much the runs differ: Welch's test, in which the spread of one function is drawn towards the spread of all
+functions, because few runs may agree by luck. With one run on each side, the noise has two parts: how much the calls of
+a function differ within its run (the standard error of stretches of its calls), and how much functions in general
+differ between the two runs after their common change is removed.
 """
 
 from __future__ import annotations
@@ -14,17 +13,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-SIGMAS = 3.0  # of one run each
-# Student's t for 99 %, two-sided, by degrees of freedom; beyond them that of the normal distribution.
+SIGMAS = 3.0  # standard errors that count as noise, with one run on each side
+# Student's t for 99 %, two-sided, by degrees of freedom; for more degrees, the value of the normal distribution.
 STUDENT: tuple[float, ...] = (63.66, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355, 3.250, 3.169)
 STUDENT += (3.106, 3.055, 3.012, 2.977, 2.947, 2.921, 2.898, 2.878, 2.861, 2.845)
 STUDENT += (2.831, 2.819, 2.807, 2.797, 2.787, 2.779, 2.771, 2.763, 2.756, 2.750)
 NORMAL = 2.576
-FLOOR, FLOOR_MAX = 0.02, 0.5  # relative noise between runs where it cannot be estimated, and the largest estimate
+FLOOR, FLOOR_MAX = 0.02, 0.5  # relative noise between runs if it cannot be estimated, and the largest estimate
 UNKNOWN = 0.05  # the least relative error of a function with too few calls to measure it
-DISTURBANCE = 5e6  # the least error of such a function in ns: some time slices of another program
-PRIOR = 4  # degrees of freedom that the spread of all functions counts for
-FUNCTIONS_MIN = 5  # fewer say nothing about functions in general
+DISTURBANCE = 5e6  # the least error of such a function, in ns: some time slices of another program
+PRIOR = 4  # degrees of freedom for which the spread of all functions counts
+FUNCTIONS_MIN = 5  # with fewer functions, their common noise cannot be estimated
 
 
 class Change:
@@ -47,7 +46,7 @@ class Change:
 
     @property
     def share(self) -> float:
-        """The change as a share of what was before; infinite if that was 0."""
+        """Returns the change as a share of the value before; infinite if that was 0."""
         if self.before > 0:
             return self.difference / self.before
         return math.inf if self.after > 0 else 0.0
@@ -70,7 +69,9 @@ def median(values: Iterable[float]) -> float:
 
 
 def floor_of(ratios: Sequence[float]) -> float:
-    """The relative noise between two runs, from how far the ratios of what functions took lie from their median."""
+    """Returns the relative noise between two runs, from the distances of the functions' ratios from the
+    median ratio.
+    """
     logs = [math.log(ratio) for ratio in ratios if ratio > 0]
     if len(logs) < FUNCTIONS_MIN:
         return FLOOR
@@ -79,13 +80,13 @@ def floor_of(ratios: Sequence[float]) -> float:
 
 
 def compare_single(before: float, after: float, errors: tuple[float, float], floor: float) -> Change:
-    """One run of each side, with their standard errors."""
+    """Compares one run of each side; `errors` are their standard errors."""
     between = floor * (before + after) / 2
     return Change(before, after, SIGMAS * math.sqrt(between**2 + errors[0] ** 2 + errors[1] ** 2))
 
 
 def spread_of(values: Sequence[float]) -> float | None:
-    """Relative standard deviation; None for fewer than two values."""
+    """Returns the relative standard deviation; None for fewer than two values."""
     if len(values) < 2:
         return None
     mean = sum(values) / len(values)
@@ -93,8 +94,8 @@ def spread_of(values: Sequence[float]) -> float | None:
 
 
 def compare_runs(before: Sequence[tuple[float, float]], after: Sequence[tuple[float, float]], general: float) -> Change:
-    """Several runs on at least one side, each with its standard error. `general` is the relative spread of functions
-    between runs. The noise is at least the runs' own errors.
+    """Compares sides with several runs on at least one of them; each run has its standard error. `general` is the
+    relative spread of functions between runs. The noise is at least as large as the runs' own errors.
     """
     means, squares, below = [], 0.0, 0.0
     for side in (before, after):

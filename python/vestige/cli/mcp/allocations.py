@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .folder import Folder
 
-STACKS = 5  # and lines that are listed
+STACKS = 5  # rows of each list, of stacks and of lines
 
 
 def allocations(folder: Folder, trace: str, max_tokens: int) -> str:
@@ -24,7 +24,7 @@ def allocations(folder: Folder, trace: str, max_tokens: int) -> str:
     sources = find_traces([path], children=True).sources
     try:
         sources = [source for source in sources if source.open().has_memory()]
-        rows = STACKS if len(sources) == 1 else -1  # all, which are put together
+        rows = STACKS if len(sources) == 1 else -1  # all, because several processes are merged below
         read = [(source, source.open().memory(rows=rows)) for source in sources]
     except (OSError, TraceError) as error:
         raise Failure(explain(folder.id_of(path), error)) from None

@@ -1,5 +1,6 @@
-"""SQL and ready questions of agents, answered by DuckDB in a process of their own: confined.py. Nothing but SELECT is
-run, without access to files, for a limited time and in limited memory."""
+"""Answers SQL and ready questions of agents by DuckDB, in a process of its own: confined.py. Only SELECT runs, without
+access to files, for a limited time and in limited memory.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
 
     from .folder import Folder
 
-MEMORY = 1 << 30  # bytes of the process in which a query runs
+MEMORY = 1 << 30  # memory limit of the process in which a query runs, in bytes
 SECONDS = 60.0
 
 
 def ask(folder: Folder, question: str, traces: Sequence[str], parameters: dict[str, str], max_tokens: int) -> str:
-    """A ready question; without a name, which there are."""
+    """Answers a ready question; without a name, lists the questions."""
     from vestige.query.questions import load
 
     questions = load()
@@ -49,7 +50,7 @@ def ask(folder: Folder, question: str, traces: Sequence[str], parameters: dict[s
 
 
 def sql(folder: Folder, query: str, traces: Sequence[str], max_tokens: int) -> str:
-    """A query; without one, the tables and columns."""
+    """Answers a query; without a query, lists the tables and columns."""
     if query.strip():
         return _run(folder, query, {}, traces or ("",), max_tokens)
     from vestige.query.schema import lines
@@ -61,7 +62,7 @@ def sql(folder: Folder, query: str, traces: Sequence[str], max_tokens: int) -> s
 
 
 def _begin(folder: Folder, traces: Sequence[str], max_tokens: int) -> Answer:
-    """An answer whose first line names the traces."""
+    """Begins an answer, whose first line names the traces."""
     answer = Answer(max_tokens)
     if traces:
         answer.add(", ".join(folder.id_of(folder.trace(trace)) for trace in traces))
@@ -80,10 +81,10 @@ def _run(folder: Folder, query: str, values: dict[str, Value], traces: Sequence[
 
 
 def _lines(asked: dict[str, Any]) -> Iterator[str]:
-    """Lines of the answer, as the process writes them."""
+    """Yields the lines of the answer, as the process writes them."""
     process = subprocess.Popen(
         [sys.executable, "-m", "vestige.cli.mcp.confined"],
-        env={**os.environ, "PYTHONSAFEPATH": "1"},  # or modules in the current folder could take the place of ours
+        env={**os.environ, "PYTHONSAFEPATH": "1"},  # otherwise modules in the current folder could replace ours
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

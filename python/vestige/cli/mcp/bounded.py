@@ -8,17 +8,17 @@ from __future__ import annotations
 from vestige.base.printable import printable
 
 BYTES_OF_TOKEN = 3
-LEAST, MOST = 100, 20_000  # tokens of an answer
+LEAST, MOST = 100, 20_000  # limits for the tokens of an answer
 RESERVE = 60  # tokens for the line about what is missing
 
 
 def tokens(text: str) -> int:
-    """At most so many."""
+    """Returns how many tokens a text has at most."""
     return -(-len(text.encode("utf-8", "replace")) // BYTES_OF_TOKEN)
 
 
 class Answer:
-    """Text of at most `max_tokens`. What strangers may have written is cleaned."""
+    """Text of at most `max_tokens`, without anything that a terminal would obey."""
 
     def __init__(self, max_tokens: int) -> None:
         self.max_tokens = min(max(max_tokens, LEAST), MOST)
@@ -35,7 +35,7 @@ class Answer:
         return self._room // BYTES_OF_TOKEN
 
     def add(self, line: str) -> None:
-        """A line, or several. Once one did not fit, no later one is added."""
+        """Adds one or several lines. After a line that did not fit, no further line is added."""
         for part in line.split("\n"):
             text = printable(part)
             size = len(text.encode("utf-8", "replace")) + 1
@@ -46,7 +46,7 @@ class Answer:
                 self._room -= size
 
     def text(self, more: str = "ask with a larger max_tokens") -> str:
-        """`more` tells how to get what is missing."""
+        """Returns the answer. `more` says how to get the missing lines."""
         lines = list(self._lines)
         if self.left_out:
             count = f"{self.left_out:,} more lines" if self.left_out > 1 else "more"

@@ -1,7 +1,6 @@
-"""The calls of a trace for agents: as a tree, or by function.
-
-A line of a tree has an id, which stands for its place in the tree: the names of all calls from the root to it. The same
-question about the same trace always gives the same ids.
+"""Answers about the calls of a trace for agents: as a tree, or by function. A line of the tree has an id, which stands
+for its place in the tree: the names of all calls from the root to this one. Equal questions about a trace always give
+equal ids.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ if TYPE_CHECKING:
 
     from .folder import Folder
 
-LINE = 90  # bytes that a line of a tree takes, about
-SMALLEST = 0.001  # of what is shown: what took less gets no line
+LINE = 90  # approximate bytes of a line of the tree
+SMALLEST = 0.001  # share of the shown time; calls that took less get no line
 CALLERS = 5
 
 
 class Calls:
-    """What was read of a trace and those of its children."""
+    """The calls of a trace and of its children's traces."""
 
     def __init__(self, folder: Folder, trace: str, tables: Sequence[str], **options: Any) -> None:
         self.path = folder.trace(trace)
@@ -51,7 +50,7 @@ class Calls:
                 raise Failure(explain(folder.id_of(source.path), error)) from None
 
     def head(self) -> str:
-        """A line about all of it."""
+        """Returns a line about all calls."""
         threads = plural(len(self.data.threads), "thread")
         processes = f", {self.processes:,} processes" if self.processes > 1 else ""
         lost = f"; {self.lost:,} records are missing" if self.lost else ""
@@ -62,7 +61,7 @@ class Calls:
 
 
 def tree(folder: Folder, trace: str, function: str, node: str, libraries: bool, max_tokens: int) -> str:
-    """The tree of calls; below one function, or below one place."""
+    """Answers with the tree of calls, or the part below a function or a place."""
     calls = Calls(folder, trace, ["calls"], fold_imports=not libraries, awaits=True)
     whole = calls.data.threads_ns
     answer = Answer(max_tokens)
@@ -102,7 +101,7 @@ def _draw(answer: Answer, lines: list[Line], ids: dict[int, str], whole: int) ->
 
 
 def _ids(lines: list[Line], kind: str) -> dict[int, str]:
-    """By the Python id of a line: the id of its place."""
+    """Returns the id of each line's place, by the line's Python id()."""
     found: dict[int, str] = {}
     work = [(line, crc32(kind.encode())) for line in lines]
     while work:
@@ -114,15 +113,16 @@ def _ids(lines: list[Line], kind: str) -> dict[int, str]:
 
 
 def matches(shown: str, name: str, asked: str) -> bool:
-    """Whether a function is meant: by what is shown of it, by its qualified name, or by the last part of that. An
-    import is meant by its module's name: `import pandas`."""
+    """Returns whether `asked` means a function: its shown name, its qualified name, or the last part of that. The name
+    of a module means an import: `import pandas`.
+    """
     if shown.startswith("import "):
         return asked == shown or (asked.startswith("import ") and shown.endswith(f".{asked[7:]}"))
     return asked in (shown, name) or name.endswith(f".{asked}")
 
 
 def _below(root: Node, function: str) -> tuple[Node, str]:
-    """A root above all outermost calls of a function, as one; and what called it, in words."""
+    """Returns a root above all outermost calls of a function, merged into one, and a sentence about its callers."""
     top = Node()
     callers: dict[str, list[int]] = {}
     work = list(root.children.values())
@@ -160,7 +160,7 @@ SORTS = ("self", "total", "calls")
 
 
 def functions(folder: Folder, trace: str, sort: str, contains: str, max_tokens: int) -> str:
-    """Functions by their time or calls."""
+    """Answers with functions, sorted by their times or calls."""
     calls = Calls(folder, trace, ["functions"])
     entries = [entry for entry in calls.data.functions.values() if entry.calls and contains in entry.shown]
     answer = Answer(max_tokens)

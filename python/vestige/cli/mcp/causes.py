@@ -1,4 +1,4 @@
-"""The findings of a trace for agents: each with its place, its numbers, and what to ask next."""
+"""Answers with the findings of a trace for agents: each with its place, its numbers, and questions to ask next."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def findings(folder: Folder, trace: str, max_tokens: int) -> str:
-    """The most important first."""
+    """Answers with the findings, the most important first."""
     path = folder.trace(trace)
     found = find_causes([path])
     answer = Answer(max_tokens)
@@ -36,7 +36,7 @@ def findings(folder: Folder, trace: str, max_tokens: int) -> str:
 
 
 def _within(folder: Folder, where: dict[str, Any]) -> dict[str, Any]:
-    """The place, with its file as the folder knows it."""
+    """Returns the place with its file as the folder knows the file."""
     place = {name: value for name, value in where.items() if value}
     file = os.path.realpath(where["file"]) if where.get("line") else ""
     if file and folder.holds(file):
@@ -45,7 +45,7 @@ def _within(folder: Folder, where: dict[str, Any]) -> dict[str, Any]:
 
 
 def _next(folder: Folder, trace: str, finding: Finding) -> list[str]:
-    """Questions that show more."""
+    """Returns questions that show more about a finding."""
     where = _within(folder, finding.where)
     asked = []
     name = str(where.get("imported_by") or where.get("called_by") or where.get("function") or "")
@@ -59,7 +59,7 @@ def _next(folder: Folder, trace: str, finding: Finding) -> list[str]:
 
 
 def _listed(facts: dict[str, Any]) -> str:
-    """Numbers in words: those in ns as times."""
+    """Returns numbers as text; numbers of ns become times."""
     return ", ".join(
         f"{name.removesuffix('_ns')} {duration(value)}" if name.endswith("_ns") else f"{name} {value}"
         for name, value in facts.items()

@@ -1,6 +1,7 @@
 """`vestige mcp`: a server of the Model Context Protocol over stdin and stdout.
 
-The `mcp` package speaks the protocol; tools.py has the tools. What a tool cannot do is told to the agent in one line.
+The `mcp` package speaks the protocol; tools.py has the tools. If a tool cannot answer, the agent gets one line with the
+reason.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def main(argv: list[str]) -> int:
 
 
 def serve(tools: Tools) -> None:
-    """Answers until stdin ends."""
+    """Answers requests until stdin ends."""
     try:
         import anyio
         import jsonschema  # noqa: F401 (checks arguments)
@@ -100,7 +101,7 @@ def serve(tools: Tools) -> None:
 
 
 def _answer(tools: Tools, name: str, arguments: dict[str, Any]) -> tuple[str, bool]:
-    """The answer, or a line about what went wrong; and whether something did."""
+    """Returns the answer, or a line about the failure; and whether it is a failure."""
     try:
         return tools.call(name, arguments), False
     except Exception as problem:

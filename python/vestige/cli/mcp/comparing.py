@@ -1,4 +1,4 @@
-"""Two traces compared for agents: `vestige diff` in fewer words."""
+"""Compares two traces for agents: `vestige diff` in fewer words."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-CELL = 200  # characters of a value
-THREADS = 8  # at most: the stack of each counts as memory
+CELL = 200  # characters of a value that are shown
+THREADS = 8  # limit for threads, because the stack of each counts as memory
 ENDING = (signal.SIGALRM, signal.SIGXCPU)  # sent when the time is over
 
 
@@ -42,7 +42,7 @@ def _limit(seconds: float, memory: int) -> None:
     cpu = int(seconds + 1) * (os.cpu_count() or 1)
     resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))  # not RLIMIT_AS, in which mapped traces count
+    resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))  # not RLIMIT_AS, because it would count mapped traces
 
 
 def _answer(asked: dict[str, Any]) -> None:
@@ -50,7 +50,7 @@ def _answer(asked: dict[str, Any]) -> None:
     from vestige.query.tables import find_tables
 
     tables = find_tables(asked["paths"], children=True)
-    own = f"{asked['memory'] * 3 // 4} B"  # the rest is Python's and the readers'
+    own = f"{asked['memory'] * 3 // 4} B"  # memory for DuckDB; Python and the readers need the rest
     with DuckAnswer(asked["query"], asked["values"], tables, memory=own, progress=None, confined=THREADS) as answer:
         has_rows = False
         for row in answer.rows:

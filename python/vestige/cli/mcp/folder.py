@@ -1,5 +1,6 @@
-"""The one folder that agents may ask about. A name that leads out of it, by `..`, by a link or as an absolute path, is
-refused. Traces are known by their path below the folder, which is their id."""
+"""The one folder that agents may ask about. Refuses a name that leads out of the folder, by `..`, by a link or as an
+absolute path. The id of a trace is its path below the folder.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-FILES_MAX = 10_000  # that are looked at for traces
-NEWEST = ""  # in the place of an id
+FILES_MAX = 10_000  # limit for the files that are searched for traces
+NEWEST = ""  # the id of the newest trace
 COMMAND = 200  # characters of a command that are shown
 
 
@@ -31,7 +32,7 @@ class Folder:
         self.root = os.path.realpath(path)
 
     def resolve(self, name: str) -> str:
-        """The path that a name stands for, without links."""
+        """Returns the path that a name stands for, without links."""
         if "\0" in name:
             raise Failure("a name with a NUL in it names no file")
         path = os.path.realpath(os.path.join(self.root, name))
@@ -40,15 +41,16 @@ class Folder:
         return path
 
     def holds(self, path: str) -> bool:
-        """Whether a path without links is in the folder."""
+        """Returns whether a path without links is in the folder."""
         return path == self.root or path.startswith(self.root.rstrip("/") + "/")
 
     def id_of(self, path: str) -> str:
         return os.path.relpath(path, self.root)
 
     def trace(self, name: str) -> str:
-        """The path of a trace by its id; the newest one where the id is empty. The traces of child processes are read
-        with it: they have to be in the folder, too."""
+        """Returns the path of a trace by its id; for an empty id, of the newest trace. The traces of its child
+        processes are read together with it, so they must be in the folder, too.
+        """
         path = self.newest() if name == NEWEST else self.resolve(name)
         if not os.path.isfile(path):
             raise Failure(f"there is no trace {name}; list_traces tells which there are")
@@ -64,7 +66,7 @@ class Folder:
         return found[0].path
 
     def traces(self) -> list[Source]:
-        """Those that can be read and were started by no other process that is recorded, the newest first."""
+        """Returns the readable traces whose process was not started by another recorded process, the newest first."""
         found = []
         for path in self._files():
             try:
@@ -77,7 +79,7 @@ class Folder:
 
     def _files(self) -> Iterator[str]:
         left = FILES_MAX
-        for folder, folders, names in os.walk(self.root):  # which follows no links to folders
+        for folder, folders, names in os.walk(self.root):  # os.walk follows no links to folders
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             for name in sorted(names):
                 left -= 1
@@ -89,7 +91,7 @@ class Folder:
 
 
 def describe(source: Source, trace: str) -> str:
-    """A line about a trace."""
+    """Returns a line that describes a trace."""
     facts = source.facts
     started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(facts["start_ns"] / 1e9))
     return (

@@ -1,5 +1,6 @@
-"""Recording a command for an agent, where the user allowed it. The command may do what any program may: it is not kept
-in the folder. Its trace is."""
+"""Records a command for an agent, if the user allowed that. The command may do whatever any program may: only its trace
+is kept in the folder.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 PYTHON = re.compile(r"python3?(\.\d+)?")
-SAID = 2000  # bytes of what the program printed last
+SAID = 2000  # bytes that are shown of the end of the program's output
 SECONDS_MIN, SECONDS_MAX = 1.0, 3600.0
-PROGRAM = ("-m", "-c")  # words that a program may begin with, besides a script's name
+PROGRAM = ("-m", "-c")  # words that may come first, besides the name of a script
 
 
 def record(
@@ -37,8 +38,8 @@ def record(
     sched: bool = False,
     memory: bool = False,
 ) -> tuple[str, str]:
-    """The id of the trace, and what there is to say of the run."""
-    if not SECONDS_MIN <= seconds <= SECONDS_MAX:  # nor a number that is none
+    """Records a command. Returns the trace's id and a report about the run."""
+    if not SECONDS_MIN <= seconds <= SECONDS_MAX:  # also refuses NaN
         raise Failure(f"timeout_seconds must be from {SECONDS_MIN:.0f} to {SECONDS_MAX:.0f}, not {seconds}")
     given = {"record_args": arguments_of, "sched": sched}
     options = [word for each in given for word in recording_options.words(BY_NAME[each], given[each])]
@@ -80,7 +81,9 @@ def _free_name(folder: Folder) -> str:
 
 
 def _run(words: list[str], folder: Folder, said: object, seconds: float) -> str:
-    """How it ended. After so many seconds it is interrupted, and its trace ends there."""
+    """Runs the command and returns how it ended. When the time is over, interrupts the command, and the trace ends
+    there.
+    """
     process = subprocess.Popen(
         words,
         cwd=folder.root,

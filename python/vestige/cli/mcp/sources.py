@@ -1,4 +1,4 @@
-"""Source code around a line or of a function, of files in the folder alone."""
+"""Shows source code around a line or of a function, from files in the folder only."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .folder import Folder
 
-BYTES_MAX = 4 << 20  # of a file
+BYTES_MAX = 4 << 20  # limit for the size of a file
 BEFORE = 2  # lines that are shown before a function
 
 
 def source(folder: Folder, trace: str, place: str, context: int, max_tokens: int) -> str:
-    """`place` is `file.py:12`, or a function of the trace. The answer begins with the trace if there is one."""
+    """Answers with source code. `place` is `file.py:12`, or a function of the trace. The answer begins with the trace,
+    if one is given.
+    """
     file, colon, number = place.rpartition(":")
     is_line = bool(colon) and number.strip().isdigit()
     about = f"{folder.id_of(folder.trace(trace))}: " if trace or not is_line else ""
@@ -43,7 +45,7 @@ def source(folder: Folder, trace: str, place: str, context: int, max_tokens: int
 
 
 def _find(folder: Folder, trace: str, function: str) -> tuple[str, int]:
-    """The file and the line of a function, by the trace."""
+    """Returns the file and the line of a function, according to the trace."""
     trace_path = folder.trace(trace)
     found: dict[tuple[str, int], str] = {}
     for known in open_source(folder, trace_path).open().functions():

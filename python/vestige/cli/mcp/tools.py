@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-LONGEST = 400  # characters of what is said about a wrong argument
+LONGEST = 400  # characters that are shown of the error about a wrong argument
 
 
 def _text(about: str, **more: Any) -> dict[str, Any]:
@@ -70,7 +70,7 @@ TIMEOUT = {
 
 
 class Tools:
-    """What an agent can ask. A docstring is what it reads about a tool."""
+    """The questions that an agent can ask. The docstring of a tool is its description for the agent."""
 
     def __init__(self, folder: Folder, *, allow_record: bool = False) -> None:
         self._folder = folder
@@ -80,7 +80,7 @@ class Tools:
         self.all = {tool.__name__: tool for tool in tools}
 
     def call(self, name: str, arguments: dict[str, Any]) -> str:
-        """The answer of a tool. Arguments that it does not declare are refused."""
+        """Returns the answer of a tool. Refuses arguments that the tool does not declare."""
         from jsonschema import Draft202012Validator
         from jsonschema.exceptions import best_match
 
@@ -103,8 +103,9 @@ class Tools:
         return answer.text() or "there is no trace in the folder yet"
 
     def findings(self, trace: Annotated[str, TRACE] = "", max_tokens: Annotated[int, MAX_TOKENS] = 1500) -> str:
-        """Names what took the time that should not: at most five causes, each with its place, its numbers and what to
-        ask next."""
+        """Names the causes of lost time: at most five, each with its place, its numbers and the questions to
+        ask next.
+        """
         return causes.findings(self._folder, trace, max_tokens)
 
     def tree(
@@ -174,8 +175,9 @@ class Tools:
         timeout_seconds: Annotated[float, TIMEOUT] = 120,
         max_tokens: Annotated[int, MAX_TOKENS] = 2500,
     ) -> str:
-        """Runs a Python program in the folder and records it. Returns the path of the trace, what the program printed
-        last, and the findings and the tree of calls, or the report of its memory."""
+        """Runs a Python program in the folder and records it. Returns the path of the trace, the end of its output, and
+        the findings and the tree of calls, or the report of its memory.
+        """
         trace, said = recording.record(
             self._folder, command, name, timeout_seconds, record_args or (), sched=sched, memory=memory
         )
@@ -192,12 +194,12 @@ class Tools:
 
 
 def _several(trace: str | list[str]) -> list[str]:
-    """Without the name that means the newest trace."""
+    """Returns the traces that are named; without a name, the newest trace."""
     return trace if isinstance(trace, list) else [trace] if trace else []
 
 
 def schema(tool: Callable[..., str]) -> dict[str, Any]:
-    """The arguments of a tool, as a JSON schema: the descriptions stand beside their types."""
+    """Returns a JSON schema of a tool's arguments, with the descriptions from their type annotations."""
     hints = get_type_hints(tool, include_extras=True)
     properties, required = {}, []
     for name, parameter in inspect.signature(tool).parameters.items():

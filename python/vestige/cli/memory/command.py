@@ -22,11 +22,11 @@ EXAMPLES = """\
 
 All that follows the script, module or code belongs to the program.
 """
-WORDS_TO_REPORT = 20_000_000  # beyond that, a summary on exit would take too long
+WORDS_TO_REPORT = 20_000_000  # a longer trace gets no summary on exit, because that would take too long
 
 
 def prepare(argv: list[str]) -> Callable[[], None]:
-    """Checks what can be checked before the program runs; the result runs it."""
+    """Checks everything that can be checked before the program runs. Returns a function that runs the program."""
     _, options, program = parse(_parser, argv)
     return runner(MemoryRecording, options, program)
 
@@ -40,7 +40,7 @@ def _parser() -> Parser:
 
 
 class MemoryRecording(Recording):
-    """The memory of a whole run as a trace file."""
+    """Records the memory of a whole run into a trace file."""
 
     _fixed: ClassVar[dict[str, Any]] = {"with_stack": False, "gc": False, "profile_memory": True}
 

@@ -1,4 +1,6 @@
-"""`vestige memory-report`: what held memory, what was never freed, what was freed at once, by stack and by line."""
+"""`vestige memory-report`: the memory at its highest, memory that was never freed, memory that was freed immediately;
+by stack and by line.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ def main(argv: list[str]) -> int:
 
 
 def usual(rows: int | None, format: str) -> Namespace:
-    """The options of a report that nothing else is asked of."""
+    """Returns the options of a report that is not asked for anything else."""
     words = ["", "--format", format] + ([] if rows is None else ["-n", str(rows)])
     options: Namespace = _parser().parse_args(words)
     _check(options)
@@ -108,7 +110,9 @@ def _parser() -> Parser:
 
 
 def _join_temporary(argv: list[str]) -> list[str]:
-    """`--temporary` takes the next word only if it is a number; else it may be a file."""
+    """Makes argparse accept `--temporary` without a number: it takes the next word only if that is a number, because
+    the word may be a file.
+    """
     joined: list[str] = []
     for word in argv:
         if joined and joined[-1] == "--temporary" and word.isdigit():
@@ -134,12 +138,12 @@ def _check(options: Namespace) -> None:
 
 
 def _sections(options: Namespace) -> tuple[str, ...]:
-    """The sections that were asked for."""
+    """Returns the requested sections."""
     return tuple(name for name in SECTIONS if getattr(options, name))
 
 
 def _keep_those_with_memory(inputs: Inputs) -> None:
-    """A process of a family may have none; if all have none, that is an error."""
+    """Leaves out processes of a family that recorded no memory. If no process recorded memory, that is an error."""
     found = []
     for source in inputs.sources:
         try:
@@ -159,7 +163,7 @@ def _read_all(inputs: Inputs, options: Namespace) -> Read:
     read: Read = []
     rows = options.n or (20 if _sections(options) else 5)
     if len(inputs.sources) > 1 or options.format == "csv":
-        rows = -1  # all of them: they are put together, or asked for
+        rows = -1  # all rows, because processes are merged, or because all were requested
 
     def add(source: Source, progress: Progress) -> None:
         read.append((source, source.open().memory(rows=rows, temporary=options.k, progress=progress)))
@@ -169,7 +173,7 @@ def _read_all(inputs: Inputs, options: Namespace) -> Read:
 
 
 def _write(inputs: Inputs, options: Namespace) -> None:
-    """Writes the file. Folded stacks are those of the part that was asked for."""
+    """Writes the file. Folded stacks show the requested view."""
     views = [view for view in STACKS if getattr(options, view)]
     view = views[0] if views else "total" if options.lines else "peak"
     progress = Progress(f"writing {options.output}")
@@ -197,7 +201,9 @@ def _frame(frame: Frame) -> dict[str, Any]:
 
 
 def _views(summary: Summary) -> list[str]:
-    """Without what was temporary, which samples cannot tell, and without reserved memory if there is none."""
+    """Returns the views to report: `temporary` only if every allocation was recorded, `reserved` only if address space
+    was reserved.
+    """
     left_out = {"temporary": summary["sampled"], "reserved": not summary["views"]["reserved"].count}
     return [view for view in summary["views"] if not left_out.get(view)]
 
@@ -210,7 +216,7 @@ def _points(timeline: list[MemoryPoint]) -> list[dict[str, int]]:
 
 
 def _document(source: Source, summary: Summary) -> dict[str, Any]:
-    """One process, in words instead of tuples."""
+    """Returns one process as a document for JSON, with names instead of tuples."""
     views = _views(summary)
     facts: dict[str, Any] = {key: value for key, value in summary.items() if isinstance(value, (int, bool))}
     facts |= {"file": source.path, "pid": source.facts["pid"], "complete": source.facts["clean"]}
@@ -262,7 +268,7 @@ def _print_json(read: Read, options: Namespace) -> None:
 
 
 def _print_csv(read: Read, options: Namespace) -> None:
-    """All stacks, or with --lines all lines."""
+    """Prints all stacks as CSV, or with --lines all lines."""
     import csv
 
     out = csv.writer(exact(sys.stdout), lineterminator="\n")
@@ -280,7 +286,7 @@ def _print_csv(read: Read, options: Namespace) -> None:
 
 
 def _place(frame: Frame) -> str:
-    """`file:line function`, as in the .csv file."""
+    """Returns `file:line function`, as the .csv file has it."""
     if not frame.file:
         return frame.function
     return f"{frame.file}:{frame.line} {frame.function}" if frame.line else f"{frame.file} {frame.function}"

@@ -1,4 +1,6 @@
-"""What reports of memory say beside allocations: what of the process was in RAM, what was only reserved."""
+"""Lines of memory reports about other things than allocations: how much of the process was in RAM, and address space
+that was only reserved.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def short(summaries: list[Summary]) -> str:
-    """`resident at most 155 MiB; 1.00 GiB more only reserved`; empty where nothing is known."""
+    """Returns `resident at most 155 MiB; 1.00 GiB more only reserved`; "" if nothing is known."""
     known = [summary["resident"]["peak"] for summary in summaries if summary["resident"]]
     total = sum(summary["views"]["reserved"].bytes for summary in summaries)
     parts = [f"resident at most {size(sum(known))}"] if known else []
@@ -20,7 +22,7 @@ def short(summaries: list[Summary]) -> str:
 
 
 def resident(summaries: list[Summary]) -> str:
-    """One line on the resident set, and what it was made of when it was highest; empty where it was not recorded."""
+    """Returns a line about the resident set, and its parts when it was highest; "" if it was not recorded."""
     known = [summary["resident"] for summary in summaries if summary["resident"]]
     if not known:
         return ""
@@ -34,7 +36,7 @@ def resident(summaries: list[Summary]) -> str:
 
 
 def _parts(one: dict[str, Any]) -> list[str]:
-    """What the highest sample was made of."""
+    """Returns the parts of the highest sample."""
     files, before, live = one["files"], one["before"], one["live"]
     others = one["sampled"] - files - before - live
     parts = [f"{size(live)} allocated", f"{size(files)} files (the interpreter, libraries)"]
@@ -45,6 +47,6 @@ def _parts(one: dict[str, Any]) -> list[str]:
 
 
 def reserved(summaries: list[Summary]) -> str:
-    """One line on address space that was never in use; empty where there was none."""
+    """Returns a line about address space that was never in use; "" if there was none."""
     total = sum(summary["views"]["reserved"].bytes for summary in summaries)
     return f"reserved {size(total)} of address space beside, not in use" if total else ""

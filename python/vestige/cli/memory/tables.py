@@ -1,4 +1,4 @@
-"""The tables of `vestige memory-report`, as wide as the terminal."""
+"""Prints the tables of `vestige memory-report`, as wide as the terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Row = tuple[Amount, list[Frame]]
 
-INDENT = 30  # of what stands in the last column
+INDENT = 30  # columns before the text of the last column
 BAR = 30
 UNNAMED = "(unnamed)"
 NOTHING = Amount((0, 0, 0))
@@ -63,7 +63,7 @@ def _show_head(read: Read, out: TextIO) -> None:
 
 
 def _notes(read: Read) -> list[str]:
-    """What must be known to read the numbers."""
+    """Returns the facts that a reader needs to understand the numbers."""
     lines = []
     summaries = [summary for _, summary in read]
     facts = [source.facts for source, _ in read]
@@ -173,7 +173,7 @@ def _show_rest(count: int, rows: int, what: str, out: TextIO) -> None:
 
 
 def _merge_stacks(read: Read, view: str) -> tuple[int, list[Row]]:
-    """How many stacks there are, and the first of them; of several processes, those that are equal together."""
+    """Returns how many stacks there are, and the first of them. Equal stacks of several processes are one."""
     if len(read) == 1:
         found = read[0][1]["stacks"][view]
         return found.total, [(row["amounts"][view], row["frames"]) for row in found.rows]
@@ -247,7 +247,7 @@ def _show_allocators(read: Read, out: TextIO) -> None:
 
 
 def _sum(amounts: Iterable[Amount]) -> Amount:
-    """The errors are independent, so their squares add up."""
+    """Adds amounts. Their errors are independent, so the squares add up."""
     count = total = squares = 0
     for one in amounts:
         count += one.count
@@ -257,7 +257,7 @@ def _sum(amounts: Iterable[Amount]) -> Amount:
 
 
 def _place(frame: Frame, room: int) -> str:
-    """`app.py:12 load`, as long as there is room: a path loses its beginning."""
+    """Returns `app.py:12 load`, if there is room; otherwise a path loses its beginning."""
     name, file, line = clean(frame.function), clean(frame.shown_file), frame.line
     if not file:
         return cut(name, room)
@@ -266,7 +266,7 @@ def _place(frame: Frame, room: int) -> str:
 
 
 def _short(frame: Frame) -> str:
-    """A caller: the file's name is enough."""
+    """Returns the name of a caller, without the folder of its file."""
     file = frame.shown_file.rpartition("/")[2]
     return f"{frame.function} {file}:{frame.line}" if frame.line else frame.function
 

@@ -1,7 +1,6 @@
-"""The causes that findings name: one function each, and beside it what it asks for as evidence.
-
-Shares are of the time that passed, of several processes added up. A new cause is a function of the evidence, and its
-place in CAUSES: those before it may have told of the same time (`explained`).
+"""The causes that findings name. Each cause is a function, with its thresholds above it. Shares are shares of the time
+that passed, added up over several processes. A new cause is a function of the evidence, and a place in CAUSES: earlier
+causes may have explained the same time (`explained`).
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ MS = 1_000_000
 
 
 def lost_records(evidence: Evidence) -> Finding | None:
-    """Any record that could not be kept."""
+    """Fires for any record that could not be kept."""
     lost = sum(each["lost"] for each in evidence.facts)
     if not lost:
         return None
@@ -50,7 +49,7 @@ def slow_imports(evidence: Evidence) -> Finding | None:
     if imports.total_ns < IMPORTS_SHARE * evidence.passed_ns or evidence.undisturbed(imports.total_ns) < IMPORTS_NS:
         return None
     modules = IMPORTS.sorted(imports.modules.values())
-    # One without a name, which failed or is of an older trace, says nothing.
+    # An import without a name failed or is from an older trace; naming it says nothing.
     link = next((link for link in imports.chain if link.is_named), imports.chain[0])
     slowest, ns = link.name, link.total_ns
     which = "the slowest" if slowest == imports.chain[0].name else "the slowest that has a name"
@@ -76,13 +75,14 @@ def slow_imports(evidence: Evidence) -> Finding | None:
 
 
 SITE_CALLS, SITE_SHARE, SITE_OUTSIDE = 1000, 0.25, 0.5
-WAITS_FOR_EVENTS = ("select", "poll", "control", "accept", "_accept")  # event loops and servers do, and ask nobody
+# Event loops and servers wait in these, but request nothing.
+WAITS_FOR_EVENTS = ("select", "poll", "control", "accept", "_accept")
 OUTSIDE = ("execute", "executemany", "fetchone", "fetchmany", "fetchall", "send", "sendall", "open", "stat", "request")
 
 
 def _asks_outside(node: Node) -> int:
-    """The time of a call that asks something outside of the program: a file, a database, another machine. Who waits for
-    a lock, as that of a queue, waits for another thread.
+    """Returns the time of a call that asks something outside of the program: a file, a database, another machine. A
+    call that waits for a lock, such as the lock of a queue, waits for another thread.
     """
     if node.kind != NATIVE:
         return 0
@@ -91,8 +91,8 @@ def _asks_outside(node: Node) -> int:
 
 
 def many_requests(evidence: Evidence) -> Finding | None:
-    """A call site with 1,000 calls or more for each call of the function around it (N+1), which take a quarter of the
-    time, half of that outside of the program.
+    """Fires for a call site with 1,000 or more calls per call of the function around it (N+1), if these calls take a
+    quarter of the time, and half of their time is spent outside of the program.
     """
     places = evidence.places
     outside = places.add_up(_asks_outside)
@@ -133,10 +133,11 @@ LOOP_STEPS, LOOP_SHARE, LOOP_OFTEN, LOOP_MEAN_NS = 20, 0.1, 5, 5 * MS
 
 
 def blocked_loop(evidence: Evidence) -> Finding | None:
-    """Steps of an event loop that took 50 ms or more, a tenth of the time, in a loop of 20 steps or more. A step may be
-    long because a busy machine ran something else. So the longest waited, or is in a function whose calls take 5 ms or
-    more on average, or there are five of them. And where the longest did not wait, that holds without the time that its
-    thread waited for a processor, too.
+    """Fires for steps of an event loop that took 50 ms or more, together a tenth of the time, in a loop of at least 20
+    steps. A step may be long because a busy machine ran another program. So the longest step must have waited for
+    something, or be in a function whose calls take 5 ms or more on average, or there must be five such steps. If the
+    longest step did not wait, the steps must take a tenth of the time even without the time that their thread waited
+    for a processor.
     """
     steps = evidence.data.steps
     if steps.count < LOOP_STEPS or steps.blocking_ns < LOOP_SHARE * evidence.passed_ns or not steps.longest:
@@ -180,7 +181,7 @@ def blocked_loop(evidence: Evidence) -> Finding | None:
 
 
 def _beside_others(evidence: Evidence, busy_ns: int, whose: str = "Its") -> str:
-    """A sentence where a thread waited for a processor for a tenth of the time."""
+    """Returns a sentence if a thread waited for a processor for a tenth of the time, else ""."""
     if busy_ns < BUSY_SHARE * evidence.passed_ns:
         return ""
     return f" {whose} thread waited {duration(busy_ns)} for a processor, which may be a part of that."
@@ -195,17 +196,18 @@ WAITING_SHARE, WAITING_NS = 0.5, 100 * MS
 
 
 def waiting(evidence: Evidence) -> Finding | None:
-    """No thread worked for half of the time, beside what other findings tell of."""
+    """Fires if no thread worked for half of the time, apart from the time that other findings explain."""
     places = evidence.places
     told = places.within(evidence.explained)
     sums: dict[tuple[str, str], list[int]] = {}
     nodes: dict[tuple[str, str], Node] = {}
-    first: dict[tuple[str, str], int] = {}  # of that, in threads that the program did not start
+    first: dict[tuple[str, str], int] = {}  # the part of that in threads that the program did not start
     explained = 0
     for at, node in enumerate(places.nodes):
         if not waits(node):
             continue
-        is_here = waits(node) == CHILD and evidence.data.traces > 1  # the child that is waited for, too
+        # The child that the call waits for is among the traces, too.
+        is_here = waits(node) == CHILD and evidence.data.traces > 1
         if told[at] or places.importing[at] or is_here:
             explained += node.total_ns
             continue
@@ -216,13 +218,13 @@ def waiting(evidence: Evidence) -> Finding | None:
         one[0] += node.total_ns
         one[1] += node.calls
         first[key] = first.get(key, 0) + (0 if places.started[at] else node.total_ns)
-    # A thread that could run and was not let did not wait for anything that the program asks for.
+    # A thread that could run, but got no processor, did not wait for anything that the program asks for.
     busy_ns = evidence.busy_ns
     idle = evidence.passed_ns - evidence.worked_ns - explained - busy_ns
     if idle < max(WAITING_SHARE * evidence.passed_ns, WAITING_NS) or not sums:
         return None
-    # Threads that wait for work wait for locks: something else is rather what they all wait for. Most of all it is what
-    # the first thread waits in: threads beside it sleep until they have to look after something.
+    # Threads without work wait for locks, so another reason explains more. The first thread's waits explain most:
+    # threads of libraries sleep until they have something to look after.
     from vestige.reading.waits import waits_for
 
     others = [key for key in sums if waits_for(key[1]) != LOCK]
@@ -253,7 +255,7 @@ GC_SHARE, GC_NS = 0.1, 10 * MS
 
 
 def collections(evidence: Evidence) -> Finding | None:
-    """Beside those inside of imports, if these are told of."""
+    """Fires for garbage collections, without those inside imports if a finding about imports has counted them."""
     data, places = evidence.data, evidence.places
     inside = [
         node
@@ -301,7 +303,9 @@ REPEATED_CALLS, REPEATED_SHARE = 100, 0.1
 
 
 def same_arguments(evidence: Evidence) -> Finding | None:
-    """The same arguments 100 times or more, a tenth of the time in the repetitions. Only where they were recorded."""
+    """Fires if a function is called 100 times or more with equal arguments, and the repetitions take a tenth of the
+    time. Needs recorded arguments.
+    """
     best, saved = None, 0
     for repeat in evidence.data.repeats:
         ns = repeat.total_ns - repeat.total_ns // repeat.calls if repeat.calls else 0
@@ -329,14 +333,14 @@ def same_arguments(evidence: Evidence) -> Finding | None:
 
 
 SHORT_CALLS, SHORT_NS, SHORT_SHARE = 100_000, 2_000, 0.2
-# What recording a call takes, about, in ns: see docs/how/performance.md.
+# Approximate cost of recording a call, in ns: see docs/how/performance.md.
 COSTS = {("turbo", PYTHON): 45, ("turbo", NATIVE): 28}
 COST_ELSE = 100
 
 
 def short_calls(evidence: Evidence) -> Finding | None:
-    """100,000 calls or more of one function, each shorter than 2 µs, a fifth of the time together with what recording
-    them took: half of that is counted in the caller.
+    """Fires for 100,000 or more calls of one function, each shorter than 2 µs, if they take a fifth of the time
+    together with the cost of recording them; half of that cost counts for the caller.
     """
     places = evidence.places
     sums: dict[str, list[int]] = {}
@@ -391,7 +395,7 @@ GIL_SHARE = 0.1
 
 
 def gil(evidence: Evidence) -> Finding | None:
-    """Threads that waited for the GIL for a tenth of their time. Only where switches were recorded (--sched)."""
+    """Fires for threads that waited for the GIL for a tenth of their time. Needs recorded switches (--sched)."""
     lasted = {thread: max(thread.last_ns - thread.first_ns, 1) for thread in evidence.data.threads}
     waited = {
         thread: thread.gil_ns for thread in lasted if thread.gil_ns and thread.gil_ns >= GIL_SHARE * lasted[thread]
@@ -416,8 +420,8 @@ ALONE_SHARE, ALONE_THREADS, ALONE_NS, ALONE_THERE = 0.95, 2, 100 * MS, 0.5
 
 
 def one_thread(evidence: Evidence) -> Finding | None:
-    """One thread did 95% of the work, beside two others or more that were there for half of the time, and there was
-    work for half of the time.
+    """Fires if one thread did 95% of the work, while at least two other threads existed for half of the time, and there
+    was work for half of the time.
     """
     least_ns = ALONE_THERE * evidence.passed_ns
     threads = [thread for thread in evidence.data.threads if thread.last_ns - thread.first_ns >= least_ns]

@@ -67,16 +67,18 @@ child processes; no function gets their time.
 """
 ROWS = {"tree": 60}
 ROWS_ELSE = 30
-SMALLER = 64  # a tree is read this much finer than it is shown: shares are not known yet
-EXCEPTIONS = "vestige.exceptions"  # key of the metadata, if they were recorded
-NEEDS = {  # what columns are of, and the lines that say that it was not recorded
+SMALLER = 64  # factor: a tree is read with this much shorter calls than are shown, because shares are not known yet
+EXCEPTIONS = "vestige.exceptions"  # key of the metadata: whether exceptions were recorded
+NEEDS = {  # for a feature of columns: the line that says that it was not recorded
     "memory": "no memory was recorded here; see vestige memory --help",
     "switches": "this trace does not say when threads ran; record with `vestige run --sched`",
 }
 
 
 class View:
-    """What --help says of it, its columns, and the tables that it reads beside what all of them do."""
+    """A view: its description for --help, its columns, and the tables that it reads in addition to those of
+    all views.
+    """
 
     def __init__(self, about: str, table: Table, *reads: str) -> None:
         self.about, self.table, self.reads = about, table, reads
@@ -185,7 +187,7 @@ def _parser() -> Parser:
 
 
 def _columns_of_views() -> str:
-    """For --help."""
+    """Returns the columns of each view, for --help."""
     from textwrap import fill
 
     tables = {view.table: [name for name in VIEWS if VIEWS[name].table is view.table] for view in VIEWS.values()}
@@ -198,7 +200,7 @@ def _columns_of_views() -> str:
 
 
 def _find_columns(options: Namespace) -> None:
-    """Makes `options.columns` those that are asked for, and `options.sort` the one to sort by."""
+    """Sets `options.columns` to the requested columns, and `options.sort` to the column to sort by."""
     table = VIEWS[options.view].table
 
     def find(option: str, word: str) -> Column:
@@ -218,7 +220,7 @@ def _find_columns(options: Namespace) -> None:
 
 
 def _needs(options: Namespace) -> Iterator[tuple[str, bool | str]]:
-    """What is asked for, and the feature that a trace must have for that."""
+    """Yields the requested columns and sections, each with the feature that a trace must have."""
     yield "--memory", "memory" if options.view == "memory" else ""
     yield "--cpu", "switches" if options.cpu else ""
     asked = [("--sort", options.sort)] if options.sort is not None else []
@@ -247,7 +249,7 @@ def _check(options: Namespace) -> None:
     options.blocked_ns = _blocked(options.blocked) if options.view == "tasks" else 0
     options.min = 0.01 if options.min is None else share("--min", options.min)
     if options.format != "text":
-        options.rows = options.n  # None: all of them
+        options.rows = options.n  # None: all rows
     else:
         options.rows = options.n or ROWS.get(options.view, ROWS_ELSE)
 
@@ -262,7 +264,7 @@ def _blocked(text: str | None) -> int:
 
 
 def find_causes(files: list[str]) -> list[Finding]:
-    """The findings of traces and of those of their child processes, for other commands."""
+    """Returns the findings of traces and of their child processes' traces, for other commands."""
     options = _parser().parse_args([*files, "--findings"])
     _check(options)
     reading = Reading(find_traces(files), options)
@@ -272,7 +274,7 @@ def find_causes(files: list[str]) -> list[Finding]:
 
 
 def share(option: str, text: str) -> float:
-    """`10%` as 0.1"""
+    """Returns `10%` as 0.1."""
     try:
         value = float(text.removesuffix("%").strip()) / 100
     except ValueError:
@@ -299,7 +301,7 @@ def _exceptions(options: Namespace) -> Exceptions | None:
 
 
 class Reading:
-    """All that the options ask for, of all traces that can be read."""
+    """Everything that the options request, from all traces that can be read."""
 
     def __init__(self, inputs: Inputs, options: Namespace) -> None:
         self.data = Data()
@@ -319,7 +321,7 @@ class Reading:
 
     @property
     def facts(self) -> list[dict[str, Any]]:
-        """Of what was read; times are those of the range."""
+        """Returns facts about each trace that was read; times are those of the range."""
         facts = [dict(source.facts) for source in self.read]
         if self._between is not None:
             for each in facts:
@@ -337,14 +339,14 @@ class Reading:
 
     @property
     def columns(self) -> list[Column]:
-        """Those that are asked for, or the usual ones."""
+        """Returns the requested columns, or the usual ones."""
         options = self._options
         usual = self.table.in_text if options.format == "text" else self.table.in_files
         return options.columns or usual(self.features)
 
     @property
     def features(self) -> set[str]:
-        """What is there, and has columns of its own."""
+        """Returns the features of the traces for which there are extra columns."""
         data, options = self.data, self._options
         there = {
             "memory": self.has_memory,
@@ -366,7 +368,7 @@ class Reading:
 
     @property
     def is_of_memory_alone(self) -> bool:
-        """Whether nothing but allocations was recorded, and all of that is asked for."""
+        """True if only allocations were recorded, and no range or filter is requested."""
         options = self._options
         chosen = self._between is not None or options.thread or options.include or options.exclude or options.columns
         return options.view in ("flat", "memory") and self.has_memory and not self.data.calls and not chosen
@@ -377,8 +379,9 @@ class Reading:
 
     @property
     def whole_ns(self) -> int:
-        """What shares are of: the time of all threads added up; for threads, the time that passed; for garbage
-        collections, the time of all processes added up. So no share is above 100%."""
+        """The time that is 100%: for functions, the sum over all threads; for threads, the time that passed; for
+        garbage collections, the sum over all processes. So no share is above 100%.
+        """
         if self._options.view == "threads":
             return span_of(self.facts)
         if self._options.view == "gc":
@@ -404,7 +407,8 @@ class Reading:
         trace.set_compensated(options.compensated)
         text = options.format == "text"
         span = span_of([source.facts]) if self._between is None else self._between[1] - self._between[0]
-        if "vestige.only" in source.metadata:  # of few functions, all may take less than that
+        # Every call may be shorter than that, because few functions were recorded.
+        if "vestige.only" in source.metadata:
             span = 0
         read = self.data.add(
             trace,
@@ -434,7 +438,7 @@ class Reading:
         self.read.append(source)
 
     def _read_for_columns(self) -> set[str]:
-        """Tables that are read only for columns that are chosen."""
+        """Returns tables that are read only because a chosen column needs them."""
         options = self._options
         chosen = (*options.columns, *(() if options.sort is None else (options.sort,)))
         return {column.reads for column in chosen if column.reads}
@@ -442,7 +446,7 @@ class Reading:
     # ---- in order --------------------------------------------------------------
 
     def rows(self) -> list[Any]:
-        """Of the table that the view is about."""
+        """Returns the rows of the view's table."""
         data, view = self.data, self._options.view
         rows: Iterable[Any] = ()
         if view in ("flat", "memory"):
@@ -477,7 +481,7 @@ class Reading:
         return [holder for source in self.read for holder in gil_holders(source.open())]
 
     def _look(self, step: Named) -> Node:
-        """The tree of what the step's thread did meanwhile."""
+        """Returns the tree of what the step's thread did during the step."""
         inside = Data()
         end_ns = step.start_ns + step.duration_ns
         for source in self.read:
@@ -491,7 +495,7 @@ class Reading:
 
 
 def find_threads(inputs: Inputs, names: Sequence[str] | None) -> dict[str, list[int]]:
-    """The numbers of the threads of these names or ids, by the path of their trace."""
+    """Returns the numbers of the threads with these names or ids, by the path of their trace."""
     from fnmatch import fnmatchcase
 
     found: dict[str, list[int]] = {}
@@ -566,7 +570,7 @@ def _show(reading: Reading, options: Namespace) -> None:
 
 
 def _unknown(data: Data) -> str:
-    """Calls of which it is not known count for nothing."""
+    """Returns a line about calls whose running time is not known: they count as 0."""
     unknown = sum(entry.running_ns is None for entry in data.functions.values())
     return f"; of {plural(unknown, 'function')} they are not known for every call" if unknown else ""
 

@@ -1,4 +1,6 @@
-"""`vestige report --compensated`: whether the traces tell what recording cost, and the line that says so."""
+"""`vestige report --compensated`: finds out whether the traces know what recording cost, and writes the line about
+that.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ METADATA = "vestige.costs"
 
 
 def why_unknown(source: Source) -> str | None:
-    """Why the trace does not tell what recording cost; None: it does."""
+    """Returns why the trace does not know what recording cost; None if it does."""
     costs = source.metadata.get(METADATA)
     if isinstance(costs, list):
         return None
@@ -33,7 +35,7 @@ def check(sources: Sequence[Source]) -> None:
 
 
 def note(sources: Sequence[Source], data: Data) -> str:
-    """The first line of the report."""
+    """Returns the first line of the report."""
     unknown = sum(entry.error_ns is None for entry in data.functions.values())
     text = "times are what calls would have taken without being recorded"
     if unknown:

@@ -1,5 +1,5 @@
-"""What a report shows: read from one trace or several, put together, chosen by thread and by function. The extension
-adds up; nothing here goes over records. The report after `vestige run` uses it too, so it imports little.
+"""The data of a report: read from one or several traces, merged, and filtered by thread and by function. The extension
+adds up; this file never goes over records. The report after `vestige run` uses it too, so it imports little.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LEFT_OUT, WAITS, COLLECTS, NO_TIME, STEP, AWAITED, UNTIMED, CHOSEN = (
     32,
     64,
     128,
-)  # marks, as Trace.tables() takes them
+)  # marks for Trace.tables()
 BUDGET = ("budget", "reduced_estimates")
 ALWAYS = ("threads", "waits", "collections", "long_collections", *BUDGET)  # tables that every report reads
 UNKNOWN = -1
@@ -38,14 +38,14 @@ FOR_FINDINGS = ("calls", "steps", "long_steps", "repeats", TABLE)
 
 
 def shown_name(function: Function) -> str:
-    """As in every table: `work.py(3): f`."""
+    """Returns the name that every table shows: `work.py(3): f`."""
     if function.kind != PYTHON:
         return function.name
     return f"{function.shown_file}({function.line}): {function.name}"
 
 
 class Named:
-    """A row of a table of the core, with names and whatever else is known of it here."""
+    """A row of a table of the core, with names and other facts added here."""
 
     _row: Any = None
 
@@ -56,13 +56,15 @@ class Named:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._row, name)
 
-    if TYPE_CHECKING:  # anything may be added
+    if TYPE_CHECKING:  # any attribute may be added
 
         def __setattr__(self, name: str, value: Any) -> None: ...
 
 
 def budget_of(read: dict[str, Rows], metadata: dict[str, Any], functions: Sequence[Function | None]) -> list[Named]:
-    """From the tables BUDGET; empty without a budget. `reduced`: functions whose estimates were more than the time."""
+    """Returns a row for a recording with a budget, from the tables BUDGET; empty without a budget. `reduced`: functions
+    whose estimates were larger than the time that their threads had.
+    """
     rows = sorted(read["reduced_estimates"], key=lambda row: -row.reduced_ns)
     found = [functions[row.func] for row in rows]
     reduced = [shown_name(function) for function in found if function is not None]
@@ -70,7 +72,9 @@ def budget_of(read: dict[str, Rows], metadata: dict[str, Any], functions: Sequen
 
 
 def gil_holders(trace: Trace) -> list[Named]:
-    """Threads that held the GIL while others waited for it, and the function that each was in for longest."""
+    """Returns the threads that held the GIL while others waited for it, each with the function that it was in for
+    longest.
+    """
     functions = trace.functions()
     names = {thread["number"]: thread["name"] or "(unnamed)" for thread in trace.threads()}
     found = []
@@ -82,7 +86,9 @@ def gil_holders(trace: Trace) -> list[Named]:
 
 
 class Entry:
-    """A function in all that was read. Its other attributes are the columns of its rows of the table `functions`."""
+    """A function, over all traces that were read. Its other attributes are the columns of its rows in the table
+    `functions`.
+    """
 
     __slots__ = ("_rows", "durations", "file", "is_reduced", "kind", "library", "line", "name", "shown")
 
@@ -91,9 +97,9 @@ class Entry:
         self.file, self.line = function.file, function.line
         self.shown = shown_name(function)
         self.library = library
-        self.is_reduced = False  # the estimate would be more, but there was no more time
-        self.durations: Durations | None = None  # if the table was read
-        self._rows: list[Any] = []  # of each trace one
+        self.is_reduced = False  # the estimate would be larger if the threads had had more time
+        self.durations: Durations | None = None  # None: the table was not read
+        self._rows: list[Any] = []  # one row for each trace
 
     @property
     def kind_name(self) -> str:
@@ -136,17 +142,17 @@ class Node(Sums):
         self.kind, self.name = (function.kind, function.name) if function else (0, "")
         self.file, self.line = (function.file, function.line) if function else ("", 0)
         self.function = shown_name(function) if function else ""
-        self.imports = imports  # `import pandas`: then the function is the import system's
+        self.imports = imports  # `import pandas`, if the node stands for an import; its function is the import system's
         self.shown = imports or self.function
         self.owner = owner
         self.library = library
-        self.awaiting_ns = 0  # how long tasks waited, here and below; not among the other times
-        self.waits = 0  # of a leaf that stands for waits: how many
+        self.awaiting_ns = 0  # how long tasks waited, in this node and below; not part of the other times
+        self.waits = 0  # for a leaf that stands for waits: their number
         self.children: dict[str, Node] = {}
 
     @property
     def reach_ns(self) -> int:
-        """What it is ranked by: its time, or that of the waits below."""
+        """The time by which the node is ranked: its own, or that of the waits below."""
         return max(self.total_ns, self.awaiting_ns)
 
     def child(self, function: Function, owner: str, library: str, imports: str = "") -> Node:
@@ -159,7 +165,7 @@ class Node(Sums):
         return node
 
     def wait(self, what: str) -> Node:
-        """The leaf that stands for waits of tasks."""
+        """Returns the leaf that stands for waits of tasks."""
         shown = f"[await] {what}"
         if shown not in self.children:
             node = self.children[shown] = Node()
@@ -168,7 +174,7 @@ class Node(Sums):
 
 
 class Steps:
-    """Steps of event loops, and those that block one, the longest first."""
+    """Steps of event loops, and the steps that blocked a loop, the longest first."""
 
     def __init__(self) -> None:
         self.count = self.blocking = self.blocking_ns = 0
@@ -176,11 +182,11 @@ class Steps:
         self._histograms: list[str] = []
 
     def quantile(self, share: float) -> int:
-        """The time that this share of the steps stayed below."""
+        """Returns the time below which this share of the steps stayed."""
         return merge_histograms(self._histograms, [share])[1][0]
 
     def add(self, sums: Rows, longest: Rows, pid: int, threads: dict[int, tuple[str, int]]) -> None:
-        """`threads`: the names and tids of their numbers."""
+        """Adds the tables of a trace. `threads` has names and tids by the numbers of threads."""
         for row in sums:
             self.count += row.steps
             self.blocking += row.blocking
@@ -193,7 +199,7 @@ class Steps:
 
 
 class Collections:
-    """Garbage collections, added up: those of a generation, or those that began in a function."""
+    """Sums of garbage collections: of one generation, or of those that began in one function."""
 
     __slots__ = ("collected", "count", "generation", "longest_ns", "name", "total_ns", "uncollectable")
 
@@ -203,7 +209,9 @@ class Collections:
 
 
 def is_named(function: Function, name: str) -> bool:
-    """As the recorder matches names: by the end of the qualified name; a pattern by all of it, or by its last part."""
+    """Returns whether a name means a function, by the recorder's rules: a name matches the end of the qualified name; a
+    pattern matches all of it, or its last part.
+    """
     full = function.name
     if function.kind != PYTHON:
         return False
@@ -215,26 +223,27 @@ def is_named(function: Function, name: str) -> bool:
 
 
 class Data:
-    """All that was read. What was not asked for is empty."""
+    """Everything that was read. Parts that were not requested are empty."""
 
     def __init__(self) -> None:
         self.functions: dict[Any, Entry] = {}
         self.durations: dict[Any, Durations] = {}
         self.tree = Node()
-        self.has_imports = False  # in the tree
+        self.has_imports = False  # the tree has imports
         self.threads: list[Named] = []
         self.generations: dict[int, Collections] = {}
         self.long_collections: list[Named] = []
-        self.gc_in: dict[str, Collections] = {}  # by the function that they began in: count and time
-        self.waits: dict[str, int] = {}  # ns by what was waited for, of all threads
+        self.gc_in: dict[str, Collections] = {}  # count and time, by the function that they began in
+        self.waits: dict[str, int] = {}  # ns by reason, over all threads
         self.without_waits = False
         self.steps = Steps()
         self.repeats: list[Named] = []
         self.calls = 0
         self.traces = 0
-        self.processor_waits: dict[int, int] = {}  # by tid: how long the thread waited for a processor, if that is told
+        # By tid: how long the thread waited for a processor, if the trace knows it.
+        self.processor_waits: dict[int, int] = {}
         self.budgets: list[Named] = []
-        self.only: dict[str, bool] = {}  # names that --only was given, and whether such a function was called
+        self.only: dict[str, bool] = {}  # names given to --only: whether a function of that name was called
 
     @property
     def gc_ns(self) -> int:
@@ -250,7 +259,7 @@ class Data:
 
     @property
     def threads_ns(self) -> int:
-        """The time of all threads added up, which shares are of. Where waiting is left out, without that."""
+        """The sum of all threads' time, of which shares are shares. Without waiting, if waiting is left out."""
         return sum(thread.self_ns for thread in self.threads)
 
     def add(
@@ -265,10 +274,10 @@ class Data:
         only_own: bool = False,
         **options: Any,
     ) -> dict[str, Rows]:
-        """Reads a trace, also these tables; gives all that were read. `choose` names ids to leave out; `together`:
-        functions of the same name in several traces are one; without `waits`, calls that only wait are left out with
-        their time; `only_own`: durations are read of the user's own functions alone. Further options are those of
-        Trace.tables().
+        """Reads a trace, with these tables in addition; returns all tables that it read. `choose` returns ids to leave
+        out; `together`: functions with one name in several traces are merged; without `waits`, calls that only wait are
+        left out with their time; `only_own`: reads durations only of the user's own functions. Other options are those
+        of Trace.tables().
         """
         functions = trace.functions()
         marks = bytearray(_mark(function, waits) for function in functions)
@@ -311,16 +320,18 @@ class Data:
                 self.repeats.append(Named(row, shown=shown_name(function), file=function.file, line=function.line))
 
     def leave_out_waits(self) -> None:
-        """As if `add` had been told to: takes calls that only wait, and their time, out of the tree and the threads."""
+        """Takes calls that only wait, and their time, out of the tree and the threads, as if `add` had left
+        them out.
+        """
         self.without_waits = True
         for thread in self.threads:
             thread.self_ns -= thread.waiting_ns
         order = [self.tree]
         parents: dict[int, Node] = {}
-        for node in order:  # grows meanwhile: parents first
+        for node in order:  # the list grows in the loop: parents come before children
             order.extend(node.children.values())
             parents.update((id(child), node) for child in node.children.values())
-        gone: dict[int, int] = {}  # ns, by id of a node
+        gone: dict[int, int] = {}  # ns to subtract, by id of a node
         for node in reversed(order):
             ns = gone.get(id(node), 0)
             if node.kind == NATIVE and waits_for(node.name):
@@ -372,7 +383,7 @@ class Data:
         libraries: list[str],
     ) -> None:
         nodes: list[Node] = []
-        chain: list[int | None] = []  # the parent of each
+        chain: list[int | None] = []  # the parent of each row
         for row in rows:
             function = functions[row.func] or Function((NATIVE, "?", "", "", 0))
             above = self.tree if row.parent is None else nodes[row.parent]
@@ -388,7 +399,7 @@ class Data:
                 continue
             imports = "" if row.imported is None else trace.import_name(row.imported, row.module or 0)
             self.has_imports |= bool(imports)
-            whose = row.module or row.func  # an import is the module's own, or a library's
+            whose = row.module or row.func  # an import belongs to the user or a library like the imported module
             nodes.append(above.child(function, owners[whose], libraries[whose], imports))
             nodes[-1].add(row)
             if row.parent is None:
@@ -400,11 +411,12 @@ class Data:
             facts = by_number.get(row.thread, {})
             thread = Named(row, pid=pid, tid=facts.get("tid", 0), name=facts.get("name") or "(unnamed)")
             function = None if row.top is None else functions[row.top]
-            thread.most_in = thread.top_shown = ""  # the function that took most of its time; the latter for people
+            # The function with most own time in the thread; top_shown is for people.
+            thread.most_in = thread.top_shown = ""
             if function:
                 thread.most_in = plain_name(function.name) if function.kind == NATIVE else function.name
                 thread.top_shown = short_name(trace, row.top, function)
-            if row.running_ns is None:  # in calls that wait, a thread may run or wait for the GIL
+            if row.running_ns is None:  # during calls that wait, a thread may run or wait for the GIL
                 thread.lock_ns = thread.io_ns = thread.sleep_ns = thread.child_ns = None
             self.threads.append(thread)
             self.calls += row.calls

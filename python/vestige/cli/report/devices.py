@@ -1,6 +1,5 @@
-"""`vestige report --devices`: what devices did, how much of the time they were busy, and why they were not.
-
-The sums are made in C (src/tables/device_sums.c). Used by the report after `vestige run`, so it imports little.
+"""`vestige report --devices`: the activities of devices, how much of the time devices were busy, and why they were
+idle. The sums are made in C (src/tables/device_sums.c). Used by the report after `vestige run`, so it imports little.
 """
 
 from __future__ import annotations
@@ -29,16 +28,16 @@ SECOND = 1_000_000_000
 
 
 class Device:
-    """A device of a trace, and what it did."""
+    """A device of a trace, with its activities."""
 
     def __init__(self, facts: dict[str, Any], pid: int) -> None:
         self.facts = facts
         self.pid = pid
         self.label = label(facts)
-        self.use: Any = None  # of the whole device; None: it did no work
+        self.use: Any = None  # how the whole device was used; None: it did no work
         self.streams: list[Named] = []  # rows of report_columns.STREAMS
-        self.named: list[Named] = []  # of report_columns.ACTIVITIES
-        self.gaps: list[Named] = []  # of report_columns.GAPS
+        self.named: list[Named] = []  # rows of report_columns.ACTIVITIES
+        self.gaps: list[Named] = []  # rows of report_columns.GAPS
 
     @property
     def busy(self) -> float:
@@ -49,13 +48,13 @@ class Device:
         return sum(row.total_ns for row in self.named if row.is_work)
 
     def moved(self) -> tuple[int, int]:
-        """The bytes of copies, and how long those took."""
+        """Returns the bytes of copies, and how long the copies took."""
         copies = [row for row in self.named if row.kind == "copy"]
         return sum(row.bytes for row in copies), sum(row.total_ns for row in copies)
 
 
 def read(trace: Trace, progress: Progress | None = None) -> list[Device]:
-    """The devices of a trace; none costs no reading."""
+    """Returns the devices of a trace. A trace without devices is not read."""
     info = trace.info()
     if not info.get("devices"):
         return []
@@ -107,7 +106,7 @@ def _names(trace: Trace) -> Any:
 
 
 def tables(devices: Sequence[Device]) -> list[tuple[Table, list[Named]]]:
-    """All but what they did, for programs."""
+    """Returns all tables except that of activities, for programs."""
     nothing = Named(None, **dict.fromkeys(column.of for column in DEVICES.columns))
     errors = {device: device.facts["error_ns"] for device in devices}
     return [

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from .data import Named, Node
     from .devices import Device
 
-ROWS = 14  # of the tree
-THREAD_NAME = 20  # columns of one
-THREADS = 8  # in the line about threads, where the terminal has room for them
+ROWS = 14  # rows of the tree
+THREAD_NAME = 20  # columns of a thread's name
+THREADS = 8  # threads in the line about threads, if the terminal has room
 MIN_SHARE = 0.01
 PROCESSOR_WAITS = "vestige.processor_waits"  # key of the metadata
 
 
 def show(path: str, metadata: dict[str, Any], out: TextIO) -> None:
-    """Findings; where the time went, as a tree; threads; garbage collections; what is missing."""
+    """Writes the report: findings; the tree of calls; threads; garbage collections; what is missing."""
     trace = Trace(path)
     facts = trace.info()
     metadata = {**metadata, PROCESSOR_WAITS: _waits(trace)}
@@ -38,7 +38,7 @@ def show(path: str, metadata: dict[str, Any], out: TextIO) -> None:
     data = Data()
     progress = Progress("making the report", rich=False)
     try:
-        # Of few functions, all may take less than that.
+        # Every call may be shorter than that, because few functions were recorded.
         min_ns = 0 if "vestige.only" in metadata else int(MIN_SHARE * whole / 64)
         data.add(
             trace,
@@ -62,7 +62,7 @@ def show(path: str, metadata: dict[str, Any], out: TextIO) -> None:
 
     devices = read_devices(trace)
     found = find(Evidence(data, [facts], engine_of(trace), look, lambda: gil_holders(trace), devices))
-    if facts["threads"] > 1:  # those that wait for work would come first
+    if facts["threads"] > 1:  # otherwise threads that wait for work would come first
         data.leave_out_waits()
     show_head([facts], data, out)
     paint, width = Paint(out), width_of(out)
@@ -77,7 +77,9 @@ def show(path: str, metadata: dict[str, Any], out: TextIO) -> None:
 
 
 def _waits(trace: Trace) -> dict[str, int]:
-    """How long threads waited for a processor. This process wrote it just now, so it takes no parser of JSON."""
+    """Returns how long threads waited for a processor. This process wrote the metadata just now, so no JSON parser is
+    needed.
+    """
     pairs = trace.metadata().get(PROCESSOR_WAITS, "").strip("{}").replace('"', "").split(",")
     return {tid.strip(): int(ns) for tid, colon, ns in (pair.partition(":") for pair in pairs) if colon}
 
@@ -85,14 +87,14 @@ def _waits(trace: Trace) -> dict[str, int]:
 def _tree(data: Data, whole: int, width: int, paint: Paint) -> list[str]:
     lines = fold(data.tree, whole)
     chosen = choose(lines, ROWS, MIN_SHARE * whole)
-    if len(chosen) == ROWS:  # it is full: leave out calls that only pass on
+    if len(chosen) == ROWS:  # there are more lines than rows: leave out calls that only pass on
         shorten(lines)
         chosen = choose(lines, ROWS, MIN_SHARE * whole)
     return draw(lines, whole, chosen, width, paint)
 
 
 def _threads(data: Data, width: int) -> str:
-    """`4 threads: MainThread 16 ms (7 ms waiting), worker 0 5 ms, …`"""
+    """Returns `4 threads: MainThread 16 ms (7 ms waiting), worker 0 5 ms, …`."""
     if len(data.threads) < 2:
         return ""
     times = {thread: thread.self_ns + (thread.waiting_ns if data.without_waits else 0) for thread in data.threads}
@@ -112,7 +114,7 @@ def _threads(data: Data, width: int) -> str:
 
 
 def _devices(devices: Sequence[Device], width: int) -> str:
-    """`cuda 0: NVIDIA H100 busy 43% of 2.1 s; …`"""
+    """Returns `cuda 0: NVIDIA H100 busy 43% of 2.1 s; …`."""
     worked = [device for device in devices if device.use]
     told = [f"{device.label} busy {device.busy:.0%} of {duration(device.use.span_ns)}" for device in worked]
     return cut(f"devices: {'; '.join(told)}", width) if told else ""

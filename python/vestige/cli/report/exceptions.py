@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
     from .command import Reading
 
-COUNT = 9  # columns of a count
+COUNT = 9  # columns of a number
 
 
 class Exceptions:
-    """Those of all traces that are read."""
+    """The exceptions of all traces that are read."""
 
     def __init__(self) -> None:
-        # type, file, line, what is shown of the place, raised in, caught in, end; whether a library keeps it to itself
+        # By type, file, line, shown place, raised in, caught in, end; and whether it stayed inside a library.
         self._counts: dict[tuple[str, str, int, str, str, str, str, bool], int] = {}
         self.notes: dict[str, None] = {}
 
     def add(self, source: Source, trace: Trace, rows: Rows, left_out: Iterable[int]) -> None:
-        """Rows of the table `exceptions`."""
+        """Adds rows of the table `exceptions`."""
         functions = trace.functions()
         kinds = classify(functions, source.metadata)[0]
         names = ["" if function is None else shown_name(function) for function in functions]
@@ -52,7 +52,7 @@ class Exceptions:
             self.notes["turbo sees only those that left a function on this Python; --engine safe sees all"] = None
 
     def rows(self) -> list[SimpleNamespace]:
-        """Those of the program first, and the most frequent first."""
+        """Returns the rows: exceptions of the program first, then by frequency."""
         ranked = sorted(self._counts.items(), key=lambda item: (item[0][7], -item[1], item[0]))
         return [
             SimpleNamespace(
@@ -69,7 +69,7 @@ class Exceptions:
         ]
 
     def places(self, *, libraries: bool) -> list[tuple[str, int, list[tuple[str, int]]]]:
-        """What was raised and where, how often, and what became of it; the most frequent first."""
+        """Returns which exceptions were raised where, how often, and how they ended; the most frequent first."""
         found: dict[str, dict[str, int]] = {}
         for (name, _, _, shown, raised_in, caught_in, end, inside), count in self._counts.items():
             if inside and not libraries:
@@ -88,13 +88,13 @@ class Exceptions:
 
 
 def _sees_late(metadata: dict[str, Any]) -> bool:
-    """Whether the engine was told of exceptions only when they leave a function: turbo, before sys.monitoring."""
+    """Returns whether the engine saw exceptions only when they left a function: turbo, before sys.monitoring."""
     version = tuple(int(part) for part in metadata.get("vestige.python", "").split(".")[:2] if part.isdigit())
     return metadata.get("vestige.engine") == "turbo" and () < version < (3, 12)
 
 
 def show_exceptions(exceptions: Exceptions, reading: Reading, options: Namespace, out: TextIO) -> None:
-    """By place, with what became of them; or a table of the columns that are asked for."""
+    """Shows exceptions by place, with their ends; or a table of the requested columns."""
     paint, rows, everything = Paint(out), options.rows, options.all
     if options.columns or options.sort is not None:
         found = [row for row in reading.rows() if everything or not row.library]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def write(reading: Reading, options: Namespace, out: TextIO) -> None:
-    """JSON is a document of what was read and the tables of the view; CSV is the first of these tables."""
+    """Writes a view. JSON is a document with facts and the tables of the view; CSV is the first of these tables."""
     columns, rows = reading.columns, reading.rows()[: options.rows]
     if options.format == "csv":
         write_csv(columns, rows, out, reading.whole_ns)
@@ -28,7 +28,7 @@ def write(reading: Reading, options: Namespace, out: TextIO) -> None:
     tables: dict[str, Any] = {reading.table.name: records(columns, rows, reading.whole_ns)}
     for name, more in _more_tables(reading, options):
         tables[name] = more[: options.rows]
-    # Findings alone: who reads them acts by them.
+    # A list of findings stands alone, for programs that act on findings.
     head = {} if options.view == "findings" else _head(reading, options)
     json.dump({**head, **tables}, out, indent=1)
     print(file=out)

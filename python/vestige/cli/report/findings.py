@@ -1,7 +1,7 @@
 """Findings: at most five sentences that name a cause and a place, each with numbers that a user can check.
 
-A finding is made by a cause (causes.py) from the evidence below, which is read together with the rest of a report.
-None fires without its evidence: the thresholds stand beside each cause, and in docs/guides/findings.md. Used by the
+A cause (causes.py) makes a finding from the evidence below, which is read together with the rest of a report. A cause
+does not fire without its evidence: the thresholds are next to each cause, and in docs/guides/findings.md. Used by the
 report after `vestige run`, so it imports little.
 """
 
@@ -24,7 +24,7 @@ MOST = 5
 
 
 class Finding:
-    """`ns` is how much of the time it explains, by which findings are put in order."""
+    """`ns` is the time that the finding explains; findings are sorted by it."""
 
     def __init__(
         self, kind: str, text: str, *, where: dict[str, Any], numbers: dict[str, Any], look: str, ns: float
@@ -33,13 +33,13 @@ class Finding:
         self.text = text
         self.where = where
         self.numbers = numbers
-        self.look = look  # the words of a command that shows more, without the file
+        self.look = look  # a command that shows more, without the file
         self.files: Sequence[str] = ()
         self.ns = ns
 
     @property
     def next(self) -> str:
-        """The command that shows more."""
+        """Returns the command that shows more."""
         from shlex import join
 
         command, _, options = self.look.partition(" ")
@@ -47,7 +47,7 @@ class Finding:
 
 
 class Evidence:
-    """What causes look at. The tree has waits and folds imports."""
+    """The data that causes read. The tree contains waits, and folds imports."""
 
     def __init__(
         self,
@@ -61,26 +61,28 @@ class Evidence:
         self.data = data
         self.facts = facts
         self.engine = engine
-        self.look = look  # the tree of what a step's thread did meanwhile
+        self.look = look  # returns the tree of what a step's thread did during the step
         self.gil_holders = gil_holders
         self.devices = devices
         self.passed_ns = sum(each["end_ns"] - each["start_ns"] for each in facts) or 1
         self.places = Places(data.tree)
-        self.explained: set[str] = set()  # functions whose waits another finding tells of
-        self.tells_imports = False  # so does what happens inside of imports
+        self.explained: set[str] = set()  # functions whose waits another finding explains
+        self.tells_imports = False  # a finding explains everything inside imports
 
     @property
     def worked_ns(self) -> int:
-        """What threads did other than wait, added up."""
+        """The time in which threads did not wait, summed over threads."""
         return sum(max(thread.self_ns - thread.waiting_ns, 0) for thread in self.data.threads)
 
     @property
     def busy_ns(self) -> int:
-        """How long a thread waited for a processor that others had; the one that waited longest."""
+        """How long a thread waited for a processor that others used; the longest such wait of a thread."""
         return max(self.data.processor_waits.values(), default=0)
 
     def undisturbed(self, ns: float) -> float:
-        """What many calls would have taken if no thread had waited for a processor: that comes in all of them alike."""
+        """Returns how long many calls would have taken if no thread had waited for a processor, assuming that such
+        waits are spread evenly.
+        """
         return ns * (1 - min(self.busy_ns / self.passed_ns, 1))
 
     def share(self, ns: float) -> str:
@@ -88,14 +90,14 @@ class Evidence:
 
 
 class Places:
-    """Every place of a tree, parents first, with the nearest function of the user's own around it."""
+    """Every place of a tree, parents first, with the nearest function of the user's own code around it."""
 
     def __init__(self, root: Node) -> None:
         self.nodes: list[Node] = []
         self.parents: list[int] = []  # -1: none
-        self.own: list[int] = []  # itself, or the nearest around it; -1: none
+        self.own: list[int] = []  # index of the place itself, or of the nearest around it; -1: none
         self.importing: list[bool] = []
-        self.started: list[bool] = []  # whether a thread does it that the program started by threading
+        self.started: list[bool] = []  # whether a thread runs it that the program started by threading
         work = [(child, -1) for child in reversed(list(root.children.values()))]
         while work:
             node, parent = work.pop()
@@ -109,8 +111,8 @@ class Places:
             work.extend((child, mine) for child in reversed(list(node.children.values())))
 
     def caller(self, at: int) -> Node:
-        """The nearest function of the user's own around a call, else the nearest in Python, else whatever is around it,
-        else itself.
+        """Returns the nearest function of the user's own code around a call; else the nearest Python function around
+        it; else the nearest call around it; else the call itself.
         """
         parent = around = self.parents[at]
         if parent < 0 or self.own[parent] >= 0:
@@ -120,7 +122,7 @@ class Places:
         return self.nodes[around if around >= 0 else parent]
 
     def add_up(self, takes: Callable[[Node], int]) -> list[int]:
-        """For each place, the sum over it and all below."""
+        """Returns for each place the sum over it and all places below."""
         sums = [takes(node) for node in self.nodes]
         for at in range(len(sums) - 1, -1, -1):
             if self.parents[at] >= 0:
@@ -128,7 +130,7 @@ class Places:
         return sums
 
     def within(self, functions: set[str]) -> list[bool]:
-        """For each place, whether it is one of these functions or inside of one."""
+        """Returns for each place whether it is one of these functions, or inside one."""
         inside: list[bool] = []
         for node, parent in zip(self.nodes, self.parents):
             inside.append(node.shown in functions or (parent >= 0 and inside[parent]))
@@ -140,8 +142,8 @@ def waits(node: Node) -> str:
 
 
 def heaviest(root: Node, ns: int) -> tuple[Node | None, Node | None]:
-    """Down the calls that took half of the time: the last that is the user's own, else the last of a package, else the
-    last in Python, and the function in C below it.
+    """Follows the calls that took half of the time. Returns the last function of the user's own code on this path, else
+    the last function of a package, else the last Python function; and the C function below it.
     """
     from sys import stdlib_module_names
 
@@ -166,7 +168,7 @@ def place(node: Node) -> dict[str, Any]:
 
 
 def find(evidence: Evidence) -> list[Finding]:
-    """The most important first."""
+    """Returns the findings, the most important first."""
     from .causes import CAUSES
 
     found = [finding for cause in CAUSES for finding in (cause(evidence),) if finding is not None]
@@ -178,7 +180,9 @@ def engine_of(trace: Any) -> str:
 
 
 def lines(findings: Sequence[Finding], width: int, *, all_calls: bool = True) -> list[str]:
-    """As people read them, folded where the screen ends. Without all calls, a cause may be among those left out."""
+    """Returns findings as lines, folded at the screen's width. Without all calls, a cause may be among the calls that
+    were left out.
+    """
     if not findings:
         return [f"no finding{'' if all_calls else ' in what was recorded'}: nothing took the time that should not"]
     return [line for finding in findings for line in point(finding.text, width)]

@@ -1,4 +1,6 @@
-"""`vestige report --gc`: garbage collections by generation, by the function they began in, and the longest."""
+"""`vestige report --gc`: garbage collections by generation, by the function in which they began, and the longest
+collections.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cause of a finding about devices: one that had nothing to do for most of the time, and why."""
+"""A cause of findings: a device that had nothing to do for most of the time, and why."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ if TYPE_CHECKING:
     from .findings import Evidence
 
 MS = 1_000_000
-IDLE_SHARE = 0.5  # of the time between its first and its last work
+IDLE_SHARE = 0.5  # share of the time between the device's first and last work
 IDLE_PASSED, IDLE_NS, IDLE_WORKS = 0.2, 100 * MS, 20
-LATE_SHARE = 0.5  # of the idle time: nothing was launched
+LATE_SHARE = 0.5  # share of the idle time in which nothing was launched
 
 
 def idle_device(evidence: Evidence) -> Finding | None:
-    """A device that was idle for half of the time between its first and last work, and for a fifth of the time that its
-    process took, 100 ms or more, and did 20 works or more: a few at the ends of a long program say nothing.
+    """Fires for a device that was idle for half of the time between its first and its last work, for a fifth of its
+    process's time, and for at least 100 ms, and that did at least 20 works: a few works at the ends of a long program
+    say nothing.
     """
     idle = [device for device in evidence.devices if _is_idle(evidence, device)]
     if not idle:
@@ -62,7 +63,7 @@ def _is_idle(evidence: Evidence, device: Device) -> bool:
 
 
 def _why(evidence: Evidence, device: Device, where: dict[str, Any]) -> str:
-    """The launches came late, or what was launched in time began late."""
+    """Returns whether launches came late, or works that were launched in time began late."""
     use = device.use
     if not use.launched:
         return "; its launches are not in the trace"

@@ -1,4 +1,4 @@
-"""Imports, from the tree of calls in which they are folded: modules by their time, what imported them first, and the
+"""Imports, from the tree of calls in which they are folded: modules by their time, the importer of each, and the
 slowest chain. Used by the report after `vestige run`, so it imports little.
 """
 
@@ -21,7 +21,7 @@ FAILED = " (failed)"
 
 
 class Module:
-    """A module's sums; those without a name that one module imports are one."""
+    """The sums of a module. Modules without a name that one module imports are merged."""
 
     __slots__ = ("calls", "first_by", "name", "self_ns", "total_ns")
 
@@ -44,13 +44,15 @@ class Module:
 
 
 class Imports:
-    """All imports of a tree. `self_ns` of a module is without the modules that it imports, with what its code calls."""
+    """All imports of a tree. `self_ns` of a module includes the calls that its code makes, but not the modules that it
+    imports.
+    """
 
     def __init__(self, root: Node) -> None:
         self.modules: dict[tuple[str, str], Module] = {}
-        self.total_ns = 0  # of imports that are in no other
-        self.chain: list[Module] = []  # the slowest import, the slowest inside of that, and so on
-        self.chain_by = ""  # what the chain begins in
+        self.total_ns = 0  # time of imports that are inside no other import
+        self.chain: list[Module] = []  # the slowest import, the slowest import inside that, and so on
+        self.chain_by = ""  # the function or module in which the chain begins
         self._slowest: dict[int, Node] = {}  # by id of an import's node: the slowest import inside
         self._of_node: dict[int, Module] = {}
         first: Node | None = None
@@ -64,7 +66,7 @@ class Imports:
                 if outer is None and (first is None or node.total_ns > first.total_ns):
                     first, self.chain_by = node, _shown(above)
                 outer, open_ = node, {**open_, node.imports: node}
-            # import_module() and the like import for others.
+            # import_module() and similar functions import for their callers.
             by = node if node.imports or (node.kind == PYTHON and node.library != "importlib") else above
             work.extend((child, by, outer, open_) for child in reversed(list(node.children.values())))
         while first is not None:
@@ -78,7 +80,7 @@ class Imports:
         module.self_ns += node.total_ns
         if node.imports not in open_:
             module.total_ns += node.total_ns
-        else:  # that one has imported the parent first, which imports the module: they are one
+        else:  # the import around it imported the parent first, which imported the module: both are one
             inside = [*open_.values(), node][list(open_).index(node.imports) + 1]
             module.calls -= open_[node.imports].calls
             module.total_ns -= inside.total_ns - node.total_ns

@@ -1,4 +1,4 @@
-"""`vestige report --memory`: the figures above its functions."""
+"""`vestige report --memory`: the figures above the table of functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def sums(reading: Reading) -> dict[str, Any]:
-    """Of all processes together; high-water marks are added up."""
+    """Returns sums over all processes; high-water marks are added up."""
     views = [summary["views"] for _, summary in reading.memory]
     return {
         "peak_bytes": sum(view["peak"].bytes for view in views),

@@ -1,4 +1,4 @@
-"""What stands above and below the tables of `vestige report`. Used by the report after `vestige run`, so it imports
+"""Lines above and below the tables of `vestige report`. Used by the report after `vestige run`, so it imports
 little.
 """
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from .data import Data, Named
 
-WORTH_A_WORD = 0.05  # of the time: what waited less is not mentioned
+WORTH_A_WORD = 0.05  # share of the time; shorter waits are not mentioned
 TORN_ROWS = 3
-NAMES = 3  # in a line about functions
+NAMES = 3  # names in a line about functions
 
 
 def show_head(
@@ -32,7 +32,7 @@ def show_head(
     shares: bool = True,
     ends: Sequence[str] = (),
 ) -> None:
-    """How long, how much, and what must be known to read the rest."""
+    """Writes how long the recording is, how much was recorded, and facts that a reader needs to understand the rest."""
     paint = Paint(out)
     processes = f", {len(facts):,} processes" if len(facts) > 1 else ""
     threads = sum(each["threads"] for each in facts) if every_thread else len(data.threads)
@@ -45,7 +45,9 @@ def show_head(
 
 
 def about_shares(data: Data) -> list[str]:
-    """What percentages are of, and how much of that was waiting; empty if neither needs to be said."""
+    """Returns lines that say of what percentages are shares, and how much of that was waiting; empty if neither is
+    needed.
+    """
     whole, waiting, threads = data.threads_ns, data.waiting_ns, len(data.threads)
     everything = whole + waiting if data.without_waits else whole
     lines = [f"% is of {duration(whole)}, the time of {plural(threads, 'thread')} added up"] if threads > 1 else []
@@ -81,7 +83,7 @@ def notes(facts: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def torn_ends(sources: Sequence[Source]) -> list[str]:
-    """Why recordings end that their program did not end."""
+    """Returns lines that say why recordings ended before their program."""
     torn = [source for source in sources if source.ended == "torn"]
     lines = []
     for source in torn[:TORN_ROWS]:
@@ -95,7 +97,7 @@ def torn_ends(sources: Sequence[Source]) -> list[str]:
 
 
 def show_left_out(facts: Sequence[dict[str, Any]], metadata: Sequence[dict[str, Any]], data: Data, out: TextIO) -> None:
-    """The last lines: which calls were not recorded."""
+    """Writes the last lines: which calls were not recorded."""
     for line in (line for budget in data.budgets for line in within_budget(budget)):
         print(Paint(out)(line, "dim"), file=out)
     for name in (name for name, was_called in data.only.items() if not was_called):
@@ -108,7 +110,7 @@ def show_left_out(facts: Sequence[dict[str, Any]], metadata: Sequence[dict[str, 
 
 
 def within_budget(budget: Named) -> list[str]:
-    """What a budget left out, in a line or two."""
+    """Returns a line or two about the calls that a budget left out."""
     cpu = budget.cpu_ns or 1
     line = f"budget {budget.share * 100:.3g}% of the CPU time, {budget.cost_ns / cpu:.1%} used"
     if not budget.functions:
@@ -122,7 +124,7 @@ def within_budget(budget: Named) -> list[str]:
 
 
 def reduced_estimates(names: Sequence[str]) -> list[str]:
-    """A line about functions that would have been estimated to take more time than there was."""
+    """Returns a line about functions whose estimated time was limited to the time that their threads had."""
     if not names:
         return []
     more = f" and {plural(len(names) - NAMES, 'more function')}" if len(names) > NAMES else ""
@@ -130,7 +132,7 @@ def reduced_estimates(names: Sequence[str]) -> list[str]:
 
 
 def beyond_scope(metadata: dict[str, Any]) -> list[str]:
-    """Which calls the recording was not about."""
+    """Returns lines about calls that the recording's options excluded."""
     lines = []
     if "vestige.only" in metadata:
         names = metadata["vestige.only"]

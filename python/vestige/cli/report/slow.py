@@ -1,5 +1,5 @@
 """`vestige report --slow NAME`: the slowest tenth of the calls of a function, of requests or of tasks, compared with
-the rest. Some calls of both are read: what a thread did while one ran.
+the rest. Reads some calls of both kinds: what their thread did while they ran.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
     from .data import Node
 
-SLOWEST = 0.9  # quantile from which on calls are slow
-READ = 16  # calls of each kind whose insides are read
-ROWS = 12  # of functions inside
-LEAST = 0.05  # of the difference, that is worth a line
+SLOWEST = 0.9  # quantile above which calls count as slow
+READ = 16  # number of calls of each kind whose insides are read
+ROWS = 12  # rows about functions inside
+LEAST = 0.05  # share of the difference; smaller differences get no line
 RECURSIVE, RESUMED = 128, 16  # flags of spans
-LONGER = 1.5  # times that arguments of slow calls are as long as the others
+LONGER = 1.5  # factor by which arguments of slow calls must be longer than those of other calls
 
 
 class Call:
@@ -48,12 +48,12 @@ class Call:
 
 
 class Inside:
-    """What happened while one call ran: how often and how long, by what it was."""
+    """The calls inside one call: how often and how long, by name."""
 
     def __init__(self, call: Call, shown: str) -> None:
         self.call = call
-        self.found: dict[str, list[int]] = {}  # count, ns
-        self.only: dict[str, list[int]] = {}  # what makes any call slow: collections, waits, imports
+        self.found: dict[str, list[int]] = {}  # count and ns
+        self.only: dict[str, list[int]] = {}  # causes that can make any call slow: collections, waits, imports
         data, trace = Data(), call.source.open()
         trace.set_range(call.start_ns, call.start_ns + call.ns)
         read = data.add(
@@ -93,7 +93,7 @@ def _count(sums: dict[str, list[int]], key: str, count: int, ns: int) -> None:
 
 
 def _roots(tree: Node, shown: str) -> list[Node]:
-    """The places of the function; of what is beside the stack, all that its thread did."""
+    """Returns the places of the function. For spans off the stack, returns everything that their thread did."""
     found, work = [], list(tree.children.values())
     while work:
         node = work.pop()
@@ -116,7 +116,7 @@ def _matches(function: Function, name: str) -> bool:
 
 
 def find_calls(inputs: Inputs, name: str, threads: dict[str, list[int]]) -> tuple[str, str, list[Call]]:
-    """What is called that, what that is (calls, requests, tasks), and every call."""
+    """Returns the name, its kind (calls, requests or tasks), and every call."""
     spans: dict[str, list[Call]] = {}
     tasks: dict[str, list[Call]] = {}
     names: set[str] = set()
@@ -144,7 +144,7 @@ def find_calls(inputs: Inputs, name: str, threads: dict[str, list[int]]) -> tupl
                 tasks.setdefault(shown, []).append(Call(source, row))
 
     inputs.read_each(add)
-    found = spans | tasks  # a task is all that its coroutine function did
+    found = spans | tasks  # a task includes everything that its coroutine function did
     if not found:
         raise Failure(f"--slow {name!r}: nothing is called that{did_you_mean(name, sorted(names))}", code=2)
     if len(found) > 1:
@@ -158,13 +158,13 @@ def find_calls(inputs: Inputs, name: str, threads: dict[str, list[int]]) -> tupl
 
 
 def _spaced(calls: Sequence[Call]) -> list[Call]:
-    """So many of them as are read, from the shortest to the longest."""
+    """Returns some of the calls, evenly spread from the shortest to the longest: the calls to read."""
     step = max(len(calls) / READ, 1)
     return [calls[int(at * step)] for at in range(min(len(calls), READ))]
 
 
 class Comparison:
-    """`slow` and `rest` are those whose insides were read."""
+    """`slow` and `rest` are the calls whose insides were read."""
 
     def __init__(self, shown: str, kind: str, calls: list[Call]) -> None:
         self.shown, self.kind = shown, kind
@@ -185,7 +185,7 @@ class Comparison:
         self.rest_lengths = _mean(len(call.arguments) for call in ranked[:at])
 
     def means(self, of: Callable[[Inside], dict[str, list[int]]]) -> list[SimpleNamespace]:
-        """What calls did inside, on average: where slow calls took most time beyond the others comes first."""
+        """Returns what calls did inside, on average, sorted by how much more time slow calls spent there."""
         keys = dict.fromkeys(key for one in (*self.slow, *self.rest) for key in of(one))
         rows = []
         for key in keys:
@@ -206,13 +206,13 @@ class Comparison:
 
     @property
     def only(self) -> list[SimpleNamespace]:
-        """Collections, waits and imports that the slow ones have more often than the others."""
+        """Returns collections, waits and imports that slow calls have more often than other calls."""
         twice = 2 * len(self.slow) / len(self.rest)
         return [row for row in self.means(lambda one: one.only) if row.rest_in * twice <= row.slow_in]
 
     @property
     def command(self) -> str:
-        """What shows the slowest in the viewer."""
+        """Returns the command that shows the slowest call in the viewer."""
         call = self.slowest
         start = (call.start_ns - call.source.facts["start_ns"]) / 1e9
         between = f"--from {start:.6f}s --until {start + call.ns / 1e9:.6f}s"

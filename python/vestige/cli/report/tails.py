@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from .data import Node
     from .findings import Evidence
 
-CALLS = 100  # of fewer, a hundredth is no call
+CALLS = 100  # with fewer calls, a hundredth is less than one call
 TIMES, SHARE = 10, 0.1
-P99_NS = 5_000_000  # shorter ones are not worth a sentence
+P99_NS = 5_000_000  # shorter calls are not worth a sentence
 IDLE_SHARE = 0.5
 EVENTS = ("select", "poll", "control", "accept", "_accept", "recv", "get", "wait")  # may be waiting for work
 NOUNS = {"function": "call", "async": "request", "task": "task"}
 
 
 def _idles(node: Node) -> int:
-    """The time of a call that may wait because there is nothing to do."""
+    """Returns the time of a call that may wait because there is nothing to do."""
     kind = waits(node)
     is_event = kind and node.name.split(" ", 3)[2:3] and node.name.split(" ", 3)[2].rstrip(">") in EVENTS
     return node.total_ns if kind in (LOCK, CHILD) or is_event else 0
 
 
 def tail(evidence: Evidence) -> Finding | None:
-    """A hundredth takes ten times the median or longer, and those that do take a tenth of the time of their threads,
-    requests or tasks. Not where functions mostly wait for something to do.
+    """Fires if a hundredth of the calls takes ten times the median or longer, and these calls take a tenth of the time
+    of their threads, requests or tasks. Does not fire for functions that mostly wait for something to do.
     """
     places = evidence.places
     idle: dict[str, int] = {}
@@ -43,7 +43,7 @@ def tail(evidence: Evidence) -> Finding | None:
         total[node.shown] = total.get(node.shown, 0) + node.total_ns
     best: Durations | None = None
     for one in evidence.data.durations.values():
-        slow_ns = one.slow_ns - evidence.busy_ns  # a thread that was not let run is slow in any function
+        slow_ns = one.slow_ns - evidence.busy_ns  # any call becomes slow while its thread waits for a processor
         if one.count < CALLS or slow_ns < SHARE * one.whole_ns or one.shown in evidence.explained:
             continue
         if one.p99_ns < max(TIMES * one.p50_ns, P99_NS) or one.slow_count < 2:

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from .command import Reading
     from .data import Steps
 
-BLOCKED = "50ms"  # a step that takes longer keeps the other tasks waiting
+BLOCKED = "50ms"  # a longer step keeps other tasks waiting
 UNKNOWN = Function((0, "?", "", "?", 0))
-STACK_ROWS = 8  # of the calls that blocked the loop, in the text
+STACK_ROWS = 8  # calls that blocked the loop, in the text
 AWAITS_SHOWN = 4
-INDENT = 10  # of what a group awaited
+INDENT = 10  # columns before the waits of a group
 
 
 class Group:
@@ -45,11 +45,11 @@ class Group:
         self.library = library
         self.tasks = self.steps = self.open = self.raised = 0
         self.running_ns = self.awaiting_ns = self.longest_step_ns = 0
-        self.latencies: list[int] = []  # of tasks that ended
-        self.awaited: dict[tuple[str, str], list[int]] = {}  # what for, in which function: count, ns
+        self.latencies: list[int] = []  # durations of tasks that ended
+        self.awaited: dict[tuple[str, str], list[int]] = {}  # count and ns, by kind of object and function
 
     def add(self, row: Any) -> None:
-        """A row of the table `task`."""
+        """Adds a row of the table `task`."""
         self.tasks += 1
         self.steps += row.steps
         self.running_ns += row.step_ns
@@ -61,7 +61,7 @@ class Group:
             self.latencies.append(row.duration_ns)
 
     def latency(self, share: float) -> int | None:
-        """That of a task with so many others below it: 0.5 is the median."""
+        """Returns a quantile of the tasks' durations: 0.5 is the median."""
         ranked = sorted(self.latencies)
         return ranked[min(int(share * len(ranked)), len(ranked) - 1)] if ranked else None
 
@@ -93,7 +93,7 @@ class Group:
 
 
 class Tasks:
-    """Those of all traces that are read."""
+    """The tasks of all traces that are read."""
 
     def __init__(self, blocked_ns: int) -> None:
         self.blocked_ns = blocked_ns
@@ -108,11 +108,12 @@ class Tasks:
         left_out: Iterable[int],
         only_threads: Sequence[int] | None,
     ) -> None:
-        """`read`: the tables `task`, `task_awaits`, `blocked_steps` and `blocked_calls`."""
+        """Adds a trace. `read` has the tables `task`, `task_awaits`, `blocked_steps` and `blocked_calls`."""
         functions = trace.functions()
         libraries = classify(functions, source.metadata)[1]
         hidden = set(left_out)
-        groups: dict[tuple[int, bool], Group] = {}  # of this trace, by the function's id, and whether a loop runs it
+        # Groups of this trace, by the function's id, and whether a loop runs it.
+        groups: dict[tuple[int, bool], Group] = {}
         named: dict[int, tuple[str, Group]] = {}
         for task in read["task"]:
             if task.func in hidden or (only_threads is not None and task.thread not in only_threads):
@@ -168,7 +169,7 @@ class Tasks:
 
 
 def _call(trace: Trace, functions: Sequence[Function | None], row: Any) -> dict[str, Any]:
-    """A row of the table `blocked_calls`."""
+    """Returns a row of the table `blocked_calls` for the report."""
     function = functions[row.func] or UNKNOWN
     call: dict[str, Any] = {"function": shown_name(function), "time_ns": row.duration_ns}
     if row.imported is not None:
@@ -206,7 +207,7 @@ def _below(group: Group, away: str, width: int) -> list[str]:
 
 
 def _awaits(group: Group) -> str:
-    """`queue 39.4 ms (Queue.get), sleep 71.7 us (sleep)`"""
+    """Returns `queue 39.4 ms (Queue.get), sleep 71.7 us (sleep)`."""
     ranked = group.ranked_awaits()
     parts = [
         f"{what} {duration(ns)}" + (f" ({name})" if name and not group.shown.endswith(f": {name}") else "")
@@ -217,7 +218,7 @@ def _awaits(group: Group) -> str:
 
 
 def _show_steps(steps: Steps, out: TextIO) -> None:
-    """Those of event loops that the trace has calls of."""
+    """Shows the steps of event loops whose calls the trace has."""
     if steps.count:
         p50, p99, longest = (duration(steps.quantile(share)) for share in (0.5, 0.99, 1))
         count = plural(steps.count, "step")

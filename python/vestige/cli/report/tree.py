@@ -1,4 +1,4 @@
-"""The tree of calls as text: libraries folded, recursion too, the rest by what took most time. Used by the report after
+"""The tree of calls as text: libraries and recursion are folded, calls are sorted by time. Used by the report after
 `vestige run`, so it imports little.
 """
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
     from .data import Node
 
-THROUGH = 0.95  # of a call's time in one call that it made: it only passes on
-PASSES = 0.8  # the same inside of a library, which matters less
-HIDDEN_MAX = 0.25  # of the time: no line hides more inside of a library, if it can be split
-BRANCH = 0.03  # of the time: what part of a library is then worth a line
-FIGURES = 17  # columns of time and share
-NAME_MIN = 24  # columns that a name gets, however deep it is
+THROUGH = 0.95  # share of a call's time; a call that spends this much in one call only passes on
+PASSES = 0.8  # the same share for calls inside a library, which matter less
+HIDDEN_MAX = 0.25  # share of the whole time; a line that hides more of it inside a library is split, if possible
+BRANCH = 0.03  # share of the whole time; a smaller part of a library gets no line of its own
+FIGURES = 17  # columns for time and share
+NAME_MIN = 24  # least columns for a name, however deep the line is
 LIBRARIES = 3  # names of libraries in a line
 
 
 class Line:
-    """A line of the tree: a call, and what is folded into it."""
+    """A line of the tree: a call, and the calls that are folded into it."""
 
     __slots__ = (
         "awaiting_ns",
@@ -58,11 +58,11 @@ class Line:
         self.awaiting_ns = node.awaiting_ns
         self.library = node.owner == LIBRARY
         self.recursive = False
-        self.hidden = 0  # frames folded into it
-        self.id = self.parent = self.depth = 0  # its place in a list of all
-        self.packages: dict[str, int] = {}  # and the libraries of those, with their own times
+        self.hidden = 0  # number of frames folded into the line
+        self.id = self.parent = self.depth = 0  # the line's place in a list of all lines
+        self.packages: dict[str, int] = {}  # the libraries of the folded frames, with their own times
         self.children: list[Line] = []
-        # An annotation that is no part of a thread's stack, as those of tasks: many may be open at once.
+        # An annotation that is on no thread's stack, such as a task's: many may be open at one time.
         self.beside = node.kind == ANNOTATION and not node.self_ns and not node.children and node.total_ns > 0
 
     @property
@@ -71,12 +71,12 @@ class Line:
 
     @property
     def time_ns(self) -> int:
-        """For people: a leaf that stands for waits has no other time."""
+        """The time that people see; a leaf that stands for waits has only that time."""
         return self.awaiting_ns if self.node.waits else self.total_ns
 
     @property
     def share_ns(self) -> int | None:
-        """None: its time is not in that of the threads, or in that of other lines, too."""
+        """None if the time is not part of the threads' time, or is part of other lines, too."""
         return None if self.beside or self.node.waits else self.total_ns
 
     @property
@@ -97,10 +97,9 @@ class Line:
 
 
 def fold(root: Node, whole_ns: int, *, libraries: bool = True) -> list[Line]:
-    """What the threads run, as lines; all of it unless `libraries` are to be folded.
-
-    A call of a library is one line, with what it calls back of the user's own below it. Where that would hide much of
-    the time, the library is shown as far as its time goes separate ways: frames that only pass on stay folded.
+    """Returns the tree as lines. With `libraries`, folds libraries: a call of a library is one line, with the user's
+    own functions that the library calls below it. If that would hide much of the time, the line is split where the
+    library's time divides: frames that only pass on stay folded.
     """
     top = Line(root)
     work: list[tuple[Line, Node, set[str]]] = [(top, root, set())]
@@ -119,8 +118,8 @@ def fold(root: Node, whole_ns: int, *, libraries: bool = True) -> list[Line]:
 
 
 def _branches(node: Node, whole_ns: int, seen: set[str]) -> tuple[set[int], set[str]]:
-    """The ids of nodes of libraries below a call of one that get lines of their own, none where little is hidden; and
-    the names that were passed on the way, with those `seen` before, which no line has to repeat.
+    """Returns the ids of library nodes below a call of a library that get lines of their own, none if little is hidden;
+    and the names that were passed on the way, added to `seen`: no line has to repeat these.
     """
     if node.total_ns - _own_ns(node) < HIDDEN_MAX * whole_ns:
         return set(), seen
@@ -140,7 +139,7 @@ def _large(node: Node, whole_ns: int) -> list[Node]:
 
 
 def _first_telling(node: Node, seen: set[str]) -> Node:
-    """The node, or if that says nothing new, the one that it passes on to."""
+    """Returns the node, or, if its name says nothing new, the node to which it passes on."""
     while node.shown in seen or node.kind == NATIVE:
         calls = [child for child in _calls(node) if child.total_ns >= PASSES * node.total_ns]
         if not calls or calls[0].owner != LIBRARY:
@@ -150,7 +149,7 @@ def _first_telling(node: Node, seen: set[str]) -> Node:
 
 
 def _own_ns(node: Node) -> int:
-    """The time of the outermost calls of the user's own code below a call of a library."""
+    """Returns the time of the outermost calls of the user's own code below a call of a library."""
     total = 0
     work = list(node.children.values())
     while work:
@@ -163,7 +162,7 @@ def _own_ns(node: Node) -> int:
 
 
 def _calls(node: Node) -> list[Node]:
-    """What it calls, looking through recursion."""
+    """Returns the calls that a node makes; a recursive call stands for its own calls."""
     found = []
     work = list(node.children.values())
     while work:
@@ -176,7 +175,7 @@ def _calls(node: Node) -> list[Node]:
 
 
 def _children(line: Line, node: Node, libraries: bool, branches: set[int]) -> list[Node]:
-    """Those that get lines of their own. What is folded on the way is noted in the line."""
+    """Returns the children that get lines of their own, and notes the folded frames in the line."""
     found: dict[str, Node] = {}
     work = list(node.children.values())
     while work:
@@ -199,7 +198,9 @@ def _children(line: Line, node: Node, libraries: bool, branches: set[int]) -> li
 
 
 def copy_node(node: Node) -> Node:
-    """Its own sums and list of children; those are shared until one is changed, which copies it first."""
+    """Copies a node's sums and its list of children. The children are shared until one of them changes, which is then
+    copied first.
+    """
     made = type(node)()
     for name in (*Sums.__slots__, *node.__slots__):
         setattr(made, name, getattr(node, name))
@@ -223,7 +224,9 @@ def merge_nodes(into: Node, other: Node) -> None:
 
 
 def _without_plumbing(lines: list[Line]) -> list[Line]:
-    """A thread begins in a library that calls the thread's own function: begins the tree there."""
+    """Returns the lines without the library code in which a thread begins: the tree begins at the thread's own
+    function.
+    """
     found = []
     for line in lines:
         passed_on = sum(child.total_ns for child in line.children)
@@ -235,7 +238,7 @@ def _without_plumbing(lines: list[Line]) -> list[Line]:
 
 
 def sort(lines: list[Line], by: Column | None = None) -> None:
-    """Siblings by their time, or by another column."""
+    """Sorts siblings by their time, or by another column."""
     key = by.order if by is not None else lambda line: -line.reach_ns
     work = [lines]
     while work:
@@ -245,7 +248,7 @@ def sort(lines: list[Line], by: Column | None = None) -> None:
 
 
 def walk(lines: list[Line]) -> Iterator[Line]:
-    """Every line, and those below."""
+    """Yields every line, and the lines below."""
     work = list(lines)
     while work:
         line = work.pop()
@@ -254,7 +257,7 @@ def walk(lines: list[Line]) -> Iterator[Line]:
 
 
 def choose(lines: list[Line], count: int, min_ns: float) -> set[int]:
-    """The ids of at most so many lines, those of the longest calls; each with its parent."""
+    """Returns the ids of at most `count` lines: those of the longest calls, each with its parent."""
     chosen: set[int] = set()
     waiting = [line for line in lines if line.reach_ns >= min_ns]
     while waiting and len(chosen) < count:
@@ -266,7 +269,7 @@ def choose(lines: list[Line], count: int, min_ns: float) -> set[int]:
 
 
 def shorten(lines: list[Line]) -> None:
-    """Of calls that only pass on to the next, the first and the last are shown."""
+    """Folds chains of calls that only pass on: only the first and the last call of a chain stay."""
     work = list(lines)
     while work:
         line = work.pop()
@@ -286,7 +289,9 @@ def shorten(lines: list[Line]) -> None:
 def draw(
     lines: list[Line], whole_ns: int, chosen: set[int], width: int, paint: Paint, columns: Sequence[Column] = ()
 ) -> list[str]:
-    """The lines that were chosen, behind these columns; above them a head, if they are not the usual two."""
+    """Returns the chosen lines of the tree, each behind its columns, below a head unless the columns are the
+    usual two.
+    """
     usual = TREE.in_text(())
     shown = [column for column in columns or usual if column is not TREE.naming]
     layout = Layout([*shown, TREE.naming], [line for line in walk(lines) if id(line) in chosen], whole_ns=whole_ns)
@@ -304,14 +309,14 @@ def draw(
         )
         children = [child for child in line.children if id(child) in chosen]
         below = before + ("" if not branch else "   " if branch == "└─ " else "│  ")
-        if cells(below) + 3 > width - FIGURES - NAME_MIN:  # too deep to indent any more
+        if cells(below) + 3 > width - FIGURES - NAME_MIN:  # too deep to indent further
             below = before
         work.extend((child, below, "└─ " if child is children[-1] else "├─ ") for child in reversed(children))
     return drawn
 
 
 def _label(line: Line, room: int, paint: Paint, style: str | None) -> str:
-    """Its name, and what was folded."""
+    """Returns the name of a line, and notes about what is folded."""
     notes = []
     if line.beside:
         notes.append("beside the stack")
@@ -331,7 +336,7 @@ def _label(line: Line, room: int, paint: Paint, style: str | None) -> str:
 
 
 def unfolded(root: Node) -> list[Line]:
-    """The whole tree for programs: parents before their children, nothing folded."""
+    """Returns the whole tree for programs: parents before their children, nothing folded."""
     rows: list[Line] = []
     work = [(child, -1, 0) for child in reversed(list(root.children.values()))]
     while work:

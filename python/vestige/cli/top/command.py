@@ -1,4 +1,4 @@
-"""`vestige top`: what a program that is being recorded does now."""
+"""`vestige top`: shows what a recorded program is doing now."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EXAMPLES = """\
   vestige top t.vst            the process that writes t.vst
   vestige top t.vst | head     one table, and the end
 """
-ARROWS = re.compile(r"\033(\[[0-9;]*[A-Za-z~]|O.)")  # and their like: they mean nothing here
+ARROWS = re.compile(r"\033(\[[0-9;]*[A-Za-z~]|O.)")  # arrow keys and similar keys, which have no function here
 ESCAPE, ENTER, ERASE = "\033", ("\n", "\r"), ("\x7f", "\b")
 
 
@@ -68,7 +68,7 @@ def main(argv: list[str]) -> int:
 
 
 class Top:
-    """Looks at one trace, again and again."""
+    """Reads one trace again and again, and shows its last seconds."""
 
     def __init__(self, target: Target, choice: Choice, last_ns: int, *, first_ns: int) -> None:
         self._target = target
@@ -78,9 +78,9 @@ class Top:
         self._picture.budget = target.source.metadata.get("vestige.budget")
         self._facts: Facts | None = None
         self._ended = ""  # why
-        self._problem = ""  # if that was one
+        self._problem = ""  # the reason of the end, if it was an error
         self._growing = target.open(first_ns)
-        # What is open is found out by reading all that was recorded. Ctrl-C ends that at once.
+        # The first reading reads the whole recording, to find the open calls. Ctrl-C ends it immediately.
 
         before = signal.signal(signal.SIGINT, signal.SIG_DFL)
         try:
@@ -89,7 +89,7 @@ class Top:
             signal.signal(signal.SIGINT, before)
 
     def _look(self) -> None:
-        """Adds what happened since the last time."""
+        """Adds the records since the last reading."""
         target = self._target
         alive = target.is_alive()
         try:
@@ -119,7 +119,7 @@ class Top:
     # ---- in a pipe, and at the end
 
     def print(self) -> int:
-        """The exit code."""
+        """Prints the last seconds once. Returns the exit code."""
         assert self._facts is not None
         for line in self._picture.plain(self._window, self._facts, self._choice):
             print(line)
@@ -130,7 +130,7 @@ class Top:
     # ---- on a terminal
 
     def watch(self, every: float) -> None:
-        """Until the user or the recording ends it."""
+        """Draws until the user or the recording ends it."""
         with Live() as live:
             try:
                 due = time.monotonic() + every
@@ -155,7 +155,7 @@ class Top:
         live.draw(lines, self._picture.help(self._choice, columns - 1))
 
     def _press(self, keys: str) -> bool:
-        """False: the user wants to leave."""
+        """Handles keys. Returns false if the user wants to leave."""
         choice = self._choice
         choice.message = ""
         for key in ARROWS.sub("", keys):

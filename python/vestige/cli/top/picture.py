@@ -1,4 +1,6 @@
-"""The last seconds as lines of text: for a terminal of so many columns and rows, or for a pipe, where none is cut."""
+"""Formats the last seconds as lines of text: for a terminal of some columns and rows, or for a pipe, in which no line
+is cut.
+"""
 
 from __future__ import annotations
 
@@ -16,33 +18,33 @@ if TYPE_CHECKING:
     from .target import Target
     from .window import Row, Window
 
-SORTS: dict[str, tuple[str, str]] = {  # by key: the column, and what it is called
+SORTS: dict[str, tuple[str, str]] = {  # by key: the column, and its name
     "o": ("own_ns", "own time"),
     "t": ("total_ns", "total time"),
     "c": ("calls", "calls"),
     "b": ("bytes", "allocated bytes"),
 }
-HOT = 0.25  # of the time, in a strong colour
+HOT = 0.25  # share of the time from which a row has a strong colour
 THREAD_NAME = 24
-THREADS_SHARE = 3  # threads take up to a third of the rows
-PLAIN_ROWS = 20  # of a table in a pipe
+THREADS_SHARE = 3  # threads take at most this part of the rows: a third
+PLAIN_ROWS = 20  # rows of a table in a pipe
 HELP = "o t c b sort · / filter · w waits · space freeze · s snapshot · q quit"
 
 
 class Choice:
-    """What the user chose to see."""
+    """The user's choices of what to see."""
 
     def __init__(self) -> None:
         self.sort = "o"
         self.filter = ""
-        self.typing = False  # the filter
-        self.waits = False  # functions that only wait are shown, too
+        self.typing = False  # the user is typing the filter
+        self.waits = False  # show functions that only wait, too
         self.frozen = False
         self.message = ""
 
 
 class Facts:
-    """What the system says of the process, at one moment."""
+    """The system's facts about the process, at one moment."""
 
     def __init__(self, target: Target, threads: Sequence[Any], before: Facts | None, now_ns: int) -> None:
         self.now_ns = now_ns
@@ -51,10 +53,12 @@ class Facts:
         self.states = {each.tid: target.state(each.tid) for each in threads}
         self._before = before
         if before is not None:
-            before._before = None  # one is enough
+            before._before = None  # only one earlier object is needed
 
     def busy(self, tid: int | None = None) -> float | None:
-        """The share of the time since then that the process, or a thread, ran; None if that is not known."""
+        """Returns the share of the time since the previous moment that the process, or a thread, ran; None if
+        unknown.
+        """
         before, now = (self._before._ran.get(tid) if self._before else None), self._ran.get(tid)
         if before is None or now is None or self._before is None or self.now_ns <= self._before.now_ns:
             return None
@@ -62,7 +66,7 @@ class Facts:
 
 
 class Picture:
-    """Draws into lines that Paint has coloured."""
+    """Formats lines, which Paint has coloured."""
 
     def __init__(self, paint: Paint) -> None:
         self._paint = paint
@@ -70,11 +74,11 @@ class Picture:
         self.budget: float | None = None  # the share of the CPU time that recording may take
 
     def lines(self, window: Window, facts: Facts, choice: Choice, columns: int, rows: int) -> list[str]:
-        """For a terminal of that size, but for its last row."""
+        """Returns the lines for a terminal of this size, without its last row."""
         every = window.rows()
         shown = self._choose(every, choice)
         lines = self._head(window, facts, every, choice, columns)
-        room = max(rows - len(lines) - 1, 0)  # the last line is the help
+        room = max(rows - len(lines) - 1, 0)  # the last row has the help
         threads = self._threads(window, facts, columns)
         if len(threads) > max(room // THREADS_SHARE, 2):
             threads = threads[: max(room // THREADS_SHARE, 2)]
@@ -84,7 +88,7 @@ class Picture:
         return lines[: max(rows - 1, 1)]
 
     def plain(self, window: Window, facts: Facts, choice: Choice) -> list[str]:
-        """One table, for a pipe."""
+        """Returns one table, for a pipe."""
         every = window.rows()
         lines = self._head(window, facts, every, choice, UNBOUNDED)
         lines += self._table(self._choose(every, choice), window, PLAIN_ROWS + 1, UNBOUNDED)
@@ -140,7 +144,7 @@ class Picture:
         return f"; without waiting ({', '.join(f'{KINDS.get(kind, kind)} {duration(ns)}' for kind, ns in kinds)})"
 
     def _table(self, rows: list[Row], window: Window, room: int, columns: int) -> list[str]:
-        """With its head, `room` lines at most."""
+        """Returns the table with its head, at most `room` lines."""
         if room < 1:
             return []
         ns = window.ns
@@ -185,7 +189,7 @@ class Picture:
 
 
 def _filled(parts: Sequence[str], columns: int) -> list[str]:
-    """In as many lines as it takes, none cut inside of a part that fits one."""
+    """Fills as many lines as needed; does not cut a part that fits into a line."""
     lines: list[str] = []
     for part in parts:
         if lines and cells(lines[-1]) + 3 + cells(part) <= columns:
@@ -196,7 +200,7 @@ def _filled(parts: Sequence[str], columns: int) -> list[str]:
 
 
 def _clip(text: str, columns: int) -> str:
-    """The beginning of a line that was laid out: unlike cut(), it leaves spaces as they are."""
+    """Returns the beginning of a formatted line; unlike cut(), keeps spaces."""
     while cells(text) > columns:
         text = text[: max(columns - 1, 0)] if text.isascii() else text[:-1]
     return text

@@ -1,4 +1,4 @@
-"""The trace that `vestige top` watches, and what the system knows of the process that writes it."""
+"""The trace that `vestige top` watches, and the system's facts about the process that writes it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ class Target:
     """A trace and the process that writes it. The file stays open: it may be renamed or deleted meanwhile."""
 
     def __init__(self, name: str, path: str, pid: int | None = None) -> None:
-        """`path` is what to open, `name` what to call it. The process may have another number in its own namespace,
-        which is the one that the trace has."""
+        """`path` is the file to open, `name` the name to show. The process may have another number in its own
+        namespace; the trace has that number.
+        """
         self.name = name
         try:
             self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -45,13 +46,13 @@ class Target:
         return _about(self.name, self.path, error)
 
     def is_alive(self) -> bool:
-        """Whether the process has the file open. A later process with the same number has not."""
+        """Returns whether the process has the file open. A later process with an equal number has not."""
         folder = f"/proc/{self.pid}/fd"
         try:
             numbers = os.listdir(folder)
         except OSError:
             return False
-        if self._writer_fd in numbers:  # the one that it was before: most of the time that is all
+        if self._writer_fd in numbers:  # usually the process still has the file under the same descriptor
             numbers.insert(0, self._writer_fd)
         for number in numbers:
             if _identity_of(f"{folder}/{number}") == self._identity:
@@ -63,7 +64,7 @@ class Target:
         return os.fstat(self._fd).st_nlink == 0
 
     def resident(self) -> int | None:
-        """Bytes of memory that the process has."""
+        """Returns how many bytes of the process are in RAM."""
         try:
             with open(f"/proc/{self.pid}/statm") as file:
                 return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -71,17 +72,19 @@ class Target:
             return None
 
     def cpu_ns(self, thread: int | None = None) -> int | None:
-        """How long the process, or one thread of it, has run."""
+        """Returns how long the process, or one of its threads, has run."""
         fields = _stat(self.pid, thread)
         return None if fields is None else (int(fields[11]) + int(fields[12])) * 10**9 // os.sysconf("SC_CLK_TCK")
 
     def state(self, thread: int) -> str:
-        """What the system says that a thread does; "" if there is no such thread any more."""
+        """Returns the state of a thread according to the system; "" if the thread has ended."""
         fields = _stat(self.pid, thread)
         return "" if fields is None else STATES.get(fields[0], fields[0])
 
     def snapshot(self) -> str:
-        """Writes a finished copy of the trace beside it, or here if that is not possible; its path."""
+        """Writes a finished copy of the trace next to it, or into this folder if that is impossible. Returns the copy's
+        path.
+        """
         stem = self.name.removesuffix(SUFFIX)
         for folder in (os.path.dirname(stem) or ".", "."):
             number = 1
@@ -98,7 +101,7 @@ class Target:
 
 
 def find_target(word: str) -> Target:
-    """By the number of a process, or by a file."""
+    """Finds a target by the number of a process, or by a file."""
     if not word.isdecimal() or os.path.exists(word):
         return Target(word, word)
     folder = f"/proc/{word}/fd"
@@ -115,7 +118,7 @@ def find_target(word: str) -> Target:
         writer = None if identity is None or identity in found else _writer_of(path)
         if identity is not None and writer is not None:
             found[identity] = path, writer
-    # A process that was forked may have its parent's trace open, too.
+    # A forked process may still have its parent's trace open.
     paths = [path for path, writer in found.values() if len(found) == 1 or writer == int(word)]
     if len(paths) > 1:
         names = sorted(map(_name_of, paths))
@@ -130,7 +133,7 @@ def _name_of(path: str) -> str:
 
 
 def _writer_of(path: str) -> int | None:
-    """The process that a trace is of, if it is being recorded through this descriptor of /proc/PID/fd."""
+    """Returns the process that is recording into a trace, which is given as a descriptor /proc/PID/fd/N."""
     try:
         with open(path.replace("/fd/", "/fdinfo/")) as file:
             flags = next(int(line.split()[1], 8) for line in file if line.startswith("flags:"))
@@ -157,7 +160,7 @@ def _identity_of(path: str) -> tuple[int, int] | None:
 
 
 def _stat(pid: int, thread: int | None) -> list[str] | None:
-    """The fields behind the name, which may contain anything."""
+    """Returns the fields behind the name, because the name may contain anything."""
     task = f"/task/{thread}" if thread is not None else ""
     try:
         with open(f"/proc/{pid}{task}/stat", errors="replace") as file:
@@ -168,5 +171,5 @@ def _stat(pid: int, thread: int | None) -> list[str] | None:
 
 
 def _about(name: str, path: str, error: Exception) -> str:
-    """Under the name that the user knows."""
+    """Returns an error about a file under the name that the user knows."""
     return explain(path, error).replace(path, name)

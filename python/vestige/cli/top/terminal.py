@@ -1,7 +1,6 @@
-"""The terminal while a table is live in it: another screen, keys without echo, and all as it was at the end.
-
-rich does not do this here: the package has no dependencies, rich reads no keys and knows nothing of Ctrl-Z, and its
-table takes 10 ms to lay out where ours takes 0.1 ms.
+"""The terminal while it shows a live table: uses the alternate screen, reads keys without echo, and restores everything
+at the end. rich is not used: this package has no dependencies, rich reads no keys and does not handle Ctrl-Z, and
+formatting its table takes 10 ms instead of 0.1 ms.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ if TYPE_CHECKING:
 
 BEGIN, END = "\033[?1049h\033[?25l", "\033[?25h\033[?1049l"
 HOME, CLEAR_LINE, CLEAR_REST = "\033[H", "\033[K", "\033[J"
-SMALLEST = (20, 4)  # columns, rows: less is drawn as if it were that
-LOOKS = 0.2  # seconds after which a new size is noticed
+SMALLEST = (20, 4)  # columns and rows; a smaller terminal is treated as if it had these
+LOOKS = 0.2  # seconds between checks of the terminal's size
 
 
 def can_be_live() -> bool:
-    """Whether a table can be drawn over and over on stdout."""
+    """Returns whether a table can be drawn again and again on stdout."""
     return is_terminal(sys.stdout) and os.environ.get("TERM", "dumb") != "dumb"
 
 
 class Live:
-    """A context. Keys come from stdin, if that is a terminal too."""
+    """A context in which the table is live. Keys come from stdin, if stdin is a terminal."""
 
     def __init__(self) -> None:
         self._raw: Any = sys.stdout.stream if isinstance(sys.stdout, Screen) else sys.stdout
@@ -68,7 +67,7 @@ class Live:
         self._write(END)
 
     def _suspend(self, number: int, frame: FrameType | None) -> None:
-        """Ctrl-Z: the shell gets its screen, and `fg` brings ours back."""
+        """Handles Ctrl-Z: gives the shell its screen back; after `fg`, draws ours again."""
         self._end()
         os.kill(os.getpid(), signal.SIGSTOP)
         self._begin()
@@ -82,7 +81,7 @@ class Live:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Columns and rows, as they are now."""
+        """Returns the current columns and rows."""
         try:
             columns, rows = os.get_terminal_size(self._raw.fileno())
         except (OSError, ValueError):
@@ -90,7 +89,9 @@ class Live:
         return max(columns or 80, SMALLEST[0]), max(rows or 24, SMALLEST[1])
 
     def draw(self, lines: Sequence[str], last: str) -> None:
-        """Lines from the top, and one in the last row. They go through the screen of stdout, which cleans them."""
+        """Draws lines from the top, and a line in the last row. The lines go through the Screen of stdout, which cleans
+        them.
+        """
         rows = self.size[1]
         self._raw.write(HOME)
         for line in lines[: rows - 1]:
@@ -102,7 +103,9 @@ class Live:
         self._raw.flush()
 
     def wait(self, until: float) -> str:
-        """Keys that were pressed, at once; "" at that time (of time.monotonic()) or when the size changed."""
+        """Returns pressed keys immediately; "" at the time `until` (of time.monotonic()), or when the size
+        has changed.
+        """
         size = self.size
         while True:
             left = until - time.monotonic()

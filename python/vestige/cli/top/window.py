@@ -1,4 +1,6 @@
-"""The last seconds of a program: how much the sums of its functions grew from look to look. Nothing older is kept."""
+"""The last seconds of a program: how much the sums of its functions grew between readings. Older readings are
+dropped.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ UNKNOWN = Function((0, "(not defined)", "", "", 0))
 
 
 class Growth(NamedTuple):
-    """How much a function's sums grew, by COLUMNS; None: not known. What was open may turn out to have ended before."""
+    """How much a function's sums grew, by COLUMNS; None: unknown. A sum may also shrink, because an open call may turn
+    out to have ended earlier.
+    """
 
     calls: int
     own_ns: int
@@ -42,7 +46,7 @@ class Look(NamedTuple):
 
 
 class Row:
-    """A function in the last seconds."""
+    """The sums of a function in the last seconds."""
 
     def __init__(self, number: int, function: Function) -> None:
         self.number = number
@@ -50,10 +54,10 @@ class Row:
         self.shown = shown_name(function)
         self.waits = waits_for(function.name) if self.kind == NATIVE else ""
         self.calls = self.own_ns = self.total_ns = self.bytes = 0
-        self.passed_ns = 0  # in it alone, whether its thread ran or not
+        self.passed_ns = 0  # own time, including time in which the thread did not run
 
     def add(self, grown: Growth, *, running: bool) -> None:
-        """By running time where that is wanted and known."""
+        """Adds growth; by running time if that is wanted and known."""
         own_ns = grown.own_running_ns if running else None
         total_ns = grown.total_running_ns if running else None
         self.calls += grown.calls
@@ -64,18 +68,18 @@ class Row:
 
 
 class Window:
-    """What looks say together, as long as they are not older than `last_ns`."""
+    """The sums of the readings that are no older than `last_ns`."""
 
     def __init__(self, last_ns: int, engine: str) -> None:
         self._last_ns = last_ns
         self._engine = engine
         self._looks: deque[Look] = deque()
-        self._sums: dict[int, tuple[int | None, ...]] = {}  # at the last look
+        self._sums: dict[int, tuple[int | None, ...]] = {}  # sums at the last reading
         self._functions: dict[int, Function] = {}
         self.threads: list[Any] = []
 
     def add(self, now: dict[str, Any], growing: Growing) -> None:
-        """What a reading of the trace gave."""
+        """Adds the result of a reading."""
         rows, to_ns = now["functions"], int(now["to_ns"])
         from_ns = self._looks[-1].to_ns if self._looks else int(now["from_ns"])
         sums = dict(zip(rows["func"], zip(*(rows[name] for name in COLUMNS), strict=True), strict=True))
@@ -89,18 +93,18 @@ class Window:
         self.threads = list(now["threads"])
         wanted = {one for look in self._looks for one in look.functions}
         wanted.update(thread.func for thread in self.threads)
-        # A function is defined once: what is known of it stays, but only as long as it is shown.
+        # A definition never changes, so it is kept as long as its function is shown.
         known = self._functions
         self._functions = {one: known.get(one) or growing.function(one) or UNKNOWN for one in wanted if one}
 
     @property
     def ns(self) -> int:
-        """How long the looks are together: a little more or less than was asked for."""
+        """Returns the time that all readings cover: a little more or less than requested."""
         return max(self._looks[-1].to_ns - self._looks[0].from_ns, 1)
 
     @property
     def knows_running(self) -> bool:
-        """Whether rows have the time that functions ran, and not the time that passed in them."""
+        """Returns whether rows have the time that functions ran, instead of the time that passed in them."""
         return self._looks[-1].knows_running
 
     @property
@@ -112,7 +116,7 @@ class Window:
         return sum(look.lost for look in self._looks)
 
     def rows(self) -> list[Row]:
-        """Every function that was in a call."""
+        """Returns every function that was in a call."""
         rows: dict[int, Row] = {}
         running = self.knows_running
         for look in self._looks:
@@ -127,17 +131,17 @@ class Window:
         return shown_name(self._functions.get(number, UNKNOWN)) if number else ""
 
     def waits(self, number: int) -> str:
-        """What a function that only waits waits for."""
+        """Returns the kind of thing for which a function waits."""
         function = self._functions.get(number, UNKNOWN)
         return waits_for(function.name) if function.kind == NATIVE else ""
 
     def cost_ns(self, rows: list[Row]) -> int:
-        """What recording took, by what a call takes about."""
+        """Returns the approximate cost of recording, from the cost of a call."""
         return sum(row.calls * COSTS.get((self._engine, row.kind), COST_ELSE) for row in rows)
 
     @staticmethod
     def collections(rows: list[Row]) -> tuple[int, int]:
-        """How many garbage collections began, and how long they took."""
+        """Returns how many garbage collections began, and how long they took."""
         gc = [row for row in rows if row.kind == GC]
         return sum(row.calls for row in gc), sum(row.total_ns for row in gc)
 
