@@ -149,7 +149,7 @@ build/c/.core: $(SOURCES) | .venv/tools/.made
 
 # The parts of `make test`; those in C take Meson from .venv/tools.
 # What they install compiles without a warning.
-test-clients test-counts test-docs test-torch test-quick test-elsewhere test-python-%: export WERROR = 1
+test-clients test-counts test-docs test-torch test-hooks test-quick test-elsewhere test-python-%: export WERROR = 1
 
 test-lint: .venv/lint/.made .venv/tools/.made FORCE
 	@scripts/test_part.sh lint
@@ -190,8 +190,8 @@ test-docs: .venv/$(PY)/.installed .venv/docs/.tools-$(PY) .venv/clients/.tools-$
 test-counts: .venv/$(PY)/.installed FORCE
 	@PY=$(PY) scripts/test_part.sh counts
 
-test-torch: .venv/$(PY)/.installed .venv/$(PY)/.test-tools FORCE
-	@PY=$(PY) scripts/test_part.sh torch
+test-torch test-hooks: test-%: .venv/$(PY)/.installed .venv/$(PY)/.test-tools FORCE
+	@PY=$(PY) scripts/test_part.sh $*
 
 test-python-%: .venv/%/.installed .venv/%/.test-tools FORCE
 	@scripts/test_part.sh python-$*

@@ -20,7 +20,7 @@ if [ -z "$parts" ]; then
     # both processors have work until the end, and the parts in C, which use both by
     # themselves.
     bring_missing
-    parts="lint python-$default torch"
+    parts="lint python-$default hooks torch"
     for version in $(scripts/find_python.sh --all | sort -rV); do
         [ "$version" = "$default" ] || parts="$parts python-$version"
     done
@@ -48,7 +48,7 @@ mkdir -p build/test
 started=$(date +%s)
 # shellcheck disable=SC2046,SC2086 # a list of parts
 ${MAKE:-make} --no-print-directory --keep-going -j3 PY="$default" \
-    QUICK="$quick" TORCH_APART="$default" \
+    QUICK="$quick" SPLIT="$default" \
     $(printf 'test-%s ' $parts) 2>build/test/make.log || true
 
 failed=

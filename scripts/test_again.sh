@@ -19,7 +19,7 @@ again() {
     shift
     case $part in
     python-*) scripts/test_python.sh "${part#python-}" only "$@" ;;
-    torch) scripts/test_python.sh "$PY" only "$@" ;;
+    torch | hooks) scripts/test_python.sh "$PY" only "$@" ;;
     clients | docs) .venv/clients/bin/python -m pytest -q -rfEs "$@" ;;
     *) return 1 ;;
     esac

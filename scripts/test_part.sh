@@ -51,15 +51,15 @@ run() {
         -Db_sanitize=thread -Dzstd=disabled -Dunwind=disabled \
         -Dsymbols=disabled ;; # a build without them
     elsewhere) scripts/test_elsewhere.sh "$PY" ;;
-    quick) VESTIGE_QUICK=1 scripts/test_python.sh "$PY" rest ;;
+    quick) VESTIGE_QUICK=1 scripts/test_python.sh "$PY" quick ;;
     install) scripts/test_install.sh build/c "$prefix" ;;
     docs) .venv/docs/bin/python docs/build.py &&
         .venv/clients/bin/python -m pytest -q -rfEs tests/docs ;;
     clients) clients ;;
     counts) scripts/bench_counts.sh "$PY" ;;
-    torch) scripts/test_python.sh "$PY" torch ;;
+    torch | hooks) scripts/test_python.sh "$PY" "$part" ;;
     python-*) scripts/test_python.sh "${part#python-}" \
-        "$([ "${part#python-}" != "${TORCH_APART:-}" ] || echo rest)" ;;
+        "$([ "${part#python-}" != "${SPLIT:-}" ] || echo rest)" ;;
     esac
 }
 

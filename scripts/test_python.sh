@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the Python tests on Python $1; with a second argument, "torch" or "rest",
-# those about torch, or all others; after "only", the tests that follow. What is the same on every Python runs on one
+# Runs the Python tests on Python $1; with a second argument, "torch", "hooks" or "rest", the tests about torch, those about
+# hooks (which wait a lot), or all others; with "quick", all but torch's; after "only", the tests that follow. What is the same on every Python runs on one
 # alone: the two newest take turns. What is slow runs on 3.11, the last whose frames turbo evaluates, and every second
 # such test on the newest that is here, too; VESTIGE_SLOW=all runs all on each. What needs DuckDB is for the part "clients".
 set -eu
@@ -19,6 +19,7 @@ tests=tests/python
 ignored=
 torch=$(ls tests/python/test_*torch*.py tests/python/test_execution_trace.py \
     tests/python/test_memory_categories.py)
+hooks=$(ls tests/python/test_*.py | grep -E '/test_(attach|gil|memory|thread|traceback|tree|turbo)' | grep -vxF "$torch")
 # Without the GIL, what touches hooks, threads, memory, collections and children; VESTIGE_SLOW=all runs all there, too.
 case $1:${VESTIGE_SLOW:-} in
 *t:all) ;;
@@ -32,7 +33,9 @@ esac
 # shellcheck disable=SC2086 # lists of files
 case ${2:-} in
 torch) tests=$torch ;;
-rest) ignored=$(printf -- '--ignore=%s ' $torch) ;;
+hooks) tests=$hooks ;;
+quick) ignored=$(printf -- '--ignore=%s ' $torch) ;;
+rest) ignored=$(printf -- '--ignore=%s ' $torch $hooks) ;;
 only)
     shift 2
     tests=$*
