@@ -302,7 +302,7 @@ def test_the_command_says_what_is_wrong_with_a_budget(tmp_path):
 
 @pytest.mark.skipif("profile" not in _core.engines, reason="its safe engine can keep a budget")
 def test_the_profile_engine_is_refused():
-    with pytest.raises(ValueError, match="a budget needs engine turbo on this Python"):
+    with pytest.raises(ValueError, match="on this Python, a budget needs the engine turbo"):
         vestige.profile(budget=0.05, engine="safe")
 
 

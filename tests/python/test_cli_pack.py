@@ -261,7 +261,7 @@ def test_the_functions_errors_are_pythons_own(small):
     with pytest.raises(vestige.TraceError, match="t.vst: not packed"):
         unpack(path, path + "y")
     for level in (-1, 0, 20):
-        with pytest.raises(ValueError, match=f"level must be 1 to 19, not {level}"):
+        with pytest.raises(ValueError, match=f"level must be from 1 to 19, not {level}"):
             pack(path, path + "y", level=level)
     pack(path, path, overwrite=True, level=19)
     with pytest.raises(vestige.TraceError, match="t.vst: packed already"):
@@ -273,8 +273,8 @@ def test_the_functions_errors_are_pythons_own(small):
     ("args", "message"),
     [
         ([], "the following arguments are required: FILE; see vestige pack --help"),
-        (["t.vst", "--level", "0"], "--level must be 1 to 19, not 0"),
-        (["t.vst", "--level", "20"], "--level must be 1 to 19, not 20"),
+        (["t.vst", "--level", "0"], "--level must be from 1 to 19, not 0"),
+        (["t.vst", "--level", "20"], "--level must be from 1 to 19, not 20"),
         (["t.vst", "--level", "x"], "argument --level: invalid int value: 'x'; see vestige pack --help"),
         (["t.vst", "u.vst", "-o", "x.vst"], "-o is for one trace; several are packed in place"),
     ],

@@ -172,7 +172,7 @@ def test_a_recording_of_some_calls_has_no_finding_in_what_was_recorded(tmp_path)
         assert "no finding in what was recorded" in text
     run[5:7] = []
     said = subprocess.run(run, cwd=tmp_path, check=True, capture_output=True, text=True).stderr
-    assert "no finding: nothing took" in said
+    assert "no finding: no cause stands out" in said
 
 
 def test_lost_records_come_first(tmp_path):

@@ -230,7 +230,9 @@ def test_a_paused_program_is_recorded_while_somebody_is_attached(running, tmp_pa
     own = attach(tmp_path, str(program.pid), "--for", "20ms", "-q", "-o", "own.vst", "--no-c")
     assert own.returncode == 0, own.stderr
     refused = attach(tmp_path, str(program.pid), "--no-c")
-    assert refused.stderr.endswith("it was started by vestige run --paused: with options, -o FILE is needed\n")
+    assert refused.stderr.endswith(
+        "the process was started by vestige run --paused; options for another recording need -o FILE\n"
+    )
     stderr = program.end()
     assert stderr.startswith(f"vestige: paused: vestige attach {program.pid} records it\n")
     assert "vestige view run.vst" in stderr

@@ -318,7 +318,7 @@ def test_wrong_use_is_told_in_one_line(recorded, workplace):
     report(recorded, "m.vst", "-o", "there.csv")
     assert "already exists; --force" in report(recorded, "m.vst", "-o", "there.csv", code=2)
     assert "-n must be at least 1" in report(recorded, "m.vst", "-n", "0", code=2)
-    assert "--temporary must be 1 to 65536" in report(recorded, "m.vst", "--temporary=0", code=2)
+    assert "--temporary must be from 1 to 65536" in report(recorded, "m.vst", "--temporary=0", code=2)
     assert "No such file" in report(recorded, "absent.vst", code=1)
     workplace.write("quiet.py", "pass\n")
     workplace.trace("quiet.py")
@@ -413,7 +413,7 @@ def test_history_of_the_running_process_is_exported(tmp_path):
 
 def test_bad_arguments_of_the_binding_are_refused(recorded):
     trace = vestige.Trace(str(recorded.path / "m.vst"))
-    with pytest.raises(ValueError, match="temporary must be 1 to"):
+    with pytest.raises(ValueError, match="temporary must be from 1 to"):
         trace.memory(temporary=0)
     with pytest.raises(ValueError, match="view must be"):
         _core.export_memory([trace], "x.folded", view="all")

@@ -36,7 +36,7 @@ static bool find_events(void)
     }
     Py_XDECREF(events);
     if (!found && PyErr_Occurred() == NULL)
-        PyErr_SetString(PyExc_ImportError, "sys.monitoring is not there");
+        PyErr_SetString(PyExc_ImportError, "this Python has no sys.monitoring");
     return found;
 }
 

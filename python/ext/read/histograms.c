@@ -36,7 +36,7 @@ static PyObject *histograms_quantiles(const vst__histogram *all,
         PyObject *value = NULL;
 
         if (PyErr_Occurred() == NULL && !(share >= 0 && share <= 1))
-            PyErr_SetString(PyExc_ValueError, "a share is from 0 to 1");
+            PyErr_SetString(PyExc_ValueError, "a share must be from 0 to 1");
         if (PyErr_Occurred() == NULL)
             value = PyLong_FromLongLong(vst__histogram_quantile(all, share));
         if (value == NULL)

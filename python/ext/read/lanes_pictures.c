@@ -13,7 +13,7 @@ static PyObject *pictures_refuse(vst_status status)
         return PyErr_NoMemory();
     PyErr_SetString(
         PyExc_ValueError,
-        "no such picture: the range, pixels, lanes or parts are not valid");
+        "the picture's range, pixels, lanes or parts are not valid");
     return NULL;
 }
 

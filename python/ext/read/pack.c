@@ -67,7 +67,7 @@ static PyObject *file_pack(PyObject *module, PyObject *args, PyObject *kw)
                                      &a.overwrite, &a.progress, &a.level))
         return NULL;
     if (a.level < 1 || a.level > VST_PACK_LEVEL_MAX) {
-        PyErr_Format(PyExc_ValueError, "level must be 1 to %d, not %d",
+        PyErr_Format(PyExc_ValueError, "level must be from 1 to %d, not %d",
                      VST_PACK_LEVEL_MAX, a.level);
         Py_DECREF(a.source);
         Py_DECREF(a.target);

@@ -445,7 +445,7 @@ bool vpy_memory_check_temporary(int temporary)
 {
     if (temporary >= 1 && temporary <= VST_MEMORY_TEMPORARY_MAX)
         return true;
-    PyErr_Format(PyExc_ValueError, "temporary must be 1 to %d, not %d",
+    PyErr_Format(PyExc_ValueError, "temporary must be from 1 to %d, not %d",
                  VST_MEMORY_TEMPORARY_MAX, temporary);
     return false;
 }

@@ -347,7 +347,7 @@ PyObject *vpy_trace_spans(PyObject *object, PyObject *args, PyObject *kw)
         !vpy_trace_is_usable(self))
         return NULL;
     if (limit < 1 || limit > SPANS_MAX)
-        return PyErr_Format(PyExc_ValueError, "limit must be 1 to %d",
+        return PyErr_Format(PyExc_ValueError, "limit must be from 1 to %d",
                             SPANS_MAX);
     s = (search){.max = vst_trace_definition_max(self->handle),
                  .limit = (size_t)limit};

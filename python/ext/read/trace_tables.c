@@ -26,8 +26,9 @@ static bool take_marks(const vpy_trace *self, PyObject *marks,
         return true;
     if ((size_t)PyBytes_GET_SIZE(marks) <=
         vst_trace_definition_max(self->handle)) {
-        PyErr_SetString(PyExc_ValueError,
-                        "marks needs an item for each definition of the trace");
+        PyErr_SetString(
+            PyExc_ValueError,
+            "marks must have an item for each definition of the trace");
         return false;
     }
     options->marks = (const unsigned char *)PyBytes_AS_STRING(marks);

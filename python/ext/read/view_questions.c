@@ -65,12 +65,13 @@ static bool view_check(const vpy_view *self, const question *q, bool pixels)
     if (!vpy_view_is_usable(self))
         return false;
     if (q->range.to_ns <= q->range.from_ns) {
-        PyErr_SetString(PyExc_ValueError, "a range must end after it begins");
+        PyErr_SetString(PyExc_ValueError,
+                        "the range must end after its beginning");
         return false;
     }
     if (pixels &&
         (q->range.pixels == 0 || q->range.pixels > VST_VIEW_PIXELS_MAX)) {
-        PyErr_Format(PyExc_ValueError, "pixels must be 1 to %u, not %u",
+        PyErr_Format(PyExc_ValueError, "pixels must be from 1 to %u, not %u",
                      VST_VIEW_PIXELS_MAX, q->range.pixels);
         return false;
     }

@@ -330,7 +330,7 @@ static PyObject *arm(PyObject *object, PyObject *args, PyObject *kw)
 
     if (self->handle != NULL || self->flight != NULL) {
         PyErr_SetString(PyExc_RuntimeError,
-                        "a session is armed once, before its first start");
+                        "arm a session only once, before its first start");
         return NULL;
     }
     self->flight = vpy_flight_create(args, kw);

@@ -27,7 +27,7 @@ def check(path: str) -> None:
         if stat.S_ISLNK(facts.st_mode):
             links += 1
             if links > LINKS_MAX:
-                raise Refused(f"{path} has too many links")
+                raise Refused(f"{path} leads through too many links")
             target = os.readlink(at)
             names = [*_names(target), *names]
             at = "/" if target.startswith("/") else os.path.dirname(at)

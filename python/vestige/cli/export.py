@@ -53,13 +53,16 @@ def main(argv: list[str]) -> int:
         "export",
         "Write traces as a file for other programs, in the format of OUT's suffix.\n"
         "Several traces become one timeline, with arrows from processes to children.\n"
-        "FILE includes its child processes, a folder all traces in it.\n"
+        "FILE includes its child processes; a folder includes all of its traces.\n"
         f"Formats (each but the last two also with .gz appended):\n\n{help_table()}",
         "FILE… [-o OUT] [options]",
         EXAMPLES,
     )
     parser.add_argument(
-        "-o", "--output", metavar="OUT", help=f"default: FILE's name with {CHROME.default}, or the format's"
+        "-o",
+        "--output",
+        metavar="OUT",
+        help=f"the file to write (default: FILE's name with {CHROME.default} or the format's suffix)",
     )
     parser.add_argument(
         "--to", metavar="FORMAT", choices=FORMATS, help="a format from the list above (default: by OUT's suffix)"
@@ -69,7 +72,7 @@ def main(argv: list[str]) -> int:
     )
     add_files(parser)
     ranges.add_arguments(parser)
-    parser.add_argument("--align", metavar="NAME", help="align clocks on the spans NAME, which end together")
+    parser.add_argument("--align", metavar="NAME", help="align clocks so that the spans NAME end together")
     parser.add_argument(
         "--no-memory-events",
         action="store_true",

@@ -56,7 +56,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "-n", metavar="N", type=int, default=ROWS, help=f"threads or processes to list (default: {ROWS})"
     )
-    parser.add_argument("--json", action="store_true", help="as JSON, for programs")
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
     options = parser.parse_args(argv)
     if options.n < 1:
         raise Failure(f"-n must be at least 1, not {options.n}", code=2)

@@ -39,12 +39,14 @@ def main(argv: list[str]) -> int:
     add_files(parser)
     parser.add_argument("-o", "--output", metavar="OUT", help="write OUT, and do not change FILE")
     parser.add_argument("--undo", action="store_true", help="unpack")
-    parser.add_argument("--level", metavar="N", type=int, default=3, help="1 (fast) to 19 (small); default: 3")
+    parser.add_argument(
+        "--level", metavar="N", type=int, default=3, help="level of compression: 1 (fast) to 19 (small); default: 3"
+    )
     parser.add_argument("--force", action="store_true", help="overwrite OUT")
     options = parser.parse_args(argv)
 
     if not LEVELS[0] <= options.level <= LEVELS[1]:
-        raise Failure(f"--level must be {LEVELS[0]} to {LEVELS[1]}, not {options.level}", code=2)
+        raise Failure(f"--level must be from {LEVELS[0]} to {LEVELS[1]}, not {options.level}", code=2)
     several = Failure("-o is for one trace; several are packed in place", code=2)
     if options.output is not None and len(options.files) > 1:
         raise several

@@ -69,22 +69,28 @@ def main(argv: list[str]) -> int:
 
 
 def add_options(parser: Parser) -> None:
-    parser.add_argument("words", metavar="SQL FILE…", nargs="*", help="the query, then the traces or tables to read")
+    parser.add_argument(
+        "words", metavar="SQL FILE…", nargs="*", help="SQL or a ready question, then the traces or tables to read"
+    )
     parser.add_argument(
         "-p", "--param", metavar="NAME=VALUE", action="append", default=[], help="value of :NAME in the SQL"
     )
     parser.add_argument(
         "-n", "--rows", metavar="N", type=int, help=f"rows to show, 0: all (default: {ROWS} in a table)"
     )
-    parser.add_argument("-f", "--format", choices=FORMATS, help="default: that of OUT's suffix, else a table")
+    parser.add_argument(
+        "-f", "--format", choices=FORMATS, help="output format (default: by OUT's suffix, else a table)"
+    )
     parser.add_argument("-o", "--output", metavar="OUT", help="write to a file")
     parser.add_argument("--force", action="store_true", help="overwrite OUT")
-    parser.add_argument("--no-children", action="store_true", help="leave out the child processes of a FILE")
+    parser.add_argument(
+        "--no-children", action="store_true", help="read only FILE itself, not the traces of its child processes"
+    )
     parser.add_argument("--list", action="store_true", help="list the ready questions and their parameters")
     parser.add_argument("--show-sql", metavar="NAME", help="print the SQL of a ready question")
     parser.add_argument("--schema", action="store_true", help="print the tables and their columns")
     parser.add_argument(
-        "--engine", choices=("duckdb", "spark"), default="duckdb", help="what runs the query (default: duckdb)"
+        "--engine", choices=("duckdb", "spark"), default="duckdb", help="engine that runs the query (default: duckdb)"
     )
     parser.add_argument("--master", metavar="URL", help="address of Spark: spark://host:7077, local[2]")
     parser.add_argument("--tables", metavar="DIR", help="folder in which to keep Spark's tables (default: remove them)")

@@ -39,7 +39,7 @@ def _add(parser: Parser, title: str, option: Option) -> None:
     if "often" in option.traits:
         parser.often.append(action)
     if option.off:
-        group.add_argument(option.off, dest=option.name, action="store_false", help="do not (default)")
+        group.add_argument(option.off, dest=option.name, action="store_false", help=f"undo {option.flag} (default)")
 
 
 def recorded(options: Namespace) -> dict[str, Any]:

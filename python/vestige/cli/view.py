@@ -47,17 +47,17 @@ def main(argv: list[str]) -> int:
         EXAMPLES,
     )
     add_files(parser)
-    parser.add_argument("--align", metavar="NAME", help="align clocks on the spans NAME, which end together")
-    parser.add_argument("--all", action="store_true", help="show all frames of imports, and the import system's")
+    parser.add_argument("--align", metavar="NAME", help="align clocks so that the spans NAME end together")
+    parser.add_argument("--all", action="store_true", help="show all frames of imports, the import system's included")
     parser.add_argument("--follow", action="store_true", help="follow traces that are still being recorded")
     ranges.add_arguments(parser, before="begin with the range from TIME selected", after="end of that range")
-    parser.add_argument("--port", metavar="N", type=int, default=0, help="default: a free port")
+    parser.add_argument("--port", metavar="N", type=int, default=0, help="port of the server (default: any free port)")
     parser.add_argument("--no-browser", action="store_true", help="print the address, but open no browser")
     parser.add_argument("--html", metavar="OUT", help="write one page that needs no server, for smaller traces")
     parser.add_argument(
         "--source",
         action="store_true",
-        help="also put the source of files into OUT that changed, or that the recording did not note",
+        help="put source files into OUT even if they changed, or were not noted by the recording",
     )
     parser.add_argument("--force", action="store_true", help="overwrite OUT")
     options = parser.parse_args(argv)

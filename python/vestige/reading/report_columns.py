@@ -209,41 +209,42 @@ def write_csv(columns: Sequence[Column], rows: Iterable[Any], out: TextIO, whole
 
 FUNCTION = "the function, with its file and line"
 CALLS = "calls that began"
-SELF = "time in it, without what it called"
-TOTAL = "time in it and in what it called"
-RUNNING = "of total, while its thread had a processor (vestige run --sched)"
-SELF_BYTES = "bytes that it allocated itself, less what it freed"
-TOTAL_BYTES = "bytes that it and what it called allocated, less what they freed"
-ALLOCATIONS = "allocations that it made itself"
-WAITS_FOR = "what it waits for, if it only waits: lock, io, sleep, child"
-LIBRARY = "the library that it belongs to; empty for the program's own"
+SELF = "time in the function itself, without the calls that it made"
+TOTAL = "time in the function, including the calls that it made"
+RUNNING = "the part of total in which the thread had a processor (vestige run --sched)"
+SELF_BYTES = "bytes that the function itself allocated, minus the bytes that it freed"
+TOTAL_BYTES = "bytes allocated including the calls that it made, minus the freed bytes"
+ALLOCATIONS = "allocations of the function itself"
+WAITS_FOR = "the reason, if the function only waits: lock, io, sleep, child"
+LIBRARY = "the library that the function belongs to; empty for the program's own functions"
 
 FUNCTIONS = Table(
     "functions",
     Column("name", "function", NAME, FUNCTION, of="shown"),
-    Column("kind", "kind", WORD, "what it is: python, c, annotation, gc, operator, module", text=False, of="kind_name"),
-    Column("file", "file", NAME, "the file that it is defined in", text=False),
-    Column("line", "line", ID, "its first line", text=False),
+    Column("kind", "kind", WORD, "the kind: python, c, annotation, gc, operator, module", text=False, of="kind_name"),
+    Column("file", "file", NAME, "the file that defines the function", text=False),
+    Column("line", "line", ID, "the first line of the function", text=False),
     Column("library", "library", WORD, LIBRARY, text=False),
     Column("calls", "calls", COUNT, CALLS, width=11),
     Column("self", "self_ns", TIME, SELF),
     Column("share", "self_share", SHARE, "self as a share of the time of all threads", heading="%", of="self_ns",
            files=False),
-    Column("total", "total_ns", TIME, TOTAL + ", once where it calls itself"),
-    Column("p50", "p50_ns", LATENCY, "half of the calls took longer; of a generator, between two yields", when=False,
-           reads="duration"),
-    Column("p99", "p99_ns", LATENCY, "likewise: a hundredth of the calls took longer", when=False, reads="duration"),
-    Column("max", "max_ns", TIME, "the longest call; of a generator, between two yields", when=False, merge=max),
+    Column("total", "total_ns", TIME, TOTAL + "; recursive calls count once"),
+    Column("p50", "p50_ns", LATENCY, "half of the calls took longer; for a generator, a call lasts from yield to yield",
+           when=False, reads="duration"),
+    Column("p99", "p99_ns", LATENCY, "a hundredth of the calls took longer", when=False, reads="duration"),
+    Column("max", "max_ns", TIME, "the longest call; for a generator, a call lasts from yield to yield",
+           when=False, merge=max),
     Column("running", "running_ns", TIME, RUNNING, when="switches"),
     Column("self-memory", "self_bytes", BYTES, SELF_BYTES, heading="self mem", when="memory"),
     Column("memory", "total_bytes", BYTES, TOTAL_BYTES, heading="all mem", when="memory"),
     Column("allocations", "allocations", COUNT, ALLOCATIONS, text=False, files="memory"),
     Column("waits", "waits_for", WORD, WAITS_FOR, text=False),
-    Column("error", "compensated_error_ns", TIME, "how far off total may be (--compensated)", heading="±",
+    Column("error", "compensated_error_ns", TIME, "the largest error of total (--compensated)", heading="±",
            of="error_ns", when="compensated"),
-    Column("estimate-error", "estimate_error_ns", TIME, "likewise, where a budget left calls out",
+    Column("estimate-error", "estimate_error_ns", TIME, "the largest error of total if a budget left calls out",
            heading="±", of="error_ns", when="estimated"),
-    Column("reduced", "estimate_reduced", FLAG, "whether there was less time than the estimate",
+    Column("reduced", "estimate_reduced", FLAG, "whether the estimate was limited to the time that there was",
            of="is_reduced", text=False, files="budget"),
     by="self", ties=lambda entry: (-entry.self_ns, entry.shown),
 )  # fmt: skip
@@ -251,10 +252,11 @@ FUNCTIONS = Table(
 TREE = Table(
     "tree",
     Column("id", "id", ID, "the number of the line", text=False),
-    Column("parent", "parent", ID, "the line that called it; -1: none", text=False),
-    Column("depth", "depth", ID, "how many calls are around it", text=False),
+    Column("parent", "parent", ID, "the number of the caller's line; -1: none", text=False),
+    Column("depth", "depth", ID, "number of calls around this call", text=False),
     Column("name", "function", NAME, FUNCTION, of="node.function", shown="node.shown", by="node.shown"),
-    Column("import", "import", OPTIONAL, "the module, if it imports one", of="module", text=False, files="imports"),
+    Column("import", "import", OPTIONAL, "the imported module, if the call is an import",
+           of="module", text=False, files="imports"),
     Column("library", "library", WORD, LIBRARY, of="library_name", text=False),
     Column("calls", "calls", COUNT, CALLS, shown="count", text=False),
     Column("self", "self_ns", TIME, SELF, text=False),
@@ -273,26 +275,26 @@ TREE = Table(
 THREADS = Table(
     "threads",
     Column("name", "thread", NAME, "the name of the thread", of="name"),
-    Column("pid", "pid", ID, "the process that it is of", text="processes"),
-    Column("tid", "tid", ID, "the number that the system gave it", text=False),
+    Column("pid", "pid", ID, "the process of the thread", text="processes"),
+    Column("tid", "tid", ID, "the system's number of the thread", text=False),
     Column("calls", "calls", COUNT, CALLS, text="work", width=11),
-    Column("time", "time_ns", TIME, "the time of all its calls", of="self_ns"),
+    Column("time", "time_ns", TIME, "the time of all calls of the thread", of="self_ns"),
     Column("share", "time_share", SHARE, "share of the time that passed", heading="%", of="self_ns",
            text="work", files=False),
-    Column("running", "running_ns", SPENT, "of that, while it had a processor", when="switches"),
-    Column("gil", "gil_ns", SPENT, "how long it waited for the GIL", heading="GIL", text="gil", files="switches"),
-    Column("object", "object_ns", SPENT, "without the GIL: in locks of objects", when="pauses"),
-    Column("world", "world_ns", SPENT, "without the GIL: while the world stood still", when="pauses"),
-    Column("lock", "lock_ns", SPENT, "waiting for a lock or another thread", when="switches"),
-    Column("io", "io_ns", SPENT, "waiting for input or output", heading="I/O", when="switches"),
-    Column("sleep", "sleep_ns", SPENT, "in sleep", when="switches"),
-    Column("child", "child_ns", SPENT, "waiting for a child process", text="children", files="switches"),
-    Column("preempted", "preempted_ns", SPENT, "while others had its processor", when="switches"),
-    Column("waiting", "waiting_ns", SPENT, "in calls that only wait", text="work"),
-    Column("gc", "gc_ns", SPENT, "in garbage collections", heading="GC", text="work"),
-    Column("first", "first_ns", MOMENT, "when its first call began", text=False),
-    Column("last", "last_ns", MOMENT, "when its last call ended", text=False),
-    Column("most", "most_in", NAME, "the function that took most", heading="most time in",
+    Column("running", "running_ns", SPENT, "the part of time in which the thread had a processor", when="switches"),
+    Column("gil", "gil_ns", SPENT, "time of waiting for the GIL", heading="GIL", text="gil", files="switches"),
+    Column("object", "object_ns", SPENT, "without the GIL: time of waiting for locks of objects", when="pauses"),
+    Column("world", "world_ns", SPENT, "without the GIL: time in which all threads were stopped", when="pauses"),
+    Column("lock", "lock_ns", SPENT, "time of waiting for a lock or another thread", when="switches"),
+    Column("io", "io_ns", SPENT, "time of waiting for input or output", heading="I/O", when="switches"),
+    Column("sleep", "sleep_ns", SPENT, "time in sleep", when="switches"),
+    Column("child", "child_ns", SPENT, "time of waiting for a child process", text="children", files="switches"),
+    Column("preempted", "preempted_ns", SPENT, "time in which other threads had the processor", when="switches"),
+    Column("waiting", "waiting_ns", SPENT, "time in calls that only wait", text="work"),
+    Column("gc", "gc_ns", SPENT, "time in garbage collections", heading="GC", text="work"),
+    Column("first", "first_ns", MOMENT, "when the first call of the thread began", text=False),
+    Column("last", "last_ns", MOMENT, "when the last call of the thread ended", text=False),
+    Column("most", "most_in", NAME, "the function with most own time in the thread", heading="most time in",
            shown="top_shown", text="work"),
     by="time", ties=lambda thread: thread.first_ns,
 )  # fmt: skip
@@ -300,33 +302,35 @@ THREADS = Table(
 IMPORTS = Table(
     "imports",
     Column("name", "module", NAME, "the module", of="module", shown="name", by="name", width=36),
-    Column("named", "named", FLAG, "false: the trace has no name of it", of="is_named", text=False),
+    Column("named", "named", FLAG, "false: the trace has no name for the module", of="is_named", text=False),
     Column("failed", "failed", FLAG, "whether the import failed", text=False),
     Column("calls", "times", COUNT, "imports that began", heading="times", of="calls", width=6),
     Column("self", "self_ns", TIME, "time without the modules that it imports"),
-    Column("total", "total_ns", TIME, "time with them"),
-    Column("by", "first_imported_by", NAME, "what imported it first", of="first_by"),
+    Column("total", "total_ns", TIME, "time including the modules that it imports"),
+    Column("by", "first_imported_by", NAME, "the first importer of the module", of="first_by"),
     by="self", ties=lambda module: module.name,
 )  # fmt: skip
 
 TASKS = Table(
     "tasks",
     Column("name", "function", NAME, "the coroutine function", heading="coroutine function", of="shown"),
-    Column("file", "file", NAME, "the file that it is defined in", text=False),
-    Column("line", "line", ID, "its first line", text=False),
+    Column("file", "file", NAME, "the file that defines the function", text=False),
+    Column("line", "line", ID, "the first line of the function", text=False),
     Column("library", "library", WORD, LIBRARY, text=False),
-    Column("calls", "tasks", COUNT, "how many tasks ran it", heading="tasks", width=8),
-    Column("open", "open", COUNT, "tasks that had not ended when the recording did", text=False),
+    Column("calls", "tasks", COUNT, "number of tasks that ran the function", heading="tasks", width=8),
+    Column("open", "open", COUNT, "tasks that were still open when the recording ended", text=False),
     Column("raised", "raised", COUNT, "tasks that an exception ended", text=False),
-    Column("steps", "steps", COUNT, "how often a task was resumed", text=False),
+    Column("steps", "steps", COUNT, "number of times that a task was resumed", text=False),
     Column("running", "running_ns", TIME, "time of all steps"),
     Column("awaiting", "awaiting_ns", TIME, "time between the steps"),
     Column("median", "latency_median_ns", LATENCY, "from first step to end: half of the tasks took longer"),
-    Column("p99", "latency_p99_ns", LATENCY, "likewise: a hundredth of the tasks took longer", heading="99%"),
-    Column("max", "latency_max_ns", LATENCY, "likewise: the task that took longest", when=False),
-    Column("total", "latency_ns", TIME, "from first step to end, of all tasks", when=False),
+    Column("p99", "latency_p99_ns", LATENCY, "from first step to end: a hundredth of the tasks took longer",
+           heading="99%"),
+    Column("max", "latency_max_ns", LATENCY, "from first step to end: the longest task", when=False),
+    Column("total", "latency_ns", TIME, "from first step to end, summed over all tasks", when=False),
     Column("longest", "longest_step_ns", TIME, "the longest step"),
-    Column("awaits", "awaits", WAITS, "what tasks waited for, in which function, how often and how long", text=False),
+    Column("awaits", "awaits", WAITS, "the kinds of things that tasks waited for: function, number and time",
+           text=False),
     Column("kind", "kind", WORD, "task, greenlet or hub", text=False),
     by="running", ties=lambda group: group.shown,
 )  # fmt: skip
@@ -334,70 +338,72 @@ TASKS = Table(
 DURATIONS = Table(
     "durations",
     Column("name", "name", NAME, "the function, request, other annotation, or coroutine function of tasks", of="shown"),
-    Column("kind", "kind", WORD, "function, async (beside its thread's stack, as requests are) or task", width=8),
+    Column("kind", "kind", WORD, "function, async (not on its thread's stack, such as a request) or task", width=8),
     Column("library", "library", WORD, LIBRARY, text=False),
-    Column("calls", "count", COUNT, "how many there were; of a generator, stretches between two yields"),
-    Column("total", "total_ns", TIME, "time of all"),
-    Column("p50", "p50_ns", TIME, "half took longer"),
-    Column("p99", "p99_ns", TIME, "a hundredth took longer"),
-    Column("max", "max_ns", TIME, "the longest"),
-    Column("slow", "slow_count", COUNT, "how many took ten times p50 or longer", width=7),
-    Column("slow-time", "slow_ns", TIME, "and the time of these", heading="in these"),
-    Column("histogram", "histogram", OPTIONAL, "how many took how long, in OpenTelemetry's form", text=False,
+    Column("calls", "count", COUNT, "number of calls; for a generator, a call lasts from yield to yield"),
+    Column("total", "total_ns", TIME, "time of all calls"),
+    Column("p50", "p50_ns", TIME, "half of the calls took longer"),
+    Column("p99", "p99_ns", TIME, "a hundredth of the calls took longer"),
+    Column("max", "max_ns", TIME, "the longest call"),
+    Column("slow", "slow_count", COUNT, "number of calls that took ten times p50 or longer", width=7),
+    Column("slow-time", "slow_ns", TIME, "time of the slow calls", heading="in these"),
+    Column("histogram", "histogram", OPTIONAL, "distribution of the durations, in OpenTelemetry's form", text=False,
            files="json"),
     by="slow-time", ties=lambda one: (-one.total_ns, one.shown),
 )  # fmt: skip
 
 EXCEPTIONS = Table(
     "exceptions",
-    Column("name", "exception", NAME, "its type"),
-    Column("file", "file", NAME, "the file in which it was raised"),
-    Column("line", "line", ID, "and the line"),
-    Column("raised", "raised_in", NAME, "the function in which it was raised"),
-    Column("caught", "caught_in", NAME, "the function that caught it"),
-    Column("end", "end", WORD, "what became of it: caught, not caught, unknown"),
-    Column("count", "count", COUNT, "how often that happened"),
-    Column("library", "library", FLAG, "whether a library raised and caught it by itself"),
+    Column("name", "exception", NAME, "the type of the exception"),
+    Column("file", "file", NAME, "the file in which the exception was raised"),
+    Column("line", "line", ID, "the line in which the exception was raised"),
+    Column("raised", "raised_in", NAME, "the function in which the exception was raised"),
+    Column("caught", "caught_in", NAME, "the function that caught the exception"),
+    Column("end", "end", WORD, "how the exception ended: caught, not caught, unknown"),
+    Column("count", "count", COUNT, "number of such exceptions"),
+    Column("library", "library", FLAG, "whether the exception stayed inside a library"),
 )
 
 GENERATIONS = Table(
     "generations",
     Column("generation", "generation", NUMBER, "the generation; -1: not known", width=11),
-    Column("count", "count", COUNT, "how many collections there were"),
-    Column("time", "time_ns", TIME, "how long they took", of="total_ns"),
-    Column("longest", "longest_ns", TIME, "how long the longest took"),
-    Column("collected", "collected", COUNT, "objects that they freed"),
-    Column("uncollectable", "uncollectable", COUNT, "objects that they could not free", text="uncollectable"),
+    Column("count", "count", COUNT, "number of collections"),
+    Column("time", "time_ns", TIME, "time of all collections", of="total_ns"),
+    Column("longest", "longest_ns", TIME, "time of the longest collection"),
+    Column("collected", "collected", COUNT, "objects that the collections freed"),
+    Column(
+        "uncollectable", "uncollectable", COUNT, "objects that the collections could not free", text="uncollectable"
+    ),
 )
 
 BEGAN_IN = Table(
     "began_in",
-    Column("name", "function", NAME, "the function in which they began", heading="they began in", of="name"),
-    Column("count", "count", COUNT, "how many collections there were", width=11),
-    Column("time", "time_ns", TIME, "how long they took", of="total_ns"),
+    Column("name", "function", NAME, "the function in which the collections began", heading="they began in", of="name"),
+    Column("count", "count", COUNT, "number of collections", width=11),
+    Column("time", "time_ns", TIME, "time of all collections", of="total_ns"),
     by="time", ties=lambda sums: sums.name,
 )  # fmt: skip
 
 COLLECTIONS = Table(
     "longest",
-    Column("after", "start_ns", MOMENT, "when it began", width=11),
-    Column("time", "time_ns", TIME, "how long it took", of="duration_ns"),
-    Column("thread", "thread", NAME, "the thread that it ran in", of="thread_name"),
+    Column("after", "start_ns", MOMENT, "when the collection began", width=11),
+    Column("time", "time_ns", TIME, "time of the collection", of="duration_ns"),
+    Column("thread", "thread", NAME, "the thread of the collection", of="thread_name"),
     Column("generation", "generation", NUMBER, "the generation; -1: not known"),
-    Column("collected", "collected", COUNT, "objects that it freed; -1: not known", width=10),
+    Column("collected", "collected", COUNT, "objects that the collection freed; -1: not known", width=10),
 )
 
 ACTIVITIES = Table(
     "activities",
     Column("pid", "pid", ID, "the process", text=False),
     Column("device", "device", NAME, "the device", text=False),
-    Column("kind", "kind", WORD, "kernel, copy, set, or what else it did", text=False),
-    Column("name", "name", NAME, "the kernel, or what kind of copy", heading="kernel, copy, set, or what else",
+    Column("kind", "kind", WORD, "kernel, copy, set, or another kind of activity", text=False),
+    Column("name", "name", NAME, "the kernel, or the kind of copy", heading="kernel, copy, set, or what else",
            shown="shown"),
-    Column("count", "count", COUNT, "how often the device did it", of="activities"),
-    Column("time", "time_ns", TIME, "how long that took", of="total_ns", width=10),
-    Column("share", "time_share", SHARE_EXACT, "its share of all work", heading="%", of="work_ns", files=False),
-    Column("longest", "longest_ns", TIME, "how long the longest took"),
+    Column("count", "count", COUNT, "number of activities", of="activities"),
+    Column("time", "time_ns", TIME, "time of all these activities", of="total_ns", width=10),
+    Column("share", "time_share", SHARE_EXACT, "share of the time of all work", heading="%", of="work_ns", files=False),
+    Column("longest", "longest_ns", TIME, "time of the longest activity"),
     Column("bytes", "bytes", MOVED, "bytes that were copied or set", heading="copied"),
 )  # fmt: skip
 
@@ -407,68 +413,94 @@ OF_DEVICE = (
 )
 USE = (
     Column("works", "works", COUNT, "kernels, copies and sets"),
-    Column("span", "span_ns", TIME, "from its first work to the end of its last", text=False),
-    Column("busy", "busy_ns", TIME, "while it did any"),
+    Column("span", "span_ns", TIME, "from the begin of the first work to the end of the last", text=False),
+    Column("busy", "busy_ns", TIME, "time in which at least one work ran"),
     Column("share", "busy_share", PART, "busy as a share of span", heading="%", files=False),
     Column("idle", "idle_ns", TIME, "the rest of span"),
-    Column("gaps", "gaps", COUNT, "how many stretches that was", width=7),
-    Column("longest", "longest_gap_ns", TIME, "the longest of these"),
-    Column("unlaunched", "until_launch_ns", TIME, "idle before the next launch", of="unlaunched_ns", text=False),
+    Column("gaps", "gaps", COUNT, "number of idle stretches", width=7),
+    Column("longest", "longest_gap_ns", TIME, "the longest idle stretch"),
+    Column(
+        "unlaunched",
+        "until_launch_ns",
+        TIME,
+        "idle time before the next launch was called",
+        of="unlaunched_ns",
+        text=False,
+    ),
     Column("launched", "launched", COUNT, "works whose launches are in the trace", text=False),
-    Column("delay", "launch_delay_ns", LATENCY, "from a launch to the begin of its work, on average"),
+    Column("delay", "launch_delay_ns", LATENCY, "mean time from a launch to the begin of its work"),
 )
-DEVICES = Table("devices", *OF_DEVICE, Column("error", "clock_error_ns", TIME, "how far off its times may be"), *USE)
+DEVICES = Table(
+    "devices", *OF_DEVICE, Column("error", "clock_error_ns", TIME, "the largest error of the device's times"), *USE
+)
 STREAMS = Table(
     "streams",
     *OF_DEVICE,
-    Column("stream", "stream", NUMBER, "its number"),
+    Column("stream", "stream", NUMBER, "the number of the stream"),
     *USE,
-    Column("queue-max", "queue_max", COUNT, "how many works waited at most", text=False),
-    Column("queue", "queue_mean", MEAN, "how many works waited when one was launched, on average"),
+    Column("queue-max", "queue_max", COUNT, "the largest number of works in the queue", text=False),
+    Column("queue", "queue_mean", MEAN, "mean number of works in the queue when a work was launched"),
 )
 GAPS = Table(
     "gaps",
     *OF_DEVICE,
-    Column("from", "start_ns", MOMENT, "when the device had nothing to do any more", width=10),
-    Column("idle", "idle_ns", TIME, "for how long"),
-    Column("unlaunched", "until_launch_ns", LATENCY, "until the next launch was called", of="unlaunched_ns"),
-    Column("stream", "stream", ID, "the stream of the work that ended it", text=False),
-    Column("next", "next", NAME, "that work", heading="until", shown="shown"),
-    Column("thread", "thread", NAME, "the thread that launched it", text=False),
-    Column("op", "op", NAME, "the operator that it was launched in", text=False),
-    Column("annotation", "annotation", NAME, "the annotation that it was launched in", text=False),
+    Column("from", "start_ns", MOMENT, "when the device became idle", width=10),
+    Column("idle", "idle_ns", TIME, "how long the device was idle"),
+    Column(
+        "unlaunched",
+        "until_launch_ns",
+        LATENCY,
+        "the part of idle before the next launch was called",
+        of="unlaunched_ns",
+    ),
+    Column("stream", "stream", ID, "the stream of the work that ended the idle time", text=False),
+    Column("next", "next", NAME, "the work that ended the idle time", heading="until", shown="shown"),
+    Column("thread", "thread", NAME, "the thread that launched that work", text=False),
+    Column("op", "op", NAME, "the operator around the launch", text=False),
+    Column("annotation", "annotation", NAME, "the annotation around the launch", text=False),
 )
 
 PROCESSES = Table(
     "processes",
-    Column("file", "file", NAME, "its trace", of="path", text=False),
-    Column("pid", "pid", ID, "its number"),
-    Column("rank", "rank", ID, "its rank, if it is one of a distributed program", width=4),
-    Column("host", "host", WORD, "its machine", text=False),
-    Column("command", "command", WORD, "its command", text=False),
-    Column("ended", "ended", WORD, "how its recording ended"),
-    Column("time", "duration_ns", TIME, "how long it was recorded"),
+    Column("file", "file", NAME, "the trace of the process", of="path", text=False),
+    Column("pid", "pid", ID, "the number of the process"),
+    Column("rank", "rank", ID, "the rank of the process in a distributed program", width=4),
+    Column("host", "host", WORD, "the machine of the process", text=False),
+    Column("command", "command", WORD, "the command line of the process", text=False),
+    Column("ended", "ended", WORD, "how the recording ended"),
+    Column("time", "duration_ns", TIME, "how long the process was recorded"),
     Column("calls", "calls", COUNT, CALLS, width=11),
-    Column("name", "name", NAME, "its file, and its command", heading="process", files=False),
+    Column("name", "name", NAME, "the trace and the command line of the process", heading="process", files=False),
 )
 
 FINDINGS = Table(
     "findings",
-    Column("kind", "kind", WORD, "which cause it is", text=False),
-    Column("text", "text", NAME, "what took the time that should not"),
+    Column("kind", "kind", WORD, "the cause", text=False),
+    Column("text", "text", NAME, "the sentence: cause, place and figures"),
     Column("where", "where", NAME, "the function, file, thread and so on", text=False, files="json"),
-    Column("numbers", "numbers", NAME, "the figures that it rests on", text=False, files="json"),
+    Column("numbers", "numbers", NAME, "the figures behind the sentence", text=False, files="json"),
     Column("next", "next", NAME, "the command that shows more", text=False),
 )
 
 
 def _change(key: str, name: str, of: str, about: str) -> list[Column]:
     return [
-        Column(f"{key}-before", f"{name}_before", TIME, f"{about}, before", of=f"{of}.before", text=False),
-        Column(f"{key}-after", f"{name}_after", TIME, "after", of=f"{of}.after", text=False),
-        Column(f"{key}-change", f"{name}_change", PART, "how much more it is", of=f"{of}.known_share", text=False),
-        Column(f"{key}-noise", f"{name}_noise", TIME, "what chance explains", of=f"{of}.noise", text=False),
-        Column(f"{key}-significant", f"{name}_significant", FLAG, "more?", of=f"{of}.is_significant", text=False),
+        Column(f"{key}-before", f"{name}_before", TIME, f"{about}: before", of=f"{of}.before", text=False),
+        Column(f"{key}-after", f"{name}_after", TIME, f"{about}: after", of=f"{of}.after", text=False),
+        Column(
+            f"{key}-change", f"{name}_change", PART, f"{about}: relative change", of=f"{of}.known_share", text=False
+        ),
+        Column(
+            f"{key}-noise", f"{name}_noise", TIME, f"{about}: change that chance explains", of=f"{of}.noise", text=False
+        ),
+        Column(
+            f"{key}-significant",
+            f"{name}_significant",
+            FLAG,
+            f"{about}: whether the change is more than chance",
+            of=f"{of}.is_significant",
+            text=False,
+        ),
     ]
 
 
@@ -476,20 +508,23 @@ def _change(key: str, name: str, of: str, about: str) -> list[Column]:
 DIFF = Table(
     "functions",
     Column("name", "function", NAME, FUNCTION, of="name"),
-    Column("calls-before", "calls_before", COUNT, "calls, before", of="calls_change.before", text=False),
-    Column("calls-after", "calls_after", COUNT, "calls, after", of="calls_change.after", text=False),
-    Column("effect", "effect_ns", TIME, "what it adds to the whole", of="effect", by="effect_size", text=False),
-    Column("significant", "significant", FLAG, "whether that is more than chance", of="is_significant", text=False),
-    Column("time", "self_time", LONGER, "change of its self time", heading="self time", by="self_time.size",
+    Column("calls-before", "calls_before", COUNT, "calls before", of="calls_change.before", text=False),
+    Column("calls-after", "calls_after", COUNT, "calls after", of="calls_change.after", text=False),
+    Column("effect", "effect_ns", TIME, "how much the function's change adds to the whole",
+           of="effect", by="effect_size", text=False),
+    Column("significant", "significant", FLAG, "whether the change is more than chance",
+           of="is_significant", text=False),
+    Column("time", "self_time", LONGER, "change of the function's self time", heading="self time", by="self_time.size",
            files=False),
-    Column("noise", "self_time", NOISE, "what chance explains of that", by="self_time.noise", files=False),
-    Column("calls", "calls_change", MORE, "change of its calls", by="calls_change.size", files=False),
-    Column("self", "self_call", SLOWER, "change of its median call", heading="self/call", by="self_call.size",
-           files=False),
-    Column("total", "total_call", SLOWER, "with what that called", heading="total/call", by="total_change.size",
-           files=False),
-    *_change("self", "self_ns", "self_time", "time in it, without what it called"),
-    *_change("self-call", "self_ns_per_call", "self_call", "likewise, of the median call"),
-    *_change("total-call", "total_ns_per_call", "total_call", "time of the median call with what it called"),
+    Column("noise", "self_time", NOISE, "the part of that change that chance explains",
+           by="self_time.noise", files=False),
+    Column("calls", "calls_change", MORE, "change of the number of calls", by="calls_change.size", files=False),
+    Column("self", "self_call", SLOWER, "change of the self time of the median call",
+           heading="self/call", by="self_call.size", files=False),
+    Column("total", "total_call", SLOWER, "change of the total time of the median call",
+           heading="total/call", by="total_change.size", files=False),
+    *_change("self", "self_ns", "self_time", "time in the function itself, without the calls that it made"),
+    *_change("self-call", "self_ns_per_call", "self_call", "self time of the median call"),
+    *_change("total-call", "total_ns_per_call", "total_call", "total time of the median call"),
     by="effect", ties=lambda row: row.name,
 )  # fmt: skip

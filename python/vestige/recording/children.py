@@ -67,7 +67,7 @@ def follow(prof: profile) -> None:
     folder = sys.path[0] if sys.path else ""
     text = encode({"abi": ABI, "root": root, "folder": folder, "options": options})
     if len(text) > VARIABLE_MAX:
-        raise ValueError("the options are too long to hand on to child processes")
+        raise ValueError("the options are too long to pass on to child processes")
     _followed = ref(prof, _lost)
     # glibc never frees the text of a variable that was set, but reuses an equal text. A process may be attached to
     # thousands of times, so values that differ between recordings are in the short variable.

@@ -293,7 +293,9 @@ def _choose(message: dict[str, Any]) -> tuple[profile, bool]:
         options = {name: value for name, value in message["options"].items() if "code" not in BY_NAME[name].traits}
         return AttachedProfile(output=output or _free_name(message["folder"]), **options), False
     if message["chosen"]:
-        raise RuntimeError("it was started by vestige run --paused: with options, -o FILE is needed")
+        raise RuntimeError(
+            "the process was started by vestige run --paused; options for another recording need -o FILE"
+        )
     return _paused, True
 
 

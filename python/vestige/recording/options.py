@@ -40,7 +40,7 @@ def read_options(given: dict[str, Any]) -> dict[str, Any]:
             session[name + kind.unit] = value
     check_together(given)
     if given["budget"] is not None and session["engine"] == "profile":
-        raise ValueError("a budget needs engine turbo on this Python")
+        raise ValueError("on this Python, a budget needs the engine turbo")
     session["c_functions"] = given["with_stack"] and given["c_functions"]
     return session
 

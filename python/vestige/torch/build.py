@@ -296,7 +296,7 @@ def _open(path: str, torch: ModuleType) -> Any:
         return None
     try:
         if not _is_whole(path):
-            raise OSError("it was cut off")
+            raise OSError("the file is incomplete")
         if isinstance(torch, Installed):
             return path
         import ctypes

@@ -60,10 +60,10 @@ def main(argv: list[str]) -> int:
 
 def _parser() -> Parser:
     parser = Parser("attach", "Record a running process.", USAGE, EXAMPLES)
-    parser.add_argument("pid", metavar="PID", type=int, nargs="?", help="the process")
+    parser.add_argument("pid", metavar="PID", type=int, nargs="?", help="number of the process to record")
     group = parser.group("attaching")
     seconds = group.add_argument(
-        "--for", dest="seconds", metavar="TIME", help="end after TIME (10s, 5m; default: Ctrl-C)"
+        "--for", dest="seconds", metavar="TIME", help="stop after TIME (10s, 5m; default: at Ctrl-C)"
     )
     parser.often.append(seconds)
     group.add_argument("--socket", metavar="PATH", help="record the process that listens at PATH (vestige.listen())")

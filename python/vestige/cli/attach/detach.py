@@ -26,8 +26,8 @@ The report appears in the terminal that attached.
 
 def main(argv: list[str]) -> int:
     parser = Parser("detach", "End a recording that vestige attach started.", "PID | --socket PATH", EXAMPLES)
-    parser.add_argument("pid", metavar="PID", type=int, nargs="?", help="the recorded process")
-    parser.add_argument("--socket", metavar="PATH", help="the process that listens at PATH")
+    parser.add_argument("pid", metavar="PID", type=int, nargs="?", help="number of the recorded process")
+    parser.add_argument("--socket", metavar="PATH", help="reach the process that listens at PATH")
     options = parser.parse_args(argv)
     if (options.pid is None) == (options.socket is None):
         raise Failure("give the PID of a process, or --socket PATH", code=2)

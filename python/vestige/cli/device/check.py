@@ -45,8 +45,10 @@ def main(argv: list[str]) -> int:
         EXAMPLES,
     )
     parser.add_argument("--keep", metavar="FOLDER", help="keep both files in this folder")
-    parser.add_argument("--files", metavar=("THEIRS", "OURS"), nargs=2, help="compare these Chrome files instead")
-    parser.add_argument("--json", action="store_true", help="as JSON, for programs")
+    parser.add_argument(
+        "--files", metavar=("THEIRS", "OURS"), nargs=2, help="compare these two Chrome files instead of recording"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
     options = parser.parse_args(argv)
     if options.files:
         return _tell(options.files, {}, options.json)

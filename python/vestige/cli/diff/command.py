@@ -80,23 +80,29 @@ def main(argv: list[str]) -> int:
 def _parser() -> Parser:
     parser = Parser(
         "diff",
-        "Tell what got slower and what faster from A to B, two recordings of a program,\n"
-        "or folders with several of each: functions by their self time, per call and by\n"
-        "number of calls, and whether a change is more than chance. A file stands for the\n"
-        "processes it started too.",
+        "Show what got slower and what faster from A to B, two recordings of a program or\n"
+        "two folders of recordings. Compares functions by self time, time per call and\n"
+        "number of calls, and says whether a change is more than chance. The traces of a\n"
+        "file's child processes belong to it.",
         "A B [options]",
         EXAMPLES,
     )
-    parser.add_argument("before", metavar="A", help="a trace (.vst), or a folder of runs: before")
-    parser.add_argument("after", metavar="B", help="the same: after")
-    parser.add_argument("--no-children", action="store_true", help="only the files, not the processes they started")
-    parser.add_argument("--fail-over", metavar="SHARE", help="exit with code 3 if slower by more than SHARE (10%%)")
+    parser.add_argument("before", metavar="A", help="a trace (.vst) or a folder of runs from before the change")
+    parser.add_argument("after", metavar="B", help="a trace (.vst) or a folder of runs from after the change")
+    parser.add_argument(
+        "--no-children", action="store_true", help="read only the files themselves, not the traces of child processes"
+    )
+    parser.add_argument(
+        "--fail-over", metavar="SHARE", help="exit with code 3 if B is slower by more than SHARE (10%%)"
+    )
     parser.add_argument("-n", metavar="N", type=int, default=30, help="functions to list (default: 30)")
-    parser.add_argument("--sort", metavar="BY", choices=SORTS, default="effect", help=f"{', '.join(SORTS)}")
-    parser.add_argument("-o", "--output", metavar="FILE.svg", help="write a flame graph of the difference, too")
-    parser.add_argument("--html", metavar="FILE", help="the same in a page that zooms, with what changed")
-    parser.add_argument("--view", action="store_true", help="show that page in the browser")
-    parser.add_argument("--force", action="store_true", help="overwrite these files")
+    parser.add_argument("--sort", metavar="BY", choices=SORTS, default="effect", help=f"sort by {', '.join(SORTS)}")
+    parser.add_argument("-o", "--output", metavar="FILE.svg", help="also write a flame graph of the difference")
+    parser.add_argument(
+        "--html", metavar="FILE", help="also write a page with that graph, which zooms, and the changes"
+    )
+    parser.add_argument("--view", action="store_true", help="open that page in the browser")
+    parser.add_argument("--force", action="store_true", help="overwrite existing files")
     add_patterns(parser)
     parser.add_argument("--format", choices=("text", "json", "csv"), default="text", help="output format")
     return parser

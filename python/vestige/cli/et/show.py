@@ -49,9 +49,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("file", metavar="FILE", help="an execution trace (.json, .json.gz)")
     parser.add_argument("--depth", metavar="N", type=int, help="the greatest depth below a thread, or below a --name")
     parser.add_argument("--thread", metavar="N", type=int, action="append", help="only this thread; may be repeated")
-    parser.add_argument("--name", metavar="PATTERN", help="only operators of this name (* and ? stand for others)")
+    parser.add_argument("--name", metavar="PATTERN", help="only operators of this name (* and ? match any letters)")
     parser.add_argument(
-        "--max", metavar="N", type=int, help=f"rows to print (default: {ROWS}; 0: all), or boxes in OUT"
+        "--max", metavar="N", type=int, help=f"rows to print, or boxes in OUT (default: {ROWS}; 0: all)"
     )
     parser.add_argument(
         "--timeline", metavar="T", action="append", help="Chrome JSON of the same run, for the times of operators"

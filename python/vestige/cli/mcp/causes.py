@@ -25,7 +25,7 @@ def findings(folder: Folder, trace: str, max_tokens: int) -> str:
     answer = Answer(max_tokens)
     answer.add(f"{folder.id_of(path)}: {len(found) or 'no'} finding{'s' * (len(found) != 1)}")
     if not found:
-        answer.add("nothing took the time that should not; `tree` shows where it went")
+        answer.add("no cause stands out; `tree` shows where the time went")
     for number, finding in enumerate(found, 1):
         answer.add(f"{number}. [{finding.kind}] {finding.text}")
         place = _within(folder, finding.where)

@@ -25,10 +25,10 @@ EXAMPLES = """\
   vestige mcp traces/
   vestige mcp . --allow-record
 
-An agent starts it and talks to it through stdin and stdout. It reads nothing
-outside of FOLDER, also not through links, and writes nothing. With
---allow-record it runs what the agent tells it to, as you would: only the trace
-is sure to be in FOLDER.
+An agent starts this server and talks to it through stdin and stdout. The server
+reads nothing outside FOLDER, not even through links, and writes nothing. With
+--allow-record it runs the agent's commands with your permissions: only their
+traces are sure to be in FOLDER.
 """
 INSTRUCTIONS = """\
 vestige records every call of a Python program. Begin with the `findings` of a trace (the newest one if you name none):
@@ -42,13 +42,12 @@ def main(argv: list[str]) -> int:
     parser = Parser(
         "mcp",
         "Answer an agent's questions about the traces in FOLDER, by the Model Context\n"
-        "Protocol: what took the time and where, the tree below a function, SQL, two\n"
-        "traces compared, source code. It needs the package mcp: pip install\n"
-        "'vestige[mcp]'.",
+        "Protocol: where the time went, the tree below a function, SQL, comparisons of\n"
+        "two traces, source code. Needs the package mcp: pip install 'vestige[mcp]'.",
         "FOLDER [--allow-record]",
         EXAMPLES,
     )
-    parser.add_argument("folder", metavar="FOLDER", help="what the agent may ask about; nothing outside is read")
+    parser.add_argument("folder", metavar="FOLDER", help="folder with the traces; nothing outside this folder is read")
     parser.add_argument("--allow-record", action="store_true", help="let the agent run commands and record them")
     options = parser.parse_args(argv)
     serve(Tools(Folder(options.folder), allow_record=options.allow_record))

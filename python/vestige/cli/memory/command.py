@@ -20,7 +20,7 @@ EXAMPLES = """\
   vestige memory --native -o m.vst -m pytest -x
   vestige memory --sample 512K server.py
 
-All that follows the script, module or code belongs to the program.
+Everything after the script, module or code is passed to the program.
 """
 WORDS_TO_REPORT = 20_000_000  # a longer trace gets no summary on exit, because that would take too long
 

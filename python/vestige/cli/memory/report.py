@@ -75,9 +75,9 @@ def tell(inputs: Inputs, options: Namespace) -> int:
 def _parser() -> Parser:
     parser = Parser(
         "memory-report",
-        "Sum up a recording of allocations: the high-water mark and what held it, what\n"
-        "was never freed, what was freed at once, sizes, and the lines that allocate\n"
-        "most; or write it as a file in another format. The traces of FILE's child\n"
+        "Sum up a recording of allocations: memory at the high-water mark, memory that\n"
+        "was never freed or was freed soon, sizes, and the lines that allocate most; or\n"
+        "write the recording as a file in another format. The traces of FILE's child\n"
         "processes are read too. FILE may be a folder of traces.",
         "FILE… [--peak] [--leaks] [--temporary [K]]\n"
         "                             [--reserved] [--histogram] [--lines]\n"
@@ -86,21 +86,23 @@ def _parser() -> Parser:
         EXAMPLES,
     )
     add_files(parser)
-    parser.add_argument("--peak", action="store_true", help="what was held at the high-water mark")
-    parser.add_argument("--leaks", action="store_true", help="what was alive at the end")
+    parser.add_argument("--peak", action="store_true", help="memory that was held at the high-water mark")
+    parser.add_argument("--leaks", action="store_true", help="memory that was not freed by the end")
     parser.add_argument(
         "--temporary",
         metavar="K",
         nargs="?",
         const="1",
-        help="what a thread freed while it was among the last K that the thread had allocated (default: 1)",
+        help="memory that a thread freed while it was among the thread's last K allocations (default: 1)",
     )
-    parser.add_argument("--reserved", action="store_true", help="address space that was reserved and not in use")
-    parser.add_argument("--histogram", action="store_true", help="how many allocations there were of each size")
-    parser.add_argument("--lines", action="store_true", help="the lines that allocated most")
-    parser.add_argument("--threads", action="store_true", help="what each thread allocated and freed")
-    parser.add_argument("--allocators", action="store_true", help="what came from each allocator")
-    parser.add_argument("-n", metavar="ROWS", type=int, help="stacks or lines to list (default: 5, or 20 of one part)")
+    parser.add_argument("--reserved", action="store_true", help="address space that was reserved but not in use")
+    parser.add_argument("--histogram", action="store_true", help="number of allocations by size")
+    parser.add_argument("--lines", action="store_true", help="lines that allocated most")
+    parser.add_argument("--threads", action="store_true", help="memory that each thread allocated and freed")
+    parser.add_argument("--allocators", action="store_true", help="memory from each allocator")
+    parser.add_argument(
+        "-n", metavar="ROWS", type=int, help="stacks or lines to list (default: 5; 20 if one part is shown)"
+    )
     parser.add_argument("--format", choices=("text", "json", "csv"), default="text", help="output format")
     parser.add_argument(
         "-o", "--output", metavar="OUT", help=f"write a file instead: {', '.join(MEMORY_SUFFIXES)}, also with .gz"
@@ -127,7 +129,7 @@ def _check(options: Namespace) -> None:
         raise Failure(f"-n must be at least 1, not {options.n}", code=2)
     k = options.temporary or "1"
     if not k.isdigit() or not 1 <= int(k) <= TEMPORARY_MAX:
-        raise Failure(f"--temporary must be 1 to {TEMPORARY_MAX}, not {k}", code=2)
+        raise Failure(f"--temporary must be from 1 to {TEMPORARY_MAX}, not {k}", code=2)
     options.k = int(k)
     if options.output is None:
         return

@@ -44,24 +44,25 @@ __all__ = ["duration", "main", "plural", "size"]
 EXAMPLES = """\
   vestige report t.vst                   functions by their own time
   vestige report t.vst --findings        what to look at first
-  vestige report t.vst --tree            who called whom; libraries folded
+  vestige report t.vst --tree            who called whom, libraries folded
   vestige report t.vst --tree --all --min 0.1%
-  vestige report t.vst --threads         what each did, and how long it waited
-  vestige report t.vst --imports         what the start of the program took
+  vestige report t.vst --threads         what each thread did and waited for
+  vestige report t.vst --imports         how long imports took
   vestige report t.vst --tasks           asyncio's tasks, and what they awaited
   vestige report t.vst --durations       how long calls, requests and tasks took
   vestige report t.vst --slow 'GET /*'   what slow requests have and others lack
   vestige report t.vst --exceptions      what was raised, and who caught it
-  vestige report t.vst --devices         kernels and copies; when a GPU was idle
-  vestige report t.vst --no-waits        only what worked
-  vestige report t.vst --cpu             only while it had a processor
+  vestige report t.vst --devices         kernels, copies, and idle times of GPUs
+  vestige report t.vst --no-waits        without calls that only wait
+  vestige report t.vst --cpu             running time, not elapsed time
   vestige report t.vst --from 1.5s --until 2s --thread 'worker*'
   vestige report t.vst --exclude '*/site-packages/*' -n 40
   vestige report t.vst --format json | jq '.functions[0]'
   vestige report traces/ --sort total --columns calls,total,share
 
-What --include and --exclude leave out counts as its caller's own time. PATTERN
-is that of a file, as in `vestige run`, or of a function's name ('parse*').
+The time of functions that --include and --exclude leave out counts as their
+callers' own time. PATTERN matches a file, as in `vestige run`, or a function's
+name ('parse*').
 --no-waits leaves out calls that only wait, for locks, input, output, sleep or
 child processes; no function gets their time.
 """
@@ -85,24 +86,24 @@ class View:
 
 
 VIEWS = {
-    "findings": View("at most five sentences: what took the time that should not, and where",
+    "findings": View("at most five sentences: the causes of lost time, and their places",
                      columns.FINDINGS, *FOR_FINDINGS),
-    "flat": View("functions, those that took most time themselves first (default)", columns.FUNCTIONS, "functions"),
-    "tree": View("calls by what called them, libraries folded", columns.TREE, "calls"),
+    "flat": View("functions, sorted by their own time (default)", columns.FUNCTIONS, "functions"),
+    "tree": View("the tree of calls, with libraries folded", columns.TREE, "calls"),
     "threads": View("what each thread did, and how long it waited", columns.THREADS),
-    "imports": View("modules by the time that their import took, what imported them, the slowest chain",
+    "imports": View("modules by import time, the importer of each, and the slowest chain",
                     columns.IMPORTS, "calls"),
     "tasks": View("asyncio's tasks by coroutine function, and the steps that blocked an event loop",
                   columns.TASKS, "task", "task_awaits", "blocked_steps", "blocked_calls", "steps",
                   "long_steps"),
-    "durations": View("how long calls, requests and tasks took: half of them, a hundredth, the longest, the slow ones",
+    "durations": View("durations of calls, requests and tasks: median, 99th percentile, longest, slow ones",
                       columns.DURATIONS, "duration"),
     "exceptions": View("exceptions by type and place, and who caught them (vestige run --exceptions)",
                        columns.EXCEPTIONS, "exceptions"),
     "devices": View("what devices (GPUs) did, how busy each stream was, and when a device was idle and why",
                     columns.ACTIVITIES),
     "gc": View("garbage collections: how many, how long, where", columns.GENERATIONS, "collection_callers"),
-    "memory": View("functions that allocated most, where memory was recorded", columns.FUNCTIONS, "functions"),
+    "memory": View("functions that allocated most, if memory was recorded", columns.FUNCTIONS, "functions"),
 }  # fmt: skip
 
 
@@ -145,11 +146,11 @@ def main(argv: list[str]) -> int:
 def _parser() -> Parser:
     parser = Parser(
         "report",
-        "Tell where the time went: by function, as a tree of calls, by thread, by task of\n"
-        "asyncio; what the garbage collector took; and, where memory was recorded, what\n"
-        "allocated it. A recording of memory alone is told of as by memory-report. The\n"
-        "traces of FILE's child processes are read too. FILE may be a folder of traces.\n"
-        "The figures of several traces are added up.",
+        "Show where the time went: by function, as a tree of calls, by thread, by asyncio\n"
+        "task; the time of the garbage collector; and, if memory was recorded, which\n"
+        "functions allocated. A recording of memory alone is shown as by memory-report.\n"
+        "The traces of FILE's child processes are read too. FILE may be a folder of\n"
+        "traces. The figures of several traces are added up.",
         "FILE… [--findings | --tree | --threads | …] [options]",
         EXAMPLES + _columns_of_views(),
     )
@@ -163,19 +164,17 @@ def _parser() -> Parser:
     keys = list(dict.fromkeys(column.key for view in VIEWS.values() for column in view.table.columns))
     parser.words |= {"--sort": keys, "--columns": keys}
     parser.add_argument("--all", action="store_true", help="fold nothing: show libraries and the import system, too")
-    parser.add_argument("--no-waits", action="store_true", help="without calls that only wait, and without their time")
+    parser.add_argument("--no-waits", action="store_true", help="leave out calls that only wait, and their time")
+    parser.add_argument("--cpu", action="store_true", help="count running time, not elapsed time (vestige run --sched)")
     parser.add_argument(
-        "--cpu", action="store_true", help="measure the time that threads had a processor (vestige run --sched)"
-    )
-    parser.add_argument(
-        "--compensated", action="store_true", help="times without what recording cost (vestige run --compensate)"
+        "--compensated", action="store_true", help="subtract the cost of recording (vestige run --compensate)"
     )
     parser.add_argument(
         "--slow",
         metavar="NAME",
         help="compare the slowest tenth of the calls of a function, of requests or tasks with the others",
     )
-    parser.add_argument("--blocked", metavar="TIME", help="with --tasks: steps that took this long (default: 50ms)")
+    parser.add_argument("--blocked", metavar="TIME", help="with --tasks: list steps of at least TIME (default: 50ms)")
     parser.add_argument("--min", metavar="SHARE", help="leave out smaller branches of the tree (default: 1%%)")
     parser.add_argument(
         "--thread", metavar="NAME", action="append", help="only threads of this name (a pattern) or id; may be repeated"

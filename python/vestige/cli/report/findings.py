@@ -184,5 +184,5 @@ def lines(findings: Sequence[Finding], width: int, *, all_calls: bool = True) ->
     were left out.
     """
     if not findings:
-        return [f"no finding{'' if all_calls else ' in what was recorded'}: nothing took the time that should not"]
+        return [f"no finding{'' if all_calls else ' in what was recorded'}: no cause stands out"]
     return [line for finding in findings for line in point(finding.text, width)]

@@ -37,19 +37,21 @@ ESCAPE, ENTER, ERASE = "\033", ("\n", "\r"), ("\x7f", "\b")
 def main(argv: list[str]) -> int:
     parser = Parser(
         "top",
-        "Show what a program that is being recorded does now: its functions by the time\n"
-        "that they took in the last seconds, its threads, GC, memory, and what recording\n"
-        "costs. The program is not asked: its trace is read as it grows. Into a pipe: one\n"
-        "table. Ends when the recording does.",
+        "Show what a recorded program is doing now: functions by their time in the last\n"
+        "seconds, threads, GC, memory, and the cost of recording. Reads the trace as it\n"
+        "grows and does not disturb the program. Prints one table into a pipe. Ends when\n"
+        "the recording ends.",
         "PID|FILE [options]",
         EXAMPLES,
     )
-    parser.add_argument("what", metavar="PID|FILE", help="a process that is being recorded, or the trace (.vst)")
-    parser.add_argument("--last", metavar="TIME", default="5s", help="the time that is added up (default: 5s)")
-    parser.add_argument("--every", metavar="TIME", default="1s", help="time between two looks (default: 1s)")
-    parser.add_argument("--sort", choices=[name.split()[0] for _, name in SORTS.values()], default="own")
+    parser.add_argument("what", metavar="PID|FILE", help="number of a recorded process, or its trace (.vst)")
+    parser.add_argument("--last", metavar="TIME", default="5s", help="the last seconds to show (default: 5s)")
+    parser.add_argument("--every", metavar="TIME", default="1s", help="time between two updates (default: 1s)")
+    parser.add_argument(
+        "--sort", choices=[name.split()[0] for _, name in SORTS.values()], default="own", help="order of the functions"
+    )
     parser.add_argument("--filter", metavar="TEXT", default="", help="only functions whose name or file has TEXT")
-    parser.add_argument("--waits", action="store_true", help="with functions that only wait")
+    parser.add_argument("--waits", action="store_true", help="include functions that only wait")
     options = parser.parse_args(argv)
     try:
         last_ns, every_ns = parse_time("--last", options.last), parse_time("--every", options.every)
