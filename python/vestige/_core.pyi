@@ -396,6 +396,9 @@ class Trace:
         - `gil_holders`, threads that held the GIL while other threads waited: thread, func (the function in which the
           thread was longest), held_ns.
         - `chosen_spans`: the rows of the table `span` for functions with mark 128.
+        - `memory_events`, each allocation and free in order of time (see <vestige/memory.h>): kind, address, size,
+          time_ns, thread, flags, stack, serial, live_bytes, weight. `recorded_stacks`, their stacks: stack, kind,
+          flags, parent, function, file, line, address.
         - `left_out`, calls that a budget left out, by time: start_ns, end_ns, func (None: every function).
         - `budget`, if a budget left out functions: changes, windows, functions, cpu_ns, cost_ns, out_cpu_ns. Then calls
           and times of functions, and self_ns of threads, are estimates. `reduced_estimates`: func, reduced_ns (by how
@@ -491,13 +494,6 @@ def instant(name: str, json_members: str = "") -> None: ...
 def counter(name: str, value: float) -> None: ...
 def recording() -> bool: ...
 def memory_is_tracing() -> bool: ...
-def memory_events(trace: Trace, min_size: int = 0) -> list[tuple[str, int, int, int, int, int, int, int, int, float]]:
-    """Each allocation and free of at least min_size bytes, in order of time: (kind, address, size, time_ns, thread,
-    flags, stack, serial, live_bytes, weight), see <vestige/memory.h>."""
-
-def memory_stacks(trace: Trace) -> list[tuple[int, int, int, str | None, str | None, int, int] | None]:
-    """The stacks by number: (kind, flags, parent, function, file, line, address)."""
-
 def _code_lines(code: CodeType) -> list[int]: ...
 def _plain_text(text: str) -> bytes: ...
 def follow_forks(

@@ -1,6 +1,7 @@
 /* The table of allocations: each with its free, in the order of the frees, then
  * those that were never freed. Live blocks are kept until their end. A mapping
- * that is given back in parts has a row for each part. One thread at a time. */
+ * that is given back in parts has a row for each part. Also the table of single
+ * allocations and frees. One thread at a time. */
 #include <stdlib.h>
 
 #include "base/grow.h"
@@ -140,9 +141,11 @@ static vst_status take_event(void *ctx, const vst_memory_event *event)
 
 /* ---- the table ----------------------------------------------------------- */
 
-static vst_status begin_alloc(vst__filling *filling)
+static vst_status alloc_begin_history(
+    vst__filling *filling,
+    vst_status (*event)(void *ctx, const vst_memory_event *event))
 {
-    vst_memory_sink sink = {.ctx = filling, .event = take_event};
+    vst_memory_sink sink = {.ctx = filling, .event = event};
     const char *kinds[KINDS];
     vst_status status;
     blocks *self;
@@ -158,6 +161,11 @@ static vst_status begin_alloc(vst__filling *filling)
         return status;
     return vst__history_begin(filling->pass->trace, VST_WINDOW_ALL, &sink,
                               &self->history);
+}
+
+static vst_status begin_alloc(vst__filling *filling)
+{
+    return alloc_begin_history(filling, take_event);
 }
 
 static bool step_alloc(vst__filling *filling)
@@ -201,6 +209,41 @@ const vst__table vst__table_alloc = {
     VST_COLUMNS(ALLOC_COLUMNS),
     .has_names = true,
     .begin = begin_alloc,
+    .step = step_alloc,
+    .end = end_alloc,
+};
+
+/* ---- events -------------------------------------------------------------- */
+
+#define EVENTS_COLUMNS(COLUMN)                                                 \
+    COLUMN(OWN, kind, (unsigned)event->kind < KINDS ? event->kind : 0)         \
+    COLUMN(I64, address, event->address)                                       \
+    COLUMN(I64, size, event->size)                                             \
+    COLUMN(I64, time_ns, event->time_ns)                                       \
+    COLUMN(I32, thread, event->thread)                                         \
+    COLUMN(I32, flags, event->flags) /* VST_MEMORY_ flags */                   \
+    COLUMN(I32, stack, event->stack)                                           \
+    COLUMN(I64, serial, event->serial)                                         \
+    COLUMN(I64, live_bytes, event->live_bytes)                                 \
+    COLUMN(F64, weight, event->weight)
+
+static vst_status put_event(void *ctx, const vst_memory_event *event)
+{
+    vst__filling *filling = ctx;
+
+    VST_PUT_ROW(&filling->batch, EVENTS_COLUMNS);
+    return filling->batch.status;
+}
+
+static vst_status begin_events(vst__filling *filling)
+{
+    return alloc_begin_history(filling, put_event);
+}
+
+const vst__table vst__table_memory_events = {
+    .name = "memory_events",
+    VST_COLUMNS(EVENTS_COLUMNS),
+    .begin = begin_events,
     .step = step_alloc,
     .end = end_alloc,
 };

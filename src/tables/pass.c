@@ -218,46 +218,6 @@ void vst__table_pass_end(vst__table_pass *self)
 
 /* ---- a pass -------------------------------------------------------------- */
 
-/* Tables that no stream gives. */
-static const vst__table *const others[] = {
-    &vst__table_functions,
-    &vst__table_calls,
-    &vst__table_threads,
-    &vst__table_waits,
-    &vst__table_collections,
-    &vst__table_long_collections,
-    &vst__table_collection_callers,
-    &vst__table_steps,
-    &vst__table_long_steps,
-    &vst__table_repeats,
-    &vst__table_exceptions,
-    &vst__table_budget,
-    &vst__table_reduced_estimates,
-    &vst__table_task_awaits,
-    &vst__table_task_steps,
-    &vst__table_blocked_steps,
-    &vst__table_blocked_calls,
-    &vst__table_device_sums,
-    &vst__table_device_uses,
-    &vst__table_device_gaps,
-    &vst__table_left_out,
-    &vst__table_contexts,
-    &vst__table_averages,
-    &vst__table_events,
-    &vst__table_tree_events,
-    &vst__table_activities,
-    &vst__table_gil_holders,
-    &vst__table_chosen_spans,
-};
-
-const vst__table *vst__table_of_any_kind(const char *name)
-{
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (strcmp(others[i]->name, name) == 0)
-            return others[i];
-    return vst__table_find(name);
-}
-
 vst_status vst__table_pass_create(vst__table_pass *self,
                                   const vst__table *const *tables, size_t count,
                                   const vst__table_options *options)

@@ -6,27 +6,36 @@
 
 #include "tables/schema.h"
 
-static const vst__table *const tables[] = {
-    &vst__table_process, &vst__table_thread,   &vst__table_func,
-    &vst__table_stack,   &vst__table_span,     &vst__table_op,
-    &vst__table_alloc,   &vst__table_counter,  &vst__table_instant,
-    &vst__table_lost,    &vst__table_task,     &vst__table_wait,
-    &vst__table_device,  &vst__table_activity, &vst__table_duration,
-};
+#define TABLE_AT(name) &vst__table_##name,
+#define TABLE_ONE(name) +1
 
-enum { TABLES = sizeof tables / sizeof tables[0] };
+static const vst__table *const tables[] = {VST_STREAMED_TABLES(TABLE_AT)
+                                               VST_OTHER_TABLES(TABLE_AT)};
+
+enum { TABLES = 0 VST_STREAMED_TABLES(TABLE_ONE) };
+enum { ALL_TABLES = sizeof tables / sizeof tables[0] };
 
 const char *vst__table_name(size_t index)
 {
     return index < TABLES ? tables[index]->name : NULL;
 }
 
-const vst__table *vst__table_find(const char *name)
+static const vst__table *schema_find(const char *name, size_t count)
 {
-    for (size_t i = 0; i < TABLES; i++)
+    for (size_t i = 0; i < count; i++)
         if (strcmp(tables[i]->name, name) == 0)
             return tables[i];
     return NULL;
+}
+
+const vst__table *vst__table_find(const char *name)
+{
+    return schema_find(name, TABLES);
+}
+
+const vst__table *vst__table_of_any_kind(const char *name)
+{
+    return schema_find(name, ALL_TABLES);
 }
 
 /* ---- schemas ------------------------------------------------------------- */

@@ -91,3 +91,39 @@ const vst__table vst__table_stack = {
     .begin = begin_stack,
     .step = step_stack,
 };
+
+/* ---- stacks as they are recorded ----------------------------------------- */
+
+#define RECORDED_COLUMNS(COLUMN)                                               \
+    COLUMN(I32, stack, id)                                                     \
+    COLUMN(I32, kind, stack->kind) /* vst_stack_kind */                        \
+    COLUMN(I32, flags, stack->flags)                                           \
+    COLUMN(I32, parent, stack->parent)                                         \
+    COLUMN(TEXT_OR_NULL, function, d != NULL ? d->name : NULL,                 \
+           d != NULL ? d->name_len : 0)                                        \
+    COLUMN(TEXT_OR_NULL, file, d != NULL ? d->file : NULL,                     \
+           d != NULL ? d->file_len : 0)                                        \
+    COLUMN(I32, line, stack->line)                                             \
+    COLUMN(I64, address, stack->address)
+
+static void put_recorded(vst__filling *filling)
+{
+    const vst_trace *trace = filling->pass->trace;
+
+    for (vst_stack_id id = 1; id <= vst_trace_stack_max(trace); id++) {
+        const vst_stack *stack = vst_trace_stack(trace, id);
+        const vst_definition *d =
+            stack != NULL && stack->kind == VST_STACK_LANGUAGE
+                ? vst_trace_definition(trace, stack->function)
+                : NULL;
+
+        if (stack != NULL)
+            VST_PUT_ROW(&filling->batch, RECORDED_COLUMNS);
+    }
+}
+
+const vst__table vst__table_recorded_stacks = {
+    .name = "recorded_stacks",
+    VST_COLUMNS(RECORDED_COLUMNS),
+    .put = put_recorded,
+};

@@ -307,10 +307,4 @@ void vst__exception_sums_free(vst__exception_sums *sums);
 
 /* ---- tables -------------------------------------------------------------- */
 
-extern const vst__table vst__table_functions, vst__table_budget,
-    vst__table_reduced_estimates, vst__table_calls, vst__table_threads,
-    vst__table_waits, vst__table_collections, vst__table_long_collections,
-    vst__table_collection_callers, vst__table_steps, vst__table_long_steps,
-    vst__table_repeats, vst__table_exceptions;
-
 #endif

@@ -82,16 +82,59 @@ typedef struct vst__table {
     unsigned sums;
 } vst__table;
 
-extern const vst__table vst__table_process, vst__table_thread, vst__table_func,
-    vst__table_stack, vst__table_span, vst__table_op, vst__table_alloc,
-    vst__table_counter, vst__table_instant, vst__table_lost, vst__table_task,
-    vst__table_wait, vst__table_device, vst__table_activity,
-    vst__table_task_awaits, vst__table_task_steps, vst__table_blocked_steps,
-    vst__table_blocked_calls, vst__table_device_sums, vst__table_device_uses,
-    vst__table_device_gaps, vst__table_left_out, vst__table_contexts,
-    vst__table_averages, vst__table_events, vst__table_tree_events,
-    vst__table_activities, vst__table_gil_holders, vst__table_duration,
-    vst__table_chosen_spans;
+/* Each table is the variable vst__table_<name>. Streams give the first ones, in
+ * this order. */
+#define VST_STREAMED_TABLES(TABLE)                                             \
+    TABLE(process)                                                             \
+    TABLE(thread)                                                              \
+    TABLE(func)                                                                \
+    TABLE(stack)                                                               \
+    TABLE(span)                                                                \
+    TABLE(op)                                                                  \
+    TABLE(alloc)                                                               \
+    TABLE(counter)                                                             \
+    TABLE(instant)                                                             \
+    TABLE(lost)                                                                \
+    TABLE(task)                                                                \
+    TABLE(wait)                                                                \
+    TABLE(device)                                                              \
+    TABLE(activity)                                                            \
+    TABLE(duration)
+#define VST_OTHER_TABLES(TABLE)                                                \
+    TABLE(functions)                                                           \
+    TABLE(calls)                                                               \
+    TABLE(threads)                                                             \
+    TABLE(waits)                                                               \
+    TABLE(collections)                                                         \
+    TABLE(long_collections)                                                    \
+    TABLE(collection_callers)                                                  \
+    TABLE(steps)                                                               \
+    TABLE(long_steps)                                                          \
+    TABLE(repeats)                                                             \
+    TABLE(exceptions)                                                          \
+    TABLE(budget)                                                              \
+    TABLE(reduced_estimates)                                                   \
+    TABLE(task_awaits)                                                         \
+    TABLE(task_steps)                                                          \
+    TABLE(blocked_steps)                                                       \
+    TABLE(blocked_calls)                                                       \
+    TABLE(device_sums)                                                         \
+    TABLE(device_uses)                                                         \
+    TABLE(device_gaps)                                                         \
+    TABLE(left_out)                                                            \
+    TABLE(contexts)                                                            \
+    TABLE(averages)                                                            \
+    TABLE(events)                                                              \
+    TABLE(tree_events)                                                         \
+    TABLE(activities)                                                          \
+    TABLE(gil_holders)                                                         \
+    TABLE(chosen_spans)                                                        \
+    TABLE(memory_events)                                                       \
+    TABLE(recorded_stacks)
+
+#define VST__DECLARE_TABLE(name) extern const vst__table vst__table_##name;
+VST_STREAMED_TABLES(VST__DECLARE_TABLE)
+VST_OTHER_TABLES(VST__DECLARE_TABLE)
 
 /* ---- names.c ------------------------------------------------------------- */
 

@@ -11,7 +11,6 @@ from vestige import _core, memory
 UNLOCKED, STALE, FREES, UNKNOWN, TOUCHED = 1, 2, 4, 8, 32
 IS_ENTRY, IS_CUT = 1, 2
 
-Event = namedtuple("Event", "kind address size time_ns thread flags stack serial live_bytes weight")
 Frame = namedtuple("Frame", "function file line flags")
 
 
@@ -26,13 +25,19 @@ def is_ours(file):
     return file.startswith(OURS)
 
 
+def events_of(path):
+    """Every allocation and free of a trace, in order of time."""
+    return [*_core.Trace(os.fspath(path)).tables(["memory_events"])["memory_events"]]
+
+
 class History:
     """What a trace knows of memory."""
 
     def __init__(self, trace, min_size=0):
         self.trace = trace
-        self.events = [Event(*event) for event in _core.memory_events(trace, min_size)]
-        self._stacks = _core.memory_stacks(trace)
+        tables = trace.tables(["memory_events", "recorded_stacks"])
+        self.events = [event for event in tables["memory_events"] if event.size >= min_size]
+        self.stacks = {each.stack: each for each in tables["recorded_stacks"]}
 
     @property
     def allocations(self):
@@ -47,10 +52,10 @@ class History:
         found = []
         number = event.stack
         while number:
-            kind, flags, parent, function, file, line, _ = self._stacks[number]
-            if kind == 1:
-                found.append(Frame(function, file, line, flags))
-            number = parent
+            stack = self.stacks[number]
+            if stack.kind == 1:
+                found.append(Frame(stack.function, stack.file, stack.line, stack.flags))
+            number = stack.parent
         return found
 
     def names(self, event):

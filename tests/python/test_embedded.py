@@ -58,7 +58,7 @@ for engine in vestige._core.engines:
         "engine": json.loads(trace.metadata()["vestige.engine"]),
         "leaf": calls["leaf"],
         "len": calls["<built-in function len>"],
-        "blocks": sum(event[2] >= 54321 for event in vestige._core.memory_events(trace, 54321)) > 0,
+        "blocks": max(row.size for row in trace.tables(["alloc"])["alloc"]) >= 54321,
         "stack": "<module>" in "".join(stack.format()),
         "left": vestige._core.hooks_in_place(),
     }

@@ -8,8 +8,9 @@ from itertools import repeat
 import pytest
 
 import vestige
+from histories import events_of
 from vestige import Trace, memory, profile
-from vestige._core import memory_events, pack, recover, unpack
+from vestige._core import pack, recover, unpack
 
 MIB = 1 << 20
 FREES = 4  # VST_MEMORY_FREES
@@ -24,7 +25,7 @@ def allocate(count, size=600):
 
 def blocks(path, size):
     """Allocations of so many bytes, as bytes() makes them."""
-    return [event for event in memory_events(Trace(str(path))) if event[2] == size + EMPTY and not event[5] & FREES]
+    return [event for event in events_of(path) if event.size == size + EMPTY and not event.flags & FREES]
 
 
 def exported(path, **options):
@@ -90,7 +91,7 @@ def test_a_bounded_file_keeps_the_newest_allocations(tmp_path):
     assert path.stat().st_size <= 1.2 * MIB
     info = Trace(str(path)).info()
     assert info["dropped"] > 100_000 and info["lost"] == 0
-    sizes = [event[2] - EMPTY for event in memory_events(Trace(str(path))) if not event[5] & FREES]
+    sizes = [event.size - EMPTY for event in events_of(path) if not event.flags & FREES]
     sizes = [size - 600 for size in sizes if 600 <= size < 700]
     assert 10_000 < len(sizes) < 100_000
     assert all((b - a) % 100 == 1 for a, b in zip(sizes, sizes[1:]))
@@ -131,7 +132,7 @@ def path(tmp_path_factory):
 def test_a_packed_trace_says_the_same_and_unpacks_to_the_same_bytes(path, tmp_path):
     packed, again = str(tmp_path / "packed.vst"), str(tmp_path / "again.vst")
     pack(str(path), packed)
-    assert memory_events(Trace(packed)) == memory_events(Trace(str(path)))
+    assert events_of(packed) == events_of(path)
     assert Trace(packed).info()["memory"]
     unpack(packed, again)
     assert (tmp_path / "again.vst").read_bytes() == path.read_bytes()
@@ -143,10 +144,10 @@ def test_a_torn_trace_is_recovered_up_to_its_end(path, tmp_path):
         torn, whole = tmp_path / "torn.vst", tmp_path / "whole.vst"
         torn.write_bytes(data[: int(len(data) * share) // 8 * 8])
         recover(str(torn), str(whole), overwrite=True)
-        found = memory_events(Trace(str(whole)))
-        assert found == memory_events(Trace(str(torn)))
+        found = events_of(whole)
+        assert found == events_of(torn)
         assert Trace(str(whole)).info()["clean"]
-        assert [event[:3] for event in found] == [event[:3] for event in memory_events(Trace(str(path)))[: len(found)]]
+        assert [event[:3] for event in found] == [event[:3] for event in events_of(path)[: len(found)]]
 
 
 def test_a_snapshot_holds_the_memory_so_far(tmp_path):
@@ -198,7 +199,8 @@ def test_children_have_files_of_their_own_and_one_timeline(workplace):
     assert {size: sorted(counts) for size, counts in found.items()} == {size: [0, 0, 1] for size in (3210, 6540, 7650)}
     # What a child frees of its parent's was not allocated by it.
     (forked,) = [file for file in files if blocks(file, 6540)]
-    assert not [e for e in memory_events(Trace(str(forked))) if e[5] & FREES and not e[5] & UNKNOWN and e[2] == 3243]
+    freed = [each for each in events_of(forked) if each.flags & FREES and not each.flags & UNKNOWN]
+    assert not [each for each in freed if each.size == 3243]
 
     result = workplace.vestige("export", "t.vst", "-o", "all.json")
     assert result.returncode == 0 and result.stderr.count("\n") == 1

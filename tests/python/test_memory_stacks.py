@@ -254,7 +254,7 @@ def test_a_deep_recursion_is_cut_and_right_where_it_is_not():
             else:
                 assert min(above, 256) <= len(frames) <= 1024
             assert bool(frames[-1].flags & IS_CUT) == (len(own) < above)
-    assert len(history._stacks) < 6 * depth
+    assert len(history.stacks) < 6 * depth
 
 
 # ---- code that comes and goes ----------------------------------------------
@@ -290,7 +290,7 @@ def test_code_at_the_address_of_code_that_ended_has_its_own_name():
         if event.size > SIZE and event.size - BEYOND in expected:
             assert history.names(event)[0] == expected[event.size - BEYOND]
             assert history.frames(event)[0].line // 1000 * 1000 == 1000 * (int(expected[event.size - BEYOND][7:]) + 1)
-    assert len(history._stacks) < 2000
+    assert len(history.stacks) < 2000
 
 
 def test_code_that_is_compiled_and_run_again_and_again_is_named_right():

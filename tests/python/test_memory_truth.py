@@ -154,11 +154,11 @@ def test_native_frames_come_with_the_python_stack_if_asked(workplace):
     history = run(workplace, source)
     [event] = history.bytearrays(4321)
     kinds = {1: 0, 2: 0}
-    number, both = event.stack, history._stacks[event.stack]
-    assert both[0] == 3
-    for number in (both[2], both[6]):
+    both = history.stacks[event.stack]
+    assert both.kind == 3
+    for number in (both.parent, both.address):
         while number:
-            kinds[history._stacks[number][0]] += 1
-            number = history._stacks[number][2]
+            kinds[history.stacks[number].kind] += 1
+            number = history.stacks[number].parent
     assert kinds[1] == 1
     assert kinds[2] >= 3

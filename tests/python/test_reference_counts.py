@@ -264,7 +264,7 @@ def test_a_trace_that_is_read_keeps_nothing(trace):
         tables = t.tables(TABLES, spread=True, awaits=True, marks=marks, threads=[0, 1], shapes=True, timeout=100)
         for table in tables.values():
             list(table), [table[name] for name in table.columns]
-        t.memory(rows=-1), _core.memory_events(t), _core.memory_stacks(t)
+        t.memory(rows=-1), t.tables(["memory_events", "recorded_stacks"])
         t.count_nodes(), _core.node_ids([t])
 
     assert_flat(read, READINGS)

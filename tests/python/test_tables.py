@@ -134,14 +134,14 @@ def test_allocations_are_those_of_the_history(tmp_path):
     with vestige.open(path) as traces:
         rows = rows_of(traces.alloc)
         stacks = {row["stack"]: row for row in rows_of(traces.stack)}
-    events = _core.memory_events(Trace(path))
-    made = {event[7]: event for event in events if not event[5] & 4}
-    freed = {event[7]: event for event in events if event[5] & 4 and not event[5] & 8}
+    events = Trace(path).tables(["memory_events"])["memory_events"]
+    made = {event.serial: event for event in events if not event.flags & 4}
+    freed = {event.serial: event for event in events if event.flags & 4 and not event.flags & 8}
     assert len(rows) == len(made)
     for row in rows:
         kind, address, size, time_ns, *_ = made[row["alloc"]]
         assert (row["kind"], row["address"], row["size"], row["time_ns"]) == (kind, address, size, time_ns)
-        assert row["freed_ns"] == (freed[row["alloc"]][3] if row["alloc"] in freed else None)
+        assert row["freed_ns"] == (freed[row["alloc"]].time_ns if row["alloc"] in freed else None)
     ours = [row for row in rows if 10_000 <= row["size"] < 10_100]
     assert len(ours) == 5 and sum(row["freed_ns"] is None for row in ours) == 2
     for row in ours:

@@ -4,13 +4,18 @@
 
 #include <stdlib.h>
 
-#include "read/lanes.h"
-#include "read/numbers.h"
 #include "read/read.h"
+#include "read/rows.h"
+#include "view/lanes.h"
+
+typedef struct lanes {
+    PyObject_HEAD
+    vst__lanes *handle; /* atomic: set once, see vpy_handle_set */
+} lanes;
 
 enum { ITEMS_MAX = 100000 }; /* the most items of a row in one list */
 
-bool vpy_lanes_is_usable(const vpy_lanes *self)
+static bool lanes_is_usable(const lanes *self)
 {
     bool is_made = vpy_handle_of(&self->handle) != NULL;
 
@@ -37,7 +42,7 @@ static int lanes_init(PyObject *object, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"trace",    "kind",         "wrappers",
                             "progress", "fold_imports", NULL};
-    vpy_lanes *self = (vpy_lanes *)object;
+    lanes *self = (lanes *)object;
     PyObject *progress = NULL, *list = NULL;
     vst_view_ids wrappers = {NULL, 0};
     vst__lanes_options options = {.window = VST_WINDOW_ALL,
@@ -75,7 +80,7 @@ static void lanes_dealloc(PyObject *object)
 {
     PyTypeObject *type = Py_TYPE(object);
 
-    vst__lanes_destroy(((vpy_lanes *)object)->handle);
+    vst__lanes_destroy(((lanes *)object)->handle);
     type->tp_free(object);
     Py_DECREF(type);
 }
@@ -104,13 +109,13 @@ PyDoc_STRVAR(lanes_doc,
 
 static PyObject *lanes_lanes(PyObject *object, PyObject *args)
 {
-    const vpy_lanes *self = (vpy_lanes *)object;
+    const lanes *self = (lanes *)object;
     unsigned first = 0, count = UINT32_MAX;
     PyObject *list;
     vst__lane l;
 
     if (!PyArg_ParseTuple(args, "|II:lanes", &first, &count) ||
-        !vpy_lanes_is_usable(self) || (list = PyList_New(0)) == NULL)
+        !lanes_is_usable(self) || (list = PyList_New(0)) == NULL)
         return NULL;
     for (uint64_t at = first; at < (uint64_t)first + count; at++) {
         if (at > UINT32_MAX || !vst__lanes_get(self->handle, (uint32_t)at, &l))
@@ -128,11 +133,11 @@ PyDoc_STRVAR(left_out_doc, "left_out()\n--\n\nHow many items, and texts of "
 
 static PyObject *lanes_left_out(PyObject *object, PyObject *unused)
 {
-    const vpy_lanes *self = (vpy_lanes *)object;
+    const lanes *self = (lanes *)object;
     uint64_t items, texts;
 
     (void)unused;
-    if (!vpy_lanes_is_usable(self))
+    if (!lanes_is_usable(self))
         return NULL;
     items = vst__lanes_left_out(self->handle, &texts);
     return Py_BuildValue("(KK)", (unsigned long long)items,
@@ -149,13 +154,13 @@ PyDoc_STRVAR(
 static PyObject *lanes_facts(PyObject *object, PyObject *unused)
 {
     static const char *const units[] = {"number", "item", "origin", "text"};
-    const vpy_lanes *self = (vpy_lanes *)object;
+    const lanes *self = (lanes *)object;
     const vst__lane_fact *facts;
     PyObject *list;
     size_t count;
 
     (void)unused;
-    if (!vpy_lanes_is_usable(self) || (list = PyList_New(0)) == NULL)
+    if (!lanes_is_usable(self) || (list = PyList_New(0)) == NULL)
         return NULL;
     facts = vst__lanes_facts(self->handle, &count);
     for (size_t i = 0; i < count; i++)
@@ -170,7 +175,7 @@ static PyObject *lanes_facts(PyObject *object, PyObject *unused)
 PyDoc_STRVAR(text_doc,
              "text(number)\n--\n\nThe text with this number, or None.");
 
-static PyObject *lanes_text_of(const vpy_lanes *self, uint64_t number)
+static PyObject *lanes_text_of(const lanes *self, uint64_t number)
 {
     size_t length;
     const char *text = vst__lanes_text(self->handle, number, &length);
@@ -180,17 +185,17 @@ static PyObject *lanes_text_of(const vpy_lanes *self, uint64_t number)
 
 static PyObject *lanes_text(PyObject *object, PyObject *number)
 {
-    const vpy_lanes *self = (vpy_lanes *)object;
+    const lanes *self = (lanes *)object;
     unsigned long value = PyLong_AsUnsignedLong(number);
 
-    return PyErr_Occurred() == NULL && vpy_lanes_is_usable(self)
+    return PyErr_Occurred() == NULL && lanes_is_usable(self)
                ? lanes_text_of(self, value)
                : NULL;
 }
 
 /* ---- items --------------------------------------------------------------- */
 
-static bool add_facts(const vpy_lanes *self, uint32_t number, PyObject *dict)
+static bool add_facts(const lanes *self, uint32_t number, PyObject *dict)
 {
     uint64_t values[VST_LANE_FACTS_MAX];
     size_t count;
@@ -209,7 +214,7 @@ static bool add_facts(const vpy_lanes *self, uint32_t number, PyObject *dict)
     return is_added;
 }
 
-PyObject *vpy_lanes_to_dict(const vpy_lanes *self, const vst__lane_item *item)
+static PyObject *lanes_to_dict(const lanes *self, const vst__lane_item *item)
 {
     PyObject *dict = Py_BuildValue(
         "{s:I,s:I,s:I,s:L,s:L,s:I}", "number", item->number, "lane", item->lane,
@@ -226,33 +231,33 @@ PyDoc_STRVAR(at_doc, "at(lane, row, time_ns)\n--\n\nThe item that a row shows "
 
 static PyObject *lanes_at(PyObject *object, PyObject *args)
 {
-    const vpy_lanes *self = (vpy_lanes *)object;
+    const lanes *self = (lanes *)object;
     vst__lane_item found;
     long long time_ns;
     unsigned lane, row;
 
     if (!PyArg_ParseTuple(args, "IIL:at", &lane, &row, &time_ns) ||
-        !vpy_lanes_is_usable(self))
+        !lanes_is_usable(self))
         return NULL;
     if (!vst__lanes_at(self->handle, lane, row, time_ns, &found))
         Py_RETURN_NONE;
-    return vpy_lanes_to_dict(self, &found);
+    return lanes_to_dict(self, &found);
 }
 
 PyDoc_STRVAR(item_doc, "item(number)\n--\n\nAn item by its number, or None.");
 
 static PyObject *lanes_item(PyObject *object, PyObject *number)
 {
-    const vpy_lanes *self = (vpy_lanes *)object;
+    const lanes *self = (lanes *)object;
     unsigned long value = PyLong_AsUnsignedLong(number);
     vst__lane_item found;
 
-    if (PyErr_Occurred() != NULL || !vpy_lanes_is_usable(self))
+    if (PyErr_Occurred() != NULL || !lanes_is_usable(self))
         return NULL;
     if (value > UINT32_MAX ||
         !vst__lanes_item(self->handle, (uint32_t)value, &found))
         Py_RETURN_NONE;
-    return vpy_lanes_to_dict(self, &found);
+    return lanes_to_dict(self, &found);
 }
 
 PyDoc_STRVAR(
@@ -262,7 +267,7 @@ PyDoc_STRVAR(
 
 static PyObject *lanes_linked(PyObject *object, PyObject *args)
 {
-    const vpy_lanes *self = (vpy_lanes *)object;
+    const lanes *self = (lanes *)object;
     unsigned number, most;
     uint32_t *numbers;
     vst__lane_item item;
@@ -270,7 +275,7 @@ static PyObject *lanes_linked(PyObject *object, PyObject *args)
     size_t found;
 
     if (!PyArg_ParseTuple(args, "II:linked", &number, &most) ||
-        !vpy_lanes_is_usable(self))
+        !lanes_is_usable(self))
         return NULL;
     most = most < ITEMS_MAX ? most : ITEMS_MAX;
     numbers = malloc(((size_t)most + 1) * sizeof *numbers);
@@ -280,7 +285,7 @@ static PyObject *lanes_linked(PyObject *object, PyObject *args)
     list = PyList_New(0);
     for (size_t i = 0; list != NULL && i < found && i < most; i++)
         if (vst__lanes_item(self->handle, numbers[i], &item) &&
-            !vpy_append(list, vpy_lanes_to_dict(self, &item)))
+            !vpy_append(list, lanes_to_dict(self, &item)))
             Py_CLEAR(list);
     free(numbers);
     return list != NULL ? Py_BuildValue("(Nn)", list, (Py_ssize_t)found) : NULL;
@@ -293,7 +298,7 @@ PyDoc_STRVAR(between_doc,
 
 static PyObject *lanes_between(PyObject *object, PyObject *args)
 {
-    const vpy_lanes *self = (vpy_lanes *)object;
+    const lanes *self = (lanes *)object;
     vst__lane_item *items;
     long long from_ns, to_ns;
     unsigned lane, row, most;
@@ -302,7 +307,7 @@ static PyObject *lanes_between(PyObject *object, PyObject *args)
 
     if (!PyArg_ParseTuple(args, "IILLI:between", &lane, &row, &from_ns, &to_ns,
                           &most) ||
-        !vpy_lanes_is_usable(self))
+        !lanes_is_usable(self))
         return NULL;
     most = most < ITEMS_MAX ? most : ITEMS_MAX;
     items = calloc((size_t)most + 1, sizeof *items);
@@ -312,10 +317,196 @@ static PyObject *lanes_between(PyObject *object, PyObject *args)
                                most);
     list = PyList_New(0);
     for (size_t i = 0; list != NULL && i < count && i < most; i++)
-        if (!vpy_append(list, vpy_lanes_to_dict(self, &items[i])))
+        if (!vpy_append(list, lanes_to_dict(self, &items[i])))
             Py_CLEAR(list);
     free(items);
     return list != NULL ? Py_BuildValue("(nN)", (Py_ssize_t)count, list) : NULL;
+}
+
+/* ---- ranges -------------------------------------------------------------- */
+
+static PyObject *lanes_refuse(vst_status status)
+{
+    if (status == VST_E_NOMEM)
+        return PyErr_NoMemory();
+    PyErr_SetString(
+        PyExc_ValueError,
+        "the picture's range, pixels, lanes or parts are not valid");
+    return NULL;
+}
+
+/* Returns whether these are times that a trace can have and whose difference
+ * fits in 64 bits. */
+static bool lanes_is_range(long long from_ns, long long to_ns, unsigned pixels)
+{
+    const long long most = 1ll << 62;
+
+    if (from_ns < to_ns && from_ns > -most && to_ns < most && pixels != 0 &&
+        pixels <= VST_VIEW_PIXELS_MAX)
+        return true;
+    lanes_refuse(VST_E_ARGUMENT);
+    return false;
+}
+
+PyDoc_STRVAR(busy_doc, "busy(lane, from_ns, to_ns)\n--\n\nHow much of a "
+                       "range the items of each row of a lane cover.");
+
+static PyObject *lanes_busy(PyObject *object, PyObject *args)
+{
+    const lanes *self = (lanes *)object;
+    long long from_ns, to_ns;
+    vst__lane lane;
+    unsigned number;
+    PyObject *list;
+
+    if (!PyArg_ParseTuple(args, "ILL:busy", &number, &from_ns, &to_ns) ||
+        !lanes_is_usable(self) ||
+        (from_ns != to_ns && !lanes_is_range(from_ns, to_ns, 1)) ||
+        (list = PyList_New(0)) == NULL)
+        return NULL;
+    vst__lanes_get(self->handle, number, &lane);
+    for (uint32_t i = 0; list != NULL && i < lane.rows; i++)
+        if (!vpy_append(list, PyLong_FromLongLong(vst__lanes_busy(
+                                  self->handle, number, i, from_ns, to_ns))))
+            Py_CLEAR(list);
+    return list;
+}
+
+/* ---- pictures ------------------------------------------------------------ */
+
+PyDoc_STRVAR(draw_doc,
+             "draw(from_ns, to_ns, pixels, lanes)\n--\n\nA picture in "
+             "the format of View.window(), where `thread` is the lane.");
+
+static PyObject *lanes_draw(PyObject *object, PyObject *args)
+{
+    const lanes *self = (lanes *)object;
+    PyObject *list, *result;
+    long long from_ns, to_ns;
+    unsigned pixels;
+    size_t count, size = 0;
+    uint32_t *numbers;
+    void *bytes = NULL;
+    vst_status status;
+
+    if (!PyArg_ParseTuple(args, "LLIO:draw", &from_ns, &to_ns, &pixels,
+                          &list) ||
+        !lanes_is_usable(self) || !lanes_is_range(from_ns, to_ns, pixels) ||
+        (numbers = vpy_to_numbers(list, &count)) == NULL)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    status = vst__lanes_draw(self->handle, from_ns, to_ns, pixels, numbers,
+                             count, &bytes, &size);
+    Py_END_ALLOW_THREADS;
+    free(numbers);
+    result = status == VST_OK
+                 ? PyBytes_FromStringAndSize(bytes, (Py_ssize_t)size)
+                 : lanes_refuse(status);
+    free(bytes);
+    return result;
+}
+
+PyDoc_STRVAR(
+    pack_doc,
+    "pack(lane, row, base_ns, before_ns, width_ns=0)\n--\n\nThe items "
+    "of a row that begin up to a time, for a page without a server: the "
+    "number of the first, how many there are, and varints "
+    "(src/view/lanes.h).");
+
+static PyObject *lanes_pack(PyObject *object, PyObject *args)
+{
+    const lanes *self = (lanes *)object;
+    long long base_ns, before_ns, width_ns = 0;
+    unsigned lane, row;
+    PyObject *result;
+    uint8_t *bytes = NULL;
+    size_t size = 0, count = 0;
+    uint32_t first = 0;
+    vst_status status;
+
+    if (!PyArg_ParseTuple(args, "IILL|L:pack", &lane, &row, &base_ns,
+                          &before_ns, &width_ns) ||
+        !lanes_is_usable(self))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    status = vst__lanes_pack(self->handle, lane, row, base_ns, before_ns,
+                             width_ns, &bytes, &size, &first, &count);
+    Py_END_ALLOW_THREADS;
+    if (status != VST_OK)
+        return lanes_refuse(status);
+    result = Py_BuildValue("(Iny#)", first, (Py_ssize_t)count,
+                           bytes != NULL ? (const char *)bytes : "",
+                           (Py_ssize_t)size);
+    free(bytes);
+    return result;
+}
+
+/* ---- search -------------------------------------------------------------- */
+
+PyDoc_STRVAR(find_doc,
+             "find(ids, from_ns, to_ns, parts)\n--\n\nHow many items with "
+             "these ids begin in each part of a range: `<I` each.");
+
+static PyObject *lanes_find(PyObject *object, PyObject *args)
+{
+    const lanes *self = (lanes *)object;
+    PyObject *list, *result;
+    long long from_ns, to_ns;
+    unsigned parts;
+    vst_view_ids ids = {NULL, 0};
+    uint32_t *numbers;
+    vst_status status = VST_E_NOMEM;
+
+    if (!PyArg_ParseTuple(args, "OLLI:find", &list, &from_ns, &to_ns, &parts) ||
+        !lanes_is_usable(self) || !lanes_is_range(from_ns, to_ns, parts) ||
+        (numbers = vpy_to_numbers(list, &ids.count)) == NULL)
+        return NULL;
+    ids.ids = numbers;
+    result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)parts * 4);
+    if (result != NULL) {
+        uint32_t *counts = (uint32_t *)(void *)PyBytes_AS_STRING(result);
+
+        memset(counts, 0, (size_t)parts * 4);
+        Py_BEGIN_ALLOW_THREADS;
+        status =
+            vst__lanes_find(self->handle, &ids, from_ns, to_ns, parts, counts);
+        Py_END_ALLOW_THREADS;
+        if (status != VST_OK)
+            Py_SETREF(result, lanes_refuse(status));
+    }
+    free(numbers);
+    return result;
+}
+
+PyDoc_STRVAR(next_doc,
+             "next(ids, time_ns, back)\n--\n\nThe first item with one of these "
+             "ids that begins after a time, or the last before it, or None.");
+
+static PyObject *lanes_next(PyObject *object, PyObject *args)
+{
+    const lanes *self = (lanes *)object;
+    PyObject *list;
+    long long time_ns;
+    int back;
+    vst_view_ids ids = {NULL, 0};
+    uint32_t *numbers;
+    vst__lane_item found;
+    vst_status status;
+
+    if (!PyArg_ParseTuple(args, "OLp:next", &list, &time_ns, &back) ||
+        !lanes_is_usable(self) ||
+        (numbers = vpy_to_numbers(list, &ids.count)) == NULL)
+        return NULL;
+    ids.ids = numbers;
+    Py_BEGIN_ALLOW_THREADS;
+    status = vst__lanes_next(self->handle, &ids, time_ns, back != 0, &found);
+    Py_END_ALLOW_THREADS;
+    free(numbers);
+    if (status == VST_E_NOMEM)
+        return PyErr_NoMemory();
+    if (status != VST_OK)
+        Py_RETURN_NONE;
+    return lanes_to_dict(self, &found);
 }
 
 static PyMethodDef methods[] = {
@@ -327,11 +518,11 @@ static PyMethodDef methods[] = {
     {"item", lanes_item, METH_O, item_doc},
     {"linked", lanes_linked, METH_VARARGS, linked_doc},
     {"between", lanes_between, METH_VARARGS, between_doc},
-    {"busy", vpy_lanes_busy, METH_VARARGS, vpy_lanes_busy_doc},
-    {"draw", vpy_lanes_draw, METH_VARARGS, vpy_lanes_draw_doc},
-    {"pack", vpy_lanes_pack, METH_VARARGS, vpy_lanes_pack_doc},
-    {"find", vpy_lanes_find, METH_VARARGS, vpy_lanes_find_doc},
-    {"next", vpy_lanes_next, METH_VARARGS, vpy_lanes_next_doc},
+    {"busy", lanes_busy, METH_VARARGS, busy_doc},
+    {"draw", lanes_draw, METH_VARARGS, draw_doc},
+    {"pack", lanes_pack, METH_VARARGS, pack_doc},
+    {"find", lanes_find, METH_VARARGS, find_doc},
+    {"next", lanes_next, METH_VARARGS, next_doc},
     {NULL, NULL, 0, NULL},
 };
 
@@ -342,7 +533,7 @@ PyDoc_STRVAR(class_doc, "Lanes(trace, kind, *, wrappers=(), "
 static const vpy_class described = {
     .name = "vestige._core.Lanes",
     .doc = class_doc,
-    .size = sizeof(vpy_lanes),
+    .size = sizeof(lanes),
     .init = lanes_init,
     .dealloc = lanes_dealloc,
     .methods = methods,

@@ -34,7 +34,6 @@ static inline void *vpy_handle_of(const void *place)
 int vpy_trace_type_init(PyObject *module);
 int vpy_histograms_init(PyObject *module);
 int vpy_lanes_init(PyObject *module);
-int vpy_memory_events_init(PyObject *module);
 int vpy_pack_init(PyObject *module);
 int vpy_rows_init(PyObject *module);
 int vpy_tables_init(PyObject *module);

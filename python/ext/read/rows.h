@@ -33,5 +33,10 @@ int vpy_record_add(PyObject *module, const vpy_record *record);
  * field. If values is NULL, returns NULL with the exception that is set. */
 PyObject *vpy_record_new(const vpy_record *record, PyObject *values);
 
+/* Reads a sequence of numbers, such as threads, ids or lanes. Returns an array
+ * of numbers below 2^32, to be freed with free(), or NULL with an exception
+ * set. */
+uint32_t *vpy_to_numbers(PyObject *object, size_t *count);
+
 #pragma GCC visibility pop
 #endif

@@ -23,10 +23,6 @@ typedef struct vpy_view {
 /* Returns false with an exception set if the view cannot be used. */
 bool vpy_view_is_usable(const vpy_view *self);
 
-/* view_flame.c: returns (rows as a table, how many were left out). Keeps the
- * `limit` largest rows, or all if limit is 0. */
-PyObject *vpy_flame_rows(vst_view_flame_row *rows, size_t count, size_t limit);
-
 /* view_questions.c: methods. */
 PyObject *vpy_view_window(PyObject *object, PyObject *args, PyObject *kw);
 PyObject *vpy_view_span_at(PyObject *object, PyObject *args);

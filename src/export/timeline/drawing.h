@@ -19,8 +19,7 @@
 /* Categories by which clients know events. Formats may number them, so add new
  * categories at the end. */
 typedef enum vst__category {
-    VST_CATEGORY_OF_LABEL, /* of a span: the category of its label */
-    VST_CATEGORY_CALL,
+    VST_CATEGORY_CALL = 1, /* 0, for a span: the category of its label */
     VST_CATEGORY_OPERATOR,
     VST_CATEGORY_ANNOTATION,
     VST_CATEGORY_INSTANT,
